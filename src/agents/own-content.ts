@@ -2,26 +2,31 @@ type Element = HTMLRewriterTypes.Element;
 
 /** What a page contains besides the menus, banners and footers that surround it. */
 export type OwnContent = {
-  /** Characters of text outside links. */
+  /** Characters of text outside links, and in them. */
   textLength: number;
+  linkTextLength: number;
   links: number;
   headings: number;
+  /** Pictures that show something, and characters of the texts that say what. */
   images: number;
+  imageTextLength: number;
   frames: number;
   /** Tabs that show a part of the page, and parts of it that are there to be shown. */
   tabs: number;
   tabPanels: number;
   /** Whether it has an element without content, which scripts may fill. */
   hasEmptyMount: boolean;
-  /** Whether it has a form or a button that proves who the reader is. */
+  /** Whether it has a form or a link that proves who the reader is. */
   asksToSignIn: boolean;
+  /** Whether it asks for an e-mail address, or all of its links lead to a place that may ask who the reader is. */
+  mayAskToSignIn: boolean;
   /** Whether it tests that the reader is a person with a browser. */
   asksForProof: boolean;
 };
 
 type Form = { isPosted: boolean; isForSignIn: boolean; fields: string[] };
 
-type OpenKind = "hidden" | "chrome" | "sections" | "links" | "paragraphs";
+type OpenKind = "hidden" | "chrome" | "sections" | "links" | "lines";
 
 type State = {
   own: OwnContent;
@@ -30,24 +35,30 @@ type State = {
   /** Number of open elements, by what they say about the text in them. */
   open: Record<OpenKind, number>;
   form: Form | null;
+  /** Links that may lead to a place of signing in, and to the start of the site. */
+  signInLinks: number;
+  homeLinks: number;
 };
 
 /** Reads the content of an HTML page. */
 export function readOwnContent(html: string): OwnContent {
   const own: OwnContent = {
     textLength: 0,
+    linkTextLength: 0,
     links: 0,
     headings: 0,
     images: 0,
+    imageTextLength: 0,
     frames: 0,
     tabs: 0,
     tabPanels: 0,
     hasEmptyMount: false,
     asksToSignIn: false,
+    mayAskToSignIn: false,
     asksForProof: false,
   };
-  const open = { hidden: 0, chrome: 0, sections: 0, links: 0, paragraphs: 0 };
-  const state: State = { own, read: 0, open, form: null };
+  const open = { hidden: 0, chrome: 0, sections: 0, links: 0, lines: 0 };
+  const state: State = { own, read: 0, open, form: null, signInLinks: 0, homeLinks: 0 };
   new HTMLRewriter()
     .on("*", { element: (element) => enterElement(state, element) })
     .onDocument({
@@ -55,10 +66,13 @@ export function readOwnContent(html: string): OwnContent {
         if (open.hidden > 0) return;
         const { length } = text.replace(/\s+/g, " ").trim();
         state.read += length;
-        if (open.chrome === 0 && open.links === 0) own.textLength += length;
+        if (open.chrome > 0) return;
+        if (open.links === 0) own.textLength += length;
+        else own.linkTextLength += length;
       },
     })
     .transform(html);
+  own.mayAskToSignIn ||= state.signInLinks > 0 && state.signInLinks + state.homeLinks === own.links;
   return own;
 }
 
@@ -88,7 +102,7 @@ const kinds: [OpenKind, RegExp][] = [
   ["chrome", /^(nav|button|select|label|textarea|dialog)$/],
   ["sections", /^(main|article|section)$/],
   ["links", /^a$/],
-  ["paragraphs", /^p$/],
+  ["lines", /^(p|li|td|th|dt|dd|h[1-6])$/],
 ];
 const chromeRole = /^(navigation|banner|contentinfo|search|dialog)$/;
 
@@ -103,15 +117,21 @@ function kindOf(element: Element, isInSection: boolean): OpenKind | undefined {
 /** What the path or the query of a URL says if it belongs to a protocol of signing in. */
 const signInPath = /\/(oauth2?|oidc|openid|saml2?|sso|auth|authorize|login|log-in|signin|sign-in)(\/|$)/i;
 const signInQuery = /[?&](client_id|redirect_uri|response_type|samlrequest)=/i;
-const leadsToSignIn = (address: string): boolean =>
-  signInQuery.test(address) || signInPath.test(address.replace(/[?#].*$/s, ""));
+const mayLeadToSignIn = (address: string): boolean => signInPath.test(address.replace(/[?#].*$/s, ""));
+const leadsToSignIn = (address: string): boolean => signInQuery.test(address) || mayLeadToSignIn(address);
 
 const countHeading = ({ own }: State, _: Element, isOwn: boolean): void => {
   if (isOwn) own.headings++;
 };
-const countImage = ({ own }: State, _: Element, isOwn: boolean): void => {
-  if (isOwn) own.images++;
-};
+/** A picture with an empty text alternative is an ornament, and a tiny one is an icon. */
+const maxIconSize = 32;
+function countImage({ own }: State, element: Element, isOwn: boolean): void {
+  const alternative = element.getAttribute("alt");
+  const sizes = ["width", "height"].map((name) => Number.parseInt(element.getAttribute(name) ?? "", 10));
+  if (!isOwn || alternative === "" || sizes.some((size) => size <= maxIconSize)) return;
+  own.images++;
+  own.imageTextLength += alternative?.trim().length ?? 0;
+}
 function countFrame({ own }: State, element: Element): void {
   const source = element.getAttribute("src");
   if (isChallenge(source)) own.asksForProof = true;
@@ -120,12 +140,16 @@ function countFrame({ own }: State, element: Element): void {
 
 /** What an element says about the content of a page, by its name. `isOwn`: it is outside menus, banners and footers. */
 const readElement: Record<string, (state: State, element: Element, isOwn: boolean) => void> = {
-  a({ own, open }, element, isOwn) {
+  a(state, element, isOwn) {
+    const { own, open } = state;
     const href = element.getAttribute("href");
     if (href === null || !isOwn) return;
     own.links++;
-    // In a sentence, it is about signing in.
-    if (open.paragraphs === 0) own.asksToSignIn ||= leadsToSignIn(href);
+    if (/^(\/|#.*)?$/.test(href)) state.homeLinks++;
+    // In a sentence, a list or a table, it leads to a page about signing in.
+    if (open.lines > 0) return;
+    own.asksToSignIn ||= signInQuery.test(href);
+    if (mayLeadToSignIn(href)) state.signInLinks++;
   },
   ...Object.fromEntries(["h1", "h2", "h3", "h4", "h5", "h6"].map((name) => [name, countHeading])),
   ...Object.fromEntries(["img", "video", "object", "embed"].map((name) => [name, countImage])),
@@ -159,5 +183,6 @@ function endForm(state: State): void {
   const { own, form } = state;
   state.form = null;
   if (!form) return;
-  own.asksToSignIn ||= form.isForSignIn || (form.isPosted && form.fields.length === 1 && form.fields[0] === "email");
+  own.asksToSignIn ||= form.isForSignIn;
+  own.mayAskToSignIn ||= form.isPosted && form.fields.length === 1 && form.fields[0] === "email";
 }

@@ -14,6 +14,9 @@ const someText = 200;
 const textOfHeading = 40;
 /** Without other evidence, a page with scripts and less text than this is filled by them. */
 const maxPlaceholder = 60;
+/** Pictures with less text than this each, up to some of them, are shown instead of it. */
+const textPerPicture = 80;
+const maxPictures = 3;
 /** A page with more than this isn't an error page or a sign-in form: characters, headings, links. */
 const maxThin = { text: 600, headings: 2, links: 8 };
 
@@ -29,12 +32,22 @@ export const isThin = ({ own, samples }: Pick<Content, "own" | "samples">): bool
 export const isStub = (content: Pick<Content, "own" | "samples">): boolean =>
   isThin(content) && content.own.textLength < someText;
 
+/** Whether so many characters of text leave it to so many pictures to say something. */
+export const isLeftToPictures = (textLength: number, pictures: number): boolean =>
+  textLength < textPerPicture * Math.min(pictures, maxPictures);
+
+/** Whether a page shows pictures, and hardly says in words what they show. */
+export const isPictured = (content: Pick<Content, "own" | "samples">): boolean => {
+  const { textLength, linkTextLength, images, imageTextLength } = content.own;
+  return isThin(content) && isLeftToPictures(textLength + linkTextLength + imageTextLength, images);
+};
+
 /** The problem of an HTML page; null if it has none, or if it is only an error page by its words. */
 export function findProblem(content: Content): PageProblem | null {
   const { own, scripts } = content;
   if (isShell(content)) return own.asksForProof ? "challenge" : "empty_shell";
   if (isThin(content) && own.asksForProof) return "challenge";
-  if (isThin(content) && own.asksToSignIn) return "sign_in";
+  if ((isThin(content) && own.asksToSignIn) || (isStub(content) && own.mayAskToSignIn)) return "sign_in";
   const parts = own.textLength + own.headings + own.links + own.images + own.frames + content.samples;
   return parts === 0 && scripts === 0 ? "empty" : null;
 }
@@ -46,7 +59,7 @@ function isShell({ own, samples, scripts, asksForScript }: Content): boolean {
     samples > 0 ||
     own.frames > 0 ||
     own.textLength >= someText ||
-    (own.headings > 0 && (own.textLength >= textOfHeading || own.links > 0)) ||
+    (own.headings > 0 && (own.textLength >= textOfHeading || own.links > 0 || !isFilled)) ||
     (own.links > 2 && !isFilled);
   return scripts > 0 && !hasContent && (isFilled || own.textLength < maxPlaceholder);
 }

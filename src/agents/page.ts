@@ -7,7 +7,7 @@ import { breakCodeLines, closeHead, expandEmptyTags, flattenLayoutTables } from 
 import { markdownLinks, plainText } from "./markdown-links.ts";
 import { type DocLink, readMarkup } from "./markup.ts";
 import { readOwnContent } from "./own-content.ts";
-import { findProblem, isStub, isThin, type PageProblem } from "./page-problem.ts";
+import { findProblem, isPictured, isStub, isThin, type PageProblem } from "./page-problem.ts";
 
 /** A heading of a page, or the term of a definition (level 7); `line` is 1-based in the page's Markdown. */
 type Heading = { level: number; text: string; line: number };
@@ -37,6 +37,8 @@ export type Page = {
   problem: PageProblem | null;
   /** Whether it says no more than an error page would. */
   isThin: boolean;
+  /** Whether it has a form or a link to sign in, beside its content or instead of it. */
+  asksToSignIn: boolean;
   /** Where it sends its reader, if it has nothing else to say. */
   redirect: string | null;
   /** Whether it has a sentence or two and no link that leads further. */
@@ -156,10 +158,11 @@ function readHtml(url: string, html: string): Page {
     anchors: problem === "empty_shell" || (!markup.hasHeadingIds && hasSections(headings)) ? null : markup.anchors,
     problem,
     isThin: isThin(content),
+    asksToSignIn: own.asksToSignIn || own.mayAskToSignIn,
     redirect: isStub(content) ? markup.redirect : null,
     isDeadEnd: isStub(content) && own.images === 0 && markup.links.length <= 1,
     isUnlisted: /\b(noindex|none)\b/.test(markup.robots),
-    hasOnlyImages: own.images > 0 && isStub(content),
+    hasOnlyImages: isPictured(content),
     emptyTabs: Math.max(0, own.tabs - own.tabPanels),
   };
   return problem === null && looksLikeError(page) ? { ...page, problem: "soft_404" } : page;
@@ -199,6 +202,7 @@ function readMarkdown(url: string, text: string): Page {
     anchors: null,
     problem: null,
     isThin: blocks.length === 0 && body.length < maxThinMarkdown,
+    asksToSignIn: false,
     redirect: null,
     isDeadEnd: false,
     isUnlisted: false,

@@ -51,6 +51,7 @@ export async function* conclude(session: Session, index: SectionIndex, ended: Se
     return { ok: true, output: { sections: index.sections.length, best }, value: answer };
   });
   const { state, sections } = answer;
+  for (const { section } of sections) session.neededUrls.add(section.url);
   const nearest = answer.nearest.slice(0, Math.max(maxNearest, sections.length));
   const unseen = new Set(unseenTerms(index));
   const noOverlap = terms.length > 0 && unseen.size === terms.length;

@@ -79,6 +79,8 @@ async function* explore(
   yield* markAsSurvey(surveySite(session, frontier, index));
   // The answer may be on a page of the survey. From here on, every step looks at those pages too.
   yield* conclude(session, index, searchEnd);
+  yield* checkPagesRead(session, session.pages);
+  yield* markAsSurvey(checkPagesRead(session, session.surveyed));
   yield* checkPictures(session, index);
   yield* checkNoindex(session);
   yield* markAsSurvey(checkPages(session, session.surveyed, testedKeys));
@@ -96,7 +98,6 @@ async function* explore(
 }
 
 async function* checkPages(session: Session, pages: ReadPage[], testedKeys: Set<string>): Steps {
-  yield* checkPagesRead(session, pages);
   yield* checkHeadings(session, pages);
   yield* checkSamples(session, pages);
   yield* checkLinks(session, pages, testedKeys);

@@ -1,14 +1,35 @@
 import { pageKey } from "../../net/page-key.ts";
 
-/** All links that were found, followed or not: the keys of the pages that each page links to. */
-export type LinkGraph = Map<string, Set<string>>;
+/** All links that were found, followed or not: the keys of the pages that each page links to, with the text of the first link. */
+export type LinkGraph = Map<string, Map<string, string>>;
 
 /** Adds the links of a page. */
-export function addToGraph(graph: LinkGraph, from: string, links: { url: string }[]): void {
+export function addToGraph(graph: LinkGraph, from: string, links: { url: string; text?: string }[]): void {
   const key = pageKey(from);
-  const targets = graph.get(key) ?? new Set();
-  for (const { url } of links) targets.add(pageKey(url));
+  const targets = graph.get(key) ?? new Map<string, string>();
+  for (const { url, text = "" } of links) {
+    const target = pageKey(url);
+    targets.set(target, targets.get(target) || text);
+  }
   graph.set(key, targets);
+}
+
+/** The texts of links to a page. */
+export function namesOf(graph: LinkGraph, url: string): string[] {
+  const key = pageKey(url);
+  return [...new Set([...graph.values()].flatMap((targets) => targets.get(key) ?? []))].filter((name) => name !== "");
+}
+
+/** Pages that link to the same places, from this number on, show what all pages of the site have in common. */
+const minPages = 3;
+
+/** The keys of pages to which most pages of a site link: its menu. */
+export function menuOf(graph: LinkGraph): string[] {
+  if (graph.size < minPages) return [];
+  const counts = new Map<string, number>();
+  for (const targets of graph.values())
+    for (const target of targets.keys()) counts.set(target, (counts.get(target) ?? 0) + 1);
+  return [...counts].flatMap(([target, count]) => (count > graph.size / 2 ? [target] : []));
 }
 
 /**
@@ -21,7 +42,9 @@ export function clicksTo(graph: LinkGraph, url: string, starts: string[]): numbe
   const visited = new Set(ring);
   for (let clicks = 0; ring.size > 0; clicks++) {
     if (ring.has(goal)) return clicks;
-    ring = new Set([...ring].flatMap((page) => [...(graph.get(page) ?? [])].filter((target) => !visited.has(target))));
+    ring = new Set(
+      [...ring].flatMap((page) => [...(graph.get(page)?.keys() ?? [])].filter((target) => !visited.has(target))),
+    );
     for (const page of ring) visited.add(page);
   }
   return null;

@@ -1,5 +1,6 @@
 import type { Check } from "../agent.ts";
 import { plainText } from "../markdown-links.ts";
+import { isLeftToPictures } from "../page-problem.ts";
 import { rankSections, type SectionIndex } from "./sections.ts";
 import { type ReadPage, type Session, type Steps, toCheck, useTool } from "./session.ts";
 
@@ -9,8 +10,39 @@ type Rule = {
   /** Whether it says something only about a page on which the answer depends. */
   onlyIfNeeded?: true;
   /** Why the page fails; null if it doesn't. */
-  findFault(page: ReadPage): { message: string; fix: string } | null;
+  findFault(page: ReadPage, lineCounts: LineCounts): { message: string; fix: string } | null;
 };
+
+/** The number of pages of the session that contain a line of Markdown. */
+type LineCounts = { lines: Map<string, number>; pages: number };
+
+/** A page of this many characters is more than what fits into one answer to a model. */
+const maxReadableChars = 500_000;
+/** Bytes of text of a page, besides its headings and what other pages say as well, from which it has content. */
+const minContentBytes = 40;
+/** Pages from which on a line of most of them belongs to their template. */
+const minPagesOfTemplate = 3;
+
+function countLines(pages: ReadPage[]): LineCounts {
+  const lines = new Map<string, number>();
+  for (const { markdown } of pages)
+    for (const line of new Set(markdown.split("\n"))) lines.set(line, (lines.get(line) ?? 0) + 1);
+  return { lines, pages: pages.length };
+}
+
+/** What a page says besides its headings and what most pages of the site say. */
+const ownContentOf = ({ markdown }: ReadPage, { lines, pages }: LineCounts): string =>
+  markdown
+    .split("\n")
+    .filter((line) => !line.startsWith("#") && (pages < minPagesOfTemplate || lines.get(line)! <= pages / 2))
+    .join("\n");
+
+/** Whether a page of a site with several pages has no more than its title and what most of them say. */
+function hasOnlyTitle(page: ReadPage, lineCounts: LineCounts): boolean {
+  if (page.samples.length > 0 || lineCounts.pages < minPagesOfTemplate) return false;
+  const content = ownContentOf(page, lineCounts);
+  return !content.includes("](") && Buffer.byteLength(plainText(content).trim()) < minContentBytes;
+}
 
 const textInsteadOfPictures = "Write the instructions and the code as text, and keep the pictures beside it.";
 
@@ -59,16 +91,30 @@ const rules: Rule[] = [
         : null,
   },
   {
+    id: "page-size",
+    share: 0.5,
+    onlyIfNeeded: true,
+    findFault: ({ url, markdown: { length } }) =>
+      length >= maxReadableChars
+        ? {
+            message: `${url} has ${Math.round(length / 1000).toLocaleString("en")},000 characters, more than most agents read of a page`,
+            fix: "Divide the page, and link its parts.",
+          }
+        : null,
+  },
+  {
     id: "page-has-content",
     share: 0.5,
     onlyIfNeeded: true,
-    findFault: ({ url, title, isDeadEnd }) =>
-      isDeadEnd
+    findFault: (page, lineCounts) => {
+      const { url, title, isDeadEnd } = page;
+      return isDeadEnd || hasOnlyTitle(page, lineCounts)
         ? {
             message: `${url} (“${title.slice(0, 100)}”) has a sentence or two and leads nowhere, like an error page`,
             fix: "Restore the page, or return status 404 and remove the links to it.",
           }
-        : null,
+        : null;
+    },
   },
   {
     id: "redirects-by-status",
@@ -88,27 +134,29 @@ export async function* checkPagesRead(session: Session, readPages: ReadPage[]): 
   const pages = readPages.filter(({ problem }) => problem === null);
   if (pages.length === 0) return;
   yield* useTool(session, "check_pages", { pages: pages.length }, async () => {
-    const checks = pages.flatMap((page) => rules.flatMap((rule) => checkRule(page, rule, session)));
+    const lineCounts = countLines([...session.pages, ...session.surveyed]);
+    const checks = pages.flatMap((page) => rules.flatMap((rule) => checkRule(page, rule, session, lineCounts)));
     return { ok: true, output: { pages: pages.length, faults: checks.length }, checks, value: undefined };
   });
 }
 
-/** Checks that search engines may list what was read: pages of the path, or, if they list none, the whole site. */
+/** Checks that search engines may list what was read: pages that the answer needs, or, if they list none, the whole site. */
 export async function* checkNoindex(session: Session): Steps {
   const pages = [...session.pages, ...session.surveyed].filter(({ problem }) => problem === null);
   const unlisted = pages.filter(({ isUnlisted }) => isUnlisted);
   const isWholeSite = unlisted.length === pages.length;
-  const reported = isWholeSite ? unlisted.slice(0, 1) : unlisted.filter((page) => session.pages.includes(page));
+  const isNeeded = ({ addresses }: ReadPage) => addresses.some((address) => session.neededUrls.has(address));
+  const reported = isWholeSite ? unlisted.slice(0, 1) : unlisted.filter(isNeeded);
   if (reported.length === 0) return;
   yield* useTool(session, "check_listed", { pages: pages.length }, async () => {
     const checks = reported.map(({ url }) =>
       toCheck({
         id: "page-listed",
         group: "page",
-        status: "warn",
+        status: isWholeSite ? "warn" : "fail",
         share: 0.5,
         subject: url,
-        message: `${isWholeSite ? "Every page that was read, such as" : "A page on the way to the answer,"} ${url}, asks search engines not to list it (noindex), so agents that search don't find it`,
+        message: `${isWholeSite ? "Every page that was read, such as" : "A page that the answer needs,"} ${url}, asks search engines not to list it (noindex), so agents that search don't find it`,
         fix: "Remove noindex from the page.",
       }),
     );
@@ -116,21 +164,20 @@ export async function* checkNoindex(session: Session): Steps {
   });
 }
 
-/** A page with less text than this beside its pictures leaves the instructions to them, in characters. */
-const maxCaption = 300;
-/** A sentence with a colon announces what follows, in any language. */
-const announcedPicture = /[:：]\s*\n\s*!\[/;
+/** A sentence with a colon announces what follows, in any language; a short text beside the picture is only its name. */
+const announcedPicture = /[:：]\s*\n\s*!\[[^\]]{0,39}\]/;
 
 /** Checks that the page nearest to the goal says in text, and not in a picture, how to reach it. */
 export async function* checkPictures(session: Session, index: SectionIndex): Steps {
   const nearest = rankSections(index)[0]?.section;
   const page = [...session.pages, ...session.surveyed].find(({ url }) => url === nearest?.url);
   if (!nearest || !page || page.samples.length > 0 || page.hasOnlyImages || !page.markdown.includes("![")) return;
-  const prose = plainText(page.markdown.replace(/!\[[^\]]*\]\([^)]*\)|^#.*$/gm, "")).trim();
-  if (prose.length >= maxCaption && !announcedPicture.test(page.markdown)) return;
+  const content = ownContentOf(page, countLines([...session.pages, ...session.surveyed]));
+  const text = plainText(content.replace(/!\[([^\]]*)\]\([^)]*\)/g, "$1")).trim();
+  if (!isLeftToPictures(text.length, content.split("![").length - 1) && !announcedPicture.test(content)) return;
   yield* useTool(session, "check_pictures", { url: page.url }, async () => ({
     ok: true,
-    output: { chars: prose.length },
+    output: { chars: text.length },
     checks: [
       toCheck({
         id: "text-instead-of-pictures",
@@ -146,8 +193,13 @@ export async function* checkPictures(session: Session, index: SectionIndex): Ste
   }));
 }
 
-function checkRule(page: ReadPage, { id, share, onlyIfNeeded, findFault }: Rule, { neededUrls }: Session): Check[] {
-  const fault = findFault(page);
+function checkRule(
+  page: ReadPage,
+  { id, share, onlyIfNeeded, findFault }: Rule,
+  { neededUrls }: Session,
+  lineCounts: LineCounts,
+): Check[] {
+  const fault = findFault(page, lineCounts);
   const needed = page.addresses.some((address) => neededUrls.has(address));
   if (fault === null || (onlyIfNeeded && !needed)) return [];
   const status = share === 0 ? "fail" : "warn";

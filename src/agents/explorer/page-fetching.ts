@@ -2,6 +2,8 @@ import { maxRedirects } from "../../net/guarded.ts";
 import { pageKey } from "../../net/page-key.ts";
 import { isReadable, type Page, readPage } from "../page.ts";
 import { type FetchRequest, type FetchResult, fetchUrl, findRefusal, type Log } from "./fetching.ts";
+import { toStems } from "./goal.ts";
+import { menuOf, namesOf } from "./link-graph.ts";
 import type { ReadPage, Session } from "./session.ts";
 
 const pages = new WeakMap<FetchResult, Page>();
@@ -58,13 +60,24 @@ export function toReadPage(session: Session, url: string, fetchResult: FetchResu
   if (!fetchResult.ok || page === null) return null;
   const { redirects } = fetchResult.response;
   const addresses = [...new Set([url.replace(/#.*$/s, ""), ...redirects, page.url])];
-  const problem = page.problem ?? findProblemOfAddress(session, page, addresses);
+  const problem = findProblemAmongOthers(session, page, addresses);
   const { contentType, wrongCharset, followed = [] } = fetchResult;
-  return { ...page, problem, addresses, delivery: { contentType, wrongCharset: wrongCharset(), followed } };
+  const isUnlisted = page.isUnlisted || noIndex.test(fetchResult.response.headers.get("x-robots-tag") ?? "");
+  const delivery = { contentType, wrongCharset: wrongCharset(), followed };
+  return { ...page, problem, isUnlisted, addresses, delivery };
 }
 
-/** The problem of a page that shows only when one knows which URL was requested, and what others of its host show. */
-function findProblemOfAddress(session: Session, page: Page, addresses: string[]): Page["problem"] {
+/** A rule of `X-Robots-Tag` for all search engines: others name theirs before a colon. */
+const noIndex = /^(?![^,:]*:)(?:[^:]*,)?\s*(noindex|none)\b/i;
+
+/** The problem of a page, from what it shows, which URL was requested, and what other pages of its host show and say. */
+function findProblemAmongOthers(session: Session, page: Page, addresses: string[]): Page["problem"] {
+  if (page.problem === "sign_in" && isInTemplate(session, page)) return null;
+  const names =
+    page.problem === "soft_404" || page.isDeadEnd ? addresses.flatMap((each) => namesOf(session.graph, each)) : [];
+  // The author of a link knew the title that looks like the one of an error page.
+  if (page.problem === "soft_404" && names.some((name) => isTitleOf(name, page))) return null;
+  if (page.problem !== null) return page.problem;
   const isStart = addresses.some((address) =>
     session.task.startUrls.some((start) => pageKey(start) === pageKey(address)),
   );
@@ -72,10 +85,41 @@ function findProblemOfAddress(session: Session, page: Page, addresses: string[])
   if (page.isThin && remembers(page.url, addresses[0]!)) return "sign_in";
   const { origin } = new URL(page.url);
   const missing = session.missingPages.get(origin);
-  if (!missing) return null;
-  const addressesInBoth = [missing.url, page.url];
-  return wordsOf(missing, addressesInBoth) === wordsOf(page, addressesInBoth) ? "soft_404" : null;
+  const addressesInBoth = [missing?.url ?? page.url, page.url];
+  if (missing && wordsOf(missing, addressesInBoth) === wordsOf(page, addressesInBoth)) return "soft_404";
+  return page.isDeadEnd && isStranger(session, page, [...names, ...addresses.map(nameInPath)]) ? "soft_404" : null;
 }
+
+/** Whether pages with content have such a form, too. */
+const isInTemplate = ({ pages, surveyed }: Session, { url }: Page): boolean =>
+  [...pages, ...surveyed].some(
+    (other) =>
+      other.asksToSignIn &&
+      other.problem === null &&
+      !other.isThin &&
+      new URL(other.url).origin === new URL(url).origin,
+  );
+
+/** Whether the text of a link is the title of the page to which it leads. */
+function isTitleOf(name: string, { title, headings }: Page): boolean {
+  const words = toStems(name);
+  const inTitle = new Set(toStems(`${title} ${headings[0]?.text ?? ""}`));
+  return words.length > 1 && words.every((word) => inTitle.has(word));
+}
+
+/** Whether a page without links says nothing of what the links to it say, while the others of its site have a menu. */
+function isStranger({ graph }: Session, { title, markdown, links }: Page, names: string[]): boolean {
+  const own = new Set(toStems(`${title} ${markdown}`));
+  const keys = new Set(links.map(({ url }) => pageKey(url)));
+  const words = names.flatMap(toStems);
+  const menu = menuOf(graph);
+  return (
+    words.length > 0 && !words.some((word) => own.has(word)) && menu.length > 1 && menu.some((key) => !keys.has(key))
+  );
+}
+
+const nameInPath = (address: string): string =>
+  (new URL(address).pathname.split("/").filter(Boolean).at(-1) ?? "").replace(/\.\w+$/, "").replace(/[-_]/g, " ");
 
 /** Whether a URL holds another one, to which it leads back later. */
 function remembers(address: string, requested: string): boolean {

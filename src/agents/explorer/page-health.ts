@@ -2,6 +2,8 @@ import type { Check } from "../agent.ts";
 import { isReadable, type Page } from "../page.ts";
 import { type FetchResult, maxBytes } from "./fetching.ts";
 
+/** A document says in its first bytes that it is HTML. */
+const maxDoctypeBytes = 200;
 /** Pages that take at least this long are slow, in ms. */
 const slowMs = 3000;
 
@@ -62,6 +64,7 @@ export function judgeResponse(url: string, fetchResult: FetchResult): PageProble
     );
   if (status >= 500)
     return failure("page-answers", `${url} returned status ${status}`, "Make the server return this page.");
+  if (status < 300 && isPageAsFile(fetchResult)) return unreadableType(url, fetchResult.contentType);
   if (status < 400 && ms > slowMs)
     return {
       id: "answers-in-time",
@@ -84,12 +87,20 @@ export function judgeNeeded(url: string, fetchResult: FetchResult): PageProblem 
         )
       : null;
   const { response, contentType } = fetchResult;
-  if (response.status >= 300 || isReadable(contentType)) return null;
-  return failure(
+  return response.status >= 300 || isReadable(contentType) ? null : unreadableType(url, contentType);
+}
+
+const unreadableType = (url: string, contentType: string | null): PageProblem =>
+  failure(
     "content-type-readable",
     `${url} has the content type ${contentType}, which readers don't open as a page`,
     "Set the content type of the page, such as text/html or text/markdown.",
   );
+
+/** Whether a page is sent as a file of another kind, without being offered as a download. */
+function isPageAsFile({ response: { body, headers }, contentType }: Extract<FetchResult, { ok: true }>): boolean {
+  if (isReadable(contentType) || /^\s*attachment/i.test(headers.get("content-disposition") ?? "")) return false;
+  return /^\s*(<!doctype html|<html[\s>])/i.test(new TextDecoder().decode(body.subarray(0, maxDoctypeBytes)));
 }
 
 /** Why the text of a page with a success status couldn't be read; null if it could. */

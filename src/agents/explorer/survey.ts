@@ -1,10 +1,12 @@
 import { pageKey } from "../../net/page-key.ts";
 import type { AgentEvent, Check, Provenance } from "../agent.ts";
+import type { DocLink } from "../markup.ts";
 import { type FetchResult, findRefusal, type Log, readerAccept } from "./fetching.ts";
 import type { Frontier } from "./frontier.ts";
 import { isPrivate, lineOf, toEntryProblem } from "./links.ts";
 import { fetchPage, toReadPage } from "./page-fetching.ts";
 import { judgeNeeded, judgePage, judgeResponse } from "./page-health.ts";
+import type { Section } from "./page-sections.ts";
 import { rankSections, type SectionIndex } from "./sections.ts";
 import { cut, mayBePage, type ReadPage, type Session, type Steps, thoughtEvent, useTool } from "./session.ts";
 import { digest } from "./walk.ts";
@@ -72,6 +74,7 @@ function chooseCandidates(
   const candidates: SurveyCandidate[] = [];
   const add = (candidate: SurveyCandidate, limit = maxCandidates) => {
     const key = pageKey(candidate.url);
+    if (candidate.needed && candidates.length < limit) session.neededUrls.add(candidate.url.replace(/#.*$/s, ""));
     if (
       candidates.length >= limit ||
       chosenKeys.has(key) ||
@@ -80,7 +83,6 @@ function chooseCandidates(
     )
       return;
     chosenKeys.add(key);
-    if (candidate.needed) session.neededUrls.add(candidate.url.replace(/#.*$/s, ""));
     candidates.push({ ...candidate, url: candidate.url.replace(/#.*$/s, "") });
   };
   const toCandidate = (
@@ -99,11 +101,11 @@ function chooseCandidates(
   const answer = readablePages.find(({ url }) => url === best?.section.url);
   const orderedPages = [...(answer ? [answer] : []), ...readablePages.filter((page) => page !== answer)];
   if (isFirstRound) {
-    // Links in the answer's section, and anything named like a first step.
+    // Anything named like a first step, links in the answer's section, and what the text above it refers to.
     for (const page of orderedPages)
       for (const link of page.links) if (isPrerequisite(link)) add(toCandidate(page, link, true), maxPrerequisites);
     if (answer)
-      for (const link of answer.links.filter(({ heading }) => heading === best?.section.heading))
+      for (const link of answer.links.filter((link) => isNeededBy(link, best!.section)))
         add(toCandidate(answer, link, true));
   }
   const goalShare = candidates.length + Math.ceil((maxCandidates - candidates.length) / 2);
@@ -126,6 +128,15 @@ function chooseCandidates(
   }
   return candidates;
 }
+
+/** Whether a link is in a section, or in a sentence of a section that contains it. */
+function isNeededBy({ heading, text, context }: DocLink, section: Section): boolean {
+  // The heading of a link may end with the text of a permalink.
+  const isUnder = (name: string) => toName(name) !== "" && toName(heading).startsWith(toName(name));
+  return isUnder(section.heading) || (context.length > text.length && section.path.some(isUnder));
+}
+
+const toName = (heading: string): string => heading.replace(/[^\p{L}\p{N}]/gu, "").toLowerCase();
 
 function isPrerequisite({ url, text }: { url: string; text: string }): boolean {
   const name = URL.canParse(url) ? (new URL(url).pathname.split("/").filter(Boolean).at(-1) ?? "") : "";
