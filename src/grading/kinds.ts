@@ -63,6 +63,7 @@ export const readingChecks: ReadonlySet<string> = new Set([
   "sitemap-entry-resolves",
   "redirect-ends",
   "open-access",
+  "challenge",
   "page-answers",
   "answers-in-time",
   "has-text",

@@ -121,7 +121,7 @@ export function judgePage({ url, title, problem }: Page): PageProblem | null {
     );
   if (problem === "challenge")
     return failure(
-      "open-access",
+      "challenge",
       `${url} tests the reader's browser instead of showing the page`,
       "Let agents through the bot protection.",
     );

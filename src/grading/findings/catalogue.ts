@@ -217,6 +217,12 @@ export const frictionByCheck: ReadonlyMap<string, Entry> = new Map([
       "Make the docs readable without signing in",
       "status 401, 402, 403 or 407, or a sign-in form in place of the page",
     ],
+    challenge: [
+      "high",
+      "Bot protection in front of a page",
+      "Let agents through the bot protection",
+      "a test of the browser in place of a page",
+    ],
     "auth-alternative-access": [
       "medium",
       "No alternative for agents to signing in",

@@ -43,12 +43,6 @@ export const pathKinds = {
     severity: "critical",
     meaning: "status 401, 402, 403 or 407 on the way to the answer",
   },
-  challenge: {
-    id: "challenge",
-    title: "Bot protection in front of a page",
-    severity: "critical",
-    meaning: "a test of the browser in place of a page",
-  },
   rateLimit: {
     id: "rate-limit",
     title: "Too many requests",

@@ -5,7 +5,7 @@ import type { CheckResult, Facts } from "../facts.ts";
 import type { Friction } from "../grade.ts";
 import { readingChecks } from "../kinds.ts";
 import { linkEvidence } from "../link-edits.ts";
-import { standardMethodology } from "../methodology.ts";
+import { severityRank, standardMethodology } from "../methodology.ts";
 import {
   blockOrNull,
   count,
@@ -30,7 +30,32 @@ export function findingsOf(facts: Facts): Finding[] {
     const existing = byFingerprint.get(finding.fingerprint);
     byFingerprint.set(finding.fingerprint, existing === undefined ? finding : merge(existing, finding));
   }
-  return [...byFingerprint.values()];
+  return withoutSummaries([...byFingerprint.values()]);
+}
+
+/** Checks of a whole site that find the same defect as findings about its pages, by the remedies of these. */
+const summarized: ReadonlyMap<string, RegExp> = new Map([
+  ["llms-txt-links-resolve", /^llms-entry-resolves /],
+  ["auth-gate-detection", /^(open-access|challenge|auth) /],
+  ["bot-protection-interference", /^(open-access|challenge|auth) /],
+  ["rendering-strategy", /^(text-without-scripts|has-text|template text-without-scripts) /],
+]);
+
+/** One finding for a defect that both a check of the site and findings about its pages report: the most severe one, or else of a page. */
+function withoutSummaries(findings: Finding[]): Finding[] {
+  return [...summarized].reduce((all, [summaryKey, detailKey]) => {
+    const summary = all.find(({ remedy }) => remedy.key === summaryKey);
+    const details = all.filter(({ remedy }) => detailKey.test(remedy.key));
+    if (summary === undefined || details.length === 0) return all;
+    const worst = worstSeverity(details.map(({ severity }) => severity));
+    const isWorse = severityRank[summary.severity] < severityRank[worst];
+    const [kept, others] = isWorse
+      ? [summary, details]
+      : [details.find(({ severity }) => severity === worst)!, [summary]];
+    return all
+      .filter((each) => !others.includes(each))
+      .map((each) => (each === kept ? others.reduce(merge, kept) : each));
+  }, findings);
 }
 
 function merge(a: Finding, b: Finding): Finding {

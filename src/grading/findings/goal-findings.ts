@@ -60,6 +60,13 @@ function farDraft(answer: GoalAnswer, facts: Facts): FindingDraft {
   };
 }
 
+/** Whether a page that the docs link to couldn't be read on the way, so that it may contain the answer. */
+const hasUnreadPages = ({ failures, taskRequests }: Facts): boolean =>
+  failures.some(({ target, tool, seqs, url }) => {
+    const request = taskRequests.find(({ seq }) => seq === seqs[0]);
+    return target === "docs" && url !== null && (request ? request.foundOn !== null : tool === "fetch_page");
+  });
+
 function unclearDraft(answer: GoalAnswer, facts: Facts): FindingDraft {
   const { nearest, unseen, missing, noOverlap, otherScript, noSample, isCovered } = answer;
   const closest = nearest.length === 0 ? "" : ` Closest: ${nearestSectionOf(answer, facts)}.`;
@@ -122,8 +129,9 @@ function unclearDraft(answer: GoalAnswer, facts: Facts): FindingDraft {
     };
   return {
     ...common,
-    // Other words may say the same, so only words that appear nowhere and a poor match make missing docs likely.
-    severity: unseen.length > 0 && answer.fit < farFromGoal ? "medium" : "low",
+    // Other words may say the same, and an unread page may say it, so only words that appear nowhere and a poor match
+    // make missing docs likely.
+    severity: unseen.length > 0 && answer.fit < farFromGoal && !hasUnreadPages(facts) ? "medium" : "low",
     title: `${pathKinds.unclearAnswer.title}.${closest}`,
     description: `${count(answer.pages + facts.surveyedPages.length, "page")} read.${closest}${missingNote}${unseenNote}${othersNote}`,
     fix: `Name the goal in the heading of the section that answers it, or write one with a sample.${unseen.length > 0 ? ` Use the words ${quoteWords(unseen)}.` : ""}`,

@@ -8,7 +8,7 @@ import { slowPageMs } from "../methodology.ts";
 import { count, duration, list, normalizeAddress, oneLine, sentence, shortAddress } from "../text.ts";
 import { checkFrictionOf } from "./catalogue.ts";
 import { conductDrafts } from "./conduct-findings.ts";
-import { type Finding, type FindingDraft, fingerprint, noCause, pageName } from "./finding.ts";
+import { type Finding, type FindingDraft, fingerprint, joinCauses, noCause, pageName } from "./finding.ts";
 import { pathKinds } from "./finding-kinds.ts";
 import { goalDrafts } from "./goal-findings.ts";
 
@@ -81,14 +81,14 @@ function failureDraft(failure: Failure, facts: Facts, hasReadNothing: boolean): 
     };
   const place = shortAddress(failure.url, facts.startUrls[0]);
   const isDisallowed = failure.code === "disallowed";
-  if (failure.code === "sign_in" || failure.code === "challenge")
+  if (isWall(failure))
     return {
       ...common,
       severity: blocksStart ? "critical" : "high",
       phase: "setup",
       category: "auth",
       subject: normalizeAddress(failure.url),
-      title: `${failure.code === "sign_in" ? "Page requires sign-in" : pathKinds.challenge.title}: ${place}`,
+      title: `${checkFrictionOf({ id: failure.code === "sign_in" ? "open-access" : "challenge", group: "page" }).title}: ${place}`,
       description: message,
       grounds: [requestGround(failure.url)],
       place,
@@ -198,6 +198,11 @@ function requestDraft(http: Http, failure: Failure, facts: Facts, blocksStart: b
   };
 }
 
+const isWall = ({ code }: Failure): boolean => code === "sign_in" || code === "challenge";
+
+const isAt = (failure: Failure, url: string): boolean =>
+  failure.url !== null && normalizeAddress(failure.url) === normalizeAddress(url);
+
 /** A person was needed, to grant access or for anything else. */
 function interruptionDraft({ seq, url, question }: EventOf<"interruption">, facts: Facts): FindingDraft {
   const refusedRequest =
@@ -205,6 +210,10 @@ function interruptionDraft({ seq, url, question }: EventOf<"interruption">, fact
     facts.taskRequests.find((http) => normalizeAddress(http.url) === normalizeAddress(url) && hasFailed(http));
   const failure = refusedRequest && facts.failures.find((each) => each.seqs[0] === refusedRequest.seq);
   const cause = { ...noCause, interruptions: [seq] };
+  const wall = url === null ? undefined : facts.failures.find((each) => isWall(each) && isAt(each, url));
+  const wallDraft = wall && failureDraft(wall, facts, facts.pages.length === 0);
+  if (wallDraft)
+    return { ...wallDraft, cause: joinCauses(cause, wallDraft.cause ?? noCause), events: [...wallDraft.events, seq] };
   if (refusedRequest && failure) {
     const draft = requestDraft(refusedRequest, failure, facts, false);
     if (draft.category === "auth") return { ...draft, cause, events: [seq], quote: null };
