@@ -130,7 +130,7 @@ export const frictionByCheck: ReadonlyMap<string, Entry> = new Map([
       "high",
       "Pictures instead of text",
       "Write the instructions as text",
-      "a page, or the section that answers the goal, with pictures in place of text or code",
+      "a page with pictures and hardly a text about them, or a picture where the answer should be",
     ],
     "tabs-have-content": [
       "medium",
@@ -148,9 +148,14 @@ export const frictionByCheck: ReadonlyMap<string, Entry> = new Map([
       "high",
       "Page of an unreadable content type",
       "Set the content type of the page",
-      "a page that the answer depends on and that is no document by its content type",
+      "HTML, or any page that the answer depends on, that is no document by its content type",
     ],
-    "page-size": ["high", "Page is too large to read", "Divide large pages", "a page larger than 5 MiB"],
+    "page-size": [
+      "high",
+      "Page is too large to read",
+      "Divide large pages",
+      "a page larger than 5 MiB, or one that the answer depends on with more than 500,000 characters",
+    ],
     "page-readable": [
       "critical",
       "Page cannot be read",
@@ -195,7 +200,7 @@ export const frictionByCheck: ReadonlyMap<string, Entry> = new Map([
       "high",
       "Page without content",
       "Restore the page or return 404",
-      "a page that the answer depends on, with a sentence or two and no links",
+      "a page that the answer depends on, with nothing but its title, or a sentence or two and no links",
     ],
     "missing-pages-say-so": [
       "high",
@@ -255,7 +260,7 @@ export const frictionByCheck: ReadonlyMap<string, Entry> = new Map([
       "medium",
       "Page hidden from search engines",
       "Let search engines list the page",
-      "`noindex` on the way to the answer or on the whole site",
+      "`noindex` on a page that the answer depends on, or on the whole site",
     ],
   }),
   ...toEntries("missing_docs", "setup", {
