@@ -166,8 +166,8 @@ export function revokeKey(ctx: Context, org: OrgId, id: string): ApiKey {
 
 /** Revokes the keys of a trust. */
 export function revokeKeysOfTrust(ctx: Context, org: OrgId, trustId: string): void {
-  const isOfTrust = and(eq(apiKeys.orgId, org), eq(apiKeys.trustId, trustId), isNull(apiKeys.revokedAt));
-  ctx.db.update(apiKeys).set({ revokedAt: ctx.now() }).where(isOfTrust).run();
+  const whereTrust = and(eq(apiKeys.orgId, org), eq(apiKeys.trustId, trustId), isNull(apiKeys.revokedAt));
+  ctx.db.update(apiKeys).set({ revokedAt: ctx.now() }).where(whereTrust).run();
   cachedKeys(ctx).forget();
 }
 

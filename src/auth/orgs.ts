@@ -185,12 +185,12 @@ function checkPatch(patch: OrgPatch): void {
 
 /** Throws conflict if another organization has the name. `id`: the organization that may have it. */
 function refuseUsedName(tx: Tx, name: string, id?: OrgId): void {
-  const isOther = id === undefined ? undefined : ne(orgs.id, id);
+  const whereOther = id === undefined ? undefined : ne(orgs.id, id);
   if (
     tx
       .select()
       .from(orgs)
-      .where(and(eq(orgs.name, name), isOther))
+      .where(and(eq(orgs.name, name), whereOther))
       .get()
   )
     throw conflict(`An organization named ${JSON.stringify(name)} already exists.`);

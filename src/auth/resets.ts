@@ -37,8 +37,12 @@ export const toResetPath = (ctx: Context, personId: string): string => toPath(ct
  * an organization of which the caller isn't an owner, because the link would grant access to that one too.
  */
 export function toResetPathFor(ctx: Context, org: OrgId, memberId: string, owner: Person) {
-  const isMember = and(eq(members.orgId, org), eq(members.id, memberId), eq(people.id, members.personId));
-  const person = ctx.db.select({ id: people.id, email: people.email }).from(people).innerJoin(members, isMember).get();
+  const whereMember = and(eq(members.orgId, org), eq(members.id, memberId), eq(people.id, members.personId));
+  const person = ctx.db
+    .select({ id: people.id, email: people.email })
+    .from(people)
+    .innerJoin(members, whereMember)
+    .get();
   if (!person) throw notFound("The member was not found.");
   if (!mayReset(ctx, owner.id, person.id))
     throw conflict(

@@ -89,12 +89,12 @@ async function deleteOldSessions({ db, config, log, now }: Resources, stop: Abor
 /** Deletes expired sign-ins, old counts of failed attempts, and the records of used ID tokens that have expired. */
 function deleteExpiredRows({ db, now }: Resources): void {
   const nowMs = now();
-  for (const [table, isExpired] of [
+  for (const [table, whereExpired] of [
     [signIns, lt(signIns.expiresAt, new Date(nowMs))],
     [signInFailures, lt(signInFailures.since, nowMs - graceMs)],
     [usedTokens, lt(usedTokens.expiresAt, nowMs - graceMs)],
   ] as const) {
-    const expired = db.select({ rowid: sql`rowid` }).from(table).where(isExpired).limit(expiredRows);
+    const expired = db.select({ rowid: sql`rowid` }).from(table).where(whereExpired).limit(expiredRows);
     // Most passes find nothing, and need no transaction.
     if (expired.get()) transaction(db, (tx) => tx.delete(table).where(inArray(sql`rowid`, expired)).run());
   }

@@ -22,8 +22,8 @@ function toOrder(ctx: Context, org: OrgId, filter: ExportFilter): ExportOrder {
   const { db, now } = ctx;
   const { format = "jsonl", since, until, minScore, scope } = filter;
   const promptId = filter.promptId?.toLowerCase() ?? null;
-  const isPrompt = and(eq(prompts.orgId, org), eq(prompts.id, promptId ?? ""));
-  if (promptId !== null && !db.select({ id: prompts.id }).from(prompts).where(isPrompt).get())
+  const wherePrompt = and(eq(prompts.orgId, org), eq(prompts.id, promptId ?? ""));
+  if (promptId !== null && !db.select({ id: prompts.id }).from(prompts).where(wherePrompt).get())
     throw notFound(`No prompt has the ID ${filter.promptId}.`);
   if (minScore !== undefined && format !== "junit")
     throw badRequest("minScore only applies to the format junit. Leave it out, or export as junit.");

@@ -63,11 +63,11 @@ const runsOf = (db: Db, evalRequestId: SQLiteColumn, more: SQL | undefined) =>
     .where(and(eq(runs.evalRequestId, evalRequestId), more));
 
 /** Whether an evaluation has a run that is exported. */
-const isExported = (db: Db, id: SQLiteColumn, span: Span) => exists(runsOf(db, id, inSpan(span)));
+const whereExported = (db: Db, id: SQLiteColumn, span: Span) => exists(runsOf(db, id, inSpan(span)));
 
 /** Whether all of its runs are. */
-const isWhole = (db: Db, id: SQLiteColumn, span: Span) =>
-  and(isExported(db, id, span), notExists(runsOf(db, id, sql`(${inSpan(span)}) is not true`)));
+const whereWhole = (db: Db, id: SQLiteColumn, span: Span) =>
+  and(whereExported(db, id, span), notExists(runsOf(db, id, sql`(${inSpan(span)}) is not true`)));
 
 const afterPrompts = ["eval_request", "fix", "dismissal", "field_friction", "field_report", "gate", "regrade"] as const;
 /** Tables that are exported in the order of their IDs. */
@@ -87,19 +87,19 @@ function filterOf(db: Db, type: ListedType, span: Span): SQL | undefined {
     case "prompt":
       return promptId === null ? undefined : eq(prompts.id, promptId);
     case "eval_request":
-      return isExported(db, evalRequests.id, span);
+      return whereExported(db, evalRequests.id, span);
     case "dismissal":
     case "field_friction":
     case "field_report":
       // They belong to no prompt, so they are not in the export of one.
       return promptId === null ? undefined : sql`false`;
     case "fix":
-      return and(isExported(db, fixes.beforeId, span), isExported(db, fixes.afterId, span));
+      return and(whereExported(db, fixes.beforeId, span), whereExported(db, fixes.afterId, span));
     case "gate":
       return and(
         lte(gates.completedAt, endedBy),
-        isWhole(db, gates.headRequestId, span),
-        or(isNull(gates.baseRequestId), isWhole(db, gates.baseRequestId, span)),
+        whereWhole(db, gates.headRequestId, span),
+        or(isNull(gates.baseRequestId), whereWhole(db, gates.baseRequestId, span)),
         notExists(
           db
             .select({ id: runs.id })
@@ -137,12 +137,12 @@ function listRows(db: Db, type: ListedType, span: Span): Generator<ExportedRow> 
 /** Pages that the docs linked to in the runs of a prompt. */
 function listNamedPages(db: Db, { org, promptId: only }: Span): Generator<ExportedRow> {
   const { orgId, promptId, page } = namedPages;
-  const isInScope = and(eq(orgId, org), only === null ? undefined : eq(promptId, only));
+  const whereInScope = and(eq(orgId, org), only === null ? undefined : eq(promptId, only));
   const read = (last: Row) =>
     db
       .select()
       .from(namedPages)
-      .where(and(isInScope, sql`(${promptId}, ${page}) > (${last.promptId}, ${last.page})`))
+      .where(and(whereInScope, sql`(${promptId}, ${page}) > (${last.promptId}, ${last.page})`))
       .orderBy(asc(promptId), asc(page))
       .limit(pageRowsOf("named_page"))
       .all();

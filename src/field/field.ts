@@ -77,7 +77,7 @@ export function changeFieldFriction(
   ctx.db
     .update(fieldFriction)
     .set({ state, reason: state === "open" ? null : note, changedBy: by, changedAt: ctx.now() })
-    .where(isFriction(org, id))
+    .where(whereFriction(org, id))
     .run();
   return getFriction(ctx, org, id);
 }
@@ -95,7 +95,7 @@ export function fieldFrictionAt(ctx: Context, org: OrgId, fingerprint: string) {
   return rows.map(toFriction).map(({ id, title, reports, lastReportedAt }) => ({ id, title, reports, lastReportedAt }));
 }
 
-const isFriction = (org: OrgId, id: string) =>
+const whereFriction = (org: OrgId, id: string) =>
   and(eq(fieldFriction.orgId, org), eq(fieldFriction.id, id.toLowerCase()));
 
 function toFriction({ row, fingerprints }: { row: Row; fingerprints: string }): Friction {
@@ -120,7 +120,7 @@ function toFriction({ row, fingerprints }: { row: Row; fingerprints: string }): 
 
 /** Throws not_found. */
 function getFriction(ctx: Context, org: OrgId, id: string): Friction {
-  const row = ctx.db.select(columns).from(fieldFriction).where(isFriction(org, id)).get();
+  const row = ctx.db.select(columns).from(fieldFriction).where(whereFriction(org, id)).get();
   if (!row) throw notFound(`No friction from the field has the ID ${id}.`);
   return toFriction(row);
 }

@@ -84,13 +84,13 @@ export function dismissFriction(
   return transaction(ctx.db, (tx) => {
     const distinct = [...new Set(fingerprints)];
     const ofOrg = tx.select({ id: prompts.id }).from(prompts).where(eq(prompts.orgId, org));
-    const isListed = and(
+    const whereListed = and(
       eq(frictionPoints.orgId, org),
       inArray(frictionPoints.promptId, ofOrg),
       inArray(frictionPoints.fingerprint, distinct),
     );
     const { fingerprint, title } = frictionPoints;
-    const points = tx.selectDistinct({ fingerprint, title }).from(frictionPoints).where(isListed).all();
+    const points = tx.selectDistinct({ fingerprint, title }).from(frictionPoints).where(whereListed).all();
     const titles = new Map(points.map((row) => [row.fingerprint, row.title]));
     const unknown = distinct.find((each) => !titles.has(each));
     if (unknown) throw notFound(`No friction point has the fingerprint ${unknown}.`);
@@ -115,12 +115,12 @@ export function dismissFriction(
 
 /** Undoes a dismissal; repeating it changes nothing. Throws not_found. */
 export function withdrawDismissal(ctx: Context, org: OrgId, id: string, by: string): Dismissal {
-  const isDismissal = and(eq(dismissals.orgId, org), eq(dismissals.id, id));
+  const whereDismissal = and(eq(dismissals.orgId, org), eq(dismissals.id, id));
   return transaction(ctx.db, (tx) => {
-    const row = tx.select().from(dismissals).where(isDismissal).get();
+    const row = tx.select().from(dismissals).where(whereDismissal).get();
     if (!row) throw notFound(`No dismissal has the ID ${id}.`);
     if (row.withdrawnAt === null)
-      tx.update(dismissals).set({ withdrawnAt: ctx.now(), withdrawnBy: by }).where(isDismissal).run();
+      tx.update(dismissals).set({ withdrawnAt: ctx.now(), withdrawnBy: by }).where(whereDismissal).run();
     return toDismissal(row);
   });
 }

@@ -34,7 +34,7 @@ export const agentsOf = (rows: { metBy: string[] }[]): string[] => [
   ...new Set(rows.flatMap(({ metBy }) => metBy.map((key) => key.split(" ")[0] ?? key))),
 ];
 
-export const isOfPreview = (report: CountedReport["report"], preview: string) =>
+export const whereOfPreview = (report: CountedReport["report"], preview: string) =>
   and(
     eq(frictionLifecycles.orgId, report.orgId),
     eq(frictionLifecycles.promptId, report.promptId),

@@ -19,12 +19,12 @@ import {
   type CountedReport,
   detailsOf,
   findNewestSighting,
-  isOfPreview,
   type LifecycleRow,
   type PointRow,
   previewOf,
   siblingsOf,
   updateLifecycle,
+  whereOfPreview,
 } from "./lifecycle-rows.ts";
 
 /** Called when a friction point of the live docs is new or regressed. */
@@ -56,7 +56,7 @@ export function updateLifecycles(
   const agent = agentKey(run);
   const points = pointsOf(ctx.db).all({ report: report.id });
   const fingerprints = new Set(points.map(({ fingerprint }) => fingerprint));
-  const lifecycles = tx.select().from(frictionLifecycles).where(isOfPreview(report, preview)).all();
+  const lifecycles = tx.select().from(frictionLifecycles).where(whereOfPreview(report, preview)).all();
   const lifecycleOf = new Map(lifecycles.map((row) => [row.fingerprint, row]));
   const evalRequest = tx.select().from(evalRequests).where(eq(evalRequests.id, run.evalRequestId)).get();
   const evaluation = {
@@ -115,7 +115,7 @@ export function updateLifecycles(
     const last = findNewestSighting(tx, before, report.id);
     if (!last) {
       tx.delete(frictionLifecycles)
-        .where(and(isOfPreview(report, preview), eq(frictionLifecycles.fingerprint, point.fingerprint)))
+        .where(and(whereOfPreview(report, preview), eq(frictionLifecycles.fingerprint, point.fingerprint)))
         .run();
       return;
     }

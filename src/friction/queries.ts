@@ -9,7 +9,7 @@ const maxPreviews = 1000;
 const { orgId: _, page: __, grounds: ___, life: ____, ...columns } = getTableColumns(frictionLifecycles);
 export type ListedLifecycle = Omit<typeof frictionLifecycles.$inferSelect, "orgId" | "page" | "grounds" | "life">;
 
-const isOfPrompt = and(eq(frictionLifecycles.orgId, bound("org")), eq(frictionLifecycles.promptId, bound("prompt")));
+const whereOfPrompt = and(eq(frictionLifecycles.orgId, bound("org")), eq(frictionLifecycles.promptId, bound("prompt")));
 
 /** The friction points of a report with their lifecycles, worst first. */
 export const pointsOfReport = statement((db) =>
@@ -39,7 +39,7 @@ export const liveLifecycles = statement((db) =>
   db
     .select(columns)
     .from(frictionLifecycles)
-    .where(and(isOfPrompt, eq(frictionLifecycles.preview, ""))),
+    .where(and(whereOfPrompt, eq(frictionLifecycles.preview, ""))),
 );
 
 /** The newest lifecycles of a prompt on previews. */
@@ -47,7 +47,7 @@ export const previewLifecycles = statement((db) =>
   db
     .select(columns)
     .from(frictionLifecycles)
-    .where(and(isOfPrompt, gt(frictionLifecycles.preview, "")))
+    .where(and(whereOfPrompt, gt(frictionLifecycles.preview, "")))
     .orderBy(desc(frictionLifecycles.lastSeenAt))
     .limit(literal(maxPreviews)),
 );
@@ -57,7 +57,7 @@ export const lifecyclesOfPoint = statement((db) =>
   db
     .select(columns)
     .from(frictionLifecycles)
-    .where(and(isOfPrompt, eq(frictionLifecycles.fingerprint, bound("fingerprint"))))
+    .where(and(whereOfPrompt, eq(frictionLifecycles.fingerprint, bound("fingerprint"))))
     .orderBy(desc(frictionLifecycles.lastSeenAt)),
 );
 
@@ -77,7 +77,7 @@ export const historyOf = statement((db) =>
     .from(frictionLifecycles)
     .where(
       and(
-        isOfPrompt,
+        whereOfPrompt,
         eq(frictionLifecycles.preview, bound("preview")),
         eq(frictionLifecycles.fingerprint, bound("fingerprint")),
       ),

@@ -20,8 +20,8 @@ export function promptsWithin({ db }: Context, org: OrgId, { promptId, providerI
     throw badRequest("Pass promptId for one prompt, or providerId for all prompts of a provider.");
   const [table, what] = promptId === undefined ? ([providers, "provider"] as const) : ([prompts, "prompt"] as const);
   const id = (promptId ?? providerId ?? "").toLowerCase();
-  const isScope = and(eq(table.orgId, org), eq(table.id, id));
-  if (!db.select({ id: table.id }).from(table).where(isScope).get()) throw notFound(`No ${what} has the ID ${id}.`);
+  const whereScope = and(eq(table.orgId, org), eq(table.id, id));
+  if (!db.select({ id: table.id }).from(table).where(whereScope).get()) throw notFound(`No ${what} has the ID ${id}.`);
   if (promptId !== undefined) return [id];
   const ofProvider = and(eq(prompts.orgId, org), eq(prompts.targetProviderId, id));
   const rows = db.select({ id: prompts.id }).from(prompts).where(ofProvider).all();

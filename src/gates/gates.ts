@@ -43,8 +43,8 @@ const alpha = 0.05;
 
 /** Throws not_found. */
 export function getGate(ctx: Context, org: OrgId, id: string): Gate {
-  const isGate = and(eq(gates.orgId, org), eq(gates.id, id.toLowerCase()));
-  const row = ctx.db.select().from(gates).where(isGate).get();
+  const whereGate = and(eq(gates.orgId, org), eq(gates.id, id.toLowerCase()));
+  const row = ctx.db.select().from(gates).where(whereGate).get();
   if (!row) throw notFound(`No gate has the ID ${id}.`);
   return toGate(ctx, row);
 }
@@ -52,9 +52,9 @@ export function getGate(ctx: Context, org: OrgId, id: string): Gate {
 /** The ID of the newest gate with this evaluation on one of its sides; null if there is none. */
 export function findGateOfEval({ db }: Context, org: OrgId, evalRequestId: string): string | null {
   const id = evalRequestId.toLowerCase();
-  const isOther = sql`exists (select 1 from json_each(${gates.others}) where value ->> 'headRequestId' = ${id} or value ->> 'baseRequestId' = ${id})`;
-  const isSide = or(eq(gates.headRequestId, id), eq(gates.baseRequestId, id), isOther);
-  const where = and(eq(gates.orgId, org), isSide);
+  const whereOther = sql`exists (select 1 from json_each(${gates.others}) where value ->> 'headRequestId' = ${id} or value ->> 'baseRequestId' = ${id})`;
+  const whereSide = or(eq(gates.headRequestId, id), eq(gates.baseRequestId, id), whereOther);
+  const where = and(eq(gates.orgId, org), whereSide);
   return db.select({ id: gates.id }).from(gates).where(where).orderBy(desc(gates.id)).limit(1).get()?.id ?? null;
 }
 
@@ -65,8 +65,8 @@ export function listGates(
   { promptId, status, sort = "-created" }: GateFilter,
   { limit, offset }: Page,
 ): Paged<Gate> {
-  const isOther = sql`exists (select 1 from json_each(${gates.others}) where value ->> 'promptId' = ${promptId})`;
-  const ofPrompt = promptId === undefined ? undefined : or(eq(gates.promptId, promptId), isOther);
+  const whereOther = sql`exists (select 1 from json_each(${gates.others}) where value ->> 'promptId' = ${promptId})`;
+  const ofPrompt = promptId === undefined ? undefined : or(eq(gates.promptId, promptId), whereOther);
   const where = and(eq(gates.orgId, org), ofPrompt, status && eq(gates.status, status));
   const rows = ctx.db
     .select()

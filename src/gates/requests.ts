@@ -71,8 +71,8 @@ function acceptGate(
 
   const [firstId = "", ...otherIds] = promptIds;
   const firstHead = requestRuns(firstId, { urlMap, idempotencyKey });
-  const isOfHead = and(eq(gates.orgId, org), eq(gates.headRequestId, firstHead.evalRequestId));
-  const earlier = tx.select({ id: gates.id }).from(gates).where(isOfHead).get();
+  const whereHead = and(eq(gates.orgId, org), eq(gates.headRequestId, firstHead.evalRequestId));
+  const earlier = tx.select({ id: gates.id }).from(gates).where(whereHead).get();
   if (earlier) return earlier.id;
   const hasBase = Object.keys(urlMap).length > 0;
   const targetOf = (promptId: string, head: AcceptedEval): Target => {

@@ -143,11 +143,11 @@ export function cancelJob(
 
 /** Jobs of a pool whose worker is gone: all running ones (`all`, at boot, under the data lock), or those with an expired lease. */
 export function listOrphanedJobs(ctx: Context, pool: Pool, which: "all" | "expired"): Lease[] {
-  const isExpired = which === "all" ? undefined : lte(jobs.leaseUntil, ctx.now());
+  const whereExpired = which === "all" ? undefined : lte(jobs.leaseUntil, ctx.now());
   return ctx.db
     .select(leaseColumns)
     .from(jobs)
-    .where(and(running, eq(jobs.pool, pool), isExpired))
+    .where(and(running, eq(jobs.pool, pool), whereExpired))
     .all();
 }
 

@@ -21,7 +21,7 @@ export type DestinationRow = typeof destinations.$inferSelect;
 
 /** Throws not_found. */
 export function getDestinationRow(ctx: Context, org: OrgId, id: string): DestinationRow {
-  const row = ctx.db.select().from(destinations).where(isDestination(org, id)).get();
+  const row = ctx.db.select().from(destinations).where(whereDestination(org, id)).get();
   if (!row) throw notFound(`No destination has the ID ${id}.`);
   return row;
 }
@@ -71,7 +71,7 @@ export function updateDestination(ctx: Context, org: OrgId, id: string, patch: D
     });
   if (status === "active") Object.assign(change, enabled);
   if (status === "disabled" && row.disabledAt === null) Object.assign(change, disabledNow(ctx));
-  if (Object.keys(change).length > 0) ctx.db.update(destinations).set(change).where(isDestination(org, id)).run();
+  if (Object.keys(change).length > 0) ctx.db.update(destinations).set(change).where(whereDestination(org, id)).run();
   return toDestination(ctx, { ...row, ...change });
 }
 
@@ -90,7 +90,7 @@ export function deleteDestination(ctx: Context, org: OrgId, id: string): Destina
     tx.delete(deliveries)
       .where(and(eq(deliveries.orgId, org), eq(deliveries.destinationId, row.id)))
       .run();
-    tx.delete(destinations).where(isDestination(org, id)).run();
+    tx.delete(destinations).where(whereDestination(org, id)).run();
   });
   return gone;
 }
@@ -105,7 +105,7 @@ export function rotateDestinationSecret(ctx: Context, org: OrgId, id: string): N
     sealed: sealContent(ctx, row, { ...content, secret, previous }),
     overlapUntil: ctx.now() + overlapMs,
   };
-  ctx.db.update(destinations).set(change).where(isDestination(org, id)).run();
+  ctx.db.update(destinations).set(change).where(whereDestination(org, id)).run();
   return { ...toDestination(ctx, { ...row, ...change }), secret };
 }
 
@@ -118,11 +118,11 @@ export function disableDestination(
 ): void {
   tx.update(destinations)
     .set({ disabledAt: ctx.now(), disableReason })
-    .where(isDestination(row.orgId as OrgId, row.id))
+    .where(whereDestination(row.orgId as OrgId, row.id))
     .run();
 }
 
-const isDestination = (org: OrgId, id: string) =>
+const whereDestination = (org: OrgId, id: string) =>
   and(eq(destinations.orgId, org), eq(destinations.id, id.toLowerCase()));
 
 const disabledNow = (ctx: Context) => ({ disabledAt: ctx.now(), disableReason: "request" as const });

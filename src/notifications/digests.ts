@@ -46,8 +46,8 @@ export function createDigests(ctx: Context, digestOf: DigestOf) {
       const since = eventWantedSince(ctx, id, "digest.weekly");
       if (until === null || since === null || until < since || now() - until > maxLateMs) continue;
       const onceKey = `digest ${new Date(until).toISOString().slice(0, 10)}`;
-      const isSent = and(eq(notifications.orgId, id), eq(notifications.onceKey, onceKey));
-      if (db.select({ id: notifications.id }).from(notifications).where(isSent).get()) continue;
+      const whereSent = and(eq(notifications.orgId, id), eq(notifications.onceKey, onceKey));
+      if (db.select({ id: notifications.id }).from(notifications).where(whereSent).get()) continue;
       const data = digestOf(id as OrgId, until - 7 * dayMs, until);
       await commit((tx) => emitEvent(ctx, tx, id, "digest.weekly", () => data, onceKey));
     }

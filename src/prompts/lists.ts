@@ -79,16 +79,16 @@ function promptCondition(org: OrgId, { search, status, tag }: PromptFilter): SQL
   );
 }
 
-const isLive = sql`${reports.status} = 'published' and ${runs.urlMap} = '{}'`;
+const whereLive = sql`${reports.status} = 'published' and ${runs.urlMap} = '{}'`;
 
 /** The score of the report that a prompt shows: the newest live one, of the first agent of its evaluation. */
 const latestScore = sql`(
   select ${reports.score} from ${runs} join ${reports} on ${reports.runId} = ${runs.id}
   where ${runs.orgId} = ${prompts.orgId} and ${runs.evalRequestId} = (
     select ${runs.evalRequestId} from ${reports} join ${runs} on ${runs.id} = ${reports.runId}
-    where ${reports.orgId} = ${prompts.orgId} and ${reports.promptId} = ${prompts.id} and ${isLive}
+    where ${reports.orgId} = ${prompts.orgId} and ${reports.promptId} = ${prompts.id} and ${whereLive}
     order by ${reports.runId} desc limit 1
-  ) and ${isLive}
+  ) and ${whereLive}
   order by ${runs.agentIndex} > 0, ${runs.id} desc limit 1
 )`;
 
@@ -177,11 +177,11 @@ export const listPromptChoices = (ctx: Context, org: OrgId): PromptItem[] =>
 
 /** The ID of the first prompt that is not archived and not of one of these providers; null if there is none. */
 export function findFirstPrompt(ctx: Context, org: OrgId, exceptProviders: string[]): string | null {
-  const isOther = or(isNull(prompts.targetProviderId), notInArray(prompts.targetProviderId, exceptProviders));
+  const whereOther = or(isNull(prompts.targetProviderId), notInArray(prompts.targetProviderId, exceptProviders));
   const row = ctx.db
     .select({ id: prompts.id })
     .from(prompts)
-    .where(and(promptCondition(org, {}), isOther))
+    .where(and(promptCondition(org, {}), whereOther))
     .orderBy(asc(prompts.id))
     .limit(1)
     .get();

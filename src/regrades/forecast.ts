@@ -21,9 +21,11 @@ export function planRegrade({ db }: Context, row: RegradeRow): RegradeRow {
   const countReports = (where: ReturnType<typeof and>) =>
     db.select({ n: count() }).from(reports).leftJoin(sessionEvents, firstEvent).where(where).get()?.n ?? 0;
   const withoutEvents = countReports(and(reportsOfRegrade(row), isNull(sessionEvents.seq)));
-  const isUnchanged = sql`json_extract(${reports.methodology}, '$.hash') = ${row.hash}`;
+  const whereUnchanged = sql`json_extract(${reports.methodology}, '$.hash') = ${row.hash}`;
   const unchanged =
-    row.repeats > 1 ? 0 : countReports(and(reportsOfRegrade(row), isUnchanged, sql`${sessionEvents.seq} is not null`));
+    row.repeats > 1
+      ? 0
+      : countReports(and(reportsOfRegrade(row), whereUnchanged, sql`${sessionEvents.seq} is not null`));
   return { ...row, withoutEvents, unchanged, graded: row.total - withoutEvents - unchanged };
 }
 

@@ -33,21 +33,21 @@ const pageRows = 50;
 
 const methodologiesOf = perContext((ctx) => listMethodologies(ctx.config.methodology));
 
-const isRegradeOf = (lease: Lease) => eq(regrades.id, regradeIdOf(lease));
+const whereRegradeOf = (lease: Lease) => eq(regrades.id, regradeIdOf(lease));
 
 /** The job of a regrade processes one report after another and stores each immediately, so that a crash loses at most one. */
 export const createRegradeJob = (ctx: Context): JobHandler => ({
   onStart(tx, lease) {
-    tx.update(regrades).set({ status: "running" }).where(isRegradeOf(lease)).run();
+    tx.update(regrades).set({ status: "running" }).where(whereRegradeOf(lease)).run();
   },
   run: (lease, stop) => regradeBatch(ctx, lease, stop),
   onRequeue(tx, lease) {
-    tx.update(regrades).set({ status: "pending" }).where(isRegradeOf(lease)).run();
+    tx.update(regrades).set({ status: "pending" }).where(whereRegradeOf(lease)).run();
   },
   onFailure(tx, lease, { cause: failureCause, detail: failureDetail }) {
     tx.update(regrades)
       .set({ status: "failed", failureCause, failureDetail, completedAt: ctx.now() })
-      .where(isRegradeOf(lease))
+      .where(whereRegradeOf(lease))
       .run();
   },
   costOf: (lease) => costOfRegradeAttempt(ctx, lease),
@@ -86,7 +86,7 @@ async function regradeBatch(ctx: Context, lease: Lease, stop: AbortSignal): Prom
     if (page.length < pageRows)
       return (tx) => {
         saveProgress(tx, lease, progress);
-        tx.update(regrades).set({ status: "completed", completedAt: ctx.now() }).where(isRegradeOf(lease)).run();
+        tx.update(regrades).set({ status: "completed", completedAt: ctx.now() }).where(whereRegradeOf(lease)).run();
       };
   }
 }
@@ -115,13 +115,13 @@ function saveProgress(tx: Tx, lease: Lease, { cursor, ...counts }: Progress): vo
   const sums = Object.entries(counts).map(([name, n]) => [name, sql`${regrades[name as RegradeResult]} + ${n}`]);
   tx.update(regrades)
     .set({ cursor, ...Object.fromEntries(sums) })
-    .where(isRegradeOf(lease))
+    .where(whereRegradeOf(lease))
     .run();
 }
 
 function queueNextBatch(ctx: Context, tx: Tx, lease: Lease, regrade: RegradeRow, progress: Progress): void {
   saveProgress(tx, lease, progress);
   const batch = regrade.batch + 1;
-  tx.update(regrades).set({ batch, status: "pending" }).where(isRegradeOf(lease)).run();
+  tx.update(regrades).set({ batch, status: "pending" }).where(whereRegradeOf(lease)).run();
   enqueue(ctx, tx, regradeJobOf({ ...regrade, batch }));
 }

@@ -22,8 +22,8 @@ export function toRegradeRow(ctx: Context, org: OrgId, input: RegradeRequest): R
   if (since >= until) throw badRequest("Invalid since: must be before until and not in the future.");
   const promptId = input.promptId?.toLowerCase() ?? null;
   if (promptId !== null) {
-    const isRequestedPrompt = and(eq(prompts.orgId, org), eq(prompts.id, promptId));
-    if (!db.select({ id: prompts.id }).from(prompts).where(isRequestedPrompt).get())
+    const wherePrompt = and(eq(prompts.orgId, org), eq(prompts.id, promptId));
+    if (!db.select({ id: prompts.id }).from(prompts).where(wherePrompt).get())
       throw notFound(`No prompt has the ID ${input.promptId}.`);
   }
   const [current] = listMethodologies(config.methodology);
@@ -61,8 +61,8 @@ export function checkNoOverlap({ db }: Context, row: RegradeRow): void {
   const { orgId, promptId, since, until, completedAt, hash } = regrades;
   const sharesPeriodAndJudge = and(eq(orgId, row.orgId), isNull(completedAt), eq(hash, row.hash), lt(since, row.until));
   const sharesPrompt = row.promptId === null ? undefined : or(isNull(promptId), eq(promptId, row.promptId));
-  const isOverlapping = and(sharesPeriodAndJudge, gt(until, row.since), sharesPrompt);
-  const other = db.select({ id: regrades.id }).from(regrades).where(isOverlapping).get();
+  const whereOverlapping = and(sharesPeriodAndJudge, gt(until, row.since), sharesPrompt);
+  const other = db.select({ id: regrades.id }).from(regrades).where(whereOverlapping).get();
   if (other)
     throw conflict(
       `Regrade ${other.id} is already judging these sessions with the same judge. Wait for it to end, or cancel it.`,

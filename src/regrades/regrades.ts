@@ -39,11 +39,18 @@ export const getRegrade = (ctx: Context, org: OrgId, id: string): Regrade =>
 /** Newest first. */
 export function listRegrades(ctx: Context, org: OrgId, { limit, offset }: Page): Paged<Regrade> {
   const { db } = ctx;
-  const isOfOrg = eq(regrades.orgId, org);
-  const rows = db.select().from(regrades).where(isOfOrg).orderBy(desc(regrades.id)).limit(limit).offset(offset).all();
+  const whereOfOrg = eq(regrades.orgId, org);
+  const rows = db
+    .select()
+    .from(regrades)
+    .where(whereOfOrg)
+    .orderBy(desc(regrades.id))
+    .limit(limit)
+    .offset(offset)
+    .all();
   return {
     items: rows.map((row) => toRegrade(ctx, row)),
-    total: db.select({ n: count() }).from(regrades).where(isOfOrg).get()?.n ?? 0,
+    total: db.select({ n: count() }).from(regrades).where(whereOfOrg).get()?.n ?? 0,
   };
 }
 

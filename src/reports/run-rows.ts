@@ -130,7 +130,7 @@ function toRunRow({ run, report, reportId, metrics, dimensions, methodology, sco
 const newestReports = perConnection((db: Db) => prepareNewestReports(db));
 
 /** Without those whose report was archived. */
-const isComparable = or(ne(reports.status, "archived"), eq(runs.status, "failed"));
+const whereComparable = or(ne(reports.status, "archived"), eq(runs.status, "failed"));
 
 const runsByIds = statement((db) =>
   selectComparedRuns(db).where(
@@ -166,10 +166,10 @@ export function listPublished(
 
 /** All finished runs of evaluations, newest first. */
 export const runRowsOfEvals = (ctx: Context, org: OrgId, ids: string[]): RunRow[] =>
-  listRunRows(ctx, org, and(inArray(runs.evalRequestId, ids), isComparable));
+  listRunRows(ctx, org, and(inArray(runs.evalRequestId, ids), whereComparable));
 
 export const runRowsOfRuns = (ctx: Context, org: OrgId, ids: string[]): RunRow[] =>
-  listRunRows(ctx, org, and(inArray(runs.id, ids), isComparable));
+  listRunRows(ctx, org, and(inArray(runs.id, ids), whereComparable));
 
 /** The position of a run's agent among those of its evaluation; 0 for an unknown run. */
 export const agentIndexOf = (ctx: Context, org: OrgId, id: string): number =>

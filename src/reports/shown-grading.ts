@@ -23,7 +23,7 @@ export function showGrading(
     .set({ ...reportFields, gradingId })
     .where(eq(reports.id, reportId))
     .run();
-  const isRemoved = (remaining: { id: string }[], table: typeof frictionPoints | typeof recommendations) =>
+  const whereRemoved = (remaining: { id: string }[], table: typeof frictionPoints | typeof recommendations) =>
     and(
       eq(table.reportId, reportId),
       notInArray(
@@ -31,8 +31,8 @@ export function showGrading(
         remaining.map(({ id }) => id),
       ),
     );
-  tx.delete(recommendations).where(isRemoved(grade.recommendations, recommendations)).run();
-  tx.delete(frictionPoints).where(isRemoved(frictions, frictionPoints)).run();
+  tx.delete(recommendations).where(whereRemoved(grade.recommendations, recommendations)).run();
+  tx.delete(frictionPoints).where(whereRemoved(frictions, frictionPoints)).run();
   const owner = { orgId, reportId };
   for (const [position, friction] of frictions.entries()) {
     const row = { ...friction, position };

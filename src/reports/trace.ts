@@ -146,11 +146,11 @@ export async function getTrace(ctx: Context, session: StoredSession, query: Trac
     bytes += each.bytes;
     return i === 0 || bytes <= maxPageBytes;
   });
-  const isOnPage = inArray(
+  const whereOnPage = inArray(
     seq,
     pageEvents.map((each) => each.seq),
   );
-  const rows = db.select().from(sessionEvents).where(and(events, isOnPage)).orderBy(asc(seq)).all();
+  const rows = db.select().from(sessionEvents).where(and(events, whereOnPage)).orderBy(asc(seq)).all();
   const countMatching = () => db.select({ n: count() }).from(sessionEvents).where(and(events, matching)).get()?.n ?? 0;
   return {
     events: withMissingArtifacts(db, session, rows.map(toEvent)),

@@ -22,8 +22,8 @@ const evalStatus = sql<EvalStatus>`(select case
 
 /** Throws not_found. */
 export function getEvalRequest(ctx: Context, org: OrgId, id: string): EvalRequest {
-  const isRequested = and(eq(evalRequests.orgId, org), eq(evalRequests.id, id.toLowerCase()));
-  const [evaluation] = select(ctx, isRequested, { limit: 1, offset: 0 });
+  const whereRequested = and(eq(evalRequests.orgId, org), eq(evalRequests.id, id.toLowerCase()));
+  const [evaluation] = select(ctx, whereRequested, { limit: 1, offset: 0 });
   if (!evaluation) throw notFound(`No evaluation has the ID ${id}.`);
   return evaluation;
 }

@@ -24,7 +24,7 @@ import { budgetOfRun } from "./spending.ts";
 /** Outcomes of sessions with nothing to judge. */
 const unjudgeable: Outcome[] = ["no_creds", "excluded", "scoring_failed"];
 
-const isStartOfJudging = and(
+const whereStartOfJudging = and(
   sql`${sessionEvents.type} = 'milestone' and ${sessionEvents.source} = 'runner'`,
   sql`json_extract(${sessionEvents.data}, '$.name') = 'judging'`,
 );
@@ -34,7 +34,7 @@ export function findStartedJudging({ db }: Context, runId: string): number | nul
   const row = db
     .select({ attempt: sessionEvents.attempt })
     .from(sessionEvents)
-    .where(and(eq(sessionEvents.runId, runId), isStartOfJudging))
+    .where(and(eq(sessionEvents.runId, runId), whereStartOfJudging))
     .orderBy(desc(sessionEvents.attempt))
     .limit(1)
     .get();

@@ -190,8 +190,8 @@ function listByTime(
     return select(ctx, and(where, isDescending ? lt(runs.id, last.id) : gt(runs.id, last.id)), { limit, isDescending });
   const comparison = isDescending ? sql.raw("<") : sql.raw(">");
   // The first part is a bound that the index of requests can use.
-  const isAfterLast = sql`${evalRequests.id} ${comparison}= ${last.evalRequestId} and (${evalRequests.id}, ${runs.id}) ${comparison} (${last.evalRequestId}, ${last.id})`;
-  return select(ctx, and(where, isAfterLast), { limit, byTrigger, isDescending });
+  const whereAfterLast = sql`${evalRequests.id} ${comparison}= ${last.evalRequestId} and (${evalRequests.id}, ${runs.id}) ${comparison} (${last.evalRequestId}, ${last.id})`;
+  return select(ctx, and(where, whereAfterLast), { limit, byTrigger, isDescending });
 }
 
 /** Which of these runs replaced hosts with a urlMap. */

@@ -148,8 +148,8 @@ function hashOfRequest(promptId: string, input: EvalRequestInput): string {
 
 /** Adds a run for each agent of an evaluation within a transaction; emit `jobQueued` afterwards. `model`: that of a single agent. */
 export function addRuns(ctx: Context, tx: Tx, org: OrgId, evalRequestId: string, model: string | null): void {
-  const isOfEvaluation = and(eq(runs.orgId, org), eq(runs.evalRequestId, evalRequestId));
-  const rows = tx.select().from(runs).where(isOfEvaluation).orderBy(asc(runs.id)).all();
+  const whereOfEvaluation = and(eq(runs.orgId, org), eq(runs.evalRequestId, evalRequestId));
+  const rows = tx.select().from(runs).where(whereOfEvaluation).orderBy(asc(runs.id)).all();
   if (rows.length === 0) throw notFound(`No evaluation has the ID ${evalRequestId}.`);
   const firstRuns = rows.filter((row, i) => i === rows.findIndex(({ agentIndex }) => agentIndex === row.agentIndex));
   for (const first of firstRuns)

@@ -20,7 +20,7 @@ export function listLimitUsage(
   attempt: number,
 ): LimitUsage[] {
   const limits = decideLimits(task.limits, config);
-  const isOfAttempt = and(
+  const whereOfAttempt = and(
     eq(sessionEvents.orgId, org),
     eq(sessionEvents.runId, runId),
     eq(sessionEvents.attempt, attempt),
@@ -29,7 +29,7 @@ export function listLimitUsage(
   const count = db
     .select({ tools: countOfType("tool_call"), requests: countOfType("http") })
     .from(sessionEvents)
-    .where(isOfAttempt)
+    .where(whereOfAttempt)
     .get() ?? { tools: 0, requests: 0 };
   const field = (name: string) => sql`json_extract(${sessionEvents.data}, ${`$.${name}`})`;
   const model = db
@@ -39,7 +39,7 @@ export function listLimitUsage(
       usd: sql<number>`coalesce(sum(${field("costUsd")}), 0)`,
     })
     .from(sessionEvents)
-    .where(and(isOfAttempt, eq(sessionEvents.type, "usage")))
+    .where(and(whereOfAttempt, eq(sessionEvents.type, "usage")))
     .get() ?? { calls: 0, tokens: 0, usd: 0 };
   const seconds =
     startedAt === null ? 0 : ((completedAt === null ? now() : Date.parse(completedAt)) - Date.parse(startedAt)) / 1000;

@@ -92,9 +92,9 @@ export function createTrust(ctx: Context, org: OrgId, input: TrustInput, created
 
 /** Deletes a trust and revokes its API keys. Throws not_found. */
 export function deleteTrust(ctx: Context, org: OrgId, id: string): Trust {
-  const isTrust = and(eq(trusts.orgId, org), eq(trusts.id, id.toLowerCase()));
+  const whereTrust = and(eq(trusts.orgId, org), eq(trusts.id, id.toLowerCase()));
   const row = transaction(ctx.db, (tx) => {
-    const deleted = tx.delete(trusts).where(isTrust).returning().get();
+    const deleted = tx.delete(trusts).where(whereTrust).returning().get();
     if (!deleted) throw notFound(`No trust has the ID ${id}.`);
     revokeKeysOfTrust(ctx, org, deleted.id);
     return deleted;
