@@ -50,7 +50,7 @@ function reads(id: string, url: string, title: string, text: string, foundOn: st
 /** Posts a note with a command, or with the tool for requests. */
 function posts(id: string, path: string, status: number, way: "command" | "request"): AgentEvent[] {
   const url = api + path;
-  const body = status < 400 ? '{"id":"n1"}' : "404 page not found";
+  const body = status < 400 ? '{"id":"n1","createdAt":"2026-11-21T09:31:04Z"}' : "404 page not found";
   const before = [usage, thought(`I try ${path}.`)];
   if (way === "request")
     return [
@@ -84,6 +84,7 @@ export function guessedPathSession(way: "command" | "request" = "command"): Agen
     model: "anthropic/claude-test",
     goal,
     starts: [`${docs}/`],
+    product: `${api}/`,
   };
   return [
     { type: "milestone", name: "started", detail },
@@ -107,7 +108,13 @@ export function guessedPathAnswer(): Answer {
   const done = seqOf("tool_result", "t6");
   return {
     parts: [
-      { part: 1, met: "yes", events: [done], quote: '"id":"n1"', why: "The API answered 201." },
+      {
+        part: 1,
+        met: "yes",
+        events: [done],
+        quote: '"createdAt":"2026-11-21T09:31:04Z"',
+        why: "The API answered 201.",
+      },
       { part: 2, met: "yes", events: [done], quote: '"id":"n1"', why: "The response contains the id." },
     ],
     frictions: [

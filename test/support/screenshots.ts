@@ -15,7 +15,11 @@ const app = judgedApp({ id: "llm", turns: [says(guessedPathAnswer())], sessions:
 const { service, a } = app;
 updateOrg(service.ctx, a.org, { name: "Acme" });
 const docsUrl = "https://docs.notes.example/";
-const { id: targetProviderId } = createProvider(service.ctx, a.org, { name: "Notes", docsUrl });
+const { id: targetProviderId } = createProvider(service.ctx, a.org, {
+  name: "Notes",
+  docsUrl,
+  productUrl: "https://notes.example",
+});
 const { id } = createPrompt(service.ctx, a.org, {
   ...{ title: "Add a note", text: "Add a note.", endGoal: goal, agent: "llm", targetProviderId },
 });

@@ -48,13 +48,13 @@ export function ReportHead({ site, viewer, report, result, latest }: Props) {
             </>
           )}
           {shown !== null && ` · ${shown}`}
+          {coverage < 1 && ` · ${percent(coverage)} measured`}
           {scope === "conduct_only" && may(viewer, "write") && (
             <>
               {" · "}
               <a href={`${site.base}/prompts/${report.prompt.id}/edit#checks`}>Add a success check</a>
             </>
           )}
-          {coverage < 1 && ` · ${percent(coverage)} measured`}
           {viewer && isAtOrAfterChange(latest, report) && (
             <>
               {" · "}
