@@ -174,7 +174,7 @@ export const frictionByCheck: ReadonlyMap<string, Entry> = new Map([
       "medium",
       "Code sample does not parse",
       "Fix the code samples",
-      "a sample that isn't valid in the language of its label",
+      "a sample that isn't valid in its language",
     ],
     "command-copyable": [
       "low",
