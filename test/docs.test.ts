@@ -48,9 +48,9 @@ describe("an HTML page", () => {
         },
       ],
       samples: [
-        { language: "sh", code: "npm i x > log", line: 8, isClosed: true },
-        { language: "ts", code: "const a: number = 1;\nif (a < 2) run();", line: 12, isClosed: true },
-        { language: null, code: "plain", line: 17, isClosed: true, isPlain: true },
+        { language: "sh", code: "npm i x > log", line: 7, isClosed: true },
+        { language: "ts", code: "const a: number = 1;\nif (a < 2) run();", line: 11, isClosed: true },
+        { language: null, code: "plain", line: 16, isClosed: true, isPlain: true },
       ],
       anchors: ["top", "install"],
       problem: null,
@@ -83,7 +83,7 @@ describe("an HTML page", () => {
       html(`<h1>Try</h1><p>First.</p><pre>&gt;&gt;&gt; one()\n1</pre><p>Then.</p><pre>&gt;&gt;&gt; two()\n2</pre>`),
     );
     const lines = page.markdown.split("\n");
-    expect(page.samples.map(({ line }) => lines[line - 1])).toEqual([">>> one()", ">>> two()"]);
+    expect(page.samples.map(({ line }) => lines[line])).toEqual([">>> one()", ">>> two()"]);
   });
 
   test("has the surrounding text and the heading of each link", () => {
