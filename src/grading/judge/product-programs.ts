@@ -69,7 +69,7 @@ export type ProgramRun = { seq: number; output: string; operands: string[]; dele
 type Machine = {
   /** Words of the lines of the docs that were read so far. */
   docsLines: string[][];
-  /** Packages that the docs name and that something fetched, and the programs that installed them. */
+  /** Packages that the setup of the workspace got, or that the docs name and something fetched, and the programs that installed the latter. */
   packages: Set<string>;
   installers: Set<string>;
   /** Texts that the agent wrote into files, and their paths. */
@@ -122,6 +122,10 @@ function packagesOf({ docsLines, written }: Machine, words: string[]): string[] 
   return packages.length > 0 && packages.every((name) => isNamed(name) && !isOwn(name)) ? packages : [];
 }
 
+/** The packages that the commands of a workspace's setup get: whoever wrote the prompt names them, so no page has to. */
+const packagesOfSetup = (command: string): string[] =>
+  (plainCommandsOf(command) ?? []).flatMap(({ words }) => operandsOf(words).slice(2).map(withoutVersion));
+
 /** The package that a command such as `npx acme-cli init` gets and runs. */
 const runPackageOf = (machine: Machine, words: string[]): string[] => {
   const [program = "", name = ""] = operandsOf(words);
@@ -146,15 +150,15 @@ export function programRunsOf(
   session: SessionEvent[],
   pageTexts: (event: SessionEvent) => string[],
 ): Map<string, ProgramRun> {
+  const { env: variables = [], setup = null } = milestonesOf(session, "workspace_prepared").at(-1)?.detail ?? {};
   const machine: Machine = {
     docsLines: [],
-    packages: new Set(),
+    packages: new Set(setup?.exitCode === 0 ? packagesOfSetup(setup.command) : []),
     installers: new Set(),
     written: [],
     mentioned: new Set(),
     isTouched: false,
   };
-  const variables = milestonesOf(session, "workspace_prepared").at(-1)?.detail.env ?? [];
   const calls = new Map(session.flatMap((e) => (e.type === "tool_call" ? [[e.id, e] as const] : [])));
   const requests = Map.groupBy(
     session.filter((event): event is Http => event.type === "http"),
