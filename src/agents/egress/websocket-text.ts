@@ -1,6 +1,10 @@
+import { StringDecoder } from "node:string_decoder";
+
 const maxBytes = 8_000;
 /** Frames with an opcode from `firstControl` on, such as pings, may come between those of a message. */
 const opcodes = { continuation: 0, text: 1, firstControl: 8 };
+/** Bits of a frame's first byte: it ends a message, and an extension such as compression changed it. */
+const [finalBit, extensionBits] = [0x80, 0x70];
 
 /** Reads the text messages in one direction of a WebSocket without compression, up to a maximum. */
 export function createMessageReader() {
@@ -8,9 +12,11 @@ export function createMessageReader() {
   let isText = false;
   let text = "";
   let hasUnreadMessage = false;
+  // A frame may end within a character.
+  const decoder = new StringDecoder("utf8");
 
   /** The first frame in the pending bytes; null if it isn't complete. */
-  function takeFrame(): { opcode: number; payload: Buffer } | null {
+  function takeFrame(): { head: number; payload: Buffer } | null {
     if (pending.length < 2) return null;
     const [first = 0, second = 0] = pending;
     const short = second & 0x7f;
@@ -25,7 +31,7 @@ export function createMessageReader() {
     const payload = Buffer.from(pending.subarray(start, start + length));
     if (mask.length === 4) for (let i = 0; i < length; i++) payload[i]! ^= mask[i % 4]!;
     pending = pending.subarray(start + length);
-    return { opcode: first & 0x0f, payload };
+    return { head: first, payload };
   }
 
   return {
@@ -33,12 +39,13 @@ export function createMessageReader() {
       if (hasUnreadMessage) return;
       pending = Buffer.concat([pending, chunk]);
       for (let frame = takeFrame(); frame !== null; frame = takeFrame()) {
-        const { opcode, payload } = frame;
+        const { head, payload } = frame;
+        const opcode = head & 0x0f;
         if (opcode >= opcodes.firstControl) continue;
         // A continuation is of the same kind as the frame before.
         if (opcode !== opcodes.continuation) isText = opcode === opcodes.text;
-        if (isText) text += `${payload.toString()}\n`;
-        else hasUnreadMessage = true;
+        if (!isText || (head & extensionBits) !== 0) hasUnreadMessage = true;
+        else text += decoder.write(payload) + (head & finalBit ? "\n" : "");
       }
       hasUnreadMessage ||= pending.length > maxBytes || text.length > maxBytes;
     },
