@@ -11,10 +11,10 @@ const maxUnpackedBytes = 256 * 1024 * 1024;
 const maxTarBytes = maxUnpackedBytes + maxEntries * 4096;
 const tooLargeUnpacked = `the archive is larger than ${maxUnpackedBytes / 1024 ** 2} MiB when unpacked`;
 const noTarGz = "must be a tar file compressed with gzip";
-const kinds = new Set(["File", "OldFile", "ContiguousFile", "Directory", "SymbolicLink", "Link"]);
+const allowedTypes = new Set(["File", "OldFile", "ContiguousFile", "Directory", "SymbolicLink", "Link"]);
 
 /** Resolves a path in an archive; null if it leads out of it. */
-function inside(path: string): string | null {
+function resolveInside(path: string): string | null {
   const clean = posix.normalize(path);
   return posix.isAbsolute(path) || clean === ".." || clean.startsWith("../") ? null : clean;
 }
@@ -22,17 +22,17 @@ function inside(path: string): string | null {
 type Entry = { path: string; type: string; linkpath?: string | undefined; size: number };
 
 function problemOf({ path, type, linkpath = "" }: Entry): string | null {
-  const location = inside(path);
+  const location = resolveInside(path);
   if (location === null) return `${JSON.stringify(path)} leads out of the archive`;
-  if (!kinds.has(type)) return `${JSON.stringify(path)} is neither a file, a directory nor a link`;
+  if (!allowedTypes.has(type)) return `${JSON.stringify(path)} is neither a file, a directory nor a link`;
   // A symbolic link is relative to its own directory, a hard link to the top of the archive.
   const target =
     type === "SymbolicLink"
       ? posix.isAbsolute(linkpath)
         ? null
-        : inside(posix.join(posix.dirname(location), linkpath))
+        : resolveInside(posix.join(posix.dirname(location), linkpath))
       : type === "Link"
-        ? inside(linkpath)
+        ? resolveInside(linkpath)
         : location;
   return target === null ? `the link ${JSON.stringify(path)} leads out of the archive` : null;
 }
@@ -43,7 +43,7 @@ export type CheckedArchive = { data: Uint8Array; files: number };
 /** What is wrong with the content of an archive. */
 class ArchiveProblem extends Error {}
 
-/** The number of files in a tar file that is read in parts. Nothing is kept of their content. `write` and `end` throw what is wrong. */
+/** Checks a tar file that is read in parts, of which it keeps nothing. `end` returns the number of its files. `write` and `end` throw what is wrong. */
 function createTarCheck() {
   let entries = 0;
   let files = 0;
@@ -76,7 +76,7 @@ function createTarCheck() {
   parser.on("eof", () => {
     isAtEnd = true;
   });
-  const checked = () => {
+  const getFileCount = () => {
     if (problem) throw problem;
     return files;
   };
@@ -85,11 +85,11 @@ function createTarCheck() {
       // The parser would keep everything after the end of the archive.
       if (isAtEnd) return;
       parser.write(part);
-      checked();
+      getFileCount();
     },
     end(): number {
       parser.end();
-      return checked();
+      return getFileCount();
     },
   };
 }

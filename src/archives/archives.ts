@@ -50,7 +50,7 @@ export const findArchiveDigest = (ctx: Context, org: OrgId, id: string): string 
 
 /** The file itself. Throws not_found. */
 export function readArchive({ db }: Context, org: OrgId, id: string): Buffer {
-  const row = db.select({ data: archives.data }).from(archives).where(byId(org, id)).get();
+  const row = db.select({ data: archives.data }).from(archives).where(whereArchive(org, id)).get();
   if (!row) throw notFound(`No archive has the ID ${id}. Upload it with POST /api/v1/archives.`);
   return row.data;
 }
@@ -59,7 +59,7 @@ export function readArchive({ db }: Context, org: OrgId, id: string): Buffer {
 export function deleteArchive(ctx: Context, org: OrgId, id: string): Archive {
   const archive = findArchive(ctx, org, id);
   if (!archive) throw notFound(`No archive has the ID ${id}.`);
-  const user = ctx.db
+  const prompt = ctx.db
     .select({ id: prompts.id })
     .from(prompts)
     .where(
@@ -69,15 +69,15 @@ export function deleteArchive(ctx: Context, org: OrgId, id: string): Archive {
       ),
     )
     .get();
-  if (user) throw conflict(`The prompt ${user.id} uses this archive. Change its workspace first.`);
-  ctx.db.delete(archives).where(byId(org, id)).run();
+  if (prompt) throw conflict(`The prompt ${prompt.id} uses this archive. Change its workspace first.`);
+  ctx.db.delete(archives).where(whereArchive(org, id)).run();
   return toArchive(archive);
 }
 
-const byId = (org: OrgId, id: string) => and(eq(archives.orgId, org), eq(archives.id, id.toLowerCase()));
+const whereArchive = (org: OrgId, id: string) => and(eq(archives.orgId, org), eq(archives.id, id.toLowerCase()));
 
 const findArchive = ({ db }: Context, org: OrgId, id: string): ArchiveRow | undefined =>
-  db.select(columns).from(archives).where(byId(org, id)).get();
+  db.select(columns).from(archives).where(whereArchive(org, id)).get();
 
 const findArchiveByDigest = ({ db }: Context, org: OrgId, digest: string): ArchiveRow | undefined =>
   db

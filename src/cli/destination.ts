@@ -1,7 +1,7 @@
 import { Argument, type Command, Option } from "commander";
 import { deliveryStatuses, destinationKinds } from "../db/tables/notifications.ts";
 import { badRequest } from "../errors.ts";
-import { subscribable } from "../notifications/events.ts";
+import { subscribableTypes } from "../notifications/events.ts";
 import type { DestinationInput } from "../notifications/schema.ts";
 import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
 import { print, say, sayRest, table, wholeNumber } from "./terminal.ts";
@@ -17,8 +17,9 @@ type CreateOptions = CommonOptions & {
 
 const toEvents = (text: string): DestinationInput["events"] =>
   text.split(",").map((each) => {
-    const type = subscribable.find((event) => event === each.trim());
-    if (!type) throw badRequest(`Unknown event ${JSON.stringify(each.trim())}. Use one of ${subscribable.join(", ")}.`);
+    const type = subscribableTypes.find((event) => event === each.trim());
+    if (!type)
+      throw badRequest(`Unknown event ${JSON.stringify(each.trim())}. Use one of ${subscribableTypes.join(", ")}.`);
     return type;
   });
 

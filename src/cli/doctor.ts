@@ -191,7 +191,7 @@ const minRedis = [6, 2] as const;
 
 /** Loaded only here: the other checks need no Redis. */
 async function checkRedis(url: string): Promise<Check[]> {
-  const { isOpen, readRedisState, withRedis } = await import("../places/control.ts");
+  const { isReadableByAnyone: isOpen, readRedisState, withRedis } = await import("../places/control.ts");
   try {
     const redis = await withRedis(url, readRedisState);
     return [

@@ -26,7 +26,7 @@ export function* exportCsv(ctx: Context, span: Span): Generator<string> {
   yield toCsv(csvHeading);
   for (const { run, report, title, frictions } of results(ctx, span)) {
     if (report === null) continue;
-    const { metrics: m, methodology } = report;
+    const { metrics, methodology } = report;
     yield toCsv([
       ...[report.slug, toIso(report.createdAt), report.status, run.promptId, title],
       ...[
@@ -39,7 +39,7 @@ export function* exportCsv(ctx: Context, span: Span): Generator<string> {
       ],
       ...[report.outcome, report.score, report.scope, report.grade, report.coverage],
       ...[methodology.id, methodology.hash, methodology.judge],
-      ...[m.timeSeconds, m.costUsd, m.errors, m.toolCalls, m.interruptions, frictions],
+      ...[metrics.timeSeconds, metrics.costUsd, metrics.errors, metrics.toolCalls, metrics.interruptions, frictions],
       ...dimensionNames.map((name) => report.dimensions.find((each) => each.name === name)?.score ?? null),
       report.keyFinding,
     ]);
@@ -49,10 +49,10 @@ export function* exportCsv(ctx: Context, span: Span): Generator<string> {
 /** One test suite per prompt, one case per run, without archived reports. A missed goal or a score below the bar is a failure; a missing report or score, or a score of another scope, is an error. */
 export function* exportJunit(ctx: Context, span: Span, bar: Bar | null): Generator<string> {
   yield '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="evald">\n';
-  const counts = or(isNull(reports.status), ne(reports.status, "archived"));
+  const whereNotArchived = or(isNull(reports.status), ne(reports.status, "archived"));
   const isMissed = sql`(${reports.outcome} = 'goal_not_met')`;
-  const isOther = bar === null ? sql`false` : sql`(not ${isMissed} and ${reports.scope} <> ${bar.scope})`;
-  const isError = sql<number>`(${runs.status} = 'failed' or ${reports.score} is null or ${isOther})`;
+  const isOtherScope = bar === null ? sql`false` : sql`(not ${isMissed} and ${reports.scope} <> ${bar.scope})`;
+  const isError = sql<number>`(${runs.status} = 'failed' or ${reports.score} is null or ${isOtherScope})`;
   const isFailure = sql<number | null>`(not ${isError} and (${isMissed} or ${reports.score} < ${bar?.minScore ?? 0}))`;
   const ofCase = ctx.db
     .select({ id: runs.id, promptId: runs.promptId, error: isError, failure: isFailure })
@@ -61,7 +61,7 @@ export function* exportJunit(ctx: Context, span: Span, bar: Bar | null): Generat
   const suites = new Map<string, { tests: number; errors: number; failures: number }>();
   for (let after = "", rows = countedRows; rows === countedRows; ) {
     const page = ofCase
-      .where(and(inSpan(span), inArray(runs.status, ["completed", "failed"]), counts, gt(runs.id, after)))
+      .where(and(inSpan(span), inArray(runs.status, ["completed", "failed"]), whereNotArchived, gt(runs.id, after)))
       .orderBy(asc(runs.id))
       .limit(countedRows)
       .all();
@@ -85,7 +85,7 @@ export function* exportJunit(ctx: Context, span: Span, bar: Bar | null): Generat
       .get();
     const name = oneLine(prompt?.title ?? prompt?.text, 200);
     yield `  <testsuite${toXmlAttributes({ name, tests, failures, errors, skipped: 0 })}>\n`;
-    for (const { run, report } of results(ctx, { ...span, promptId }, counts)) yield toCase(run, report, bar);
+    for (const { run, report } of results(ctx, { ...span, promptId }, whereNotArchived)) yield toCase(run, report, bar);
     yield "  </testsuite>\n";
   }
   yield "</testsuites>\n";
@@ -100,7 +100,7 @@ export function* exportMarkdown(ctx: Context, span: Span): Generator<string> {
   }
 }
 
-const selected = (ctx: Context) =>
+const selectResults = (ctx: Context) =>
   ctx.db
     .select({
       run: runs,
@@ -116,7 +116,7 @@ const selected = (ctx: Context) =>
 function* results(ctx: Context, span: Span, more?: SQL) {
   const ended = and(inArray(runs.status, ["completed", "failed"]), more);
   for (let after = ""; ; ) {
-    const page = selected(ctx)
+    const page = selectResults(ctx)
       .where(and(inSpan(span), ended, gt(runs.id, after)))
       .orderBy(asc(runs.id))
       .limit(pageRows)
@@ -150,8 +150,8 @@ function toCase(run: typeof runs.$inferSelect, report: typeof reports.$inferSele
   const open = `    <testcase${toXmlAttributes({ name: report?.slug ?? run.id, classname, time })}`;
   const [kind, type, message] = verdictOf(run, report, bar);
   if (kind === null) return `${open}/>\n`;
-  const about = report === null ? "" : toXmlText(report.verdict);
-  return `${open}>\n      <${kind}${toXmlAttributes({ type, message })}>${about}</${kind}>\n    </testcase>\n`;
+  const description = report === null ? "" : toXmlText(report.verdict);
+  return `${open}>\n      <${kind}${toXmlAttributes({ type, message })}>${description}</${kind}>\n    </testcase>\n`;
 }
 
 function verdictOf(

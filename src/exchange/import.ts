@@ -22,13 +22,13 @@ type Row = Line["row"];
 type Bundle = Line[];
 
 /** Counts of imported rows by type, or with `check` of rows that would be imported; the CLI prints them as JSON. `there`: rows that the organization already has. */
-export type Imported = { rows: Partial<Record<RowType, number>>; there: number; scheduled: number };
+export type ImportResult = { rows: Partial<Record<RowType, number>>; there: number; scheduled: number };
 
 /**
  * Imports an export file into an organization, or only validates it with `check`. Throws bad_request or conflict with the line number. The
  * whole file is validated before the first row is stored, so a rejected file stores nothing.
  */
-export function importFile(ctx: Context, org: OrgId, file: string, { check = false } = {}): Imported {
+export function importFile(ctx: Context, org: OrgId, file: string, { check = false } = {}): ImportResult {
   const counts = importBundles(ctx, org, file, () => {});
   if (check) return counts;
   let batch: Line[] = [];
@@ -43,8 +43,8 @@ export function importFile(ctx: Context, org: OrgId, file: string, { check = fal
 }
 
 /** Passes each bundle that the organization does not have yet to `store`. */
-function importBundles({ db }: Context, org: OrgId, file: string, store: (bundle: Bundle) => void): Imported {
-  const imported: Imported = { rows: {}, there: 0, scheduled: 0 };
+function importBundles({ db }: Context, org: OrgId, file: string, store: (bundle: Bundle) => void): ImportResult {
+  const imported: ImportResult = { rows: {}, there: 0, scheduled: 0 };
   for (const bundle of bundlesOf(file)) {
     const existing = bundle.map((line) => isStored(db, org, line));
     if (existing[0]) {

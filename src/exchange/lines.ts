@@ -90,7 +90,7 @@ function checkHeader(text: string): void {
 function* textLinesOf(file: string): Generator<{ text: string; isWhole: boolean }> {
   const decoder = new TextDecoder("utf-8", { fatal: true });
   const chunk = Buffer.alloc(256 * 1024);
-  const descriptor = readChunk(file, () => openSync(file, "r"));
+  const descriptor = withReadErrors(file, () => openSync(file, "r"));
   let partial: Buffer[] = [];
   let length = 0;
   let n = 1;
@@ -105,7 +105,7 @@ function* textLinesOf(file: string): Generator<{ text: string; isWhole: boolean 
   };
   try {
     for (;;) {
-      const read = readChunk(file, () => readSync(descriptor, chunk));
+      const read = withReadErrors(file, () => readSync(descriptor, chunk));
       if (read === 0) break;
       let from = 0;
       for (let newline = chunk.indexOf(10); newline >= 0 && newline < read; newline = chunk.indexOf(10, from)) {
@@ -128,7 +128,7 @@ function* textLinesOf(file: string): Generator<{ text: string; isWhole: boolean 
   }
 }
 
-function readChunk(file: string, read: () => number): number {
+function withReadErrors(file: string, read: () => number): number {
   try {
     return read();
   } catch (error) {

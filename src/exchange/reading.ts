@@ -42,7 +42,7 @@ function* paged(type: RowType, read: (last: Row) => Row[], first: Row = { id: ""
 }
 
 /** The evaluations of the further prompts of a gate. */
-const ofOthers = sql`(select coalesce(side.value, '') from json_each(${gates.others}) target, json_each(target.value) side where side.key in ('headRequestId', 'baseRequestId'))`;
+const evaluationsOfOthers = sql`(select coalesce(side.value, '') from json_each(${gates.others}) target, json_each(target.value) side where side.key in ('headRequestId', 'baseRequestId'))`;
 
 /** In an export of one prompt, only the rows that it refers to. */
 function usedBy(db: Db, id: SQLiteColumn, reference: SQLiteColumn | SQL, { promptId }: Span): SQL | undefined {
@@ -65,7 +65,7 @@ const runsOf = (db: Db, evalRequestId: SQLiteColumn, more: SQL | undefined) =>
 /** Whether an evaluation has a run that is exported. */
 const whereExported = (db: Db, id: SQLiteColumn, span: Span) => exists(runsOf(db, id, inSpan(span)));
 
-/** Whether all of its runs are. */
+/** Whether all runs of an evaluation are exported. */
 const whereWhole = (db: Db, id: SQLiteColumn, span: Span) =>
   and(whereExported(db, id, span), notExists(runsOf(db, id, sql`(${inSpan(span)}) is not true`)));
 
@@ -104,7 +104,7 @@ function filterOf(db: Db, type: ListedType, span: Span): SQL | undefined {
           db
             .select({ id: runs.id })
             .from(runs)
-            .where(and(inArray(runs.evalRequestId, ofOthers), sql`(${inSpan(span)}) is not true`)),
+            .where(and(inArray(runs.evalRequestId, evaluationsOfOthers), sql`(${inSpan(span)}) is not true`)),
         ),
       );
     case "regrade":
@@ -135,9 +135,9 @@ function listRows(db: Db, type: ListedType, span: Span): Generator<ExportedRow> 
 }
 
 /** Pages that the docs linked to in the runs of a prompt. */
-function listNamedPages(db: Db, { org, promptId: only }: Span): Generator<ExportedRow> {
+function listNamedPages(db: Db, span: Span): Generator<ExportedRow> {
   const { orgId, promptId, page } = namedPages;
-  const whereInScope = and(eq(orgId, org), only === null ? undefined : eq(promptId, only));
+  const whereInScope = and(eq(orgId, span.org), span.promptId === null ? undefined : eq(promptId, span.promptId));
   const read = (last: Row) =>
     db
       .select()
@@ -151,7 +151,8 @@ function listNamedPages(db: Db, { org, promptId: only }: Span): Generator<Export
 
 // Statements are prepared once: preparing them per run would take longer than all reads.
 const id = sql.placeholder("id");
-const rowsOf = (type: RowType, owner: SQLiteColumn, ...order: SQLiteColumn[]) => {
+/** A function that reads the rows with an owner. */
+const createRowReader = (type: RowType, owner: SQLiteColumn, ...order: SQLiteColumn[]) => {
   const rows = statement((db) =>
     db
       .select()
@@ -164,13 +165,13 @@ const rowsOf = (type: RowType, owner: SQLiteColumn, ...order: SQLiteColumn[]) =>
       .all({ id })
       .map((row): ExportedRow => [type, row]);
 };
-const artifactsOf = rowsOf("artifact", artifacts.runId, artifacts.attempt, artifacts.name);
-const reportOf = rowsOf("report", reports.runId, reports.id);
+const artifactsOf = createRowReader("artifact", artifacts.runId, artifacts.attempt, artifacts.name);
+const reportOf = createRowReader("report", reports.runId, reports.id);
 const reportPartsOf = [
-  rowsOf("reach", exposures.reportId, exposures.reportId),
-  rowsOf("friction_point", frictionPoints.reportId, frictionPoints.position),
-  rowsOf("recommendation", recommendations.reportId, recommendations.priority),
-  rowsOf("grading", gradings.reportId, gradings.id),
+  createRowReader("reach", exposures.reportId, exposures.reportId),
+  createRowReader("friction_point", frictionPoints.reportId, frictionPoints.position),
+  createRowReader("recommendation", recommendations.reportId, recommendations.priority),
+  createRowReader("grading", gradings.reportId, gradings.id),
 ];
 
 const { runId, attempt, seq } = sessionEvents;

@@ -25,12 +25,12 @@ export function writeExport(ctx: Context, order: ExportOrder): Generator<string>
   const { format, span, bar } = order;
   if (format === "csv") return exportCsv(ctx, span);
   if (format === "junit") return exportJunit(ctx, span, bar);
-  return format === "markdown" ? exportMarkdown(ctx, span) : lines(ctx, order);
+  return format === "markdown" ? exportMarkdown(ctx, span) : writeLines(ctx, order);
 }
 
 /** Yields a header line, a line per row, and an end line with the row count and checksum. */
-function* lines(ctx: Context, { span, organization, secrets: own }: ExportOrder): Generator<string> {
-  const secrets = own.map((secret) => JSON.stringify(secret).slice(1, -1));
+function* writeLines(ctx: Context, { span, organization, secrets }: ExportOrder): Generator<string> {
+  const secretsInJson = secrets.map((secret) => JSON.stringify(secret).slice(1, -1));
   const exportedAt = toIso(span.endedBy);
   yield `${JSON.stringify({ type: "evald export", version: formatVersion, evald: version, organization, exportedAt })}\n`;
   const hash = createHash("sha256");
@@ -44,7 +44,7 @@ function* lines(ctx: Context, { span, organization, secrets: own }: ExportOrder)
     const baseline = values.baselineRequestId;
     if (typeof baseline === "string" && (baseline < span.from || baseline >= span.to)) values.baselineRequestId = null;
     // Stored rows should hold no secrets, but a person may have pasted one into a prompt.
-    const line = `${redactSecrets(redactKeys(JSON.stringify({ type, row: values })), secrets)}\n`;
+    const line = `${redactSecrets(redactKeys(JSON.stringify({ type, row: values })), secretsInJson)}\n`;
     hash.update(line);
     rows++;
     yield line;

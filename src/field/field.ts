@@ -12,9 +12,12 @@ import type { FieldFilter, FieldFrictionChange, FieldFrictionDetail, FieldFricti
 type Row = typeof fieldFriction.$inferSelect;
 
 /** Fingerprints of a row that published runs hit. */
-const hit = sql`(select distinct l.fingerprint from ${frictionLifecycles} l where l.org_id = ${fieldFriction.orgId} and l.fingerprint in (select value from json_each(${fieldFriction.fingerprints})))`;
+const hitFingerprints = sql`(select distinct l.fingerprint from ${frictionLifecycles} l where l.org_id = ${fieldFriction.orgId} and l.fingerprint in (select value from json_each(${fieldFriction.fingerprints})))`;
 
-const columns = { row: fieldFriction, fingerprints: sql<string>`(select json_group_array(fingerprint) from ${hit})` };
+const columns = {
+  row: fieldFriction,
+  fingerprints: sql<string>`(select json_group_array(fingerprint) from ${hitFingerprints})`,
+};
 
 /** The most recently reported first. Dismissed ones only on request. */
 export function listFieldFriction(
@@ -27,7 +30,7 @@ export function listFieldFriction(
     eq(fieldFriction.orgId, org),
     state ? eq(fieldFriction.state, state) : ne(fieldFriction.state, "dismissed"),
     category ? eq(fieldFriction.category, category) : undefined,
-    verified === undefined ? undefined : sql`${verified === "true" ? sql`` : sql`not `}exists ${hit}`,
+    verified === undefined ? undefined : sql`${verified === "true" ? sql`` : sql`not `}exists ${hitFingerprints}`,
   );
   const rows = ctx.db
     .select(columns)
@@ -83,7 +86,7 @@ export function changeFieldFriction(
 }
 
 /** The open field friction at the location of a friction point, the most recently reported first. */
-export function fieldFrictionAt(ctx: Context, org: OrgId, fingerprint: string) {
+export function listFieldFrictionAt(ctx: Context, org: OrgId, fingerprint: string) {
   const at = sql`exists (select 1 from json_each(${fieldFriction.fingerprints}) where value = ${fingerprint})`;
   const rows = ctx.db
     .select(columns)

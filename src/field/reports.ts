@@ -33,10 +33,10 @@ const [maxSent, periodMs] = [60, 10 * 60_000];
 const reportCounts = perContext(() => new Map<string, { since: number; count: number }>());
 
 /** Counts one more report of a key. Throws rate_limited at the limit. */
-function countSent(ctx: Context, keyId: string): void {
+function countReport(ctx: Context, keyId: string): void {
   const counts = reportCounts(ctx);
   const at = ctx.now();
-  // One of the future is from before the clock was set back.
+  // A period that begins in the future began before the clock was set back.
   for (const [key, { since }] of counts) if (at >= since + periodMs || since > at) counts.delete(key);
   const { since, count } = counts.get(keyId) ?? { since: at, count: 0 };
   if (count >= maxSent)
@@ -47,7 +47,7 @@ function countSent(ctx: Context, keyId: string): void {
 }
 
 /** Prefixes of the subjects of friction at a URL: found by a rule, by an agent in a run, or by a judge. */
-const finders = ["", "agent ", "judge "];
+const subjectPrefixes = ["", "agent ", "judge "];
 
 /** Where the friction is: a URL without credentials and fragment, or a text on one line. */
 const toLocation = (where: string): string =>
@@ -61,7 +61,7 @@ function fingerprintsAt(location: string, category: Row["category"] | undefined)
   if (!httpUrl(location)) return [fingerprint(category ?? "other", location.toLowerCase().replace(/\d+/g, "#"))];
   const own = fingerprint(category ?? "other", location);
   const all = (category ? [category] : frictionCategories).flatMap((each) =>
-    finders.map((finder) => fingerprint(each, finder + location)),
+    subjectPrefixes.map((finder) => fingerprint(each, finder + location)),
   );
   return [own, ...all.filter((each) => each !== own)];
 }
@@ -76,7 +76,7 @@ export function reportFriction(
   keyId: string,
   { where, tried, happened, category, agent }: FrictionReport,
 ): Received {
-  countSent(ctx, keyId);
+  countReport(ctx, keyId);
   const clean = (text: string) => toText(createRedaction(listModelSecrets(ctx, org)).clean(text));
   const location = toLocation(clean(where));
   const texts = { tried: clean(tried), happened: clean(happened), agent: oneLine(clean(agent ?? ""), 100) || null };
@@ -95,11 +95,11 @@ export function reportFriction(
     tx.insert(fieldReports)
       .values({ id, orgId: org, frictionId, ...texts, createdAt })
       .run();
-    const newest = tx.select({ id: fieldReports.id }).from(fieldReports).where(ofFriction);
-    const last = newest.orderBy(desc(fieldReports.id)).limit(1).offset(maxReports).get();
-    if (last)
+    const reports = tx.select({ id: fieldReports.id }).from(fieldReports).where(ofFriction);
+    const firstSurplus = reports.orderBy(desc(fieldReports.id)).limit(1).offset(maxReports).get();
+    if (firstSurplus)
       tx.delete(fieldReports)
-        .where(and(ofFriction, lte(fieldReports.id, last.id)))
+        .where(and(ofFriction, lte(fieldReports.id, firstSurplus.id)))
         .run();
     return { id, receivedAt: toIso(createdAt) };
   });

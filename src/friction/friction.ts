@@ -3,7 +3,7 @@ import { cachedResult } from "../db/cache.ts";
 import type { Db } from "../db/open.ts";
 import type { frictionPoints } from "../db/tables/friction.ts";
 import { notFound } from "../errors.ts";
-import { fieldFrictionAt } from "../field/field.ts";
+import { listFieldFrictionAt } from "../field/field.ts";
 import { severities } from "../grading/kinds.ts";
 import { type Page, type Paged, paginate } from "../http/paging.ts";
 import { columnOf, isDescending, type Sort, sorted } from "../http/sorting.ts";
@@ -89,7 +89,7 @@ export function getFriction(ctx: Context, org: OrgId, fingerprint: string, scope
   });
   return {
     ...thing,
-    field: fieldFrictionAt(ctx, org, fingerprint),
+    field: listFieldFrictionAt(ctx, org, fingerprint),
     prompts: lifecycles.map(({ promptId, life }) => {
       const { state, met, of, missed } = currentStateOf(life);
       return {

@@ -22,13 +22,13 @@ const columns = {
   job: { availableAt: jobs.availableAt, state: jobs.state },
 };
 
-type Row = ReturnType<ReturnType<typeof select>["all"]>[number];
+type DeliveryRow = ReturnType<ReturnType<typeof selectDeliveries>["all"]>[number];
 
 type Try = typeof deliveryTries.$inferSelect;
 
 export function getDelivery(ctx: Context, org: OrgId, destinationId: string, id: string): DeliveryDetail {
-  const row = getRow(ctx, org, destinationId, id);
-  const tries = triesOf(ctx, org, [row.delivery.id]).get(row.delivery.id) ?? [];
+  const row = getDeliveryRow(ctx, org, destinationId, id);
+  const tries = groupTries(ctx, org, [row.delivery.id]).get(row.delivery.id) ?? [];
   return {
     ...toDelivery(row, tries),
     payload: JSON.parse(payloadOf(row.notification)),
@@ -57,8 +57,8 @@ export function listDeliveries(
     eq(deliveries.destinationId, id),
     status && eq(deliveries.status, status),
   );
-  const rows = select(ctx).where(where).orderBy(desc(deliveries.id)).limit(limit).offset(offset).all();
-  const tries = triesOf(
+  const rows = selectDeliveries(ctx).where(where).orderBy(desc(deliveries.id)).limit(limit).offset(offset).all();
+  const tries = groupTries(
     ctx,
     org,
     rows.map(({ delivery }) => delivery.id),
@@ -71,33 +71,33 @@ export function listDeliveries(
 
 /** Sends a test event. Throws not_found, and conflict for a disabled destination. */
 export function testDestination(ctx: Context, org: OrgId, id: string): DeliveryDetail {
-  const row = getDestinationRow(ctx, org, id);
-  if (row.disabledAt !== null) throw conflict("The destination is disabled. Enable it first.");
-  checkPending(ctx, org, row.id);
-  const data = { destination: { id: row.id, name: row.name } };
-  const delivery = transaction(ctx.db, (tx) => sendEvent(ctx, tx, row, "destination.test", data));
-  return getDelivery(ctx, org, row.id, delivery);
+  const destination = getDestinationRow(ctx, org, id);
+  if (destination.disabledAt !== null) throw conflict("The destination is disabled. Enable it first.");
+  checkPending(ctx, org, destination.id);
+  const data = { destination: { id: destination.id, name: destination.name } };
+  const deliveryId = transaction(ctx.db, (tx) => sendEvent(ctx, tx, destination, "destination.test", data));
+  return getDelivery(ctx, org, destination.id, deliveryId);
 }
 
 /** Sends the notification of a delivery again, with the same webhook-id. Throws not_found, and conflict for a disabled destination or an unfinished delivery. */
 export function replayDelivery(ctx: Context, org: OrgId, destinationId: string, id: string): DeliveryDetail {
-  const row = getDestinationRow(ctx, org, destinationId);
-  const { delivery } = getRow(ctx, org, destinationId, id);
-  if (row.disabledAt !== null) throw conflict("The destination is disabled. Enable it first.");
+  const destination = getDestinationRow(ctx, org, destinationId);
+  const { delivery } = getDeliveryRow(ctx, org, destinationId, id);
+  if (destination.disabledAt !== null) throw conflict("The destination is disabled. Enable it first.");
   if (delivery.status === "pending") throw conflict("The delivery has not ended yet.");
-  checkPending(ctx, org, row.id);
-  const replayId = transaction(ctx.db, (tx) => enqueueDelivery(ctx, tx, row, delivery.notificationId));
-  return getDelivery(ctx, org, row.id, replayId);
+  checkPending(ctx, org, destination.id);
+  const replayId = transaction(ctx.db, (tx) => enqueueDelivery(ctx, tx, destination, delivery.notificationId));
+  return getDelivery(ctx, org, destination.id, replayId);
 }
 
-const select = (ctx: Context) =>
+const selectDeliveries = (ctx: Context) =>
   ctx.db
     .select(columns)
     .from(deliveries)
     .innerJoin(notifications, eq(notifications.id, deliveries.notificationId))
     .leftJoin(jobs, and(eq(jobs.kind, "delivery"), eq(jobs.subject, deliveries.id)));
 
-const triesOf = (ctx: Context, org: OrgId, ids: string[]): Map<string, Try[]> =>
+const groupTries = (ctx: Context, org: OrgId, ids: string[]): Map<string, Try[]> =>
   Map.groupBy(
     ctx.db
       .select()
@@ -108,7 +108,7 @@ const triesOf = (ctx: Context, org: OrgId, ids: string[]): Map<string, Try[]> =>
     ({ deliveryId }) => deliveryId,
   );
 
-function toDelivery({ delivery, notification, job }: Row, tries: Try[]): Delivery {
+function toDelivery({ delivery, notification, job }: DeliveryRow, tries: Try[]): Delivery {
   const last = tries.at(-1);
   const { id, notificationId, status, failure, createdAt, completedAt } = delivery;
   const waits = job?.state === "queued" && job.availableAt > 0;
@@ -127,9 +127,9 @@ function toDelivery({ delivery, notification, job }: Row, tries: Try[]): Deliver
   };
 }
 
-function getRow(ctx: Context, org: OrgId, destinationId: string, id: string): Row {
+function getDeliveryRow(ctx: Context, org: OrgId, destinationId: string, id: string): DeliveryRow {
   const { id: destination } = getDestinationRow(ctx, org, destinationId);
-  const [row] = select(ctx)
+  const [row] = selectDeliveries(ctx)
     .where(
       and(eq(deliveries.orgId, org), eq(deliveries.destinationId, destination), eq(deliveries.id, id.toLowerCase())),
     )

@@ -15,7 +15,7 @@ import { newSecret } from "./signing.ts";
 const maxDestinations = 20;
 /** After a rotation, requests are signed with both secrets for this time. */
 const overlapMs = 24 * 3600_000;
-const enabled = { disabledAt: null, disableReason: null, failingSince: null };
+const enabledFields = { disabledAt: null, disableReason: null, failingSince: null };
 
 export type DestinationRow = typeof destinations.$inferSelect;
 
@@ -69,8 +69,8 @@ export function updateDestination(ctx: Context, org: OrgId, id: string, patch: D
       ...(url && row.kind === "slack" ? { url: url.href } : {}),
       ...(headers && { headers: checkHeaders(headers) }),
     });
-  if (status === "active") Object.assign(change, enabled);
-  if (status === "disabled" && row.disabledAt === null) Object.assign(change, disabledNow(ctx));
+  if (status === "active") Object.assign(change, enabledFields);
+  if (status === "disabled" && row.disabledAt === null) Object.assign(change, disabledFields(ctx));
   if (Object.keys(change).length > 0) ctx.db.update(destinations).set(change).where(whereDestination(org, id)).run();
   return toDestination(ctx, { ...row, ...change });
 }
@@ -78,21 +78,21 @@ export function updateDestination(ctx: Context, org: OrgId, id: string, patch: D
 /** Deletes a destination with its deliveries; those in progress end. Throws not_found. */
 export function deleteDestination(ctx: Context, org: OrgId, id: string): Destination {
   const row = getDestinationRow(ctx, org, id);
-  const gone = toDestination(ctx, row);
+  const deleted = toDestination(ctx, row);
   transaction(ctx.db, (tx) => {
-    const mine = sql`select id from ${deliveries} where org_id = ${org} and destination_id = ${row.id}`;
-    const ofJobs = sql`select id from ${jobs} where kind = 'delivery' and subject in (${mine})`;
-    tx.delete(earlierAttempts).where(sql`${earlierAttempts.jobId} in (${ofJobs})`).run();
-    tx.delete(jobs).where(sql`${jobs.kind} = 'delivery' and ${jobs.subject} in (${mine})`).run();
+    const deliveryIds = sql`select id from ${deliveries} where org_id = ${org} and destination_id = ${row.id}`;
+    const jobIds = sql`select id from ${jobs} where kind = 'delivery' and subject in (${deliveryIds})`;
+    tx.delete(earlierAttempts).where(sql`${earlierAttempts.jobId} in (${jobIds})`).run();
+    tx.delete(jobs).where(sql`${jobs.kind} = 'delivery' and ${jobs.subject} in (${deliveryIds})`).run();
     tx.delete(deliveryTries)
-      .where(sql`${deliveryTries.orgId} = ${org} and ${deliveryTries.deliveryId} in (${mine})`)
+      .where(sql`${deliveryTries.orgId} = ${org} and ${deliveryTries.deliveryId} in (${deliveryIds})`)
       .run();
     tx.delete(deliveries)
       .where(and(eq(deliveries.orgId, org), eq(deliveries.destinationId, row.id)))
       .run();
     tx.delete(destinations).where(whereDestination(org, id)).run();
   });
-  return gone;
+  return deleted;
 }
 
 /** Replaces the signing secret of a webhook. For 24 hours, requests are also signed with the old one. Throws not_found and bad_request. */
@@ -125,7 +125,7 @@ export function disableDestination(
 const whereDestination = (org: OrgId, id: string) =>
   and(eq(destinations.orgId, org), eq(destinations.id, id.toLowerCase()));
 
-const disabledNow = (ctx: Context) => ({ disabledAt: ctx.now(), disableReason: "request" as const });
+const disabledFields = (ctx: Context) => ({ disabledAt: ctx.now(), disableReason: "request" as const });
 
 const toDestination = (ctx: Context, row: DestinationRow) =>
   describe(row, unsealContent(ctx, row)?.headers ?? {}, ctx.now());
@@ -139,7 +139,7 @@ function newRow(
   checkFields(input.kind, input);
   const { kind, events, recipients = null } = input;
   const row = { id, orgId: org, kind, url: null, sealed: null, recipients: null, events, createdAt: ctx.now() };
-  const state = { ...enabled, ...(input.status === "disabled" && disabledNow(ctx)), overlapUntil: null };
+  const state = { ...enabledFields, ...(input.status === "disabled" && disabledFields(ctx)), overlapUntil: null };
   if (kind === "email") {
     if (!ctx.config.people.mail)
       throw badRequest("Set EVALD_SMTP_URL and EVALD_MAIL_FROM before adding an email destination.");

@@ -35,9 +35,10 @@ export function createDigests(ctx: Context, digestOf: DigestOf) {
   /** The last Monday at 8:00, epoch ms. */
   function lastDigestTime(timeZone: string): number | null {
     const schedule = { id: "", frequency: "0 8 * * 1", timeZone };
+    // Eight days have one or two Mondays, the later of which may be today, but after now.
     const first = nextTime(schedule, now() - 8 * dayMs);
-    const next = first === null ? null : nextTime(schedule, first);
-    return next !== null && next <= now() ? next : first !== null && first <= now() ? first : null;
+    const second = first === null ? null : nextTime(schedule, first);
+    return [second, first].find((time) => time !== null && time <= now()) ?? null;
   }
 
   async function tick(): Promise<void> {

@@ -29,7 +29,7 @@ const report = Type.Object({
   grade: Nullable(Text),
 });
 const link = Type.Object({ slug: Text, url: Url });
-const frictionOf = Type.Object({
+const frictionPoint = Type.Object({
   fingerprint: Type.String({ description: "Identifies the friction point across runs" }),
   severity: OneOf(severities),
   category: OneOf(frictionCategories),
@@ -37,7 +37,7 @@ const frictionOf = Type.Object({
   pageUrl: Nullable(Type.String({ description: "Page of the docs; null: none" })),
   lostPoints: Nullable(Type.Number({ description: "Points of the score that it cost in this run; null: unknown" })),
 });
-const friction = Type.Object({ friction: frictionOf, prompt, report: link });
+const friction = Type.Object({ friction: frictionPoint, prompt, report: link });
 const status = OneOf(["completed", "failed", "superseded"], "completed if at least one run has a report");
 
 const examplePrompt = { id: "0199f3a1-5d7c-7b1e-9c55-3f6a2f0d8e11", title: "Upload a file" };
@@ -201,7 +201,7 @@ export const events = {
       scores: Type.Array(
         Type.Object({ prompt, verdict: OneOf(["improved", "regressed"]), delta: Type.Number(), after: link }),
       ),
-      regressed: Type.Array(frictionOf),
+      regressed: Type.Array(frictionPoint),
       fixFirst: Type.Array(Type.Object({ title: Text, action: Text, pageUrl: Nullable(Text), prompt, report: link })),
     }),
     {
@@ -233,7 +233,7 @@ export type EventData<T extends EventType = EventType> = Static<(typeof events)[
 
 export const eventTypes = Object.keys(events) as EventType[];
 /** Those that a destination can subscribe to. */
-export const subscribable = eventTypes.filter((type) => type !== "destination.test");
+export const subscribableTypes = eventTypes.filter((type) => type !== "destination.test");
 
 /** What a webhook receives. */
 export const payloadOf = ({ type, createdAt, data }: { type: string; createdAt: number; data: object }) =>

@@ -8,7 +8,7 @@ import type { DestinationPatch } from "./schema.ts";
 const maxHeaders = 20;
 
 /** Set by this service or by HTTP itself. */
-const ownHeader =
+const reservedHeader =
   /^(webhook-.*|content-.*|host|connection|transfer-encoding|te|upgrade|expect|accept-encoding|user-agent|proxy-.*)$/;
 
 /** Throws bad_request for a URL that deliveries could never reach. */
@@ -42,7 +42,7 @@ export function checkHeaders(headers: Record<string, string>): Record<string, st
   for (const [name, value] of entries) {
     const problem = !/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/.test(name)
       ? "is not a valid header name"
-      : ownHeader.test(name.toLowerCase())
+      : reservedHeader.test(name.toLowerCase())
         ? "is set by evald and can't be changed"
         : /^[\x20-\x7e\t]*$/.test(value)
           ? null
@@ -55,8 +55,8 @@ export function checkHeaders(headers: Record<string, string>): Record<string, st
 /** Lowercase addresses. Throws bad_request for one that is not a member's. */
 export function checkRecipients(members: string[], recipients: string[] | null): string[] | null {
   const addresses = recipients?.map((address) => address.trim().toLowerCase()) ?? null;
-  const stranger = addresses?.find((address) => !members.includes(address));
-  if (stranger !== undefined)
-    throw invalidField("recipients", `${stranger} is not a member of the organization; invite them first`);
+  const unknownAddress = addresses?.find((address) => !members.includes(address));
+  if (unknownAddress !== undefined)
+    throw invalidField("recipients", `${unknownAddress} is not a member of the organization; invite them first`);
   return addresses;
 }

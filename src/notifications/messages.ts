@@ -11,18 +11,21 @@ export type Message = {
 export type MessagePart = { heading?: string; lines: { text: string; url?: string }[] };
 
 type Prompt = { id: string; title: string | null };
-/** Formats times in the time zone of the organization. */
-type Context = { baseUrl: string; day: (iso: string) => string; time: (iso: string) => string } & {
+type WordingContext = {
+  baseUrl: string;
+  /** Format times in the time zone of the organization. */
+  day: (iso: string) => string;
+  time: (iso: string) => string;
   title: (prompt: Prompt) => string;
 };
-type Words<T extends EventType> = (data: EventData<T>, context: Context) => Message;
+type ToMessage<T extends EventType> = (data: EventData<T>, context: WordingContext) => Message;
 
 const dollars = (usd: number) => `$${usd.toFixed(2)}`;
-const signed = (value: number) => `${value > 0 ? "+" : "−"}${Math.abs(value).toFixed(1)}`;
+const withSign = (value: number) => `${value > 0 ? "+" : "−"}${Math.abs(value).toFixed(1)}`;
 const plural = (n: number, singular: string) => `${n} ${singular}${n === 1 ? "" : "s"}`;
-const pointsOf = (delta: number) => `${signed(delta)} points`;
+const pointsOf = (delta: number) => `${withSign(delta)} points`;
 
-const outcomeWords: Record<EventData<"run.completed">["report"]["outcome"], string> = {
+const outcomeTexts: Record<EventData<"run.completed">["report"]["outcome"], string> = {
   succeeded: "reached the goal",
   goal_not_met: "did not reach the goal",
   not_judged: "completed",
@@ -31,19 +34,19 @@ const outcomeWords: Record<EventData<"run.completed">["report"]["outcome"], stri
   scoring_failed: "could not be scored",
 };
 
-const gateWords: Record<EventData<"gate.decided">["gate"]["status"], string> = {
+const gateTexts: Record<EventData<"gate.decided">["gate"]["status"], string> = {
   passed: "passed",
   failed: "failed",
   error: "could not decide",
 };
 
-const scoreWords = ({ score, grade }: { score: number | null; grade: string | null }) =>
+const describeScore = ({ score, grade }: { score: number | null; grade: string | null }) =>
   score === null ? "no score" : `score ${score.toFixed(1)}${grade === null ? "" : ` (${grade})`}`;
 
-const frictionWords =
-  (verb: string) =>
-  ({ friction, prompt, report }: EventData<"friction.opened">, { baseUrl, title }: Context): Message => ({
-    title: `${verb} (${friction.severity}): ${friction.title}`,
+const toFrictionMessage =
+  (news: string) =>
+  ({ friction, prompt, report }: EventData<"friction.opened">, { baseUrl, title }: WordingContext): Message => ({
+    title: `${news} (${friction.severity}): ${friction.title}`,
     url: `${baseUrl}/friction/${friction.fingerprint}?promptId=${prompt.id}`,
     parts: [
       {
@@ -59,9 +62,9 @@ const frictionWords =
 const listOf = (heading: string, lines: MessagePart["lines"]): MessagePart[] =>
   lines.length === 0 ? [] : [{ heading, lines }];
 
-const words: { [T in EventType]: Words<T> } = {
+const messageByType: { [T in EventType]: ToMessage<T> } = {
   "run.completed": ({ run, prompt, report, keyFinding }, { title }) => ({
-    title: `${title(prompt)}: the agent ${outcomeWords[report.outcome]}, ${scoreWords(report)}`,
+    title: `${title(prompt)}: the agent ${outcomeTexts[report.outcome]}, ${describeScore(report)}`,
     url: report.url,
     parts: [{ lines: [{ text: keyFinding ?? `Agent: ${run.agent}` }] }],
   }),
@@ -71,7 +74,7 @@ const words: { [T in EventType]: Words<T> } = {
     parts: [{ lines: [{ text: `${failure.cause}: ${failure.detail}` }] }],
   }),
   "gate.decided": ({ gate, prompts }, { title }) => ({
-    title: `Gate ${gateWords[gate.status]}: ${prompts.map(title).join(", ")}`,
+    title: `Gate ${gateTexts[gate.status]}: ${prompts.map(title).join(", ")}`,
     url: gate.url,
     parts: [{ lines: [{ text: gate.reason }] }],
   }),
@@ -82,13 +85,13 @@ const words: { [T in EventType]: Words<T> } = {
       {
         lines: [
           { text: `${plural(evaluation.runs.completed, "run")} completed, ${evaluation.runs.failed} failed` },
-          ...reports.map((report) => ({ text: scoreWords(report), url: report.url })),
+          ...reports.map((report) => ({ text: describeScore(report), url: report.url })),
         ],
       },
     ],
   }),
-  "friction.opened": frictionWords("New friction point"),
-  "friction.regressed": frictionWords("Regressed friction point"),
+  "friction.opened": toFrictionMessage("New friction point"),
+  "friction.regressed": toFrictionMessage("Regressed friction point"),
   "score.changed": ({ prompt, verdict, delta, before, after }, { title }) => ({
     title: `${title(prompt)}: the score ${verdict} by ${Math.abs(delta).toFixed(1)} points`,
     url: after.url,
@@ -158,7 +161,7 @@ export function toMessage({ type, data }: { type: string; data: object }, baseUr
   const day = (iso: string) => inZone(iso).toPlainDate().toString();
   const time = (iso: string) =>
     `${day(iso)} ${inZone(iso).toPlainTime().toString({ smallestUnit: "minute" })} (${timeZone})`;
-  return (words[type as EventType] as Words<EventType>)(data as EventData, { baseUrl, title, day, time });
+  return (messageByType[type as EventType] as ToMessage<EventType>)(data as EventData, { baseUrl, title, day, time });
 }
 
 /** A message as the text of an email. */

@@ -1,13 +1,13 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { deliveryFailures, deliveryStatuses, destinationKinds, disableReasons } from "../db/tables/notifications.ts";
 import { HttpUrl, Id, mapOf, Nullable, notBlank, OneOf, Time } from "../schema.ts";
-import { events, eventTypes, subscribable } from "./events.ts";
+import { events, eventTypes, subscribableTypes } from "./events.ts";
 
 const name = Type.String({ minLength: 1, maxLength: 200, ...notBlank, description: "Name of the destination" });
 const url = HttpUrl(
   "Webhook: where events are posted; https, unless EVALD_ALLOW_PRIVATE lists the host. Slack: URL of the incoming webhook",
 );
-const EventTypes = Type.Array(OneOf(subscribable), {
+const EventTypes = Type.Array(OneOf(subscribableTypes), {
   minItems: 1,
   uniqueItems: true,
   description: "Events to send",

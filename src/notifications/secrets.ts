@@ -6,26 +6,26 @@ import { seal, unseal } from "../models/seal.ts";
 type Row = typeof destinations.$inferSelect;
 type RowKey = { orgId: string; id: string };
 /** What is stored encrypted. `previous`: the secret before the last rotation. */
-export type Sealed = { secret?: string; previous?: string; headers?: Record<string, string>; url?: string };
+export type SecretContent = { secret?: string; previous?: string; headers?: Record<string, string>; url?: string };
 
 /** Throws bad_request without EVALD_SECRET_KEY. */
-export function sealContent(ctx: Context, row: RowKey, content: Sealed): Buffer {
+export function sealContent(ctx: Context, row: RowKey, content: SecretContent): Buffer {
   if (!ctx.config.secretKey)
     throw badRequest(
       "Set EVALD_SECRET_KEY before adding a destination with a secret. Generate one with: openssl rand -base64 32",
     );
-  return seal(JSON.stringify(content), ctx.config.secretKey, ownerOf(row));
+  return seal(JSON.stringify(content), ctx.config.secretKey, sealContextOf(row));
 }
 
 /** null: EVALD_SECRET_KEY is missing or has changed. */
-export function unsealContent(ctx: Context, row: Row): Sealed | null {
+export function unsealContent(ctx: Context, row: Row): SecretContent | null {
   if (row.sealed === null) return {};
-  const text = ctx.config.secretKey ? unseal(row.sealed, ctx.config.secretKey, ownerOf(row)) : null;
+  const text = ctx.config.secretKey ? unseal(row.sealed, ctx.config.secretKey, sealContextOf(row)) : null;
   return text === null ? null : JSON.parse(text);
 }
 
 /** Throws conflict if they can't be decrypted. */
-export function unsealContentOrThrow(ctx: Context, row: Row): Sealed {
+export function unsealContentOrThrow(ctx: Context, row: Row): SecretContent {
   const content = unsealContent(ctx, row);
   if (content) return content;
   throw conflict(
@@ -33,4 +33,4 @@ export function unsealContentOrThrow(ctx: Context, row: Row): Sealed {
   );
 }
 
-const ownerOf = ({ orgId, id }: RowKey) => `${orgId} destination ${id}`;
+const sealContextOf = ({ orgId, id }: RowKey) => `${orgId} destination ${id}`;

@@ -101,8 +101,8 @@ function deliver(
   if (kind === "email") return sendMail(ctx, orgId as OrgId, recipients, message());
   if (kind === "slack") return post(ctx, content.url ?? "", {}, JSON.stringify(toSlack(message())), limits);
   const body = payloadOf(notification);
-  const overlaps = overlapUntil !== null && ctx.now() < overlapUntil;
-  const secrets = [content.secret, overlaps ? content.previous : undefined].filter((each) => each !== undefined);
-  const signed = signedHeaders(secrets, notification.id, ctx.now(), body);
-  return post(ctx, url ?? "", { ...content.headers, ...signed }, body, limits);
+  const signsWithBoth = overlapUntil !== null && ctx.now() < overlapUntil;
+  const secrets = [content.secret, signsWithBoth ? content.previous : undefined].filter((each) => each !== undefined);
+  const signatureHeaders = signedHeaders(secrets, notification.id, ctx.now(), body);
+  return post(ctx, url ?? "", { ...content.headers, ...signatureHeaders }, body, limits);
 }

@@ -5,7 +5,7 @@ const prefix = "whsec_";
 /** A signing secret in the format of Standard Webhooks. */
 export const newSecret = (): string => prefix + randomBytes(32).toString("base64");
 
-/** The headers of Standard Webhooks 1.0.0, with a signature for each secret. `at`: epoch milliseconds. */
+/** The headers of Standard Webhooks 1.0.0, with a signature for each secret. `sentAt`: epoch milliseconds. */
 export function signedHeaders(secrets: string[], id: string, sentAt: number, body: string): Record<string, string> {
   const timestamp = String(Math.floor(sentAt / 1000));
   const sign = (secret: string) =>

@@ -6,11 +6,11 @@ const limits = { header: 150, section: 3_000, blocks: 50, message: 13_000 };
 /** Characters of a line before escaping, which makes a character up to five times as long. */
 const maxLine = 300;
 
-const escaped = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+const escapeText = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 
 /** In a link, `|` ends the address. */
 const toLine = ({ text, url }: MessagePart["lines"][number]) => {
-  const words = escaped(cut(text.replace(/\s+/g, " "), maxLine));
+  const words = escapeText(cut(text.replace(/\s+/g, " "), maxLine));
   return url ? `• <${encodeURI(decodeURI(url)).replaceAll("|", "%7C")}|${words}>` : words;
 };
 
@@ -22,25 +22,25 @@ type Block =
 export function toSlack({ title, url, parts }: Message): { text: string; blocks: Block[] } {
   const section = (text: string): Block => ({ type: "section", text: { type: "mrkdwn", text } });
   const heading = cut(title.replace(/\s+/g, " "), limits.header);
-  const last = section(`<${url}|Open in evald>`);
-  const more = section("…");
+  const linkSection = section(`<${url}|Open in evald>`);
+  const ellipsis = section("…");
   const blocks: Block[] = [{ type: "header", text: { type: "plain_text", text: heading } }];
-  let remaining = limits.message - 2 * heading.length - last.text.text.length - 1;
+  let remaining = limits.message - 2 * heading.length - linkSection.text.text.length - 1;
   for (const text of parts.flatMap(sectionsOf)) {
     if (blocks.length + 2 >= limits.blocks || text.length > remaining) {
-      blocks.push(more);
+      blocks.push(ellipsis);
       break;
     }
     blocks.push(section(text));
     remaining -= text.length;
   }
-  return { text: escaped(heading), blocks: [...blocks, last] };
+  return { text: escapeText(heading), blocks: [...blocks, linkSection] };
 }
 
 /** The text of a part, split where a section would be too long. */
 function sectionsOf({ heading, lines }: MessagePart): string[] {
   const sections: string[] = [];
-  let current = heading ? `*${escaped(heading)}*` : "";
+  let current = heading ? `*${escapeText(heading)}*` : "";
   for (const line of lines.map(toLine)) {
     if (current !== "" && current.length + 1 + line.length > limits.section) {
       sections.push(current);

@@ -42,7 +42,7 @@ export async function withRedis<T>(url: string, work: (redis: Redis) => Promise<
 }
 
 /** Whether a Redis server shows messages to clients without a password. */
-export async function isOpen(url: string): Promise<boolean> {
+export async function isReadableByAnyone(url: string): Promise<boolean> {
   const anonymous = new URL(url);
   anonymous.username = anonymous.password = "";
   // A server that asks for a password refuses the check as well.

@@ -42,7 +42,7 @@ export const openFleet = (url: string, version: string, waitMs: number, log: Log
   /** Connected workers by ID. */
   workers: new Map<string, ConnectedWorker>(),
   /** IDs of workers that an operator removed. */
-  removed: new Set<string>(),
+  removedIds: new Set<string>(),
   /** The sessions that workers have, by key. */
   sessions: new Map<string, Assignment>(),
   /** Number of the last state that a worker got. */
@@ -68,7 +68,7 @@ export type ConnectedWorker = {
 export type Assignment = {
   /** ID of the worker. */
   worker: string;
-  job: WorkerOrder;
+  workerOrder: WorkerOrder;
   batches: ReturnType<typeof createChannel<Line[]>>;
   /** The last batch that arrived, and the last one that was taken. */
   lastArrived: number;
@@ -140,7 +140,7 @@ export function receiveHello(
   { worker: info, sessions, isDraining }: FromWorker & { kind: "hello" },
 ): void {
   const { id, name } = info;
-  if (fleet.removed.has(id)) {
+  if (fleet.removedIds.has(id)) {
     sendDuty(fleet, id, "leave");
     return;
   }
@@ -201,9 +201,9 @@ export function dismissWorker(fleet: Fleet, id: string, how: "drain" | "remove")
     sendState(fleet, worker);
     notifyOfChange(fleet);
   } else {
-    const { removed } = fleet;
-    removed.add(id);
-    if (removed.size > maxRemoved) for (const oldest of removed.values().take(1)) removed.delete(oldest);
+    const { removedIds } = fleet;
+    removedIds.add(id);
+    if (removedIds.size > maxRemoved) for (const oldest of removedIds.values().take(1)) removedIds.delete(oldest);
     forgetWorker(fleet, worker, "was removed");
     sendDuty(fleet, id, "leave");
   }
@@ -215,7 +215,7 @@ export function assignSession(fleet: Fleet, worker: ConnectedWorker, order: Sess
   const { archive, skillsArchive, ...rest } = order;
   const session: Assignment = {
     worker: worker.info.id,
-    job: {
+    workerOrder: {
       service: fleet.service,
       since: fleet.stateNumber + 1,
       order: { ...rest, archive: archive !== null, skillsArchive: skillsArchive !== null },
@@ -235,10 +235,10 @@ export function assignSession(fleet: Fleet, worker: ConnectedWorker, order: Sess
 /** Sends the order of a session to its worker. */
 export function sendOrder({ workers, log }: Fleet, session: Assignment): void {
   session.orderedAt = performance.now();
-  const jobId = session.job.order.id;
+  const jobId = session.workerOrder.order.id;
   workers
     .get(session.worker)
-    ?.queue.add("session", session.job, { jobId, removeOnComplete: true, removeOnFail: true })
+    ?.queue.add("session", session.workerOrder, { jobId, removeOnComplete: true, removeOnFail: true })
     .catch((error) => log.debug({ err: error }, "could not send an order"));
 }
 
@@ -265,7 +265,7 @@ function failSession({ sessions }: Fleet, key: string, detail: string): void {
 
 /** Removes a session; its worker stops it if it still runs. */
 export function endSession(fleet: Fleet, session: Assignment): void {
-  fleet.sessions.delete(session.job.order.id);
+  fleet.sessions.delete(session.workerOrder.order.id);
   sendStateSoon(fleet, session.worker);
   notifyOfChange(fleet);
 }

@@ -10,8 +10,8 @@ export const queuePrefix = "evald";
 
 /** Interval of the messages by which both sides know that the other one is alive. */
 export const beatMs = 2_000;
-/** Silence after which the other side counts as gone. */
-export const goneMs = 30_000;
+/** Silence after which the other side counts as gone, by default. */
+export const defaultGoneMs = 30_000;
 
 /** What a worker says of itself. */
 export type WorkerInfo = {

@@ -13,10 +13,10 @@ export type RedisConnections = ReturnType<typeof connectRedis>;
 /** Opens the connections to a Redis server. */
 export function connectRedis(url: string, log: Logger) {
   const retryStrategy = (times: number) => Math.min(100 * times, 1_000);
-  const passing = { enableOfflineQueue: false, maxRetriesPerRequest: 1, retryStrategy };
+  const lossyOptions = { enableOfflineQueue: false, maxRetriesPerRequest: 1, retryStrategy };
   const redis = {
-    sender: new Redis(url, passing),
-    reader: new Redis(url, passing),
+    sender: new Redis(url, lossyOptions),
+    reader: new Redis(url, lossyOptions),
     jobs: new Redis(url, { maxRetriesPerRequest: null, retryStrategy }),
     log,
     /** Why the server can't be reached; null if it can. */
@@ -43,28 +43,28 @@ async function ignoreFailure(work: Promise<unknown>): Promise<void> {
   } catch {}
 }
 
-/** Adds a message to a stream that keeps about `atMost` messages. */
+/** Adds a message to a stream that keeps about `maxMessages` messages. */
 export const sendMessage = (
   { sender }: RedisConnections,
   stream: string,
   message: object,
-  atMost: number,
-): Promise<void> => ignoreFailure(sender.xadd(stream, "MAXLEN", "~", atMost, "*", "m", JSON.stringify(message)));
+  maxMessages: number,
+): Promise<void> => ignoreFailure(sender.xadd(stream, "MAXLEN", "~", maxMessages, "*", "m", JSON.stringify(message)));
 
-/** Replaces the only message of a stream, which the server forgets after `forMs`. */
+/** Replaces the only message of a stream, which the server forgets after `lifeMs`. */
 export function replaceMessage(
   { sender }: RedisConnections,
   stream: string,
   message: object,
-  forMs: number,
+  lifeMs: number,
 ): Promise<void> {
   const text = JSON.stringify(message);
-  return ignoreFailure(sender.multi().xadd(stream, "MAXLEN", "1", "*", "m", text).pexpire(stream, forMs).exec());
+  return ignoreFailure(sender.multi().xadd(stream, "MAXLEN", "1", "*", "m", text).pexpire(stream, lifeMs).exec());
 }
 
-/** Stores a value, which the server forgets after `forMs`. */
-export const putValue = ({ sender }: RedisConnections, key: string, value: unknown, forMs: number): Promise<void> =>
-  ignoreFailure(sender.set(key, JSON.stringify(value), "PX", forMs));
+/** Stores a value, which the server forgets after `lifeMs`. */
+export const putValue = ({ sender }: RedisConnections, key: string, value: unknown, lifeMs: number): Promise<void> =>
+  ignoreFailure(sender.set(key, JSON.stringify(value), "PX", lifeMs));
 
 /** Removes a stream or a value. */
 export const removeKey = ({ sender }: RedisConnections, key: string): Promise<void> => ignoreFailure(sender.del(key));
@@ -75,7 +75,7 @@ export async function removeKeys({ jobs }: RedisConnections, prefix: string): Pr
     if (keys.length > 0) await jobs.unlink(keys);
 }
 
-/** Calls `onMessage` with each message of a stream and removes it. For its only reader. Resolves when the connections are closed. */
+/** Calls `onMessage` with each message of a stream and removes it, so the stream must have no other reader. Resolves when the connections are closed. */
 export async function readMessages<Message>(
   redis: RedisConnections,
   stream: string,

@@ -21,10 +21,10 @@ import {
 } from "./fleet.ts";
 import {
   beatMs,
+  defaultGoneMs,
   type FromWorker,
   fromWorkers,
   queuePrefix,
-  goneMs as usualGoneMs,
   type WorkerInfo,
   workerList,
 } from "./messages.ts";
@@ -50,7 +50,7 @@ export function openWorkerExecutor(
   agents: Record<string, Agent>,
   waitMs: number,
   log: Logger,
-  goneMs = usualGoneMs,
+  goneMs = defaultGoneMs,
 ) {
   const fleet = openFleet(url, version, waitMs, log, goneMs);
   const { redis, waiting, workers } = fleet;
@@ -64,7 +64,7 @@ export function openWorkerExecutor(
     /** What each run that waits for a worker waits for. */
     waiting,
     /** The agents by ID, as the workers have them. */
-    agents: Object.fromEntries(Object.entries(agents).map(([id, agent]) => [id, onWorkers(fleet, id, agent)])),
+    agents: Object.fromEntries(Object.entries(agents).map(([id, agent]) => [id, toWorkerAgent(fleet, id, agent)])),
     run: (order: SessionOrder, hooks: SessionHooks) => runOnWorker(fleet, order, hooks),
     /** Sessions that all workers can run at once, and more if only runs that wait for a certain worker keep slots free. */
     slots: () => countSlots(fleet),
@@ -127,13 +127,16 @@ const needsOf = ({ agent, task, model, labels }: SessionOrder): Needs => ({
   labels,
 });
 
-const hasAll = ({ agents, sandbox, labels: own }: WorkerInfo, needs: Needs): boolean =>
-  needs.agent in agents && (!needs.sandbox || sandbox.isHere) && needs.labels.every((label) => own.includes(label));
+const meetsNeeds = (info: WorkerInfo, needs: Needs): boolean =>
+  needs.agent in info.agents &&
+  (!needs.sandbox || info.sandbox.isHere) &&
+  needs.labels.every((label) => info.labels.includes(label));
 
-const listSuitable = (fleet: Fleet, needs: Needs) => listUsableWorkers(fleet).filter(({ info }) => hasAll(info, needs));
+const listSuitable = (fleet: Fleet, needs: Needs) =>
+  listUsableWorkers(fleet).filter(({ info }) => meetsNeeds(info, needs));
 
 /** Why no worker can run a session. */
-function objectionTo(fleet: Fleet, { agent, sandbox, labels }: Needs): string {
+function describeLack(fleet: Fleet, { agent, sandbox, labels }: Needs): string {
   const workers = listUsableWorkers(fleet).length;
   if (workers === 0) return "no worker is connected";
   const needs = new Intl.ListFormat("en").format([
@@ -145,7 +148,7 @@ function objectionTo(fleet: Fleet, { agent, sandbox, labels }: Needs): string {
 }
 
 /** An agent as the workers have it. */
-function onWorkers(fleet: Fleet, id: string, agent: Agent): Agent {
+function toWorkerAgent(fleet: Fleet, id: string, agent: Agent): Agent {
   const needs = { agent: id, sandbox: false, labels: [] };
   return {
     ...agent,
@@ -154,7 +157,7 @@ function onWorkers(fleet: Fleet, id: string, agent: Agent): Agent {
       {
         what: "worker",
         isMet: fleet.waitMs > 0 || listSuitable(fleet, needs).length > 0,
-        detail: objectionTo(fleet, needs),
+        detail: describeLack(fleet, needs),
       },
     ],
   };
@@ -201,9 +204,9 @@ async function startSession(
   const needs = needsOf(order);
   const run = {};
   const since = performance.now();
-  /** The end of the wait if no worker fits. It starts over when one did, and when Redis is back. */
-  let until = since + waitMs;
-  let reported = "";
+  /** When the wait ends if no worker fits. It starts over when one did, and when Redis is back. */
+  let failsAt = since + waitMs;
+  let reportedState = "";
   const aborted = Promise.withResolvers<void>();
   const abort = () => aborted.resolve();
   signal.addEventListener("abort", abort, { once: true });
@@ -225,14 +228,14 @@ async function startSession(
       const what = suitable.length === 0 ? "worker" : "slot";
       // Without Redis, no worker can be reached.
       const mayFail = what === "worker" && redis.problem === null;
-      if (!mayFail) until = at + waitMs;
-      else if (at >= until) throw new AgentFailure("infrastructure", objectionTo(fleet, needs));
+      if (!mayFail) failsAt = at + waitMs;
+      else if (at >= failsAt) throw new AgentFailure("infrastructure", describeLack(fleet, needs));
       waiting.set(run, what);
       const state = `${what} ${mayFail}`;
-      if (state !== reported && (what === "worker" || at - since >= briefMs)) {
-        if (what === "worker") log.warn({ ...needs, reason: objectionTo(fleet, needs) }, "run waits for a worker");
-        onWait({ what, ...needs, failsInMs: mayFail ? until - at : null });
-        reported = state;
+      if (state !== reportedState && (what === "worker" || at - since >= briefMs)) {
+        if (what === "worker") log.warn({ ...needs, reason: describeLack(fleet, needs) }, "run waits for a worker");
+        onWait({ what, ...needs, failsInMs: mayFail ? failsAt - at : null });
+        reportedState = state;
       }
       await Promise.race([fleet.change.promise, aborted.promise]);
     }

@@ -14,6 +14,7 @@ import type { Executor, SessionOrder } from "./executor.ts";
 import {
   beatMs,
   browserLabel,
+  defaultGoneMs,
   type FromWorker,
   fromWorkers,
   type Line,
@@ -21,7 +22,6 @@ import {
   queuePrefix,
   type ToWorker,
   toWorker,
-  goneMs as usualGoneMs,
   type WorkerInfo,
   type WorkerOrder,
 } from "./messages.ts";
@@ -46,11 +46,11 @@ const sandboxlessAgents = new Set(["explorer", "llm"]);
 const abortGraceMs = 5_000;
 
 /** `since`: number of the first state of the service that lists it. */
-type Session = { service: string; since: number; abort: AbortController; outgoing: Outgoing };
+type Session = { service: string; since: number; controller: AbortController; outgoing: Outgoing };
 
 type Options = {
   version: string;
-  /** This machine. */
+  /** Runs sessions on this machine. */
   executor: Executor;
   /** By ID. */
   agents: Record<string, Agent>;
@@ -68,7 +68,7 @@ type Options = {
 type WorkerState = Awaited<ReturnType<typeof connectWorker>>;
 
 /** Connects this machine to a service. */
-async function connectWorker({ url, slots, labels = [], goneMs = usualGoneMs, ...options }: Options) {
+async function connectWorker({ url, slots, labels = [], goneMs = defaultGoneMs, ...options }: Options) {
   const sandbox = await detectSandbox();
   const browser = await detectBrowser(sandbox);
   const { folder, socketPath } = createTemporaryFolder("gateway");
@@ -102,7 +102,7 @@ async function connectWorker({ url, slots, labels = [], goneMs = usualGoneMs, ..
     /** Active sessions by key. */
     sessions: new Map<string, Session>(),
     /** Keys of sessions that ended. */
-    ended: new Set<string>(),
+    endedKeys: new Set<string>(),
     /** Resolves when no session is active any more. */
     idle: Promise.withResolvers<void>(),
     /** Rejects if the service is of another version. */
@@ -200,9 +200,9 @@ function applyState(worker: WorkerState, state: ToWorker): void {
   }
 }
 
-function dropSession({ outgoing, abort }: Session, reason: string): void {
+function dropSession({ outgoing, controller }: Session, reason: string): void {
   dropLines(outgoing);
-  abort.abort(new Error(reason));
+  controller.abort(new Error(reason));
 }
 
 async function stopTakingSessions(worker: WorkerState, jobs: Worker): Promise<void> {
@@ -219,21 +219,21 @@ const waitUntilIdle = async ({ sessions, idle }: WorkerState) => {
 async function endSessions(worker: WorkerState, drainMs: number): Promise<void> {
   const { sessions } = worker;
   await settlesWithin(waitUntilIdle(worker), drainMs);
-  for (const { abort } of sessions.values())
-    abort.abort(new AgentFailure("infrastructure", "the worker was shut down", { retryable: true }));
+  for (const { controller } of sessions.values())
+    controller.abort(new AgentFailure("infrastructure", "the worker was shut down", { retryable: true }));
   if (sessions.size > 0) await settlesWithin(waitUntilIdle(worker), abortGraceMs);
 }
 
 /** Runs a session, unless the worker has or had it already. */
 async function runSession(worker: WorkerState, { service, since, order }: WorkerOrder): Promise<void> {
-  const { sessions, ended, log } = worker;
+  const { sessions, endedKeys, log } = worker;
   const key = order.id;
   // After Redis was away, an order may arrive before the next state.
   worker.heardAt = performance.now();
   // An order is sent again if its confirmation was lost.
-  if (ended.has(key) || sessions.has(key) || worker.isDraining) return;
+  if (endedKeys.has(key) || sessions.has(key) || worker.isDraining) return;
   const outgoing = openOutgoing(key, (message) => void send(worker, message));
-  const session = { service, since, abort: new AbortController(), outgoing };
+  const session = { service, since, controller: new AbortController(), outgoing };
   sessions.set(key, session);
   reportState(worker);
   log.info({ session: key, agent: order.agent }, "session started");
@@ -241,8 +241,8 @@ async function runSession(worker: WorkerState, { service, since, order }: Worker
     await sendEvents(worker, order, session);
   } finally {
     sessions.delete(key);
-    ended.add(key);
-    if (ended.size > maxEnded) for (const oldest of ended.values().take(1)) ended.delete(oldest);
+    endedKeys.add(key);
+    if (endedKeys.size > maxEnded) for (const oldest of endedKeys.values().take(1)) endedKeys.delete(oldest);
     reportState(worker);
     if (sessions.size === 0) {
       worker.idle.resolve();
@@ -256,7 +256,7 @@ async function runSession(worker: WorkerState, { service, since, order }: Worker
 async function sendEvents(
   worker: WorkerState,
   order: WorkerOrder["order"],
-  { outgoing, abort: { signal } }: Session,
+  { outgoing, controller: { signal } }: Session,
 ): Promise<void> {
   try {
     const events = worker.executor.run(await localizeOrder(worker, order), {
@@ -273,7 +273,7 @@ async function sendEvents(
     }
     pushLine(outgoing, { end: null });
   } catch (error) {
-    pushLine(outgoing, { end: toEnd(signal.aborted ? signal.reason : error) });
+    pushLine(outgoing, { end: toFailureLine(signal.aborted ? signal.reason : error) });
   }
   await waitUntilTaken(outgoing);
 }
@@ -302,8 +302,8 @@ const describeAgents = (agents: Record<string, Agent>, { level }: Sandbox): Work
       .map(([id, agent]) => [id, agent.describe()]),
   );
 
-/** How a session failed. An error that is no AgentFailure is a crash of the agent, as on the service's own machine. */
-function toEnd(error: unknown): Extract<Line, { end: unknown }>["end"] {
+/** The last line of a session that failed. An error that is no AgentFailure is a crash of the agent, as on the service's own machine. */
+function toFailureLine(error: unknown): Extract<Line, { end: unknown }>["end"] {
   if (!(error instanceof AgentFailure))
     return { cause: "agent_crashed", detail: error instanceof Error ? error.message : String(error), retryable: true };
   const { failureCause: cause, detail, options } = error;

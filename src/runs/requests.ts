@@ -55,6 +55,7 @@ const pendingFields = {
   waitingFor: null,
 } as const;
 
+// Prepared for the database's only connection, so within a transaction they are part of it.
 const insertEvalRequest = insertStatement(evalRequests);
 const insertRun = insertStatement(runs);
 
@@ -78,9 +79,7 @@ export function acceptEval(ctx: Context, tx: Tx, org: OrgId, promptId: string, i
   const parsedUrlMap = parseUrlMap(urlMap);
   const args = selectArgs(prompt.templateVars, templateArgs);
   const task = toTask(ctx, org, prompt, parsedUrlMap, args ?? {});
-  const choice = { agent: input.agent, model: input.model };
-  const agents = agentsForRun(ctx, org, prompt, choice);
-  if (choice.agent ?? choice.model) task.chosen = choice;
+  const agents = agentsForRun(ctx, org, prompt, { agent: input.agent, model: input.model });
   if (agents.some(({ model }) => model !== null)) checkBudget(ctx, org);
 
   const createdAt = ctx.now();
@@ -92,7 +91,8 @@ export function acceptEval(ctx: Context, tx: Tx, org: OrgId, promptId: string, i
   const superseded = shouldSupersede ? supersedeRuns(ctx, tx, org, prompt.id, urlMap, runIds[0] as string) : [];
   insertEvalRequest(ctx.db)({ id: evalRequestId, orgId: org, promptId: prompt.id, trigger: input.trigger, createdAt });
   const host = firstHost(task.startUrls, compileMapping(parsedUrlMap));
-  for (const { id, agentIndex, agent, model } of pendingRuns)
+  for (const { id, agentIndex, agent, model } of pendingRuns) {
+    const chosen = agents.length > 1 ? { agent, model: model ?? undefined } : chosenAgentOf(input);
     insertPending(ctx, tx, host, {
       id,
       agentIndex,
@@ -101,16 +101,20 @@ export function acceptEval(ctx: Context, tx: Tx, org: OrgId, promptId: string, i
       evalRequestId,
       urlMap,
       templateArgs: args,
-      // A retry or a further run uses the same agent as the first.
-      task: agents.length > 1 ? { ...task, chosen: { agent, model: model ?? undefined } } : task,
+      task: { ...task, ...(chosen && { chosen }) },
       agent,
       model,
       createdAt,
       idempotencyKey,
       idempotencyHash,
     });
+  }
   return { evalRequestId, runIds, superseded };
 }
+
+/** The agent that a request names in place of the prompt's. A retry and further runs use it too. */
+const chosenAgentOf = ({ agent, model }: EvalRequestInput): RunTask["chosen"] =>
+  (agent ?? model) ? { agent, model } : undefined;
 
 /** What the agents get to do, as the prompt is now. */
 function toTask(
@@ -157,6 +161,7 @@ export function addRuns(ctx: Context, tx: Tx, org: OrgId, evalRequestId: string,
       ...first,
       id: ctx.newId(ctx.now()),
       createdAt: ctx.now(),
+      // With several agents, each keeps its own.
       model: firstRuns.length > 1 ? (first.task.chosen?.model ?? null) : model,
       idempotencyKey: null,
       idempotencyHash: null,

@@ -45,16 +45,16 @@ export function addGauges(registry: Registry, { db, now }: Context, workers: Wor
   const cpu = counter("process_cpu_seconds_total", "CPU time of the process");
 
   const { filename } = db.$client;
-  const stored = countStored(db, now);
+  const readStored = createStoredReader(db, now);
   const readWorkers = workers && addWorkerGauges(registry, workers);
-  const set = (total: Counter, value: number) => {
+  const setTotal = (total: Counter, value: number) => {
     total.reset();
     total.inc(value);
   };
 
   return () => {
     readWorkers?.();
-    const { waiting, running, usd, calls } = stored();
+    const { waiting, running, usd, calls } = readStored();
     for (const pool of jobPools) {
       for (const state of ["queued", "delayed", "running"]) jobs.set({ pool, state }, 0);
       oldest.set({ pool }, 0);
@@ -65,8 +65,8 @@ export function addGauges(registry: Registry, { db, now }: Context, workers: Wor
       if (oldestAt !== null) oldest.set({ pool }, Math.max(0, now() - oldestAt) / 1000);
     }
     for (const each of running) jobs.set({ pool: each.pool, state: "running" }, each.running);
-    set(spent, usd);
-    set(unpriced, calls);
+    setTotal(spent, usd);
+    setTotal(unpriced, calls);
     database.set(sizeOf(filename));
     wal.set(sizeOf(`${filename}-wal`));
     const { bavail, bsize } = statfsSync(dirname(filename));
@@ -74,7 +74,7 @@ export function addGauges(registry: Registry, { db, now }: Context, workers: Wor
     backup.set(lastBackupAt(db) / 1000);
     memory.set(process.memoryUsage.rss());
     const { user, system } = process.cpuUsage();
-    set(cpu, (user + system) / 1e6);
+    setTotal(cpu, (user + system) / 1e6);
   };
 }
 
@@ -119,7 +119,7 @@ const intervalMs = 15 * 60_000;
 const timeOf = (id: string): number => Number.parseInt(id.replaceAll("-", "").slice(0, 12), 16);
 
 /** Returns a function that reads what the database knows about all organizations: unfinished jobs, and spending since this call. All by indexes. */
-function countStored({ $client }: Db, now: () => number) {
+function createStoredReader({ $client }: Db, now: () => number) {
   // IDs of jobs are in order of creation.
   const waiting = $client.prepare<Waiting, []>(
     `select pool, sum(available_at = 0) queued, sum(available_at > 0) delayed, min(iif(available_at = 0, id, null)) oldest
@@ -133,20 +133,20 @@ function countStored({ $client }: Db, now: () => number) {
     cross join spending s on s.org_id = o.id and s."from" >= ?`,
   );
   const from = Math.floor(now() / intervalMs) * intervalMs;
-  const read = () => {
+  const readSpending = () => {
     const { usd, calls } = spending.get(from) ?? {};
     return { usd: usd ?? 0, calls: calls ?? 0 };
   };
-  const before = read();
+  const spendingAtStart = readSpending();
   return () => {
-    const { usd, calls } = read();
+    const { usd, calls } = readSpending();
     return {
       waiting: waiting
         .all()
         .map(({ oldest, ...rest }) => ({ ...rest, oldestAt: oldest === null ? null : timeOf(oldest) })),
       running: running.all(),
-      usd: Math.max(0, usd - before.usd),
-      calls: Math.max(0, calls - before.calls),
+      usd: Math.max(0, usd - spendingAtStart.usd),
+      calls: Math.max(0, calls - spendingAtStart.calls),
     };
   };
 }

@@ -9,9 +9,10 @@ const schemaUrl = "https://opentelemetry.io/schemas/1.41.0";
 const spansPerRequest = 200;
 /** Length of a content in UTF-16 code units; the rest is cut. */
 const maxContent = 16_384;
-const internal = 1;
-const client = 3;
-const errorCode = 2;
+// Kinds of spans, and the status of one that failed, as numbers of OTLP.
+const internalKind = 1;
+const clientKind = 3;
+const errorStatus = 2;
 
 type Value = { stringValue: string } | { intValue: string } | { doubleValue: number } | { boolValue: boolean };
 type Attribute = { key: string; value: Value };
@@ -80,26 +81,26 @@ function toSpans(run: TracedRun, withContent: boolean): Span[] {
     new Bun.CryptoHasher("sha256").update(`${run.id} ${run.attempt} ${name}`).digest("hex").slice(0, 16);
   const root = spanId("root");
   const [startAt = 0, endAt = 0] = [events[0]?.at, events.at(-1)?.at];
-  const child = (seq: number, name: string, kind: number, from: number, to: number, own: Attributes): Span => ({
+  const child = (seq: number, name: string, kind: number, from: number, to: number, values: Attributes): Span => ({
     traceId,
     spanId: spanId(seq),
     parentSpanId: root,
     name,
     kind,
-    startTimeUnixNano: nano(from),
-    endTimeUnixNano: nano(Math.max(from, to)),
-    attributes: attributes(own),
+    startTimeUnixNano: toNanoseconds(from),
+    endTimeUnixNano: toNanoseconds(Math.max(from, to)),
+    attributes: attributes(values),
   });
   const spans: Span[] = [];
   const results = new Map(events.flatMap((event) => (event.type === "tool_result" ? [[event.id, event]] : [])));
   /** The model of the judge, from the start of the judging on. */
   let judge: string | null = null;
-  let before = startAt;
+  let previousAt = startAt;
   for (const event of events) {
     if (event.type === "milestone" && event.name === "judging") judge = event.detail.model;
     if (event.type === "tool_call") {
       const result = results.get(event.id);
-      const span = child(event.seq, `execute_tool ${event.tool}`, internal, event.at, result?.at ?? endAt, {
+      const span = child(event.seq, `execute_tool ${event.tool}`, internalKind, event.at, result?.at ?? endAt, {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": event.tool,
         "gen_ai.tool.type": "function",
@@ -108,12 +109,12 @@ function toSpans(run: TracedRun, withContent: boolean): Span[] {
         "gen_ai.tool.call.arguments": withContent ? contentOf(event.input) : null,
         "gen_ai.tool.call.result": withContent && result ? contentOf(result.output) : null,
       });
-      spans.push(result?.ok === false ? { ...span, status: { code: errorCode } } : span);
+      spans.push(result?.ok === false ? { ...span, status: { code: errorStatus } } : span);
     }
     // A call is recorded when it ends, so it starts with the event before it at the earliest.
     if (event.type === "usage")
       spans.push(
-        child(event.seq, `chat ${event.model}`, client, before, event.at, {
+        child(event.seq, `chat ${event.model}`, clientKind, previousAt, event.at, {
           "gen_ai.operation.name": "chat",
           "gen_ai.provider.name": providerOf(judge ?? run.model),
           "gen_ai.response.model": event.model,
@@ -124,7 +125,7 @@ function toSpans(run: TracedRun, withContent: boolean): Span[] {
           "evald.judge": judge !== null,
         }),
       );
-    before = event.at;
+    previousAt = event.at;
   }
   return [rootSpan(run, traceId, root, withContent), ...spans];
 }
@@ -139,9 +140,9 @@ function rootSpan(run: TracedRun, traceId: string, spanId: string, withContent: 
     traceId,
     spanId,
     name: `invoke_agent ${run.agent}`,
-    kind: internal,
-    startTimeUnixNano: nano(startAt),
-    endTimeUnixNano: nano(endAt),
+    kind: internalKind,
+    startTimeUnixNano: toNanoseconds(startAt),
+    endTimeUnixNano: toNanoseconds(endAt),
     attributes: attributes({
       "gen_ai.operation.name": "invoke_agent",
       "gen_ai.provider.name": providerOf(run.model),
@@ -161,7 +162,7 @@ function rootSpan(run: TracedRun, traceId: string, spanId: string, withContent: 
     ...(report && {
       events: [
         {
-          timeUnixNano: nano(endAt),
+          timeUnixNano: toNanoseconds(endAt),
           name: "gen_ai.evaluation.result",
           attributes: attributes({
             "gen_ai.evaluation.name": `evald ${report.scope}`,
@@ -171,7 +172,7 @@ function rootSpan(run: TracedRun, traceId: string, spanId: string, withContent: 
         },
       ],
     }),
-    ...(run.failureCause !== null && { status: { code: errorCode } }),
+    ...(run.failureCause !== null && { status: { code: errorStatus } }),
   };
 }
 
@@ -181,7 +182,7 @@ function providerOf(model: string | null): string {
   return provider === "google" ? "gcp.gemini" : provider === "anthropic" || provider === "openai" ? provider : "_OTHER";
 }
 
-const nano = (ms: number): string => `${Math.round(ms)}000000`;
+const toNanoseconds = (ms: number): string => `${Math.round(ms)}000000`;
 
 const cut = (text: string): string => (text.length > maxContent ? text.slice(0, maxContent).toWellFormed() : text);
 const contentOf = (value: unknown): string => cut(JSON.stringify(value));

@@ -18,7 +18,8 @@ const idleMs = 3600_000;
 /** Characters of a response to read. */
 const maxAnswer = 64 * 1024;
 
-class Rejected extends Error {}
+/** The collector refuses a trace for good, so sending it again is useless. */
+class RejectedError extends Error {}
 
 type PartialSuccess = { rejectedSpans: number; errorMessage: string };
 
@@ -62,7 +63,7 @@ export function createTraceExport(ctx: Context, settings: OtlpSettings, metrics:
     metrics,
     /** IDs of ended runs, the oldest first. */
     waiting: [] as string[],
-    stopping: new AbortController(),
+    stopController: new AbortController(),
     /** Attempts to export the oldest one that failed. */
     failures: 0,
     /** When the next attempt may start, by the monotonic clock. */
@@ -81,20 +82,20 @@ export function createTraceExport(ctx: Context, settings: OtlpSettings, metrics:
 export function exportTraces(traces: TraceExport, runIds: string[]): void {
   for (const id of runIds) {
     if (traces.waiting.length < maxWaiting) traces.waiting.push(id);
-    else drop(traces, id, `${maxWaiting} traces are waiting for the collector`);
+    else dropTrace(traces, id, `${maxWaiting} traces are waiting for the collector`);
   }
   traces.poll.wake();
 }
 
 /** Sends nothing more. */
-export function stopTraceExport({ stopping, poll }: TraceExport): Promise<void> {
-  stopping.abort();
+export function stopTraceExport({ stopController, poll }: TraceExport): Promise<void> {
+  stopController.abort();
   return poll.stop();
 }
 
 /** Sends the oldest trace. Returns the delay until the next one. */
 async function sendNext(traces: TraceExport): Promise<number> {
-  const { ctx, settings, metrics, waiting, stopping } = traces;
+  const { ctx, settings, metrics, waiting, stopController } = traces;
   const wait = traces.notBefore - performance.now();
   if (wait > 0) return wait;
   const [id] = waiting;
@@ -104,20 +105,20 @@ async function sendNext(traces: TraceExport): Promise<number> {
     for (const body of run ? toTraceRequests(run, settings.withContent) : []) await send(traces, body);
     if (run) metrics?.counters.traces.inc({ result: "sent" });
   } catch (error) {
-    if (stopping.signal.aborted) return idleMs;
-    if (!(error instanceof Rejected)) {
+    if (stopController.signal.aborted) return idleMs;
+    if (!(error instanceof RejectedError)) {
       traces.notBefore = performance.now() + Math.min(maxRetryMs, firstRetryMs * 2 ** traces.failures++);
       ctx.log.debug({ run: id, err: error }, "could not export trace");
       return traces.notBefore - performance.now();
     }
-    drop(traces, id, error.message);
+    dropTrace(traces, id, error.message);
   }
   traces.failures = 0;
   waiting.shift();
   return waiting.length > 0 ? 0 : idleMs;
 }
 
-function drop({ ctx, metrics }: TraceExport, run: string, reason: string): void {
+function dropTrace({ ctx, metrics }: TraceExport, run: string, reason: string): void {
   metrics?.counters.traces.inc({ result: "dropped" });
   ctx.log.warn({ run, reason }, "trace dropped");
 }
@@ -144,17 +145,17 @@ async function readRun({ db }: Context, id: string): Promise<TracedRun | null> {
 
 async function send(traces: TraceExport, body: object): Promise<void> {
   const { url, headers } = traces.settings;
-  const signal = AbortSignal.any([traces.stopping.signal, AbortSignal.timeout(sendMs)]);
+  const signal = AbortSignal.any([traces.stopController.signal, AbortSignal.timeout(sendMs)]);
   const response = await openUpstream(url, { headers, body: JSON.stringify(body), signal, allow: null });
   const { status } = response;
-  if (response.ok) return noteRejected(traces, toPartialSuccess(await readStart(response)));
+  if (response.ok) return reportRejectedSpans(traces, toPartialSuccess(await readStart(response)));
   await response.body?.cancel();
   const reason = `the collector returned ${status}`;
-  throw status === 429 || status >= 500 ? new Error(reason) : new Rejected(reason);
+  throw status === 429 || status >= 500 ? new Error(reason) : new RejectedError(reason);
 }
 
 /** The collector kept a request only in part: it would reject the same spans again. */
-function noteRejected(traces: TraceExport, { rejectedSpans, errorMessage }: PartialSuccess): void {
+function reportRejectedSpans(traces: TraceExport, { rejectedSpans, errorMessage }: PartialSuccess): void {
   const { ctx, metrics } = traces;
   if (rejectedSpans === 0) return;
   metrics?.counters.rejectedSpans.inc(rejectedSpans);

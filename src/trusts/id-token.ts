@@ -11,7 +11,7 @@ const toleranceSeconds = 30;
 
 export type Claims = JWTPayload & { iss: string; jti: string; exp: number };
 
-export const refused = (detail: string): AppError => new AppError("unauthorized", detail);
+export const tokenRefused = (detail: string): AppError => new AppError("unauthorized", detail);
 
 /** The issuer that a token names; nothing is verified yet. Throws unauthorized. */
 export function issuerOf(token: string): string {
@@ -21,7 +21,7 @@ export function issuerOf(token: string): string {
   } catch {
     // Not a token.
   }
-  throw refused("The token is not an ID token: it has no issuer. Send the ID token of the CI job.");
+  throw tokenRefused("The token is not an ID token: it has no issuer. Send the ID token of the CI job.");
 }
 
 const issuerKeys = perContext((ctx) => {
@@ -60,16 +60,16 @@ export async function verifyIdToken(
       return error instanceof Error ? error : new Error(String(error));
     }
   };
-  let checked = await check(await issuerKeys(ctx).keysOf(issuer, false));
-  if (checked instanceof errors.JWKSNoMatchingKey) {
-    const fresh = await issuerKeys(ctx).keysOf(issuer, true);
-    if (fresh) checked = await check(fresh);
+  let result = await check(await issuerKeys(ctx).keysOf(issuer, false));
+  if (result instanceof errors.JWKSNoMatchingKey) {
+    const newKeys = await issuerKeys(ctx).keysOf(issuer, true);
+    if (newKeys) result = await check(newKeys);
   }
-  if (checked instanceof Error) throw refused(reasonOf(checked, token, options));
-  return checked;
+  if (result instanceof Error) throw tokenRefused(describeFault(result, token, options));
+  return result;
 }
 
-function reasonOf(
+function describeFault(
   error: Error,
   token: string,
   { issuer, audience: [audience] }: { issuer: string; audience: string[] },

@@ -65,17 +65,20 @@ export function createIssuerKeys({ guard, now }: { guard: Guard; now: () => numb
   }
 
   return {
-    /** The keys of an issuer: read again if they are old, or older than the cooldown and `isUnknown`, after a rotation. Throws unavailable. */
-    async keysOf(issuer: string, isUnknown: boolean): Promise<JSONWebKeySet | null> {
+    /**
+     * The keys of an issuer, read again if they are old. `isKeyUnknown`: a token was signed with another key, as after a rotation. Then they are also
+     * read again if they are older than the cooldown; null if they aren't. Throws unavailable.
+     */
+    async keysOf(issuer: string, isKeyUnknown: boolean): Promise<JSONWebKeySet | null> {
       const cached = cache.get(issuer);
       const ageMs = cached === undefined ? Number.POSITIVE_INFINITY : Math.abs(now() - cached.readAt);
-      const isFresh = ageMs < (isUnknown ? cooldownMs : maxAgeMs);
+      const isFresh = ageMs < (isKeyUnknown ? cooldownMs : maxAgeMs);
       const entry = cached && isFresh ? cached : { keys: await readKeys(issuer), readAt: now() };
       cache.delete(issuer);
       cache.set(issuer, entry);
       const [oldest] = cache.keys();
       if (oldest !== undefined && cache.size > maxIssuers) cache.delete(oldest);
-      return entry === cached && isUnknown ? null : entry.keys;
+      return entry === cached && isKeyUnknown ? null : entry.keys;
     },
 
     forget: (issuer: string): void => void cache.delete(issuer),

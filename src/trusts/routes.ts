@@ -46,10 +46,13 @@ export const trustRoutes = (ctx: Context) =>
       ({ request, body, set }) => {
         const org = orgOf(request);
         checkOwner(ctx, request, "change which CI jobs are trusted");
-        const { scopes: held, createdBy } = callerOf(request);
-        const missing = held && (body.scopes ?? ["read", "run"]).find((scope) => !held.includes(scope));
-        if (missing)
-          throw new AppError("forbidden", `The API key lacks the scope ${missing}, so it can't give it to CI jobs.`);
+        const { scopes, createdBy } = callerOf(request);
+        const lackedScope = scopes && (body.scopes ?? ["read", "run"]).find((scope) => !scopes.includes(scope));
+        if (lackedScope)
+          throw new AppError(
+            "forbidden",
+            `The API key lacks the scope ${lackedScope}, so it can't give it to CI jobs.`,
+          );
         set.status = 201;
         return createTrust(ctx, org, body, createdBy);
       },

@@ -8,7 +8,7 @@ import { badRequest, conflict, notFound } from "../errors.ts";
 import type { Scope } from "../http/operation.ts";
 import type { Page, Paged } from "../http/paging.ts";
 import { checkHttpUrl, toIso } from "../schema.ts";
-import { type Claims, forgetIssuer, issuerOf, refused, verifyIdToken } from "./id-token.ts";
+import { type Claims, forgetIssuer, issuerOf, tokenRefused, verifyIdToken } from "./id-token.ts";
 import { defaultIssuers, defaultMinutes, type ExchangedKey, type Trust, type TrustInput } from "./schema.ts";
 import { checkTrust } from "./trust-check.ts";
 
@@ -48,15 +48,20 @@ const jobOf: Record<Row["provider"], (claims: Claims) => Job> = {
 
 /** Whether a trust covers a job. Repositories and environments are the same in any case; refs are not. */
 function covers(trust: Row, job: Job): boolean {
-  const same = (pinned: string, actual: string | null) => pinned.toLowerCase() === actual?.toLowerCase();
+  const isSameName = (pinned: string, actual: string | null) => pinned.toLowerCase() === actual?.toLowerCase();
   const { repository, ref, environment } = trust;
   const isRef =
     ref === null || (ref.endsWith("*") ? (job.ref?.startsWith(ref.slice(0, -1)) ?? false) : ref === job.ref);
-  return same(repository, job.repository) && isRef && (environment === null || same(environment, job.environment));
+  return (
+    isSameName(repository, job.repository) &&
+    isRef &&
+    (environment === null || isSameName(environment, job.environment))
+  );
 }
 
 /** Whether a job is of the very repository: another one can take its name after it was renamed or deleted. */
-const isSame = ({ repositoryId }: Row, job: Job): boolean => repositoryId === null || repositoryId === job.repositoryId;
+const isSameRepository = ({ repositoryId }: Row, job: Job): boolean =>
+  repositoryId === null || repositoryId === job.repositoryId;
 
 /** Newest first. */
 export const listTrusts = (ctx: Context, org: OrgId, { limit, offset }: Page): Paged<Trust> => ({
@@ -109,20 +114,21 @@ export async function exchangeToken(
   { token, organization }: { token: string; organization?: string },
 ): Promise<ExchangedKey> {
   const issuer = issuerOf(token);
-  const org = orgOf(ctx, organization);
-  const listTrusted = () =>
+  const org = findExchangeOrg(ctx, organization);
+  const listTrustsOfIssuer = () =>
     rowsOf(ctx, org)
       .all()
       .filter((row) => row.issuer === issuer);
   // Before any request: only an owner chooses which issuers evald asks for keys.
-  if (listTrusted().length === 0)
-    throw refused(`No trust has the issuer ${issuer}. An owner can add one in the settings.`);
+  if (listTrustsOfIssuer().length === 0)
+    throw tokenRefused(`No trust has the issuer ${issuer}. An owner can add one in the settings.`);
   const claims = await verifyIdToken(ctx, token, { issuer, audience: ctx.baseUrl() });
   // Read again: a trust may have been removed while the issuer responded.
-  const trusted = listTrusted();
-  const covering = trusted.filter((row) => covers(row, jobOf[row.provider](claims)));
-  const trust = covering.find((row) => isSame(row, jobOf[row.provider](claims)));
-  if (!trust) throw refused(reasonAgainst(covering[0], jobOf[trusted[0]?.provider ?? "github"](claims)));
+  const trustsOfIssuer = listTrustsOfIssuer();
+  const coveringTrusts = trustsOfIssuer.filter((row) => covers(row, jobOf[row.provider](claims)));
+  const trust = coveringTrusts.find((row) => isSameRepository(row, jobOf[row.provider](claims)));
+  if (!trust)
+    throw tokenRefused(describeMismatch(coveringTrusts[0], jobOf[trustsOfIssuer[0]?.provider ?? "github"](claims)));
   return transaction(ctx.db, (tx) => {
     const at = ctx.now();
     tx.delete(usedTokens)
@@ -130,7 +136,7 @@ export async function exchangeToken(
       .run();
     const usedToken = { issuer, jti: claims.jti, expiresAt: claims.exp * 1000 };
     if (tx.insert(usedTokens).values(usedToken).onConflictDoNothing().returning().all().length === 0)
-      throw refused("The ID token was used before. Request a new one for each exchange.");
+      throw tokenRefused("The ID token was used before. Request a new one for each exchange.");
     const { repositoryId } = jobOf[trust.provider](claims);
     if (trust.repositoryId === null && repositoryId !== null)
       tx.update(trusts)
@@ -158,7 +164,7 @@ const rowsOf = (ctx: Context, org: OrgId) =>
   ctx.db.select().from(trusts).where(eq(trusts.orgId, org)).orderBy(desc(trusts.id));
 
 /** The organization of an exchange. It is named unless there is one: another one may trust the same repository. */
-function orgOf(ctx: Context, idOrName: string | undefined): OrgId {
+function findExchangeOrg(ctx: Context, idOrName: string | undefined): OrgId {
   const all = listOrgs(ctx);
   const matches =
     idOrName === undefined ? all : all.filter(({ id, name }) => id === idOrName.toLowerCase() || name === idOrName);
@@ -166,14 +172,14 @@ function orgOf(ctx: Context, idOrName: string | undefined): OrgId {
   if (only && matches.length === 1) return only.id;
   throw idOrName === undefined
     ? badRequest("Pass organization: this server has several organizations, or none.")
-    : refused(`No trust of an organization ${JSON.stringify(idOrName)} matches the ID token.`);
+    : tokenRefused(`No trust of an organization ${JSON.stringify(idOrName)} matches the ID token.`);
 }
 
 const nameOf = ({ repository }: Row, { ref }: Job): string =>
   `CI of ${repository}${ref === null ? "" : ` at ${ref}`}`.replaceAll(/\p{Cc}/gu, " ").slice(0, 200);
 
 /** `trust`: a trust that covers the name of the repository, but not its ID. */
-const reasonAgainst = (trust: Row | undefined, job: Job): string =>
+const describeMismatch = (trust: Row | undefined, job: Job): string =>
   trust === undefined
     ? `No trust matches ${describe(job)}.`
     : `The trusted repository ${trust.repository} has the ID ${trust.repositoryId}, but the ID token is of ${job.repository} with ${job.repositoryId === null ? "no ID" : `the ID ${job.repositoryId}`}. If the repository was created anew, an owner can remove the trust and add it again.`;

@@ -112,7 +112,7 @@ export const submitForm = (
   );
 
 /** Handles a form of a settings page. When that fails, `show` renders the page again with the submitted values and the error. */
-export const submitSettings = (
+export const submitOrShowAgain = (
   ctx: Context,
   request: Request,
   action: Action,

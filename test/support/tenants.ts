@@ -6,7 +6,7 @@ import { artifacts } from "../../src/db/tables/runs.ts";
 import { namedPages } from "../../src/db/tables/trends.ts";
 import { advanceGates } from "../../src/gates/progress.ts";
 import { setModelKey } from "../../src/models/models.ts";
-import { subscribable } from "../../src/notifications/events.ts";
+import { subscribableTypes } from "../../src/notifications/events.ts";
 import { updatePrompt } from "../../src/prompts/prompts.ts";
 import { requestEval } from "../../src/runs/requests.ts";
 import { answer, judgedApp, says } from "./judged.ts";
@@ -76,7 +76,7 @@ export function tenants() {
     createKey(service.ctx, org, "spare");
     await post(own, "/api/v1/oidc/trusts", { provider: "github", repository: `acme/${org}` });
     const url = "https://hooks.acme.example/evald";
-    const events = subscribable;
+    const events = subscribableTypes;
     const destination = await post(own, "/api/v1/destinations", {
       kind: "webhook",
       url,

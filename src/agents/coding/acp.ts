@@ -67,7 +67,7 @@ export async function converse(
     const stopReason = await sendPrompt(connection.agent, task);
     reportAll(endPartial(state));
     const error = stopReason === "end_turn" ? null : { status: null, message: `it stopped with ${stopReason}` };
-    return { isEnded: true, text: error ? null : state.lastMessage, error, claimedUsd: state.costUsd };
+    return { hasReportedEnd: true, text: error ? null : state.lastMessage, error, claimedUsd: state.costUsd };
   }
 
   try {
@@ -82,7 +82,7 @@ export async function converse(
     if (!(error instanceof RequestError)) return unfinishedResult;
     const reasons = [error.message, text(object(error.data).message) || text(object(error.data).details)];
     const reason = reasons.filter(Boolean).join(": ");
-    return { isEnded: true, text: null, error: { status: statusIn(reason), message: reason }, claimedUsd: null };
+    return { hasReportedEnd: true, text: null, error: { status: statusIn(reason), message: reason }, claimedUsd: null };
   } finally {
     connection.close();
   }

@@ -88,7 +88,7 @@ async function readLines(
     if (state.end) break;
   }
   for (const kind of state.unknown) reporter.unknownKinds.add(kind);
-  return state.end ? { ...state.end, isEnded: true } : unfinishedResult;
+  return state.end ? { ...state.end, hasReportedEnd: true } : unfinishedResult;
 }
 
 /** Adds to results what the stream omits but the model got: the exit code of a command, the text of a page. */

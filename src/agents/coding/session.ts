@@ -169,11 +169,11 @@ async function readUntilEnd(
   const stderr = tailOf(agentProcess.stderr, stderrChars);
   try {
     const result = await readOutput(preset.stream, agentProcess, task, reporter, record);
-    if (result.isEnded) agentProcess.kill();
+    if (result.hasReportedEnd) agentProcess.kill();
     const { exitCode, limit, hasRun } = await agentProcess.ended;
     const { lastAnswer, lastFailure } = record;
     const hasStarted =
-      hasRun || result.isEnded || reporter.callCount > 0 || lastAnswer !== null || lastFailure !== null;
+      hasRun || result.hasReportedEnd || reporter.callCount > 0 || lastAnswer !== null || lastFailure !== null;
     if (!hasStarted && !limit)
       throw new AgentFailure("infrastructure", `${preset.name} could not be started: ${stderr.text().slice(-300)}`, {
         retryable: true,
@@ -189,14 +189,14 @@ async function readUntilEnd(
 
 /** What the end of the process means for the session. Throws an AgentFailure if there is nothing to grade. */
 function toEnding({ name }: Preset, result: ProgramResult, record: ModelRecord, calls: number): Ending {
-  const { isEnded, text, error, exitCode, limit, stderr } = result;
+  const { hasReportedEnd, text, error, exitCode, limit, stderr } = result;
   const { lastFailure } = record;
   if (record.isOverBudget) {
     const reason = lastFailure?.message ?? "it used up its model budget";
     if (calls === 0) throw new AgentFailure("budget", `${reason} before ${name} called a tool`);
     return { outcome: "goal_not_met", reason: `The run reached a limit: ${reason}.` };
   }
-  if (limit && !isEnded) {
+  if (limit && !hasReportedEnd) {
     const description = `${name} reached its limit of ${limit.value} ${limit.unit} (${limit.limit}) and was stopped`;
     throw new AgentFailure("budget", description);
   }
@@ -208,15 +208,15 @@ function toEnding({ name }: Preset, result: ProgramResult, record: ModelRecord, 
     const reason = (lastFailure?.message ?? error.message).slice(0, 500);
     throw new AgentFailure(cause, `${name} stopped with an error: ${reason}`, { retryable });
   }
-  if ((isEnded || exitCode === 0) && wasCut(record))
+  if ((hasReportedEnd || exitCode === 0) && wasCut(record))
     throw new AgentFailure("infrastructure", `the last answer of the model of ${name} was cut or broken`, {
       retryable: true,
     });
   const answer = (text ?? "").trim() || record.lastAnswer;
-  if (isEnded || exitCode === 0) {
+  if (hasReportedEnd || exitCode === 0) {
     if (answer !== null) return { outcome: "not_judged", reason: answer.slice(0, 2000) };
-    if (calls > 0 && isEnded) return { outcome: "not_judged", reason: `${name} ended without an answer.` };
-    const ending = isEnded ? "ended" : `exited with code ${exitCode}`;
+    if (calls > 0 && hasReportedEnd) return { outcome: "not_judged", reason: `${name} ended without an answer.` };
+    const ending = hasReportedEnd ? "ended" : `exited with code ${exitCode}`;
     throw new AgentFailure(
       "agent_crashed",
       `${name} ${ending} without an answer${stderr && `; stderr: ${stderr.slice(-500)}`}`,

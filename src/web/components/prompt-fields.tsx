@@ -91,6 +91,7 @@ export const Urls = () => (
             ))}
           </select>
           <input name="url.name" aria-label={`Name of URL ${i + 1}`} value={name} placeholder="Name" />
+          {/* The properties of the URL that have no input, as JSON. */}
           <input type="hidden" name="url.more" value={more} />
         </div>
       ),
@@ -99,7 +100,7 @@ export const Urls = () => (
   </fieldset>
 );
 
-/** Further agents of the prompt: the rows plus one empty row to add another. */
+/** Further agents of the prompt, as the rows `also` of the form: those filled in, plus an empty one to add another. */
 export function FurtherAgents({ agents }: { agents: AgentInfo[] }) {
   const form = useForm();
   const rows = rowsOf(form.values, "also");
@@ -136,6 +137,7 @@ const checkLabels: Record<(typeof checkKinds)[number], string> = {
   command: "Command",
   file: "File",
 };
+/** `invariant`: whether the check may pass before the run; `yes` or empty. */
 const emptyCheck = { kind: "url", target: "", expected: "", contains: "", invariant: "" };
 
 /** The rows plus one empty row to add another. */

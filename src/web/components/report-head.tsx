@@ -16,7 +16,7 @@ type Props = { site: Site; viewer?: Viewer; report: Report; result: EvalResult |
 
 /** What was evaluated, by whom and how often; the grade, the key finding and the score, each once. */
 export function ReportHead({ site, viewer, report, result, latest }: Props) {
-  const shown = describeEvidence(report);
+  const evidence = describeEvidence(report);
   const { score, scope, grade, outcome, status, coverage, nullNotice, keyFinding, product, agent, run } = report;
   const place = [product.name, product.host].filter((word) => word !== null).join(" · ");
   const runs = result?.n ?? 0;
@@ -47,7 +47,7 @@ export function ReportHead({ site, viewer, report, result, latest }: Props) {
               <strong>{score}</strong> of 100
             </>
           )}
-          {shown !== null && ` · ${shown}`}
+          {evidence !== null && ` · ${evidence}`}
           {coverage < 1 && ` · ${percent(coverage)} measured`}
           {scope === "conduct_only" && may(viewer, "write") && (
             <>
@@ -75,7 +75,10 @@ function isAtOrAfterChange(latest: Latest | null, { run }: Report): boolean {
   const { change = null, points = [] } = latest ?? {};
   if (change?.verdict !== "regressed" && change?.verdict !== "improved") return false;
   const reportIndex = points.findIndex(({ evalRequestId }) => evalRequestId === run.evalRequestId);
-  return reportIndex >= 0 && reportIndex >= points.findIndex(({ slug }) => slug === change.slugs[1]);
+  const [, slugAfterChange] = change.slugs;
+  // -1: the change came before the first of these evaluations.
+  const changeIndex = points.findIndex(({ slug }) => slug === slugAfterChange);
+  return reportIndex >= 0 && reportIndex >= changeIndex;
 }
 
 /** The scores of the prompt's latest evaluations. */

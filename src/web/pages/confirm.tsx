@@ -25,7 +25,7 @@ export class UnconfirmedError extends Error {
 /** Hidden field that a confirmed form carries. */
 const confirmedField = "confirmed";
 
-/** Throws UnconfirmedError for a destructive or paid form that was not confirmed. */
+/** Throws UnconfirmedError, which is answered with a page that asks, for a destructive or paid form that was not confirmed. */
 export function requireConfirmation(form: URLSearchParams, confirmation: Confirmation): void {
   if (!form.has(confirmedField)) throw new UnconfirmedError(confirmation);
 }

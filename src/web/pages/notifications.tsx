@@ -1,5 +1,5 @@
 import { Type } from "@sinclair/typebox";
-import { events, subscribable } from "../../notifications/events.ts";
+import { events, subscribableTypes } from "../../notifications/events.ts";
 import { type Destination, DestinationInput } from "../../notifications/schema.ts";
 import { OneOf } from "../../schema.ts";
 import { List } from "../components/figures.tsx";
@@ -31,7 +31,7 @@ export function DestinationStatus({ destination }: { destination: Destination })
 
 /** The events to send, by their names. */
 export const eventLabels = Object.fromEntries(
-  subscribable.map((type) => [
+  subscribableTypes.map((type) => [
     type,
     <>
       <code>{type}</code> {events[type].description}
@@ -43,7 +43,7 @@ export const eventLabels = Object.fromEntries(
 export const NewDestination = Type.Object({
   ...Type.Pick(DestinationInput, ["kind", "url", "name"]).properties,
   header: Type.Optional(Type.String({ maxLength: 2100 })),
-  events: Type.Array(OneOf(subscribable)),
+  events: Type.Array(OneOf(subscribableTypes)),
 });
 
 /** Webhooks, Slack channels and email digests of an organization, and a form to add one. */

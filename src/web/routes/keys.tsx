@@ -6,7 +6,7 @@ import { badRequest } from "../../errors.ts";
 import { scopes } from "../../http/operation.ts";
 import { columnOf, isDescending, type Sort, sortBy, sorted } from "../../http/sorting.ts";
 import { readForm } from "../form-values.ts";
-import { showPage, submitForm, submitSettings } from "../page-requests.tsx";
+import { showPage, submitForm, submitOrShowAgain } from "../page-requests.tsx";
 import { requireConfirmation } from "../pages/confirm.tsx";
 import { KeysPage, NewKey } from "../pages/keys.tsx";
 import type { FormResult } from "../pages/settings.tsx";
@@ -49,7 +49,7 @@ export const keyPages = (ctx: Context) =>
       queryOf({ sort: sortBy(keyColumns) }),
     )
     .post("/settings/keys", ({ request }) =>
-      submitSettings(ctx, request, "keys", keysPage, (viewer, form, site) => {
+      submitOrShowAgain(ctx, request, "keys", keysPage, (viewer, form, site) => {
         const { name, days, isCompatible, scopes: keyScopes } = readForm(NewKey, form);
         if (keyScopes.length === 0) throw badRequest("Select at least one scope.");
         const newKey = createKey(ctx, viewer.org, name, {

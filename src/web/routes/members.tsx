@@ -9,7 +9,7 @@ import type { Context } from "../../context.ts";
 import { roles } from "../../db/tables/people.ts";
 import { columnOf, isDescending, sortBy, sorted } from "../../http/sorting.ts";
 import { seeOther } from "../page-answers.ts";
-import { type Actor, showPage, submitSettings } from "../page-requests.tsx";
+import { type Actor, showPage, submitOrShowAgain } from "../page-requests.tsx";
 import { requireConfirmation } from "../pages/confirm.tsx";
 import { MembersPage } from "../pages/members.tsx";
 import { queryOf } from "../query.ts";
@@ -52,7 +52,7 @@ const submitMembers = (
   request: Request,
   handle: (viewer: Actor, form: URLSearchParams) => Promise<string>,
 ) =>
-  submitSettings(ctx, request, "members", membersPage, async (viewer, form) =>
+  submitOrShowAgain(ctx, request, "members", membersPage, async (viewer, form) =>
     seeOther(ctx, `/settings/members?done=${await handle(viewer, form)}`),
   );
 
@@ -106,7 +106,7 @@ export const memberPages = (ctx: Context) =>
       }),
     )
     .post("/settings/members/change", ({ request }) =>
-      submitSettings(ctx, request, "members", membersPage, async (viewer, form, site) => {
+      submitOrShowAgain(ctx, request, "members", membersPage, async (viewer, form, site) => {
         const memberId = form.get("member") ?? "";
         // The other button of the row resets the password.
         if (form.get("do") !== "remove")

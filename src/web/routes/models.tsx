@@ -5,7 +5,7 @@ import type { Context } from "../../context.ts";
 import { getModel, listModels, removeModelKey, setModelKey } from "../../models/models.ts";
 import { describeTrial, tryModel } from "../../models/trial.ts";
 import { readForm } from "../form-values.ts";
-import { showPage, submitSettings } from "../page-requests.tsx";
+import { showPage, submitOrShowAgain } from "../page-requests.tsx";
 import { ModelKey, ModelsPage } from "../pages/models.tsx";
 import type { FormResult } from "../pages/settings.tsx";
 import type { Site } from "../site.ts";
@@ -25,7 +25,7 @@ export const modelPages = (ctx: Context) =>
   new Elysia({ name: "models pages" })
     .get("/settings/models", ({ request }) => showPage(ctx, request, (viewer, site) => modelsPage(ctx, viewer, site)))
     .post("/settings/models", ({ request }) =>
-      submitSettings(ctx, request, "models", modelsPage, (viewer, form, site) => {
+      submitOrShowAgain(ctx, request, "models", modelsPage, (viewer, form, site) => {
         const { provider, key, baseUrl } = readForm(ModelKey, form);
         const stored = setModelKey(ctx, viewer.org, provider, key, baseUrl);
         return modelsPage(ctx, viewer, site, {
@@ -34,13 +34,13 @@ export const modelPages = (ctx: Context) =>
       }),
     )
     .post("/settings/models/forget", ({ request }) =>
-      submitSettings(ctx, request, "models", modelsPage, (viewer, form, site) => {
+      submitOrShowAgain(ctx, request, "models", modelsPage, (viewer, form, site) => {
         removeModelKey(ctx, viewer.org, readForm(Type.Pick(ModelKey, ["provider"]), form).provider);
         return modelsPage(ctx, viewer, site, { successMessage: "API key removed." });
       }),
     )
     .post("/settings/models/test", ({ request }) =>
-      submitSettings(ctx, request, "models", modelsPage, async (viewer, form, site) => {
+      submitOrShowAgain(ctx, request, "models", modelsPage, async (viewer, form, site) => {
         const model = getModel(ctx, viewer.org, form.get("model") ?? "");
         const successMessage = `${describeTrial(await tryModel(model, ctx.now))}.`;
         return modelsPage(ctx, viewer, site, { successMessage, typedValues: form });

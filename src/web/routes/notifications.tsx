@@ -13,7 +13,7 @@ import {
 } from "../../notifications/destinations.ts";
 import type { DestinationInput } from "../../notifications/schema.ts";
 import { readForm } from "../form-values.ts";
-import { showPage, submitSettings } from "../page-requests.tsx";
+import { showPage, submitOrShowAgain } from "../page-requests.tsx";
 import { requireConfirmation } from "../pages/confirm.tsx";
 import { DeliveryPage, DestinationPage, DestinationSettings } from "../pages/destination.tsx";
 import { NewDestination, NotificationsPage } from "../pages/notifications.tsx";
@@ -65,7 +65,7 @@ const submitDestination = (
   id: string,
   handle: (viewer: Viewer, form: URLSearchParams, site: Site) => JSX.Element,
 ) =>
-  submitSettings(
+  submitOrShowAgain(
     ctx,
     request,
     "notifications",
@@ -80,7 +80,7 @@ export const notificationPages = (ctx: Context) =>
       showPage(ctx, request, (viewer, site) => listPage(ctx, viewer, site)),
     )
     .post("/settings/notifications", ({ request }) =>
-      submitSettings(ctx, request, "notifications", listPage, (viewer, form, site) => {
+      submitOrShowAgain(ctx, request, "notifications", listPage, (viewer, form, site) => {
         const { id, name, secret } = createDestination(ctx, viewer.org, toInput(form));
         return destinationPage(ctx, viewer, site, id, { successMessage: `“${name}” added.`, secret });
       }),
@@ -137,7 +137,7 @@ export const notificationPages = (ctx: Context) =>
     .post(
       "/settings/notifications/:destinationId/deliveries/:deliveryId/replay",
       ({ request, params: { destinationId, deliveryId } }) =>
-        submitSettings(
+        submitOrShowAgain(
           ctx,
           request,
           "notifications",

@@ -7,7 +7,7 @@ import { type Provider, ProviderInput } from "../../providers/schema.ts";
 import { toIso } from "../../schema.ts";
 import { readForm } from "../form-values.ts";
 import { seeOtherWithToast } from "../page-answers.ts";
-import { showPage, submitSettings } from "../page-requests.tsx";
+import { showPage, submitOrShowAgain } from "../page-requests.tsx";
 import { DocsMapPage } from "../pages/docs-map.tsx";
 import { ProvidersPage } from "../pages/providers.tsx";
 import type { FormResult } from "../pages/settings.tsx";
@@ -48,7 +48,7 @@ export const providerPages = (ctx: Context) =>
       queryOf({ sort: sortBy(providerColumns) }),
     )
     .post("/providers", ({ request }) =>
-      submitSettings(
+      submitOrShowAgain(
         ctx,
         request,
         "providers",
@@ -66,7 +66,7 @@ export const providerPages = (ctx: Context) =>
       queryOf(mapQuery),
     )
     .post("/providers/:providerId", ({ request, params: { providerId } }) =>
-      submitSettings(
+      submitOrShowAgain(
         ctx,
         request,
         "providers",

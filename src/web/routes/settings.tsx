@@ -3,7 +3,7 @@ import { getOrg, updateOrgAsPerson } from "../../auth/orgs.ts";
 import type { Context } from "../../context.ts";
 import { getSpending } from "../../runs/spending.ts";
 import { readForm } from "../form-values.ts";
-import { showPage, submitSettings } from "../page-requests.tsx";
+import { showPage, submitOrShowAgain } from "../page-requests.tsx";
 import type { FormResult } from "../pages/settings.tsx";
 import { OrgPage, OrgSettings } from "../pages/settings.tsx";
 import type { Site } from "../site.ts";
@@ -24,7 +24,7 @@ export const settingsPages = (ctx: Context) =>
   new Elysia({ name: "settings pages" })
     .get("/settings", ({ request }) => showPage(ctx, request, (viewer, site) => orgPage(ctx, viewer, site)))
     .post("/settings", ({ request }) =>
-      submitSettings(ctx, request, "organization", orgPage, (viewer, form, site) => {
+      submitOrShowAgain(ctx, request, "organization", orgPage, (viewer, form, site) => {
         updateOrgAsPerson(ctx, viewer.org, readForm(OrgSettings, form));
         const { name, timeZone } = getOrg(ctx, viewer.org);
         return orgPage(ctx, { ...viewer, orgName: name, timeZone }, site, { successMessage: "Settings saved." });

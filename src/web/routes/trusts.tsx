@@ -3,7 +3,7 @@ import type { Context } from "../../context.ts";
 import { TrustInput } from "../../trusts/schema.ts";
 import { createTrust, deleteTrust, listTrusts } from "../../trusts/trusts.ts";
 import { readForm } from "../form-values.ts";
-import { showPage, submitForm, submitSettings } from "../page-requests.tsx";
+import { showPage, submitForm, submitOrShowAgain } from "../page-requests.tsx";
 import { requireConfirmation } from "../pages/confirm.tsx";
 import type { FormResult } from "../pages/settings.tsx";
 import { TrustsPage } from "../pages/trusts.tsx";
@@ -26,7 +26,7 @@ export const trustPages = (ctx: Context) =>
   new Elysia({ name: "trust pages" })
     .get("/settings/ci", ({ request }) => showPage(ctx, request, (viewer, site) => trustsPage(ctx, viewer, site)))
     .post("/settings/ci", ({ request }) =>
-      submitSettings(ctx, request, "organization", trustsPage, (viewer, form, site) => {
+      submitOrShowAgain(ctx, request, "organization", trustsPage, (viewer, form, site) => {
         const { repository } = createTrust(ctx, viewer.org, readForm(TrustInput, form), viewer.person.id);
         return trustsPage(ctx, viewer, site, { successMessage: `Jobs of ${repository} can now get API keys.` });
       }),
@@ -34,6 +34,7 @@ export const trustPages = (ctx: Context) =>
     .post("/settings/ci/:trustId/remove", ({ request, params }) =>
       submitForm(ctx, request, "organization", (viewer, form, site) => {
         const trust = listTrusts(ctx, viewer.org, wholeList).items.find(({ id }) => id === params.trustId);
+        // Without a trust, there is nothing to confirm: `deleteTrust` throws not_found.
         if (trust)
           requireConfirmation(form, {
             title: `Stop trusting ${trust.repository}?`,

@@ -5,7 +5,7 @@ import type { Message } from "../../http/event-stream.ts";
 import { watchClock } from "../../runs/follow.ts";
 import { dismissWorker, listWorkers, type Workers } from "../../workers/workers.ts";
 import { renderFragment } from "../components/layout.tsx";
-import { showPage, streamPage, submitSettings } from "../page-requests.tsx";
+import { showPage, streamPage, submitOrShowAgain } from "../page-requests.tsx";
 import { requireConfirmation } from "../pages/confirm.tsx";
 import type { FormResult } from "../pages/settings.tsx";
 import { effectsOf, WorkersPage, WorkersPart, type WorkersPartProps } from "../pages/workers.tsx";
@@ -45,7 +45,7 @@ export const workerPages = (ctx: Context, workers: Workers) => {
       }),
     )
     .post("/settings/workers/:workerId", ({ request, params: { workerId } }) =>
-      submitSettings(ctx, request, "organization", workersPage, (viewer, form, site) => {
+      submitOrShowAgain(ctx, request, "organization", workersPage, (viewer, form, site) => {
         const sentAction = form.get("do");
         const action = sentAction === "drain" ? "drain" : "remove";
         const worker = listWorkers(ctx, workers).find(({ id }) => id === workerId);

@@ -24,15 +24,15 @@ export function parseCopilotLine(line: Fields, state: StreamState): AgentEvent[]
   }
   if (type === "session.error" || type === "model.call_failure") {
     const reason = text(data.message) || text(data.errorMessage) || "the model call failed";
-    state.error = { status: number(data.statusCode), message: reason };
+    state.recoverableError = { status: number(data.statusCode), message: reason };
     return [problem("model", reason)];
   }
   if (type === "assistant.idle") {
-    endStream(state, state.error);
+    endStream(state, state.recoverableError);
     return [];
   }
   if (type === "result") {
-    const error = state.error ?? { status: null, message: `exit code ${line.exitCode}` };
+    const error = state.recoverableError ?? { status: null, message: `exit code ${line.exitCode}` };
     endStream(state, line.exitCode === 0 ? null : error);
     return [];
   }

@@ -10,11 +10,11 @@ export type StreamEnd = {
   claimedUsd: number | null;
 };
 
-/** The result of an agent's stream. `isEnded`: the agent itself reported its end. */
-export type StreamResult = StreamEnd & { isEnded: boolean };
+/** The result of an agent's stream. `hasReportedEnd`: the agent itself reported its end, in `StreamState.end`. */
+export type StreamResult = StreamEnd & { hasReportedEnd: boolean };
 
 /** The result of a stream in which the agent did not report its end. */
-export const unfinishedResult: StreamResult = { isEnded: false, text: null, error: null, claimedUsd: null };
+export const unfinishedResult: StreamResult = { hasReportedEnd: false, text: null, error: null, claimedUsd: null };
 
 /** What a parser remembers between the lines of a stream. */
 export type StreamState = {
@@ -25,7 +25,7 @@ export type StreamState = {
   /** The agent's last message. */
   lastMessage: string | null;
   /** A failure after which the agent may continue. */
-  error: StreamEnd["error"];
+  recoverableError: StreamEnd["error"];
   /** The cost of the session so far, if the agent reports it in parts. */
   costUsd: number | null;
   /** Set once the agent has reported its end. */
@@ -38,7 +38,7 @@ export const createStreamState = (): StreamState => ({
   toolNames: new Map(),
   partialMessage: "",
   lastMessage: null,
-  error: null,
+  recoverableError: null,
   costUsd: null,
   end: null,
   unknown: new Set(),
