@@ -51,7 +51,7 @@ export function ofRun(run, { minScore, scope }) {
   const { report, prompt } = run;
   return {
     title: text(prompt?.title ?? prompt?.id),
-    ...judge(run, minScore, scope),
+    ...verdictOf(run, minScore, scope),
     url: text(report?.url ?? run.runUrl) || null,
     base: null,
     head: number(report?.score),
@@ -60,7 +60,7 @@ export function ofRun(run, { minScore, scope }) {
 }
 
 /** @param {any} run @param {number | null} minScore @param {string} scope @returns {Pick<Result, "verdict" | "reason">} */
-function judge({ report, status, failureReason }, minScore, scope) {
+function verdictOf({ report, status, failureReason }, minScore, scope) {
   if (!report) return { verdict: "inconclusive", reason: text(failureReason ?? `the run is ${status}`) };
   const { score, outcome, nullNotice } = report;
   if (typeof score !== "number") return { verdict: "not_judged", reason: text(nullNotice ?? outcome) };

@@ -92,11 +92,11 @@ function languageOf(element: Element, isWrapper: boolean): string | null {
   }
   const classes = (element.getAttribute("class") ?? "").toLowerCase();
   const parameters = (element.getAttribute("data-syntaxhighlighter-params") ?? "").toLowerCase();
-  const named =
+  const languageInClass =
     /(?:^|\s)(?:language|lang|highlight-source|highlight)-([\w+#.-]+)/.exec(classes)?.[1] ??
     /(?:^|\s)brush:\s*([\w+#-]+)/.exec(`${classes} ${parameters}`)?.[1] ??
     /(?:^|\s)sourcecode\s+([\w+#.-]+)/.exec(classes)?.[1];
-  if (named !== undefined && !noLanguage.test(named)) return named;
+  if (languageInClass !== undefined && !noLanguage.test(languageInClass)) return languageInClass;
   const words = [/-lang(?:uage)?-([\w+#]+)/.exec(classes)?.[1] ?? "", ...(isWrapper ? [] : classes.split(/\s+/))];
   return words.find(isLanguageName) ?? null;
 }

@@ -68,9 +68,9 @@ export function compareReports(ctx: Context, org: OrgId, slugs: string[], terms:
   );
   const evaluations = [...groups].sort(([a], [b]) => (a < b ? -1 : 1)).flatMap(([, [first]]) => first ?? []);
   const sides = evaluations.map(({ evalRequestId, agentIndex }) => sideOfEvals(ctx, org, [evalRequestId], agentIndex));
-  const own = differencesOf(compared.map((report) => [comparandOf(report)]));
+  const reportDifferences = differencesOf(compared.map((report) => [comparandOf(report)]));
   // The verdict covers all runs of both evaluations, which may differ in more than the selected reports do.
-  const { judged, comparability } = judgeTogether(sides, own, terms);
+  const { judged, comparability } = judgeTogether(sides, reportDifferences, terms);
   const summaries = sides.map((side, i) => ({
     evalRequestId: evaluations[i]?.evalRequestId ?? "",
     agent: evaluations[i]?.agent ?? "",

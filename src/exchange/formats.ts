@@ -114,10 +114,10 @@ const selectResults = (ctx: Context) =>
 
 /** Runs with their reports, oldest first, without superseded runs. */
 function* results(ctx: Context, span: Span, more?: SQL) {
-  const ended = and(inArray(runs.status, ["completed", "failed"]), more);
+  const whereEnded = and(inArray(runs.status, ["completed", "failed"]), more);
   for (let after = ""; ; ) {
     const page = selectResults(ctx)
-      .where(and(inSpan(span), ended, gt(runs.id, after)))
+      .where(and(inSpan(span), whereEnded, gt(runs.id, after)))
       .orderBy(asc(runs.id))
       .limit(pageRows)
       .all();

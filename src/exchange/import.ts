@@ -126,15 +126,15 @@ function subtractSpending({ $client }: Db, org: OrgId, row: Row): void {
 /** Turns an imported row into the row to store. */
 function toStored(ctx: Context, org: OrgId, type: RowType, row: Row, timeZone: string): Record<string, unknown> {
   const columns = columnsOf(type).map(([name, { default: value }]) => [name, row[name] ?? value ?? null]);
-  const stored = { ...Object.fromEntries(columns), orgId: org };
+  const storedRow = { ...Object.fromEntries(columns), orgId: org };
   if (type === "run")
-    return { ...stored, idempotencyKey: null, idempotencyHash: null, reservedUsd: null, waitingFor: null };
-  if (type === "report") return { ...stored, agent: null, agentVersion: null };
-  if (type === "artifact" || type === "archive") return { ...stored, data: Buffer.from(String(row.data), "base64") };
-  if (type !== "prompt") return stored;
+    return { ...storedRow, idempotencyKey: null, idempotencyHash: null, reservedUsd: null, waitingFor: null };
+  if (type === "report") return { ...storedRow, agent: null, agentVersion: null };
+  if (type === "artifact" || type === "archive") return { ...storedRow, data: Buffer.from(String(row.data), "base64") };
+  if (type !== "prompt") return storedRow;
   const { id, frequency, status } = row as unknown as typeof prompts.$inferSelect;
   const isScheduled = frequency !== null && status === "active";
-  return { ...stored, nextEvaluationAt: isScheduled ? nextTime({ id, frequency, timeZone }, ctx.now()) : null };
+  return { ...storedRow, nextEvaluationAt: isScheduled ? nextTime({ id, frequency, timeZone }, ctx.now()) : null };
 }
 
 /** Yields the rows of a file in bundles; the last one only after the whole file was validated. Throws bad_request with the line number. */

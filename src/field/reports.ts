@@ -59,11 +59,11 @@ const toLocation = (where: string): string =>
  */
 function fingerprintsAt(location: string, category: Row["category"] | undefined): string[] {
   if (!httpUrl(location)) return [fingerprint(category ?? "other", location.toLowerCase().replace(/\d+/g, "#"))];
-  const own = fingerprint(category ?? "other", location);
+  const ownFingerprint = fingerprint(category ?? "other", location);
   const all = (category ? [category] : frictionCategories).flatMap((each) =>
     subjectPrefixes.map((finder) => fingerprint(each, finder + location)),
   );
-  return [own, ...all.filter((each) => each !== own)];
+  return [ownFingerprint, ...all.filter((each) => each !== ownFingerprint)];
 }
 
 /**
@@ -89,17 +89,17 @@ export function reportFriction(
       title: oneLine(texts.happened, 160),
       fingerprints: fingerprintsAt(location, category),
     });
-    const ofFriction = and(eq(fieldReports.orgId, org), eq(fieldReports.frictionId, frictionId));
+    const whereOfFriction = and(eq(fieldReports.orgId, org), eq(fieldReports.frictionId, frictionId));
     const createdAt = ctx.now();
     const id = ctx.newId(createdAt);
     tx.insert(fieldReports)
       .values({ id, orgId: org, frictionId, ...texts, createdAt })
       .run();
-    const reports = tx.select({ id: fieldReports.id }).from(fieldReports).where(ofFriction);
+    const reports = tx.select({ id: fieldReports.id }).from(fieldReports).where(whereOfFriction);
     const firstSurplus = reports.orderBy(desc(fieldReports.id)).limit(1).offset(maxReports).get();
     if (firstSurplus)
       tx.delete(fieldReports)
-        .where(and(ofFriction, lte(fieldReports.id, firstSurplus.id)))
+        .where(and(whereOfFriction, lte(fieldReports.id, firstSurplus.id)))
         .run();
     return { id, receivedAt: toIso(createdAt) };
   });
@@ -107,12 +107,12 @@ export function reportFriction(
 
 /** Deletes the friction that was closed first if there is no room for more. Throws rate_limited if all of it is open. */
 function makeRoom(tx: Tx, org: OrgId): void {
-  const ofOrg = eq(fieldFriction.orgId, org);
-  if ((tx.select({ n: count() }).from(fieldFriction).where(ofOrg).get()?.n ?? 0) < maxFriction) return;
+  const whereOfOrg = eq(fieldFriction.orgId, org);
+  if ((tx.select({ n: count() }).from(fieldFriction).where(whereOfOrg).get()?.n ?? 0) < maxFriction) return;
   const oldest = tx
     .select({ id: fieldFriction.id })
     .from(fieldFriction)
-    .where(and(ofOrg, inArray(fieldFriction.state, ["resolved", "dismissed"])))
+    .where(and(whereOfOrg, inArray(fieldFriction.state, ["resolved", "dismissed"])))
     .orderBy(fieldFriction.lastReportedAt)
     .limit(1)
     .get();
@@ -126,7 +126,7 @@ function makeRoom(tx: Tx, org: OrgId): void {
     .where(and(eq(fieldReports.orgId, org), eq(fieldReports.frictionId, oldest.id)))
     .run();
   tx.delete(fieldFriction)
-    .where(and(ofOrg, eq(fieldFriction.id, oldest.id)))
+    .where(and(whereOfOrg, eq(fieldFriction.id, oldest.id)))
     .run();
 }
 
@@ -139,8 +139,8 @@ function addToFriction(
 ): string {
   const at = ctx.now();
   const fingerprint = draft.fingerprints[0] ?? "";
-  const same = and(eq(fieldFriction.orgId, org), eq(fieldFriction.fingerprint, fingerprint));
-  const existing = tx.select().from(fieldFriction).where(same).orderBy(fieldFriction.id).get();
+  const whereSame = and(eq(fieldFriction.orgId, org), eq(fieldFriction.fingerprint, fingerprint));
+  const existing = tx.select().from(fieldFriction).where(whereSame).orderBy(fieldFriction.id).get();
   if (existing) {
     const state = existing.state === "resolved" ? ("regressed" as const) : existing.state;
     tx.update(fieldFriction)

@@ -112,15 +112,15 @@ function makeDocsMap(
   const end = monthsAfter(last, 1);
   const [since, until] = [startOf(first, zone), startOf(end, zone)];
   const rows = pagesOf(db, org, ids, [first, end], agent);
-  const read = rows
+  const readPages = rows
     .filter(({ page, reads }) => page !== "" && reads > 0)
     .sort((a, b) => b.runs - a.runs || b.reads - a.reads || order(a, b));
-  const missed = rows.filter(({ guesses }) => guesses > 0).sort((a, b) => b.guesses - a.guesses || order(a, b));
-  const reached = new Set(read.map(({ page }) => page));
+  const missedPages = rows.filter(({ guesses }) => guesses > 0).sort((a, b) => b.guesses - a.guesses || order(a, b));
+  const reached = new Set(readPages.map(({ page }) => page));
   const unreached = namedOf(db, org, ids, since)
     .filter(({ page }) => !reached.has(page))
     .sort(order);
-  const listedPages = read.slice(0, limit);
+  const listedPages = readPages.slice(0, limit);
   const friction = frictionOn(db, org, ids, new Set(listedPages.map(({ page }) => page)));
   return {
     since: toIso(since),
@@ -135,8 +135,8 @@ function makeDocsMap(
       friction: (friction.get(row.page) ?? []).map(({ thing }) => thing),
     })),
     unreached: unreached.slice(0, limit).map(({ url, namedBy }) => ({ url, namedBy })),
-    guessed: missed.slice(0, limit).map(({ url, guesses }) => ({ url, misses: guesses })),
-    totals: { pages: read.length, unreached: unreached.length, guessed: missed.length },
+    guessed: missedPages.slice(0, limit).map(({ url, guesses }) => ({ url, misses: guesses })),
+    totals: { pages: readPages.length, unreached: unreached.length, guessed: missedPages.length },
   };
 }
 
@@ -186,16 +186,16 @@ function namedOf(db: Db, org: OrgId, promptIds: string[], since: number) {
       .from(namedPages)
       .where(and(eq(namedPages.orgId, org), eq(namedPages.promptId, promptId))),
   );
-  const named = new Map<string, { page: string; url: string; namedBy: ("llms.txt" | "sitemap" | "link")[] }>();
+  const pagesByKey = new Map<string, { page: string; url: string; namedBy: ("llms.txt" | "sitemap" | "link")[] }>();
   for (const prompt of promptIds)
     for (const { page, url, llmsTxtAt, sitemapAt, linkAt } of ofPrompt.all({ prompt })) {
-      const earlier = named.get(page)?.namedBy ?? [];
+      const earlier = pagesByKey.get(page)?.namedBy ?? [];
       const namedBy = [["llms.txt", llmsTxtAt] as const, ["sitemap", sitemapAt] as const, ["link", linkAt] as const]
         .filter(([by, at]) => earlier.includes(by) || (at !== null && at >= since))
         .map(([by]) => by);
-      if (namedBy.length > 0) named.set(page, { page, url, namedBy });
+      if (namedBy.length > 0) pagesByKey.set(page, { page, url, namedBy });
     }
-  return [...named.values()];
+  return [...pagesByKey.values()];
 }
 
 /** The current friction points of live docs pages, without duplicates. */

@@ -87,10 +87,11 @@ function verdictOf(ctx: Context, row: Row, before: Ended[], after: Ended[]): Fix
   const unfinished = after.filter(({ run }) => run.completedAt === null).length;
   if (unfinished > 0)
     return { status: "running", reason: `${unfinished} of ${count(after.length, "run")} still in progress` };
-  const reported = after.filter(({ report }) => report !== null);
-  const lost = after.map(({ run }) => toFailureReason(run)).find((reason) => reason !== null);
-  if (reported.length === 0) return { status: "undecided", reason: `no run succeeded${lost ? `: ${lost}` : ""}` };
-  const [a, b] = [before, reported].map((side) =>
+  const reportedRuns = after.filter(({ report }) => report !== null);
+  const failureReason = after.map(({ run }) => toFailureReason(run)).find((reason) => reason !== null);
+  if (reportedRuns.length === 0)
+    return { status: "undecided", reason: `no run succeeded${failureReason ? `: ${failureReason}` : ""}` };
+  const [a, b] = [before, reportedRuns].map((side) =>
     [...new Set(side.flatMap(({ run, report }) => conditionsOf(run, report)))].sort(),
   );
   if (String(a) !== String(b))
@@ -98,9 +99,9 @@ function verdictOf(ctx: Context, row: Row, before: Ended[], after: Ended[]): Fix
       status: "undecided",
       reason: `the conditions of the runs differ: ${a?.join(", ") || "none"} before, ${b?.join(", ")} now`,
     };
-  const met = reported.filter((one) => hasMet(one, row.fingerprints));
+  const met = reportedRuns.filter((one) => hasMet(one, row.fingerprints));
   if (met.length > 0)
-    return { status: "did_not_help", reason: `${met.length} of ${reported.length} runs hit it again` };
+    return { status: "did_not_help", reason: `${met.length} of ${reportedRuns.length} runs hit it again` };
   for (const fingerprint of row.fingerprints) {
     const point = before.flatMap(({ points }) => points).find((each) => each.fingerprint === fingerprint);
     const countReached = (side: Ended[]) =>
@@ -110,12 +111,12 @@ function verdictOf(ctx: Context, row: Row, before: Ended[], after: Ended[]): Fix
       of:
         before.filter((one) => hasMet(one, [fingerprint])).length +
         countReached(before.filter((one) => !hasMet(one, [fingerprint]))),
-      missed: countReached(reported),
+      missed: countReached(reportedRuns),
       byModel: before.some(({ exposure }) => exposure?.byRules === false),
     };
     const title = JSON.stringify(point?.title ?? fingerprint);
     if (standing.missed === 0)
-      return { status: "undecided", reason: `none of ${reported.length} runs reached its page: ${title}` };
+      return { status: "undecided", reason: `none of ${reportedRuns.length} runs reached its page: ${title}` };
     if (missProbability(standing) >= maxMissProbability)
       return {
         status: "undecided",
@@ -123,9 +124,9 @@ function verdictOf(ctx: Context, row: Row, before: Ended[], after: Ended[]): Fix
       };
   }
   return (
-    reopenedBy(ctx, row, reported) ?? {
+    reopenedBy(ctx, row, reportedRuns) ?? {
       status: "verified",
-      reason: `${reported.length} runs reached its page without hitting it`,
+      reason: `${reportedRuns.length} runs reached its page without hitting it`,
     }
   );
 }
@@ -137,7 +138,7 @@ function reopenedBy(
   [first]: Ended[],
 ): FixVerdict | null {
   const verification = ctx.db.select().from(evalRequests).where(eq(evalRequests.id, afterId)).get();
-  const again = ctx.db
+  const laterHit = ctx.db
     .select({ lastSeenAt: frictionLifecycles.lastSeenAt, slug: reports.slug })
     .from(frictionLifecycles)
     .innerJoin(reports, eq(reports.id, frictionLifecycles.reportId))
@@ -151,8 +152,8 @@ function reopenedBy(
     )
     .all()
     .find(({ lastSeenAt }) => verification && lastSeenAt >= verification.createdAt);
-  if (!again) return null;
-  return { status: "reopened", reason: `hit again at ${toIso(again.lastSeenAt)} in ${again.slug}` };
+  if (!laterHit) return null;
+  return { status: "reopened", reason: `hit again at ${toIso(laterHit.lastSeenAt)} in ${laterHit.slug}` };
 }
 
 const hasMet = ({ points }: Ended, fingerprints: string[]) =>

@@ -34,46 +34,46 @@ export function decide(facts: Facts): Decision {
   const { head, comparison, minScore, scope } = facts;
   const [base] = comparison?.evidence.sides ?? [];
   const because = (side: "head" | "base") => (facts.lost[side].reason === null ? "" : `: ${facts.lost[side].reason}`);
-  const only = (cause: string) => ({ reason: cause, cause });
-  const lost = (cause: string): Decision => ({ status: "error", ...only(cause), isLost: true });
+  const toReason = (cause: string) => ({ reason: cause, cause });
+  const failForLostRuns = (cause: string): Decision => ({ status: "error", ...toReason(cause), isLost: true });
   const broken = isInconclusive(head.infraFailures, facts.done)
     ? "head"
     : base && isInconclusive(base.infraFailures, comparison?.base.runs ?? 0)
       ? "base"
       : null;
-  if (broken) return lost(`more than 20% of the runs of the ${broken} failed${because(broken)}`);
+  if (broken) return failForLostRuns(`more than 20% of the runs of the ${broken} failed${because(broken)}`);
   const compared = comparison
     ? { reason: `${humanize(comparison.verdict ?? "no_verdict")}: ${comparison.evidence.reason}`, cause: null }
-    : only("there is no base");
-  const also = (cause: string) =>
-    comparison ? { reason: `${cause}; ${compared.reason}`, cause } : only(`${cause}; ${compared.reason}`);
+    : toReason("there is no base");
+  const withComparison = (cause: string) =>
+    comparison ? { reason: `${cause}; ${compared.reason}`, cause } : toReason(`${cause}; ${compared.reason}`);
   if (comparison?.verdict === "regressed") return { status: "failed", ...compared };
   if (isInconclusive(facts.lost.head.n, facts.done))
     // More runs can show that they are significantly more than on the base.
     return {
       status: "error",
-      ...only(`more than 20% of the runs of the head ended without a report${because("head")}`),
+      ...toReason(`more than 20% of the runs of the head ended without a report${because("head")}`),
     };
-  if (head.score === null) return lost(`the head has no scored run${because("head")}`);
+  if (head.score === null) return failForLostRuns(`the head has no scored run${because("head")}`);
   const newFriction = isRuleBased(facts.agent) ? newFindings(comparison) : null;
-  if (newFriction) return { status: "failed", ...also(newFriction) };
+  if (newFriction) return { status: "failed", ...withComparison(newFriction) };
   const { mean } = head.score;
   const other = facts.scopes.find((each) => each !== scope);
   if (minScore !== null && other !== undefined)
     return {
       status: "error",
-      ...also(
+      ...withComparison(
         `the minimum score applies to ${scoped[scope]}, but the runs of the head have ${scoped[other]}; to accept those, set the scope to ${other}`,
       ),
     };
   if (minScore !== null && mean < minScore)
-    return { status: "failed", ...also(`the mean score ${mean} is below the minimum of ${minScore}`) };
+    return { status: "failed", ...withComparison(`the mean score ${mean} is below the minimum of ${minScore}`) };
   if (comparison && isSplit(comparison))
-    return { status: "error", ...also("only some of the prompts got worse; compare them one by one") };
+    return { status: "error", ...withComparison("only some of the prompts got worse; compare them one by one") };
   if (minScore === null && comparison && inconclusive.includes(comparison.verdict))
     return { status: "error", ...compared };
   if (minScore === null) return { status: "passed", ...compared };
-  return { status: "passed", ...also(`the mean score ${mean} meets the minimum of ${minScore}`) };
+  return { status: "passed", ...withComparison(`the mean score ${mean} meets the minimum of ${minScore}`) };
 }
 
 /** What a score of each scope tells. */

@@ -142,9 +142,9 @@ export function resultOfHead({ db }: Context, gate: GateRow, group: GateAgentGro
     .leftJoin(reports, and(eq(reports.runId, runs.id), ne(reports.status, "archived")))
     .where(inEvals(gate, headsOf(gate), group))
     .all();
-  const ended = rows.filter(({ completedAt, failureCause, report }) => completedAt && (failureCause || report));
+  const endedRuns = rows.filter(({ completedAt, failureCause, report }) => completedAt && (failureCause || report));
   return resultOf(
-    ended.map(({ failureCause, report }) => ({
+    endedRuns.map(({ failureCause, report }) => ({
       failureCause,
       report: report?.outcome == null ? null : report,
     })),

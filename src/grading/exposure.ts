@@ -30,14 +30,14 @@ export function exposureOf(facts: Facts, events: SessionEvent[]): Exposure {
   const checks = facts.checks.filter(
     ({ status, group }) => status !== "skip" && group !== "link" && group !== "sample",
   );
-  const done = [
+  const testedGrounds = [
     "run",
     ...(facts.goalAnswer ? ["goal"] : []),
     ...checks.map(checkGround),
     ...facts.results.map(({ tool }) => `tool ${tool}`),
     ...facts.surveyedPages.map(({ url }) => testedGround(url)),
   ];
-  return { visits: visitsOf(facts), listed: listedPagesOf(facts, events), done: [...new Set(done)], ...base };
+  return { visits: visitsOf(facts), listed: listedPagesOf(facts, events), done: [...new Set(testedGrounds)], ...base };
 }
 
 function visitsOf({ taskRequests, pages, failures }: Facts): Visit[] {

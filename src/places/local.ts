@@ -158,8 +158,8 @@ async function openResources(machine: Machine, order: SessionOrder, hooks: Sessi
   try {
     const [{ level, detail }, browser] = [await machine.findSandbox(), await machine.findBrowser()];
     if (level !== "none") return await openSandbox(machine, browser, order, hooks);
-    const missing = "missing" in browser ? browser.missing : detail;
-    return { sandbox: { missing: detail }, browser: { missing }, close: async () => {} };
+    const browserProblem = "missing" in browser ? browser.missing : detail;
+    return { sandbox: { missing: detail }, browser: { missing: browserProblem }, close: async () => {} };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new AgentFailure("infrastructure", `the workspace could not be created: ${reason}`, { retryable: true });

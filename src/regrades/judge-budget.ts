@@ -22,8 +22,8 @@ export function countJudgeCost(
   { id, orgId }: RegradeRow,
   costUsd: number | null,
 ): Promise<void> {
-  const spent = spentByAttempt(ctx);
-  spent.set(attemptKey(lease), (spent.get(attemptKey(lease)) ?? 0) + (costUsd ?? 0));
+  const spentUsdByAttempt = spentByAttempt(ctx);
+  spentUsdByAttempt.set(attemptKey(lease), (spentUsdByAttempt.get(attemptKey(lease)) ?? 0) + (costUsd ?? 0));
   const change =
     costUsd === null
       ? { unpriced: sql`${regrades.unpriced} + 1` }

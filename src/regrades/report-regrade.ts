@@ -102,10 +102,10 @@ async function judgeSession(
   const maxUsd = getJudgeBudget(ctx, getRegradeRow(ctx.db, regrade.id));
   const costs: Promise<void>[] = [];
   const onModelCost = (costUsd: number | null) => {
-    const stored = countJudgeCost(ctx, lease, regrade, costUsd);
+    const countedCost = countJudgeCost(ctx, lease, regrade, costUsd);
     // Thrown below, once the judge is done.
-    stored.catch(() => {});
-    costs.push(stored);
+    countedCost.catch(() => {});
+    costs.push(countedCost);
   };
   try {
     return await rejudgeSession(ctx, {

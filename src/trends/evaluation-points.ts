@@ -78,10 +78,10 @@ export function listEvaluationPoints(
     const hasOnlyUngradedRuns = evalRuns.every(({ report, at }) => report === null && isWithinSeries(at));
     return isGraded || hasOnlyUngradedRuns ? [[id, seriesRuns]] : [];
   });
-  const shown = evaluations.slice(0, maxPoints);
-  const oldestRun = shown.at(-1)?.[1].at(-1) ?? (isTruncated ? rows.at(-1) : undefined);
+  const shownEvaluations = evaluations.slice(0, maxPoints);
+  const oldestRun = shownEvaluations.at(-1)?.[1].at(-1) ?? (isTruncated ? rows.at(-1) : undefined);
   return {
-    points: shown
+    points: shownEvaluations
       .map(([evalRequestId, evalRuns]) => ({
         from: toIso(evalRuns.at(-1)?.at ?? start),
         evalRequestId,
@@ -89,6 +89,6 @@ export function listEvaluationPoints(
         ...summarizeRuns(evalRuns),
       }))
       .reverse(),
-    nextUntil: oldestRun && (isTruncated || shown.length < evaluations.length) ? toIso(oldestRun.at) : null,
+    nextUntil: oldestRun && (isTruncated || shownEvaluations.length < evaluations.length) ? toIso(oldestRun.at) : null,
   };
 }

@@ -39,16 +39,17 @@ function pointOf(at: number, days: ScoreDay[], failed: FailedRun[]): Point {
       judged: sumOf("judged") + unsuccessful,
     };
   });
-  const scored = promptResults.filter(({ scores }) => scores.length > 0);
-  const judged = promptResults.filter((result) => result.judged > 0);
+  const scoredPrompts = promptResults.filter(({ scores }) => scores.length > 0);
+  const judgedPrompts = promptResults.filter((result) => result.judged > 0);
   const medianOf = (name: "seconds" | "costs") => median(promptResults.flatMap((result) => median(result[name]) ?? []));
-  const [singlePrompt] = judged;
-  const scores = scored.length === 1 ? (scored[0]?.scores ?? []) : scored.map((result) => mean(result.scores));
+  const [singlePrompt] = judgedPrompts;
+  const scores =
+    scoredPrompts.length === 1 ? (scoredPrompts[0]?.scores ?? []) : scoredPrompts.map((result) => mean(result.scores));
   const rate =
-    singlePrompt && judged.length === 1
+    singlePrompt && judgedPrompts.length === 1
       ? wilson(singlePrompt.succeeded, singlePrompt.judged)
-      : meanInterval(judged.map((result) => (100 * result.succeeded) / result.judged));
-  const scale = judged.length === 1 ? 1 : 100;
+      : meanInterval(judgedPrompts.map((result) => (100 * result.succeeded) / result.judged));
+  const scale = judgedPrompts.length === 1 ? 1 : 100;
   const { value, low, high } = rounded(
     scores.length === 0 ? { value: 0, low: null, high: null } : meanInterval(scores),
     1,
@@ -57,15 +58,15 @@ function pointOf(at: number, days: ScoreDay[], failed: FailedRun[]): Point {
   return {
     from: toIso(at),
     prompts: ids.length,
-    n: scored.reduce((n, result) => n + result.scores.length, 0),
+    n: scoredPrompts.reduce((n, result) => n + result.scores.length, 0),
     infraFailures: infraFailuresOf(failed),
     score: scores.length === 0 ? null : { mean: value, low, high },
     successRate:
-      judged.length === 0
+      judgedPrompts.length === 0
         ? null
         : {
             ...rounded({ value: rate.value / scale, low: toRate(rate.low), high: toRate(rate.high) }, 3),
-            of: judged.reduce((n, result) => n + result.judged, 0),
+            of: judgedPrompts.reduce((n, result) => n + result.judged, 0),
           },
     medianSeconds: roundOrNull(medianOf("seconds"), 1),
     medianCostUsd: roundOrNull(medianOf("costs"), 4),

@@ -22,12 +22,12 @@ export function findProblems({ url, document }: ApiDescription, call: HttpCall):
     .map((parameter) => resolveRef(document, parameter));
   // A parameter that can't be resolved may be any, so nothing that the call has or lacks is certain to be wrong.
   if (parameters.some((parameter) => parameter === null)) return [];
-  const known = parameters.filter((parameter) => parameter !== null);
+  const resolvedParameters = parameters.filter((parameter) => parameter !== null);
   return [
-    ...queryProblems(document, target.operation, known, call),
-    ...headerProblems(known, call),
+    ...queryProblems(document, target.operation, resolvedParameters, call),
+    ...headerProblems(resolvedParameters, call),
     ...credentialProblems(document, target.operation, call),
-    ...bodyProblems(document, target.operation, known, call),
+    ...bodyProblems(document, target.operation, resolvedParameters, call),
   ];
 }
 

@@ -76,13 +76,16 @@ function toCalls({ language, code }: Program, node: SyntaxNode, parts: Parts): H
   const isPlain = parts.isPlain && isKnown;
   const headers = first(["headers"]) ?? new Fields();
   const extra = first(names.query) ?? new Fields();
-  const own = queryOf(url);
+  const queryInUrl = queryOf(url);
   const body = first(names.body) ?? parts.data ?? first(names.text);
   return [
     {
       method: method.toUpperCase(),
       url,
-      query: isPlain && own && extra instanceof Fields && !extra.isOpen ? own.union(new Set(extra.keys())) : null,
+      query:
+        isPlain && queryInUrl && extra instanceof Fields && !extra.isOpen
+          ? queryInUrl.union(new Set(extra.keys()))
+          : null,
       headers:
         isPlain && headers instanceof Fields && !headers.isOpen
           ? new Set([...headers.keys()].map((name) => name.toLowerCase()))

@@ -236,11 +236,11 @@ function takeBest(state: State, terms: Term[], rarity: (term: Term) => number): 
   closed.set(best.key, best.depth);
   if (best.hubScore > 0) state.openedHubs++;
   const { url, text, provenance, foundOn } = best;
-  const named = wordsOf(terms, best.named);
-  const around = wordsOf(terms, best.hits);
+  const namedWords = wordsOf(terms, best.named);
+  const wordsAround = wordsOf(terms, best.hits);
   const isMainlyHub = best.hubScore * hubDecay > wordScoreOf(best, weights);
-  const reason = isMainlyHub ? "hub" : named.length > 0 ? "named" : around.length > 0 ? "around" : "none";
-  return { url, text, provenance, foundOn, reason, terms: named.length > 0 ? named : around };
+  const reason = isMainlyHub ? "hub" : namedWords.length > 0 ? "named" : wordsAround.length > 0 ? "around" : "none";
+  return { url, text, provenance, foundOn, reason, terms: namedWords.length > 0 ? namedWords : wordsAround };
 }
 
 /** The share of each term in a match of the whole goal: more for a term that is rare in what was read and in the links that were found. */

@@ -11,7 +11,7 @@ export async function* checkHeadings(session: Session, pages: ReadPage[]): Steps
   const long = pages.filter((page) => page.problem === null && proseOf(page).length >= longProse);
   if (long.length === 0) return;
   yield* useTool(session, "check_headings", { pages: long.length }, async () => {
-    const checks = long.map(judge);
+    const checks = long.map(toHeadingsCheck);
     const without = checks.filter(({ status }) => status === "warn").length;
     return { ok: true, output: { pages: long.length, without }, checks, value: undefined };
   });
@@ -48,7 +48,7 @@ function hasDividingHeading({ title, markdown, headings }: ReadPage): boolean {
 /** The text of a line without headings, tables and links, which are often navigation. */
 const textOf = (line: string) => (/^\s*[#|]/.test(line) ? "" : line.replace(/\[[^\]]*\](\([^)]*\))?/g, "").trim());
 
-function judge(page: ReadPage): Check {
+function toHeadingsCheck(page: ReadPage): Check {
   const base = { id: "long-page-has-headings", group: "page" as const, subject: page.url };
   if (hasDividingHeading(page)) return toCheck({ ...base, status: "pass", message: "The page has headings" });
   return toCheck({

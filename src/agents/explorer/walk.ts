@@ -26,10 +26,11 @@ const maxOrigins = 3;
 export async function* walk(session: Session, frontier: Frontier, index: SectionIndex): Steps<SearchEnd> {
   const starts = yield* openStarts(session, frontier, index);
   yield* readMaps(session, frontier, index);
-  const ended = yield* follow(session, frontier, index);
+  const searchEnd = yield* follow(session, frontier, index);
   failIfKeptFromAll(session, starts);
-  if (ended === "pages") yield { type: "limit", limit: "pages", value: session.task.limits.maxPages, unit: "pages" };
-  return ended;
+  if (searchEnd === "pages")
+    yield { type: "limit", limit: "pages", value: session.task.limits.maxPages, unit: "pages" };
+  return searchEnd;
 }
 
 type Start = { url: string; result: OpenResult };
@@ -74,8 +75,8 @@ function failIfNothingAnswered(starts: Start[]): void {
     0,
     ...broken.map(({ result }) => ("retryAfterMs" in result && result.retryAfterMs) || 0),
   );
-  const again = { retryable, ...(retryable && retryAfterMs > 0 && { retryAfterMs }) };
-  throw unreadable(broken.find(wasRefused) ?? broken[0]!, broken.length - 1, again);
+  const retry = { retryable, ...(retryable && retryAfterMs > 0 && { retryAfterMs }) };
+  throw unreadable(broken.find(wasRefused) ?? broken[0]!, broken.length - 1, retry);
 }
 
 /** If a start URL is disallowed and nothing else could be read, the docs are not to blame. */

@@ -177,13 +177,13 @@ function prepareParents(type: "cgroup" | "cgroup2", controller: string): string[
   const mount = mounts.find(
     ([, , kind, options = ""]) => kind === type && (controller === "" || options.split(",").includes(controller)),
   );
-  const own = read("/proc/self/cgroup")
+  const ownEntry = read("/proc/self/cgroup")
     .split("\n")
     .map((line) => line.split(":"))
     .find(([, names = ""]) => (controller === "" ? names === "" : names.split(",").includes(controller)));
   const at = mount?.[1];
-  if (!at || !own) return [];
-  const inside = join(at, own.slice(2).join(":"));
+  if (!at || !ownEntry) return [];
+  const inside = join(at, ownEntry.slice(2).join(":"));
   // In a container, the path may be the host's, which isn't visible here.
   const folder = existsSync(inside) ? inside : at;
   const above = type === "cgroup2" && folder !== at ? [dirname(folder)] : [];

@@ -23,10 +23,11 @@ export function requestsInCode(code: string): { action: RequestAction; start: nu
     const end = statementEnd(code, match.index);
     const rest = code.slice(match.index + whole.length, end);
     const before = code.slice(Math.max(0, code.lastIndexOf("\n", match.index)), match.index);
-    const named = new RegExp(`\\bmethod["']?\\s*[:=]\\s*["'\`](\\w+)|["'\`](${methods.toUpperCase()})["'\`]`).exec(
-      before + rest,
-    );
-    const method = named?.[1] ?? named?.[2] ?? (new RegExp(`^(${methods})$`, "i").test(called) ? called : null);
+    const methodMatch = new RegExp(
+      `\\bmethod["']?\\s*[:=]\\s*["'\`](\\w+)|["'\`](${methods.toUpperCase()})["'\`]`,
+    ).exec(before + rest);
+    const method =
+      methodMatch?.[1] ?? methodMatch?.[2] ?? (new RegExp(`^(${methods})$`, "i").test(called) ? called : null);
     const source = code.slice(match.index, end).trim();
     const request = toRequest({ method, url: address.replace(/\$\{(\w+)\}/g, "{$1}") }, source);
     return { action: { ...request, parts: [...request.parts, ...keysOf(rest)] }, start: match.index, end };

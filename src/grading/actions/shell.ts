@@ -105,8 +105,8 @@ function readWord(scan: Scan): string {
   let word = "";
   while (scan.at < text.length) {
     const char = text[scan.at]!;
-    const named = isPlaceholder(scan) ? take(scan, placeholder) : null;
-    if (named) word += named[0];
+    const placeholderMatch = isPlaceholder(scan) ? take(scan, placeholder) : null;
+    if (placeholderMatch) word += placeholderMatch[0];
     else if (/[\s;|&<>]/.test(char)) break;
     else if (char === "'" || char === '"') word += readQuoted(scan, char);
     else if (char === "\\") {
