@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { htmlToMarkdownResult, initSync } from "mdream/wasm";
 import wasmPath from "mdream/wasm/mdream_edge_bg.wasm" with { type: "file" };
+import { pageKey } from "../net/page-key.ts";
 import { type CodeBlock, wrongMark } from "./code-blocks.ts";
 import { decodeEntities } from "./entities.ts";
 import { breakCodeLines, closeHead, expandEmptyTags, flattenLayoutTables } from "./html-source.ts";
@@ -79,7 +80,7 @@ export function toMarkdown(html: string, url: string, ownChars = readOwnContent(
       (tags) => () => convert([...ignoredTags, ...tags]),
     );
     const text = firstLongEnough(attempts, Math.min(minMainChars, ownChars / 2));
-    return withoutPermalinks(text)
+    return withoutPermalinks(text, url)
       .replace(/(?<!!|^#{1,6}) ?\[[¶#§]?\]\([^()\s]{0,500}(?: "[^"\n]{0,200}")?\)/gm, "")
       .trim();
   } catch {
@@ -89,19 +90,27 @@ export function toMarkdown(html: string, url: string, ownChars = readOwnContent(
   }
 }
 
-/** Markdown whose headings have no links to sections of their page. Of texts of such links, those stay that only one heading has. */
-function withoutPermalinks(markdown: string): string {
-  const permalink = /\[([^[\]\n]{0,200})\]\(#[^()\s]{0,500}(?: "[^"\n]{0,200}")?\)/g;
+/**
+ * Markdown whose headings have no links to sections of their page, at `url`. Of texts of such links, those stay that only
+ * one heading has, unless they repeat the rest of it.
+ */
+function withoutPermalinks(markdown: string, url: string): string {
+  const permalink =
+    /\[((?:!\[[^[\]\n]{0,200}\]|[^[\]\n]){0,200})\]\(([^()\s]{0,500})#[^()\s]{0,500}(?: "[^"\n]{0,200}")?\)/g;
+  const isOwn = (address: string) => address === "" || pageKey(address) === pageKey(url);
   const headings = markdown.match(/^#{1,6} .*$/gm) ?? [];
   const uses = Map.groupBy(
     headings.flatMap((heading) => [...heading.matchAll(permalink)].map(([, text]) => text)),
     String,
   );
-  return markdown.replace(/^#{1,6} .*$/gm, (heading) =>
-    heading
-      .replace(permalink, (_, text) => (uses.get(text)?.length === 1 && /[\p{L}\p{N}]/u.test(text) ? text : ""))
-      .trimEnd(),
-  );
+  return markdown.replace(/^#{1,6} .*$/gm, (heading) => {
+    const rest = plainText(heading.replace(/^#+/, "").replace(permalink, "")).trim();
+    const isName = (text: string) =>
+      uses.get(text)?.length === 1 && /^[^!]*[\p{L}\p{N}]/u.test(text) && (rest === "" || !text.includes(rest));
+    return heading
+      .replace(permalink, (link, text, address) => (isOwn(address) ? (isName(text) ? text : "") : link))
+      .trimEnd();
+  });
 }
 
 /** The first text that is long enough, or else the first that isn't empty. */

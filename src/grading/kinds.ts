@@ -69,4 +69,6 @@ export const readingChecks: ReadonlySet<string> = new Set([
   "has-text",
   "text-without-scripts",
   "missing-pages-say-so",
+  "page-has-content",
+  "content-type-readable",
 ]);

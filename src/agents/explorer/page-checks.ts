@@ -1,6 +1,9 @@
+import { pageKey } from "../../net/page-key.ts";
 import type { Check } from "../agent.ts";
 import { plainText } from "../markdown-links.ts";
 import { isLeftToPictures } from "../page-problem.ts";
+import { toStems, toTerms } from "./goal.ts";
+import { type LinkGraph, menuOf, namesOf } from "./link-graph.ts";
 import { rankSections, type SectionIndex } from "./sections.ts";
 import { type ReadPage, type Session, type Steps, toCheck, useTool } from "./session.ts";
 
@@ -10,11 +13,11 @@ type Rule = {
   /** Whether it says something only about a page on which the answer depends. */
   onlyIfNeeded?: true;
   /** Why the page fails; null if it doesn't. */
-  findFault(page: ReadPage, lineCounts: LineCounts): { message: string; fix: string } | null;
+  findFault(page: ReadPage, site: SiteContent): { message: string; fix: string } | null;
 };
 
-/** The number of pages of the session that contain a line of Markdown. */
-type LineCounts = { lines: Map<string, number>; pages: number };
+/** The number of pages of the session that contain a line of Markdown, and the links between them. */
+type SiteContent = { lines: Map<string, number>; pages: number; graph: LinkGraph };
 
 /** A page of this many characters is more than what fits into one answer to a model. */
 const maxReadableChars = 500_000;
@@ -23,27 +26,29 @@ const minContentBytes = 40;
 /** Pages from which on a line of most of them belongs to their template. */
 const minPagesOfTemplate = 3;
 
-function countLines(pages: ReadPage[]): LineCounts {
+function contentOf({ pages: path, surveyed, graph }: Session): SiteContent {
   const lines = new Map<string, number>();
+  const pages = [...path, ...surveyed];
   for (const { markdown } of pages)
     for (const line of new Set(markdown.split("\n"))) lines.set(line, (lines.get(line) ?? 0) + 1);
-  return { lines, pages: pages.length };
+  return { lines, pages: pages.length, graph };
 }
 
 /** What a page says besides its headings and what most pages of the site say. */
-const ownContentOf = ({ markdown }: ReadPage, { lines, pages }: LineCounts): string =>
+const ownContentOf = ({ markdown }: ReadPage, { lines, pages }: SiteContent): string =>
   markdown
     .split("\n")
     .filter((line) => !line.startsWith("#") && (pages < minPagesOfTemplate || lines.get(line)! <= pages / 2))
     .join("\n");
 
 /** Whether a page of a site with several pages has no more than its title and what most of them say. */
-function hasOnlyTitle(page: ReadPage, lineCounts: LineCounts): boolean {
-  if (page.samples.length > 0 || lineCounts.pages < minPagesOfTemplate) return false;
-  const content = ownContentOf(page, lineCounts);
+function hasOnlyTitle(page: ReadPage, site: SiteContent): boolean {
+  if (page.samples.length > 0 || site.pages < minPagesOfTemplate) return false;
+  const content = ownContentOf(page, site);
   return !content.includes("](") && Buffer.byteLength(plainText(content).trim()) < minContentBytes;
 }
 
+const restoreOrRemove = "Restore the page, or return status 404 and remove the links to it.";
 const textInsteadOfPictures = "Write the instructions and the code as text, and keep the pictures beside it.";
 
 /** What can be wrong with a page that can be read. */
@@ -103,15 +108,26 @@ const rules: Rule[] = [
         : null,
   },
   {
+    id: "missing-pages-say-so",
+    share: 0,
+    findFault: (page, { graph }) =>
+      page.isDeadEnd && isStranger(page, graph)
+        ? {
+            message: `${page.url} (“${page.title.slice(0, 100)}”) looks like an error page: it has no menu, and nothing of what the links to it say`,
+            fix: restoreOrRemove,
+          }
+        : null,
+  },
+  {
     id: "page-has-content",
     share: 0.5,
     onlyIfNeeded: true,
-    findFault: (page, lineCounts) => {
+    findFault: (page, site) => {
       const { url, title, isDeadEnd } = page;
-      return isDeadEnd || hasOnlyTitle(page, lineCounts)
+      return isDeadEnd || hasOnlyTitle(page, site)
         ? {
             message: `${url} (“${title.slice(0, 100)}”) has a sentence or two and leads nowhere, like an error page`,
-            fix: "Restore the page, or return status 404 and remove the links to it.",
+            fix: restoreOrRemove,
           }
         : null;
     },
@@ -129,13 +145,27 @@ const rules: Rule[] = [
   },
 ];
 
+/** Whether a page says nothing of what the links to it and its URL say, and lacks the menu of its site. */
+function isStranger({ title, markdown, links, addresses }: ReadPage, graph: LinkGraph): boolean {
+  const own = new Set(toStems(`${title} ${markdown}`));
+  const names = addresses.flatMap((address) => [...namesOf(graph, address), nameInPath(address)]);
+  const words = names.flatMap(toTerms);
+  const targets = new Set(links.map(({ url }) => pageKey(url)));
+  const menu = menuOf(graph);
+  const lacksMenu = menu.length > 1 && menu.some((key) => !targets.has(key));
+  return lacksMenu && words.length > 0 && !words.some(({ stem }) => own.has(stem));
+}
+
+const nameInPath = (address: string): string =>
+  (new URL(address).pathname.split("/").filter(Boolean).at(-1) ?? "").replace(/\.\w+$/, "").replace(/[-_]/g, " ");
+
 /** Checks how pages are sent, and that they say in text what they have to say. */
 export async function* checkPagesRead(session: Session, readPages: ReadPage[]): Steps {
   const pages = readPages.filter(({ problem }) => problem === null);
   if (pages.length === 0) return;
   yield* useTool(session, "check_pages", { pages: pages.length }, async () => {
-    const lineCounts = countLines([...session.pages, ...session.surveyed]);
-    const checks = pages.flatMap((page) => rules.flatMap((rule) => checkRule(page, rule, session, lineCounts)));
+    const site = contentOf(session);
+    const checks = pages.flatMap((page) => rules.flatMap((rule) => checkRule(page, rule, session, site)));
     return { ok: true, output: { pages: pages.length, faults: checks.length }, checks, value: undefined };
   });
 }
@@ -172,7 +202,7 @@ export async function* checkPictures(session: Session, index: SectionIndex): Ste
   const nearest = rankSections(index)[0]?.section;
   const page = [...session.pages, ...session.surveyed].find(({ url }) => url === nearest?.url);
   if (!nearest || !page || page.samples.length > 0 || page.hasOnlyImages || !page.markdown.includes("![")) return;
-  const content = ownContentOf(page, countLines([...session.pages, ...session.surveyed]));
+  const content = ownContentOf(page, contentOf(session));
   const text = plainText(content.replace(/!\[([^\]]*)\]\([^)]*\)/g, "$1")).trim();
   if (!isLeftToPictures(text.length, content.split("![").length - 1) && !announcedPicture.test(content)) return;
   yield* useTool(session, "check_pictures", { url: page.url }, async () => ({
@@ -197,9 +227,9 @@ function checkRule(
   page: ReadPage,
   { id, share, onlyIfNeeded, findFault }: Rule,
   { neededUrls }: Session,
-  lineCounts: LineCounts,
+  site: SiteContent,
 ): Check[] {
-  const fault = findFault(page, lineCounts);
+  const fault = findFault(page, site);
   const needed = page.addresses.some((address) => neededUrls.has(address));
   if (fault === null || (onlyIfNeeded && !needed)) return [];
   const status = share === 0 ? "fail" : "warn";

@@ -3,7 +3,7 @@ import { pageKey } from "../../net/page-key.ts";
 import { isReadable, type Page, readPage } from "../page.ts";
 import { type FetchRequest, type FetchResult, fetchUrl, findRefusal, type Log } from "./fetching.ts";
 import { toStems } from "./goal.ts";
-import { menuOf, namesOf } from "./link-graph.ts";
+import { namesOf } from "./link-graph.ts";
 import type { ReadPage, Session } from "./session.ts";
 
 const pages = new WeakMap<FetchResult, Page>();
@@ -73,10 +73,8 @@ const noIndex = /^(?![^,:]*:)(?:[^:]*,)?\s*(noindex|none)\b/i;
 /** The problem of a page, from what it shows, which URL was requested, and what other pages of its host show and say. */
 function findProblemAmongOthers(session: Session, page: Page, addresses: string[]): Page["problem"] {
   if (page.problem === "sign_in" && isInTemplate(session, page)) return null;
-  const names =
-    page.problem === "soft_404" || page.isDeadEnd ? addresses.flatMap((each) => namesOf(session.graph, each)) : [];
   // The author of a link knew the title that looks like the one of an error page.
-  if (page.problem === "soft_404" && names.some((name) => isTitleOf(name, page))) return null;
+  if (page.problem === "soft_404" && addresses.some((each) => isNamed(session, page, each))) return null;
   if (page.problem !== null) return page.problem;
   const isStart = addresses.some((address) =>
     session.task.startUrls.some((start) => pageKey(start) === pageKey(address)),
@@ -86,8 +84,7 @@ function findProblemAmongOthers(session: Session, page: Page, addresses: string[
   const { origin } = new URL(page.url);
   const missing = session.missingPages.get(origin);
   const addressesInBoth = [missing?.url ?? page.url, page.url];
-  if (missing && wordsOf(missing, addressesInBoth) === wordsOf(page, addressesInBoth)) return "soft_404";
-  return page.isDeadEnd && isStranger(session, page, [...names, ...addresses.map(nameInPath)]) ? "soft_404" : null;
+  return missing && wordsOf(missing, addressesInBoth) === wordsOf(page, addressesInBoth) ? "soft_404" : null;
 }
 
 /** Whether pages with content have such a form, too. */
@@ -100,26 +97,12 @@ const isInTemplate = ({ pages, surveyed }: Session, { url }: Page): boolean =>
       new URL(other.url).origin === new URL(url).origin,
   );
 
-/** Whether the text of a link is the title of the page to which it leads. */
-function isTitleOf(name: string, { title, headings }: Page): boolean {
-  const words = toStems(name);
+/** Whether the text of a link to a URL is the title of its page. */
+function isNamed({ graph }: Session, { title, headings }: Page, address: string): boolean {
   const inTitle = new Set(toStems(`${title} ${headings[0]?.text ?? ""}`));
-  return words.length > 1 && words.every((word) => inTitle.has(word));
+  const names = namesOf(graph, address).map(toStems);
+  return names.some((words) => words.length > 1 && words.every((word) => inTitle.has(word)));
 }
-
-/** Whether a page without links says nothing of what the links to it say, while the others of its site have a menu. */
-function isStranger({ graph }: Session, { title, markdown, links }: Page, names: string[]): boolean {
-  const own = new Set(toStems(`${title} ${markdown}`));
-  const keys = new Set(links.map(({ url }) => pageKey(url)));
-  const words = names.flatMap(toStems);
-  const menu = menuOf(graph);
-  return (
-    words.length > 0 && !words.some((word) => own.has(word)) && menu.length > 1 && menu.some((key) => !keys.has(key))
-  );
-}
-
-const nameInPath = (address: string): string =>
-  (new URL(address).pathname.split("/").filter(Boolean).at(-1) ?? "").replace(/\.\w+$/, "").replace(/[-_]/g, " ");
 
 /** Whether a URL holds another one, to which it leads back later. */
 function remembers(address: string, requested: string): boolean {

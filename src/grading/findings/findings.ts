@@ -230,7 +230,7 @@ function titleOf(check: CheckResult, entry: CheckFriction, facts: Facts): { titl
       title: `${entry.title}: ${page}${lineNote}`,
       place: check.line === null ? oneLine(check.message, 80) : `line ${check.line}`,
     };
-  if (check.group === "link" || readingChecks.has(check.id)) {
+  if (check.group === "link" || (readingChecks.has(check.id) && check.subject !== check.url)) {
     const address = normalizeAddress(check.subject);
     const answer = [...facts.tests, ...facts.taskRequests].find(
       (http) => normalizeAddress(http.url) === address && hasFailed(http),
