@@ -5,7 +5,71 @@ const at = "https://docs.test/guide/start.html";
 const html = (body: string, head = "<title>T</title>") =>
   `<!doctype html><html lang="EN"><head>${head}</head><body>${body}</body></html>`;
 
+/** Headings as generators write them. */
+const headings: [generator: string, write: (text: string, id: string) => string][] = [
+  ["Sphinx", (text, id) => `<h2>${text}<a class="headerlink" href="#${id}" title="Link to this heading">¶</a></h2>`],
+  [
+    "Docusaurus",
+    (text, id) =>
+      `<h2 id="${id}">${text}<a href="#${id}" class="hash-link" title="Direct link to ${text}">\u200b</a></h2>`,
+  ],
+  [
+    "VitePress",
+    (text, id) =>
+      `<h2 id="${id}">${text} <a class="header-anchor" href="#${id}" aria-label="Permalink to &quot;${text}&quot;">\u200b</a></h2>`,
+  ],
+  [
+    "GitHub",
+    (text, id) =>
+      `<div class="markdown-heading"><h2>${text}</h2><a id="user-content-${id}" class="anchor" aria-label="Permalink: ${text}" href="#${id}"><svg></svg></a></div>`,
+  ],
+  ["mdBook", (text, id) => `<h2 id="${id}"><a class="header" href="#${id}">${text}</a></h2>`],
+  ["rustdoc", (text, id) => `<h2 id="${id}"><a class="doc-anchor" href="#${id}">§</a>${text}</h2>`],
+  [
+    "Javadoc",
+    (text, id) =>
+      `<h2>${text}<a href="#${id}" class="anchor-link" aria-label="Link to this section"><img src="link.svg" alt="Link icon" width="16"></a></h2>`,
+  ],
+  [
+    "Asciidoctor",
+    (text, id) =>
+      `<h2 id="_${id}"><a class="anchor" href="#_${id}"></a><a class="link" href="#_${id}">${text}</a></h2>`,
+  ],
+  [
+    "ReadMe",
+    (text, id) =>
+      `<h2><div class="anchor" id="${id}"></div><div class="heading-text">${text}</div><a aria-label="Skip link to ${text}" class="fa fa-anchor" href="#${id}"></a></h2>`,
+  ],
+  [
+    "Mintlify",
+    (text, id) =>
+      `<h2 id="${id}"><div><a href="#${id}" aria-label="Navigate to header">\u200b<div><svg></svg></div></a></div><span>${text}</span></h2>`,
+  ],
+  [
+    "Doxygen",
+    (text, id) => `<h2 class="memtitle"><span class="permalink"><a href="#${id}">&#9670;&#160;</a></span>${text}</h2>`,
+  ],
+  [
+    "RDoc",
+    (text, id) =>
+      `<h2 id="label-${id}">${text}<span><a href="#label-${id}">&para;</a> <a href="#top">&uarr;</a></span></h2>`,
+  ],
+  [
+    "a generator with the page's own URL",
+    (text, id) => `<h2 id="${id}">${text} <a href="start.html#${id}">Permalink</a></h2>`,
+  ],
+];
+
 describe("an HTML page", () => {
+  test.each(headings)("has headings without their permalinks in %s", (_, write) => {
+    const body = `<h1>Start</h1><p>Some words.</p>${write("Install it", "install")}<p>Run it.</p>${write("Upgrade it", "upgrade")}<p>Run it again.</p>`;
+    expect(readPage(at, "text/html", html(body)).headings.map(({ text }) => text)).toEqual([
+      "Start",
+      "Install it",
+      "Upgrade it",
+    ]);
+  });
+
   test("has title, language, headings, links, samples and anchors", () => {
     const page = readPage(
       at,

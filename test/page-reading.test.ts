@@ -9,6 +9,7 @@ import { answer, filler, goal, html } from "./truth/pages/case.ts";
 import { deliveryCases } from "./truth/pages/delivery.ts";
 import { freshCases } from "./truth/pages/fresh.ts";
 import { measurePages } from "./truth/pages/measure.ts";
+import { brokenShapes, soundShapes } from "./truth/pages/shapes.ts";
 import { unusableCases } from "./truth/pages/unusable.ts";
 import { validCases } from "./truth/pages/valid.ts";
 import { explore } from "./truth/session.ts";
@@ -29,7 +30,7 @@ const start = (links: string) =>
 const keys = html("Keys", `<main><h1>Keys</h1>${answer()}</main>`);
 const toKeys = `<a href="/keys">Rotate an API key</a>`;
 
-const cases = [...validCases, ...unusableCases, ...deliveryCases, ...freshCases];
+const cases = [...validCases, ...unusableCases, ...deliveryCases, ...freshCases, ...soundShapes, ...brokenShapes];
 
 describe("a report is right about a page", () => {
   test.each(cases.map((each) => [each.name, each] as const))(

@@ -35,6 +35,10 @@ type State = {
   /** Number of open elements, by what they say about the text in them. */
   open: Record<OpenKind, number>;
   form: Form | null;
+  /** Addresses of the pictures so far: one that is repeated is an icon. */
+  sources: Set<string>;
+  /** The target of the last link. */
+  href: string;
   /** Links that may lead to a place of signing in, and to the start of the site. */
   signInLinks: number;
   homeLinks: number;
@@ -58,7 +62,7 @@ export function readOwnContent(html: string): OwnContent {
     asksForProof: false,
   };
   const open = { hidden: 0, chrome: 0, sections: 0, links: 0, lines: 0 };
-  const state: State = { own, read: 0, open, form: null, signInLinks: 0, homeLinks: 0 };
+  const state: State = { own, read: 0, open, form: null, sources: new Set(), href: "", signInLinks: 0, homeLinks: 0 };
   new HTMLRewriter()
     .on("*", { element: (element) => enterElement(state, element) })
     .onDocument({
@@ -123,14 +127,17 @@ const leadsToSignIn = (address: string): boolean => signInQuery.test(address) ||
 const countHeading = ({ own }: State, _: Element, isOwn: boolean): void => {
   if (isOwn) own.headings++;
 };
-/** A picture with an empty text alternative is an ornament, and a tiny one is an icon. */
+/** A tiny picture is an icon, and one in a link to a page is the label of the link. */
 const maxIconSize = 32;
-function countImage({ own }: State, element: Element, isOwn: boolean): void {
-  const alternative = element.getAttribute("alt");
+const imageFile = /\.(png|jpe?g|gif|svg|webp|avif)([?#]|$)/i;
+function countImage({ own, open, href, sources }: State, element: Element, isOwn: boolean): void {
   const sizes = ["width", "height"].map((name) => Number.parseInt(element.getAttribute(name) ?? "", 10));
-  if (!isOwn || alternative === "" || sizes.some((size) => size <= maxIconSize)) return;
+  if (!isOwn || sizes.some((size) => size <= maxIconSize) || (open.links > 0 && !imageFile.test(href))) return;
+  const source = element.getAttribute("src");
+  if (source !== null && sources.has(source)) return;
+  if (source !== null) sources.add(source);
   own.images++;
-  own.imageTextLength += alternative?.trim().length ?? 0;
+  own.imageTextLength += element.getAttribute("alt")?.trim().length ?? 0;
 }
 function countFrame({ own }: State, element: Element): void {
   const source = element.getAttribute("src");
@@ -143,6 +150,7 @@ const readElement: Record<string, (state: State, element: Element, isOwn: boolea
   a(state, element, isOwn) {
     const { own, open } = state;
     const href = element.getAttribute("href");
+    state.href = href ?? "";
     if (href === null || !isOwn) return;
     own.links++;
     if (/^(\/|#.*)?$/.test(href)) state.homeLinks++;

@@ -38,8 +38,8 @@ export const isLeftToPictures = (textLength: number, pictures: number): boolean 
 
 /** Whether a page shows pictures, and hardly says in words what they show. */
 export const isPictured = (content: Pick<Content, "own" | "samples">): boolean => {
-  const { textLength, linkTextLength, images, imageTextLength } = content.own;
-  return isThin(content) && isLeftToPictures(textLength + linkTextLength + imageTextLength, images);
+  const { textLength, linkTextLength, images, imageTextLength, links } = content.own;
+  return links <= images && isThin(content) && isLeftToPictures(textLength + linkTextLength + imageTextLength, images);
 };
 
 /** The problem of an HTML page; null if it has none, or if it is only an error page by its words. */

@@ -23,13 +23,13 @@ export function namesOf(graph: LinkGraph, url: string): string[] {
 /** Pages that link to the same places, from this number on, show what all pages of the site have in common. */
 const minPages = 3;
 
-/** The keys of pages to which most pages of a site link: its menu. */
+/** The keys of pages to which most pages with links link: the menu of the site. */
 export function menuOf(graph: LinkGraph): string[] {
-  if (graph.size < minPages) return [];
+  const pages = [...graph.values()].filter((targets) => targets.size > 1);
+  if (pages.length < minPages) return [];
   const counts = new Map<string, number>();
-  for (const targets of graph.values())
-    for (const target of targets.keys()) counts.set(target, (counts.get(target) ?? 0) + 1);
-  return [...counts].flatMap(([target, count]) => (count > graph.size / 2 ? [target] : []));
+  for (const targets of pages) for (const target of targets.keys()) counts.set(target, (counts.get(target) ?? 0) + 1);
+  return [...counts].flatMap(([target, count]) => (count > pages.length / 2 ? [target] : []));
 }
 
 /**

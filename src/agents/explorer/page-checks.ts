@@ -110,8 +110,8 @@ const rules: Rule[] = [
   {
     id: "missing-pages-say-so",
     share: 0,
-    findFault: (page, { graph }) =>
-      page.isDeadEnd && isStranger(page, graph)
+    findFault: (page, site) =>
+      page.isDeadEnd && lacksName(page, site) && lacksMenu(page, site)
         ? {
             message: `${page.url} (“${page.title.slice(0, 100)}”) looks like an error page: it has no menu, and nothing of what the links to it say`,
             fix: restoreOrRemove,
@@ -124,9 +124,9 @@ const rules: Rule[] = [
     onlyIfNeeded: true,
     findFault: (page, site) => {
       const { url, title, isDeadEnd } = page;
-      return isDeadEnd || hasOnlyTitle(page, site)
+      return hasOnlyTitle(page, site) || (isDeadEnd && !lacksMenu(page, site) && lacksName(page, site))
         ? {
-            message: `${url} (“${title.slice(0, 100)}”) has a sentence or two and leads nowhere, like an error page`,
+            message: `${url} (“${title.slice(0, 100)}”) says nothing beyond its title or nothing about it, like an error page`,
             fix: restoreOrRemove,
           }
         : null;
@@ -145,15 +145,19 @@ const rules: Rule[] = [
   },
 ];
 
-/** Whether a page says nothing of what the links to it and its URL say, and lacks the menu of its site. */
-function isStranger({ title, markdown, links, addresses }: ReadPage, graph: LinkGraph): boolean {
+/** Whether a page says nothing of what the links to it and its URL say. */
+function lacksName({ title, markdown, addresses }: ReadPage, { graph }: SiteContent): boolean {
   const own = new Set(toStems(`${title} ${markdown}`));
   const names = addresses.flatMap((address) => [...namesOf(graph, address), nameInPath(address)]);
   const words = names.flatMap(toTerms);
+  return words.length > 0 && !words.some(({ stem }) => own.has(stem));
+}
+
+/** Whether a page lacks the menu of its site. */
+function lacksMenu({ links }: ReadPage, { graph }: SiteContent): boolean {
   const targets = new Set(links.map(({ url }) => pageKey(url)));
   const menu = menuOf(graph);
-  const lacksMenu = menu.length > 1 && menu.some((key) => !targets.has(key));
-  return lacksMenu && words.length > 0 && !words.some(({ stem }) => own.has(stem));
+  return menu.length > 1 && menu.some((key) => !targets.has(key));
 }
 
 const nameInPath = (address: string): string =>
@@ -204,7 +208,8 @@ export async function* checkPictures(session: Session, index: SectionIndex): Ste
   if (!nearest || !page || page.samples.length > 0 || page.hasOnlyImages || !page.markdown.includes("![")) return;
   const content = ownContentOf(page, contentOf(session));
   const text = plainText(content.replace(/!\[([^\]]*)\]\([^)]*\)/g, "$1")).trim();
-  if (!isLeftToPictures(text.length, content.split("![").length - 1) && !announcedPicture.test(content)) return;
+  const isLeft = isLeftToPictures(text.length, content.split("![").length - 1);
+  if (!isLeft && !announcedPicture.test(nearest.text)) return;
   yield* useTool(session, "check_pictures", { url: page.url }, async () => ({
     ok: true,
     output: { chars: text.length },
@@ -212,10 +217,10 @@ export async function* checkPictures(session: Session, index: SectionIndex): Ste
       toCheck({
         id: "text-instead-of-pictures",
         group: "page",
-        status: "fail",
+        ...(isLeft ? { status: "fail" } : { status: "warn", share: 0.5 }),
         subject: page.url,
         line: nearest.line,
-        message: `${page.url} leaves to a picture how to reach the goal`,
+        message: `${page.url} leaves to an image how to reach the goal`,
         fix: textInsteadOfPictures,
       }),
     ],

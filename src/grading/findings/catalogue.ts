@@ -200,7 +200,7 @@ export const frictionByCheck: ReadonlyMap<string, Entry> = new Map([
       "high",
       "Page without content",
       "Restore the page or return 404",
-      "a page that the answer depends on, with nothing but its title, or a sentence or two and no links",
+      "a page that the answer depends on, with nothing but its title, or a sentence or two about something else",
     ],
     "missing-pages-say-so": [
       "high",

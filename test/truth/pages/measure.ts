@@ -3,6 +3,7 @@ import { type Explored, explore } from "../session.ts";
 import { type Answer, goal, html, type PageCase } from "./case.ts";
 import { deliveryCases } from "./delivery.ts";
 import { freshCases } from "./fresh.ts";
+import { brokenShapes, soundShapes } from "./shapes.ts";
 import { unusableCases } from "./unusable.ts";
 import { validCases } from "./valid.ts";
 
@@ -82,6 +83,8 @@ if (import.meta.main)
     unusable: unusableCases,
     delivery: deliveryCases,
     fresh: freshCases,
+    sound: soundShapes,
+    broken: brokenShapes,
   })) {
     if (process.argv[2] !== undefined && process.argv[2] !== name) continue;
     const results = [...(await measurePages(cases))];
