@@ -19,6 +19,10 @@ type Heading = { level: number; text: string; line: number };
  */
 export type CodeSample = CodeBlock & { line: number; isClosed: boolean };
 
+/** The line of a page in which a text first is in a sample. */
+export const lineInSample = ({ line, code }: CodeSample, text: string): number =>
+  line + code.slice(0, Math.max(0, code.indexOf(text))).split("\n").length;
+
 /** A page as an agent reads it. All line numbers refer to `markdown`. */
 export type Page = {
   url: string;

@@ -1,5 +1,6 @@
 import type { Check } from "../agent.ts";
-import type { CodeSample } from "../page.ts";
+import { type CodeSample, lineInSample } from "../page.ts";
+import { languageOf } from "./inferred-languages.ts";
 import { withoutSamples } from "./secrets.ts";
 import { cut, type ReadPage, toCheck } from "./session.ts";
 import { commandsOf } from "./shell-samples.ts";
@@ -15,8 +16,10 @@ export const checkCopying = (page: ReadPage, pages: ReadPage[]): Check[] => [
 ];
 
 /** `<region-code>` in a command, `{region_code}` in a URL, `YOUR_REGION_CODE` anywhere: the words between the marks. */
-function placeholdersOf({ code, language }: CodeSample): { name: string; text: string }[] {
-  const marked = commandLine.test(language ?? "") ? [...code.matchAll(/<([a-z][\w -]{2,40})>/gi)] : [];
+function placeholdersOf(sample: CodeSample): { name: string; text: string }[] {
+  // What a program printed is not for readers to fill in.
+  const code = commandsOf(sample.code) ?? sample.code;
+  const marked = commandLine.test(languageOf(sample)) ? [...code.matchAll(/<([a-z][\w -]{2,40})>/gi)] : [];
   // In a string with replacements, braces hold an expression.
   const inUrls = [...code.matchAll(/(?<![`]|[fF$]["'])https?:\/\/[^\s"'`]+/g)].flatMap(([url]) => [
     ...url.matchAll(/(?<![$#])\{([a-z]\w{2,40})\}|<([a-z][\w-]{2,40})>/gi),
@@ -25,22 +28,27 @@ function placeholdersOf({ code, language }: CodeSample): { name: string; text: s
   return [...marked, ...inUrls, ...yours].map((match) => ({ name: match[1] ?? match[2] ?? "", text: match[0] }));
 }
 
-/** A placeholder is explained if the text of a page, or the rest of the sample, has all of its words. */
+/** A placeholder is explained if a paragraph or a row of a page, or the rest of the sample, has all of its words. */
 function placeholderChecks(page: ReadPage, pages: ReadPage[]): Check[] {
-  const texts = pages.map(({ markdown }) => withoutSamples(markdown).toLowerCase());
+  const paragraphs = pages.flatMap(({ markdown }) =>
+    withoutSamples(markdown)
+      .toLowerCase()
+      .split(/\n(?:[ \t]*\n|(?=[|*-]))/),
+  );
   const isExplained = (name: string, rest: string) => {
     const words = name
       .replace(/([a-z])([A-Z])/g, "$1 $2")
       .toLowerCase()
       .split(/[^a-z]+/)
-      .filter((word) => word.length >= 3 && word !== "your");
-    return [...texts, rest.toLowerCase()].some((text) => words.every((word) => text.includes(word.replace(/s$/, ""))));
+      .filter((word) => word.length >= 3 && !/^(?:your|here)$/.test(word));
+    const patterns = words.map((word) => new RegExp(`(?<![a-z])${word.replace(/s$/, "")}`));
+    return [...paragraphs, rest.toLowerCase()].some((text) => patterns.every((pattern) => pattern.test(text)));
   };
   const unexplained = new Map<string, number>();
   for (const sample of page.samples)
     for (const { name, text } of placeholdersOf(sample))
       if (!unexplained.has(name) && !isExplained(name, sample.code.replaceAll(text, "")))
-        unexplained.set(name, sample.line);
+        unexplained.set(name, lineInSample(sample, text));
   return [...unexplained].map(([placeholder, line]) =>
     toCheck({
       id: "placeholder-explained",

@@ -1,4 +1,5 @@
 import type { LanguageFamily } from "../languages.ts";
+import type { CodeSample } from "../page.ts";
 import { type GrammarName, grammarNames, grammars, openingOf } from "./grammars.ts";
 
 /** Characters of a sample that all parsers read, and that those parsers read for which it may be. */
@@ -15,6 +16,13 @@ type Reading = { language: GrammarName; errors: number; tokens: number; keywords
  * wrong in all of them is wrong.
  */
 export type Inference = { language: LanguageFamily; rivals: GrammarName[] };
+
+/** The language of a sample by its label, or else as inferred; "" if unknown. */
+export function languageOf({ language, code }: CodeSample): string {
+  if (language !== null) return language;
+  const family = inferLanguage(code)?.language;
+  return family === undefined ? "" : family === "script" ? "js" : family === "session" ? "console" : family;
+}
 
 const inferences = new Map<string, Inference | null>();
 const maxInferences = 2000;

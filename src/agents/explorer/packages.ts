@@ -1,5 +1,6 @@
 import { builtinModules } from "node:module";
 import type { CodeSample } from "../page.ts";
+import { languageOf } from "./inferred-languages.ts";
 
 /** A package as a sample imports it, or as an installation names it. `major`: its major version, null if not given. */
 export type Package = { ecosystem: EcosystemName; name: string; major: number | null };
@@ -98,13 +99,14 @@ const entries = Object.entries(ecosystems) as [EcosystemName, Ecosystem][];
 export const isNameExact = ({ ecosystem }: Package): boolean => ecosystems[ecosystem].isExact;
 
 /** The packages that a sample imports and that don't come with its language. */
-export function importsOf({ code, language }: CodeSample): Package[] {
-  const [ecosystem, { imports, isStandard }] = entries.find(([, { languages }]) => languages.test(language ?? "")) ?? [
+export function importsOf(sample: CodeSample): Package[] {
+  const language = languageOf(sample);
+  const [ecosystem, { imports, isStandard }] = entries.find(([, { languages }]) => languages.test(language)) ?? [
     null,
     ecosystems.npm,
   ];
   if (ecosystem === null) return [];
-  return [...code.matchAll(imports)].flatMap((match) => {
+  return [...sample.code.matchAll(imports)].flatMap((match) => {
     const specifier = match[1]!;
     const [, hosted = ""] =
       /^(?:https?:\/\/[^/]+\/(?:npm\/)?|npm:|jsr:)((?:@[\w.-]+\/)?[\w.-]+(?:@[\w.^~-]+)?)/.exec(specifier) ?? [];

@@ -1,4 +1,5 @@
 import type { Check } from "../agent.ts";
+import { lineInSample } from "../page.ts";
 import { findAnswer } from "./answer.ts";
 import { checkCopying } from "./copying.ts";
 import { importsOf, installsOf, isNameExact, isRelated, type Package, provides } from "./packages.ts";
@@ -44,8 +45,8 @@ function productNamesOf({ pages, origins }: Session): string[] {
 }
 
 /**
- * A package needs an installation if the docs import it on several pages: otherwise it may belong to one example only.
- * Where the name of a package doesn't decide how it is imported, only those of the product are known to need one.
+ * A package needs an installation if the docs import it on several pages, or in several samples where they have one page:
+ * otherwise it may belong to one example only. Where the name of a package doesn't decide how it is imported, only those of the product are known to need one.
  */
 function packageNeeds(
   page: ReadPage,
@@ -55,18 +56,21 @@ function packageNeeds(
 ): Need[] {
   const all = [...installs.values()].flat();
   const others = pages.filter((other) => other !== page).flatMap(({ samples }) => samples.flatMap(importsOf));
+  const own = page.samples.map((sample) => ({ sample, imports: importsOf(sample) }));
   const needs = new Map<string, Need>();
-  for (const sample of page.samples)
-    for (const imported of importsOf(sample)) {
+  for (const { sample, imports } of own)
+    for (const imported of imports) {
       const { name, ecosystem } = imported;
-      const isShared = others.some((other) => other.ecosystem === ecosystem && other.name === name);
+      const isOnlyPage = others.every((other) => other.ecosystem !== ecosystem);
+      const elsewhere = isOnlyPage ? own.flatMap((each) => (each.sample === sample ? [] : each.imports)) : others;
+      const isShared = elsewhere.some((other) => other.ecosystem === ecosystem && other.name === name);
       const isCertain = products.some((product) => isRelated(name, product));
       if (!isShared || !(isCertain || isNameExact(imported)) || needs.has(name)) continue;
       const isInstalled = all.some((installed) => provides(installed, imported));
       const alike = all.find((installed) => installed.ecosystem === ecosystem && isRelated(installed.name, name));
       const subject = `how to install “${name}”${!isInstalled && alike ? ` (they install “${alike.name}”)` : ""}`;
       const isExplained = isInstalled || pages.some((other) => namesInInstallation(other, name));
-      needs.set(name, { name, subject, line: sample.line, isExplained, isCertain });
+      needs.set(name, { name, subject, line: lineInSample(sample, name), isExplained, isCertain });
     }
   return [...needs.values()];
 }
@@ -85,20 +89,22 @@ function secretNeeds(page: ReadPage, pages: ReadPage[], products: string[]): Nee
   const secrets = new Map<string, Secret & { line: number }>();
   for (const sample of page.samples)
     for (const secret of secretsOf(sample)) {
-      const { code, line } = sample;
-      const at = line + code.slice(0, code.indexOf(secret.name)).split("\n").length;
+      const at = lineInSample(sample, secret.name);
       const known = secrets.get(secret.name);
       secrets.set(secret.name, { ...secret, line: known?.line ?? at, isSent: secret.isSent || known?.isSent === true });
     }
+  const samples = pages.flatMap((each) => each.samples);
+  const knownNames = samples.flatMap((sample) => [...secretsOf(sample), ...importsOf(sample)].map(({ name }) => name));
+  const isCertain = (secret: Secret) => isOfProduct(secret, products, knownNames);
   // A secret that is neither named after the product nor sent anywhere is the reader's own.
   return [...secrets.values()]
-    .filter((secret) => secret.isSent || isOfProduct(secret, products))
+    .filter((secret) => secret.isSent || isCertain(secret))
     .map((secret) => ({
       name: secret.name,
       subject: `where “${secret.name}” comes from`,
       line: secret.line,
       isExplained: pages.some((other) => explainsSecret(other, secret, other === page)),
-      isCertain: isOfProduct(secret, products),
+      isCertain: isCertain(secret),
     }));
 }
 
@@ -118,10 +124,14 @@ function toPrerequisiteCheck(page: ReadPage, { name, subject, line, isExplained,
   });
 }
 
-/** Compares the major versions that the answer's page uses with those that the other pages install. */
+/** Compares the major versions that the answer's page imports or installs with those that the other pages install. */
 function versionChecks(page: ReadPage, installs: Map<ReadPage, Package[]>): Check[] {
+  const imports = page.samples.flatMap(importsOf);
   const used = page.samples.flatMap((sample) =>
-    importsOf(sample).map((imported) => ({ ...imported, line: sample.line })),
+    [
+      ...importsOf(sample),
+      ...installsOf(sample.code).filter((each) => imports.some((imported) => provides(each, imported))),
+    ].map((each) => ({ ...each, line: lineInSample(sample, each.name) })),
   );
   const installed = [...installs].flatMap(([other, list]) => (other === page ? [] : list));
   const problems = new Map<string, Check>();

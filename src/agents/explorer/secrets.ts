@@ -2,24 +2,26 @@ import type { CodeSample } from "../page.ts";
 import { isRelated } from "./packages.ts";
 import type { ReadPage } from "./session.ts";
 
-/** A secret that a sample reads from the environment. `isSent`: the sample sends it in a header. */
+/** A variable of the environment that a sample reads and that has no default. `isSent`: the sample sends it in a header. */
 export type Secret = { name: string; isSent: boolean };
 
-const isSecret = /(?:TOKEN|KEY|SECRET|PASSWORD|CREDENTIALS?)$/;
+const secretName = /(?:TOKEN|KEY|SECRET|PASSWORD|CREDENTIALS?)$/;
 const variable = "([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)\\b";
 /**
  * Reads of the environment in any language: something named like it, then the name of a variable as an argument, an
  * index or a member; `$NAME` in shells and in texts.
  */
 const environmentRead = new RegExp(
-  `[eE][nN][vV]\\w*(?:(?:\\.|::)\\w+)*!?\\s*[([{.:]*\\s*["'\`]?${variable}|\\bsecrets\\.${variable}|\\$\\{?${variable}`,
+  `(?:[eE][nN][vV]\\w*(?:(?:\\.|::)\\w+)*!?\\s*[([{.:]*|\\$_SERVER\\[)\\s*["'\`]?\\b${variable}|\\bsecrets\\.${variable}|\\$\\{?${variable}`,
   "g",
 );
+/** What follows a name that has a default; an empty text is none. */
+const hasDefault = /^(?:["'`]\s*,\s*[^\s)]|["'`]?[\])}]*\s*(?:\?\?|\|\||\bor\b|:-|\.unwrap_or)\s*)(?!["'`]{2})/;
 
 export function secretsOf({ code }: CodeSample): Secret[] {
   return [...code.matchAll(environmentRead)].flatMap((match) => {
     const name = match[1] ?? match[2] ?? match[3] ?? "";
-    if (!isSecret.test(name)) return [];
+    if (hasDefault.test(code.slice(match.index + match[0].length))) return [];
     const line = code.slice(code.lastIndexOf("\n", match.index) + 1, match.index);
     return [{ name, isSent: /["'`]?[\w-]+["']?:\s*[f$]?["'`][^"'`\n]*$|["'][\w-]+:\s[^"'\n]*$/.test(line) }];
   });
@@ -43,9 +45,25 @@ export function explainsSecret(
   return !isAnswer && noun.test(prose) && samples.some(({ code }) => code.includes(name));
 }
 
-/** Whether a secret is named after the product. */
-export const isOfProduct = ({ name }: Secret, productNames: string[]): boolean =>
-  productNames.some((product) => isRelated(name.replace(isSecret, ""), product));
+/**
+ * Whether a variable is named after the product. One that isn't named as a secret must have the product's own prefix, under
+ * which the docs know other variables or a package.
+ */
+export function isOfProduct({ name }: Secret, productNames: string[], knownNames: string[]): boolean {
+  if (secretName.test(name)) return productNames.some((product) => isRelated(name.replace(secretName, ""), product));
+  const prefix = name.split("_")[0]!.toLowerCase();
+  return (
+    productNames.some((product) => product.toLowerCase() === prefix) &&
+    knownNames.some(
+      (known) =>
+        known !== name &&
+        known
+          .toLowerCase()
+          .split(/[^a-z0-9]+/)
+          .includes(prefix),
+    )
+  );
+}
 
 /** The text of a page around its samples, as readers see it: Markdown made from HTML escapes underscores. */
 export const withoutSamples = (markdown: string): string =>
