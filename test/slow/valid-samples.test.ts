@@ -1,8 +1,10 @@
 import { expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { inferLanguage } from "../../src/agents/explorer/inferred-languages.ts";
 import { judgeSample } from "../../src/agents/explorer/samples.ts";
 import { isShownAsWrong } from "../../src/agents/explorer/wrong-samples.ts";
+import { familyOf } from "../../src/agents/languages.ts";
 import { readPage } from "../../src/agents/page.ts";
 
 const modules = join(import.meta.dir, "..", "..", "node_modules");
@@ -46,13 +48,23 @@ const knownMistakes = new Set([
   "undici/docs/docs/best-practices/mocking-request.md",
 ]);
 
+/** Commands are the same language, whether or not they have prompts. */
+const sameLanguage = (family: string): string => (family === "session" ? "shell" : family);
+
 test("valid samples in the docs and programs on this machine give no finding", async () => {
   const counts: Record<string, number> = {};
   const findings: string[] = [];
+  const inferred = { all: 0, right: 0 };
   const judge = async (language: string, code: string, place: string) => {
     counts[language] = (counts[language] ?? 0) + 1;
     const result = await judgeSample({ language, code, line: 1, isClosed: true });
     if (result?.broken) findings.push(`${place}: ${result.message}`);
+    const withoutLabel = await judgeSample({ language: null, code, line: 1, isClosed: true });
+    if (withoutLabel?.broken) findings.push(`${place} without its label: ${withoutLabel.message}`);
+    const [family, inference] = [familyOf(language), inferLanguage(code)];
+    if (family === undefined || inference === null) return;
+    inferred.all++;
+    if (sameLanguage(family) === sameLanguage(inference.language)) inferred.right++;
   };
   for (const [folder, glob] of pages)
     for (const path of filesOf(folder, glob)) {
@@ -74,7 +86,9 @@ test("valid samples in the docs and programs on this machine give no finding", a
       .map(([language, count]) => `${language} ${count}`)
       .join(", ")}`,
   );
+  console.log(`${inferred.all} could be told without their labels, ${inferred.right} of them as labelled`);
   expect(findings).toEqual([]);
+  expect(inferred.right).toBeGreaterThan(0.99 * inferred.all);
   expect(total).toBeGreaterThan(600);
   expect(Object.keys(counts).length).toBeGreaterThanOrEqual(14);
 }, 300_000);

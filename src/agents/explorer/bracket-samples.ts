@@ -50,6 +50,9 @@ export function judgeBrackets(language: GrammarName, code: string): ParseResult 
     : { broken: true, message: `${text[unclosed]} is never closed`, line: lineAt(source, unclosed) };
 }
 
+/** Whether a parser finds no error in a sample. */
+export const isReadWhole = (language: GrammarName, code: string): boolean => !codeOf(language, code).hasError;
+
 /** Code of C without directives, which need not be balanced, and with one alternative of each condition. */
 const withoutDirectives = (text: string) =>
   [/^[ \t]*#[ \t]*el(?:se|if)[\s\S]*?(?=^[ \t]*#[ \t]*endif)/gm, /^[ \t]*#(?:.*\\\n)*.*/gm].reduce(

@@ -120,8 +120,14 @@ const maxErrors = ({ tokens }: Reading): number => 1 + tokens / tokensPerError;
 const rivalsOf = (readings: Reading[]): GrammarName[] =>
   readings.filter(({ errors }) => errors < 4 + 4 * readings[0]!.errors).map(({ language }) => language);
 
-const readAll = (languages: GrammarName[], code: string): Reading[] =>
-  languages.map((language) => read(language, code)).sort((a, b) => a.errors - b.errors);
+/** The readings of a sample, from the best one. A parser that after an error leaves out most of a sample hasn't read it. */
+function readAll(languages: GrammarName[], code: string): Reading[] {
+  const readings = languages.map((language) => read(language, code));
+  const tokens = Math.max(...readings.map((reading) => reading.tokens));
+  return readings
+    .filter((reading) => reading.errors === 0 || reading.tokens * 2 >= tokens)
+    .sort((a, b) => a.errors - b.errors);
+}
 
 function read(language: GrammarName, code: string): Reading {
   const keywords = new Set<string>();

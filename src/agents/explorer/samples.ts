@@ -1,7 +1,14 @@
 import type { Check } from "../agent.ts";
 import { familyOf, isTextLabel, type LanguageFamily } from "../languages.ts";
 import type { CodeSample } from "../page.ts";
-import { bracketLanguages, judgeBrackets, lineAt, type ParseResult, withoutPrompts } from "./bracket-samples.ts";
+import {
+  bracketLanguages,
+  isReadWhole,
+  judgeBrackets,
+  lineAt,
+  type ParseResult,
+  withoutPrompts,
+} from "./bracket-samples.ts";
 import { inferLanguage } from "./inferred-languages.ts";
 import { headingAbove, synopsisHeading } from "./page-sections.ts";
 import { cut, type ReadPage, type Session, type Steps, toCheck, useTool } from "./session.ts";
@@ -54,7 +61,7 @@ export async function judgeSample({ language, code, isClosed, isWrong }: CodeSam
   const result = await judgeAs(inference.language, code);
   if (!result?.broken) return result;
   // Code may have objects that only look like JSON.
-  if (inference.language === "json") return (await judgeAs("script", code))?.broken ? result : null;
+  if (inference.language === "json") return isReadWhole("script", `(${code.trim().replace(/;$/, "")})`) ? null : result;
   // A language that can't be parsed may have another grammar, but its brackets match as well.
   const rivals = inference.language === "script" ? ["script" as const, ...inference.rivals] : inference.rivals;
   return rivals.every((rival) => judgeBrackets(rival, code)?.broken) ? result : null;
@@ -134,12 +141,13 @@ const outputMark = /^[ \t]*(?:\/\/)?[ \t]*(?:=+>|-+>|→)/m;
  */
 const unparsableScript = /[=(,:]\s*\/\*.*\*\/\s*;?$|\w=<|\[,\s*\w|[\u2500-\u257f]|^[A-Z]\w* \{$/m;
 
-const declarationHead =
-  /^\s*(?:(?:export|default|declare|async|abstract|public|private|protected|static|readonly|function|class|interface|type|enum|const|let|var|return|await|new)\s+)+/;
+/** Words of the language, which come in rows. */
+const reservedWords =
+  /\b(?:abstract|as|async|await|case|class|const|declare|default|delete|enum|export|extends|for|from|function|if|implements|import|in|instanceof|interface|let|new|of|private|protected|public|readonly|return|static|throw|type|typeof|var|void|while|yield)\b/g;
 
 /** Whether a line has a comment before an operator, or words in a row outside of strings: it describes code. */
 function isInsteadOfCode(code: string, lineNumber: number): boolean {
-  const line = (code.split("\n")[lineNumber - 1] ?? "").replace(declarationHead, "");
+  const line = (code.split("\n")[lineNumber - 1] ?? "").replace(reservedWords, "");
   return /\*\/\s*[?:|&=,)\]}]/.test(line) || (!/["'`]/.test(line) && /(?:\b[A-Za-z]+ ){3}[A-Za-z]+\b/.test(line));
 }
 
