@@ -54,10 +54,12 @@ const work = (name: string): Turn[] => [
     text: `import axios from "axios";
 const run = (sql) => axios.post("http://api.sqlite.test/query", sql, { headers: { "content-type": "text/plain" } });
 const tell = (error) => { console.error(error.response?.data?.error ?? error); process.exit(1); };
+const [{ version }] = (await run("SELECT sqlite_version() AS version").catch(tell)).data;
+console.log("SQLite", version);
 await run("CREATE VIRTUAL TABLE mail USING fts5(subject, body)").catch(tell);
 await run("INSERT INTO mail VALUES ('lunch', 'is ranking done?'), ('ranking', 'ranking by bm25: ranking, ranking')").catch(tell);
-const { data } = await run("SELECT subject FROM mail WHERE mail MATCH 'ranking' ORDER BY ${name}(mail)").catch(tell);
-console.log(["best", data[0].subject].join(" is "));
+const [{ rank }] = (await run("SELECT ${name}(mail) AS rank FROM mail WHERE mail MATCH 'ranking' ORDER BY 1").catch(tell)).data;
+console.log("best", rank);
 `,
   }),
   call("run_command", { command: "node best.mjs" }),
@@ -74,13 +76,15 @@ const eventWith = (asked: string, type: "tool_result" | "http", ...words: string
 
 /** A judge that answers honestly from what it is shown. */
 function judge(asked: string): string {
-  const added = asked.match(/added \d+ packages/)?.[0] ?? "";
-  const installed = part(1, "yes", [eventWith(asked, "tool_result", "run_command", added)], added);
+  const versionEvent = eventWith(asked, "http", "version", "3.");
+  const [version = ""] = asked.match(/(?<=version\W+)3\.[\d.]+/) ?? [];
+  const [rank = ""] = asked.match(/(?<=rank\W+)-\d[\d.e-]+/) ?? [];
+  const named = part(1, "yes", [versionEvent], version);
   const quote = `no such function: ${wrong}`;
   const failed = eventWith(asked, "tool_result", "run_command", quote);
   const said: Answer = failed
     ? answer({
-        parts: [installed, part(2, "no", [failed], quote)],
+        parts: [named, part(2, "no", [failed], quote)],
         frictions: [
           {
             finding: "",
@@ -97,7 +101,7 @@ function judge(asked: string): string {
         keyFinding: "The ranking function of the docs is not there.",
       })
     : answer({
-        parts: [installed, part(2, "yes", [eventWith(asked, "http", "subject", "ranking")], '"subject":"ranking"')],
+        parts: [named, part(2, "yes", [eventWith(asked, "http", rank)], rank)],
         frictions: [],
         keyFinding: "It works as the docs say.",
       });
@@ -148,7 +152,7 @@ async function session(model: string, docs: string) {
   const prompt = await ask("POST", "/api/v1/prompts", {
     model,
     text: "Rank mail with FTS5 by http://sqlite.test/fts5.html over http://api.sqlite.test/query, which takes SQL by POST.",
-    endGoal: "The npm package axios was installed. The subject of the best row was printed.",
+    endGoal: "The version of SQLite was printed. The rank of the best row was printed.",
   });
   const urlMap = { "sqlite.test": site.url, "api.sqlite.test": product.site.url };
   const { runId } = (await ask("POST", `/api/v1/prompts/${prompt.body.id}/run`, { urlMap })).body;
@@ -162,22 +166,23 @@ async function session(model: string, docs: string) {
 
 test("a session reads docs, installs a package, calls the product and reaches the goal, and the report proves it", async () => {
   const { report, events, asked } = await session("anthropic/claude-opus-4-8", sqliteDocs);
-  expect(asked.map((sql) => sql.split(" ")[0])).toEqual(["CREATE", "INSERT", "SELECT"]);
+  expect(asked.map((sql) => sql.split(" ")[0])).toEqual(["SELECT", "CREATE", "INSERT", "SELECT"]);
   expect(report).toMatchObject({
     outcome: "succeeded",
     keyFinding: "It works as the docs say.",
     metrics: { toolCalls: 6, errors: 0, costUsd: expect.any(Number) },
     judge: { model: "openai/gpt-5", calls: 1, costUsd: expect.any(Number), dropped: [], notice: null },
+    evidence: "verified",
   });
   expect(report.score).toBeGreaterThan(55);
   // Each part of the goal has an event that contains its proof.
   const proofs = report.judge.parts.map(({ met, events: [seq] }: { met: string; events: number[] }) => {
     const { type, output, body } = events.find((event: { seq: number }) => event.seq === seq);
-    return [met, type, body ?? output.stdout];
+    return [met, type, body ?? output];
   });
   expect(proofs).toEqual([
-    ["yes", "tool_result", expect.stringMatching(/added \d+ packages/)],
-    ["yes", "http", expect.stringMatching(/^.{"subject":"ranking"}/)],
+    ["yes", "http", expect.stringMatching(/^.{"version":"3\./)],
+    ["yes", "http", expect.stringMatching(/^.{"rank":-/)],
   ]);
   // Requests of the commands went through the proxy, and nowhere else.
   const out = events.filter((event: { source: string }) => event.source === "egress");
