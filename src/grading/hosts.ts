@@ -25,7 +25,7 @@ export function hostsOfSession(session: SessionEvent[], taskRequests: Http[]): H
   return hostsOf(starts, product, taskRequests, describedServers(session, starts));
 }
 
-const isApiDescription = /^[\s{]*["']?(?:openapi|swagger)["']?\s*:|["'](?:openapi|swagger)["']\s*:\s*["'][\d.]+["']/;
+const apiDescriptionStart = /^[\s{]*["']?(?:openapi|swagger)["']?\s*:|["'](?:openapi|swagger)["']\s*:\s*["'][\d.]+["']/;
 const serverList = /["']?servers["']?\s*:\s*(?:\[[^\]]*|\n(?:[ \t-].*(?:\n|$))+)/;
 const serverUrl = /["']?url["']?\s*:\s*["']?(https?:\/\/[^\s"',}]+)/g;
 
@@ -39,7 +39,7 @@ function describedServers(session: SessionEvent[], starts: string[]): Set<string
     return url !== null && groupOf(url) === "shared" ? [event.body ?? textOf(results.get(event.id ?? ""))] : [];
   });
   const urls = texts.flatMap((text) =>
-    isApiDescription.test(text)
+    apiDescriptionStart.test(text)
       ? [...(serverList.exec(text)?.[0] ?? "").matchAll(serverUrl)].map(([, url]) => url!)
       : [],
   );

@@ -32,7 +32,7 @@ export function addGauges(registry: Registry, { db, now }: Context, workers: Wor
     labelNames: ["pool"],
     registers,
   });
-  const spent = counter("evald_model_spend_usd_total", "Known cost of model calls, judges included, in USD");
+  const spending = counter("evald_model_spend_usd_total", "Known cost of model calls, judges included, in USD");
   const unpriced = counter("evald_model_unpriced_calls_total", "Model calls of unknown cost");
   const database = gauge("evald_database_bytes", "Size of the database file");
   const wal = gauge("evald_wal_bytes", "Size of the write-ahead log of the database");
@@ -65,7 +65,7 @@ export function addGauges(registry: Registry, { db, now }: Context, workers: Wor
       if (oldestAt !== null) oldest.set({ pool }, Math.max(0, now() - oldestAt) / 1000);
     }
     for (const each of running) jobs.set({ pool: each.pool, state: "running" }, each.running);
-    setTotal(spent, usd);
+    setTotal(spending, usd);
     setTotal(unpriced, calls);
     database.set(sizeOf(filename));
     wal.set(sizeOf(`${filename}-wal`));

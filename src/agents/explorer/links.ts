@@ -293,7 +293,12 @@ function findWrongAnchors(session: Session, pages: ReadPage[]): Check[] {
       if (!session.origins.has(origin) || !namingOrigins.has(origin)) continue;
       checks.push(
         toCheck({
-          ...{ id: "anchor-resolves", group: "link", status: "warn", share: 0.5, subject: link.url, url: page.url },
+          id: "anchor-resolves",
+          group: "link",
+          status: "warn",
+          share: 0.5,
+          subject: link.url,
+          url: page.url,
           line: lineOf(page.markdown, link.url),
           message: `A link points to "#${decodeFragment(fragment)}" on ${target.url}, but no element on that page has this ID`,
           fix: "Add this ID to the element, or fix the link.",

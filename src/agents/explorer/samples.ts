@@ -320,7 +320,10 @@ async function checkPage(page: ReadPage, seenSubjects: Set<string>, remaining: n
   if (languages.length > 0)
     checks.push(
       toCheck({
-        ...{ id: "sample-language-parsable", group: "sample", status: "skip", subject: page.url },
+        id: "sample-language-parsable",
+        group: "sample",
+        status: "skip",
+        subject: page.url,
         message: `Samples that are not checked, because there is no parser for their language: ${languages.join(", ")}`,
       }),
     );

@@ -207,8 +207,12 @@ function evidenceOf({ id, url, line: lineNumber, quote, message, group, subject 
         ? blockOrNull(quote)
         : lineOrNull(quote);
   return {
-    ...{ url: lineOrNull(url, 2000), line: lineNumber },
-    ...{ found: lineOrNull(quote) ?? lineOrNull(message), expected: null, text, steps: [] },
+    url: lineOrNull(url, 2000),
+    line: lineNumber,
+    found: lineOrNull(quote) ?? lineOrNull(message),
+    expected: null,
+    text,
+    steps: [],
   };
 }
 
