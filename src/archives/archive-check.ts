@@ -43,7 +43,7 @@ export type CheckedArchive = { data: Uint8Array; files: number };
 /** What is wrong with the content of an archive. */
 class ArchiveProblem extends Error {}
 
-/** Checks a tar file that is read in parts, of which it keeps nothing. `end` returns the number of its files. `write` and `end` throw what is wrong. */
+/** Checks a tar file that is read in parts, and keeps none of them. `end` returns the number of files. `write` and `end` throw what is wrong. */
 function createTarCheck() {
   let entries = 0;
   let files = 0;

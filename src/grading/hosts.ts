@@ -77,7 +77,7 @@ function hostsOf(starts: string[], product: string | null, taskRequests: Http[],
       return url === null ? [] : [{ http, url }];
     });
   const docsPaths = starts.flatMap((start) => URL.parse(start)?.pathname ?? []);
-  /** Whether a response can't be a page or file of the docs, which their server may also send in answer to a write. A browser gets HTML from products too. */
+  /** Whether a response can't be a page or file of the docs: their server may answer a write with one. In a browser, products send HTML too. */
   const isEndpoint = (http: Http, { pathname }: URL) =>
     (http.purpose === "page" || !isHtml(http)) && !isFile(pathname) && folderOf(pathname) !== "/";
   const holdsDocs = ({ pathname }: URL) => docsPaths.some((path) => path.startsWith(folderOf(pathname)));

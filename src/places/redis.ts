@@ -75,7 +75,7 @@ export async function removeKeys({ jobs }: RedisConnections, prefix: string): Pr
     if (keys.length > 0) await jobs.unlink(keys);
 }
 
-/** Calls `onMessage` with each message of a stream and removes it, so the stream must have no other reader. Resolves when the connections are closed. */
+/** Calls `onMessage` with each message of a stream and removes it: the stream has no other reader. Resolves when the connections are closed. */
 export async function readMessages<Message>(
   redis: RedisConnections,
   stream: string,

@@ -192,10 +192,10 @@ async function testTarget(session: Session, target: Target, log: Log): Promise<A
 /** Parses pages of the site itself, so it runs after all requests to it: otherwise their response times would include it. */
 const toFinding = (session: Session, { target, fetchResult }: Answer): Finding => ({
   target,
-  ...judge(session, target, fetchResult),
+  ...resultOf(session, target, fetchResult),
 });
 
-function judge(session: Session, target: Target, fetchResult: FetchResult): Omit<Finding, "target"> {
+function resultOf(session: Session, target: Target, fetchResult: FetchResult): Omit<Finding, "target"> {
   if (fetchResult.ok && fetchResult.response.status < 400) {
     const page = target.isOwnSite ? toReadPage(session, target.url, fetchResult) : null;
     const pageProblem = target.isOwnSite ? (judgeResponse(target.url, fetchResult) ?? (page && judgePage(page))) : null;
