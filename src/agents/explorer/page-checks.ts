@@ -23,6 +23,8 @@ type SiteContent = { lines: Map<string, number>; pages: number; graph: LinkGraph
 const maxReadableChars = 500_000;
 /** Bytes of text of a page, besides its headings and what other pages say as well, from which it has content. */
 const minContentBytes = 40;
+/** An error page says no more than this. */
+const maxErrorBytes = 300;
 /** Pages from which on a line of most of them belongs to their template. */
 const minPagesOfTemplate = 3;
 
@@ -34,18 +36,23 @@ function contentOf({ pages: path, surveyed, graph }: Session): SiteContent {
   return { lines, pages: pages.length, graph };
 }
 
-/** What a page says besides its headings and what most pages of the site say. */
-const ownContentOf = ({ markdown }: ReadPage, { lines, pages }: SiteContent): string =>
-  markdown
-    .split("\n")
-    .filter((line) => !line.startsWith("#") && (pages < minPagesOfTemplate || lines.get(line)! <= pages / 2))
-    .join("\n");
+/** What a page says besides what most pages of the site say. */
+const ownLinesOf = ({ markdown }: ReadPage, { lines, pages }: SiteContent): string[] =>
+  markdown.split("\n").filter((line) => pages < minPagesOfTemplate || lines.get(line)! <= pages / 2);
 
-/** Whether a page of a site with several pages has no more than its title and what most of them say. */
-function hasOnlyTitle(page: ReadPage, site: SiteContent): boolean {
-  if (page.samples.length > 0 || site.pages < minPagesOfTemplate) return false;
-  const content = ownContentOf(page, site);
-  return !content.includes("](") && Buffer.byteLength(plainText(content).trim()) < minContentBytes;
+const withoutHeadings = (lines: string[]): string => lines.filter((line) => !line.startsWith("#")).join("\n");
+
+const isBlank = (page: ReadPage, site: SiteContent): boolean =>
+  page.samples.length === 0 && ownLinesOf(page, site).every((line) => line.trim() === "");
+
+/** Whether a page has no more than its title, or a sentence or two that say nothing of its name. */
+function lacksContent(page: ReadPage, site: SiteContent): boolean {
+  if (page.samples.length > 0) return false;
+  const content = withoutHeadings(ownLinesOf(page, site));
+  if (content.includes("](")) return page.isDeadEnd && lacksName(page, site);
+  const bytes = Buffer.byteLength(plainText(content).trim());
+  const isTitle = bytes < minContentBytes && site.pages >= minPagesOfTemplate;
+  return isTitle || (bytes < maxErrorBytes && lacksName(page, site));
 }
 
 const restoreOrRemove = "Restore the page, or return status 404 and remove the links to it.";
@@ -108,10 +115,22 @@ const rules: Rule[] = [
         : null,
   },
   {
+    id: "has-text",
+    share: 0,
+    onlyIfNeeded: true,
+    findFault: (page, site) =>
+      isBlank(page, site)
+        ? {
+            message: `${page.url} has no text besides what all pages of the site say`,
+            fix: "Restore the content of the page, or remove the links to it.",
+          }
+        : null,
+  },
+  {
     id: "missing-pages-say-so",
     share: 0,
     findFault: (page, site) =>
-      page.isDeadEnd && lacksName(page, site) && lacksMenu(page, site)
+      isStranger(page, site)
         ? {
             message: `${page.url} (“${page.title.slice(0, 100)}”) looks like an error page: it has no menu, and nothing of what the links to it say`,
             fix: restoreOrRemove,
@@ -123,8 +142,8 @@ const rules: Rule[] = [
     share: 0.5,
     onlyIfNeeded: true,
     findFault: (page, site) => {
-      const { url, title, isDeadEnd } = page;
-      return hasOnlyTitle(page, site) || (isDeadEnd && !lacksMenu(page, site) && lacksName(page, site))
+      const { url, title } = page;
+      return lacksContent(page, site) && !isBlank(page, site) && !isStranger(page, site)
         ? {
             message: `${url} (“${title.slice(0, 100)}”) says nothing beyond its title or nothing about it, like an error page`,
             fix: restoreOrRemove,
@@ -146,17 +165,18 @@ const rules: Rule[] = [
 ];
 
 /** Whether a page says nothing of what the links to it and its URL say. */
-function lacksName({ title, markdown, addresses }: ReadPage, { graph }: SiteContent): boolean {
-  const own = new Set(toStems(`${title} ${markdown}`));
-  const names = addresses.flatMap((address) => [...namesOf(graph, address), nameInPath(address)]);
+function lacksName(page: ReadPage, site: SiteContent): boolean {
+  const own = new Set(toStems(`${page.title} ${ownLinesOf(page, site).join(" ")}`));
+  const names = page.addresses.flatMap((address) => [...namesOf(site.graph, address), nameInPath(address)]);
   const words = names.flatMap(toTerms);
   return words.length > 0 && !words.some(({ stem }) => own.has(stem));
 }
 
-/** Whether a page lacks the menu of its site. */
-function lacksMenu({ links }: ReadPage, { graph }: SiteContent): boolean {
-  const targets = new Set(links.map(({ url }) => pageKey(url)));
-  const menu = menuOf(graph);
+/** Whether a page leads nowhere, says nothing of its name and lacks the menu of its site. */
+function isStranger(page: ReadPage, site: SiteContent): boolean {
+  if (!page.isDeadEnd || !lacksName(page, site)) return false;
+  const targets = new Set(page.links.map(({ url }) => pageKey(url)));
+  const menu = menuOf(site.graph);
   return menu.length > 1 && menu.some((key) => !targets.has(key));
 }
 
@@ -206,7 +226,7 @@ export async function* checkPictures(session: Session, index: SectionIndex): Ste
   const nearest = rankSections(index)[0]?.section;
   const page = [...session.pages, ...session.surveyed].find(({ url }) => url === nearest?.url);
   if (!nearest || !page || page.samples.length > 0 || page.hasOnlyImages || !page.markdown.includes("![")) return;
-  const content = ownContentOf(page, contentOf(session));
+  const content = withoutHeadings(ownLinesOf(page, contentOf(session)));
   const text = plainText(content.replace(/!\[([^\]]*)\]\([^)]*\)/g, "$1")).trim();
   const isLeft = isLeftToPictures(text.length, content.split("![").length - 1);
   if (!isLeft && !announcedPicture.test(nearest.text)) return;
