@@ -4,6 +4,7 @@ import { plainText } from "../markdown-links.ts";
 import { isLeftToPictures } from "../page-problem.ts";
 import { toStems, toTerms } from "./goal.ts";
 import { type LinkGraph, menuOf, namesOf } from "./link-graph.ts";
+import { toSections } from "./page-sections.ts";
 import { rankSections, type SectionIndex } from "./sections.ts";
 import { type ReadPage, type Session, type Steps, toCheck, useTool } from "./session.ts";
 
@@ -221,25 +222,32 @@ export async function* checkNoindex(session: Session): Steps {
 /** A sentence with a colon announces what follows, in any language; a short text beside the picture is only its name. */
 const announcedPicture = /[:：]\s*\n\s*!\[[^\]]{0,39}\]/;
 
+const withoutPictures = (markdown: string): string =>
+  plainText(markdown.replace(/!\[([^\]]*)\]\([^)]*\)/g, "$1").replace(/^#.*$/gm, "")).trim();
+
+/** Whether pictures stand where a text or a sample belongs. */
+const hasPicturesOnly = (markdown: string): boolean =>
+  isLeftToPictures(withoutPictures(markdown).length, markdown.split("![").length - 1);
+
 /** Checks that the page nearest to the goal says in text, and not in a picture, how to reach it. */
 export async function* checkPictures(session: Session, index: SectionIndex): Steps {
   const nearest = rankSections(index)[0]?.section;
   const page = [...session.pages, ...session.surveyed].find(({ url }) => url === nearest?.url);
   if (!nearest || !page || page.samples.length > 0 || page.hasOnlyImages || !page.markdown.includes("![")) return;
-  const content = withoutHeadings(ownLinesOf(page, contentOf(session)));
-  const text = plainText(content.replace(/!\[([^\]]*)\]\([^)]*\)/g, "$1")).trim();
-  const isLeft = isLeftToPictures(text.length, content.split("![").length - 1);
-  if (!isLeft && !announcedPicture.test(nearest.text)) return;
+  const isLeft = hasPicturesOnly(ownLinesOf(page, contentOf(session)).join("\n"));
+  const parts = toSections(page).filter(({ path }) => path.join("\n").startsWith(nearest.path.join("\n")));
+  const part = parts.find(({ text }) => hasPicturesOnly(text) || announcedPicture.test(text));
+  if (!isLeft && part === undefined) return;
   yield* useTool(session, "check_pictures", { url: page.url }, async () => ({
     ok: true,
-    output: { chars: text.length },
+    output: { whole: isLeft },
     checks: [
       toCheck({
         id: "text-instead-of-pictures",
         group: "page",
         ...(isLeft ? { status: "fail" } : { status: "warn", share: 0.5 }),
         subject: page.url,
-        line: nearest.line,
+        line: (part ?? nearest).line,
         message: `${page.url} leaves to an image how to reach the goal`,
         fix: textInsteadOfPictures,
       }),
