@@ -62,7 +62,7 @@ test("valid samples in the docs and programs on this machine give no finding", a
     const withoutLabel = await judgeSample({ language: null, code, line: 1, isClosed: true });
     if (withoutLabel?.broken) findings.push(`${place} without its label: ${withoutLabel.message}`);
     const [family, inference] = [familyOf(language), inferLanguage(code)];
-    if (family === undefined || inference === null) return;
+    if (family === undefined || !inference?.isCertain) return;
     inferred.all++;
     if (sameLanguage(family) === sameLanguage(inference.language)) inferred.right++;
   };

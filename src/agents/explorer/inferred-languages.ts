@@ -6,22 +6,24 @@ import { type GrammarName, grammarNames, grammars, openingOf } from "./grammars.
 const probeChars = 400;
 const maxChars = 2000;
 /** A sample of a language has at most one error per this number of tokens, besides one. */
-const tokensPerError = 16;
+const tokensPerError = 10;
 
 /** How well a parser reads a sample: its errors, its tokens, and how many different keywords it has. */
 type Reading = { language: GrammarName; errors: number; tokens: number; keywords: number };
 
 /**
- * The language of a sample without a label, null if that isn't certain. `rivals` could be meant as well, so only what is
- * wrong in all of them is wrong.
+ * What the language of a sample without a label can be. `rivals` could be meant as well, so only what is wrong in all of them
+ * is wrong.
  */
-export type Inference = { language: LanguageFamily; rivals: GrammarName[] };
+export type Inference = { language: LanguageFamily; isCertain: boolean; rivals: GrammarName[] };
 
 /** The language of a sample by its label, or else as inferred; "" if unknown. */
 export function languageOf({ language, code }: CodeSample): string {
   if (language !== null) return language;
-  const family = inferLanguage(code)?.language;
-  return family === undefined ? "" : family === "script" ? "js" : family === "session" ? "console" : family;
+  const inference = inferLanguage(code);
+  if (!inference?.isCertain) return "";
+  const { language: family } = inference;
+  return family === "script" ? "js" : family === "session" ? "console" : family;
 }
 
 const inferences = new Map<string, Inference | null>();
@@ -38,7 +40,7 @@ export function inferLanguage(code: string): Inference | null {
 
 function infer(code: string): Inference | null {
   const family = dataFormatOf(code);
-  return family ? { language: family, rivals: [] } : isOtherText(code) ? null : inferProgram(code);
+  return family ? { language: family, isCertain: true, rivals: [] } : isOtherText(code) ? null : inferProgram(code);
 }
 
 const dataFormatOf = (code: string): LanguageFamily | null =>
@@ -108,7 +110,7 @@ function inferProgram(code: string): Inference | null {
   if (best.keywords === 0 || best.errors > maxErrors(best)) return null;
   const rivals = rivalsOf(readings).slice(1);
   const isCertain = (readings[1]?.errors ?? Number.POSITIVE_INFINITY) >= 2 + 2 * best.errors;
-  return isCertain ? { language: best.language, rivals } : null;
+  return isCertain || best.keywords > 1 ? { language: best.language, isCertain, rivals } : null;
 }
 
 const headOf = (code: string, chars: number): string =>

@@ -35,7 +35,7 @@ export function checkOfLanguage(label: string): "grammar" | "brackets" | null {
  * words of the sample.
  */
 const nonCodeMark =
-  /\{ ?\.\. ?\}|(^|\s)\.\.\s|(^|[^.\w)\]'"`])\.\.\.([^\w[({'"`.$]|$)|…|\{\{[^{}]*\}\}|\{%|(?<!\w)<[a-z][\w |-]*>|\[\.\.\.\]|^\+\s|^@@ |^[<>=]{7}|^[ \t]*>>> |^> |❌|🚫|^[ \t]*\$ |^HTTP\/\d|^\s*\d+\s.*\n\s*\d+\s/im;
+  /\{ ?\.\. ?\}|(^|\s)\.\.\s|(^|[^.\w)\]'"`])\.\.\.(\d|[^\w[({'"`.$]|$)|…|\{\{[^{}]*\}\}|\{%|(?<!\w)<[a-z][\w |-]*>|\[\.\.\.\]|^\+\s|^@@ |^[<>=]{7}|^[ \t]*>>> |^> |❌|🚫|^[ \t]*\$ |^HTTP\/\d|^\s*\d+\s.*\n\s*\d+\s/im;
 /** A removed line of a diff. In YAML, it is a list item. */
 const removedLine = /^-\s/m;
 
@@ -75,7 +75,7 @@ async function judgeAs(family: LanguageFamily | undefined, code: string): Promis
   // The prompts and the output of a terminal session say nothing about its commands.
   const source = family === "session" ? (commandsOf(code) ?? code) : input;
   if (
-    nonCodeMark.test(source.replace(/^[ \t]*#[ \t]*include\b.*$/gm, "")) ||
+    nonCodeMark.test(source.replace(/^[ \t]*#[ \t]*include\b.*$|\btemplate\s*<[^>]*>/gm, "")) ||
     (family !== "yaml" && removedLine.test(source))
   )
     return null;
@@ -177,7 +177,7 @@ function readScript(code: string): ParseResult {
 
 /** `listen(port: number, done?: () => void): Server`: a signature for readers, not a program. */
 const signature =
-  /^[ \t]*(new\s+)?[\w.$]+(<[^>\n]*>)?\([^)\n]*\)?\s*(:|=>|->)\s*[\w<{[|]|^[ \t]*[\w.$]+\([^)\n]*\w\??:\s/m;
+  /^[ \t]*(new\s+)?[\w.$]+(<[^>\n]*>)?\([^()\n]*\)\s*(:|=>|->)\s*[\w<{[|]|^[ \t]*(new\s+)?[\w.$]+\([^)\n"'`{]*\w\??:\s/m;
 
 function syntaxProblem(
   transpiler: Bun.Transpiler,
