@@ -96,6 +96,41 @@ describe("the explorer", () => {
     30_000,
   );
 
+  const wall = html("Skiff", `<main><form method="post" action="/in"><input type="password" name="p"></form></main>`);
+  const challenge = html("Wait", `<p>One moment.</p><script src="/challenge.js"></script>`);
+  test.each([
+    ["a wall", { "/keys": { body: wall } }, "auth"],
+    ["a test of the browser", { "/keys": { body: challenge } }, "auth"],
+    [
+      "a dead entry of llms.txt",
+      { "/keys": { body: keys }, "/llms.txt": { body: "# Skiff\n\n- [Keys](/keys)\n- [Gone](/gone)\n" } },
+      "dead_link",
+    ],
+  ])(
+    "reports %s once, and its fix first",
+    async (_, routes, category) => {
+      const site = open({ "/": { body: start(toKeys) }, ...(routes as Record<string, SiteRoute>) });
+      const { grade } = await explore(`${site.url}/`, goal);
+      const found = grade.frictions.filter((friction) => /^(auth|needs_human|dead_link)$/.test(friction.category));
+      expect(found.map((friction) => friction.category)).toEqual([category as (typeof found)[number]["category"]]);
+      expect(grade.recommendations[0]?.frictions).toEqual([found[0]!.fingerprint]);
+    },
+    30_000,
+  );
+
+  test("recommends to let agents read the page that robots.txt forbids before anything that follows from it", async () => {
+    const site = open({
+      "/": { body: start(`<a href="/keys">Rotate an API key</a> <a href="/labels">Labels</a>`) },
+      "/keys": { body: keys },
+      "/labels": { body: html("Labels", `<main><h1>Labels</h1>${filler(4)}</main>`) },
+      "/robots.txt": { body: "User-agent: *\nDisallow: /keys\n" },
+    });
+    const { grade } = await explore(`${site.url}/`, goal);
+    const blocked = grade.frictions.find(({ category }) => category === "auth");
+    expect(blocked).toBeDefined();
+    expect(grade.recommendations[0]?.frictions).toEqual([blocked!.fingerprint]);
+  }, 30_000);
+
   test("scores the same docs the same through a mapped host that names its own origin", async () => {
     const site: Site = open({
       "/": { body: start(`${toKeys} <a href="/labels">Labels</a>`) },

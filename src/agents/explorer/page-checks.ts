@@ -262,9 +262,9 @@ function checkRule(
   { neededUrls }: Session,
   site: SiteContent,
 ): Check[] {
-  const fault = findFault(page, site);
   const needed = page.addresses.some((address) => neededUrls.has(address));
-  if (fault === null || (onlyIfNeeded && !needed)) return [];
+  const fault = onlyIfNeeded && !needed ? null : findFault(page, site);
+  if (fault === null) return [];
   const status = share === 0 ? "fail" : "warn";
   return [{ ...toCheck({ id, group: "page", status, share, subject: page.url, ...fault }), ...(needed && { needed }) }];
 }
