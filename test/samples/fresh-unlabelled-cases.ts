@@ -174,7 +174,7 @@ export const freshUnlabelledCases: Case[] = [
   parses(
     "Kotlin",
     "",
-    'fun main() = runBlocking {\n    val client = HollowClient { timeout = 5.seconds }\n    client.widgets().filter { it.size > 3 }.forEach { println("${it.name} (${it.tags["x"]})") }\n}',
+    'fun main() = runBlocking {\n    val client = HollowClient { timeout = 5.seconds }\n    client.widgets().filter { it.size > 3 }.forEach { println("$name") }\n}',
   ),
   parses(
     "a template",
