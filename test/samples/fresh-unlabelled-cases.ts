@@ -15,9 +15,7 @@ export const freshUnlabelledCases: Case[] = [
   breaks(
     "a class in TypeScript",
     "",
-    "export class WidgetStore implements Store<Widget> {\n  private readonly cache = new Map<string, Widget>();\n\n  async get(id: string): Promise<Widget> {\n    const cached = this.cache.get(id);\n    if (cached) return cached;\n    return this.load(id)\n  }\n\n  private load(id: string): Promise<Widget> {\n    return fetch(" /
-      widgets /
-      " + id).then((response) => response.json();\n  }\n}",
+    "export class WidgetStore implements Store<Widget> {\n  private readonly cache = new Map<string, Widget>();\n\n  async get(id: string): Promise<Widget> {\n    const cached = this.cache.get(id);\n    if (cached) return cached;\n    return this.load(id)\n  }\n\n  private load(id: string): Promise<Widget> {\n    return fetch('/widgets/' + id).then((response) => response.json();\n  }\n}",
   ),
   breaks(
     "chained promises",
