@@ -101,11 +101,6 @@ describe("the explorer", () => {
   test.each([
     ["a wall", { "/keys": { body: wall } }, "auth"],
     ["a test of the browser", { "/keys": { body: challenge } }, "auth"],
-    [
-      "a dead entry of llms.txt",
-      { "/keys": { body: keys }, "/llms.txt": { body: "# Skiff\n\n- [Keys](/keys)\n- [Gone](/gone)\n" } },
-      "dead_link",
-    ],
   ])(
     "reports %s once, and its fix first",
     async (_, routes, category) => {
@@ -118,9 +113,22 @@ describe("the explorer", () => {
     30_000,
   );
 
+  test("reports a dead entry of llms.txt once, and its fix first", async () => {
+    const site: Site = open({
+      "/": { body: start(toKeys) },
+      "/keys": { body: keys },
+      "/llms.txt": () =>
+        new Response(`# Skiff\n\n> Parcels.\n\n- [Keys](${site.url}/keys)\n- [Gone](${site.url}/gone)\n`),
+    });
+    const { grade } = await explore(`${site.url}/`, goal);
+    const dead = grade.frictions.filter(({ category }) => category === "dead_link");
+    expect(dead).toEqual([expect.objectContaining({ title: expect.stringContaining("/gone") })]);
+    expect(grade.recommendations[0]?.frictions).toEqual([dead[0]!.fingerprint]);
+  }, 30_000);
+
   test("recommends to let agents read the page that robots.txt forbids before anything that follows from it", async () => {
     const site = open({
-      "/": { body: start(`<a href="/keys">Rotate an API key</a> <a href="/labels">Labels</a>`) },
+      "/": { body: start(`<p>Skiff has an API.</p><a href="/keys">Keys</a> <a href="/labels">Labels</a>`) },
       "/keys": { body: keys },
       "/labels": { body: html("Labels", `<main><h1>Labels</h1>${filler(4)}</main>`) },
       "/robots.txt": { body: "User-agent: *\nDisallow: /keys\n" },
@@ -128,6 +136,7 @@ describe("the explorer", () => {
     const { grade } = await explore(`${site.url}/`, goal);
     const blocked = grade.frictions.find(({ category }) => category === "auth");
     expect(blocked).toBeDefined();
+    expect(grade.frictions.find(({ category }) => category === "missing_docs")?.severity).toBe("low");
     expect(grade.recommendations[0]?.frictions).toEqual([blocked!.fingerprint]);
   }, 30_000);
 

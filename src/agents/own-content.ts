@@ -42,6 +42,8 @@ type State = {
   /** Links that may lead to a place of signing in, and to the start of the site. */
   signInLinks: number;
   homeLinks: number;
+  /** Links in menus, banners and footers. */
+  menuLinks: number;
 };
 
 /** Reads the content of an HTML page. */
@@ -62,7 +64,17 @@ export function readOwnContent(html: string): OwnContent {
     asksForProof: false,
   };
   const open = { hidden: 0, chrome: 0, sections: 0, links: 0, lines: 0 };
-  const state: State = { own, read: 0, open, form: null, sources: new Set(), href: "", signInLinks: 0, homeLinks: 0 };
+  const state: State = {
+    own,
+    read: 0,
+    open,
+    form: null,
+    sources: new Set(),
+    href: "",
+    signInLinks: 0,
+    homeLinks: 0,
+    menuLinks: 0,
+  };
   new HTMLRewriter()
     .on("*", { element: (element) => enterElement(state, element) })
     .onDocument({
@@ -76,7 +88,8 @@ export function readOwnContent(html: string): OwnContent {
       },
     })
     .transform(html);
-  own.mayAskToSignIn ||= state.signInLinks > 0 && state.signInLinks + state.homeLinks === own.links;
+  const otherLinks = own.links - state.signInLinks - state.homeLinks;
+  own.mayAskToSignIn ||= state.signInLinks > 0 && otherLinks <= (state.menuLinks > 0 ? 0 : state.signInLinks);
   return own;
 }
 
@@ -151,6 +164,7 @@ const readElement: Record<string, (state: State, element: Element, isOwn: boolea
     const { own, open } = state;
     const href = element.getAttribute("href");
     state.href = href ?? "";
+    if (!isOwn) state.menuLinks++;
     if (href === null || !isOwn) return;
     own.links++;
     if (/^(\/|#.*)?$/.test(href)) state.homeLinks++;
