@@ -44,12 +44,12 @@ function placeholderChecks(page: ReadPage, pages: ReadPage[]): Check[] {
     const patterns = words.map((word) => new RegExp(`(?<![a-z])${word.replace(/s$/, "")}`));
     return [...paragraphs, rest.toLowerCase()].some((text) => patterns.every((pattern) => pattern.test(text)));
   };
-  const unexplained = new Map<string, number>();
+  const unexplained = new Map<string, { text: string; line: number }>();
   for (const sample of page.samples)
     for (const { name, text } of placeholdersOf(sample))
       if (!unexplained.has(name) && !isExplained(name, sample.code.replaceAll(text, "")))
-        unexplained.set(name, lineInSample(sample, text));
-  return [...unexplained].map(([placeholder, line]) =>
+        unexplained.set(name, { text, line: lineInSample(sample, text) });
+  return [...unexplained.values()].map(({ text: placeholder, line }) =>
     toCheck({
       id: "placeholder-explained",
       group: "page",

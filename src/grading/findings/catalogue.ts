@@ -186,7 +186,7 @@ export const frictionByCheck: ReadonlyMap<string, Entry> = new Map([
       "medium",
       "Sample of another version",
       "Use the version that the docs install",
-      "on the page with the answer, an import of another major version than the docs install",
+      "on the page with the answer, an import or an installation of another major version than the docs install",
     ],
   }),
   ...toEntries("silent_failure", "discovery", {
