@@ -47,8 +47,8 @@ export const pageArguments = {
 
 /** Paging fields of a result. */
 export const pageResult = {
-  total: Type.Integer({ description: "Number of items across all pages" }),
-  nextOffset: Nullable(Type.Integer({ description: "offset of the next page; null on the last page" })),
+  total: Type.Integer({ description: "Across all pages" }),
+  nextOffset: Nullable(Type.Integer({ description: "null on the last page" })),
 };
 
 export const toPage = ({ limit = 20, offset = 0 }: { limit?: number; offset?: number }) => ({ limit, offset });

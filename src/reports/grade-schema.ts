@@ -35,7 +35,7 @@ export const ReportDimension = Type.Object({
   weight: Type.String({ description: "20%" }),
   score: Type.Number(),
   grade: Type.String(),
-  desc: Type.String({ description: "What was measured, and which values score 100 and 0" }),
+  desc: Type.String({ description: "What it measures" }),
   parts: Type.Array(ReportPart),
   unmeasured: Type.Array(Type.Unsafe<PartName>(Type.String()), {
     description: "Parts without evidence",
@@ -64,9 +64,7 @@ export const Evidence = Type.Object({
 /** The fields of a recommended fix besides its text. */
 export const FixDetails = {
   gain: Nullable(Type.Object({ low: Type.Number(), high: Type.Number() })),
-  lostPoints: Nullable(
-    Type.Number({ description: "Its share of lost.fixes, after the fixes before it; null: not measured" }),
-  ),
+  lostPoints: Nullable(Type.Number({ description: "Its share of lost.fixes" })),
   evidence: Nullable(Evidence),
 };
 
@@ -177,7 +175,7 @@ const ReportContext = Type.Object(
  */
 export const GradeFields = Type.Object({
   score: Nullable(Type.Number({ minimum: 0, maximum: 100 })),
-  grade: Nullable(Type.String({ description: "A+ to F, where the goal was tested" })),
+  grade: Nullable(Type.String({ description: "A+ to F" })),
   metrics: ReportMetrics,
   dimensions: Type.Array(StoredDimension),
   outcome: OneOf(outcomes),
@@ -189,7 +187,7 @@ export const GradeFields = Type.Object({
   keyFinding: Type.String(),
   verdict: Type.String(),
   summary: Type.Object({ whatWorked: Type.String(), whatDidnt: Type.String() }),
-  coverage: Type.Number({ minimum: 0, maximum: 1, description: "Share of the scoring weight that was measured" }),
+  coverage: Type.Number({ minimum: 0, maximum: 1, description: "Share of the weight that was measured" }),
   methodology: Type.Object({ id: Type.String(), hash: Type.String(), judge: Nullable(Type.String()) }),
   lost: Nullable(LostPoints),
   wordings: Nullable(Wordings),

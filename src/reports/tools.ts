@@ -75,7 +75,7 @@ export function reportTools(ctx: Context): Tool[] {
       name: "list_reports",
       title: "List eval reports",
       description:
-        "List reports, newest first, with score, grade, outcome and key finding. Use it to find the slug of a report. For pending, running and failed runs, use list_eval_requests; for results over time, get_trends.",
+        "List reports, newest first, with score, grade, outcome and key finding. For pending, running and failed runs, use list_eval_requests; for results over time, get_trends.",
       input: Type.Object({ ...reportFilter, promptId: Type.Optional(promptIdArgument), ...pageArguments }),
       output: Type.Object({
         reports: Type.Array(Type.Object({ ...ReportSummary.properties, agent: Undescribed })),
@@ -91,7 +91,7 @@ export function reportTools(ctx: Context): Tool[] {
       name: "get_report",
       title: "Get a report",
       description:
-        "Get a full report: score, dimensions, metrics, friction points with their events, and recommended fixes, the most severe first. For the evidence of a friction point, call get_session_trace with its events.",
+        "Get a full report: score, dimensions, metrics, friction points and recommended fixes, most severe first. For the evidence of a friction point, call get_session_trace with its events.",
       input: Type.Object({ slug: slugArgument }),
       output: BriefReport,
       annotations: readOnly,
