@@ -1,7 +1,7 @@
 /** What a request carries. */
 export type Value = string | number | boolean | { [key: string]: Value };
 /** How the docs of a product write a request that uses no SDK. */
-export type Form = "curl" | "curlJson" | "http" | "axios" | "got" | "fetch" | "httpx";
+type Form = "curl" | "curlJson" | "http" | "axios" | "got" | "fetch" | "httpx";
 /** One thing that a product does. `{}` in a title is the noun of what it does it to. */
 export type Task = {
   title: string;

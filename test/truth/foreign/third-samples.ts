@@ -35,7 +35,7 @@ const styles = {
 } satisfies Record<string, Style>;
 
 /** A value as the source code of a language. */
-export function literal(value: Value, style: keyof typeof styles): string {
+function literal(value: Value, style: keyof typeof styles): string {
   const { open, close, pair, truth = ["true", "false"] }: Style = styles[style];
   if (typeof value === "boolean") return truth[value ? 0 : 1];
   if (typeof value !== "object") return JSON.stringify(value);
