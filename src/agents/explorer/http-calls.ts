@@ -14,7 +14,7 @@ const programLanguage = {
 /** The calls of APIs in a sample, in the order in which it has them. */
 export async function callsOf(sample: CodeSample): Promise<HttpCall[]> {
   const { code } = sample;
-  const name = languageOf(sample);
+  const name = /https?:/.test(code) ? languageOf(sample) : (sample.language ?? "");
   if (name === "http") return callOfMessage(code);
   if (programLanguage.script.test(name)) return callsOfProgram("script", code);
   if (programLanguage.python.test(name)) return callsOfProgram("python", code);

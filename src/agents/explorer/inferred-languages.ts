@@ -43,7 +43,8 @@ function infer(code: string): Inference | null {
   return family ? { language: family, isCertain: true, rivals: [] } : isOtherText(code) ? null : inferProgram(code);
 }
 
-const dataFormatOf = (code: string): LanguageFamily | null =>
+/** The format of a sample that isn't a program. */
+export const dataFormatOf = (code: string): LanguageFamily | null =>
   isJsonText(code)
     ? "json"
     : isYamlText(code)
@@ -113,6 +114,13 @@ function inferProgram(code: string): Inference | null {
   return isCertain || best.keywords > 1 ? { language: best.language, isCertain, rivals } : null;
 }
 
+/** Whether a language reads a sample without an error. */
+export const isValidIn = (language: GrammarName, code: string): boolean =>
+  read(language, headOf(code, maxChars)).errors === 0;
+
+/** Whether some language reads a sample without an error: then nothing in it is wrong in any language. */
+export const isValidSomewhere = (code: string): boolean => grammarNames.some((language) => isValidIn(language, code));
+
 const headOf = (code: string, chars: number): string =>
   code.length <= chars ? code : code.slice(0, Math.max(code.lastIndexOf("\n", chars), 1));
 
@@ -131,7 +139,17 @@ function readAll(languages: GrammarName[], code: string): Reading[] {
     .sort((a, b) => a.errors - b.errors);
 }
 
+const readings = new Map<string, Reading>();
+
 function read(language: GrammarName, code: string): Reading {
+  const key = `${language} ${code}`;
+  const reading = readings.get(key) ?? readAnew(language, code);
+  if (readings.size >= maxInferences) readings.clear();
+  readings.set(key, reading);
+  return reading;
+}
+
+function readAnew(language: GrammarName, code: string): Reading {
   const keywords = new Set<string>();
   let errors = 0;
   let tokens = 0;

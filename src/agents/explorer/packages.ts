@@ -1,12 +1,15 @@
 import { builtinModules } from "node:module";
 import type { CodeSample } from "../page.ts";
-import { languageOf } from "./inferred-languages.ts";
+import type { GrammarName } from "./grammars.ts";
+import { isValidIn } from "./inferred-languages.ts";
 
 /** A package as a sample imports it, or as an installation names it. `major`: its major version, null if not given. */
 export type Package = { ecosystem: EcosystemName; name: string; major: number | null };
 
 type Ecosystem = {
   languages: RegExp;
+  /** Parses samples without a label that import something. */
+  grammar?: GrammarName;
   /** Programs that install packages. */
   programs: string;
   /** Whether the name of a package decides under which name it is imported. */
@@ -28,6 +31,7 @@ const rubyLibraries = names(
 const ecosystems = {
   npm: {
     languages: /^(?:m?js|cjs|javascript|jsx|m?ts|cts|typescript|tsx)$/,
+    grammar: "script",
     programs: "npm|pnpm|yarn|bun|deno|npx|bunx|jsr",
     isExact: true,
     imports: /(?:\bfrom|\brequire\(|\bimport\(?)\s*["']([^"'\s]+)["']/g,
@@ -35,6 +39,7 @@ const ecosystems = {
   },
   pypi: {
     languages: /^(?:python3?|py3?|pycon|ipython)$/,
+    grammar: "python",
     programs: "pip3?|pipx|pipenv|uv|poetry|pdm|rye|conda|mamba",
     isExact: false,
     imports: /^[ \t]*(?:>>> )?(?:from|import)[ \t]+([A-Za-z_]\w*)/gm,
@@ -42,6 +47,7 @@ const ecosystems = {
   },
   go: {
     languages: /^(?:go|golang)$/,
+    grammar: "go",
     programs: "go",
     isExact: true,
     imports: /^[ \t]*(?:import[ \t]+)?(?:[\w.]+[ \t]+)?"([\w-]+(?:\.[\w-]+)+\/[^"\s]+)"[ \t]*$/gm,
@@ -49,6 +55,7 @@ const ecosystems = {
   },
   cargo: {
     languages: /^(?:rust|rs)$/,
+    grammar: "rust",
     programs: "cargo",
     isExact: true,
     imports: /^[ \t]*(?:pub[ \t]+)?(?:use[ \t]+(?:::)?|extern[ \t]+crate[ \t]+)(\w+)/gm,
@@ -63,6 +70,7 @@ const ecosystems = {
   },
   composer: {
     languages: /^php$/,
+    grammar: "php",
     programs: "composer",
     isExact: false,
     imports: /^[ \t]*use[ \t]+\\?([A-Z]\w*\\\w+)/gm,
@@ -77,6 +85,7 @@ const ecosystems = {
   },
   maven: {
     languages: /^(?:java|kotlin|kt|scala|groovy)$/,
+    grammar: "java",
     programs: "mvn|gradle|sbt",
     isExact: false,
     // The first part of a reversed domain says nothing.
@@ -100,13 +109,14 @@ export const isNameExact = ({ ecosystem }: Package): boolean => ecosystems[ecosy
 
 /** The packages that a sample imports and that don't come with its language. */
 export function importsOf(sample: CodeSample): Package[] {
-  const language = languageOf(sample);
-  const [ecosystem, { imports, isStandard }] = entries.find(([, { languages }]) => languages.test(language)) ?? [
-    null,
-    ecosystems.npm,
-  ];
+  const { language, code } = sample;
+  const [ecosystem, { imports, isStandard }] = entries.find(([, { languages, grammar, imports }]) =>
+    language === null
+      ? grammar !== undefined && code.search(imports) >= 0 && isValidIn(grammar, code)
+      : languages.test(language),
+  ) ?? [null, ecosystems.npm];
   if (ecosystem === null) return [];
-  return [...sample.code.matchAll(imports)].flatMap((match) => {
+  return [...code.matchAll(imports)].flatMap((match) => {
     const specifier = match[1]!;
     const [, hosted = ""] =
       /^(?:https?:\/\/[^/]+\/(?:npm\/)?|npm:|jsr:)((?:@[\w.-]+\/)?[\w.-]+(?:@[\w.^~-]+)?)/.exec(specifier) ?? [];

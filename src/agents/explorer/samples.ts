@@ -9,7 +9,7 @@ import {
   type ParseResult,
   withoutPrompts,
 } from "./bracket-samples.ts";
-import { inferLanguage } from "./inferred-languages.ts";
+import { dataFormatOf, inferLanguage, isValidSomewhere } from "./inferred-languages.ts";
 import { headingAbove, synopsisHeading } from "./page-sections.ts";
 import { cut, type ReadPage, type Session, type Steps, toCheck, useTool } from "./session.ts";
 import { commandsOf, judgeCommands, judgeSession } from "./shell-samples.ts";
@@ -56,6 +56,7 @@ export async function judgeSample({ language, code, isClosed, isWrong }: CodeSam
   if (!isClosed || isWrong || code.trim() === "" || code.length > maxSampleChars || depthOf(code) > maxDepth)
     return null;
   if (language !== null) return judgeAs(familyOf(language), code);
+  if (dataFormatOf(code) === null && isValidSomewhere(code)) return validResult;
   const inference = inferLanguage(code);
   if (inference === null) return null;
   const result = await judgeAs(inference.language, code);
