@@ -46,12 +46,21 @@ const withoutHeadings = (lines: string[]): string => lines.filter((line) => !lin
 const isBlank = (page: ReadPage, site: SiteContent): boolean =>
   page.samples.length === 0 && ownLinesOf(page, site).every((line) => line.trim() === "");
 
+/** The first characters of what Markdown says. Its markup, of any length, doesn't count. */
+const startOfText = (markdown: string): string =>
+  plainText(
+    markdown
+      .replace(/\[([^[\]]*)\]\([^()]*\)/g, "$1")
+      .replace(/<[^<>]+>/g, "")
+      .replace(/\s+/g, " "),
+  );
+
 /** Whether a page has no more than its title, or a sentence or two that say nothing of its name. */
 function lacksContent(page: ReadPage, site: SiteContent): boolean {
   if (page.samples.length > 0) return false;
   const content = withoutHeadings(ownLinesOf(page, site));
   if (content.includes("](")) return page.isDeadEnd && lacksName(page, site);
-  const bytes = Buffer.byteLength(plainText(content).trim());
+  const bytes = Buffer.byteLength(startOfText(content));
   const isTitle = bytes < minContentBytes && site.pages >= minPagesOfTemplate;
   return isTitle || (bytes < maxErrorBytes && lacksName(page, site));
 }
@@ -221,13 +230,20 @@ export async function* checkNoindex(session: Session): Steps {
 
 /** A sentence with a colon announces what follows, in any language; a short text beside the picture is only its name. */
 const announcedPicture = /[:：]\s*\n\s*!\[[^\]]{0,39}\]/;
+/** A longer section says in words what an announced picture shows, in characters. */
+const maxAnnouncement = 300;
 
-const withoutPictures = (markdown: string): string =>
-  plainText(markdown.replace(/!\[([^\]]*)\]\([^)]*\)/g, "$1").replace(/^#.*$/gm, "")).trim();
+/** What Markdown says besides its headings, with the texts of its pictures. */
+const wordsOf = (markdown: string): string =>
+  startOfText(markdown.replace(/!\[([^\]]*)\]\([^)]*\)/g, "$1").replace(/^#.*$/gm, ""));
 
 /** Whether pictures stand where a text or a sample belongs. */
 const hasPicturesOnly = (markdown: string): boolean =>
-  isLeftToPictures(withoutPictures(markdown).length, markdown.split("![").length - 1);
+  isLeftToPictures(wordsOf(markdown).length, markdown.split("![").length - 1);
+
+/** Whether Markdown announces a picture, and says little else. */
+const isAnnouncement = (markdown: string): boolean =>
+  announcedPicture.test(markdown) && wordsOf(markdown).length < maxAnnouncement;
 
 /** Checks that the page nearest to the goal says in text, and not in a picture, how to reach it. */
 export async function* checkPictures(session: Session, index: SectionIndex): Steps {
@@ -236,7 +252,7 @@ export async function* checkPictures(session: Session, index: SectionIndex): Ste
   if (!nearest || !page || page.samples.length > 0 || page.hasOnlyImages || !page.markdown.includes("![")) return;
   const isLeft = hasPicturesOnly(ownLinesOf(page, contentOf(session)).join("\n"));
   const parts = toSections(page).filter(({ path }) => path.join("\n").startsWith(nearest.path.join("\n")));
-  const part = parts.find(({ text }) => hasPicturesOnly(text) || announcedPicture.test(text));
+  const part = parts.find(({ text }) => hasPicturesOnly(text) || isAnnouncement(text));
   if (!isLeft && part === undefined) return;
   yield* useTool(session, "check_pictures", { url: page.url }, async () => ({
     ok: true,

@@ -200,6 +200,31 @@ export const soundShapes: PageCase[] = [
     },
     reads: "/keys",
   },
+  {
+    name: "a screenshot in each step, whose links have long addresses",
+    pages: {
+      "/keys": page(
+        "Keys",
+        `<h2>${goal}</h2>${["the settings of your crew", "the list of its keys", "the history of that key"]
+          .map(
+            (place) =>
+              `<p>To rotate an API key, open <a href="/p/Labels?${"place=harbour&amp;".repeat(20)}">${place}</a>, and look for the row that has its name and the date on which it was made.</p>${picture(place, "Screenshot")}`,
+          )
+          .join("")}`,
+      ),
+    },
+    reads: "/keys",
+  },
+  {
+    name: "a screenshot of the dialog that complete instructions name",
+    pages: {
+      "/keys": page(
+        "Keys",
+        `<h2>${goal}</h2><p>To rotate an API key, open Settings, choose Keys, and press Rotate next to its name. The old key stays valid for one hour, and everyone in your crew gets a message. If you don't want to wait, press Revoke afterwards, which ends the old key at once. An owner can do the same for keys of others. The dialog opens:</p>${picture("dialog", "Dialog")}<h2>Rights</h2>${filler(3)}`,
+      ),
+    },
+    reads: "/keys",
+  },
 ];
 
 const onlyKeys = (
