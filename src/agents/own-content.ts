@@ -189,7 +189,8 @@ const readElement: Record<string, (state: State, element: Element, isOwn: boolea
     if (!/^(hidden|submit|button|image)$/.test(type)) form?.fields.push(type);
   },
   script({ own }, element) {
-    own.asksForProof ||= isChallenge(element.getAttribute("src"));
+    const source = element.getAttribute("src");
+    own.asksForProof ||= isChallenge(source) && !widgetScript.test(source ?? "");
   },
   meta({ own }, element) {
     // Without a target, the page loads itself again until it lets the reader through.
@@ -198,6 +199,8 @@ const readElement: Record<string, (state: State, element: Element, isOwn: boolea
   },
 };
 
+/** A script that pages load whether or not they have an element for it to test readers in. */
+const widgetScript = /\/(api|enterprise)\.js([?#]|$)|\/jsd\//i;
 const isChallenge = (source: string | null): boolean => /challenge|captcha/i.test(source ?? "");
 
 /** A form that only asks who the reader is. */

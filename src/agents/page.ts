@@ -44,6 +44,8 @@ export type Page = {
   isThin: boolean;
   /** Whether it has a form or a link to sign in, beside its content or instead of it. */
   asksToSignIn: boolean;
+  /** Whether it tests that the reader is a person with a browser, beside its content or instead of it. */
+  asksForProof: boolean;
   /** Where it sends its reader, if it has nothing else to say. */
   redirect: string | null;
   /** Whether it has a sentence or two and no link that leads further. */
@@ -172,6 +174,7 @@ function readHtml(url: string, html: string): Page {
     problem,
     isThin: isThin(content),
     asksToSignIn: own.asksToSignIn || own.mayAskToSignIn,
+    asksForProof: own.asksForProof,
     redirect: isStub(content) ? markup.redirect : null,
     isDeadEnd: isStub(content) && own.images === 0 && markup.links.length <= 1,
     isUnlisted: /\b(noindex|none)\b/.test(markup.robots),
@@ -216,6 +219,7 @@ function readMarkdown(url: string, text: string): Page {
     problem: null,
     isThin: blocks.length === 0 && body.length < maxThinMarkdown,
     asksToSignIn: false,
+    asksForProof: false,
     redirect: null,
     isDeadEnd: false,
     isUnlisted: false,

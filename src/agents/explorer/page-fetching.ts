@@ -72,7 +72,9 @@ const noIndex = /^(?![^,:]*:)(?:[^:]*,)?\s*(noindex|none)\b/i;
 
 /** The problem of a page, from what it shows, which URL was requested, and what other pages of its host show and say. */
 function findProblemAmongOthers(session: Session, page: Page, addresses: string[]): Page["problem"] {
-  if (page.problem === "sign_in" && isInTemplate(session, page)) return null;
+  if (page.problem === "sign_in" && isInTemplate(session, page, "asksToSignIn")) return null;
+  if (page.problem === "challenge" && isInTemplate(session, page, "asksForProof"))
+    return page.markdown === "" ? "empty_shell" : null;
   // The author of a link knew the title that looks like the one of an error page.
   if (page.problem === "soft_404" && addresses.some((each) => isNamed(session, page, each))) return null;
   if (page.problem !== null) return page.problem;
@@ -87,14 +89,11 @@ function findProblemAmongOthers(session: Session, page: Page, addresses: string[
   return missing && wordsOf(missing, addressesInBoth) === wordsOf(page, addressesInBoth) ? "soft_404" : null;
 }
 
-/** Whether pages with content have such a form, too. */
-const isInTemplate = ({ pages, surveyed }: Session, { url }: Page): boolean =>
+/** Whether pages with content have such a form or test, too. */
+const isInTemplate = ({ pages, surveyed }: Session, { url }: Page, demand: "asksToSignIn" | "asksForProof"): boolean =>
   [...pages, ...surveyed].some(
     (other) =>
-      other.asksToSignIn &&
-      other.problem === null &&
-      !other.isThin &&
-      new URL(other.url).origin === new URL(url).origin,
+      other[demand] && other.problem === null && !other.isThin && new URL(other.url).origin === new URL(url).origin,
   );
 
 /** Whether the text of a link to a URL is the title of its page. */

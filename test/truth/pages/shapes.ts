@@ -15,6 +15,7 @@ const withPage = (name: string, path: string, label: string, content: PageCase["
   reads: "/keys",
 });
 const picture = (name: string, alternative: string) => `<img src="/i/${name}.png" alt="${alternative}">`;
+const opinionForm = `<form method="post" action="/opinion"><textarea name="t"></textarea><div data-sitekey="x"></div><button>Send</button></form>`;
 const loginBox = `<div id="login"><form method="post" action="/in"><input name="u"><input type="password" name="p"><button>Log in</button></form></div>`;
 
 /** Correct pages that resemble unusable ones. */
@@ -169,10 +170,7 @@ export const soundShapes: PageCase[] = [
     "a form for opinions with a test for people",
     "/opinion",
     "Tell us",
-    page(
-      "Tell us",
-      `${filler(8)}<form method="post" action="/opinion"><textarea name="t"></textarea><div data-sitekey="x"></div><button>Send</button></form>`,
-    ),
+    page("Tell us", `${filler(8)}${opinionForm}`),
   ),
   {
     name: "text from the server beside a note for browsers without scripts",
@@ -184,6 +182,32 @@ export const soundShapes: PageCase[] = [
     },
     reads: "/keys",
   },
+  {
+    name: "a short page of a site that tests readers in a form on every page",
+    pages: {
+      "/keys": page(
+        "Keys",
+        `${filler(9)}${answer()}<p><a href="/rights">Rights of a key</a></p>${opinionForm}`,
+        `<script src="https://captcha.invalid/client.js"></script>`,
+      ),
+      "/rights": page(
+        "Rights",
+        `<p>A key may read, write or both. Ask an owner to change its rights, and wait for a minute.</p>${opinionForm}`,
+        `<script src="https://captcha.invalid/client.js"></script>`,
+      ),
+    },
+    reads: "/keys",
+  },
+  withPage(
+    "a short page with the script of a test that it doesn't use",
+    "/hours",
+    "Opening hours",
+    page(
+      "Opening hours",
+      "<p>The depots are open from eight to six, and on Sundays from ten to two.</p>",
+      `<script src="https://www.google.com/recaptcha/api.js?render=6L" async defer></script>`,
+    ),
+  ),
   withPage(
     "a changelog with one entry",
     "/changelog",
