@@ -83,7 +83,7 @@ export function readMarkup(html: string, url: string): Markup {
   endLink(state);
   endBlock(block);
   page.title = oneLine(page.title);
-  page.redirect ??= scriptRedirect(state);
+  page.redirect ??= scriptTarget(state);
   return page;
 }
 
@@ -114,7 +114,7 @@ const elementReaders: Record<string, (state: State, element: HTMLRewriterTypes.E
   'meta[http-equiv="refresh" i]': (state, element) => {
     const content = decodeEntities(element.getAttribute("content") ?? "");
     const target = /^\s*\d[\d.]*\s*[;,\s]\s*(?:url\s*=\s*)?['"]?([^'"]+)/i.exec(content)?.[1]?.trim();
-    if (target) addRedirect(state, target);
+    if (target) state.page.redirect ??= toTarget(target, state.base);
   },
   "frame[src], iframe[src]": ({ page, base }, element) => {
     const url = URL.parse(decodeEntities(element.getAttribute("src") ?? ""), base);
@@ -156,21 +156,17 @@ const textReaders: Record<string, (state: State, chunk: HTMLRewriterTypes.Text) 
 /** Scripts of pages that only redirect are short. */
 const maxScriptChars = 5000;
 const opensUrl =
-  /(?<![\w.$])(?:(?:window|document|self|top|parent)\.)?location(?:\.href)?\s*(?:=\s*|\.(?:replace|assign)\(\s*)(["'`])([^"'`\s]+)\1/;
+  /(?<![\w.$])(?:(?:window|document|self|top|parent)\.)?location(?:\.href)?\s*(?:=\s*|\.(?:replace|assign)\(\s*)(["'`])([^"'`\s]+)\1(?!\s*\+)/;
 
 /** The URL that a script opens in any case. */
-function scriptRedirect(state: State): string | null {
-  const match = opensUrl.exec(state.scripts);
-  if (!match || /\bif\b|&&|\?/.test(state.scripts.slice(0, match.index))) return null;
-  addRedirect(state, match[2]!);
-  return state.page.redirect;
+function scriptTarget({ scripts, base }: State): string | null {
+  const match = opensUrl.exec(scripts);
+  return !match || /\bif\b|&&|\?/.test(scripts.slice(0, match.index)) ? null : toTarget(match[2]!, base);
 }
 
-function addRedirect({ page, base }: State, target: string): void {
-  const url = URL.parse(target, base);
-  if (url === null || page.redirect !== null || !/^https?:$/.test(url.protocol)) return;
-  page.redirect = url.href;
-  page.links.unshift({ url: url.href, text: "redirect", context: "", heading: "" });
+function toTarget(address: string, base: string): string | null {
+  const url = URL.parse(address, base);
+  return url !== null && /^https?:$/.test(url.protocol) ? url.href : null;
 }
 
 function endLink(state: State): void {

@@ -160,6 +160,9 @@ function readHtml(url: string, html: string): Page {
   const { own, scriptCount: scripts, asksForScript } = markup;
   const content = { own, samples: samples.length, scripts, asksForScript };
   const problem = findProblem(content);
+  const redirect = isStub(content) ? markup.redirect : null;
+  const ownLinks = redirect === null ? [] : [{ url: redirect, text: "redirect", context: "", heading: "" }];
+  const links = [...ownLinks, ...markup.links];
   const page: Page = {
     url,
     form: "html",
@@ -168,15 +171,15 @@ function readHtml(url: string, html: string): Page {
     language: markup.language,
     markdown,
     headings,
-    links: markup.links.slice(0, maxParts),
+    links: links.slice(0, maxParts),
     samples,
     anchors: problem === "empty_shell" || (!markup.hasHeadingIds && hasSections(headings)) ? null : markup.anchors,
     problem,
     isThin: isThin(content),
     asksToSignIn: own.asksToSignIn || own.mayAskToSignIn,
     asksForProof: own.asksForProof,
-    redirect: isStub(content) ? markup.redirect : null,
-    isDeadEnd: isStub(content) && own.images === 0 && markup.links.length <= 1,
+    redirect,
+    isDeadEnd: isStub(content) && own.images === 0 && links.length <= 1,
     isUnlisted: /\b(noindex|none)\b/.test(markup.robots),
     hasOnlyImages: isPictured(content),
     emptyTabs: Math.max(0, own.tabs - own.tabPanels),

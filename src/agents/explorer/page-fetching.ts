@@ -47,11 +47,12 @@ export async function fetchPage({ fetcher }: Session, request: FetchRequest, log
   return { ...fetchResult, response: { ...response, redirects: [...passed, ...response.redirects] }, followed };
 }
 
-/** Where a page without content sends its reader, without the fragment; null if it doesn't. */
+/** Where else a page without content sends its reader, without the fragment; null if nowhere. */
 function redirectOf(fetchResult: FetchResult): string | null {
   if (!fetchResult.ok || fetchResult.response.body.length > maxStubBytes) return null;
   if (!/html/i.test(fetchResult.contentType ?? "html") || !/http-equiv|location/i.test(fetchResult.text())) return null;
-  return pageIn(fetchResult)?.redirect?.replace(/#.*$/s, "") ?? null;
+  const target = pageIn(fetchResult)?.redirect?.replace(/#.*$/s, "") ?? null;
+  return target === fetchResult.response.url.replace(/#.*$/s, "") ? null : target;
 }
 
 /** The page that a request for `url` got, as the session knows it; null if the response isn't a page. */

@@ -70,6 +70,27 @@ export const deliveryCases: PageCase[] = [
     reads: "/keys",
   },
   {
+    name: "a script that opens what its reader searches for",
+    pages: {
+      "/keys": html(
+        "Keys",
+        `<h1>Keys</h1>${answer()}${filler(4)}<script>const search = (word) => { location.href = "/search/" + word }</script><script>const leave = () => { location.href = "/left" }</script>`,
+      ),
+    },
+    reads: "/keys",
+  },
+  {
+    name: "a short page that its own script may load again",
+    pages: {
+      "/keys": page("Keys", `<p><a href="/boats">Boats</a></p>`),
+      "/boats": html(
+        "Boats",
+        `<main><h1>Boats</h1><p>Boats leave at noon, and <a href="/keys">a key</a> opens each of them.</p></main><script>const again = () => { location.href = "/boats" }</script>`,
+      ),
+    },
+    reads: "/keys",
+  },
+  {
     name: "a sample that sets location.href",
     pages: {
       "/keys": html(
