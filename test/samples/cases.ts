@@ -294,6 +294,15 @@ export const cases: Case[] = [
     "js",
     `// await fetch("${url}/old-widgets", { method: "PUT" });\nconst r = await fetch("${url}/status");`,
   ),
+  matches(
+    "an invalid percent sign in a URL",
+    "sh",
+    `curl https://files.hollow.test/backup-%Y.tgz\ncurl ${url}/status ${auth}`,
+  ),
+  {
+    ...matches("an invalid percent sign in a reference", "sh", `curl ${url}/odd ${auth}`),
+    contract: { ...contract, paths: { "/odd": { get: { parameters: [{ $ref: "#/a%" }] } } } },
+  },
   matches("commented-out curl", "sh", `# curl ${url}/old-widgets\ncurl ${url}/status`),
   docs("a key explained by its use", {
     setup: `Make a key in the dashboard and send it as a bearer token.\n\n${fence("sh", `curl ${url}/widgets ${auth}`)}`,

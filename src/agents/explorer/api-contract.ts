@@ -32,15 +32,24 @@ export function findProblems({ url, document }: ApiDescription, call: HttpCall):
 }
 
 /** The last part of a path that is written out. */
-const lastSegment = ({ pathname }: URL): string =>
-  decodeURI(pathname)
+const lastSegment = (url: URL): string =>
+  pathOf(url)
     .split("/")
     .findLast((part) => part !== "" && !part.includes(unknownPart)) ?? "";
+
+/** The decoded path of a URL; one with an invalid percent sign stays as it is. */
+function pathOf({ pathname }: URL): string {
+  try {
+    return decodeURI(pathname);
+  } catch {
+    return pathname.replaceAll(encodeURIComponent(unknownPart), unknownPart);
+  }
+}
 
 function findTarget(url: string, document: JsonObject, call: HttpCall): Target | null {
   const servers = serversOf(url, document).filter(({ origin }) => origin === call.url.origin);
   const paths = asObject(document.paths);
-  const pathname = decodeURI(call.url.pathname);
+  const pathname = pathOf(call.url);
   for (const server of servers) {
     const prefix = server.pathname.replace(/\/$/, "");
     if (!`${pathname}/`.startsWith(`${prefix}/`)) continue;

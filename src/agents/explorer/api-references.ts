@@ -9,11 +9,17 @@ export function resolveRef(document: JsonObject, part: unknown, depth = 0): Json
   const target = $ref
     .slice(2)
     .split("/")
-    .reduce<unknown>(
-      (at, key) => asObject(at)[decodeURIComponent(key).replaceAll("~1", "/").replaceAll("~0", "~")],
-      document,
-    );
+    .reduce<unknown>((at, key) => asObject(at)[decodeKey(key).replaceAll("~1", "/").replaceAll("~0", "~")], document);
   return resolveRef(document, target, depth + 1);
+}
+
+/** A key with an invalid percent sign stays as it is. */
+function decodeKey(key: string): string {
+  try {
+    return decodeURIComponent(key);
+  } catch {
+    return key;
+  }
 }
 
 export const asObject = (value: unknown): JsonObject =>
