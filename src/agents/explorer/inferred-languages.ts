@@ -55,8 +55,9 @@ export const dataFormatOf = (code: string): LanguageFamily | null =>
           ? "shell"
           : null;
 
+/** No text may match in two ways: trying all of them would take exponential time. */
 const jsonValue =
-  /^\s*(?:"(?:[^"\\\n]|\\.)*"\s*:\s*)?(?:"(?:[^"\\\n]|\\.)*"|-?\d[\d.eE+-]*|true|false|null|[\s{}[\],])*,?\s*$/;
+  /^(?:"(?:[^"\\\n]|\\.)*"\s*:)?(?:"(?:[^"\\\n]|\\.)*"|-?\d[\d.eE+-]*(?![\d.eE+-])|true|false|null|[\s{}[\],])*$/;
 
 /** An object or array whose lines are keys and values of JSON, but for one of many. */
 function isJsonText(code: string): boolean {
@@ -67,7 +68,11 @@ function isJsonText(code: string): boolean {
 }
 
 /** A line may have several keys. */
-const isJsonLine = (line: string): boolean => line.split(/(?<=[,{[])\s*(?=")/).every((part) => jsonValue.test(part));
+const isJsonLine = (line: string): boolean =>
+  line
+    .trim()
+    .split(/(?<=[,{[])\s*(?=")/)
+    .every((part) => jsonValue.test(part));
 
 /** Nothing but keys, items and comments, of which some are below others. */
 const isYamlText = (code: string): boolean =>
