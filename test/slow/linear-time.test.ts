@@ -1,5 +1,9 @@
 import { expect, test } from "bun:test";
-import { readPage } from "../../src/agents/page.ts";
+import { violationsOf } from "../../src/agents/explorer/api-schema.ts";
+import { callsOf } from "../../src/agents/explorer/http-calls.ts";
+import { inferLanguage } from "../../src/agents/explorer/inferred-languages.ts";
+import { Fields } from "../../src/agents/explorer/literals.ts";
+import { type CodeSample, readPage } from "../../src/agents/page.ts";
 import { scriptedAgent, testApp } from "../support/app.ts";
 import { cpuMsOf } from "../support/cpu.ts";
 
@@ -22,6 +26,37 @@ test.each([
   ["text/markdown", "<dt>"],
 ])("a hostile page of type %s made of %j is read in linear time", async (type, piece) => {
   expect(await cpuMsOf(() => readPage("https://docs.test/", type, piece.repeat(30_000)))).toBeLessThan(5000);
+});
+
+const sample = (language: string | null, code: string): CodeSample => ({ language, code, line: 1, isClosed: true });
+const aliases = (of: (name: string, value: string) => string) =>
+  Array.from({ length: 12 }, (_, at) => of(`v${at + 1}`, `v${at}`)).join("\n");
+const schemas = Object.fromEntries(
+  Array.from({ length: 10 }, (_, at) => [`S${at}`, { allOf: Array(20).fill({ $ref: `#/S${at + 1}` }) }]),
+);
+
+test.each<[string, () => unknown]>([
+  ["JSON with a number that isn't one", () => inferLanguage(`{\n"a": [${"0.0023064255, ".repeat(20)}…],\n}`)],
+  ["JSON with a run of blanks", () => inferLanguage(`{\n"a": 1${" ".repeat(9000)}…\n}`)],
+  ["a list of itself", () => callsOf(sample("js", `const a = [${"a,".repeat(10)}];\nfetch("https://x.test", a);`))],
+  ["a text of itself", () => callsOf(sample("js", 'const a = JSON.stringify(a);\nfetch("https://x.test", a);'))],
+  [
+    "variables of a program",
+    () =>
+      callsOf(
+        sample(
+          "js",
+          `const v0 = "x";\n${aliases((a, b) => `const ${a} = [${`${b},`.repeat(10)}];`)}\nfetch(v12);https:`,
+        ),
+      ),
+  ],
+  [
+    "variables of a shell",
+    () => callsOf(sample("sh", `v0=x\n${aliases((a, b) => `${a}=${`$${b}`.repeat(10)}`)}\ncurl https://x.test/$v12`)),
+  ],
+  ["parts of a schema", () => violationsOf({ ...schemas, S10: {} }, { $ref: "#/S0" }, new Fields())],
+])("hostile %s take linear time", async (_, work) => {
+  expect(await cpuMsOf(work)).toBeLessThan(1000);
 });
 
 test("secrets are searched in hostile text in linear time", async () => {

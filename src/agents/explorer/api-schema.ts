@@ -11,6 +11,8 @@ type Schema = {
 };
 
 const maxDepth = 10;
+/** Maximum number of schemas to join into one. */
+const maxParts = 100;
 
 /** What of a call contradicts its description. `about` is the part of the call that does, as the sample writes it; "" for one that is missing. */
 export type Problem = { message: string; about: string };
@@ -59,10 +61,12 @@ export function violationsOf(document: JsonObject, schema: unknown, value: Liter
 }
 
 /** A schema with its references resolved and its parts joined; null if it has alternatives or can't be resolved. */
-function readSchema(document: JsonObject, part: unknown, depth = 0): Schema | null {
-  const schema = depth > maxDepth ? null : resolveRef(document, part);
+function readSchema(document: JsonObject, part: unknown, depth = 0, joined = { parts: 0 }): Schema | null {
+  const schema = depth > maxDepth || ++joined.parts > maxParts ? null : resolveRef(document, part);
   if (schema === null || "oneOf" in schema || "anyOf" in schema || "if" in schema) return null;
-  const all = Array.isArray(schema.allOf) ? schema.allOf.map((each) => readSchema(document, each, depth + 1)) : [];
+  const all = Array.isArray(schema.allOf)
+    ? schema.allOf.map((each) => readSchema(document, each, depth + 1, joined))
+    : [];
   const parts = all.filter((each) => each !== null);
   if (parts.length < all.length) return null;
   const properties = Object.assign(

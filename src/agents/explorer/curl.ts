@@ -35,8 +35,10 @@ export async function callsOfCommands(code: string): Promise<HttpCall[]> {
   const visit = (node: SyntaxNode) => {
     if (node.type === "Command") {
       for (const part of node.prefix)
-        if (part.type === "Assignment" && part.name !== undefined && part.value?.type === "Word" && !node.name)
-          variables.set(part.name, textOf(part.value, variables));
+        if (part.type === "Assignment" && part.name !== undefined && part.value?.type === "Word" && !node.name) {
+          const value = textOf(part.value, variables);
+          variables.set(part.name, value.length > maxVariableChars ? unknownPart : value);
+        }
       const line = commands === null ? source.slice(0, node.pos).split("\n").length - 1 : 0;
       calls.push(...callsOfCommand(node, variables, line));
     }
@@ -51,6 +53,9 @@ export async function callsOfCommands(code: string): Promise<HttpCall[]> {
   visit(script);
   return calls;
 }
+
+/** Variables with a longer value are unknown: each may repeat others, so their length could be exponential. */
+const maxVariableChars = 2000;
 
 /** The text of a word, in which what only the shell knows is unknown. */
 function textOf(word: Word, variables: Map<string, string>): string {

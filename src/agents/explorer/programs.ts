@@ -4,15 +4,21 @@ import { Fields, type Literal, toText, unknownPart, unresolved } from "./literal
 
 export type ProgramLanguage = "script" | "python";
 
-/** A parsed sample. `variables`: the only value that the sample gives each of its variables. */
+/**
+ * A parsed sample. `variables`: the only value that the sample gives each of its variables. `charsLeft`: how many more
+ * characters of expressions are evaluated, because variables can have values of exponential length.
+ */
 export type Program = {
   language: ProgramLanguage;
   code: string;
   tree: Tree;
   variables: Map<string, SyntaxNode | null>;
+  charsLeft: number;
 };
 
 const maxDepth = 30;
+/** How often each character of a sample is evaluated, on average. */
+const maxEvaluations = 30;
 
 export function parseProgram(language: ProgramLanguage, code: string): Program {
   const tree = grammars[language].parse(code);
@@ -28,11 +34,11 @@ export function parseProgram(language: ProgramLanguage, code: string): Program {
       variables.set(variable, variables.has(variable) ? null : value);
     },
   });
-  return { language, code, tree, variables };
+  return { language, code, tree, variables, charsLeft: maxEvaluations * code.length };
 }
 
 /** The arguments of a call, by position and by name. */
-export function argumentsOf(program: Program, call: SyntaxNode): { positional: Literal[]; named: Fields } {
+export function argumentsOf(program: Program, call: SyntaxNode, depth = 0): { positional: Literal[]; named: Fields } {
   const positional: Literal[] = [];
   const named = new Fields();
   const list = call.getChild("ArgList");
@@ -44,15 +50,16 @@ export function argumentsOf(program: Program, call: SyntaxNode): { positional: L
     } else if (node.nextSibling?.name === "AssignOp") {
       const name = program.code.slice(node.from, node.to);
       node = node.nextSibling.nextSibling ?? node;
-      named.set(name, literalOf(program, node));
-    } else positional.push(literalOf(program, node));
+      named.set(name, literalOf(program, node, depth));
+    } else positional.push(literalOf(program, node, depth));
   }
   return { positional, named };
 }
 
 /** The value of an expression, as far as the sample says. */
-function literalOf(program: Program, node: SyntaxNode | null, depth = 0): Literal {
-  if (node === null || depth > maxDepth) return unresolved;
+function literalOf(program: Program, node: SyntaxNode | null, depth: number): Literal {
+  if (node === null || depth > maxDepth || program.charsLeft <= 0) return unresolved;
+  program.charsLeft -= node.to - node.from;
   const text = program.code.slice(node.from, node.to);
   const inner = (child: SyntaxNode | null) => literalOf(program, child, depth + 1);
   switch (node.name) {
@@ -85,7 +92,7 @@ function literalOf(program: Program, node: SyntaxNode | null, depth = 0): Litera
     case "BinaryExpression":
       return concatenation(program, node, inner);
     case "CallExpression":
-      return resultOf(program, node);
+      return resultOf(program, node, depth + 1);
     default:
       return unresolved;
   }
@@ -156,9 +163,9 @@ function concatenation({ code }: Program, node: SyntaxNode, inner: Evaluate): Li
 }
 
 /** `JSON.stringify(value)`, `json.dumps(value)` and `new Headers(value)` stand for their value. */
-function resultOf(program: Program, node: SyntaxNode): Literal {
+function resultOf(program: Program, node: SyntaxNode, depth: number): Literal {
   const callee = program.code.slice(node.from, node.firstChild?.to ?? node.from);
   return /^(?:JSON\.stringify|json\.dumps)$/.test(callee)
-    ? (argumentsOf(program, node).positional[0] ?? unresolved)
+    ? (argumentsOf(program, node, depth).positional[0] ?? unresolved)
     : unresolved;
 }
