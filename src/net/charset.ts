@@ -16,7 +16,9 @@ export function findWrongCharset(body: Uint8Array, contentType: string | null): 
   const declared = createDecoder(labelOf(body, contentType)).encoding;
   if (declared.startsWith("utf-16") || body.every((byte) => byte < 0x80)) return null;
   const utf8Text = new TextDecoder().decode(body);
-  const invalidCount = utf8Text.split("\ufffd").length - 1;
+  // The text may contain the replacement character itself.
+  const shownCount = new TextDecoder("latin1").decode(body).split("ï¿½").length - 1;
+  const invalidCount = utf8Text.split("\ufffd").length - 1 - shownCount;
   // Nearly all pages that aren't in UTF-8 are in windows-1252, which includes Latin-1.
   if (declared === "utf-8") return invalidCount < minCharacters ? null : { declared, actual: "windows-1252" };
   // Text in another encoding is hardly ever valid UTF-8.

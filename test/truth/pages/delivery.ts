@@ -124,6 +124,13 @@ export const deliveryCases: PageCase[] = [
     finds: ["unreadable_page"],
   },
   {
+    name: "UTF-8 that shows the replacement character",
+    pages: {
+      "/keys": html("Keys", `<h1>Keys</h1>${answer()}<p>A wrong encoding shows as \ufffd, \ufffd\ufffd or \ufffd.</p>`),
+    },
+    reads: "/keys",
+  },
+  {
     name: "declared Latin-1, sent in UTF-8",
     pages: { "/keys": { type: "text/html; charset=iso-8859-1", body: html("Keys", answer() + accents) } },
     finds: ["unreadable_page"],
