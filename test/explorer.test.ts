@@ -742,6 +742,12 @@ test.each([
   ["cpp", "auto c = acme::Client{token;\nc.run();", "broken"],
   ["php", '<?php\n$c = new Client("x");\necho $c->run(["a" => 1]);', "fine"],
   ["php", '$c = new Client("x";\necho $c->run();', "broken"],
+  [
+    "php",
+    "<p id='a'>It's 5\" (or so:</p>\n<?php if ($a): ?>\n<i id='b'>yes</i>\n<?php endif ?>\n<?php f($a b) ?>",
+    "unknown",
+  ],
+  ["php", "$a = 'a (';\n$c = new Client('<?xml version=\"1.0\"?>');", "fine"],
   [null, "{", "unknown"],
 ])("of samples finds that this %s is right or wrong: %j (%s)", async (language, code, expected) => {
   const verdict = await judgeSample({ language, code, line: 1, isClosed: true });

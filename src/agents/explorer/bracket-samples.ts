@@ -15,8 +15,8 @@ const closing = new Map([
   ["{", "}"],
 ]);
 
-/** Nodes whose text contains no code. */
-const opaque = /String|Comment|Char|Rune|TextBlock|Heredoc|RegExp/;
+/** Nodes whose text contains no code, such as the text of a PHP template. */
+const opaque = /^Text$|String|Comment|Char|Rune|TextBlock|Heredoc|RegExp/;
 
 /** A quote that no string contains. A single one may be an apostrophe, a lifetime or part of a number. */
 const unclosedQuote = /"|(?<=[([{,=:]\s*)'(?![a-z]\w*\b(?!'))/;
