@@ -123,3 +123,18 @@ test.each([
   parser.take(line);
   expect(parser.state.end).toMatchObject({ text: null, error: { status } });
 });
+
+test.each([
+  ["prints how another program fails", "On errors, it returns exit code 2 and prints why.\nDone.", true],
+  ["prints a limit", "Uploads must not exceed 30 seconds.", true],
+  ["was stopped by a time limit", "bash tool terminated command after exceeding timeout 5000 ms", false],
+])("a command that %s is told from what it prints", (_, output, ok) => {
+  const { take } = parserOf("claude");
+  const use = { type: "tool_use", id: "t1", name: "Bash", input: { command: "acme help" } };
+  const answer = { type: "tool_result", tool_use_id: "t1", content: output, is_error: false };
+  const events = [
+    { type: "assistant", message: { content: [use] } },
+    { type: "user", message: { content: [answer] } },
+  ].flatMap(take);
+  expect(events.find(({ type }) => type === "tool_result")).toMatchObject({ ok });
+});

@@ -219,11 +219,21 @@ test.each([
   ["http_request", { url: files }, [{ method: "GET", url: files }], true],
   ["browse", { action: "click", ref: "e1" }, [{ method: "POST", url: `${site}/api/files`, purpose: "page" }], true],
   ["acme_upload", {}, [], true],
+  ["TodoWrite", {}, [], false],
 ] as const)("only a call that reaches the product tries it: %s %j", (tool, input, requests, isTried) => {
   const seen = requests.map(({ url, ...more }) => http("t9", "/", { url, ...more }));
   const shown = { url: `${site}/cli`, text: "Upload a file:\n\n    acme upload a.txt\n" };
   const docs = [call("t8", "fetch_page", { url: shown.url }), result("t8", "fetch_page", true, undefined, shown)];
-  const { score } = gradeSession(ofModel(...docs, call("t9", tool, input), ...seen, result("t9", tool)));
+  const workspace = milestone("workspace_prepared", {
+    archive: null,
+    repository: null,
+    setup: null,
+    instructionChars: 0,
+    env: [],
+    skills: [],
+    mcpServers: [{ name: "acme", url: null, command: "acme-mcp" }],
+  });
+  const { score } = gradeSession(ofModel(workspace, ...docs, call("t9", tool, input), ...seen, result("t9", tool)));
   expect(Number(score) > 55).toBe(isTried);
 });
 

@@ -145,6 +145,9 @@ export function factsOf(sessionEvents: SessionEvent[], judgement: Judgement | nu
     claimedUsd: claimedUsd > 0 ? claimedUsd : null,
     hosts,
     hasActed: hasTriedProduct({
+      mcpServers: (milestonesOf(milestones, "workspace_prepared").at(-1)?.detail.mcpServers ?? []).map(
+        ({ name }) => name,
+      ),
       calls: eventsOfType("tool_call"),
       results: eventsOfType("tool_result"),
       requests: http,

@@ -1,5 +1,5 @@
 import type { SessionEvent } from "../agents/agent.ts";
-import { createUrlClassifier } from "../agents/docs-urls.ts";
+import { createUrlClassifier, type UrlGroup } from "../agents/docs-urls.ts";
 import { type EventOf, type Http, milestonesOf } from "./events.ts";
 
 type Request = { method: string; url: string };
@@ -9,9 +9,11 @@ export type Hosts = {
   isProduct(request: Request): boolean;
   /** Whether a response is known to come from the product: nothing else could have answered. */
   isKnownProduct(response: Http): boolean;
+  /** Whether a URL is on a host of the docs, which may also be one of the product. */
+  isOnDocsHost(url: string): boolean;
 };
 
-const isWrite = ({ method }: { method: string }) => !/^(GET|HEAD|OPTIONS|CONNECT)$/i.test(method);
+export const isWrite = ({ method }: { method: string }) => !/^(GET|HEAD|OPTIONS|CONNECT|TRACE)$/i.test(method);
 const isSuccess = ({ status }: Http) => status !== null && status >= 200 && status < 300;
 const isHtml = ({ contentType }: Http) => /html/i.test(contentType ?? "");
 const folderOf = (path: string) => `${path.replace(/\/$/, "")}/`;
@@ -22,40 +24,48 @@ const isFile = (path: string) => /\.\w{2,5}$/.test(path);
 /** The hosts of a session, by what its task names, its requests, and the API descriptions that it read. */
 export function hostsOfSession(session: SessionEvent[], taskRequests: Http[]): Hosts {
   const { starts = [], product = null } = milestonesOf(session, "started").at(-1)?.detail ?? {};
-  return hostsOf(starts, product, taskRequests, describedServers(session, starts));
+  return hostsOf(starts, product, taskRequests, describedServers(session, createUrlClassifier(starts, product)));
 }
 
-const apiDescriptionStart = /^[\s{]*["']?(?:openapi|swagger)["']?\s*:|["'](?:openapi|swagger)["']\s*:\s*["'][\d.]+["']/;
+const apiDescriptionStart = /^\s*\{?\s*["']?(?:openapi|swagger)["']?\s*:/;
 const serverList = /["']?servers["']?\s*:\s*(?:\[[^\]]*|\n(?:[ \t-].*(?:\n|$))+)/;
 const serverUrl = /["']?url["']?\s*:\s*["']?(https?:\/\/[^\s"',}]+)/g;
 
-/** The hosts of the servers in the API descriptions that the docs served, which may be cut. Hosts without a public name could be the agent's own. */
-function describedServers(session: SessionEvent[], starts: string[]): Set<string> {
-  const groupOf = createUrlClassifier(starts, null);
+/**
+ * The hosts of the servers in the API descriptions that the docs served, which may be cut. Hosts without a public name could be the agent's own, and
+ * so could those that its request named.
+ */
+function describedServers(session: SessionEvent[], groupOf: (url: URL) => UrlGroup): Set<string> {
   const results = new Map(session.flatMap((e) => (e.type === "tool_result" ? [[e.id, e] as const] : [])));
-  const texts = session.flatMap((event) => {
-    if (event.type !== "http" || event.status !== 200) return [];
-    const url = URL.parse(event.url);
-    return url !== null && groupOf(url) === "shared" ? [event.body ?? textOf(results.get(event.id ?? ""))] : [];
+  const hosts = session.flatMap((event) => {
+    const url = event.type === "http" && event.status === 200 && event.method === "GET" ? URL.parse(event.url) : null;
+    if (event.type !== "http" || url === null || !["docs", "shared"].includes(groupOf(url))) return [];
+    const text = event.body ?? textOf(results.get(event.id ?? ""));
+    const list = apiDescriptionStart.test(text) ? (serverList.exec(text)?.[0] ?? "") : "";
+    return [...list.matchAll(serverUrl)]
+      .flatMap(([, server]) => URL.parse(server!) ?? [])
+      .filter(({ hostname }) => isPublicName(hostname) && !url.search.includes(hostname))
+      .map(({ host }) => host);
   });
-  const urls = texts.flatMap((text) =>
-    apiDescriptionStart.test(text)
-      ? [...(serverList.exec(text)?.[0] ?? "").matchAll(serverUrl)].map(([, url]) => url!)
-      : [],
-  );
-  return new Set(
-    urls.flatMap((url) => {
-      const { hostname = "", host = "" } = URL.parse(url) ?? {};
-      return /\.[a-z][a-z-]+$/i.test(hostname) && !/\.(?:localhost|local|internal)$/i.test(hostname) ? [host] : [];
-    }),
-  );
+  return new Set(hosts);
 }
+
+const isPublicName = (hostname: string) =>
+  /\.[a-z][a-z-]+$/i.test(hostname) && !/\.(?:localhost|local|internal)$/i.test(hostname);
 
 /** What a tool that requests a URL itself returned of it. */
 function textOf(result: EventOf<"tool_result"> | undefined): string {
   const { text, body } = result?.output ?? {};
   const isOfRequest = result?.tool === "fetch_page" || result?.tool === "http_request";
   return isOfRequest ? String(body ?? text ?? "") : "";
+}
+
+function createGrouping(starts: string[], product: string | null, servers: Set<string>): (url: URL) => UrlGroup {
+  const groupByUrl = createUrlClassifier(starts, product);
+  return (url) => {
+    const group = groupByUrl(url);
+    return group === "other" && servers.has(url.host) ? "product" : group;
+  };
 }
 
 /**
@@ -65,11 +75,7 @@ function textOf(result: EventOf<"tool_result"> | undefined): string {
  * `servers` are further hosts of the product.
  */
 function hostsOf(starts: string[], product: string | null, taskRequests: Http[], servers: Set<string>): Hosts {
-  const groupByUrl = createUrlClassifier(starts, product);
-  const groupOf = (url: URL) => {
-    const group = groupByUrl(url);
-    return group === "other" && servers.has(url.host) ? "product" : group;
-  };
+  const groupOf = createGrouping(starts, product, servers);
   const writes = taskRequests
     .filter((http) => isWrite(http) && isSuccess(http))
     .flatMap((http) => {
@@ -85,6 +91,10 @@ function hostsOf(starts: string[], product: string | null, taskRequests: Http[],
   const endpointWrites = writes.filter(({ http, url }) => isEndpoint(http, url) && !holdsDocs(url));
 
   return {
+    isOnDocsHost(address) {
+      const url = URL.parse(address);
+      return url !== null && ["docs", "shared"].includes(groupOf(url));
+    },
     isProduct(request) {
       const url = URL.parse(request.url);
       if (url === null) return false;

@@ -73,10 +73,9 @@ export function recoveriesOf(facts: Facts): Recovery[] {
 /** 0 to 1: whether a call tries again what another one tried. Calls of other tools do if they have the same target. */
 function attemptSimilarity(failed: Attempt, later: Attempt, message: string): number {
   if (failed.intents.length > 0)
-    return Math.max(
-      0,
-      ...failed.intents.flatMap((intent) => later.intents.map((other) => similarityOf(intent, other, message))),
-    );
+    return failed.intents
+      .flatMap((intent) => later.intents.map((other) => similarityOf(intent, other, message)))
+      .reduce((best, each) => Math.max(best, each), 0);
   const targetOf = ({ call: { input } }: Attempt) => input?.path ?? input?.ref;
   return failed.call.tool === later.call.tool && targetOf(failed) === targetOf(later) ? 1 : 0;
 }

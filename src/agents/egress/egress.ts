@@ -59,9 +59,10 @@ type Sender = { policy: EgressPolicy; callId: string | null };
 /** The user name of clients outside a tool call. */
 const noCallUser = "run";
 
-/** Matches the hosts that the run names, because any of them may be the product. Package registries are allowed, but not matched. */
-function productHostMatcher({ urls, docsUrls }: EgressRun): (hostname: string) => boolean {
-  const hosts = [...urls, ...docsUrls].flatMap((url) => URL.parse(url)?.hostname ?? []);
+/** Matches the hosts that the run names or maps, because any of them may be the product. Package registries are allowed, but not matched. */
+function productHostMatcher({ urls, docsUrls, urlMap }: EgressRun): (hostname: string) => boolean {
+  const mappedUrls = Object.keys(urlMap).map((host) => (host.includes("://") ? host : `https://${host}`));
+  const hosts = [...urls, ...docsUrls, ...mappedUrls].flatMap((url) => URL.parse(url)?.hostname ?? []);
   return (hostname) => hosts.some((host) => hostname === host || hostname.endsWith(`.${host}`));
 }
 

@@ -23,11 +23,12 @@ export function createRequestSample(headers: http.OutgoingHttpHeaders) {
       if (size <= maxChars) chunks.push(chunk);
       size += chunk.length;
     },
-    /** The header lines and the body; undefined if the body is not plain text or is too long. */
+    /** The header lines and the body; undefined if the body is not plain text, or if they are too long. */
     text(): string | undefined {
       if (size > maxChars || (size > 0 && headers["content-encoding"] !== undefined)) return undefined;
       try {
-        return `${lines.join("\n")}\n\n${utf8.decode(Buffer.concat(chunks))}`.slice(0, 2 * maxChars);
+        const text = `${lines.join("\n")}\n\n${utf8.decode(Buffer.concat(chunks))}`;
+        return text.length > 4 * maxChars ? undefined : text;
       } catch {
         return undefined;
       }

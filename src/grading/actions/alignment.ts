@@ -10,8 +10,12 @@ export type Difference = {
   after?: string;
 };
 
-/** Pairs of equal or similar items of two lists, in order, with the largest sum of similarities. */
-function align<T>(a: T[], b: T[], similarity: (a: T, b: T) => number): [number | null, number | null][] {
+/** Items of a list that are aligned: the time grows with the product of both lists. */
+const maxItems = 600;
+
+/** Pairs of equal or similar items of the starts of two lists, in order, with the largest sum of similarities. */
+function align<T>(allOfA: T[], allOfB: T[], similarity: (a: T, b: T) => number): [number | null, number | null][] {
+  const [a, b] = [allOfA.slice(0, maxItems), allOfB.slice(0, maxItems)];
   const best = Array.from({ length: a.length + 1 }, () => new Float64Array(b.length + 1));
   for (let i = a.length - 1; i >= 0; i--)
     for (let j = b.length - 1; j >= 0; j--)
@@ -53,9 +57,8 @@ export function listSimilarity(a: string[], b: string[], similarity = wordSimila
 }
 
 const equality = (a: string, b: string): number => (a === b ? 1 : 0);
-const maxTokens = 600;
 const codeSimilarity = (a: string, b: string): number =>
-  a === b ? 1 : listSimilarity(tokensOf(a).slice(0, maxTokens), tokensOf(b).slice(0, maxTokens), equality);
+  a === b ? 1 : listSimilarity(tokensOf(a).slice(0, maxItems), tokensOf(b).slice(0, maxItems), equality);
 
 const isSafe = (method: string | null) => method !== null && /^(GET|HEAD|OPTIONS)$/.test(method);
 /** Whether a word may be the ID of something, rather than a version or a name. */
@@ -267,7 +270,7 @@ function codeDifferences(failed: string | null, worked: string | null): Differen
       .split("\n")
       .map((each) => each.trim())
       .filter(Boolean)
-      .slice(0, maxTokens),
+      .slice(0, maxItems),
   ) as [string[], string[]];
   const similarity = (a: string, b: string) => {
     const score = a === b ? 1 : codeSimilarity(a, b);

@@ -17,7 +17,10 @@ export function actionsOfCall(call: Call, files: Files): Action[] {
   if (command !== null) return actionsOfShell(command, files);
   const url = text(call, "url");
   if (url === null || call.tool === "fetch_page") return [];
-  const headers = Object.entries(call.input.headers ?? {}).map(([name, value]): [string, string] => [name, `${value}`]);
+  // Input that the tool rejected may have any form.
+  const headers = Object.entries(Object(call.input.headers)).flatMap(([name, value]): [string, string][] =>
+    typeof value === "string" ? [[name, value]] : [],
+  );
   return [toRequest({ method: text(call, "method") ?? "GET", url, headers, body: text(call, "body") }, "")];
 }
 

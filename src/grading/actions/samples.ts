@@ -71,7 +71,7 @@ function samplesOfBlock({ start, code }: Block): Sample[] {
 /** Requests written as HTTP: a line with method and path, headers, and a body after an empty line. */
 function httpMessages(code: string) {
   const message =
-    /^[ \t]*(GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS)[ \t]+(\S+)(?:[ \t]+HTTP\/[\d.]+)?[ \t]*\n?((?:[\w-]+:[^\n]*\n?)*)(?:\n(?=[[{\w])([\s\S]*?)(?=\n\s*\n|\n(?:GET|POST|PUT|PATCH|DELETE)\s|$))?/gm;
+    /^[ \t]*(GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS)[ \t]+(\S+)(?:[ \t]+HTTP\/[\d.]+)?[ \t]*\n?((?:[\w-]+:[^\n]*\n?)*)(?:\n(?=[[{\w])([\s\S]*?)(?=\n\s*\n|\n(?:GET|POST|PUT|PATCH|DELETE)\s|(?![\s\S])))?/gm;
   return [...code.matchAll(message)].map((match) => {
     const [whole, method = "", target = "", head = "", body] = match;
     const headers = head.split("\n").flatMap((line): [string, string][] => {
@@ -93,7 +93,7 @@ function samplesOfLine(line: string, at: number): Sample[] {
   const requests = [
     ...plain.matchAll(/\b(GET|POST|PUT|PATCH|DELETE|HEAD)\s+(?:to\s+)?((?:https?:\/\/|\/)[^\s,;)]*[\w/}>])/g),
   ];
-  const pathsOnly = requests.length > 0 ? [] : [...line.matchAll(/`((?:https?:\/\/[^\s`]+)|\/[\w{}:.-]+[^\s`]*)`/g)];
+  const pathsOnly = requests.length > 0 ? [] : [...line.matchAll(/`((?:https?:\/\/[^\s`]+)|\/[\w{}:.-][^\s`]*)`/g)];
   const spans = [...line.matchAll(/`([^`]+)`/g)].map(([, code = ""]) => code).filter((code) => /\w\s+\S/.test(code));
   return [
     ...parseShell(line.replace(/^\s*[$%❯]\s/, "")).flatMap((command) =>

@@ -14,7 +14,7 @@ import { actionsDuring } from "../actions/session-actions.ts";
 import type { Facts } from "../facts.ts";
 import type { Recovery } from "../recoveries.ts";
 import { textsIn } from "../text.ts";
-import { type CopiedLine, copyScore, findCopiedLine, samplesFor } from "./copied-lines.ts";
+import { type CopiedLine, copyScore, findCopiedLine, isPlaceholder, samplesFor } from "./copied-lines.ts";
 import { type PageText, pagesReadOf } from "./pages-read.ts";
 
 /**
@@ -148,7 +148,7 @@ function isDocumented(
 ): boolean {
   if (expected === null) return false;
   if (found === null) {
-    const name = /^"?([^":=]+)/.exec(expected)?.[1]?.toLowerCase() ?? expected;
+    const name = /^"?([^":=\s]+)/.exec(expected)?.[1]?.toLowerCase() ?? expected;
     const scheme =
       role === "header" && name === "authorization" ? [/:\s*(\w+)/.exec(expected)?.[1]?.toLowerCase() ?? name] : [];
     return (
@@ -186,7 +186,7 @@ function missingStep(
   fix: NonNullable<Recovery["fix"]>,
   { recovery, facts, pages, status }: Context,
 ): Blame | null {
-  const copied = findSample(action, pages);
+  const copied = findSample(action, pages, null);
   // A service that is down or busy may answer later on its own.
   if (copied === null || (status !== null && (status >= 500 || [408, 425, 429].includes(status)))) return null;
   const index = worked.findIndex((each) => similarityOf(action, each) === 1);
@@ -261,7 +261,7 @@ const describe = (step: Action): string =>
   step.source !== "" || step.kind !== "request" ? step.source : `${partOf(step, "method")} ${partOf(step, "path")}`;
 
 /** The sample that a failed action repeats as a whole. */
-function findSample(failed: Action, pages: PageText[]): CopiedLine | null {
+function findSample(failed: Action, pages: PageText[], status: number | null): CopiedLine | null {
   const nothing: Difference = {
     role: failed.kind === "request" ? "path" : "operand",
     key: null,
@@ -271,6 +271,8 @@ function findSample(failed: Action, pages: PageText[]): CopiedLine | null {
   let best: { line: CopiedLine; score: number } | null = null;
   for (const page of pages)
     for (const sample of samplesFor(failed, page)) {
+      // What is missing may be what the agent put in.
+      if (isMissing(status) && sample.action.kind === "request" && hasPlaceholder(sample.action)) continue;
       const isShown = sample.isBlock || sample.action.kind === "request" || sample.action === failed;
       const score = isShown ? copyScore(failed, sample, nothing) : 0;
       if (score > (best?.score ?? (failed.kind === "request" ? 0 : 0.7)))
@@ -279,10 +281,13 @@ function findSample(failed: Action, pages: PageText[]): CopiedLine | null {
   return best?.line ?? null;
 }
 
+const isMissing = (status: number | null) => status === 404 || status === 410;
+const hasPlaceholder = (request: RequestAction) => (partOf(request, "path") ?? "").split("/").some(isPlaceholder);
+
 /** A sample that fails as it stands, and nothing else worked. */
 function blameWithoutFix({ recovery, pages, status, failed }: Context): Blame | null {
   for (const action of failed) {
-    const copied = findSample(action, pages);
+    const copied = findSample(action, pages, status);
     if (copied === null) continue;
     const found = action.kind === "request" ? failingRequest(action, status) : failingWord(action, recovery.message);
     if (found === null) continue;
@@ -301,12 +306,17 @@ function blameWithoutFix({ recovery, pages, status, failed }: Context): Blame | 
 /** A request that is wrong whatever exists: a missing resource may only have been an example. */
 function failingRequest(action: RequestAction, status: number | null): string | null {
   const [method, path] = [partOf(action, "method"), partOf(action, "path")];
-  const isMissing = (status === 404 || status === 410) && method === "POST";
-  return path !== null && (isMissing || isDenial(status)) ? path : null;
+  return path !== null && ((isMissing(status) && method === "POST") || isDenial(status)) ? path : null;
 }
+
+/** How programs say that they don't know an option, as opposed to its value. */
+const rejection =
+  /\b(?:unknown|unrecogni[sz]ed|no such|illegal|unexpected|unsupported|invalid|bad) (?:option|argument|flag|switch|parameter)/i;
 
 /** The option of a command that the program's message rejects. */
 function failingWord(action: Action, message: string): string | null {
   if (action.kind !== "command") return null;
-  return action.words.find((word) => /^--?\w/.test(word) && namesWord(message, word.replace(/=.*$/s, ""))) ?? null;
+  const lines = message.split("\n").filter((line) => rejection.test(line));
+  const isRejected = (option: string) => lines.some((line) => namesWord(line, option));
+  return action.words.find((word) => /^--?\w/.test(word) && isRejected(word.replace(/=.*$/s, ""))) ?? null;
 }

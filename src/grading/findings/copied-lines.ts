@@ -15,7 +15,8 @@ export type CopiedLine = {
 };
 
 /** Text that readers replace with their own: `<name>`, `{id}`, `$KEY`, `:id`, `YOUR_KEY`, `...`. */
-const isPlaceholder = (text: string): boolean => /<[^>]*>|\{[^}]*\}|\$\w|^:\w|\.{3}|…|\b(your|my)[-_ ]/i.test(text);
+export const isPlaceholder = (text: string): boolean =>
+  /<[^>]*>|\{[^}]*\}|\$\w|^:\w|\.{3}|…|\b(your|my)[-_ ]/i.test(text);
 
 /** The line that says what differs in an action that failed from one that worked; null if the agent did not copy it. */
 export function findCopiedLine(failed: Action, difference: Difference, pages: PageText[]): CopiedLine | null {
@@ -114,7 +115,8 @@ function commandCopyScore(failed: CommandAction, sample: CommandAction, { found,
 
 /** Whether program text contains the line that was changed, or most of the text that lacks a line. */
 function codeCopyScore({ code }: CommandAction, sample: string, { found, expected }: Difference): number {
-  if (found !== null) return Math.max(0, ...sample.split("\n").map((line) => lineScore(line, found, expected)));
+  if (found !== null)
+    return sample.split("\n").reduce((best, line) => Math.max(best, lineScore(line, found, expected)), 0);
   const lines = (code ?? "")
     .split("\n")
     .map((line) => line.trim())

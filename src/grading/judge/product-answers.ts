@@ -1,6 +1,6 @@
 import type { SessionEvent } from "../../agents/agent.ts";
 import type { EventOf, Http } from "../events.ts";
-import { hostsOfSession } from "../hosts.ts";
+import { type Hosts, hostsOfSession, isWrite } from "../hosts.ts";
 import { parseJson, squash, tokensOf, valuesOf } from "./repetition.ts";
 
 /** A response with which the product says that it did what a request asked for. */
@@ -18,7 +18,7 @@ const isRead = ({ method }: Http) => /^GET$/i.test(method);
 const isSuccess = ({ status }: Http) => status !== null && ((status >= 200 && status < 300) || status === 101);
 
 /** A field, parameter or option that asks for no effect, unless it is turned off. */
-const dryRun = /(?:dry[-_]?run|validate[-_]?only|what[-_]?if)["']?\s*[:=]\s*["']?(?!false|0|no)/i;
+const dryRun = /(?:dry[-_]?run|validate[-_]?only|what[-_]?if)["']?\s*[:=](?!\s*["']?(?:false|0|no)\b)/i;
 const dryRunFlag = /(?:^|[\s?&])-*(?:dry[-_]?run|validate[-_]?only|what[-_]?if)(?:[\s&]|$)/i;
 const apiDescription = /^[\s{]*["']?(?:openapi|swagger)["']?\s*:/;
 
@@ -29,17 +29,27 @@ const faultElement =
 /** A path, operation or field that deletes. */
 const deletion = /(?<![\p{L}\p{N}])(?:delete|remove|destroy|purge)(?!d|s\b)/iu;
 
+/** A JSON text, which may be cut, whose first field is an error. */
+const leadingError = /^\s*\{\s*"(?:error|errors|fault|exception)"\s*:\s*(?!null|false|""|\[\s*\]|\{\s*\})\S/i;
+
 /** Whether a response says in its body that it failed, whatever its status is. */
 function saysFailure(text: string): boolean {
-  if (faultElement.test(text)) return true;
+  if (faultElement.test(text) || leadingError.test(text)) return true;
   const json = parseJson(text);
   if (json === null || typeof json !== "object") return false;
   const fields = new Map(Object.entries(json).map(([name, value]) => [squash(name), value]));
   const isFalse = ["ok", "success", "succeeded"].some((name) => fields.get(name) === false);
   const hasError = ["error", "errors", "fault", "exception"].some((name) => isFilled(fields.get(name)));
-  const hasErrorCode = ["code", "errcode", "errno", "status", "statuscode"].some(
-    (name) => Number(fields.get(name)) >= 400,
+  const isErrorStatus = ["status", "statuscode"].some((name) => {
+    const status = Number(fields.get(name));
+    return status >= 400 && status < 600;
+  });
+  // A code alone may be one for a person, such as a coupon.
+  const hasMessage = ["message", "msg", "errmsg", "detail", "title", "reason"].some((name) =>
+    isFilled(fields.get(name)),
   );
+  const hasErrorCode =
+    isErrorStatus || (hasMessage && ["code", "errcode", "errno"].some((name) => Number(fields.get(name)) >= 400));
   const states = ["status", "state", "result"].map((name) => fields.get(name));
   return (
     isFalse ||
@@ -60,7 +70,11 @@ export function textsIn(value: unknown): string[] {
 }
 
 /** The product's answers in a session, by the event of the request, and by the call that made it. */
-export type ProductAnswers = { byRequest: Map<number, ProductAnswer>; byCall: Map<string | null, ProductAnswer[]> };
+export type ProductAnswers = {
+  byRequest: Map<number, ProductAnswer>;
+  byCall: Map<string | null, ProductAnswer[]>;
+  hosts: Hosts;
+};
 
 /** Finds the product's answers. An answer that repeats, refuses or only tries is none. */
 export function productAnswersOf(session: SessionEvent[]): ProductAnswers {
@@ -68,7 +82,7 @@ export function productAnswersOf(session: SessionEvent[]): ProductAnswers {
   const hosts = hostsOfSession(session, requests);
   const calls = new Map(session.flatMap((e) => (e.type === "tool_call" ? [[e.id, e] as const] : [])));
   const results = new Map(session.flatMap((e) => (e.type === "tool_result" ? [[e.id, e] as const] : [])));
-  const firstWrite = requests.find((http) => isSuccess(http) && !isRead(http) && hosts.isKnownProduct(http))?.seq;
+  const firstWrite = requests.find((http) => isSuccess(http) && isWrite(http) && hosts.isKnownProduct(http))?.seq;
 
   function textOf(http: Http): string | undefined {
     const { tool, output }: Partial<EventOf<"tool_result">> = (http.id !== null && results.get(http.id)) || {};
@@ -92,24 +106,53 @@ export function productAnswersOf(session: SessionEvent[]): ProductAnswers {
   const answers = requests.flatMap((http): ProductAnswer[] => {
     if (http.id === null || proofless.test(http.method) || !isSuccess(http) || !hosts.isKnownProduct(http)) return [];
     const text = textOf(http);
-    if (text === undefined || isMerePage(http) || apiDescription.test(text) || saysFailure(text)) return [];
+    if (
+      text === undefined ||
+      isMerePage(http) ||
+      apiDescription.test(text) ||
+      [text, http.body ?? ""].some(saysFailure)
+    )
+      return [];
     const asked = [http.url, http.sent ?? "", ...textsIn(calls.get(http.id)?.input)];
     if ([...asked, text].some((each) => dryRun.test(each)) || asked.some((each) => dryRunFlag.test(each))) return [];
     return [{ http, text, values: valuesOf(text) }];
   });
   const deletions = requests.filter(isSuccess).flatMap((http): { seq: number; words: Set<string> }[] => {
-    const asked = [http.url, http.sent?.split("\n\n").slice(1).join("\n\n") ?? "", ...textsIn(inputOf(http))];
-    const isDeletion = /^DELETE$/i.test(http.method) || asked.some((text) => deletion.test(text));
-    return isDeletion ? [{ seq: http.seq, words: new Set(asked.flatMap(tokensOf).map(squash)) }] : [];
+    const bodies = [http.sent?.split("\n\n").slice(1).join("\n\n") ?? "", ...textsIn(inputOf(http))];
+    const operations = [http.url, ...bodies.flatMap(operationsOf)];
+    const isDeletion = /^DELETE$/i.test(http.method) || operations.some((text) => deletion.test(text));
+    return isDeletion ? [{ seq: http.seq, words: wordsOf([http.url, ...bodies]) }] : [];
   });
-  const standing = answers.filter(
-    ({ http, values }) =>
-      !deletions.some(({ seq, words }) => seq > http.seq && [...values].some((value) => words.has(value))),
-  );
+  /** What the agent had sent when it got an answer, such as the host and the version of the API, isn't what the answer made. */
+  const sentBefore = ({ seq }: Http) =>
+    wordsOf(requests.filter((http) => http.seq <= seq).flatMap(({ url, sent = "" }) => [url, sent]));
+  const standing = answers.filter(({ http, values }) => {
+    const named = deletions.filter(({ seq, words }) => seq > http.seq && !values.isDisjointFrom(words));
+    if (named.length === 0) return true;
+    const made = values.difference(sentBefore(http));
+    return named.every(({ words }) => made.isDisjointFrom(words));
+  });
   return {
     byRequest: new Map(standing.map((answer) => [answer.http.seq, answer])),
     byCall: Map.groupBy(standing, ({ http }) => http.id),
+    hosts,
   };
+}
+
+const wordsOf = (texts: string[]) => new Set(texts.flatMap(tokensOf).map(squash));
+
+/** What a request's body says that is to be done: the names of its fields and the query in it. A body that isn't JSON may say it anywhere. */
+function operationsOf(body: string): string[] {
+  const json = parseJson(body);
+  if (json === undefined) return [body];
+  const namesIn = (value: unknown): string[] =>
+    value !== null && typeof value === "object"
+      ? Object.entries(value).flatMap(([name, each]) => [
+          ...(Array.isArray(value) ? [] : [name]),
+          ...(name === "query" && typeof each === "string" ? [each] : namesIn(each)),
+        ])
+      : [];
+  return namesIn(json);
 }
 
 function isSamePage(shown: unknown, requested: string): boolean {

@@ -50,6 +50,9 @@ const harmlessTools = new Set(
   ),
 );
 
+/** A path of installed packages, or of what configures programs. */
+const protectedPath = /^[^\n]{0,300}(?:^|\/)(?:node_modules|site-packages|dist-packages|vendor|\.[\w-]+)(?:\/[^\n]*)?$/;
+
 /** Programs that get a package and run it. */
 const runners = new Set("npx pnpx bunx uvx".split(" "));
 
@@ -104,16 +107,18 @@ const isOfPackage = (program: string, name: string) =>
 function isProductProgram(machine: Machine, words: string[]): boolean {
   const operands = operandsOf(words);
   const [program = "", verb = ""] = operands;
-  const isOwnFile = machine.written.some(
-    (path) => path === program || path.endsWith(`/${program.replace(/^.*\//, "")}`),
-  );
+  // A file that is named like a program may be it, or what it loads when it starts.
+  const name = program.replace(/^.*\//, "");
+  const isOwnFile = machine.written.some((path) => path.replace(/^.*\//s, "").startsWith(name));
   if (isOwnFile || machine.isTouched || machine.installers.has(program) || !isDocumented(machine, operands))
     return false;
   return [...machine.packages].some((name) => isOfPackage(program, name) || withoutVersion(verb) === name);
 }
 
-/** The packages that a command gets as the docs say: the docs show the program with each of them in one line. */
+/** The packages that a command gets as the docs say: the docs show the program with each of them in one line. An option with a value may say where from. */
 function packagesOf({ docsLines, written }: Machine, words: string[]): string[] {
+  const isShown = (option: string) => docsLines.some((line) => line.includes(option));
+  if (words.some((word) => isOption(word) && word.includes("=") && !isShown(word))) return [];
   const [program, , ...names] = operandsOf(words);
   const isOwn = (name: string) => /^[./~]|^\w+:/.test(name) || written.some((text) => text.includes(name));
   const isNamed = (name: string) =>
@@ -134,8 +139,9 @@ const runPackageOf = (machine: Machine, words: string[]): string[] => {
 
 /** Whether the operands of a program mention a file that the agent wrote, which the program may run. */
 const mentionsFile = ({ written }: Machine, words: string[]) =>
-  operandsOf(words)
+  words
     .slice(1)
+    .flatMap((word) => [word, word.replace(/^[^=]*=/, "")])
     .some((word) => written.some((path) => path === word || path.endsWith(`/${word}`)));
 
 /** A file that a program of the product made: it was given or said its name, and nothing else could have written it. */
@@ -174,7 +180,10 @@ export function programRunsOf(
   };
   for (const event of session) {
     machine.docsLines.push(...pageTexts(event).flatMap(linesOf));
-    if (event.type === "tool_call" && !harmlessTools.has(event.tool)) machine.written.push(...textsIn(event.input));
+    if (event.type === "tool_call" && !harmlessTools.has(event.tool)) {
+      machine.written.push(...textsIn(event.input));
+      machine.isTouched ||= textsIn(event.input).some((text) => protectedPath.test(text));
+    }
     if (event.type === "tool_result" && event.tool === "read_file") addFile(event);
     if (event.type !== "tool_result" || event.tool !== "run_command") continue;
     const command = calls.get(event.id)?.input.command;

@@ -2,7 +2,7 @@ import type { SessionEvent } from "../../agents/agent.ts";
 import { type Http, hasSucceeded } from "../events.ts";
 import type { EvidenceGrade } from "../grade.ts";
 import { provingTools } from "./evidence.ts";
-import { type ProductAnswer, productAnswersOf, textsIn } from "./product-answers.ts";
+import { type ProductAnswer, type ProductAnswers, productAnswersOf, textsIn } from "./product-answers.ts";
 import { programRunsOf } from "./product-programs.ts";
 import { isShown, repeats, squash, tokensOf, valuesOf } from "./repetition.ts";
 
@@ -15,11 +15,16 @@ const shortToken = 4;
 /** What one source said: an answer of the product, or a run of its program. */
 type Statement = { seq: number; text: string; values: Set<string> };
 
-/** What the agent wrote or sent until an event, with it. An unread upload may have held anything. */
+/** A note in a text that was too long to keep. */
+const omission = /… \d+ characters omitted …/;
+
+/** What the agent wrote or sent until an event, with it and with requests that had begun. An unread upload may have held anything. */
 function agentTextsOf(session: SessionEvent[], until: number): string[] | null {
   const texts: string[] = [];
+  const endMs = session.find(({ seq }) => seq === until)?.tMs ?? 0;
   for (const event of session) {
-    if (event.seq > until) break;
+    const hasBegun = event.seq <= until || (event.type === "http" && event.tMs - event.ms < endMs);
+    if (!hasBegun) continue;
     if (event.type === "tool_call") texts.push(...textsIn(event.input));
     else if (event.type === "message" && event.id === undefined) texts.push(event.text);
     else if (event.type === "http" && event.purpose !== "check") {
@@ -33,7 +38,7 @@ function agentTextsOf(session: SessionEvent[], until: number): string[] | null {
       texts.push(event.url, ...(event.sent === undefined ? [] : [event.sent]));
     }
   }
-  return texts;
+  return texts.some((text) => omission.test(text)) ? null : texts;
 }
 
 /** Whether pages show a token; a short one after the same word. */
@@ -46,29 +51,42 @@ function isOnPages(token: string, before: string, pages: string[]): boolean {
 
 const toStatement = ({ http, text, values }: ProductAnswer): Statement => ({ seq: http.seq, text, values });
 
+/** Reads the texts of pages in an event, and those of the docs among them. */
+function pageReaders(session: SessionEvent[], { byRequest, hosts }: ProductAnswers) {
+  const requestsByCall = Map.groupBy(
+    session.filter(
+      (event): event is Http =>
+        event.type === "http" && event.purpose !== "check" && event.status !== null && event.method !== "CONNECT",
+    ),
+    ({ id }) => id,
+  );
+  const answering = new Set([...byRequest.values()].map(({ http }) => http.id));
+
+  /** What a reading tool, or a call without any request to the product, returned. */
+  function pageTexts(event: SessionEvent): string[] {
+    if (event.type !== "tool_result") return [];
+    const requests = requestsByCall.get(event.id) ?? [];
+    const isAnswered = answering.has(event.id) || requests.some((http) => hosts.isKnownProduct(http));
+    const isPage = pageTools.includes(event.tool) || (requests.length > 0 && !isAnswered);
+    return isPage ? textsIn(event.output) : [];
+  }
+
+  const docsTexts = (event: SessionEvent): string[] =>
+    event.type === "tool_result" && (requestsByCall.get(event.id) ?? []).every(({ url }) => hosts.isOnDocsHost(url))
+      ? pageTexts(event)
+      : [];
+
+  return { pageTexts, docsTexts };
+}
+
 /**
  * Finds what proves that something was done. A quote proves it if it contains a value that the product made: one in an answer of the product
  * (`verified`) or in the output of its own program (`observed`) that the agent had neither sent nor written, in any form, and that no page had shown.
  */
 export function createProof(session: SessionEvent[]): (event: SessionEvent, quote: string) => Proof | null {
   const answers = productAnswersOf(session);
-  const requestsByCall = Map.groupBy(
-    session.filter((event): event is Http => event.type === "http" && event.purpose !== "check"),
-    ({ id }) => id,
-  );
-  const answering = new Set([...answers.byRequest.values()].map(({ http }) => http.id));
-
-  /** The texts of pages in an event: what a reading tool, or a request to nothing but the docs, returned. */
-  function pageTexts(event: SessionEvent): string[] {
-    if (event.type !== "tool_result") return [];
-    const isPage = pageTools.includes(event.tool);
-    const requests = (requestsByCall.get(event.id) ?? []).filter(
-      ({ status, method }) => status !== null && method !== "CONNECT",
-    );
-    return isPage || (requests.length > 0 && !answering.has(event.id)) ? textsIn(event.output) : [];
-  }
-
-  const programRuns = programRunsOf(session, pageTexts);
+  const { pageTexts, docsTexts } = pageReaders(session, answers);
+  const programRuns = programRunsOf(session, docsTexts);
   const runs = [...programRuns].map(([call, run]) => ({
     call,
     ...run,

@@ -179,16 +179,21 @@ export function statusIn(errorMessage: string): number | null {
   return status === undefined ? null : Number(status);
 }
 
-/** The exit code in the output of a command, in the format of agents. */
+/** The exit code in the output of a command: agents add a line of its own before or after what the command printed. */
 export function exitCodeIn(output: string): number | null {
-  const code = /(?:^Exit code:? |\bexit(?:ed with)? code:? )(\d{1,3})\b/im.exec(output)?.[1];
+  const lines = output.trim().split("\n");
+  const ownLines = [...lines.slice(0, 2), ...lines.slice(-8)].join("\n");
+  const code =
+    /^\W*(?:the )?(?:command |process |shell )*(?:exit|exited with|failed with)(?: exit)? code:? (\d{1,3})\W*$/im.exec(
+      ownLines,
+    )?.[1];
   return code === undefined ? null : Number(code);
 }
 
 /** Whether an agent ends the output of a command with a note that a signal or a time limit ended the command. */
 function wasStopped(output: string): boolean {
   const last = output.trim().split("\n").slice(-3).join("\n");
-  return /\b(terminated|killed|stopped|aborted|timed out|exceed\w*)\b[^\n]*\b(signal|time ?-?out|timeout|seconds|\d+ ?m?s)\b|\bcommand timed out\b/i.test(
+  return /^\W*(?:(?:the|bash|shell|tool|command|process) )*(?:was )?(?:terminated|killed|stopped|aborted|timed out)\b[^\n]*\b(?:signal|time ?-?out|timeout|seconds|\d+ ?m?s)\b|\bcommand timed out\b/im.test(
     last,
   );
 }
