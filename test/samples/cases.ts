@@ -216,6 +216,25 @@ export const cases: Case[] = [
     guide: fence("go", 'c := hollow.New(os.Getenv("HOLLOW_SECRET"))'),
     finds: ["prerequisite-explained"],
   }),
+  docs("modules of a framework", {
+    guide: fence("js", 'import { goto } from "$app/navigation";\nimport Layout from "@theme/Layout";\ngoto(Layout);'),
+    other: fence("js", 'import { goto } from "$app/navigation";\nimport Layout from "@theme/Layout";\ngoto(Layout);'),
+    finds: [],
+  }),
+  docs("a package of JSR", {
+    setup: fence("sh", "deno add jsr:@hollow/client"),
+    guide: fence("ts", 'import { Client } from "@hollow/client";\nnew Client();'),
+    other: fence("ts", 'import { Client } from "@hollow/client";\nnew Client().list();'),
+    finds: [],
+  }),
+  docs("a variable in the name of an environment", {
+    guide: fence("yaml", 'review:\n  environment:\n    name: "review/$CI_COMMIT_REF_SLUG"'),
+    finds: [],
+  }),
+  docs("a variable in a header of the product's own", {
+    guide: fence("python", `requests.get(url, headers={"Brisk-Id": f"id {os.environ['BRISK_IDENTITY']}"})`),
+    finds: ["prerequisite-explained"],
+  }),
   docs("a placeholder that nothing explains", {
     guide: fence("sh", `curl ${url}/widgets/<region-code>/new`),
     finds: ["placeholder-explained"],

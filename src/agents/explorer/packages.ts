@@ -35,7 +35,9 @@ const ecosystems = {
     programs: "npm|pnpm|yarn|bun|deno|npx|bunx|jsr",
     isExact: true,
     imports: /(?:\bfrom|\brequire\(|\bimport\(?)\s*["']([^"'\s]+)["']/g,
-    isStandard: (name) => builtinModules.includes(name) || /^[./~#]|^(?:node|bun|virtual|file|data):|^@\//.test(name),
+    isStandard: (name) =>
+      builtinModules.includes(name) ||
+      /^[./~#$]|^(?:node|bun|virtual|file|data):|^@(?:theme|site|generated)?\//.test(name),
   },
   pypi: {
     languages: /^(?:python3?|py3?|pycon|ipython)$/,
@@ -151,7 +153,8 @@ export function installsOf(markdown: string): Package[] {
     if (!at && !runsPackage) continue;
     const words = rest.slice(at ? at.index + at[0].length : 0).split(/[\s"',]+/);
     const version = /--version[ =](\S+)/.exec(rest)?.[1];
-    for (const word of words) if (/^@?[A-Za-z][^\s]*/.test(word)) packages.push(toPackage(ecosystem, word, version));
+    for (const word of words)
+      if (/^@?[A-Za-z]/.test(word)) packages.push(toPackage(ecosystem, word.replace(/^(?:jsr|npm):/, ""), version));
   }
   for (const [ecosystem, pattern] of listings)
     for (const { groups } of markdown.matchAll(pattern))

@@ -18,12 +18,27 @@ const environmentRead = new RegExp(
 /** What follows a name that has a default; an empty text is none. */
 const hasDefault = /^(?:["'`]\s*,\s*[^\s)]|["'`]?[\])}]*\s*(?:\?\?|\|\||\bor\b|:-|\.unwrap_or)\s*)(?!["'`]{2})/;
 
+/** A key with the start of a text, before a variable in that text. */
+const keyBefore = /["'`]?([\w-]+)["']?:\s*[f$]?["'`][^"'`\n]*$|["']([\w-]+):\s[^"'\n]*$/;
+const headerName = /^(?:authorization|apikey|x-.+|.+-(?:key|token))$/i;
+/** What before a key says that it names a header. */
+const headersBefore = /(?:-H|--header)[ =]*$|\bheaders?\b["']?\s*[:=({,](?:\$\{[^}]*\}|[^}])*$/i;
+/** How far before a variable that may be. */
+const maxCharsBefore = 300;
+
+function isSentInHeader(before: string): boolean {
+  const line = before.slice(before.lastIndexOf("\n") + 1);
+  const key = keyBefore.exec(line);
+  if (!key) return false;
+  const textBefore = before.slice(0, before.length - line.length + key.index);
+  return headerName.test(key[1] ?? key[2]!) || headersBefore.test(textBefore);
+}
+
 export function secretsOf({ code }: CodeSample): Secret[] {
   return [...code.matchAll(environmentRead)].flatMap((match) => {
     const name = match[1] ?? match[2] ?? match[3] ?? "";
     if (hasDefault.test(code.slice(match.index + match[0].length))) return [];
-    const line = code.slice(code.lastIndexOf("\n", match.index) + 1, match.index);
-    return [{ name, isSent: /["'`]?[\w-]+["']?:\s*[f$]?["'`][^"'`\n]*$|["'][\w-]+:\s[^"'\n]*$/.test(line) }];
+    return [{ name, isSent: isSentInHeader(code.slice(Math.max(0, match.index - maxCharsBefore), match.index)) }];
   });
 }
 
