@@ -27,7 +27,7 @@ type State = {
   open: { language: string | null; code: string; isWrong: boolean; isPlain: boolean } | null;
   /** Open elements whose text isn't copied: line numbers and buttons. */
   silentDepth: number;
-  /** The surrounding elements, outermost first: the languages that they name, and their classes. */
+  /** The surrounding elements, outermost first: the language that each or one around it names, and their classes. */
   wrappers: { language: string | null; classes: string }[];
 };
 
@@ -46,7 +46,8 @@ export function onCodeBlocks(rewriter: HTMLRewriter, blocks: CodeBlock[]): void 
 /** What each element says about code, by selector. Selectors never refer to a parent, because nested elements would take quadratic time. */
 const elementHandlers: Record<string, (state: State, element: Element) => void> = {
   "div[class], figure[class], div[data-language], figure[data-language]": ({ wrappers }, element) => {
-    const wrapper = { language: languageOf(element, true), classes: element.getAttribute("class") ?? "" };
+    const language = languageOf(element, true) ?? wrappers.at(-1)?.language ?? null;
+    const wrapper = { language, classes: element.getAttribute("class") ?? "" };
     onContent(
       element,
       () => wrappers.push(wrapper),
@@ -106,7 +107,7 @@ function startBlock(state: State, element: Element): void {
   if (state.open) return;
   const ownClasses = element.getAttribute("class") ?? "";
   state.open = {
-    language: languageOf(element, false) ?? wrappers.findLast(({ language }) => language !== null)?.language ?? null,
+    language: languageOf(element, false) ?? wrappers.at(-1)?.language ?? null,
     code: "",
     isWrong: [ownClasses, wrappers.at(-1)?.classes ?? ""].some((classes) => wrongMark.test(classes)),
     isPlain: ![ownClasses, ...wrappers.slice(-2).map(({ classes }) => classes)].some((classes) =>

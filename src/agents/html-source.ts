@@ -11,7 +11,7 @@ const skipped =
  * can't contain.
  */
 export function closeHead(html: string): string {
-  const start = /<head(?=[\s>])[^>]*>/i.exec(html);
+  const start = /<head(?=[\s>])[^<>]*>/i.exec(html);
   if (!start) return html;
   let at = start.index + start[0].length;
   for (;;) {
@@ -31,7 +31,7 @@ export function closeHead(html: string): string {
 function endOfElement(html: string, at: number, name: string | undefined): number {
   const tagEnd = html.indexOf(">", at);
   if (tagEnd < 0 || name === undefined) return tagEnd < 0 ? -1 : tagEnd + 1;
-  const endTag = new RegExp(`</${name}(?=[\\s/>])[^>]*>`, "gi");
+  const endTag = new RegExp(`</${name}(?=[\\s/>])[^<>]*>`, "gi");
   endTag.lastIndex = tagEnd;
   return endTag.test(html) ? endTag.lastIndex : -1;
 }
@@ -44,7 +44,7 @@ export const expandEmptyTags = (xhtml: string): string =>
     emptyTag.test(name) ? tag : `<${name}${attributes}></${name}>`,
   );
 
-const blockEnds = /(?<!\n(?:<\/\w+>){0,4})(?:<\/(?:div|li|tr)>)+(?!<\/(?:div|li|tr)>|[ \t]*\n)/gi;
+const blockEnds = /(?<!<\/(?:div|li|tr)>)(?<!\n(?:<\/\w+>){0,4})(?:<\/(?:div|li|tr)>)+(?!<\/(?:div|li|tr)>|[ \t]*\n)/gi;
 
 /** Empty elements are left out, because mdream takes a line break next to them for a space. */
 const asLines = (block: string) =>
@@ -103,7 +103,8 @@ function findLayoutTables(html: string): Set<number> {
   new HTMLRewriter()
     .on("table, h1, h2, h3, h4, h5, h6", {
       element(element) {
-        for (const table of open) layouts.add(table);
+        // A table is only added after those around it, or together with them.
+        for (let at = open.length - 1; at >= 0 && !layouts.has(open[at]!); at--) layouts.add(open[at]!);
         if (element.tagName !== "table") return;
         const table = count++;
         onContent(
