@@ -3,6 +3,9 @@ import { violationsOf } from "../../src/agents/explorer/api-schema.ts";
 import { callsOf } from "../../src/agents/explorer/http-calls.ts";
 import { inferLanguage } from "../../src/agents/explorer/inferred-languages.ts";
 import { Fields } from "../../src/agents/explorer/literals.ts";
+import { ownText } from "../../src/agents/explorer/page-sections.ts";
+import { secretsOf } from "../../src/agents/explorer/secrets.ts";
+import { commandsOf } from "../../src/agents/explorer/shell-samples.ts";
 import { type CodeSample, readPage } from "../../src/agents/page.ts";
 import { scriptedAgent, testApp } from "../support/app.ts";
 import { cpuMsOf } from "../support/cpu.ts";
@@ -26,6 +29,16 @@ test.each([
   ["text/markdown", "<dt>"],
 ])("a hostile page of type %s made of %j is read in linear time", async (type, piece) => {
   expect(await cpuMsOf(() => readPage("https://docs.test/", type, piece.repeat(30_000)))).toBeLessThan(5000);
+});
+
+test.each([
+  ["heads", () => "<head ".repeat(600_000)],
+  ["ends of a script", () => `<head><script>${"</script ".repeat(200_000)}`],
+  ["ends of blocks", () => `<pre>${"</div>".repeat(100_000)}\n</pre>`],
+  ["nested tables", () => "<table>".repeat(100_000)],
+  ["blocks in wrappers", () => "<div class=x>".repeat(30_000) + "<pre>a</pre>".repeat(30_000)],
+])("hostile HTML with %s is read in linear time", async (_, html) => {
+  expect(await cpuMsOf(() => readPage("https://docs.test/", "text/html", html()))).toBeLessThan(5000);
 });
 
 const sample = (language: string | null, code: string): CodeSample => ({ language, code, line: 1, isClosed: true });
@@ -55,6 +68,12 @@ test.each<[string, () => unknown]>([
     () => callsOf(sample("sh", `v0=x\n${aliases((a, b) => `${a}=${`$${b}`.repeat(10)}`)}\ncurl https://x.test/$v12`)),
   ],
   ["parts of a schema", () => violationsOf({ ...schemas, S10: {} }, { $ref: "#/S0" }, new Fields())],
+  ["a line of a user", () => inferLanguage(`a@${"a".repeat(1_000_000)}`)],
+  ["lines of tags", () => inferLanguage("<br>\n".repeat(200_000))],
+  ["a prompt", () => commandsOf(`a@${"a".repeat(1_000_000)}`)],
+  ["calls", () => callsOf(sample(null, `https://curl a@${"a".repeat(1_000_000)}`))],
+  ["brackets", () => ownText(`[x](y) ${"[".repeat(1_000_000)}`)],
+  ["variables of a line", () => secretsOf(sample("sh", "$A_B ".repeat(100_000)))],
 ])("hostile %s take linear time", async (_, work) => {
   expect(await cpuMsOf(work)).toBeLessThan(1000);
 });

@@ -2,7 +2,7 @@ import type { CodeSample } from "../page.ts";
 import { callsOfProgram } from "./client-calls.ts";
 import { callsOfCommands } from "./curl.ts";
 import { type HttpCall, queryOf, toUrl } from "./http-call.ts";
-import { languageOf } from "./inferred-languages.ts";
+import { languageOf, maxSampleChars } from "./inferred-languages.ts";
 import { markUnknownParts, parseJson, unresolved } from "./literals.ts";
 
 const shellLanguage = /^(?:sh|bash|shell|zsh|console|terminal|shell-session|shellsession|curl|cmd)$/;
@@ -14,6 +14,7 @@ const programLanguage = {
 /** The calls of APIs in a sample, in the order in which it has them. */
 export async function callsOf(sample: CodeSample): Promise<HttpCall[]> {
   const { code } = sample;
+  if (code.length > maxSampleChars) return [];
   const name = /https?:/.test(code) ? languageOf(sample) : (sample.language ?? "");
   if (name === "http") return callOfMessage(code);
   if (programLanguage.script.test(name)) return callsOfProgram("script", code);

@@ -2,6 +2,8 @@ import type { LanguageFamily } from "../languages.ts";
 import type { CodeSample } from "../page.ts";
 import { type GrammarName, grammarNames, grammars, openingOf } from "./grammars.ts";
 
+/** Longer samples have no language, prompts or calls: some patterns would take long on them. */
+export const maxSampleChars = 10_000;
 /** Characters of a sample that all parsers read, and that those parsers read for which it may be. */
 const probeChars = 400;
 const maxChars = 2000;
@@ -30,6 +32,7 @@ const inferences = new Map<string, Inference | null>();
 const maxInferences = 2000;
 
 export function inferLanguage(code: string): Inference | null {
+  if (code.length > maxSampleChars) return null;
   const known = inferences.get(code);
   if (known !== undefined) return known;
   const inference = infer(code);
@@ -88,7 +91,7 @@ function hasRepeatedKey(code: string): boolean {
   return new Set(keys).size < keys.length && !/^---$/m.test(code);
 }
 
-const isSession = (code: string): boolean => /^\s*(?:[\w.-]+@[\w.-]+\S* ?)?[$❯] \w/.test(code);
+const isSession = (code: string): boolean => /^\s*(?:[\w.-]+@[\w.-]\S* ?)?[$❯] \w/.test(code);
 
 /** A command with options, and neither a synopsis nor a sentence. */
 function isCommands(code: string): boolean {
@@ -104,8 +107,13 @@ function isCommands(code: string): boolean {
 }
 
 /** Markup, a diff, and the prompts of other programs. */
-const isOtherText = (code: string): boolean =>
-  /^\s*<(?!\?php)[!?a-z][^>]*>[\s\S]*<\/|^[+-][^+\n-].*\n|^@@ |^(?:>|>>>|In \[\d+\]:) /im.test(code);
+function isOtherText(code: string): boolean {
+  const tag = /^[^\S\n]*<(?!\?php)[!?a-z][^>]*>/im.exec(code);
+  return (
+    (tag !== null && code.includes("</", tag.index + tag[0].length)) ||
+    /^[+-][^+\n-].*\n|^@@ |^(?:>|>>>|In \[\d+\]:) /im.test(code)
+  );
+}
 
 function inferProgram(code: string): Inference | null {
   if (!/[([{;]/.test(code)) return null;

@@ -45,7 +45,7 @@ const letters = (text: string): number => text.replace(/[^\p{L}\p{N}]/gu, "").le
 export function ownText(markdown: string): string {
   const lines = markdown.split("\n").map((line) => {
     if (!line.includes("](")) return line;
-    const linkTexts = [...line.matchAll(/\[([^\]]*)\]\([^()\s]*(?: "[^"]*")?\)/g)].map((match) => match[1]!);
+    const linkTexts = [...line.matchAll(/\[([^[\]]*)\]\([^()\s]*(?: "[^"]*")?\)/g)].map((match) => match[1]!);
     const text = line.replace(/\]\([^()\s]*(?: "[^"]*")?\)/g, "]");
     return letters(linkTexts.join("")) >= minLinkShare * letters(text) ? "" : text;
   });

@@ -57,13 +57,18 @@ function packageNeeds(
   const all = [...installs.values()].flat();
   const others = pages.filter((other) => other !== page).flatMap(({ samples }) => samples.flatMap(importsOf));
   const own = page.samples.map((sample) => ({ sample, imports: importsOf(sample) }));
+  const keyOf = ({ ecosystem, name }: Package) => `${ecosystem} ${name}`;
+  const otherEcosystems = new Set(others.map(({ ecosystem }) => ecosystem));
+  const otherKeys = new Set(others.map(keyOf));
+  const ownCounts = new Map<string, number>();
+  for (const { imports } of own)
+    for (const key of new Set(imports.map(keyOf))) ownCounts.set(key, (ownCounts.get(key) ?? 0) + 1);
   const needs = new Map<string, Need>();
   for (const { sample, imports } of own)
     for (const imported of imports) {
       const { name, ecosystem } = imported;
-      const isOnlyPage = others.every((other) => other.ecosystem !== ecosystem);
-      const elsewhere = isOnlyPage ? own.flatMap((each) => (each.sample === sample ? [] : each.imports)) : others;
-      const isShared = elsewhere.some((other) => other.ecosystem === ecosystem && other.name === name);
+      const key = keyOf(imported);
+      const isShared = otherEcosystems.has(ecosystem) ? otherKeys.has(key) : ownCounts.get(key)! > 1;
       const isCertain = products.some((product) => isRelated(name, product));
       if (!isShared || !(isCertain || isNameExact(imported)) || needs.has(name)) continue;
       const isInstalled = all.some((installed) => provides(installed, imported));

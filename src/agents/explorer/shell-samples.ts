@@ -1,4 +1,5 @@
 import { lineAt, type ParseResult } from "./bracket-samples.ts";
+import { maxSampleChars } from "./inferred-languages.ts";
 
 /** Parses a script, or the commands of a terminal session in it. */
 export function judgeCommands(code: string): Promise<ParseResult> {
@@ -16,10 +17,11 @@ export async function judgeSession(code: string): Promise<ParseResult> {
   return fullResult?.broken ? result : null;
 }
 
-const prompt = /^\s*(?:[\w.-]+@[\w.-]+[^$#\n]*|\([\w.-]+\)\s*|[~/][\w/.~-]*\s*)?[$%❯]\s+/gm;
+const prompt = /^\s*(?:[\w.-]+@[\w.-][^$#\n]*|\([\w.-]+\)\s*|[~/][\w/.~-]*\s*)?[$%❯]\s+/gm;
 
 /** Commands of a terminal session: the text after a prompt, including continued lines; null without a prompt. */
 export function commandsOf(code: string): string | null {
+  if (code.length > maxSampleChars) return null;
   const commandLines: string[] = [];
   let isContinued = false;
   for (const line of code.split("\n")) {
