@@ -72,7 +72,7 @@ const evidence: [RegExp, (name: Name, point: Point & { url: string }, match: Reg
     },
   ],
   [
-    /^No page clearly answers the goal\. Closest: “([^”]+)” on /,
+    /^(?:No page clearly answers the goal\. Closest|Possible answer): “([^”]+)” on /,
     (name, { url }, [, heading]) => expect(plain(textOf(name, url))).toContain(bare(heading!).slice(0, 40)),
   ],
   [/^Stopped at a limit: pages, 25 pages$/, (_name, { severity }) => expect(severity).toBe("low")],

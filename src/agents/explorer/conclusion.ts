@@ -2,7 +2,15 @@ import { type Answer, findAnswer, minReportedShare } from "./answer.ts";
 import { goalPartsOf, type Term, toTerms } from "./goal.ts";
 import { clicksTo } from "./link-graph.ts";
 import { findOtherScript } from "./scripts.ts";
-import { addLinkTexts, addPage, createSectionIndex, type Match, type SectionIndex, unseenTerms } from "./sections.ts";
+import {
+  addLinkTexts,
+  addPage,
+  createSectionIndex,
+  joinedShares,
+  type Match,
+  type SectionIndex,
+  unseenTerms,
+} from "./sections.ts";
 import {
   cut,
   describedLinks,
@@ -72,12 +80,12 @@ export async function* conclude(session: Session, index: SectionIndex, ended: Se
       nearest: nearest.map((match) => toNearest(session, match)),
       close: Math.min(answer.close, nearest.length),
       unseen: words.filter((word) => unseen.has(word)),
-      fit: bestFit(answer, all),
+      fit: bestFit(answer, all, index),
       clicks: best ? clicksToPage(session, best.section.url) : null,
       noSample: best !== undefined && best.share >= 2 * minReportedShare && !best.section.hasSample,
       pages: pages.filter(({ problem }) => problem === null).length,
       budget: ended,
-      wordings: compareWordings(session, all, answer),
+      wordings: compareWordings(session, all, { answer, index }),
       ...(noOverlap && { noOverlap, docsLanguage }),
       ...(otherScript && { otherScript }),
     },
@@ -85,17 +93,21 @@ export async function* conclude(session: Session, index: SectionIndex, ended: Se
 }
 
 /** How well a section matches the goal, 0 to 1: by its text, and half of it by its headings. */
-const fitOf = ({ withoutRarity: { share, headingShare } }: Match) =>
+const fitOf = ({ share, headingShare }: Match["withoutRarity"]) =>
   (share ** shareExponent * (1 + Math.min(1, headingShare / fullHeadingShare))) / 2;
 
 /**
- * The best match of all sections; those of pages without a sample match less. The nearest section can match less: it
- * contains more words, but its headings may name fewer.
+ * The best match of all sections, or of those that answer the parts of the goal together; those of pages without a sample match less. The nearest
+ * section can match less: it contains more words, but its headings may name fewer.
  */
-function bestFit({ all }: Answer, pages: ReadPage[]): number {
+function bestFit({ all, sections }: Answer, pages: ReadPage[], index: SectionIndex): number {
   const sampled = new Set(pages.flatMap(({ url, samples }) => (samples.length > 0 ? [url] : [])));
-  const fits = all.map((match) => fitOf(match) * (sampled.has(match.section.url) ? 1 : withoutSample));
-  return round(Math.max(0, ...fits));
+  const fits = all.map(
+    ({ withoutRarity, section }) => fitOf(withoutRarity) * (sampled.has(section.url) ? 1 : withoutSample),
+  );
+  // Only sections with a sample answer a part.
+  const joined = sections.length > 1 ? fitOf(joinedShares(sections, index)) : 0;
+  return round(fits.reduce((best, fit) => Math.max(best, fit), joined));
 }
 
 function clicksToPage({ graph, task, pages, surveyed }: Session, url: string): number | null {
@@ -114,12 +126,14 @@ const toNearest = (session: Session, match: Match) => ({
   clicks: clicksToPage(session, match.section.url),
 });
 
+type Comparison = { answer: Answer; index: SectionIndex };
+
 /** Tests the other wordings of the goal against what was read, to show how much depends on the wording. */
-function compareWordings({ task, listings }: Session, pages: ReadPage[], answer: Answer) {
-  const toWording = (text: string, answer: Answer) => ({
+function compareWordings({ task, listings }: Session, pages: ReadPage[], own: Comparison) {
+  const toWording = (text: string, { answer, index }: Comparison) => ({
     text,
     state: answer.state,
-    fit: bestFit(answer, pages),
+    fit: bestFit(answer, pages, index),
     url: answer.nearest[0]?.section.url ?? null,
   });
   const goal = (task.endGoal ?? task.text).trim();
@@ -131,9 +145,9 @@ function compareWordings({ task, listings }: Session, pages: ReadPage[], answer:
     const index = createSectionIndex(terms);
     addLinkTexts(index, listings.flatMap(describedLinks));
     for (const page of pages) addPage(index, page);
-    return [toWording(text, findAnswer(index, { goalParts: goalPartsOf(text) }))];
+    return [toWording(text, { answer: findAnswer(index, { goalParts: goalPartsOf(text) }), index })];
   });
-  return [toWording(cut(goal, maxGoal), answer), ...compared];
+  return [toWording(cut(goal, maxGoal), own), ...compared];
 }
 
 function mostCommon(values: string[]): string | null {

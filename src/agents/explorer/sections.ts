@@ -291,6 +291,17 @@ const shareOf = (set: TermSet, { perTerm, total }: Weights): number =>
 const bestPassage = (sets: TermSet[], weights: Weights): TermSet =>
   sets.reduce((best, set) => (shareOf(set, weights) > shareOf(best, weights) ? set : best), sets[0] ?? 0);
 
+/** What several sections contain and name together, by weights that ignore how rare a word is. */
+export function joinedShares(matches: Match[], index: SectionIndex): Match["withoutRarity"] {
+  const weights = index.terms.map((term) => weightWithoutRarityOf(term, index));
+  const total = weights.reduce((sum, weight) => sum + weight, 0) || 1;
+  const shareIn = (termsOf: (match: Match) => Term[]) => {
+    const stems = new Set(matches.flatMap(termsOf).map(({ stem }) => stem));
+    return weights.reduce((sum, weight, i) => sum + (stems.has(index.terms[i]!.stem) ? weight : 0), 0) / total;
+  };
+  return { share: shareIn(({ terms }) => terms), headingShare: shareIn(({ headingTerms }) => headingTerms) };
+}
+
 /** The best section of each page, from sections in order of merit. */
 export const bestOfPages = (matches: Match[]): Match[] => [
   ...Map.groupBy(matches, ({ section }) => section.url)
