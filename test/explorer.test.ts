@@ -749,6 +749,11 @@ test.each([
   ],
   ["php", "$a = 'a (';\n$c = new Client('<?xml version=\"1.0\"?>');", "fine"],
   [null, "{", "unknown"],
+  [
+    null,
+    `${"const client = await connect(1);\n".repeat(70)}for (const each of client.list( {\n  run(each);\n}`,
+    "broken",
+  ],
 ])("of samples finds that this %s is right or wrong: %j (%s)", async (language, code, expected) => {
   const verdict = await judgeSample({ language, code, line: 1, isClosed: true });
   expect(verdict === null ? "unknown" : verdict.broken ? "broken" : "fine").toBe(expected);

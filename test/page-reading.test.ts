@@ -1,5 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { createExplorer } from "../src/agents/explorer/explorer.ts";
+import { judgeResponseAndPage } from "../src/agents/explorer/page-health.ts";
+import { readPage } from "../src/agents/page.ts";
 import type { Task } from "../src/agents/task.ts";
 import { gradeSession } from "../src/grading/score.ts";
 import { wideLimits } from "./support/limits.ts";
@@ -75,6 +77,51 @@ describe("the explorer", () => {
     const { grade } = await explore(`${site.url}/`, goal);
     expect(grade.frictions).toContainEqual(expect.objectContaining({ title: expect.stringContaining("#gone") }));
   }, 30_000);
+
+  test("accepts links to lines of a source", async () => {
+    const body = html(
+      "Keys",
+      `<main><h1 id="keys">Keys</h1>${answer()}<p><a href="#12-20">Source</a>, <a href="#7">line</a></p></main>`,
+    );
+    const site = open({ "/": { body: start(toKeys) }, "/keys": { body } });
+    const { grade } = await explore(`${site.url}/`, goal);
+    expect(grade.frictions.filter(({ title }) => title.includes("#"))).toEqual([]);
+  }, 30_000);
+
+  test("shows corrections of dead links in the same order, whichever response comes first", async () => {
+    const missing = (ms: number) => async () => {
+      await clock.sleep(ms);
+      return new Response("Not found", { status: 404 });
+    };
+    const names = ["/alpha", "/bravo", "/alphaa", "/bravoo"].map((path) => `<li><a href="${path}">${path}</a></li>`);
+    const site = open({
+      "/": { body: start(toKeys + names.join("")) },
+      "/keys": { body: html("Keys", `<main><h1>Keys</h1>${answer()}</main>`) },
+      "/alpha": { body: html("Alpha", `<main><h1>Alpha</h1>${filler(3)}</main>`) },
+      "/bravo": { body: html("Bravo", `<main><h1>Bravo</h1>${filler(3)}</main>`) },
+      "/alphaa": missing(300),
+      "/bravoo": missing(0),
+    });
+    const { events } = await explore(`${site.url}/`, goal);
+    const edits = events.flatMap((event) =>
+      event.type === "milestone" && event.name === "dead_links" ? event.detail.edits : [],
+    );
+    expect(edits.map(({ expected }) => new URL(expected, site.url).pathname)).toEqual(["/alpha", "/bravo"]);
+  }, 30_000);
+
+  test("names what a slow page shows before its slowness", () => {
+    const page = readPage("https://skiff.test/a", "text/html", html("Page not found", "<h1>Page not found</h1>"));
+    const response = { url: page.url, mappedUrl: null, status: 200, headers: new Headers(), ms: 9000, redirects: [] };
+    const fetchResult = {
+      ok: true as const,
+      response: { ...response, body: new Uint8Array() },
+      contentType: "text/html",
+      text: () => "",
+      wrongCharset: () => null,
+    };
+    expect(judgeResponseAndPage(page.url, fetchResult, page)?.id).toBe("missing-pages-say-so");
+    expect(judgeResponseAndPage(page.url, fetchResult, null)?.id).toBe("answers-in-time");
+  });
 
   test.each([
     [

@@ -131,8 +131,9 @@ function inferProgram(code: string): Inference | null {
 export const isValidIn = (language: GrammarName, code: string): boolean =>
   read(language, headOf(code, maxChars)).errors === 0;
 
-/** Whether some language reads a sample without an error: then nothing in it is wrong in any language. */
-export const isValidSomewhere = (code: string): boolean => grammarNames.some((language) => isValidIn(language, code));
+/** Whether some language reads all of a sample without an error: then nothing in it is wrong in any language. */
+export const isValidSomewhere = (code: string): boolean =>
+  grammarNames.some((language) => read(language, code).errors === 0);
 
 const headOf = (code: string, chars: number): string =>
   code.length <= chars ? code : code.slice(0, Math.max(code.lastIndexOf("\n", chars), 1));

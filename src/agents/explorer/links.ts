@@ -3,7 +3,7 @@ import type { Check, Provenance } from "../agent.ts";
 import { suggestLinkEdits } from "../link-edits.ts";
 import { type FetchResult, fetchUrl, findRefusal, type Log, readerAccept } from "./fetching.ts";
 import { fetchPage, toReadPage } from "./page-fetching.ts";
-import { judgePage, judgeResponse, type PageProblem } from "./page-health.ts";
+import { judgeResponse, judgeResponseAndPage, type PageFault } from "./page-health.ts";
 import {
   type Listing,
   mapInOrder,
@@ -34,7 +34,7 @@ const exampleHosts =
 type LinkSource = { url: string; markdown: string; provenance: "link" | Listing["kind"] };
 type Target = { url: string; foundOn: LinkSource; text: string; isOwnSite: boolean };
 type Answer = { target: Target; fetchResult: FetchResult };
-type Finding = { target: Target; state: "alive" | "bad" | "unknown"; reason: string; pageProblem?: PageProblem };
+type Finding = { target: Target; state: "alive" | "bad" | "unknown"; reason: string; pageProblem?: PageFault };
 
 /** Tests the targets of page links, each target once per session, and the site's own first. Adds to `tested`. */
 export async function* checkLinks(session: Session, readPages: ReadPage[], tested: Set<string>): Steps {
@@ -198,7 +198,7 @@ const toFinding = (session: Session, { target, fetchResult }: Answer): Finding =
 function resultOf(session: Session, target: Target, fetchResult: FetchResult): Omit<Finding, "target"> {
   if (fetchResult.ok && fetchResult.response.status < 400) {
     const page = target.isOwnSite ? toReadPage(session, target.url, fetchResult) : null;
-    const pageProblem = target.isOwnSite ? (judgeResponse(target.url, fetchResult) ?? (page && judgePage(page))) : null;
+    const pageProblem = target.isOwnSite ? judgeResponseAndPage(target.url, fetchResult, page) : null;
     return pageProblem === null
       ? { state: "alive", reason: "" }
       : { state: "bad", reason: pageProblem.id, pageProblem };
@@ -231,7 +231,7 @@ const entryChecks: Partial<Record<Provenance, { id: string; message: string }>> 
 };
 
 /** A problem of a page as a problem of the llms.txt or sitemap entry that lists it. */
-export function toEntryProblem(pageProblem: PageProblem, provenance: Provenance): PageProblem {
+export function toEntryProblem(pageProblem: PageFault, provenance: Provenance): PageFault {
   const list = entryChecks[provenance];
   return list && pageProblem.id === "link-resolves"
     ? { ...pageProblem, id: list.id, message: list.message + pageProblem.message }
@@ -257,7 +257,9 @@ function toFailedChecks({ target: { url, foundOn, text }, pageProblem }: Finding
 export async function* correctLinks({ fetcher, pages, surveyed, listings }: Session): Steps {
   const readablePages = [...pages, ...surveyed].filter(({ problem }) => problem === null);
   const lists = listings.map(({ url, text }) => ({ url, title: "", markdown: text }));
-  const edits = suggestLinkEdits([...fetcher.deadLinks.values()], readablePages, lists);
+  // Links are tested several at a time, so their order depends on the responses.
+  const deadLinks = [...fetcher.deadLinks].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, link]) => link);
+  const edits = suggestLinkEdits(deadLinks, readablePages, lists);
   if (edits.length > 0) yield { type: "milestone", name: "dead_links", detail: { edits } };
 }
 
@@ -287,7 +289,8 @@ function findWrongAnchors(session: Session, pages: ReadPage[]): Check[] {
       seenUrls.add(link.url);
       const fragment = link.url.slice(hashIndex + 1);
       const target = byKey.get(pageKey(link.url.slice(0, hashIndex)));
-      if (!target?.anchors || !/^[\w%.:@~()$,*+-]+$/.test(fragment) || /^(top|L\d+|:~:)/i.test(fragment)) continue;
+      if (!target?.anchors || !/^[\w%.:@~()$,*+-]+$/.test(fragment) || /^(top|L\d+|:~:|\d+(-\d+)?$)/i.test(fragment))
+        continue;
       if (target.anchors.has(fragment) || target.anchors.has(decodeFragment(fragment))) continue;
       const { origin } = new URL(link.url);
       if (!session.origins.has(origin) || !namingOrigins.has(origin)) continue;

@@ -251,7 +251,7 @@ export async function* checkPictures(session: Session, index: SectionIndex): Ste
   const page = [...session.pages, ...session.surveyed].find(({ url }) => url === nearest?.url);
   if (!nearest || !page || page.samples.length > 0 || page.hasOnlyImages || !page.markdown.includes("![")) return;
   const isLeft = hasPicturesOnly(ownLinesOf(page, contentOf(session)).join("\n"));
-  const parts = toSections(page).filter(({ path }) => path.join("\n").startsWith(nearest.path.join("\n")));
+  const parts = toSections(page).filter(({ path }) => nearest.path.every((name, at) => name === path[at]));
   const part = parts.find(({ text }) => hasPicturesOnly(text) || isAnnouncement(text));
   if (!isLeft && part === undefined) return;
   yield* useTool(session, "check_pictures", { url: page.url }, async () => ({

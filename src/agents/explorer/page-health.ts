@@ -7,9 +7,9 @@ const maxDoctypeBytes = 200;
 /** Pages that take at least this long are slow, in ms. */
 const slowMs = 3000;
 
-export type PageProblem = { id: string; status: Check["status"]; share: number; message: string; fix: string };
+export type PageFault = { id: string; status: Check["status"]; share: number; message: string; fix: string };
 
-const failure = (id: string, message: string, fix: string): PageProblem => ({
+const failure = (id: string, message: string, fix: string): PageFault => ({
   id,
   status: "fail",
   share: 0,
@@ -21,7 +21,7 @@ const failure = (id: string, message: string, fix: string): PageProblem => ({
  * Why a page couldn't be read, by the response to its request; null if it could, or if the cause can't be determined
  * here.
  */
-export function judgeResponse(url: string, fetchResult: FetchResult): PageProblem | null {
+export function judgeResponse(url: string, fetchResult: FetchResult): PageFault | null {
   if (!fetchResult.ok) {
     if (fetchResult.kind === "redirect")
       return failure(
@@ -77,7 +77,7 @@ export function judgeResponse(url: string, fetchResult: FetchResult): PageProble
 }
 
 /** Why a page can't be used although nothing is wrong with its response; only if the answer depends on it. */
-export function judgeNeeded(url: string, fetchResult: FetchResult): PageProblem | null {
+export function judgeNeeded(url: string, fetchResult: FetchResult): PageFault | null {
   if (!fetchResult.ok)
     return fetchResult.kind === "disallowed"
       ? failure(
@@ -90,7 +90,7 @@ export function judgeNeeded(url: string, fetchResult: FetchResult): PageProblem 
   return response.status >= 300 || isReadable(contentType) ? null : unreadableType(url, contentType);
 }
 
-const unreadableType = (url: string, contentType: string | null): PageProblem =>
+const unreadableType = (url: string, contentType: string | null): PageFault =>
   failure(
     "content-type-readable",
     `${url} has the content type ${contentType}, which readers don't open as a page`,
@@ -103,8 +103,14 @@ function isPageAsFile({ response: { body, headers }, contentType }: Extract<Fetc
   return /^\s*(<!doctype html|<html[\s>])/i.test(new TextDecoder().decode(body.subarray(0, maxDoctypeBytes)));
 }
 
+/** The worst of what is wrong with a response and the page in it; null if nothing is. */
+export function judgeResponseAndPage(url: string, fetchResult: FetchResult, page: Page | null): PageFault | null {
+  const [responseFault, pageFault] = [judgeResponse(url, fetchResult), page && judgePage(page)];
+  return responseFault?.status === "fail" ? responseFault : (pageFault ?? responseFault);
+}
+
 /** Why the text of a page with a success status couldn't be read; null if it could. */
-export function judgePage({ url, title, problem }: Page): PageProblem | null {
+export function judgePage({ url, title, problem }: Page): PageFault | null {
   if (problem === "empty")
     return failure("has-text", `${url} has no text`, "Restore the content of the page, or remove the links to it.");
   if (problem === "empty_shell")

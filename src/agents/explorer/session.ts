@@ -156,7 +156,7 @@ export const errorEvent = (where: string, message: string, url: string | null, r
 });
 
 /**
- * Runs `work` on every item, at most `atOnce` at a time. Each gets its own log; the logs are returned in the order of
+ * Runs `work` on every item, at most `concurrency` at a time. Each gets its own log; the logs are returned in the order of
  * the items.
  */
 export async function mapInOrder<I, O>(

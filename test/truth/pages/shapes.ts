@@ -225,6 +225,16 @@ export const soundShapes: PageCase[] = [
     reads: "/keys",
   },
   {
+    name: "a screenshot in a section whose name starts like that of the answer",
+    pages: {
+      "/keys": page(
+        "Keys",
+        `<h2>${goal}</h2><p>To rotate an API key, open Settings, choose Keys, and press Rotate next to its name. To rotate an API key of others, ask an owner.</p><h2>${goal}board on Mac</h2><p>Turn it:</p>${picture("board", "Board")}`,
+      ),
+    },
+    reads: "/keys",
+  },
+  {
     name: "a screenshot in each step, whose links have long addresses",
     pages: {
       "/keys": page(
