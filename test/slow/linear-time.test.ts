@@ -34,7 +34,6 @@ test.each([
 test.each([
   ["heads", () => "<head ".repeat(600_000)],
   ["ends of a script", () => `<head><script>${"</script ".repeat(200_000)}`],
-  ["ends of blocks", () => `<pre>${"</div>".repeat(100_000)}\n</pre>`],
   ["nested tables", () => "<table>".repeat(100_000)],
   ["blocks in wrappers", () => "<div class=x>".repeat(30_000) + "<pre>a</pre>".repeat(30_000)],
 ])("hostile HTML with %s is read in linear time", async (_, html) => {
@@ -50,7 +49,7 @@ const schemas = Object.fromEntries(
 
 test.each<[string, () => unknown]>([
   ["JSON with a number that isn't one", () => inferLanguage(`{\n"a": [${"0.0023064255, ".repeat(20)}…],\n}`)],
-  ["JSON with a run of blanks", () => inferLanguage(`{\n"a": 1${" ".repeat(9000)}…\n}`)],
+  ["JSON with a run of blanks", () => inferLanguage(`{\n"a":${" ".repeat(9000)}…\n}`)],
   ["a list of itself", () => callsOf(sample("js", `const a = [${"a,".repeat(10)}];\nfetch("https://x.test", a);`))],
   ["a text of itself", () => callsOf(sample("js", 'const a = JSON.stringify(a);\nfetch("https://x.test", a);'))],
   [
@@ -71,7 +70,7 @@ test.each<[string, () => unknown]>([
   ["a line of a user", () => inferLanguage(`a@${"a".repeat(1_000_000)}`)],
   ["lines of tags", () => inferLanguage("<br>\n".repeat(200_000))],
   ["a prompt", () => commandsOf(`a@${"a".repeat(1_000_000)}`)],
-  ["calls", () => callsOf(sample(null, `https://curl a@${"a".repeat(1_000_000)}`))],
+  ["calls", () => callsOf(sample("sh", "curl x\n".repeat(100_000)))],
   ["brackets", () => ownText(`[x](y) ${"[".repeat(1_000_000)}`)],
   ["variables of a line", () => secretsOf(sample("sh", "$A_B ".repeat(100_000)))],
 ])("hostile %s take linear time", async (_, work) => {
