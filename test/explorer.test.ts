@@ -749,14 +749,22 @@ test.each([
   ],
   ["php", "$a = 'a (';\n$c = new Client('<?xml version=\"1.0\"?>');", "fine"],
   [null, "{", "unknown"],
-  [
-    null,
-    `${"const client = await connect(1);\n".repeat(70)}for (const each of client.list( {\n  run(each);\n}`,
-    "broken",
-  ],
 ])("of samples finds that this %s is right or wrong: %j (%s)", async (language, code, expected) => {
   const verdict = await judgeSample({ language, code, line: 1, isClosed: true });
   expect(verdict === null ? "unknown" : verdict.broken ? "broken" : "fine").toBe(expected);
+});
+
+test("a sample without a label isn't valid if only its first 2,000 characters are", async () => {
+  const code = `${"const client = await connect(1);\n".repeat(70)}for (const each of client.list( {\n  run(each);\n}`;
+  expect(await judgeSample({ language: null, code, line: 1, isClosed: true })).toBeNull();
+});
+
+test("a broken sample without a label is reported by the language that it looks like", async () => {
+  const site = open({ "/": md('# Install\n\n```\n{\n  "a": 1,\n  "b": }\n```\n') });
+  const events = await explore({ text: "install", startUrls: [`${site.url}/`] });
+  expect(checksOf(events, "sample-parses").map(({ message }) => message)).toEqual([
+    expect.stringMatching(/^The sample has no label and looks like JSON, but does not parse as such: /),
+  ]);
 });
 
 test.each([

@@ -347,15 +347,35 @@ const toBrokenCheck = (
   sample: CodeSample,
   subject: string,
   result: { message: string; line: number },
-): Check =>
-  toCheck({
+): Check => {
+  const { language, code } = sample;
+  return toCheck({
     id: "sample-parses",
     group: "sample",
     status: "fail",
     subject,
     url: page.url,
     line: sample.line + result.line,
-    message: `The sample is labeled ${sample.language}, but does not parse as such: ${result.message}`,
-    fix: "Fix the sample or its label. Anyone who copies it gets a syntax error.",
-    quote: cut(sample.code.trim(), 300),
+    message:
+      language === null
+        ? `The sample has no label and looks like ${nameOf(inferLanguage(code)?.language)}, but does not parse as such: ${result.message}`
+        : `The sample is labeled ${language}, but does not parse as such: ${result.message}`,
+    fix:
+      language === null
+        ? "Fix the sample, or label it with its language if it is another one. Anyone who copies it gets a syntax error."
+        : "Fix the sample or its label. Anyone who copies it gets a syntax error.",
+    quote: cut(code.trim(), 300),
   });
+};
+
+const familyNames: Partial<Record<LanguageFamily, string>> = {
+  script: "JavaScript or TypeScript",
+  json: "JSON",
+  yaml: "YAML",
+  shell: "shell commands",
+  session: "a terminal session",
+  cpp: "C or C++",
+  php: "PHP",
+};
+const nameOf = (family: LanguageFamily = "script"): string =>
+  familyNames[family] ?? family[0]!.toUpperCase() + family.slice(1);
