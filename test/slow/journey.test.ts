@@ -11,7 +11,7 @@ import { serveSite } from "../support/site.ts";
 const released = Promise.withResolvers<void>();
 const docs = serveSite({
   "/": {
-    body: '<title>Acme</title><h1>Acme docs</h1><a href="/about">About us</a> <a href="/upload">Upload a file</a> <a href="/gone">Old guide</a>',
+    body: '<title>Acme</title><h1>Acme docs</h1><a href="/about">About us</a> <a href="/upload">Upload a file</a> <a href="/gone">Upload a file with Python</a>',
   },
   "/about": { body: "<title>About</title><h1>About us</h1><p>We are a company.</p>" },
   "/upload": async () => {
