@@ -9,14 +9,13 @@ import {
   type ParseResult,
   withoutPrompts,
 } from "./bracket-samples.ts";
-import { dataFormatOf, inferLanguage, isValidSomewhere } from "./inferred-languages.ts";
+import { dataFormatOf, inferLanguage, isValidSomewhere, maxSampleChars } from "./inferred-languages.ts";
 import { headingAbove, synopsisHeading } from "./page-sections.ts";
 import { cut, type ReadPage, type Session, type Steps, toCheck, useTool } from "./session.ts";
 import { commandsOf, judgeCommands, judgeSession } from "./shell-samples.ts";
 import { isShownAsWrong } from "./wrong-samples.ts";
 
-/** Samples that are longer or more deeply nested are not parsed. */
-const maxSampleChars = 10_000;
+/** More deeply nested samples are not parsed. */
 const maxDepth = 200;
 /** Maximum number of parts of a sample to try separately. */
 const maxPieces = 40;
