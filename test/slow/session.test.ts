@@ -163,6 +163,7 @@ test("a report is complete", async () => {
       baseline: null,
       context: null,
       product: { host: "docs.test", name: null },
+      notChecked: [],
       wordings: null,
       createdAt: "2026-09-21T14:13:20.020Z",
       run: {
