@@ -608,6 +608,8 @@ describe("the gateway", () => {
       "namespace",
     ],
     ["openai", "/openai/v1/responses", { tools: [{ type: "tool_search" }] }, "tool_search"],
+    ["openai", "/openai/v1/responses", { tools: [{ type: "", web_search: {} }] }, "web_search"],
+    ["openai", "/openai/v1/chat/completions", { tools: [{}] }, "a tool without a type"],
     [
       "openai",
       "/openai/v1/responses",

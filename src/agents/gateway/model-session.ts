@@ -34,7 +34,7 @@ export async function answerCall(session: ModelSession, request: Request): Promi
   if (call.model !== model.name)
     return refusalResponse(403, `this run may only call the model ${model.name}`, "forbidden");
   const providerTool = findProviderTool(call);
-  if (providerTool)
+  if (providerTool !== null)
     return refusalResponse(403, `tools that run at the provider are not allowed: ${providerTool}`, "forbidden");
   if (account.failure) return refusalResponse(403, `the run has ended: ${account.failure.detail}`, "run_ended");
   if (closing.signal.aborted) return refusalResponse(401, "the run has ended", "unauthorized");

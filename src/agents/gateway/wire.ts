@@ -98,7 +98,7 @@ export function findProviderTool({ format, body }: ModelRequest): string | null 
   if (tool === undefined) return null;
   if (Array.isArray(tool)) return "a list in place of a tool";
   const { type, ...fields } = object(tool);
-  return String(type ?? Object.keys(fields).join(", "));
+  return String(type ?? "") || Object.keys(fields).join(", ") || "a tool without a type";
 }
 
 /** The header for a provider's API key. */
