@@ -155,7 +155,8 @@ test("friction labels on one event don't overlap, and each is at least 24 pixels
     fingerprint: `00000000000000${end}`,
     events: [2],
   }));
-  const [labelled] = evaluation(app, prompt.id, [{ ...niceGrade, frictions, recommendations: [] }]);
+  const other = createPrompt(service.ctx, a.org, { title: "Labels", text: `Upload a file. ${start}` });
+  const [labelled] = evaluation(app, other.id, [{ ...niceGrade, frictions, recommendations: [] }]);
   await owners.setViewportSize({ width: 390, height: 844 });
   await open(`/reports/${labelled?.slug}/session`);
   const labels = await owners.locator(".session").getByRole("link", { name: /^F\d$/ }).all();
