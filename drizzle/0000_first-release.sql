@@ -831,7 +831,7 @@ END;
 -- Money spent on models, in quarters of an hour.
 CREATE TRIGGER `session_events_paid` AFTER INSERT ON `session_events` WHEN new.`type` = 'usage' AND new.`source` != 'agent' BEGIN
 	INSERT INTO `spending` (`org_id`, `from`, `usd`, `unpriced_calls`)
-	VALUES (new.`org_id`, new.`at` - new.`at` % 900000, coalesce(json_extract(new.`data`, '$.costUsd'), 0), json_extract(new.`data`, '$.costUsd') IS NULL)
+	VALUES (new.`org_id`, new.`at` - new.`at` % 900000, coalesce(json_extract(new.`data`, '$.costUsd'), json_extract(new.`data`, '$.estimate.costUsd'), 0), json_extract(new.`data`, '$.costUsd') IS NULL)
 	ON CONFLICT (`org_id`, `from`) DO UPDATE SET `usd` = `usd` + excluded.`usd`, `unpriced_calls` = `unpriced_calls` + excluded.`unpriced_calls`;
 END;
 --> statement-breakpoint

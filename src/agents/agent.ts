@@ -122,8 +122,17 @@ type EventFields =
       inputTokens: number;
       outputTokens: number;
       cachedTokens?: number;
+      /** Input tokens that were written to the provider's cache, and how many of them to be kept for an hour; absent: none. */
+      cacheWrittenTokens?: number;
+      cacheWrittenForHourTokens?: number;
       reasoningTokens?: number;
+      /** null: unknown. */
       costUsd: number | null;
+      /**
+       * What counts towards limits instead if the response was cut or did not report its usage: what was reported until then, else tokens by
+       * the lengths of request and response.
+       */
+      estimate?: { inputTokens: number; outputTokens: number; costUsd: number | null };
       /** The attempt of the run that paid for the call, if it differs from the session's, as when a session is judged again. */
       paidBy?: number;
     }

@@ -5,8 +5,11 @@ import { parseSetting, readJsonSetting, splitList } from "./setting.ts";
 export const modelProviders = ["anthropic", "openai", "google", "openai-compatible"] as const;
 export type ModelProvider = (typeof modelProviders)[number];
 
-/** USD per million tokens; `cached`: input tokens read from the provider's cache. */
-type Price = { in: number; out: number; cached: number };
+/**
+ * USD per million tokens; `cached`: input tokens read from the provider's cache; `cacheWritten`: written to it, and `cacheWrittenForHour`:
+ * to be kept for an hour. Without those two, the provider's usual price applies.
+ */
+type Price = { in: number; out: number; cached: number; cacheWritten?: number; cacheWrittenForHour?: number };
 
 /** Prices set by the operator, by `provider/model`. */
 export type Prices = Readonly<Record<string, Price>>;
@@ -63,7 +66,16 @@ export function parsePrices(value: string): Prices {
         if (typeof usd === "number" && Number.isFinite(usd) && usd >= 0) return usd;
         throw new ConfigError(`${priceSyntax}: ${id} needs a non-negative number for ${name}`);
       };
-      return [id, { in: priceOf("in"), out: priceOf("out"), cached: priceOf("cached", price?.in) }];
+      const writes = ["cacheWritten", "cacheWrittenForHour"].filter((name) => price?.[name] !== undefined);
+      return [
+        id,
+        {
+          in: priceOf("in"),
+          out: priceOf("out"),
+          cached: priceOf("cached", price?.in),
+          ...Object.fromEntries(writes.map((name) => [name, priceOf(name)])),
+        },
+      ];
     }),
   );
 }

@@ -111,16 +111,19 @@ function storeRows(ctx: Context, org: OrgId, lines: Line[]): void {
   }
 }
 
+/** The costs in the data of a usage event. */
+type UsageData = { costUsd?: number | null; estimate?: { costUsd?: number | null } };
+
 /** Subtracts imported model costs, which a trigger adds to this instance's spending. */
 function subtractSpending({ $client }: Db, org: OrgId, row: Row): void {
   if (row.type !== "usage" || row.source === "agent") return;
-  const { costUsd } = row.data as { costUsd?: number | null };
+  const { costUsd, estimate } = row.data as UsageData;
   const at = Number(row.at);
   $client
     .query(
       'update spending set usd = max(0, usd - ?), unpriced_calls = max(0, unpriced_calls - ?) where org_id = ? and "from" = ?',
     )
-    .run(costUsd ?? 0, costUsd == null ? 1 : 0, org, at - (at % 900_000));
+    .run(costUsd ?? estimate?.costUsd ?? 0, costUsd == null ? 1 : 0, org, at - (at % 900_000));
 }
 
 /** Turns an imported row into the row to store. */
@@ -235,9 +238,10 @@ function checkRow({ lineNumber, type, row }: Line, keys: Set<string>): void {
   if (type === "gate" && row.reason == null) throw invalidLine("a gate must have a reason");
   const reserved = type === "event" ? findReservedField(row) : undefined;
   if (reserved !== undefined) throw invalidLine(`${reserved} is not allowed in the data of an event`);
-  const { costUsd = null } = row.type === "usage" ? (row.data as { costUsd?: unknown }) : {};
-  if (costUsd !== null && !(typeof costUsd === "number" && costUsd >= 0))
-    throw invalidLine("costUsd must be a number of 0 or more");
+  const { costUsd = null, estimate } = row.type === "usage" ? (row.data as UsageData) : {};
+  for (const usd of [costUsd, estimate?.costUsd ?? null])
+    if (usd !== null && !(typeof usd === "number" && usd >= 0))
+      throw invalidLine("costUsd must be a number of 0 or more");
   if (type === "report" && (row.score == null) !== (row.nullNotice != null))
     throw invalidLine("set nullNotice exactly when score is null");
   if (type === "grading" && row.hash !== (row.grade as { methodology: { hash: string } }).methodology.hash)

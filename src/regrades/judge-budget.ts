@@ -15,12 +15,16 @@ const maxUsage = { input: 130_000, output: 16_000, cached: 0, cacheWritten: 0, c
 /** Spent by attempts of this process, in USD. */
 const spentByAttempt = perContext(() => new Map<string, number>());
 
-/** Counts the cost of a judge's call immediately, whether or not the answer is usable. Resolves when it is stored. */
+/**
+ * Counts the cost of a judge's call immediately, whether or not the answer is usable. `costUsd` null: unknown; the month counts
+ * `estimatedUsd` then. Resolves when it is stored.
+ */
 export function countJudgeCost(
   ctx: Context,
   lease: Lease,
   { id, orgId }: RegradeRow,
   costUsd: number | null,
+  estimatedUsd: number,
 ): Promise<void> {
   const spentUsdByAttempt = spentByAttempt(ctx);
   spentUsdByAttempt.set(attemptKey(lease), (spentUsdByAttempt.get(attemptKey(lease)) ?? 0) + (costUsd ?? 0));
@@ -30,7 +34,7 @@ export function countJudgeCost(
       : { spentUsd: sql`${regrades.spentUsd} + ${costUsd}` };
   return ctx.commit((tx) => {
     tx.update(regrades).set(change).where(eq(regrades.id, id)).run();
-    countSpending(tx, orgId, ctx.now(), costUsd);
+    countSpending(tx, orgId, ctx.now(), costUsd, estimatedUsd);
     announceSpending(ctx, tx, orgId);
   });
 }

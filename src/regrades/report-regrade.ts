@@ -101,8 +101,8 @@ async function judgeSession(
 ): Promise<SessionEvent[]> {
   const maxUsd = getJudgeBudget(ctx, getRegradeRow(ctx.db, regrade.id));
   const costs: Promise<void>[] = [];
-  const onModelCost = (costUsd: number | null) => {
-    const countedCost = countJudgeCost(ctx, lease, regrade, costUsd);
+  const onModelCost = (costUsd: number | null, estimatedUsd: number) => {
+    const countedCost = countJudgeCost(ctx, lease, regrade, costUsd, estimatedUsd);
     // Thrown below, once the judge is done.
     countedCost.catch(() => {});
     costs.push(countedCost);

@@ -13,6 +13,7 @@ import { gatewayOf, getModel, listModelSecrets } from "../models/models.ts";
 import { secretsOf } from "../net/mapping.ts";
 import type { Executor, SessionHooks, SessionOrder } from "../places/executor.ts";
 import { storeArtifact } from "../reports/artifacts.ts";
+import { monthBudgetOf } from "./month-budget.ts";
 import { countEvent, createRunLimits, finalEventsOf, startClocks, stopClocks } from "./run-limits.ts";
 import type { RunRow } from "./run-row.ts";
 import { openSession } from "./session.ts";
@@ -120,6 +121,7 @@ async function openModel(ctx: Context, attempt: Attempt) {
       model,
       mustHavePrice: budgetOfRun(ctx, run.orgId, run.task.limits, run.reservedUsd).isCapped,
       limits: task.limits.model,
+      shared: monthBudgetOf(ctx, run.orgId),
       // A silent model is reported before the agent counts as idle.
       silenceMs: task.limits.idleMs / 2,
       files,

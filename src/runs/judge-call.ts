@@ -12,6 +12,7 @@ import { readRetryAfter } from "../net/retry-after.ts";
 import { createRedaction } from "../redaction/redaction.ts";
 import { checkJudgeAnswer, judgePromptFor } from "../reports/grader.ts";
 import type { SessionId } from "../reports/session-events.ts";
+import { monthBudgetOf } from "./month-budget.ts";
 
 /** One call, and one retry that states the error. */
 const limits = { calls: 2, tokens: 400_000 };
@@ -51,6 +52,7 @@ export async function callJudge(ctx: Context, call: JudgeCall): Promise<JudgeRes
     drainMs,
     model: access,
     limits: { ...limits, costUsd: task.usd },
+    shared: monthBudgetOf(ctx, task.org),
     mustHavePrice: task.mustHavePrice,
     onEvent: (event) => {
       if (event.type === "usage" || event.type === "error") onEvent(event);

@@ -93,8 +93,8 @@ export type Rejudging = {
   /** Any judge. */
   model: string;
   maxUsd: number;
-  /** Called with the cost of each call in USD; null if unknown. */
-  onModelCost: (costUsd: number | null) => void;
+  /** Called with the cost of each call in USD; null if unknown: `estimatedUsd` is what it counts for then. */
+  onModelCost: (costUsd: number | null, estimatedUsd: number) => void;
   lease: Lease;
   stop: AbortSignal;
 };
@@ -113,7 +113,7 @@ export async function rejudgeSession(ctx: Context, rejudging: Rejudging): Promis
   add({ type: "milestone", name: "judging", detail: toJudgingDetail(model, task.goal) });
   const onEvent = (event: AgentEvent) => {
     add(event);
-    if (event.type === "usage") onModelCost(event.costUsd);
+    if (event.type === "usage") onModelCost(event.costUsd, event.estimate?.costUsd ?? 0);
   };
   const judge = { model, access: accessOf(ctx, task.org, model) };
   add(await requestJudgment(ctx, judge, { session, task, onEvent, lease, stop }, clean));
@@ -203,7 +203,9 @@ function remainingUsd(
 ): number | null {
   if (totalUsd === null) return null;
   const paid = events.map((event) =>
-    event.type === "usage" && (event.paidBy ?? sessionAttempt) === attempt ? (event.costUsd ?? 0) : 0,
+    event.type === "usage" && (event.paidBy ?? sessionAttempt) === attempt
+      ? (event.costUsd ?? event.estimate?.costUsd ?? 0)
+      : 0,
   );
   return totalUsd - paid.reduce((sum, usd) => sum + usd, 0);
 }

@@ -66,7 +66,10 @@ export function openSession(
           // It was paid for anyway.
           else
             for (const { type, source, at, data } of rows)
-              if (type === "usage" && source !== "agent") countSpending(tx, orgId, at, data.costUsd as number | null);
+              if (type === "usage" && source !== "agent") {
+                const { costUsd, estimate } = data as Extract<AgentEvent, { type: "usage" }>;
+                countSpending(tx, orgId, at, costUsd, estimate?.costUsd ?? 0);
+              }
         }),
       );
       blockedSince = null;

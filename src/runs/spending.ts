@@ -15,7 +15,10 @@ const longestMonthMs = 32 * 24 * 3600_000;
 /** Amount reserved for judging a session, in USD. */
 const judgeUsd = 0.25;
 
-const costUsd = sql`json_extract(${sessionEvents.data}, '$.costUsd')`;
+/** What a call counts for in USD: its cost, or an estimate if that is unknown; null: there is none either. */
+export const countedUsd = sql<
+  number | null
+>`coalesce(json_extract(${sessionEvents.data}, '$.costUsd'), json_extract(${sessionEvents.data}, '$.estimate.costUsd'))`;
 
 const budgetLimits = statement((db) =>
   db
@@ -121,12 +124,19 @@ function spentSince(ctx: Context, org: string, from: number): { usd: number; unp
 function listReserved(ctx: Context, org: string): { left: number }[] {
   return ctx.db
     .select({
-      left: sql<number>`max(0, ${runs.reservedUsd} - (select coalesce(sum(${costUsd}), 0) from ${sessionEvents}
+      left: sql<number>`max(0, ${runs.reservedUsd} - (select coalesce(sum(${countedUsd}), 0) from ${sessionEvents}
           where ${sessionEvents.runId} = ${runs.id} and ${sessionEvents.attempt} = ${runs.attempt} and ${sessionEvents.type} = 'usage'))`,
     })
     .from(runs)
     .where(and(eq(runs.orgId, org), isNotNull(runs.reservedUsd)))
     .all();
+}
+
+/** Spending and limit of an organization in its current month, in USD. `from`: when the month began, epoch ms. */
+export function getMonth(ctx: Context, org: string): { from: number; maxUsd: number | null; spentUsd: number } {
+  const { timeZone, maxUsdAMonth } = getOrg(ctx, org);
+  const { from } = monthOf(ctx, timeZone);
+  return { from, maxUsd: maxUsdAMonth, spentUsd: spentSince(ctx, org, from).usd };
 }
 
 function monthlySpending(ctx: Context, org: string) {
@@ -142,14 +152,17 @@ function monthlySpending(ctx: Context, org: string) {
 const lowerLimit = (limit: number | null, capUsd: number | null) =>
   limit === null || capUsd === null ? (limit ?? capUsd) : Math.min(limit, capUsd);
 
-/** Counts the cost of an event that is no longer stored, since it was paid for. */
-export function countSpending(tx: Tx, orgId: string, at: number, usd: number | null): void {
+/**
+ * Counts the cost of a call whose event is not stored, since it was paid for. `usd` null: unknown; `estimatedUsd`: what it counts for then.
+ */
+export function countSpending(tx: Tx, orgId: string, at: number, usd: number | null, estimatedUsd = 0): void {
+  const counted = usd ?? estimatedUsd;
   tx.insert(spending)
-    .values({ orgId, from: at - (at % 900_000), usd: usd ?? 0, unpricedCalls: usd === null ? 1 : 0 })
+    .values({ orgId, from: at - (at % 900_000), usd: counted, unpricedCalls: usd === null ? 1 : 0 })
     .onConflictDoUpdate({
       target: [spending.orgId, spending.from],
       set: {
-        usd: sql`${spending.usd} + ${usd ?? 0}`,
+        usd: sql`${spending.usd} + ${counted}`,
         unpricedCalls: sql`${spending.unpricedCalls} + ${usd === null ? 1 : 0}`,
       },
     })

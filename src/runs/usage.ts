@@ -7,6 +7,7 @@ import { type RunTask, sessionEvents } from "../db/tables/runs.ts";
 import type { Lease } from "../jobs/queue.ts";
 import type { SessionId } from "../reports/session-events.ts";
 import type { Run } from "./schema.ts";
+import { countedUsd } from "./spending.ts";
 
 /** Usage of a limit. `limit` null: there is none. */
 export type LimitUsage = { name: string; unit: "seconds" | "usd" | "count"; used: number; limit: number | null };
@@ -35,8 +36,8 @@ export function listLimitUsage(
   const model = db
     .select({
       calls: sql<number>`count(*)`,
-      tokens: sql<number>`coalesce(sum(${field("inputTokens")} + ${field("outputTokens")}), 0)`,
-      usd: sql<number>`coalesce(sum(${field("costUsd")}), 0)`,
+      tokens: sql<number>`coalesce(sum(coalesce(${field("estimate.inputTokens")} + ${field("estimate.outputTokens")}, ${field("inputTokens")} + ${field("outputTokens")})), 0)`,
+      usd: sql<number>`coalesce(sum(${countedUsd}), 0)`,
     })
     .from(sessionEvents)
     .where(and(whereOfAttempt, eq(sessionEvents.type, "usage")))

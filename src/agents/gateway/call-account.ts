@@ -2,7 +2,20 @@ import { providerVariables } from "../../config/model-settings.ts";
 import { readRetryAfter } from "../../net/retry-after.ts";
 import { type AgentEvent, AgentFailure } from "../agent.ts";
 import type { CallOutcome } from "./forward.ts";
-import { hasPrice, type ModelAccess, priceOf } from "./prices.ts";
+import { hasPrice, type ModelAccess, maxPriceOf, priceOf } from "./prices.ts";
+import {
+  grantOutput,
+  hold,
+  moneyLeft,
+  type Need,
+  openReserves,
+  type Reserve,
+  type Reserves,
+  type SharedBudget,
+  tokensLeft,
+} from "./reserves.ts";
+import { likelyOutputTokens } from "./token-estimate.ts";
+import type { ResponseSummary, Usage } from "./wire.ts";
 
 /** Model limits of a run. `costUsd` null: no spending limit. */
 export type ModelLimits = { calls: number; tokens: number; costUsd: number | null };
@@ -13,18 +26,28 @@ export type ModelRun = {
   limits: ModelLimits;
   /** A call of unknown cost ends the run, because its spending limit could not be enforced. */
   mustHavePrice?: boolean;
+  /** Money that it shares with other runs. */
+  shared?: SharedBudget;
   onEvent: (event: AgentEvent) => void;
   /** Called once, when the run cannot continue with its model. */
   onFailure: (failure: AgentFailure) => void;
 };
 
-/** Usage of a run. `costUsd` is the known cost; calls without a price are counted in `unpriced`. */
+/** Usage of a run, with estimates for calls whose usage was not fully reported. Calls of unknown cost are counted in `unpriced`. */
 export type ModelSpending = { calls: number; tokens: number; costUsd: number; unpriced: number };
 
 /** The cost and failures of a run's model calls. */
 export type CallAccount = {
   run: ModelRun;
   spent: ModelSpending;
+  /** What its calls in progress may use. */
+  reserves: Reserves;
+  /** Resolves when the calls before have got what they need, or were refused. */
+  admission: Promise<void>;
+  /** Tokens of its longest call. */
+  longestCall: number;
+  /** The highest output limit that the model accepts, in tokens, as far as known. */
+  maxOutput: number;
   /** Limits that the agent is warned of: of its model, and others that `warn` adds. */
   nearLimits: Set<string>;
   /** Limits of the model that an event has reported as nearly reached. */
@@ -55,6 +78,10 @@ export function openAccount(run: ModelRun, now: () => number, maxFailures: numbe
     now,
     maxFailures,
     spent: { calls: 0, tokens: 0, costUsd: 0, unpriced: 0 },
+    reserves: openReserves(),
+    admission: Promise.resolve(),
+    longestCall: 0,
+    maxOutput: Number.POSITIVE_INFINITY,
     nearLimits: new Set(),
     reportedNearLimits: new Set(),
     reportedReachedLimits: new Set(),
@@ -66,25 +93,87 @@ export function openAccount(run: ModelRun, now: () => number, maxFailures: numbe
   return account;
 }
 
-/** The remaining budget in USD; Infinity without a limit. */
-export const remainingUsd = ({ run, spent }: CallAccount): number =>
-  Math.max(0, (run.limits.costUsd ?? Number.POSITIVE_INFINITY) - spent.costUsd);
+/** What a call may use: output tokens of all answers together; infinite if no limit is near. `settle` counts what it has used. */
+export type Admission = { output: number; settle: (outcome: CallOutcome, likelyInput: number) => void };
 
-/** Counts a new call; returns an error message if it is over budget. */
-export function countCall(account: CallAccount): string | null {
-  const { run, spent, reportedReachedLimits } = account;
-  const exceededLimit = limitKinds.find((kind) => shareOf(account, kind) >= 1);
-  if (exceededLimit === undefined) {
-    spent.calls++;
-    reportNearLimits(account);
-    return null;
-  }
-  const value = run.limits[exceededLimit] as number;
-  const { limit, unit } = limitNames[exceededLimit];
-  if (!reportedReachedLimits.has(limit)) run.onEvent({ type: "limit", limit, unit, value });
-  reportedReachedLimits.add(limit);
-  return `the run has used its model budget of ${exceededLimit === "costUsd" ? `$${value}` : `${value} ${exceededLimit}`}`;
+/**
+ * Counts a new call and reserves what it may use at most, in its own run and in the money that it shares. Waits while calls in progress
+ * hold what it needs, in the order of the calls. Returns an error message if a limit is reached; null if `signal` aborts.
+ */
+export function admitCall(account: CallAccount, need: Need, signal: AbortSignal): Promise<Admission | string | null> {
+  const aborted = Promise.withResolvers<void>();
+  signal.addEventListener("abort", () => aborted.resolve(), { once: true });
+  const admission = account.admission.then(async () => {
+    for (;;) {
+      if (signal.aborted || account.failure) return null;
+      const result = tryToAdmit(account, need);
+      if (result !== null) return result;
+      const { shared } = account.run;
+      await Promise.race(
+        [account.reserves.freed.promise, shared?.reserves.freed.promise, aborted.promise].filter(Boolean),
+      );
+    }
+  });
+  account.admission = admission.then(() => {});
+  return admission;
 }
+
+/** null: it must wait. */
+function tryToAdmit(account: CallAccount, need: Need): Admission | string | null {
+  const { run, spent, reserves } = account;
+  const { limits, shared, model } = run;
+  const objection = findReachedLimit(account);
+  if (objection !== null) return objection;
+  const sharedLeft = shared && moneyLeft(shared.maxUsd(), shared.spentUsd(), shared.reserves, need, model);
+  const output = grantOutput(
+    need,
+    [
+      tokensLeft(limits.tokens, spent.tokens, reserves, need),
+      moneyLeft(limits.costUsd, spent.costUsd, reserves, need, model),
+      sharedLeft ?? null,
+    ].filter((each) => each !== null),
+  );
+  if (output === null) return null;
+  spent.calls++;
+  reportNearLimits(account);
+  const maxOutput = Math.min(output, need.output);
+  const reserve: Reserve = {
+    tokens: need.input + maxOutput,
+    usd: maxPriceOf(need.input, maxOutput, model) ?? 0,
+  };
+  const releases = [hold(reserves, reserve), ...(shared ? [hold(shared.reserves, reserve)] : [])];
+  return {
+    output,
+    settle(outcome, likelyInput) {
+      // First, so that calls that wait find what this one has used.
+      settleCall(account, outcome, likelyInput);
+      for (const release of releases) release();
+    },
+  };
+}
+
+/** The error message if a limit is reached; null if not. */
+function findReachedLimit(account: CallAccount): string | null {
+  const { run } = account;
+  const kind = limitKinds.find((each) => shareOf(account, each) >= 1);
+  if (kind !== undefined) {
+    const value = run.limits[kind] as number;
+    reportReachedLimit(account, { ...limitNames[kind], value });
+    return `the run has used its model budget of ${kind === "costUsd" ? `$${value}` : `${value} ${kind}`}`;
+  }
+  const { shared } = run;
+  const maxUsd = shared?.maxUsd() ?? null;
+  if (!shared || maxUsd === null || shared.spentUsd() < maxUsd) return null;
+  reportReachedLimit(account, { limit: shared.limit, unit: "USD", value: maxUsd });
+  return `the organization has spent its budget of $${maxUsd}`;
+}
+
+function reportReachedLimit({ run, reportedReachedLimits }: CallAccount, limit: Omit<LimitEvent, "type">): void {
+  if (!reportedReachedLimits.has(limit.limit)) run.onEvent({ type: "limit", ...limit });
+  reportedReachedLimits.add(limit.limit);
+}
+
+type LimitEvent = { type: "limit"; limit: string; unit: string; value: number };
 
 const shareOf = ({ run: { limits }, spent }: CallAccount, kind: keyof ModelLimits): number =>
   limits[kind] === null ? 0 : spent[kind] / limits[kind];
@@ -102,9 +191,9 @@ function reportNearLimits(account: CallAccount): void {
 }
 
 /** Records a finished call, and ends the run if it cannot continue. */
-export function settleCall(account: CallAccount, outcome: CallOutcome): void {
+function settleCall(account: CallAccount, outcome: CallOutcome, likelyInput: number): void {
   if (outcome.kind === "refused") settleRefusal(account, outcome);
-  else settleAnswer(account, outcome);
+  else settleAnswer(account, outcome, likelyInput);
 }
 
 function settleRefusal(
@@ -130,19 +219,41 @@ function settleRefusal(
 function settleAnswer(
   account: CallAccount,
   { summary, cutReason, clientLeft }: Exclude<CallOutcome, { kind: "refused" }>,
+  likelyInput: number,
 ): void {
   const { run, spent } = account;
   const { model, onEvent } = run;
   const { usage, isComplete, error } = summary;
   const name = summary.model ?? model.name;
   const costUsd = usage && isComplete ? priceOf(usage, summary.model, model) : null;
+  const isFromModel = summary.model !== null || cutReason !== null;
+  const likelyUsage = (usage && isComplete) || !isFromModel ? null : estimateUsage(summary, likelyInput);
+  const estimate = likelyUsage && {
+    inputTokens: likelyUsage.input,
+    outputTokens: likelyUsage.output,
+    costUsd: priceOf(likelyUsage, summary.model, model),
+  };
   const { input: inputTokens = 0, output: outputTokens = 0, cached: cachedTokens, reasoning } = usage ?? {};
-  spent.tokens += inputTokens + outputTokens;
+  const usedTokens = estimate ? estimate.inputTokens + estimate.outputTokens : inputTokens + outputTokens;
+  const usedUsd = costUsd ?? estimate?.costUsd ?? 0;
+  account.longestCall = Math.max(account.longestCall, usedTokens);
+  spent.tokens += usedTokens;
+  spent.costUsd += usedUsd;
+  run.shared?.count(usedUsd);
   if (costUsd === null) spent.unpriced++;
-  else spent.costUsd += costUsd;
   reportNearLimits(account);
-  const tokens = { inputTokens, outputTokens, cachedTokens, reasoningTokens: reasoning };
-  onEvent({ type: "usage", model: name, ...tokens, costUsd });
+  onEvent({
+    type: "usage",
+    model: name,
+    inputTokens,
+    outputTokens,
+    cachedTokens,
+    ...(usage?.cacheWritten && { cacheWrittenTokens: usage.cacheWritten }),
+    ...(usage?.cacheWrittenForHour && { cacheWrittenForHourTokens: usage.cacheWrittenForHour }),
+    reasoningTokens: reasoning,
+    costUsd,
+    ...(estimate && { estimate }),
+  });
   if (!usage || !isComplete) {
     const text = `The response of ${name} did not report its token usage, so the cost of this call is unknown.`;
     onEvent({ type: "message", text });
@@ -157,6 +268,13 @@ function settleAnswer(
   if (problem === null) account.failures = 0;
   else if (error !== null || !clientLeft)
     countFailure(account, `sent an incomplete response: ${problem.slice(0, 300)}`, null);
+}
+
+/** What a call has probably used whose response did not say so, or was cut before it did. Never less than it has reported. */
+function estimateUsage({ usage, chars }: ResponseSummary, likelyInput: number): Usage {
+  const none = { cached: 0, cacheWritten: 0, cacheWrittenForHour: 0, reasoning: 0, output: 0 };
+  const reported = usage ?? { ...none, input: likelyInput };
+  return { ...reported, output: Math.max(reported.output, likelyOutputTokens(chars)) };
 }
 
 function endRun(account: CallAccount, failure: AgentFailure): void {

@@ -1,7 +1,7 @@
 import { reasonOf } from "../../errors.ts";
 import { openUpstream } from "../../net/upstream.ts";
 import type { ModelAccess } from "./prices.ts";
-import { createMeter, keyHeader, type ModelRequest, type ResponseSummary } from "./wire.ts";
+import { createMeter, emptySummary, keyHeader, type ModelRequest, type ResponseSummary } from "./wire.ts";
 
 /** Result of a call: a response, cut off if it has a `cutReason`, or none. `clientLeft`: the client disconnected. */
 export type CallOutcome =
@@ -20,7 +20,6 @@ type CallOptions = {
   onEnd: (outcome: CallOutcome) => void;
 };
 
-const emptySummary: ResponseSummary = { model: null, usage: null, isComplete: false, error: null };
 const maxErrorBytes = 64 * 1024;
 const responseHeaders = [
   "content-type",

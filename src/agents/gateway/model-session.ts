@@ -1,8 +1,17 @@
 import { parseObject } from "../fields.ts";
-import { type CallAccount, countCall, remainingUsd, settleCall } from "./call-account.ts";
-import { forward, refusalResponse } from "./forward.ts";
-import { affordableOutput } from "./prices.ts";
-import { findEndpoint, findProviderTool, limitOutput, nearLimitHeader, toModelRequest } from "./wire.ts";
+import { type Admission, admitCall, type CallAccount } from "./call-account.ts";
+import { type CallOutcome, forward, refusalResponse } from "./forward.ts";
+import { limitOutput, type RequestedOutput, readRequestedOutput } from "./output-limit.ts";
+import type { Need } from "./reserves.ts";
+import { likelyInputTokens, maxInputTokens } from "./token-estimate.ts";
+import {
+  findEndpoint,
+  findProviderTool,
+  type ModelRequest,
+  nearLimitHeader,
+  toInvalidRequest,
+  toModelRequest,
+} from "./wire.ts";
 
 /** The calls of one run to its one model. */
 export type ModelSession = {
@@ -17,18 +26,21 @@ export type ModelSession = {
 };
 
 const maxCallsAtOnce = 16;
-/** Minimum output tokens of a call, however little budget is left. */
-const minOutputTokens = 1_000;
+/** Output of a call without a limit of its own, in tokens at most: the highest maximum of current models. */
+const highestOutput = 128_000;
+/** Output limits that a model with a lower maximum may accept, in tokens. */
+const smallerOutputs = [8_192, 4_096];
 const forwardedHeaders = ["accept", "anthropic-version", "anthropic-beta", "openai-beta"];
 
 /** Forwards a request to the model, if it is allowed and within the run's limits. */
 export async function answerCall(session: ModelSession, request: Request): Promise<Response> {
-  const { account, closing, activeCalls, silenceMs, drainMs } = session;
+  const { account, closing, activeCalls } = session;
   const { model } = account.run;
   const endpoint = request.method === "POST" ? findEndpoint(model.provider, new URL(request.url)) : null;
   if (!endpoint) return refusalResponse(404, `this is not a supported ${model.provider} endpoint`, "not_found");
   // The server itself rejects bodies that are too large with 413.
-  const body = parseObject(await request.text().catch(() => ""));
+  const text = await request.text().catch(() => "");
+  const body = parseObject(text);
   if (!body) return refusalResponse(400, "the request must be a JSON object", "bad_request");
   const call = toModelRequest(endpoint, body);
   if (call.model !== model.name)
@@ -36,36 +48,96 @@ export async function answerCall(session: ModelSession, request: Request): Promi
   const providerTool = findProviderTool(call);
   if (providerTool !== null)
     return refusalResponse(403, `tools that run at the provider are not allowed: ${providerTool}`, "forbidden");
-  if (account.failure) return refusalResponse(403, `the run has ended: ${account.failure.detail}`, "run_ended");
-  if (closing.signal.aborted) return refusalResponse(401, "the run has ended", "unauthorized");
+  const requested = readRequestedOutput(call);
+  if ("field" in requested)
+    return Response.json(toInvalidRequest(call.format, requested.field, requested.message), { status: 400 });
+  const refusal = findRefusal(session);
+  if (refusal) return refusal;
   if (activeCalls.size >= maxCallsAtOnce)
     return refusalResponse(429, `a run may make at most ${maxCallsAtOnce} concurrent calls`, "too_many_calls");
-  const objection = countCall(account);
-  if (objection) return refusalResponse(402, objection, "budget_exhausted");
 
-  const headers: Record<string, string> = {};
-  for (const header of forwardedHeaders) {
-    const value = request.headers.get(header);
-    if (value !== null) headers[header] = value;
-  }
   const end = Promise.withResolvers<void>();
   activeCalls.add(end.promise);
-  // Input can't be limited beforehand; output is limited by the remaining budget.
-  const limitedCall = limitOutput(call, Math.max(minOutputTokens, affordableOutput(remainingUsd(account), model)));
-  const response = await forward(limitedCall, model, {
-    headers,
-    clientSignal: AbortSignal.any([request.signal, closing.signal]),
-    silenceMs,
-    drainMs,
-    onEnd(outcome) {
-      activeCalls.delete(end.promise);
-      end.resolve();
-      settleCall(account, outcome);
-    },
+  const endCall = () => {
+    activeCalls.delete(end.promise);
+    end.resolve();
+  };
+  const bytes = Buffer.byteLength(text);
+  const clientSignal = AbortSignal.any([request.signal, closing.signal]);
+  const admission = await admitCall(account, needOf(session, call, requested, bytes), clientSignal);
+  if (admission === null || typeof admission === "string") {
+    endCall();
+    if (admission !== null) return refusalResponse(402, admission, "budget_exhausted");
+    return findRefusal(session) ?? refusalResponse(499, "the client disconnected", "disconnected");
+  }
+  const response = await send(session, { call, requested, admission }, request.headers, clientSignal, (outcome) => {
+    endCall();
+    admission.settle(outcome, likelyInputTokens(call, bytes));
   });
   if (account.nearLimits.size > 0) response.headers.set(nearLimitHeader, [...account.nearLimits].join(","));
   return response;
 }
+
+/** Why a session takes no more calls; null if it does. */
+function findRefusal({ account, closing }: ModelSession): Response | null {
+  if (account.failure) return refusalResponse(403, `the run has ended: ${account.failure.detail}`, "run_ended");
+  return closing.signal.aborted ? refusalResponse(401, "the run has ended", "unauthorized") : null;
+}
+
+/** Fields that name input which the provider has kept. */
+const keptInputField = /^(previous_?response_?id|conversation|cached_?content)$/i;
+
+function needOf(
+  { account }: ModelSession,
+  call: ModelRequest,
+  { maxTokens, answers }: RequestedOutput,
+  bytes: number,
+): Need {
+  const hasKeptInput = Object.entries(call.body).some(([name, value]) => value != null && keptInputField.test(name));
+  return {
+    input: maxInputTokens(call, bytes) + (hasKeptInput ? account.longestCall : 0),
+    output: (maxTokens ?? highestOutput) * answers,
+  };
+}
+
+type AdmittedCall = { call: ModelRequest; requested: RequestedOutput; admission: Admission };
+
+/** Sends a call with as much output as it may have. If its model has a lower maximum, tries again with a lower limit. */
+async function send(
+  { account, silenceMs, drainMs }: ModelSession,
+  { call, requested: { maxTokens, answers }, admission }: AdmittedCall,
+  clientHeaders: Headers,
+  clientSignal: AbortSignal,
+  onEnd: (outcome: CallOutcome) => void,
+): Promise<Response> {
+  const { model } = account.run;
+  const headers: Record<string, string> = {};
+  for (const header of forwardedHeaders) {
+    const value = clientHeaders.get(header);
+    if (value !== null) headers[header] = value;
+  }
+  const attempt = (request: ModelRequest, isLast: boolean) =>
+    forward(request, model, {
+      headers,
+      clientSignal,
+      silenceMs,
+      drainMs,
+      onEnd: (outcome) => (isLast || !isRejected(outcome) ? onEnd(outcome) : undefined),
+    });
+  const affordable = Math.max(1, Math.floor(admission.output / answers));
+  if (affordable >= (maxTokens ?? highestOutput)) return await attempt(call, true);
+  if (maxTokens !== null) return await attempt(limitOutput(call, model.provider, affordable), true);
+  const limit = Math.min(affordable, account.maxOutput);
+  const limits = [limit, ...smallerOutputs.filter((each) => each < limit)];
+  for (const each of limits.slice(0, -1)) {
+    const response = await attempt(limitOutput(call, model.provider, each), false);
+    if (response.status !== 400) return response;
+    account.maxOutput = smallerOutputs.find((smaller) => smaller < each) ?? each;
+  }
+  return await attempt(limitOutput(call, model.provider, limits.at(-1) ?? limit), true);
+}
+
+const isRejected = (outcome: CallOutcome): boolean => outcome.kind === "refused" && outcome.status === 400;
 
 /** Ends a session. Resolves when all of its calls have finished. */
 export async function closeSession({ closing, activeCalls }: ModelSession): Promise<void> {

@@ -19,37 +19,64 @@ export type ModelAccess = {
 /** The price list, loaded on first use because loading is slow. */
 const priceList = (): typeof import("@pydantic/genai-prices") => require("@pydantic/genai-prices");
 
+/** What Anthropic charges for input that it writes to its cache, relative to other input (docs.claude.com, "Prompt caching"). */
+const anthropicCacheWrites = { fiveMinutes: 1.25, hour: 2 };
+
 /**
  * The cost of a call in USD, by the model that answered; null if unknown. Configured prices take precedence, for the
- * model that answered or the one requested.
+ * model that answered or the one requested. More input from or to the cache than input counts as all input.
  */
 export function priceOf(usage: Usage, answeringModel: string | null, access: ModelAccess): number | null {
-  const configuredPrices = access.prices[`${access.provider}/${answeringModel}`] ?? access.prices[access.id];
-  if (configuredPrices) {
-    const { input, cached, output } = usage;
-    return (
-      ((input - cached) * configuredPrices.in + cached * configuredPrices.cached + output * configuredPrices.out) / 1e6
-    );
+  const { cached, cacheWritten, output } = usage;
+  const input = Math.max(usage.input, cached + cacheWritten);
+  const writtenForHour = Math.min(usage.cacheWrittenForHour, cacheWritten);
+  const configuredPrice = access.prices[`${access.provider}/${answeringModel}`] ?? access.prices[access.id];
+  if (configuredPrice) {
+    const price = withCacheWrites(configuredPrice, access.provider);
+    const microUsd =
+      (input - cached - cacheWritten) * price.in +
+      cached * price.cached +
+      (cacheWritten - writtenForHour) * price.cacheWritten +
+      writtenForHour * price.cacheWrittenForHour +
+      output * price.out;
+    return microUsd / 1e6;
   }
   const provider = findPricedProvider(access);
   if (!provider) return null;
   try {
     const price = priceList().calcPrice(
       {
-        input_tokens: usage.input,
-        cache_read_tokens: usage.cached,
-        cache_write_tokens: usage.cacheWritten,
-        ...(usage.cacheWrittenForHour > 0 ? { cache_write_1h_tokens: usage.cacheWrittenForHour } : {}),
-        output_tokens: usage.output,
+        input_tokens: input,
+        cache_read_tokens: cached,
+        cache_write_tokens: cacheWritten,
+        ...(writtenForHour > 0 ? { cache_write_1h_tokens: writtenForHour } : {}),
+        output_tokens: output,
       },
       answeringModel ?? access.name,
       { provider },
     );
     return price?.total_price ?? null;
   } catch {
-    // Inconsistent numbers, such as more cached tokens than tokens.
     return null;
   }
+}
+
+/** A configured price with the prices of cache writes, which default to those of the provider. */
+function withCacheWrites(price: ModelAccess["prices"][string], provider: ModelProvider) {
+  const factors = provider === "anthropic" ? anthropicCacheWrites : { fiveMinutes: 1, hour: 1 };
+  const cacheWritten = price.cacheWritten ?? price.in * factors.fiveMinutes;
+  const hourFactor = factors.hour / factors.fiveMinutes;
+  return { ...price, cacheWritten, cacheWrittenForHour: price.cacheWrittenForHour ?? cacheWritten * hourFactor };
+}
+
+/** The most that a call with this many tokens costs in USD, wherever its input comes from; null if the price is unknown. */
+export function maxPriceOf(input: number, output: number, access: ModelAccess): number | null {
+  const none = { ...oneToken, input, output };
+  const usages = [none, { ...none, cached: input }, { ...none, cacheWritten: input }];
+  const usds = [...usages, { ...none, cacheWritten: input, cacheWrittenForHour: input }].map((usage) =>
+    priceOf(usage, null, access),
+  );
+  return usds.reduce((max, usd) => (max === null || usd === null ? null : Math.max(max, usd)));
 }
 
 const oneToken: Usage = { input: 1, cached: 0, cacheWritten: 0, cacheWrittenForHour: 0, output: 1, reasoning: 0 };
@@ -61,7 +88,8 @@ export const hasPrice = (access: ModelAccess): boolean => priceOf(oneToken, null
 export function affordableOutput(usd: number, access: ModelAccess): number {
   const tokens = 1000;
   const price = priceOf({ ...oneToken, input: 0, output: tokens }, null, access);
-  return price ? Math.floor((usd / price) * tokens) : Number.POSITIVE_INFINITY;
+  if (!price) return usd < 0 ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY;
+  return Math.floor((usd / price) * tokens);
 }
 
 /**

@@ -28,11 +28,18 @@ export function findEndpoint(provider: ModelProvider, url: URL) {
   return format ? { format, path: path.replace(/^\/v1/, ""), model: null } : null;
 }
 
-/** The request as it is forwarded. Streamed chat completions are made to report their usage. */
+/** Fields that change the price of a call, or let it go on after its response. */
+const unaccountableField = /^(service_?tier|speed|background)$/i;
+
+/**
+ * The request as it is forwarded, without fields that would make its cost unknown. Streamed chat completions are made to report their
+ * usage.
+ */
 export function toModelRequest(
   { format, path, model }: NonNullable<ReturnType<typeof findEndpoint>>,
-  body: Record<string, unknown>,
+  requestBody: Record<string, unknown>,
 ): ModelRequest {
+  const body = Object.fromEntries(Object.entries(requestBody).filter(([name]) => !unaccountableField.test(name)));
   if (format === "gemini") return { format, path, model, body };
   const modelName = typeof body.model === "string" ? body.model : null;
   if (format !== "chat" || body.stream !== true) return { format, path, model: modelName, body };
@@ -42,30 +49,6 @@ export function toModelRequest(
     model: modelName,
     body: { ...body, stream_options: { ...object(body.stream_options), include_usage: true } },
   };
-}
-
-/** Where each protocol sets the maximum output; the first is used if a request sets none. */
-const outputLimitFields: Record<Format, string[]> = {
-  chat: ["max_tokens", "max_completion_tokens"],
-  responses: ["max_output_tokens"],
-  messages: ["max_tokens"],
-  gemini: ["maxOutputTokens"],
-};
-/** An output limit that every model accepts: providers reject values above a model's maximum. */
-const universalMaxOutput = 8_192;
-
-/**
- * The request with an output limit of at most this many tokens. Lowers an existing limit, and adds one if any model
- * accepts it.
- */
-export function limitOutput(request: ModelRequest, maxTokens: number): ModelRequest {
-  const { format, body } = request;
-  const fields = format === "gemini" ? object(body.generationConfig) : body;
-  const names = outputLimitFields[format];
-  const name = names.find((each) => fields[each] != null) ?? names[0]!;
-  if (maxTokens >= (typeof fields[name] === "number" ? fields[name] : universalMaxOutput)) return request;
-  const limitedFields = { ...fields, [name]: maxTokens };
-  return { ...request, body: format === "gemini" ? { ...body, generationConfig: limitedFields } : limitedFields };
 }
 
 /** Kinds of tools that run on the client; all others run at the provider. */
@@ -119,17 +102,23 @@ export type Usage = {
   reasoning: number;
 };
 
-/**
- * What a response reported. The `usage` of an incomplete one is what it had reported so far.
- */
-export type ResponseSummary = { model: string | null; usage: Usage | null; isComplete: boolean; error: string | null };
+/** What a response reported. The `usage` of an incomplete one is what it had reported so far; `chars`: the length of what the model wrote. */
+export type ResponseSummary = {
+  model: string | null;
+  usage: Usage | null;
+  chars: number;
+  isComplete: boolean;
+  error: string | null;
+};
+
+export const emptySummary: ResponseSummary = { model: null, usage: null, chars: 0, isComplete: false, error: null };
 
 const maxBufferChars = 32 * 1024 * 1024;
 
 /** Reads usage and other details from a response as its bytes pass through. */
 export function createMeter(format: Format, isStream: boolean) {
   const decoder = new TextDecoder();
-  const summary: ResponseSummary = { model: null, usage: null, isComplete: false, error: null };
+  const summary: ResponseSummary = { ...emptySummary };
   let buffer = "";
 
   function readJson(text: string): void {
@@ -175,15 +164,14 @@ const readerByFormat: Record<Format, (event: Fields, summary: ResponseSummary) =
   chat(event, summary) {
     setModel(event.model, summary);
     setError(event.error, summary);
-    for (const choice of list(event.choices)) if (object(choice).finish_reason) summary.isComplete = true;
-    if (!event.usage) return;
-    const usage = object(event.usage);
-    summary.usage = toUsage({
-      input: usage.prompt_tokens,
-      cached: object(usage.prompt_tokens_details).cached_tokens,
-      output: usage.completion_tokens,
-      reasoning: object(usage.completion_tokens_details).reasoning_tokens,
-    });
+    const choices = list(event.choices).map(object);
+    for (const { delta, message, finish_reason } of choices) {
+      summary.chars += charsIn(delta ?? message);
+      if (finish_reason) summary.isComplete = true;
+    }
+    // Moonshot reports it with the last choice.
+    const reported = event.usage ?? choices.find(({ usage }) => usage)?.usage;
+    if (reported) summary.usage = toChatUsage(object(reported));
   },
 
   responses(event, summary) {
@@ -191,6 +179,7 @@ const readerByFormat: Record<Format, (event: Fields, summary: ResponseSummary) =
     setModel(response.model, summary);
     setError(response.error ?? (event.type === "error" ? (event.error ?? event) : event.error), summary);
     if (["completed", "incomplete", "failed"].includes(String(response.status))) summary.isComplete = true;
+    summary.chars += charsIn(event.delta ?? (event === response ? response.output : null));
     if (!response.usage) return;
     const usage = object(response.usage);
     summary.usage = toUsage({
@@ -206,6 +195,7 @@ const readerByFormat: Record<Format, (event: Fields, summary: ResponseSummary) =
     setModel(message.model, summary);
     setError(event.error, summary);
     if (object(event.delta).stop_reason || message.stop_reason) summary.isComplete = true;
+    summary.chars += charsIn(event.delta ?? event.content_block ?? message.content);
     if (!message.usage) return;
     // The end of a stream repeats only what has changed since its start.
     const usage = object(message.usage);
@@ -226,7 +216,10 @@ const readerByFormat: Record<Format, (event: Fields, summary: ResponseSummary) =
   gemini(event, summary) {
     setModel(event.modelVersion, summary);
     setError(event.error, summary);
-    for (const candidate of list(event.candidates)) if (object(candidate).finishReason) summary.isComplete = true;
+    for (const { content, finishReason } of list(event.candidates).map(object)) {
+      summary.chars += charsIn(content);
+      if (finishReason) summary.isComplete = true;
+    }
     if (object(event.promptFeedback).blockReason) summary.isComplete = true;
     if (!event.usageMetadata) return;
     const usage = object(event.usageMetadata);
@@ -239,6 +232,37 @@ const readerByFormat: Record<Format, (event: Fields, summary: ResponseSummary) =
   },
 };
 
+/** Usage of a chat completion. Compatible servers differ in where they report input from their cache. */
+function toChatUsage(usage: Fields): Usage | null {
+  const details = object(usage.prompt_tokens_details);
+  const reasoning = object(usage.completion_tokens_details).reasoning_tokens;
+  const [input, output] = [toCount(usage.prompt_tokens), toCount(usage.completion_tokens)];
+  // xAI and others leave reasoning out of the output, but not out of the total.
+  const isApart = toCount(reasoning) > 0 && toCount(usage.total_tokens) === input + output + toCount(reasoning);
+  return toUsage({
+    input,
+    // OpenAI and most others, Moonshot, DeepSeek, and gateways in front of Anthropic.
+    cached: largest(
+      details.cached_tokens,
+      usage.cached_tokens,
+      usage.prompt_cache_hit_tokens,
+      usage.cache_read_input_tokens,
+    ),
+    cacheWritten: largest(details.cache_write_tokens, usage.cache_creation_input_tokens),
+    output: isApart ? output + toCount(reasoning) : output,
+    reasoning,
+  });
+}
+
+const largest = (...counts: unknown[]): number => Math.max(...counts.map(toCount));
+
+/** Number of characters in all texts of a value. */
+function charsIn(value: unknown): number {
+  if (typeof value === "string") return value.length;
+  if (value === null || typeof value !== "object") return 0;
+  return Object.values(value).reduce((sum: number, each) => sum + charsIn(each), 0);
+}
+
 function setModel(value: unknown, summary: ResponseSummary): void {
   if (typeof value === "string" && value !== "") summary.model ??= value.slice(0, 200);
 }
@@ -249,12 +273,13 @@ function setError(value: unknown, summary: ResponseSummary): void {
   summary.error ??= String(message ?? type ?? (typeof value === "string" ? value : "unknown error"));
 }
 
-/** null if a count isn't a non-negative integer. */
+/** null if a count isn't a non-negative integer. More input from or to the cache than input was reported apart from it. */
 function toUsage(counts: Partial<Record<keyof Usage, unknown>>): Usage | null {
+  const [input, cached, cacheWritten] = [toCount(counts.input), toCount(counts.cached), toCount(counts.cacheWritten)];
   const usage = {
-    input: toCount(counts.input),
-    cached: toCount(counts.cached),
-    cacheWritten: toCount(counts.cacheWritten),
+    input: cached + cacheWritten > input ? input + cached + cacheWritten : input,
+    cached,
+    cacheWritten,
     cacheWrittenForHour: toCount(counts.cacheWrittenForHour),
     output: toCount(counts.output),
     reasoning: toCount(counts.reasoning),
@@ -265,6 +290,13 @@ function toUsage(counts: Partial<Record<keyof Usage, unknown>>): Usage | null {
 /** A missing count is 0; an invalid one is NaN. */
 const toCount = (value: unknown): number =>
   value == null ? 0 : Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : Number.NaN;
+
+/** A refusal of a request with an invalid field, as the provider itself words it. */
+export function toInvalidRequest(format: Format, field: string, message: string): object {
+  if (format === "gemini") return { error: { code: 400, message, status: "INVALID_ARGUMENT" } };
+  if (format === "messages") return { type: "error", error: { type: "invalid_request_error", message } };
+  return { error: { message, type: "invalid_request_error", param: field, code: "invalid_value" } };
+}
 
 /** The response header that names a limit of the run that is near. */
 export const nearLimitHeader = "x-evald-near-limit";

@@ -1,0 +1,98 @@
+import type { ModelProvider } from "../../config/model-settings.ts";
+import { type Fields, object } from "../fields.ts";
+import type { Format, ModelRequest } from "./wire.ts";
+
+/** Fields that limit the tokens of an answer, as any protocol spells them. */
+const limitField = /^(max_?((completion|output|new)_?)?tokens|n_predict)$/i;
+/** Fields that ask for several answers at once. */
+const answersField = /^(n|candidate_?count|best_of)$/i;
+/** Objects in which some protocols have these fields. */
+const configField = /^generation_?config$/i;
+
+/** The most answers that OpenAI gives to a request. */
+const maxAnswers = 128;
+
+/** The output that a request asks for: tokens of each answer at most (null: it sets no limit), and the number of answers. */
+export type RequestedOutput = { maxTokens: number | null; answers: number };
+
+/** A field of a request that must be a number, and isn't. */
+export type InvalidField = { field: string; message: string };
+
+/**
+ * The output that a request asks for, by the highest value of each kind, because providers differ in which field they read. Or the field
+ * that isn't a whole number.
+ */
+export function readRequestedOutput({ body }: ModelRequest): RequestedOutput | InvalidField {
+  const output: RequestedOutput = { maxTokens: null, answers: 1 };
+  for (const [path, fields] of listConfigs(body)) {
+    if (fields === null) return { field: path, message: `${path} must be an object` };
+    for (const [name, value] of Object.entries(fields)) {
+      const isLimit = limitField.test(name);
+      if (value == null || !(isLimit || answersField.test(name))) continue;
+      const [min, max] = isLimit ? [0, Number.MAX_SAFE_INTEGER] : [1, maxAnswers];
+      const field = path === "" ? name : `${path}.${name}`;
+      if (!Number.isSafeInteger(value) || (value as number) < min || (value as number) > max)
+        return { field, message: `${field} must be a whole number from ${min} to ${max}` };
+      if (isLimit) output.maxTokens = Math.max(output.maxTokens ?? 0, value as number);
+      else output.answers = Math.max(output.answers, value as number);
+    }
+  }
+  return output;
+}
+
+/** The objects in which a request limits its output, with their paths; null for one that is something else. */
+function listConfigs(body: Fields): [path: string, fields: Fields | null][] {
+  const configs = Object.entries(body).filter(([name, value]) => configField.test(name) && value != null);
+  return [
+    ["", body],
+    ...configs.map(([name, value]): [string, Fields | null] => [
+      name,
+      typeof value === "object" && !Array.isArray(value) ? object(value) : null,
+    ]),
+  ];
+}
+
+/** The request with at most this many tokens in each answer: every limit is lowered to it, and added if there is none. */
+export function limitOutput(request: ModelRequest, provider: ModelProvider, maxTokens: number): ModelRequest {
+  const { format, body } = request;
+  const lower = (fields: Fields): Fields =>
+    Object.fromEntries(
+      Object.entries(fields).map(([name, value]) => [
+        name,
+        limitField.test(name) && typeof value === "number" ? Math.min(value, maxTokens) : value,
+      ]),
+    );
+  const limitedBody = Object.fromEntries(
+    Object.entries(lower(body)).map(([name, value]) => [
+      name,
+      configField.test(name) && value != null ? lower(object(value)) : value,
+    ]),
+  );
+  const requested = readRequestedOutput(request);
+  if ("field" in requested || requested.maxTokens !== null)
+    return { ...request, body: fitThinking(format, limitedBody) };
+  const addedLimit = { [addedFields[format](provider)]: maxTokens };
+  if (format !== "gemini") return { ...request, body: { ...limitedBody, ...addedLimit } };
+  const config = Object.keys(body).find((name) => configField.test(name)) ?? "generationConfig";
+  return { ...request, body: { ...limitedBody, [config]: { ...object(limitedBody[config]), ...addedLimit } } };
+}
+
+/** The field that is added to a request without a limit. OpenAI's newer models reject `max_tokens`, and many other servers know nothing else. */
+const addedFields: Record<Format, (provider: ModelProvider) => string> = {
+  chat: (provider) => (provider === "openai" ? "max_completion_tokens" : "max_tokens"),
+  responses: () => "max_output_tokens",
+  messages: () => "max_tokens",
+  gemini: () => "maxOutputTokens",
+};
+
+/** The least thinking that Anthropic accepts, in tokens. */
+const minThinking = 1_024;
+
+/** Anthropic rejects a request whose thinking may take as many tokens as the whole answer. */
+function fitThinking(format: Format, body: Fields): Fields {
+  const { budget_tokens: budget, ...thinking } = object(body.thinking);
+  const max = body.max_tokens;
+  if (format !== "messages" || typeof budget !== "number" || typeof max !== "number" || budget < max) return body;
+  if (max <= minThinking) return { ...body, thinking: { type: "disabled" } };
+  return { ...body, thinking: { ...thinking, budget_tokens: Math.max(minThinking, Math.floor(max / 2)) } };
+}

@@ -1,0 +1,88 @@
+import { affordableOutput, type ModelAccess, maxPriceOf } from "./prices.ts";
+
+/** What calls in progress may still use, at most. `freed` resolves when one of them ends. */
+export type Reserves = { calls: number; tokens: number; usd: number; freed: PromiseWithResolvers<void> };
+
+/** The most that a call may use. `usd` is 0 if the model's price is unknown. */
+export type Reserve = { tokens: number; usd: number };
+
+/** Money that calls of several runs share, such as the month of an organization. */
+export type SharedBudget = {
+  /** Its name in `limit` events. */
+  limit: string;
+  /** In USD; null: no limit. */
+  maxUsd(): number | null;
+  /** What calls that ended have cost, in USD. */
+  spentUsd(): number;
+  /** Counts the cost of a call that ended, in USD. */
+  count(usd: number): void;
+  reserves: Reserves;
+};
+
+/** What a call needs: its input tokens at most, and the output tokens that it asks for, of all answers together. */
+export type Need = { input: number; output: number };
+
+/** What is left of a limit for further calls, and whether calls in progress hold a part of the rest. */
+type Remainder = { left: number; isHeld: boolean; inputCost: number; affordableOutput(amount: number): number };
+
+/** Least output of a call that has all that is left, in tokens: less than that is of no use to an agent. */
+const minOutput = 1_000;
+/** Output for which a call does not wait until more is left, in tokens. */
+const sufficientOutput = 8_192;
+
+export const openReserves = (): Reserves => ({ calls: 0, tokens: 0, usd: 0, freed: Promise.withResolvers() });
+
+/** Adds what a call may use. Returns a function that gives it back. */
+export function hold(reserves: Reserves, { tokens, usd }: Reserve): () => void {
+  reserves.calls++;
+  reserves.tokens += tokens;
+  reserves.usd += usd;
+  return () => {
+    reserves.calls--;
+    // Sums of fractions would leave a rest.
+    reserves.tokens = reserves.calls === 0 ? 0 : reserves.tokens - tokens;
+    reserves.usd = reserves.calls === 0 ? 0 : reserves.usd - usd;
+    reserves.freed.resolve();
+    reserves.freed = Promise.withResolvers();
+  };
+}
+
+/**
+ * The output tokens that a call may have within what is left of each limit; null if it must wait until calls in progress have ended. A call
+ * that no other shares the rest with gets it all, but never less than `minOutput`, so it alone can exceed a limit: by its input and that.
+ */
+export function grantOutput(need: Need, remainders: Remainder[]): number | null {
+  let output = Number.POSITIVE_INFINITY;
+  for (const { left, isHeld, inputCost, affordableOutput } of remainders) {
+    const affordable = affordableOutput(isHeld ? left - inputCost : left);
+    if (isHeld && affordable < Math.min(need.output, sufficientOutput)) return null;
+    output = Math.min(output, isHeld ? affordable : Math.max(affordable, minOutput));
+  }
+  return output;
+}
+
+/** What is left of a number of tokens. */
+export const tokensLeft = (max: number, spent: number, { calls, tokens }: Reserves, { input }: Need): Remainder => ({
+  left: max - spent - tokens,
+  isHeld: calls > 0,
+  inputCost: input,
+  affordableOutput: (amount) => amount,
+});
+
+/** What is left of an amount of money, in USD; null without a limit, or if the price is unknown. */
+export function moneyLeft(
+  maxUsd: number | null,
+  spentUsd: number,
+  { calls, usd }: Reserves,
+  { input }: Need,
+  model: ModelAccess,
+): Remainder | null {
+  const inputCost = maxPriceOf(input, 0, model);
+  if (maxUsd === null || inputCost === null) return null;
+  return {
+    left: maxUsd - spentUsd - usd,
+    isHeld: calls > 0,
+    inputCost,
+    affordableOutput: (amount) => affordableOutput(amount, model),
+  };
+}

@@ -1,0 +1,39 @@
+import type { ModelRequest } from "./wire.ts";
+
+/** The most tokens that providers bill for an image. */
+const imageTokens = 5_000;
+/** Bytes of text per token in ordinary text. */
+const bytesPerToken = 4;
+
+/** The most input tokens that a request can have: a token stands for at least one byte of text. Images count by their number. */
+export const maxInputTokens = (request: ModelRequest, bytes: number): number => {
+  const images = sizeOfImages(request.body);
+  return Math.max(0, bytes - images.bytes) + images.count * imageTokens;
+};
+
+/** The likely number of input tokens of a request. */
+export const likelyInputTokens = (request: ModelRequest, bytes: number): number => {
+  const images = sizeOfImages(request.body);
+  return Math.ceil(Math.max(0, bytes - images.bytes) / bytesPerToken) + images.count * imageTokens;
+};
+
+/** The likely number of tokens in this many characters of an answer. */
+export const likelyOutputTokens = (chars: number): number => Math.ceil(chars / bytesPerToken);
+
+/** Number of the images in a request that are longer than what they are billed for, and their bytes. */
+function sizeOfImages(value: unknown, isImage = false): { count: number; bytes: number } {
+  if (typeof value === "string") {
+    const data = value.startsWith("data:image/") ? value.slice(value.indexOf(",") + 1) : isImage ? value : "";
+    const counts = data.length > imageTokens && /^[\w+/=-]+$/.test(data);
+    return counts ? { count: 1, bytes: data.length } : { count: 0, bytes: 0 };
+  }
+  if (value === null || typeof value !== "object") return { count: 0, bytes: 0 };
+  const holdsImage = Object.values(value).some((each) => typeof each === "string" && /^image\/\w/.test(each));
+  const sum = { count: 0, bytes: 0 };
+  for (const each of Object.values(value)) {
+    const size = sizeOfImages(each, holdsImage && !Array.isArray(value));
+    sum.count += size.count;
+    sum.bytes += size.bytes;
+  }
+  return sum;
+}
