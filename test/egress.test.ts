@@ -624,3 +624,37 @@ test("what is sent to a product is recorded with its answer, without credentials
   expect(second?.body).toBeUndefined();
   expect(second?.sent).not.toContain("secret-0123456789");
 });
+
+describe("the address of the service itself leads to its public pages", () => {
+  const answers = () => ({ whole: site({ "/": { body: "whole" } }), pages: site({ "/": { body: "public" } }) });
+  const rulesOf = (port: number, publicPort: number) => [
+    { host: "127.0.0.0/8", port: null },
+    { host: "::1", port: null },
+    ...["127.0.0.1", "::1", "evals.internal"].map((host) => ({ host, port, publicPort })),
+  ];
+
+  test.each(["127.0.0.1", "2130706433", "0x7f.1", "127.1", "[::ffff:7f00:1]", "[::1]", "evals.test", "evals.internal"])(
+    "as %s, by a request and by a tunnel",
+    async (host) => {
+      const { whole, pages } = answers();
+      names = { "evals.test": ["127.0.0.1"], "evals.internal": ["127.0.0.9"] };
+      const url = `http://${host}:${whole.port}/`;
+      const session = open({ urls: [url], docsUrls: [], allowPrivate: rulesOf(whole.port, pages.port) });
+      expect((await ask(session, url)).body).toBe("public");
+      const tunnel = await connect(session, `${host}:${whole.port}`);
+      expect(tunnel.status).toBe(200);
+      tunnel.socket.end(`GET / HTTP/1.1\r\nhost: ${host}\r\nconnection: close\r\n\r\n`);
+      expect(await tunnel.whole()).toEndWith("public");
+      expect(whole.requests).toEqual([]);
+    },
+  );
+
+  test("even if the name has other addresses, too", async () => {
+    const { whole, pages } = answers();
+    names = { "evals.test": ["127.0.0.1 127.0.0.2", "127.0.0.2 127.0.0.1"] };
+    const url = `http://evals.test:${whole.port}/`;
+    const session = open({ urls: [url], docsUrls: [], allowPrivate: rulesOf(whole.port, pages.port) });
+    for (let i = 0; i < 2; i++) expect((await ask(session, url)).body).toBe("public");
+    expect(whole.requests).toEqual([]);
+  });
+});

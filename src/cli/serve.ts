@@ -1,10 +1,12 @@
 import { lookup } from "node:dns/promises";
+import { networkInterfaces } from "node:os";
 import type { Command } from "commander";
 import type { Logger } from "pino";
 import { version } from "../../package.json" with { type: "json" };
 import { createApp } from "../app.tsx";
 import type { Peer } from "../auth/address.ts";
 import { flushLastUsed } from "../auth/keys.ts";
+import type { AllowRule } from "../config/allow-rules.ts";
 import type { Config } from "../config/config.ts";
 import { secretsIn } from "../config/model-settings.ts";
 import type { Address } from "../config/telemetry-settings.ts";
@@ -14,13 +16,14 @@ import { isLocked } from "../db/write-lock.ts";
 import { ConfigError } from "../errors.ts";
 import { maxRequestBodySize } from "../http/body.ts";
 import { enableThreads } from "../jobs/thread.ts";
+import { pathBelow, pathOf } from "../http/responses.ts";
 import { createLog, flushLog } from "../log.ts";
 import { toIso } from "../schema.ts";
 import { createService } from "../service.ts";
 import { answerScrape, type Metrics } from "../telemetry/metrics.ts";
 import { releaseMemoryWhenIdle } from "./idle-memory.ts";
 import { publishUrl } from "./running.ts";
-import { say, toAllowRule, toMessage, toOwnUrl, upgradeProgress } from "./terminal.ts";
+import { say, toMessage, toOwnUrl, upgradeProgress } from "./terminal.ts";
 import { welcome } from "./welcome.ts";
 
 /** Adds `serve`: runs the service in this process until SIGTERM or SIGINT. */
@@ -58,12 +61,13 @@ export type ServeOverrides = Pick<Parameters<typeof createService>[0], "agents" 
 async function serve(config: Config, { threadFile = null, ...overrides }: ServeOverrides): Promise<void> {
   // No other command starts threads, because it would have to wait until they are idle.
   enableThreads(threadFile);
-  await checkHost(config.host, hostSetting);
-  if (config.telemetry.metrics) await checkHost(config.telemetry.metrics.host, metricsSetting);
+  const addresses = await resolveHost(config.host, hostSetting);
+  if (config.telemetry.metrics) await resolveHost(config.telemetry.metrics.host, metricsSetting);
   const lock = lockData(config.dataDir, { pid: process.pid, since: toIso(Date.now()) });
   const db = openDb(config.dataDir, { onProgress: upgradeProgress() });
   const log = createLog(config, [...secretsIn(config.modelEndpoints), ...redisSecrets(config.workers)]);
   let ownUrl = "";
+  let ownRules: AllowRule[] = [];
   const baseUrl = () => config.baseUrl ?? ownUrl;
   const workers = await connectWorkers(config, log, overrides);
   const service = createService({
@@ -73,16 +77,18 @@ async function serve(config: Config, { threadFile = null, ...overrides }: ServeO
     ...overrides,
     ...(workers && { workers, agents: workers.agents, standby: undefined }),
     baseUrl,
-    // Runs may read the service's public pages. They hold no API key, so everything else stays closed to them.
-    alsoAllow: () => [toAllowRule(ownUrl)],
+    alsoAllow: () => ownRules,
     onBroken() {
       // Lets responses in progress finish.
       log.flush();
       setTimeout(() => process.exit(exitBrokenDisk), 500);
     },
   });
-  const server = listen(createApp(service).handle, config, workers && service.answerModelCall);
+  const { handle } = createApp(service);
+  const server = listen(handle, config, workers && service.answerModelCall);
+  const publicServer = listenForRuns(handle, config);
   ownUrl = toOwnUrl({ host: config.host, port: server.port ?? 0 });
+  ownRules = toOwnRules(addresses, { port: server.port ?? 0, publicPort: publicServer.port ?? 0 });
   const metricsServer =
     service.telemetry.metrics &&
     config.telemetry.metrics &&
@@ -112,7 +118,7 @@ async function serve(config: Config, { threadFile = null, ...overrides }: ServeO
     clearInterval(lastUsedTimer);
     clearInterval(idleTimer);
     await Promise.all([service.upkeep.stop(), service.stop(config.drainMs)]);
-    await Promise.all([server.stop(true), metricsServer?.stop(true)]);
+    await Promise.all([server.stop(true), publicServer.stop(true), metricsServer?.stop(true)]);
     storeLastUsed(true);
     removePublishedUrl();
     closeDb(db);
@@ -172,6 +178,44 @@ const listenForMetrics = (metrics: Metrics, { host, port }: Address) =>
     metricsSetting,
   ]);
 
+/** What runs may read: the built-in example and docs, and the files at the root that lead to them. */
+const publicPaths = /^\/(?:(?:docs|example)(?:\.md|\/.*)?|llms\.txt|robots\.txt|sitemap\.xml)$/;
+
+/** Headers of a run's request that choose the form of a page. */
+const publicHeaders = ["host", "accept", "if-none-match", "user-agent"];
+
+/**
+ * Serves the public pages to runs, on a loopback port of its own. Connections of runs to the service lead there: on loopback, the service
+ * would take them for those of its own proxy or of people on this machine.
+ */
+const listenForRuns = (handle: Handle, { basePath }: Config) =>
+  startServer(
+    {
+      hostname: "127.0.0.1",
+      port: 0,
+      maxRequestBodySize,
+      fetch(request) {
+        const { url, method } = request;
+        const isPublic = publicPaths.test(pathBelow(pathOf(request), basePath));
+        if (!isPublic || (method !== "GET" && method !== "HEAD"))
+          return new Response("Runs may read only the docs and the example of this service.\n", { status: 403 });
+        const headers = publicHeaders.flatMap((name) => {
+          const value = request.headers.get(name);
+          return value === null ? [] : [[name, value] as [string, string]];
+        });
+        return handle(new Request(url, { method, headers }));
+      },
+    },
+    [hostSetting, "--port or EVALD_PORT"],
+  );
+
+/** The rules by which runs reach the service at the addresses that it listens on. */
+function toOwnRules(addresses: string[], ports: { port: number; publicPort: number }): AllowRule[] {
+  const isEveryAddress = addresses.some((address) => address === "0.0.0.0" || address === "::");
+  const machineAddresses = Object.values(networkInterfaces()).flatMap((each = []) => each.map(({ address }) => address));
+  return (isEveryAddress ? ["127.0.0.0/8", "::1", ...machineAddresses] : addresses).map((host) => ({ host, ...ports }));
+}
+
 const hostSetting = "--host or EVALD_HOST";
 const metricsSetting = "EVALD_METRICS_ADDRESS";
 
@@ -200,10 +244,11 @@ function startServer(options: ServerOptions, [hostSetting, portSetting]: [host: 
   }
 }
 
-/** Throws if a host name does not resolve. Bun.serve reports that with errors that differ between machines. */
-async function checkHost(host: string, setting: string): Promise<void> {
+/** The addresses of a host. Throws if its name does not resolve; Bun.serve reports that with errors that differ between machines. */
+async function resolveHost(host: string, setting: string): Promise<string[]> {
   try {
-    await lookup(host.replace(/^\[|\]$/g, ""));
+    const addresses = await lookup(host.replace(/^\[|\]$/g, ""), { all: true });
+    return addresses.map(({ address }) => address);
   } catch {
     throw badHost(host, "the name does not resolve", setting);
   }

@@ -2,8 +2,11 @@ import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
 import { ConfigError } from "../errors.ts";
 
-/** A private host that the operator allowed: a host name, an IP address or a CIDR range, on one port or (null) on all. */
-export type AllowRule = { host: string; port: number | null };
+/**
+ * A private host that the operator allowed: a host name, an IP address or a CIDR range, on one port or (null) on all. With `publicPort`, it is
+ * an address of the service itself: connections go to that loopback port instead, where only its public pages are served.
+ */
+export type AllowRule = { host: string; port: number | null; publicPort?: number };
 
 export const allowSyntax =
   "a comma-separated list of hosts, host:port pairs, IP addresses or CIDR ranges, such as docs.internal:8080,10.0.0.0/8";

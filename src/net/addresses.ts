@@ -5,9 +5,15 @@ import type { AllowRule } from "../config/allow-rules.ts";
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 
 /** A host rule has a `name`; an address or range rule has a `range`. */
-type Rule = { name: string | null; range: [Address, number] | null; isSingleAddress: boolean; port: number | null };
+type Rule = {
+  name: string | null;
+  range: [Address, number] | null;
+  isSingleAddress: boolean;
+  port: number | null;
+  publicPort: number | null;
+};
 
-const publicV6: Rule = { name: null, range: [ipaddr.parse("2000::"), 3], isSingleAddress: false, port: null };
+const publicV6: [Address, number] = [ipaddr.parse("2000::"), 3];
 
 /** Cloud metadata endpoints, which serve credentials. Only a rule for the exact address and port allows them. */
 const metadataAddresses = [
@@ -43,6 +49,8 @@ export type AddressPolicy = ReturnType<typeof createAddressPolicy>;
 export function createAddressPolicy(allow: readonly AllowRule[]) {
   const rules = allow.map(toRule);
   const isWebPort = (port: number) => port === 80 || port === 443;
+  const matches = (rule: Rule, name: string, address: Address, port: number) =>
+    (rule.port === null || rule.port === port) && (rule.name === name || contains(rule.range, address));
   return {
     /** False if no rule allows the port for any address. */
     isPortPossible: (port: number): boolean =>
@@ -51,11 +59,11 @@ export function createAddressPolicy(allow: readonly AllowRule[]) {
     objection(host: string, address: string, port: number): string | null {
       const parsedAddress = parse(address);
       if (!parsedAddress) return `${host} resolves to ${address}, which is not an IP address`;
-      const name = host.toLowerCase().replace(/\.$/, "");
+      const name = toName(host);
       const isMetadata = metadataAddresses.includes(parsedAddress.toNormalizedString());
       const isAllowed = rules.some((rule) => {
-        if (isMetadata) return rule.isSingleAddress && rule.port === port && contains(rule, parsedAddress);
-        return (rule.port === null || rule.port === port) && (rule.name === name || contains(rule, parsedAddress));
+        if (isMetadata) return rule.isSingleAddress && rule.port === port && contains(rule.range, parsedAddress);
+        return matches(rule, name, parsedAddress, port);
       });
       if (isAllowed) return null;
       const description =
@@ -70,26 +78,38 @@ export function createAddressPolicy(allow: readonly AllowRule[]) {
       }
       return isWebPort(port) ? null : closedPortMessage(host, port);
     },
+    /** The loopback port to connect to instead, if the address and port are those of the service itself; null if they are not. */
+    findPublicPort(host: string, address: string, port: number): number | null {
+      const parsedAddress = parse(address);
+      const ownRule = rules.find(
+        (rule) =>
+          rule.publicPort !== null && parsedAddress !== null && matches(rule, toName(host), parsedAddress, port),
+      );
+      return ownRule?.publicPort ?? null;
+    },
   };
 }
+
+const toName = (host: string) => host.toLowerCase().replace(/\.$/, "");
 
 /** The error message for a port other than 80 and 443. */
 export function closedPortMessage(host: string, port: number): string {
   return `${host} cannot be reached on port ${port}: only ports 80 and 443 are allowed; the operator can allow others with EVALD_ALLOW_PRIVATE`;
 }
 
-function toRule({ host, port }: AllowRule): Rule {
+function toRule({ host, port, ...rule }: AllowRule): Rule {
   const [base = "", bits] = host.split("/");
   const address = isIP(base) ? parse(base) : null;
-  if (!address) return { name: host.toLowerCase().replace(/\.$/, ""), range: null, isSingleAddress: false, port };
+  const publicPort = rule.publicPort ?? null;
+  if (!address) return { name: toName(host), range: null, isSingleAddress: false, port, publicPort };
   const addressBits = address.kind() === "ipv4" ? 32 : 128;
   const prefixLength = bits === undefined ? addressBits : Number(bits);
   if (!(prefixLength <= addressBits))
     throw new Error(`${host} is not a valid range: the prefix length must be 0 to ${addressBits}`);
-  return { name: null, range: [address, prefixLength], isSingleAddress: bits === undefined, port };
+  return { name: null, range: [address, prefixLength], isSingleAddress: bits === undefined, port, publicPort };
 }
 
-function contains({ range }: Rule, address: Address): boolean {
+function contains(range: Rule["range"], address: Address): boolean {
   return range !== null && range[0].kind() === address.kind() && address.match(range[0], range[1]);
 }
 

@@ -7,8 +7,18 @@ import zlib from "node:zlib";
 import { GuardError, toGuardError } from "./failure.ts";
 import type { Agents } from "./tunnel-agents.ts";
 
-/** A host address that passed the checks. */
-export type CheckedAddress = { address: string; family: number };
+/** A host address that passed the checks. `port`: the port to connect to in place of the URL's. */
+export type CheckedAddress = { address: string; family: number; port?: number };
+
+/** The port of a URL, or that of its protocol. */
+export const portOf = ({ port, protocol }: URL): number => Number(port) || (protocol === "https:" ? 443 : 80);
+
+/** The host and port to connect to for a URL. Addresses without a port are for the lookup of the host. */
+export function toDestination(url: URL, addresses: CheckedAddress[] | null): { host: string; port: number } {
+  const { address, port } = addresses?.[0] ?? {};
+  if (address !== undefined && port !== undefined) return { host: address, port };
+  return { host: url.hostname.replace(/^\[|\]$/g, ""), port: portOf(url) };
+}
 
 type ConnectionOptions = {
   url: URL;
@@ -97,8 +107,7 @@ export function openRequest({
   const request = (isSecure ? https : http).request({
     method,
     protocol: url.protocol,
-    hostname,
-    port: Number(url.port) || (isSecure ? 443 : 80),
+    ...toDestination(url, addresses),
     path: url.pathname + url.search,
     headers: { ...headers, host: url.host },
     agent,

@@ -1,13 +1,14 @@
 import { isIP } from "node:net";
 import { type AddressPolicy, closedPortMessage } from "./addresses.ts";
 import { GuardError, toGuardError } from "./failure.ts";
-import type { CheckedAddress } from "./http-request.ts";
+import { type CheckedAddress, portOf } from "./http-request.ts";
 
 /** All addresses of a host name. */
 export type Lookup = (hostname: string) => Promise<CheckedAddress[]>;
 
 /**
- * Resolves a host to its addresses, all of which must be allowed. Throws GuardError: "dns", "refused" or, on abort, the signal's reason.
+ * Resolves a host to its addresses, all of which must be allowed. If one of them is that of the service itself, its public pages are the only
+ * address. Throws GuardError: "dns", "refused" or, on abort, the signal's reason.
  */
 export async function resolve(
   url: URL,
@@ -16,13 +17,17 @@ export async function resolve(
   signal: AbortSignal,
 ): Promise<CheckedAddress[]> {
   const host = url.hostname.replace(/^\[|\]$/g, "");
-  const port = Number(url.port) || (url.protocol === "https:" ? 443 : 80);
+  const port = portOf(url);
   const family = isIP(host);
   if (!family && !policy.isPortPossible(port)) throw new GuardError("refused", url.href, closedPortMessage(host, port));
   const addresses = family ? [{ address: host, family }] : await lookUp(url, lookup(host), signal);
   for (const { address } of addresses) {
     const objection = policy.objection(host, address, port);
     if (objection) throw new GuardError("refused", url.href, objection);
+  }
+  for (const { address } of addresses) {
+    const publicPort = policy.findPublicPort(host, address, port);
+    if (publicPort !== null) return [{ address: "127.0.0.1", family: 4, port: publicPort }];
   }
   return addresses;
 }

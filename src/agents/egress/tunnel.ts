@@ -1,7 +1,7 @@
 import type http from "node:http";
 import net from "node:net";
 import { GuardError } from "../../net/failure.ts";
-import { type CheckedAddress, connectTimeout, toLookup } from "../../net/http-request.ts";
+import { type CheckedAddress, connectTimeout, toDestination, toLookup } from "../../net/http-request.ts";
 import type { Mapping } from "../../net/mapping.ts";
 import { refuse } from "../../net/proxy.ts";
 import { resolve } from "../../net/resolve.ts";
@@ -46,8 +46,7 @@ function mappingObjection(mapping: Mapping, url: URL): string | null {
 async function dial(url: URL, addresses: CheckedAddress[], signal: AbortSignal): Promise<net.Socket> {
   signal.throwIfAborted();
   const socket = net.connect({
-    host: url.hostname.replace(/^\[|\]$/g, ""),
-    port: Number(url.port) || (url.protocol === "http:" ? 80 : 443),
+    ...toDestination(url, addresses),
     lookup: toLookup(addresses),
     allowHalfOpen: true,
   });
