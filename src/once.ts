@@ -34,6 +34,16 @@ export function lazy<T>(compute: () => T): () => T {
   };
 }
 
+/** A function that does its work at the first call, and nothing from then on. */
+export function firstCall(work: () => void): () => void {
+  let isDone = false;
+  return () => {
+    if (isDone) return;
+    isDone = true;
+    work();
+  };
+}
+
 /** A function that computes its value at the first call with each object. `keyOf`: the object that the value lasts as long as. */
 export function oncePer<A, T extends object>(keyOf: (from: A) => object, compute: (from: A) => T): (from: A) => T {
   const values = new WeakMap<object, T>();

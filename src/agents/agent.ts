@@ -184,7 +184,7 @@ export type Means = {
 export type AgentContext = {
   signal: AbortSignal;
   now: () => number;
-  /** Start of the run. Its time limit counts from here. */
+  /** Start of the run; once an agent with a model has begun to work, when it did. The time limit of the run counts from here. */
   startedAt: number;
   /** Private addresses that the run may reach. */
   allow: readonly AllowRule[];

@@ -8,9 +8,10 @@ import { createChildAgent } from "./child.ts";
 import { createCodingAgent } from "./coding/coding.ts";
 import { type Preset, toPreset } from "./coding/preset.ts";
 import { presets } from "./coding/presets.ts";
-import { type ProgramFiles, programFilesOf } from "./coding/program.ts";
+import { type ProgramFiles, programFilesOf, stateOf } from "./coding/program.ts";
 import { ownAgentCommand } from "./process.ts";
 import { type Access, agentCommand, testAgentSandbox } from "./sandbox/agent-command.ts";
+import { ownExecutable } from "./sandbox/own-executable.ts";
 import { createStandby } from "./standby.ts";
 
 type Env = Record<string, string | undefined>;
@@ -51,8 +52,8 @@ export type AgentStandby = ReturnType<typeof createAgentStandby>;
 /** What is opened for runs before they start: the socket of the network proxy, and the folders of a run. */
 type RunFiles = { openSocket: () => Promise<string>; openFolders: () => Promise<string[]> };
 
-/** `programs`: what the process starts in further sandboxes; null if it starts none. */
-type ProcessNeeds = Access & { programs: ProgramFiles | null };
+/** `programs`: what the process starts in further sandboxes; null if it starts none. `executable`: the state of this executable's file. */
+type ProcessNeeds = Access & { programs: ProgramFiles | null; executable: string[] };
 
 /** One process is kept waiting for this many concurrent runs. */
 const runsPerStandby = 3;
@@ -69,30 +70,37 @@ export function createAgentStandby(env: Env) {
       () => testAgentSandbox(kind, passedEnv),
       (problem) => problem === null,
     );
-    return async ({ programs, ...access }: ProcessNeeds) => {
+    return async ({ programs, executable: _, ...access }: ProcessNeeds) => {
       const sandboxCommand = (await findProblem()) === null ? agentCommand(passedEnv, programs, access) : null;
-      return sandboxCommand ?? { argv: ownAgentCommand(), group: null };
+      return sandboxCommand ?? { argv: ownAgentCommand(), group: null, status: null };
     };
   };
   // Looked up each time: agents are installed and updated while the service runs.
   const listPrograms = () => programFilesOf(listPresets(env), env.PATH ?? "");
+  const findExecutable = () => stateOf([ownExecutable()]);
   const rulesStandby = createStandby(createCommandFinder("rules"), passedEnv, "rules");
   const modelStandby = createStandby(createCommandFinder("model"), passedEnv, "model");
   return {
     take: (kind: "rules" | "model", access: Access) =>
       kind === "rules"
-        ? rulesStandby.take({ ...access, programs: null })
-        : modelStandby.take({ ...access, programs: listPrograms() }),
+        ? rulesStandby.take({ ...access, programs: null, executable: findExecutable() })
+        : modelStandby.take({ ...access, programs: listPrograms(), executable: findExecutable() }),
     /** Keeps processes waiting for the next runs, of which `concurrency` run at once. */
     start({ openSocket, openFolders }: RunFiles, concurrency: number) {
       const size = Math.max(1, Math.floor(concurrency / runsPerStandby));
-      rulesStandby.start(size, async () => ({ sockets: [await openSocket()], folders: [], programs: null }));
+      rulesStandby.start(size, async () => ({
+        sockets: [await openSocket()],
+        folders: [],
+        programs: null,
+        executable: findExecutable(),
+      }));
       modelStandby.start(size, async (lastNeeds) => {
         if (!lastNeeds) return null;
         return {
           ...lastNeeds,
           folders: lastNeeds.folders.length > 0 ? await openFolders() : [],
           programs: listPrograms(),
+          executable: findExecutable(),
         };
       });
     },

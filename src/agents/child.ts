@@ -1,5 +1,6 @@
 import { availableParallelism } from "node:os";
 import { createSlots } from "../net/slots.ts";
+import { firstCall } from "../once.ts";
 import {
   type Agent,
   type AgentEvent,
@@ -13,8 +14,10 @@ import {
 } from "./agent.ts";
 import { readMilestone } from "./milestones.ts";
 import type { Answer, Order } from "./order.ts";
+import { maxStartMs } from "./priority.ts";
 import { type AgentProcess, ownAgentCommand, startProcess } from "./process.ts";
 import type { Access } from "./sandbox/agent-command.ts";
+import { beginSession } from "./sandbox/cpu-groups.ts";
 
 const mib = 1024 * 1024;
 const maxLineBytes = mib;
@@ -24,8 +27,8 @@ const maxEvents = 100_000;
 /** Lines read before yielding to the event loop, so a fast process does not block the service. */
 const linesAtOnce = 100;
 const watchMs = 500;
-/** Time after which a process counts as started, even without an event. */
-const maxStartMs = 1_000;
+/** Time after which the next process starts, even if this one has not reported an event. */
+const maxSlotMs = 1_000;
 /** Maximum CPU time without an event. Otherwise, a page designed to be slow to parse could occupy a slot until the timeout. */
 const maxSilentCpuMs = 30_000;
 
@@ -57,16 +60,20 @@ export function createChildAgent(
     async *run(task, { signal, now: _, openEgress, ...rest }) {
       const releaseSlot = await startSlots.take("");
       let egress: Awaited<ReturnType<NonNullable<typeof openEgress>>> | undefined;
+      const endSession = beginSession();
       let child: AgentProcess | undefined;
-      /** Until then its priority is normal, so that a new run does not wait for those in progress. */
-      const endStart = () => {
-        if (!timer) return;
-        clearTimeout(timer);
-        timer = undefined;
-        child?.lowerPriority();
-        releaseSlot();
+      const leaveSlot = firstCall(releaseSlot);
+      // Until then its priority is normal, so that a new run does not wait for those in progress.
+      const lowerPriority = firstCall(() => child?.lowerPriority());
+      const { kind } = agent.describe();
+      const timers = [
+        setTimeout(leaveSlot, maxSlotMs),
+        setTimeout(lowerPriority, kind === "rules" ? maxSlotMs : maxStartMs),
+      ];
+      const onEvent = (event: AgentEvent) => {
+        leaveSlot();
+        if (kind === "rules" || (event.type === "milestone" && event.name === "work_began")) lowerPriority();
       };
-      let timer: ReturnType<typeof setTimeout> | undefined = setTimeout(endStart, maxStartMs);
       try {
         signal.throwIfAborted();
         egress = await openEgress?.();
@@ -75,9 +82,11 @@ export function createChildAgent(
           startAgentProcess(access),
         );
         const context = { ...rest, ...(egress && { egress: { path: egress.path, token: egress.token } }) };
-        yield* runOrder(child, { agent: agent.describe().id, task, context }, { signal, silentCpuMs, endStart });
+        yield* runOrder(child, { agent: agent.describe().id, task, context }, { signal, silentCpuMs, onEvent });
       } finally {
-        endStart();
+        for (const timer of timers) clearTimeout(timer);
+        leaveSlot();
+        endSession();
         egress?.close();
       }
     },
@@ -95,7 +104,7 @@ function accessOf(egress: EgressSocket | null, means: Means | null): Access {
 async function* runOrder(
   child: AgentProcess,
   order: Order,
-  { signal, silentCpuMs, endStart }: { signal: AbortSignal; silentCpuMs: number; endStart: () => void },
+  { signal, silentCpuMs, onEvent }: { signal: AbortSignal; silentCpuMs: number; onEvent: (event: AgentEvent) => void },
 ): AsyncGenerator<AgentEvent, void> {
   const reader = child.stdout.getReader();
   const stopController = new AbortController();
@@ -122,11 +131,13 @@ async function* runOrder(
   try {
     child.write(`${JSON.stringify(order)}\n`);
     let hasEnded = false;
+    let hasReported = false;
     for await (const line of readLines(reader)) {
-      endStart();
+      hasReported = true;
       stopController.signal.throwIfAborted();
       const answer = parseAnswer(line);
       if (answer.type === "failure") throw new AgentFailure(answer.cause, answer.detail, answer);
+      onEvent(answer);
       yield answer;
       cpuMs = child.cpuMs() ?? cpuMs;
       hasEnded = answer.type === "end";
@@ -135,6 +146,10 @@ async function* runOrder(
     stopController.signal.throwIfAborted();
     const exit = await child.end("wait");
     stopController.signal.throwIfAborted();
+    if (!hasEnded && !hasReported && !child.hasRun())
+      throw new AgentFailure("infrastructure", `the agent's process could not be started: ${child.stderrTail()}`, {
+        retryable: true,
+      });
     if (!hasEnded || (exit !== null && exit !== "exited with code 0")) throw toCrashFailure(exit, child.stderrTail());
   } finally {
     clearInterval(watchTimer);

@@ -65,6 +65,18 @@ const details = {
     isTried: Type.Optional(Type.Boolean()),
   }),
 
+  /**
+   * The agent has begun to work: its model is called for the first time, or it has reported something itself. The limits of time count from
+   * here. `cpuWaitMs`: how long its processes had waited for a CPU until then, in total; null: unknown.
+   */
+  work_began: Type.Object({ startMs: Type.Number({ minimum: 0 }), cpuWaitMs: Nullable(Type.Number({ minimum: 0 })) }),
+
+  /**
+   * The machine had too little CPU time for the session. Its processes ran for `ranMs` and waited for a CPU for `waitedMs`, in total: at least half
+   * of the time in which they could have run.
+   */
+  cpu_shortage: Type.Object({ ranMs: Type.Number({ minimum: 0 }), waitedMs: Type.Number({ minimum: 0 }) }),
+
   /** The cost in USD that a coding agent reports itself; 0 if it knows no price of its model. */
   agent_usage: Type.Object({ costUsd: Type.Number({ minimum: 0 }) }),
 

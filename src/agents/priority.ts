@@ -3,8 +3,17 @@ import { constants, setPriority } from "node:os";
 
 const { PRIORITY_BELOW_NORMAL } = constants.priority;
 
-/** The niceness of sessions in progress: beside 50 of them, Linux still gives the service and starting sessions most of two processors. */
-const sessionNiceness = 19;
+/** The niceness of a session's processes among those that start with it, such as the service in a control group of its own. */
+const processNiceness = 19;
+
+/**
+ * The niceness of a session as a whole, among all sessions of the machine: about a third of the CPU time of one with niceness 0. With much less,
+ * any two busy programs would starve it.
+ */
+export const sessionNiceness = 5;
+
+/** Time after which an agent counts as started, even if it has not called its model. */
+export const maxStartMs = 60_000;
 
 /**
  * Lowers the priority of a process and everything in its session, so that the service stays responsive with any number
@@ -13,7 +22,7 @@ const sessionNiceness = 19;
  */
 export function lowerPriority(pid: number): void {
   try {
-    setPriority(pid, sessionNiceness);
+    setPriority(pid, processNiceness);
     writeFileSync(`/proc/${pid}/autogroup`, String(sessionNiceness));
   } catch (error) {
     // Without root, this can be set ten times a second on the whole machine. Other errors: the process has exited, or

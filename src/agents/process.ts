@@ -2,8 +2,9 @@ import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { tailOf } from "./lines.ts";
 import { lowerPriority } from "./priority.ts";
-import type { DelegatedCgroup } from "./sandbox/control-group.ts";
+import type { AgentCommand } from "./sandbox/agent-command.ts";
 import { childrenOf } from "./sandbox/process-tree.ts";
+import { closeStatusFile } from "./sandbox/status-file.ts";
 
 const stderrChars = 4096;
 /** Time to exit after SIGTERM, or after the last line, before SIGKILL. */
@@ -17,12 +18,14 @@ export type AgentProcess = {
   write(text: string): Promise<void>;
   /** The last part of its stderr. */
   stderrTail(): string;
+  /** Whether its program ran, as far as is known: false if it has ended because its sandbox could not start. */
+  hasRun(): boolean;
   /** Resident memory in bytes; null if unknown. */
   memory(): number | null;
   /** CPU time of the process itself, in ms; null if unknown. */
   cpuMs(): number | null;
   isRunning(): boolean;
-  /** Lowers its priority below everything else on the machine. */
+  /** Lowers its priority below that of the service and of sessions that start. */
   lowerPriority(): void;
   /** Kills the process and its group. */
   kill(): void;
@@ -40,14 +43,11 @@ export function ownAgentCommand(): string[] {
   return [program, ...(isCompiled ? [] : [join(import.meta.dir, "..", "main.ts")]), "__agent"];
 }
 
-/**
- * Starts a process in its own group that dies with this one. Throws if it cannot start. `cgroup`: the control group that the command joins,
- * which is removed when the process has ended.
- */
+/** Starts a process in its own group that dies with this one. Throws if it cannot start. */
 export function startProcess(
   command: string[],
   env: Record<string, string>,
-  cgroup: DelegatedCgroup | null = null,
+  { group, status }: Omit<AgentCommand, "argv"> = { group: null, status: null },
 ): AgentProcess {
   const id = crypto.randomUUID();
   const child = Bun.spawn(command, {
@@ -74,10 +74,12 @@ export function startProcess(
     await killMarked(`${markVariable}=${id}`);
     await child.exited;
     await settlesWithin(graceMs, stderr.ended);
-    await cgroup?.remove();
+    await group?.remove();
+    if (status !== null) hasRun = closeStatusFile(status);
     if (!isInTime) return null;
     return child.signalCode ? `was killed by ${child.signalCode}` : `exited with code ${child.exitCode}`;
   }
+  let hasRun = true;
   let innermostPid: number | null = null;
   /** The process itself, inside of its sandbox. Kept once it has started. */
   function programPid(): number {
@@ -102,11 +104,12 @@ export function startProcess(
       }
     },
     stderrTail: stderr.text,
+    hasRun: () => hasRun,
     memory: () => memoryOf(programPid()),
     cpuMs: () => cpuMsOf(programPid()),
     isRunning: () => child.exitCode === null && child.signalCode === null,
     lowerPriority() {
-      if (!cgroup?.lowerPriority()) listSandboxChain(child.pid).forEach(lowerPriority);
+      if (!group?.lowerPriority()) listSandboxChain(child.pid).forEach(lowerPriority);
     },
     kill: () => signalGroup("SIGKILL"),
     end,

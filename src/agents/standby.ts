@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { type AgentProcess, startProcess } from "./process.ts";
 import type { Access, AgentCommand } from "./sandbox/agent-command.ts";
+import { closeStatusFile } from "./sandbox/status-file.ts";
 
 /** How long no run may have started before the next process is started, so that it takes nothing from runs that start. */
 const quietMs = 500;
@@ -17,6 +18,12 @@ export type Standby<Needs> = {
   /** Ends the waiting processes, and resolves when nothing of them is left. */
   stop(): Promise<void>;
 };
+
+/** Releases what was opened for a command that is not run. */
+async function discard({ group, status }: Omit<AgentCommand, "argv">): Promise<void> {
+  if (status !== null) closeStatusFile(status);
+  await group?.remove();
+}
 
 /**
  * Keeps processes with the code of their agents loaded, which wait for their order. Each serves one run, like any other, and only one that
@@ -41,11 +48,11 @@ export function createStandby<Needs extends Access>(
     try {
       const needs = isFull() ? null : await findNextNeeds(lastNeeds);
       if (needs === null) return;
-      const { argv, group } = await commandOf(needs);
+      const { argv, ...resources } = await commandOf(needs);
       // A run that started meanwhile may have got the same.
-      if (takeCount !== previousCount || isFull()) return void (await group?.remove());
+      if (takeCount !== previousCount || isFull()) return await discard(resources);
       // Its priority stays normal until its run has begun: that run waits for nothing but this process.
-      standbys.push({ child: startProcess([...argv, "wait", kind], env, group), needs });
+      standbys.push({ child: startProcess([...argv, "wait", kind], env, resources), needs });
       fillLater();
     } catch {
       // The next run tries again, and says why.
@@ -57,7 +64,7 @@ export function createStandby<Needs extends Access>(
     if (size > 0) timer = setTimeout(fill, quietMs).unref();
   }
 
-  /** Whether a waiting process can serve one of the next runs: not if an agent was installed meanwhile, or its run was cancelled. */
+  /** Whether a waiting process can serve one of the next runs: not if an agent was installed or upgraded meanwhile, or its run was cancelled. */
   function isUsable({ child, needs }: (typeof standbys)[number], nextRunNeeds: Needs): boolean {
     const hasSameNeeds = Bun.deepEquals({ ...needs, folders: [] }, { ...nextRunNeeds, folders: [] });
     return child.isRunning() && hasSameNeeds && needs.folders.every((path) => existsSync(path));
@@ -73,8 +80,8 @@ export function createStandby<Needs extends Access>(
       const standby = standbysByUse.get(true)?.find((each) => Bun.deepEquals(each.needs.folders, needs.folders));
       standbys = (standbysByUse.get(true) ?? []).filter((each) => each !== standby);
       if (standby) return standby.child;
-      const { argv, group } = await commandOf(needs);
-      return startProcess(argv, env, group);
+      const { argv, ...resources } = await commandOf(needs);
+      return startProcess(argv, env, resources);
     },
     start(newSize, newFindNextNeeds) {
       size = newSize;

@@ -1,14 +1,16 @@
-import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs";
-import { dirname, resolve } from "node:path";
+import { accessSync, constants, existsSync, readFileSync, realpathSync, statfsSync, statSync } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
 import type { Command } from "commander";
 import { max } from "drizzle-orm";
 import type { Agent } from "../agents/agent.ts";
 import { inProcessAgents, listPresets } from "../agents/all.ts";
 import { objectionToAgent } from "../agents/choice.ts";
-import { findInstalled, type InstalledAgent } from "../agents/coding/program.ts";
+import type { Preset } from "../agents/coding/preset.ts";
+import { findInstalled, findProgram, findVersion, type InstalledAgent } from "../agents/coding/program.ts";
 import { testAgentSandbox } from "../agents/sandbox/agent-command.ts";
 import { isVisibleInSandboxes } from "../agents/sandbox/bubblewrap.ts";
 import { detectBrowser } from "../agents/sandbox/chromium.ts";
+import { canGroupSessions } from "../agents/sandbox/cpu-groups.ts";
 import { detectSandbox, type Sandbox } from "../agents/sandbox/sandbox.ts";
 import { testWorkspace } from "../agents/sandbox/workspace.ts";
 import type { Config } from "../config/config.ts";
@@ -39,7 +41,8 @@ export function addDoctor(
     .action(async ({ redis, json }: { redis?: string; json?: boolean }) => {
       const config = configOf(redis === undefined ? {} : { EVALD_REDIS_URL: redis });
       const sandbox = await detectSandbox();
-      const codingAgents = listPresets(env).map((preset) => findInstalled(preset, env.PATH ?? ""));
+      const presets = listPresets(env);
+      const codingAgents = presets.map((preset) => findInstalled(preset, env.PATH ?? ""));
       const checks = [
         checkDataFolder(config.dataDir),
         checkDisk(config.dataDir),
@@ -53,9 +56,12 @@ export function addDoctor(
             .join(", "),
         },
         ...codingAgents.map(checkCodingAgent),
+        ...presets.flatMap((preset) => checkRequirements(preset, env.PATH ?? "")),
+        checkPrograms(),
         checkSandbox(sandbox),
         checkPageSandbox(await testAgentSandbox("rules", env), await testAgentSandbox("model", env)),
         ...(sandbox.level === "none" ? [] : [checkWorkspace(await testWorkspace(config.workspaceBytes))]),
+        checkCpu(),
         await checkBrowser(sandbox),
         checkModelKeys(env),
         ...(config.workers.redisUrl === null ? [] : await checkRedis(config.workers.redisUrl)),
@@ -84,6 +90,74 @@ function checkCodingAgent(agent: InstalledAgent): Check {
     detail: `${version}${isTried ? "" : ", not tested with this version of evald"}, ${path}`,
   };
 }
+
+/** The folders in which programs in a sandbox find others. */
+const sandboxPath = "/usr/local/bin:/usr/bin:/bin";
+
+/** What agents run without bringing it along, by agent. */
+const helpers: Record<string, { command: string; use: string; remedy: string }> = {
+  opencode: { command: "rg", use: "load skills", remedy: "install ripgrep for all users (apt-get install ripgrep)" },
+};
+
+/** What an installed agent lacks on this machine, so that some of its sessions would fail. */
+function checkRequirements(preset: Preset, path: string): Check[] {
+  const program = findProgram(preset, path);
+  if ("missing" in program) return [];
+  const toCheck = (detail: string): Check => ({ what: `agent ${preset.id}`, state: "missing", detail });
+  const checks: Check[] = [];
+  const helper = helpers[preset.id];
+  if (helper && Bun.which(helper.command, { PATH: sandboxPath }) === null)
+    checks.push(toCheck(`cannot ${helper.use}: ${helper.command} is not in ${sandboxPath}; ${helper.remedy}`));
+  const node = program.argv.some((argument) => basename(argument) === "node")
+    ? Bun.which("node", { PATH: path })
+    : null;
+  const range = node === null ? null : findNodeRange(program.path);
+  const version = node === null ? null : findVersion(node, path);
+  if (range !== null && version !== null && !Bun.semver.satisfies(version, range))
+    checks.push(toCheck(`needs Node.js ${range}, but node on PATH is ${version}; install that version of Node.js`));
+  return checks;
+}
+
+/** The versions of Node.js that the package of a program asks for (`engines`); null if it asks for none. */
+function findNodeRange(program: string): string | null {
+  for (let folder = dirname(realpathSync(program)); folder !== dirname(folder); folder = dirname(folder)) {
+    const manifest = join(folder, "package.json");
+    if (!existsSync(manifest)) continue;
+    try {
+      const { name, engines } = JSON.parse(readFileSync(manifest, "utf8"));
+      if (typeof name === "string") return typeof engines?.node === "string" ? engines.node : null;
+    } catch {
+      return null;
+    }
+  }
+  return null;
+}
+
+/** Programs that sandboxes run for sessions, and what cannot be done without them. */
+const programs = {
+  git: "check out a repository of a workspace",
+  tar: "unpack an archive of a workspace",
+  diff: "show how an agent changed its workspace",
+  curl: "send requests from commands",
+};
+
+function checkPrograms(): Check {
+  const what = "programs";
+  const missing = Object.entries(programs).filter(([name]) => Bun.which(name, { PATH: sandboxPath }) === null);
+  if (missing.length === 0) return { what, state: "ok", detail: Object.keys(programs).join(", ") };
+  const list = missing.map(([name, use]) => `${name} (to ${use})`).join(", ");
+  return { what, state: "missing", detail: `not in ${sandboxPath}: ${list}; install them for all users` };
+}
+
+const checkCpu = (): Check =>
+  canGroupSessions()
+    ? { what: "cpu", state: "ok", detail: "shared between the service and its sessions by control groups" }
+    : {
+        what: "cpu",
+        state: "missing",
+        detail:
+          "sessions have a lower priority instead of a control group each, so the service may respond more slowly; run evald as root, or with Delegate=yes and DelegateSubgroup= in its systemd unit",
+      };
 
 /** The directory itself, or its nearest existing parent. */
 const nearestExisting = (path: string): string =>

@@ -3,6 +3,7 @@ import { networkInterfaces } from "node:os";
 import type { Command } from "commander";
 import type { Logger } from "pino";
 import { version } from "../../package.json" with { type: "json" };
+import { joinServiceGroup } from "../agents/sandbox/cpu-groups.ts";
 import { createApp } from "../app.tsx";
 import type { Peer } from "../auth/address.ts";
 import { flushLastUsed } from "../auth/keys.ts";
@@ -15,8 +16,8 @@ import { closeDb, lockData, openDb, releaseCache } from "../db/open.ts";
 import { isLocked } from "../db/write-lock.ts";
 import { ConfigError } from "../errors.ts";
 import { maxRequestBodySize } from "../http/body.ts";
-import { enableThreads } from "../jobs/thread.ts";
 import { pathBelow, pathOf } from "../http/responses.ts";
+import { enableThreads } from "../jobs/thread.ts";
 import { createLog, flushLog } from "../log.ts";
 import { toIso } from "../schema.ts";
 import { createService } from "../service.ts";
@@ -134,6 +135,9 @@ async function serve(config: Config, { threadFile = null, ...overrides }: ServeO
   if (baseUrl() !== ownUrl) say(`public URL ${baseUrl()}`);
   if (metricsServer) say(`metrics on ${new URL("/metrics", metricsServer.url)}`);
 
+  // It waits for the kernel, so it comes after the start.
+  joinServiceGroup();
+
   if (config.welcome) await welcome(service, ownUrl);
 }
 
@@ -212,7 +216,9 @@ const listenForRuns = (handle: Handle, { basePath }: Config) =>
 /** The rules by which runs reach the service at the addresses that it listens on. */
 function toOwnRules(addresses: string[], ports: { port: number; publicPort: number }): AllowRule[] {
   const isEveryAddress = addresses.some((address) => address === "0.0.0.0" || address === "::");
-  const machineAddresses = Object.values(networkInterfaces()).flatMap((each = []) => each.map(({ address }) => address));
+  const machineAddresses = Object.values(networkInterfaces()).flatMap((each = []) =>
+    each.map(({ address }) => address),
+  );
   return (isEveryAddress ? ["127.0.0.0/8", "::1", ...machineAddresses] : addresses).map((host) => ({ host, ...ports }));
 }
 

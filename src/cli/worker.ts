@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { version } from "../../package.json" with { type: "json" };
+import { joinServiceGroup } from "../agents/sandbox/cpu-groups.ts";
 import type { Config } from "../config/config.ts";
 import { redisSecrets } from "../config/worker-settings.ts";
 import { ConfigError } from "../errors.ts";
@@ -54,6 +55,7 @@ async function runWorker(config: Config, { agents, standby, goneMs }: ServeOverr
   const log = createLog(config, redisSecrets(config.workers));
   const executor = createLocalExecutor(agents, Date.now, null, operatorHosts);
   await sweepWorkspaces(null);
+  joinServiceGroup();
   // Prepares what the first session would otherwise wait for.
   standby?.start(executor, slots);
   executor.prepare();

@@ -44,6 +44,8 @@ export type Facts = {
   missingTools: string[];
   /** ID and version of a coding agent that evald was not tested with; null otherwise. */
   untestedAgent: string | null;
+  /** How long the processes of an agent ran and waited for a CPU, in total, if the machine had too little CPU time for it; null otherwise. */
+  cpuShortage: MilestoneOf<"cpu_shortage">["detail"] | null;
   /** The cost in USD that the agent itself reports; null if it doesn't. */
   claimedUsd: number | null;
   hosts: Hosts;
@@ -141,6 +143,7 @@ export function factsOf(sessionEvents: SessionEvent[], judgement: Judgement | nu
     startUrls: started?.starts ?? [],
     missingTools: started?.missing ?? [],
     untestedAgent: started?.isTried === false ? oneLine(`${started.agent} ${started.version}`, 100) : null,
+    cpuShortage: milestonesOf(milestones, "cpu_shortage").at(-1)?.detail ?? null,
     // Agents that know no price of their model report 0.
     claimedUsd: claimedUsd > 0 ? claimedUsd : null,
     hosts,

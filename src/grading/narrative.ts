@@ -104,14 +104,20 @@ function describeSuccesses(facts: Facts, { dimensions }: Measurement): string {
   );
 }
 
-function describeFailures(frictions: Friction[], { missingTools, untestedAgent }: Facts): string {
+const seconds = (ms: number) => `${Math.round(ms / 1000)} s`;
+
+function describeFailures(frictions: Friction[], { missingTools, untestedAgent, cpuShortage }: Facts): string {
   const missingNote =
     missingTools.length === 0
       ? ""
       : ` Not available to the agent: ${list(missingTools.map((each) => oneLine(each, 200)))}.`;
   const untestedNote =
     untestedAgent === null ? "" : ` evald was not tested with ${untestedAgent}, so events may be missing.`;
-  const notes = missingNote + untestedNote;
+  const shortageNote =
+    cpuShortage === null
+      ? ""
+      : ` The machine was short of CPU time: the agent's processes waited ${seconds(cpuShortage.waitedMs)} for a processor and ran ${seconds(cpuShortage.ranMs)}, so it was slower than usual.`;
+  const notes = missingNote + untestedNote + shortageNote;
   if (frictions.length === 0) return `No friction found.${notes}`;
   const bySeverity = [...Map.groupBy(frictions, (each) => each.severity)].map(
     ([severity, of]) => `${of.length} ${severity}`,

@@ -1,5 +1,6 @@
 import { type AgentEvent, AgentFailure, type EventSource } from "../agents/agent.ts";
 import type { Task } from "../agents/task.ts";
+import { declaredTool } from "../grading/events.ts";
 
 type Limit = { limit: string; value: number; unit: string };
 type Timers = ReturnType<typeof setTimeout>[];
@@ -16,6 +17,8 @@ type Hooks = {
 /** Part of the wall clock reserved for a clean end, at most 5 s. */
 const endReserveMs = (wallClockMs: number) => Math.min(5000, wallClockMs * 0.2);
 const nearShare = 0.8;
+/** A busy machine or a long setup may delay an agent's first model call by this many times its idle limit. */
+const startFactor = 2;
 /** How many commands may be stopped for one limit. The agent is told of each, and the last one ends the run. */
 const maxStops = 3;
 
@@ -41,19 +44,28 @@ export const createRunLimits = (kind: "rules" | "model", limits: Task["limits"],
   /** Tool calls in progress: a command may run silently for longer than the idle limit. */
   callsInProgress: 0,
   isRunning: false,
+  /** Whether the agent has begun to work. */
+  isWorking: false,
   isEnded: false,
   clocks: [] as Timers,
   idleTimers: [] as Timers,
 });
 
-/** Starts the clocks. */
+/** Starts the clocks. Those of an agent with a model wait until it begins to work: until then it waits for the machine, too. */
 export function startClocks(runLimits: RunLimits): void {
+  runLimits.isRunning = true;
+  if (runLimits.kind === "rules") beginWork(runLimits);
+  else restartIdleTime(runLimits);
+}
+
+/** Starts the clocks of an agent's work. */
+function beginWork(runLimits: RunLimits): void {
   const { kind, limits, failRun } = runLimits;
   const { wallClockMs } = limits;
   const time = { limit: "wall_clock", value: wallClockMs, unit: "ms" };
   const tooLong = `the run took longer than ${inWords(time)} and was stopped`;
   const workMs = wallClockMs - endReserveMs(wallClockMs);
-  runLimits.isRunning = true;
+  runLimits.isWorking = true;
   runLimits.clocks = [
     setTimeout(() => failRun(new AgentFailure("timeout", tooLong)), wallClockMs),
     ...(kind === "model"
@@ -77,6 +89,7 @@ export function countEvent(runLimits: RunLimits, event: AgentEvent, source: Even
   const { kind, stopsByLimit, warnAgent } = runLimits;
   if (event.type === "tool_call") runLimits.callsInProgress++;
   if (event.type === "tool_result") runLimits.callsInProgress--;
+  if (runLimits.isRunning && !runLimits.isWorking && isWork(event)) beginWork(runLimits);
   // Requests made by a page are not activity of the agent, and have their own limit.
   const isPageRequest = event.type === "http" && event.purpose === "page";
   if (!isPageRequest) restartIdleTime(runLimits);
@@ -95,6 +108,14 @@ export function countEvent(runLimits: RunLimits, event: AgentEvent, source: Even
     if (stops >= maxStops) endAtLimit(runLimits, { limit, value, unit });
   }
 }
+
+/** Whether an event shows that an agent with a model works. Before that, its workspace is set up and its success checks run. */
+const isWork = (event: AgentEvent): boolean =>
+  event.type === "milestone"
+    ? event.name === "work_began"
+    : event.type === "tool_call"
+      ? event.tool !== declaredTool
+      : event.type === "usage" || event.type === "thought" || event.type === "message" || event.type === "end";
 
 /** The final events if a limit ended the session. Throws an AgentFailure if the agent did nothing before. */
 export function finalEventsOf({ reachedLimit, isEnded, used }: RunLimits): AgentEvent[] {
@@ -138,10 +159,16 @@ function warnNearLimit({ isEnded, reachedLimit, warnedLimits, storeEvent, warnAg
 }
 
 function restartIdleTime(runLimits: RunLimits): void {
-  const { isRunning, idleTimers, callsInProgress, kind, failRun, storeEvent } = runLimits;
+  const { isRunning, isWorking, idleTimers, callsInProgress, kind, failRun, storeEvent } = runLimits;
   const { idleMs } = runLimits.limits;
   if (!isRunning) return;
   for (const timer of idleTimers) clearTimeout(timer);
+  if (!isWorking) {
+    const startMs = startFactor * idleMs;
+    const notStarted = `the agent did not call its model within ${inWords({ limit: "start", value: startMs, unit: "ms" })}`;
+    runLimits.idleTimers = [setTimeout(() => failRun(new AgentFailure("timeout", notStarted)), startMs)];
+    return;
+  }
   const idle = { limit: "idle", value: idleMs, unit: "ms" };
   const tooQuiet = `the agent was idle for ${inWords(idle)} and was stopped`;
   runLimits.idleTimers =

@@ -14,7 +14,11 @@ beforeAll(async () => {
 afterAll(() => fake.stop());
 
 /** Options of curl by how a command reaches the network: the ports in its sandbox, and the proxy by requests and by tunnels. */
-const ways = { port: "", proxy: "--noproxy '' -x http://127.0.0.1:3128", tunnel: "--noproxy '' -p -x http://127.0.0.1:3128" };
+const ways = {
+  port: "",
+  proxy: "--noproxy '' -x http://127.0.0.1:3128",
+  tunnel: "--noproxy '' -p -x http://127.0.0.1:3128",
+};
 const hosts = ["127.0.0.1", "localhost", "[::1]", "2130706433", "0x7f.1", "127.1", "[::ffff:127.0.0.1]", "0.0.0.0"];
 
 /** Requests that only the service itself answers, whatever their headers say. */
@@ -39,50 +43,51 @@ const closed = [
 const curl = (options: string, host: string, port: string) =>
   `curl -sS -m 20 -o /dev/null -w '%{http_code}\\n' ${options.replace(/(\S+)$/, `"http://${host}:${port}$1"`)} 2>/dev/null`;
 
-test(
-  "a run reads the docs and the example of its service, and reaches nothing else of it by any spelling of its host",
-  async () => {
-    const cwd = emptyFolder();
-    const { key } = await furnish(cwd);
-    const service = await serve({
-      cwd,
-      env: {
-        PATH: process.env.PATH ?? "",
-        EVALD_TRUST_PROXY: "1",
-        EVALD_LOG_LEVEL: "debug",
-        OPENAI_COMPATIBLE_API_KEY: modelKey,
-        OPENAI_COMPATIBLE_BASE_URL: fake.baseUrls["openai-compatible"],
-        EVALD_AGENT_MODEL: "openai-compatible/own",
-      },
-    });
-    const { port } = new URL(service.url);
-    const open = ["/docs", "/docs/start.md", "/example", "/example/quickstart", "-I /docs"];
-    const commandOf = (cases: string[]) => cases.join("; ");
-    const openCases = ["", ways.proxy].flatMap((way) => open.map((path) => curl(`${way} ${path}`, "127.0.0.1", port)));
-    const closedCases = Object.values(ways).flatMap((way) => [
-      ...closed.map((options) => curl(`${way} ${options}`, "127.0.0.1", port)),
-      ...hosts.map((host) => curl(`${way} ${closed[0]}`, host, port)),
-    ]);
-    turns.push(
-      call("run_command", { command: commandOf(openCases), seconds: 120 }),
-      call("run_command", { command: commandOf(closedCases), seconds: 120 }),
-      finish("succeeded", "Done."),
-    );
-    const ask = client(service.url, key);
-    const starts = ["127.0.0.1", "localhost", "[::1]"].map((host) => `http://${host}:${port}/docs`);
-    const { body: prompt } = await ask("POST", "/api/v1/prompts", { text: `Read ${starts.join(" and ")}.`, agent: "llm" });
-    const { body } = await ask("POST", `/api/v1/prompts/${prompt.id}/run`, { urlMap: {} });
-    const run = await untilRun(ask, body.runId, "completed", "failed");
-    expect([run.status, run.failureReason]).toEqual(["completed", null]);
-    const { body: trace } = await ask("GET", `/api/v1/reports/${run.report.slug}/trace?types=tool_result`);
-    const [read, refused] = trace.events.map(({ output }: { output: { stdout: string } }) => output.stdout?.split("\n").slice(0, -1));
-    expect(read).toEqual(openCases.map(() => "200"));
-    // 403: refused by the proxy, or by what serves the public pages. 000: nothing listens there in the sandbox.
-    expect(refused.map((status: string, i: number) => [closedCases[i], /^(403|000)$/.test(status) ? "refused" : status])).toEqual(
-      closedCases.map((command) => [command, "refused"]),
-    );
-    await service.stop();
-    expect(service.stderr()).not.toMatch(/"path":"\/(sign-in|gateway|mcp|healthz)/);
-  },
-  300_000,
-);
+test("a run reads the docs and the example of its service, and reaches nothing else of it by any spelling of its host", async () => {
+  const cwd = emptyFolder();
+  const { key } = await furnish(cwd);
+  const service = await serve({
+    cwd,
+    env: {
+      PATH: process.env.PATH ?? "",
+      EVALD_TRUST_PROXY: "1",
+      EVALD_LOG_LEVEL: "debug",
+      OPENAI_COMPATIBLE_API_KEY: modelKey,
+      OPENAI_COMPATIBLE_BASE_URL: fake.baseUrls["openai-compatible"],
+      EVALD_AGENT_MODEL: "openai-compatible/own",
+    },
+  });
+  const { port } = new URL(service.url);
+  const open = ["/docs", "/docs/start.md", "/example", "/example/quickstart", "-I /docs"];
+  const commandOf = (cases: string[]) => cases.join("; ");
+  const openCases = ["", ways.proxy].flatMap((way) => open.map((path) => curl(`${way} ${path}`, "127.0.0.1", port)));
+  const closedCases = Object.values(ways).flatMap((way) => [
+    ...closed.map((options) => curl(`${way} ${options}`, "127.0.0.1", port)),
+    ...hosts.map((host) => curl(`${way} ${closed[0]}`, host, port)),
+  ]);
+  turns.push(
+    call("run_command", { command: commandOf(openCases), seconds: 120 }),
+    call("run_command", { command: commandOf(closedCases), seconds: 120 }),
+    finish("succeeded", "Done."),
+  );
+  const ask = client(service.url, key);
+  const starts = ["127.0.0.1", "localhost", "[::1]"].map((host) => `http://${host}:${port}/docs`);
+  const { body: prompt } = await ask("POST", "/api/v1/prompts", {
+    text: `Read ${starts.join(" and ")}.`,
+    agent: "llm",
+  });
+  const { body } = await ask("POST", `/api/v1/prompts/${prompt.id}/run`, { urlMap: {} });
+  const run = await untilRun(ask, body.runId, "completed", "failed");
+  expect([run.status, run.failureReason]).toEqual(["completed", null]);
+  const { body: trace } = await ask("GET", `/api/v1/reports/${run.report.slug}/trace?types=tool_result`);
+  const [read, refused] = trace.events.map(({ output }: { output: { stdout: string } }) =>
+    output.stdout?.split("\n").slice(0, -1),
+  );
+  expect(read).toEqual(openCases.map(() => "200"));
+  // 403: refused by the proxy, or by what serves the public pages. 000: nothing listens there in the sandbox.
+  expect(
+    refused.map((status: string, i: number) => [closedCases[i], /^(403|000)$/.test(status) ? "refused" : status]),
+  ).toEqual(closedCases.map((command) => [command, "refused"]));
+  await service.stop();
+  expect(service.stderr()).not.toMatch(/"path":"\/(sign-in|gateway|mcp|healthz)/);
+}, 300_000);

@@ -34,7 +34,13 @@ export const lineParsers: Record<Exclude<StreamFormat, "acp" | "none">, LinePars
   pi: parsePiLine,
 };
 
-export type ProgramResult = StreamResult & { exitCode: number; limit: LimitHit | null; stderr: string };
+export type ProgramResult = StreamResult & {
+  exitCode: number;
+  limit: LimitHit | null;
+  /** Whether the machine's disk had no room for the workspace. */
+  wasDiskFull: boolean;
+  stderr: string;
+};
 
 /** How long to wait for the agent's next model call, which contains the complete result. */
 const nextCallMs = 2_000;

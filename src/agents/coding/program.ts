@@ -1,14 +1,21 @@
-import { closeSync, existsSync, openSync, readFileSync, readSync, realpathSync } from "node:fs";
+import { closeSync, existsSync, openSync, readFileSync, readSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { isTried, type Preset } from "./preset.ts";
 
 type Bind = { from: string; to: string };
 
-/** An installed agent: its command inside a sandbox, and the files to mount there. */
-export type InstalledProgram = { version: string; path: string; argv: string[]; binds: Bind[] };
+/** An installed agent: its command inside a sandbox, and the files to mount there. `state`: see `stateOf`. */
+export type InstalledProgram = { version: string; path: string; argv: string[]; binds: Bind[]; state: string[] };
 
-/** Files, and links to them at other paths. */
-export type ProgramFiles = { files: string[]; links: { path: string; target: string }[] };
+/** Files, and links to them at other paths. `state` is that of the programs in them. */
+export type ProgramFiles = { files: string[]; links: { path: string; target: string }[]; state: string[] };
+
+/** What identifies the present content of files: it differs after a package manager has replaced or removed one of them. */
+export const stateOf = (paths: string[]): string[] =>
+  paths.map((path) => {
+    const file = statSync(path, { throwIfNoEntry: false });
+    return file && file.nlink > 0 ? `${path} ${file.dev} ${file.ino} ${file.mtimeMs}` : `${path} is gone`;
+  });
 
 /** Folder of the program inside the sandbox. */
 const programFolder = "/opt/agent";
@@ -47,6 +54,7 @@ export function findProgram(preset: Preset, path: string): InstalledProgram | { 
     path: entry,
     argv,
     binds: [...binds, ...moreBinds],
+    state: stateOf([realPath, program, ...(manifest ? [manifest.file] : []), ...moreBinds.map(({ from }) => from)]),
   });
   if (!isNodeScript(program)) return toInstalledProgram([pathInSandbox]);
   const node = which("node", path);
@@ -87,19 +95,24 @@ export function programFilesOf(presets: Preset[], path: string): ProgramFiles {
   const links = [...entries]
     .filter((entry) => !systemFolder.test(entry) && !isMounted(entry))
     .map((entry) => ({ path: entry, target: realpathSync(entry) }));
-  return { files, links: links.filter(({ target }) => systemFolder.test(target) || isMounted(target)) };
+  return {
+    files,
+    links: links.filter(({ target }) => systemFolder.test(target) || isMounted(target)),
+    state: programs.flatMap(({ state }) => state),
+  };
 }
 
 const which = (command: string, path: string): string | null => Bun.which(command, { PATH: path });
 
-type Manifest = { folder: string; name: string; version: string };
+type Manifest = { folder: string; file: string; name: string; version: string };
 
 /** The package that contains a folder below `node_modules`. */
 function findManifest(folder: string, modulesFolder: string): Manifest | null {
   for (let current = folder; current.length > modulesFolder.length; current = dirname(current)) {
     try {
-      const { name, version } = JSON.parse(readFileSync(join(current, "package.json"), "utf8"));
-      if (typeof name === "string" && typeof version === "string") return { folder: current, name, version };
+      const file = join(current, "package.json");
+      const { name, version } = JSON.parse(readFileSync(file, "utf8"));
+      if (typeof name === "string" && typeof version === "string") return { folder: current, file, name, version };
     } catch {
       // Missing, or not a manifest.
     }
@@ -130,7 +143,7 @@ function isNodeScript(path: string): boolean {
 const versions = new Map<string, string | null>();
 
 /** The version that a program reports; queried once per path. */
-function findVersion(program: string, path: string): string | null {
+export function findVersion(program: string, path: string): string | null {
   const cached = versions.get(program);
   if (cached !== undefined) return cached;
   const { stdout } = Bun.spawnSync([program, "--version"], {

@@ -1,9 +1,12 @@
 import { settlesWithin } from "../../deadline.ts";
 import { type AgentContext, type AgentEvent, AgentFailure, type Means, runInfrastructureStep } from "../agent.ts";
+import { createStartReporter, startCpuMeter, toShortage } from "../cpu-meter.ts";
+import type { Fields } from "../fields.ts";
 import { checkGoal, decideEnding, type Ending } from "../goal-checks.ts";
 import { tailOf } from "../lines.ts";
 import { createReader } from "../reader.ts";
 import { bridgePorts } from "../sandbox/bridge.ts";
+import { diskFull } from "../sandbox/command.ts";
 import { runSandboxed, type SandboxProcess } from "../sandbox/sandbox.ts";
 import type { Task } from "../task.ts";
 import { reportWorkspaceDiff, setUpWorkspace } from "../workspace-setup.ts";
@@ -53,8 +56,17 @@ export async function runSession(
 
   const setup = task.workspace ?? {};
   const mcpPrefixes = mcpPrefixesOf(preset, setup.mcpServers ?? {});
-  const onRequest = prepared ? createContextDetector(setup, prepared.skills, mcpPrefixes, send) : () => {};
-  const reporter = startReporter(preset, mcpPrefixes, send);
+  const detectContext = prepared ? createContextDetector(setup, prepared.skills, mcpPrefixes, send) : () => {};
+  using meter = startCpuMeter();
+  const reportStart = createStartReporter({ meter, context, report: send });
+  const reporter = startReporter(preset, mcpPrefixes, (event) => {
+    reportStart();
+    send(event);
+  });
+  const onRequest = (body: Fields) => {
+    reportStart();
+    detectContext(body);
+  };
   const record = startRecord(model.socketPath, { ...reportModelCalls(reporter), onRequest });
   try {
     const findCurrentCallId = async () => {
@@ -65,14 +77,16 @@ export async function runSession(
       return findOnly(openCalls) ?? findOnly(record.pending.keys());
     };
     const { openRelay } = await import("../relay/relay.ts");
-    await using relay = await openRelay({
-      ...sandbox,
-      task,
-      reader: createReader(task),
-      report: send,
-      now: context.now,
-      findCurrentCallId,
-    });
+    await using relay = await runInfrastructureStep("the relay could not be opened", () =>
+      openRelay({
+        ...sandbox,
+        task,
+        reader: createReader(task),
+        report: send,
+        now: context.now,
+        findCurrentCallId,
+      }),
+    );
     const run = toSandboxRun(preset, program, values, task);
     const agentProcess = await runInfrastructureStep(`${preset.name} could not be started`, () =>
       runSandboxed({
@@ -83,12 +97,16 @@ export async function runSession(
         signal,
       }),
     );
-    const result = await readUntilEnd(preset, agentProcess, task, record, reporter);
-    signal.throwIfAborted();
-    reportUnreadable(reporter);
-    const ending = toEnding(preset, result, record, reporter.callCount);
-    if (result.claimedUsd !== null)
-      send({ type: "milestone", name: "agent_usage", detail: { costUsd: result.claimedUsd } });
+    const { ending, claimedUsd } = await endUnlessReplaced(preset, path, program, async () => {
+      const result = await readUntilEnd(preset, agentProcess, task, record, reporter);
+      signal.throwIfAborted();
+      reportUnreadable(reporter);
+      if (result.wasDiskFull) throw new AgentFailure("infrastructure", diskFull, { retryable: true });
+      return { ...result, ending: toEnding(preset, result, record, reporter.callCount) };
+    });
+    if (claimedUsd !== null) send({ type: "milestone", name: "agent_usage", detail: { costUsd: claimedUsd } });
+    const shortage = toShortage(meter.read());
+    if (shortage) send(shortage);
     await reportWorkspaceDiff(session, sandbox);
     send({ type: "end", ...(await decideEnding(ending, session)) });
   } finally {
@@ -170,7 +188,7 @@ async function readUntilEnd(
   try {
     const result = await readOutput(preset.stream, agentProcess, task, reporter, record);
     if (result.hasReportedEnd) agentProcess.kill();
-    const { exitCode, limit, hasRun } = await agentProcess.ended;
+    const { exitCode, limit, hasRun, wasDiskFull } = await agentProcess.ended;
     const { lastAnswer, lastFailure } = record;
     const hasStarted =
       hasRun || result.hasReportedEnd || reporter.callCount > 0 || lastAnswer !== null || lastFailure !== null;
@@ -179,11 +197,28 @@ async function readUntilEnd(
         retryable: true,
       });
     if (limit) report(reporter, { type: "limit", ...limit });
-    return { ...result, exitCode, limit, stderr: stderr.text() };
+    return { ...result, exitCode, limit, wasDiskFull, stderr: stderr.text() };
   } finally {
     agentProcess.kill();
     await agentProcess.ended;
     await stderr.ended;
+  }
+}
+
+/** Follows an agent to its end. If its program was replaced or removed meanwhile, its failure is that of the machine. */
+async function endUnlessReplaced<T>(
+  preset: Preset,
+  path: string,
+  { state }: InstalledProgram,
+  follow: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await follow();
+  } catch (error) {
+    const program = findProgram(preset, path);
+    if (!(error instanceof AgentFailure) || ("state" in program && Bun.deepEquals(program.state, state))) throw error;
+    const detail = `${preset.name} was upgraded or removed during the session: ${error.detail}`;
+    throw new AgentFailure("infrastructure", detail, { retryable: true });
   }
 }
 

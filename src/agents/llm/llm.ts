@@ -1,5 +1,6 @@
 import type { LanguageModelV4Message } from "@ai-sdk/provider";
 import { type Agent, type AgentContext, type AgentEvent, AgentFailure, type SandboxMeans } from "../agent.ts";
+import { createStartReporter, startCpuMeter, toShortage } from "../cpu-meter.ts";
 import { checkGoal, decideEnding, type Ending } from "../goal-checks.ts";
 import { createReader } from "../reader.ts";
 import { createRelayOpener } from "../relay/relay-opener.ts";
@@ -93,6 +94,7 @@ async function runSession(
       finishEnding = ending;
     }),
   };
+  using meter = startCpuMeter();
   const countAndReport = (event: AgentEvent) => {
     if (event.type === "tool_call") {
       calls++;
@@ -136,8 +138,10 @@ async function runSession(
   let failures = 0;
   let idleTurns = 0;
   let ending: Ending | null = null;
+  const reportStart = createStartReporter({ meter, context, report });
   while (!ending) {
     signal.throwIfAborted();
+    reportStart();
     const newNotices = [...notices].filter((notice) => !sentNotices.has(notice));
     if (newNotices.length > 0) {
       messages.push(fromUser(`The run has almost used up ${newNotices.join(" and ")}. Wrap up now and call finish.`));
@@ -171,6 +175,8 @@ async function runSession(
         messages.push(fromUser("Continue with your tools, or call finish if you are done or cannot get any further."));
     }
   }
+  const shortage = toShortage(meter.read());
+  if (shortage) report(shortage);
   if (sandbox && hasWritten) await reportWorkspaceDiff(session, sandbox);
   report({ type: "end", ...(await decideEnding(ending, session)) });
 }

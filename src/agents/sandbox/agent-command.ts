@@ -2,10 +2,11 @@ import { chownSync, existsSync, openSync, realpathSync, unlinkSync, writeSync } 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ProgramFiles } from "../coding/program.ts";
-import { asNobody, type Bind, fileSystem, nobody } from "./bubblewrap.ts";
+import { asNobody, type Bind, fileSystem, listEtcFiles, nobody } from "./bubblewrap.ts";
 import { createDelegatedCgroup, type DelegatedCgroup } from "./control-group.ts";
 import { ownProgram } from "./sandbox.ts";
 import { seccompFilter } from "./seccomp.ts";
+import { openStatusFile } from "./status-file.ts";
 
 const mib = 1024 * 1024;
 /** Maximum size of each file system in memory is a quarter of this. The folders of a run are for everything else. */
@@ -17,13 +18,23 @@ type Env = Record<string, string | undefined>;
 /** What the process of one run gets from outside its sandbox: unix sockets of the service, and the folders of the run, which it writes to. */
 export type Access = { sockets: string[]; folders: string[] };
 
-const noPrograms: ProgramFiles = { files: [], links: [] };
+type Programs = Pick<ProgramFiles, "files" | "links">;
+
+const noPrograms: Programs = { files: [], links: [] };
 
 /** What a process needs that starts further sandboxes: the programs that it runs in them, and a control group for theirs. */
-type Nesting = { programs: ProgramFiles; group: DelegatedCgroup | null };
+type Nesting = { programs: Programs; group: DelegatedCgroup | null };
 
-/** A command, and the control group that its process joins, if any: to be removed when the process has ended. */
-export type AgentCommand = { argv: string[]; group: DelegatedCgroup | null };
+/**
+ * A command, the control group that its process joins, and the status file of its sandbox, if it has them. When the process has ended, the group
+ * is to be removed, and the file to be closed.
+ */
+export type AgentCommand = { argv: string[]; group: DelegatedCgroup | null; status: number | null };
+
+/** Of the files that bubblewrap gets open: the filter, its status, and those of /etc. */
+const [filterDescriptor, statusDescriptor, firstDescriptor] = [3, 4, 5];
+/** A shell opens no further ones. */
+const maxDescriptor = 9;
 
 /** Namespaces of a process that starts sandboxes. */
 const nestingNamespaces = "--unshare-user --unshare-net --unshare-pid --unshare-ipc --unshare-uts";
@@ -39,6 +50,7 @@ export function toSandboxCommand(
   nesting: Nesting | null,
   { sockets, folders }: Access,
   executableBinds: Bind[] = ownProgram().binds,
+  status: number | null = null,
 ): string[] | null {
   const bwrap = Bun.which("bwrap");
   if (!bwrap) return null;
@@ -56,11 +68,15 @@ export function toSandboxCommand(
     ...folders.map((path) => ({ from: path, to: path, writable: true })),
   ];
   if (asRoot) for (const path of [...sockets, ...folders]) chownSync(path, nobody, nobody);
+  const etcFiles = nesting ? listEtcFiles().slice(0, maxDescriptor - firstDescriptor + 1) : [];
   const options = [
     ...fileSystem(
       asRoot ? binds.map((bind, i) => ({ ...bind, from: `/run/${i}` })) : binds,
       memoryBytes,
-      ...(nesting ? [nestingNamespaces] : []),
+      nesting && {
+        namespaces: nestingNamespaces,
+        etcFiles: new Map(etcFiles.map((path, i) => [path, firstDescriptor + i])),
+      },
     ),
     ...links.flatMap(({ path, target }) => ["--symlink", target, path]),
     // Groups of others are read-only: a process that could change them could kill what is in them.
@@ -69,26 +85,42 @@ export function toSandboxCommand(
     ...certificateFiles.flatMap(({ name, path }) => ["--setenv", name, path]),
     ...["--unsetenv", "BUN_FEATURE_FLAG_NO_ORPHANS", "--remount-ro", "/", "--chdir", "/"],
   ];
-  return withGroupsAndFilter(procsFiles, (seccomp) => {
-    const sandboxCommand = [bwrap, ...options, ...seccomp, "--", ...argv];
+  return withGroupsAndFiles(procsFiles, etcFiles, status, (fileOptions) => {
+    const sandboxCommand = [bwrap, ...options, ...fileOptions, "--", ...argv];
     return asRoot ? [...asNobody(bwrap, binds), ...sandboxCommand] : sandboxCommand;
   });
 }
 
 /** The command that runs an agent in such a sandbox; null without one. `programs`: null if it starts no further sandboxes. */
-export function agentCommand(env: Env, programs: ProgramFiles | null, access: Access): AgentCommand | null {
+export function agentCommand(env: Env, programs: Programs | null, access: Access): AgentCommand | null {
+  if (!Bun.which("bwrap")) return null;
   const group = programs && createDelegatedCgroup(process.getuid?.() === 0 ? nobody : null);
-  const argv = toSandboxCommand([...ownProgram().argv, "__agent"], env, programs && { programs, group }, access);
-  return argv && { argv, group };
+  const status = openStatusFile();
+  const nesting = programs && { programs, group };
+  const argv = toSandboxCommand([...ownProgram().argv, "__agent"], env, nesting, access, undefined, status);
+  return argv && { argv, group, status };
 }
 
-/** A command that first joins control groups, with the options by which bubblewrap sets the filter. */
-function withGroupsAndFilter(procsFiles: string[], toCommand: (seccomp: string[]) => string[]): string[] {
+/** A command that first joins control groups and opens files, with the options by which bubblewrap uses the filter and the status file. */
+function withGroupsAndFiles(
+  procsFiles: string[],
+  etcFiles: string[],
+  status: number | null,
+  toCommand: (options: string[]) => string[],
+): string[] {
   const filter = seccompFilter();
   const joinScript = 'while [ "$1" != -- ]; do echo $$ >"$1" || exit 126; shift; done; shift; unset PWD';
-  const file = filter ? filterFile(filter) : "/dev/null";
-  const script = `${joinScript}; exec 3<"$0" "$@"`;
-  return ["/bin/sh", "-c", script, file, ...procsFiles, "--", ...toCommand(filter ? ["--seccomp", "3"] : [])];
+  const opened = [
+    filter ? `${filterDescriptor}<${filterFile(filter)}` : "",
+    status === null ? "" : `${statusDescriptor}>>${descriptorPath(status)}`,
+    ...etcFiles.map((path, i) => `${firstDescriptor + i}<${path}`),
+  ];
+  const script = `${joinScript}; exec ${opened.join(" ")} "$@"`;
+  const options = [
+    ...(filter ? ["--seccomp", String(filterDescriptor)] : []),
+    ...(status === null ? [] : ["--json-status-fd", String(statusDescriptor)]),
+  ];
+  return ["/bin/sh", "-c", script, "sh", ...procsFiles, "--", ...toCommand(options)];
 }
 
 /** A sandbox as the process of an agent with a model starts it. */
@@ -120,6 +152,9 @@ function filterFile(filter: Uint8Array): string {
   const file = openSync(path, "wx", 0o600);
   unlinkSync(path);
   writeSync(file, filter);
-  filterPath = `/proc/${process.pid}/fd/${file}`;
+  filterPath = descriptorPath(file);
   return filterPath;
 }
+
+/** The path by which other processes of the same user open a file of this one. */
+const descriptorPath = (file: number) => `/proc/${process.pid}/fd/${file}`;

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { readdirSync, readFileSync, statfsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { settlesWithin } from "../../deadline.ts";
 import type { Workspace } from "../agent.ts";
@@ -17,6 +17,8 @@ export type SandboxLimits = {
 export type LimitHit = { limit: "memory" | "processes" | "workspace_bytes"; value: number; unit: string };
 
 const watchMs = 250;
+/** A disk with less room is full: what is written next fails. */
+const minFreeBytes = 1024 ** 2;
 const nearShare = 0.8;
 
 const read = (path: string): string => {
@@ -108,29 +110,43 @@ export const workspaceLimitOf = ({ workspaceBytes }: SandboxLimits): LimitHit =>
   unit: "bytes",
 });
 
-/**
- * Enforces the limits that the kernel doesn't. Returns a function that stops it after a final check, and resolves to whether a mounted
- * workspace is full then.
- */
+/** Whether nothing more fits on the disk of a folder. */
+function isDiskFull(folder: string): boolean {
+  try {
+    const { bavail, bsize } = statfsSync(folder);
+    return bavail * bsize < minFreeBytes;
+  } catch {
+    // A cancelled run has removed it.
+    return false;
+  }
+}
+
+/** What a watch has seen: whether a mounted workspace is full at its end, and whether the disk of another one was full at any time. */
+type Room = { isFull: boolean; wasDiskFull: boolean };
+
+/** Enforces the limits that the kernel doesn't. Returns a function that stops it after a final check. */
 export function watch(
   pid: number,
   workspace: Workspace | undefined,
   limits: SandboxLimits,
   isInCgroup: boolean,
   { onHit, onNear = () => {} }: { onHit: (hit: LimitHit) => void; onNear?: (hit: LimitHit) => void },
-): () => Promise<{ isFull: boolean }> {
+): () => Promise<Room> {
   const { memoryBytes, workspaceBytes } = limits;
   const room = workspaceLimitOf(limits);
   let isStopped = false;
   let isNear = false;
-  let isFull = false;
+  const seen: Room = { isFull: false, wasDiskFull: false };
   // The control group then has room for memory and files, and the files don't count as memory of the command.
   const isMounted = workspace !== undefined && workspace.holder !== null;
   /** Bytes to count. A mounted workspace can't exceed its size, but it can hold too many files. */
   const bytesOf = async ({ path, holder }: Workspace) => {
-    if (holder === null) return (await bytesBelow(path)) + deletedBytes(pid, path);
+    if (holder === null) {
+      seen.wasDiskFull ||= isDiskFull(path);
+      return (await bytesBelow(path)) + deletedBytes(pid, path);
+    }
     const usage = usageOf({ path, holder });
-    isFull = usage.isFull;
+    seen.isFull = usage.isFull;
     return Math.max(usage.bytes, 1024 * usage.files);
   };
   const check = async () => {
@@ -158,6 +174,6 @@ export function watch(
     stopped.resolve();
     await watching;
     await check();
-    return { isFull };
+    return seen;
   };
 }

@@ -1,7 +1,8 @@
 import net from "node:net";
 import { constants } from "node:os";
 import { openTunnel, splice } from "../../net/tunnel.ts";
-import { lowerPriority } from "../priority.ts";
+import { firstCall } from "../../once.ts";
+import { lowerPriority, maxStartMs } from "../priority.ts";
 
 /** A port on the sandbox's loopback, and the unix socket behind it. */
 export type BridgePort = {
@@ -35,10 +36,16 @@ export const bridgeVariable = "EVALD_BRIDGE";
  * n: ended by signal n).
  */
 export async function runBridge(argv: string[], variables: Record<string, string | undefined>): Promise<number> {
-  lowerPriority(process.pid);
   const { [bridgeVariable]: encoded = "[]", ...env } = variables;
   const ports = JSON.parse(encoded) as BridgePort[];
-  const servers = await Promise.all(ports.map(openPort));
+  const callsModel = ports.some(({ port }) => port === bridgePorts.gateway);
+  // A new run does not wait for those in progress: its agent starts with a normal priority, until it first calls its model.
+  const lowerOwnPriority = firstCall(() => lowerPriority(process.pid));
+  if (callsModel) setTimeout(lowerOwnPriority, maxStartMs).unref();
+  else lowerOwnPriority();
+  const servers = await Promise.all(
+    ports.map((port) => openPort(port, port.port === bridgePorts.gateway ? lowerOwnPriority : () => {})),
+  );
   const hasProxy = ports.some(({ port }) => port === bridgePorts.egress);
   let child: Bun.Subprocess | undefined;
   // Before the command starts, so that an early signal doesn't end the bridge instead.
@@ -66,10 +73,11 @@ export async function runBridge(argv: string[], variables: Record<string, string
 }
 
 /** Returns a function that closes the port and its connections, because the bridge ends with its command. */
-async function openPort(bridgePort: BridgePort): Promise<() => void> {
+async function openPort(bridgePort: BridgePort, onConnection: () => void): Promise<() => void> {
   const { port, hostname } = bridgePort;
   const connections = new Set<net.Socket>();
   const server = net.createServer({ allowHalfOpen: true }, (client) => {
+    onConnection();
     connections.add(client);
     client.on("close", () => connections.delete(client));
     client.on("error", () => client.destroy());

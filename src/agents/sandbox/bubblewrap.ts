@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, realpathSync } from "node:fs";
+import { existsSync, readdirSync, realpathSync, statSync } from "node:fs";
 
 /** A file or folder to show at a path, read-only unless `writable`. */
 export type Bind = { from: string; to: string; writable?: boolean };
@@ -25,14 +25,31 @@ const etcShown =
     " ",
   );
 
+/** What a sandbox shows of /etc: paths of folders, and of files. */
+function listEtc(): { folders: string[]; files: string[] } {
+  const names = [...etcShown, ...readdirSync("/etc").filter((name) => name.startsWith("java-"))];
+  const paths = names.map((name) => `/etc/${name}`).filter((path) => existsSync(path));
+  const isFile = (path: string) => statSync(path, { throwIfNoEntry: false })?.isFile() === true;
+  return { folders: paths.filter((path) => !isFile(path)), files: paths.filter(isFile) };
+}
+
+/** The files of /etc that a sandbox shows. */
+export const listEtcFiles = (): string[] => listEtc().files;
+
 /** Namespaces of a sandbox, without a network or anything of the machine's environment. */
 const closed = "--unshare-all --unshare-user --disable-userns --clearenv";
 
+/** A sandbox that starts further ones: its namespaces, and an open file descriptor of each file of /etc, by path. */
+type NestingView = { namespaces: string; etcFiles: Map<string, number> };
+
 /**
  * Everything that the command sees. Every in-memory file system has a maximum size; nothing else is writable. Its namespaces are `closed`,
- * unless it starts further sandboxes.
+ * unless it starts further sandboxes. Then it gets copies of the files of /etc: a package manager replaces them, and a mount of a replaced file
+ * can't be mounted again.
  */
-export function fileSystem(binds: Bind[], memoryBytes: number, namespaces = closed): string[] {
+export function fileSystem(binds: Bind[], memoryBytes: number, nesting: NestingView | null = null): string[] {
+  const { namespaces, etcFiles } = nesting ?? { namespaces: closed, etcFiles: new Map<string, number>() };
+  const etc = listEtc();
   const inMemory = (path: string) => [
     "--size",
     String(Math.floor(memoryBytes / 4)),
@@ -47,9 +64,12 @@ export function fileSystem(binds: Bind[], memoryBytes: number, namespaces = clos
     ..."--uid 1000 --gid 1000 --hostname sandbox --proc /proc --dev /dev".split(" "),
     ...[...inMemory("/dev/shm"), "--remount-ro", "/dev"],
     ...systemFolders.flatMap(shown),
-    ...etcShown.concat(readdirSync("/etc").filter((name) => name.startsWith("java-"))).flatMap((name) => {
-      return ["--ro-bind-try", `/etc/${name}`, `/etc/${name}`];
-    }),
+    ...[...etc.folders, ...etc.files.filter((path) => !etcFiles.has(path))].flatMap((path) => [
+      "--ro-bind-try",
+      path,
+      path,
+    ]),
+    ...[...etcFiles].flatMap(([path, file]) => ["--perms", "0444", "--file", String(file), path]),
     ...[...inMemory("/tmp"), ...inMemory("/home"), "--dir", "/home/agent"],
     ...(binds.some(({ to }) => to === "/workspace") ? [] : inMemory("/workspace")),
     ...binds.flatMap(({ from, to, writable }) => [writable ? "--bind" : "--ro-bind", from, to]),

@@ -5,6 +5,9 @@ import { runSandboxed, type SandboxRun } from "./sandbox.ts";
 /** Bytes of each output stream kept in memory; the middle of longer output is dropped. */
 const keptBytes = 4 * 1024 * 1024;
 
+/** Why a session ends if the machine has no room for its workspace. */
+export const diskFull = "the disk of the workspace is full";
+
 export type Command = {
   argv: string[];
   /** Directory mounted at /workspace; a temporary one in memory if undefined. */
@@ -33,7 +36,7 @@ export type CommandEnd = {
   timedOut: boolean;
 };
 
-/** Runs one command in a sandbox of its own until it exits, reaches a limit or times out. Throws what `signal` carries, and an AgentFailure if the sandbox could not start. */
+/** Runs one command in a sandbox of its own until it exits, reaches a limit or times out. Throws what `signal` carries, and an AgentFailure if the sandbox could not start, or if the command failed on a full disk. */
 export async function runCommand({ argv, stdin = "", env, seconds, onOutput, ...run }: Command): Promise<CommandEnd> {
   const start = () => runSandboxed({ argv, env: { HOME: "/workspace/.home", ...env }, ...run });
   const sandboxed = await runInfrastructureStep("a command could not be started", start);
@@ -52,13 +55,15 @@ export async function runCommand({ argv, stdin = "", env, seconds, onOutput, ...
     } catch {
       // A command need not read.
     }
-    const { exitCode, limit, hasRun } = await sandboxed.ended;
+    const { exitCode, limit, hasRun, wasDiskFull } = await sandboxed.ended;
     const [stdout = "", stderr = ""] = await outputs;
     run.signal.throwIfAborted();
     if (!hasRun && !limit && !timedOut)
       throw new AgentFailure("infrastructure", `a command could not be started: ${stderr.trim().slice(-300)}`, {
         retryable: true,
       });
+    if (wasDiskFull && exitCode !== 0 && !limit)
+      throw new AgentFailure("infrastructure", diskFull, { retryable: true });
     return { exitCode, stdout, stderr, limit, timedOut };
   } finally {
     clearTimeout(timer);

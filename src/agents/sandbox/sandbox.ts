@@ -1,5 +1,4 @@
-import { chownSync, closeSync, mkdtempSync, openSync, readSync, realpathSync, rmSync, writeSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { chownSync, closeSync, realpathSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import type { Subprocess } from "bun";
 import type { Workspace } from "../agent.ts";
@@ -10,6 +9,7 @@ import { createCgroup } from "./control-group.ts";
 import { ownExecutable } from "./own-executable.ts";
 import { killTree, signalBelow } from "./process-tree.ts";
 import { seccompFilter } from "./seccomp.ts";
+import { closeStatusFile, openStatusFile } from "./status-file.ts";
 import { commonVariables, generatedFiles, trustBinds } from "./surroundings.ts";
 import { enterCommand, pathOf } from "./workspace.ts";
 
@@ -55,8 +55,11 @@ export type SandboxRun = {
   program?: Program;
 };
 
-/** `hasRun`: whether the command ran to its end, so that the exit code is its own and not bubblewrap's. */
-type SandboxEnd = { exitCode: number; limit: LimitHit | null; hasRun: boolean };
+/**
+ * `hasRun`: whether the command ran to its end, so that the exit code is its own and not bubblewrap's. `wasDiskFull`: whether the machine's disk
+ * had no room for its workspace.
+ */
+type SandboxEnd = { exitCode: number; limit: LimitHit | null; hasRun: boolean; wasDiskFull: boolean };
 
 export type SandboxProcess = {
   stdin: Subprocess<"pipe", "pipe", "pipe">["stdin"];
@@ -128,7 +131,7 @@ export function runSandboxed(run: SandboxRun): SandboxProcess {
   // then the files and the filter.
   const ownFiles = Object.entries(generatedFiles(hosts));
   const filter = seccompFilter();
-  const status = openUnnamedFile();
+  const status = openStatusFile();
   const options = [
     ...fileSystem(asRoot ? binds.map((bind, i) => ({ ...bind, from: `/run/${i}` })) : binds, limits.memoryBytes),
     ...(filter ? ["--seccomp", String(4 + ownFiles.length)] : []),
@@ -200,10 +203,10 @@ export function runSandboxed(run: SandboxRun): SandboxProcess {
   if (run.signal?.aborted) kill();
   const ended = child.exited.then(async (exitCode) => {
     run.signal?.removeEventListener("abort", kill);
-    const { isFull } = await stopWatching();
+    const { isFull, wasDiskFull } = await stopWatching();
     const limit = hit ?? cgroup?.hit() ?? (isFull ? workspaceLimitOf(limits) : null);
     await cgroup?.remove();
-    return { exitCode, limit, hasRun: readAndClose(status).includes('"exit-code"') };
+    return { exitCode, limit, hasRun: closeStatusFile(status), wasDiskFull };
   });
   return {
     stdin: child.stdin,
@@ -271,21 +274,6 @@ export const compiledProgram = (path: string): Program => ({
   binds: [{ from: realpathSync(path), to: "/run/evald/evald" }],
   argv: ["/run/evald/evald"],
 });
-
-/** A file without a name, for what bubblewrap reports: the exit code of the command, if it ran. */
-function openUnnamedFile(): number {
-  const folder = mkdtempSync(join(tmpdir(), "evald-status-"));
-  const file = openSync(join(folder, "status"), "w+", 0o600);
-  rmSync(folder, { recursive: true });
-  return file;
-}
-
-function readAndClose(file: number): string {
-  const bytes = Buffer.alloc(4096);
-  const length = readSync(file, bytes, 0, bytes.length, 0);
-  closeSync(file);
-  return bytes.toString("utf8", 0, length);
-}
 
 /** Writes everything to a pipe; throws if it doesn't fit. */
 function writeAll(pipe: unknown, content: string | Uint8Array): void {

@@ -2,7 +2,7 @@ import { mkdtempSync, realpathSync, statfsSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { AgentContext, SandboxMeans, Workspace } from "../agent.ts";
+import { type AgentContext, AgentFailure, type SandboxMeans, type Workspace } from "../agent.ts";
 import type { Task } from "../task.ts";
 
 /** A workspace in memory is opened only if this many times its size is free. */
@@ -120,10 +120,13 @@ export function usageOf(workspace: Workspace): { bytes: number; files: number; i
 
 /**
  * Copies a workspace with its owners and modes: sandboxes of a service that runs as root belong to another user. Do it before an agent
- * starts: the copy is made outside of a sandbox, and what an agent leaves may be hostile.
+ * starts: the copy is made outside of a sandbox, and what an agent leaves may be hostile. Throws an AgentFailure.
  */
 export async function copyWorkspace(workspace: Workspace, to: string): Promise<void> {
   const copy = Bun.spawn(["cp", "-a", "--", `${pathOf(workspace)}/.`, to], { stdio: ["ignore", "ignore", "pipe"] });
   const [code, reason] = await Promise.all([copy.exited, new Response(copy.stderr).text()]);
-  if (code !== 0) throw new Error(`could not copy the workspace: ${reason.trim().slice(-500)}`);
+  if (code !== 0)
+    throw new AgentFailure("infrastructure", `the workspace could not be copied: ${reason.trim().slice(-500)}`, {
+      retryable: true,
+    });
 }
