@@ -215,7 +215,7 @@ test.if(problems.model === null)(
     const group = createDelegatedCgroup(process.getuid?.() === 0 ? nobody : null);
     const script = `
       read go
-      shares=$(ls -d /sys/fs/cgroup/*/evald-*/cpu.shares /sys/fs/cgroup/evald-*/cpu.weight 2>/dev/null)
+      shares=$(ls -d /sys/fs/cgroup/*/evald-*/cpu.shares /sys/fs/cgroup/*/evald-*/*/cpu.shares /sys/fs/cgroup/evald-*/cpu.weight 2>/dev/null)
       for file in $shares; do (echo 100 > $file) 2>/dev/null && echo "changed $file"; done
       bwrap --unshare-user --unshare-pid --unshare-net --ro-bind / / cat /proc/self/cgroup
     `;
@@ -236,7 +236,8 @@ test.if(problems.model === null)(
     expect(said).not.toContain("changed");
     if (group && existsSync("/sys/fs/cgroup/cpu/cgroup.procs")) expect(isLower).toBe(true);
     expect(weights.length > 0).toBe(isLower);
-    for (const weight of weights) expect(Number(weight)).toBeLessThanOrEqual(10);
+    // Of 1,024 in version 1 and 100 in version 2: less than others, but not so little that two busy programs starve it.
+    for (const weight of weights) expect(["512", "50"]).toContain(weight);
     const own = /^\d+:[\w,]*\bcpu\b[\w,]*:(.*)$/m.exec(said)?.[1] ?? "";
     if (isLower && own !== "") expect(own).toContain(`evald-${process.pid}-`);
     await group?.remove();
