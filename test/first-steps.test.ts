@@ -7,7 +7,7 @@ import { listPrompts } from "../src/prompts/lists.ts";
 import { createPrompt, getPrompt, updatePrompt } from "../src/prompts/prompts.ts";
 import { createProvider } from "../src/providers/providers.ts";
 import { getReport } from "../src/reports/reports.ts";
-import { listNewestRuns } from "../src/runs/lists.ts";
+import { listRunPage } from "../src/runs/lists.ts";
 import { requestEval } from "../src/runs/requests.ts";
 import { getRunTask } from "../src/runs/runs.ts";
 import { testApp } from "./support/app.ts";
@@ -41,7 +41,7 @@ test("a prompt without any URL is rejected at its docs URL; with one it is creat
 
   const made = await person.post("/prompts", { ...form, docsUrl: docs });
   expect(made.location).toStartWith("/runs/");
-  const [run] = listNewestRuns(app.service.ctx, app.a.org, {}, { limit: 2 }).items;
+  const [run] = listRunPage(app.service.ctx, app.a.org, {}, { limit: 2 }).items;
   expect(getRunTask(app.service.ctx, app.a.org, run?.runId ?? "").task.startUrls).toEqual([docs]);
   const prompt = getPrompt(app.service.ctx, app.a.org, run?.promptId ?? "");
   expect(prompt.additionalUrls as unknown).toEqual([{ url: docs, kind: "docs" }]);

@@ -5,7 +5,7 @@ import { runs } from "../src/db/tables/runs.ts";
 import { createPrompt } from "../src/prompts/prompts.ts";
 import { createProvider } from "../src/providers/providers.ts";
 import { setReportStatus } from "../src/reports/reports.ts";
-import { listNewestRuns } from "../src/runs/lists.ts";
+import { listRunPage } from "../src/runs/lists.ts";
 import { testApp } from "./support/app.ts";
 import { signedIn } from "./support/people.ts";
 import { evaluation, niceGrade, runWithReport } from "./support/reports.ts";
@@ -86,7 +86,7 @@ describe("a list", () => {
       for (const filter of [{}, { trigger: "api" as const }, { status: "completed" as const, agent: "explorer" }]) {
         const seen: string[] = [];
         for (let before: string | undefined; ; ) {
-          const { items, next } = listNewestRuns(app.service.ctx, app.a.org, { ...filter, sort }, { limit: 2, before });
+          const { items, next } = listRunPage(app.service.ctx, app.a.org, { ...filter, sort }, { limit: 2, before });
           seen.push(...items.map(({ runId }) => runId));
           if (next === null) break;
           before = next;

@@ -4,7 +4,7 @@ import { updateOrg } from "../src/auth/orgs.ts";
 import { listPrompts } from "../src/prompts/lists.ts";
 import { createPrompt, getPrompt, updatePrompt } from "../src/prompts/prompts.ts";
 import { getEvalRequest } from "../src/runs/evals.ts";
-import { listNewestRuns } from "../src/runs/lists.ts";
+import { listRunPage } from "../src/runs/lists.ts";
 import { countRuns, getRun, getRunTask } from "../src/runs/runs.ts";
 import { instantAgent, testApp } from "./support/app.ts";
 import { decode, fieldsOf } from "./support/form-fields.ts";
@@ -461,6 +461,6 @@ test("a run on a page can use another agent and model after consent to the cost"
     "No API key for google",
   );
   const { status } = await visitor.post(`/prompts/${id}/run`, { ...form, agreed: "on" });
-  const [run] = listNewestRuns(app.service.ctx, app.a.org, { promptId: id }, { limit: 2 }).items;
+  const [run] = listRunPage(app.service.ctx, app.a.org, { promptId: id }, { limit: 2 }).items;
   expect([status, run?.agent]).toEqual([303, "other"]);
 });

@@ -3,7 +3,7 @@ import { listInvitations } from "../src/auth/invitations.ts";
 import { createKey, listKeys } from "../src/auth/keys.ts";
 import { listMembers } from "../src/auth/members.ts";
 import { createPrompt, getPrompt } from "../src/prompts/prompts.ts";
-import { listNewestRuns } from "../src/runs/lists.ts";
+import { listRunPage } from "../src/runs/lists.ts";
 import { requestEval } from "../src/runs/requests.ts";
 import { getRun } from "../src/runs/runs.ts";
 import { testApp } from "./support/app.ts";
@@ -16,7 +16,7 @@ const { service, a } = app;
 test("a viewer reads every page and submits no form of the organization", async () => {
   const viewer = await signedIn(app, { role: "viewer", email: "viewer@example.com" });
   const { runId, slug, evalRequestId } = runWithReport(app, niceGrade);
-  const { promptId } = listNewestRuns(service.ctx, a.org, {}, { limit: 1 }).items[0] ?? { promptId: "" };
+  const { promptId } = listRunPage(service.ctx, a.org, {}, { limit: 1 }).items[0] ?? { promptId: "" };
   const paths = ["", "prompts", "runs", "reports", "friction", "trends", "providers", "settings", "settings/members"];
   const all = ["settings/keys", "settings/models", `runs/${runId}`, `reports/${slug}`, `evals/${evalRequestId}`];
   for (const path of [...paths, ...all, `prompts/${promptId}`]) {

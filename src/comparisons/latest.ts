@@ -48,7 +48,10 @@ type LatestChange = {
 };
 
 /** Reports of the comparable evaluation before an evaluation, and of itself; null if one of them is not among the points. */
-export function findStep(latest: Latest | null, evalRequestId: string): [before: string, after: string] | null {
+export function findReportsBeforeAndAfter(
+  latest: Latest | null,
+  evalRequestId: string,
+): [before: string, after: string] | null {
   const index = latest?.points.findIndex((point) => point.evalRequestId === evalRequestId) ?? -1;
   const [before, after] = index < 1 ? [] : (latest?.points.slice(index - 1, index + 1) ?? []);
   return before && after ? [before.slug, after.slug] : null;

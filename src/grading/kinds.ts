@@ -64,6 +64,7 @@ export const readingChecks: ReadonlySet<string> = new Set([
   "redirect-ends",
   "open-access",
   "challenge",
+  "robots-allow",
   "page-answers",
   "answers-in-time",
   "has-text",

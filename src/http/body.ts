@@ -11,7 +11,7 @@ export function refuseLargeBody(request: Request, max = defaultMaxBytes): void {
   if (Number(request.headers.get("content-length") ?? 0) > max) throw tooLarge(max);
 }
 
-/** Closes the connection after the response to a chunked request that was not read to its end: nothing else limits what may follow. */
+/** Closes the connection after the response to a request whose body was not read to its end: nothing else limits what may follow. */
 export async function closeIfUnread(request: Request, answer: Response | Promise<Response>): Promise<Response> {
   const response = await answer;
   if (!request.bodyUsed || response.status === errorStatus.too_large) response.headers.set("connection", "close");
@@ -57,22 +57,22 @@ export async function readBytes(request: Request, maxBytes = defaultMaxBytes): P
 
 const wellFormed = (_key: string, value: unknown) => (typeof value === "string" ? value.toWellFormed() : value);
 
-/** Parses untrusted JSON, at most 64 levels deep. Throws bad_request, which calls the value `whole`. */
-export function parseJson(text: string, whole: string): unknown {
+/** Parses untrusted JSON, at most 64 levels deep. `name`: of the value in the error. Throws bad_request. */
+export function parseJson(text: string, name: string): unknown {
   let value: unknown;
   try {
     // SQLite cannot store a lone surrogate, so it is replaced.
     value = JSON.parse(text, /\\ud[89a-f]/i.test(text) ? wellFormed : undefined);
   } catch {
-    throw invalidField(whole, "must be JSON");
+    throw invalidField(name, "must be JSON");
   }
   let level = [value];
   for (let depth = 0; level.length > 0; depth++) {
-    if (depth > maxDepth) throw invalidField(whole, `must not be nested more than ${maxDepth} levels deep`);
+    if (depth > maxDepth) throw invalidField(name, `must not be nested more than ${maxDepth} levels deep`);
     const next: unknown[] = [];
     for (const item of level) {
       if (item === null || typeof item !== "object") continue;
-      if (Object.hasOwn(item, "__proto__")) throw invalidField(whole, "must not contain the key __proto__");
+      if (Object.hasOwn(item, "__proto__")) throw invalidField(name, "must not contain the key __proto__");
       for (const inner of Object.values(item)) if (inner !== null && typeof inner === "object") next.push(inner);
     }
     level = next;

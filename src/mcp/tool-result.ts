@@ -3,7 +3,7 @@
  * SDKs serialize a placeholder, which `fillPlaceholder` replaces.
  */
 
-/** What a tool returned. For clients that don't read structured content, the same as text is added when it is serialized. */
+/** What a tool returned. When it is serialized, its JSON is added as text, for clients that don't read structured content. */
 export type ToolResult = { structuredContent: object };
 
 export const isToolResult = (result: object): result is ToolResult => "structuredContent" in result;

@@ -7,13 +7,7 @@ import { invalidField } from "../errors.ts";
 import type { Scope } from "../grading/grade.ts";
 import { isDescending, type Sort } from "../http/sorting.ts";
 import { toIso } from "../schema.ts";
-import {
-  type KeysetPage,
-  type RunListFilter,
-  runConditions,
-  runIdsByDuration,
-  withoutReport,
-} from "./run-conditions.ts";
+import { type KeysetPage, type RunFilter, runConditions, runIdsByDuration, withoutReport } from "./run-conditions.ts";
 import { findRunRow, type RunRow } from "./run-row.ts";
 
 type Status = (typeof runStatuses)[number];
@@ -32,7 +26,7 @@ export type RunListItem = StoredFailure & {
   trigger: Trigger;
   evalRequestId: string;
   /** Number of runs of its evaluation. */
-  ofEval: number;
+  runsOfEval: number;
   /** Its urlMap replaced hosts. */
   isPreview: boolean;
   createdAt: string;
@@ -65,7 +59,7 @@ const columns = {
   model: runs.model,
   trigger: evalRequests.trigger,
   evalRequestId: runs.evalRequestId,
-  ofEval: sql<number>`(select count(*) from runs of_eval where of_eval.org_id = ${runs.orgId} and of_eval.eval_request_id = ${runs.evalRequestId})`,
+  runsOfEval: sql<number>`(select count(*) from runs of_eval where of_eval.org_id = ${runs.orgId} and of_eval.eval_request_id = ${runs.evalRequestId})`,
   isPreview: sql<boolean>`${runs.urlMap} <> '{}'`.mapWith(Boolean),
   createdAt: runs.createdAt,
   startedAt: runs.startedAt,
@@ -84,10 +78,10 @@ const columns = {
  * Newest first unless sorted. `before`: the last run of the previous page; `next`: the last one of this page, null if
  * it is the last page. Throws bad_request.
  */
-export function listNewestRuns(
+export function listRunPage(
   ctx: Context,
   org: OrgId,
-  { sort = "-created", ...filter }: RunListFilter & { sort?: RunSort },
+  { sort = "-created", ...filter }: RunFilter & { sort?: RunSort },
   { limit, before }: { limit: number; before?: string },
 ) {
   const last = before === undefined ? undefined : findRunRow(ctx.db, org, before);
@@ -163,13 +157,7 @@ function select(
     }));
 }
 
-function listByDuration(
-  ctx: Context,
-  org: OrgId,
-  filter: RunListFilter,
-  page: KeysetPage,
-  last?: RunRow,
-): RunListItem[] {
+function listByDuration(ctx: Context, org: OrgId, filter: RunFilter, page: KeysetPage, last?: RunRow): RunListItem[] {
   const ids = runIdsByDuration(ctx, org, filter, { ...page, last });
   const linesById = new Map(
     select(ctx, and(eq(runs.orgId, org), inArray(runs.id, ids)), { limit: ids.length }).map((run) => [run.runId, run]),
@@ -180,7 +168,7 @@ function listByDuration(
 function listByTime(
   ctx: Context,
   org: OrgId,
-  filter: RunListFilter,
+  filter: RunFilter,
   { limit, isDescending }: KeysetPage,
   last?: RunRow,
 ): RunListItem[] {

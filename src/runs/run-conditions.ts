@@ -6,8 +6,8 @@ import type { RunRow } from "./run-row.ts";
 
 type Status = (typeof runStatuses)[number];
 
-/** Filters of run lists. */
-export type RunFilter = {
+/** Filters of runs in the API. */
+export type ApiRunFilter = {
   promptId?: string;
   status?: Status;
   agent?: string;
@@ -15,8 +15,8 @@ export type RunFilter = {
   reportStatus?: ReportStatus;
 };
 
-/** Only the API lists filter by report status. */
-export type RunListFilter = Omit<RunFilter, "reportStatus">;
+/** Filters of run lists. */
+export type RunFilter = Omit<ApiRunFilter, "reportStatus">;
 
 /** Maximum runs of an agent or trigger for which its index is used. */
 const maxRareRuns = 1000;
@@ -32,7 +32,7 @@ const durationOfRow = ({ completedAt, startedAt }: RunRow): number =>
 export type KeysetPage = { limit: number; isDescending: boolean };
 
 /** The most selective condition leads; a plus keeps SQLite from using another one's index. */
-export function runConditions(ctx: Context, org: OrgId, { promptId, status, agent, trigger }: RunListFilter) {
+export function runConditions(ctx: Context, org: OrgId, { promptId, status, agent, trigger }: RunFilter) {
   const isUnfinished = status === "pending" || status === "running";
   const hasNoReport = status === "failed" || status === "superseded";
   const hasRareAgent = agent !== undefined && isRareAgent(ctx, org, agent);
@@ -56,7 +56,7 @@ export function runConditions(ctx: Context, org: OrgId, { promptId, status, agen
     promptId && !byTrigger
       ? sql`${indexedFilter === "prompt" ? sql`` : sql`+`}${runs.promptId} = ${promptId.toLowerCase()}`
       : undefined,
-    // With a literal, SQLite uses the index of triggers even if its statistics contain only one value.
+    // With this hint, SQLite uses the index of triggers even if its statistics contain only one value.
     trigger &&
       (byTrigger && !promptId
         ? sql`unlikely(${evalRequests.trigger} = ${trigger})`
@@ -70,7 +70,7 @@ export function runConditions(ctx: Context, org: OrgId, { promptId, status, agen
 export function runIdsByDuration(
   ctx: Context,
   org: OrgId,
-  filter: RunListFilter,
+  filter: RunFilter,
   { last, limit, isDescending }: KeysetPage & { last?: RunRow },
 ) {
   const { promptId, status, agent, trigger } = filter;

@@ -14,7 +14,7 @@ import { reportUrl, runUrls } from "../reports/links.ts";
 import { runReportColumns, toRunReport } from "../reports/reports.ts";
 import type { RunReport } from "../reports/schema.ts";
 import { toIso } from "../schema.ts";
-import type { RunFilter } from "./run-conditions.ts";
+import type { ApiRunFilter } from "./run-conditions.ts";
 import { getRunRow, type RunRow, runNotFound } from "./run-row.ts";
 import type { Attempt, Run } from "./schema.ts";
 
@@ -99,7 +99,7 @@ export const countRuns = (ctx: Context, org: OrgId, promptId?: string): number =
 export function listRuns(
   ctx: Context,
   org: OrgId,
-  { promptId, reportStatus }: Pick<RunFilter, "promptId" | "reportStatus">,
+  { promptId, reportStatus }: Pick<ApiRunFilter, "promptId" | "reportStatus">,
   { limit, offset }: Page,
 ): Paged<Run> {
   const queries = pageQueries(ctx.db)[

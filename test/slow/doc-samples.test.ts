@@ -50,7 +50,7 @@ const samples: Record<string, RegExp[]> = {
   "regrading.md": [
     /^\{\n {2}"status": "planned",\n {2}"total": \d+,\n {2}"graded": 0,/,
     /^[0-9a-f-]{36}\n$/,
-    /^1\tno judge\t\S*\ttrue\n$/,
+    /^2\tno judge\t\S*\ttrue\n$/,
   ],
   "exports.md": [/^acme\.jsonl\nslug,createdAt,/, /^error-codes-[0-9a-f]{8}\t\d/m, /^0\n$/],
   "gates.md": [/^## \S.*Error codes\n/, /^\{\n {2}"status": "running",[\s\S]*"warnings": \[/, /^\{\n {2}"verdict": /],

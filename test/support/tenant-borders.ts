@@ -20,7 +20,7 @@ import { exportOrg } from "../../src/exchange/export.ts";
 import { importFile } from "../../src/exchange/import.ts";
 import { claimJobs, enqueue as enqueueJob } from "../../src/jobs/queue.ts";
 import { getModel, listModelSecrets, removeModelKey, setModelKey } from "../../src/models/models.ts";
-import { listNewestRuns } from "../../src/runs/lists.ts";
+import { listRunPage } from "../../src/runs/lists.ts";
 import { getSpending } from "../../src/runs/spending.ts";
 import { createShare } from "../../src/shares/shares.ts";
 import { browse, join, password } from "./people.ts";
@@ -167,7 +167,7 @@ export function borders(world: Tenants): Record<string, () => Promise<string | u
     },
 
     async "A has the longest runs"() {
-      const longest = () => listNewestRuns(service.ctx, b.org, { sort: "-duration" }, { limit: 1 }).items[0]?.runId;
+      const longest = () => listRunPage(service.ctx, b.org, { sort: "-duration" }, { limit: 1 }).items[0]?.runId;
       const before = longest();
       db.$client.run(
         "update runs set started_at = completed_at - 900000000 where org_id = ? and completed_at is not null",

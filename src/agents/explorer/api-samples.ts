@@ -8,15 +8,15 @@ import { unknownPart } from "./literals.ts";
 import { cut, type ReadPage, type Session, type Steps, toCheck, useTool } from "./session.ts";
 
 /** A call of a described API, with how it violates the description, if it does. */
-type DescribedCall = { call: HttpCall; sample: CodeSample; problems: Problem[]; contract: string };
+type DescribedCall = { call: HttpCall; sample: CodeSample; problems: Problem[]; descriptionUrl: string };
 
 /** Checks the API calls in samples against the API descriptions of the docs. */
-export async function* checkApiSamples(session: Session, pages: ReadPage[], contracts: ApiDescription[]): Steps {
-  if (contracts.length === 0) return;
+export async function* checkApiSamples(session: Session, pages: ReadPage[], descriptions: ApiDescription[]): Steps {
+  if (descriptions.length === 0) return;
   for (const page of pages.filter(({ problem, samples }) => problem === null && samples.length > 0)) {
     const calls: DescribedCall[] = [];
     for (const sample of page.samples)
-      for (const call of await callsOf(sample)) calls.push(...findDescribedCall(contracts, sample, call));
+      for (const call of await callsOf(sample)) calls.push(...findDescribedCall(descriptions, sample, call));
     if (calls.length === 0) continue;
     yield* useTool(session, "check_api_samples", { url: page.url }, async () => {
       const bad = calls.filter(({ problems }) => problems.length > 0);
@@ -43,7 +43,7 @@ const passOf = (page: ReadPage, count: number): Check =>
     message: `${count} ${count === 1 ? "call" : "calls"} on this page match the API description`,
   });
 
-const failureOf = (page: ReadPage, { call, sample, problems, contract }: DescribedCall): Check =>
+const failureOf = (page: ReadPage, { call, sample, problems, descriptionUrl }: DescribedCall): Check =>
   toCheck({
     id: "sample-matches-api",
     group: "sample",
@@ -51,7 +51,7 @@ const failureOf = (page: ReadPage, { call, sample, problems, contract }: Describ
     url: page.url,
     line: sample.line + lineOf(sample, call, problems[0]!),
     subject: `${page.url}#${call.method} ${shownPath(call.url)}`,
-    message: `${call.method} ${shownPath(call.url)}: ${problems.map(({ message }) => message).join("; ")} (${contract})`,
+    message: `${call.method} ${shownPath(call.url)}: ${problems.map(({ message }) => message).join("; ")} (${descriptionUrl})`,
     fix: "Fix the sample or the API description, whichever is wrong.",
     quote: cut(sample.code.trim(), 300),
   });
@@ -67,10 +67,10 @@ function lineOf({ code }: CodeSample, { line }: HttpCall, { about }: Problem): n
 const shownPath = ({ pathname }: URL) => pathname.replaceAll(encodeURIComponent(unknownPart), "…");
 
 /** The call by a description that it matches, else by the first that it violates; none if it belongs to another API. */
-function findDescribedCall(contracts: ApiDescription[], sample: CodeSample, call: HttpCall): DescribedCall[] {
-  const candidates = contracts.flatMap((description) => {
+function findDescribedCall(descriptions: ApiDescription[], sample: CodeSample, call: HttpCall): DescribedCall[] {
+  const candidates = descriptions.flatMap((description) => {
     const problems = findProblems(description, call);
-    return problems === null ? [] : [{ call, sample, problems, contract: description.url }];
+    return problems === null ? [] : [{ call, sample, problems, descriptionUrl: description.url }];
   });
   const match = candidates.find(({ problems }) => problems.length === 0);
   return match ? [match] : candidates.slice(0, 1);

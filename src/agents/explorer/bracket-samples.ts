@@ -25,7 +25,7 @@ const unclosedQuote = /"|(?<=[([{,=:]\s*)'(?![a-z]\w*\b(?!'))/;
  * Checks whether the brackets and quotes of a sample match. Other syntax errors are ignored. The parser only tells code
  * from strings and comments: what it makes of the brackets after an error of its own says nothing.
  */
-export function judgeBrackets(language: GrammarName, code: string): ParseResult {
+export function checkBrackets(language: GrammarName, code: string): ParseResult {
   const tag = openingOf(language, code);
   const source = `${tag}${code}\n`;
   const { text: wholeText, hasError } = codeOf(language, source);
@@ -51,7 +51,7 @@ export function judgeBrackets(language: GrammarName, code: string): ParseResult 
 }
 
 /** Whether a parser finds no error in a sample. */
-export const isReadWhole = (language: GrammarName, code: string): boolean => !codeOf(language, code).hasError;
+export const hasNoSyntaxError = (language: GrammarName, code: string): boolean => !codeOf(language, code).hasError;
 
 /** Code of C without directives, which need not be balanced, and with one alternative of each condition. */
 const withoutDirectives = (text: string) =>

@@ -8,7 +8,7 @@ import { createFetcher } from "./fetching.ts";
 import { createFrontier } from "./frontier.ts";
 import { goalPartsOf, toTerms } from "./goal.ts";
 import { checkHeadings } from "./headings.ts";
-import { checkAnchors, checkLinks, checkListingLinks, correctLinks } from "./links.ts";
+import { checkAnchors, checkLinks, checkListingLinks, suggestLinkTargets } from "./links.ts";
 import { checkNoindex, checkPagesRead, checkPictures } from "./page-checks.ts";
 import { checkPrerequisites } from "./prerequisites.ts";
 import { checkSamples } from "./samples.ts";
@@ -91,7 +91,7 @@ async function* explore(
   const apiDescriptions = yield* checkApiDescriptions(session);
   yield* checkApiSamples(session, session.pages, apiDescriptions);
   yield* markAsSurvey(checkApiSamples(session, session.surveyed, apiDescriptions));
-  yield* correctLinks(session);
+  yield* suggestLinkTargets(session);
   const limit = session.fetcher.firstLimit;
   if (limit) yield { type: "limit", ...limit };
   yield { type: "end", outcome, reason };

@@ -1,7 +1,7 @@
 import type { TermSet } from "./goal.ts";
 
 /** Where a word of a section stands: in its own heading, in the title and the headings above, in links to its page, in its text. */
-type FieldName = "name" | "path" | "links" | "body";
+type FieldName = "name" | "headings" | "links" | "body";
 
 /**
  * How much a word counts by where it stands, and how much of that is lost in a field that is longer than usual (BM25F). The usual number of
@@ -9,7 +9,7 @@ type FieldName = "name" | "path" | "links" | "body";
  */
 const fields: Record<FieldName, { weight: number; dilution: number; usualLength: number }> = {
   name: { weight: 4, dilution: 0.6, usualLength: 4 },
-  path: { weight: 2, dilution: 0.5, usualLength: 8 },
+  headings: { weight: 2, dilution: 0.5, usualLength: 8 },
   links: { weight: 1.5, dilution: 0.7, usualLength: 8 },
   body: { weight: 1, dilution: 0.4, usualLength: 150 },
 };

@@ -254,7 +254,7 @@ function toFailedChecks({ target: { url, foundOn, text }, pageProblem }: Finding
 }
 
 /** Reports how to correct the dead links, as far as the pages that were read show it. */
-export async function* correctLinks({ fetcher, pages, surveyed, listings }: Session): Steps {
+export async function* suggestLinkTargets({ fetcher, pages, surveyed, listings }: Session): Steps {
   const readablePages = [...pages, ...surveyed].filter(({ problem }) => problem === null);
   const lists = listings.map(({ url, text }) => ({ url, title: "", markdown: text }));
   // Links are tested several at a time, so their order depends on the responses.

@@ -3,8 +3,8 @@ import { familyOf, isTextLabel, type LanguageFamily } from "../languages.ts";
 import type { CodeSample } from "../page.ts";
 import {
   bracketLanguages,
-  isReadWhole,
-  judgeBrackets,
+  checkBrackets,
+  hasNoSyntaxError,
   lineAt,
   type ParseResult,
   withoutPrompts,
@@ -61,10 +61,11 @@ export async function judgeSample({ language, code, isClosed, isWrong }: CodeSam
   const result = await judgeAs(inference.language, code);
   if (!result?.broken) return result;
   // Code may have objects that only look like JSON.
-  if (inference.language === "json") return isReadWhole("script", `(${code.trim().replace(/;$/, "")})`) ? null : result;
+  if (inference.language === "json")
+    return hasNoSyntaxError("script", `(${code.trim().replace(/;$/, "")})`) ? null : result;
   // A language that can't be parsed may have another grammar, but its brackets match as well.
   const rivals = inference.language === "script" ? ["script" as const, ...inference.rivals] : inference.rivals;
-  return rivals.every((rival) => judgeBrackets(rival, code)?.broken) ? result : null;
+  return rivals.every((rival) => checkBrackets(rival, code)?.broken) ? result : null;
 }
 
 async function judgeAs(family: LanguageFamily | undefined, code: string): Promise<ParseResult> {
@@ -89,7 +90,7 @@ function parse(family: LanguageFamily, code: string): ParseResult | Promise<Pars
   if (family === "yaml") return judgeYaml(code);
   if (family === "toml") return judgeToml(code);
   const language = bracketLanguages.find((each) => each === family);
-  if (language) return judgeBrackets(language, code);
+  if (language) return checkBrackets(language, code);
   if (family === "session") return judgeSession(code);
   return judgeCommands(code);
 }

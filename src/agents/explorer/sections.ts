@@ -170,7 +170,7 @@ const unionOf = (forms: Iterable<string>, termsOfForm: Map<string, TermSet>): Te
 function indexSection(section: Section, { terms, termsOfForm, exactTermsOfForm }: SectionIndex): IndexedSection {
   const heading = toStems(section.path.join(" "));
   const nameForms = toStems(section.heading);
-  const pathForms = toStems(section.path.filter((part) => part !== section.heading).join(" "));
+  const headingForms = toStems(section.path.filter((part) => part !== section.heading).join(" "));
   const body = toStems(ownText(section.text));
   const forms = new Set([...heading, ...body].filter((form) => termsOfForm.has(form)));
   const headings = unionOf(heading, termsOfForm);
@@ -183,7 +183,7 @@ function indexSection(section: Section, { terms, termsOfForm, exactTermsOfForm }
     name: unionOf(nameForms, termsOfForm),
     literalTerms: unionOf(forms, exactTermsOfForm),
     forms,
-    hits: { name: hitsIn(nameForms), path: hitsIn(pathForms), body: hitsIn(body) },
+    hits: { name: hitsIn(nameForms), headings: hitsIn(headingForms), body: hitsIn(body) },
     isMatch: forms.size > 0,
   };
 }

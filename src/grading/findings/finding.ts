@@ -21,7 +21,7 @@ export type Finding = Omit<Friction, "lostSeconds" | "lostUsd" | "lostPoints"> &
   remedy: { key: string; title: string; kind: "links" | "labels" | "samples" | "check" | "conventions" | "other" };
   /** Its name among others of its kind: "/guide/instal (404)", "line 12". */
   place: string;
-  /** Who can fix it. */
+  /** Who can avoid it: whoever applies the recommended fixes to the docs, the agent, or nobody but the network. */
   owner: "fixes" | "agent" | "network";
   /** Where to change what, as far as events show it. */
   evidence: Evidence | null;

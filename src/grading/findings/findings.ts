@@ -21,7 +21,7 @@ import { type CheckFriction, checkFrictionOf, hygiene, severityOf } from "./cata
 import { type Finding, fingerprint, joinCauses, noCause, pageName, sortedUnique, worstSeverity } from "./finding.ts";
 import { conventionsKind } from "./finding-kinds.ts";
 import { pathFindings } from "./page-findings.ts";
-import { groupByCause } from "./templates.ts";
+import { groupByCause } from "./shared-causes.ts";
 
 /** One finding per problem, even if several events report it, in order of first occurrence. */
 export function findingsOf(facts: Facts): Finding[] {

@@ -5,7 +5,7 @@ import { milestonesOf } from "../events.ts";
 import type { JudgedPart } from "../grade.ts";
 import { flat, oneLine } from "../text.ts";
 import { partsOf, textOf, textSourceOf } from "./evidence.ts";
-import { createProof, type Proof } from "./proof.ts";
+import { type Proof, proofFinder } from "./proof.ts";
 import { Answer, boundAnswer } from "./rubric.ts";
 
 /** A judge's answer after every claim was checked against the session. */
@@ -147,7 +147,7 @@ function checkParts(
   removeUnknownUrls: (text: string) => string,
 ): { parts: JudgedPart[]; dropped: string[] } {
   const toolByCall = new Map(session.flatMap((event) => (event.type === "tool_call" ? [[event.id, event.tool]] : [])));
-  const proofOf = createProof(session);
+  const proofOf = proofFinder(session);
   const usedProofs: QuotedProof[] = [];
   const proveSuccess = (event: SessionEvent, quote: string): Proof | null => {
     const proof = proofOf(event, quote);

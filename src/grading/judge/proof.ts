@@ -18,7 +18,10 @@ type Statement = { seq: number; text: string; values: Set<string> };
 /** A note in a text that was too long to keep. */
 const omission = /… \d+ characters omitted …/;
 
-/** What the agent wrote or sent until an event, with it and with requests that had begun. An unread upload may have held anything. */
+/**
+ * What the agent wrote or sent up to and including an event, and in requests that had begun by then. null if a request had a body that was not
+ * kept, which may have held anything.
+ */
 function agentTextsOf(session: SessionEvent[], until: number): string[] | null {
   const texts: string[] = [];
   const endMs = session.find(({ seq }) => seq === until)?.tMs ?? 0;
@@ -83,7 +86,7 @@ function pageReaders(session: SessionEvent[], { byRequest, hosts }: ProductAnswe
  * Finds what proves that something was done. A quote proves it if it contains a value that the product made: one in an answer of the product
  * (`verified`) or in the output of its own program (`observed`) that the agent had neither sent nor written, in any form, and that no page had shown.
  */
-export function createProof(session: SessionEvent[]): (event: SessionEvent, quote: string) => Proof | null {
+export function proofFinder(session: SessionEvent[]): (event: SessionEvent, quote: string) => Proof | null {
   const answers = productAnswersOf(session);
   const { pageTexts, docsTexts } = pageReaders(session, answers);
   const programRuns = programRunsOf(session, docsTexts);
@@ -96,7 +99,7 @@ export function createProof(session: SessionEvent[]): (event: SessionEvent, quot
 
   const pagesUntil = (until: number) => session.filter(({ seq }) => seq <= until).flatMap(pageTexts);
 
-  /** The tokens of a quote that a source was the first to say. */
+  /** The tokens of a quote that no text of the agent and no page had shown before the first statement with them. */
   function newValues(quote: string, { seq }: Statement, statements: Statement[]): string[] {
     const tokens = tokensOf(quote);
     return tokens.filter((token, i) => {
@@ -116,7 +119,7 @@ export function createProof(session: SessionEvent[]): (event: SessionEvent, quot
       return run.deletes && run.seq > seq && [...values].some((value) => named.has(value));
     });
 
-  function proofBy(statement: Statement, quote: string, statements: Statement[]): string[] {
+  function provenValues(statement: Statement, quote: string, statements: Statement[]): string[] {
     if (isDeleted(statement)) return [];
     return newValues(quote, statement, statements)
       .map(squash)
@@ -130,11 +133,11 @@ export function createProof(session: SessionEvent[]): (event: SessionEvent, quot
     if (call === null || (isResult && !provingTools.includes(event.tool) && !programRuns.has(call))) return null;
     const ownAnswers = isResult ? (answers.byCall.get(call) ?? []) : [answers.byRequest.get(event.seq) ?? []].flat();
     for (const answer of ownAnswers) {
-      const values = proofBy(toStatement(answer), quote, answerStatements);
+      const values = provenValues(toStatement(answer), quote, answerStatements);
       if (values.length > 0) return { grade: "verified", call, values };
     }
     const run = isResult ? runs.find((each) => each.call === call) : undefined;
-    const values = run ? proofBy(run, quote, runs) : [];
+    const values = run ? provenValues(run, quote, runs) : [];
     return values.length === 0 ? null : { grade: "observed", call, values };
   };
 }

@@ -82,7 +82,7 @@ export function RunTable({
           const [first] = group;
           return (
             <tbody key={first?.runId}>
-              {isGrouped && first && first.ofEval > 1 && (
+              {isGrouped && first && first.runsOfEval > 1 && (
                 <EvalRow run={first} shownCount={group.length} base={base} span={labels.length + numbers.length} />
               )}
               {group.map((run) => (
@@ -117,7 +117,9 @@ const EvalRow = ({
     <th scope="rowgroup" colSpan={span}>
       <a href={`${base}/evals/${run.evalRequestId}`}>Evaluation of {run.title}</a>{" "}
       <small>
-        {shownCount === run.ofEval ? count(run.ofEval, "run") : `${shownCount} of ${count(run.ofEval, "run")}`}
+        {shownCount === run.runsOfEval
+          ? count(run.runsOfEval, "run")
+          : `${shownCount} of ${count(run.runsOfEval, "run")}`}
       </small>
     </th>
   </tr>

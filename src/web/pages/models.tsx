@@ -23,14 +23,14 @@ export const ModelKey = Type.Object({
 });
 
 type Props = SettingsProps & {
-  models: ModelSource[];
+  providers: ModelSource[];
   /** Judge models of the organization; null: the server default. */
   judgeModels: string[] | null;
   config: Config;
 };
 
 /** Models of agents and the judge, and their API keys. */
-export function ModelsPage({ models, judgeModels, config, ...frame }: Props) {
+export function ModelsPage({ providers, judgeModels, config, ...frame }: Props) {
   const {
     site: { base },
     typedValues,
@@ -76,7 +76,7 @@ export function ModelsPage({ models, judgeModels, config, ...frame }: Props) {
           them. Generate one with <code>openssl rand -base64 32</code>.
         </p>
       )}
-      {models.map(({ provider, source, key, baseUrl }) => (
+      {providers.map(({ provider, source, key, baseUrl }) => (
         <section key={provider} class="card">
           <h3>{providerNames[provider]}</h3>
           <p>

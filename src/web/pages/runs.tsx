@@ -3,7 +3,7 @@ import { oneLine } from "../../grading/text.ts";
 import type { PromptItem } from "../../prompts/lists.ts";
 import { formatNumber, titleOf } from "../../reports/labels.ts";
 import type { RunListItem, RunSort } from "../../runs/lists.ts";
-import type { RunListFilter } from "../../runs/run-conditions.ts";
+import type { RunFilter } from "../../runs/run-conditions.ts";
 import { toSorting } from "../components/figures.tsx";
 import { Choice, Filter } from "../components/filter.tsx";
 import { Layout } from "../components/layout.tsx";
@@ -16,7 +16,7 @@ import { may, type Viewer } from "../viewer.ts";
 
 type RunsPartProps = {
   site: Site;
-  filter: RunListFilter & { sort?: RunSort };
+  filter: RunFilter & { sort?: RunSort };
   before: string | undefined;
   items: RunListItem[];
   next: string | null;

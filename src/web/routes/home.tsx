@@ -8,7 +8,7 @@ import type { Context } from "../../context.ts";
 import { findFirstPrompt, listPromptItems, listScheduledPrompts } from "../../prompts/lists.ts";
 import { agentOfPrompt } from "../../prompts/prompt-check.ts";
 import { listProviders } from "../../providers/providers.ts";
-import { listBrokenRuns, listNewestRuns, listUnfinishedRuns } from "../../runs/lists.ts";
+import { listBrokenRuns, listRunPage, listUnfinishedRuns } from "../../runs/lists.ts";
 import { type FirstSteps, isComplete } from "../components/first-steps.tsx";
 import { renderFragment } from "../components/layout.tsx";
 import { seeOther, withCookies } from "../page-answers.ts";
@@ -53,7 +53,7 @@ function findFirstSteps(ctx: Context, viewer: Viewer, request: Request): FirstSt
     exampleProviders.map(({ id }) => id),
   );
   const hasRuns = (status?: "completed") =>
-    promptId !== null && listNewestRuns(ctx, org, { promptId, status }, { limit: 1 }).items.length > 0;
+    promptId !== null && listRunPage(ctx, org, { promptId, status }, { limit: 1 }).items.length > 0;
   const steps = {
     promptId,
     hasRuns: hasRuns(),

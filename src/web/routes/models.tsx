@@ -14,7 +14,7 @@ import { may, type Viewer } from "../viewer.ts";
 const modelsPage = (ctx: Context, viewer: Viewer, site: Site, result: FormResult = {}) => (
   <ModelsPage
     {...{ site, viewer, config: ctx.config, ...result }}
-    models={listModels(ctx, viewer.org)}
+    providers={listModels(ctx, viewer.org)}
     judgeModels={getOrg(ctx, viewer.org).judgeModels}
     mayChange={may(viewer, "models")}
   />

@@ -15,7 +15,7 @@ import type { Prompt } from "../../prompts/schema.ts";
 import { getProvider } from "../../providers/providers.ts";
 import { titleOf } from "../../reports/labels.ts";
 import { describeEstimate, getEstimate } from "../../runs/estimates.ts";
-import { listNewestRuns } from "../../runs/lists.ts";
+import { listRunPage } from "../../runs/lists.ts";
 import { requestEval } from "../../runs/requests.ts";
 import { countRuns } from "../../runs/runs.ts";
 import { idempotencyKeyShape } from "../../runs/schema.ts";
@@ -89,7 +89,7 @@ async function promptPage(
         .map(({ agent, model }) => (model ? `${agent} with ${model}` : agent))
         .join(", ")}
       latest={findLatest(ctx, org, prompt.id)}
-      runs={listNewestRuns(ctx, org, { promptId: prompt.id }, { limit: maxRunsListed }).items}
+      runs={listRunPage(ctx, org, { promptId: prompt.id }, { limit: maxRunsListed }).items}
       runCount={countRuns(ctx, org, prompt.id)}
       scheduledEvaluations={listScheduledEvaluations(ctx, org, prompt.id, firstPage).items}
       timeZone={getOrg(ctx, org).timeZone}

@@ -1,7 +1,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { outcomes } from "../../agents/agent.ts";
-import { findLatest, findStep } from "../../comparisons/latest.ts";
+import { findLatest, findReportsBeforeAndAfter } from "../../comparisons/latest.ts";
 import type { Context } from "../../context.ts";
 import { reportStatuses } from "../../db/tables/reports.ts";
 import { countVerificationRuns } from "../../fixes/done-fixes.ts";
@@ -72,7 +72,7 @@ async function reportPage(ctx: Context, viewer: Viewer, site: Site, slug: string
     shares: may(viewer, "share") ? sharesOfReport(ctx, session.report) : [],
     newLink,
     nextId: ctx.newId(ctx.now()),
-    previous: findStep(latest, report.run.evalRequestId)?.[0] ?? null,
+    previous: findReportsBeforeAndAfter(latest, report.run.evalRequestId)?.[0] ?? null,
   };
   const pagesVisited = getPagesVisited(ctx, session);
   const { gradings } = gradingsOfReport(ctx, session.report);

@@ -9,7 +9,7 @@ import { listAgents } from "../../prompts/prompts.ts";
 import { titleOf } from "../../reports/labels.ts";
 import { cancelRun } from "../../runs/endings.ts";
 import { followRun, formatPosition, getRunProgress, type Progress, parsePosition } from "../../runs/follow.ts";
-import { listNewestRuns, runColumns } from "../../runs/lists.ts";
+import { listRunPage, runColumns } from "../../runs/lists.ts";
 import { requestRerun } from "../../runs/requests.ts";
 import { countRuns, getRun, getRunFailure, getRunTask, listAttempts } from "../../runs/runs.ts";
 import { listLimitUsage } from "../../runs/usage.ts";
@@ -43,7 +43,7 @@ const runListProps = (ctx: Context, viewer: Viewer, site: Site, query: Static<ty
     filter,
     before,
     now: ctx.now(),
-    ...listNewestRuns(ctx, viewer.org, filter, { limit: perPage, before }),
+    ...listRunPage(ctx, viewer.org, filter, { limit: perPage, before }),
   };
 };
 

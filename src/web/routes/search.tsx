@@ -4,7 +4,7 @@ import type { Context, OrgId } from "../../context.ts";
 import { listPromptItems } from "../../prompts/lists.ts";
 import { scoreText, titleOf } from "../../reports/labels.ts";
 import { listReportsBySlug } from "../../reports/lists.ts";
-import { listNewestRuns, listRunsByPrefix } from "../../runs/lists.ts";
+import { listRunPage, listRunsByPrefix } from "../../runs/lists.ts";
 import { privateAnswer } from "../answer.ts";
 import { renderFragment } from "../components/layout.tsx";
 import { docs, toDocPath } from "../docs.ts";
@@ -41,7 +41,7 @@ const actions: [title: string, path: string, action: Action][] = [
 function listDataHits(ctx: Context, org: OrgId, text: string, mayRun: boolean): Hit[] {
   const prompts = listPromptItems(ctx, org, { search: text }, { limit: limits.prompts, offset: 0 }).items;
   const reportAndRunHits = prompts.slice(0, limits.detailedPrompts).flatMap(({ id }): Hit[] => {
-    const newest = listNewestRuns(ctx, org, { promptId: id }, { limit: limits.reportsPerPrompt }).items;
+    const newest = listRunPage(ctx, org, { promptId: id }, { limit: limits.reportsPerPrompt }).items;
     const reportHits = newest.flatMap(({ report, title, createdAt }) =>
       report ? [toReportHit({ ...report, prompt: { title }, createdAt })] : [],
     );

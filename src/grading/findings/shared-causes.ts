@@ -3,10 +3,10 @@ import type { CheckResult } from "../facts.ts";
 import { readingChecks } from "../kinds.ts";
 import { flat, normalizeAddress } from "../text.ts";
 
-/** Pages with the same problem from which on it has one cause: a template or a repeated text. */
+/** If at least this many pages have the same problem in a link or a sample, it has one cause: a template or a repeated text. */
 const minPages = 3;
-/** Of problems that are not in a link or a sample, which say less about their cause. */
-const minPagesOfSite = 5;
+/** The same for problems of whole pages, which say less about their cause. */
+const minWholePages = 5;
 
 /**
  * Failed checks by cause. One group: the same problem on several pages, such as a link in a menu, a copied sample, or something that
@@ -19,10 +19,10 @@ export function groupByCause(failed: CheckResult[], counted: CheckResult[]): Che
   return [...Map.groupBy(failed, causeKey).values()].flatMap((group) => {
     const pages = countPages(group);
     const check = group[0]!;
-    const isTemplate = isInText(check)
+    const isShared = isInText(check)
       ? pages >= minPages
-      : check.group === "page" && pages >= Math.max(minPagesOfSite, (pagesById.get(check.id) ?? 0) / 2);
-    return isTemplate ? [group] : group.map((check) => [check]);
+      : check.group === "page" && pages >= Math.max(minWholePages, (pagesById.get(check.id) ?? 0) / 2);
+    return isShared ? [group] : group.map((check) => [check]);
   });
 }
 
