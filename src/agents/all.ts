@@ -1,5 +1,5 @@
 import { version } from "../../package.json" with { type: "json" };
-import { parseCustomAgents } from "../config/custom-agents.ts";
+import { parseAgentEntries } from "../config/agent-entries.ts";
 import { parseSetting } from "../config/setting.ts";
 import { ConfigError } from "../errors.ts";
 import { once } from "../once.ts";
@@ -18,14 +18,14 @@ type Env = Record<string, string | undefined>;
 
 /** The coding agents that evald knows, then those of EVALD_AGENTS. Throws ConfigError. */
 export function listPresets(env: Env): Preset[] {
-  const customPresets = readCustomAgents(env).map(toPreset);
+  const customPresets = readAgentEntries(env).map((entry) => toPreset(entry));
   const duplicate = customPresets.find(({ id }) => reservedIds.has(id));
   if (duplicate) throw new ConfigError(`Invalid EVALD_AGENTS: the id ${duplicate.id} is used by a built-in agent.`);
   return [...presets, ...customPresets];
 }
 
-const readCustomAgents = ({ EVALD_AGENTS: value = "" }: Env) =>
-  parseSetting({ name: "EVALD_AGENTS", parse: parseCustomAgents, isSecret: false }, value);
+const readAgentEntries = ({ EVALD_AGENTS: value = "" }: Env) =>
+  parseSetting({ name: "EVALD_AGENTS", parse: parseAgentEntries, isSecret: true }, value);
 
 const reservedIds = new Set(["explorer", "llm", ...presets.map(({ id }) => id)]);
 
@@ -63,7 +63,7 @@ export function createAgentStandby(env: Env) {
   const passedEnv = {
     ...Object.fromEntries(passedVariables.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]]))),
     // Not the path of a file: the processes have another working directory and don't see the data directory.
-    ...(env.EVALD_AGENTS && { EVALD_AGENTS: JSON.stringify(readCustomAgents(env)) }),
+    ...(env.EVALD_AGENTS && { EVALD_AGENTS: JSON.stringify(readAgentEntries(env)) }),
   };
   const createCommandFinder = (kind: "rules" | "model") => {
     const findProblem = once(

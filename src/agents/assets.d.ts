@@ -9,3 +9,9 @@ declare module "*.cjs" {
   const text: string;
   export default text;
 }
+
+/** An entry of a coding agent; test/agent-entries.test.ts checks it against the schema. */
+declare module "*.jsonc" {
+  const entry: import("../config/agent-entry.ts").AgentEntry;
+  export default entry;
+}

@@ -1,6 +1,6 @@
 import { ConfigError } from "../errors.ts";
+import { parseAgentEntries } from "./agent-entries.ts";
 import { allowSyntax, parseAllowRule } from "./allow-rules.ts";
-import { parseCustomAgents } from "./custom-agents.ts";
 import {
   parseModelList,
   parseModelSetting,
@@ -195,8 +195,10 @@ const settings = {
   customAgents: setting(
     "EVALD_AGENTS",
     "",
-    "Additional coding agents: a JSON list, or the path of a JSON file; see Coding agents",
-    parseCustomAgents,
+    "Additional coding agents: a JSON list, or the path of a file or of a folder with files; see Coding agents",
+    parseAgentEntries,
+    // A list is long, and its variables may contain secrets. A file is named in the message.
+    { isSecret: true },
   ),
   /** null: the built-in weights. */
   methodology: setting(

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { createCodingAgent } from "../../src/agents/coding/coding.ts";
 import { toPreset } from "../../src/agents/coding/preset.ts";
 import { createArchive } from "../../src/archives/archives.ts";
-import type { CustomAgent } from "../../src/config/custom-agents.ts";
+import type { AgentEntry } from "../../src/config/agent-entry.ts";
 import { testApp } from "../support/app.ts";
 import { serveFakeModel } from "../support/fake-model.ts";
 import { serveMcp } from "../support/mcp-server.ts";
@@ -13,7 +13,7 @@ import { call, finish, modelRuns } from "../support/model-runs.ts";
 
 const key = "sk-the-real-key-0123456789";
 const program = join(import.meta.dir, "..", "support", "fake-agent.mjs");
-const agent: CustomAgent = {
+const agent: AgentEntry = {
   ...{ id: "fake", command: program, args: ["context"], stream: "claude", provider: "openai-compatible" },
   env: { GATEWAY: "{gateway}", TOKEN: "{token}", MODEL: "{model}" },
 };
@@ -40,7 +40,7 @@ afterAll(() => fake.stop());
 const localServer = () => Bun.file(join(import.meta.dir, "..", "support", "mcp-stdio.py")).text();
 const packed = (files: Record<string, string>) => new Bun.Archive(files, { compress: "gzip" }).bytes();
 
-function setUp(custom: Partial<CustomAgent> = {}) {
+function setUp(custom: Partial<AgentEntry> = {}) {
   return testApp({
     agents: { fake: createCodingAgent(toPreset({ ...agent, ...custom }), { path: process.env.PATH ?? "" }) },
     env: {
@@ -55,7 +55,7 @@ function setUp(custom: Partial<CustomAgent> = {}) {
 async function runOf(
   workspace: Record<string, unknown>,
   files: Record<string, string> = folders,
-  { custom = {}, urlMap = {} }: { custom?: Partial<CustomAgent>; urlMap?: Record<string, string> } = {},
+  { custom = {}, urlMap = {} }: { custom?: Partial<AgentEntry>; urlMap?: Record<string, string> } = {},
 ) {
   const { send, service, a, runJobs } = setUp(custom);
   const archive = createArchive(service.ctx, a.org, { data: await packed(files), files: 2 }).id;
@@ -169,7 +169,7 @@ test("an agent over ACP gets skills and MCP servers, and their use is measured",
     "acme-remote": { url: "https://mcp.acme.test/mcp" },
     "acme-local": { command: "python3", args: ["server.py"] },
   };
-  const custom: Partial<CustomAgent> = { args: ["acp-context"], stream: "acp" };
+  const custom: Partial<AgentEntry> = { args: ["acp-context"], stream: "acp" };
   const options = { custom, urlMap: { "mcp.acme.test": mcp.url } };
   const { run, report, events } = await runOf({ skills: { folder: "skills" }, mcpServers }, files, options);
   mcp.stop();

@@ -5,7 +5,7 @@ import type { Agent } from "../../src/agents/agent.ts";
 import { createCodingAgent } from "../../src/agents/coding/coding.ts";
 import { type Preset, toPreset } from "../../src/agents/coding/preset.ts";
 import { presets } from "../../src/agents/coding/presets.ts";
-import type { CustomAgent } from "../../src/config/custom-agents.ts";
+import type { AgentEntry } from "../../src/config/agent-entry.ts";
 import { cancelRun } from "../../src/runs/endings.ts";
 import { testApp } from "../support/app.ts";
 import { emptyFolder } from "../support/executable.ts";
@@ -36,7 +36,7 @@ beforeAll(() => {
 afterAll(() => fake.stop());
 
 /** The fake agent in one of its modes, as an operator adds an agent. */
-const custom = (mode: string, more: Partial<CustomAgent> = {}): Preset =>
+const custom = (mode: string, more: Partial<AgentEntry> = {}): Preset =>
   toPreset({
     ...{ id: "fake", command: program, args: [mode, mark], stream: mode.startsWith("acp") ? "acp" : "claude" },
     env: { GATEWAY: "{gateway}", TOKEN: "{token}", MODEL: "{model}" },

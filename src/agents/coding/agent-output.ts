@@ -1,4 +1,4 @@
-import type { StreamFormat } from "../../config/custom-agents.ts";
+import type { StreamFormat } from "../../config/agent-entry.ts";
 import { settlesWithin } from "../../deadline.ts";
 import type { AgentEvent } from "../agent.ts";
 import { parseObject } from "../fields.ts";
@@ -7,6 +7,7 @@ import { toPrompt } from "../llm/instructions.ts";
 import type { LimitHit } from "../sandbox/bounds.ts";
 import type { SandboxProcess } from "../sandbox/sandbox.ts";
 import type { Task } from "../task.ts";
+import { type Preset, taskChannelOf } from "./preset.ts";
 import { findResult, type ModelRecord } from "./record.ts";
 import { countUnreadableLine, report, type SessionReporter } from "./session-reporter.ts";
 import { parseClaudeLine } from "./streams/claude.ts";
@@ -15,14 +16,8 @@ import { parseCopilotLine } from "./streams/copilot.ts";
 import { parseGeminiLine } from "./streams/gemini.ts";
 import { parseOpencodeLine } from "./streams/opencode.ts";
 import { parsePiLine } from "./streams/pi.ts";
-import {
-  createStreamState,
-  exitCodeIn,
-  type LineParser,
-  type StreamResult,
-  toResult,
-  unfinishedResult,
-} from "./streams/stream.ts";
+import { createStreamState, type LineParser, type StreamResult, toResult, unfinishedResult } from "./streams/stream.ts";
+import { findExitCode, mapTool } from "./tools.ts";
 
 /** Parsers of JSON line streams. */
 export const lineParsers: Record<Exclude<StreamFormat, "acp" | "none">, LineParser> = {
@@ -48,25 +43,26 @@ const maxAnswerChars = 16_000;
 
 /** Sends the task to the agent, and reports its events until it ends or closes its stdout. */
 export async function readOutput(
-  format: StreamFormat,
+  preset: Preset,
   agentProcess: SandboxProcess,
   task: Task,
   reporter: SessionReporter,
   record: ModelRecord,
 ): Promise<StreamResult> {
+  const { stream: format } = preset;
   if (format === "acp") {
     const { converse } = await import("./acp.ts");
-    return converse(agentProcess, task, reporter, createResultCompleter(record));
+    return converse(agentProcess, task, reporter, createResultCompleter(preset, record));
   }
   try {
-    agentProcess.stdin.write(toPrompt(task));
+    if (taskChannelOf(preset) !== "argument") agentProcess.stdin.write(toPrompt(task));
     await agentProcess.stdin.end();
   } catch {
     // If the process exits before reading, its exit code says why.
   }
   return format === "none"
     ? readText(agentProcess.stdout)
-    : readLines(lineParsers[format], agentProcess.stdout, reporter, record);
+    : readLines(lineParsers[format], agentProcess.stdout, reporter, createResultCompleter(preset, record));
 }
 
 async function readText(stdout: ReadableStream<Uint8Array>): Promise<StreamResult> {
@@ -79,9 +75,8 @@ async function readLines(
   parse: LineParser,
   stdout: ReadableStream<Uint8Array>,
   reporter: SessionReporter,
-  record: ModelRecord,
+  completeResult: ResultCompleter,
 ): Promise<StreamResult> {
-  const completeResult = createResultCompleter(record);
   const state = createStreamState();
   for await (const line of linesOf(stdout)) {
     if (line?.trim() === "") continue;
@@ -97,10 +92,16 @@ async function readLines(
   return state.end ? { ...state.end, hasReportedEnd: true } : unfinishedResult;
 }
 
-/** Adds to results what the stream omits but the model got: the exit code of a command, the text of a page. */
-function createResultCompleter(record: ModelRecord) {
+type ResultCompleter = (event: AgentEvent) => Promise<AgentEvent>;
+
+/**
+ * Maps tools to evald's names, and adds to results what the stream omits but the model got: the exit code of a command, the text of a
+ * page.
+ */
+function createResultCompleter(preset: Preset, record: ModelRecord): ResultCompleter {
   const resultCounts = new Map<string, number>();
-  return async (event: AgentEvent): Promise<AgentEvent> => {
+  return async (original) => {
+    const event = mapTool(preset, original);
     if (event.type !== "tool_result") return event;
     const { id, tool, ok, ownName: name = event.tool } = event;
     const callNumber = (resultCounts.get(name) ?? 0) + 1;
@@ -117,7 +118,7 @@ function createResultCompleter(record: ModelRecord) {
         : event;
     // The model may get a shortened output, which still says how the command ended.
     const output = modelOutput.includes(streamOutput) ? modelOutput : streamOutput;
-    return toResult({ id, name, ok, output }, exitCodeIn(modelOutput), tool);
+    return toResult({ id, name, ok, output }, findExitCode(preset, modelOutput), tool);
   };
 }
 

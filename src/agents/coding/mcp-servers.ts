@@ -1,6 +1,7 @@
 import type { McpServer as AcpServer } from "@agentclientprotocol/sdk";
+import type { mcpFormats } from "../../config/agent-entry.ts";
 import type { McpServer } from "../task.ts";
-import { fillAsText, type McpSettings, type Preset, type TemplateValues } from "./preset.ts";
+import { fillFile, type Preset, type TemplateValues } from "./preset.ts";
 
 type Servers = Record<string, McpServer>;
 
@@ -14,7 +15,7 @@ const mapServers = (servers: Servers, toConfig: (server: McpServer) => object) =
 const discoveryTimeoutMs = 60_000;
 
 /** The settings of MCP servers, as each agent reads them. */
-const formats: Record<Exclude<McpSettings["format"], "codex">, (servers: Servers) => object> = {
+const formats: Record<Exclude<(typeof mcpFormats)[number], "codex">, (servers: Servers) => object> = {
   claude: (servers) => ({
     mcpServers: mapServers(servers, ({ url, ...local }) => (url === undefined ? local : { type: "http", url })),
   }),
@@ -41,6 +42,11 @@ const formats: Record<Exclude<McpSettings["format"], "codex">, (servers: Servers
   copilot: (servers) => ({
     mcpServers: mapServers(servers, ({ url, ...local }) =>
       url === undefined ? { type: "local", args: [], ...local, tools: ["*"] } : { type: "http", url, tools: ["*"] },
+    ),
+  }),
+  continue: (servers) => ({
+    mcpServers: Object.entries(servers).map(([name, { url, ...local }]) =>
+      url === undefined ? { name, ...local } : { name, type: "streamable-http", url },
     ),
   }),
 };
@@ -77,7 +83,7 @@ export function presetFilesOf(
   variables: string[],
 ): Record<string, string> {
   const files = Object.fromEntries(
-    Object.entries(preset.files).map(([path, text]) => [path, fillAsText(text, values)]),
+    Object.entries(preset.files).map(([path, content]) => [path, fillFile(content, values)]),
   );
   const { mcp } = preset;
   if (!mcp || Object.keys(servers).length === 0) return files;

@@ -1,61 +1,45 @@
-import type { CustomAgent, StreamFormat } from "../../config/custom-agents.ts";
+import { providersOf } from "../../config/agent-entries.ts";
+import type { Addition, AgentEntry, StreamFormat, ToolName } from "../../config/agent-entry.ts";
 import type { ModelProvider } from "../../config/model-settings.ts";
 
 /** Text or JSON in which `{name}` is replaced by a value of the run; see `TemplateValues`. */
-export type Template = string | number | boolean | null | Template[] | { [name: string]: Template };
+type Template = unknown;
 
-/** How an agent gets its MCP servers. */
-export type McpSettings = {
-  /** A file in its home directory, added to the preset's own file of that name. */
-  file: string;
-  format: "claude" | "codex" | "gemini" | "qwen" | "opencode" | "copilot";
-  /** Further arguments. */
-  args?: Template[];
-  /** Further environment variables. */
-  env?: Record<string, Template>;
-  /** Start of the names under which the model gets the tools of `{server}`. */
-  toolPrefix: string;
-};
-
-/** How to run a coding agent. The prompt goes to its stdin. */
+/** How to run a coding agent: its entry with the defaults filled in. The fields are explained there. */
 export type Preset = {
   id: string;
-  /** The name that its vendor uses. */
   name: string;
   /** Changes with everything here that may change what the agent does. */
   revision: string;
-  /** Versions with which a full session was tested. */
-  triedVersions: readonly string[];
-  /** Name of the program on PATH, or its absolute path. */
+  testedVersions: readonly string[];
   command: string;
-  /** The npm package that contains the program; null: the operator added the agent, with a program of any origin. */
+  /** null: a program of any origin. */
   packageName: string | null;
-  /** Glob of the native program among the installed packages, if the program on PATH is only a launcher. */
-  native?: string;
-  /** Oldest major version of Node.js that it runs on. */
-  minNode?: number;
-  /** Command line that installs it. */
+  native: string | null;
+  minNode: number;
   install: string | null;
-  /** Providers whose models it can use, each with further values for its templates. */
   providers: Partial<Record<ModelProvider, Record<string, string>>>;
   stream: StreamFormat;
-  args: Template[];
+  args: string[];
   env: Record<string, Template>;
-  /** The file in the workspace from which it reads instructions. */
-  contextFile: "AGENTS.md" | "CLAUDE.md" | "GEMINI.md";
-  /** The directory in the workspace from which it reads skills. */
-  skillsFolder: ".agents/skills" | ".claude/skills";
-  /** How it gets its MCP servers; null: not supported, or over ACP. */
-  mcp: McpSettings | null;
-  /** Files in its home directory, by path; objects are written as JSON. */
   files: Record<string, Template>;
-  /** Memory that a usual session needs, in MiB. */
+  mounts: string[];
+  tools: Record<string, ToolName>;
+  /** null: the usual lines of agents are recognized. */
+  exitCode: string | null;
+  contextFile: string;
+  skillsFolder: string;
+  mcp: AgentEntry["mcp"] | null;
   memoryMb: number;
-  /** Measured size of its own instructions and tools in the first request to a model; null: unknown. */
   firstRequestTokens: number | null;
+  hosts: string[];
+  options: NonNullable<AgentEntry["options"]>;
 };
 
-/** Values for templates: `gateway` (URL without a trailing slash), `token`, `model`, `provider`, `home`, and those of the provider. */
+/**
+ * Values for templates: `gateway` (URL without a trailing slash), `token`, `model`, `provider`, `home`, `prompt` (the task), `promptFile` (a
+ * file with it), and those of the provider.
+ */
 export type TemplateValues = Record<string, string>;
 
 /** Replaces `{name}` in every text of a template, keys included. Other braces stay. */
@@ -76,35 +60,76 @@ export const fillAsText = (template: Template, values: TemplateValues): string =
   return typeof filled === "string" ? filled : JSON.stringify(filled);
 };
 
-/** Whether a session with this version was tested. Custom agents name no versions. */
-export const isTried = ({ triedVersions, packageName }: Preset, version: string): boolean =>
-  packageName === null || triedVersions.includes(version);
+/** The content of a file; a list is its lines. */
+export const fillFile = (content: Template, values: TemplateValues): string =>
+  Array.isArray(content) ? `${fillTemplate(content.join("\n"), values)}\n` : fillAsText(content, values);
 
-/** What most agents have in common. */
-export const presetDefaults = {
-  contextFile: "AGENTS.md",
-  skillsFolder: ".agents/skills",
-  mcp: null,
-  files: {},
-  memoryMb: 1024,
-  firstRequestTokens: null,
-} as const;
+/** Whether a session with this version was tested. An agent that names no versions counts as tested. */
+export const isTried = ({ testedVersions }: Preset, version: string): boolean =>
+  testedVersions.length === 0 || testedVersions.includes(version);
 
-/** The preset of an agent that the operator added. */
-export function toPreset({ id, command, args = [], env = {}, stream, provider }: CustomAgent): Preset {
-  const digest = new Bun.CryptoHasher("sha256").update(JSON.stringify([command, args, env, stream, provider]));
+/** How an agent gets its task. `protocol`: over ACP. */
+export function taskChannelOf({ stream, args, env, files }: Preset): "protocol" | "stdin" | "argument" | "file" {
+  if (stream === "acp") return "protocol";
+  const templates = JSON.stringify([args, env, files]);
+  return templates.includes("{promptFile}") ? "file" : templates.includes("{prompt}") ? "argument" : "stdin";
+}
+
+/** The preset of an agent. `origin`: whether evald knows it, or the operator added it. */
+export function toPreset(entry: AgentEntry, origin: "preset" | "custom" = "custom"): Preset {
+  const { id, name = id, revision, testedVersions = [], package: packageName = null, provider: _, ...fields } = entry;
+  const [version] = testedVersions;
+  const install = packageName && `npm install -g ${packageName}${version === undefined ? "" : `@${version}`}`;
   return {
-    ...presetDefaults,
+    native: null,
+    minNode: 0,
+    install,
+    args: [],
+    env: {},
+    files: {},
+    mounts: [],
+    tools: {},
+    exitCode: null,
+    contextFile: "AGENTS.md",
+    skillsFolder: ".agents/skills",
+    mcp: null,
+    memoryMb: 1024,
+    firstRequestTokens: null,
+    hosts: [],
+    options: {},
+    ...fields,
     id,
-    name: id,
-    revision: `custom.${digest.digest("hex").slice(0, 8)}`,
-    triedVersions: [],
-    command,
-    packageName: null,
-    install: null,
-    providers: { [provider]: {} },
-    stream,
-    args,
-    env,
+    name,
+    revision: origin === "preset" ? `preset.${revision ?? 1}` : `custom.${digestOf(entry)}`,
+    testedVersions,
+    packageName,
+    providers: providersOf(entry),
   };
 }
+
+/** Changes with every field but those that only describe the agent. */
+function digestOf({ id: _, name: _name, install: _install, testedVersions: _tested, ...behavior }: AgentEntry): string {
+  return new Bun.CryptoHasher("sha256").update(JSON.stringify(behavior)).digest("hex").slice(0, 8);
+}
+
+/** A preset with what a setting adds. */
+export function addTo(preset: Preset, { args = [], env = {}, files = {} }: Addition): Preset {
+  const mergedFiles = Object.entries(files).map(([path, content]) => [path, merge(preset.files[path], content)]);
+  return {
+    ...preset,
+    args: [...preset.args, ...args],
+    env: { ...preset.env, ...env },
+    files: { ...preset.files, ...Object.fromEntries(mergedFiles) },
+  };
+}
+
+/** Objects are merged field by field, and lines are added at the start, where every format allows settings. Anything else is replaced. */
+function merge(base: Template, addition: Template): Template {
+  if (Array.isArray(base) && Array.isArray(addition)) return [...addition, ...base];
+  if (!isObject(base) || !isObject(addition)) return addition;
+  const merged = Object.entries(addition).map(([name, value]) => [name, merge(base[name], value)]);
+  return { ...base, ...Object.fromEntries(merged) };
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);

@@ -32,6 +32,9 @@ export function findProgram(preset: Preset, path: string): InstalledProgram | { 
     return { missing: `not installed${hint}` };
   }
   const realPath = realpathSync(entry);
+  const absent = preset.mounts.find((mount) => !existsSync(mount));
+  if (absent !== undefined) return { missing: `${absent}, which is in its mounts, does not exist` };
+  const mounts = preset.mounts.filter((mount) => !systemFolder.test(`${mount}/`));
   const modulesFolder = /^(.*?\/node_modules)\//.exec(realPath)?.[1] ?? null;
   const manifest = modulesFolder === null ? null : findManifest(dirname(realPath), modulesFolder);
   if (preset.packageName !== null && modulesFolder !== null && manifest?.name !== preset.packageName) {
@@ -45,9 +48,9 @@ export function findProgram(preset: Preset, path: string): InstalledProgram | { 
     modulesFolder === null
       ? { from: program, to: `${programBinFolder}/${basename(program)}` }
       : { from: modulesFolder, to: `${programFolder}/node_modules` };
-  const isVisible = systemFolder.test(program);
+  const isVisible = systemFolder.test(program) || mounts.some((mount) => isBelow(program, mount));
   const pathInSandbox = isVisible ? program : program.replace(mount.from, mount.to);
-  const binds = isVisible ? [] : [mount];
+  const binds = [...mounts.map((path) => ({ from: path, to: path })), ...(isVisible ? [] : [mount])];
   const version = manifest?.version ?? semver.exec(realPath)?.[0] ?? findVersion(program, path) ?? "unknown";
   const toInstalledProgram = (argv: string[], moreBinds: Bind[] = []) => ({
     version,
@@ -61,7 +64,7 @@ export function findProgram(preset: Preset, path: string): InstalledProgram | { 
   if (node === null) return { missing: `${preset.command} needs Node.js, which is not on PATH` };
   const nodePath = realpathSync(node);
   const major = Number(/\d+/.exec(findVersion(nodePath, path) ?? "")?.[0] ?? 0);
-  if (major < (preset.minNode ?? 0))
+  if (major < preset.minNode)
     return { missing: `${preset.command} needs Node.js ${preset.minNode} or later; node on PATH is version ${major}` };
   if (systemFolder.test(nodePath)) return toInstalledProgram([nodePath, pathInSandbox]);
   return toInstalledProgram(
@@ -89,7 +92,7 @@ export function findInstalled(preset: Preset, path: string): InstalledAgent {
 export function programFilesOf(presets: Preset[], path: string): ProgramFiles {
   const programs = presets.map((preset) => findProgram(preset, path)).filter((program) => "argv" in program);
   const files = [...new Set(programs.flatMap(({ binds }) => binds.map(({ from }) => from)))];
-  const isMounted = (file: string) => files.some((folder) => file === folder || file.startsWith(`${folder}/`));
+  const isMounted = (file: string) => files.some((folder) => isBelow(file, folder));
   const node = which("node", path);
   const entries = new Set([...programs.map((program) => program.path), ...(node === null ? [] : [node])]);
   const links = [...entries]
@@ -101,6 +104,8 @@ export function programFilesOf(presets: Preset[], path: string): ProgramFiles {
     state: programs.flatMap(({ state }) => state),
   };
 }
+
+const isBelow = (path: string, folder: string): boolean => path === folder || path.startsWith(`${folder}/`);
 
 const which = (command: string, path: string): string | null => Bun.which(command, { PATH: path });
 

@@ -3,7 +3,8 @@ import { object, text } from "../fields.ts";
 import { findMcpTool, type McpPrefix } from "./mcp-servers.ts";
 import type { Preset } from "./preset.ts";
 import type { ModelHooks } from "./record.ts";
-import { exitCodeIn, toCall, toResult } from "./streams/stream.ts";
+import { toCall, toResult } from "./streams/stream.ts";
+import { findExitCode, findToolName } from "./tools.ts";
 
 const questionTools = /^(AskUserQuestion|ask_user(_question)?|question|request_user_input)$/;
 const maxLineChars = 200;
@@ -86,12 +87,19 @@ export function reportModelCalls(reporter: SessionReporter): ModelHooks {
     onCall({ id, name, input }) {
       if (reporter.preset.stream !== "none") return;
       tools.set(id, name);
-      report(reporter, toCall(id, name, input));
+      report(reporter, toCall(id, name, input, findToolName(reporter.preset, name)));
     },
     onResult({ id, output }) {
       const name = tools.get(id);
       if (name !== undefined && reporter.openCalls.has(id))
-        report(reporter, toResult({ id, name, ok: true, output }, exitCodeIn(output)));
+        report(
+          reporter,
+          toResult(
+            { id, name, ok: true, output },
+            findExitCode(reporter.preset, output),
+            findToolName(reporter.preset, name),
+          ),
+        );
     },
   };
 }

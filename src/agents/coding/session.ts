@@ -4,6 +4,7 @@ import { createStartReporter, startCpuMeter, toShortage } from "../cpu-meter.ts"
 import type { Fields } from "../fields.ts";
 import { checkGoal, decideEnding, type Ending } from "../goal-checks.ts";
 import { tailOf } from "../lines.ts";
+import { toPrompt } from "../llm/instructions.ts";
 import { createReader } from "../reader.ts";
 import { bridgePorts } from "../sandbox/bridge.ts";
 import { diskFull } from "../sandbox/command.ts";
@@ -13,7 +14,7 @@ import { reportWorkspaceDiff, setUpWorkspace } from "../workspace-setup.ts";
 import { type ProgramResult, readOutput } from "./agent-output.ts";
 import { createContextDetector } from "./context-detector.ts";
 import { argsAndEnvOf, mcpPrefixesOf, presetFilesOf } from "./mcp-servers.ts";
-import { fillAsText, isTried, type Preset, type TemplateValues } from "./preset.ts";
+import { fillAsText, isTried, type Preset, type TemplateValues, taskChannelOf } from "./preset.ts";
 import { findProgram, type InstalledProgram, programBinFolder } from "./program.ts";
 import { type ModelRecord, startRecord, wasCut } from "./record.ts";
 import { report, reportModelCalls, reportUnreadable, type SessionReporter, startReporter } from "./session-reporter.ts";
@@ -24,9 +25,15 @@ const stderrChars = 4096;
 /** Time in which an agent reports a call that its model has made. */
 const callReportMs = 500;
 
-/** Writes the files of a preset as the agent's own user, then becomes the agent. */
-const launchScript =
-  'mkdir -p "$HOME"; while [ "$1" != -- ]; do mkdir -p "$HOME/$(dirname "$1")"; printf %s "$2" >"$HOME/$1"; shift 2; done; shift; exec "$@"';
+/** Path of the file with the task in the agent's home. */
+const promptFile = ".evald/prompt.md";
+/** The longest text that Linux passes in one argument or variable. */
+const maxArgumentBytes = 128 * 1024 - 1;
+
+/** Writes the files of a preset, and stdin to the file `$1` unless that is empty, as the agent's own user; then becomes the agent. */
+const launchScript = `mkdir -p "$HOME"
+if [ -n "$1" ]; then mkdir -p "$HOME/$(dirname "$1")"; cat >"$HOME/$1"; fi; shift
+while [ "$1" != -- ]; do mkdir -p "$HOME/$(dirname "$1")"; printf %s "$2" >"$HOME/$1"; shift 2; done; shift; exec "$@"`;
 
 /** One session of a coding agent: reports its events and ends with `end`. Throws an AgentFailure. `path`: where its program is looked for. */
 export async function runSession(
@@ -47,7 +54,7 @@ export async function runSession(
     );
   const program = findProgram(preset, path);
   if ("missing" in program) throw new AgentFailure("infrastructure", `${preset.name}: ${program.missing}`);
-  const values = toTemplateValues(preset, model);
+  const values = toTemplateValues(preset, model, task);
   send(toStartedEvent(preset, version, program, task, means));
   let ids = 0;
   const session = { task, context, nextId: () => `check${++ids}`, report: send };
@@ -120,17 +127,26 @@ function findOnly(items: Iterable<string>): string | null {
   return second === undefined ? (first ?? null) : null;
 }
 
-/** The values for the templates of a preset. Throws an AgentFailure if the agent can't use the model. */
+/** The values for the templates of a preset. Throws an AgentFailure if the agent can't use the model, or can't be passed the task. */
 function toTemplateValues(
-  { name, providers }: Preset,
+  preset: Preset,
   { id, provider, name: model, token }: Means["model"],
+  task: Task,
 ): TemplateValues {
+  const { name, providers } = preset;
   const providerValues = providers[provider];
   if (!providerValues) {
     const supported = Object.keys(providers).join(" or ");
     throw new AgentFailure("infrastructure", `${name} supports only models of ${supported}, not ${id}`);
   }
-  return { ...providerValues, gateway: `http://127.0.0.1:${bridgePorts.gateway}`, token, model, provider, home };
+  const prompt = toPrompt(task);
+  if (taskChannelOf(preset) === "argument" && Buffer.byteLength(prompt) > maxArgumentBytes)
+    throw new AgentFailure(
+      "infrastructure",
+      `the task is longer than the 128 KiB that ${name} can get as an argument; shorten it, or pass it with {promptFile}`,
+    );
+  const gateway = `http://127.0.0.1:${bridgePorts.gateway}`;
+  return { ...providerValues, gateway, token, model, provider, home, prompt, promptFile: `${home}/${promptFile}` };
 }
 
 function toStartedEvent(
@@ -164,13 +180,14 @@ function toSandboxRun(
 ) {
   const { mcpServers = {}, env: variables = {} } = workspace;
   const files = Object.entries(presetFilesOf(preset, values, mcpServers, Object.keys(variables))).flat();
+  const isInFile = taskChannelOf(preset) === "file";
   const settings = argsAndEnvOf(preset, mcpServers);
   const args = settings.args.map((arg) => fillAsText(arg, values));
   const env = Object.fromEntries(
     Object.entries(settings.env).map(([name, value]) => [name, fillAsText(value, values)]),
   );
   return {
-    argv: ["sh", "-c", launchScript, "sh", ...files, "--", ...argv, ...args],
+    argv: ["sh", "-c", launchScript, "sh", isInFile ? promptFile : "", ...files, "--", ...argv, ...args],
     env: { PATH: `${programBinFolder}:/usr/local/bin:/usr/bin:/bin`, HOME: home, TERM: "dumb", ...variables, ...env },
     binds,
   };
@@ -186,7 +203,7 @@ async function readUntilEnd(
 ): Promise<ProgramResult> {
   const stderr = tailOf(agentProcess.stderr, stderrChars);
   try {
-    const result = await readOutput(preset.stream, agentProcess, task, reporter, record);
+    const result = await readOutput(preset, agentProcess, task, reporter, record);
     if (result.hasReportedEnd) agentProcess.kill();
     const { exitCode, limit, hasRun, wasDiskFull } = await agentProcess.ended;
     const { lastAnswer, lastFailure } = record;

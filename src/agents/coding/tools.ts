@@ -1,0 +1,27 @@
+import type { ToolName } from "../../config/agent-entry.ts";
+import type { AgentEvent } from "../agent.ts";
+import { number } from "../fields.ts";
+import type { Preset } from "./preset.ts";
+import { exitCodeIn, toCall, toResult } from "./streams/stream.ts";
+
+/** evald's name for a tool according to the agent's entry; undefined: none. */
+export const findToolName = ({ tools }: Pick<Preset, "tools">, name: string): ToolName | undefined =>
+  Object.hasOwn(tools, name) ? tools[name] : undefined;
+
+/** A call or result with evald's name for its tool, if the agent's entry has one. */
+export function mapTool(preset: Preset, event: AgentEvent): AgentEvent {
+  if (event.type !== "tool_call" && event.type !== "tool_result") return event;
+  const name = event.ownName ?? event.tool;
+  const tool = findToolName(preset, name);
+  if (tool === undefined || tool === event.tool) return event;
+  if (event.type === "tool_call") return toCall(event.id, name, event.input, tool);
+  const { id, ok, output } = event;
+  return toResult({ id, name, ok, output: String(output.text ?? "") }, number(output.exitCode), tool);
+}
+
+/** The exit code in the output of a command, by the pattern of the agent's entry or as most agents write it; null: unknown. */
+export function findExitCode({ exitCode: pattern }: Preset, output: string): number | null {
+  if (pattern === null) return exitCodeIn(output);
+  const code = [...output.matchAll(new RegExp(pattern, "gm"))].at(-1)?.[1];
+  return code === undefined || !/^\d{1,3}$/.test(code) ? null : Number(code);
+}

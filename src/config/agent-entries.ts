@@ -1,0 +1,137 @@
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { Type } from "@sinclair/typebox";
+import type { ValueError } from "@sinclair/typebox/errors";
+import { Value } from "@sinclair/typebox/value";
+import { ConfigError, reasonOf } from "../errors.ts";
+import { invalidInput } from "../schema.ts";
+import { type Addition, AgentEntry } from "./agent-entry.ts";
+import type { ModelProvider } from "./model-settings.ts";
+
+const syntax =
+  "a JSON list of coding agents, or the path of a file with one agent or a list, or of a folder of such files (evald agent init NAME writes one)";
+const maxProblems = 20;
+
+/** Parses EVALD_AGENTS; empty: none. Throws a ConfigError that names each wrong field. */
+export function parseAgentEntries(value: string): AgentEntry[] {
+  if (value === "") return [];
+  const entries = readEntries(value).flatMap(({ source, content }) => checkEntries(content, source));
+  const ids = entries.map(({ id }) => id);
+  const duplicate = ids.find((id, i) => ids.indexOf(id) !== i);
+  if (duplicate !== undefined) throw new ConfigError(`${syntax}: the id ${duplicate} is used twice; rename one`);
+  return entries;
+}
+
+/** The agents of one file or list. `source`: where they are from, for errors; empty: the setting itself. Throws ConfigError. */
+export function checkEntries(content: unknown, source: string): AgentEntry[] {
+  const isList = Array.isArray(content);
+  const list = Type.Array(AgentEntry);
+  const entries: unknown[] = isList ? content : [content];
+  const problems = Value.Check(list, entries)
+    ? entries.flatMap((entry, i) => findContradictions(entry).map((problem) => `${i}.${problem}`))
+    : problemsIn(Value.Errors(list, entries));
+  if (problems.length === 0) return entries as AgentEntry[];
+  const lines = problems.slice(0, maxProblems).map((problem) => (isList ? problem : problem.replace(/^0\./, "")));
+  throw new ConfigError(`${syntax}${source && `; in ${source}`}: ${lines.join("; ")}`);
+}
+
+type Content = { source: string; content: unknown };
+
+/** Reads the setting itself, a file, or the files of a folder in the order of their names. Comments and trailing commas are allowed. */
+function readEntries(value: string): Content[] {
+  if (value.trimStart().startsWith("[")) return [{ source: "", content: parse(value, "the list") }];
+  try {
+    if (!statSync(value).isDirectory()) return [{ source: value, content: parse(readFileSync(value, "utf8"), value) }];
+    const names = readdirSync(value).filter((name) => /\.jsonc?$/.test(name));
+    return names.sort().map((name) => {
+      const path = join(value, name);
+      return { source: path, content: parse(readFileSync(path, "utf8"), path) };
+    });
+  } catch (error) {
+    if (error instanceof ConfigError) throw error;
+    throw new ConfigError(`${syntax}: ${reasonOf(error)}`);
+  }
+}
+
+function parse(text: string, source: string): unknown {
+  try {
+    return Bun.JSONC.parse(text);
+  } catch (error) {
+    throw new ConfigError(`${syntax}; ${source} is not valid JSON: ${reasonOf(error)}`);
+  }
+}
+
+/** One problem for each wrong field. */
+function problemsIn(errors: Iterable<ValueError>): string[] {
+  const problems = new Map<string, string>();
+  for (const error of errors) {
+    const { field = "list", problem = "" } = invalidInput(deepest(error), "list");
+    if (!problems.has(field)) problems.set(field, `${field} ${problem}`);
+  }
+  return [...problems.values()];
+}
+
+/** For a value of several types: the error inside of it, if it has the right type but wrong contents. */
+function deepest(error: ValueError): ValueError {
+  const inner = error.errors.map((each) => each.First()).find((each) => each && each.path.length > error.path.length);
+  return inner ? deepest(inner) : error;
+}
+
+/** Placeholders that every agent may use. */
+const placeholders = ["gateway", "token", "model", "provider", "home", "prompt", "promptFile"];
+
+/** The placeholders of a text. */
+const placeholdersIn = (text: string): string[] => [...text.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name);
+
+/** Values for further placeholders by provider. */
+export const providersOf = ({ provider }: AgentEntry): Partial<Record<ModelProvider, Record<string, string>>> =>
+  typeof provider === "string" ? { [provider]: {} } : provider;
+
+/** What no schema can say about an agent. */
+function findContradictions(entry: AgentEntry): string[] {
+  const { stream, args = [], exitCode, mcp, files = {}, options = {} } = entry;
+  const ownPlaceholders = Object.values(providersOf(entry)).flatMap((values) => Object.keys(values ?? {}));
+  const known = new Set([...placeholders, ...ownPlaceholders]);
+  const problems: string[] = [];
+  const checkPlaceholders = (field: string, text: string, more: string[] = []) => {
+    for (const name of placeholdersIn(text))
+      if (!known.has(name) && !more.includes(name))
+        problems.push(`${field} has the unknown placeholder {${name}}; use one of ${[...known, ...more].join(", ")}`);
+  };
+  const checkAddition = (field: string, { args = [], env = {} }: Addition, more?: string[]) => {
+    for (const [i, arg] of args.entries()) checkPlaceholders(`${field}args.${i}`, arg, more);
+    for (const [name, value] of Object.entries(env))
+      if (typeof value === "string") checkPlaceholders(`${field}env.${name}`, value, more);
+  };
+  checkAddition("", entry);
+  if (mcp) checkAddition("mcp.", mcp);
+  if (options.systemPrompt) checkAddition("options.systemPrompt.", options.systemPrompt, ["systemPrompt"]);
+  const taskIndex = args.findIndex((arg) => /\{prompt(File)?\}/.test(arg));
+  if (stream === "acp" && taskIndex !== -1)
+    problems.push(
+      `args.${taskIndex} passes the task, which an agent with the stream acp gets over the protocol; remove it`,
+    );
+  if (stream === "acp" && mcp)
+    problems.push("mcp is not used with the stream acp, which passes MCP servers over the protocol; remove it");
+  if (exitCode !== undefined && !isPatternWithGroup(exitCode))
+    problems.push(
+      'exitCode must be a regular expression with one group around the number, such as "exit code: (\\\\d+)"',
+    );
+  const settings = mcp && files[mcp.file];
+  if (mcp && settings !== undefined && (mcp.format === "codex") === isObject(settings))
+    problems.push(
+      `files.${mcp.file} must be ${mcp.format === "codex" ? "text" : "an object"}, because the MCP servers in the format ${mcp.format} are added to it`,
+    );
+  return problems;
+}
+
+const isObject = (value: unknown): boolean => typeof value === "object" && value !== null && !Array.isArray(value);
+
+function isPatternWithGroup(pattern: string): boolean {
+  try {
+    // With an empty alternative, it matches any text and shows its groups.
+    return new RegExp(`${pattern}|`).exec("")?.length === 2;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,139 @@
+import { type Static, Type } from "@sinclair/typebox";
+import { mapOf, Nullable, OneOf, shape } from "../schema.ts";
+import { modelProviders } from "./model-settings.ts";
+
+/** Output formats of coding agents. `acp`: the Agent Client Protocol over stdio. `none`: plain text, whose end is the answer. */
+export const streamFormats = ["claude", "codex", "gemini", "opencode", "copilot", "pi", "acp", "none"] as const;
+export type StreamFormat = (typeof streamFormats)[number];
+
+/** Formats in which agents read their MCP servers. */
+export const mcpFormats = ["claude", "codex", "gemini", "qwen", "opencode", "copilot", "continue"] as const;
+
+/** evald's names for tools, which grading knows. */
+export const toolNames = ["run_command", "fetch_page", "write_file", "read_file", "list_files"] as const;
+export type ToolName = (typeof toolNames)[number];
+
+const id = shape(
+  "^[a-z0-9][a-z0-9-]{0,62}$",
+  "1 to 63 lowercase letters, digits and -, starting with a letter or digit",
+);
+const variable = shape("^[A-Za-z_][A-Za-z0-9_]*$", "letters, digits and _, starting with a letter or _");
+const relativePath = shape(
+  "^(?!/)(?!(?:.*/)?\\.\\.(?:/|$))[^\\0]+$",
+  "a relative path without .., such as .config/agent.json",
+);
+const absolutePath = shape("^/[^/\\0]", "an absolute path of a file or folder, such as /opt/agent");
+const hostName = shape("^[a-z0-9.-]+\\.[a-z0-9-]+$", "a host name in lowercase, such as api.example.com");
+const prefix = shape("\\{server\\}", "text with {server} in it, such as mcp__{server}__");
+
+const Args = Type.Array(Type.String());
+const Env = Type.Record(Type.String(variable), Type.Unknown(), { additionalProperties: false });
+/** Text, lines of text, or an object that is written as JSON. */
+const FileContent = Type.Union([Type.String(), Type.Array(Type.String()), Type.Record(Type.String(), Type.Unknown())]);
+const Files = Type.Record(Type.String(relativePath), FileContent, { additionalProperties: false });
+
+/** What a setting adds to the command line, the variables and the files of an agent. */
+const Addition = Type.Object(
+  { args: Type.Optional(Args), env: Type.Optional(Env), files: Type.Optional(Files) },
+  { additionalProperties: false },
+);
+export type Addition = Static<typeof Addition>;
+
+const choiceOf = <const T extends string>(values: readonly T[]) =>
+  Type.Partial(
+    Type.Object(Object.fromEntries(values.map((value) => [value, Addition])) as Record<T, typeof Addition>),
+    { additionalProperties: false },
+  );
+
+/** How hard a model thinks. */
+export const effortLevels = ["low", "medium", "high"] as const;
+/** Whether an agent may do everything, or asks first. */
+export const permissionModes = ["allow", "ask"] as const;
+
+/** The settings of a prompt that an agent supports, each with what it adds. */
+const Options = Type.Object(
+  {
+    effort: Type.Optional(choiceOf(effortLevels)),
+    /** `allow` applies unless a prompt chooses otherwise. */
+    permissions: Type.Optional(choiceOf(permissionModes)),
+    /** `{systemPrompt}` is the text. */
+    systemPrompt: Type.Optional(Addition),
+    /** `off` applies unless a prompt chooses otherwise. */
+    webSearch: Type.Optional(choiceOf(["on", "off"])),
+  },
+  { additionalProperties: false },
+);
+
+const Mcp = Type.Object(
+  {
+    file: Type.String(relativePath),
+    format: OneOf(mcpFormats),
+    args: Type.Optional(Args),
+    env: Type.Optional(Env),
+    toolPrefix: Type.String(prefix),
+  },
+  { additionalProperties: false },
+);
+
+/** The values of `provider` by its two forms. */
+const ProviderValues = Type.Partial(
+  Type.Object(
+    Object.fromEntries(modelProviders.map((provider) => [provider, mapOf(Type.String())])) as Record<
+      (typeof modelProviders)[number],
+      ReturnType<typeof mapOf<ReturnType<typeof Type.String>>>
+    >,
+  ),
+  { additionalProperties: false, minProperties: 1 },
+);
+
+/**
+ * A coding agent: how to find it, start it, and read what it does. The agents that evald knows and those that the operator adds have the same
+ * fields. docs/agents.md explains each of them and the placeholders in `args`, `env` and `files`.
+ */
+export const AgentEntry = Type.Object(
+  {
+    id: Type.String(id),
+    name: Type.Optional(Type.String({ minLength: 1 })),
+    /** Name of the program on PATH, or its absolute path. */
+    command: Type.String({ minLength: 1 }),
+    /** The npm package that contains the program. */
+    package: Type.Optional(Type.String({ minLength: 1 })),
+    /** Glob of the native program among the installed packages, if the program on PATH is only a launcher. */
+    native: Type.Optional(Type.String({ minLength: 1 })),
+    /** Oldest major version of Node.js that it runs on. */
+    minNode: Type.Optional(Type.Integer({ minimum: 1 })),
+    /** Command line that installs it. */
+    install: Type.Optional(Type.String({ minLength: 1 })),
+    /** Versions with which a full session was tested, newest first. */
+    testedVersions: Type.Optional(Type.Array(Type.String({ minLength: 1 }))),
+    /** Increased with each change that may change what the agent does. */
+    revision: Type.Optional(Type.Integer({ minimum: 1 })),
+    /** The provider of its models, or several, each with further placeholders. */
+    provider: Type.Union([OneOf(modelProviders), ProviderValues]),
+    stream: OneOf(streamFormats),
+    args: Type.Optional(Args),
+    env: Type.Optional(Env),
+    /** Files in its home directory by path. */
+    files: Type.Optional(Files),
+    /** Further files and folders of the machine that it can read. */
+    mounts: Type.Optional(Type.Array(Type.String(absolutePath))),
+    /** evald's names for the agent's tools. */
+    tools: Type.Optional(mapOf(OneOf(toolNames))),
+    /** Pattern of the line with which the agent ends the output of a command. Its group is the exit code. */
+    exitCode: Type.Optional(Type.String({ minLength: 1 })),
+    /** The file in the workspace from which it reads instructions. */
+    contextFile: Type.Optional(Type.String(relativePath)),
+    /** The directory in the workspace from which it reads skills. */
+    skillsFolder: Type.Optional(Type.String(relativePath)),
+    mcp: Type.Optional(Nullable(Mcp)),
+    /** Memory that a usual session needs, in MiB. */
+    memoryMb: Type.Optional(Type.Integer({ minimum: 64, maximum: 65_536 })),
+    /** Size of its own instructions and tools in the first request to a model. */
+    firstRequestTokens: Type.Optional(Type.Integer({ minimum: 0 })),
+    /** Hosts of the agent's vendor that it needs. Their traffic is no part of the session. */
+    hosts: Type.Optional(Type.Array(Type.String(hostName))),
+    options: Type.Optional(Options),
+  },
+  { additionalProperties: false },
+);
+export type AgentEntry = Static<typeof AgentEntry>;
