@@ -25,7 +25,7 @@ export function listPresets(env: Env): Preset[] {
 }
 
 const readAgentEntries = ({ EVALD_AGENTS: value = "" }: Env) =>
-  parseSetting({ name: "EVALD_AGENTS", parse: parseAgentEntries, isSecret: true }, value);
+  parseSetting({ name: "EVALD_AGENTS", parse: parseAgentEntries, isSecret: false }, value);
 
 const reservedIds = new Set(["explorer", "llm", ...presets.map(({ id }) => id)]);
 

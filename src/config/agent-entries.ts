@@ -66,7 +66,7 @@ function problemsIn(errors: Iterable<ValueError>): string[] {
   const problems = new Map<string, string>();
   for (const error of errors) {
     const { field = "list", problem = "" } = invalidInput(deepest(error), "list");
-    if (!problems.has(field)) problems.set(field, `${field} ${problem}`);
+    if (!problems.has(field)) problems.set(field, `${field} ${problem.replace("required; ", "is required: it ")}`);
   }
   return [...problems.values()];
 }

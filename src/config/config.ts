@@ -197,8 +197,6 @@ const settings = {
     "",
     "Additional coding agents: a JSON list, or the path of a file or of a folder with files; see Coding agents",
     parseAgentEntries,
-    // A list is long, and its variables may contain secrets. A file is named in the message.
-    { isSecret: true },
   ),
   /** null: the built-in weights. */
   methodology: setting(
