@@ -27,7 +27,8 @@ export function listPresets(env: Env): Preset[] {
 const readAgentEntries = ({ EVALD_AGENTS: value = "" }: Env) =>
   parseSetting({ name: "EVALD_AGENTS", parse: parseAgentEntries, isSecret: false }, value);
 
-const reservedIds = new Set(["explorer", "llm", ...presets.map(({ id }) => id)]);
+/** IDs of built-in agents. */
+export const reservedIds = new Set(["explorer", "llm", ...presets.map(({ id }) => id)]);
 
 /** All agents of this executable by ID, running in this process. Coding agents are searched for on the PATH of `env`. */
 export const inProcessAgents = (env: Env): Record<string, Agent> => ({

@@ -1,11 +1,10 @@
-import type { Agent, AgentEvent, SessionEvent } from "../agents/agent.ts";
+import type { Agent, SessionEvent } from "../agents/agent.ts";
 import type { Preset } from "../agents/coding/preset.ts";
 import { serveScriptedModel } from "../agents/coding/scripted-model.ts";
 import { createOrg } from "../auth/orgs.ts";
 import type { Config } from "../config/config.ts";
 import type { ModelProvider } from "../config/model-settings.ts";
 import { closeDb, openDb } from "../db/open.ts";
-import { count } from "../grading/text.ts";
 import { createCommandLog } from "../log.ts";
 import { createPrompt } from "../prompts/prompts.ts";
 import { readSession } from "../reports/session-events.ts";
@@ -13,10 +12,9 @@ import { requestEval } from "../runs/requests.ts";
 import { getRun } from "../runs/runs.ts";
 import { createService } from "../service.ts";
 import { toAllowRule } from "./terminal.ts";
+import { findProblems, findSteps } from "./trial-diagnosis.ts";
 
 type Subject = { id: string; agent: Agent; preset: Preset; model?: string };
-/** What an agent was asked to do. `detail` null: its events don't show it. */
-type Step = { name: string; detail: string | null };
 
 /** Models that the agents know, so that they offer their usual tools. */
 const models: Record<ModelProvider, string> = {
@@ -29,7 +27,7 @@ const host = "docs.evald.test";
 const key = "trial-key-of-no-value";
 const page = "<!doctype html><title>Trial</title><h1>Trial page</h1><p>The word of the day is heron.</p>";
 
-/** Runs an agent against a scripted model and one page on this machine, and says what its events show of each step. */
+/** Runs an agent against a scripted model and one page on this machine, and says what its events show of each step, and what is wrong. */
 export async function tryAgent(config: Config, { id, agent, preset, model }: Subject) {
   const provider = Object.keys(preset.providers)[0] as ModelProvider;
   const site = Bun.serve({
@@ -65,46 +63,18 @@ export async function tryAgent(config: Config, { id, agent, preset, model }: Sub
     await service.stop(0);
     const { failureReason, attempt } = getRun(service.ctx, org, runId);
     const events = readSession(db, { orgId: org, runId, attempt });
-    return { failureReason, steps: stepsIn(events), events: events.map(describeEvent) };
+    const trial = { events, requests: scriptedModel.requests(), preset, host, failureReason };
+    return {
+      failureReason,
+      steps: findSteps(trial),
+      problems: findProblems(trial),
+      events: events.map(describeEvent),
+    };
   } finally {
     closeDb(db);
     scriptedModel.stop();
     await site.stop(true);
   }
-}
-
-function stepsIn(events: SessionEvent[]): Step[] {
-  const findResult = (matches: (call: Extract<AgentEvent, { type: "tool_call" }>) => boolean) => {
-    const call = events.find((event) => event.type === "tool_call" && matches(event));
-    if (call?.type !== "tool_call") return null;
-    const result = events.find((event) => event.type === "tool_result" && event.id === call.id);
-    if (result?.type !== "tool_result") return null;
-    const { exitCode } = result.output;
-    return {
-      ok: result.ok,
-      toolName: call.ownName ?? call.tool,
-      exitCode: typeof exitCode === "number" ? exitCode : null,
-    };
-  };
-  const command = findResult(({ input }) => String(input.command).includes("echo hello"));
-  const failing = findResult(({ input }) => String(input.command).includes("exit 3"));
-  const file = findResult(({ tool, input }) => tool === "write_file" || String(input.command).includes("hello.txt"));
-  const request = events.find((event) => event.type === "http" && new URL(event.url).hostname === host);
-  const answer = events.findLast((event) => event.type === "message");
-  const usages = events.filter((event) => event.type === "usage");
-  const describeCommand = (result: ReturnType<typeof findResult>) =>
-    result && `${result.toolName}, exit code ${result.exitCode ?? "unknown"}`;
-  return [
-    { name: "command", detail: command?.ok ? describeCommand(command) : null },
-    { name: "failing command", detail: failing?.exitCode === 3 ? describeCommand(failing) : null },
-    {
-      name: "page",
-      detail: request?.type === "http" && request.status ? `${request.url}, status ${request.status}` : null,
-    },
-    { name: "file", detail: file?.ok ? file.toolName : null },
-    { name: "answer", detail: answer?.type === "message" ? answer.text.slice(0, 80) : null },
-    { name: "usage", detail: usages.length > 0 ? count(usages.length, "model call") : null },
-  ];
 }
 
 /** An event in one line. */

@@ -133,13 +133,26 @@ function findNativeProgram(glob: string, folders: string[]): string | null {
   return null;
 }
 
+/** The npm package that contains a file; null if it is in none. `path`: without links. */
+export function findPackage(path: string): Pick<Manifest, "name" | "version"> | null {
+  const modulesFolder = /^(.*?\/node_modules)\//.exec(path)?.[1];
+  return modulesFolder === undefined ? null : findManifest(dirname(path), modulesFolder);
+}
+
+/** Whether a program is a script that starts with a Python of its own. */
+export const isPythonScript = (path: string): boolean => /^#!\/(?!usr\/bin|bin).*python/.test(firstLineOf(path));
+
 function isNodeScript(path: string): boolean {
-  const start = Buffer.alloc(64);
+  const line = firstLineOf(path);
+  return /^#!.*\bnode\b/.test(line) || (/\.[cm]?js$/.test(path) && !line.startsWith("#!"));
+}
+
+function firstLineOf(path: string): string {
+  const start = Buffer.alloc(256);
   const file = openSync(path, "r");
   try {
     const read = readSync(file, start, 0, start.length, 0);
-    const line = start.subarray(0, read).toString("latin1").split("\n")[0] ?? "";
-    return /^#!.*\bnode\b/.test(line) || (/\.[cm]?js$/.test(path) && !line.startsWith("#!"));
+    return start.subarray(0, read).toString("latin1").split("\n")[0] ?? "";
   } finally {
     closeSync(file);
   }

@@ -4,7 +4,7 @@ import { contentType, readScriptedRequest, type ScriptedAnswer, type ScriptedReq
 /** The steps of a trial, a session that tests an agent, in order; see `toCall`. */
 const trialSteps = ["command", "failing command", "page", "file"] as const;
 /** `skill` reads the skill acme-guide. The MCP tools are called lookup, of the servers acme-remote and acme-local. */
-type TrialStep = (typeof trialSteps)[number] | "skill" | "first MCP tool" | "second MCP tool";
+export type TrialStep = (typeof trialSteps)[number] | "skill" | "first MCP tool" | "second MCP tool";
 
 type Tool = { name: string; isCustom: boolean; schema: Fields };
 type ToolCall = NonNullable<ScriptedAnswer["toolCalls"]>[number];
@@ -12,8 +12,21 @@ type ToolCall = NonNullable<ScriptedAnswer["toolCalls"]>[number];
 /** Tokens of every answer. */
 export const usage = { input: 1000, cached: 400, output: 50, reasoning: 5 };
 const file = { path: "/workspace/hello.txt", content: "hi there" };
+/** The answer after the last step. */
+export const finalAnswer = "Done: all steps of the trial were made.";
 /** Agents also request titles and the like, some of them as JSON. */
 const titleAnswer = '{"title":"A trial"}';
+
+/** A request that the scripted model got. `hasTask`: whether it contains the page of the task. `call`: the tool that it called for a step. */
+export type TrialRequest = {
+  path: string;
+  isKnownPath: boolean;
+  hasTask: boolean;
+  toolNames: string[];
+  call: { step: TrialStep; tool: string } | null;
+};
+
+const maxRequests = 200;
 
 /**
  * Serves a model on loopback that performs the steps of a trial with any tools that the agent offers, over the
@@ -21,22 +34,40 @@ const titleAnswer = '{"title":"A trial"}';
  */
 export function serveScriptedModel(pageUrl: string, steps: readonly TrialStep[] = trialSteps) {
   const callCounts = new Map<string, number>();
+  const requests: TrialRequest[] = [];
   let nextId = 0;
 
   async function respond(request: Request): Promise<Response> {
     const modelRequest = await readScriptedRequest(request);
-    if (!modelRequest) return new Response("not found", { status: 404 });
-    const { model, encode } = modelRequest;
+    if (!modelRequest) {
+      const { pathname: path } = new URL(request.url);
+      log({ path, isKnownPath: false, hasTask: false, toolNames: [], call: null });
+      return new Response("not found", { status: 404 });
+    }
+    const { model, encode, body, path } = modelRequest;
     callCounts.set(model, (callCounts.get(model) ?? 0) + 1);
-    const answer = toAnswer(modelRequest, steps, pageUrl, `call_${++nextId}`);
+    const { step, ...answer } = toAnswer(modelRequest, steps, pageUrl, `call_${++nextId}`);
+    const [call] = answer.toolCalls ?? [];
+    log({
+      path,
+      isKnownPath: true,
+      hasTask: JSON.stringify(body).includes(pageUrl),
+      toolNames: listTools(body).map(({ name }) => name),
+      call: step && call ? { step, tool: call.name } : null,
+    });
     return new Response(encode(answer).join(""), { headers: { "content-type": contentType(modelRequest) } });
   }
 
+  const log = (entry: TrialRequest) => {
+    if (requests.length < maxRequests) requests.push(entry);
+  };
   const server = Bun.serve({ hostname: "127.0.0.1", port: 0, idleTimeout: 0, fetch: respond });
   return {
     url: `http://127.0.0.1:${server.port}`,
     /** Number of answers by model name. */
     callCount: (model: string): number => callCounts.get(model) ?? 0,
+    /** The first requests, oldest first. */
+    requests: (): readonly TrialRequest[] => requests,
     stop: () => server.stop(true),
   };
 }
@@ -47,12 +78,12 @@ function toAnswer(
   steps: readonly TrialStep[],
   pageUrl: string,
   id: string,
-): Omit<ScriptedAnswer, "model"> {
+): Omit<ScriptedAnswer, "model"> & { step?: TrialStep } {
   if (!offersTools) return { text: titleAnswer, usage };
   const step = steps[toolResultCount];
-  if (!step) return { text: "Done: all steps of the trial were made.", usage };
+  if (!step) return { text: finalAnswer, usage };
   const toolCalls = [{ id, ...toCall(step, listTools(body), pageUrl) }];
-  return { reasoning: `The next step is a ${step}.`, text: `Next: ${step}.`, toolCalls, usage };
+  return { step, reasoning: `The next step is a ${step}.`, text: `Next: ${step}.`, toolCalls, usage };
 }
 
 /** All tools in a request, for any protocol. */
@@ -117,17 +148,16 @@ function toMcpCall(server: "remote" | "local", tools: Tool[]): Omit<ToolCall, "i
 }
 
 function toPageCall(pageUrl: string, tools: Tool[]): Omit<ToolCall, "id"> {
-  const tool = tools.find(({ name, schema }) => /fetch/i.test(name) && hasProperty(schema, /^(url|prompt)$/));
-  return tool ? fillCall(tool, [[/^(url|prompt)$/, pageUrl]]) : toCommand(`curl -sS ${pageUrl}`, tools);
+  const tool = tools.find(({ name, schema }) => /fetch/i.test(name) && hasProperty(schema, pageProperty));
+  return tool ? fillCall(tool, [[pageProperty, pageUrl]]) : toCommand(`curl -sS ${pageUrl}`, tools);
 }
 
 function toFileCall(tools: Tool[]): Omit<ToolCall, "id"> {
   const patch = `*** Begin Patch\n*** Add File: hello.txt\n+${file.content}\n*** End Patch\n`;
   const [path, content] = [/^(file_?path|path)$/i, /^(content|file_text|text)$/i];
-  const writer = tools.find(
-    ({ name, schema }) =>
-      /^(write|create)(_file)?$/i.test(name) && hasProperty(schema, path) && hasProperty(schema, content),
-  );
+  const findWriter = (pattern: RegExp) =>
+    tools.find(({ name, schema }) => pattern.test(name) && hasProperty(schema, path) && hasProperty(schema, content));
+  const writer = findWriter(/^(write|create)(_file)?$/i) ?? findWriter(/write|create/i);
   if (writer)
     return fillCall(writer, [
       [path, file.path],
@@ -142,12 +172,12 @@ function toFileCall(tools: Tool[]): Omit<ToolCall, "id"> {
 }
 
 function toCommand(command: string, tools: Tool[]): Omit<ToolCall, "id"> {
-  const shell = tools.find(
-    ({ name, schema }) =>
-      /^(bash|shell|exec_command|execute_command|run_command|run_shell_command)$/i.test(name) &&
-      hasProperty(schema, /^(command|cmd)$/),
-  );
-  if (shell) return fillCall(shell, [[/^(command|cmd)$/, command]]);
+  const findShell = (pattern: RegExp) =>
+    tools.find(({ name, schema }) => pattern.test(name) && hasProperty(schema, commandProperty));
+  const shell =
+    findShell(/^(bash|shell|exec_command|execute_command|run_command|run_shell_command)$/i) ??
+    findShell(/bash|shell|terminal|command|execute/i);
+  if (shell) return fillCall(shell, [[commandProperty, command]]);
   const script = tools.find(isScriptTool);
   if (script) return toScriptCall(script, `await tools.exec_command({cmd: ${JSON.stringify(command)}})`);
   return { name: tools[0]?.name ?? "bash", input: { command } };
@@ -161,6 +191,9 @@ const toScriptCall = ({ name }: Tool, call: string) => ({
   custom: `text(JSON.stringify(${call}))`,
 });
 
+const commandProperty = /^(command|cmd|commands|script)$/;
+const pageProperty = /^(url|urls|prompt|requests)$/;
+
 const hasProperty = ({ properties }: Fields, name: RegExp): boolean =>
   Object.keys(object(properties)).some((key) => name.test(key));
 
@@ -169,12 +202,19 @@ function fillCall({ name, schema }: Tool, values: [RegExp, string][]): Omit<Tool
   const properties = object(schema.properties);
   const valueEntries = values.flatMap(([pattern, value]) => {
     const key = Object.keys(properties).find((each) => pattern.test(each));
-    return key === undefined ? [] : [[key, value] as const];
+    return key === undefined ? [] : [[key, inShapeOf(object(properties[key]), pattern, value)] as const];
   });
   const requiredEntries = list(schema.required).map(
     (key) => [String(key), arbitraryValue(object(properties[String(key)]))] as const,
   );
   return { name, input: Object.fromEntries([...requiredEntries, ...valueEntries]) };
+}
+
+/** A text as the value of a property that may be a list of texts, or of objects with such a property. */
+function inShapeOf(schema: Fields, pattern: RegExp, value: string): unknown {
+  if (schema.type === "array") return [inShapeOf(object(schema.items), pattern, value)];
+  if (schema.type !== "object" || !hasProperty(schema, pattern)) return value;
+  return fillCall({ name: "", isCustom: false, schema }, [[pattern, value]]).input;
 }
 
 function arbitraryValue({ type, enum: values }: Fields): unknown {

@@ -1,0 +1,168 @@
+import { realpathSync, writeFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { reservedIds } from "../agents/all.ts";
+import { presetEntries } from "../agents/coding/presets.ts";
+import { findPackage, isPythonScript } from "../agents/coding/program.ts";
+import { checkEntries } from "../config/agent-entries.ts";
+import { codeOf } from "../db/fault.ts";
+import { badRequest, conflict } from "../errors.ts";
+
+/** What could be found out about a program. `help`: what it prints for --help. */
+export type ProgramHints = {
+  command: string;
+  path: string | null;
+  package: { name: string; version: string } | null;
+  /** The folder with the interpreter and the packages of a Python program. */
+  environment: string | null;
+  help: string;
+};
+
+const helpTimeoutMs = 15_000;
+const maxHelpChars = 100_000;
+
+/** Writes the file NAME.jsonc with the entry of a new agent. Returns its path. Throws an AppError if the file exists, or the name is taken. */
+export function initAgent(
+  id: string,
+  { command = id, from, path }: { command?: string | undefined; from?: string | undefined; path: string },
+): string {
+  if (reservedIds.has(id)) throw badRequest(`The ID ${id} is used by a built-in agent. Choose another one.`);
+  const text = from === undefined ? toEntryText(id, inspectProgram(command, path)) : copyEntry(id, from);
+  const file = resolve(`${id}.jsonc`);
+  checkEntries(Bun.JSONC.parse(text), file);
+  try {
+    writeFileSync(file, text, { flag: "wx" });
+  } catch (error) {
+    if (codeOf(error) === "EEXIST") throw conflict(`The file ${file} exists already.`);
+    throw error;
+  }
+  return file;
+}
+
+/** The entry of a built-in agent under another ID. Its revision is replaced by a digest of its fields. */
+function copyEntry(id: string, from: string): string {
+  const entry = presetEntries.find((each) => each.id === from);
+  if (!entry)
+    throw badRequest(
+      `No built-in agent has the ID ${from}. Use one of ${presetEntries.map((each) => each.id).join(", ")}.`,
+    );
+  const { revision: _, ...fields } = entry;
+  return `// A copy of the entry of ${from}.\n${JSON.stringify({ ...fields, id }, null, 2)}\n`;
+}
+
+/** Looks at a program and runs it with --help. */
+function inspectProgram(command: string, path: string): ProgramHints {
+  const entry = Bun.which(command, { PATH: path });
+  if (entry === null) return { command, path: null, package: null, environment: null, help: "" };
+  const { stdout, stderr } = Bun.spawnSync([entry, "--help"], {
+    env: { PATH: path, HOME: "/nonexistent", TERM: "dumb", NO_COLOR: "1", COLUMNS: "160" },
+    cwd: "/",
+    stdio: ["ignore", "pipe", "pipe"],
+    timeout: helpTimeoutMs,
+  });
+  const help = Bun.stripANSI(`${stdout}\n${stderr}`).slice(0, maxHelpChars);
+  const realPath = realpathSync(entry);
+  const environment = isPythonScript(realPath) ? (/^(.*)\/bin\/[^/]+$/.exec(realPath)?.[1] ?? null) : null;
+  return { command, path: entry, package: findPackage(realPath), environment, help };
+}
+
+/** The lines of a help text that mention an option or a command, such as `--yolo` or `exec`. */
+function findInHelp(help: string, names: string[]): { name: string; line: string } | null {
+  const lines = help.split("\n");
+  for (const name of names) {
+    const pattern = new RegExp(`^\\s*(?:[\\w-]+ )?(?:-\\w,? )?${name}(?![\\w-])|[\\s,[|]${name}(?![\\w-])`);
+    const line = lines.find((each) =>
+      name.startsWith("-") ? pattern.test(each) : new RegExp(`^\\s+(?:[\\w.-]+ )?${name}(?![\\w-])`).test(each),
+    );
+    if (line !== undefined) return { name, line: line.trim().replace(/\s+/g, " ").slice(0, 120) };
+  }
+  return null;
+}
+
+/** The text of an entry with comments: what its program and help text suggest, and the other fields to choose from. */
+export function toEntryText(
+  id: string,
+  { command, path, package: npmPackage, environment, help }: ProgramHints,
+): string {
+  const protocol = findInHelp(help, ["--acp", "acp"]);
+  const allow = findInHelp(help, [
+    "--dangerously-skip-permissions",
+    "--yolo",
+    "--allow-all-tools",
+    "--allow-all",
+    "--auto-approve",
+    "--auto",
+    "--full-auto",
+    "--yes",
+  ]);
+  const prompt = findInHelp(help, ["--print", "--prompt", "exec", "run"]);
+  const model = findInHelp(help, ["--model"]);
+  const json = findInHelp(help, ["--output-format", "--format", "--json"]);
+  const provider = /ANTHROPIC_(BASE_URL|API_KEY)/.test(help) && !/OPENAI_/.test(help) ? "anthropic" : "openai";
+  const variables = provider === "anthropic" ? ["ANTHROPIC", ""] : ["OPENAI", "/v1"];
+  const args = protocol
+    ? [protocol.name]
+    : [
+        ...(prompt && !prompt.name.startsWith("-") ? [prompt.name] : []),
+        ...(model ? ["--model", "{model}"] : []),
+        ...(allow ? [allow.name] : []),
+        ...(prompt?.name.startsWith("-") ? [prompt.name] : []),
+        "{prompt}",
+      ];
+  const hints = [prompt, model, allow, json, protocol].flatMap((hint) => hint?.line ?? []);
+  const lines = [
+    "// A coding agent for evald. Lines that begin with // are comments; remove them from the fields that you need.",
+    "{",
+    `  "id": ${JSON.stringify(id)},`,
+    path === null ? `  // ${command} is not on PATH: install it, or write its absolute path.` : `  // ${path}`,
+    `  "command": ${JSON.stringify(command)},`,
+    ...(npmPackage
+      ? [
+          `  "package": ${JSON.stringify(npmPackage.name)},`,
+          `  "testedVersions": [${JSON.stringify(npmPackage.version)}],`,
+        ]
+      : []),
+    "",
+    "  // The provider whose protocol it speaks: anthropic, openai, google or openai-compatible.",
+    `  "provider": "${provider}",`,
+    "  // What it writes to stdout: acp, the JSON of claude, codex, gemini, opencode, copilot or pi, or none for text.",
+    `  "stream": "${protocol ? "acp" : "none"}",`,
+    "",
+    ...(hints.length > 0
+      ? ["  // From its help, which is only a hint:", ...hints.map((line) => `  //   ${line}`)]
+      : []),
+    protocol
+      ? "  // The task is sent over ACP."
+      : "  // {prompt} is the task, {promptFile} the path of a file with it. Without either, the task is sent to stdin.",
+    `  "args": ${JSON.stringify(args).replaceAll(",", ", ")},`,
+    "",
+    "  // The gateway of its model. The token works only during the run.",
+    '  "env": {',
+    `    "${variables[0]}_BASE_URL": "{gateway}/${provider}${variables[1]}",`,
+    `    "${variables[0]}_API_KEY": "{token}",`,
+    "  },",
+    "",
+    "  // Files in its home directory, if it reads its model from there. Text, lines of text, or an object that is written as JSON.",
+    '  // "files": { ".config/agent.json": { "model": "{model}", "baseUrl": "{gateway}/{provider}/v1", "apiKey": "{token}" } },',
+    "",
+    "  // Further files and folders of this machine that it can read. A program of npm can read all packages beside it, any other program only itself.",
+    environment === null ? '  // "mounts": ["/opt/agent"],' : `  "mounts": [${JSON.stringify(environment)}],`,
+    "",
+    "  // What its tools do: run_command, fetch_page, write_file, read_file or list_files.",
+    '  // "tools": { "terminal": "run_command" },',
+    "  // How its result of a command ends that failed. The group is the exit code.",
+    '  // "exitCode": "exit status (\\\\d+)",',
+    "",
+    "  // Where it reads instructions and skills, and its memory in MiB.",
+    '  // "contextFile": "AGENTS.md",',
+    '  // "skillsFolder": ".agents/skills",',
+    '  // "memoryMb": 1024,',
+    "",
+    "  // How it gets MCP servers, unless over ACP: the file and its format, and how its names of their tools begin.",
+    '  // "mcp": { "file": ".agent/mcp.json", "format": "claude", "args": ["--mcp-config", "{home}/.agent/mcp.json"], "toolPrefix": "mcp__{server}__" },',
+    "",
+    "  // Hosts of its vendor that it needs to start.",
+    '  // "hosts": ["api.example.com"],',
+    "}",
+  ];
+  return `${lines.join("\n")}\n`;
+}

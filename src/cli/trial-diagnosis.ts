@@ -1,0 +1,246 @@
+import type { SessionEvent } from "../agents/agent.ts";
+import { type Preset, taskChannelOf } from "../agents/coding/preset.ts";
+import { finalAnswer, type TrialRequest, type TrialStep } from "../agents/coding/scripted-model.ts";
+import type { ToolName } from "../config/agent-entry.ts";
+import { count } from "../grading/text.ts";
+
+/** Why the events of a trial don't show something. */
+export type Diagnosis =
+  /** The agent never called its model through evald. */
+  | { kind: "no_model_call" }
+  /** It called paths that belong to no known protocol. */
+  | { kind: "unknown_path"; paths: string[] }
+  /** Its requests did not contain the task. */
+  | { kind: "no_task"; channel: ReturnType<typeof taskChannelOf> }
+  /** Its requests offered no tools. */
+  | { kind: "no_tools" }
+  /** The session ended before the step. */
+  | { kind: "not_reached" }
+  /** The model called the tool, but the agent's output doesn't show it. */
+  | { kind: "unrecorded_call"; tool: string; stream: Preset["stream"] }
+  /** evald doesn't know what the tools do. */
+  | { kind: "unknown_tools"; tools: Record<string, ToolName> }
+  | { kind: "no_result"; tool: string }
+  | { kind: "failed_call"; tool: string; message: string }
+  /** The output of a command that exits with 3 doesn't show that, or not in a known way. */
+  | { kind: "no_exit_code"; tool: string; output: string }
+  | { kind: "no_page_request"; tool: string }
+  | { kind: "other_answer"; text: string | null }
+  | { kind: "unreadable_output"; text: string }
+  /** It was refused other hosts. */
+  | { kind: "refused_hosts"; hosts: string[] }
+  /** It asks for a login. */
+  | { kind: "login"; text: string };
+
+/** What an agent was asked to do. `detail` null: its events don't show it; `diagnosis` says why. */
+export type Step = { name: string; detail: string | null; diagnosis: Diagnosis | null };
+
+type ToolCall = Extract<SessionEvent, { type: "tool_call" }>;
+type ToolResult = Extract<SessionEvent, { type: "tool_result" }>;
+/** A call for a step, as the agent reported it. */
+type RecordedCall = { call: ToolCall; result: ToolResult | null };
+
+/** `host`: that of the page. `failureReason`: why the session failed; null if it didn't. */
+export type Trial = {
+  events: SessionEvent[];
+  requests: readonly TrialRequest[];
+  preset: Preset;
+  host: string;
+  failureReason: string | null;
+};
+
+type ToolStep = Extract<TrialStep, "command" | "failing command" | "page" | "file">;
+const toolSteps: Record<ToolStep, { mark: string; tool: ToolName }> = {
+  command: { mark: "echo hello", tool: "run_command" },
+  "failing command": { mark: "exit 3", tool: "run_command" },
+  page: { mark: "/guide", tool: "fetch_page" },
+  file: { mark: "hello.txt", tool: "write_file" },
+};
+
+/** What the events of a trial show of each step. */
+export function findSteps(trial: Trial): Step[] {
+  const usages = trial.events.filter((event) => event.type === "usage");
+  const steps = (Object.keys(toolSteps) as ToolStep[]).map((step) => findToolStep(trial, step));
+  return [
+    ...steps,
+    findAnswer(trial),
+    {
+      name: "usage",
+      detail: usages.length > 0 ? count(usages.length, "model call") : null,
+      diagnosis: usages.length > 0 ? null : { kind: "no_model_call" },
+    },
+  ];
+}
+
+function findToolStep(trial: Trial, name: ToolStep): Step {
+  const recorded = findCall(trial, toolSteps[name].mark);
+  const diagnosis = diagnoseStep(trial, name, recorded);
+  if (diagnosis !== null || recorded === null) return { name, detail: null, diagnosis };
+  const { call, result } = recorded;
+  const toolName = call.ownName ?? call.tool;
+  const request = findPageRequest(trial);
+  const exitCode = result?.output.exitCode ?? "unknown";
+  const detail =
+    name === "page"
+      ? `${request?.url}, status ${request?.status}`
+      : name === "file"
+        ? toolName
+        : `${toolName}, exit code ${exitCode}`;
+  return { name, detail, diagnosis: null };
+}
+
+/** Why the events don't show a step; null if they do. */
+function diagnoseStep(trial: Trial, step: ToolStep, recorded: RecordedCall | null): Diagnosis | null {
+  const { requests, preset } = trial;
+  const made = requests.find(({ call }) => call?.step === step)?.call ?? null;
+  if (recorded === null) {
+    if (requests.length === 0) return { kind: "no_model_call" };
+    if (made === null) return findObstacle(trial) ?? { kind: "not_reached" };
+    return { kind: "unrecorded_call", tool: made.tool, stream: preset.stream };
+  }
+  const { call, result } = recorded;
+  const tool = call.ownName ?? call.tool;
+  const unknownTools = findUnknownTools(trial);
+  if (Object.hasOwn(unknownTools, call.tool))
+    return { kind: "unknown_tools", tools: { ...preset.tools, ...unknownTools } };
+  if (result === null) return { kind: "no_result", tool };
+  const output = String(result.output.text ?? "");
+  if (step === "failing command") return result.output.exitCode === 3 ? null : { kind: "no_exit_code", tool, output };
+  if (!result.ok) return { kind: "failed_call", tool, message: String(result.output.message ?? output).slice(0, 300) };
+  return step === "page" && !findPageRequest(trial)?.status ? { kind: "no_page_request", tool } : null;
+}
+
+/** What keeps an agent from calling any tool. */
+function findObstacle({ requests, preset }: Trial): Diagnosis | null {
+  const known = requests.filter(({ isKnownPath }) => isKnownPath);
+  if (known.length === 0) return { kind: "unknown_path", paths: [...new Set(requests.map(({ path }) => path))] };
+  if (!known.some(({ toolNames }) => toolNames.length > 0)) return { kind: "no_tools" };
+  return known.some(({ hasTask }) => hasTask) ? null : { kind: "no_task", channel: taskChannelOf(preset) };
+}
+
+function findCall({ events }: Trial, mark: string): RecordedCall | null {
+  const call = events.find((event) => event.type === "tool_call" && JSON.stringify(event.input).includes(mark));
+  if (call?.type !== "tool_call") return null;
+  const result = events.find((event) => event.type === "tool_result" && event.id === call.id);
+  return { call, result: result?.type === "tool_result" ? result : null };
+}
+
+/** The tools of all steps that kept the agent's own name, with what they do. */
+function findUnknownTools(trial: Trial): Record<string, ToolName> {
+  const known: string[] = ["run_command", "fetch_page", "write_file"];
+  const steps = Object.values(toolSteps).flatMap(({ mark, tool }) => {
+    const name = findCall(trial, mark)?.call.tool;
+    return name === undefined || known.includes(name) ? [] : [[name, tool] as const];
+  });
+  return Object.fromEntries(steps);
+}
+
+function findPageRequest({ events, host }: Trial) {
+  const request = events.find(
+    (event) => event.type === "http" && event.method !== "CONNECT" && new URL(event.url).hostname === host,
+  );
+  return request?.type === "http" ? request : null;
+}
+
+/** The answer of the last step: a message, or what the session ended with. */
+function findAnswer(trial: Trial): Step {
+  const texts = trial.events.flatMap((event) =>
+    event.type === "message" ? event.text : event.type === "end" ? event.reason : [],
+  );
+  const answer = texts.findLast((text) => text.includes(finalAnswer));
+  const name = "answer";
+  if (answer !== undefined) return { name, detail: finalAnswer, diagnosis: null };
+  const end = trial.events.findLast((event) => event.type === "end");
+  const isReached = trial.requests.some(({ call }) => call?.step === "file");
+  const diagnosis: Diagnosis = isReached
+    ? { kind: "other_answer", text: end?.type === "end" ? end.reason.slice(0, 300) : null }
+    : trial.requests.length === 0
+      ? { kind: "no_model_call" }
+      : (findObstacle(trial) ?? { kind: "not_reached" });
+  return { name, detail: null, diagnosis };
+}
+
+/** What else was wrong with a session. */
+export function findProblems({ events, failureReason, host }: Trial): Diagnosis[] {
+  const problems: Diagnosis[] = [];
+  const texts = events.flatMap((event) =>
+    event.type === "message"
+      ? event.text
+      : event.type === "end"
+        ? event.reason
+        : event.type === "error"
+          ? event.message
+          : [],
+  );
+  const unreadable = texts.find((text) => text.includes("that evald cannot read"));
+  if (unreadable !== undefined) problems.push({ kind: "unreadable_output", text: unreadable.slice(0, 300) });
+  const login = [failureReason ?? "", ...texts]
+    .flatMap((text) => text.split("\n"))
+    .find((line) => asksForLogin.test(line));
+  if (login !== undefined) problems.push({ kind: "login", text: login.trim().slice(0, 300) });
+  const hosts = events.flatMap((event) =>
+    event.type === "http" && event.error?.kind === "refused" ? new URL(event.url).hostname : [],
+  );
+  const refused = [...new Set(hosts)].filter((name) => name !== host);
+  if (refused.length > 0) problems.push({ kind: "refused_hosts", hosts: refused });
+  return problems;
+}
+
+const asksForLogin =
+  /\b(?:log ?in|login|sign ?in|signed in|authenticat\w*|api[ _-]?key (?:is )?(?:missing|required|not)|no api key|not logged in)\b/i;
+
+/** What a person changes, in sentences. `source`: where the agent's entry is. */
+export function explain(diagnosis: Diagnosis, { stream, providers }: Preset): string {
+  const [provider = "openai"] = Object.keys(providers);
+  switch (diagnosis.kind) {
+    case "no_model_call":
+      return `It did not call its model through evald. Set its base URL to {gateway}/${provider}/v1 (some programs add /v1 themselves) and its API key to {token}, in env, args or files.`;
+    case "unknown_path":
+      return `It called ${diagnosis.paths.join(" and ")}, which evald does not know as a path of a model. Correct its base URL, such as {gateway}/${provider}/v1, or set provider to the one whose protocol it speaks.`;
+    case "no_task":
+      return `Its requests did not contain the task, which it gets by ${channelNames[diagnosis.channel]}. Change args: use {prompt} to pass the task as an argument, {promptFile} to pass the path of a file, or neither to pass it on stdin.`;
+    case "no_tools":
+      return "Its requests offered no tools, so its model can do nothing. Look for a mode or argument that turns its tools on.";
+    case "not_reached":
+      return "The session ended before this step.";
+    case "unrecorded_call":
+      return diagnosis.stream === "none"
+        ? `Its model called ${diagnosis.tool}, but that did not reach evald.`
+        : `Its model called ${diagnosis.tool}, but its output does not show the call as stream ${diagnosis.stream} does. Set stream to the format that it writes, and add the argument that turns it on; or set stream to none, with which evald reads the calls from the model's requests.`;
+    case "unknown_tools":
+      return `evald does not know what ${Object.keys(diagnosis.tools).join(" and ")} do. Set "tools": ${JSON.stringify(diagnosis.tools)}`;
+    case "no_result":
+      return `${diagnosis.tool} was called, but its result is missing. If the program waits for permission, add the argument that allows everything.`;
+    case "failed_call":
+      return `${diagnosis.tool} failed: ${quote(diagnosis.message)}. If it needs permission, add the argument that allows everything; if it needs a program or folder of this machine, add it to mounts.`;
+    case "no_exit_code":
+      return explainExitCode(diagnosis);
+    case "no_page_request":
+      return `${diagnosis.tool} did not fetch the page from inside the sandbox. Look for a setting that makes it fetch pages itself, or takes the tool away.`;
+    case "other_answer":
+      return diagnosis.text === null
+        ? "It ended without its answer."
+        : `It ended with ${quote(diagnosis.text)} in place of the model's answer. ${stream === "none" ? "Look for an argument with which it prints only the answer." : "Check that stream is the format that it writes."}`;
+    case "unreadable_output":
+      return `${diagnosis.text}. Set stream to the format that it writes, or to none for plain text.`;
+    case "refused_hosts":
+      return `It was refused ${diagnosis.hosts.join(", ")}. If it works without them, turn the requests off; if it needs them, add them to hosts.`;
+    case "login":
+      return `It seems to ask for a login: ${quote(diagnosis.text)}. Look for a setting that takes an API key and a base URL in place of a login. A program that works only with an account of its vendor cannot be run by evald.`;
+  }
+}
+
+const channelNames = { protocol: "ACP", stdin: "stdin", argument: "{prompt}", file: "{promptFile}" };
+const quote = (text: string): string => JSON.stringify(text.trim().replace(/\s+/g, " ").slice(0, 200));
+
+/** Suggests the pattern of the line with the 3, if there is one. */
+function explainExitCode({ tool, output }: Extract<Diagnosis, { kind: "no_exit_code" }>): string {
+  const line = output.split("\n").findLast((each) => /\b3\b/.test(each));
+  if (line === undefined)
+    return `The result of ${tool} does not contain the exit code: ${quote(output)}. evald will not see which commands fail.`;
+  const pattern = line
+    .trim()
+    .replace(/[.*+?^${}()|[\]\\]/g, "\\$&")
+    .replace(/\b3\b/, "(\\d+)");
+  return `The exit code in ${quote(line)} was not recognized. Set "exitCode": ${JSON.stringify(pattern)}`;
+}
