@@ -2,7 +2,7 @@ import type { AllowRule } from "../config/allow-rules.ts";
 import type { ModelProvider } from "../config/model-settings.ts";
 import { reasonOf } from "../errors.ts";
 import type { Milestone, UnreadableMilestone } from "./milestones.ts";
-import type { Task } from "./task.ts";
+import type { AgentOptions, Task } from "./task.ts";
 
 /** How an agent found a URL. `guessed`: nothing that it had read contained it. */
 export const provenances = ["given", "llms.txt", "sitemap", "link", "search", "guessed"] as const;
@@ -203,6 +203,9 @@ export type OptionalPart = (typeof optionalParts)[number];
 /** A requirement of an agent, and whether this machine or the settings meet it. `detail` says where it was found, or what to do. */
 type Need = { what: string; isMet: boolean; detail: string };
 
+/** The values of each option that an agent has; null: any value. */
+export type SupportedOptions = Partial<Record<keyof AgentOptions, readonly string[] | null>>;
+
 export type AgentDescription = {
   id: string;
   version: string;
@@ -213,6 +216,10 @@ export type AgentDescription = {
   providers?: readonly ModelProvider[];
   /** Parts of a workspace that it cannot use. Default: none. */
   lacks?: readonly OptionalPart[];
+  /** The options of a prompt that it has, each with its values; null: any value. Default: none. */
+  options?: SupportedOptions;
+  /** Hosts of its vendor that it needs. Their requests are no part of a session. */
+  hosts?: readonly string[];
   /** Memory that a usual session needs. Its runs get at least this much, unless their prompt sets a limit. */
   memoryBytes?: number;
   /** Tokens of instructions and tools in its first request to a model. Default: unknown. */

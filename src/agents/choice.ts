@@ -1,5 +1,5 @@
 import type { ModelProvider } from "../config/model-settings.ts";
-import type { Agent, OptionalPart } from "./agent.ts";
+import type { Agent, OptionalPart, SupportedOptions } from "./agent.ts";
 
 /** An agent as a prompt or a run may name it. */
 export type AgentChoice = {
@@ -10,6 +10,8 @@ export type AgentChoice = {
   providers: readonly ModelProvider[] | null;
   /** Parts of a workspace that it cannot use. */
   lacks: readonly OptionalPart[];
+  /** The options that it has. */
+  options: SupportedOptions;
   /** Tokens of instructions and tools in its first request to a model; null: unknown. */
   firstRequestTokens: number | null;
   /** Why it cannot be used on this server; null if it can. */
@@ -32,9 +34,9 @@ export function listAgentChoices(agents: Record<string, Agent>): AgentChoice[] {
 }
 
 const toChoice = (id: string, agent: Agent): AgentChoice => {
-  const { version, kind, providers = null, lacks = [], firstRequestTokens = null } = agent.describe();
+  const { version, kind, providers = null, lacks = [], options = {}, firstRequestTokens = null } = agent.describe();
   const hasModel = kind === "model";
-  return { id, version, hasModel, providers, lacks, firstRequestTokens, objection: objectionToAgent(agent) };
+  return { id, version, hasModel, providers, lacks, options, firstRequestTokens, objection: objectionToAgent(agent) };
 };
 
 /** Why an agent cannot be used on this server, in words; null if it can. */

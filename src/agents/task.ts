@@ -1,3 +1,5 @@
+import type { effortLevels, permissionModes } from "../config/agent-entry.ts";
+
 /**
  * A condition that a program can verify, given with the prompt: an HTTP request to `url`, a command in the workspace, or a file in it.
  * Exactly one of the three is set. `invariant`: it may pass before the run; any other check counts only if it failed before the run.
@@ -32,6 +34,21 @@ export type WorkspaceSetup = {
 /** An MCP server for the agent: a remote one, or a command that speaks MCP over stdio. Exactly one of `url` and `command` is set. */
 export type McpServer = { url?: string; command?: string; args?: string[]; env?: Record<string, string> };
 
+/** Settings of a coding agent, given with the prompt. Each is only for agents that have it. */
+export type AgentOptions = {
+  /** Further arguments at the end of its command line. */
+  args?: string[];
+  /** Further environment variables; not secret. */
+  env?: Record<string, string>;
+  effort?: (typeof effortLevels)[number];
+  /** Instructions that are added to its own. */
+  systemPrompt?: string;
+  /** Default: `allow`. */
+  permissions?: (typeof permissionModes)[number];
+  /** Search at the provider of the model. Default: false. */
+  webSearch?: boolean;
+};
+
 /** A task that is ready to run: variables are filled in and limits are set. */
 export type Task = {
   text: string;
@@ -45,6 +62,7 @@ export type Task = {
   urlMap: Record<string, string>;
   declaredChecks: DeclaredCheck[];
   workspace?: WorkspaceSetup;
+  agentOptions?: AgentOptions;
   limits: TaskLimits;
 };
 

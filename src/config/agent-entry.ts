@@ -17,7 +17,7 @@ const id = shape(
   "^[a-z0-9][a-z0-9-]{0,62}$",
   "1 to 63 lowercase letters, digits and -, starting with a letter or digit",
 );
-const variable = shape("^[A-Za-z_][A-Za-z0-9_]*$", "letters, digits and _, starting with a letter or _");
+export const variableName = shape("^[A-Za-z_][A-Za-z0-9_]*$", "letters, digits and _, starting with a letter or _");
 const relativePath = shape(
   "^(?!/)(?!(?:.*/)?\\.\\.(?:/|$))[^\\0]+$",
   "a relative path without .., such as .config/agent.json",
@@ -27,7 +27,7 @@ const hostName = shape("^[a-z0-9.-]+\\.[a-z0-9-]+$", "a host name in lowercase, 
 const prefix = shape("\\{server\\}", "text with {server} in it, such as mcp__{server}__");
 
 const Args = Type.Array(Type.String());
-const Env = Type.Record(Type.String(variable), Type.Unknown(), { additionalProperties: false });
+const Env = Type.Record(Type.String(variableName), Type.Unknown(), { additionalProperties: false });
 /** Text, lines of text, or an object that is written as JSON. */
 const FileContent = Type.Union([Type.String(), Type.Array(Type.String()), Type.Record(Type.String(), Type.Unknown())]);
 const Files = Type.Record(Type.String(relativePath), FileContent, { additionalProperties: false });

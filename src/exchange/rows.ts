@@ -14,7 +14,7 @@ import { gradings, regradeStatuses, regrades, reports } from "../db/tables/repor
 import { artifacts, evalRequests, runStatuses, runs, sessionEvents } from "../db/tables/runs.ts";
 import { namedPages } from "../db/tables/trends.ts";
 import { FrictionPoint } from "../friction/schema.ts";
-import { PromptAgents, WorkerLabels } from "../prompts/agent-schema.ts";
+import { AgentOptions, PromptAgents, WorkerLabels } from "../prompts/agent-schema.ts";
 import { AdditionalUrl, DeclaredCheck, SuccessBar, Tags } from "../prompts/schema.ts";
 import { WorkspaceSetup } from "../prompts/workspace-schema.ts";
 import { artifactName, maxArtifactBytes } from "../reports/artifacts.ts";
@@ -43,6 +43,7 @@ const task = Type.Object({
   productUrl: Nullable(Type.String()),
   declaredChecks: Type.Array(DeclaredCheck),
   workspace: Type.Optional(WorkspaceSetup),
+  agentOptions: Type.Optional(AgentOptions),
   reviewBeforePublishing: Type.Boolean(),
   limits: Nullable(Limits),
   workerLabels: Type.Optional(WorkerLabels),

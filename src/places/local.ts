@@ -115,7 +115,8 @@ async function* runHere(machine: Machine, order: SessionOrder, hooks: SessionHoo
       "infrastructure",
       `the prompt needs a worker with the labels ${labels.join(", ")}, but this server runs agents itself; remove its worker labels, or set EVALD_REDIS_URL and start a worker`,
     );
-  const resources = model && (await openResources(machine, order, hooks));
+  const { hosts = [] } = agent.describe();
+  const resources = model && (await openResources(machine, order, hosts, hooks));
   const means = model && resources && { model, sandbox: resources.sandbox, browser: resources.browser, operatorHosts };
   try {
     hooks.onStart(agent.describe().version);
@@ -154,10 +155,15 @@ async function openTunnels({ openProxy }: Machine, { task, allow }: SessionOrder
 /** The sandbox and the browser of a run, opened for it. */
 type Resources = Pick<Means, "sandbox" | "browser"> & { close: () => Promise<void> };
 
-async function openResources(machine: Machine, order: SessionOrder, hooks: SessionHooks): Promise<Resources> {
+async function openResources(
+  machine: Machine,
+  order: SessionOrder,
+  agentHosts: readonly string[],
+  hooks: SessionHooks,
+): Promise<Resources> {
   try {
     const [{ level, detail }, browser] = [await machine.findSandbox(), await machine.findBrowser()];
-    if (level !== "none") return await openSandbox(machine, browser, order, hooks);
+    if (level !== "none") return await openSandbox(machine, browser, order, agentHosts, hooks);
     const browserProblem = "missing" in browser ? browser.missing : detail;
     return { sandbox: { missing: detail }, browser: { missing: browserProblem }, close: async () => {} };
   } catch (error) {
@@ -166,10 +172,18 @@ async function openResources(machine: Machine, order: SessionOrder, hooks: Sessi
   }
 }
 
+/** Whether an event is a request to a host of the agent's vendor that the run itself doesn't name. */
+function isVendorRequest(agentHosts: readonly string[], runUrls: string[], event: AgentEvent): boolean {
+  if (event.type !== "http") return false;
+  const { hostname } = new URL(event.url);
+  return agentHosts.includes(hostname) && !runUrls.some((url) => URL.parse(url)?.hostname === hostname);
+}
+
 async function openSandbox(
   machine: Machine,
   browser: BrowserStatus,
   { task, archive, skillsArchive, allow }: SessionOrder,
+  agentHosts: readonly string[],
   { hide, onEgress }: SessionHooks,
 ): Promise<Resources> {
   const { egress } = await machine.openProxy();
@@ -194,7 +208,14 @@ async function openSandbox(
     sandbox: {
       workspace: { path: workspace, holder: null },
       folder: storage,
-      egress: open({ ...commonRun, limits: { requests, bytesOut } }),
+      egress: open({
+        ...commonRun,
+        urls: [...commonRun.urls, ...agentHosts.map((host) => `https://${host}/`)],
+        limits: { requests, bytesOut },
+        // What an agent exchanges with its vendor is no part of its session.
+        onEvent: (event) =>
+          isVendorRequest(agentHosts, [...commonRun.docsUrls, ...commonRun.urls], event) || onEgress(event),
+      }),
       archive: await storeArchive(join(storage, "archive.tar.gz"), archive),
       skillsArchive: await storeArchive(join(storage, "skills.tar.gz"), skillsArchive),
       // Requests of the setup are not the agent's.

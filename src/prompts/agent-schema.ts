@@ -1,13 +1,47 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { optionalParts } from "../agents/agent.ts";
+import { effortLevels, permissionModes, variableName } from "../config/agent-entry.ts";
 import { modelProviders } from "../config/model-settings.ts";
 import { workerLabel } from "../config/worker-settings.ts";
-import { Nullable, OneOf, shape } from "../schema.ts";
+import { mapOf, Nullable, notBlank, OneOf, shape } from "../schema.ts";
 
+export const AgentOptions = Type.Object(
+  {
+    args: Type.Optional(
+      Type.Array(Type.String({ maxLength: 4000 }), {
+        maxItems: 50,
+        description: "Further arguments at the end of its command line",
+      }),
+    ),
+    env: Type.Optional(
+      Type.Record(Type.String(variableName), Type.String({ maxLength: 4000 }), {
+        additionalProperties: false,
+        maxProperties: 50,
+        description: "Further environment variables; not secret",
+      }),
+    ),
+    effort: Type.Optional(OneOf(effortLevels, "How hard its model thinks")),
+    systemPrompt: Type.Optional(
+      Type.String({ ...notBlank, maxLength: 20_000, description: "Instructions that are added to its own" }),
+    ),
+    permissions: Type.Optional(
+      OneOf(permissionModes, "allow: it may do everything; ask: each time that it asks counts as an interruption"),
+    ),
+    webSearch: Type.Optional(
+      Type.Boolean({ description: "Search the web at the provider of its model; its fees are not part of the cost" }),
+    ),
+  },
+  {
+    title: "AgentOptions",
+    additionalProperties: false,
+    description: "Settings of a coding agent. GET /api/v1/agents lists those that it has",
+  },
+);
 const PromptAgent = Type.Object(
   {
     agent: Type.String({ minLength: 1, maxLength: 100, description: "Agent, such as codex" }),
     model: Type.Optional(Nullable(Type.String({ maxLength: 200, description: "provider/model; null: the default" }))),
+    options: Type.Optional(AgentOptions),
   },
   { title: "PromptAgent" },
 );
@@ -18,7 +52,7 @@ export const PromptAgents = Type.Array(PromptAgent, {
   minItems: 1,
   maxItems: maxAgents,
   description:
-    "Several agents: an evaluation makes runsPerEval runs with each, and compares each only with itself. agent and model are the first entry. null: only one",
+    "Several agents: an evaluation makes runsPerEval runs with each, and compares each only with itself. agent and model are the first entry. A list of one sets the options of a single agent. null: one without options",
 });
 
 const labelWords = "1 to 50 letters, digits and . _ -, starting with a letter or digit";
@@ -41,6 +75,9 @@ export const AgentInfo = Type.Object(
       Type.Array(OneOf(modelProviders), { description: "Providers whose models it can use; null: all" }),
     ),
     lacks: Type.Array(OneOf(optionalParts), { description: "Parts of a workspace that it can't use" }),
+    options: mapOf(Nullable(Type.Array(Type.String())), {
+      description: "Options of a prompt that it has, each with its values; null: any value",
+    }),
     firstRequestTokens: Nullable(
       Type.Integer({
         description: "Tokens of its own instructions and tools in the first request to a model; null: unknown",
@@ -57,6 +94,7 @@ export const AgentInfo = Type.Object(
         hasModel: true,
         providers: ["openai"],
         lacks: [],
+        options: { args: null, env: null, effort: ["low", "medium", "high"], webSearch: ["off", "on"] },
         firstRequestTokens: 10_000,
         objection: null,
       },

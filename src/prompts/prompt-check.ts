@@ -2,6 +2,8 @@ import { and, count, eq, ne } from "drizzle-orm";
 import { isRuleBased } from "../agents/agent.ts";
 import type { AgentChoice } from "../agents/choice.ts";
 import { listAgentChoices } from "../agents/choice.ts";
+import { findUnsupportedOption } from "../agents/coding/agent-options.ts";
+import type { AgentOptions } from "../agents/task.ts";
 import { hasArchive } from "../archives/archives.ts";
 import { checkLimits } from "../config/limits.ts";
 import { parseModelId } from "../config/model-settings.ts";
@@ -16,7 +18,7 @@ import { checkHttpUrl } from "../schema.ts";
 import type { DeclaredCheck } from "./schema.ts";
 import { defaultStartUrls } from "./start-urls.ts";
 import { templateVarsOf } from "./template.ts";
-import { checkWorkspace, checkWorkspaceParts, leavesWorkspace } from "./workspace-check.ts";
+import { checkVariables, checkWorkspace, checkWorkspaceParts, leavesWorkspace } from "./workspace-check.ts";
 
 export type PromptRow = typeof prompts.$inferSelect;
 
@@ -63,7 +65,7 @@ export function checkSchedule(
 }
 
 type SelectedAgents = [PromptAgent, ...PromptAgent[]];
-type AgentSelection = { agent: string | null; model: string | null };
+type AgentSelection = { agent: string | null; model: string | null; options?: AgentOptions };
 
 /** Whether an agent can use a model. */
 const canUse = (agent: AgentChoice | undefined, model: string | null): boolean => {
@@ -123,7 +125,11 @@ export function agentOfPrompt(ctx: Context, org: OrgId, row: AgentSelection): Pr
     agents.find(({ id }) => id === row.agent) ??
     available.find(({ hasModel }) => hasModel && (row.model !== null || isCallable())) ??
     available.find(({ hasModel }) => !hasModel);
-  return { agent: row.agent ?? agent?.id ?? "explorer", model: agent?.hasModel ? model : null };
+  return {
+    agent: row.agent ?? agent?.id ?? "explorer",
+    model: agent?.hasModel ? model : null,
+    ...(row.options && { options: row.options }),
+  };
 }
 
 /** The agents and models of a prompt, whether or not they can run it. */
@@ -177,12 +183,31 @@ function checkAgent(ctx: Context, org: OrgId, { agent: id, model }: AgentSelecti
 function checkAgents(ctx: Context, org: OrgId, agents: NonNullable<PromptRow["agents"]>): void {
   const choices = new Set<string>();
   for (const [i, choice] of agents.entries()) {
-    within(`agents.${i}`, () => checkAgent(ctx, org, choice));
+    within(`agents.${i}`, () => {
+      checkAgent(ctx, org, choice);
+      checkOptions(ctx, choice);
+    });
     const { agent, model } = agentOfPrompt(ctx, org, choice);
     if (choices.has(`${agent} ${model}`))
       throw invalidField(`agents.${i}`, `${[agent, model].filter(Boolean).join(" with ")} is listed twice`);
     choices.add(`${agent} ${model}`);
   }
+}
+
+/** Throws bad_request that names the option that an agent doesn't have. */
+function checkOptions(ctx: Context, { agent: id, options }: PromptAgent): void {
+  const agent = listAgentChoices(ctx.agents).find((each) => each.id === id);
+  if (options === undefined || !agent) return;
+  const unsupported = findUnsupportedOption(agent.options, options);
+  if (unsupported) {
+    const { name, values } = unsupported;
+    const remedy = values.length > 0 ? `use ${values.join(" or ")}` : "leave it out";
+    throw invalidField(
+      `options.${name}`,
+      `the agent ${id} does not support it${values.length > 0 ? " with this value" : ""}; ${remedy}`,
+    );
+  }
+  checkVariables("options.env", options.env);
 }
 
 function selectAgents(ctx: Context, org: OrgId, row: PromptRow, selection: Partial<AgentSelection>): SelectedAgents {
@@ -192,7 +217,12 @@ function selectAgents(ctx: Context, org: OrgId, row: PromptRow, selection: Parti
   const agentChoice = listAgentChoices(ctx.agents).find(({ id }) => id === agent);
   // The prompt's model was chosen for its own agent.
   const takesModel = !isOther || canUse(agentChoice, row.model);
-  const choice = { agent, model: selection.model ?? (takesModel ? row.model : null) };
+  const { options } = row.agents?.[0] ?? {};
+  const choice = {
+    agent,
+    model: selection.model ?? (takesModel ? row.model : null),
+    ...(options && !isOther && { options }),
+  };
   checkAgent(ctx, org, choice);
   return [agentOfPrompt(ctx, org, choice)];
 }

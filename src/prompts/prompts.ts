@@ -13,11 +13,15 @@ import type { Prompt, PromptInput, PromptPatch } from "./schema.ts";
 import { parseTemplateVars } from "./template.ts";
 import { warningsOfPrompt } from "./warnings.ts";
 
+const toOptionLists = (options: AgentChoice["options"]): AgentInfo["options"] =>
+  Object.fromEntries(Object.entries(options).map(([name, values]) => [name, values && [...values]]));
+
 const toAgentInfo = ({ version, ...agent }: AgentChoice): AgentInfo => ({
   ...agent,
   version: agent.objection === null ? version : null,
   providers: agent.providers ? [...agent.providers] : null,
   lacks: [...agent.lacks],
+  options: toOptionLists(agent.options),
 });
 
 const promptById = statement((db) =>
@@ -114,11 +118,17 @@ export function updatePrompt(ctx: Context, org: OrgId, id: string, { hasPublicBa
 type AgentFields = { agent: string | null; model: string | null; agents: PromptAgent[] | null };
 
 /**
- * The agents of a prompt after a change. Several are kept as a list, of which `agent` and `model` are the first; one agent
+ * The agents of a prompt after a change. Several, or one with options, are kept as a list, of which `agent` and `model` are the first; one agent
  * or a new `agent` or `model` alone replace the list. Throws bad_request that names the field.
  */
 function agentsAfterChange({ agents, agent, model }: Partial<PromptInput>, current: AgentFields): AgentFields {
-  const list = agents?.map((entry): PromptAgent => ({ agent: entry.agent, model: entry.model ?? null }));
+  const list = agents?.map(
+    ({ agent, model = null, options = {} }): PromptAgent => ({
+      agent,
+      model,
+      ...(Object.keys(options).length > 0 && { options }),
+    }),
+  );
   const [first] = list ?? [];
   if (!list || !first) {
     const isKept = agents === undefined && agent === undefined && model === undefined;
@@ -132,7 +142,7 @@ function agentsAfterChange({ agents, agent, model }: Partial<PromptInput>, curre
     throw invalidField("agents", `the first entry is ${first.agent}, but agent is ${agent}; omit agent`);
   if (model !== undefined && model !== first.model)
     throw invalidField("agents", `the first entry has the model ${first.model}, but model is ${model}; omit model`);
-  return { ...first, agents: list.length > 1 ? list : null };
+  return { agent: first.agent, model: first.model, agents: list.length > 1 || first.options ? list : null };
 }
 
 /** The schedule of a prompt that has one and is active; null for all others. */

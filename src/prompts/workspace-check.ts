@@ -33,8 +33,13 @@ export function checkWorkspace(
     if (url !== undefined && (args ?? env)) throw invalidField(field, "only servers with a command have args and env");
   }
   if (repository) checkHttpUrl("workspace.repository.url", repository.url);
+  checkVariables("workspace.env", env);
+}
+
+/** Throws bad_request that names the field if evald sets one of the variables itself. */
+export function checkVariables(field: string, env: Record<string, string> = {}): void {
   const reserved = Object.keys(env).find((name) => reservedVariables.test(name));
-  if (reserved) throw invalidField("workspace.env", `${reserved} is set by evald; use another name`);
+  if (reserved) throw invalidField(field, `${reserved} is set by evald; use another name`);
 }
 
 /** Whether a path is not one below the workspace. */

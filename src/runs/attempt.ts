@@ -124,6 +124,7 @@ async function openModel(ctx: Context, attempt: Attempt) {
       shared: monthBudgetOf(ctx, run.orgId),
       // A silent model is reported before the agent counts as idle.
       silenceMs: task.limits.idleMs / 2,
+      allowsWebSearch: task.agentOptions?.webSearch ?? false,
       files,
       onEvent: (event) => record(ctx, attempt, event, "gateway"),
       onFailure: (failure) => attempt.ended.abort(toJobFailure(failure)),
@@ -215,6 +216,7 @@ function toTask(ctx: Context, run: RunRow, { memoryBytes = 0 }: AgentDescription
     urlMap,
     declaredChecks: task.declaredChecks,
     ...(task.workspace && { workspace: task.workspace }),
+    ...(task.agentOptions && { agentOptions: task.agentOptions }),
     limits: {
       ...limits,
       memoryBytes: task.limits?.memoryBytes ? limits.memoryBytes : Math.max(limits.memoryBytes, memoryBytes),

@@ -1,4 +1,5 @@
 import { and, eq, sql } from "drizzle-orm";
+import type { AgentOptions } from "../agents/task.ts";
 import { findArchiveDigest } from "../archives/archives.ts";
 import type { Context, OrgId } from "../context.ts";
 import { bound, literal, statement } from "../db/prepared.ts";
@@ -17,12 +18,17 @@ type Contents = {
 };
 
 /**
- * Digest of everything that an agent finds in its workspace when it starts, so that only runs with the same context are
- * compared. Values of variables are excluded. null: an empty workspace.
+ * Digest of everything that an agent finds in its workspace when it starts, and of its options, so that only runs with the same context are
+ * compared. Values of variables are excluded. null: an empty workspace and no options.
  */
-function digestOf(setup: WorkspaceSetup | undefined, { archiveDigest, commit, skills }: Contents): string | null {
-  if (setup === undefined) return null;
-  const { archive, repository, env = {}, mcpServers = {}, skills: _, ...rest } = setup;
+function digestOf(
+  setup: WorkspaceSetup | undefined,
+  options: AgentOptions | undefined,
+  { archiveDigest, commit, skills }: Contents,
+): string | null {
+  if (setup === undefined && options === undefined) return null;
+  const { archive, repository, env = {}, mcpServers = {}, skills: _, ...rest } = setup ?? {};
+  const { env: optionEnv, ...otherOptions } = options ?? {};
   const servers = Object.entries(mcpServers).map(([name, { env, ...server }]) => [
     name,
     { ...server, ...(env && { env: Object.keys(env).sort() }) },
@@ -34,6 +40,7 @@ function digestOf(setup: WorkspaceSetup | undefined, { archiveDigest, commit, sk
     ...(archive !== undefined && { archive: archiveDigest ?? archive }),
     ...(repository && { repository: { url: repository.url, commit: commit ?? repository.ref } }),
     ...(Object.keys(env).length > 0 && { env: Object.keys(env).sort() }),
+    ...(options && { agentOptions: { ...otherOptions, ...(optionEnv && { env: Object.keys(optionEnv).sort() }) } }),
   };
   if (Object.keys(content).length === 0) return null;
   return hashOf(content).slice(0, 16);
@@ -57,13 +64,13 @@ const preparedWorkspace = statement((db) =>
 export function contextDigestOf(
   ctx: Context,
   { orgId, runId, attempt }: SessionId,
-  { workspace }: RunTask,
+  { workspace, agentOptions }: RunTask,
 ): string | null {
   const archive = workspace?.archive;
   const row = preparedWorkspace(ctx.db).get({ runId, attempt });
   const event = row && toSessionEvent(row);
   const contents = event?.type === "milestone" && event.name === "workspace_prepared" ? event.detail : null;
-  return digestOf(workspace, {
+  return digestOf(workspace, agentOptions, {
     archiveDigest: archive === undefined ? null : findArchiveDigest(ctx, orgId as OrgId, archive),
     commit: contents?.repository?.commit ?? null,
     skills: contents?.skills ?? [],

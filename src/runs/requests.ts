@@ -91,7 +91,7 @@ export function acceptEval(ctx: Context, tx: Tx, org: OrgId, promptId: string, i
   const superseded = shouldSupersede ? supersedeRuns(ctx, tx, org, prompt.id, urlMap, runIds[0] as string) : [];
   insertEvalRequest(ctx.db)({ id: evalRequestId, orgId: org, promptId: prompt.id, trigger: input.trigger, createdAt });
   const host = firstHost(task.startUrls, compileMapping(parsedUrlMap));
-  for (const { id, agentIndex, agent, model } of pendingRuns) {
+  for (const { id, agentIndex, agent, model, options } of pendingRuns) {
     const chosen = agents.length > 1 ? { agent, model: model ?? undefined } : chosenAgentOf(input);
     insertPending(ctx, tx, host, {
       id,
@@ -101,7 +101,7 @@ export function acceptEval(ctx: Context, tx: Tx, org: OrgId, promptId: string, i
       evalRequestId,
       urlMap,
       templateArgs: args,
-      task: { ...task, ...(chosen && { chosen }) },
+      task: { ...task, ...(options && { agentOptions: options }), ...(chosen && { chosen }) },
       agent,
       model,
       createdAt,

@@ -51,11 +51,13 @@ export async function converse(
       for (const event of events) report(reporter, await fillGaps(event));
     });
   };
+  const asksFirst = task.agentOptions?.permissions === "ask";
   const { readable, writable, ended } = openMessageStreams(agentProcess, reporter);
   const app = client({ name: "evald" })
     .onRequest(methods.client.session.requestPermission, object, ({ params }) => {
       const call = { ...object(params.toolCall), sessionUpdate: "tool_call_update", status: "in_progress" };
       reportAll(parseUpdate(call, state));
+      if (asksFirst) reportAll([toPermissionQuestion(call)]);
       return grantPermission(params);
     })
     .onNotification(methods.client.session.update, object, ({ params }) => {
@@ -112,13 +114,21 @@ async function sendPrompt(agent: ClientContext, task: Task): Promise<string> {
   const { sessionId } = session;
   const mode = session.modes?.availableModes.find(({ id, name }) => freeModes.test(`${id} ${name}`));
   // Without the mode, it asks for permission and gets it.
-  if (mode) await agent.request(methods.agent.session.setMode, { sessionId, modeId: mode.id }).catch(() => {});
+  if (mode && task.agentOptions?.permissions !== "ask")
+    await agent.request(methods.agent.session.setMode, { sessionId, modeId: mode.id }).catch(() => {});
   const { stopReason } = await agent.request(methods.agent.session.prompt, {
     sessionId,
     prompt: [{ type: "text", text: toPrompt(task) }],
   });
   return stopReason;
 }
+
+/** The question of an agent that asks before it does something. */
+const toPermissionQuestion = (call: Fields): AgentEvent => ({
+  type: "interruption",
+  question: `May I do this: ${text(call.title) || text(call.kind) || "a tool call"}?`.slice(0, 1000),
+  url: null,
+});
 
 /** Grants a permission: for good if the agent offers that. */
 function grantPermission(params: Fields) {

@@ -1,6 +1,7 @@
 import type { ModelProvider } from "../../config/model-settings.ts";
 import type { Agent, AgentEvent } from "../agent.ts";
 import { createChannel } from "../llm/channel.ts";
+import { supportedOptions } from "./agent-options.ts";
 import { canUseMcp } from "./mcp-servers.ts";
 import type { Preset } from "./preset.ts";
 import { findProgram } from "./program.ts";
@@ -9,7 +10,7 @@ const mib = 1024 * 1024;
 
 /** A coding agent that may be installed on this machine. Each check looks for it on `path`. */
 export function createCodingAgent(preset: Preset, { path }: { path: string }): Agent {
-  const { id, name, providers, memoryMb, revision } = preset;
+  const { id, name, providers, memoryMb, revision, hosts } = preset;
   const firstRequestTokens = preset.firstRequestTokens ?? undefined;
   const describe = () => {
     const program = findProgram(preset, path);
@@ -18,7 +19,18 @@ export function createCodingAgent(preset: Preset, { path }: { path: string }): A
     const modelProviders = Object.keys(providers) as ModelProvider[];
     const lacks = canUseMcp(preset) ? [] : (["mcpServers"] as const);
     const size = { memoryBytes: memoryMb * mib, firstRequestTokens };
-    return { id, version, model: null, kind: "model", providers: modelProviders, lacks, ...size } as const;
+    const options = supportedOptions(preset);
+    return {
+      id,
+      version,
+      model: null,
+      kind: "model",
+      providers: modelProviders,
+      lacks,
+      options,
+      hosts,
+      ...size,
+    } as const;
   };
   return {
     describe,

@@ -11,6 +11,7 @@ import { diskFull } from "../sandbox/command.ts";
 import { runSandboxed, type SandboxProcess } from "../sandbox/sandbox.ts";
 import type { Task } from "../task.ts";
 import { reportWorkspaceDiff, setUpWorkspace } from "../workspace-setup.ts";
+import { applyOptions } from "./agent-options.ts";
 import { type ProgramResult, readOutput } from "./agent-output.ts";
 import { createContextDetector } from "./context-detector.ts";
 import { argsAndEnvOf, mcpPrefixesOf, presetFilesOf } from "./mcp-servers.ts";
@@ -37,7 +38,7 @@ while [ "$1" != -- ]; do mkdir -p "$HOME/$(dirname "$1")"; printf %s "$2" >"$HOM
 
 /** One session of a coding agent: reports its events and ends with `end`. Throws an AgentFailure. `path`: where its program is looked for. */
 export async function runSession(
-  preset: Preset,
+  basePreset: Preset,
   path: string,
   version: string,
   task: Task,
@@ -47,6 +48,7 @@ export async function runSession(
   const { means, signal } = context;
   if (!means) throw new AgentFailure("infrastructure", "the agent was started without a model");
   const { sandbox, model } = means;
+  const preset = applyOptions(basePreset, task.agentOptions);
   if ("missing" in sandbox)
     throw new AgentFailure(
       "infrastructure",
@@ -146,7 +148,17 @@ function toTemplateValues(
       `the task is longer than the 128 KiB that ${name} can get as an argument; shorten it, or pass it with {promptFile}`,
     );
   const gateway = `http://127.0.0.1:${bridgePorts.gateway}`;
-  return { ...providerValues, gateway, token, model, provider, home, prompt, promptFile: `${home}/${promptFile}` };
+  return {
+    ...providerValues,
+    gateway,
+    token,
+    model,
+    provider,
+    home,
+    prompt,
+    promptFile: `${home}/${promptFile}`,
+    systemPrompt: task.agentOptions?.systemPrompt ?? "",
+  };
 }
 
 function toStartedEvent(

@@ -67,7 +67,9 @@ export function createGateway({
   }
 
   /** Lets one run call one model, within its limits. */
-  function openSession(run: ModelRun & { files?: Files; silenceMs?: number; drainMs?: number }): GatewaySession {
+  function openSession(
+    run: ModelRun & { files?: Files; silenceMs?: number; drainMs?: number; allowsWebSearch?: boolean },
+  ): GatewaySession {
     listener ??= listen();
     const id = randomBytes(9).toString("base64url");
     const token = `${id}.${randomBytes(32).toString("base64url")}`;
@@ -76,6 +78,7 @@ export function createGateway({
       account,
       silenceMs: run.silenceMs ?? silenceMs,
       drainMs: run.drainMs ?? drainMs,
+      allowsWebSearch: run.allowsWebSearch ?? false,
       closing: new AbortController(),
       activeCalls: new Set<Promise<void>>(),
       digest: digestOf(token),

@@ -20,6 +20,8 @@ export type ModelSession = {
   silenceMs: number;
   /** How long an abandoned response is still read, to learn its cost. */
   drainMs: number;
+  /** Whether its requests may search the web at the provider. */
+  allowsWebSearch: boolean;
   /** Aborts when the run ends. */
   closing: AbortController;
   activeCalls: Set<Promise<void>>;
@@ -34,7 +36,7 @@ const forwardedHeaders = ["accept", "anthropic-version", "anthropic-beta", "open
 
 /** Forwards a request to the model, if it is allowed and within the run's limits. */
 export async function answerCall(session: ModelSession, request: Request): Promise<Response> {
-  const { account, closing, activeCalls } = session;
+  const { account, closing, activeCalls, allowsWebSearch } = session;
   const { model } = account.run;
   const endpoint = request.method === "POST" ? findEndpoint(model.provider, new URL(request.url)) : null;
   if (!endpoint) return refusalResponse(404, `this is not a supported ${model.provider} endpoint`, "not_found");
@@ -45,7 +47,7 @@ export async function answerCall(session: ModelSession, request: Request): Promi
   const call = toModelRequest(endpoint, body);
   if (call.model !== model.name)
     return refusalResponse(403, `this run may only call the model ${model.name}`, "forbidden");
-  const providerTool = findProviderTool(call);
+  const providerTool = findProviderTool(call, allowsWebSearch);
   if (providerTool !== null)
     return refusalResponse(403, `tools that run at the provider are not allowed: ${providerTool}`, "forbidden");
   const requested = readRequestedOutput(call);

@@ -62,21 +62,31 @@ const clientTools: Record<Format, (tool: Record<string, unknown>) => boolean> = 
   messages: ({ type }) => type === undefined || /^(custom$|bash_|text_editor_|memory_|computer_)/.test(String(type)),
   gemini: (tool) => Object.keys(tool).every((key) => /^function_?declarations$/i.test(key)),
 };
+/** The tools that search the web at the provider. */
+const searchTools: Record<Format, (tool: Record<string, unknown>) => boolean> = {
+  chat: () => false,
+  responses: ({ type }) => /^web_search(_preview)?(_\d+)*$/.test(String(type)),
+  messages: ({ type }) => /^web_search_\d+$/.test(String(type)),
+  gemini: (tool) => Object.keys(tool).length > 0 && Object.keys(tool).every((key) => /^google_?search$/i.test(key)),
+};
 const providerToolFields = ["web_search_options", "plugins", "mcp_servers", "container"];
 
 /**
  * The provider-side tools that a request uses (web search, code execution), which would bypass the run's network rules.
- * null: none.
+ * `allowsWebSearch`: whether the prompt turned web search on. null: none.
  */
-export function findProviderTool({ format, body }: ModelRequest): string | null {
-  const field = providerToolFields.find((name) => body[name] != null);
+export function findProviderTool({ format, body }: ModelRequest, allowsWebSearch: boolean): string | null {
+  const isAllowed = (tool: Record<string, unknown>) => allowsWebSearch && searchTools[format](tool);
+  const field = providerToolFields.find(
+    (name) => body[name] != null && !(allowsWebSearch && name === "web_search_options"),
+  );
   if (field) return field;
   // A conversation with the Responses API can add tools later.
   const inputItems = format === "responses" ? list(body.input).map(object) : [];
   const addedTools = inputItems.flatMap(({ type, tools }) => (type === "additional_tools" ? list(tools) : []));
   // A list in place of a tool is refused, because a provider may read what is in it.
   const tool = [...list(body.tools), ...addedTools].find(
-    (each) => Array.isArray(each) || !clientTools[format](object(each)),
+    (each) => Array.isArray(each) || !(clientTools[format](object(each)) || isAllowed(object(each))),
   );
   if (tool === undefined) return null;
   if (Array.isArray(tool)) return "a list in place of a tool";

@@ -1,14 +1,14 @@
 import { sql } from "drizzle-orm";
 import { blob, check, index, integer, sqliteTable, text, unique } from "drizzle-orm/sqlite-core";
-import type { DeclaredCheck, WorkspaceSetup } from "../../agents/task.ts";
+import type { AgentOptions, DeclaredCheck, WorkspaceSetup } from "../../agents/task.ts";
 import type { Limits } from "../../config/limits.ts";
 import type { Scope } from "../../grading/grade.ts";
 import { boolean, json, oneOf, orgReference, timestamp } from "./columns.ts";
 import { orgIdColumn } from "./orgs.ts";
 
 export const promptStatuses = ["active", "paused", "archived"] as const;
-/** An agent of a prompt that names several. `model` null: the default. */
-export type PromptAgent = { agent: string; model: string | null };
+/** An agent of a prompt that names several, or one with options. `model` null: the default. */
+export type PromptAgent = { agent: string; model: string | null; options?: AgentOptions };
 /** The lowest score with which a run succeeds whose goal was not tested, and the scope that it must have. */
 export type SuccessBar = { scope: Exclude<Scope, "goal">; minScore: number };
 /** A URL that a prompt adds to its provider's; unknown keys are kept and returned. */
@@ -49,7 +49,7 @@ export const prompts = sqliteTable(
     workspace: json<WorkspaceSetup>("workspace"),
     agent: text(),
     model: text(),
-    /** At least two agents, of which `agent` and `model` are the first; null: only the first. */
+    /** Several agents, or one with options; `agent` and `model` are the first. null: only the first. */
     agents: json<PromptAgent[]>("agents"),
     limits: json<Limits>("limits"),
     reviewBeforePublishing: boolean("review_before_publishing").notNull(),

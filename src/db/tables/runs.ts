@@ -13,7 +13,7 @@ import {
 } from "drizzle-orm/sqlite-core";
 import { eventSources, eventTypes } from "../../agents/agent.ts";
 import { endCauses } from "../../agents/failure.ts";
-import type { DeclaredCheck, WorkspaceSetup } from "../../agents/task.ts";
+import type { AgentOptions, DeclaredCheck, WorkspaceSetup } from "../../agents/task.ts";
 import type { Limits } from "../../config/limits.ts";
 import { json, oneOf, orgReference, timestamp } from "./columns.ts";
 import { prompts } from "./prompts.ts";
@@ -35,6 +35,7 @@ export type RunTask = {
   productUrl: string | null;
   declaredChecks: DeclaredCheck[];
   workspace?: WorkspaceSetup;
+  agentOptions?: AgentOptions;
   reviewBeforePublishing: boolean;
   /** The limits of the prompt. */
   limits: Limits | null;
