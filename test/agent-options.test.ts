@@ -4,8 +4,8 @@ import { applyOptions, supportedOptions } from "../src/agents/coding/agent-optio
 import { toPreset } from "../src/agents/coding/preset.ts";
 import { presets } from "../src/agents/coding/presets.ts";
 import { createGateway } from "../src/agents/gateway/gateway.ts";
-import { requestEval } from "../src/runs/requests.ts";
 import { runs } from "../src/db/tables/runs.ts";
+import { requestEval } from "../src/runs/requests.ts";
 import { testApp } from "./support/app.ts";
 import { serveFakeModel } from "./support/fake-model.ts";
 

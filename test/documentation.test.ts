@@ -283,7 +283,10 @@ const jsonSamples: Record<string, ((value: unknown) => unknown)[]> = {
     (value) => expect(readConfig({ EVALD_METHODOLOGY: JSON.stringify(value) }).methodology?.id).toBe("acme-1"),
     isShape(JudgeVariance),
   ],
-  agents: [(value) => expect(readConfig({ EVALD_AGENTS: JSON.stringify(value) }).customAgents[0]?.id).toBe("goose")],
+  agents: [
+    isShape(PromptPatch),
+    (value) => expect(readConfig({ EVALD_AGENTS: JSON.stringify(value) }).customAgents[0]?.id).toBe("acme"),
+  ],
   webhooks: [isPayload, isPayload],
   mcp: [isMcpConfig, isMcpConfig, isMcpConfig],
   rest: [

@@ -44,7 +44,14 @@ const custom = (mode: string, more: Partial<AgentEntry> = {}): Preset =>
     ...more,
   });
 
-type Options = { model?: string; env?: Record<string, string>; agent?: Agent; limits?: object; workspace?: object };
+type Options = {
+  model?: string;
+  env?: Record<string, string>;
+  agent?: Agent;
+  limits?: object;
+  workspace?: object;
+  options?: object;
+};
 
 function appOf(
   preset: Preset,
@@ -64,10 +71,10 @@ function appOf(
 }
 
 /** One run and its results. A crash is not retried, so that it can be seen. */
-async function runOf(preset: Preset, { limits, workspace, ...options }: Options = {}) {
-  const { send, runJobs, service } = appOf(preset, options);
+async function runOf(preset: Preset, { limits, workspace, options, ...setup }: Options = {}) {
+  const { send, runJobs, service } = appOf(preset, setup);
   const { body: prompt } = await send("POST", "/api/v1/prompts", {
-    body: { text: "See https://docs.test/", agent: preset.id, limits, workspace },
+    body: { text: "See https://docs.test/", limits, workspace, agents: [{ agent: preset.id, options }] },
   });
   const { body: asked } = await send("POST", `/api/v1/prompts/${prompt.id}/run`, { body: { urlMap: {} } });
   await runJobs();
@@ -140,6 +147,73 @@ describe("a coding agent", () => {
   test("without a known stream gets its calls from the model's record", async () => {
     const { of } = await runOf(custom("cut", { stream: "none" }));
     expect(of("end")).toMatchObject([{ outcome: "not_judged" }]);
+  });
+
+  test.each([
+    [
+      "as an argument",
+      { args: ["told", mark, "{prompt}"] },
+      { args: [expect.stringContaining("See https://docs.test/")] },
+    ],
+    ["on stdin", { args: ["told", mark] }, { args: [], stdin: expect.stringContaining("See https://docs.test/") }],
+    [
+      "in a file",
+      { args: ["told", mark], env: { READ: "{promptFile}" } },
+      { stdin: "", file: expect.stringContaining("See https://docs.test/") },
+    ],
+    [
+      "with a configuration file",
+      {
+        args: ["told", mark],
+        env: { READ: "{home}/.acme/config.json" },
+        files: { ".acme/config.json": { m: "{model}" } },
+      },
+      { file: '{"m":"fine"}' },
+    ],
+    [
+      "with a file of lines",
+      { args: ["told", mark], env: { READ: "{home}/a.toml" }, files: { "a.toml": ["[a]", 'p = "{provider}"'] } },
+      { file: '[a]\np = "openai-compatible"\n' },
+    ],
+  ] as const)("gets its task %s", async (_, fields, told) => {
+    const { run, of } = await runOf(custom("told", structuredClone(fields) as never));
+    expect(run.failureReason).toBeNull();
+    expect(JSON.parse(String(of("end")[0]?.reason))).toMatchObject(told);
+  });
+
+  test("reads what its mounts contain, and is not started if one is missing", async () => {
+    const folder = emptyFolder();
+    writeFileSync(join(folder, "note.txt"), "mounted");
+    const fields = { args: ["told", mark], env: { READ: join(folder, "note.txt") } };
+    const objectionWith = (mount: string) =>
+      createCodingAgent(custom("told", { ...fields, mounts: [mount] }), { path }).preflight()[0]?.detail;
+    expect(objectionWith("/nowhere/at/all")).toContain("/nowhere/at/all, which is in its mounts, does not exist");
+    if (process.getuid?.() === 0) expect(objectionWith(folder)).toContain("is not readable for other users");
+    chmodSync(folder, 0o755);
+    const { of } = await runOf(custom("told", { ...fields, mounts: [folder] }));
+    expect(JSON.parse(String(of("end")[0]?.reason))).toMatchObject({ file: "mounted" });
+  });
+
+  test("has its own names of tools and exit codes mapped", async () => {
+    const tools = { terminal: "run_command", save: "write_file" } as const;
+    const { of } = await runOf(custom("own-tools", { tools, exitCode: "exit status (\\d+)" }));
+    expect(of("tool_call")).toMatchObject([
+      { tool: "run_command", ownName: "terminal", input: { command: "make" } },
+      { tool: "write_file", ownName: "save", input: { path: "a.txt" } },
+    ]);
+    expect(of("tool_result")).toMatchObject([
+      { tool: "run_command", ok: false, output: { exitCode: 7 } },
+      { tool: "write_file", ok: true },
+    ]);
+  });
+
+  test("that asks for permission over ACP is interrupted by that only if the prompt says so", async () => {
+    const interruptionsWith = async (permissions: "allow" | "ask") => {
+      const { of } = await runOf(custom("acp"), { options: { permissions } });
+      return of("interruption").length;
+    };
+    const [allowed, asked] = [await interruptionsWith("allow"), await interruptionsWith("ask")];
+    expect(asked).toBe(allowed + 1);
   });
 
   test.each([

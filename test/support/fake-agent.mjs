@@ -55,6 +55,23 @@ const modes = {
     await done("All done.");
     await forever();
   },
+  async told() {
+    const { READ } = process.env;
+    const said = {
+      args: process.argv.slice(4),
+      stdin: readFileSync(0, "utf8"),
+      file: READ && readFileSync(READ, "utf8"),
+    };
+    await work();
+    await done(JSON.stringify(said));
+  },
+  async "own-tools"() {
+    await use("c1", "terminal", { cmd: "make" });
+    await result("c1", "no rule\nexit status 7");
+    await use("c2", "save", { path: "a.txt", content: "a" });
+    await result("c2", "saved");
+    await done("All done.");
+  },
   async crash() {
     await work();
     process.stderr.write("Segmentation fault of my own\n");

@@ -109,9 +109,11 @@ function createResultCompleter(preset: Preset, record: ModelRecord): ResultCompl
     const lacksExitCode = tool === "run_command" && event.output.exitCode === undefined;
     const isPage = tool === "fetch_page" && ok;
     if (!lacksExitCode && !isPage) return event;
+    const streamOutput = String(event.output.text ?? "");
+    const exitCode = lacksExitCode && preset.exitCode !== null ? findExitCode(preset, streamOutput) : null;
+    if (exitCode !== null) return toResult({ id, name, ok, output: streamOutput }, exitCode, tool);
     const modelOutput = await waitForResult(record, id, name, callNumber);
     if (modelOutput === null) return event;
-    const streamOutput = String(event.output.text ?? "");
     if (isPage)
       return modelOutput.length > streamOutput.length
         ? toResult({ id, name, ok: true, output: modelOutput }, null, tool)

@@ -32,8 +32,8 @@ export function findProgram(preset: Preset, path: string): InstalledProgram | { 
     return { missing: `not installed${hint}` };
   }
   const realPath = realpathSync(entry);
-  const absent = preset.mounts.find((mount) => !existsSync(mount));
-  if (absent !== undefined) return { missing: `${absent}, which is in its mounts, does not exist` };
+  const mountProblem = findMountProblem(preset.mounts);
+  if (mountProblem !== null) return { missing: mountProblem };
   const mounts = preset.mounts.filter((mount) => !systemFolder.test(`${mount}/`));
   const modulesFolder = /^(.*?\/node_modules)\//.exec(realPath)?.[1] ?? null;
   const manifest = modulesFolder === null ? null : findManifest(dirname(realPath), modulesFolder);
@@ -103,6 +103,17 @@ export function programFilesOf(presets: Preset[], path: string): ProgramFiles {
     links: links.filter(({ target }) => systemFolder.test(target) || isMounted(target)),
     state: programs.flatMap(({ state }) => state),
   };
+}
+
+/** Why a mount can't be used; null if all can. */
+function findMountProblem(mounts: string[]): string | null {
+  for (const mount of mounts) {
+    if (!existsSync(mount)) return `${mount}, which is in its mounts, does not exist`;
+    // The sandboxes of a service that runs as root belong to another user.
+    const isReadable = process.getuid?.() !== 0 || (statSync(mount).mode & 0o004) !== 0;
+    if (!isReadable) return `${mount}, which is in its mounts, is not readable for other users; run chmod o+rX on it`;
+  }
+  return null;
 }
 
 const isBelow = (path: string, folder: string): boolean => path === folder || path.startsWith(`${folder}/`);
