@@ -5,6 +5,7 @@ import type { TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { parse } from "unbash";
 import { createProgram } from "../src/cli/program.ts";
+import { AgentEntry } from "../src/config/agent-entry.ts";
 import { readConfig, settingTable } from "../src/config/config.ts";
 import { errorStatus } from "../src/errors.ts";
 import { rowTypes } from "../src/exchange/rows.ts";
@@ -393,6 +394,7 @@ test.each(texts)("every URL, setting and field in %s exists", async (_, text) =>
     Object.values(value).forEach(collect);
   };
   collect(document);
+  collect(AgentEntry);
   for (const { input, output } of toTools(app.service.ctx)) collect([input, output]);
   const fields = [...text.matchAll(/^\| ((?:`[A-Za-z]+`(?:, )?)+) +\|/gm)]
     .flatMap(([, cell = ""]) => cell.match(/[A-Za-z]+/g) ?? [])

@@ -1,5 +1,6 @@
-import { realpathSync, writeFileSync } from "node:fs";
-import { resolve } from "node:path";
+import { mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
 import { reservedIds } from "../agents/all.ts";
 import { presetEntries } from "../agents/coding/presets.ts";
 import { findPackage, isPythonScript } from "../agents/coding/program.ts";
@@ -17,7 +18,7 @@ export type ProgramHints = {
   help: string;
 };
 
-const helpTimeoutMs = 15_000;
+const helpTimeoutMs = 30_000;
 const maxHelpChars = 100_000;
 
 /** Writes the file NAME.jsonc with the entry of a new agent. Returns its path. Throws an AppError if the file exists, or the name is taken. */
@@ -53,12 +54,14 @@ function copyEntry(id: string, from: string): string {
 function inspectProgram(command: string, path: string): ProgramHints {
   const entry = Bun.which(command, { PATH: path });
   if (entry === null) return { command, path: null, package: null, environment: null, help: "" };
+  const home = mkdtempSync(join(tmpdir(), "evald-help-"));
   const { stdout, stderr } = Bun.spawnSync([entry, "--help"], {
-    env: { PATH: path, HOME: "/nonexistent", TERM: "dumb", NO_COLOR: "1", COLUMNS: "160" },
-    cwd: "/",
+    env: { PATH: path, HOME: home, TERM: "dumb", NO_COLOR: "1", COLUMNS: "160" },
+    cwd: home,
     stdio: ["ignore", "pipe", "pipe"],
     timeout: helpTimeoutMs,
   });
+  rmSync(home, { recursive: true, force: true });
   const help = Bun.stripANSI(`${stdout}\n${stderr}`).slice(0, maxHelpChars);
   const realPath = realpathSync(entry);
   const environment = isPythonScript(realPath) ? (/^(.*)\/bin\/[^/]+$/.exec(realPath)?.[1] ?? null) : null;

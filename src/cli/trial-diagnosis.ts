@@ -132,7 +132,8 @@ function findUnknownTools(trial: Trial): Record<string, ToolName> {
     const name = findCall(trial, mark)?.call.tool;
     return name === undefined || known.includes(name) ? [] : [[name, tool] as const];
   });
-  return Object.fromEntries(steps);
+  // A page may be fetched, and a file be written, by a command: the first step of a tool says what it is.
+  return Object.fromEntries(steps.reverse());
 }
 
 function findPageRequest({ events, host }: Trial) {
@@ -208,7 +209,7 @@ export function explain(diagnosis: Diagnosis, { stream, providers }: Preset): st
         ? `Its model called ${diagnosis.tool}, but that did not reach evald.`
         : `Its model called ${diagnosis.tool}, but its output does not show the call as stream ${diagnosis.stream} does. Set stream to the format that it writes, and add the argument that turns it on; or set stream to none, with which evald reads the calls from the model's requests.`;
     case "unknown_tools":
-      return `evald does not know what ${Object.keys(diagnosis.tools).join(" and ")} do. Set "tools": ${JSON.stringify(diagnosis.tools)}`;
+      return `evald does not know all tools. Set "tools": ${JSON.stringify(diagnosis.tools)}`;
     case "no_result":
       return `${diagnosis.tool} was called, but its result is missing. If the program waits for permission, add the argument that allows everything.`;
     case "failed_call":

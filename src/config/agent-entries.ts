@@ -89,7 +89,7 @@ export const providersOf = ({ provider }: AgentEntry): Partial<Record<ModelProvi
 
 /** What no schema can say about an agent. */
 function findContradictions(entry: AgentEntry): string[] {
-  const { stream, args = [], exitCode, mcp, files = {}, options = {} } = entry;
+  const { stream, args = [], exitCode, failure, mcp, files = {}, options = {} } = entry;
   const ownPlaceholders = Object.values(providersOf(entry)).flatMap((values) => Object.keys(values ?? {}));
   const known = new Set([...placeholders, ...ownPlaceholders]);
   const problems: string[] = [];
@@ -117,6 +117,7 @@ function findContradictions(entry: AgentEntry): string[] {
     problems.push(
       'exitCode must be a regular expression with one group around the number, such as "exit code: (\\\\d+)"',
     );
+  if (failure !== undefined && !isPattern(failure)) problems.push("failure must be a regular expression");
   const settings = mcp && files[mcp.file];
   if (mcp && settings !== undefined && (mcp.format === "codex") === isObject(settings))
     problems.push(
@@ -127,11 +128,15 @@ function findContradictions(entry: AgentEntry): string[] {
 
 const isObject = (value: unknown): boolean => typeof value === "object" && value !== null && !Array.isArray(value);
 
-function isPatternWithGroup(pattern: string): boolean {
+function isPattern(pattern: string): boolean {
   try {
-    // With an empty alternative, it matches any text and shows its groups.
-    return new RegExp(`${pattern}|`).exec("")?.length === 2;
+    new RegExp(pattern);
+    return true;
   } catch {
     return false;
   }
 }
+
+/** With an empty alternative, a pattern matches any text and shows its groups. */
+const isPatternWithGroup = (pattern: string): boolean =>
+  isPattern(pattern) && new RegExp(`${pattern}|`).exec("")?.length === 2;

@@ -121,6 +121,8 @@ export const AgentEntry = Type.Object(
     tools: Type.Optional(mapOf(OneOf(toolNames))),
     /** Pattern of the line with which the agent ends the output of a command. Its group is the exit code. */
     exitCode: Type.Optional(Type.String({ minLength: 1 })),
+    /** Pattern of the result of a call that failed, if its output doesn't say so otherwise. */
+    failure: Type.Optional(Type.String({ minLength: 1 })),
     /** The file in the workspace from which it reads instructions. */
     contextFile: Type.Optional(Type.String(relativePath)),
     /** The directory in the workspace from which it reads skills. */

@@ -17,7 +17,7 @@ import { parseGeminiLine } from "./streams/gemini.ts";
 import { parseOpencodeLine } from "./streams/opencode.ts";
 import { parsePiLine } from "./streams/pi.ts";
 import { createStreamState, type LineParser, type StreamResult, toResult, unfinishedResult } from "./streams/stream.ts";
-import { findExitCode, mapTool } from "./tools.ts";
+import { findExitCode, isFailure, mapTool } from "./tools.ts";
 
 /** Parsers of JSON line streams. */
 export const lineParsers: Record<Exclude<StreamFormat, "acp" | "none">, LineParser> = {
@@ -60,9 +60,12 @@ export async function readOutput(
   } catch {
     // If the process exits before reading, its exit code says why.
   }
-  return format === "none"
-    ? readText(agentProcess.stdout)
-    : readLines(lineParsers[format], agentProcess.stdout, reporter, createResultCompleter(preset, record));
+  if (format === "none") {
+    const result = await readText(agentProcess.stdout);
+    // The text may contain more than the answer, such as every step.
+    return { ...result, text: record.lastAnswer ?? result.text };
+  }
+  return readLines(lineParsers[format], agentProcess.stdout, reporter, createResultCompleter(preset, record));
 }
 
 async function readText(stdout: ReadableStream<Uint8Array>): Promise<StreamResult> {
@@ -119,8 +122,11 @@ function createResultCompleter(preset: Preset, record: ModelRecord): ResultCompl
         ? toResult({ id, name, ok: true, output: modelOutput }, null, tool)
         : event;
     // The model may get a shortened output, which still says how the command ended.
-    const output = modelOutput.includes(streamOutput) ? modelOutput : streamOutput;
-    return toResult({ id, name, ok, output }, findExitCode(preset, modelOutput), tool);
+    // Some agents write an object of their own, while the model gets text.
+    const isObject = parseObject(streamOutput) !== null;
+    const output = isObject || modelOutput.includes(streamOutput) ? modelOutput : streamOutput;
+    const hasSucceeded = ok && !isFailure(preset, modelOutput);
+    return toResult({ id, name, ok: hasSucceeded, output }, findExitCode(preset, modelOutput), tool);
   };
 }
 

@@ -27,6 +27,8 @@ export type Preset = {
   tools: Record<string, ToolName>;
   /** null: the usual lines of agents are recognized. */
   exitCode: string | null;
+  /** null: the results of its calls say whether they failed. */
+  failure: string | null;
   contextFile: string;
   skillsFolder: string;
   mcp: AgentEntry["mcp"] | null;
@@ -90,6 +92,7 @@ export function toPreset(entry: AgentEntry, origin: "preset" | "custom" = "custo
     mounts: [],
     tools: {},
     exitCode: null,
+    failure: null,
     contextFile: "AGENTS.md",
     skillsFolder: ".agents/skills",
     mcp: null,

@@ -37,7 +37,12 @@ export function findProgram(preset: Preset, path: string): InstalledProgram | { 
   const mounts = preset.mounts.filter((mount) => !systemFolder.test(`${mount}/`));
   const modulesFolder = /^(.*?\/node_modules)\//.exec(realPath)?.[1] ?? null;
   const manifest = modulesFolder === null ? null : findManifest(dirname(realPath), modulesFolder);
-  if (preset.packageName !== null && modulesFolder !== null && manifest?.name !== preset.packageName) {
+  const isOther =
+    preset.packageName !== null &&
+    modulesFolder !== null &&
+    manifest?.name !== preset.packageName &&
+    !isRequiredBy(preset.packageName, manifest?.name ?? "", modulesFolder);
+  if (isOther) {
     const other = manifest?.name ?? realPath;
     return { missing: `${preset.command} on PATH belongs to ${other}, not to ${preset.packageName}` };
   }
@@ -63,8 +68,10 @@ export function findProgram(preset: Preset, path: string): InstalledProgram | { 
   const node = which("node", path);
   if (node === null) return { missing: `${preset.command} needs Node.js, which is not on PATH` };
   const nodePath = realpathSync(node);
-  const major = Number(/\d+/.exec(findVersion(nodePath, path) ?? "")?.[0] ?? 0);
-  if (major < preset.minNode)
+  const nodeVersion = findVersion(nodePath, path);
+  const major = Number(/\d+/.exec(nodeVersion ?? "")?.[0]);
+  // Unknown on a machine that is too busy to answer in time.
+  if (nodeVersion !== null && major < preset.minNode)
     return { missing: `${preset.command} needs Node.js ${preset.minNode} or later; node on PATH is version ${major}` };
   if (systemFolder.test(nodePath)) return toInstalledProgram([nodePath, pathInSandbox]);
   return toInstalledProgram(
@@ -114,6 +121,16 @@ function findMountProblem(mounts: string[]): string | null {
     if (!isReadable) return `${mount}, which is in its mounts, is not readable for other users; run chmod o+rX on it`;
   }
   return null;
+}
+
+/** Whether a package is one of those that another one beside it requires: the native program of some is in a package of its own. */
+function isRequiredBy(packageName: string, requiredName: string, modulesFolder: string): boolean {
+  try {
+    const manifest = JSON.parse(readFileSync(join(modulesFolder, packageName, "package.json"), "utf8"));
+    return [manifest.dependencies, manifest.optionalDependencies].some((names) => names?.[requiredName] !== undefined);
+  } catch {
+    return false;
+  }
 }
 
 const isBelow = (path: string, folder: string): boolean => path === folder || path.startsWith(`${folder}/`);
@@ -175,13 +192,13 @@ const versions = new Map<string, string | null>();
 export function findVersion(program: string, path: string): string | null {
   const cached = versions.get(program);
   if (cached !== undefined) return cached;
-  const { stdout } = Bun.spawnSync([program, "--version"], {
+  const { stdout, exitedDueToTimeout } = Bun.spawnSync([program, "--version"], {
     env: { PATH: path, HOME: "/nonexistent" },
     cwd: "/",
     stdio: ["ignore", "pipe", "ignore"],
     timeout: versionTimeoutMs,
   });
   const version = semver.exec(stdout.toString())?.[0] ?? null;
-  versions.set(program, version);
+  if (version !== null || exitedDueToTimeout !== true) versions.set(program, version);
   return version;
 }

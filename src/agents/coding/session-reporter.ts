@@ -4,7 +4,7 @@ import { findMcpTool, type McpPrefix } from "./mcp-servers.ts";
 import type { Preset } from "./preset.ts";
 import type { ModelHooks } from "./record.ts";
 import { toCall, toResult } from "./streams/stream.ts";
-import { findExitCode, findToolName } from "./tools.ts";
+import { findExitCode, findToolName, isFailure } from "./tools.ts";
 
 const questionTools = /^(AskUserQuestion|ask_user(_question)?|question|request_user_input)$/;
 const maxLineChars = 200;
@@ -95,7 +95,7 @@ export function reportModelCalls(reporter: SessionReporter): ModelHooks {
         report(
           reporter,
           toResult(
-            { id, name, ok: true, output },
+            { id, name, ok: !isFailure(reporter.preset, output), output },
             findExitCode(reporter.preset, output),
             findToolName(reporter.preset, name),
           ),

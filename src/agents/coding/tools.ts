@@ -8,16 +8,22 @@ import { exitCodeIn, toCall, toResult } from "./streams/stream.ts";
 export const findToolName = ({ tools }: Pick<Preset, "tools">, name: string): ToolName | undefined =>
   Object.hasOwn(tools, name) ? tools[name] : undefined;
 
-/** A call or result with evald's name for its tool, if the agent's entry has one. */
+/** A call or result as the agent's entry explains it: with evald's name for its tool, and as a failure if its text says so. */
 export function mapTool(preset: Preset, event: AgentEvent): AgentEvent {
   if (event.type !== "tool_call" && event.type !== "tool_result") return event;
   const name = event.ownName ?? event.tool;
-  const tool = findToolName(preset, name);
-  if (tool === undefined || tool === event.tool) return event;
-  if (event.type === "tool_call") return toCall(event.id, name, event.input, tool);
-  const { id, ok, output } = event;
-  return toResult({ id, name, ok, output: String(output.text ?? "") }, number(output.exitCode), tool);
+  const tool = findToolName(preset, name) ?? event.tool;
+  if (event.type === "tool_call") return tool === event.tool ? event : toCall(event.id, name, event.input, tool);
+  const { id, output } = event;
+  const outputText = String(output.text ?? "");
+  const ok = event.ok && !isFailure(preset, outputText);
+  if (tool === event.tool && ok === event.ok) return event;
+  return toResult({ id, name, ok, output: outputText }, number(output.exitCode), tool);
 }
+
+/** Whether the text of a result says, by the pattern of the agent's entry, that the call failed. */
+export const isFailure = ({ failure }: Preset, output: string): boolean =>
+  failure !== null && new RegExp(failure).test(output);
 
 /** The exit code in the output of a command, by the pattern of the agent's entry or as most agents write it; null: unknown. */
 export function findExitCode({ exitCode: pattern }: Preset, output: string): number | null {

@@ -92,14 +92,15 @@ export function toCall(id: string, name: string, input: unknown, tool = toolOf(n
 }
 
 /**
- * The input with the fields that grading reads: `command`, `url` or `path`. Agents call them `cmd` (Codex), `prompt` with a URL in it (Gemini
+ * The input with the fields that grading reads: `command`, `url` or `path`. Agents call them `cmd` (Codex), `commands` (Cline), `prompt` with a URL in it (Gemini
  * CLI), `file_path` (Claude Code, Gemini CLI), `filePath` (opencode), or write only a patch or a list of changes (Codex).
  */
 function normalizeInput(tool: string, input: Fields): Fields {
   if (tool === "run_command")
-    return { ...without(input, "cmd"), command: unwrapShellCommand(text(input.command ?? input.cmd)) };
+    return { ...without(input, "cmd", "commands"), command: unwrapShellCommand(commandIn(input)) };
   if (tool === "fetch_page") {
-    const url = input.url ?? /https?:\/\/[^\s"'<>]+/.exec(text(input.prompt))?.[0];
+    const url =
+      input.url ?? object(list(input.requests)[0]).url ?? /https?:\/\/[^\s"'<>]+/.exec(text(input.prompt))?.[0];
     return url === undefined ? input : { ...input, url };
   }
   if (tool !== "write_file" && tool !== "read_file") return input;
@@ -111,6 +112,10 @@ function normalizeInput(tool: string, input: Fields): Fields {
     pathIn(text(input.input ?? input.patch));
   return path === undefined ? input : { path, ...without(input, "file_path", "filePath", "path") };
 }
+
+/** The command of an input. Cline runs several at once. */
+const commandIn = ({ command, cmd, commands }: Fields): string =>
+  text(command ?? cmd) || list(commands).map(text).join("\n");
 
 /** The first file of a patch in Codex's format. */
 const pathIn = (patch: string): string | undefined => /^\*\*\* (?:Add|Update|Delete) File: (.+)$/m.exec(patch)?.[1];
