@@ -4,7 +4,9 @@ import { join } from "node:path";
 import type { TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { parse } from "unbash";
+import { presetEntries } from "../src/agents/coding/presets.ts";
 import { createProgram } from "../src/cli/program.ts";
+import { checkEntries } from "../src/config/agent-entries.ts";
 import { AgentEntry } from "../src/config/agent-entry.ts";
 import { readConfig, settingTable } from "../src/config/config.ts";
 import { errorStatus } from "../src/errors.ts";
@@ -287,6 +289,7 @@ const jsonSamples: Record<string, ((value: unknown) => unknown)[]> = {
   agents: [
     isShape(PromptPatch),
     (value) => expect(readConfig({ EVALD_AGENTS: JSON.stringify(value) }).customAgents[0]?.id).toBe("acme"),
+    (value) => expect(checkEntries({ ...presetEntries[0], ...(value as object) }, "")).toHaveLength(1),
   ],
   webhooks: [isPayload, isPayload],
   mcp: [isMcpConfig, isMcpConfig, isMcpConfig],

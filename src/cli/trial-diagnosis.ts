@@ -105,10 +105,14 @@ function diagnoseStep(trial: Trial, step: ToolStep, recorded: RecordedCall | nul
     return { kind: "unknown_tools", tools: { ...preset.tools, ...unknownTools } };
   if (result === null) return { kind: "no_result", tool };
   const output = String(result.output.text ?? "");
-  if (step === "failing command") return result.output.exitCode === 3 ? null : { kind: "no_exit_code", tool, output };
+  if (step === "failing command") return showsFailure(result) ? null : { kind: "no_exit_code", tool, output };
   if (!result.ok) return { kind: "failed_call", tool, message: String(result.output.message ?? output).slice(0, 300) };
   return step === "page" && !findPageRequest(trial)?.status ? { kind: "no_page_request", tool } : null;
 }
+
+/** Whether a result says that the command failed. Some agents never show the exit code. */
+const showsFailure = ({ ok, output }: ToolResult): boolean =>
+  output.exitCode === 3 || (output.exitCode === undefined && !ok);
 
 /** What keeps an agent from calling any tool. */
 function findObstacle({ requests, preset }: Trial): Diagnosis | null {
@@ -234,14 +238,19 @@ export function explain(diagnosis: Diagnosis, { stream, providers }: Preset): st
 const channelNames = { protocol: "ACP", stdin: "stdin", argument: "{prompt}", file: "{promptFile}" };
 const quote = (text: string): string => JSON.stringify(text.trim().replace(/\s+/g, " ").slice(0, 200));
 
-/** Suggests the pattern of the line with the 3, if there is one. */
+/** Suggests the pattern of the line with the 3, if there is one, or of the text before the output of the command. */
 function explainExitCode({ tool, output }: Extract<Diagnosis, { kind: "no_exit_code" }>): string {
-  const line = output.split("\n").findLast((each) => /\b3\b/.test(each));
-  if (line === undefined)
-    return `The result of ${tool} does not contain the exit code: ${quote(output)}. evald will not see which commands fail.`;
-  const pattern = line
-    .trim()
-    .replace(/[.*+?^${}()|[\]\\]/g, "\\$&")
-    .replace(/\b3\b/, "(\\d+)");
-  return `The exit code in ${quote(line)} was not recognized. Set "exitCode": ${JSON.stringify(pattern)}`;
+  const line = output.split("\n").findLast((each) => /(?<!exit )\b3\b/.test(each));
+  if (line !== undefined) {
+    const pattern = escapePattern(line.trim()).replace(/(?<!exit )\b3\b/, "(\\d+)");
+    return `The exit code in ${quote(line)} was not recognized. Set "exitCode": ${JSON.stringify(pattern)}`;
+  }
+  const start = output.trim().split(/[:\n]/)[0] ?? "";
+  const remedy =
+    start === "" || start === "failed"
+      ? "evald will not see which commands fail."
+      : `If only failed calls begin in this way, set "failure": ${JSON.stringify(`^${escapePattern(start)}`)}`;
+  return `The result of ${tool} does not show the exit code: ${quote(output)}. ${remedy}`;
 }
+
+const escapePattern = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");

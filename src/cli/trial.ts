@@ -25,7 +25,8 @@ const models: Record<ModelProvider, string> = {
 };
 const host = "docs.evald.test";
 const key = "trial-key-of-no-value";
-const page = "<!doctype html><title>Trial</title><h1>Trial page</h1><p>The word of the day is heron.</p>";
+/** Long enough for programs that look for the main text of a page. */
+const page = `<!doctype html><title>Trial</title><main><article><h1>Trial page</h1><p>The word of the day is heron.</p>${"<p>A heron is a bird with long legs that stands still at the edge of the water, waits for a fish to come near, and then catches it with its long bill.</p>".repeat(8)}</article></main>`;
 
 /** Runs an agent against a scripted model and one page on this machine, and says what its events show of each step, and what is wrong. */
 export async function tryAgent(config: Config, { id, agent, preset, model }: Subject) {

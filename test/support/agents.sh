@@ -32,3 +32,8 @@ install gemini @google/gemini-cli 0.61.0
 install opencode opencode-ai 1.18.33
 install qwen @qwen-code/qwen-code 0.24.4
 install pi @mariozechner/pi-coding-agent 0.73.1
+install cline cline 3.0.65
+install continue @continuedev/cli 1.5.47
+install grok @vibe-kit/grok-cli 0.0.34
+install grok-build @xai-official/grok 1.0.41
+install kimi @moonshot-ai/kimi-code 2.1.0
