@@ -220,6 +220,8 @@ export type AgentDescription = {
   options?: SupportedOptions;
   /** Hosts of its vendor that it needs. Their requests are no part of a session. */
   hosts?: readonly string[];
+  /** Hosts of its vendor that it works without. Their requests are refused, and no part of a session. */
+  blockedHosts?: readonly string[];
   /** Memory that a usual session needs. Its runs get at least this much, unless their prompt sets a limit. */
   memoryBytes?: number;
   /** Tokens of instructions and tools in its first request to a model. Default: unknown. */

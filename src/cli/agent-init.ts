@@ -163,8 +163,9 @@ export function toEntryText(
     "  // How it gets MCP servers, unless over ACP: the file and its format, and how its names of their tools begin.",
     '  // "mcp": { "file": ".agent/mcp.json", "format": "claude", "args": ["--mcp-config", "{home}/.agent/mcp.json"], "toolPrefix": "mcp__{server}__" },',
     "",
-    "  // Hosts of its vendor that it needs to start.",
+    "  // Hosts of its vendor that it needs to start, and those that it works without.",
     '  // "hosts": ["api.example.com"],',
+    '  // "blockedHosts": ["telemetry.example.com"],',
     "}",
   ];
   return `${lines.join("\n")}\n`;

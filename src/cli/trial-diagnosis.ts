@@ -229,7 +229,7 @@ export function explain(diagnosis: Diagnosis, { stream, providers }: Preset): st
     case "unreadable_output":
       return `${diagnosis.text}. Set stream to the format that it writes, or to none for plain text.`;
     case "refused_hosts":
-      return `It was refused ${diagnosis.hosts.join(", ")}. If it works without them, turn the requests off; if it needs them, add them to hosts.`;
+      return `It was refused ${diagnosis.hosts.join(", ")}. If it works without them, turn the requests off, or add them to blockedHosts; if it needs them, add them to hosts.`;
     case "login":
       return `It seems to ask for a login: ${quote(diagnosis.text)}. Look for a setting that takes an API key and a base URL in place of a login. A program that works only with an account of its vendor cannot be run by evald.`;
   }

@@ -134,6 +134,8 @@ export const AgentEntry = Type.Object(
     firstRequestTokens: Type.Optional(Type.Integer({ minimum: 0 })),
     /** Hosts of the agent's vendor that it needs. Their traffic is no part of the session. */
     hosts: Type.Optional(Type.Array(Type.String(hostName))),
+    /** Hosts of the agent's vendor that it works without. Requests to them are refused, and no part of the session. */
+    blockedHosts: Type.Optional(Type.Array(Type.String(hostName))),
     options: Type.Optional(Options),
   },
   { additionalProperties: false },

@@ -115,8 +115,8 @@ async function* runHere(machine: Machine, order: SessionOrder, hooks: SessionHoo
       "infrastructure",
       `the prompt needs a worker with the labels ${labels.join(", ")}, but this server runs agents itself; remove its worker labels, or set EVALD_REDIS_URL and start a worker`,
     );
-  const { hosts = [] } = agent.describe();
-  const resources = model && (await openResources(machine, order, hosts, hooks));
+  const { hosts = [], blockedHosts = [] } = agent.describe();
+  const resources = model && (await openResources(machine, order, { hosts, blockedHosts }, hooks));
   const means = model && resources && { model, sandbox: resources.sandbox, browser: resources.browser, operatorHosts };
   try {
     hooks.onStart(agent.describe().version);
@@ -158,12 +158,12 @@ type Resources = Pick<Means, "sandbox" | "browser"> & { close: () => Promise<voi
 async function openResources(
   machine: Machine,
   order: SessionOrder,
-  agentHosts: readonly string[],
+  vendor: VendorHosts,
   hooks: SessionHooks,
 ): Promise<Resources> {
   try {
     const [{ level, detail }, browser] = [await machine.findSandbox(), await machine.findBrowser()];
-    if (level !== "none") return await openSandbox(machine, browser, order, agentHosts, hooks);
+    if (level !== "none") return await openSandbox(machine, browser, order, vendor, hooks);
     const browserProblem = "missing" in browser ? browser.missing : detail;
     return { sandbox: { missing: detail }, browser: { missing: browserProblem }, close: async () => {} };
   } catch (error) {
@@ -172,18 +172,23 @@ async function openResources(
   }
 }
 
+/** Hosts of an agent's vendor: those that it needs, and those that it works without. */
+type VendorHosts = { hosts: readonly string[]; blockedHosts: readonly string[] };
+
 /** Whether an event is a request to a host of the agent's vendor that the run itself doesn't name. */
-function isVendorRequest(agentHosts: readonly string[], runUrls: string[], event: AgentEvent): boolean {
+function isVendorRequest({ hosts, blockedHosts }: VendorHosts, runUrls: string[], event: AgentEvent): boolean {
   if (event.type !== "http") return false;
   const { hostname } = new URL(event.url);
-  return agentHosts.includes(hostname) && !runUrls.some((url) => URL.parse(url)?.hostname === hostname);
+  return (
+    [...hosts, ...blockedHosts].includes(hostname) && !runUrls.some((url) => URL.parse(url)?.hostname === hostname)
+  );
 }
 
 async function openSandbox(
   machine: Machine,
   browser: BrowserStatus,
   { task, archive, skillsArchive, allow }: SessionOrder,
-  agentHosts: readonly string[],
+  vendor: VendorHosts,
   { hide, onEgress }: SessionHooks,
 ): Promise<Resources> {
   const { egress } = await machine.openProxy();
@@ -210,11 +215,11 @@ async function openSandbox(
       folder: storage,
       egress: open({
         ...commonRun,
-        urls: [...commonRun.urls, ...agentHosts.map((host) => `https://${host}/`)],
+        urls: [...commonRun.urls, ...vendor.hosts.map((host) => `https://${host}/`)],
         limits: { requests, bytesOut },
         // What an agent exchanges with its vendor is no part of its session.
         onEvent: (event) =>
-          isVendorRequest(agentHosts, [...commonRun.docsUrls, ...commonRun.urls], event) || onEgress(event),
+          isVendorRequest(vendor, [...commonRun.docsUrls, ...commonRun.urls], event) || onEgress(event),
       }),
       archive: await storeArchive(join(storage, "archive.tar.gz"), archive),
       skillsArchive: await storeArchive(join(storage, "skills.tar.gz"), skillsArchive),

@@ -10,7 +10,7 @@ const mib = 1024 * 1024;
 
 /** A coding agent that may be installed on this machine. Each check looks for it on `path`. */
 export function createCodingAgent(preset: Preset, { path }: { path: string }): Agent {
-  const { id, name, providers, memoryMb, revision, hosts } = preset;
+  const { id, name, providers, memoryMb, revision, hosts, blockedHosts } = preset;
   const firstRequestTokens = preset.firstRequestTokens ?? undefined;
   const describe = () => {
     const program = findProgram(preset, path);
@@ -29,6 +29,7 @@ export function createCodingAgent(preset: Preset, { path }: { path: string }): A
       lacks,
       options,
       hosts,
+      blockedHosts,
       ...size,
     } as const;
   };

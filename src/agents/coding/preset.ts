@@ -35,6 +35,7 @@ export type Preset = {
   memoryMb: number;
   firstRequestTokens: number | null;
   hosts: string[];
+  blockedHosts: string[];
   options: NonNullable<AgentEntry["options"]>;
 };
 
@@ -99,6 +100,7 @@ export function toPreset(entry: AgentEntry, origin: "preset" | "custom" = "custo
     memoryMb: 1024,
     firstRequestTokens: null,
     hosts: [],
+    blockedHosts: [],
     options: {},
     ...fields,
     id,

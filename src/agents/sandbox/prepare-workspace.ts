@@ -63,7 +63,13 @@ export async function prepareWorkspace(options: Options): Promise<PreparedWorksp
   const { instructions } = setup;
   if (instructions !== undefined)
     await step("writing AGENTS.md", {
-      argv: ["sh", "-c", 'cat > AGENTS.md && { [ "$1" = AGENTS.md ] || { mkdir -p "$(dirname "$1")" && cp AGENTS.md "$1"; }; }', "sh", contextFile],
+      argv: [
+        "sh",
+        "-c",
+        'cat > AGENTS.md && { [ "$1" = AGENTS.md ] || { mkdir -p "$(dirname "$1")" && cp AGENTS.md "$1"; }; }',
+        "sh",
+        contextFile,
+      ],
       stdin: instructions,
       seconds: unpackSeconds,
     });
