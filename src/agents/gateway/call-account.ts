@@ -114,7 +114,8 @@ export function admitCall(account: CallAccount, need: Need, signal: AbortSignal)
       );
     }
   });
-  account.admission = admission.then(() => {});
+  const ended = () => {};
+  account.admission = admission.then(ended, ended);
   return admission;
 }
 
@@ -122,16 +123,17 @@ export function admitCall(account: CallAccount, need: Need, signal: AbortSignal)
 function tryToAdmit(account: CallAccount, need: Need): Admission | string | null {
   const { run, spent, reserves } = account;
   const { limits, shared, model } = run;
-  const objection = findReachedLimit(account);
+  const sharedState = shared?.read() ?? null;
+  const objection = findReachedLimit(account, sharedState);
   if (objection !== null) return objection;
-  const sharedLeft = shared && moneyLeft(shared.maxUsd(), shared.spentUsd(), shared.reserves, need, model);
+  const remainders = [
+    tokensLeft(limits.tokens, spent.tokens, reserves, need),
+    limits.costUsd === null ? null : moneyLeft(limits.costUsd, spent.costUsd, reserves, need, model),
+    sharedState && shared && moneyLeft(sharedState.maxUsd, sharedState.spentUsd, shared.reserves, need, model),
+  ];
   const output = grantOutput(
     need,
-    [
-      tokensLeft(limits.tokens, spent.tokens, reserves, need),
-      moneyLeft(limits.costUsd, spent.costUsd, reserves, need, model),
-      sharedLeft ?? null,
-    ].filter((each) => each !== null),
+    remainders.filter((each) => each != null),
   );
   if (output === null) return null;
   spent.calls++;
@@ -146,14 +148,17 @@ function tryToAdmit(account: CallAccount, need: Need): Admission | string | null
     output,
     settle(outcome, likelyInput) {
       // First, so that calls that wait find what this one has used.
-      settleCall(account, outcome, likelyInput);
-      for (const release of releases) release();
+      try {
+        settleCall(account, outcome, likelyInput);
+      } finally {
+        for (const release of releases) release();
+      }
     },
   };
 }
 
 /** The error message if a limit is reached; null if not. */
-function findReachedLimit(account: CallAccount): string | null {
+function findReachedLimit(account: CallAccount, sharedState: ReturnType<SharedBudget["read"]>): string | null {
   const { run } = account;
   const kind = limitKinds.find((each) => shareOf(account, each) >= 1);
   if (kind !== undefined) {
@@ -161,10 +166,9 @@ function findReachedLimit(account: CallAccount): string | null {
     reportReachedLimit(account, { ...limitNames[kind], value });
     return `the run has used its model budget of ${kind === "costUsd" ? `$${value}` : `${value} ${kind}`}`;
   }
-  const { shared } = run;
-  const maxUsd = shared?.maxUsd() ?? null;
-  if (!shared || maxUsd === null || shared.spentUsd() < maxUsd) return null;
-  reportReachedLimit(account, { limit: shared.limit, unit: "USD", value: maxUsd });
+  if (!run.shared || !sharedState || sharedState.spentUsd < sharedState.maxUsd) return null;
+  const { maxUsd } = sharedState;
+  reportReachedLimit(account, { limit: run.shared.limit, unit: "USD", value: maxUsd });
   return `the organization has spent its budget of $${maxUsd}`;
 }
 

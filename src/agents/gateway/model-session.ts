@@ -64,7 +64,10 @@ export async function answerCall(session: ModelSession, request: Request): Promi
   };
   const bytes = Buffer.byteLength(text);
   const clientSignal = AbortSignal.any([request.signal, closing.signal]);
-  const admission = await admitCall(account, needOf(session, call, requested, bytes), clientSignal);
+  const admission = await admitCall(account, needOf(session, call, requested, bytes), clientSignal).catch((error) => {
+    endCall();
+    throw error;
+  });
   if (admission === null || typeof admission === "string") {
     endCall();
     if (admission !== null) return refusalResponse(402, admission, "budget_exhausted");
