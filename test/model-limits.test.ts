@@ -95,7 +95,7 @@ function openRun({
       signal,
       ...{ timeout: false },
     });
-    return { status: response.status, body: (await response.json()) as Record<string, never> };
+    return { status: response.status, body: (await response.json()) as unknown };
   };
   return { model, gateway, session, events, failures, text, send };
 }

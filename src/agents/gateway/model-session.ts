@@ -1,5 +1,6 @@
 import { parseObject } from "../fields.ts";
-import { type Admission, admitCall, type CallAccount } from "./call-account.ts";
+import { type Admission, admitCall } from "./admission.ts";
+import type { CallAccount } from "./call-account.ts";
 import { type CallOutcome, forward, refusalResponse } from "./forward.ts";
 import { limitOutput, type RequestedOutput, readRequestedOutput } from "./output-limit.ts";
 import type { Need } from "./reserves.ts";
