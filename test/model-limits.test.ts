@@ -321,10 +321,14 @@ describe("a call that must wait for others", () => {
 const outputLimits = (bodies: Record<string, unknown>[]) =>
   bodies.map(({ max_completion_tokens }) => max_completion_tokens);
 
-test("a model with a lower maximum gets a lower limit, which is kept for the next call", async () => {
-  const { model, answers } = await spend({ limit: 0.3, rounds: 2, model: { maxOutput: 16_384 } });
+test.each([
+  [16_384, [30_000, 8_192, 8_192]],
+  [4_096, [30_000, 8_192, 4_096, 4_096]],
+])("a model with a maximum of %d gets a lower limit, which is kept for the next call", async (maxOutput, limits) => {
+  const { model, answers, spent } = await spend({ limit: 0.3, rounds: 2, model: { maxOutput } });
   expect(answers.map(({ status }) => status)).toEqual([200, 200]);
-  expect(outputLimits(model.bodies)).toEqual([30_000, 8_192, 8_192]);
+  expect(outputLimits(model.bodies)).toEqual(limits);
+  expect(spent.calls).toBe(2);
 });
 
 test("a request without a limit gets none while every model's maximum is left", async () => {
