@@ -119,9 +119,14 @@ export const createChildAgents = (env: Env, { take }: AgentStandby): Record<stri
     ]),
   );
 
-/** Loads the code of agents with or without a model, in a process that waits for an order. */
+/**
+ * Loads the code of agents with or without a model, in a process that waits for an order. The relay takes about 15 ms, which the start of a coding
+ * agent would wait for.
+ */
 export const loadAgents = (kind: "rules" | "model"): Promise<unknown> =>
-  kind === "model" ? import("./llm/llm.ts") : import("./explorer/explorer.ts");
+  kind === "model"
+    ? Promise.all([import("./llm/llm.ts"), import("./coding/session.ts"), import("./relay/relay.ts")])
+    : import("./explorer/explorer.ts");
 
 /** An agent whose code is loaded when it runs. The service itself only needs its description. */
 function lazyAgent(description: ReturnType<Agent["describe"]>, load: () => Promise<Agent>): Agent {
