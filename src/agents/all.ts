@@ -55,6 +55,8 @@ type RunFiles = { openSocket: () => Promise<string>; openFolders: () => Promise<
 /** `programs`: what the process starts in further sandboxes; null if it starts none. `executable`: the state of this executable's file. */
 type ProcessNeeds = Access & { programs: ProgramFiles | null; executable: string[] };
 
+const findExecutable = () => stateOf([ownExecutable()]);
+
 /** One process is kept waiting for this many concurrent runs. */
 const runsPerStandby = 3;
 
@@ -77,7 +79,6 @@ export function createAgentStandby(env: Env) {
   };
   // Looked up each time: agents are installed and updated while the service runs.
   const listPrograms = () => programFilesOf(listPresets(env), env.PATH ?? "");
-  const findExecutable = () => stateOf([ownExecutable()]);
   const rulesStandby = createStandby(createCommandFinder("rules"), passedEnv, "rules");
   const modelStandby = createStandby(createCommandFinder("model"), passedEnv, "model");
   return {
