@@ -204,20 +204,25 @@ export async function benchAgents({ start, row, folder, env, executable }: Sessi
   }
 
   const load = () => `load ${loadavg()[0]?.toFixed(1)}`;
-  const report = (what: string, { ours, floor }: Record<Side, Times[]>, aims: Record<keyof Times, string>) => {
+  const report = (
+    what: string,
+    at: string,
+    { ours, floor }: Record<Side, Times[]>,
+    aims: Record<keyof Times, string>,
+  ) => {
     const names = { first: "request to first model call", after: "last model call to report", whole: "total" };
     for (const [name, label] of Object.entries(names) as [keyof Times, string][]) {
       const [a, b] = [median(ours.map((each) => each[name])), median(floor.map((each) => each[name]))];
       const ratio =
         name === "whole" || aims.first.includes("×") ? `${(a / b).toFixed(2)} ×` : `+${(a - b).toFixed(0)} ms`;
-      row(`${what}: ${label}`, `${a.toFixed(0)} ms`, `${b.toFixed(0)} ms`, ratio, aims[name]);
+      row(`${what}: ${label}`, `${a.toFixed(0)} ms, ${at}`, `${b.toFixed(0)} ms`, ratio, aims[name]);
     }
   };
 
   for (const agent of Object.keys(agents)) {
     const at = load();
     const times = await compareAgent(agent, null);
-    report(`${agent}, ${at}`, times, { first: "≤ +150 ms", after: "≤ 200 ms", whole: "≤ 1.25 ×" });
+    report(agent, at, times, { first: "≤ +150 ms", after: "≤ 200 ms", whole: "≤ 1.25 ×" });
   }
   await compareMemory();
 
@@ -227,11 +232,10 @@ export async function benchAgents({ start, row, folder, env, executable }: Sessi
   while ((await callsOf(busyModel, 0)).length < besides.sessions) await Bun.sleep(50);
   const stopPrograms = startPrograms(besides.programs);
   const gets: number[] = [];
-  // The client has no part in the load: what it measures is the service.
   for (const agent of Object.keys(agents)) {
     const at = load();
     const times = await compareAgent(agent, gets);
-    report(`${agent} on a busy machine, ${at}`, times, { first: "≤ 1.5 ×", after: "", whole: "≤ 1.5 ×" });
+    report(`${agent} on a busy machine`, at, times, { first: "≤ 1.5 ×", after: "", whole: "≤ 1.5 ×" });
   }
   stopPrograms();
   const latency = `p50 ${percentile(gets, 0.5).toFixed(1)}, p99 ${percentile(gets, 0.99).toFixed(1)} ms`;

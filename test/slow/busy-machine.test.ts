@@ -51,17 +51,20 @@ async function runOf(script: string, limits: object = {}) {
   const { body: asked } = await send("POST", `/api/v1/prompts/${prompt.id}/run`, { body: { urlMap: {} } });
   await runJobs();
   const { body: run } = await send("GET", `/api/v1/runs/${asked.runId}`);
-  const trace = run.report && (await send("GET", `/api/v1/reports/${run.report.slug}/trace?types=milestone`));
+  const trace = run.report && (await send("GET", `/api/v1/reports/${run.report.slug}/trace?limit=500`));
   const { body: report } = run.report ? await send("GET", `/api/v1/reports/${run.report.slug}`) : { body: null };
   await service.stop(0);
-  const milestoneOf = (name: string) =>
-    trace?.body.events.find((event: { name: string; detail: unknown }) => event.name === name)?.detail;
-  return { run, report, milestoneOf };
+  const events: { name?: string; detail?: unknown; tMs: number }[] = trace?.body.events ?? [];
+  const findMilestone = (name: string) => events.find((event) => event.name === name);
+  // biome-ignore lint/suspicious/noExplicitAny: each milestone has other fields.
+  const milestoneOf = (name: string): any => findMilestone(name)?.detail;
+  const workedMs = (events.at(-1)?.tMs ?? 0) - (findMilestone("work_began")?.tMs ?? 0);
+  return { run, report, milestoneOf, workedMs };
 }
 
 describe("the time limits of a session", () => {
   test("count from its first model call", async () => {
-    const { run, milestoneOf } = await runOf(`sleep 4; ${callModel}; ${sayEnd}`, {
+    const { run, report, milestoneOf, workedMs } = await runOf(`sleep 4; ${callModel}; ${sayEnd}`, {
       wallClockSeconds: 3,
       idleSeconds: 10,
     });
@@ -69,6 +72,8 @@ describe("the time limits of a session", () => {
     const { startMs, cpuWaitMs } = milestoneOf("work_began");
     expect(startMs).toBeGreaterThan(3_000);
     expect(cpuWaitMs).toBeGreaterThanOrEqual(0);
+    // What it waited for is no part of its time.
+    expect(report.metrics.timeSeconds).toBeCloseTo(workedMs / 1000, 0);
     expect(milestoneOf("cpu_shortage")).toBeUndefined();
   });
 

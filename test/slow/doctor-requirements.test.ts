@@ -44,7 +44,9 @@ test.if(!existsSync("/usr/bin/rg") && !existsSync("/usr/local/bin/rg"))(
   async () => {
     const folder = emptyFolder();
     writeFileSync(join(folder, "opencode"), "#!/bin/sh\necho 1.0.0\n", { mode: 0o755 });
-    const missing = (await checksWith(folder)).filter(({ what, state }) => what === "agent opencode" && state === "missing");
+    const missing = (await checksWith(folder)).filter(
+      ({ what, state }) => what === "agent opencode" && state === "missing",
+    );
     expect(missing).toEqual([{ what: "agent opencode", state: "missing", detail: expect.stringContaining("ripgrep") }]);
   },
 );
