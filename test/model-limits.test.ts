@@ -4,6 +4,7 @@ import type { ModelLimits } from "../src/agents/gateway/call-account.ts";
 import { createGateway } from "../src/agents/gateway/gateway.ts";
 import type { ModelProvider } from "../src/config/model-settings.ts";
 import { serveSpendingModel } from "./support/spending-model.ts";
+import { until } from "./support/until.ts";
 
 const closings: (() => unknown)[] = [];
 afterEach(async () => {
@@ -44,6 +45,26 @@ async function spend({
   path = "/openai/v1/chat/completions",
   model: options,
 }: Case) {
+  const run = openRun({ limit, limits, price, body, provider, path, model: options });
+  const answers: Awaited<ReturnType<typeof run.send>>[] = [];
+  for (let round = 0; round < rounds; round++)
+    answers.push(...(await run.model.serve(Promise.all(Array.from({ length: atOnce }, () => run.send())))));
+  const { session, model, text } = run;
+  const spent = session.spent();
+  await session.close();
+  return { ...run, usd: model.usd(), spent, answers, bytes: text.length, price, limit };
+}
+
+/** A run with its own model and gateway, and a function that sends its call. */
+function openRun({
+  limit = 0.1,
+  limits = {},
+  price = prices,
+  body = chat,
+  provider = "openai",
+  path = "/openai/v1/chat/completions",
+  model: options,
+}: Case) {
   const model = serveSpendingModel({ price, ...options });
   const gateway = createGateway({ now: Date.now });
   closings.push(model.stop, () => gateway.close());
@@ -65,22 +86,18 @@ async function spend({
     onFailure: (failure) => failures.push(failure),
   });
   const text = typeof body === "string" ? body : JSON.stringify(body);
-  const send = async () => {
+  const send = async (signal?: AbortSignal) => {
     const response = await fetch(`http://gateway${path}`, {
       unix: session.socketPath,
       method: "POST",
       headers: { authorization: `Bearer ${session.token}` },
       body: text,
+      signal,
       ...{ timeout: false },
     });
-    return { status: response.status, body: (await response.json()) as Record<string, never> };
+    return { status: response.status, body: (await response.json()) as unknown };
   };
-  const answers: Awaited<ReturnType<typeof send>>[] = [];
-  for (let round = 0; round < rounds; round++)
-    answers.push(...(await model.serve(Promise.all(Array.from({ length: atOnce }, send)))));
-  const spent = session.spent();
-  await session.close();
-  return { model, usd: model.usd(), spent, answers, events, failures, bytes: text.length, price, limit };
+  return { model, gateway, session, events, failures, text, send };
 }
 
 const google = (body: object): Case => ({
@@ -200,4 +217,139 @@ describe("a limit that is no number of tokens is refused before the call", () =>
     expect(answers.map(({ status }) => status)).toEqual([400]);
     expect([usd, spent.calls, events]).toEqual([0, 0, []]);
   });
+});
+
+test.each<[string, Case, object]>([
+  [
+    "OpenAI",
+    { body: { ...chat, max_tokens: "1" } },
+    {
+      error: { type: "invalid_request_error", param: "max_tokens", code: "invalid_value", message: expect.any(String) },
+    },
+  ],
+  [
+    "Anthropic",
+    messages({ max_tokens: "1" }),
+    { type: "error", error: { type: "invalid_request_error", message: expect.any(String) } },
+  ],
+  [
+    "Google",
+    google({ generation_config: { max_output_tokens: "1" } }),
+    { error: { code: 400, status: "INVALID_ARGUMENT", message: expect.any(String) } },
+  ],
+])("an invalid limit is refused as by %s", async (_, each, error) => {
+  const { answers } = await spend(each);
+  expect(answers).toEqual([{ status: 400, body: error }]);
+});
+
+describe("the tokens of a run", () => {
+  const limit = 50_000;
+  const tokensOf = ({ bills }: ReturnType<typeof serveSpendingModel>) =>
+    bills.reduce((sum, { input, output }) => sum + input + output, 0);
+
+  test.each<[string, Case]>([
+    ["16 calls at once", { atOnce: 16 }],
+    ["16 calls at once with 8 answers each", { atOnce: 16, body: { ...chat, n: 8 } }],
+    ["calls one after another", { rounds: 20, body: { ...chat, max_tokens: 9_000 } }],
+  ])("are never exceeded by more than one call's input and least output: %s", async (_, each) => {
+    const { model, bytes, spent } = await spend({ ...each, limits: { tokens: limit, costUsd: null } });
+    expect(tokensOf(model)).toBeGreaterThan(limit - 1_000);
+    expect(tokensOf(model)).toBeLessThanOrEqual(limit + bytes + minOutput);
+    expect(spent.tokens).toBe(tokensOf(model));
+  });
+
+  test("end, even if the server never reports them", async () => {
+    const { answers } = await spend({
+      rounds: 40,
+      limits: { tokens: 500, costUsd: null },
+      model: { reportsUsage: false },
+    });
+    expect(answers.filter(({ status }) => status === 200).length).toBeWithin(5, 40);
+    expect(answers.at(-1)?.status).toBe(402);
+  });
+});
+
+describe("a call that must wait for others", () => {
+  const limit = 0.1;
+  /** One call holds all that is left, and another one waits. */
+  async function openWaiting() {
+    const run = openRun({ limit });
+    const first = run.send();
+    await until("the first call is at the model", () => run.model.waiting() === 1);
+    const leaving = new AbortController();
+    const second = run.send(leaving.signal);
+    second.catch(() => {});
+    return { ...run, first, second, leaving };
+  }
+
+  test("goes out when they have used less than they held", async () => {
+    const run = openRun({ limit, body: { ...chat, max_tokens: 9_000 }, model: { most: 100 } });
+    const answers = await run.model.serve(Promise.all(Array.from({ length: 10 }, () => run.send())));
+    expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200));
+  });
+
+  test("is refused as any call beyond a limit if they have used it all", async () => {
+    const { model, first, second, events } = await openWaiting();
+    const answers = await model.serve(Promise.all([first, second]));
+    expect(answers.map(({ status }) => status)).toEqual([200, 402]);
+    const reached = { type: "limit", limit: "model_cost", unit: "USD", value: limit };
+    expect(events.filter(({ type }) => type === "limit")).toEqual([
+      { ...reached, near: true },
+      reached,
+    ] as AgentEvent[]);
+  });
+
+  test("ends with its run, and is never sent", async () => {
+    const { model, session, first, second } = await openWaiting();
+    const closed = session.close();
+    expect((await second).status).toBe(401);
+    await model.serve(Promise.all([first.catch(() => {}), closed]));
+    expect(model.bodies).toHaveLength(1);
+  });
+
+  test("is not sent after its client has left, and holds nothing up", async () => {
+    const { model, session, first, second, leaving, send } = await openWaiting();
+    leaving.abort();
+    await expect(second).rejects.toThrow();
+    await model.serve(first);
+    expect(session.spent().calls).toBe(1);
+    expect((await model.serve(send())).status).toBe(402);
+    expect(model.bodies).toHaveLength(1);
+  });
+});
+
+const outputLimits = (bodies: Record<string, unknown>[]) =>
+  bodies.map(({ max_completion_tokens }) => max_completion_tokens);
+
+test.each([
+  [16_384, [30_000, 8_192, 8_192]],
+  [4_096, [30_000, 8_192, 4_096, 4_096]],
+])("a model with a maximum of %d gets a lower limit, which is kept for the next call", async (maxOutput, limits) => {
+  const { model, answers, spent } = await spend({ limit: 0.3, rounds: 2, model: { maxOutput } });
+  expect(answers.map(({ status }) => status)).toEqual([200, 200]);
+  expect(outputLimits(model.bodies)).toEqual(limits);
+  expect(spent.calls).toBe(2);
+});
+
+test("a request without a limit gets none while every model's maximum is left", async () => {
+  const { model } = await spend({ limit: 2 });
+  expect(model.bodies).toEqual([chat]);
+});
+
+test.each([
+  [6_000, { type: "enabled", budget_tokens: 3_000 }],
+  [1_000, { type: "disabled" }],
+])("thinking fits in the %d tokens that are left", async (left, thinking) => {
+  const { model } = await spend({
+    limit: (left * prices.out) / 1e6,
+    ...messages({ max_tokens: 32_000, thinking: { type: "enabled", budget_tokens: 20_000 } }),
+  });
+  expect(model.bodies).toMatchObject([{ max_tokens: left, thinking }]);
+});
+
+test("a call can't choose another price, or go on after its response", async () => {
+  const { model } = await spend({
+    ...responses({ service_tier: "priority", background: true, max_output_tokens: 10 }),
+  });
+  expect(model.bodies).toEqual([{ model: "greedy", input: "Write as much as you can.", max_output_tokens: 10 }]);
 });

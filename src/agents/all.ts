@@ -56,6 +56,8 @@ type RunFiles = { openSocket: () => Promise<string>; openFolders: () => Promise<
 /** `programs`: what the process starts in further sandboxes; null if it starts none. `executable`: the state of this executable's file. */
 type ProcessNeeds = Access & { programs: ProgramFiles | null; executable: string[] };
 
+const findExecutable = () => stateOf([ownExecutable()]);
+
 /** One process is kept waiting for this many concurrent runs. */
 const runsPerStandby = 3;
 
@@ -78,7 +80,6 @@ export function createAgentStandby(env: Env) {
   };
   // Looked up each time: agents are installed and updated while the service runs.
   const listPrograms = () => programFilesOf(listPresets(env), env.PATH ?? "");
-  const findExecutable = () => stateOf([ownExecutable()]);
   const rulesStandby = createStandby(createCommandFinder("rules"), passedEnv, "rules");
   const modelStandby = createStandby(createCommandFinder("model"), passedEnv, "model");
   return {
@@ -120,9 +121,14 @@ export const createChildAgents = (env: Env, { take }: AgentStandby): Record<stri
     ]),
   );
 
-/** Loads the code of agents with or without a model, in a process that waits for an order. */
+/**
+ * Loads the code of agents with or without a model, in a process that waits for an order. The relay takes about 15 ms, which the start of a coding
+ * agent would wait for.
+ */
 export const loadAgents = (kind: "rules" | "model"): Promise<unknown> =>
-  kind === "model" ? import("./llm/llm.ts") : import("./explorer/explorer.ts");
+  kind === "model"
+    ? Promise.all([import("./llm/llm.ts"), import("./coding/session.ts"), import("./relay/relay.ts")])
+    : import("./explorer/explorer.ts");
 
 /** An agent whose code is loaded when it runs. The service itself only needs its description. */
 function lazyAgent(description: ReturnType<Agent["describe"]>, load: () => Promise<Agent>): Agent {

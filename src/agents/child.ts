@@ -93,11 +93,13 @@ export function createChildAgent(
   };
 }
 
-/** The files of a run outside of its process. */
+/** The files of a run outside of its process. A folder brings the sockets in it. */
 function accessOf(egress: EgressSocket | null, means: Means | null): Access {
   const sandbox = means && "workspace" in means.sandbox ? means.sandbox : null;
   const sockets = [egress?.path ?? [], means?.model.socketPath ?? [], sandbox?.egress.path ?? []].flat();
-  return { sockets: [...new Set(sockets)], folders: sandbox ? [sandbox.workspace.path, sandbox.folder] : [] };
+  const folders = sandbox ? [sandbox.workspace.path, sandbox.folder] : [];
+  const isOutside = (path: string) => !folders.some((folder) => path.startsWith(`${folder}/`));
+  return { sockets: [...new Set(sockets.filter(isOutside))], folders };
 }
 
 /** Sends the order and yields the events until the process exits. Lines are read on demand, so a full pipe slows the process down. */

@@ -59,6 +59,7 @@ export type Facts = {
   endSeq: number | null;
   /** What the agent said after its last call. */
   answer: string;
+  /** From when the agent began to work, or without that milestone from the start of the session, to the last event; null without events. */
   elapsedMs: number | null;
   checks: CheckResult[];
   /** The checks that determine whether the goal was met. */
@@ -128,6 +129,7 @@ export function factsOf(sessionEvents: SessionEvent[], judgement: Judgement | nu
   const checks = lastChecks(eventsOfType("tool_result"));
   const pagesRead = Map.groupBy(milestonesOf(milestones, "page_read"), ({ phase }) => phase ?? "task");
   const pages = (pagesRead.get("task") ?? []).map(toPageRead);
+  const beganMs = milestonesOf(milestones, "work_began")[0]?.tMs ?? 0;
   const goalAnswer = milestonesOf(milestones, "goal_answer").at(-1);
   const taskRequests = http.filter(
     (e) => e.purpose === "task" && !isRedirect(e) && (e.method !== "CONNECT" || hasFailed(e)),
@@ -164,7 +166,7 @@ export function factsOf(sessionEvents: SessionEvent[], judgement: Judgement | nu
     endReason: end === undefined ? "The session was not finished" : lineOrNull(end.reason),
     endSeq: (end ?? events.at(-1))?.seq ?? null,
     answer: [...lastMessages(events).map(({ text }) => text), end?.reason ?? ""].join("\n"),
-    elapsedMs: events.length === 0 ? null : Math.max(...events.map((each) => each.tMs)),
+    elapsedMs: events.length === 0 ? null : Math.max(...events.map((each) => each.tMs)) - beganMs,
     checks,
     successChecks: declared,
     taskRequests,

@@ -102,6 +102,8 @@ export type Metrics = {
   cost: string;
   costDetail: string;
   costUsd: number | null;
+  /** The cost with an estimate for each call that did not fully report its usage; absent if there is none. */
+  estimatedUsd?: number;
   interruptions: number;
 };
 

@@ -75,11 +75,19 @@ function cost({ kind, usage, claimedUsd }: Facts) {
     return kind === "rules"
       ? { cost: "$0.00", costDetail: "No model was used.", costUsd: 0 }
       : { cost: "unknown", costDetail: "The agent did not report its usage.", costUsd: null };
-  const unpriced = usage.filter((each) => each.costUsd === null).length;
-  if (unpriced > 0)
-    return { cost: "unknown", costDetail: `${usageText}; ${unpriced} of them have no known price.`, costUsd: null };
+  const unpriced = usage.filter((each) => each.costUsd === null);
+  if (unpriced.length > 0) return { cost: "unknown", costUsd: null, ...unknownCost(usage, unpriced.length, usageText) };
   const usd = usage.reduce((sum, each) => sum + each.costUsd!, 0);
   const differs = claimedUsd !== null && Math.abs(claimedUsd - usd) > notableDifference * usd;
   const claim = differs ? ` The agent itself reports ${dollars(claimedUsd)}.` : "";
   return { cost: dollars(usd), costDetail: `${usageText}.${claim}`, costUsd: Math.round(usd * 1e6) / 1e6 };
+}
+
+/** What is known of the cost if `unpriced` of the calls have none. `estimatedUsd`: with an estimate for each of those, as limits count them. */
+function unknownCost(usage: Facts["usage"], unpriced: number, usageText: string) {
+  const usds = usage.map((each) => each.costUsd ?? each.estimate?.costUsd ?? null);
+  if (usds.includes(null)) return { costDetail: `${usageText}; ${unpriced} of them have no known price.` };
+  const estimatedUsd = Math.round(usds.reduce((sum: number, usd) => sum + (usd ?? 0), 0) * 1e6) / 1e6;
+  const detail = `${unpriced} of them did not fully report their usage, with an estimate for which it is ${dollars(estimatedUsd)}`;
+  return { costDetail: `${usageText}; ${detail}.`, estimatedUsd };
 }

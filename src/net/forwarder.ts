@@ -12,6 +12,38 @@ export const forwardSocket = (socketPath: string, baseUrl: string): Promise<{ cl
     onTunnel: (_, socket) => refuse({ socket }, 405, "The gateway opens no tunnels."),
   });
 
+/**
+ * Serves a unix socket of one client, whose requests are forwarded to another unix socket. Refuses those that `isAllowed` rejects, with
+ * status 401.
+ */
+export const serveOwnSocket = (
+  socketPath: string,
+  to: string,
+  isAllowed: (headers: Headers) => boolean,
+): Promise<{ close(): Promise<void> }> =>
+  serveProxy(socketPath, {
+    onRequest(client) {
+      const { method = "GET", headers, url = "/" } = client.request;
+      if (!isAllowed(new Headers(headers as Record<string, string>)))
+        return refuse(client, 401, toErrorBody("unauthorized", "the token is not of this run"), jsonType);
+      const upstream = http.request({
+        socketPath: to,
+        method,
+        path: url,
+        headers: { ...endToEndHeaders(headers), ...framingHeaders(client) },
+        agent: false,
+      });
+      void forwardToOwnServer(client, upstream, { onFailure: (error) => answerFailure(client, error) });
+    },
+    onTunnel: (_, socket) => refuse({ socket }, 405, "The gateway opens no tunnels."),
+  });
+
+const jsonType = { "content-type": "application/json" };
+
+/** An error in the format of the gateway's own. */
+const toErrorBody = (type: string, message: string): string =>
+  JSON.stringify({ type: "error", error: { type, message } });
+
 function requestTo(baseUrl: string, client: Client): http.ClientRequest {
   const { method = "GET", headers, url = "/" } = client.request;
   const target = new URL(baseUrl + url);
@@ -23,12 +55,8 @@ function requestTo(baseUrl: string, client: Client): http.ClientRequest {
   });
 }
 
-/** Answers in the format of the gateway's own errors. */
-function answerFailure(client: Client, error: Error): void {
-  const message = `the gateway did not respond: ${error.message}`;
-  const body = JSON.stringify({ type: "error", error: { type: "gateway", message } });
-  refuse(client, 502, body, { "content-type": "application/json" });
-}
+const answerFailure = (client: Client, error: Error): void =>
+  refuse(client, 502, toErrorBody("gateway", `the gateway did not respond: ${error.message}`), jsonType);
 
 /** The body at a path of the gateway, with a run's token. Throws for any status other than 200. */
 export async function fetchFile(baseUrl: string, path: string, token: string): Promise<Uint8Array> {

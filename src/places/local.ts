@@ -3,10 +3,12 @@ import { rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { type Agent, type AgentEvent, AgentFailure, type Means } from "../agents/agent.ts";
 import { type Egress, type EgressRun, type EgressSession, startEgress } from "../agents/egress/egress.ts";
+import { tokenOf } from "../agents/gateway/gateway.ts";
 import { type BrowserStatus, detectBrowser } from "../agents/sandbox/chromium.ts";
 import { detectSandbox } from "../agents/sandbox/sandbox.ts";
 import { createTemporaryFolder, removeUnusedSockets } from "../agents/sockets.ts";
 import { hostUrlsOf, mcpUrlsOf } from "../agents/task.ts";
+import { serveOwnSocket } from "../net/forwarder.ts";
 import { maxRedirects } from "../net/guarded.ts";
 import { once } from "../once.ts";
 import type { Executor, SessionHooks, SessionOrder } from "./executor.ts";
@@ -115,9 +117,8 @@ async function* runHere(machine: Machine, order: SessionOrder, hooks: SessionHoo
       "infrastructure",
       `the prompt needs a worker with the labels ${labels.join(", ")}, but this server runs agents itself; remove its worker labels, or set EVALD_REDIS_URL and start a worker`,
     );
-  const { hosts = [], blockedHosts = [] } = agent.describe();
-  const resources = model && (await openResources(machine, order, { hosts, blockedHosts }, hooks));
-  const means = model && resources && { model, sandbox: resources.sandbox, browser: resources.browser, operatorHosts };
+  const resources = model && (await openResources(machine, model, order, hooks));
+  const means = resources && { ...resources.means, operatorHosts };
   try {
     hooks.onStart(agent.describe().version);
     const context = { signal: hooks.signal, now, startedAt: now(), allow, means };
@@ -152,43 +153,51 @@ async function openTunnels({ openProxy }: Machine, { task, allow }: SessionOrder
   return { ...session, path: egress.socketPath };
 }
 
-/** The sandbox and the browser of a run, opened for it. */
-type Resources = Pick<Means, "sandbox" | "browser"> & { close: () => Promise<void> };
+type Model = Means["model"];
+
+/** The model, the sandbox and the browser of a run, opened for it. */
+type Resources = { means: Omit<Means, "operatorHosts">; close: () => Promise<void> };
 
 async function openResources(
   machine: Machine,
+  model: Model,
   order: SessionOrder,
-  vendor: VendorHosts,
   hooks: SessionHooks,
 ): Promise<Resources> {
   try {
     const [{ level, detail }, browser] = [await machine.findSandbox(), await machine.findBrowser()];
-    if (level !== "none") return await openSandbox(machine, browser, order, vendor, hooks);
+    if (level !== "none") return await openSandbox(machine, browser, { ...order, model }, hooks);
+    const { folder, socketPath } = createTemporaryFolder("gateway");
+    const gateway = await openGatewaySocket(model, socketPath);
     const browserProblem = "missing" in browser ? browser.missing : detail;
-    return { sandbox: { missing: detail }, browser: { missing: browserProblem }, close: async () => {} };
+    return {
+      means: { model: gateway.model, sandbox: { missing: detail }, browser: { missing: browserProblem } },
+      async close() {
+        await gateway.close();
+        await remove(folder);
+      },
+    };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new AgentFailure("infrastructure", `the workspace could not be created: ${reason}`, { retryable: true });
   }
 }
 
-/** Hosts of an agent's vendor: those that it needs, and those that it works without. */
-type VendorHosts = { hosts: readonly string[]; blockedHosts: readonly string[] };
-
-/** Whether an event is a request to a host of the agent's vendor that the run itself doesn't name. */
-function isVendorRequest({ hosts, blockedHosts }: VendorHosts, runUrls: string[], event: AgentEvent): boolean {
-  if (event.type !== "http") return false;
-  const { hostname } = new URL(event.url);
-  return (
-    [...hosts, ...blockedHosts].includes(hostname) && !runUrls.some((url) => URL.parse(url)?.hostname === hostname)
-  );
+/** The run's own way to the gateway, on which only its own token works. */
+async function openGatewaySocket(model: Model, socketPath: string) {
+  const { close } = await serveOwnSocket(socketPath, model.socketPath, (headers) => tokenOf(headers) === model.token);
+  // The process of an agent may be another user's. The folder around the socket is closed to all others.
+  chmodSync(socketPath, 0o666);
+  return { model: { ...model, socketPath }, close };
 }
+
+const isRequestTo = (hosts: readonly string[], event: AgentEvent): boolean =>
+  event.type === "http" && hosts.includes(new URL(event.url).hostname);
 
 async function openSandbox(
   machine: Machine,
   browser: BrowserStatus,
-  { task, archive, skillsArchive, allow }: SessionOrder,
-  vendor: VendorHosts,
+  { agent, task, archive, skillsArchive, allow, model }: SessionOrder & { model: Model },
   { hide, onEgress }: SessionHooks,
 ): Promise<Resources> {
   const { egress } = await machine.openProxy();
@@ -200,6 +209,9 @@ async function openSandbox(
     allowPrivate: allow,
     onEvent: onEgress,
   };
+  const { hosts = [], blockedHosts = [] } = machine.agents[agent]?.describe() ?? {};
+  const runHosts = [...commonRun.docsUrls, ...commonRun.urls].flatMap((url) => URL.parse(url)?.hostname ?? []);
+  const vendorHosts = [...hosts, ...blockedHosts].filter((host) => !runHosts.includes(host));
   const { maxRequests: requests, maxBytesOut: bytesOut } = task.limits;
   const setupUrls = [...commonRun.urls, ...(task.workspace?.repository ? [task.workspace.repository.url] : [])];
   const sessions: EgressSession[] = [];
@@ -209,30 +221,34 @@ async function openSandbox(
     hide([session.token]);
     return { path: egress.socketPath, token: session.token };
   };
+  const gateway = await openGatewaySocket(model, join(storage, "gateway"));
   return {
-    sandbox: {
-      workspace: { path: workspace, holder: null },
-      folder: storage,
-      egress: open({
-        ...commonRun,
-        urls: [...commonRun.urls, ...vendor.hosts.map((host) => `https://${host}/`)],
-        limits: { requests, bytesOut },
-        // What an agent exchanges with its vendor is no part of its session.
-        onEvent: (event) =>
-          isVendorRequest(vendor, [...commonRun.docsUrls, ...commonRun.urls], event) || onEgress(event),
-      }),
-      archive: await storeArchive(join(storage, "archive.tar.gz"), archive),
-      skillsArchive: await storeArchive(join(storage, "skills.tar.gz"), skillsArchive),
-      // Requests of the setup are not the agent's.
-      setupEgress: task.workspace ? open({ ...commonRun, urls: setupUrls, onEvent: () => {} }) : null,
+    means: {
+      model: gateway.model,
+      sandbox: {
+        workspace: { path: workspace, holder: null },
+        folder: storage,
+        egress: open({
+          ...commonRun,
+          urls: [...commonRun.urls, ...hosts.map((host) => `https://${host}/`)],
+          limits: { requests, bytesOut },
+          // What an agent exchanges with its vendor is no part of its session.
+          onEvent: (event) => isRequestTo(vendorHosts, event) || onEgress(event),
+        }),
+        archive: await storeArchive(join(storage, "archive.tar.gz"), archive),
+        skillsArchive: await storeArchive(join(storage, "skills.tar.gz"), skillsArchive),
+        // Requests of the setup are not the agent's.
+        setupEgress: task.workspace ? open({ ...commonRun, urls: setupUrls, onEvent: () => {} }) : null,
+      },
+      browser:
+        "missing" in browser
+          ? browser
+          : // Pages send dozens of requests that the agent didn't make, so they are counted separately.
+            { program: browser.program, egress: open({ ...commonRun, limits: { bytesOut }, purpose: "page" }) },
     },
-    browser:
-      "missing" in browser
-        ? browser
-        : // Pages send dozens of requests that the agent didn't make, so they are counted separately.
-          { program: browser.program, egress: open({ ...commonRun, limits: { bytesOut }, purpose: "page" }) },
     async close() {
       for (const each of sessions) each.close();
+      await gateway.close();
       await Promise.all([remove(workspace), remove(storage)]);
     },
   };

@@ -127,6 +127,12 @@ const ReportMetrics = Type.Object({
   interruptions: Type.Number({ description: "How often the agent needed a person" }),
   timeSeconds: Nullable(Type.Number()),
   costUsd: Nullable(Type.Number()),
+  estimatedUsd: Type.Optional(
+    Type.Number({
+      description:
+        "If costUsd is null because calls were cut or did not report their usage: the cost with an estimate for those, as limits count it",
+    }),
+  ),
 });
 
 const GoalPart = Type.Object({

@@ -1,6 +1,6 @@
 import { openReserves, type SharedBudget } from "../agents/gateway/reserves.ts";
 import { type Context, perContext } from "../context.ts";
-import { getMonth } from "./spending.ts";
+import { findMonth } from "./spending.ts";
 
 const budgetsByOrg = perContext(() => new Map<string, SharedBudget>());
 
@@ -16,20 +16,23 @@ export function monthBudgetOf(ctx: Context, org: string): SharedBudget {
 }
 
 function createMonthBudget(ctx: Context, org: string): SharedBudget {
-  let counted = { from: 0, usd: 0 };
-  /** The current month, with what has not been stored yet. */
-  const current = () => {
-    const { from, spentUsd, maxUsd } = getMonth(ctx, org);
-    if (from !== counted.from) counted = { from, usd: spentUsd };
-    return { maxUsd, spentUsd: Math.max(counted.usd, spentUsd) };
-  };
+  /** The month of the last call, and its spending with what has not been stored yet; null: unknown. */
+  let counted: { from: number; usd: number } | null = null;
   return {
     limit: "month_cost",
-    maxUsd: () => current().maxUsd,
-    spentUsd: () => current().spentUsd,
+    read() {
+      const month = findMonth(ctx, org);
+      if (month === null) {
+        counted = null;
+        return null;
+      }
+      const { from, maxUsd, spentUsd } = month;
+      if (from !== counted?.from) counted = { from, usd: spentUsd };
+      counted.usd = Math.max(counted.usd, spentUsd);
+      return { maxUsd, spentUsd: counted.usd };
+    },
     count(usd) {
-      current();
-      counted.usd += usd;
+      if (counted) counted.usd += usd;
     },
     reserves: openReserves(),
   };

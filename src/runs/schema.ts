@@ -267,7 +267,9 @@ export const Spending = Type.Object(
     until: Time,
     spentUsd: Type.Number({ description: "Model spending this month, including judges and lost attempts" }),
     reservedUsd: Type.Number({ description: "Reserved for active runs" }),
-    unpricedCalls: Type.Integer({ description: "Model calls of unknown cost, which spentUsd does not include" }),
+    unpricedCalls: Type.Integer({
+      description: "Model calls of unknown cost, of which spentUsd includes an estimate, if there is one",
+    }),
     maxUsdAMonth: Nullable(Type.Number()),
     maxUsdARun: Nullable(Type.Number()),
   },

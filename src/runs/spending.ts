@@ -132,9 +132,11 @@ function listReserved(ctx: Context, org: string): { left: number }[] {
     .all();
 }
 
-/** Spending and limit of an organization in its current month, in USD. `from`: when the month began, epoch ms. */
-export function getMonth(ctx: Context, org: string): { from: number; maxUsd: number | null; spentUsd: number } {
+/** Limit and spending of an organization in its current month, in USD; null without a limit. `from`: when the month began, epoch ms. */
+export function findMonth(ctx: Context, org: string): { from: number; maxUsd: number; spentUsd: number } | null {
+  if (budgetLimits(ctx.db).get({ org })?.month == null) return null;
   const { timeZone, maxUsdAMonth } = getOrg(ctx, org);
+  if (maxUsdAMonth === null) return null;
   const { from } = monthOf(ctx, timeZone);
   return { from, maxUsd: maxUsdAMonth, spentUsd: spentSince(ctx, org, from).usd };
 }

@@ -121,6 +121,8 @@ function toSpans(run: TracedRun, withContent: boolean): Span[] {
           "gen_ai.usage.input_tokens": BigInt(event.inputTokens),
           "gen_ai.usage.output_tokens": BigInt(event.outputTokens),
           "gen_ai.usage.cache_read.input_tokens": event.cachedTokens === undefined ? null : BigInt(event.cachedTokens),
+          "gen_ai.usage.cache_creation.input_tokens":
+            event.cacheWrittenTokens === undefined ? null : BigInt(event.cacheWrittenTokens),
           "evald.cost_usd": event.costUsd,
           "evald.judge": judge !== null,
         }),

@@ -1,205 +1,277 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { loadavg } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { argsAndEnvOf, presetFilesOf } from "../../src/agents/coding/mcp-servers.ts";
-import { fillAsText } from "../../src/agents/coding/preset.ts";
+import { fillAsText, type Preset } from "../../src/agents/coding/preset.ts";
 import { presets } from "../../src/agents/coding/presets.ts";
-import { findProgram } from "../../src/agents/coding/program.ts";
-import { lowerPriority } from "../../src/agents/priority.ts";
+import { findProgram, programBinFolder } from "../../src/agents/coding/program.ts";
+import { fileSystem } from "../../src/agents/sandbox/bubblewrap.ts";
 import { client, furnish } from "../support/executable.ts";
 import type { Turn } from "../support/fake-model.ts";
+import { childrenOf, descendantsOf, isWaiting } from "../support/processes.ts";
 import { median, percentile, type SessionBench } from "./load.ts";
 
 /** Milliseconds of a session: from its request to the first model call, from the last one to its end, and in total. */
-type Times = { before: number; after: number; whole: number };
-type Asked = { model: string; at: number };
+type Times = { first: number; after: number; whole: number };
+type Side = "ours" | "floor";
 
-const atOnce = 8;
-const single = 3;
-const batches = 2;
+const repeats = 3;
+/** Sessions in progress, and busy programs of others, beside a session on the busy machine. */
+const besides = { sessions: 4, programs: 2 };
 const cache = process.env.EVALD_AGENTS_CACHE ?? join(process.env.HOME ?? "", ".cache", "evald-agents");
-const PATH = [join(cache, "codex", "node_modules", ".bin"), process.env.PATH].join(delimiter);
+const binOf = (name: string) => join(cache, name, "node_modules", ".bin");
+const PATH = [...["node", "codex", "gemini", "opencode", "qwen", "pi"].map(binOf), process.env.PATH].join(delimiter);
 const text = "Run the commands.";
-
-const run = (cmd: string): Turn => ({ toolCalls: [{ name: "exec_command", input: { cmd } }] });
-const turns = [run("echo hello"), run("echo failed >&2; exit 3"), run("echo hi > hello.txt"), { text: "Done." }];
-const modelOf = (nth: number) => `acme-${nth}`;
 const heldModel = "acme-held";
+const busyModel = "acme-busy";
 
-const words = (values: number[]) =>
-  values.length <= single
-    ? `${median(values).toFixed(0)} ms`
-    : `p50 ${percentile(values, 0.5).toFixed(0)}, p99 ${percentile(values, 0.99).toFixed(0)} ms`;
+/** The tool with which each agent runs commands, and its model. */
+const agents: Record<string, { model: string; tool: (command: string) => NonNullable<Turn["toolCalls"]>[number] }> = {
+  codex: { model: "openai/gpt-5.6-sol", tool: (cmd) => ({ name: "exec_command", input: { cmd } }) },
+  gemini: {
+    model: "google/gemini-3.1-pro-preview",
+    tool: (command) => ({ name: "run_shell_command", input: { command, description: "Run it" } }),
+  },
+  opencode: {
+    model: "anthropic/claude-opus-4-8",
+    tool: (command) => ({ name: "bash", input: { command, description: "Run it" } }),
+  },
+  pi: { model: "anthropic/claude-sonnet-4-8", tool: (command) => ({ name: "bash", input: { command } }) },
+  qwen: {
+    model: "openai-compatible/qwen3-coder-plus",
+    tool: (command) => ({ name: "run_shell_command", input: { command, is_background: false, description: "Run it" } }),
+  },
+};
+const nameOf = (model: string) => model.slice(model.indexOf("/") + 1);
+const commands = ["echo hello", "echo more", "echo hi > hello.txt"];
+const scenarioOf = (agent: string): { turns: Turn[]; side: Turn } => ({
+  turns: [
+    ...commands.map((command) => ({ toolCalls: agents[agent] ? [agents[agent].tool(command)] : [] })),
+    { text: "Done." },
+  ],
+  side: { text: "A title." },
+});
 
-/** A process and everything below it. */
-function treeOf(pid: number): number[] {
-  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").filter(Boolean);
-  return [pid, ...children.flatMap((child) => treeOf(Number(child)))];
+/** Memory of processes in MiB, where each page counts in equal parts for all processes that share it. */
+const pssMib = (pids: number[]): number =>
+  pids.reduce((sum, pid) => {
+    const kib = Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, "utf8"))?.[1]);
+    return sum + kib / 1024;
+  }, 0);
+
+/** An agent without evald, in a sandbox with the same options but with the machine's network, which starts at normal priority. */
+function startBare(preset: Preset, modelUrl: string, model: string, folder: () => string) {
+  const program = findProgram(preset, PATH);
+  if ("missing" in program) throw new Error(`run test/support/agents.sh: ${preset.id} is missing`);
+  const workspace = folder();
+  const home = "/workspace/.home";
+  const provider = Object.keys(preset.providers)[0] as keyof typeof preset.providers;
+  const values = { ...preset.providers[provider], gateway: modelUrl, token: "none", model, provider, home };
+  for (const [path, content] of Object.entries(presetFilesOf(preset, values, {}, []))) {
+    const file = join(workspace, ".home", path);
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, content);
+  }
+  const { args, env } = argsAndEnvOf(preset, {});
+  const variables = {
+    PATH: `${programBinFolder}:/usr/local/bin:/usr/bin:/bin`,
+    ...{ HOME: home, TERM: "dumb", TMPDIR: "/tmp", LANG: "C.UTF-8" },
+    ...Object.fromEntries(Object.entries(env).map(([name, value]) => [name, fillAsText(value, values)])),
+  };
+  const binds = [...program.binds, { from: workspace, to: "/workspace", writable: true }];
+  const options = [
+    ...fileSystem(binds, 2 * 1024 ** 3),
+    ...["--share-net", "--ro-bind", "/etc/hosts", "/etc/hosts", "--chdir", "/workspace"],
+    ...Object.entries(variables).flatMap(([name, value]) => ["--setenv", name, value]),
+  ];
+  const argv = [...program.argv, ...args.map((arg) => fillAsText(arg, values))];
+  return Bun.spawn(["bwrap", ...options, "--", ...argv], {
+    cwd: "/",
+    detached: true,
+    env: { PATH: process.env.PATH ?? "" },
+    stdin: new Blob([text]),
+    stdout: "ignore",
+    stderr: "ignore",
+  });
 }
 
-/** Memory of processes in MB, where each page counts in equal parts for all processes that share it. */
-const pssMb = (pids: number[]): number =>
-  pids.reduce(
-    (sum, pid) => sum + Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, "utf8"))?.[1]) / 1024,
-    0,
+/** Other programs that use all the CPU time that they get, each in a session of its own. Returns a function that ends them. */
+function startPrograms(count: number): () => void {
+  const programs = Array.from({ length: count }, () =>
+    Bun.spawn(["sh", "-c", "while :; do :; done"], { detached: true, stdio: ["ignore", "ignore", "ignore"] }),
   );
-
-/** Codex without sandbox, proxy and gateway, with the same settings and priority. */
-function createBare(modelUrl: string, folder: () => string) {
-  const preset = presets.find(({ id }) => id === "codex");
-  const installed = preset && findProgram(preset, PATH);
-  if (!preset || !installed || "missing" in installed) throw new Error("run test/support/agents.sh to install Codex");
-  const [bind] = installed.binds;
-  const program = bind ? installed.argv.map((arg) => arg.replace(bind.to, bind.from)) : installed.argv;
-  return (model: string) => {
-    const home = folder();
-    const values = { gateway: modelUrl, token: "none", model, provider: "openai", home };
-    for (const [path, content] of Object.entries(presetFilesOf(preset, values, {}, []))) {
-      mkdirSync(join(home, dirname(path)), { recursive: true });
-      writeFileSync(join(home, path), content.replace(`${modelUrl}/openai/v1`, `${modelUrl}/v1`));
-    }
-    const { args, env } = argsAndEnvOf(preset, {});
-    const filled = Object.entries(env).map(([name, value]) => [name, fillAsText(value, values)]);
-    const child = Bun.spawn([...program, ...args.map((arg) => fillAsText(arg, values))], {
-      cwd: home,
-      detached: true,
-      env: { PATH, HOME: home, ...Object.fromEntries(filled) },
-      stdin: new Blob([text]),
-      stdout: "ignore",
-      stderr: "ignore",
-    });
-    // Or the floor would get more of the cores than the agents of the service.
-    lowerPriority(child.pid);
-    return child;
+  return () => {
+    for (const program of programs) program.kill("SIGKILL");
   };
 }
 
-/** What evald adds to sessions of Codex, against a model that answers at once. Floor: Codex, started bare with the same model. */
+/**
+ * What evald adds to sessions of coding agents, against a model that answers at once. Floor: the same agent without evald, in the same kind of
+ * sandbox. On an idle machine, and on a busy one beside sessions and other programs.
+ */
 export async function benchAgents({ start, row, folder, env, executable }: SessionBench): Promise<void> {
   const cwd = folder();
   const scenarios = join(cwd, "scenarios.json");
-  const own = Array.from({ length: atOnce }, (_, nth) => [modelOf(nth), { turns }]);
+  const spin = agents.codex?.tool("while :; do :; done");
   writeFileSync(
     scenarios,
-    JSON.stringify({ ...Object.fromEntries(own), [heldModel]: { turns: [{ text: "Done.", hold: true }] } }),
+    JSON.stringify({
+      ...Object.fromEntries(Object.entries(agents).map(([id, { model }]) => [nameOf(model), scenarioOf(id)])),
+      [heldModel]: { turns: [{ text: "Done.", hold: true }] },
+      [busyModel]: { turns: [{ toolCalls: spin && [spin] }] },
+    }),
   );
   const model = await start(["bun", join(import.meta.dir, "../support/fake-model.ts"), scenarios], {});
-  const startBare = createBare(model.url, folder);
   const { key } = await furnish(cwd);
   const service = await start([executable, "serve"], {
     ...env(`${cwd}/data`),
     PATH,
-    EVALD_CONCURRENCY: String(atOnce),
-    EVALD_RUNS_PER_ORG: String(atOnce),
-    EVALD_RUNS_PER_HOST: String(atOnce),
+    EVALD_CONCURRENCY: "8",
+    EVALD_RUNS_PER_ORG: "8",
+    EVALD_RUNS_PER_HOST: "8",
     EVALD_ALLOW_PRIVATE: "127.0.0.1",
-    OPENAI_API_KEY: "none",
-    OPENAI_BASE_URL: `${model.url}/v1`,
+    EVALD_WORKSPACE_MB: "256",
+    ...Object.fromEntries(
+      ["ANTHROPIC", "OPENAI", "GOOGLE_GENERATIVE_AI", "OPENAI_COMPATIBLE"].flatMap((provider) => [
+        [`${provider}_API_KEY`, "none"],
+        [`${provider}_BASE_URL`, `${model.url}/v1${provider.startsWith("GOOGLE") ? "beta" : ""}`],
+      ]),
+    ),
   });
   const ask = client(service.url, key);
-  const promptText = `${text} https://docs.acme.test/`;
-  const asked = await ask("POST", "/api/v1/prompts", {
-    text: promptText,
-    agent: "codex",
-    model: `openai/${modelOf(0)}`,
-  });
-  const promptPath = `/api/v1/prompts/${asked.body.id}/run`;
-  const listAsked = async (): Promise<Asked[]> => await (await fetch(`${model.url}/requests`)).json();
-
-  async function timesOf(name: string, begun: number, ended: number): Promise<Times> {
-    const at = (await listAsked()).filter((each) => each.model === name && each.at >= begun).map((each) => each.at);
-    if (at.length !== turns.length) throw new Error(`${name} got ${at.length} requests, not ${turns.length}`);
-    return { before: Math.min(...at) - begun, after: ended - Math.max(...at), whole: ended - begun };
-  }
-
-  /** Sessions of evald at once; `gets`: latencies of a client that reads their runs meanwhile. */
-  async function ofService(count: number, gets: number[] | null = null): Promise<Times[]> {
-    const names = Array.from({ length: count }, (_, nth) => modelOf(nth));
-    const requests = await Promise.all(
-      names.map((name) => ask("POST", promptPath, { urlMap: {}, model: `openai/${name}` })),
-    );
-    const left = new Map(requests.map(({ body }, nth) => [body.runId as string, names[nth] as string]));
-    const done: Promise<Times>[] = [];
-    while (left.size > 0)
-      for (const [id, name] of left) {
-        const at = performance.now();
-        const { body } = await ask("GET", `/api/v1/runs/${id}`);
-        gets?.push(performance.now() - at);
-        if (body.completedAt) {
-          if (body.status !== "completed") throw new Error(`a run failed: ${JSON.stringify(body.failureReason)}`);
-          left.delete(id);
-          done.push(timesOf(name, Date.parse(body.createdAt), Date.parse(body.completedAt)));
-        }
-        await Bun.sleep(gets ? 5 : 100);
-      }
-    return await Promise.all(done);
-  }
-
-  /** The same without evald, whose service is only read from. */
-  async function ofBare(count: number, gets: number[] = []): Promise<Times[]> {
-    let running = count;
-    const sessions = Array.from({ length: count }, async (_, nth) => {
-      const begun = Date.now();
-      const child = startBare(modelOf(nth));
-      await child.exited;
-      running--;
-      if (child.exitCode !== 0) throw new Error(`Codex exited with code ${child.exitCode}`);
-      return await timesOf(modelOf(nth), begun, Date.now());
+  const promptOf = async (agent: string, modelId: string): Promise<string> => {
+    const { body } = await ask("POST", "/api/v1/prompts", {
+      text: `${text} https://docs.acme.test/`,
+      agent,
+      model: modelId,
     });
-    while (running > 0) {
-      const at = performance.now();
-      await ask("GET", "/api/v1/runs?limit=1");
-      gets.push(performance.now() - at);
-      await Bun.sleep(5);
-    }
-    return await Promise.all(sessions);
-  }
-
-  /** Memory of a session that waits for its model. */
-  async function memoryOf(side: "ours" | "floor"): Promise<{ agent: number; all: number }> {
-    const begun = Date.now();
-    const child = side === "floor" ? startBare(heldModel) : null;
-    const request = child ? null : await ask("POST", promptPath, { urlMap: {}, model: `openai/${heldModel}` });
-    while (!(await listAsked()).some((each) => each.model === heldModel && each.at >= begun)) await Bun.sleep(20);
-    const pids = child ? treeOf(child.pid) : treeOf(service.pid).slice(1);
-    const isAgent = (pid: number) => readFileSync(`/proc/${pid}/comm`, "utf8").trim() === "codex";
-    const memory = { agent: pssMb(pids.filter(isAgent)), all: pssMb(pids) };
-    const release = `${model.url}/release?model=${heldModel}`;
-    await fetch(release, { method: "POST" });
-    if (child) await child.exited;
-    while (request && !(await ask("GET", `/api/v1/runs/${request.body.runId}`)).body.completedAt) await Bun.sleep(20);
-    return memory;
-  }
-
-  const alone = { ours: [] as Times[], floor: [] as Times[] };
-  const many = { ours: [] as Times[], floor: [] as Times[] };
-  const gets = { ours: [] as number[], floor: [] as number[] };
-  await ofBare(1);
-  await ofService(1);
-  for (let i = 0; i < single; i++) {
-    alone.ours.push(...(await ofService(1)));
-    alone.floor.push(...(await ofBare(1)));
-  }
-  for (let i = 0; i < batches; i++) {
-    many.ours.push(...(await ofService(atOnce, gets.ours)));
-    many.floor.push(...(await ofBare(atOnce, gets.floor)));
-  }
-  const of = (times: Times[], name: keyof Times) => times.map((each) => each[name]);
-  const compared = (what: string, { ours, floor }: typeof alone, name: keyof Times, aim: string) => {
-    const [a, b] = [of(ours, name), of(floor, name)];
-    row(what, words(a), words(b), `+${(median(a) - median(b)).toFixed(0)} ms`, aim);
+    return body.id;
   };
-  compared("Codex, 1 session: request to first model call", alone, "before", "≤ +500 ms");
-  compared("Codex, 1 session: last model call to report (floor: to exit)", alone, "after", "≤ +200 ms");
-  compared("Codex, 1 session: total", alone, "whole", "");
-  compared(`Codex, ${atOnce} sessions: request to first model call`, many, "before", "");
-  compared(`Codex, ${atOnce} sessions: last model call to report (floor: to exit)`, many, "after", "");
-  compared(`Codex, ${atOnce} sessions: total`, many, "whole", "");
-  row(`Codex, ${atOnce} sessions: get one run`, words(gets.ours), words(gets.floor), "", "p99 < 50 ms");
-  const memory = { ours: await memoryOf("ours"), floor: await memoryOf("floor") };
-  const mb = (value: number) => `${value.toFixed(0)} MB`;
-  row("Codex, 1 session: memory of Codex", mb(memory.ours.agent), mb(memory.floor.agent), "", "");
-  const added = `+${mb(memory.ours.all - memory.floor.all)}`;
-  row("Codex, 1 session: memory of all its processes", mb(memory.ours.all), mb(memory.floor.all), added, "≤ +150 MB");
+  const startRun = async (promptId: string): Promise<{ id: string; createdAt: string }> => {
+    const { body } = await ask("POST", `/api/v1/prompts/${promptId}/run`, { urlMap: {} });
+    const { createdAt } = (await ask("GET", `/api/v1/runs/${body.runId}`)).body;
+    return { id: body.runId, createdAt };
+  };
+  const callsOf = async (name: string, since: number): Promise<number[]> => {
+    const asked: { model: string; at: number }[] = await (await fetch(`${model.url}/requests`)).json();
+    return asked.filter((each) => each.model === name && each.at >= since).map(({ at }) => at);
+  };
+  async function timesOf(name: string, begun: number, ended: number): Promise<Times> {
+    const calls = await callsOf(name, begun);
+    if (calls.length <= commands.length) throw new Error(`${name} was asked ${calls.length} times`);
+    return { first: Math.min(...calls) - begun, after: ended - Math.max(...calls), whole: ended - begun };
+  }
+
+  /** One session of evald; `gets`: latencies of a client that reads its run meanwhile. */
+  async function ofService(promptId: string, name: string, gets: number[] | null): Promise<Times> {
+    const { id, createdAt } = await startRun(promptId);
+    for (;;) {
+      const at = performance.now();
+      const { body, status } = await ask("GET", `/api/v1/runs/${id}`);
+      if (status !== 200) throw new Error(`run ${id}: ${JSON.stringify(body)}`);
+      gets?.push(performance.now() - at);
+      if (body.completedAt) {
+        if (body.status !== "completed") throw new Error(`a run failed: ${JSON.stringify(body.failureReason)}`);
+        return await timesOf(name, Date.parse(createdAt), Date.parse(body.completedAt));
+      }
+      await Bun.sleep(gets ? 10 : 50);
+    }
+  }
+
+  async function ofBare(preset: Preset, name: string): Promise<Times> {
+    const begun = Date.now();
+    const child = startBare(preset, model.url, name, folder);
+    await child.exited;
+    return await timesOf(name, begun, Date.now());
+  }
+
+  /** Alternating sessions of an agent, with evald and without. */
+  async function compareAgent(agent: string, gets: number[] | null): Promise<Record<Side, Times[]>> {
+    const preset = presets.find(({ id }) => id === agent) as Preset;
+    const { model: modelId } = agents[agent] as (typeof agents)[string];
+    const promptId = await promptOf(agent, modelId);
+    const name = nameOf(modelId);
+    const times: Record<Side, Times[]> = { ours: [], floor: [] };
+    if (!gets) {
+      await ofBare(preset, name);
+      await ofService(promptId, name, null);
+    }
+    for (let i = 0; i < repeats; i++) {
+      times.floor.push(await ofBare(preset, name));
+      times.ours.push(await ofService(promptId, name, gets));
+    }
+    return times;
+  }
+
+  const load = () => `load ${loadavg()[0]?.toFixed(1)}`;
+  const report = (
+    what: string,
+    at: string,
+    { ours, floor }: Record<Side, Times[]>,
+    aims: Record<keyof Times, string>,
+  ) => {
+    const names = { first: "request to first model call", after: "last model call to report", whole: "total" };
+    for (const [name, label] of Object.entries(names) as [keyof Times, string][]) {
+      const [a, b] = [median(ours.map((each) => each[name])), median(floor.map((each) => each[name]))];
+      const ratio =
+        name === "whole" || aims.first.includes("×") ? `${(a / b).toFixed(2)} ×` : `+${(a - b).toFixed(0)} ms`;
+      row(`${what}: ${label}`, `${a.toFixed(0)} ms, ${at}`, `${b.toFixed(0)} ms`, ratio, aims[name]);
+    }
+  };
+
+  for (const agent of Object.keys(agents)) {
+    const at = load();
+    const times = await compareAgent(agent, null);
+    report(agent, at, times, { first: "≤ +150 ms", after: "≤ 200 ms", whole: "≤ 1.25 ×" });
+  }
+  await compareMemory();
+
+  const busyPrompt = await promptOf("codex", `openai/${busyModel}`);
+  const runs: string[] = [];
+  for (let i = 0; i < besides.sessions; i++) runs.push((await startRun(busyPrompt)).id);
+  while ((await callsOf(busyModel, 0)).length < besides.sessions) await Bun.sleep(50);
+  const stopPrograms = startPrograms(besides.programs);
+  const gets: number[] = [];
+  for (const agent of Object.keys(agents)) {
+    const at = load();
+    const times = await compareAgent(agent, gets);
+    report(`${agent} on a busy machine`, at, times, { first: "≤ 1.5 ×", after: "", whole: "≤ 1.5 ×" });
+  }
+  stopPrograms();
+  const latency = `p50 ${percentile(gets, 0.5).toFixed(1)}, p99 ${percentile(gets, 0.99).toFixed(1)} ms`;
+  row(`Get one run on the busy machine, ${gets.length} requests`, latency, "", "", "p99 ≤ 50 ms");
+  for (const id of runs) await ask("POST", `/api/v1/runs/${id}/cancel`);
   await service.stop();
   await model.stop();
+
+  /** Memory of the processes of a session that waits for its model. */
+  async function compareMemory(): Promise<void> {
+    const preset = presets.find(({ id }) => id === "codex") as Preset;
+    const promptId = await promptOf("codex", `openai/${heldModel}`);
+    const memory: Record<Side, number> = { ours: 0, floor: 0 };
+    for (const side of ["floor", "ours"] as const) {
+      const begun = Date.now();
+      const child = side === "floor" ? startBare(preset, model.url, heldModel, folder) : null;
+      const run = child ? null : await startRun(promptId);
+      while ((await callsOf(heldModel, begun)).length === 0) await Bun.sleep(20);
+      const roots = child ? [child.pid] : childrenOf(service.pid);
+      const trees = roots.map((pid) => [pid, ...descendantsOf(pid)]).filter((tree) => !tree.some(isUnused));
+      memory[side] = pssMib(trees.flat());
+      await fetch(`${model.url}/release?model=${heldModel}`, { method: "POST" });
+      if (child) await child.exited;
+      while (run && !(await ask("GET", `/api/v1/runs/${run.id}`)).body.completedAt) await Bun.sleep(20);
+    }
+    const { ours, floor } = memory;
+    const words = (mib: number) => `${mib.toFixed(0)} MiB`;
+    row(
+      "codex: memory of the processes of a session",
+      words(ours),
+      words(floor),
+      `+${words(ours - floor)}`,
+      "≤ +40 MiB",
+    );
+  }
 }
+
+/** A process that waits for a run and does not take part in one: it has started no agent. */
+const isUnused = (pid: number) => isWaiting(pid) && descendantsOf(pid).length === 0;

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import pino from "pino";
-import type { Agent, AgentEvent } from "../../src/agents/agent.ts";
+import type { Agent, AgentContext, AgentEvent } from "../../src/agents/agent.ts";
 import { updateOrg } from "../../src/auth/orgs.ts";
 import { createLocalExecutor } from "../../src/places/local.ts";
 import { openWorker } from "../../src/places/worker.ts";
@@ -28,27 +28,31 @@ beforeAll(async () => {
 });
 afterAll(() => redis.kill());
 
+type Model = NonNullable<AgentContext["means"]>["model"];
+
+/** One call over a run's socket. */
+const callModel = ({ provider, name, socketPath }: Model, token: string, signal?: AbortSignal, body: object = {}) =>
+  fetch(`http://gateway/${provider}/v1/chat/completions`, {
+    unix: socketPath,
+    method: "POST",
+    headers: { authorization: `Bearer ${token}` },
+    body: JSON.stringify({ model: name, messages: [{ role: "user", content: "Write." }], ...body }),
+    signal,
+    ...{ timeout: false },
+  });
+
 /** An agent that sends its calls at once, each of which may write as much as it likes. */
 const greedyAgent = (calls: number, body: object = {}): Agent => ({
   describe: () => ({ id: "greedy", version: "1", model: null, kind: "model" }),
   preflight: () => [],
   async *run(task, { means, signal }): AsyncGenerator<AgentEvent> {
-    const { provider, name, token, socketPath } = means?.model ?? { provider: "", name: "", token: "", socketPath: "" };
+    const model = means?.model;
+    if (!model) throw new Error("The agent has no model.");
     const started = { agent: "greedy", version: "1", kind: "model" as const, model: modelId, goal: task.text };
     yield { type: "milestone", name: "started", detail: { ...started, starts: task.startUrls } };
     yield { type: "tool_call", id: "t1", tool: "run_command", input: { command: "true" } };
     yield { type: "tool_result", id: "t1", tool: "run_command", ok: true, output: { exitCode: 0 } };
-    const send = async () => {
-      const response = await fetch(`http://gateway/${provider}/v1/chat/completions`, {
-        unix: socketPath,
-        method: "POST",
-        headers: { authorization: `Bearer ${token}` },
-        body: JSON.stringify({ model: name, messages: [{ role: "user", content: "Write." }], ...body }),
-        signal,
-        ...{ timeout: false },
-      });
-      return await response.text();
-    };
+    const send = async () => await (await callModel(model, model.token, signal, body)).text();
     await Promise.all(Array.from({ length: calls }, send));
     yield { type: "end", outcome: "not_judged", reason: "All calls were answered." };
   },
@@ -87,11 +91,24 @@ const onWorkers = (count: number) => (agents: Record<string, Agent>) => {
 };
 
 /** Runs of a greedy agent at once, in an organization with limits. Returns what they cost by the model's own books. */
-async function start({ org = {}, runs = 1, calls = 15, judged = false, workers = 0, prompt = {}, env = {} }: Case) {
+async function start({ calls = 15, ...options }: Case) {
   const model = serveSpendingModel({ price });
   closings.push(model.stop);
+  return startRuns({ model, agent: greedyAgent(calls), ...options });
+}
+
+async function startRuns({
+  model,
+  agent,
+  org = {},
+  runs = 1,
+  judged = false,
+  workers = 0,
+  prompt = {},
+  env = {},
+}: Case & { model: ReturnType<typeof serveSpendingModel>; agent: Agent }) {
   const app = testApp({
-    agents: { greedy: greedyAgent(calls) },
+    agents: { greedy: agent },
     env: {
       OPENAI_COMPATIBLE_BASE_URL: `${model.url}/v1`,
       EVALD_MODEL_PRICES: JSON.stringify({ [modelId]: price }),
@@ -201,5 +218,42 @@ describe("a limit that several calls share is never exceeded by more than one ca
     const usd = model.usd() - before;
     expect(usd).toBeGreaterThan(0);
     expect(usd).toBeLessThanOrEqual(limit + oneCallUsd);
+  }, 60_000);
+});
+
+describe.each([
+  ["this machine", 0],
+  ["two workers", 2],
+])("on %s", (_, workers) => {
+  test("the token of a run works only on the run's own socket", async () => {
+    const model = serveSpendingModel({ price });
+    closings.push(model.stop);
+    const met: Model[] = [];
+    const statuses: Record<string, number> = {};
+    const meeting = Promise.withResolvers<void>();
+    const over = Promise.withResolvers<void>();
+    const spy: Agent = {
+      ...greedyAgent(0),
+      async *run(task, context) {
+        const own = context.means?.model;
+        if (!own) throw new Error("no model");
+        met.push(own);
+        if (met.length === 2) meeting.resolve();
+        await meeting.promise;
+        const other = met.find(({ token }) => token !== own.token);
+        if (own === met[0]) {
+          statuses.other = (await callModel(own, other?.token ?? "")).status;
+          statuses.own = (await callModel(own, own.token)).status;
+          over.resolve();
+        }
+        await over.promise;
+        yield* greedyAgent(0).run(task, context);
+      },
+    };
+    const { app } = await startRuns({ model, agent: spy, runs: 2, workers });
+    await model.serve(app.runJobs());
+    await app.service.stop(0);
+    expect(statuses).toEqual({ other: 401, own: 200 });
+    expect(model.bills).toHaveLength(1);
   }, 60_000);
 });

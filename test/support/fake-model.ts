@@ -99,7 +99,8 @@ export function serveFakeModel({ scenarios: own = {}, key }: Options = {}) {
     }
   }
 
-  async function answer(request: Request): Promise<Response> {
+  async function answer(received: Request): Promise<Response> {
+    const request = withoutProvider(received);
     const { pathname, searchParams } = new URL(request.url);
     if (pathname === "/requests") return Response.json(requests);
     if (pathname === "/release") {
@@ -166,6 +167,12 @@ export function serveFakeModel({ scenarios: own = {}, key }: Options = {}) {
     left: left.promise,
     stop: () => void server.stop(true),
   };
+}
+
+/** A request without the provider in its path, as agents send it to a gateway. */
+function withoutProvider(request: Request): Request {
+  const url = request.url.replace(/^(http:\/\/[^/]+)\/(?:openai|anthropic|google|openai-compatible)(?=\/v1)/, "$1");
+  return url === request.url ? request : new Request(url, request);
 }
 
 const textsOf = (value: unknown): string[] =>

@@ -10,6 +10,8 @@ type Options = {
   price: { in: number; out: number };
   /** Output of a request without a limit, in tokens. */
   unlimited?: number;
+  /** The longest answer that it ever writes, in tokens. */
+  most?: number;
   /** Input tokens per byte of a request. */
   density?: number;
   /** Requests with a higher limit are rejected, as by a model with a small maximum. */
@@ -27,6 +29,7 @@ const object = (value: unknown): Body => (value !== null && typeof value === "ob
 export function serveSpendingModel({
   price,
   unlimited = 20_000,
+  most: longest = Number.POSITIVE_INFINITY,
   density = 0.25,
   maxOutput = Number.POSITIVE_INFINITY,
   reportsUsage = true,
@@ -58,7 +61,7 @@ export function serveSpendingModel({
       );
     await new Promise<void>((resolve) => waiting.push(resolve));
     const input = Math.ceil(text.length * density);
-    const output = (limit ?? unlimited) * (most(body, countFields) ?? 1);
+    const output = Math.min(longest, limit ?? unlimited) * (most(body, countFields) ?? 1);
     const model = /models\/([^:]+):/.exec(path)?.[1] ?? String(body.model);
     bills.push({ model, input, output, usd: (input * price.in + output * price.out) / 1e6 });
     return Response.json(toAnswer(path, model, reportsUsage ? { input, output } : null));

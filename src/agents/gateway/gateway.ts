@@ -111,7 +111,8 @@ export function createGateway({
 
 const digestOf = (token: string): Buffer => new Bun.CryptoHasher("sha256").update(token).digest();
 
-const tokenOf = (headers: Headers): string =>
+/** The token of a request, in any provider's own header; empty: none. */
+export const tokenOf = (headers: Headers): string =>
   headers.get("x-api-key") ??
   headers.get("x-goog-api-key") ??
   /^bearer (.+)$/i.exec(headers.get("authorization") ?? "")?.[1] ??

@@ -1,5 +1,6 @@
 import { parseObject } from "../fields.ts";
-import { type Admission, admitCall, type CallAccount } from "./call-account.ts";
+import { type Admission, admitCall } from "./admission.ts";
+import type { CallAccount } from "./call-account.ts";
 import { type CallOutcome, forward, refusalResponse } from "./forward.ts";
 import { limitOutput, type RequestedOutput, readRequestedOutput } from "./output-limit.ts";
 import type { Need } from "./reserves.ts";
@@ -66,7 +67,10 @@ export async function answerCall(session: ModelSession, request: Request): Promi
   };
   const bytes = Buffer.byteLength(text);
   const clientSignal = AbortSignal.any([request.signal, closing.signal]);
-  const admission = await admitCall(account, needOf(session, call, requested, bytes), clientSignal);
+  const admission = await admitCall(account, needOf(session, call, requested, bytes), clientSignal).catch((error) => {
+    endCall();
+    throw error;
+  });
   if (admission === null || typeof admission === "string") {
     endCall();
     if (admission !== null) return refusalResponse(402, admission, "budget_exhausted");

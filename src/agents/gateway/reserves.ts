@@ -10,10 +10,8 @@ export type Reserve = { tokens: number; usd: number };
 export type SharedBudget = {
   /** Its name in `limit` events. */
   limit: string;
-  /** In USD; null: no limit. */
-  maxUsd(): number | null;
-  /** What calls that ended have cost, in USD. */
-  spentUsd(): number;
+  /** Its limit, and what calls that ended have cost, in USD; null: there is no limit. */
+  read(): { maxUsd: number; spentUsd: number } | null;
   /** Counts the cost of a call that ended, in USD. */
   count(usd: number): void;
   reserves: Reserves;
@@ -69,16 +67,16 @@ export const tokensLeft = (max: number, spent: number, { calls, tokens }: Reserv
   affordableOutput: (amount) => amount,
 });
 
-/** What is left of an amount of money, in USD; null without a limit, or if the price is unknown. */
+/** What is left of an amount of money, in USD; null if the price is unknown. */
 export function moneyLeft(
-  maxUsd: number | null,
+  maxUsd: number,
   spentUsd: number,
   { calls, usd }: Reserves,
   { input }: Need,
   model: ModelAccess,
 ): Remainder | null {
   const inputCost = maxPriceOf(input, 0, model);
-  if (maxUsd === null || inputCost === null) return null;
+  if (inputCost === null) return null;
   return {
     left: maxUsd - spentUsd - usd,
     isHeld: calls > 0,

@@ -129,16 +129,23 @@ function firstSuccess(attempts: (() => string[])[]): string[] | null {
   return null;
 }
 
+const maxRemovalMs = 1_000;
+
 /** Removes groups and kills what is left in them. */
 async function removeAll(folders: string[]): Promise<void> {
-  for (let left = 40; left > 0; left--) {
+  // Its last process is gone within milliseconds, as a rule, and a report waits for it.
+  for (
+    let waitedMs = 0, pauseMs = 1;
+    waitedMs < maxRemovalMs;
+    waitedMs += pauseMs, pauseMs = Math.min(25, 2 * pauseMs)
+  ) {
     try {
       // If bubblewrap was killed while it started, the process that it had just started may have survived.
       for (const folder of folders) killGroup(folder);
       for (const folder of folders.filter((path) => existsSync(path))) rmdirSync(folder);
       return;
     } catch {
-      await Bun.sleep(25);
+      await Bun.sleep(pauseMs);
     }
   }
 }

@@ -1,0 +1,91 @@
+import { type CallAccount, limitKinds, limitNames, reportNearLimits, shareOf } from "./call-account.ts";
+import type { CallOutcome } from "./forward.ts";
+import { maxPriceOf } from "./prices.ts";
+import { grantOutput, hold, moneyLeft, type Need, type Reserve, type SharedBudget, tokensLeft } from "./reserves.ts";
+import { settleCall } from "./settlement.ts";
+
+/** What a call may use: output tokens of all answers together; infinite if no limit is near. `settle` counts what it has used. */
+export type Admission = { output: number; settle: (outcome: CallOutcome, likelyInput: number) => void };
+
+/**
+ * Counts a new call and reserves what it may use at most, in its own run and in the money that it shares. Waits while calls in progress
+ * hold what it needs, in the order of the calls. Returns an error message if a limit is reached; null if `signal` aborts.
+ */
+export function admitCall(account: CallAccount, need: Need, signal: AbortSignal): Promise<Admission | string | null> {
+  const aborted = Promise.withResolvers<void>();
+  signal.addEventListener("abort", () => aborted.resolve(), { once: true });
+  const admission = account.admission.then(async () => {
+    for (;;) {
+      if (signal.aborted || account.failure) return null;
+      const result = tryToAdmit(account, need);
+      if (result !== null) return result;
+      const { shared } = account.run;
+      await Promise.race(
+        [account.reserves.freed.promise, shared?.reserves.freed.promise, aborted.promise].filter(Boolean),
+      );
+    }
+  });
+  const ended = () => {};
+  account.admission = admission.then(ended, ended);
+  return admission;
+}
+
+/** null: it must wait. */
+function tryToAdmit(account: CallAccount, need: Need): Admission | string | null {
+  const { run, spent, reserves } = account;
+  const { limits, shared, model } = run;
+  const sharedState = shared?.read() ?? null;
+  const objection = findReachedLimit(account, sharedState);
+  if (objection !== null) return objection;
+  const remainders = [
+    tokensLeft(limits.tokens, spent.tokens, reserves, need),
+    limits.costUsd === null ? null : moneyLeft(limits.costUsd, spent.costUsd, reserves, need, model),
+    sharedState && shared && moneyLeft(sharedState.maxUsd, sharedState.spentUsd, shared.reserves, need, model),
+  ];
+  const output = grantOutput(
+    need,
+    remainders.filter((each) => each != null),
+  );
+  if (output === null) return null;
+  spent.calls++;
+  reportNearLimits(account);
+  const maxOutput = Math.min(output, need.output);
+  const reserve: Reserve = {
+    tokens: need.input + maxOutput,
+    usd: maxPriceOf(need.input, maxOutput, model) ?? 0,
+  };
+  const releases = [hold(reserves, reserve), ...(shared ? [hold(shared.reserves, reserve)] : [])];
+  return {
+    output,
+    settle(outcome, likelyInput) {
+      // First, so that calls that wait find what this one has used.
+      try {
+        settleCall(account, outcome, likelyInput);
+      } finally {
+        for (const release of releases) release();
+      }
+    },
+  };
+}
+
+/** The error message if a limit is reached; null if not. */
+function findReachedLimit(account: CallAccount, sharedState: ReturnType<SharedBudget["read"]>): string | null {
+  const { run } = account;
+  const kind = limitKinds.find((each) => shareOf(account, each) >= 1);
+  if (kind !== undefined) {
+    const value = run.limits[kind] as number;
+    reportReachedLimit(account, { ...limitNames[kind], value });
+    return `the run has used its model budget of ${kind === "costUsd" ? `$${value}` : `${value} ${kind}`}`;
+  }
+  if (!run.shared || !sharedState || sharedState.spentUsd < sharedState.maxUsd) return null;
+  const { maxUsd } = sharedState;
+  reportReachedLimit(account, { limit: run.shared.limit, unit: "USD", value: maxUsd });
+  return `the organization has spent its budget of $${maxUsd}`;
+}
+
+function reportReachedLimit({ run, reportedReachedLimits }: CallAccount, limit: Omit<LimitEvent, "type">): void {
+  if (!reportedReachedLimits.has(limit.limit)) run.onEvent({ type: "limit", ...limit });
+  reportedReachedLimits.add(limit.limit);
+}
+
+type LimitEvent = { type: "limit"; limit: string; unit: string; value: number };
