@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { existsSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
+import clineEntry from "../../src/agents/coding/presets/cline.jsonc";
 import { serveScriptedModel, usage } from "../../src/agents/coding/scripted-model.ts";
 import { buildExecutable, call, client, emptyFolder, furnish, serve, untilRun } from "../support/executable.ts";
 import { childrenOf, descendantsOf, isWaiting } from "../support/processes.ts";
@@ -11,7 +12,7 @@ import { until } from "../support/until.ts";
 
 const cache = process.env.EVALD_AGENTS_CACHE ?? join(process.env.HOME ?? "", ".cache", "evald-agents");
 const binOf = (name: string) => join(cache, name, "node_modules", ".bin");
-const names = ["node", "codex", "gemini", "opencode", "qwen", "pi"];
+const names = ["node", "codex", "gemini", "opencode", "qwen", "pi", "cline", "continue", "grok-build", "kimi"];
 const PATH = [...names.map(binOf), process.env.PATH].join(delimiter);
 const key = "sk-the-real-key-0123456789";
 const page = "https://docs.acme.test/guide";
@@ -23,6 +24,10 @@ const agents = [
   ["opencode", "anthropic/claude-opus-4-8"],
   ["pi", "anthropic/claude-sonnet-4-8"],
   ["qwen", "openai-compatible/qwen3-coder-plus"],
+  ["cline", "openai/gpt-5"],
+  ["continue", "anthropic/claude-opus-4-7"],
+  ["grok-build", "openai-compatible/grok-code-fast-1"],
+  ["kimi", "openai-compatible/kimi-k2"],
 ] as const;
 
 let model: ReturnType<typeof serveScriptedModel>;
@@ -107,7 +112,7 @@ async function runOf(agent: string, id: string) {
 }
 
 /** Agents that say the exit code of a command only if it failed. */
-const namesOnlyFailures = ["gemini", "pi"];
+const namesOnlyFailures = ["gemini", "pi", "cline", "continue", "kimi"];
 
 test.each(agents)(
   "%s works through a whole session",
@@ -203,3 +208,31 @@ test("agent list and doctor show the agents, and agent try runs one", async () =
   const tried = await call(["agent", "try", "codex"], { cwd, env: { PATH } });
   expect([tried.code, tried.stderr.match(/^ok /gm)?.length]).toEqual([0, 6]);
 }, 300_000);
+
+test("two programs of one name are told apart, and agent try runs the one without exit codes", async () => {
+  const cwd = emptyFolder();
+  const listed = JSON.parse((await call(["agent", "list", "--json"], { cwd, env })).stdout);
+  const find = (id: string) => listed.find((each: { id: string }) => each.id === id);
+  expect([find("grok-build").isHere, find("grok").isHere]).toEqual([true, false]);
+  expect(find("grok").detail).toContain("belongs to @xai-official/grok");
+  const tried = await call(["agent", "try", "grok"], { cwd, env: { PATH: [binOf("grok"), PATH].join(delimiter) } });
+  expect([tried.code, tried.stderr.match(/^ok /gm)?.length]).toEqual([0, 6]);
+}, 300_000);
+
+test("agent try says what to change in the entry of a new agent", async () => {
+  const cwd = emptyFolder();
+  const entry = {
+    ...{ id: "my-cline", command: "cline", package: "cline", provider: "openai", stream: "none" },
+    args: ["-P", "openai-compatible", "-m", "{model}", "--auto-approve", "true", "{prompt}"],
+    files: { ".cline/data/settings/providers.json": clineEntry.files?.[".cline/data/settings/providers.json"] },
+  };
+  const tryIt = (more: object) =>
+    call(["agent", "try", "my-cline"], { cwd, env: { PATH, EVALD_AGENTS: JSON.stringify([{ ...entry, ...more }]) } });
+  const first = await tryIt({});
+  expect([first.code, first.stderr]).toEqual([1, expect.stringContaining('"run_commands":"run_command"')]);
+  const second = await tryIt({ tools: clineEntry.tools });
+  expect([second.code, second.stderr]).toEqual([1, expect.stringContaining('Set "exitCode": "')]);
+  const pattern = /Set "exitCode": (".*")$/m.exec(second.stderr)?.[1] ?? "";
+  const third = await tryIt({ tools: clineEntry.tools, exitCode: JSON.parse(pattern) });
+  expect([third.code, third.stderr.match(/^ok /gm)?.length]).toEqual([0, 6]);
+}, 600_000);
