@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { listPresets } from "../src/agents/all.ts";
 import { addTo, fillFile, taskChannelOf, toPreset } from "../src/agents/coding/preset.ts";
 import { presetEntries } from "../src/agents/coding/presets.ts";
+import { toEntryText } from "../src/cli/agent-init.ts";
 import { checkEntries, parseAgentEntries } from "../src/config/agent-entries.ts";
 import { emptyFolder } from "./support/executable.ts";
 
@@ -90,6 +91,23 @@ test("agents are read from a file, with comments, or from all files of a folder"
   expect(() => parseAgentEntries(folder)).toThrow(/b\.jsonc: stream must be/);
   writeFileSync(file, "{");
   expect(() => parseAgentEntries(folder)).toThrow(/b\.jsonc is not valid JSON/);
+});
+
+test("the file of a new agent is a valid entry with what its program shows", () => {
+  const help = ["Usage: acme [options] [prompt]", "  -p, --print   Print and exit", "  --yolo   Allow everything"].join(
+    "\n",
+  );
+  const hints = { command: "acme", path: "/opt/acme/bin/acme", package: { name: "@acme/cli", version: "2.4.0" } };
+  const read = (more: object) =>
+    checkEntries(Bun.JSONC.parse(toEntryText("my-acme", { ...hints, environment: null, help, ...more })), "")[0];
+  expect(read({})).toMatchObject({
+    ...{ id: "my-acme", command: "acme", package: "@acme/cli", testedVersions: ["2.4.0"], stream: "none" },
+    args: ["--yolo", "--print", "{prompt}"],
+  });
+  expect(read({ help: "  --acp   Start as a server" })).toMatchObject({ stream: "acp", args: ["--acp"] });
+  expect(read({ help: "", path: null, package: null, environment: "/opt/acme" })).toMatchObject({
+    ...{ mounts: ["/opt/acme"], args: ["{prompt}"] },
+  });
 });
 
 test.each([

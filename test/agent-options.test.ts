@@ -3,6 +3,8 @@ import type { Agent } from "../src/agents/agent.ts";
 import { applyOptions, supportedOptions } from "../src/agents/coding/agent-options.ts";
 import { toPreset } from "../src/agents/coding/preset.ts";
 import { presets } from "../src/agents/coding/presets.ts";
+import { parseClaudeLine } from "../src/agents/coding/streams/claude.ts";
+import { createStreamState } from "../src/agents/coding/streams/stream.ts";
 import { createGateway } from "../src/agents/gateway/gateway.ts";
 import { runs } from "../src/db/tables/runs.ts";
 import { requestEval } from "../src/runs/requests.ts";
@@ -85,6 +87,14 @@ describe("the options of an agent", () => {
     if (permissions?.includes("ask"))
       expect(applyOptions(preset, { permissions: "ask" })).not.toEqual(applyOptions(preset));
   });
+});
+
+test("a call that Claude Code would have asked for counts as an interruption", () => {
+  const denials = [{ tool_name: "Bash", tool_use_id: "c1", tool_input: { command: "exit 3" } }];
+  const end = { type: "result", subtype: "success", is_error: false, result: "Done." };
+  const events = parseClaudeLine({ ...end, permission_denials: denials }, createStreamState());
+  expect(events).toMatchObject([{ type: "interruption", question: expect.stringContaining("exit 3") }]);
+  expect(parseClaudeLine({ ...end, permission_denials: [] }, createStreamState())).toEqual([]);
 });
 
 test.each([

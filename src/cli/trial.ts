@@ -24,6 +24,8 @@ const models: Record<ModelProvider, string> = {
   "openai-compatible": "qwen3-coder-plus",
 };
 const host = "docs.evald.test";
+/** A program that does nothing most likely waits for a person. */
+const limits = { idleSeconds: 120 };
 const key = "trial-key-of-no-value";
 /** Long enough for programs that look for the main text of a page. */
 const page = `<!doctype html><title>Trial</title><main><article><h1>Trial page</h1><p>The word of the day is heron.</p>${"<p>A heron is a bird with long legs that stands still at the edge of the water, waits for a fish to come near, and then catches it with its long bill.</p>".repeat(8)}</article></main>`;
@@ -55,7 +57,7 @@ export async function tryAgent(config: Config, { id, agent, preset, model }: Sub
   try {
     const org = createOrg(service.ctx, "Trial").id;
     const text = `Read https://${host}/guide, run a command, and write a file.`;
-    const prompt = createPrompt(service.ctx, org, { text, agent: id, model: modelName });
+    const prompt = createPrompt(service.ctx, org, { text, agent: id, model: modelName, limits });
     const urlMap = { [host]: siteUrl };
     const { runIds } = await requestEval(service.ctx, org, prompt.id, { urlMap, trigger: "cli" });
     const runId = runIds[0] as string;

@@ -7,7 +7,7 @@ export const streamFormats = ["claude", "codex", "gemini", "opencode", "copilot"
 export type StreamFormat = (typeof streamFormats)[number];
 
 /** Formats in which agents read their MCP servers. */
-export const mcpFormats = ["claude", "codex", "gemini", "qwen", "opencode", "copilot", "continue"] as const;
+export const mcpFormats = ["claude", "codex", "gemini", "qwen", "opencode", "copilot"] as const;
 
 /** evald's names for tools, which grading knows. */
 export const toolNames = ["run_command", "fetch_page", "write_file", "read_file", "list_files"] as const;

@@ -40,7 +40,10 @@ beforeAll(async () => {
   const missing = names.filter((name) => !existsSync(binOf(name)));
   if (missing.length > 0) throw new Error(`run test/support/agents.sh, which installs ${missing.join(", ")}`);
   await buildExecutable();
-  docs = serveSite({ "/guide": { body: "<title>Guide</title><h1>Guide</h1><p>Write the file hello.txt.</p>" } });
+  // Long enough for agents that look for the main text of a page.
+  const filler = "<p>The file has the words hi there, which the next step of the guide reads.</p>".repeat(8);
+  const guide = `<title>Guide</title><article><h1>Guide</h1><p>Write the file hello.txt.</p>${filler}</article>`;
+  docs = serveSite({ "/guide": { body: guide } });
   model = serveScriptedModel(page);
   env = {
     PATH,
@@ -133,7 +136,10 @@ test.each(agents)(
     expect(of("end")).toMatchObject([{ outcome: "not_judged", reason: "Done: all steps of the trial were made." }]);
 
     const fetched = callOf(page);
-    const reached = of("http").filter((event) => event.status !== null && event.method !== "CONNECT");
+    const reached = of("http").filter(
+      // Continue looks at the root of a site before it fetches a page.
+      ({ status, method, url }) => status !== null && method !== "CONNECT" && url !== "https://docs.acme.test/",
+    );
     expect(reached).toMatchObject([
       { url: page, mappedUrl: `${docs.url}/guide`, status: 200, provenance: "given", id: fetched.call?.id },
     ]);

@@ -44,11 +44,6 @@ const formats: Record<Exclude<(typeof mcpFormats)[number], "codex">, (servers: S
       url === undefined ? { type: "local", args: [], ...local, tools: ["*"] } : { type: "http", url, tools: ["*"] },
     ),
   }),
-  continue: (servers) => ({
-    mcpServers: Object.entries(servers).map(([name, { url, ...local }]) =>
-      url === undefined ? { name, ...local } : { name, type: "streamable-http", url },
-    ),
-  }),
 };
 
 /** Codex's settings of MCP servers in TOML, where strings and arrays are written as in JSON. `inheritedVariables`: variables that Codex passes to the servers. */

@@ -31,12 +31,19 @@ export function parseClaudeLine(line: Fields, state: StreamState): AgentEvent[] 
     const status = number(line.api_error_status) ?? statusIn(state.lastMessage);
     const error = { status, message: state.lastMessage || text(line.subtype) };
     endStream(state, line.is_error === true ? error : null, number(line.total_cost_usd));
-    return [];
+    return list(line.permission_denials).map((denial) => toPermissionQuestion(object(denial)));
   }
   const type = text(line.type);
   if (!linesWithoutNews.includes(type)) state.unknown.add(type);
   return [];
 }
+
+/** A call for which Claude Code would have asked. Without anyone to ask, it refuses the call. */
+const toPermissionQuestion = ({ tool_name: tool, tool_input: input }: Fields): AgentEvent => ({
+  type: "interruption",
+  question: `May I use ${text(tool)}: ${JSON.stringify(input ?? {})}?`.slice(0, 1000),
+  url: null,
+});
 
 function parseBlock(role: unknown, block: Fields, state: StreamState): AgentEvent[] {
   if (block.type === "thinking") return thought(block.thinking);
