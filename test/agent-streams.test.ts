@@ -4,6 +4,7 @@ import type { AgentEvent } from "../src/agents/agent.ts";
 import { lineParsers } from "../src/agents/coding/agent-output.ts";
 import { presets } from "../src/agents/coding/presets.ts";
 import { createStreamState } from "../src/agents/coding/streams/stream.ts";
+import { mapTool } from "../src/agents/coding/tools.ts";
 import { object } from "../src/agents/fields.ts";
 
 const linesOf = async (id: string): Promise<Record<string, unknown>[]> => {
@@ -33,39 +34,45 @@ function callsIn(events: AgentEvent[]) {
   });
 }
 
-// A recorded session of each agent: a command, one that fails, two pages, a file, an answer.
-test.each(presets.map(({ id }) => id))("%s: every line of a recorded session is understood", async (id) => {
-  const parser = parserOf(id);
-  const events: AgentEvent[] = [];
-  for (const line of await linesOf(id)) {
-    expect(parser.state.end).toBeNull();
-    events.push(...parser.take(line));
-    if (parser.state.end) break;
-  }
-  expect([...parser.state.unknown]).toEqual([]);
-  expect(parser.state.end).toMatchObject({ text: "DONE. It is all done.", error: null });
-  expect(events.findLast(({ type }) => type === "message")).toMatchObject({ text: "DONE. It is all done." });
-  expect(events.some(({ type }) => type === "thought")).toBe(id !== "gemini");
+/** The agents with a stream that has a parser. */
+const streaming = presets.filter(({ stream }) => Object.hasOwn(lineParsers, stream)).map(({ id }) => id);
 
-  // Gemini CLI shows a failed command as a success, without an exit code. These calls come from the gateway's record
-  // of model calls.
-  const isSilent = id === "gemini";
-  // Nor do Claude Code, Qwen Code and pi report a code of 0, and none is invented.
-  const zero = ["codex", "opencode", "copilot"].includes(id) ? 0 : undefined;
-  const fetches = ["codex", "pi"].includes(id)
-    ? { tool: "run_command", on: "curl -sS http://docs.test/guide", ok: true, exitCode: zero }
-    : { tool: "fetch_page", on: "http://docs.test/guide", ok: true };
-  const [shell, failing, page, , file, ...rest] = callsIn(events);
-  expect(rest).toEqual([]);
-  expect(shell).toMatchObject({ tool: "run_command", on: "echo hello; pwd; id -u", ok: true });
-  expect(shell?.exitCode).toBe(zero);
-  expect(failing).toMatchObject({ tool: "run_command", on: "echo oops >&2; exit 3", ok: isSilent });
-  expect(failing?.exitCode).toBe(isSilent ? undefined : 3);
-  expect(page).toMatchObject(fetches);
-  // The tool was not offered for this model.
-  const ok = id !== "copilot";
-  expect(file).toMatchObject({ tool: "write_file", on: expect.stringMatching(/hello\.txt$/), ok });
-});
+// A recorded session of each agent: a command, one that fails, two pages, a file, an answer.
+test.each(streaming.filter((id) => id !== "grok-build"))(
+  "%s: every line of a recorded session is understood",
+  async (id) => {
+    const parser = parserOf(id);
+    const events: AgentEvent[] = [];
+    for (const line of await linesOf(id)) {
+      expect(parser.state.end).toBeNull();
+      events.push(...parser.take(line));
+      if (parser.state.end) break;
+    }
+    expect([...parser.state.unknown]).toEqual([]);
+    expect(parser.state.end).toMatchObject({ text: "DONE. It is all done.", error: null });
+    expect(events.findLast(({ type }) => type === "message")).toMatchObject({ text: "DONE. It is all done." });
+    expect(events.some(({ type }) => type === "thought")).toBe(id !== "gemini");
+
+    // Gemini CLI shows a failed command as a success, without an exit code. These calls come from the gateway's record
+    // of model calls.
+    const isSilent = id === "gemini";
+    // Nor do Claude Code, Qwen Code and pi report a code of 0, and none is invented.
+    const zero = ["codex", "opencode", "copilot"].includes(id) ? 0 : undefined;
+    const fetches = ["codex", "pi"].includes(id)
+      ? { tool: "run_command", on: "curl -sS http://docs.test/guide", ok: true, exitCode: zero }
+      : { tool: "fetch_page", on: "http://docs.test/guide", ok: true };
+    const [shell, failing, page, , file, ...rest] = callsIn(events);
+    expect(rest).toEqual([]);
+    expect(shell).toMatchObject({ tool: "run_command", on: "echo hello; pwd; id -u", ok: true });
+    expect(shell?.exitCode).toBe(zero);
+    expect(failing).toMatchObject({ tool: "run_command", on: "echo oops >&2; exit 3", ok: isSilent });
+    expect(failing?.exitCode).toBe(isSilent ? undefined : 3);
+    expect(page).toMatchObject(fetches);
+    // The tool was not offered for this model.
+    const ok = id !== "copilot";
+    expect(file).toMatchObject({ tool: "write_file", on: expect.stringMatching(/hello\.txt$/), ok });
+  },
+);
 
 test.each([
   ["gemini", { type: "tool_result", tool_id: "c", status: "success", output: "a\nCommand terminated by signal: 9" }],
@@ -97,7 +104,22 @@ test.each([
   expect(parser.state.end?.claimedUsd).toBeCloseTo(usd, 4);
 });
 
-test.each(presets.map(({ id }) => id))("%s: incomplete lines don't crash the parser", async (id) => {
+test("grok-build: a recorded trial is understood, with its own names of tools", async () => {
+  const preset = presets.find(({ id }) => id === "grok-build")!;
+  const parser = parserOf(preset.id);
+  const lines = await linesOf(preset.id);
+  const events = lines.flatMap((line) => parser.take(line)).map((event) => mapTool(preset, event));
+  expect([...parser.state.unknown]).toEqual([]);
+  expect(parser.state.end).toMatchObject({ text: "Done: all steps of the trial were made.", error: null });
+  expect(callsIn(events)).toMatchObject([
+    { tool: "run_command", on: "echo hello" },
+    { tool: "run_command", on: "echo failed >&2; exit 3" },
+    { tool: "run_command", on: "curl -sS https://docs.evald.test/guide" },
+    { tool: "write_file", on: "/workspace/hello.txt" },
+  ]);
+});
+
+test.each(streaming)("%s: incomplete lines don't crash the parser", async (id) => {
   const lines = await linesOf(id);
   const parser = parserOf(id);
   for (const line of lines)
