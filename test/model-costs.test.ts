@@ -57,7 +57,7 @@ async function callModel(wire: Wire, name: string, prices: object, script: Scrip
       provider,
       name,
       baseUrl: `http://127.0.0.1:${server.port}/v1`,
-      key: "k",
+      key: "a-test-key",
       prices: parsePrices(JSON.stringify(Object.keys(prices).length > 0 ? { [id]: prices } : {})),
       allow: null,
     },

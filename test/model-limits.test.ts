@@ -77,7 +77,7 @@ function openRun({
       provider,
       name: "greedy",
       baseUrl: `${model.url}/v1${provider === "google" ? "beta" : ""}`,
-      key: "k",
+      key: "a-test-key",
       prices: { [id]: { ...price, cached: price.in } },
       allow: null,
     },
@@ -352,4 +352,10 @@ test("a call can't choose another price, or go on after its response", async () 
     ...responses({ service_tier: "priority", background: true, max_output_tokens: 10 }),
   });
   expect(model.bodies).toEqual([{ model: "greedy", input: "Write as much as you can.", max_output_tokens: 10 }]);
+});
+
+test("a request that is rejected for another reason is not repeated", async () => {
+  const { model, answers, spent } = await spend({ model: { rejection: "The messages are too long for this model." } });
+  expect(answers.map(({ status }) => status)).toEqual([400]);
+  expect([model.bodies.length, spent.costUsd]).toEqual([1, 0]);
 });
