@@ -359,3 +359,21 @@ test("a request that is rejected for another reason is not repeated", async () =
   expect(answers.map(({ status }) => status)).toEqual([400]);
   expect([model.bodies.length, spent.costUsd]).toEqual([1, 0]);
 });
+
+test("a request of many levels is counted, and its run can end", async () => {
+  const nested = `${"[".repeat(50_000)}1${"]".repeat(50_000)}`;
+  const { answers, model } = await spend({ body: JSON.stringify({ ...chat, nested: 0 }).replace(":0", `:${nested}`) });
+  expect(answers).toHaveLength(1);
+  expect(model.usd()).toBeLessThanOrEqual(0.3);
+});
+
+test("an image counts by what it is billed for, not by its length", async () => {
+  const image = { type: "image_url", image_url: { url: `data:image/png;base64,${"A".repeat(300_000)}` } };
+  const messages = [{ role: "user", content: [image] }];
+  const run = openRun({ limit: 1, body: { ...chat, messages, max_tokens: 100 }, model: { density: 0 } });
+  const calls = Promise.all(Array.from({ length: 10 }, () => run.send()));
+  // All of them are in progress at once.
+  await until("all calls are at the model", () => run.model.waiting() === 10);
+  await run.model.serve(calls);
+  expect(run.model.bodies).toHaveLength(10);
+});

@@ -59,15 +59,17 @@ export async function answerCall(session: ModelSession, request: Request): Promi
   if (activeCalls.size >= maxCallsAtOnce)
     return refusalResponse(429, `a run may make at most ${maxCallsAtOnce} concurrent calls`, "too_many_calls");
 
+  const bytes = Buffer.byteLength(text);
+  const need = needOf(session, call, requested, bytes);
+  const likelyInput = likelyInputTokens(call, bytes);
   const end = Promise.withResolvers<void>();
   activeCalls.add(end.promise);
   const endCall = () => {
     activeCalls.delete(end.promise);
     end.resolve();
   };
-  const bytes = Buffer.byteLength(text);
   const clientSignal = AbortSignal.any([request.signal, closing.signal]);
-  const admission = await admitCall(account, needOf(session, call, requested, bytes), clientSignal).catch((error) => {
+  const admission = await admitCall(account, need, clientSignal).catch((error) => {
     endCall();
     throw error;
   });
@@ -78,7 +80,7 @@ export async function answerCall(session: ModelSession, request: Request): Promi
   }
   const response = await send(session, { call, requested, admission }, request.headers, clientSignal, (outcome) => {
     endCall();
-    admission.settle(outcome, likelyInputTokens(call, bytes));
+    admission.settle(outcome, likelyInput);
   });
   if (account.nearLimits.size > 0) response.headers.set(nearLimitHeader, [...account.nearLimits].join(","));
   return response;
