@@ -5,24 +5,23 @@ import { type ModelProvider, parsePrices } from "../src/config/model-settings.ts
 import { randomOf } from "./support/random.ts";
 
 type Usage = Extract<AgentEvent, { type: "usage" }>;
-/** A response, and how it is sent: as one object, or as the events of a stream that ends or is cut after them. */
-type Script = { events: object[]; isStream: boolean; isCut?: boolean };
+/** A response, and how it is sent: as one object, or as the events of a stream, which ends after them, or is cut once `cut` resolves. */
+type Script = { events: object[]; isStream: boolean; cut?: PromiseWithResolvers<void> };
 
 const scripts: Script[] = [];
 const server = Bun.serve({
   hostname: "127.0.0.1",
   port: 0,
   fetch() {
-    const { events, isStream, isCut } = scripts.shift() as Script;
+    const { events, isStream, cut } = scripts.shift() as Script;
     if (!isStream) return Response.json(events[0]);
-    const blocks = events.map((event) => `data: ${JSON.stringify(event)}\n\n`);
+    const blocks = blocksOf(events);
     const body = new ReadableStream({
       async pull(stream) {
         const block = blocks.shift();
         if (block !== undefined) stream.enqueue(new TextEncoder().encode(block));
-        else if (isCut) {
-          // What was sent must have been read: a client in this process reads between two of these turns.
-          for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
+        else if (cut) {
+          await cut.promise;
           stream.error(undefined);
         } else stream.close();
       },
@@ -30,6 +29,7 @@ const server = Bun.serve({
     return new Response(body, { headers: { "content-type": "text/event-stream" } });
   },
 });
+const blocksOf = (events: object[]) => events.map((event) => `data: ${JSON.stringify(event)}\n\n`);
 const gateway = createGateway({ now: Date.now });
 afterAll(async () => {
   await gateway.close();
@@ -57,7 +57,7 @@ async function callModel(wire: Wire, name: string, prices: object, script: Scrip
       provider,
       name,
       baseUrl: `http://127.0.0.1:${server.port}/v1`,
-      key: "k",
+      key: "a-test-key",
       prices: parsePrices(JSON.stringify(Object.keys(prices).length > 0 ? { [id]: prices } : {})),
       allow: null,
     },
@@ -71,7 +71,17 @@ async function callModel(wire: Wire, name: string, prices: object, script: Scrip
     headers: { authorization: `Bearer ${session.token}` },
     body: JSON.stringify({ model: name, messages: [], stream: script.isStream }),
   });
-  await response.text().catch(() => {});
+  const reader = response.body?.getReader();
+  let bytes = 0;
+  try {
+    for (let chunk = await reader?.read(); chunk && !chunk.done; chunk = await reader?.read()) {
+      bytes += chunk.value.length;
+      // What the client has read, the gateway has counted.
+      if (bytes >= blocksOf(script.events).join("").length) script.cut?.resolve();
+    }
+  } catch {
+    // It was cut.
+  }
   await session.close();
   const usage = events.find((event) => event.type === "usage") as Usage;
   return { usage, spent: session.spent() };
@@ -363,7 +373,7 @@ describe("a call without its full usage", () => {
   test("that was cut counts what its provider had reported, and the text that it had sent", async () => {
     const { usage, spent } = await callModel("messages", "m", prices, {
       isStream: true,
-      isCut: true,
+      cut: Promise.withResolvers<void>(),
       events: [
         { type: "message_start", message: { model: "m", usage: start } },
         { type: "content_block_delta", delta: { type: "text_delta", text: "x".repeat(4_000) } },

@@ -77,7 +77,7 @@ function openRun({
       provider,
       name: "greedy",
       baseUrl: `${model.url}/v1${provider === "google" ? "beta" : ""}`,
-      key: "k",
+      key: "a-test-key",
       prices: { [id]: { ...price, cached: price.in } },
       allow: null,
     },
@@ -352,4 +352,28 @@ test("a call can't choose another price, or go on after its response", async () 
     ...responses({ service_tier: "priority", background: true, max_output_tokens: 10 }),
   });
   expect(model.bodies).toEqual([{ model: "greedy", input: "Write as much as you can.", max_output_tokens: 10 }]);
+});
+
+test("a request that is rejected for another reason is not repeated", async () => {
+  const { model, answers, spent } = await spend({ model: { rejection: "The messages are too long for this model." } });
+  expect(answers.map(({ status }) => status)).toEqual([400]);
+  expect([model.bodies.length, spent.costUsd]).toEqual([1, 0]);
+});
+
+test("a request of many levels is counted, and its run can end", async () => {
+  const nested = `${"[".repeat(50_000)}1${"]".repeat(50_000)}`;
+  const { answers, model } = await spend({ body: JSON.stringify({ ...chat, nested: 0 }).replace(":0", `:${nested}`) });
+  expect(answers).toHaveLength(1);
+  expect(model.usd()).toBeLessThanOrEqual(0.3);
+});
+
+test("an image counts by what it is billed for, not by its length", async () => {
+  const image = { type: "image_url", image_url: { url: `data:image/png;base64,${"A".repeat(300_000)}` } };
+  const messages = [{ role: "user", content: [image] }];
+  const run = openRun({ limit: 1, body: { ...chat, messages, max_tokens: 100 }, model: { density: 0 } });
+  const calls = Promise.all(Array.from({ length: 10 }, () => run.send()));
+  // All of them are in progress at once.
+  await until("all calls are at the model", () => run.model.waiting() === 10);
+  await run.model.serve(calls);
+  expect(run.model.bodies).toHaveLength(10);
 });

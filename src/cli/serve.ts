@@ -182,8 +182,8 @@ const listenForMetrics = (metrics: Metrics, { host, port }: Address) =>
     metricsSetting,
   ]);
 
-/** What runs may read: the built-in example and docs, and the files at the root that lead to them. */
-const publicPaths = /^\/(?:(?:docs|example)(?:\.md|\/.*)?|llms\.txt|robots\.txt|sitemap\.xml)$/;
+/** What runs may read: the built-in example and docs, what these link to, and the files at the root that lead to them. */
+const publicPaths = /^\/(?:(?:docs|example)(?:\.md|\/.*)?|openapi\.json|llms\.txt|robots\.txt|sitemap\.xml)?$/;
 
 /** Headers of a run's request that choose the form of a page. */
 const publicHeaders = ["host", "accept", "if-none-match", "user-agent"];
@@ -200,9 +200,12 @@ const listenForRuns = (handle: Handle, { basePath }: Config) =>
       maxRequestBodySize,
       fetch(request) {
         const { url, method } = request;
-        const isPublic = publicPaths.test(pathBelow(pathOf(request), basePath));
-        if (!isPublic || (method !== "GET" && method !== "HEAD"))
-          return new Response("Runs may read only the docs and the example of this service.\n", { status: 403 });
+        const isRead = method === "GET" || method === "HEAD";
+        if (!isRead || !publicPaths.test(pathBelow(pathOf(request), basePath)))
+          return new Response("Runs may read only the docs and the example of this service.\n", {
+            // Docs that are tested must answer like this for a page that doesn't exist.
+            status: isRead ? 404 : 403,
+          });
         const headers = publicHeaders.flatMap((name) => {
           const value = request.headers.get(name);
           return value === null ? [] : [[name, value] as [string, string]];

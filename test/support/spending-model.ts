@@ -16,6 +16,8 @@ type Options = {
   density?: number;
   /** Requests with a higher limit are rejected, as by a model with a small maximum. */
   maxOutput?: number;
+  /** Rejects all requests with this message. */
+  rejection?: string;
   reportsUsage?: boolean;
 };
 
@@ -32,6 +34,7 @@ export function serveSpendingModel({
   most: longest = Number.POSITIVE_INFINITY,
   density = 0.25,
   maxOutput = Number.POSITIVE_INFINITY,
+  rejection,
   reportsUsage = true,
 }: Options) {
   const bills: Bill[] = [];
@@ -53,6 +56,7 @@ export function serveSpendingModel({
     const body = JSON.parse(text) as Body;
     bodies.push(body);
     const path = new URL(request.url).pathname;
+    if (rejection) return Response.json({ error: { message: rejection } }, { status: 400 });
     const limit = most(body, outputFields);
     if (limit !== null && limit > maxOutput)
       return Response.json(

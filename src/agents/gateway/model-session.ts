@@ -59,15 +59,17 @@ export async function answerCall(session: ModelSession, request: Request): Promi
   if (activeCalls.size >= maxCallsAtOnce)
     return refusalResponse(429, `a run may make at most ${maxCallsAtOnce} concurrent calls`, "too_many_calls");
 
+  const bytes = Buffer.byteLength(text);
+  const need = needOf(session, call, requested, bytes);
+  const likelyInput = likelyInputTokens(call, bytes);
   const end = Promise.withResolvers<void>();
   activeCalls.add(end.promise);
   const endCall = () => {
     activeCalls.delete(end.promise);
     end.resolve();
   };
-  const bytes = Buffer.byteLength(text);
   const clientSignal = AbortSignal.any([request.signal, closing.signal]);
-  const admission = await admitCall(account, needOf(session, call, requested, bytes), clientSignal).catch((error) => {
+  const admission = await admitCall(account, need, clientSignal).catch((error) => {
     endCall();
     throw error;
   });
@@ -78,7 +80,7 @@ export async function answerCall(session: ModelSession, request: Request): Promi
   }
   const response = await send(session, { call, requested, admission }, request.headers, clientSignal, (outcome) => {
     endCall();
-    admission.settle(outcome, likelyInputTokens(call, bytes));
+    admission.settle(outcome, likelyInput);
   });
   if (account.nearLimits.size > 0) response.headers.set(nearLimitHeader, [...account.nearLimits].join(","));
   return response;
@@ -122,28 +124,26 @@ async function send(
     const value = clientHeaders.get(header);
     if (value !== null) headers[header] = value;
   }
-  const attempt = (request: ModelRequest, isLast: boolean) =>
-    forward(request, model, {
-      headers,
-      clientSignal,
-      silenceMs,
-      drainMs,
-      onEnd: (outcome) => (isLast || !isRejected(outcome) ? onEnd(outcome) : undefined),
-    });
+  const attempt = (request: ModelRequest, onOutcome = onEnd) =>
+    forward(request, model, { headers, clientSignal, silenceMs, drainMs, onEnd: onOutcome });
   const affordable = Math.max(1, Math.floor(admission.output / answers));
-  if (affordable >= (maxTokens ?? highestOutput)) return await attempt(call, true);
-  if (maxTokens !== null) return await attempt(limitOutput(call, model.provider, affordable), true);
-  const limit = Math.min(affordable, account.maxOutput);
-  const limits = [limit, ...smallerOutputs.filter((each) => each < limit)];
-  for (const each of limits.slice(0, -1)) {
-    const response = await attempt(limitOutput(call, model.provider, each), false);
-    if (response.status !== 400) return response;
-    account.maxOutput = smallerOutputs.find((smaller) => smaller < each) ?? each;
+  if (affordable >= (maxTokens ?? highestOutput)) return await attempt(call);
+  if (maxTokens !== null) return await attempt(limitOutput(call, model.provider, affordable));
+  for (let limit = Math.min(affordable, account.maxOutput); ; limit = account.maxOutput) {
+    const smaller = smallerOutputs.find((each) => each < limit);
+    let isTooHigh = false;
+    const response = await attempt(limitOutput(call, model.provider, limit), (outcome) => {
+      isTooHigh = smaller !== undefined && rejectsOutputLimit(outcome);
+      if (!isTooHigh) onEnd(outcome);
+    });
+    if (!isTooHigh || smaller === undefined) return response;
+    account.maxOutput = smaller;
   }
-  return await attempt(limitOutput(call, model.provider, limits.at(-1) ?? limit), true);
 }
 
-const isRejected = (outcome: CallOutcome): boolean => outcome.kind === "refused" && outcome.status === 400;
+/** Whether a provider rejects a request because of its output limit, which such messages name. */
+const rejectsOutputLimit = (outcome: CallOutcome): boolean =>
+  outcome.kind === "refused" && outcome.status === 400 && /max_?((completion|output)_?)?tokens/i.test(outcome.detail);
 
 /** Ends a session. Resolves when all of its calls have finished. */
 export async function closeSession({ closing, activeCalls }: ModelSession): Promise<void> {

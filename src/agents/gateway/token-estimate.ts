@@ -2,6 +2,8 @@ import type { ModelRequest } from "./wire.ts";
 
 /** The most tokens that providers bill for an image. */
 const imageTokens = 5_000;
+/** Levels of a request in which images are looked for. */
+const maxDepth = 32;
 /** Bytes of text per token in ordinary text. */
 const bytesPerToken = 4;
 
@@ -21,17 +23,17 @@ export const likelyInputTokens = (request: ModelRequest, bytes: number): number 
 export const likelyOutputTokens = (chars: number): number => Math.ceil(chars / bytesPerToken);
 
 /** Number of the images in a request that are longer than what they are billed for, and their bytes. */
-function sizeOfImages(value: unknown, isImage = false): { count: number; bytes: number } {
+function sizeOfImages(value: unknown, isImage = false, depth = 0): { count: number; bytes: number } {
   if (typeof value === "string") {
     const data = value.startsWith("data:image/") ? value.slice(value.indexOf(",") + 1) : isImage ? value : "";
     const counts = data.length > imageTokens && /^[\w+/=-]+$/.test(data);
     return counts ? { count: 1, bytes: data.length } : { count: 0, bytes: 0 };
   }
-  if (value === null || typeof value !== "object") return { count: 0, bytes: 0 };
+  if (value === null || typeof value !== "object" || depth > maxDepth) return { count: 0, bytes: 0 };
   const holdsImage = Object.values(value).some((each) => typeof each === "string" && /^image\/\w/.test(each));
   const sum = { count: 0, bytes: 0 };
   for (const each of Object.values(value)) {
-    const size = sizeOfImages(each, holdsImage && !Array.isArray(value));
+    const size = sizeOfImages(each, holdsImage && !Array.isArray(value), depth + 1);
     sum.count += size.count;
     sum.bytes += size.bytes;
   }

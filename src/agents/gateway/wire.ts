@@ -266,11 +266,11 @@ function toChatUsage(usage: Fields): Usage | null {
 
 const largest = (...counts: unknown[]): number => Math.max(...counts.map(toCount));
 
-/** Number of characters in all texts of a value. */
-function charsIn(value: unknown): number {
+/** Number of characters in the texts of a value, down to a level that no answer of a model reaches. */
+function charsIn(value: unknown, levels = 32): number {
   if (typeof value === "string") return value.length;
-  if (value === null || typeof value !== "object") return 0;
-  return Object.values(value).reduce((sum: number, each) => sum + charsIn(each), 0);
+  if (value === null || typeof value !== "object" || levels === 0) return 0;
+  return Object.values(value).reduce((sum: number, each) => sum + charsIn(each, levels - 1), 0);
 }
 
 function setModel(value: unknown, summary: ResponseSummary): void {
