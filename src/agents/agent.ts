@@ -257,13 +257,14 @@ export class AgentFailure extends Error {
   }
 }
 
-/** The endings of sessions that may be graded by nobody. */
-type FailingEnding = { [Name in EndingName]: (typeof endings)[Name]["failure"] extends null ? never : Name }[EndingName];
+/** The endings with which a run can fail. */
+export type FailingEnding = { [Name in EndingName]: (typeof endings)[Name]["failure"] extends null ? never : Name }[EndingName];
 
 /** The failure of a run whose session ended like this. */
-export function toAgentFailure(ending: FailingEnding, detail: string): AgentFailure {
+export function toAgentFailure(ending: FailingEnding, detail: string, retryAfterMs?: number): AgentFailure {
   const { cause, retry } = endings[ending].failure;
-  return new AgentFailure(cause, detail, { retryable: retry !== "never", ending });
+  const options = { retryable: retry !== "never", ending, ...(retryAfterMs !== undefined && { retryAfterMs }) };
+  return new AgentFailure(cause, detail, options);
 }
 
 /** Runs a step whose failure says nothing about the target: it becomes a retryable AgentFailure that begins with `problem`. */

@@ -135,9 +135,9 @@ export function serveFakeModel({ scenarios: own = {}, key }: Options = {}) {
     calls.set(model, nth + 1);
     const side = offersTools ? undefined : scenario.side;
     const scriptedTurn = scenario.first?.[nth] ?? side ?? turnAfter(scenario.turns, toolResults);
-    const key = `${model} ${scenario.turns.indexOf(scriptedTurn)}`;
-    const nthOfTurn = turnCounts.get(key) ?? 0;
-    turnCounts.set(key, nthOfTurn + 1);
+    const turnKey = `${model} ${scenario.turns.indexOf(scriptedTurn)}`;
+    const nthOfTurn = turnCounts.get(turnKey) ?? 0;
+    turnCounts.set(turnKey, nthOfTurn + 1);
     const turn = scriptedTurn.before?.[nthOfTurn] ?? scriptedTurn;
     if (turn.silent) return new Promise(() => {});
     if (turn.fail?.body !== undefined) return new Response(turn.fail.body, { status: turn.fail.status });

@@ -1,6 +1,7 @@
 import type { StreamFormat } from "../../config/agent-entry.ts";
 import { settlesWithin } from "../../deadline.ts";
 import type { AgentEvent } from "../agent.ts";
+import { parseObject } from "../fields.ts";
 import { linesOf } from "../lines.ts";
 import { toPrompt } from "../llm/instructions.ts";
 import type { LimitHit } from "../sandbox/bounds.ts";
@@ -160,7 +161,7 @@ function createResultCompleter(preset: Preset, record: ModelRecord): ResultCompl
     // Some agents write an object of their own, while the model gets text.
     const isObject = parseObject(streamOutput) !== null;
     const output = isObject || modelOutput.includes(streamOutput) ? modelOutput : streamOutput;
-    const hasSucceeded = ok && !isFailure(preset, modelOutput);
+    const hasSucceeded = isFailure(preset, modelOutput) ? false : ok;
     return toResult({ id, name, ok: hasSucceeded, output }, findExitCode(preset, modelOutput), tool);
   };
 }

@@ -1,4 +1,4 @@
-import { type AgentFailure, toAgentFailure } from "../agent.ts";
+import { type AgentFailure, type FailingEnding, toAgentFailure } from "../agent.ts";
 import { asksForLogin, asksQuestion, type EndingName, endingOfCall, endings } from "../endings.ts";
 import type { Ending } from "../goal-checks.ts";
 import type { ProgramResult } from "./agent-output.ts";
@@ -84,7 +84,7 @@ function toFailure(end: SessionEnd, { reporter, result }: Session): AgentFailure
   const { failure } = endings[ending];
   const detail = `${describe(reporter.preset.name, end, result)}${describePrinted(reporter.printed)}`;
   if (failure === null) throw new Error(`A session with the ending ${ending} is always graded.`);
-  return toAgentFailure(ending as Parameters<typeof toAgentFailure>[0], detail);
+  return toAgentFailure(ending as FailingEnding, detail);
 }
 
 /** The end as a sentence without a period. */

@@ -150,7 +150,8 @@ function toFailure(error: unknown): StepEnd {
   const apiError = APICallError.isInstance(error) ? error : null;
   const status = apiError?.statusCode ?? null;
   // If the SDK cannot read the body of an error, it says only "Bad Request".
-  const message = (messageIn(apiError?.responseBody ?? "") || reasonOf(error)).slice(0, 500);
+  const body = status !== null && status >= 400 ? messageIn(apiError?.responseBody ?? "") : "";
+  const message = (body || reasonOf(error)).slice(0, 500);
   if (status === 402) return { kind: "over_budget", message };
   const ms = Number(
     apiError?.responseHeaders?.["retry-after-ms"] ?? Number(apiError?.responseHeaders?.["retry-after"]) * 1000,
