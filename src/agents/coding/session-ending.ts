@@ -1,6 +1,7 @@
 import { type AgentFailure, type FailingEnding, toAgentFailure } from "../agent.ts";
 import { asksForLogin, asksQuestion, type EndingName, endingOfCall, endings } from "../endings.ts";
 import type { Ending } from "../goal-checks.ts";
+import { messageIn } from "../model-errors.ts";
 import type { ProgramResult } from "./agent-output.ts";
 import { type Printed, textsOf } from "./printed.ts";
 import { type ModelRecord, wasCut } from "./record.ts";
@@ -14,6 +15,8 @@ type SessionEnd = { ending: EndingName; reason: string | null; answer: string | 
 
 type Session = { reporter: SessionReporter; record: ModelRecord; result: ProgramResult; wait: Wait | null };
 
+/** Endings for which the last answer of the model belongs to the end. */
+const endingsWithAnswer = new Set<EndingName>(["refused", "output_limit", "turn_limit"]);
 const maxReasonChars = 500;
 const maxAnswerChars = 2000;
 
@@ -26,7 +29,8 @@ export function toEnding(session: Session): Ending {
   const isGraded = outcome !== null && (failure === null || callCount > 0);
   if (!isGraded) throw toFailure(end, session);
   const description = describe(preset.name, end, session.result);
-  const reason = ending === "finished" ? (answer ?? "") : [description, answer].filter(Boolean).join(" ");
+  const shownAnswer = endingsWithAnswer.has(ending) ? answer : null;
+  const reason = ending === "finished" ? (answer ?? "") : [description, shownAnswer].filter(Boolean).join(" ");
   return {
     outcome: outcome === "claimed" ? "not_judged" : outcome,
     reason: reason.slice(0, maxAnswerChars),
@@ -89,7 +93,7 @@ function toFailure(end: SessionEnd, { reporter, result }: Session): AgentFailure
 
 /** The end as a sentence without a period. */
 function describe(name: string, { ending, reason }: SessionEnd, { exitCode, limit, hasReportedEnd }: ProgramResult) {
-  const about = reason === null ? "" : `: ${reason.slice(0, maxReasonChars)}`;
+  const about = reason === null ? "" : `: ${messageIn(reason).replace(/\.$/, "").slice(0, maxReasonChars)}`;
   const exit = hasReportedEnd ? "ended" : `exited with code ${exitCode}`;
   const size = limit && `${limit.value} ${limit.unit} (${limit.limit})`;
   switch (ending) {

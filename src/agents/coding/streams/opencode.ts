@@ -8,6 +8,8 @@ export function parseOpencodeLine(line: Fields, state: StreamState): AgentEvent[
   if (line.type === "step_start" || line.type === "user") return [];
   if (line.type === "reasoning") return thought(part.text);
   if (line.type === "text") {
+    // Written by opencode itself, as when it has shortened the conversation.
+    if (part.synthetic === true) return [];
     state.lastMessage = text(part.text);
     return message(part.text);
   }
