@@ -31,7 +31,11 @@ const errorLines: Record<keyof typeof lineParsers, (status: number | null, messa
     { type: "turn.failed", error: { message: status === null ? message : `unexpected status ${status}: ${message}` } },
   ],
   gemini: (status, message) => [
-    { type: "result", status: "error", error: { message: status === null ? message : `{"code":${status}} ${message}` } },
+    {
+      type: "result",
+      status: "error",
+      error: { message: status === null ? message : `{"code":${status}} ${message}` },
+    },
   ],
   opencode: (status, message) => [
     { type: "error", error: { name: "APIError", data: { ...(status !== null && { statusCode: status }), message } } },
@@ -168,7 +172,9 @@ const paths = [
 ];
 
 test.each(
-  paths.flatMap((path) => [true, false].flatMap((isStream) => answers.map((answer) => [path, isStream, ...answer] as const))),
+  paths.flatMap((path) =>
+    [true, false].flatMap((isStream) => answers.map((answer) => [path, isStream, ...answer] as const)),
+  ),
 )("%s (stream: %p): the record knows why an answer %s stopped", async (path, isStream, _, answer, stop) => {
   const { socketPath } = createTemporaryFolder("gateway");
   const provider = Bun.serve({
@@ -214,7 +220,15 @@ const callAndResult = (id: string, ok: boolean | null, input: object = { command
 
 test("a skill that could not be loaded is not used", () => {
   const skills = [{ name: "acme-guide", description: "", digest: "" }];
-  const workspace = { archive: null, repository: null, setup: null, instructionChars: 0, env: [], skills, mcpServers: [] };
+  const workspace = {
+    archive: null,
+    repository: null,
+    setup: null,
+    instructionChars: 0,
+    env: [],
+    skills,
+    mcpServers: [],
+  };
   const use = (ok: boolean | null) => callAndResult("s1", ok, { skill: "acme-guide" }, "skill");
   const usesOf = (ok: boolean | null) =>
     contextOf(session([{ type: "milestone", name: "workspace_prepared", detail: workspace }, ...use(ok)]))?.skills[0]

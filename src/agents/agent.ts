@@ -258,7 +258,9 @@ export class AgentFailure extends Error {
 }
 
 /** The endings with which a run can fail. */
-export type FailingEnding = { [Name in EndingName]: (typeof endings)[Name]["failure"] extends null ? never : Name }[EndingName];
+export type FailingEnding = {
+  [Name in EndingName]: (typeof endings)[Name]["failure"] extends null ? never : Name;
+}[EndingName];
 
 /** The failure of a run whose session ended like this. */
 export function toAgentFailure(ending: FailingEnding, detail: string, retryAfterMs?: number): AgentFailure {

@@ -56,14 +56,14 @@ const newestEvents = statement((db) =>
 /** Up to 200 of the newest events of an attempt, by default the last one, oldest first, and the position after them. Throws not_found. */
 export function getRunProgress(ctx: Context, org: OrgId, id: string, ofAttempt?: number): Progress {
   const run = getRun(ctx, org, id);
-  const attempt = ofAttempt === undefined ? findLastAttempt(ctx, run) : getAttempt(ctx, org, run.runId, ofAttempt).attempt;
+  const attempt =
+    ofAttempt === undefined ? findLastAttempt(ctx, run) : getAttempt(ctx, org, run.runId, ofAttempt).attempt;
   const events = newestEvents(ctx.db).all({ run: run.runId, org, attempt }).map(toSessionEvent).reverse();
   return { run, events, position: { attempt, seq: events.at(-1)?.seq ?? -1 }, isOver: run.completedAt !== null };
 }
 
 /** The last attempt that has events; 0 if none has. */
-const findLastAttempt = (ctx: Context, { runId }: Run): number =>
-  lastAttempt(ctx.db).get({ run: runId })?.attempt ?? 0;
+const findLastAttempt = (ctx: Context, { runId }: Run): number => lastAttempt(ctx.db).get({ run: runId })?.attempt ?? 0;
 
 /**
  * Yields updates of a run until it has ended, `signal` aborts or the service stops. `ofAttempt`: only the events of this attempt, until they

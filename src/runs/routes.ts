@@ -187,7 +187,9 @@ const readRoutes = (ctx: Context) =>
         if (last === streamEndId) return new Response(null, { status: 204 });
         const org = orgOf(request);
         return answerStream(ctx, org, (closeSignal) =>
-          toMessages(followRun(ctx, org, runId, parsePosition(last), closeSignal, attempt), () => mayStillRead(request)),
+          toMessages(followRun(ctx, org, runId, parsePosition(last), closeSignal, attempt), () =>
+            mayStillRead(request),
+          ),
         );
       },
       {

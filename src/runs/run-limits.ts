@@ -132,7 +132,12 @@ export function finalEventsOf({ reachedLimit, isEnded, used }: RunLimits): Agent
     );
   return [
     { type: "limit", ...reachedLimit },
-    { type: "end", outcome: "goal_not_met", reason: `The run reached its limit: ${amount} (${reachedLimit.limit}).`, ending: "run_limit" },
+    {
+      type: "end",
+      outcome: "goal_not_met",
+      reason: `The run reached its limit: ${amount} (${reachedLimit.limit}).`,
+      ending: "run_limit",
+    },
   ];
 }
 

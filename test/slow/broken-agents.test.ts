@@ -23,7 +23,9 @@ function workOf(stream: (typeof streams)[number]): string {
   const lines = readFileSync(file, "utf8").trim().split("\n");
   const result = /"type":"(tool_result|tool\.execution_complete|tool_execution_end|tool_use)"|"exit_code":0/;
   const isResult = (line: string) =>
-    result.test(line) && !(stream === "claude" && line.includes('"assistant"')) && !/^\{"type":"tool_use","timestamp":"/.test(line);
+    result.test(line) &&
+    !(stream === "claude" && line.includes('"assistant"')) &&
+    !/^\{"type":"tool_use","timestamp":"/.test(line);
   return `${lines.slice(0, lines.findIndex(isResult) + 1).join("\n")}\n`;
 }
 
@@ -51,8 +53,9 @@ async function attemptsOf(mode: string, stream: StreamFormat, work: string | nul
   const asked = await send("POST", `/api/v1/prompts/${prompt.body.id}/run`, { body: { urlMap: {} } });
   await runJobs();
   const path = `/api/v1/runs/${asked.body.runId}`;
-  const attempts: { attempt: number; outcome: string; reason: string | null }[] = (await send("GET", `${path}/attempts`))
-    .body;
+  const attempts: { attempt: number; outcome: string; reason: string | null }[] = (
+    await send("GET", `${path}/attempts`)
+  ).body;
   const eventsOf = async (query: string) =>
     String((await send("GET", `${path}/events${query}`)).body)
       .split("\n\n")
@@ -134,21 +137,29 @@ test.each([
   ["refusal", "refused"],
   ["max_tokens", "output_limit"],
   ["max_turn_requests", "turn_limit"],
-])("an agent over ACP that stops with %s is graded once", async (stopReason, ending) => {
-  const { run, endings } = await attemptsOf("acp", "acp", stopReason);
-  expect(run.failureReason).toBeNull();
-  expect([endings, run.report.outcome]).toEqual([[ending], "goal_not_met"]);
-}, 300_000);
+])(
+  "an agent over ACP that stops with %s is graded once",
+  async (stopReason, ending) => {
+    const { run, endings } = await attemptsOf("acp", "acp", stopReason);
+    expect(run.failureReason).toBeNull();
+    expect([endings, run.report.outcome]).toEqual([[ending], "goal_not_met"]);
+  },
+  300_000,
+);
 
 test.each([
   ["acp-login", "login_needed", "credentials"],
   ["acp-crash", "exited", "agent_crashed"],
-])("an agent over ACP with the fault %s ends as %s", async (mode, ending, cause) => {
-  const { run, endings } = await attemptsOf(mode, "acp", null);
-  expect(run.failureReason).toStartWith(`${cause}: `);
-  expect([...new Set(endings)]).toEqual([ending]);
-  expect(endings.length).toBe(cause === "credentials" ? 1 : 3);
-}, 300_000);
+])(
+  "an agent over ACP with the fault %s ends as %s",
+  async (mode, ending, cause) => {
+    const { run, endings } = await attemptsOf(mode, "acp", null);
+    expect(run.failureReason).toStartWith(`${cause}: `);
+    expect([...new Set(endings)]).toEqual([ending]);
+    expect(endings.length).toBe(cause === "credentials" ? 1 : 3);
+  },
+  300_000,
+);
 
 test("an agent that colors its lines is read", async () => {
   const { run, endings, sessions } = await attemptsOf("colored", "claude", null);

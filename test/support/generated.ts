@@ -1,11 +1,11 @@
 import { join } from "node:path";
 import type { Command } from "commander";
-import { createProgram } from "../../src/cli/program.ts";
 import { endings } from "../../src/agents/endings.ts";
+import { createProgram } from "../../src/cli/program.ts";
 import { settingTable } from "../../src/config/config.ts";
 import { maxFaults } from "../../src/jobs/settlement.ts";
-import { maxAttempts } from "../../src/runs/requests.ts";
 import type { Tool } from "../../src/mcp/tool.ts";
+import { maxAttempts } from "../../src/runs/requests.ts";
 
 const folder = join(import.meta.dir, "..", "..", "src", "web", "docs");
 export const docFile = (name: string): string => join(folder, name);

@@ -83,7 +83,9 @@ const responses: ConversationReader = {
     const items = event.type === "response.output_item.done" ? [event.item] : list(event.output);
     for (const item of items.map(object)) {
       if (item.type === "message") {
-        const refusal = list(item.content).map(object).find(({ type }) => type === "refusal");
+        const refusal = list(item.content)
+          .map(object)
+          .find(({ type }) => type === "refusal");
         if (refusal) answer.stop = "refused";
         answer.text += textOf(item.content) || text(refusal?.refusal);
       }

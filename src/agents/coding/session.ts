@@ -22,8 +22,8 @@ import { type ProgramResult, readOutput } from "./agent-output.ts";
 import { createContextDetector } from "./context-detector.ts";
 import { argsAndEnvOf, mcpPrefixesOf, presetFilesOf } from "./mcp-servers.ts";
 import { fillAsText, isTried, type Preset, type TemplateValues, taskChannelOf } from "./preset.ts";
-import { findProgram, type InstalledProgram, programBinFolder } from "./program.ts";
 import { recordPrinted } from "./printed.ts";
+import { findProgram, type InstalledProgram, programBinFolder } from "./program.ts";
 import { type ModelRecord, startRecord } from "./record.ts";
 import { toEnding, type Wait } from "./session-ending.ts";
 import { report, reportModelCalls, reportUnreadable, type SessionReporter, startReporter } from "./session-reporter.ts";
@@ -59,10 +59,7 @@ export async function runSession(
   const { sandbox, model } = means;
   const preset = applyOptions(basePreset, task.agentOptions);
   if ("missing" in sandbox)
-    throw toAgentFailure(
-      "unusable",
-      `${preset.name} only runs in a sandbox, and there is none: ${sandbox.missing}`,
-    );
+    throw toAgentFailure("unusable", `${preset.name} only runs in a sandbox, and there is none: ${sandbox.missing}`);
   const program = findProgram(preset, path);
   if ("missing" in program) throw toAgentFailure("unusable", `${preset.name}: ${program.missing}`);
   const values = toTemplateValues(preset, model, task);

@@ -78,7 +78,8 @@ export function RunPage({
         <section class="columns">
           <div>
             <h2 id="timeline-title">
-              Timeline{shownAttempt !== undefined && ` of attempt ${shownAttempt}`} <small>{isOpen ? "live" : count(position.seq + 1, "event")}</small>
+              Timeline{shownAttempt !== undefined && ` of attempt ${shownAttempt}`}{" "}
+              <small>{isOpen ? "live" : count(position.seq + 1, "event")}</small>
             </h2>
             {isOpen && (
               <label class="check follow">
@@ -88,7 +89,9 @@ export function RunPage({
             {first && first.seq > 0 && (
               <p class="muted">
                 Latest {events.length} events.{" "}
-                {run.report && shownAttempt === undefined && <a href={`${base}/reports/${run.report.slug}/session`}>View full session</a>}
+                {run.report && shownAttempt === undefined && (
+                  <a href={`${base}/reports/${run.report.slug}/session`}>View full session</a>
+                )}
               </p>
             )}
             {!isOpen && events.length === 0 && (
