@@ -62,7 +62,8 @@ const once = (fault: Turn): Turn => ({ ...done, before: [fault] });
 /** What follows after one tool call, and how the session must end; null: whether the agent gets over it is its own business. */
 const faults: Record<string, { turn: Turn; ending: EndingName | EndingName[] }> = {
   "no fault": { turn: done, ending: "finished" },
-  "429 once": { turn: once(fail(429, "slow down")), ending: "finished" },
+  // Codex does not try again by itself.
+  "429 once": { turn: once(fail(429, "slow down")), ending: ["finished", "provider_fault"] },
   "500 once": { turn: once(fail(500, "something broke")), ending: "finished" },
   "529 once": { turn: once(fail(529, "overloaded")), ending: "finished" },
   "cut once": { turn: once(cut), ending: ["finished", "cut_answer"] },

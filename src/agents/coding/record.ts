@@ -1,5 +1,6 @@
 import { rmSync } from "node:fs";
 import { viaSocket } from "../../net/upstream.ts";
+import { firstCall } from "../../once.ts";
 import { type Fields, list, object, parseObject } from "../fields.ts";
 import { createMeter, type ResponseSummary } from "../gateway/wire.ts";
 import { messageIn } from "../model-errors.ts";
@@ -48,19 +49,7 @@ export function startRecord(gatewaySocket: string, hooks: Hooks): ModelRecord {
     unix: socketPath,
     // Typed for TCP only, but unix sockets also close idle connections without it.
     ...({ idleTimeout: 0 } as object),
-    fetch(request) {
-      record.callCount++;
-      record.callsInProgress++;
-      let hasEnded = false;
-      const end = () => {
-        if (!hasEnded) record.callsInProgress--;
-        hasEnded = true;
-      };
-      return forward(record, send, request, end).catch(() => {
-        end();
-        return toClosedResponse();
-      });
-    },
+    fetch: (request) => countAndForward(record, send, request).catch(toClosedResponse),
     error: toClosedResponse,
   });
   const record: ModelRecord = {
@@ -82,6 +71,20 @@ export function startRecord(gatewaySocket: string, hooks: Hooks): ModelRecord {
     },
   };
   return record;
+}
+
+async function countAndForward(
+  record: ModelRecord,
+  send: ReturnType<typeof viaSocket>,
+  request: Request,
+): Promise<Response> {
+  record.callCount++;
+  record.callsInProgress++;
+  const end = firstCall(() => void record.callsInProgress--);
+  return await forward(record, send, request, end).catch((error) => {
+    end();
+    throw error;
+  });
 }
 
 /** Forwards a model call. `onEnd` is called when its answer is over. */
