@@ -199,7 +199,7 @@ test.each(
 });
 
 test("no fault of a provider can be graded", () => {
-  for (const status of [401, 402, 403, 404, 408, 409, 422, 429, 500, 502, 503, 504, 529]) {
+  for (const status of [200, 401, 402, 403, 404, 408, 409, 422, 429, 500, 502, 503, 504, 529]) {
     const ending = endingOfCall(status, "an error");
     expect([status, ending && endings[ending].outcome]).toEqual([status, null]);
   }

@@ -158,6 +158,8 @@ export const asksQuestion = (text: string): boolean =>
 export function endingOfCall(status: number | null, message: string): EndingName | null {
   if (isTooLong(status, message)) return "context_overflow";
   if (status === null) return null;
+  // A response with a good status whose body could not be read.
+  if (status < 400) return "cut_answer";
   if (status === 401 || status === 402 || status === 403) return "key_rejected";
   return status === 408 || status === 409 || status === 429 || status >= 500 ? "provider_fault" : "provider_rejected";
 }
