@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { createCodingAgent } from "../../src/agents/coding/coding.ts";
 import { toPreset } from "../../src/agents/coding/preset.ts";
 import { type EndingName, endings } from "../../src/agents/endings.ts";
-import type { StreamFormat } from "../../src/config/custom-agents.ts";
+import type { StreamFormat } from "../../src/config/agent-entry.ts";
 import { testApp } from "../support/app.ts";
 import { serveFakeModel } from "../support/fake-model.ts";
 

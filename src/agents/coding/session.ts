@@ -230,7 +230,8 @@ async function readUntilEnd(
     if (wait || result.hasReportedEnd) agentProcess.kill();
     const { exitCode, limit, hasRun, wasDiskFull } = await agentProcess.ended;
     await Promise.all([output.stderr, reading]);
-    const hasStarted = hasRun || wait !== null || result.hasReportedEnd || reporter.callCount > 0 || record.callCount > 0;
+    const hasStarted =
+      hasRun || wait !== null || result.hasReportedEnd || reporter.callCount > 0 || record.callCount > 0;
     if (!hasStarted && !limit)
       throw toAgentFailure("not_started", `${preset.name} could not be started: ${printed.stderr.trim().slice(-300)}`);
     if (limit) report(reporter, { type: "limit", ...limit });
