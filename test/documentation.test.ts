@@ -27,7 +27,15 @@ import { docs, toHtml } from "../src/web/docs.ts";
 import { withFigures } from "./bench/figures.ts";
 import { testApp } from "./support/app.ts";
 import { findingsTables, languagesTable } from "./support/explorer-findings.ts";
-import { commandsOf, commandsTable, docFile, partOf, settingsTable, toolsTable } from "./support/generated.ts";
+import {
+  commandsOf,
+  commandsTable,
+  docFile,
+  endingsTable,
+  partOf,
+  settingsTable,
+  toolsTable,
+} from "./support/generated.ts";
 import { signedIn } from "./support/people.ts";
 import { newestFigures, readMeasurements } from "./truth/foreign/measurements.ts";
 
@@ -465,6 +473,7 @@ test("the README is short and its links work", async () => {
 
 test.each([
   ["configuration.md", "settings", settingsTable()],
+  ["agents.md", "endings", endingsTable()],
   ["cli.md", "commands", commandsTable()],
   ["explorer.md", "findings", findingsTables(newestFigures(await readMeasurements()))],
   ["explorer.md", "languages", languagesTable(newestFigures(await readMeasurements()))],

@@ -1,6 +1,7 @@
 import type { AllowRule } from "../config/allow-rules.ts";
 import type { ModelProvider } from "../config/model-settings.ts";
 import { reasonOf } from "../errors.ts";
+import { type EndingName, endings, type FailureCause } from "./endings.ts";
 import type { Milestone, UnreadableMilestone } from "./milestones.ts";
 import type { AgentOptions, Task } from "./task.ts";
 
@@ -85,7 +86,8 @@ type EventFields =
       type: "tool_result";
       id: string;
       tool: string;
-      ok: boolean;
+      /** null: the agent does not say whether the call succeeded. An unknown exit code in `output` is null as well. */
+      ok: boolean | null;
       output: Record<string, unknown>;
       ownName?: string;
       checks?: Check[];
@@ -142,7 +144,8 @@ type EventFields =
   | { type: "limit"; limit: string; value: number; unit: string; near?: true }
   | (Milestone & { artifact?: Artifact })
   | UnreadableMilestone
-  | { type: "end"; outcome: Outcome; reason: string };
+  /** `ending`: how a session of an agent with a model ended; see `endings`. */
+  | { type: "end"; outcome: Outcome; reason: string; ending?: EndingName };
 
 /** A stored event: the agent's event, its position in the session, and its source. */
 export type SessionEvent = AgentEvent & { seq: number; at: number; tMs: number; source: EventSource };
@@ -236,18 +239,11 @@ export type Agent = {
   run(task: Task, context: AgentContext): AsyncIterable<AgentEvent>;
 };
 
-export const failureCauses = [
-  "timeout",
-  "budget",
-  "credentials",
-  "infrastructure",
-  "agent_crashed",
-  "cancelled",
-] as const;
-export type FailureCause = (typeof failureCauses)[number];
-
 /** Why a run failed: the cause, and a sentence for people. */
 export type Failure = { cause: FailureCause; detail: string };
+
+/** `ending`: how the session ended, if it is known. */
+export type FailureOptions = { retryable: boolean; retryAfterMs?: number; ending?: EndingName };
 
 /** Thrown when a run fails, which says nothing about the target. */
 export class AgentFailure extends Error {
@@ -255,10 +251,22 @@ export class AgentFailure extends Error {
   constructor(
     readonly failureCause: FailureCause,
     readonly detail: string,
-    readonly options: { retryable: boolean; retryAfterMs?: number } = { retryable: false },
+    readonly options: FailureOptions = { retryable: false },
   ) {
     super(`${failureCause}: ${detail}`);
   }
+}
+
+/** The endings with which a run can fail. */
+export type FailingEnding = {
+  [Name in EndingName]: (typeof endings)[Name]["failure"] extends null ? never : Name;
+}[EndingName];
+
+/** The failure of a run whose session ended like this. */
+export function toAgentFailure(ending: FailingEnding, detail: string, retryAfterMs?: number): AgentFailure {
+  const { cause, retry } = endings[ending].failure;
+  const options = { retryable: retry !== "never", ending, ...(retryAfterMs !== undefined && { retryAfterMs }) };
+  return new AgentFailure(cause, detail, options);
 }
 
 /** Runs a step whose failure says nothing about the target: it becomes a retryable AgentFailure that begins with `problem`. */

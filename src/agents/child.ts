@@ -7,11 +7,11 @@ import {
   AgentFailure,
   type EgressSocket,
   eventTypes,
-  failureCauses,
   type Means,
   outcomes,
   runInfrastructureStep,
 } from "./agent.ts";
+import { endings, failureCauses } from "./endings.ts";
 import { readMilestone } from "./milestones.ts";
 import type { Answer, Order } from "./order.ts";
 import { maxStartMs } from "./priority.ts";
@@ -202,7 +202,8 @@ function isAnswer(value: Partial<Record<string, unknown>> | null): value is Answ
     return (
       isOneOf(failureCauses, value.cause) &&
       typeof value.detail === "string" &&
-      /^(undefined|number)$/.test(typeof value.retryAfterMs)
+      /^(undefined|number)$/.test(typeof value.retryAfterMs) &&
+      (value.ending === undefined || isOneOf(Object.keys(endings), value.ending))
     );
   return isOneOf(eventTypes, value?.type) && (value?.type !== "end" || isOneOf(outcomes, value.outcome));
 }

@@ -1,4 +1,4 @@
-import { failureCauses } from "./agent.ts";
+import { failureCauses } from "./endings.ts";
 
 /** Why a run ended without a report: it failed, or a newer run replaced it. */
 export const endCauses = [...failureCauses, "superseded"] as const;

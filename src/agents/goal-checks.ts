@@ -1,9 +1,11 @@
 import type { AgentContext, AgentEvent, Outcome } from "./agent.ts";
+import type { EndingName } from "./endings.ts";
 import { runSuccessChecks } from "./explorer/declared.ts";
 import { createFetcher } from "./explorer/fetching.ts";
 import type { Task } from "./task.ts";
 
-export type Ending = { outcome: Outcome; reason: string };
+/** `ending`: how the session ended; left out for a result of success checks alone. */
+export type Ending = { outcome: Outcome; reason: string; ending?: EndingName };
 
 /** A session of an agent with a model. */
 export type AgentSession = {
@@ -31,6 +33,8 @@ export async function checkGoal(
 export async function decideEnding(claim: Ending, session: AgentSession): Promise<Ending> {
   const result = await checkGoal(session, "after");
   if (result === null || result.outcome === "not_judged") return claim;
-  if (result.outcome === "goal_not_met") return { ...result, reason: `${result.reason} ${claim.reason}` };
-  return claim.outcome === "succeeded" ? result : claim;
+  const { ending } = claim;
+  if (result.outcome === "goal_not_met")
+    return { ...result, reason: `${result.reason} ${claim.reason}`, ...(ending && { ending }) };
+  return claim.outcome === "succeeded" ? { ...result, ...(ending && { ending }) } : claim;
 }

@@ -1,6 +1,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import { Nullable, OneOf } from "../schema.ts";
+import { type EndingName, endings, failureCauses } from "./endings.ts";
 
 const Texts = Type.Array(Type.String());
 const Count = Type.Integer({ minimum: 0 });
@@ -79,6 +80,16 @@ const details = {
 
   /** The cost in USD that a coding agent reports itself; 0 if it knows no price of its model. */
   agent_usage: Type.Object({ costUsd: Type.Number({ minimum: 0 }) }),
+
+  /** A coding agent that does nothing has printed this to its terminal. */
+  agent_printed: Type.Object({ text: Type.String() }),
+
+  /** An attempt of the run failed. `ending`: how the session ended; null: it did not start, or the service ended it. */
+  attempt_failed: Type.Object({
+    cause: OneOf(failureCauses),
+    ending: Nullable(OneOf(Object.keys(endings) as EndingName[])),
+    detail: Type.String(),
+  }),
 
   /** The workspace holds what the prompt says, and the agent is about to start. */
   workspace_prepared: Type.Object({

@@ -1,4 +1,5 @@
-import { type Agent, type AgentContext, type AgentEvent, AgentFailure, type FailureCause } from "./agent.ts";
+import { type Agent, type AgentContext, type AgentEvent, AgentFailure, type FailureOptions } from "./agent.ts";
+import type { FailureCause } from "./endings.ts";
 import type { Task } from "./task.ts";
 
 /** The order that the service sends to an agent's process, on one line: the agent, its task and its context. */
@@ -6,7 +7,7 @@ export type Order = { agent: string; task: Task; context: Omit<AgentContext, "si
 
 /** The lines that the process writes: its events, or in place of `end` the reason why the run failed. */
 export type Answer = AgentEvent | FailureLine;
-type FailureLine = { type: "failure"; cause: FailureCause; detail: string; retryable: boolean; retryAfterMs?: number };
+type FailureLine = { type: "failure"; cause: FailureCause; detail: string } & FailureOptions;
 
 type ServiceConnection = {
   /** Yields the order, and ends when the service does. */

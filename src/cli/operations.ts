@@ -43,7 +43,7 @@ export type Operations = {
   "POST /runs/{runId}/rerun": { result: RunResponse };
   "GET /runs": { query: { promptId?: string; reportStatus?: "published" | "draft" | "archived"; limit?: number; offset?: number }; result: Run[] };
   "GET /runs/{runId}": { result: Run };
-  "GET /runs/{runId}/events": { result: unknown };
+  "GET /runs/{runId}/events": { query: { attempt?: number }; result: unknown };
   "GET /runs/{runId}/attempts": { result: Attempt[] };
   "GET /eval-requests": { query: { promptId?: string; status?: "pending" | "running" | "completed" | "failed" | "superseded"; limit?: number; offset?: number }; result: EvalRequest[] };
   "GET /eval-requests/{id}": { result: EvalRequest };

@@ -112,7 +112,7 @@ function diagnoseStep(trial: Trial, step: ToolStep, recorded: RecordedCall | nul
 
 /** Whether a result says that the command failed. Some agents never show the exit code. */
 const showsFailure = ({ ok, output }: ToolResult): boolean =>
-  output.exitCode === 3 || (output.exitCode === undefined && !ok);
+  output.exitCode === 3 || (typeof output.exitCode !== "number" && !ok);
 
 /** What keeps an agent from calling any tool. */
 function findObstacle({ requests, preset }: Trial): Diagnosis | null {

@@ -1,5 +1,5 @@
 import type { SessionEvent } from "../agents/agent.ts";
-import { type EventOf, milestonesOf } from "./events.ts";
+import { type EventOf, hasSucceeded, milestonesOf } from "./events.ts";
 import type { Context } from "./grade.ts";
 
 /** Tools with which agents load a skill, by their own names. */
@@ -10,7 +10,11 @@ export function contextOf(session: SessionEvent[]): Context | null {
   const workspace = milestonesOf(session, "workspace_prepared").at(-1)?.detail;
   if (workspace === undefined) return null;
   const offeredContext = milestonesOf(session, "context_offered").at(-1)?.detail;
-  const calls = session.filter((event): event is EventOf<"tool_call"> => event.type === "tool_call");
+  // A call that failed, such as that of a skill which could not be loaded, is no use.
+  const failedIds = new Set(session.flatMap((event) => (hasFailedResult(event) ? [event.id] : [])));
+  const calls = session.filter(
+    (event): event is EventOf<"tool_call"> => event.type === "tool_call" && !failedIds.has(event.id),
+  );
   const chars = workspace.instructionChars;
   return {
     instructions: chars > 0 ? { chars, isUsed: offeredContext?.instructions ?? null } : null,
@@ -27,6 +31,9 @@ export function contextOf(session: SessionEvent[]): Context | null {
     env: workspace.env,
   };
 }
+
+const hasFailedResult = (event: SessionEvent): event is EventOf<"tool_result"> =>
+  event.type === "tool_result" && hasSucceeded(event) === false;
 
 /** A call of the agent's own tool for skills, or one that reads the skill's SKILL.md. */
 function loadsSkill({ tool, ownName = tool, input }: EventOf<"tool_call">, name: string): boolean {

@@ -25,9 +25,9 @@ export function isProbe(http: Http): boolean {
   return http.provenance === "guessed" && /\/(llms(-full)?|robots)\.txt$|\/sitemap[^/]*\.xml$|\.mdx?$/i.test(path);
 }
 
-/** Whether a tool call succeeded. The exit code or status takes precedence over the agent's own result. */
-export function hasSucceeded({ ok, output }: EventOf<"tool_result">): boolean {
+/** Whether a tool call succeeded; null: unknown. The exit code or status takes precedence over the agent's own result. */
+export function hasSucceeded({ ok, output }: EventOf<"tool_result">): boolean | null {
   const { exitCode, status } = output ?? {};
   const hasFailed = (typeof exitCode === "number" && exitCode !== 0) || (typeof status === "number" && status >= 400);
-  return ok && !hasFailed;
+  return hasFailed ? false : ok;
 }

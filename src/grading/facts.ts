@@ -91,7 +91,7 @@ export type Facts = {
 const isRefusal = (event: SessionEvent): boolean =>
   event.type === "http"
     ? event.error?.kind === "refused"
-    : event.type === "tool_result" && !event.ok && event.output?.error === "refused";
+    : event.type === "tool_result" && event.ok === false && event.output?.error === "refused";
 
 /** The events of an agent with a model, with corrected tool results and requested URLs marked. */
 function correctModelEvents(events: SessionEvent[]): SessionEvent[] {

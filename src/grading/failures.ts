@@ -46,7 +46,7 @@ export function failuresOf(events: SessionEvent[], hosts: Hosts, isModel: boolea
     if (event.type === "http" && event.purpose === "task" && hasFailed(event) && !isProbe(event))
       addRequest(failures, event, hosts, isModel);
     // A success check that fails is nobody's error, least of all before the agent has started.
-    if (event.type === "tool_result" && !event.ok && event.tool !== declaredTool)
+    if (event.type === "tool_result" && event.ok === false && event.tool !== declaredTool)
       addResult(failures, event, calls, checkCallIds, hosts);
     // Failures between us and a model aren't the target's.
     if (event.type === "error" && event.source !== "gateway") addError(failures, event);

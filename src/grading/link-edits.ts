@@ -9,7 +9,7 @@ import { lineOrNull, normalizeAddress, oneLine } from "./text.ts";
 export function linkEditsOf(events: SessionEvent[], isModel: boolean): LinkEdit[] {
   if (!isModel) return milestonesOf(events, "dead_links").flatMap(({ detail }) => detail.edits);
   const pagesRead = events.flatMap((event) => {
-    if (event.type !== "tool_result" || event.tool !== "fetch_page" || !event.ok) return [];
+    if (event.type !== "tool_result" || event.tool !== "fetch_page" || event.ok === false) return [];
     const { url, answeredBy, title, text } = event.output ?? {};
     const address = answeredBy ?? url;
     if (typeof address !== "string" || !URL.canParse(address) || typeof text !== "string") return [];

@@ -30,7 +30,7 @@ function time({ elapsedMs, taskRequests, tests }: Facts) {
   };
 }
 
-function errors({ failures, taskRequests }: Facts) {
+function errors({ failures, results, taskRequests }: Facts) {
   const requests = failures.filter((each) => each.source === "request");
   const statuses = new Map<string, number>();
   for (const failure of requests) {
@@ -50,10 +50,10 @@ function errors({ failures, taskRequests }: Facts) {
     tools.length > 0 ? [`${count(tools.length, "tool call")} failed`] : [],
     others.length > 0 ? [count(others.length, "other error")] : [],
   ].flat();
-  return {
-    errors: failures.length,
-    errorsDetail: parts.length === 0 ? "Nothing failed." : sentence(list(parts)),
-  };
+  const unknown = results.filter(({ ok }) => ok === null).length;
+  const unknownText = unknown === 0 ? [] : [`The agent does not say whether ${count(unknown, "tool call")} succeeded.`];
+  const failedText = parts.length > 0 ? [sentence(list(parts))] : unknown === 0 ? ["Nothing failed."] : [];
+  return { errors: failures.length, errorsDetail: [...failedText, ...unknownText].join(" ") };
 }
 
 function toolCalls({ calls }: Facts) {

@@ -23,18 +23,21 @@ export type Recovery = {
 };
 
 /** A call with what it was made for. */
-type Attempt = { call: Call; intents: Action[]; hasFailed: boolean };
+type Attempt = { call: Call; intents: Action[]; hasFailed: boolean; isUnknown: boolean };
 
 /** Every error that the agent has to fix. Missing pages are excluded, because they count under the docs. */
 export function recoveriesOf(facts: Facts): Recovery[] {
-  const { calls, failures, taskRequests, pages } = facts;
+  const { calls, results, failures, taskRequests, pages } = facts;
   const failedIds = new Set(failures.map(({ id }) => id));
+  const unknownIds = new Set(results.filter(({ ok }) => ok === null).map(({ id }) => id));
   const attempts = calls.map((call): Attempt => {
-    return { call, intents: intentsOf(actionsDuring(call, facts)), hasFailed: failedIds.has(call.id) };
+    const hasFailed = failedIds.has(call.id);
+    const isUnknown = !hasFailed && unknownIds.has(call.id);
+    return { call, intents: intentsOf(actionsDuring(call, facts)), hasFailed, isUnknown };
   });
   return failures
     .filter(({ target }) => target !== "docs")
-    .map((failure): Recovery => {
+    .flatMap((failure): Recovery[] => {
       const firstSeq = failure.seqs[0]!;
       const failedAttempt = attempts.find(({ call }) => call.id === failure.id);
       const message = messageOf(failure, facts);
@@ -45,7 +48,7 @@ export function recoveriesOf(facts: Facts): Recovery[] {
           similarity: failedAttempt ? attemptSimilarity(failedAttempt, attempt, message) : 0,
         }))
         .filter(({ similarity }) => similarity >= sameIntent);
-      const successes = retries.filter((each) => !each.hasFailed);
+      const successes = retries.filter((each) => !each.hasFailed && !each.isUnknown);
       const fix = successes.reduce<(typeof successes)[number] | null>(
         (best, each) => (best === null || each.similarity > best.similarity ? each : best),
         null,
@@ -55,18 +58,15 @@ export function recoveriesOf(facts: Facts): Recovery[] {
         ? undefined
         : taskRequests.find((http) => http.seq > firstSeq && http.url === failure.url && isAnswered(http));
       const fixedSeq = successes[0]?.call.seq ?? answer?.seq;
+      // Nobody knows whether the agent fixed it.
+      if (fixedSeq === undefined && retries.some(({ isUnknown }) => isUnknown)) return [];
       const resolutionOf = (): Resolution => {
         if (fixedSeq === undefined) return "notAtAll";
         if (retries.some((each) => each.hasFailed && each.call.seq < fixedSeq)) return "later";
         return pages.some(({ seq }) => seq > firstSeq && seq < fixedSeq) ? "afterDocs" : "fromMessage";
       };
-      return {
-        failure,
-        resolution: resolutionOf(),
-        call: failedAttempt?.call ?? null,
-        fix: fix?.call ?? null,
-        message,
-      };
+      const call = failedAttempt?.call ?? null;
+      return [{ failure, resolution: resolutionOf(), call, fix: fix?.call ?? null, message }];
     });
 }
 

@@ -39,7 +39,7 @@ export function listAnswer<T>(set: { headers: Record<string, unknown> }, { items
 
 /** The shape of each number in a query. */
 const numberPatterns: Record<string, RegExp> = {
-  ...Object.fromEntries(["limit", "offset", "fromSeq", "beforeSeq"].map((key) => [key, /^\d{1,15}$/])),
+  ...Object.fromEntries(["limit", "offset", "fromSeq", "beforeSeq", "attempt"].map((key) => [key, /^\d{1,15}$/])),
   ...Object.fromEntries(["minScore", "maxScore"].map((key) => [key, /^\d{1,15}(\.\d{1,15})?$/])),
 };
 

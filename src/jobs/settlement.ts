@@ -8,7 +8,8 @@ import { type Lease, type Requeue, requeueJob, settleJob } from "./queue.ts";
 const keepResultMs = 60_000;
 /** Upper limit for a Retry-After. */
 const defaultMaxRetryAfterMs = 3600_000;
-const maxFaults = 5;
+/** Infrastructure faults after which a job fails. */
+export const maxFaults = 5;
 /** The number is high because a service may crash for other reasons, and limited because the job may be the cause. */
 const maxCrashes = 20;
 const crashedTooOften = new JobFailure(

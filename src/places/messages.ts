@@ -1,4 +1,5 @@
-import type { Agent, AgentEvent, FailureCause } from "../agents/agent.ts";
+import type { Agent, AgentEvent, FailureOptions } from "../agents/agent.ts";
+import type { FailureCause } from "../agents/endings.ts";
 import type { SessionOrder } from "./executor.ts";
 
 /** Names in Redis. Everything that workers send is in one stream; each worker has one with the state that it should be in. */
@@ -61,7 +62,7 @@ export const browserLabel = "browser";
 export type Line =
   | { event: AgentEvent; source: "agent" | "egress" }
   | { secrets: string[] }
-  | { end: { cause: FailureCause; detail: string; retryable: boolean; retryAfterMs?: number } | null };
+  | { end: ({ cause: FailureCause; detail: string } & FailureOptions) | null };
 
 /** Messages of workers. */
 export type FromWorker =

@@ -1,4 +1,5 @@
 import { type AgentDescription, type AgentEvent, AgentFailure, type EventSource } from "../agents/agent.ts";
+import { endings } from "../agents/endings.ts";
 import type { Task } from "../agents/task.ts";
 import { readArchive } from "../archives/archives.ts";
 import type { AllowRule } from "../config/allow-rules.ts";
@@ -54,9 +55,14 @@ export async function runAgent(
       await writer.close(stop).catch(() => {});
       throw error;
     }
+    const reason: unknown = ended.signal.aborted ? ended.signal.reason : error;
+    const { failure, retry, retryAfterMs, cause } = toJobFailure(reason);
     // Keep the events so far, unless storing them is what failed.
-    if (attempt.isStored) await writer.close(stop);
-    const { failure, retry, retryAfterMs, cause } = toJobFailure(ended.signal.aborted ? ended.signal.reason : error);
+    if (attempt.isStored) {
+      const ending = reason instanceof AgentFailure ? (reason.options.ending ?? null) : null;
+      writer.append({ type: "milestone", name: "attempt_failed", detail: { ...failure, ending } }, "runner");
+      await writer.close(stop);
+    }
     // Error messages of providers and processes may contain a key.
     throw new JobFailure({ ...failure, detail: writer.clean(failure.detail) }, retry, retryAfterMs, cause);
   } finally {
@@ -72,7 +78,7 @@ function openAttempt(ctx: Context, run: RunRow, agent: AgentDescription, lease: 
   const secrets = [...listModelSecrets(ctx, run.orgId as OrgId), ...secretsOf(run.urlMap)];
   const mayWrite = () => isLeaseHeld(ctx, lease);
   const task = toTask(ctx, run, agent);
-  /** Aborts with a JobFailure. */
+  /** Aborts with the failure of the run. */
   const ended = new AbortController();
   const writer = openSession(ctx, secrets, session, mayWrite, (error) => {
     attempt.isStored = false;
@@ -82,7 +88,7 @@ function openAttempt(ctx: Context, run: RunRow, agent: AgentDescription, lease: 
   const runLimits = createRunLimits(agent.kind, task.limits, {
     storeEvent: (event) => writer.append(event, "runner"),
     warnAgent: (limit) => attempt.warn(limit),
-    failRun: (failure) => ended.abort(toJobFailure(failure)),
+    failRun: (failure) => ended.abort(failure),
   });
   const attempt = {
     run,
@@ -127,7 +133,7 @@ async function openModel(ctx: Context, attempt: Attempt) {
       allowsWebSearch: task.agentOptions?.webSearch ?? false,
       files,
       onEvent: (event) => record(ctx, attempt, event, "gateway"),
-      onFailure: (failure) => attempt.ended.abort(toJobFailure(failure)),
+      onFailure: (failure) => attempt.ended.abort(failure),
     });
     attempt.writer.hide([session.token]);
     attempt.warn = session.warn;
@@ -225,11 +231,13 @@ function toTask(ctx: Context, run: RunRow, { memoryBytes = 0 }: AgentDescription
   };
 }
 
-/** Infrastructure faults use no attempt; a crash of the agent does. */
+/** Infrastructure faults use no attempt; a crash of the agent does. If the ending is known, its rule decides. */
 function toJobFailure(error: unknown): JobFailure {
   if (error instanceof JobFailure) return error;
   if (error instanceof AgentFailure) {
-    const { retryable, retryAfterMs } = error.options;
+    const { retryable, retryAfterMs, ending } = error.options;
+    const rule = ending && endings[ending].failure;
+    if (rule) return new JobFailure({ cause: error.failureCause, detail: error.detail }, rule.retry, retryAfterMs);
     const retry = error.failureCause === "agent_crashed" ? "attempt" : retryable ? "fault" : "never";
     return new JobFailure({ cause: error.failureCause, detail: error.detail }, retry, retryAfterMs);
   }

@@ -6,7 +6,7 @@ import { bound, literal, statement } from "../db/prepared.ts";
 import { sessionEvents } from "../db/tables/runs.ts";
 import { yieldToEventLoop } from "../event-loop.ts";
 import { toSessionEvent } from "../reports/session-events.ts";
-import { getRun } from "./runs.ts";
+import { getAttempt, getRun } from "./runs.ts";
 import type { Run } from "./schema.ts";
 
 /** Events read per poll, at most 32 KiB each. A reader that stops reading holds this many in memory. */
@@ -17,7 +17,8 @@ const checkEveryMs = 250;
 
 /** A position in the session of a run. Each attempt has its own session. */
 export type StreamPosition = { attempt: number; seq: number };
-export type Progress = { run: Run; events: SessionEvent[]; position: StreamPosition };
+/** `isOver`: nothing follows. */
+export type Progress = { run: Run; events: SessionEvent[]; position: StreamPosition; isOver: boolean };
 
 /** `2.17`: event 17 of attempt 2. */
 export const formatPosition = ({ attempt, seq }: StreamPosition): string => `${attempt}.${seq}`;
@@ -52,21 +53,29 @@ const newestEvents = statement((db) =>
   db.select().from(sessionEvents).where(eventsOfAttempt).orderBy(desc(sessionEvents.seq)).limit(literal(maxFirst)),
 );
 
-/** Up to 200 of the newest events of a run, oldest first, and the position after them. Throws not_found. */
-export function getRunProgress(ctx: Context, org: OrgId, id: string): Progress {
+/** Up to 200 of the newest events of an attempt, by default the last one, oldest first, and the position after them. Throws not_found. */
+export function getRunProgress(ctx: Context, org: OrgId, id: string, ofAttempt?: number): Progress {
   const run = getRun(ctx, org, id);
-  const attempt = lastAttempt(ctx.db).get({ run: run.runId })?.attempt ?? 0;
+  const attempt =
+    ofAttempt === undefined ? findLastAttempt(ctx, run) : getAttempt(ctx, org, run.runId, ofAttempt).attempt;
   const events = newestEvents(ctx.db).all({ run: run.runId, org, attempt }).map(toSessionEvent).reverse();
-  return { run, events, position: { attempt, seq: events.at(-1)?.seq ?? -1 } };
+  return { run, events, position: { attempt, seq: events.at(-1)?.seq ?? -1 }, isOver: run.completedAt !== null };
 }
 
-/** Yields updates of a run until it has ended, `signal` aborts or the service stops. Throws not_found. */
+/** The last attempt that has events; 0 if none has. */
+const findLastAttempt = (ctx: Context, { runId }: Run): number => lastAttempt(ctx.db).get({ run: runId })?.attempt ?? 0;
+
+/**
+ * Yields updates of a run until it has ended, `signal` aborts or the service stops. `ofAttempt`: only the events of this attempt, until they
+ * are complete; default: those of the last attempt at each time. Throws not_found.
+ */
 export async function* followRun(
   ctx: Context,
   org: OrgId,
   id: string,
   after: StreamPosition | null,
   signal: AbortSignal,
+  ofAttempt?: number,
 ): AsyncGenerator<Progress, void, undefined> {
   const stopSignal = AbortSignal.any([signal, ctx.stopping]);
   let position = after ?? { attempt: 0, seq: -1 };
@@ -77,13 +86,17 @@ export async function* followRun(
     const mark = changeMark(ctx.db);
     // Read the run before its events: an ended run has all its events stored.
     const run = getRun(ctx, org, id);
-    const update = readEventsAfter(ctx, org, run.runId, position);
+    const chosen = ofAttempt === undefined ? null : getAttempt(ctx, org, run.runId, ofAttempt);
+    const isOver = run.completedAt !== null || Boolean(chosen?.completedAt);
+    const attempt = chosen?.attempt ?? (findLastAttempt(ctx, run) || position.attempt);
+    const update = readEventsAfter(ctx, org, run.runId, attempt, position);
     const state = `${run.status} ${run.attempt} ${run.waitingFor?.what}`;
-    if (update.events.length > 0 || state !== lastState) yield { run, ...update };
+    const isLast = isOver && update.events.length < eventsPerRead;
+    if (update.events.length > 0 || state !== lastState || isLast) yield { run, ...update, isOver: isLast };
     position = update.position;
     lastState = state;
     if (update.events.length === eventsPerRead) continue;
-    if (run.completedAt !== null) return;
+    if (isOver) return;
     if (!(await waitForChange(ctx.db, mark, stopSignal))) return;
   }
 }
@@ -113,14 +126,14 @@ export async function* watchClock(
   while (await pause(everyMs, stopSignal));
 }
 
-/** The session of the last attempt that has one, with the events after a position. */
+/** The events of an attempt after a position, which may be one of another attempt. */
 function readEventsAfter(
   ctx: Context,
   org: OrgId,
   runId: string,
+  attempt: number,
   after: StreamPosition,
 ): { events: SessionEvent[]; position: StreamPosition } {
-  const attempt = lastAttempt(ctx.db).get({ run: runId })?.attempt ?? after.attempt;
   const seq = attempt === after.attempt ? after.seq : -1;
   const events = eventsAfter(ctx.db).all({ run: runId, org, attempt, seq }).map(toSessionEvent);
   return { events, position: { attempt, seq: events.at(-1)?.seq ?? seq } };

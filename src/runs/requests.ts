@@ -19,7 +19,7 @@ import { checkBudget } from "./spending.ts";
 
 const idempotencyMs = 24 * 3600_000;
 /** Attempts per run. Only a crash of the agent uses one. */
-const maxAttempts = 3;
+export const maxAttempts = 3;
 
 export type EvalRequestInput = {
   urlMap: Record<string, string>;

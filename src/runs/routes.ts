@@ -15,7 +15,7 @@ import { getEstimate } from "./estimates.ts";
 import { getEvalRequest, listEvalRequests } from "./evals.ts";
 import { followRun, formatPosition, parsePosition } from "./follow.ts";
 import { type AcceptedEval, requestEval, requestRerun, triggerOf } from "./requests.ts";
-import { getRun, listAttempts, listRuns } from "./runs.ts";
+import { getAttempt, getRun, listAttempts, listRuns } from "./runs.ts";
 import {
   Attempt,
   EvalRequest,
@@ -43,7 +43,7 @@ const streamEndId = "end";
 
 /** The progress of a run as messages: `event` for each event of its session, `run` whenever the run itself changes. */
 async function* toMessages(progress: ReturnType<typeof followRun>, mayRead: () => boolean) {
-  for await (const { run, events, position } of progress) {
+  for await (const { run, events, position, isOver } of progress) {
     if (!mayRead()) return;
     for (const event of events) {
       const data = JSON.stringify({ ...event, at: toIso(event.at) });
@@ -51,7 +51,7 @@ async function* toMessages(progress: ReturnType<typeof followRun>, mayRead: () =
     }
     yield {
       event: "run",
-      id: run.completedAt === null ? formatPosition(position) : streamEndId,
+      id: isOver ? streamEndId : formatPosition(position),
       data: JSON.stringify(run),
     };
   }
@@ -59,7 +59,7 @@ async function* toMessages(progress: ReturnType<typeof followRun>, mayRead: () =
 
 const followOperation = operation("Runs", "followRun", "Stream the events of a run", errors(404, 429), {
   description:
-    "Server-sent events: `event` for each event of the session, as in a trace, and `run` with the run whenever its status changes. The stream ends when the run has ended. With Last-Event-ID it resumes after that message; without, it starts at the first event.",
+    "Server-sent events: `event` for each event of the session, as in a trace, and `run` with the run whenever its status changes. The stream ends when the run has ended. Each attempt has its own events: without `attempt`, the stream follows the newest one. With Last-Event-ID it resumes after that message; without, it starts at the first event.",
 });
 Object.assign(followOperation.detail.responses, {
   200: {
@@ -178,14 +178,18 @@ const readRoutes = (ctx: Context) =>
     })
     .get(
       "/api/v1/runs/:runId/events",
-      ({ request, params, headers }) => {
+      ({ request, params, query, headers }) => {
         const { runId } = getRun(ctx, orgOf(request), params.runId);
+        const { attempt } = query;
+        if (attempt !== undefined) getAttempt(ctx, orgOf(request), runId, attempt);
         const last = headers["last-event-id"] ?? null;
         // Clients don't reconnect after this message, because the run has ended.
         if (last === streamEndId) return new Response(null, { status: 204 });
         const org = orgOf(request);
         return answerStream(ctx, org, (closeSignal) =>
-          toMessages(followRun(ctx, org, runId, parsePosition(last), closeSignal), () => mayStillRead(request)),
+          toMessages(followRun(ctx, org, runId, parsePosition(last), closeSignal, attempt), () =>
+            mayStillRead(request),
+          ),
         );
       },
       {
@@ -193,6 +197,11 @@ const readRoutes = (ctx: Context) =>
           "last-event-id": Type.Optional(Type.String({ description: "ID of the last message received" })),
         }),
         params: runPath,
+        query: Type.Object({
+          attempt: Type.Optional(
+            Type.Integer({ minimum: 1, description: "Only the events of this attempt, from GET …/attempts" }),
+          ),
+        }),
         ...followOperation,
       },
     )

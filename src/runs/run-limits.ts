@@ -1,4 +1,4 @@
-import { type AgentEvent, AgentFailure, type EventSource } from "../agents/agent.ts";
+import { type AgentEvent, AgentFailure, type EventSource, toAgentFailure } from "../agents/agent.ts";
 import type { Task } from "../agents/task.ts";
 import { declaredTool } from "../grading/events.ts";
 
@@ -19,6 +19,7 @@ const endReserveMs = (wallClockMs: number) => Math.min(5000, wallClockMs * 0.2);
 const nearShare = 0.8;
 /** A busy machine or a long setup may delay an agent's first model call by this many times its idle limit. */
 const startFactor = 2;
+const maxPrintedChars = 500;
 /** How many commands may be stopped for one limit. The agent is told of each, and the last one ends the run. */
 const maxStops = 3;
 
@@ -41,6 +42,8 @@ export const createRunLimits = (kind: "rules" | "model", limits: Task["limits"],
   warnedLimits: new Set<string>(),
   /** Number of commands stopped, by limit. */
   stopsByLimit: new Map<string, number>(),
+  /** What the agent has printed since it last did something; null: nothing. */
+  printed: null as string | null,
   /** Tool calls in progress: a command may run silently for longer than the idle limit. */
   callsInProgress: 0,
   isRunning: false,
@@ -90,9 +93,10 @@ export function countEvent(runLimits: RunLimits, event: AgentEvent, source: Even
   if (event.type === "tool_call") runLimits.callsInProgress++;
   if (event.type === "tool_result") runLimits.callsInProgress--;
   if (runLimits.isRunning && !runLimits.isWorking && isWork(event)) beginWork(runLimits);
-  // Requests made by a page are not activity of the agent, and have their own limit.
+  // Requests made by a page are not activity of the agent, and have their own limit. Nor is a text that it prints.
   const isPageRequest = event.type === "http" && event.purpose === "page";
-  if (!isPageRequest) restartIdleTime(runLimits);
+  runLimits.printed = event.type === "milestone" && event.name === "agent_printed" ? event.detail.text : null;
+  if (!isPageRequest && runLimits.printed === null) restartIdleTime(runLimits);
   if (event.type === "end") {
     runLimits.isEnded = true;
     stopClocks(runLimits);
@@ -128,7 +132,12 @@ export function finalEventsOf({ reachedLimit, isEnded, used }: RunLimits): Agent
     );
   return [
     { type: "limit", ...reachedLimit },
-    { type: "end", outcome: "goal_not_met", reason: `The run reached its limit: ${amount} (${reachedLimit.limit}).` },
+    {
+      type: "end",
+      outcome: "goal_not_met",
+      reason: `The run reached its limit: ${amount} (${reachedLimit.limit}).`,
+      ending: "run_limit",
+    },
   ];
 }
 
@@ -166,7 +175,7 @@ function restartIdleTime(runLimits: RunLimits): void {
   if (!isWorking) {
     const startMs = startFactor * idleMs;
     const notStarted = `the agent did not call its model within ${inWords({ limit: "start", value: startMs, unit: "ms" })}`;
-    runLimits.idleTimers = [setTimeout(() => failRun(new AgentFailure("timeout", notStarted)), startMs)];
+    runLimits.idleTimers = [setTimeout(() => failRun(toIdleFailure(runLimits, notStarted)), startMs)];
     return;
   }
   const idle = { limit: "idle", value: idleMs, unit: "ms" };
@@ -175,11 +184,14 @@ function restartIdleTime(runLimits: RunLimits): void {
     callsInProgress > 0 && kind === "model"
       ? []
       : [
-          setTimeout(() => failRun(new AgentFailure("timeout", tooQuiet)), idleMs),
+          setTimeout(() => failRun(toIdleFailure(runLimits, tooQuiet)), idleMs),
           // The agent is not warned, since a warning would reset the idle time.
           setTimeout(() => storeEvent({ type: "limit", ...idle, near: true }), nearShare * idleMs),
         ];
 }
+
+const toIdleFailure = ({ printed }: RunLimits, problem: string): AgentFailure =>
+  toAgentFailure("idle", printed === null ? problem : `${problem}; it had printed: ${printed.slice(-maxPrintedChars)}`);
 
 const inWords = ({ value, unit }: Limit) =>
   unit === "ms" ? (value === 1000 ? "1 second" : `${value / 1000} seconds`) : `${value} ${unit}`;

@@ -8,6 +8,7 @@ import { attempts, jobs } from "../db/tables/jobs.ts";
 import { prompts } from "../db/tables/prompts.ts";
 import { reports, runCounts } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
+import { notFound } from "../errors.ts";
 import type { Page, Paged } from "../http/paging.ts";
 import { promptSummaryColumns, toPromptSummary } from "../prompts/lists.ts";
 import { reportUrl, runUrls } from "../reports/links.ts";
@@ -141,6 +142,13 @@ export function listAttempts(ctx: Context, org: OrgId, id: string): Attempt[] {
       startedAt: toIso(startedAt),
       completedAt: toIso(completedAt),
     }));
+}
+
+/** One attempt of a run. Throws not_found. */
+export function getAttempt(ctx: Context, org: OrgId, id: string, attempt: number): Attempt {
+  const found = listAttempts(ctx, org, id).find((each) => each.attempt === attempt);
+  if (!found) throw notFound(`The run has no attempt ${attempt}.`);
+  return found;
 }
 
 const selectRuns = (db: Db) =>

@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { loadavg } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { argsAndEnvOf, presetFilesOf } from "../../src/agents/coding/mcp-servers.ts";
@@ -8,7 +8,7 @@ import { findProgram, programBinFolder } from "../../src/agents/coding/program.t
 import { fileSystem } from "../../src/agents/sandbox/bubblewrap.ts";
 import { client, furnish } from "../support/executable.ts";
 import type { Turn } from "../support/fake-model.ts";
-import { childrenOf, descendantsOf, isWaiting } from "../support/processes.ts";
+import { childrenOf, descendantsOf, isWaiting, processFile } from "../support/processes.ts";
 import { median, percentile, type SessionBench } from "./load.ts";
 
 /** Milliseconds of a session: from its request to the first model call, from the last one to its end, and in total. */
@@ -55,7 +55,7 @@ const scenarioOf = (agent: string): { turns: Turn[]; side: Turn } => ({
 /** Memory of processes in MiB, where each page counts in equal parts for all processes that share it. */
 const pssMib = (pids: number[]): number =>
   pids.reduce((sum, pid) => {
-    const kib = Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, "utf8"))?.[1]);
+    const kib = Number(/^Pss:\s+(\d+)/m.exec(processFile(pid, "smaps_rollup"))?.[1] ?? 0);
     return sum + kib / 1024;
   }, 0);
 

@@ -126,8 +126,8 @@ test.each(agents)(
     expect([run.agent.id, tested]).toMatchObject([agent, { isTried: true }]);
 
     expect(callOf("echo hello")).toMatchObject({ call: { tool: "run_command" }, result: { ok: true } });
-    const { output } = callOf("echo hello").result as unknown as { output: { exitCode?: number } };
-    expect(output.exitCode).toBe(namesOnlyFailures.includes(agent) ? undefined : 0);
+    const { output } = callOf("echo hello").result as unknown as { output: { exitCode: number | null } };
+    expect(output.exitCode).toBe(namesOnlyFailures.includes(agent) ? null : 0);
     expect(callOf("exit 3")).toMatchObject({ result: { ok: false, output: { exitCode: 3 } } });
     expect(callOf("hello.txt")).toMatchObject({ call: { tool: "write_file" }, result: { ok: true } });
     expect(of("tool_call").every((event) => typeof event.ownName === "string" || event.tool === "write_file")).toBe(

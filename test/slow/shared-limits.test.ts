@@ -41,6 +41,9 @@ const callModel = ({ provider, name, socketPath }: Model, token: string, signal?
     ...{ timeout: false },
   });
 
+/** Number of calls that greedy agents have sent. */
+let sentCalls = 0;
+
 /** An agent that sends its calls at once, each of which may write as much as it likes. */
 const greedyAgent = (calls: number, body: object = {}): Agent => ({
   describe: () => ({ id: "greedy", version: "1", model: null, kind: "model" }),
@@ -52,7 +55,10 @@ const greedyAgent = (calls: number, body: object = {}): Agent => ({
     yield { type: "milestone", name: "started", detail: { ...started, starts: task.startUrls } };
     yield { type: "tool_call", id: "t1", tool: "run_command", input: { command: "true" } };
     yield { type: "tool_result", id: "t1", tool: "run_command", ok: true, output: { exitCode: 0 } };
-    const send = async () => await (await callModel(model, model.token, signal, body)).text();
+    const send = async () => {
+      sentCalls++;
+      return await (await callModel(model, model.token, signal, body)).text();
+    };
     await Promise.all(Array.from({ length: calls }, send));
     yield { type: "end", outcome: "not_judged", reason: "All calls were answered." };
   },
@@ -181,6 +187,7 @@ describe("a limit that several calls share is never exceeded by more than one ca
 
   test("per month, for a cancelled run whose calls are still answered, and the next run", async () => {
     const limit = 0.3;
+    const sentBefore = sentCalls;
     const { app, model, ids, run } = await start({ org: { maxUsdAMonth: limit }, runs: 2, calls: 1 });
     await app.service.runner.start();
     await until("the first run calls the model", () => model.waiting() > 0);
@@ -190,17 +197,10 @@ describe("a limit that several calls share is never exceeded by more than one ca
     const others = ids.filter((id) => id !== first);
     const isOver = async () =>
       (await Promise.all(others.map(run))).every(({ status }) => status === "completed" || status === "failed");
-    let isWaiting = true;
-    const early = model.serve(
-      (async () => {
-        // The next run gets the time to send its own calls beside that of the cancelled one.
-        for (let turn = 0; turn < 2_000 && model.waiting() < 2; turn++) await new Promise((done) => setImmediate(done));
-        isWaiting = false;
-        await until("the others are over", isOver);
-      })(),
-    );
-    await early;
-    expect(isWaiting).toBe(false);
+    await until("the next run sends its call beside that of the cancelled one", () => sentCalls === sentBefore + 2);
+    // Long enough for it to arrive, unless it waits.
+    for (let turn = 0; turn < 2_000 && model.waiting() < 2; turn++) await new Promise((done) => setImmediate(done));
+    await model.serve(until("the others are over", isOver));
     await model.serve(app.service.stop(0));
     expect(model.usd()).toBeLessThanOrEqual(limit + oneCallUsd);
   }, 60_000);

@@ -1,10 +1,11 @@
 #!/usr/bin/env node
-// A coding agent that misbehaves: `fake-agent MODE`. It writes the stream of Claude Code, or speaks ACP in modes that start with "acp".
+// A coding agent that misbehaves: `fake-agent MODE [MARK] [WORK]`. It writes the stream of Claude Code, or speaks ACP in modes that start with
+// "acp". WORK: the lines of another stream, with a tool call and its result.
 import { spawn, spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 
-const [mode = "fine"] = process.argv.slice(2);
+const [mode = "fine", , ownWork] = process.argv.slice(2);
 const { GATEWAY, TOKEN, MODEL } = process.env;
 const write = (text) => new Promise((resolve) => process.stdout.write(text, resolve));
 const say = (line) => write(`${JSON.stringify(line)}\n`);
@@ -18,6 +19,7 @@ const done = (said, more = {}) =>
 const forever = () => new Promise(() => setInterval(() => {}, 1000));
 
 async function work() {
+  if (ownWork !== undefined) return write(ownWork);
   await say({ type: "system", subtype: "init" });
   await use("c1", "Bash", { command: "echo hello" });
   await result("c1", "hello");
@@ -107,6 +109,38 @@ const modes = {
       await result(`c${i}`, "again");
     }
   },
+  async asks() {
+    await work();
+    await write("Do you trust the files in this folder? [y/N] ");
+    process.exit(1);
+  },
+  async login() {
+    await write("To log in, open https://auth.acme.test/device and enter the code ABCD-1234\n");
+    await forever();
+  },
+  async "login-exit"() {
+    process.stderr.write("\u001b[31mNot logged in.\u001b[0m Run acme login.\n");
+    process.exit(1);
+  },
+  async waits() {
+    await work();
+    await write("Waiting for the update server of acme");
+    await forever();
+  },
+  async killed() {
+    await work();
+    process.kill(process.pid, "SIGKILL");
+    await forever();
+  },
+  async mute() {
+    await work();
+  },
+  async colored() {
+    await write(`\u001b[36m${JSON.stringify({ type: "system", subtype: "init" })}\u001b[0m\n`);
+    await write(
+      `\u001b[1m${JSON.stringify({ type: "result", subtype: "success", is_error: false, result: "In color." })}\u001b[22m\n`,
+    );
+  },
   async children() {
     spawn("setsid", ["sleep", "4321.5"], { stdio: "ignore", detached: true }).unref();
     spawn("sleep", ["4321.5"], { stdio: "inherit" });
@@ -185,7 +219,7 @@ const modes = {
       } else if (id === "e1") {
         await update("agent_message_chunk", { content: { type: "text", text: "All " } });
         await update("agent_message_chunk", { content: { type: "text", text: "done." } });
-        await send({ id: promptId, result: { stopReason: "end_turn" } });
+        await send({ id: promptId, result: { stopReason: ownWork ?? "end_turn" } });
       } else if (id !== undefined) await send({ id, error: { code: -32601, message: "Method not found" } });
     }
   },
@@ -220,6 +254,17 @@ const modes = {
         await send({ method: "session/update", params: { sessionId: "s1", update } });
         await send({ id, result: { stopReason: "end_turn" } });
       }
+    }
+  },
+  async "acp-login"() {
+    for await (const line of createInterface({ input: process.stdin })) {
+      const { id, method } = JSON.parse(line);
+      const authMethods = [{ id: "browser", name: "Log in with a browser" }];
+      if (method === "initialize")
+        await say({ jsonrpc: "2.0", id, result: { protocolVersion: 1, agentCapabilities: {}, authMethods } });
+      else if (method === "session/new")
+        await say({ jsonrpc: "2.0", id, error: { code: -32000, message: "Authentication required" } });
+      else await say({ jsonrpc: "2.0", id, error: { code: -32603, message: "a browser is needed" } });
     }
   },
   async "acp-crash"() {

@@ -2,19 +2,25 @@
 // [scenarios.json]` serves it alone and prints its URL to stderr; GET /requests then lists the requests, POST
 // /release?model=… releases held answers.
 import { contentType, readScriptedRequest, type ScriptedAnswer } from "../../src/agents/coding/model-formats.ts";
+import { toCommandCall } from "../../src/agents/coding/scripted-model.ts";
 
 /** One turn of a scripted model: its answer, and its failures. */
 export type Turn = Partial<Omit<ScriptedAnswer, "toolCalls">> & {
   /** A `ref` in an input is the text before a reference in the last page that the model got, such as `button "Add"`. */
   toolCalls?: { name: string; input: Record<string, unknown>; custom?: string }[];
+  /** A command that the model runs, with whatever tool the agent offers for that. */
+  command?: string;
+  /** Answers to the first requests for this turn, one each. */
+  before?: Turn[];
   /** The model's text, computed from all texts in the request. */
   says?: (asked: string) => string;
   /** An error instead of an answer. */
-  fail?: { status: number; message?: string; headers?: Record<string, string> };
+  fail?: { status: number; message?: string; headers?: Record<string, string>; body?: string };
   /** `half`: the connection is cut in the middle. `end`: the stream ends in the middle as if it were complete. */
   cut?: "half" | "end";
-  /** Sent in place of an answer. */
+  /** Sent in place of an answer, as HTML unless it has another type. */
   garbage?: string;
+  garbageType?: string;
   /** Nothing is ever sent. */
   silent?: boolean;
   /** The first half is sent, the rest after its release. */
@@ -73,6 +79,7 @@ export function serveFakeModel({ scenarios: own = {}, key }: Options = {}) {
   const all = { ...scenarios, ...own };
   const requests: Asked[] = [];
   const calls = new Map<string, number>();
+  const turnCounts = new Map<string, number>();
   const held = new Map<string, (() => void)[]>();
   const left = Promise.withResolvers<void>();
 
@@ -127,11 +134,18 @@ export function serveFakeModel({ scenarios: own = {}, key }: Options = {}) {
     const nth = calls.get(model) ?? 0;
     calls.set(model, nth + 1);
     const side = offersTools ? undefined : scenario.side;
-    const turn = scenario.first?.[nth] ?? side ?? turnAfter(scenario.turns, toolResults);
+    const scriptedTurn = scenario.first?.[nth] ?? side ?? turnAfter(scenario.turns, toolResults);
+    const turnKey = `${model} ${scenario.turns.indexOf(scriptedTurn)}`;
+    const nthOfTurn = turnCounts.get(turnKey) ?? 0;
+    turnCounts.set(turnKey, nthOfTurn + 1);
+    const turn = scriptedTurn.before?.[nthOfTurn] ?? scriptedTurn;
     if (turn.silent) return new Promise(() => {});
+    if (turn.fail?.body !== undefined) return new Response(turn.fail.body, { status: turn.fail.status });
     if (turn.fail) return error(turn.fail.status, turn.fail.message ?? "an error", turn.fail.headers);
-    if (turn.garbage !== undefined) return new Response(turn.garbage, { headers: { "content-type": "text/html" } });
-    const toolCalls = turn.toolCalls?.map(({ name, input, custom }, i) => {
+    if (turn.garbage !== undefined)
+      return new Response(turn.garbage, { headers: { "content-type": turn.garbageType ?? "text/html" } });
+    const madeCalls = turn.command === undefined ? turn.toolCalls : [toCommandCall(body, turn.command)];
+    const toolCalls = madeCalls?.map(({ name, input, custom }, i) => {
       const id = `call_${nth}_${i}`;
       const filled = typeof input.ref === "string" ? { ...input, ref: refIn(body, input.ref) } : input;
       return { id, name, input: filled, custom };
@@ -193,7 +207,7 @@ function refIn(body: unknown, before: string): string {
 function turnAfter(all: Turn[], results: number): Turn {
   let rest = results;
   for (const turn of all) {
-    const calls = turn.toolCalls?.length ?? 0;
+    const calls = turn.command === undefined ? (turn.toolCalls?.length ?? 0) : 1;
     if (calls === 0 || rest < calls) return turn;
     rest -= calls;
   }

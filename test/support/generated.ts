@@ -1,8 +1,11 @@
 import { join } from "node:path";
 import type { Command } from "commander";
+import { endings } from "../../src/agents/endings.ts";
 import { createProgram } from "../../src/cli/program.ts";
 import { settingTable } from "../../src/config/config.ts";
+import { maxFaults } from "../../src/jobs/settlement.ts";
 import type { Tool } from "../../src/mcp/tool.ts";
+import { maxAttempts } from "../../src/runs/requests.ts";
 
 const folder = join(import.meta.dir, "..", "..", "src", "web", "docs");
 export const docFile = (name: string): string => join(folder, name);
@@ -35,6 +38,23 @@ export const settingsTable = (): string =>
       sentence(description),
     ]),
   );
+
+/** Every way in which a session of an agent with a model can end. */
+export function endingsTable(): string {
+  const retries = { never: "No", fault: `Up to ${maxFaults - 1} times`, attempt: `Up to ${maxAttempts - 1} times` };
+  return toTable(
+    ["`ending`", "What happened", "Graded", "Failure", "Tried again"],
+    Object.entries(endings).map(([name, { meaning, outcome, failure }]) => [
+      `\`${name}\``,
+      meaning,
+      outcome === null ? "No" : failure === null ? gradedAs[outcome] : `${gradedAs[outcome]}, after a tool call`,
+      failure === null ? "" : `\`${failure.cause}\``,
+      failure === null ? "" : retries[failure.retry],
+    ]),
+  );
+}
+
+const gradedAs = { claimed: "Yes", goal_not_met: "Yes, as `goal_not_met`" };
 
 /** Every executable command, by its full name. */
 export const commandsOf = (command: Command, above = ""): [name: string, command: Command][] =>

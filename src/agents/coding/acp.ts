@@ -7,7 +7,8 @@ import {
   RequestError,
 } from "@agentclientprotocol/sdk";
 import { version } from "../../../package.json" with { type: "json" };
-import { type AgentEvent, AgentFailure } from "../agent.ts";
+import { type AgentEvent, AgentFailure, toAgentFailure } from "../agent.ts";
+import { type EndingName, endingOfError } from "../endings.ts";
 import { type Fields, list, number, object, text } from "../fields.ts";
 import { linesOf } from "../lines.ts";
 import { toPrompt } from "../llm/instructions.ts";
@@ -18,6 +19,7 @@ import { countUnreadableLine, report, type SessionReporter } from "./session-rep
 import {
   exitCodeIn,
   message,
+  readLine,
   type StreamResult,
   statusIn,
   thought,
@@ -36,6 +38,13 @@ const toolNamesByKind: Record<string, string> = {
 /** Modes in which agents don't ask for permission. The sandbox limits them. */
 const freeModes = /yolo|bypass|full.?access|auto.?(approve|edit)|dont.?ask/i;
 const authRequired = -32_000;
+/** Reasons for which a turn ends in an ordinary way. */
+const endingByStopReason: Record<string, EndingName> = {
+  end_turn: "finished",
+  refusal: "refused",
+  max_tokens: "output_limit",
+  max_turn_requests: "turn_limit",
+};
 
 /** Runs one prompt over the Agent Client Protocol. Every permission is granted, and nobody can answer questions. */
 export async function converse(
@@ -53,6 +62,13 @@ export async function converse(
   };
   const asksFirst = task.agentOptions?.permissions === "ask";
   const { readable, writable, ended } = openMessageStreams(agentProcess, reporter);
+  const endWith = (ending: EndingName, error: StreamResult["error"]): StreamResult => ({
+    hasReportedEnd: true,
+    ending,
+    text: state.lastMessage,
+    error,
+    claimedUsd: state.costUsd,
+  });
   const app = client({ name: "evald" })
     .onRequest(methods.client.session.requestPermission, object, ({ params }) => {
       const call = { ...object(params.toolCall), sessionUpdate: "tool_call_update", status: "in_progress" };
@@ -68,8 +84,10 @@ export async function converse(
   async function prompt(): Promise<StreamResult> {
     const stopReason = await sendPrompt(connection.agent, task);
     reportAll(endPartial(state));
-    const error = stopReason === "end_turn" ? null : { status: null, message: `it stopped with ${stopReason}` };
-    return { hasReportedEnd: true, text: error ? null : state.lastMessage, error, claimedUsd: state.costUsd };
+    const ending = endingByStopReason[stopReason];
+    return ending === undefined
+      ? endWith("agent_error", { status: null, message: `it stopped with ${stopReason}` })
+      : endWith(ending, null);
   }
 
   try {
@@ -83,8 +101,9 @@ export async function converse(
     if (error instanceof AgentFailure) throw error;
     if (!(error instanceof RequestError)) return unfinishedResult;
     const reasons = [error.message, text(object(error.data).message) || text(object(error.data).details)];
-    const reason = reasons.filter(Boolean).join(": ");
-    return { hasReportedEnd: true, text: null, error: { status: statusIn(reason), message: reason }, claimedUsd: null };
+    const message = reasons.filter(Boolean).join(": ");
+    const status = statusIn(message);
+    return endWith(error.code === authRequired ? "login_needed" : endingOfError(status, message), { status, message });
   } finally {
     connection.close();
   }
@@ -100,15 +119,19 @@ async function sendPrompt(agent: ClientContext, task: Task): Promise<string> {
   const mcpServers = toAcpServers(task.workspace?.mcpServers ?? {});
   const remote = mcpServers.find((server) => "url" in server);
   if (remote && !agentCapabilities?.mcpCapabilities?.http)
-    throw new AgentFailure(
-      "infrastructure",
+    throw toAgentFailure(
+      "unusable",
       `the agent does not support remote MCP servers (workspace.mcpServers.${remote.name}); use one with a command`,
     );
   const openSession = () => agent.request(methods.agent.session.new, { cwd: "/workspace", mcpServers });
   const session = await openSession().catch(async (error: unknown) => {
     const [method] = authMethods ?? [];
     if (!(error instanceof RequestError) || error.code !== authRequired || !method) throw error;
-    await agent.request(methods.agent.authenticate, { methodId: method.id });
+    await agent.request(methods.agent.authenticate, { methodId: method.id }).catch((problem: unknown) => {
+      // The agent may say in its own words that it needs a browser.
+      if (problem instanceof RequestError) throw new RequestError(authRequired, problem.message, problem.data);
+      throw problem;
+    });
     return await openSession();
   });
   const { sessionId } = session;
@@ -152,11 +175,9 @@ function openMessageStreams(agentProcess: SandboxProcess, reporter: SessionRepor
           return stream.close();
         }
         if (line?.trim() === "") continue;
-        try {
-          return stream.enqueue(JSON.parse(line ?? ""));
-        } catch {
-          countUnreadableLine(reporter, line);
-        }
+        const fields = line === null ? null : readLine(line);
+        if (fields !== null) return stream.enqueue(fields as AnyMessage);
+        countUnreadableLine(reporter, line);
       }
     },
   });

@@ -8,6 +8,7 @@ import type { LimitHit } from "../sandbox/bounds.ts";
 import type { SandboxProcess } from "../sandbox/sandbox.ts";
 import type { Task } from "../task.ts";
 import { type Preset, taskChannelOf } from "./preset.ts";
+import { addLine } from "./printed.ts";
 import { findResult, type ModelRecord } from "./record.ts";
 import { countUnreadableLine, report, type SessionReporter } from "./session-reporter.ts";
 import { parseClaudeLine } from "./streams/claude.ts";
@@ -16,7 +17,15 @@ import { parseCopilotLine } from "./streams/copilot.ts";
 import { parseGeminiLine } from "./streams/gemini.ts";
 import { parseOpencodeLine } from "./streams/opencode.ts";
 import { parsePiLine } from "./streams/pi.ts";
-import { createStreamState, type LineParser, type StreamResult, toResult, unfinishedResult } from "./streams/stream.ts";
+import {
+  createStreamState,
+  type LineParser,
+  parseLine,
+  readLine,
+  type StreamResult,
+  toResult,
+  unfinishedResult,
+} from "./streams/stream.ts";
 import { findExitCode, isFailure, mapTool } from "./tools.ts";
 
 /** Parsers of JSON line streams. */
@@ -34,11 +43,13 @@ export type ProgramResult = StreamResult & {
   limit: LimitHit | null;
   /** Whether the machine's disk had no room for the workspace. */
   wasDiskFull: boolean;
-  stderr: string;
 };
 
 /** How long to wait for the agent's next model call, which contains the complete result. */
 const nextCallMs = 2_000;
+/** Silence after which an agent that has answered, or got an error, counts as ended although it still runs. */
+const answeredMs = 3_000;
+const failedMs = 60_000;
 const maxAnswerChars = 16_000;
 
 /** Sends the task to the agent, and reports its events until it ends or closes its stdout. */
@@ -61,38 +72,63 @@ export async function readOutput(
     // If the process exits before reading, its exit code says why.
   }
   if (format === "none") {
-    const result = await readText(agentProcess.stdout);
+    const result = await readText(agentProcess.stdout, reporter);
     // The text may contain more than the answer, such as every step.
     return { ...result, text: record.lastAnswer ?? result.text };
   }
-  return readLines(lineParsers[format], agentProcess.stdout, reporter, createResultCompleter(preset, record));
+  const completeResult = createResultCompleter(preset, record);
+  return readLines(lineParsers[format], agentProcess.stdout, { reporter, record, completeResult });
 }
 
-async function readText(stdout: ReadableStream<Uint8Array>): Promise<StreamResult> {
+async function readText(stdout: ReadableStream<Uint8Array>, { printed }: SessionReporter): Promise<StreamResult> {
   let text = "";
-  for await (const line of linesOf(stdout)) text = `${text}${line ?? ""}\n`.slice(-maxAnswerChars);
+  for await (const line of linesOf(stdout)) {
+    text = `${text}${line ?? ""}\n`.slice(-maxAnswerChars);
+    addLine(printed, line ?? "");
+  }
   return { ...unfinishedResult, text: text.trim() || null };
 }
+
+type LineContext = { reporter: SessionReporter; record: ModelRecord; completeResult: ResultCompleter };
 
 async function readLines(
   parse: LineParser,
   stdout: ReadableStream<Uint8Array>,
-  reporter: SessionReporter,
-  completeResult: ResultCompleter,
+  { reporter, record, completeResult }: LineContext,
 ): Promise<StreamResult> {
   const state = createStreamState();
-  for await (const line of linesOf(stdout)) {
+  const lines = linesOf(stdout);
+  while (!state.end) {
+    const nextLine = lines.next();
+    if (state.likelyEnd && (await staysSilent(nextLine, state.likelyEnd.error ? failedMs : answeredMs, record)))
+      state.end = state.likelyEnd;
+    if (state.end) {
+      nextLine.catch(() => {});
+      break;
+    }
+    const { done, value: line } = await nextLine;
+    if (done) break;
     if (line?.trim() === "") continue;
-    const fields = line === null ? null : parseObject(line);
+    const fields = line === null ? null : readLine(line);
     if (fields === null) {
       countUnreadableLine(reporter, line);
       continue;
     }
-    for (const event of parse(fields, state)) report(reporter, await completeResult(event));
-    if (state.end) break;
+    for (const event of parseLine(parse, fields, state)) report(reporter, await completeResult(event));
   }
   for (const kind of state.unknown) reporter.unknownKinds.add(kind);
-  return state.end ? { ...state.end, hasReportedEnd: true } : unfinishedResult;
+  if (state.end) return { ...state.end, hasReportedEnd: true };
+  // An agent that reported an error and exits has ended with it.
+  return state.likelyEnd ? { ...state.likelyEnd, hasReportedEnd: true } : unfinishedResult;
+}
+
+/** Whether the next line doesn't come for a time in which the agent doesn't call its model either. */
+async function staysSilent(nextLine: Promise<unknown>, ms: number, record: ModelRecord): Promise<boolean> {
+  for (;;) {
+    const callCount = record.callCount;
+    if (await settlesWithin(nextLine, ms)) return false;
+    if (record.callsInProgress === 0 && record.callCount === callCount) return true;
+  }
 }
 
 type ResultCompleter = (event: AgentEvent) => Promise<AgentEvent>;
@@ -109,7 +145,7 @@ function createResultCompleter(preset: Preset, record: ModelRecord): ResultCompl
     const { id, tool, ok, ownName: name = event.tool } = event;
     const callNumber = (resultCounts.get(name) ?? 0) + 1;
     resultCounts.set(name, callNumber);
-    const lacksExitCode = tool === "run_command" && event.output.exitCode === undefined;
+    const lacksExitCode = tool === "run_command" && event.output.exitCode === null;
     const isPage = tool === "fetch_page" && ok;
     if (!lacksExitCode && !isPage) return event;
     const streamOutput = String(event.output.text ?? "");
@@ -125,7 +161,7 @@ function createResultCompleter(preset: Preset, record: ModelRecord): ResultCompl
     // Some agents write an object of their own, while the model gets text.
     const isObject = parseObject(streamOutput) !== null;
     const output = isObject || modelOutput.includes(streamOutput) ? modelOutput : streamOutput;
-    const hasSucceeded = ok && !isFailure(preset, modelOutput);
+    const hasSucceeded = isFailure(preset, modelOutput) ? false : ok;
     return toResult({ id, name, ok: hasSucceeded, output }, findExitCode(preset, modelOutput), tool);
   };
 }

@@ -6,8 +6,11 @@ export type ModelCall = { id: string; name: string; input: Fields };
 /** The result of a call, as the model got it. */
 export type ModelResult = { id: string; name: string | null; output: string };
 
-/** The answer of a model in one turn. */
-export type ModelAnswer = { text: string; calls: ModelCall[] };
+/** The answer of a model in one turn. `stop`: why it ended early; null if it didn't. */
+export type ModelAnswer = { text: string; calls: ModelCall[]; stop: ModelStop | null };
+
+/** Why a model stopped before its answer was complete. */
+export type ModelStop = "refused" | "output_limit" | "context_overflow";
 
 type ConversationReader = {
   format: Format;
@@ -18,7 +21,30 @@ type ConversationReader = {
 };
 
 /** An incomplete answer; inputs arrive as pieces of JSON. */
-type PartialAnswer = { text: string; calls: { id: string; name: string; input: string }[] };
+type PartialAnswer = {
+  text: string;
+  calls: { id: string; name: string; input: string }[];
+  stop: ModelStop | null;
+};
+
+/** The reasons of all protocols for stopping early; any other reason is a regular end. */
+const stops: Record<string, ModelStop> = {
+  // Chat completions, messages and responses
+  content_filter: "refused",
+  refusal: "refused",
+  length: "output_limit",
+  max_tokens: "output_limit",
+  max_output_tokens: "output_limit",
+  model_context_window_exceeded: "context_overflow",
+  // Gemini
+  SAFETY: "refused",
+  RECITATION: "refused",
+  BLOCKLIST: "refused",
+  PROHIBITED_CONTENT: "refused",
+  SPII: "refused",
+  MAX_TOKENS: "output_limit",
+};
+const stopOf = (reason: unknown): ModelStop | null => stops[text(reason)] ?? null;
 
 const chat: ConversationReader = {
   format: "chat",
@@ -30,7 +56,8 @@ const chat: ConversationReader = {
   readEvent(event, answer) {
     const choice = object(list(event.choices)[0]);
     const message = object(choice.delta ?? choice.message);
-    answer.text += textOf(message.content);
+    answer.text += textOf(message.content) || text(message.refusal);
+    answer.stop ??= stopOf(choice.finish_reason) ?? (text(message.refusal) ? "refused" : null);
     for (const [at, each] of list(message.tool_calls).map(object).entries()) {
       const index = typeof each.index === "number" ? each.index : at;
       answer.calls[index] ??= { id: "", name: "", input: "" };
@@ -51,9 +78,17 @@ const responses: ConversationReader = {
       .filter(({ type }) => type === "function_call_output" || type === "custom_tool_call_output")
       .map((each) => ({ id: text(each.call_id), name: null, output: textOf(each.output) })),
   readEvent(event, answer) {
+    const response = event.object === "response" ? event : object(event.response);
+    answer.stop ??= stopOf(object(response.incomplete_details).reason);
     const items = event.type === "response.output_item.done" ? [event.item] : list(event.output);
     for (const item of items.map(object)) {
-      if (item.type === "message") answer.text += textOf(item.content);
+      if (item.type === "message") {
+        const refusal = list(item.content)
+          .map(object)
+          .find(({ type }) => type === "refusal");
+        if (refusal) answer.stop = "refused";
+        answer.text += textOf(item.content) || text(refusal?.refusal);
+      }
       if (item.type === "function_call" || item.type === "custom_tool_call")
         answer.calls.push({ id: text(item.call_id), name: text(item.name), input: text(item.arguments ?? item.input) });
     }
@@ -69,6 +104,7 @@ const messages: ConversationReader = {
       .filter(({ type }) => type === "tool_result")
       .map((each) => ({ id: text(each.tool_use_id), name: null, output: textOf(each.content) })),
   readEvent(event, answer) {
+    answer.stop ??= stopOf(object(event.delta).stop_reason ?? event.stop_reason);
     if (event.type === "content_block_start") addBlock(object(event.content_block), answer);
     else if (event.type === "content_block_delta") {
       const { text: textDelta, partial_json: json } = object(event.delta);
@@ -95,7 +131,10 @@ const gemini: ConversationReader = {
       .filter(({ name }) => typeof name === "string")
       .map(({ id, name, response }) => ({ id: text(id), name: text(name), output: outputOf(object(response)) })),
   readEvent(event, answer) {
-    for (const part of list(object(object(list(event.candidates)[0]).content).parts).map(object)) {
+    const candidate = object(list(event.candidates)[0]);
+    answer.stop ??=
+      stopOf(candidate.finishReason) ?? (object(event.promptFeedback).blockReason === undefined ? null : "refused");
+    for (const part of list(object(candidate.content).parts).map(object)) {
       if (part.thought !== true) answer.text += text(part.text);
       const { id, name, args } = object(part.functionCall);
       if (typeof name === "string") answer.calls.push({ id: text(id), name, input: JSON.stringify(args ?? {}) });
@@ -117,7 +156,7 @@ export function findReader(path: string): ConversationReader | null {
 /** Reads a model's answer from its bytes as they pass, as a stream of events or one object. */
 export function createAnswerReader(reader: ConversationReader, isStream: boolean) {
   const decoder = new TextDecoder();
-  const answer: PartialAnswer = { text: "", calls: [] };
+  const answer: PartialAnswer = { text: "", calls: [], stop: null };
   let buffer = "";
 
   function readJson(json: string): void {
@@ -140,7 +179,7 @@ export function createAnswerReader(reader: ConversationReader, isStream: boolean
     end(): ModelAnswer {
       readJson(isStream ? buffer.replace(/^data:/, "") : buffer);
       const calls = answer.calls.filter(Boolean).map(({ input, ...call }) => ({ ...call, input: inputOf(input) }));
-      return { text: answer.text, calls };
+      return { text: answer.text, calls, stop: answer.stop };
     },
   };
 }

@@ -4,6 +4,8 @@ export type ScriptedAnswer = {
   reasoning?: string;
   text?: string;
   toolCalls?: { id: string; name: string; input: Record<string, unknown>; custom?: string }[];
+  /** Why the model stops early. Default: it doesn't. */
+  stop?: "refusal" | "length";
   /** null: the server reports no usage. `input` includes cache reads and writes, `output` includes reasoning. */
   usage: { input: number; cached?: number; cacheWritten?: number; output: number; reasoning?: number } | null;
 };
@@ -48,9 +50,10 @@ const chat: Format = {
   path: /\/chat\/completions$/,
   toolResultCount: (body) => body.messages.filter((each: Body) => each.role === "tool").length,
   error: (status, message) => ({ error: { message, type: "error", param: null, code: String(status) } }),
-  encode({ model, reasoning, text, toolCalls = [], usage }, body) {
+  encode({ model, reasoning, text, toolCalls = [], stop, usage }, body) {
     const id = `chatcmpl-${++answerCount}`;
-    const finish = toolCalls.length > 0 ? "tool_calls" : "stop";
+    const stopReason = stop && { refusal: "content_filter", length: "length" }[stop];
+    const finish = stopReason ?? (toolCalls.length > 0 ? "tool_calls" : "stop");
     const counts = usage && {
       prompt_tokens: usage.input,
       completion_tokens: usage.output,
@@ -113,7 +116,7 @@ const responses: Format = {
       ? body.input.filter((each: Body) => /^(function|custom_tool)_call_output$/.test(each.type)).length
       : 0,
   error: chat.error,
-  encode({ model, reasoning, text, toolCalls = [], usage }) {
+  encode({ model, reasoning, text, toolCalls = [], stop, usage }) {
     const counts = usage && {
       input_tokens: usage.input,
       input_tokens_details: { cached_tokens: usage.cached ?? 0 },
@@ -127,16 +130,18 @@ const responses: Format = {
     const answerNumber = ++answerCount;
     const add = (type: string, fields: object) =>
       stream.push(`event: ${type}\n${toDataBlock({ type, sequence_number: sequence++, ...fields })}`);
+    const stopReason = stop && { refusal: "content_filter", length: "max_output_tokens" }[stop];
+    const lastStatus = stop ? "incomplete" : "completed";
     const response = (status: string) => ({
       id: `resp_${answerNumber}`,
       object: "response",
       created_at: 1,
       status,
       error: null,
-      incomplete_details: null,
+      incomplete_details: status === "incomplete" ? { reason: stopReason } : null,
       model,
-      output: status === "completed" ? output : [],
-      usage: status === "completed" ? counts : null,
+      output: status === lastStatus ? output : [],
+      usage: status === lastStatus ? counts : null,
     });
     const addItem = (empty: object, full: object, addParts: (position: object) => void) => {
       const position = { output_index: output.length };
@@ -193,8 +198,8 @@ const responses: Format = {
         add("response.function_call_arguments.done", { ...itemPosition, arguments: input });
       });
     }
-    add("response.completed", { response: response("completed") });
-    return { stream, wholeAnswer: response("completed") };
+    add(`response.${lastStatus}`, { response: response(lastStatus) });
+    return { stream, wholeAnswer: response(lastStatus) };
   },
 };
 
@@ -210,7 +215,7 @@ const messages: Format = {
       message,
     },
   }),
-  encode({ model, reasoning, text, toolCalls = [], usage }) {
+  encode({ model, reasoning, text, toolCalls = [], stop: early, usage }) {
     const { input = 0, cached = 0, cacheWritten = 0, output = 0 } = usage ?? {};
     const startUsage = {
       input_tokens: input - cached - cacheWritten,
@@ -219,7 +224,11 @@ const messages: Format = {
       output_tokens: 1,
     };
     const messageFields = { id: `msg_${++answerCount}`, type: "message", role: "assistant", model };
-    const stop = { stop_reason: toolCalls.length > 0 ? "tool_use" : "end_turn", stop_sequence: null };
+    const earlyReason = early && { refusal: "refusal", length: "max_tokens" }[early];
+    const stop = {
+      stop_reason: earlyReason ?? (toolCalls.length > 0 ? "tool_use" : "end_turn"),
+      stop_sequence: null,
+    };
     const blocks: { full: object; empty: object; deltas: object[] }[] = [];
     if (reasoning)
       blocks.push({
@@ -272,8 +281,9 @@ const gemini: Format = {
   toolResultCount: (body) =>
     body.contents.flatMap((each: Body) => each.parts).filter((each: Body) => each.functionResponse).length,
   error: (code, message) => ({ error: { code, message, status: code === 429 ? "RESOURCE_EXHAUSTED" : "INTERNAL" } }),
-  encode({ model, reasoning, text, toolCalls = [], usage }) {
+  encode({ model, reasoning, text, toolCalls = [], stop, usage }) {
     const answerNumber = ++answerCount;
+    const finishReason = stop ? { refusal: "SAFETY", length: "MAX_TOKENS" }[stop] : "STOP";
     const counts = usage && {
       promptTokenCount: usage.input,
       cachedContentTokenCount: usage.cached ?? 0,
@@ -283,7 +293,7 @@ const gemini: Format = {
     };
     const calls = toolCalls.map(({ name, input }) => ({ functionCall: { name, args: input } }));
     const chunk = (parts: object[], last = false) => ({
-      candidates: [{ content: { role: "model", parts }, index: 0, ...(last ? { finishReason: "STOP" } : {}) }],
+      candidates: [{ content: { role: "model", parts }, index: 0, ...(last ? { finishReason } : {}) }],
       ...(counts ? { usageMetadata: last ? counts : { promptTokenCount: counts.promptTokenCount } } : {}),
       modelVersion: model,
       responseId: `r${answerNumber}`,

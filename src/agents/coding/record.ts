@@ -1,7 +1,9 @@
 import { rmSync } from "node:fs";
 import { viaSocket } from "../../net/upstream.ts";
-import { type Fields, list, object, parseObject, text } from "../fields.ts";
+import { firstCall } from "../../once.ts";
+import { type Fields, list, object, parseObject } from "../fields.ts";
 import { createMeter, type ResponseSummary } from "../gateway/wire.ts";
+import { messageIn } from "../model-errors.ts";
 import { createTemporaryFolder } from "../sockets.ts";
 import { createAnswerReader, findReader, type ModelAnswer, type ModelCall, type ModelResult } from "./conversation.ts";
 
@@ -16,11 +18,14 @@ export type ModelRecord = {
   callsWithoutId: Map<string, number>;
   /** The last answer of the model, if it calls no tool. */
   lastAnswer: string | null;
-  /** The answers of the main conversation so far, with what the provider reported at their ends. */
-  answers: { summary: ResponseSummary; isStream: boolean; hasEnded: boolean }[];
-  /** Why the last model call failed; null if it succeeded. */
-  lastFailure: { status: number; message: string } | null;
+  /** The answers of the main conversation so far, with what the provider reported at their ends. `stop`: why the model stopped early. */
+  answers: { summary: ResponseSummary; isStream: boolean; hasEnded: boolean; stop: ModelAnswer["stop"] }[];
+  /** Why the last model call failed, and whether it was one of the main conversation; null if it succeeded. */
+  lastFailure: { status: number; message: string; isMain: boolean } | null;
   isOverBudget: boolean;
+  /** Number of model calls so far, and of those without a complete answer yet. */
+  callCount: number;
+  callsInProgress: number;
   /** Resolves when the main conversation sends its next request. */
   nextRequest: PromiseWithResolvers<void>;
   hooks: Hooks;
@@ -44,7 +49,7 @@ export function startRecord(gatewaySocket: string, hooks: Hooks): ModelRecord {
     unix: socketPath,
     // Typed for TCP only, but unix sockets also close idle connections without it.
     ...({ idleTimeout: 0 } as object),
-    fetch: (request) => forward(record, send, request).catch(toClosedResponse),
+    fetch: (request) => countAndForward(record, send, request).catch(toClosedResponse),
     error: toClosedResponse,
   });
   const record: ModelRecord = {
@@ -56,6 +61,8 @@ export function startRecord(gatewaySocket: string, hooks: Hooks): ModelRecord {
     answers: [],
     lastFailure: null,
     isOverBudget: false,
+    callCount: 0,
+    callsInProgress: 0,
     nextRequest: Promise.withResolvers(),
     hooks,
     async close() {
@@ -66,7 +73,27 @@ export function startRecord(gatewaySocket: string, hooks: Hooks): ModelRecord {
   return record;
 }
 
-async function forward(record: ModelRecord, send: ReturnType<typeof viaSocket>, request: Request): Promise<Response> {
+async function countAndForward(
+  record: ModelRecord,
+  send: ReturnType<typeof viaSocket>,
+  request: Request,
+): Promise<Response> {
+  record.callCount++;
+  record.callsInProgress++;
+  const end = firstCall(() => void record.callsInProgress--);
+  return await forward(record, send, request, end).catch((error) => {
+    end();
+    throw error;
+  });
+}
+
+/** Forwards a model call. `onEnd` is called when its answer is over. */
+async function forward(
+  record: ModelRecord,
+  send: ReturnType<typeof viaSocket>,
+  request: Request,
+  onEnd: () => void,
+): Promise<Response> {
   const { pathname, search } = new URL(request.url);
   const reader = findReader(pathname);
   const requestText = await request.text();
@@ -88,30 +115,75 @@ async function forward(record: ModelRecord, send: ReturnType<typeof viaSocket>, 
   const { status, body } = response;
   if (status >= 400) {
     const error = (await response.text()).slice(0, maxErrorChars);
-    record.lastFailure = { status, message: messageIn(error) };
+    // What fails beside the main conversation, such as a title, does not hide its failure.
+    if (isMainConversation || !record.lastFailure?.isMain)
+      record.lastFailure = { status, message: messageIn(error), isMain: isMainConversation };
     record.isOverBudget ||= status === 402;
+    onEnd();
     return new Response(error, { status, headers: response.headers });
   }
-  record.lastFailure = null;
-  if (!isMainConversation || !body) return response;
+  if (isMainConversation || !record.lastFailure?.isMain) record.lastFailure = null;
+  if (!body) {
+    onEnd();
+    return response;
+  }
+  if (!isMainConversation)
+    return new Response(passOn(body, { onBytes() {}, onEnd }), { status, headers: response.headers });
   const isStream = /^text\/event-stream/i.test(response.headers.get("content-type") ?? "");
   const answer = createAnswerReader(reader, isStream);
   const meter = createMeter(reader.format, isStream);
-  const recordedAnswer = { summary: meter.summary, isStream, hasEnded: false };
+  const recordedAnswer: ModelRecord["answers"][number] = {
+    summary: meter.summary,
+    isStream,
+    hasEnded: false,
+    stop: null,
+  };
   record.answers.push(recordedAnswer);
-  const copyToAnswer = new TransformStream<Uint8Array, Uint8Array>({
-    transform(chunk, out) {
-      answer.push(chunk);
-      meter.push(chunk);
-      out.enqueue(chunk);
+  const copy = passOn(body, {
+    onBytes(bytes) {
+      answer.push(bytes);
+      meter.push(bytes);
     },
-    flush() {
+    onEnd(by) {
+      onEnd();
+      recordedAnswer.hasEnded = by !== "client";
+      if (by !== "provider") return;
       meter.end();
-      recordedAnswer.hasEnded = true;
-      addAnswer(record, answer.end());
+      const modelAnswer = answer.end();
+      recordedAnswer.stop = modelAnswer.stop;
+      addAnswer(record, modelAnswer);
     },
   });
-  return new Response(body.pipeThrough(copyToAnswer), { status, headers: response.headers });
+  return new Response(copy, { status, headers: response.headers });
+}
+
+/** The same body. `onEnd`: `provider`: it was sent to its end; `fault`: it was cut; `client`: nobody reads on. */
+function passOn(
+  body: ReadableStream<Uint8Array>,
+  { onBytes, onEnd }: { onBytes: (bytes: Uint8Array) => void; onEnd: (by: "provider" | "fault" | "client") => void },
+): ReadableStream<Uint8Array> {
+  const reader = body.getReader();
+  return new ReadableStream<Uint8Array>({
+    async pull(stream) {
+      try {
+        const { done, value } = await reader.read();
+        if (!done) {
+          onBytes(value);
+          return stream.enqueue(value);
+        }
+        onEnd("provider");
+        stream.close();
+      } catch {
+        onEnd("fault");
+        // Bun would print a reason.
+        stream.error(undefined);
+      }
+    },
+    cancel(reason) {
+      onEnd("client");
+      return reader.cancel(reason);
+    },
+  });
 }
 
 /** Whether the last answer was cut or broken by the provider. */
@@ -167,8 +239,3 @@ export const findResult = ({ results }: ModelRecord, id: string, name: string, c
 /** The main conversation is the one with tools; agents also request titles and summaries. */
 const hasTools = ({ tools, input }: Fields): boolean =>
   list(tools).length > 0 || list(input).some((item) => object(item).type === "additional_tools");
-
-function messageIn(response: string): string {
-  const { error } = parseObject(response) ?? {};
-  return (text(object(error).message) || text(error) || response).replace(/\s+/g, " ").trim().slice(0, 300);
-}

@@ -171,6 +171,10 @@ function toFileCall(tools: Tool[]): Omit<ToolCall, "id"> {
   return toCommand(`echo '${file.content}' > hello.txt`, tools);
 }
 
+/** A call that runs a command with the tools that a request offers. */
+export const toCommandCall = (body: Fields, command: string): Omit<ToolCall, "id"> =>
+  toCommand(command, listTools(body));
+
 function toCommand(command: string, tools: Tool[]): Omit<ToolCall, "id"> {
   const findShell = (pattern: RegExp) =>
     tools.find(({ name, schema }) => pattern.test(name) && hasProperty(schema, commandProperty));

@@ -2,6 +2,7 @@ import type { AgentEvent } from "../agent.ts";
 import { object, text } from "../fields.ts";
 import { findMcpTool, type McpPrefix } from "./mcp-servers.ts";
 import type { Preset } from "./preset.ts";
+import { addLine, type Printed, startPrinted } from "./printed.ts";
 import type { ModelHooks } from "./record.ts";
 import { toCall, toResult } from "./streams/stream.ts";
 import { findExitCode, findToolName, isFailure } from "./tools.ts";
@@ -14,6 +15,7 @@ export type SessionReporter = {
   preset: Preset;
   mcpPrefixes: McpPrefix[];
   send: (event: AgentEvent) => void;
+  eventCount: number;
   callCount: number;
   /** IDs of the calls without a result so far. */
   openCalls: Set<string>;
@@ -22,6 +24,7 @@ export type SessionReporter = {
   /** Tools that were called through another one, by the ID of the call. */
   indirectTools: Map<string, string>;
   unreadable: { lines: number; first: string } | null;
+  printed: Printed;
   unknownKinds: Set<string>;
 };
 
@@ -34,11 +37,13 @@ export const startReporter = (
   preset,
   mcpPrefixes,
   send,
+  eventCount: 0,
   callCount: 0,
   openCalls: new Set(),
   nextCall: Promise.withResolvers(),
   indirectTools: new Map(),
   unreadable: null,
+  printed: startPrinted(),
   unknownKinds: new Set(),
 });
 
@@ -46,6 +51,7 @@ export const startReporter = (
 export function report(reporter: SessionReporter, original: AgentEvent): void {
   const { send, openCalls } = reporter;
   const event = renameMcpTool(reporter, original);
+  reporter.eventCount++;
   if (event.type === "tool_call") {
     reporter.callCount++;
     openCalls.add(event.id);
@@ -95,7 +101,7 @@ export function reportModelCalls(reporter: SessionReporter): ModelHooks {
         report(
           reporter,
           toResult(
-            { id, name, ok: !isFailure(reporter.preset, output), output },
+            { id, name, ok: resultIn(reporter.preset, output), output },
             findExitCode(reporter.preset, output),
             findToolName(reporter.preset, name),
           ),
@@ -104,11 +110,16 @@ export function reportModelCalls(reporter: SessionReporter): ModelHooks {
   };
 }
 
+/** Whether a call succeeded, by the text of its result; null: unknown, because nothing says how a failure looks. */
+const resultIn = (preset: Preset, output: string): boolean | null =>
+  isFailure(preset, output) ? false : preset.failure === null ? null : true;
+
 /** Counts a line of the stream that can't be read. */
 export function countUnreadableLine(reporter: SessionReporter, line: string | null): void {
   const first = line === null ? "a line of more than 32 MiB" : line.slice(0, maxLineChars);
   reporter.unreadable ??= { lines: 0, first };
   reporter.unreadable.lines++;
+  if (line !== null) addLine(reporter.printed, line);
 }
 
 /** Reports what could not be read. */

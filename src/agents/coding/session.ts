@@ -1,9 +1,15 @@
 import { settlesWithin } from "../../deadline.ts";
-import { type AgentContext, type AgentEvent, AgentFailure, type Means, runInfrastructureStep } from "../agent.ts";
+import {
+  type AgentContext,
+  type AgentEvent,
+  AgentFailure,
+  type Means,
+  runInfrastructureStep,
+  toAgentFailure,
+} from "../agent.ts";
 import { createStartReporter, startCpuMeter, toShortage } from "../cpu-meter.ts";
 import type { Fields } from "../fields.ts";
-import { checkGoal, decideEnding, type Ending } from "../goal-checks.ts";
-import { tailOf } from "../lines.ts";
+import { checkGoal, decideEnding } from "../goal-checks.ts";
 import { toPrompt } from "../llm/instructions.ts";
 import { createReader } from "../reader.ts";
 import { bridgePorts } from "../sandbox/bridge.ts";
@@ -16,13 +22,16 @@ import { type ProgramResult, readOutput } from "./agent-output.ts";
 import { createContextDetector } from "./context-detector.ts";
 import { argsAndEnvOf, mcpPrefixesOf, presetFilesOf } from "./mcp-servers.ts";
 import { fillAsText, isTried, type Preset, type TemplateValues, taskChannelOf } from "./preset.ts";
+import { recordPrinted } from "./printed.ts";
 import { findProgram, type InstalledProgram, programBinFolder } from "./program.ts";
-import { type ModelRecord, startRecord, wasCut } from "./record.ts";
+import { type ModelRecord, startRecord } from "./record.ts";
+import { toEnding, type Wait } from "./session-ending.ts";
 import { report, reportModelCalls, reportUnreadable, type SessionReporter, startReporter } from "./session-reporter.ts";
+import { watchSilence } from "./silence.ts";
+import { unfinishedResult } from "./streams/stream.ts";
 
 const home = "/workspace/.home";
 const maxProcesses = 1024;
-const stderrChars = 4096;
 /** Time in which an agent reports a call that its model has made. */
 const callReportMs = 500;
 
@@ -46,16 +55,13 @@ export async function runSession(
   send: (event: AgentEvent) => void,
 ): Promise<void> {
   const { means, signal } = context;
-  if (!means) throw new AgentFailure("infrastructure", "the agent was started without a model");
+  if (!means) throw toAgentFailure("unusable", "the agent was started without a model");
   const { sandbox, model } = means;
   const preset = applyOptions(basePreset, task.agentOptions);
   if ("missing" in sandbox)
-    throw new AgentFailure(
-      "infrastructure",
-      `${preset.name} only runs in a sandbox, and there is none: ${sandbox.missing}`,
-    );
+    throw toAgentFailure("unusable", `${preset.name} only runs in a sandbox, and there is none: ${sandbox.missing}`);
   const program = findProgram(preset, path);
-  if ("missing" in program) throw new AgentFailure("infrastructure", `${preset.name}: ${program.missing}`);
+  if ("missing" in program) throw toAgentFailure("unusable", `${preset.name}: ${program.missing}`);
   const values = toTemplateValues(preset, model, task);
   send(toStartedEvent(preset, version, program, task, means));
   let ids = 0;
@@ -107,11 +113,11 @@ export async function runSession(
       }),
     );
     const { ending, claimedUsd } = await endUnlessReplaced(preset, path, program, async () => {
-      const result = await readUntilEnd(preset, agentProcess, task, record, reporter);
+      const { result, wait } = await readUntilEnd(agentProcess, task, record, reporter, send);
       signal.throwIfAborted();
       reportUnreadable(reporter);
-      if (result.wasDiskFull) throw new AgentFailure("infrastructure", diskFull, { retryable: true });
-      return { ...result, ending: toEnding(preset, result, record, reporter.callCount) };
+      if (result.wasDiskFull) throw toAgentFailure("disk_full", diskFull);
+      return { ...result, ending: toEnding({ reporter, record, result, wait }) };
     });
     if (claimedUsd !== null) send({ type: "milestone", name: "agent_usage", detail: { costUsd: claimedUsd } });
     const shortage = toShortage(meter.read());
@@ -139,12 +145,12 @@ function toTemplateValues(
   const providerValues = providers[provider];
   if (!providerValues) {
     const supported = Object.keys(providers).join(" or ");
-    throw new AgentFailure("infrastructure", `${name} supports only models of ${supported}, not ${id}`);
+    throw toAgentFailure("unusable", `${name} supports only models of ${supported}, not ${id}`);
   }
   const prompt = toPrompt(task);
   if (taskChannelOf(preset) === "argument" && Buffer.byteLength(prompt) > maxArgumentBytes)
-    throw new AgentFailure(
-      "infrastructure",
+    throw toAgentFailure(
+      "unusable",
       `the task is longer than the 128 KiB that ${name} can get as an argument; shorten it, or pass it with {promptFile}`,
     );
   const gateway = `http://127.0.0.1:${bridgePorts.gateway}`;
@@ -207,30 +213,34 @@ function toSandboxRun(
 
 /** Sends the prompt to the agent and reads its output until it ends or exits. Then kills everything it started. */
 async function readUntilEnd(
-  preset: Preset,
   agentProcess: SandboxProcess,
   task: Task,
   record: ModelRecord,
   reporter: SessionReporter,
-): Promise<ProgramResult> {
-  const stderr = tailOf(agentProcess.stderr, stderrChars);
+  send: (event: AgentEvent) => void,
+): Promise<{ result: ProgramResult; wait: Wait | null }> {
+  const { preset, printed } = reporter;
+  const output = recordPrinted(agentProcess, printed);
+  const silence = watchSilence(reporter, record, task.limits.idleMs, send);
   try {
-    const result = await readOutput(preset, agentProcess, task, reporter, record);
-    if (result.hasReportedEnd) agentProcess.kill();
+    const reading = readOutput(preset, { ...agentProcess, stdout: output.stdout }, task, reporter, record);
+    const stream = await Promise.race([reading, silence.waits]);
+    const wait = typeof stream === "string" ? stream : null;
+    const result = typeof stream === "string" ? unfinishedResult : stream;
+    if (wait || result.hasReportedEnd) agentProcess.kill();
     const { exitCode, limit, hasRun, wasDiskFull } = await agentProcess.ended;
-    const { lastAnswer, lastFailure } = record;
+    await Promise.all([output.stderr, reading]);
     const hasStarted =
-      hasRun || result.hasReportedEnd || reporter.callCount > 0 || lastAnswer !== null || lastFailure !== null;
+      hasRun || wait !== null || result.hasReportedEnd || reporter.callCount > 0 || record.callCount > 0;
     if (!hasStarted && !limit)
-      throw new AgentFailure("infrastructure", `${preset.name} could not be started: ${stderr.text().slice(-300)}`, {
-        retryable: true,
-      });
+      throw toAgentFailure("not_started", `${preset.name} could not be started: ${printed.stderr.trim().slice(-300)}`);
     if (limit) report(reporter, { type: "limit", ...limit });
-    return { ...result, exitCode, limit, wasDiskFull, stderr: stderr.text() };
+    return { result: { ...result, exitCode, limit, wasDiskFull }, wait };
   } finally {
+    silence.stop();
     agentProcess.kill();
     await agentProcess.ended;
-    await stderr.ended;
+    await output.stderr;
   }
 }
 
@@ -247,48 +257,6 @@ async function endUnlessReplaced<T>(
     const program = findProgram(preset, path);
     if (!(error instanceof AgentFailure) || ("state" in program && Bun.deepEquals(program.state, state))) throw error;
     const detail = `${preset.name} was upgraded or removed during the session: ${error.detail}`;
-    throw new AgentFailure("infrastructure", detail, { retryable: true });
+    throw toAgentFailure("replaced", detail);
   }
-}
-
-/** What the end of the process means for the session. Throws an AgentFailure if there is nothing to grade. */
-function toEnding({ name }: Preset, result: ProgramResult, record: ModelRecord, calls: number): Ending {
-  const { hasReportedEnd, text, error, exitCode, limit, stderr } = result;
-  const { lastFailure } = record;
-  if (record.isOverBudget) {
-    const reason = lastFailure?.message ?? "it used up its model budget";
-    if (calls === 0) throw new AgentFailure("budget", `${reason} before ${name} called a tool`);
-    return { outcome: "goal_not_met", reason: `The run reached a limit: ${reason}.` };
-  }
-  if (limit && !hasReportedEnd) {
-    const description = `${name} reached its limit of ${limit.value} ${limit.unit} (${limit.limit}) and was stopped`;
-    throw new AgentFailure("budget", description);
-  }
-  if (error) {
-    const status = lastFailure?.status ?? error.status;
-    const cause =
-      status === 401 || status === 403 ? "credentials" : status !== null ? "infrastructure" : "agent_crashed";
-    const retryable = status !== null && (status === 429 || status >= 500);
-    const reason = (lastFailure?.message ?? error.message).slice(0, 500);
-    throw new AgentFailure(cause, `${name} stopped with an error: ${reason}`, { retryable });
-  }
-  if ((hasReportedEnd || exitCode === 0) && wasCut(record))
-    throw new AgentFailure("infrastructure", `the last answer of the model of ${name} was cut or broken`, {
-      retryable: true,
-    });
-  const answer = (text ?? "").trim() || record.lastAnswer;
-  if (hasReportedEnd || exitCode === 0) {
-    if (answer !== null) return { outcome: "not_judged", reason: answer.slice(0, 2000) };
-    if (calls > 0 && hasReportedEnd) return { outcome: "not_judged", reason: `${name} ended without an answer.` };
-    const ending = hasReportedEnd ? "ended" : `exited with code ${exitCode}`;
-    throw new AgentFailure(
-      "agent_crashed",
-      `${name} ${ending} without an answer${stderr && `; stderr: ${stderr.slice(-500)}`}`,
-    );
-  }
-  const exit = exitCode > 128 ? `was killed by signal ${exitCode - 128}` : `exited with code ${exitCode}`;
-  throw new AgentFailure(
-    "agent_crashed",
-    `${name} ${exit} in mid-session${stderr && `; stderr: ${stderr.slice(-500)}`}`,
-  );
 }

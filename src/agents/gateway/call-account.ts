@@ -1,4 +1,4 @@
-import { type AgentEvent, AgentFailure } from "../agent.ts";
+import { type AgentEvent, type AgentFailure, toAgentFailure } from "../agent.ts";
 import { hasPrice, type ModelAccess } from "./prices.ts";
 import { openReserves, type Reserves, type SharedBudget } from "./reserves.ts";
 
@@ -106,7 +106,7 @@ export function endRun(account: CallAccount, failure: AgentFailure): void {
 export function failWithoutPrice(account: CallAccount, reason: string, remedy: string): boolean {
   if (!account.run.mustHavePrice) return false;
   const text = `${reason}, so the spending limit cannot be enforced; ${remedy}, or remove the limit`;
-  endRun(account, new AgentFailure("budget", text));
+  endRun(account, toAgentFailure("run_limit", text));
   return true;
 }
 

@@ -1,6 +1,6 @@
 import { providerVariables } from "../../config/model-settings.ts";
 import { readRetryAfter } from "../../net/retry-after.ts";
-import { AgentFailure } from "../agent.ts";
+import { toAgentFailure } from "../agent.ts";
 import { type CallAccount, endRun, failWithoutPrice, reportNearLimits, reportUnknownPrice } from "./call-account.ts";
 import type { CallOutcome } from "./forward.ts";
 import { type ModelAccess, priceOf } from "./prices.ts";
@@ -21,14 +21,14 @@ function settleRefusal(
   if (status === null) countFailure(account, `did not respond: ${detail}`, null);
   else if (status === 402) {
     const reason = `${model.provider} requires payment (402): ${detail}; top up the account, or use another key`;
-    endRun(account, new AgentFailure("credentials", reason));
+    endRun(account, toAgentFailure("key_rejected", reason));
   } else if (status === 404) {
     const reason = `${model.provider} returned 404: ${detail}; check that ${model.baseUrl} serves the model ${model.name} and includes the API version in its path, if the provider uses one`;
-    endRun(account, new AgentFailure("infrastructure", reason));
+    endRun(account, toAgentFailure("provider_rejected", reason));
   } else if (rejectsKey(model, status, detail)) {
     const remedy = `set a valid key in ${providerVariables[model.provider].key}, or for the organization with evald model set-key ${model.provider}`;
     const reason = `${model.provider} rejected the API key (${status}): ${detail}; ${remedy}`;
-    endRun(account, new AgentFailure("credentials", reason));
+    endRun(account, toAgentFailure("key_rejected", reason));
   } else if (status < 400 || status === 429 || status >= 500)
     countFailure(account, `returned ${status}: ${detail}`, retryAfter);
 }
@@ -84,7 +84,7 @@ function settleAnswer(
   const problem = error ?? cutReason ?? (isComplete ? null : incompleteReason);
   if (problem === null) account.failures = 0;
   else if (error !== null || !clientLeft)
-    countFailure(account, `sent an incomplete response: ${problem.slice(0, 300)}`, null);
+    countFailure(account, `sent an incomplete response: ${problem.slice(0, 300)}`, null, "cut_answer");
 }
 
 /** What a call has probably used whose response did not say so, or was cut before it did. Never less than it has reported. */
@@ -94,7 +94,12 @@ function estimateUsage({ usage, chars }: ResponseSummary, likelyInput: number): 
   return { ...reported, output: Math.max(reported.output, likelyOutputTokens(chars)) };
 }
 
-function countFailure(account: CallAccount, detail: string, retryAfter: string | null): void {
+function countFailure(
+  account: CallAccount,
+  detail: string,
+  retryAfter: string | null,
+  ending: "provider_fault" | "cut_answer" = "provider_fault",
+): void {
   const { model, onEvent } = account.run;
   const message = `${model.provider} ${detail}`;
   account.failures++;
@@ -102,8 +107,7 @@ function countFailure(account: CallAccount, detail: string, retryAfter: string |
   if (account.failures < account.maxFailures) return;
   const retryAfterMs = readRetryAfter(retryAfter, account.now());
   const text = account.failures > 1 ? `${message} (${account.failures} failures in a row)` : message;
-  const options = { retryable: true, ...(retryAfterMs !== null && { retryAfterMs }) };
-  endRun(account, new AgentFailure("infrastructure", text, options));
+  endRun(account, toAgentFailure(ending, text, retryAfterMs ?? undefined));
 }
 
 /** Google returns 400 where others return 401. */

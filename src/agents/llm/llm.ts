@@ -1,6 +1,7 @@
 import type { LanguageModelV4Message } from "@ai-sdk/provider";
-import { type Agent, type AgentContext, type AgentEvent, AgentFailure, type SandboxMeans } from "../agent.ts";
+import { type Agent, type AgentContext, type AgentEvent, type SandboxMeans, toAgentFailure } from "../agent.ts";
 import { createStartReporter, startCpuMeter, toShortage } from "../cpu-meter.ts";
+import { type EndingName, endings } from "../endings.ts";
 import { checkGoal, decideEnding, type Ending } from "../goal-checks.ts";
 import { createReader } from "../reader.ts";
 import { createRelayOpener } from "../relay/relay-opener.ts";
@@ -63,7 +64,7 @@ async function runSession(
   report: (event: AgentEvent) => void,
 ): Promise<void> {
   const { means, signal } = baseContext;
-  if (!means) throw new AgentFailure("infrastructure", "the agent was started without a model");
+  if (!means) throw toAgentFailure("unusable", "the agent was started without a model");
   let ids = 0;
   let calls = 0;
   let hasWritten = false;
@@ -91,7 +92,7 @@ async function runSession(
     ...(relay ? workspaceTools(() => (mounted.sandbox as SandboxMeans).workspace, relay.open, task) : {}),
     ...browserTool?.tools,
     ...createReportTools((ending) => {
-      finishEnding = ending;
+      finishEnding = { ...ending, ending: "finished" };
     }),
   };
   using meter = startCpuMeter();
@@ -117,7 +118,7 @@ async function runSession(
   const session = { task, context, nextId, report };
   const prepared = sandbox && (await setUpWorkspace(session, sandbox, { contextFile: "AGENTS.md", skillsFolder }));
   if (!sandbox && task.workspace)
-    throw new AgentFailure("infrastructure", `the workspace can't be set up: ${unavailable.join("; ")}`);
+    throw toAgentFailure("unusable", `the workspace can't be set up: ${unavailable.join("; ")}`);
   const { skills = [] } = prepared ?? {};
   await using mcp = sandbox && relay && (await openMcp({ task, sandbox, openRelay: relay.open, version, signal }));
   Object.assign(specs, mcp?.tools);
@@ -151,26 +152,28 @@ async function runSession(
     const prompt = [system, ...withCachePoint(messages)];
     const step: StepEnd = await takeStep(model, prompt, { toolbox, report: countAndReport, signal, maxTextChars });
     if (step.kind === "over_budget") {
-      if (calls === 0) throw new AgentFailure("budget", `${step.message} before any work was done`);
-      ending = { outcome: "goal_not_met", reason: `The run reached a limit: ${step.message}.` };
-    } else if (step.kind === "failed") {
-      const smallerLimit = step.isTooLong ? findSmallerLimit(messages) : null;
+      if (calls === 0) throw toAgentFailure("run_limit", `${step.message} before any work was done`);
+      ending = toEnding("run_limit", `The run reached a limit: ${step.message}.`);
+    } else if (step.kind === "stopped") ending = toEnding(step.ending, `${stopReasons[step.ending]} ${step.text}`);
+    else if (step.kind === "failed") {
+      const smallerLimit = step.ending === "context_overflow" ? findSmallerLimit(messages) : null;
       if (smallerLimit !== null) {
         maxChars = smallerLimit;
         continue;
       }
-      if (step.isFinal || ++failures >= maxFailures)
-        throw new AgentFailure(step.cause, step.message, {
-          retryable: step.cause === "infrastructure" && !step.isFinal,
-        });
+      if (step.ending === "context_overflow" && calls > 0) {
+        ending = toEnding(step.ending, `The conversation became too long for the model: ${step.message}.`);
+        continue;
+      }
+      const isFinal = endings[step.ending].failure.retry === "never";
+      if (isFinal || ++failures >= maxFailures) throw toAgentFailure(step.ending, step.message);
       await pauseAfter(failures, step, signal);
     } else {
       failures = 0;
       messages.push(...step.messages);
       idleTurns = step.calls > 0 ? 0 : idleTurns + 1;
       if (finishEnding) ending = finishEnding;
-      else if (idleTurns >= maxIdleTurns)
-        ending = { outcome: "goal_not_met", reason: "The model stopped without calling finish." };
+      else if (idleTurns >= maxIdleTurns) ending = toEnding("stopped", "The model stopped without calling finish.");
       else if (idleTurns > 0)
         messages.push(fromUser("Continue with your tools, or call finish if you are done or cannot get any further."));
     }
@@ -180,6 +183,18 @@ async function runSession(
   if (sandbox && hasWritten) await reportWorkspaceDiff(session, sandbox);
   report({ type: "end", ...(await decideEnding(ending, session)) });
 }
+
+/** The end of a session that did not reach the goal. */
+const toEnding = (ending: EndingName, reason: string): Ending => ({
+  outcome: "goal_not_met",
+  reason: reason.trim(),
+  ending,
+});
+
+const stopReasons = {
+  refused: "The model refused to answer, or a content filter stopped it.",
+  output_limit: "The answer of the model reached its maximum length.",
+};
 
 const fromUser = (text: string): LanguageModelV4Message => ({ role: "user", content: [{ type: "text", text }] });
 

@@ -6,23 +6,27 @@ import {
   type LanguageModelV4ToolCall,
 } from "@ai-sdk/provider";
 import { reasonOf } from "../../errors.ts";
-import type { AgentEvent, FailureCause } from "../agent.ts";
+import type { AgentEvent } from "../agent.ts";
+import { endingOfCall } from "../endings.ts";
+import { messageIn } from "../model-errors.ts";
 import type { Toolbox } from "./tool.ts";
 
-/** Result of one model call and its tool calls. `final`: retrying would not help. */
+/** Result of one model call and its tool calls. */
 export type StepEnd =
   | { kind: "done"; messages: LanguageModelV4Message[]; calls: number }
+  /** The model stopped before its answer was complete, and called no tool. */
+  | { kind: "stopped"; ending: "refused" | "output_limit"; text: string }
   | { kind: "over_budget"; message: string }
   | {
       kind: "failed";
-      cause: FailureCause;
+      /** The ending of the session if it cannot go on because of this. */
+      ending: CallEnding;
       message: string;
-      isFinal: boolean;
       retryAfterMs: number | null;
       isBusy: boolean;
-      /** The conversation is too long for the model. */
-      isTooLong: boolean;
     };
+
+type CallEnding = "context_overflow" | "key_rejected" | "provider_rejected" | "provider_fault" | "cut_answer";
 
 type StepOptions = { toolbox: Toolbox; report: (event: AgentEvent) => void; signal: AbortSignal; maxTextChars: number };
 
@@ -41,6 +45,7 @@ export async function takeStep(
   { toolbox, report, signal, maxTextChars }: StepOptions,
 ): Promise<StepEnd> {
   let parts: Part[];
+  let stop: Stop | null;
   try {
     const { stream } = await model.doStream({
       prompt,
@@ -48,15 +53,19 @@ export async function takeStep(
       toolChoice: { type: "auto" },
       abortSignal: signal,
     });
-    parts = await readResponse(stream, (type, fullText) => {
+    ({ parts, stop } = await readResponse(stream, (type, fullText) => {
       const text = fullText.trim().slice(0, maxTextChars);
       if (text !== "")
         report(type === "reasoning" ? { type: "thought", text, by: "model" } : { type: "message", text });
-    });
+    }));
     signal.throwIfAborted();
   } catch (error) {
     signal.throwIfAborted();
     return toFailure(error);
+  }
+  if (stop !== null) {
+    const texts = parts.flatMap((part) => (part.type === "text" ? [part.text] : []));
+    return { kind: "stopped", ending: stop, text: texts.join("").trim().slice(0, maxTextChars) };
   }
   const content: PartOf<"assistant">[] = [];
   const results: PartOf<"tool">[] = [];
@@ -75,11 +84,14 @@ export async function takeStep(
   return { kind: "done", messages, calls: results.length };
 }
 
-/** The parts of a response in the order of their starts. `onText` gets each text when it ends. Throws if the response is incomplete. */
+/**
+ * The parts of a response in the order of their starts, and why it stopped early without calling a tool. `onText` gets each text when it ends.
+ * Throws if the response is incomplete.
+ */
 async function readResponse(
   stream: ReadableStream<LanguageModelV4StreamPart>,
   onText: (type: "text" | "reasoning", text: string) => void,
-): Promise<Part[]> {
+): Promise<{ parts: Part[]; stop: Stop | null }> {
   const parts: Part[] = [];
   const openTexts = new Map<string, TextPart>();
   let streamError: unknown;
@@ -126,37 +138,28 @@ async function readResponse(
   const hasCalls = parts.some(({ type }) => type === "tool-call");
   if (streamError !== undefined) throw streamError;
   if (!hasCalls && (reason === null || incompleteReasons.has(reason))) throw new Error("the response is incomplete");
-  return parts.filter((part) => !("text" in part) || part.text !== "" || part.providerOptions);
+  const shownParts = parts.filter((part) => !("text" in part) || part.text !== "" || part.providerOptions);
+  return { parts: shownParts, stop: hasCalls ? null : (stops[reason ?? ""] ?? null) };
 }
 
+type Stop = "refused" | "output_limit";
+const stops: Record<string, Stop> = { "content-filter": "refused", length: "output_limit" };
 const incompleteReasons = new Set(["error", "interrupted", "other"]);
 
-/** Wordings of Anthropic, OpenAI, Google, vLLM, llama.cpp and OpenRouter. */
-const tooLongMessage =
-  /context (length|window|size)|prompt is too long|too many tokens|input token count|maximum number of tokens/i;
-
 function toFailure(error: unknown): StepEnd {
-  const message = reasonOf(error).slice(0, 500);
   const apiError = APICallError.isInstance(error) ? error : null;
-  const status = apiError?.statusCode;
+  const status = apiError?.statusCode ?? null;
+  // If the SDK cannot read the body of an error, it says only "Bad Request".
+  const body = status !== null && status >= 400 ? messageIn(apiError?.responseBody ?? "") : "";
+  const message = (body || reasonOf(error)).slice(0, 500);
   if (status === 402) return { kind: "over_budget", message };
   const ms = Number(
     apiError?.responseHeaders?.["retry-after-ms"] ?? Number(apiError?.responseHeaders?.["retry-after"]) * 1000,
   );
   const retryAfterMs = Number.isFinite(ms) ? ms : null;
-  const cause = status === 401 || status === 403 ? "credentials" : "infrastructure";
-  const isFinal = status !== undefined && status >= 400 && status < 500 && ![408, 409, 429].includes(status);
-  const isBusy = status !== undefined && status >= 400;
-  const isTooLong = status === 413 || (status === 400 && tooLongMessage.test(message));
-  return {
-    kind: "failed",
-    cause,
-    message: `the model call failed: ${message}`,
-    isFinal,
-    retryAfterMs,
-    isBusy,
-    isTooLong,
-  };
+  const ending = (status === null ? "cut_answer" : endingOfCall(status, message)) as CallEnding;
+  const isBusy = status !== null && status >= 400;
+  return { kind: "failed", ending, message: `the model call failed: ${message}`, retryAfterMs, isBusy };
 }
 
 const pauseMs = 200;

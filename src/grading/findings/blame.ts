@@ -129,7 +129,7 @@ function isRealPathChange(found: string, expected: string, recovery: Recovery, f
 /** Whether the agent knew a value from what it was asked, did or saw before the error, other than from pages: its own data. */
 function isData(value: string, { call }: Recovery, { calls, results, goal }: Facts): boolean {
   const until = call?.seq ?? 0;
-  const failedIds = new Set(results.filter(({ ok }) => !ok).map(({ id }) => id));
+  const failedIds = new Set(results.filter(({ ok }) => ok === false).map(({ id }) => id));
   const earlier = calls.filter(({ seq, id, tool }) => seq < until && tool !== "fetch_page" && !failedIds.has(id));
   const ids = new Set(earlier.map(({ id }) => id));
   const texts = textsIn([

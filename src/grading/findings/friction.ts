@@ -86,7 +86,7 @@ function secondsOf(events: number[], facts: Facts): number | null {
   const proof = new Set(events);
   const requests = facts.taskRequests.filter((http) => proof.has(http.seq));
   const callIds = new Set(requests.map((http) => http.id));
-  const failedTools = facts.results.filter(({ seq, id, ok }) => proof.has(seq) && !ok && !callIds.has(id));
+  const failedTools = facts.results.filter(({ seq, id, ok }) => proof.has(seq) && ok === false && !callIds.has(id));
   if (requests.length + failedTools.length === 0) return null;
   const requestMs = requests.reduce((sum, http) => sum + http.ms, 0);
   const toolMs = failedTools.reduce((sum, { id, tMs }) => {

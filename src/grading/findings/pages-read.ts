@@ -19,7 +19,7 @@ export function pagesReadOf({ results, calls, taskRequests, hosts }: Facts): Pag
   return pages;
 
   function read({ id, seq, tool, ok, output }: Facts["results"][number]): PageText | null {
-    if (!ok) return null;
+    if (ok === false) return null;
     if (tool === "fetch_page")
       return toPageText(
         seq,

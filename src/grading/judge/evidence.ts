@@ -85,7 +85,7 @@ function rankOf(event: SessionEvent, isLate: boolean): number {
     case "tool_call":
       return speakingTools.includes(event.tool) ? 0 : 1;
     case "tool_result":
-      return hasSucceeded(event) ? (provingTools.includes(event.tool) ? 1 : 2) : 0;
+      return hasSucceeded(event) === false ? 0 : provingTools.includes(event.tool) ? 1 : 2;
     case "http":
       return event.status === null || event.status >= 400 ? 0 : 2;
     default:

@@ -86,7 +86,7 @@ function textOf(type: Event["type"], fields: Record<string, unknown>): string {
     case "tool_call":
       return `${text("tool")}${text("ownName") && ` (${text("ownName")})`} · ${describeFields(fields.input)}`;
     case "tool_result":
-      return `${text("tool")} ${fields.ok ? "succeeded" : "failed"} · ${describeFields(fields.output)}`;
+      return `${text("tool")} ${resultText(fields)} · ${describeFields(fields.output)}`;
     case "http":
       return `${text("method")} ${text("url")} → ${text("status") || "no response"}`;
     case "usage":
@@ -104,6 +104,13 @@ function textOf(type: Event["type"], fields: Record<string, unknown>): string {
     case "end":
       return `${humanize(text("outcome"))}: ${text("reason")}`;
   }
+}
+
+/** What is known about the result of a call. */
+function resultText({ ok, output }: Record<string, unknown>): string {
+  const { exitCode } = (output ?? {}) as Record<string, unknown>;
+  const result = ok === null ? "has an unknown result" : ok ? "succeeded" : "failed";
+  return exitCode === null ? `${result}, exit code unknown` : result;
 }
 
 /** "300 s", "2 USD", "5,242,880 bytes". */
@@ -143,8 +150,8 @@ function describeFields(record: unknown): string {
 /** Whether an event reports a failure: an error, an interruption, a failed tool call or a failed request. */
 export function hasEventFailed(type: Event["type"], fields: Record<string, unknown>): boolean {
   const { ok, status } = fields;
-  const { exitCode = 0, status: responseStatus = 0 } = (fields.output ?? {}) as Record<string, unknown>;
+  const { exitCode, status: responseStatus = 0 } = (fields.output ?? {}) as Record<string, unknown>;
   if (type === "http") return typeof status !== "number" || status >= 400;
-  if (type === "tool_result") return ok === false || exitCode !== 0 || Number(responseStatus) >= 400;
+  if (type === "tool_result") return ok === false || Boolean(exitCode) || Number(responseStatus) >= 400;
   return type === "error" || type === "interruption";
 }

@@ -25,7 +25,12 @@ type RunStateProps = PageProps & {
   attempts: Attempt[];
   now: number;
 };
-type Props = RunStateProps & { requested: RequestedTask; progress: ReturnType<typeof getRunProgress> };
+type Props = RunStateProps & {
+  requested: RequestedTask;
+  progress: ReturnType<typeof getRunProgress>;
+  /** The attempt whose events are shown; undefined: the newest one, live. */
+  shownAttempt: number | undefined;
+};
 
 /** A run: its state, its timeline and its prompt. It updates live until the run ends. */
 export function RunPage({
@@ -39,12 +44,13 @@ export function RunPage({
   limitUsage,
   attempts,
   progress,
+  shownAttempt,
   now,
 }: Props) {
   const { base } = site;
   const path = `/runs/${run.runId}`;
   const { events, position } = progress;
-  const isOpen = run.completedAt === null;
+  const isOpen = run.completedAt === null && shownAttempt === undefined;
   const [first] = events;
   const live = isOpen
     ? {
@@ -72,7 +78,8 @@ export function RunPage({
         <section class="columns">
           <div>
             <h2 id="timeline-title">
-              Timeline <small>{isOpen ? "live" : count(position.seq + 1, "event")}</small>
+              Timeline{shownAttempt !== undefined && ` of attempt ${shownAttempt}`}{" "}
+              <small>{isOpen ? "live" : count(position.seq + 1, "event")}</small>
             </h2>
             {isOpen && (
               <label class="check follow">
@@ -82,10 +89,18 @@ export function RunPage({
             {first && first.seq > 0 && (
               <p class="muted">
                 Latest {events.length} events.{" "}
-                {run.report && <a href={`${base}/reports/${run.report.slug}/session`}>View full session</a>}
+                {run.report && shownAttempt === undefined && (
+                  <a href={`${base}/reports/${run.report.slug}/session`}>View full session</a>
+                )}
               </p>
             )}
-            {!isOpen && events.length === 0 && <p class="muted">The run ended before the agent did anything.</p>}
+            {!isOpen && events.length === 0 && (
+              <p class="muted">
+                {shownAttempt === undefined
+                  ? "The run ended before the agent did anything."
+                  : "The events of this attempt are not stored."}
+              </p>
+            )}
             <ol class="timeline" id="timeline" aria-labelledby="timeline-title">
               <TimelineRows events={events} />
             </ol>
@@ -178,19 +193,21 @@ export function RunState({
           </li>
         ))}
       </ul>
-      {attempts.length > 1 && <Attempts attempts={attempts} />}
+      {attempts.length > 1 && <Attempts path={`${base}/runs/${run.runId}`} attempts={attempts} />}
     </>
   );
 }
 
-const Attempts = ({ attempts }: { attempts: Attempt[] }) => (
+const Attempts = ({ path, attempts }: { path: string; attempts: Attempt[] }) => (
   <>
     <h2>Attempts</h2>
     <table class="metrics">
       <tbody>
         {attempts.map(({ attempt, startedAt, outcome, reason }) => (
           <tr key={attempt} data-outcome={outcome ?? "running"}>
-            <th scope="row">{attempt}</th>
+            <th scope="row">
+              <a href={`${path}?attempt=${attempt}`}>{attempt}</a>
+            </th>
             <td class="value">
               <Time at={startedAt} />
             </td>

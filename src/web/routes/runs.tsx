@@ -117,12 +117,15 @@ export const runPages = (ctx: Context) =>
         ),
       queryOf(RunsQuery.properties),
     )
-    .get("/runs/:runId", ({ request, params }) =>
-      showPage(ctx, request, (viewer, site) => {
-        const progress = getRunProgress(ctx, viewer.org, params.runId);
-        const state = runStateProps(ctx, viewer, site, progress);
-        return <RunPage {...{ progress, ...state }} />;
-      }),
+    .get(
+      "/runs/:runId",
+      ({ request, params, query }) =>
+        showPage(ctx, request, (viewer, site) => {
+          const progress = getRunProgress(ctx, viewer.org, params.runId, query.attempt);
+          const state = runStateProps(ctx, viewer, site, progress);
+          return <RunPage {...{ progress, shownAttempt: query.attempt, ...state }} />;
+        }),
+      queryOf({ attempt: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000_000 })) }),
     )
     .get(
       "/runs/:runId/events",

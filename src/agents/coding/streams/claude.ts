@@ -28,9 +28,12 @@ export function parseClaudeLine(line: Fields, state: StreamState): AgentEvent[] 
     return line.subtype === "api_retry" ? [problem("model", `${line.error} ${line.error_status ?? ""}`)] : [];
   if (line.type === "result") {
     state.lastMessage = text(line.result);
-    const status = number(line.api_error_status) ?? statusIn(state.lastMessage);
-    const error = { status, message: state.lastMessage || text(line.subtype) };
-    endStream(state, line.is_error === true ? error : null, number(line.total_cost_usd));
+    state.costUsd = number(line.total_cost_usd);
+    const errors = list(line.errors).map((each) => text(each) || text(object(each).message));
+    const reason = state.lastMessage || errors.filter(Boolean).join("; ") || text(line.subtype);
+    const error = { status: number(line.api_error_status) ?? statusIn(reason), message: reason };
+    if (line.subtype === "error_max_turns") endStream(state, error, "turn_limit");
+    else endStream(state, line.is_error === true ? error : null);
     return list(line.permission_denials).map((denial) => toPermissionQuestion(object(denial)));
   }
   const type = text(line.type);

@@ -18,8 +18,8 @@ export function parseCodexLine(line: Fields, state: StreamState): AgentEvent[] {
   if (type === "error") return [problem("model", line.message)];
   const item = object(line.item);
   const isStart = type === "item.started";
-  const call = parseCall(item, isStart);
-  if (call) return [call];
+  const events = parseCall(item, isStart);
+  if (events) return events;
   if (isStart) return [];
   if (type !== "item.completed") state.unknown.add(text(type));
   else if (item.type === "reasoning") return thought(item.text);
@@ -32,27 +32,35 @@ export function parseCodexLine(line: Fields, state: StreamState): AgentEvent[] {
 }
 
 /** The call or the result of an item that uses a tool; null for any other item. */
-function parseCall(item: Fields, isStart: boolean): AgentEvent | null {
+function parseCall(item: Fields, isStart: boolean): AgentEvent[] | null {
   const name = text(item.type);
   const id = text(item.id);
   const ok = item.status === "completed";
   if (name === "command_execution") {
-    if (isStart) return toCall(id, name, { command: item.command });
-    return toResult({ id, name, ok, output: text(item.aggregated_output) }, number(item.exit_code));
+    if (isStart) return [toCall(id, name, { command: item.command })];
+    return [toResult({ id, name, ok, output: text(item.aggregated_output) }, number(item.exit_code))];
   }
   if (name === "file_change") {
     const changes = list(item.changes);
-    if (isStart) return toCall(id, name, { changes });
+    if (isStart) return [toCall(id, name, { changes })];
     const paths = changes.map((change) => `${text(object(change).kind)} ${text(object(change).path)}`);
-    return toResult({ id, name, ok, output: paths.join("\n") });
+    return [toResult({ id, name, ok, output: paths.join("\n") })];
   }
   if (name === "mcp_tool_call") {
     const tool = `mcp__${text(item.server)}__${text(item.tool)}`;
-    if (isStart) return toCall(id, tool, item.arguments);
+    if (isStart) return [toCall(id, tool, item.arguments)];
     const output = JSON.stringify(item.result ?? item.error ?? "");
-    return toResult({ id, name: tool, ok: ok && !item.error, output });
+    return [toResult({ id, name: tool, ok: ok && !item.error, output })];
   }
-  if (name === "web_search" || name === "collab_tool_call")
-    return isStart ? toCall(id, name, item) : toResult({ id, name, ok: true, output: "" });
+  if (name === "web_search") {
+    // What the provider did for the model is known only when it is done.
+    if (isStart) return [];
+    const { type, url } = object(item.action);
+    const isPage = type === "open_page" && typeof url === "string";
+    const tool = isPage ? "fetch_page" : undefined;
+    return [toCall(id, name, isPage ? { url } : item, tool), toResult({ id, name, ok: null, output: "" }, null, tool)];
+  }
+  if (name === "collab_tool_call")
+    return [isStart ? toCall(id, name, item) : toResult({ id, name, ok: null, output: "" })];
   return null;
 }

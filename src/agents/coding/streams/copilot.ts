@@ -1,6 +1,17 @@
 import type { AgentEvent } from "../../agent.ts";
 import { type Fields, number, object, text } from "../../fields.ts";
-import { endStream, message, nameOfCall, problem, type StreamState, startCall, thought, toResult } from "./stream.ts";
+import {
+  endStream,
+  message,
+  nameOfCall,
+  problem,
+  type StreamState,
+  startCall,
+  statusIn,
+  thought,
+  toResult,
+  toStreamEnd,
+} from "./stream.ts";
 
 const linesWithoutNews =
   /^(session|user|model|hook|skill|subagent|permission|assistant\.(turn|usage|intent|streaming|message_|reasoning_|tool_call_))/;
@@ -24,15 +35,15 @@ export function parseCopilotLine(line: Fields, state: StreamState): AgentEvent[]
   }
   if (type === "session.error" || type === "model.call_failure") {
     const reason = text(data.message) || text(data.errorMessage) || "the model call failed";
-    state.recoverableError = { status: number(data.statusCode), message: reason };
+    state.likelyEnd = toStreamEnd(state, { status: number(data.statusCode) ?? statusIn(reason), message: reason });
     return [problem("model", reason)];
   }
   if (type === "assistant.idle") {
-    endStream(state, state.recoverableError);
+    endStream(state, state.likelyEnd?.error ?? null);
     return [];
   }
   if (type === "result") {
-    const error = state.recoverableError ?? { status: null, message: `exit code ${line.exitCode}` };
+    const error = state.likelyEnd?.error ?? { status: null, message: `exit code ${line.exitCode}` };
     endStream(state, line.exitCode === 0 ? null : error);
     return [];
   }

@@ -10,6 +10,7 @@ import {
   thought,
   toCall,
   toResult,
+  toStreamEnd,
 } from "./stream.ts";
 
 const linesWithoutNews =
@@ -36,8 +37,10 @@ export function parsePiLine(line: Fields, state: StreamState): AgentEvent[] {
     const reason = text(errorMessage);
     const error = stopReason === "error" ? { status: statusIn(reason), message: reason || "error" } : null;
     const costs = messages.map(({ usage }) => number(object(object(usage).cost).total) ?? 0);
-    const costUsd = costs.reduce((sum, cost) => sum + cost, 0);
-    endStream(state, error, costUsd);
+    state.costUsd = costs.reduce((sum, cost) => sum + cost, 0);
+    // After a failure, it may try again or shorten the conversation.
+    if (error) state.likelyEnd = toStreamEnd(state, error);
+    else endStream(state, null);
     return [];
   }
   if (!linesWithoutNews.test(text(line.type))) state.unknown.add(text(line.type));

@@ -1,11 +1,16 @@
 import type { AgentEvent } from "../../agent.ts";
-import { type Fields, list, object, text } from "../../fields.ts";
+import { type EndingName, endingOfError } from "../../endings.ts";
+import { type Fields, list, object, parseObject, text } from "../../fields.ts";
 import { boundFields, shorten } from "../../llm/tool.ts";
 
-/** How an agent reports its end. `error`: what ended it early; `status`: that of the model's response, if reported. */
+/** What ended an agent early. `status`: that of the model's response, if reported. */
+export type StreamError = { status: number | null; message: string };
+
+/** How an agent says that it ended. `text`: its answer. */
 export type StreamEnd = {
+  ending: EndingName;
   text: string | null;
-  error: { status: number | null; message: string } | null;
+  error: StreamError | null;
   /** The cost of the session according to the agent. */
   claimedUsd: number | null;
 };
@@ -14,7 +19,13 @@ export type StreamEnd = {
 export type StreamResult = StreamEnd & { hasReportedEnd: boolean };
 
 /** The result of a stream in which the agent did not report its end. */
-export const unfinishedResult: StreamResult = { hasReportedEnd: false, text: null, error: null, claimedUsd: null };
+export const unfinishedResult: StreamResult = {
+  hasReportedEnd: false,
+  ending: "exited",
+  text: null,
+  error: null,
+  claimedUsd: null,
+};
 
 /** What a parser remembers between the lines of a stream. */
 export type StreamState = {
@@ -24,8 +35,8 @@ export type StreamState = {
   partialMessage: string;
   /** The agent's last message. */
   lastMessage: string | null;
-  /** A failure after which the agent may continue. */
-  recoverableError: StreamEnd["error"];
+  /** How the session ends if the agent does nothing more, as after a failure that it may get over. */
+  likelyEnd: StreamEnd | null;
   /** The cost of the session so far, if the agent reports it in parts. */
   costUsd: number | null;
   /** Set once the agent has reported its end. */
@@ -38,18 +49,37 @@ export const createStreamState = (): StreamState => ({
   toolNames: new Map(),
   partialMessage: "",
   lastMessage: null,
-  recoverableError: null,
+  likelyEnd: null,
   costUsd: null,
   end: null,
   unknown: new Set(),
 });
 
+/** The object of a line; null if it holds none. Some agents color their lines even without a terminal. */
+export const readLine = (line: string): Fields | null => parseObject(line) ?? parseObject(Bun.stripANSI(line));
+
 /** Turns one line of an agent's output into events and updates the state. Never throws for unknown input. */
 export type LineParser = (line: Fields, state: StreamState) => AgentEvent[];
 
-/** The agent reports its end: with its last message, or with an error. */
-export function endStream(state: StreamState, error: StreamEnd["error"], claimedUsd: number | null = null): void {
-  state.end = { text: error ? null : state.lastMessage, error, claimedUsd };
+/** The end that an agent reports: with its last message, or with an error. */
+export const toStreamEnd = (
+  { lastMessage, costUsd }: StreamState,
+  error: StreamError | null,
+  ending: EndingName = error ? endingOfError(error.status, error.message) : "finished",
+): StreamEnd => ({ ending, text: error ? null : lastMessage, error, claimedUsd: costUsd });
+
+/** The agent reports its end. */
+export function endStream(state: StreamState, error: StreamError | null, ending?: EndingName): void {
+  state.end = toStreamEnd(state, error, ending);
+}
+
+const workTypes = new Set<AgentEvent["type"]>(["thought", "message", "tool_call", "tool_result"]);
+
+/** Parses a line. An agent that works on has not ended, whatever it reported before. */
+export function parseLine(parse: LineParser, line: Fields, state: StreamState): AgentEvent[] {
+  const events = parse(line, state);
+  if (events.some(({ type }) => workTypes.has(type))) state.likelyEnd = null;
+  return events;
 }
 
 /** A call whose result will name only its ID. */
@@ -121,17 +151,19 @@ const commandIn = ({ command, cmd, commands }: Fields): string =>
 const pathIn = (patch: string): string | undefined => /^\*\*\* (?:Add|Update|Delete) File: (.+)$/m.exec(patch)?.[1];
 
 /**
- * The result of a call. `reportedCode`: the exit code of a command; null if unknown. Then `ok` decides whether it succeeded, unless its output
- * says that it was stopped.
+ * The result of a call. `ok`: null if the agent does not say whether it succeeded. `reportedCode`: the exit code of a command; null if
+ * unknown. Then `ok` decides, unless the output says that the command was stopped.
  */
 export function toResult(
-  { id, name, ok, output }: { id: string; name: string; ok: boolean; output: string },
-  reportedCode: number | null = null,
+  { id, name, ok, output }: { id: string; name: string; ok: boolean | null; output: string },
+  reportedCode: ExitCode = null,
   tool = toolOf(name),
 ): AgentEvent {
-  const exitCode = tool === "run_command" ? reportedCode : null;
-  const isStopped = exitCode === null && tool === "run_command" && wasStopped(output);
-  const hasSucceeded = ok && (exitCode === null ? !isStopped : exitCode === 0);
+  const isCommand = tool === "run_command";
+  const isFromText = typeof reportedCode === "object" && reportedCode !== null;
+  const exitCode = !isCommand ? null : isFromText ? reportedCode.inText : reportedCode;
+  const isStopped = exitCode === null && isCommand && wasStopped(output);
+  const hasSucceeded = exitCode !== null ? ok !== false && exitCode === 0 : isStopped ? false : ok;
   const reason = exitCode ? `exit code ${exitCode}` : isStopped ? "stopped" : "failed";
   const lastLine = output.trim().split("\n").at(-1)?.slice(0, 300);
   return {
@@ -140,8 +172,9 @@ export function toResult(
     tool,
     ok: hasSucceeded,
     output: {
-      ...(hasSucceeded ? {} : { message: [reason, lastLine].filter(Boolean).join(": ") }),
-      ...(exitCode === null ? {} : { exitCode }),
+      ...(hasSucceeded === false ? { message: [reason, lastLine].filter(Boolean).join(": ") } : {}),
+      ...(isCommand ? { exitCode } : {}),
+      ...(isCommand && isFromText ? { exitCodeSource: "text" } : {}),
       text: shorten(output, maxOutputChars),
     },
     ...ownName(name, tool),
@@ -184,15 +217,18 @@ export function statusIn(errorMessage: string): number | null {
   return status === undefined ? null : Number(status);
 }
 
+/** The exit code of a command: reported, or found in the text of its result; null: unknown. */
+export type ExitCode = number | { inText: number } | null;
+
 /** The exit code in the output of a command: agents add a line of its own before or after what the command printed. */
-export function exitCodeIn(output: string): number | null {
+export function exitCodeIn(output: string): ExitCode {
   const lines = output.trim().split("\n");
   const ownLines = [...lines.slice(0, 2), ...lines.slice(-8)].join("\n");
   const code =
     /^\W*(?:the )?(?:command |process |shell )*(?:exit|exited with|failed with)(?: exit)? code:? (\d{1,3})\W*$/im.exec(
       ownLines,
     )?.[1];
-  return code === undefined ? null : Number(code);
+  return code === undefined ? null : { inText: Number(code) };
 }
 
 /** Whether an agent ends the output of a command with a note that a signal or a time limit ended the command. */

@@ -1,0 +1,135 @@
+import { type AgentFailure, type FailingEnding, toAgentFailure } from "../agent.ts";
+import { asksForLogin, asksQuestion, type EndingName, endingOfCall, endings } from "../endings.ts";
+import type { Ending } from "../goal-checks.ts";
+import { messageIn } from "../model-errors.ts";
+import type { ProgramResult } from "./agent-output.ts";
+import { type Printed, textsOf } from "./printed.ts";
+import { type ModelRecord, wasCut } from "./record.ts";
+import type { SessionReporter } from "./session-reporter.ts";
+
+/** What an agent waits for that was stopped because of it. */
+export type Wait = "login_needed" | "question";
+
+/** What is known about the end of a session. `reason`: what the provider or the agent says about it; null: nothing. */
+type SessionEnd = { ending: EndingName; reason: string | null; answer: string | null };
+
+type Session = { reporter: SessionReporter; record: ModelRecord; result: ProgramResult; wait: Wait | null };
+
+/** Endings for which the last answer of the model belongs to the end. */
+const endingsWithAnswer = new Set<EndingName>(["refused", "output_limit", "turn_limit"]);
+const maxReasonChars = 500;
+const maxAnswerChars = 2000;
+
+/** How a session is graded. Throws an AgentFailure if it is not. */
+export function toEnding(session: Session): Ending {
+  const end = findEnd(session);
+  const { ending, answer } = end;
+  const { outcome, failure } = endings[ending];
+  const { preset, callCount } = session.reporter;
+  const isGraded = outcome !== null && (failure === null || callCount > 0);
+  if (!isGraded) throw toFailure(end, session);
+  const description = describe(preset.name, end, session.result);
+  const shownAnswer = endingsWithAnswer.has(ending) ? answer : null;
+  const reason = ending === "finished" ? (answer ?? "") : [description, shownAnswer].filter(Boolean).join(" ");
+  return {
+    outcome: outcome === "claimed" ? "not_judged" : outcome,
+    reason: reason.slice(0, maxAnswerChars),
+    ending,
+  };
+}
+
+/** How a session ended. What its model calls show outranks what the agent says, which is often less precise. */
+function findEnd({ reporter, record, result, wait }: Session): SessionEnd {
+  const { hasReportedEnd, text, error, exitCode, limit } = result;
+  const { lastFailure } = record;
+  const stop = record.answers.at(-1)?.stop ?? null;
+  const answer = text?.trim() || record.lastAnswer;
+  const toEnd = (ending: EndingName, reason: string | null = error?.message ?? null): SessionEnd => ({
+    ending,
+    reason,
+    answer,
+  });
+  if (record.isOverBudget) return toEnd("run_limit", lastFailure?.message ?? null);
+  if (limit && !hasReportedEnd) return toEnd(limit.limit === "memory" ? "out_of_memory" : "resource_limit");
+  if (wait) return toEnd(wait, null);
+  if (!hasReportedEnd && isSignal(exitCode)) return toEnd("killed", null);
+  // An ordinary end, about which the agent knows best.
+  if (hasReportedEnd && endings[result.ending].failure === null && result.ending !== "finished")
+    return toEnd(result.ending);
+  const hasFailed = error !== null || !(hasReportedEnd || exitCode === 0);
+  // The failed call of a title, say, ends no session that goes on.
+  if (lastFailure && (lastFailure.isMain || hasFailed)) {
+    const ending = endingOfCall(lastFailure.status, lastFailure.message);
+    if (ending !== null) return toEnd(ending, lastFailure.message);
+  }
+  if (wasCut(record)) return toEnd("cut_answer");
+  if (stop !== null) return toEnd(stop);
+  if (error) return toEnd(result.ending);
+  if (!hasFailed) {
+    if (answer !== null) return toEnd("finished");
+    return toEnd(hasReportedEnd && reporter.callCount > 0 ? "no_answer" : findExit(result, reporter));
+  }
+  return toEnd(findExit(result, reporter));
+}
+
+/** Whether an exit code says that a signal ended the process. */
+const isSignal = (exitCode: number) => exitCode > 128 && exitCode <= 128 + 64;
+
+/** How a process ended that did not report its end. */
+function findExit({ hasReportedEnd }: ProgramResult, { printed, callCount }: SessionReporter): EndingName {
+  if (hasReportedEnd) return "no_answer";
+  const { stdout, stderr } = textsOf(printed);
+  if (asksQuestion(stdout) || asksQuestion(stderr)) return "question";
+  return callCount === 0 && asksForLogin(`${stdout}\n${stderr}`) ? "login_needed" : "exited";
+}
+
+function toFailure(end: SessionEnd, { reporter, result }: Session): AgentFailure {
+  const { ending } = end;
+  const { failure } = endings[ending];
+  const detail = `${describe(reporter.preset.name, end, result)}${describePrinted(reporter.printed)}`;
+  if (failure === null) throw new Error(`A session with the ending ${ending} is always graded.`);
+  return toAgentFailure(ending as FailingEnding, detail);
+}
+
+/** The end as a sentence without a period. */
+function describe(name: string, { ending, reason }: SessionEnd, { exitCode, limit, hasReportedEnd }: ProgramResult) {
+  const about = reason === null ? "" : `: ${messageIn(reason).replace(/\.$/, "").slice(0, maxReasonChars)}`;
+  const exit = hasReportedEnd ? "ended" : `exited with code ${exitCode}`;
+  const size = limit && `${limit.value} ${limit.unit} (${limit.limit})`;
+  switch (ending) {
+    case "run_limit":
+      return `The run reached a limit${about}.`;
+    case "out_of_memory":
+    case "resource_limit":
+      return `${name} reached its limit of ${size} and was stopped`;
+    case "refused":
+      return `The model refused to answer${about}.`;
+    case "output_limit":
+      return `The last answer of the model reached its maximum length${about}.`;
+    case "turn_limit":
+      return `${name} reached its limit of turns${about}.`;
+    case "context_overflow":
+      return `The conversation became too long for the model${about}.`;
+    case "login_needed":
+      return `${name} needs a login${about}`;
+    case "question":
+      return `${name} asked something that nobody answers${about}`;
+    case "cut_answer":
+      return `the last answer of the model of ${name} was cut or broken${about}`;
+    case "no_answer":
+      return `${name} ${exit} without an answer`;
+    case "exited":
+      return exitCode === 0 ? `${name} ${exit} without an answer` : `${name} ${exit} in mid-session`;
+    case "killed":
+      return `${name} was killed by signal ${exitCode - 128} in mid-session`;
+    default:
+      return `${name} stopped with an error${about}`;
+  }
+}
+
+/** The end of what the agent printed besides its stream. */
+function describePrinted(printed: Printed): string {
+  const { stdout, stderr } = textsOf(printed);
+  const parts = Object.entries({ stdout, stderr }).filter(([, text]) => text !== "");
+  return parts.map(([name, text]) => `; ${name}: ${text.slice(-maxReasonChars)}`).join("");
+}

@@ -1,0 +1,173 @@
+export const failureCauses = [
+  "timeout",
+  "budget",
+  "credentials",
+  "infrastructure",
+  "agent_crashed",
+  "cancelled",
+] as const;
+export type FailureCause = (typeof failureCauses)[number];
+
+/** How often a run is tried again after a failure. `fault`: as often as other infrastructure faults; `attempt`: until its attempts are used. */
+export type Retry = "never" | "fault" | "attempt";
+
+type EndingRule = {
+  /** What happened. The table in docs/agents.md shows it. */
+  meaning: string;
+  /** The outcome of the session if it is graded, unless success checks decide; `claimed`: what the agent itself says. */
+  outcome: "claimed" | "goal_not_met" | null;
+  /** The failure of the run if it is not graded. null: it is always graded. With both, it is graded if the agent had called a tool. */
+  failure: { cause: FailureCause; retry: Retry } | null;
+};
+
+const failure = (cause: FailureCause, retry: Retry) => ({ cause, retry });
+
+/** Every way in which a session of an agent with a model can end, and what becomes of its run. */
+export const endings = {
+  finished: { meaning: "The agent gave its answer.", outcome: "claimed", failure: null },
+  no_answer: {
+    meaning: "The agent ended without an answer.",
+    outcome: "claimed",
+    failure: failure("agent_crashed", "attempt"),
+  },
+  stopped: { meaning: "The model stopped calling tools without a result.", outcome: "goal_not_met", failure: null },
+  refused: {
+    meaning: "The model refused to answer, or a content filter of its provider stopped it.",
+    outcome: "goal_not_met",
+    failure: null,
+  },
+  output_limit: {
+    meaning: "The last answer of the model reached its maximum length.",
+    outcome: "goal_not_met",
+    failure: null,
+  },
+  turn_limit: { meaning: "The agent reached its own limit of turns.", outcome: "goal_not_met", failure: null },
+  run_limit: {
+    meaning: "The run reached a limit on its tool calls, requests, model calls, tokens, cost or time.",
+    outcome: "goal_not_met",
+    failure: failure("budget", "never"),
+  },
+  context_overflow: {
+    meaning: "The conversation became too long for the model, and the agent could not shorten it.",
+    outcome: "goal_not_met",
+    failure: failure("infrastructure", "never"),
+  },
+  login_needed: {
+    meaning: "The agent needs a login, as from a browser.",
+    outcome: null,
+    failure: failure("credentials", "never"),
+  },
+  key_rejected: {
+    meaning: "The provider rejects the key, or requires payment.",
+    outcome: null,
+    failure: failure("credentials", "never"),
+  },
+  question: {
+    meaning: "The agent asked something on its terminal, which nobody answers.",
+    outcome: null,
+    failure: failure("infrastructure", "never"),
+  },
+  provider_fault: {
+    meaning: "The provider was overloaded, failed or did not respond.",
+    outcome: null,
+    failure: failure("infrastructure", "fault"),
+  },
+  provider_rejected: {
+    meaning: "The provider rejects the request, as for a model that it does not have.",
+    outcome: null,
+    failure: failure("infrastructure", "never"),
+  },
+  cut_answer: {
+    meaning: "The last answer of the model ended early, or was no answer.",
+    outcome: null,
+    failure: failure("infrastructure", "fault"),
+  },
+  not_started: {
+    meaning: "The program of the agent could not be started.",
+    outcome: null,
+    failure: failure("infrastructure", "fault"),
+  },
+  unusable: {
+    meaning: "The agent is not installed, there is no sandbox, or it cannot use the model or the workspace.",
+    outcome: null,
+    failure: failure("infrastructure", "never"),
+  },
+  disk_full: {
+    meaning: "The disk of the machine had no room for the workspace.",
+    outcome: null,
+    failure: failure("infrastructure", "fault"),
+  },
+  replaced: {
+    meaning: "The program of the agent was upgraded or removed during the session.",
+    outcome: null,
+    failure: failure("infrastructure", "fault"),
+  },
+  out_of_memory: {
+    meaning: "The agent used more memory than the run allows.",
+    outcome: null,
+    failure: failure("budget", "never"),
+  },
+  resource_limit: {
+    meaning: "The agent used more disk or more processes than the run allows.",
+    outcome: null,
+    failure: failure("budget", "never"),
+  },
+  agent_error: {
+    meaning: "The agent reported an error of its own.",
+    outcome: null,
+    failure: failure("agent_crashed", "attempt"),
+  },
+  exited: {
+    meaning: "The agent exited in the middle of its session.",
+    outcome: null,
+    failure: failure("agent_crashed", "attempt"),
+  },
+  killed: {
+    meaning: "A signal that evald did not send ended the agent.",
+    outcome: null,
+    failure: failure("agent_crashed", "attempt"),
+  },
+  idle: {
+    meaning: "The agent did nothing for longer than the idle limit, or did not begin to work.",
+    outcome: null,
+    failure: failure("timeout", "never"),
+  },
+} as const satisfies Record<string, EndingRule>;
+
+export type EndingName = keyof typeof endings;
+
+/** The wordings of Anthropic, OpenAI, Google, vLLM, llama.cpp and OpenRouter for a conversation that is too long. */
+const tooLongMessage =
+  /context[ _](length|window|size)|prompt is too long|too many tokens|input token count|maximum number of tokens/i;
+
+/** Whether a provider rejected a conversation because it is too long. `status`: null if unknown. */
+export const isTooLong = (status: number | null, message: string): boolean =>
+  status === 413 || ((status === 400 || status === null) && tooLongMessage.test(message));
+
+/** Whether a text asks for a login. */
+export const asksForLogin = (text: string): boolean =>
+  /\b(log ?in|sign ?in|authenticate|authentication (is )?required|not (logged|signed) in|device code|api key (is )?(missing|required|not (set|found)))\b/i.test(
+    text,
+  );
+
+/** Whether a text ends with a question that waits for an answer, such as `[y/N]` or `Continue?`. */
+export const asksQuestion = (text: string): boolean =>
+  /[[(](y(es)?\/n(o)?)[\])]|\?\s*[>:›❯]?\s*$|\bpress (enter|any key|return)\b/i.test(text.trimEnd().slice(-500));
+
+/** The ending that a failed model call causes, by the status of its response (null: unknown) and its message. */
+export function endingOfCall(status: number | null, message: string): EndingName | null {
+  if (isTooLong(status, message)) return "context_overflow";
+  if (status === null) return null;
+  // A response with a good status whose body could not be read.
+  if (status < 400) return "cut_answer";
+  if (status === 401 || status === 402 || status === 403) return "key_rejected";
+  return status === 408 || status === 409 || status === 429 || status >= 500 ? "provider_fault" : "provider_rejected";
+}
+
+/** The ending that an agent's own error describes. `status`: that of the model's response, if the agent reports it. */
+export function endingOfError(status: number | null, message: string): EndingName {
+  const ending = endingOfCall(status, message);
+  if (ending !== null) return ending;
+  if (/\bmax(imum)?\b.{0,20}\bturns?\b|\bturn limit\b/i.test(message)) return "turn_limit";
+  return asksForLogin(message) ? "login_needed" : "agent_error";
+}
