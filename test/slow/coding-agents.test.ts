@@ -152,7 +152,7 @@ describe("a coding agent", () => {
   test.each([
     [
       "as an argument",
-      { args: ["told", mark, "{prompt}"] },
+      { args: ["told", mark, "", "{prompt}"] },
       { args: [expect.stringContaining("See https://docs.test/")] },
     ],
     ["on stdin", { args: ["told", mark] }, { args: [], stdin: expect.stringContaining("See https://docs.test/") }],

@@ -60,7 +60,7 @@ const modes = {
   async told() {
     const { READ } = process.env;
     const said = {
-      args: process.argv.slice(4),
+      args: process.argv.slice(5),
       stdin: readFileSync(0, "utf8"),
       file: READ && readFileSync(READ, "utf8"),
     };
