@@ -45,7 +45,7 @@ export function startCpuMeter() {
   };
 }
 
-export type CpuMeter = ReturnType<typeof startCpuMeter>;
+type CpuMeter = ReturnType<typeof startCpuMeter>;
 
 /** The milestone of a session that was short of CPU time; null if it was not. */
 export function toShortage(times: CpuTimes | null): Milestone<"cpu_shortage"> | null {

@@ -141,7 +141,7 @@ const tooLongMessage =
   /context[ _](length|window|size)|prompt is too long|too many tokens|input token count|maximum number of tokens/i;
 
 /** Whether a provider rejected a conversation because it is too long. `status`: null if unknown. */
-export const isTooLong = (status: number | null, message: string): boolean =>
+const isTooLong = (status: number | null, message: string): boolean =>
   status === 413 || ((status === 400 || status === null) && tooLongMessage.test(message));
 
 /** Whether a text asks for a login. */

@@ -10,7 +10,7 @@ const processNiceness = 19;
  * The niceness of a session as a whole, among all sessions of the machine: about a third of the CPU time of one with niceness 0. With much less,
  * any two busy programs would starve it.
  */
-export const sessionNiceness = 5;
+const sessionNiceness = 5;
 
 /** Time after which an agent counts as started, even if it has not called its model. */
 export const maxStartMs = 60_000;

@@ -3,14 +3,14 @@ import { mapOf, Nullable, OneOf, shape } from "../schema.ts";
 import { modelProviders } from "./model-settings.ts";
 
 /** Output formats of coding agents. `acp`: the Agent Client Protocol over stdio. `none`: plain text, whose end is the answer. */
-export const streamFormats = ["claude", "codex", "gemini", "opencode", "copilot", "pi", "acp", "none"] as const;
+const streamFormats = ["claude", "codex", "gemini", "opencode", "copilot", "pi", "acp", "none"] as const;
 export type StreamFormat = (typeof streamFormats)[number];
 
 /** Formats in which agents read their MCP servers. */
 export const mcpFormats = ["claude", "codex", "gemini", "qwen", "opencode", "copilot"] as const;
 
 /** evald's names for tools, which grading knows. */
-export const toolNames = ["run_command", "fetch_page", "write_file", "read_file", "list_files"] as const;
+const toolNames = ["run_command", "fetch_page", "write_file", "read_file", "list_files"] as const;
 export type ToolName = (typeof toolNames)[number];
 
 const id = shape(

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs the coding agents that test/slow needs from npm, in the versions that evald is tested with, below ~/.cache/evald-agents.
-# Does nothing where all are present.
+# With the argument "all", also those that only `bun run agents` tests. Does nothing where all are present.
 set -eu
 
 cache="${EVALD_AGENTS_CACHE:-$HOME/.cache/evald-agents}"
@@ -32,6 +32,7 @@ install gemini @google/gemini-cli 0.61.0
 install opencode opencode-ai 1.18.33
 install qwen @qwen-code/qwen-code 0.24.4
 install pi @mariozechner/pi-coding-agent 0.73.1
+[ "${1:-}" = all ] || exit 0
 install cline cline 3.0.65
 install continue @continuedev/cli 1.5.47
 install grok @vibe-kit/grok-cli 0.0.34

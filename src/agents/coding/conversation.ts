@@ -10,7 +10,7 @@ export type ModelResult = { id: string; name: string | null; output: string };
 export type ModelAnswer = { text: string; calls: ModelCall[]; stop: ModelStop | null };
 
 /** Why a model stopped before its answer was complete. */
-export type ModelStop = "refused" | "output_limit" | "context_overflow";
+type ModelStop = "refused" | "output_limit" | "context_overflow";
 
 type ConversationReader = {
   format: Format;
