@@ -49,6 +49,21 @@ export const corpora = {
   twig: { folder: fetchedDebian("php-twig-doc", "php-twig/manual"), start: "/" },
   tornado: { folder: fetchedSphinx("python-tornado-doc"), start: "/" },
   fastify: { folder: fetched("fastify", "package"), start: "/README.md" },
+  postgresql: { folder: fetchedDebian("postgresql-doc-15", "postgresql-doc-15/html"), start: "/" },
+  django: { folder: fetchedSphinx("python-django-doc"), start: "/" },
+  slurm: { folder: fetchedDebian("slurm-wlm-doc", "slurm-wlm/html"), start: "/slurm.html" },
+  ant: { folder: fetchedDebian("ant-doc", "ant/manual"), start: "/" },
+  icinga2: { folder: fetchedDebian("icinga2-doc", "icinga2/markdown"), start: "/01-about.md" },
+  docker: { folder: fetchedDebian("docker-doc", "docker-doc"), start: "/reference/commandline/index.md" },
+  privoxy: { folder: fetchedDebian("privoxy", "privoxy"), start: "/" },
+  lemonldap: { folder: fetchedDebian("lemonldap-ng-doc", "lemonldap-ng"), start: "/" },
+  octave: { folder: fetchedDebian("octave-doc", "octave/octave.html"), start: "/" },
+  rust: { folder: fetchedDebian("rust-doc", "rust-doc/html"), start: "/" },
+  erlang: { folder: fetchedDebian("erlang-doc", "erlang-doc"), start: "/doc/" },
+  eigen: { folder: fetchedDebian("libeigen3-doc", "libeigen3-dev/html"), start: "/" },
+  libsoup: { folder: fetchedDebian("libsoup-3.0-doc", "libsoup-3.0"), start: "/" },
+  racket: { folder: fetchedDebian("racket-doc", "racket"), start: "/" },
+  stylelint: { folder: fetched("stylelint", "package"), start: "/README.md" },
 } satisfies Record<string, Corpus>;
 export type CorpusName = keyof typeof corpora;
 

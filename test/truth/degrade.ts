@@ -1,6 +1,6 @@
 import { milestonesOf } from "../../src/grading/events.ts";
 import { type CorpusName, corpora, type Degrade, serveCorpus } from "./corpora.ts";
-import { type Goal, pathIn, readGoals } from "./goals.ts";
+import { type Answer, type Goal, pathIn, readGoals } from "./goals.ts";
 import { type Explored, explore } from "./session.ts";
 
 const samplesBroken = "samples broken";
@@ -120,6 +120,58 @@ function withoutText(text: string, type: string, proof: string, dose: number): s
   if (/html/.test(type)) return text.replace(/(?<=>)[^<]+(?=<)/g, other);
   return text.replace(/^(?!\s*(```|~~~)).+$/gm, (part, _fence, at: number) => other(part, at));
 }
+
+/** The score of each goal once its answering sections are removed from their pages. */
+export async function measureRemoval(goals: Goal[]): Promise<{ goal: Goal; after: number }[]> {
+  const waiting = goals.entries();
+  const removals: { goal: Goal; after: number }[] = [];
+  const worker = async () => {
+    for (const [at, goal] of waiting) {
+      const answers = new Map(goal.answers.map((answer) => [pathIn(goal.corpus, answer.page), answer]));
+      const { grade } = await exploreWith(goal, (path, text, type) => {
+        const answer = answers.get(path);
+        return answer === undefined ? null : withoutSection(text, type, answer);
+      });
+      removals[at] = { goal, after: grade.score ?? 0 };
+    }
+  };
+  await Promise.all(Array.from({ length: atOnce }, worker));
+  return removals;
+}
+
+/** A page without the section of an answer: its heading and all that follows up to the next one of the same or a higher level. */
+export function withoutSection(text: string, type: string, answer: Answer): string {
+  // A line of a code sample that starts with # is no heading.
+  const searched = /html/.test(type)
+    ? text
+    : text.replace(/^ *```[\s\S]*?^ *```/gm, (code) => code.replaceAll("#", " "));
+  const headings = [
+    ...searched.matchAll(/html/.test(type) ? /<h([1-6])\b[^>]*>([\s\S]*?)<\/h\1\s*>/gi : /^(#{1,6}) (.*)$/gm),
+  ].map(({ index, 1: mark, 2: words }) => ({
+    index,
+    level: /html/.test(type) ? Number(mark) : mark!.length,
+    words: plainText(words!),
+  }));
+  const sections = headings.map(({ index, level, words }, at) => {
+    const end = headings.slice(at + 1).find((next) => next.level <= level)?.index ?? text.length;
+    return { index, end, words, holdsProof: plainText(text.slice(index, end)).includes(plainText(answer.proof)) };
+  });
+  const named = sections.filter(({ words }) => words.includes(plainText(answer.heading ?? "")));
+  const found = named.find(({ holdsProof }) => holdsProof) ?? sections.findLast(({ holdsProof }) => holdsProof);
+  return found ? text.slice(0, found.index) + text.slice(found.end) : withoutText(text, type, answer.proof, 1);
+}
+
+/** Lowercase words without markup. */
+const plainText = (text: string) =>
+  text
+    .replace(/<[^>]+>/g, "")
+    .replaceAll("&lt;", "<")
+    .replaceAll("&gt;", ">")
+    .replace(/&quot;|&#8220;/g, '"')
+    .replaceAll("&amp;", "&")
+    .replace(/\s+/g, " ")
+    .trim()
+    .toLowerCase();
 
 export function printDegradation(steps: Step[]): void {
   for (const [series, of] of Map.groupBy(steps, ({ corpus, way }) => `${corpus}, ${way}`))

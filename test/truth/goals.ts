@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { wilson } from "../../src/stats/estimates.ts";
 import { type CorpusName, fileOf, serveCorpus } from "./corpora.ts";
 import { explore } from "./session.ts";
 
@@ -8,11 +9,13 @@ export type Goal = {
   corpus: CorpusName;
   kind: "words" | "synonyms" | "none";
   goal: string;
-  answers: { page: string; proof: string }[];
+  answers: Answer[];
 };
+/** `heading` is that of the answering section, or the name of an entry on the page. */
+export type Answer = { page: string; proof: string; heading?: string };
 /** Goals about docs that test/support/setup.sh installs, and about docs that fetch-corpora.ts fetches. */
 export const goalFiles = ["tuning", "held-out"] as const;
-export const fetchedGoalFiles = ["field", "unseen"] as const;
+export const fetchedGoalFiles = ["field", "unseen", "third"] as const;
 type GoalFile = (typeof goalFiles | typeof fetchedGoalFiles)[number];
 
 export const readGoals = (name: GoalFile): Goal[] =>
@@ -55,7 +58,10 @@ export function judgeFindings(all: Located[]): Record<Verdict["is"] | "unknown",
 
 export type Located = Goal & {
   state: string;
+  score: number;
   nearest: string[];
+  /** The heading of the best section of each page in `nearest`. */
+  headings: string[];
   /** Whether the `likely` page, or the first of the nearest pages, is correct. */
   first: boolean;
   amongThree: boolean;
@@ -98,7 +104,9 @@ async function locateOne(goal: Goal): Promise<Located> {
     return {
       ...goal,
       state: detail.state,
+      score: grade.score ?? 0,
       nearest,
+      headings: detail.nearest.map(({ heading }) => heading),
       first: right.has(nearest[0] ?? ""),
       amongThree: nearest.slice(0, 3).some((page) => right.has(page)),
       falselyMissing: detail.unseen.filter((word) =>
@@ -119,8 +127,21 @@ async function locateOne(goal: Goal): Promise<Located> {
   }
 }
 
-const share = (part: number, of: number) =>
-  of === 0 ? "–" : `${Math.round((1000 * part) / of) / 10} % (${part} of ${of})`;
+const percent = (share: number) => Math.round(1000 * share) / 10;
+
+/** A share in percent, with its 95 % Wilson interval. */
+function share(part: number, of: number): string {
+  if (of === 0) return "–";
+  const [estimate, low, high] = Object.values(wilson(part, of)).map((each) => percent(each ?? 0));
+  return `${estimate} % (${part} of ${of}, ${low}–${high})`;
+}
+
+/** Whether the nearest section is one that answers the goal. Null if the goal doesn't state the heading of its first page. */
+function isSectionRight({ corpus, answers, nearest, headings }: Located): boolean | null {
+  const answer = answers.find(({ page }) => pathIn(corpus, page) === nearest[0]);
+  if (answer?.heading === undefined) return null;
+  return headings[0]!.toLowerCase().includes(answer.heading.toLowerCase());
+}
 
 /** The figures of a set of goals. Held-out goals are never listed one by one, so that nobody tunes against them. */
 export function printLocated(name: string, all: Located[], listed: boolean): void {
@@ -134,6 +155,8 @@ export function printLocated(name: string, all: Located[], listed: boolean): voi
   console.log(
     `  answer first: ${count(answered, ({ first }) => first)}, among the nearest three: ${count(answered, ({ amongThree }) => amongThree)}`,
   );
+  const sections = answered.map(isSectionRight).filter((right) => right !== null);
+  console.log(`  of the right pages, the right section: ${share(sections.filter(Boolean).length, sections.length)}`);
   console.log(
     `  synonyms: likely ${count(synonyms, ({ state, first }) => state === "likely" && first)}, among the nearest three ${count(synonyms, ({ amongThree }) => amongThree)}`,
   );
@@ -167,4 +190,22 @@ export function printLocated(name: string, all: Located[], listed: boolean): voi
       `${mark} ${one.state.padEnd(7)} ${one.kind.padEnd(8)} ${one.corpus}: ${one.goal}\n       ${one.detail}`,
     );
   }
+}
+
+/** Points that a loss must reach to be noticed by whoever reads the score. */
+const noticedPoints = 20;
+
+/** How much the score falls once the answer is removed, for goals whose answer the explorer found and for all of them. */
+export function printRemoval(all: Located[], removals: { goal: Goal; after: number }[]): void {
+  const losses = removals.flatMap(({ goal, after }) => {
+    const before = all.find((one) => one.corpus === goal.corpus && one.goal === goal.goal);
+    return before ? [{ lost: before.score - after, first: before.first }] : [];
+  });
+  for (const [name, of] of [
+    ["found answers", losses.filter(({ first }) => first)],
+    ["all answers", losses],
+  ] as const)
+    console.log(
+      `  at least ${noticedPoints} points lost without the answering section, ${name}: ${share(of.filter(({ lost }) => lost >= noticedPoints).length, of.length)}`,
+    );
 }

@@ -3,11 +3,11 @@ import { parseArgs } from "node:util";
 import type { Friction } from "../../src/grading/grade.ts";
 import { fetchedFolder } from "./corpora.ts";
 import { type DefectKind, defectKinds, names, type Place, places, plant } from "./defects.ts";
-import { measureDegradation, printDegradation } from "./degrade.ts";
+import { measureDegradation, measureRemoval, printDegradation } from "./degrade.ts";
 import { generateSite } from "./docs-site.ts";
 import { exploreSite, measureGains, printGains } from "./gains.ts";
 import { printGates } from "./gates.ts";
-import { fetchedGoalFiles, goalFiles, locate, printLocated, readGoals } from "./goals.ts";
+import { fetchedGoalFiles, goalFiles, locate, printLocated, printRemoval, readGoals } from "./goals.ts";
 
 const serious = (friction: Friction) => friction.severity !== "low";
 
@@ -106,6 +106,7 @@ if (import.meta.main) {
       verbose: { type: "boolean", default: false },
       only: { type: "string" },
       goals: { type: "boolean", default: false },
+      removal: { type: "boolean", default: false },
       degrade: { type: "boolean", default: false },
       gates: { type: "boolean", default: false },
       count: { type: "string", default: "20000" },
@@ -115,8 +116,13 @@ if (import.meta.main) {
   if (values.goals)
     for (const name of [...goalFiles, ...(existsSync(fetchedFolder) ? fetchedGoalFiles : [])].filter(
       (each) => (values.only ?? each) === each,
-    ))
-      printLocated(name, await locate(readGoals(name)), values.verbose && (name === "tuning" || name === "field"));
+    )) {
+      const goals = readGoals(name);
+      const located = await locate(goals);
+      printLocated(name, located, values.verbose && (name === "tuning" || name === "field"));
+      if (values.removal)
+        printRemoval(located, await measureRemoval(goals.filter(({ answers }) => answers.length > 0)));
+    }
   else if (values.gates) printGates(Number(values.count));
   else if (values.gains) printGains(await measureGains(Number(values.seeds)));
   else if (values.degrade) printDegradation(await measureDegradation());
