@@ -140,7 +140,7 @@ export async function measureRemoval(goals: Goal[]): Promise<{ goal: Goal; after
 }
 
 /** A page without the section of an answer: its heading and all that follows up to the next one of the same or a higher level. */
-export function withoutSection(text: string, type: string, answer: Answer): string {
+function withoutSection(text: string, type: string, answer: Answer): string {
   // A line of a code sample that starts with # is no heading.
   const searched = /html/.test(type)
     ? text
