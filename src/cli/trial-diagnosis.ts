@@ -106,13 +106,14 @@ function diagnoseStep(trial: Trial, step: ToolStep, recorded: RecordedCall | nul
   if (result === null) return { kind: "no_result", tool };
   const output = String(result.output.text ?? "");
   if (step === "failing command") return showsFailure(result) ? null : { kind: "no_exit_code", tool, output };
-  if (!result.ok) return { kind: "failed_call", tool, message: String(result.output.message ?? output).slice(0, 300) };
+  if (result.ok === false)
+    return { kind: "failed_call", tool, message: String(result.output.message ?? output).slice(0, 300) };
   return step === "page" && !findPageRequest(trial)?.status ? { kind: "no_page_request", tool } : null;
 }
 
 /** Whether a result says that the command failed. Some agents never show the exit code. */
 const showsFailure = ({ ok, output }: ToolResult): boolean =>
-  output.exitCode === 3 || (typeof output.exitCode !== "number" && !ok);
+  output.exitCode === 3 || (typeof output.exitCode !== "number" && ok === false);
 
 /** What keeps an agent from calling any tool. */
 function findObstacle({ requests, preset }: Trial): Diagnosis | null {

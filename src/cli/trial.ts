@@ -86,7 +86,7 @@ function describeEvent(event: SessionEvent): { type: string; what: string } {
     event.type === "tool_call"
       ? `${event.tool}${event.ownName ? ` (${event.ownName})` : ""} ${JSON.stringify(event.input)}`
       : event.type === "tool_result"
-        ? `${event.tool} ${event.ok ? "ok" : "failed"} ${JSON.stringify(event.output)}`
+        ? `${event.tool} ${event.ok === null ? "ended" : event.ok ? "ok" : "failed"} ${JSON.stringify(event.output)}`
         : event.type === "http"
           ? `${event.method} ${event.url} ${event.status ?? event.error?.message}`
           : event.type === "usage"

@@ -138,6 +138,7 @@ test("a model reads the docs, writes code, runs it in the sandbox, calls the pro
   ];
   expect(kindsOf(events)).toEqual([
     "milestone",
+    "milestone",
     "usage gateway",
     "thought",
     ...step("fetch_page", "http", "milestone").slice(1),

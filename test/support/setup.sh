@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the Debian packages that test/slow and test/torture need: Chromium, bubblewrap, strace, libfaketime, R, Redis, shells, promtool and real
+# Installs the Debian packages that test/slow and test/torture need: Chromium, bubblewrap, ripgrep, strace, libfaketime, R, Redis, shells, promtool and real
 # documentation.
 # Does nothing where all are present. Installing needs root. Coding agents come from npm: see agents.sh.
 set -eu
@@ -16,6 +16,8 @@ for tool in curl jq strace git python3 chromium zsh fish; do
 done
 command -v Rscript >/dev/null || missing="$missing r-base-core"
 command -v bwrap >/dev/null || missing="$missing bubblewrap"
+# OpenCode loads skills with it.
+command -v rg >/dev/null || missing="$missing ripgrep"
 command -v promtool >/dev/null || promtool=missing
 [ -z "$missing${promtool:-}" ] && exit 0
 
