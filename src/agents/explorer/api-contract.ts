@@ -171,8 +171,8 @@ const headerOf = ({ type, in: place, name }: JsonObject): string | null =>
       ? "Authorization"
       : null;
 
-/** A required header or parameter that a request lacks. The problem is shown at the first header that it has. */
-const lackOf = (kind: "header" | "parameter", name: string, headers: Set<string>): Problem => ({
+/** The lack of a required header or parameter. It is reported at the first header of the request. */
+const missingFieldProblem = (kind: "header" | "parameter", name: string, headers: Set<string>): Problem => ({
   message: `the request lacks the ${kind} “${name}”, which the API description requires`,
   about: [...headers][0] ?? "",
 });
@@ -183,7 +183,7 @@ function headerProblems(parameters: JsonObject[], { headers }: HttpCall): Proble
     .filter((parameter) => parameter.in === "header" && parameter.required === true)
     .map(({ name }) => String(name))
     .filter((name) => !headers.has(name.toLowerCase()))
-    .map((name) => lackOf("header", name, headers));
+    .map((name) => missingFieldProblem("header", name, headers));
 }
 
 /** A call that has the credentials of no alternative is told what the first one lacks. */
@@ -199,7 +199,11 @@ function credentialProblems(document: JsonObject, operation: JsonObject, { heade
   const missing = alternatives[0]?.find((scheme) => !isSent(scheme));
   if (missing === undefined) return [];
   const header = headerOf(missing);
-  return [header === null ? lackOf("parameter", String(missing.name), headers) : lackOf("header", header, headers)];
+  return [
+    header === null
+      ? missingFieldProblem("parameter", String(missing.name), headers)
+      : missingFieldProblem("header", header, headers),
+  ];
 }
 
 function bodyProblems(document: JsonObject, operation: JsonObject, parameters: JsonObject[], { body }: HttpCall) {

@@ -5,7 +5,7 @@ import { commandsOf } from "./shell-samples.ts";
 
 /** Short options of curl that take a value, in the same word or in the next. */
 const shortWithValue = new Set("AbcCdDeEFhHKmoPQrtTuUwxXyYz");
-/** Long options of curl that take a value which may look like a URL or data. Values of other options are ignored. */
+/** Long options of curl that are read with their value. The value of any other one is read as an address, and is left out if it is none. */
 const longWithValue =
   /^(?:request|header|data(?:-raw|-binary|-ascii|-urlencode)?|json|form(?:-string)?|upload-file|user|url|url-query|cookie|cert|key|cacert|output|write-out|user-agent|referer|proxy|config|oauth2-bearer|aws-sigv4|max-time|connect-timeout|retry|resolve|connect-to)$/;
 const longNames: Record<string, string> = {

@@ -21,7 +21,7 @@ export type Finding = Omit<Friction, "lostSeconds" | "lostUsd" | "lostPoints"> &
   remedy: { key: string; title: string; kind: "links" | "labels" | "samples" | "check" | "conventions" | "other" };
   /** Its name among others of its kind: "/guide/instal (404)", "line 12". */
   place: string;
-  /** Who can avoid it: whoever applies the recommended fixes to the docs, the agent, or nobody but the network. */
+  /** What could have prevented it: the recommended fixes, the agent, or neither, because the network failed. */
   owner: "fixes" | "agent" | "network";
   /** Where to change what, as far as events show it. */
   evidence: Evidence | null;

@@ -19,8 +19,8 @@ type Statement = { seq: number; text: string; values: Set<string> };
 const omission = /… \d+ characters omitted …/;
 
 /**
- * What the agent wrote or sent up to and including an event, and in requests that had begun by then. null if a request had a body that was not
- * kept, which may have held anything.
+ * What the agent wrote or sent up to and including an event, and in requests that had begun by then. null if a part was not
+ * kept, which may have held anything: the body of a request, or the middle of a long text.
  */
 function agentTextsOf(session: SessionEvent[], until: number): string[] | null {
   const texts: string[] = [];
