@@ -34,6 +34,7 @@ export function addAgents(program: Command, configOf: () => Config, agents: Reco
     .option("--from <agent>", "Copy the entry of a built-in agent")
     .addHelpText("after", "\nExample:\n  evald agent init acme --command acme-cli")
     .action((id: string, options: { command?: string; from?: string }) => {
+      configOf();
       const file = initAgent(id, { ...options, path: env.PATH ?? "" });
       say("Wrote the entry. Next, adapt it and try it:");
       say(`  export EVALD_AGENTS=${file}\n  evald agent try ${id}`);

@@ -10,18 +10,17 @@ export function contextOf(session: SessionEvent[]): Context | null {
   const workspace = milestonesOf(session, "workspace_prepared").at(-1)?.detail;
   if (workspace === undefined) return null;
   const offeredContext = milestonesOf(session, "context_offered").at(-1)?.detail;
-  // A call that failed, such as that of a skill which could not be loaded, is no use.
+  const calls = session.filter((event): event is EventOf<"tool_call"> => event.type === "tool_call");
+  // A skill that could not be loaded was not used. A server that answered with an error was.
   const failedIds = new Set(session.flatMap((event) => (hasFailedResult(event) ? [event.id] : [])));
-  const calls = session.filter(
-    (event): event is EventOf<"tool_call"> => event.type === "tool_call" && !failedIds.has(event.id),
-  );
+  const loads = calls.filter(({ id }) => !failedIds.has(id));
   const chars = workspace.instructionChars;
   return {
     instructions: chars > 0 ? { chars, isUsed: offeredContext?.instructions ?? null } : null,
     skills: workspace.skills.map(({ name }) => ({
       name,
       isOffered: offeredContext?.skills.includes(name) ?? null,
-      uses: calls.filter((call) => loadsSkill(call, name)).length,
+      uses: loads.filter((call) => loadsSkill(call, name)).length,
     })),
     mcpServers: workspace.mcpServers.map(({ name }) => ({
       name,

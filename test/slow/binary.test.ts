@@ -381,9 +381,11 @@ test("doctor lists what is available, and exits with 1 on a fault", async () => 
     "clock",
     "agents",
     ...presets.map(({ id }) => `agent ${id}`),
+    "programs",
     "sandbox",
     "page sandbox",
     "workspace",
+    "cpu",
     "browser",
     "model keys",
   ]);

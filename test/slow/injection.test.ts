@@ -13,7 +13,7 @@ const stored = "From the agent";
 /** Text about a stored note that only the product returns. */
 const receipt = "kept-7c1e";
 /** The result of the request that shows the note. */
-const proof = 13;
+const proof = 14;
 
 const collected: string[] = [];
 const collector = Bun.serve({
