@@ -1,166 +1,3 @@
-CREATE TABLE `accounts` (
-	`id` text PRIMARY KEY NOT NULL,
-	`person_id` text NOT NULL,
-	`provider_id` text NOT NULL,
-	`account_id` text NOT NULL,
-	`password` text,
-	`created_at` integer NOT NULL,
-	`updated_at` integer NOT NULL,
-	FOREIGN KEY (`person_id`) REFERENCES `people`(`id`) ON UPDATE no action ON DELETE cascade
-) STRICT;
---> statement-breakpoint
-CREATE INDEX `accounts_of_person` ON `accounts` (`person_id`);--> statement-breakpoint
-CREATE UNIQUE INDEX `accounts_of_provider` ON `accounts` (`provider_id`,`account_id`);--> statement-breakpoint
-CREATE TABLE `api_keys` (
-	`hash` blob PRIMARY KEY NOT NULL,
-	`id` text NOT NULL,
-	`org_id` text NOT NULL,
-	`name` text NOT NULL,
-	`display` text NOT NULL,
-	`scopes` text,
-	`created_at` integer NOT NULL,
-	`expires_at` integer,
-	`revoked_at` integer,
-	`last_used_at` integer,
-	`created_by` text,
-	`trust_id` text,
-	`is_compatible` integer DEFAULT false NOT NULL,
-	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action,
-	CONSTRAINT "api_keys_hash" CHECK(length("api_keys"."hash") = 32)
-) STRICT;
---> statement-breakpoint
-CREATE UNIQUE INDEX `api_keys_id_unique` ON `api_keys` (`id`);--> statement-breakpoint
-CREATE INDEX `api_keys_newest` ON `api_keys` (`org_id`,`id`);--> statement-breakpoint
-CREATE TABLE `archives` (
-	`id` text PRIMARY KEY NOT NULL,
-	`org_id` text NOT NULL,
-	`digest` text NOT NULL,
-	`bytes` integer NOT NULL,
-	`files` integer NOT NULL,
-	`data` blob NOT NULL,
-	`created_at` integer NOT NULL,
-	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action,
-	CONSTRAINT "archives_digest" CHECK(length("archives"."digest") = 64),
-	CONSTRAINT "archives_data" CHECK(length("archives"."data") = "archives"."bytes")
-) STRICT;
---> statement-breakpoint
-CREATE UNIQUE INDEX `archives_once` ON `archives` (`org_id`,`digest`);--> statement-breakpoint
-CREATE TABLE `artifacts` (
-	`org_id` text NOT NULL,
-	`run_id` text NOT NULL,
-	`attempt` integer NOT NULL,
-	`name` text NOT NULL,
-	`data` blob NOT NULL,
-	PRIMARY KEY(`run_id`, `attempt`, `name`),
-	FOREIGN KEY (`org_id`,`run_id`) REFERENCES `runs`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
-	CONSTRAINT "artifacts_data" CHECK(length("artifacts"."data") between 1 and 524288)
-) STRICT;
---> statement-breakpoint
-CREATE TABLE `deliveries` (
-	`id` text PRIMARY KEY NOT NULL,
-	`org_id` text NOT NULL,
-	`notification_id` text NOT NULL,
-	`destination_id` text NOT NULL,
-	`status` text NOT NULL,
-	`failure` text,
-	`created_at` integer NOT NULL,
-	`completed_at` integer,
-	FOREIGN KEY (`org_id`,`notification_id`) REFERENCES `notifications`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
-	FOREIGN KEY (`org_id`,`destination_id`) REFERENCES `destinations`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
-	CONSTRAINT "deliveries_status" CHECK("deliveries"."status" in ('pending', 'delivered', 'failed')),
-	CONSTRAINT "deliveries_completed" CHECK(("deliveries"."status" = 'pending') = ("deliveries"."completed_at" is null)),
-	CONSTRAINT "deliveries_failure" CHECK(("deliveries"."status" = 'failed') = ("deliveries"."failure" is not null))
-) STRICT;
---> statement-breakpoint
-CREATE INDEX `deliveries_by_destination` ON `deliveries` (`org_id`,`destination_id`,`id`);--> statement-breakpoint
-CREATE INDEX `deliveries_by_notification` ON `deliveries` (`org_id`,`notification_id`);--> statement-breakpoint
-CREATE UNIQUE INDEX `deliveries_of_org` ON `deliveries` (`org_id`,`id`);--> statement-breakpoint
-CREATE TABLE `delivery_tries` (
-	`org_id` text NOT NULL,
-	`delivery_id` text NOT NULL,
-	`attempt` integer NOT NULL,
-	`at` integer NOT NULL,
-	`ms` integer NOT NULL,
-	`status` integer,
-	`body` text,
-	`error` text,
-	PRIMARY KEY(`delivery_id`, `attempt`),
-	FOREIGN KEY (`org_id`,`delivery_id`) REFERENCES `deliveries`(`org_id`,`id`) ON UPDATE no action ON DELETE no action
-) STRICT;
---> statement-breakpoint
-CREATE TABLE `destinations` (
-	`id` text PRIMARY KEY NOT NULL,
-	`org_id` text NOT NULL,
-	`kind` text NOT NULL,
-	`name` text NOT NULL,
-	`url` text,
-	`sealed` blob,
-	`recipients` text,
-	`events` text NOT NULL,
-	`disabled_at` integer,
-	`disable_reason` text,
-	`failing_since` integer,
-	`overlap_until` integer,
-	`created_at` integer NOT NULL,
-	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action,
-	CONSTRAINT "destinations_kind" CHECK("destinations"."kind" in ('webhook', 'slack', 'email')),
-	CONSTRAINT "destinations_address" CHECK(("destinations"."kind" = 'email') = ("destinations"."url" is null) and ("destinations"."url" is null) = ("destinations"."sealed" is null)),
-	CONSTRAINT "destinations_disabled" CHECK(("destinations"."disabled_at" is null) = ("destinations"."disable_reason" is null)),
-	CONSTRAINT "destinations_disable_reason" CHECK("destinations"."disable_reason" in ('request', 'gone', 'failing'))
-) STRICT;
---> statement-breakpoint
-CREATE UNIQUE INDEX `destinations_of_org` ON `destinations` (`org_id`,`id`);--> statement-breakpoint
-CREATE TABLE `dismissals` (
-	`id` text PRIMARY KEY NOT NULL,
-	`org_id` text NOT NULL,
-	`fingerprints` text NOT NULL,
-	`title` text NOT NULL,
-	`reason` text NOT NULL,
-	`dismissed_by` text NOT NULL,
-	`created_at` integer NOT NULL,
-	`withdrawn_by` text,
-	`withdrawn_at` integer,
-	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action,
-	CONSTRAINT "dismissals_withdrawn" CHECK(("dismissals"."withdrawn_by" is null) = ("dismissals"."withdrawn_at" is null))
-) STRICT;
---> statement-breakpoint
-CREATE INDEX `dismissals_of_org` ON `dismissals` (`org_id`,`id`);--> statement-breakpoint
-CREATE TABLE `earlier_attempts` (
-	`job_id` text NOT NULL,
-	`attempt` integer NOT NULL,
-	`owner` text NOT NULL,
-	`started_at` integer NOT NULL,
-	`completed_at` integer NOT NULL,
-	`outcome` text NOT NULL,
-	`reason` text,
-	`cost_usd` real,
-	PRIMARY KEY(`job_id`, `attempt`),
-	CONSTRAINT "earlier_attempts_outcome" CHECK("earlier_attempts"."outcome" in ('retried', 'released', 'lost'))
-) STRICT, WITHOUT ROWID;
---> statement-breakpoint
-CREATE TABLE `eval_requests` (
-	`id` text PRIMARY KEY NOT NULL,
-	`org_id` text NOT NULL,
-	`prompt_id` text NOT NULL,
-	`trigger` text NOT NULL,
-	`created_at` integer NOT NULL,
-	FOREIGN KEY (`org_id`,`prompt_id`) REFERENCES `prompts`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
-	CONSTRAINT "eval_requests_trigger" CHECK("eval_requests"."trigger" in ('schedule', 'api', 'mcp', 'web', 'cli'))
-) STRICT;
---> statement-breakpoint
-CREATE INDEX `eval_requests_by_prompt` ON `eval_requests` (`org_id`,`prompt_id`,`id`);--> statement-breakpoint
-CREATE INDEX `eval_requests_by_trigger` ON `eval_requests` (`org_id`,`trigger`,`id`);--> statement-breakpoint
-CREATE UNIQUE INDEX `eval_requests_of_org` ON `eval_requests` (`org_id`,`id`);--> statement-breakpoint
-CREATE TABLE `exposures` (
-	`report_id` text PRIMARY KEY NOT NULL,
-	`org_id` text NOT NULL,
-	`visits` text NOT NULL,
-	`done` text NOT NULL,
-	`is_complete` integer NOT NULL,
-	`by_rules` integer NOT NULL,
-	FOREIGN KEY (`org_id`,`report_id`) REFERENCES `reports`(`org_id`,`id`) ON UPDATE no action ON DELETE no action
-) STRICT;
---> statement-breakpoint
 CREATE TABLE `field_friction` (
 	`id` text PRIMARY KEY NOT NULL,
 	`org_id` text NOT NULL,
@@ -197,6 +34,31 @@ CREATE TABLE `field_reports` (
 ) STRICT;
 --> statement-breakpoint
 CREATE INDEX `field_reports_of_friction` ON `field_reports` (`org_id`,`friction_id`,`id`);--> statement-breakpoint
+CREATE TABLE `dismissals` (
+	`id` text PRIMARY KEY NOT NULL,
+	`org_id` text NOT NULL,
+	`fingerprints` text NOT NULL,
+	`title` text NOT NULL,
+	`reason` text NOT NULL,
+	`dismissed_by` text NOT NULL,
+	`created_at` integer NOT NULL,
+	`withdrawn_by` text,
+	`withdrawn_at` integer,
+	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "dismissals_withdrawn" CHECK(("dismissals"."withdrawn_by" is null) = ("dismissals"."withdrawn_at" is null))
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `dismissals_of_org` ON `dismissals` (`org_id`,`id`);--> statement-breakpoint
+CREATE TABLE `exposures` (
+	`report_id` text PRIMARY KEY NOT NULL,
+	`org_id` text NOT NULL,
+	`visits` text NOT NULL,
+	`done` text NOT NULL,
+	`is_complete` integer NOT NULL,
+	`by_rules` integer NOT NULL,
+	FOREIGN KEY (`org_id`,`report_id`) REFERENCES `reports`(`org_id`,`id`) ON UPDATE no action ON DELETE no action
+) STRICT;
+--> statement-breakpoint
 CREATE TABLE `fixes` (
 	`id` text PRIMARY KEY NOT NULL,
 	`org_id` text NOT NULL,
@@ -272,6 +134,25 @@ CREATE TABLE `friction_points` (
 CREATE INDEX `friction_points_by_prompt` ON `friction_points` (`org_id`,`prompt_id`,`fingerprint`);--> statement-breakpoint
 CREATE UNIQUE INDEX `friction_points_of_org` ON `friction_points` (`org_id`,`id`);--> statement-breakpoint
 CREATE UNIQUE INDEX `friction_points_of_report` ON `friction_points` (`report_id`,`fingerprint`);--> statement-breakpoint
+CREATE TABLE `recommendations` (
+	`id` text PRIMARY KEY NOT NULL,
+	`org_id` text NOT NULL,
+	`report_id` text NOT NULL,
+	`priority` integer NOT NULL,
+	`title` text NOT NULL,
+	`action` text NOT NULL,
+	`is_convention` integer NOT NULL,
+	`url` text,
+	`friction_ids` text NOT NULL,
+	`expected_gain` real,
+	`gain` text,
+	`lost_points` real,
+	`evidence` text,
+	FOREIGN KEY (`org_id`,`report_id`) REFERENCES `reports`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "recommendations_frictions" CHECK(json_array_length("recommendations"."friction_ids") > 0)
+) STRICT;
+--> statement-breakpoint
+CREATE UNIQUE INDEX `recommendations_of_report` ON `recommendations` (`report_id`,`priority`);--> statement-breakpoint
 CREATE TABLE `gates` (
 	`id` text PRIMARY KEY NOT NULL,
 	`org_id` text NOT NULL,
@@ -307,37 +188,30 @@ CREATE INDEX `gates_by_prompt` ON `gates` (`org_id`,`prompt_id`,`id`);--> statem
 CREATE INDEX `gates_running` ON `gates` (`id`) WHERE "gates"."status" = 'running';--> statement-breakpoint
 CREATE UNIQUE INDEX `gates_of_org` ON `gates` (`org_id`,`id`);--> statement-breakpoint
 CREATE UNIQUE INDEX `gates_of_request` ON `gates` (`org_id`,`head_request_id`);--> statement-breakpoint
-CREATE TABLE `gradings` (
-	`id` text PRIMARY KEY NOT NULL,
+CREATE TABLE `inbox_marks` (
 	`org_id` text NOT NULL,
-	`report_id` text NOT NULL,
-	`hash` text NOT NULL,
-	`repeat` integer NOT NULL,
-	`grade` text NOT NULL,
-	`judging` text,
-	`created_at` integer NOT NULL,
-	FOREIGN KEY (`org_id`,`report_id`) REFERENCES `reports`(`org_id`,`id`) ON UPDATE no action ON DELETE no action
+	`item_id` text NOT NULL,
+	`snoozed_until` integer,
+	`assignee` text,
+	`marked_by` text NOT NULL,
+	`marked_at` integer NOT NULL,
+	PRIMARY KEY(`org_id`, `item_id`),
+	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action
 ) STRICT;
 --> statement-breakpoint
-CREATE INDEX `gradings_by_hash` ON `gradings` (`org_id`,`hash`,`report_id`);--> statement-breakpoint
-CREATE UNIQUE INDEX `gradings_of_org` ON `gradings` (`org_id`,`id`);--> statement-breakpoint
-CREATE UNIQUE INDEX `gradings_of_report` ON `gradings` (`report_id`,`hash`,`repeat`);--> statement-breakpoint
-CREATE TABLE `invitations` (
-	`id` text PRIMARY KEY NOT NULL,
-	`org_id` text NOT NULL,
-	`email` text NOT NULL,
-	`role` text NOT NULL,
-	`status` text NOT NULL,
-	`inviter_id` text NOT NULL,
-	`created_at` integer NOT NULL,
-	`expires_at` integer NOT NULL,
-	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action,
-	FOREIGN KEY (`inviter_id`) REFERENCES `people`(`id`) ON UPDATE no action ON DELETE cascade,
-	CONSTRAINT "invitations_role" CHECK("invitations"."role" in ('owner', 'admin', 'member', 'viewer')),
-	CONSTRAINT "invitations_status" CHECK("invitations"."status" in ('pending', 'accepted', 'rejected', 'canceled'))
+CREATE TABLE `earlier_attempts` (
+	`job_id` text NOT NULL,
+	`attempt` integer NOT NULL,
+	`owner` text NOT NULL,
+	`started_at` integer NOT NULL,
+	`completed_at` integer NOT NULL,
+	`outcome` text NOT NULL,
+	`reason` text,
+	`cost_usd` real,
+	PRIMARY KEY(`job_id`, `attempt`),
+	CONSTRAINT "earlier_attempts_outcome" CHECK("earlier_attempts"."outcome" in ('retried', 'released', 'lost'))
 ) STRICT;
 --> statement-breakpoint
-CREATE INDEX `invitations_newest` ON `invitations` (`org_id`,`id`);--> statement-breakpoint
 CREATE TABLE `jobs` (
 	`id` text PRIMARY KEY NOT NULL,
 	`pool` text DEFAULT 'runs' NOT NULL,
@@ -370,19 +244,26 @@ CREATE INDEX `jobs_waiting` ON `jobs` (`available_at`) WHERE "jobs"."state" = 'q
 CREATE INDEX `jobs_running` ON `jobs` (`lease_until`) WHERE "jobs"."state" = 'running';--> statement-breakpoint
 CREATE INDEX `jobs_started` ON `jobs` (`org_id`,`started_at`) WHERE "jobs"."started_at" is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX `jobs_subject` ON `jobs` (`kind`,`subject`);--> statement-breakpoint
-CREATE TABLE `members` (
-	`id` text PRIMARY KEY NOT NULL,
+CREATE TABLE `api_keys` (
+	`hash` blob PRIMARY KEY NOT NULL,
+	`id` text NOT NULL,
 	`org_id` text NOT NULL,
-	`person_id` text NOT NULL,
-	`role` text NOT NULL,
+	`name` text NOT NULL,
+	`display` text NOT NULL,
+	`scopes` text,
 	`created_at` integer NOT NULL,
+	`expires_at` integer,
+	`revoked_at` integer,
+	`last_used_at` integer,
+	`created_by` text,
+	`trust_id` text,
+	`is_compatible` integer DEFAULT false NOT NULL,
 	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action,
-	FOREIGN KEY (`person_id`) REFERENCES `people`(`id`) ON UPDATE no action ON DELETE cascade,
-	CONSTRAINT "members_role" CHECK("members"."role" in ('owner', 'admin', 'member', 'viewer'))
+	CONSTRAINT "api_keys_hash" CHECK(length("api_keys"."hash") = 32)
 ) STRICT;
 --> statement-breakpoint
-CREATE INDEX `members_of_person` ON `members` (`person_id`);--> statement-breakpoint
-CREATE UNIQUE INDEX `members_once` ON `members` (`org_id`,`person_id`);--> statement-breakpoint
+CREATE UNIQUE INDEX `api_keys_id_unique` ON `api_keys` (`id`);--> statement-breakpoint
+CREATE INDEX `api_keys_newest` ON `api_keys` (`org_id`,`id`);--> statement-breakpoint
 CREATE TABLE `model_keys` (
 	`org_id` text NOT NULL,
 	`provider` text NOT NULL,
@@ -394,18 +275,85 @@ CREATE TABLE `model_keys` (
 	CONSTRAINT "model_keys_provider" CHECK("model_keys"."provider" in ('anthropic', 'openai', 'google', 'openai-compatible'))
 ) STRICT;
 --> statement-breakpoint
-CREATE TABLE `named_pages` (
+CREATE TABLE `trusts` (
+	`id` text PRIMARY KEY NOT NULL,
 	`org_id` text NOT NULL,
-	`prompt_id` text NOT NULL,
-	`page` text NOT NULL,
-	`url` text NOT NULL,
-	`llms_txt_at` integer,
-	`sitemap_at` integer,
-	`link_at` integer,
-	PRIMARY KEY(`org_id`, `prompt_id`, `page`),
-	FOREIGN KEY (`org_id`,`prompt_id`) REFERENCES `prompts`(`org_id`,`id`) ON UPDATE no action ON DELETE no action
+	`provider` text NOT NULL,
+	`issuer` text NOT NULL,
+	`repository` text NOT NULL,
+	`repository_id` text,
+	`ref` text,
+	`environment` text,
+	`scopes` text NOT NULL,
+	`minutes` integer NOT NULL,
+	`created_at` integer NOT NULL,
+	`created_by` text,
+	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action
 ) STRICT;
 --> statement-breakpoint
+CREATE INDEX `trusts_of_org` ON `trusts` (`org_id`,`id`);--> statement-breakpoint
+CREATE TABLE `used_tokens` (
+	`issuer` text NOT NULL,
+	`jti` text NOT NULL,
+	`expires_at` integer NOT NULL,
+	PRIMARY KEY(`issuer`, `jti`)
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `used_tokens_expiry` ON `used_tokens` (`expires_at`);--> statement-breakpoint
+CREATE TABLE `deliveries` (
+	`id` text PRIMARY KEY NOT NULL,
+	`org_id` text NOT NULL,
+	`notification_id` text NOT NULL,
+	`destination_id` text NOT NULL,
+	`status` text NOT NULL,
+	`failure` text,
+	`created_at` integer NOT NULL,
+	`completed_at` integer,
+	FOREIGN KEY (`org_id`,`notification_id`) REFERENCES `notifications`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
+	FOREIGN KEY (`org_id`,`destination_id`) REFERENCES `destinations`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "deliveries_status" CHECK("deliveries"."status" in ('pending', 'delivered', 'failed')),
+	CONSTRAINT "deliveries_completed" CHECK(("deliveries"."status" = 'pending') = ("deliveries"."completed_at" is null)),
+	CONSTRAINT "deliveries_failure" CHECK(("deliveries"."status" = 'failed') = ("deliveries"."failure" is not null))
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `deliveries_by_destination` ON `deliveries` (`org_id`,`destination_id`,`id`);--> statement-breakpoint
+CREATE INDEX `deliveries_by_notification` ON `deliveries` (`org_id`,`notification_id`);--> statement-breakpoint
+CREATE UNIQUE INDEX `deliveries_of_org` ON `deliveries` (`org_id`,`id`);--> statement-breakpoint
+CREATE TABLE `delivery_tries` (
+	`org_id` text NOT NULL,
+	`delivery_id` text NOT NULL,
+	`attempt` integer NOT NULL,
+	`at` integer NOT NULL,
+	`ms` integer NOT NULL,
+	`status` integer,
+	`body` text,
+	`error` text,
+	PRIMARY KEY(`delivery_id`, `attempt`),
+	FOREIGN KEY (`org_id`,`delivery_id`) REFERENCES `deliveries`(`org_id`,`id`) ON UPDATE no action ON DELETE no action
+) STRICT;
+--> statement-breakpoint
+CREATE TABLE `destinations` (
+	`id` text PRIMARY KEY NOT NULL,
+	`org_id` text NOT NULL,
+	`kind` text NOT NULL,
+	`name` text NOT NULL,
+	`url` text,
+	`sealed` blob,
+	`recipients` text,
+	`events` text NOT NULL,
+	`disabled_at` integer,
+	`disable_reason` text,
+	`failing_since` integer,
+	`overlap_until` integer,
+	`created_at` integer NOT NULL,
+	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "destinations_kind" CHECK("destinations"."kind" in ('webhook', 'slack', 'email')),
+	CONSTRAINT "destinations_address" CHECK(("destinations"."kind" = 'email') = ("destinations"."url" is null) and ("destinations"."url" is null) = ("destinations"."sealed" is null)),
+	CONSTRAINT "destinations_disabled" CHECK(("destinations"."disabled_at" is null) = ("destinations"."disable_reason" is null)),
+	CONSTRAINT "destinations_disable_reason" CHECK("destinations"."disable_reason" in ('request', 'gone', 'failing'))
+) STRICT;
+--> statement-breakpoint
+CREATE UNIQUE INDEX `destinations_of_org` ON `destinations` (`org_id`,`id`);--> statement-breakpoint
 CREATE TABLE `notifications` (
 	`id` text PRIMARY KEY NOT NULL,
 	`org_id` text NOT NULL,
@@ -434,28 +382,48 @@ CREATE TABLE `orgs` (
 --> statement-breakpoint
 CREATE UNIQUE INDEX `orgs_name_unique` ON `orgs` (`name`);--> statement-breakpoint
 CREATE UNIQUE INDEX `orgs_results_token_unique` ON `orgs` (`results_token`);--> statement-breakpoint
-CREATE TABLE `page_months` (
-	`org_id` text NOT NULL,
-	`prompt_id` text NOT NULL,
-	`month` integer NOT NULL,
-	`agent` text NOT NULL,
-	`page` text NOT NULL,
-	`url` text NOT NULL,
-	`runs` integer NOT NULL,
-	`reads` integer NOT NULL,
-	`misses` integer NOT NULL,
-	`guesses` integer NOT NULL,
-	`errors` integer NOT NULL,
-	`given` integer NOT NULL,
-	`llms_txt` integer NOT NULL,
-	`sitemap` integer NOT NULL,
-	`link` integer NOT NULL,
-	`search` integer NOT NULL,
-	`guessed` integer NOT NULL,
-	PRIMARY KEY(`org_id`, `prompt_id`, `month`, `agent`, `page`),
-	FOREIGN KEY (`org_id`,`prompt_id`) REFERENCES `prompts`(`org_id`,`id`) ON UPDATE no action ON DELETE no action
+CREATE TABLE `accounts` (
+	`id` text PRIMARY KEY NOT NULL,
+	`person_id` text NOT NULL,
+	`provider_id` text NOT NULL,
+	`account_id` text NOT NULL,
+	`password` text,
+	`created_at` integer NOT NULL,
+	`updated_at` integer NOT NULL,
+	FOREIGN KEY (`person_id`) REFERENCES `people`(`id`) ON UPDATE no action ON DELETE cascade
 ) STRICT;
 --> statement-breakpoint
+CREATE INDEX `accounts_of_person` ON `accounts` (`person_id`);--> statement-breakpoint
+CREATE UNIQUE INDEX `accounts_of_provider` ON `accounts` (`provider_id`,`account_id`);--> statement-breakpoint
+CREATE TABLE `invitations` (
+	`id` text PRIMARY KEY NOT NULL,
+	`org_id` text NOT NULL,
+	`email` text NOT NULL,
+	`role` text NOT NULL,
+	`status` text NOT NULL,
+	`inviter_id` text NOT NULL,
+	`created_at` integer NOT NULL,
+	`expires_at` integer NOT NULL,
+	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action,
+	FOREIGN KEY (`inviter_id`) REFERENCES `people`(`id`) ON UPDATE no action ON DELETE cascade,
+	CONSTRAINT "invitations_role" CHECK("invitations"."role" in ('owner', 'admin', 'member', 'viewer')),
+	CONSTRAINT "invitations_status" CHECK("invitations"."status" in ('pending', 'accepted', 'rejected', 'canceled'))
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `invitations_newest` ON `invitations` (`org_id`,`id`);--> statement-breakpoint
+CREATE TABLE `members` (
+	`id` text PRIMARY KEY NOT NULL,
+	`org_id` text NOT NULL,
+	`person_id` text NOT NULL,
+	`role` text NOT NULL,
+	`created_at` integer NOT NULL,
+	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action,
+	FOREIGN KEY (`person_id`) REFERENCES `people`(`id`) ON UPDATE no action ON DELETE cascade,
+	CONSTRAINT "members_role" CHECK("members"."role" in ('owner', 'admin', 'member', 'viewer'))
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `members_of_person` ON `members` (`person_id`);--> statement-breakpoint
+CREATE UNIQUE INDEX `members_once` ON `members` (`org_id`,`person_id`);--> statement-breakpoint
 CREATE TABLE `people` (
 	`id` text PRIMARY KEY NOT NULL,
 	`name` text NOT NULL,
@@ -468,6 +436,42 @@ CREATE TABLE `people` (
 ) STRICT;
 --> statement-breakpoint
 CREATE UNIQUE INDEX `people_email_unique` ON `people` (`email`);--> statement-breakpoint
+CREATE TABLE `sign_in_failures` (
+	`key` text PRIMARY KEY NOT NULL,
+	`count` integer NOT NULL,
+	`since` integer NOT NULL
+) STRICT;
+--> statement-breakpoint
+CREATE TABLE `sign_ins` (
+	`id` text PRIMARY KEY NOT NULL,
+	`token` text NOT NULL,
+	`person_id` text NOT NULL,
+	`org_id` text,
+	`ip_address` text,
+	`user_agent` text,
+	`created_at` integer NOT NULL,
+	`updated_at` integer NOT NULL,
+	`expires_at` integer NOT NULL,
+	FOREIGN KEY (`person_id`) REFERENCES `people`(`id`) ON UPDATE no action ON DELETE cascade,
+	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action
+) STRICT;
+--> statement-breakpoint
+CREATE UNIQUE INDEX `sign_ins_token_unique` ON `sign_ins` (`token`);--> statement-breakpoint
+CREATE INDEX `sign_ins_of_person` ON `sign_ins` (`person_id`);--> statement-breakpoint
+CREATE TABLE `archives` (
+	`id` text PRIMARY KEY NOT NULL,
+	`org_id` text NOT NULL,
+	`digest` text NOT NULL,
+	`bytes` integer NOT NULL,
+	`files` integer NOT NULL,
+	`data` blob NOT NULL,
+	`created_at` integer NOT NULL,
+	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "archives_digest" CHECK(length("archives"."digest") = 64),
+	CONSTRAINT "archives_data" CHECK(length("archives"."data") = "archives"."bytes")
+) STRICT;
+--> statement-breakpoint
+CREATE UNIQUE INDEX `archives_once` ON `archives` (`org_id`,`digest`);--> statement-breakpoint
 CREATE TABLE `prompts` (
 	`id` text PRIMARY KEY NOT NULL,
 	`org_id` text NOT NULL,
@@ -521,25 +525,21 @@ CREATE TABLE `providers` (
 ) STRICT;
 --> statement-breakpoint
 CREATE UNIQUE INDEX `providers_of_org` ON `providers` (`org_id`,`id`);--> statement-breakpoint
-CREATE TABLE `recommendations` (
+CREATE TABLE `gradings` (
 	`id` text PRIMARY KEY NOT NULL,
 	`org_id` text NOT NULL,
 	`report_id` text NOT NULL,
-	`priority` integer NOT NULL,
-	`title` text NOT NULL,
-	`action` text NOT NULL,
-	`is_convention` integer NOT NULL,
-	`url` text,
-	`friction_ids` text NOT NULL,
-	`expected_gain` real,
-	`gain` text,
-	`lost_points` real,
-	`evidence` text,
-	FOREIGN KEY (`org_id`,`report_id`) REFERENCES `reports`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
-	CONSTRAINT "recommendations_frictions" CHECK(json_array_length("recommendations"."friction_ids") > 0)
+	`hash` text NOT NULL,
+	`repeat` integer NOT NULL,
+	`grade` text NOT NULL,
+	`judging` text,
+	`created_at` integer NOT NULL,
+	FOREIGN KEY (`org_id`,`report_id`) REFERENCES `reports`(`org_id`,`id`) ON UPDATE no action ON DELETE no action
 ) STRICT;
 --> statement-breakpoint
-CREATE UNIQUE INDEX `recommendations_of_report` ON `recommendations` (`report_id`,`priority`);--> statement-breakpoint
+CREATE INDEX `gradings_by_hash` ON `gradings` (`org_id`,`hash`,`report_id`);--> statement-breakpoint
+CREATE UNIQUE INDEX `gradings_of_org` ON `gradings` (`org_id`,`id`);--> statement-breakpoint
+CREATE UNIQUE INDEX `gradings_of_report` ON `gradings` (`report_id`,`hash`,`repeat`);--> statement-breakpoint
 CREATE TABLE `regrades` (
 	`id` text PRIMARY KEY NOT NULL,
 	`org_id` text NOT NULL,
@@ -629,6 +629,45 @@ CREATE TABLE `run_counts` (
 	PRIMARY KEY(`org_id`, `prompt_id`, `report_status`)
 ) STRICT;
 --> statement-breakpoint
+CREATE TABLE `share_links` (
+	`token_hash` blob PRIMARY KEY NOT NULL,
+	`id` text NOT NULL,
+	`org_id` text NOT NULL,
+	`report_id` text NOT NULL,
+	`with_session` integer NOT NULL,
+	`created_at` integer NOT NULL,
+	`expires_at` integer NOT NULL,
+	`revoked_at` integer,
+	FOREIGN KEY (`org_id`,`report_id`) REFERENCES `reports`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "share_links_hash" CHECK(length("share_links"."token_hash") = 32)
+) STRICT;
+--> statement-breakpoint
+CREATE UNIQUE INDEX `share_links_id_unique` ON `share_links` (`id`);--> statement-breakpoint
+CREATE INDEX `share_links_by_report` ON `share_links` (`org_id`,`report_id`,`id`);--> statement-breakpoint
+CREATE TABLE `artifacts` (
+	`org_id` text NOT NULL,
+	`run_id` text NOT NULL,
+	`attempt` integer NOT NULL,
+	`name` text NOT NULL,
+	`data` blob NOT NULL,
+	PRIMARY KEY(`run_id`, `attempt`, `name`),
+	FOREIGN KEY (`org_id`,`run_id`) REFERENCES `runs`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "artifacts_data" CHECK(length("artifacts"."data") between 1 and 524288)
+) STRICT;
+--> statement-breakpoint
+CREATE TABLE `eval_requests` (
+	`id` text PRIMARY KEY NOT NULL,
+	`org_id` text NOT NULL,
+	`prompt_id` text NOT NULL,
+	`trigger` text NOT NULL,
+	`created_at` integer NOT NULL,
+	FOREIGN KEY (`org_id`,`prompt_id`) REFERENCES `prompts`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "eval_requests_trigger" CHECK("eval_requests"."trigger" in ('schedule', 'api', 'mcp', 'web', 'cli'))
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `eval_requests_by_prompt` ON `eval_requests` (`org_id`,`prompt_id`,`id`);--> statement-breakpoint
+CREATE INDEX `eval_requests_by_trigger` ON `eval_requests` (`org_id`,`trigger`,`id`);--> statement-breakpoint
+CREATE UNIQUE INDEX `eval_requests_of_org` ON `eval_requests` (`org_id`,`id`);--> statement-breakpoint
 CREATE TABLE `runs` (
 	`id` text PRIMARY KEY NOT NULL,
 	`org_id` text NOT NULL,
@@ -671,6 +710,81 @@ CREATE INDEX `runs_by_eval_request` ON `runs` (`org_id`,`eval_request_id`,`id`);
 CREATE INDEX `runs_by_duration` ON `runs` (`org_id`,case when "completed_at" > "started_at" then "completed_at" - "started_at" else -1 end,`id`,`prompt_id`,`agent`,`status`);--> statement-breakpoint
 CREATE INDEX `runs_by_idempotency_key` ON `runs` (`org_id`,`idempotency_key`) WHERE "runs"."idempotency_key" is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX `runs_of_org` ON `runs` (`org_id`,`id`);--> statement-breakpoint
+CREATE TABLE `session_events` (
+	`org_id` text NOT NULL,
+	`run_id` text NOT NULL,
+	`attempt` integer NOT NULL,
+	`seq` integer NOT NULL,
+	`at` integer NOT NULL,
+	`t_ms` integer NOT NULL,
+	`type` text NOT NULL,
+	`source` text NOT NULL,
+	`data` text NOT NULL,
+	PRIMARY KEY(`run_id`, `attempt`, `seq`),
+	FOREIGN KEY (`org_id`,`run_id`) REFERENCES `runs`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "session_events_type" CHECK("session_events"."type" in ('thought', 'message', 'tool_call', 'tool_result', 'http', 'usage', 'error', 'interruption', 'limit', 'milestone', 'end')),
+	CONSTRAINT "session_events_source" CHECK("session_events"."source" in ('agent', 'gateway', 'egress', 'runner'))
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `session_events_usage` ON `session_events` (`run_id`,`attempt`) WHERE "session_events"."type" = 'usage';--> statement-breakpoint
+CREATE TABLE `spending` (
+	`org_id` text NOT NULL,
+	`from` integer NOT NULL,
+	`usd` real NOT NULL,
+	`unpriced_calls` integer NOT NULL,
+	PRIMARY KEY(`org_id`, `from`)
+) STRICT;
+--> statement-breakpoint
+CREATE TABLE `scheduled_evaluations` (
+	`org_id` text NOT NULL,
+	`prompt_id` text NOT NULL,
+	`scheduled_at` integer NOT NULL,
+	`outcome` text NOT NULL,
+	`eval_request_id` text,
+	`reason` text,
+	`created_at` integer NOT NULL,
+	PRIMARY KEY(`prompt_id`, `scheduled_at`),
+	FOREIGN KEY (`org_id`,`prompt_id`) REFERENCES `prompts`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
+	FOREIGN KEY (`org_id`,`eval_request_id`) REFERENCES `eval_requests`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "scheduled_evaluations_outcome" CHECK("scheduled_evaluations"."outcome" in ('ran', 'missed', 'skipped_overlap', 'failed')),
+	CONSTRAINT "scheduled_evaluations_ran" CHECK(("scheduled_evaluations"."outcome" = 'ran') = ("scheduled_evaluations"."eval_request_id" is not null)),
+	CONSTRAINT "scheduled_evaluations_reason" CHECK(("scheduled_evaluations"."outcome" = 'ran') = ("scheduled_evaluations"."reason" is null))
+) STRICT;
+--> statement-breakpoint
+CREATE TABLE `named_pages` (
+	`org_id` text NOT NULL,
+	`prompt_id` text NOT NULL,
+	`page` text NOT NULL,
+	`url` text NOT NULL,
+	`llms_txt_at` integer,
+	`sitemap_at` integer,
+	`link_at` integer,
+	PRIMARY KEY(`org_id`, `prompt_id`, `page`),
+	FOREIGN KEY (`org_id`,`prompt_id`) REFERENCES `prompts`(`org_id`,`id`) ON UPDATE no action ON DELETE no action
+) STRICT;
+--> statement-breakpoint
+CREATE TABLE `page_months` (
+	`org_id` text NOT NULL,
+	`prompt_id` text NOT NULL,
+	`month` integer NOT NULL,
+	`agent` text NOT NULL,
+	`page` text NOT NULL,
+	`url` text NOT NULL,
+	`runs` integer NOT NULL,
+	`reads` integer NOT NULL,
+	`misses` integer NOT NULL,
+	`guesses` integer NOT NULL,
+	`errors` integer NOT NULL,
+	`given` integer NOT NULL,
+	`llms_txt` integer NOT NULL,
+	`sitemap` integer NOT NULL,
+	`link` integer NOT NULL,
+	`search` integer NOT NULL,
+	`guessed` integer NOT NULL,
+	PRIMARY KEY(`org_id`, `prompt_id`, `month`, `agent`, `page`),
+	FOREIGN KEY (`org_id`,`prompt_id`) REFERENCES `prompts`(`org_id`,`id`) ON UPDATE no action ON DELETE no action
+) STRICT;
+--> statement-breakpoint
 CREATE TABLE `score_days` (
 	`org_id` text NOT NULL,
 	`prompt_id` text NOT NULL,
@@ -690,153 +804,9 @@ CREATE TABLE `score_days` (
 	FOREIGN KEY (`org_id`,`prompt_id`) REFERENCES `prompts`(`org_id`,`id`) ON UPDATE no action ON DELETE no action
 ) STRICT;
 --> statement-breakpoint
-CREATE TABLE `session_events` (
-	`org_id` text NOT NULL,
-	`run_id` text NOT NULL,
-	`attempt` integer NOT NULL,
-	`seq` integer NOT NULL,
-	`at` integer NOT NULL,
-	`t_ms` integer NOT NULL,
-	`type` text NOT NULL,
-	`source` text NOT NULL,
-	`data` text NOT NULL,
-	PRIMARY KEY(`run_id`, `attempt`, `seq`),
-	FOREIGN KEY (`org_id`,`run_id`) REFERENCES `runs`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
-	CONSTRAINT "session_events_type" CHECK("session_events"."type" in ('thought', 'message', 'tool_call', 'tool_result', 'http', 'usage', 'error', 'interruption', 'limit', 'milestone', 'end')),
-	CONSTRAINT "session_events_source" CHECK("session_events"."source" in ('agent', 'gateway', 'egress', 'runner'))
-) STRICT;
---> statement-breakpoint
-CREATE INDEX `session_events_usage` ON `session_events` (`run_id`,`attempt`) WHERE "session_events"."type" = 'usage';--> statement-breakpoint
-CREATE TABLE `share_links` (
-	`token_hash` blob PRIMARY KEY NOT NULL,
-	`id` text NOT NULL,
-	`org_id` text NOT NULL,
-	`report_id` text NOT NULL,
-	`with_session` integer NOT NULL,
-	`created_at` integer NOT NULL,
-	`expires_at` integer NOT NULL,
-	`revoked_at` integer,
-	FOREIGN KEY (`org_id`,`report_id`) REFERENCES `reports`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
-	CONSTRAINT "share_links_hash" CHECK(length("share_links"."token_hash") = 32)
-) STRICT;
---> statement-breakpoint
-CREATE UNIQUE INDEX `share_links_id_unique` ON `share_links` (`id`);--> statement-breakpoint
-CREATE INDEX `share_links_by_report` ON `share_links` (`org_id`,`report_id`,`id`);--> statement-breakpoint
-CREATE TABLE `sign_in_failures` (
-	`key` text PRIMARY KEY NOT NULL,
-	`count` integer NOT NULL,
-	`since` integer NOT NULL
-) STRICT;
---> statement-breakpoint
-CREATE TABLE `sign_ins` (
-	`id` text PRIMARY KEY NOT NULL,
-	`token` text NOT NULL,
-	`person_id` text NOT NULL,
-	`org_id` text,
-	`ip_address` text,
-	`user_agent` text,
-	`created_at` integer NOT NULL,
-	`updated_at` integer NOT NULL,
-	`expires_at` integer NOT NULL,
-	FOREIGN KEY (`person_id`) REFERENCES `people`(`id`) ON UPDATE no action ON DELETE cascade,
-	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action
-) STRICT;
---> statement-breakpoint
-CREATE UNIQUE INDEX `sign_ins_token_unique` ON `sign_ins` (`token`);--> statement-breakpoint
-CREATE INDEX `sign_ins_of_person` ON `sign_ins` (`person_id`);--> statement-breakpoint
-CREATE TABLE `scheduled_evaluations` (
-	`org_id` text NOT NULL,
-	`prompt_id` text NOT NULL,
-	`scheduled_at` integer NOT NULL,
-	`outcome` text NOT NULL,
-	`eval_request_id` text,
-	`reason` text,
-	`created_at` integer NOT NULL,
-	PRIMARY KEY(`prompt_id`, `scheduled_at`),
-	FOREIGN KEY (`org_id`,`prompt_id`) REFERENCES `prompts`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
-	FOREIGN KEY (`org_id`,`eval_request_id`) REFERENCES `eval_requests`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
-	CONSTRAINT "scheduled_evaluations_outcome" CHECK("scheduled_evaluations"."outcome" in ('ran', 'missed', 'skipped_overlap', 'failed')),
-	CONSTRAINT "scheduled_evaluations_ran" CHECK(("scheduled_evaluations"."outcome" = 'ran') = ("scheduled_evaluations"."eval_request_id" is not null)),
-	CONSTRAINT "scheduled_evaluations_reason" CHECK(("scheduled_evaluations"."outcome" = 'ran') = ("scheduled_evaluations"."reason" is null))
-) STRICT;
---> statement-breakpoint
-CREATE TABLE `spending` (
-	`org_id` text NOT NULL,
-	`from` integer NOT NULL,
-	`usd` real NOT NULL,
-	`unpriced_calls` integer NOT NULL,
-	PRIMARY KEY(`org_id`, `from`)
-) STRICT;
---> statement-breakpoint
-CREATE TABLE `trusts` (
-	`id` text PRIMARY KEY NOT NULL,
-	`org_id` text NOT NULL,
-	`provider` text NOT NULL,
-	`issuer` text NOT NULL,
-	`repository` text NOT NULL,
-	`repository_id` text,
-	`ref` text,
-	`environment` text,
-	`scopes` text NOT NULL,
-	`minutes` integer NOT NULL,
-	`created_at` integer NOT NULL,
-	`created_by` text,
-	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action
-) STRICT;
---> statement-breakpoint
-CREATE INDEX `trusts_of_org` ON `trusts` (`org_id`,`id`);--> statement-breakpoint
-CREATE TABLE `used_tokens` (
-	`issuer` text NOT NULL,
-	`jti` text NOT NULL,
-	`expires_at` integer NOT NULL,
-	PRIMARY KEY(`issuer`, `jti`)
-) STRICT;
---> statement-breakpoint
-CREATE INDEX `used_tokens_expiry` ON `used_tokens` (`expires_at`);--> statement-breakpoint
 CREATE VIEW `attempts` AS 
   select job_id, attempt, owner, started_at, completed_at, outcome, reason, cost_usd from earlier_attempts
   union all
   select id, attempt, owner, attempt_started_at, completed_at, iif(completed_at is null, null, state),
     iif(completed_at is null, null, last_error), cost_usd
   from jobs where attempt_started_at is not null;
---> statement-breakpoint
--- Totals of runs and reports, so that a list needs no count over a million rows.
-CREATE TRIGGER `runs_counted` AFTER INSERT ON `runs` BEGIN
-	INSERT INTO `run_counts` (`org_id`, `prompt_id`, `report_status`, `count`) VALUES (new.`org_id`, new.`prompt_id`, 'any', 1)
-	ON CONFLICT (`org_id`, `prompt_id`, `report_status`) DO UPDATE SET `count` = `count` + 1;
-END;
---> statement-breakpoint
-CREATE TRIGGER `runs_uncounted` AFTER DELETE ON `runs` BEGIN
-	UPDATE `run_counts` SET `count` = `count` - 1
-	WHERE `org_id` = old.`org_id` AND `prompt_id` = old.`prompt_id` AND `report_status` = 'any';
-END;
---> statement-breakpoint
-CREATE TRIGGER `reports_counted` AFTER INSERT ON `reports` BEGIN
-	INSERT INTO `run_counts` (`org_id`, `prompt_id`, `report_status`, `count`) VALUES (new.`org_id`, new.`prompt_id`, new.`status`, 1)
-	ON CONFLICT (`org_id`, `prompt_id`, `report_status`) DO UPDATE SET `count` = `count` + 1;
-END;
---> statement-breakpoint
-CREATE TRIGGER `reports_recounted` AFTER UPDATE OF `status` ON `reports` WHEN old.`status` != new.`status` BEGIN
-	UPDATE `run_counts` SET `count` = `count` - 1
-	WHERE `org_id` = old.`org_id` AND `prompt_id` = old.`prompt_id` AND `report_status` = old.`status`;
-	INSERT INTO `run_counts` (`org_id`, `prompt_id`, `report_status`, `count`) VALUES (new.`org_id`, new.`prompt_id`, new.`status`, 1)
-	ON CONFLICT (`org_id`, `prompt_id`, `report_status`) DO UPDATE SET `count` = `count` + 1;
-END;
---> statement-breakpoint
-CREATE TRIGGER `reports_uncounted` AFTER DELETE ON `reports` BEGIN
-	UPDATE `run_counts` SET `count` = `count` - 1
-	WHERE `org_id` = old.`org_id` AND `prompt_id` = old.`prompt_id` AND `report_status` = old.`status`;
-END;
---> statement-breakpoint
--- Money spent on models, in quarters of an hour.
-CREATE TRIGGER `session_events_paid` AFTER INSERT ON `session_events` WHEN new.`type` = 'usage' AND new.`source` != 'agent' BEGIN
-	INSERT INTO `spending` (`org_id`, `from`, `usd`, `unpriced_calls`)
-	VALUES (new.`org_id`, new.`at` - new.`at` % 900000, coalesce(json_extract(new.`data`, '$.costUsd'), json_extract(new.`data`, '$.estimate.costUsd'), 0), json_extract(new.`data`, '$.costUsd') IS NULL)
-	ON CONFLICT (`org_id`, `from`) DO UPDATE SET `usd` = `usd` + excluded.`usd`, `unpriced_calls` = `unpriced_calls` + excluded.`unpriced_calls`;
-END;
---> statement-breakpoint
--- Lists of reports are filtered by the agent without reading runs.
-CREATE TRIGGER `reports_with_agent` AFTER INSERT ON `reports` BEGIN
-	UPDATE `reports` SET (`agent`, `agent_version`) = (SELECT `agent`, `agent_version` FROM `runs` WHERE `id` = new.`run_id`)
-	WHERE `id` = new.`id`;
-END;

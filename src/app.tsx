@@ -18,6 +18,7 @@ import { toOpenApi } from "./http/openapi.ts";
 import { readQueryNumbers } from "./http/paging.ts";
 import { answerRequest, pathBelow, pathOf } from "./http/responses.ts";
 import { healthRoutes, openApiRoutes } from "./http/system-routes.ts";
+import { inboxRoutes } from "./inbox/routes.ts";
 import type { Surface } from "./mcp/endpoint.ts";
 import { mcpRoutes } from "./mcp/routes.ts";
 import { createMcpEndpoints } from "./mcp-endpoints.ts";
@@ -108,6 +109,7 @@ const featureRoutes = ({ ctx, workers }: Service) =>
     .use(fixRoutes(ctx))
     .use(fieldRoutes(ctx))
     .use(trendRoutes(ctx))
+    .use(inboxRoutes(ctx))
     .use(gateRoutes(ctx))
     .use(exchangeRoutes(ctx))
     .use(notificationRoutes(ctx))

@@ -35,7 +35,7 @@ const layers: [string, (file: string) => boolean][] = [
   ["app", isApp],
   ["adapters", isAdapter],
   ...[
-    ...["cli", "web", "service", "mcp", "trusts", "workers", "gates", "regrades", "exchange", "comparisons"],
+    ...["cli", "web", "service", "mcp", "trusts", "workers", "gates", "regrades", "exchange", "inbox", "comparisons"],
     ...[
       "trends",
       "schedules",

@@ -25,6 +25,8 @@ type ScorePoint = { evalRequestId: string; slug: string; score: number; runs: nu
  */
 export type Latest = {
   slug: string;
+  agent: string;
+  model: string | null;
   score: number | null;
   scope: Scope;
   grade: string | null;
@@ -95,9 +97,11 @@ export function findLatest(ctx: Context, org: OrgId, promptId: string): Latest |
     return { evalRequestId, slug, score, scores: scored.reverse(), runs: scored.length, at: toIso(createdAt) };
   });
   const all = points.toReversed();
-  const { slug, score, scope, grade, outcome, createdAt } = last;
+  const { slug, agent, model, score, scope, grade, outcome, createdAt } = last;
   return {
     slug,
+    agent,
+    model,
     score,
     scope,
     grade,

@@ -1,30 +1,34 @@
-import type { ComponentChildren } from "preact";
-import { oneLine } from "../../grading/text.ts";
+import { count, dollars, oneLine } from "../../grading/text.ts";
+import type { Inbox } from "../../inbox/schema.ts";
 import type { PromptItem } from "../../prompts/lists.ts";
 import { titleOf } from "../../reports/labels.ts";
-import type { RunListItem } from "../../runs/lists.ts";
+import { Meter } from "../components/charts.tsx";
 import { type FirstSteps, FirstStepsList } from "../components/first-steps.tsx";
+import { type InboxActions, InboxList } from "../components/inbox.tsx";
 import { Layout } from "../components/layout.tsx";
-import { PreviewMark, Status } from "../components/run-table.tsx";
 import { SchemaField, SchemaForm } from "../components/schema-form.tsx";
-import { type PromptScore, ScoreTable } from "../components/score.tsx";
-import { formatZoned, When } from "../components/when.tsx";
+import type { PromptScore } from "../components/score.tsx";
+import { When } from "../components/when.tsx";
 import { PromptForm } from "../prompt-form.ts";
-import { failureText, runDuration } from "../run-labels.ts";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 
 export type Overview = {
   site: Site;
   now: number;
-  timeZone: string;
-  prompts: PromptScore[];
+  inbox: Inbox;
   promptCount: number;
-  /** The newest unfinished and failed runs, up to `maxRuns`. */
-  activeRuns: RunListItem[];
-  failedRuns: RunListItem[];
+  /** Number of unfinished runs, at most `maxRuns`. */
+  activeRuns: number;
   maxRuns: number;
-  scheduledPrompts: PromptItem[];
+  /** The prompt that runs next by its schedule. */
+  next: PromptItem | undefined;
+  /** null: not for this viewer. */
+  actions: InboxActions | null;
+  /** Whether to show all problems, with the snoozed ones. */
+  showsAll: boolean;
+  /** The example, before there is a prompt. */
+  examples: PromptScore[];
 };
 
 type Props = Overview & {
@@ -35,12 +39,11 @@ type Props = Overview & {
   isRunFree: boolean;
 };
 
-/** Lines of each of the lists beside the scores. */
-const maxListItems = 6;
-/** A change counts as recent for this long. */
-const recentMs = 30 * 24 * 3600_000;
+/** Lines that Home shows at first. */
+const maxLines = 20;
+const maxImprovements = 5;
 
-/** The dashboard of an organization: scores, active, failed and upcoming runs. It updates live. Before the first prompt, a form for it. */
+/** The home page of an organization: what changed and needs attention, worst first. It updates live. Before the first prompt, a form for it. */
 export const DashboardPage = ({ viewer, steps, isRunFree, ...overview }: Props) => (
   <Layout site={overview.site} viewer={viewer} path="/" title="Home">
     {overview.promptCount === 0 || steps?.promptId === null ? (
@@ -58,7 +61,7 @@ export const DashboardPage = ({ viewer, steps, isRunFree, ...overview }: Props) 
           )}
         </header>
         {steps && <FirstStepsList site={overview.site} steps={steps} />}
-        <div class="overview" hx-sse:connect={`${overview.site.base}/live?org=${viewer.org}`} hx-swap="innerMorph">
+        <div class="home" hx-sse:connect={`${overview.site.base}/live?org=${viewer.org}`} hx-swap="innerMorph">
           <DashboardPart {...overview} />
         </div>
       </>
@@ -67,173 +70,73 @@ export const DashboardPage = ({ viewer, steps, isRunFree, ...overview }: Props) 
 );
 
 /** The part of the page that updates live. */
-export const DashboardPart = (overview: Overview) => (
+export function DashboardPart(overview: Overview) {
+  const { site, inbox, promptCount, activeRuns, maxRuns, next, actions, showsAll, now } = overview;
+  const { base } = site;
+  const problems = showsAll ? inbox.problems : inbox.problems.slice(0, maxLines);
+  const hidden = inbox.problems.length - problems.length + inbox.snoozed;
+  return (
   <>
-    <Figures {...overview} />
-    <Scores {...overview} />
-    <div class="beside">
-      <ActiveRuns {...overview} />
-      <FailedRuns {...overview} />
-      <UpcomingRuns {...overview} />
-    </div>
+    <p class="summary soft">
+      <a href={`${base}/prompts`}>{count(promptCount, "prompt")}</a>
+      <a href={`${base}/runs?status=running`}>
+        {activeRuns < maxRuns ? count(activeRuns, "run") : `${maxRuns - 1}+ runs`} in progress
+      </a>
+      {next?.nextEvaluationAt && (
+        <span>
+          Next: <a href={`${base}/prompts/${next.id}`}>{oneLine(titleOf(next), 60)}</a>{" "}
+          <When at={next.nextEvaluationAt} now={now} />
+        </span>
+      )}
+    </p>
+    <section aria-labelledby="problems">
+      <h2 id="problems">Needs attention</h2>
+      {problems.length === 0 ? (
+        <p class="muted">Nothing got worse, and nothing fails.</p>
+      ) : (
+        <InboxList {...{ site, now, actions }} items={problems} />
+      )}
+      {hidden > 0 && (
+        <p class="hint">
+          {count(hidden, "line")} not shown{inbox.snoozed > 0 && `, ${inbox.snoozed} of them snoozed`}.{" "}
+          <a href={`${base}/?all=1`}>Show all</a>
+        </p>
+      )}
+    </section>
+    {inbox.improvements.length > 0 && (
+      <section aria-labelledby="improvements">
+        <h2 id="improvements">Got better</h2>
+        <InboxList {...{ site, now }} actions={null} items={inbox.improvements.slice(0, maxImprovements)} />
+      </section>
+    )}
+    <Spending {...{ base, spending: inbox.spending }} />
   </>
 );
-
-/** What needs attention, each figure linked to its list. */
-function Figures({
-  site: { base },
-  prompts,
-  activeRuns,
-  failedRuns,
-  maxRuns,
-  scheduledPrompts: [next],
-  now,
-}: Overview) {
-  const regressed = prompts.filter(
-    ({ latest }) => latest?.change?.verdict === "regressed" && Date.parse(latest.change.at) > now - recentMs,
-  );
-  const [firstRegressed] = regressed;
-  const countOf = (runs: RunListItem[]) => (runs.length < maxRuns ? String(runs.length) : `${maxRuns - 1}+`);
-  const nounOf = (noun: string, { length }: unknown[]) => (length === 1 ? noun : `${noun}s`);
-  return (
-    <dl class="figures">
-      <Figure
-        name="Regressed"
-        note={`${nounOf("prompt", regressed)}, last 30 days`}
-        href={
-          firstRegressed &&
-          (regressed.length === 1
-            ? `${base}/trends?promptId=${firstRegressed.prompt.id}`
-            : `${base}/prompts?sort=change`)
-        }
-        isBad={regressed.length > 0}
-      >
-        {regressed.length}
-      </Figure>
-      <Figure
-        name="Failed"
-        note={`${nounOf("run", failedRuns)}, last 7 days`}
-        href={`${base}/runs?status=failed`}
-        isBad={failedRuns.length > 0}
-      >
-        {countOf(failedRuns)}
-      </Figure>
-      <Figure name="Running" note={`${nounOf("run", activeRuns)} now`} href={`${base}/runs?status=running`}>
-        {countOf(activeRuns)}
-      </Figure>
-      <Figure
-        name="Next run"
-        note={next ? titleOf(next) : "nothing scheduled"}
-        href={next && `${base}/prompts/${next.id}`}
-      >
-        {next?.nextEvaluationAt ? <When at={next.nextEvaluationAt} now={now} /> : "–"}
-      </Figure>
-    </dl>
-  );
 }
 
-type FigureProps = { name: string; note: string; href?: string; isBad?: boolean; children: ComponentChildren };
-
-const Figure = ({ name, note, href, isBad = false, children }: FigureProps) => (
-  <div data-figure={name.split(" ")[0]?.toLowerCase()} class={isBad ? "bad" : undefined}>
-    <dt>{name}</dt>
-    <dd>
-      <strong>{href === undefined ? children : <a href={href}>{children}</a>}</strong>
-      <small>{oneLine(note, 60)}</small>
-    </dd>
-  </div>
-);
-
-const Scores = ({ site: { base }, prompts, promptCount, now }: Overview) => (
-  <section aria-labelledby="scores">
-    <h2 id="scores">Scores</h2>
-    <ScoreTable
-      base={base}
-      prompts={prompts}
-      numbers={["Latest report"]}
-      cells={({ latest }) => <td class="number soft">{latest ? <When at={latest.at} now={now} /> : "–"}</td>}
-    />
-    <p class="hint">
-      Changes are marked improved or regressed only when they are statistically significant: between the last two
-      evaluations, or as a change of the level in Trends.
-      {promptCount > prompts.length && (
+const Spending = ({
+  base,
+  spending: { spentUsd, maxUsd, expectedUsd },
+}: {
+  base: string;
+  spending: Inbox["spending"];
+}) => (
+  <section aria-labelledby="spending">
+    <h2 id="spending">Spending this month</h2>
+    <p>
+      <strong>{dollars(spentUsd)}</strong>
+      {maxUsd !== null && ` of ${dollars(maxUsd)}`}
+      {expectedUsd !== null && expectedUsd > 0 && <span class="soft"> · {dollars(expectedUsd)} at this pace</span>}
+      {maxUsd === null && (
         <>
           {" "}
-          <a href={`${base}/prompts`}>View all {promptCount} prompts</a>
+          <a class="soft" href={`${base}/settings`}>
+            Set a budget
+          </a>
         </>
       )}
     </p>
-  </section>
-);
-
-const ActiveRuns = ({ site: { base }, activeRuns, now }: Overview) => (
-  <section aria-labelledby="now">
-    <h2 id="now">Active runs</h2>
-    {activeRuns.length === 0 && <p class="muted">No active runs</p>}
-    <ul class="brief" data-count={activeRuns.length}>
-      {activeRuns.slice(0, maxListItems).map((run) => (
-        <li key={run.runId}>
-          <a class="plain" href={`${base}/runs/${run.runId}`}>
-            {run.title}
-          </a>
-          <span class="soft">
-            {run.isPreview && <PreviewMark />} <Status status={run.status} waitingFor={run.waitingFor} />{" "}
-            {run.startedAt && runDuration(run, now)}
-          </span>
-        </li>
-      ))}
-    </ul>
-  </section>
-);
-
-const FailedRuns = ({ site: { base }, failedRuns, now }: Overview) => (
-  <section aria-labelledby="broken">
-    <h2 id="broken">
-      Failed runs <small>last 7 days</small>
-    </h2>
-    {failedRuns.length === 0 && <p class="muted">No failures in the last 7 days</p>}
-    <ul class="brief">
-      {failedRuns.slice(0, maxListItems).map((run) => {
-        if (run.failureCause === null) return null;
-        const { title, detail, remedy } = failureText(run.failureCause, run.failureDetail);
-        return (
-          <li key={run.runId} data-cause={run.failureCause}>
-            <a class="plain" href={`${base}/runs/${run.runId}`}>
-              {run.title}
-            </a>
-            <span class="soft">
-              {run.isPreview && <PreviewMark />} <strong class="bad">{title}</strong>,{" "}
-              <When at={run.createdAt} now={now} />. {detail}
-            </span>
-            <span class="soft">{remedy}</span>
-          </li>
-        );
-      })}
-    </ul>
-  </section>
-);
-
-const UpcomingRuns = ({ site: { base }, scheduledPrompts, now, timeZone }: Overview) => (
-  <section aria-labelledby="due">
-    <h2 id="due">Upcoming runs</h2>
-    {scheduledPrompts.length === 0 && (
-      <p class="muted">No scheduled runs. Set a schedule on a prompt to run it automatically.</p>
-    )}
-    <ul class="brief">
-      {scheduledPrompts.map(({ nextEvaluationAt, ...prompt }) => (
-        <li key={prompt.id}>
-          <a class="plain" href={`${base}/prompts/${prompt.id}`}>
-            {titleOf(prompt)}
-          </a>
-          {nextEvaluationAt && (
-            <span class="soft">
-              <When at={nextEvaluationAt} now={now} /> · {formatZoned(Date.parse(nextEvaluationAt), timeZone)} (
-              {timeZone})
-            </span>
-          )}
-        </li>
-      ))}
-    </ul>
+    {maxUsd !== null && <Meter share={Math.min(1, spentUsd / maxUsd)} label="Share of the monthly budget" />}
   </section>
 );
 
@@ -244,16 +147,16 @@ const firstPromptValues = new URLSearchParams({
 
 /**
  * Shown to an organization without prompts of its own: a form for the first one, and the API call that does the same.
- * `prompts`: the example, if there is one.
+ * `examples`: the example, if there is one.
  */
-const FirstPrompt = ({ site, site: { base, baseUrl }, viewer, prompts, steps, isRunFree }: Props) => (
+const FirstPrompt = ({ site, site: { base, baseUrl }, viewer, examples, steps, isRunFree }: Props) => (
   <div class="first">
     <h1>Test your docs with an agent</h1>
     <p class="lead">
       Enter the URL of your docs and a task. evald sends an agent to do it and gives you a graded report: where the
       agent got stuck, the evidence and what to fix first.
     </p>
-    {prompts.map(
+    {examples.map(
       ({ prompt, latest }) =>
         latest && (
           <p key={prompt.id}>

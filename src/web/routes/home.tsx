@@ -2,13 +2,14 @@ import { Elysia } from "elysia";
 import { listInvitations } from "../../auth/invitations.ts";
 import { listKeys } from "../../auth/keys.ts";
 import { listMembers } from "../../auth/members.ts";
-import { getOrg } from "../../auth/orgs.ts";
 import { findLatest } from "../../comparisons/latest.ts";
 import type { Context } from "../../context.ts";
+import { getInbox, markInboxItem } from "../../inbox/inbox.ts";
 import { findFirstPrompt, listPromptItems, listScheduledPrompts } from "../../prompts/lists.ts";
 import { agentOfPrompt } from "../../prompts/prompt-check.ts";
 import { listProviders } from "../../providers/providers.ts";
-import { listBrokenRuns, listRunPage, listUnfinishedRuns } from "../../runs/lists.ts";
+import { listRunPage, listUnfinishedRuns } from "../../runs/lists.ts";
+import { toIso } from "../../schema.ts";
 import { type FirstSteps, isComplete } from "../components/first-steps.tsx";
 import { renderFragment } from "../components/layout.tsx";
 import { seeOther, withCookies } from "../page-answers.ts";
@@ -18,27 +19,27 @@ import { HomePage } from "../pages/home.tsx";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 
-const maxPrompts = 20;
-const maxScheduledPrompts = 6;
 const maxRuns = 100;
-const failedRunsWithinMs = 7 * 24 * 3600_000;
+const dayMs = 24 * 3600_000;
 
 const stepsCookie = "evald.steps=hidden";
 const hidesSteps = (request: Request): boolean =>
   (request.headers.get("cookie") ?? "").split(/; */).includes(stepsCookie);
 
-function overviewOf(ctx: Context, { org }: Viewer, site: Site): Overview {
-  const { items, total } = listPromptItems(ctx, org, {}, { limit: maxPrompts, offset: 0 });
+function overviewOf(ctx: Context, viewer: Viewer, site: Site, showsAll: boolean): Overview {
+  const { org } = viewer;
+  const { items, total } = listPromptItems(ctx, org, {}, { limit: 1, offset: 0 });
   return {
     site,
     now: ctx.now(),
-    timeZone: getOrg(ctx, org).timeZone,
-    prompts: items.map((prompt) => ({ prompt, latest: findLatest(ctx, org, prompt.id) })),
+    inbox: getInbox(ctx, org, { withSnoozed: showsAll }),
+    showsAll,
     promptCount: total,
-    activeRuns: listUnfinishedRuns(ctx, org, maxRuns),
-    scheduledPrompts: listScheduledPrompts(ctx, org, maxScheduledPrompts),
-    failedRuns: listBrokenRuns(ctx, org, { limit: maxRuns, withinMs: failedRunsWithinMs }),
+    activeRuns: listUnfinishedRuns(ctx, org, maxRuns).length,
     maxRuns,
+    next: listScheduledPrompts(ctx, org, 1)[0],
+    actions: may(viewer, "write") ? { members: listMembers(ctx, org) } : null,
+    examples: items.map((prompt) => ({ prompt, latest: findLatest(ctx, org, prompt.id) })),
   };
 }
 
@@ -67,7 +68,7 @@ function findFirstSteps(ctx: Context, viewer: Viewer, request: Request): FirstSt
 
 const dashboardPage = (ctx: Context, request: Request, viewer: Viewer, site: Site) => (
   <DashboardPage
-    {...{ viewer, ...overviewOf(ctx, viewer, site) }}
+    {...{ viewer, ...overviewOf(ctx, viewer, site, new URL(request.url).searchParams.has("all")) }}
     steps={findFirstSteps(ctx, viewer, request)}
     isRunFree={agentOfPrompt(ctx, viewer.org, { agent: null, model: null }).model === null}
   />
@@ -94,10 +95,21 @@ export const homePages = (ctx: Context) =>
         ]),
       ),
     )
+    .post("/inbox/:itemId", ({ request, params }) =>
+      submitForm(ctx, request, "write", (viewer, form) => {
+        const days = Number(form.get("days"));
+        const mark = {
+          assignee: form.get("assignee") || null,
+          ...(days > 0 && { snoozedUntil: toIso(ctx.now() + days * dayMs) }),
+        };
+        markInboxItem(ctx, viewer.org, params.itemId, mark, viewer.person.name);
+        return seeOther(ctx, "/");
+      }),
+    )
     .get("/live", ({ request }) =>
       streamPart(
         ctx,
         request,
-        (viewer, site) => () => renderFragment(<DashboardPart {...overviewOf(ctx, viewer, site)} />, viewer),
+        (viewer, site) => () => renderFragment(<DashboardPart {...overviewOf(ctx, viewer, site, false)} />, viewer),
       ),
     );

@@ -1,0 +1,102 @@
+import { and, eq } from "drizzle-orm";
+import { listMemberEmails } from "../auth/members.ts";
+import type { Context, OrgId } from "../context.ts";
+import { inboxMarks } from "../db/tables/inbox.ts";
+import { invalidField, notFound } from "../errors.ts";
+import { getSpending } from "../runs/spending.ts";
+import { toIso } from "../schema.ts";
+import { listFailedRuns, listFailingDestinations, listSpentBudget, listWaitingRuns, type Problem } from "./problems.ts";
+import type { Inbox, InboxItem, InboxMark, ScoreChange } from "./schema.ts";
+import { listScoreChanges } from "./score-changes.ts";
+
+const dayMs = 24 * 3600_000;
+
+/** What each problem weighs against a change of the score by one point. */
+function weightOf(problem: Problem): number {
+  switch (problem.kind) {
+    case "score_fell":
+    case "score_rose":
+      return Math.abs(problem.delta);
+    case "runs_failed":
+      return Math.min(15, 5 + 2 * problem.failed);
+    case "runs_waiting":
+      return Math.min(15, 5 + 2 * problem.runs);
+    case "budget_spent":
+      return problem.spentUsd >= problem.maxUsd ? 20 : 4;
+    case "destination_failing":
+      return problem.isDisabled ? 5 : 3;
+  }
+}
+
+type Mark = typeof inboxMarks.$inferSelect;
+
+const addMark = <T extends Problem>(problem: T, mark: Mark | undefined) => ({
+  ...problem,
+  snoozedUntil: toIso(mark?.snoozedUntil ?? null),
+  assignee: mark?.assignee ?? null,
+  markedBy: mark?.markedBy ?? null,
+  markedAt: toIso(mark?.markedAt ?? null),
+});
+
+const listProblems = (ctx: Context, org: OrgId): Problem[] =>
+  [
+    ...listScoreChanges(ctx, org).filter(({ kind }) => kind === "score_fell"),
+    ...listFailedRuns(ctx, org),
+    ...listWaitingRuns(ctx, org),
+    ...listSpentBudget(ctx, org),
+    ...listFailingDestinations(ctx, org),
+  ].sort((a, b) => weightOf(b) - weightOf(a));
+
+/** The problems of an organization, worst first, with what got better and the spending of the month. */
+export function getInbox(ctx: Context, org: OrgId, { withSnoozed = false }: { withSnoozed?: boolean } = {}): Inbox {
+  const rows = ctx.db.select().from(inboxMarks).where(eq(inboxMarks.orgId, org)).all();
+  const marks = new Map(rows.map((mark) => [mark.itemId, mark]));
+  const all = listProblems(ctx, org).map((problem) => addMark(problem, marks.get(problem.id)) as InboxItem);
+  const isSnoozed = ({ snoozedUntil }: InboxItem) => snoozedUntil !== null && Date.parse(snoozedUntil) > ctx.now();
+  const improvements = listScoreChanges(ctx, org).filter(({ kind }) => kind === "score_rose");
+  return {
+    problems: withSnoozed ? all : all.filter((problem) => !isSnoozed(problem)),
+    snoozed: withSnoozed ? 0 : all.filter(isSnoozed).length,
+    improvements: improvements
+      .sort((a, b) => b.delta - a.delta)
+      .map((change) => addMark(change, marks.get(change.id)) as ScoreChange),
+    spending: spendingOf(ctx, org),
+  };
+}
+
+function spendingOf(ctx: Context, org: OrgId): Inbox["spending"] {
+  const { from, until, spentUsd, maxUsdAMonth } = getSpending(ctx, org);
+  const [startMs, endMs] = [Date.parse(from), Date.parse(until)];
+  const passedMs = ctx.now() - startMs;
+  const expectedUsd = passedMs < dayMs ? null : Math.round((spentUsd * 100 * (endMs - startMs)) / passedMs) / 100;
+  return { spentUsd, maxUsd: maxUsdAMonth, expectedUsd, until };
+}
+
+/** Snoozes or assigns a line; omitted fields keep their values. `by`: who did it. Throws not_found and bad_request. */
+export function markInboxItem(ctx: Context, org: OrgId, itemId: string, mark: InboxMark, by: string): InboxItem {
+  const problem = listProblems(ctx, org).find(({ id }) => id === itemId);
+  if (!problem) throw notFound(`No line of the inbox has the ID ${itemId}. The problem may be gone.`);
+  const { assignee } = mark;
+  if (assignee && !listMemberEmails(ctx, org).includes(assignee.toLowerCase()))
+    throw invalidField("assignee", `${assignee} is not the email address of a member`);
+  const whereMark = and(eq(inboxMarks.orgId, org), eq(inboxMarks.itemId, itemId));
+  const earlier = ctx.db.select().from(inboxMarks).where(whereMark).get();
+  const row: Mark = {
+    orgId: org,
+    itemId,
+    snoozedUntil: earlier?.snoozedUntil ?? null,
+    assignee: earlier?.assignee ?? null,
+    markedBy: by,
+    markedAt: ctx.now(),
+    ...(mark.snoozedUntil !== undefined && {
+      snoozedUntil: mark.snoozedUntil === null ? null : Date.parse(mark.snoozedUntil),
+    }),
+    ...(assignee !== undefined && { assignee: assignee?.toLowerCase() ?? null }),
+  };
+  ctx.db
+    .insert(inboxMarks)
+    .values(row)
+    .onConflictDoUpdate({ target: [inboxMarks.orgId, inboxMarks.itemId], set: row })
+    .run();
+  return addMark(problem, row) as InboxItem;
+}

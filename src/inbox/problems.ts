@@ -1,0 +1,139 @@
+import { and, count, desc, eq, gt, gte, isNotNull, ne, or, sql } from "drizzle-orm";
+import type { Context, OrgId } from "../context.ts";
+import { firstIdOf } from "../db/rows.ts";
+import { deliveries, deliveryTries, destinations } from "../db/tables/notifications.ts";
+import { prompts } from "../db/tables/prompts.ts";
+import { reports } from "../db/tables/reports.ts";
+import { runs } from "../db/tables/runs.ts";
+import { titleOf } from "../reports/labels.ts";
+import { listUnfinishedRuns } from "../runs/lists.ts";
+import { getSpending } from "../runs/spending.ts";
+import { toIso } from "../schema.ts";
+import type { InboxItem } from "./schema.ts";
+
+const dayMs = 24 * 3600_000;
+/** Failed runs count for this long. */
+const failedWithinMs = 30 * dayMs;
+/** Share of the monthly budget from which it is a problem. */
+const budgetShare = 0.8;
+/** How long a run waits for a worker before that is a problem. */
+const waitingMs = 5 * 60_000;
+/** Unfinished runs to look at. */
+const maxUnfinished = 1000;
+
+type Unmarked<T> = T extends unknown ? Omit<T, "snoozedUntil" | "assignee" | "markedBy" | "markedAt"> : never;
+export type Problem = Unmarked<InboxItem>;
+
+/** The prompts whose live runs have all failed since their last report, each with one agent. */
+export function listFailedRuns(ctx: Context, org: OrgId): Problem[] {
+  const isLive = sql`${runs.urlMap} = '{}'`;
+  const groups = ctx.db
+    .select({
+      promptId: runs.promptId,
+      agent: runs.agent,
+      title: prompts.title,
+      text: sql<string>`substr(${prompts.text}, 1, 300)`,
+    })
+    .from(runs)
+    .innerJoin(prompts, eq(prompts.id, runs.promptId))
+    .where(
+      and(
+        eq(runs.orgId, org),
+        eq(runs.status, "failed"),
+        ne(runs.failureCause, "cancelled"),
+        gte(runs.id, firstIdOf(ctx.now() - failedWithinMs)),
+        ne(prompts.status, "archived"),
+        isLive,
+      ),
+    )
+    .groupBy(runs.promptId, runs.agent)
+    .all();
+  return groups.flatMap(({ promptId, agent, ...prompt }): Problem[] => {
+    const ofGroup = and(eq(runs.orgId, org), eq(runs.promptId, promptId), eq(runs.agent, agent), isLive);
+    const lastDone = ctx.db
+      .select({ id: runs.id, at: reports.createdAt })
+      .from(runs)
+      .innerJoin(reports, eq(reports.runId, runs.id))
+      .where(ofGroup)
+      .orderBy(desc(runs.id))
+      .limit(1)
+      .get();
+    const from = [firstIdOf(ctx.now() - failedWithinMs), lastDone?.id ?? ""].sort().at(-1) as string;
+    const failed = ctx.db
+      .select({ id: runs.id, at: runs.createdAt, cause: runs.failureCause, detail: runs.failureDetail })
+      .from(runs)
+      .where(and(ofGroup, eq(runs.status, "failed"), ne(runs.failureCause, "cancelled"), gt(runs.id, from)))
+      .orderBy(desc(runs.id))
+      .all();
+    const [newest, oldest] = [failed[0], failed.at(-1)];
+    if (!newest || !oldest || newest.cause === null) return [];
+    return [
+      {
+        kind: "runs_failed",
+        id: `runs-${oldest.id}`,
+        since: toIso(oldest.at),
+        prompt: { id: promptId, title: titleOf(prompt) },
+        ...{ agent, failed: failed.length, cause: newest.cause, detail: newest.detail ?? "", runId: newest.id },
+        lastReportAt: toIso(lastDone?.at ?? null),
+      },
+    ];
+  });
+}
+
+/** The destinations whose last try failed, or that were disabled because of that. */
+export function listFailingDestinations(ctx: Context, org: OrgId): Problem[] {
+  const rows = ctx.db
+    .select()
+    .from(destinations)
+    .where(
+      and(
+        eq(destinations.orgId, org),
+        isNotNull(destinations.failingSince),
+        or(sql`${destinations.disabledAt} is null`, ne(destinations.disableReason, "request")),
+      ),
+    )
+    .all();
+  return rows.map(({ id, name, kind, url, disabledAt, failingSince }): Problem => {
+    const ofDestination = and(eq(deliveries.orgId, org), eq(deliveries.destinationId, id));
+    const { pending } = ctx.db
+      .select({ pending: count() })
+      .from(deliveries)
+      .where(and(ofDestination, eq(deliveries.status, "pending")))
+      .get() ?? { pending: 0 };
+    const last = ctx.db
+      .select({ status: deliveryTries.status, error: deliveryTries.error })
+      .from(deliveryTries)
+      .innerJoin(deliveries, eq(deliveries.id, deliveryTries.deliveryId))
+      .where(ofDestination)
+      .orderBy(desc(deliveryTries.at))
+      .limit(1)
+      .get();
+    return {
+      kind: "destination_failing",
+      id: `destination-${id}-${failingSince}`,
+      since: toIso(failingSince ?? disabledAt ?? 0),
+      destination: { id, name, kind, url },
+      ...{ isDisabled: disabledAt !== null, pending, status: last?.status ?? null, error: last?.error ?? null },
+    };
+  });
+}
+
+/** The monthly budget, once most of it is spent. */
+export function listSpentBudget(ctx: Context, org: OrgId): Problem[] {
+  const { from, spentUsd, maxUsdAMonth } = getSpending(ctx, org);
+  if (maxUsdAMonth === null || spentUsd < budgetShare * maxUsdAMonth) return [];
+  return [{ kind: "budget_spent", id: `budget-${from}`, since: from, spentUsd, maxUsd: maxUsdAMonth }];
+}
+
+/** Runs that no connected worker can run, by agent. */
+export function listWaitingRuns(ctx: Context, org: OrgId): Problem[] {
+  const waiting = listUnfinishedRuns(ctx, org, maxUnfinished).filter(
+    ({ waitingFor, createdAt }) => waitingFor?.what === "worker" && Date.parse(createdAt) < ctx.now() - waitingMs,
+  );
+  return [...Map.groupBy(waiting, ({ agent }) => agent)].flatMap(([agent, ofAgent]): Problem[] => {
+    const oldest = ofAgent.at(-1);
+    if (!oldest) return [];
+    const { runId, createdAt } = oldest;
+    return [{ kind: "runs_waiting", id: `waiting-${runId}`, since: createdAt, runs: ofAgent.length, agent, runId }];
+  });
+}

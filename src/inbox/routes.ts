@@ -1,0 +1,35 @@
+import { Type } from "@sinclair/typebox";
+import { Elysia } from "elysia";
+import type { Context } from "../context.ts";
+import { orgOf, requesterOf } from "../http/caller.ts";
+import { jsonBody } from "../http/elysia.ts";
+import { errors, operation } from "../http/operation.ts";
+import { OneOf } from "../schema.ts";
+import { getInbox, markInboxItem } from "./inbox.ts";
+import { Inbox, InboxItem, InboxMark } from "./schema.ts";
+
+export const inboxRoutes = (ctx: Context) =>
+  new Elysia({ name: "inbox" })
+    .get(
+      "/api/v1/inbox",
+      ({ request, query }) => getInbox(ctx, orgOf(request), { withSnoozed: query.snoozed === "true" }),
+      {
+        query: Type.Object({ snoozed: Type.Optional(OneOf(["true", "false"], "true: also snoozed problems")) }),
+        ...operation("Inbox", "getInbox", "List what changed and needs attention, worst first", {
+          200: Inbox,
+          ...errors(400),
+        }),
+      },
+    )
+    .patch(
+      "/api/v1/inbox/:itemId",
+      ({ request, params, body }) => markInboxItem(ctx, orgOf(request), params.itemId, body, requesterOf(request)),
+      {
+        params: Type.Object({ itemId: Type.String() }),
+        ...jsonBody(InboxMark),
+        ...operation("Inbox", "markInboxItem", "Snooze or assign a line of the inbox", {
+          200: InboxItem,
+          ...errors(400, 404, 413),
+        }),
+      },
+    );

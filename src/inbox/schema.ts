@@ -1,0 +1,117 @@
+import { type Static, Type } from "@sinclair/typebox";
+import { endCauses } from "../agents/failure.ts";
+import { destinationKinds } from "../db/tables/notifications.ts";
+import { Id, Nullable, OneOf, Time, Url } from "../schema.ts";
+
+const fields = {
+  id: Type.String({ description: "The same as long as the problem is the same; it has another one if it comes back" }),
+  since: Time,
+  snoozedUntil: Nullable(Time),
+  assignee: Nullable(Type.String({ description: "Email address of a member" })),
+  markedBy: Nullable(Type.String({ description: "Who snoozed or assigned it last" })),
+  markedAt: Nullable(Time),
+};
+
+const prompt = Type.Object({ id: Id, title: Type.String({ description: "Its title, or the beginning of its task" }) });
+const share = Type.Object({
+  met: Type.Integer({ description: "Runs that hit it" }),
+  of: Type.Integer({ description: "Runs with a report" }),
+});
+
+/** The friction that most of the runs on one side of a change hit, and few on the other. */
+const ChangeCause = Type.Object({
+  fingerprint: Type.String(),
+  title: Type.String(),
+  url: Nullable(Type.String({ description: "The page" })),
+  line: Nullable(Type.Integer()),
+  before: share,
+  after: share,
+  expectedGain: Nullable(Type.Number({ description: "Points that its recommended fix gains" })),
+  slug: Type.String({ description: "The newest report that contains it" }),
+});
+export type ChangeCause = Static<typeof ChangeCause>;
+
+const scoreFields = {
+  prompt,
+  agent: Type.String(),
+  model: Nullable(Type.String()),
+  delta: Type.Number({ description: "Points" }),
+  scores: Type.Array(Type.Number(), { description: "Mean score of each of the last evaluations, oldest first" }),
+  before: Type.String({ description: "Slug of the last report before the change" }),
+  after: Type.String({ description: "Slug of the first report after it" }),
+  cause: Nullable(ChangeCause),
+};
+
+export const ScoreChange = Type.Object({ ...fields, kind: OneOf(["score_fell", "score_rose"]), ...scoreFields });
+export type ScoreChange = Static<typeof ScoreChange>;
+
+const RunsFailed = Type.Object({
+  ...fields,
+  kind: OneOf(["runs_failed"], "All runs of a prompt failed since its last report"),
+  prompt,
+  agent: Type.String(),
+  failed: Type.Integer({ description: "Runs that failed since the last report, within 30 days" }),
+  cause: OneOf(endCauses),
+  detail: Type.String(),
+  runId: Type.String({ format: "uuid", description: "The newest of them" }),
+  lastReportAt: Nullable(Time),
+});
+
+const DestinationFailing = Type.Object({
+  ...fields,
+  kind: OneOf(["destination_failing"]),
+  destination: Type.Object({ id: Id, name: Type.String(), kind: OneOf(destinationKinds), url: Nullable(Url) }),
+  isDisabled: Type.Boolean(),
+  pending: Type.Integer({ description: "Events that wait to be sent again" }),
+  status: Nullable(Type.Integer({ description: "HTTP status of the last try; null: no response" })),
+  error: Nullable(Type.String({ description: "Why the last try had no response" })),
+});
+
+const BudgetSpent = Type.Object({
+  ...fields,
+  kind: OneOf(["budget_spent"], "At least 80% of the monthly budget is spent"),
+  spentUsd: Type.Number(),
+  maxUsd: Type.Number(),
+});
+
+const RunsWaiting = Type.Object({
+  ...fields,
+  kind: OneOf(["runs_waiting"], "Runs have waited for more than five minutes for a worker that can run them"),
+  runs: Type.Integer(),
+  agent: Type.String(),
+  runId: Type.String({ format: "uuid", description: "The one that has waited longest" }),
+});
+
+export const InboxItem = Type.Union([ScoreChange, RunsFailed, DestinationFailing, BudgetSpent, RunsWaiting], {
+  title: "InboxItem",
+});
+export type InboxItem = Static<typeof InboxItem>;
+
+export const Inbox = Type.Object(
+  {
+    problems: Type.Array(InboxItem, { description: "Worst first" }),
+    improvements: Type.Array(ScoreChange, { description: "Largest first" }),
+    snoozed: Type.Integer({ description: "Problems that are left out because they are snoozed" }),
+    spending: Type.Object({
+      spentUsd: Type.Number(),
+      maxUsd: Nullable(Type.Number()),
+      expectedUsd: Nullable(
+        Type.Number({ description: "For the whole month at the pace so far; null on the first day" }),
+      ),
+      until: Time,
+    }),
+  },
+  { title: "Inbox", description: "What changed and needs attention, over all prompts" },
+);
+export type Inbox = Static<typeof Inbox>;
+
+export const InboxMark = Type.Object(
+  {
+    snoozedUntil: Type.Optional(Nullable(Type.String({ format: "date-time", description: "Hide it until then" }))),
+    assignee: Type.Optional(
+      Nullable(Type.String({ maxLength: 320, description: "Email address of a member; null: nobody" })),
+    ),
+  },
+  { title: "InboxMark", examples: [{ assignee: "olga@example.com" }], minProperties: 1 },
+);
+export type InboxMark = Static<typeof InboxMark>;

@@ -1,0 +1,234 @@
+import type { ComponentChildren } from "preact";
+import { count, dollars, shortAddress } from "../../grading/text.ts";
+import type { ChangeCause, InboxItem, ScoreChange } from "../../inbox/schema.ts";
+import { failureText } from "../run-labels.ts";
+import type { Site } from "../site.ts";
+import { withSign } from "./baseline.tsx";
+import { Sparkline } from "./charts.tsx";
+import { Day, When } from "./when.tsx";
+
+/** What a viewer can do with a line. `members`: whom it can be assigned to. */
+export type InboxActions = { members: { name: string; email: string }[] };
+
+type LineProps = { site: Site; now: number; item: InboxItem; actions: InboxActions | null };
+
+/** One line per problem or improvement: how large it is, what and since when, where, and what to do. */
+export const InboxList = ({ items, ...props }: Omit<LineProps, "item"> & { items: InboxItem[] }) => (
+  <ul class="inbox">
+    {items.map((item) => (
+      <li key={item.id} data-kind={item.kind} data-item={item.id}>
+        <Line {...{ ...props, item }} />
+      </li>
+    ))}
+  </ul>
+);
+
+function Line({ site, now, item, actions }: LineProps) {
+  const { size, name, text, where, button } = partsOf(item, site, now);
+  return (
+    <>
+      <strong class={item.kind === "score_rose" ? "size good" : "size bad"}>{size}</strong>
+      <div class="what">
+        <strong>{name}</strong>
+        <p class="soft">{text}</p>
+        <Assigned item={item} now={now} />
+      </div>
+      <div class="trend">
+        {"scores" in item && item.scores.length > 1 && (
+          <Sparkline
+            scores={item.scores}
+            label={`Scores, oldest first: ${item.scores.map((score) => score.toFixed(0)).join(", ")}`}
+          />
+        )}
+      </div>
+      <div class="where soft">{where}</div>
+      <div class="do">
+        {button}
+        {actions && <ItemForms {...{ site, item, actions }} />}
+      </div>
+    </>
+  );
+}
+
+type Parts = Record<"size" | "name" | "text" | "where" | "button", ComponentChildren>;
+
+const ButtonLink = ({ href, children }: { href: string; children: string }) => (
+  <a class="button" href={href}>
+    {children}
+  </a>
+);
+
+function partsOf(item: InboxItem, { base }: Site, now: number): Parts {
+  switch (item.kind) {
+    case "score_fell":
+    case "score_rose":
+      return scoreParts(item, base);
+    case "runs_failed": {
+      const { title, detail } = failureText(item.cause, item.detail);
+      return {
+        size: item.failed === 1 ? "Failed" : `${item.failed} of ${item.failed} failed`,
+        name: <Named {...item} base={base} />,
+        text: (
+          <>
+            Since <Day at={item.since} />: {title}. {detail}
+          </>
+        ),
+        where: item.lastReportAt && (
+          <>
+            Last report <When at={item.lastReportAt} now={now} />
+          </>
+        ),
+        button: (
+          <ButtonLink
+            href={
+              item.failed === 1
+                ? `${base}/runs/${item.runId}`
+                : `${base}/runs?status=failed&promptId=${item.prompt.id}&agent=${encodeURIComponent(item.agent)}`
+            }
+          >
+            {item.failed === 1 ? "Open run" : "Open runs"}
+          </ButtonLink>
+        ),
+      };
+    }
+    case "destination_failing": {
+      const { destination, pending, status, error, isDisabled } = item;
+      return {
+        size: isDisabled ? "Disabled" : "Failing",
+        name: (
+          <>
+            {destination.name} <span class="pill">{destination.kind}</span>
+          </>
+        ),
+        text: (
+          <>
+            Since <Day at={item.since} />:{" "}
+            {status === null ? (error ?? "no response") : `${destination.url ?? "the server"} answers ${status}`}.{" "}
+            {pending > 0 && `${count(pending, "event")} ${pending === 1 ? "waits" : "wait"}.`}
+          </>
+        ),
+        where: null,
+        button: <ButtonLink href={`${base}/settings/notifications/${destination.id}`}>Open destination</ButtonLink>,
+      };
+    }
+    case "budget_spent":
+      return {
+        size: `${Math.floor((100 * item.spentUsd) / item.maxUsd)}%`,
+        name: "Monthly budget",
+        text: `${dollars(item.spentUsd)} of ${dollars(item.maxUsd)} spent. ${item.spentUsd >= item.maxUsd ? "Runs with a model don’t start until next month." : ""}`,
+        where: null,
+        button: <ButtonLink href={`${base}/settings`}>Change budget</ButtonLink>,
+      };
+    case "runs_waiting":
+      return {
+        size: "Waiting",
+        name: count(item.runs, "run"),
+        text: (
+          <>
+            Since <When at={item.since} now={now} />: no connected worker can run {item.agent}.
+          </>
+        ),
+        where: null,
+        button: <ButtonLink href={`${base}/runs/${item.runId}`}>Open run</ButtonLink>,
+      };
+  }
+}
+
+const Named = ({ prompt, agent, base }: { prompt: { id: string; title: string }; agent: string; base: string }) => (
+  <>
+    <a class="plain" href={`${base}/prompts/${prompt.id}`}>
+      {prompt.title}
+    </a>{" "}
+    <span class="pill">{agent}</span>
+  </>
+);
+
+function scoreParts(item: ScoreChange, base: string): Parts {
+  const { cause, delta, since } = item;
+  return {
+    size: withSign(delta, (points) => points.toFixed(1)),
+    name: <Named {...item} base={base} />,
+    text: (
+      <>
+        Since <Day at={since} />: {cause ? causeText(cause, delta < 0) : "no friction explains it"}
+      </>
+    ),
+    where: cause?.url && (
+      <>
+        {shortAddress(cause.url)}
+        {cause.line !== null && `, line ${cause.line}`}
+        {delta < 0 && cause.expectedGain !== null && cause.expectedGain > 0 && (
+          <>
+            <br />
+            Fix: {withSign(cause.expectedGain)} points
+          </>
+        )}
+      </>
+    ),
+    button: (
+      <ButtonLink href={`${base}/compare?slugs=${item.before},${item.after}`}>
+        {delta < 0 ? "See why" : "Compare"}
+      </ButtonLink>
+    ),
+  };
+}
+
+/** "Dead link: /upload (9 of 9 runs)". */
+const causeText = ({ title, before, after }: ChangeCause, isWorse: boolean): string =>
+  isWorse
+    ? `${title} (${after.met} of ${count(after.of, "run")}, before ${before.met} of ${before.of})`
+    : `${title}: no longer hit (${after.met} of ${count(after.of, "run")}, before ${before.met} of ${before.of})`;
+
+const Assigned = ({ item: { assignee, snoozedUntil, markedBy, markedAt }, now }: { item: InboxItem; now: number }) =>
+  markedAt !== null && (assignee !== null || snoozedUntil !== null) ? (
+    <p class="soft">
+      {assignee !== null && <>Assigned to {assignee}. </>}
+      {snoozedUntil !== null && Date.parse(snoozedUntil) > now && (
+        <>
+          Snoozed until <Day at={snoozedUntil} />.{" "}
+        </>
+      )}
+      {markedBy}, <When at={markedAt} now={now} />
+    </p>
+  ) : null;
+
+const snoozeDays = { 1: "1 day", 7: "1 week", 30: "30 days" };
+
+const ItemForms = ({
+  site: { base },
+  item,
+  actions: { members },
+}: {
+  site: Site;
+  item: InboxItem;
+  actions: InboxActions;
+}) => (
+  <details class="menu">
+    <summary>Snooze or assign</summary>
+    <form method="post" action={`${base}/inbox/${item.id}`}>
+      <label>
+        Snooze
+        <select name="days">
+          <option value="">{item.snoozedUntil === null ? "No" : "Keep"}</option>
+          {Object.entries(snoozeDays).map(([days, label]) => (
+            <option key={days} value={days}>
+              {label}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label>
+        Assignee
+        <select name="assignee">
+          <option value="">Nobody</option>
+          {members.map(({ name, email }) => (
+            <option key={email} value={email} selected={email === item.assignee}>
+              {name}
+            </option>
+          ))}
+        </select>
+      </label>
+      <button type="submit">Save</button>
+    </form>
+  </details>
+);
