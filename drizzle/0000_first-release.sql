@@ -785,6 +785,16 @@ CREATE TABLE `page_months` (
 	FOREIGN KEY (`org_id`,`prompt_id`) REFERENCES `prompts`(`org_id`,`id`) ON UPDATE no action ON DELETE no action
 ) STRICT;
 --> statement-breakpoint
+CREATE TABLE `score_changes` (
+	`org_id` text NOT NULL,
+	`prompt_id` text NOT NULL,
+	`is_stale` integer NOT NULL,
+	`change` text,
+	PRIMARY KEY(`org_id`, `prompt_id`),
+	FOREIGN KEY (`org_id`,`prompt_id`) REFERENCES `prompts`(`org_id`,`id`) ON UPDATE no action ON DELETE no action
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `score_changes_stale` ON `score_changes` (`org_id`) WHERE "score_changes"."is_stale" = 1;--> statement-breakpoint
 CREATE TABLE `score_days` (
 	`org_id` text NOT NULL,
 	`prompt_id` text NOT NULL,

@@ -10,6 +10,7 @@ import { createUpkeep } from "./db/upkeep.ts";
 import { reasonOf } from "./errors.ts";
 import { closeExports } from "./exchange/export-thread.ts";
 import { createGateLoop } from "./gates/progress.ts";
+import { createScoreChangeLoop } from "./inbox/score-changes.ts";
 import { createRunner } from "./jobs/runner.ts";
 import { gatewayOf } from "./models/models.ts";
 import { createNotifier } from "./notifications/notifier.ts";
@@ -68,6 +69,7 @@ export function createService(options: Options) {
   });
   const scheduler = createScheduler(ctx);
   const gateLoop = createGateLoop(ctx);
+  const scoreChangeLoop = createScoreChangeLoop(ctx);
   const upkeep = createUpkeep(ctx);
 
   signals.jobQueued.subscribe(runner.wake);
@@ -105,6 +107,7 @@ export function createService(options: Options) {
       await runner.start();
       await notifier.start();
       gateLoop.start();
+      scoreChangeLoop.start();
       scheduler.start();
     },
 
@@ -123,6 +126,7 @@ export function createService(options: Options) {
         options.standby?.stop(),
         scheduler.stop(),
         gateLoop.stop(),
+        scoreChangeLoop.stop(),
         runner.stop(drainMs),
         notifier.stop(drainMs),
       ]);

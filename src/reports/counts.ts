@@ -4,6 +4,7 @@ import type { Tx } from "../db/open.ts";
 import { exposures } from "../db/tables/friction.ts";
 import { reports } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
+import { scoreChanges } from "../db/tables/trends.ts";
 import { updateLifecycles } from "../friction/lifecycles.ts";
 import { countPages } from "../friction/page-counts.ts";
 import type { Exposure } from "../grading/grade.ts";
@@ -46,4 +47,9 @@ export function countReport(
   });
   countPages(ctx, tx, countedReport, delta);
   countScore(ctx, tx, countedReport, delta);
+  const { orgId, promptId } = countedReport.run;
+  tx.insert(scoreChanges)
+    .values({ orgId, promptId, isStale: true })
+    .onConflictDoUpdate({ target: [scoreChanges.orgId, scoreChanges.promptId], set: { isStale: true } })
+    .run();
 }

@@ -1,7 +1,8 @@
-import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { sql } from "drizzle-orm";
+import { index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { Grade } from "../../grading/grade.ts";
 import { scopes } from "../../grading/kinds.ts";
-import { json, orgReference, timestamp } from "./columns.ts";
+import { boolean, json, orgReference, timestamp } from "./columns.ts";
 import { prompts } from "./prompts.ts";
 
 /**
@@ -35,6 +36,24 @@ export const scoreDays = sqliteTable(
   ({ orgId, promptId, day, agent, version, contextDigest, model, methodology, scope }) => [
     primaryKey({ columns: [orgId, promptId, day, agent, version, contextDigest, model, methodology, scope] }),
     orgReference("score_days_prompt", [orgId, promptId], prompts),
+  ],
+);
+
+/** The newest significant change of the scores of each prompt with published live results, so that no list has to search for it. */
+export const scoreChanges = sqliteTable(
+  "score_changes",
+  {
+    orgId: text("org_id").notNull(),
+    promptId: text("prompt_id").notNull(),
+    /** Whether results were added or withdrawn since it was computed. */
+    isStale: boolean("is_stale").notNull(),
+    /** null: none. */
+    change: json<Record<string, unknown>>("change"),
+  },
+  (table) => [
+    primaryKey({ columns: [table.orgId, table.promptId] }),
+    index("score_changes_stale").on(table.orgId).where(sql`${table.isStale} = 1`),
+    orgReference("score_changes_prompt", [table.orgId, table.promptId], prompts),
   ],
 );
 
