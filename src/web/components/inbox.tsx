@@ -203,7 +203,7 @@ const ItemForms = ({
   item: InboxItem;
   actions: InboxActions;
 }) => (
-  <details class="menu">
+  <details class="marks">
     <summary>Snooze or assign</summary>
     <form method="post" action={`${base}/inbox/${item.id}`}>
       <label>

@@ -61,7 +61,7 @@ export const DashboardPage = ({ viewer, steps, isRunFree, ...overview }: Props) 
           )}
         </header>
         {steps && <FirstStepsList site={overview.site} steps={steps} />}
-        <div class="home" hx-sse:connect={`${overview.site.base}/live?org=${viewer.org}`} hx-swap="innerMorph">
+        <div class="overview" hx-sse:connect={`${overview.site.base}/live?org=${viewer.org}`} hx-swap="innerMorph">
           <DashboardPart {...overview} />
         </div>
       </>
