@@ -21,7 +21,10 @@ function setUp() {
   let at = start;
   const app = testApp({ agents: noisy, now: () => at });
   const inbox = async (query = "") => (await app.send("GET", `/api/v1/inbox${query}`)).body;
-  return { ...app, inbox, pass: (days: number) => void (at += days * dayMs) };
+  const pass = (days: number) => {
+    at += days * dayMs;
+  };
+  return { ...app, inbox, pass };
 }
 
 const promptOf = ({ service, a }: App, title: string): string =>
@@ -78,7 +81,7 @@ test("a fall is in the inbox whatever the number of prompts created since", asyn
   for (let i = 0; i < 30; i++) promptOf(app, `Prompt ${i}`);
   expect((await app.inbox()).problems).toMatchObject([{ prompt: { id: fallen } }]);
   const home = await app.send("GET", "/");
-  expect(home.body).toMatch(/data-kind="score_fell"[^]*Refund a payment[^]*See why/);
+  expect(home.body).toMatch(/data-kind="score_fell".*Refund a payment.*See why/s);
 });
 
 test("runs that failed since the last report are one line, and none after the next report", async () => {
@@ -137,4 +140,50 @@ test("the inbox of another organization is its own", async () => {
   expect((await app.send("GET", "/api/v1/inbox", asB)).body.problems).toEqual([]);
   const answer = await app.send("PATCH", `/api/v1/inbox/${line.id}`, { ...asB, body: { assignee: null } });
   expect(answer.status).toBe(404);
+});
+
+/** A session in which the agent reads one page. */
+const reading = (text: string): AgentEvent[] => [
+  { type: "tool_call", id: "t1", tool: "fetch_page", input: { url: "https://docs.example.com/quickstart" } },
+  {
+    ...{ type: "tool_result", id: "t1", tool: "fetch_page", ok: true, ms: 1 },
+    output: { url: "https://docs.example.com/quickstart", text },
+  },
+  { type: "end", outcome: "not_judged", reason: "scripted" },
+];
+
+test("the explanation of a change has both sides, what friction explains, and the lines that agents read differently", async () => {
+  const app = setUp();
+  const id = promptOf(app, "Refund a payment");
+  const page = "# Quickstart\n\nFirst install the client.\n\nThen see the client.";
+  for (const [make, score, text] of [
+    [clean, 92, page],
+    [withDeadLink, 70, page.replace("the client.", "[the client](/reference/client).")],
+  ] as const)
+    for (let i = 0; i < 5; i++) {
+      evaluation(app, id, around(score, make), {}, reading(text));
+      app.pass(0.5);
+    }
+  const { status, body } = await app.send("GET", `/api/v1/prompts/${id}/score-change`);
+  expect(status).toBe(200);
+  expect(body).toMatchObject({
+    kind: "score_fell",
+    delta: -22,
+    before: { mean: 92, runs: 20 },
+    after: { mean: 70, runs: 20 },
+    causes: [{ fingerprint: deadLink.fingerprint, points: -8 }],
+    unexplained: -14,
+  });
+  expect(body.before.evaluations).toHaveLength(5);
+  expect(body.pages).toMatchObject([{ url: "https://docs.example.com/quickstart" }]);
+  const changed = body.pages[0].lines.filter(({ change }: { change: string }) => change !== "none");
+  expect(changed).toEqual([
+    { change: "removed", text: "First install the client." },
+    { change: "added", text: "First install [the client](/reference/client)." },
+  ]);
+  const why = await app.send("GET", `/prompts/${id}/why`);
+  expect(why.status).toBe(200);
+  for (const text of ["92", "70", deadLink.title, "[the client](/reference/client)"]) expect(why.body).toContain(text);
+  const steady = history(app, "Steady", around(80, clean), around(80, clean));
+  expect((await app.send("GET", `/api/v1/prompts/${steady}/score-change`)).status).toBe(404);
 });

@@ -4,9 +4,10 @@ import type { Context } from "../context.ts";
 import { orgOf, requesterOf } from "../http/caller.ts";
 import { jsonBody } from "../http/elysia.ts";
 import { errors, operation } from "../http/operation.ts";
-import { OneOf } from "../schema.ts";
+import { OneOf, PathId } from "../schema.ts";
+import { explainScoreChange } from "./explanation.ts";
 import { getInbox, markInboxItem } from "./inbox.ts";
-import { Inbox, InboxItem, InboxMark } from "./schema.ts";
+import { Explanation, Inbox, InboxItem, InboxMark } from "./schema.ts";
 
 export const inboxRoutes = (ctx: Context) =>
   new Elysia({ name: "inbox" })
@@ -18,6 +19,17 @@ export const inboxRoutes = (ctx: Context) =>
         ...operation("Inbox", "getInbox", "List what changed and needs attention, worst first", {
           200: Inbox,
           ...errors(400),
+        }),
+      },
+    )
+    .get(
+      "/api/v1/prompts/:promptId/score-change",
+      ({ request, params }) => explainScoreChange(ctx, orgOf(request), params.promptId),
+      {
+        params: Type.Object({ promptId: PathId("ID of the prompt") }),
+        ...operation("Inbox", "explainScoreChange", "Explain the newest significant change of a prompt's score", {
+          200: Explanation,
+          ...errors(404),
         }),
       },
     )

@@ -26,6 +26,9 @@ const ChangeCause = Type.Object({
   line: Nullable(Type.Integer()),
   before: share,
   after: share,
+  points: Nullable(
+    Type.Number({ description: "Points of the change that it explains, negative if it cost points; null: unknown" }),
+  ),
   expectedGain: Nullable(Type.Number({ description: "Points that its recommended fix gains" })),
   slug: Type.String({ description: "The newest report that contains it" }),
 });
@@ -44,6 +47,51 @@ const scoreFields = {
 
 export const ScoreChange = Type.Object({ ...fields, kind: OneOf(["score_fell", "score_rose"]), ...scoreFields });
 export type ScoreChange = Static<typeof ScoreChange>;
+
+const Side = Type.Object({
+  mean: Type.Number({ description: "Mean score of its runs" }),
+  runs: Type.Integer(),
+  evaluations: Type.Array(
+    Type.Object({
+      evalRequestId: Id,
+      slug: Type.String({ description: "Its newest report" }),
+      score: Type.Number({ description: "Mean of its runs" }),
+      runs: Type.Integer(),
+      at: Time,
+    }),
+    { description: "Oldest first" },
+  ),
+});
+
+const ChangedPage = Type.Object({
+  url: Type.String(),
+  lines: Type.Array(Type.Object({ change: OneOf(["none", "added", "removed"]), text: Type.String() }), {
+    description:
+      "The lines that differ between the last session before the change and the first after it, with two around them",
+  }),
+});
+export type ChangedPage = Static<typeof ChangedPage>;
+
+const { cause: _, before: __, after: ___, ...changeFields } = scoreFields;
+/** Why a score changed. */
+export const Explanation = Type.Object(
+  {
+    kind: ScoreChange.properties.kind,
+    id: fields.id,
+    since: Time,
+    ...changeFields,
+    before: Side,
+    after: Side,
+    causes: Type.Array(ChangeCause, { description: "The one that explains most first" }),
+    unexplained: Type.Number({ description: "Points of the change that no friction explains" }),
+    pages: Type.Array(ChangedPage),
+  },
+  {
+    title: "ScoreChangeExplanation",
+    description: "The newest significant change of a prompt's score, and what explains it",
+  },
+);
+export type Explanation = Static<typeof Explanation>;
 
 const RunsFailed = Type.Object({
   ...fields,

@@ -165,11 +165,7 @@ function scoreParts(item: ScoreChange, base: string): Parts {
         )}
       </>
     ),
-    button: (
-      <ButtonLink href={`${base}/compare?slugs=${item.before},${item.after}`}>
-        {delta < 0 ? "See why" : "Compare"}
-      </ButtonLink>
-    ),
+    button: <ButtonLink href={`${base}/prompts/${item.prompt.id}/why`}>See why</ButtonLink>,
   };
 }
 

@@ -4,6 +4,7 @@ import { listKeys } from "../../auth/keys.ts";
 import { listMembers } from "../../auth/members.ts";
 import { findLatest } from "../../comparisons/latest.ts";
 import type { Context } from "../../context.ts";
+import { explainScoreChange } from "../../inbox/explanation.ts";
 import { getInbox, markInboxItem } from "../../inbox/inbox.ts";
 import { findFirstPrompt, listPromptItems, listScheduledPrompts } from "../../prompts/lists.ts";
 import { agentOfPrompt } from "../../prompts/prompt-check.ts";
@@ -13,9 +14,10 @@ import { toIso } from "../../schema.ts";
 import { type FirstSteps, isComplete } from "../components/first-steps.tsx";
 import { renderFragment } from "../components/layout.tsx";
 import { seeOther, withCookies } from "../page-answers.ts";
-import { showPublic, streamPart, submitForm } from "../page-requests.tsx";
+import { showPage, showPublic, streamPart, submitForm } from "../page-requests.tsx";
 import { DashboardPage, DashboardPart, type Overview } from "../pages/dashboard.tsx";
 import { HomePage } from "../pages/home.tsx";
+import { WhyPage } from "../pages/why.tsx";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 
@@ -94,6 +96,11 @@ export const homePages = (ctx: Context) =>
           `${stepsCookie}; Path=${base}/; Max-Age=${365 * 24 * 3600}; HttpOnly; SameSite=Lax`,
         ]),
       ),
+    )
+    .get("/prompts/:promptId/why", ({ request, params }) =>
+      showPage(ctx, request, (viewer, site) => (
+        <WhyPage {...{ site, viewer }} explanation={explainScoreChange(ctx, viewer.org, params.promptId)} />
+      )),
     )
     .post("/inbox/:itemId", ({ request, params }) =>
       submitForm(ctx, request, "write", (viewer, form) => {
