@@ -23,7 +23,7 @@ import { exchangePath } from "./trusts/routes.ts";
 import { findErrorPage } from "./web/routes.tsx";
 
 /**
- * Admits a request before it is routed: gives it an ID, identifies the caller of the API, and refuses what no route could answer. Returns a
+ * Admits a request before it is routed: gives it an ID, identifies the caller of the API, and refuses what no route could handle. Returns a
  * response to a request that is refused in the words of MCP. Throws `AppError`.
  */
 export function admitRequest({ ctx }: Service, request: Request, reply: Reply, authenticate: Authenticate) {
@@ -46,7 +46,7 @@ export function admitRequest({ ctx }: Service, request: Request, reply: Reply, a
   return request.method !== "POST" && isMcp(path) ? refuseMethod() : undefined;
 }
 
-/** What to answer to an error. Logs it if it was not expected. `code`: Elysia's. */
+/** An error as the AppError to respond with. Logs it if it was not expected. `code`: Elysia's. */
 export function noteError({ ctx }: Service, request: Request, error: unknown, code: unknown): AppError {
   const failure = toAppError(error, ctx.disk.onError(error), code);
   if (failure.code === "internal") ctx.log.error({ req: findRequestState(request)?.id, err: error }, "request failed");
@@ -54,7 +54,7 @@ export function noteError({ ctx }: Service, request: Request, error: unknown, co
 }
 
 /** An error as a page for a browser, else as the error body of the API. */
-export async function answerError({ ctx }: Service, request: Request, reply: Reply, failure: AppError) {
+export async function respondToError({ ctx }: Service, request: Request, reply: Reply, failure: AppError) {
   const page = await findErrorPage(ctx, request, failure);
   if (page) return page;
   if (failure.code === "unauthorized") reply.headers["www-authenticate"] = "Bearer";

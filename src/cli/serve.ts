@@ -21,7 +21,7 @@ import { enableThreads } from "../jobs/thread.ts";
 import { createLog, flushLog } from "../log.ts";
 import { toIso } from "../schema.ts";
 import { createService } from "../service.ts";
-import { answerScrape, type Metrics } from "../telemetry/metrics.ts";
+import { type Metrics, respondToScrape } from "../telemetry/metrics.ts";
 import { releaseMemoryWhenIdle } from "./idle-memory.ts";
 import { publishUrl } from "./running.ts";
 import { say, toMessage, toOwnUrl, upgradeProgress } from "./terminal.ts";
@@ -177,7 +177,7 @@ function listen(
 }
 
 const listenForMetrics = (metrics: Metrics, { host, port }: Address) =>
-  startServer({ hostname: host, port, fetch: (request) => answerScrape(metrics, request), maxRequestBodySize }, [
+  startServer({ hostname: host, port, fetch: (request) => respondToScrape(metrics, request), maxRequestBodySize }, [
     metricsSetting,
     metricsSetting,
   ]);

@@ -4,7 +4,7 @@ import type { Context } from "../context.ts";
 import { orgOf, requesterOf } from "../http/caller.ts";
 import { jsonBody } from "../http/elysia.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
-import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
+import { listResponse, pageOf, pageQuery } from "../http/paging.ts";
 import { PathId } from "../schema.ts";
 import { Dismissal, DismissalInput, dismissFriction, listDismissals, withdrawDismissal } from "./dismissals.ts";
 import { DocsMap, getDocsMap, mapQuery } from "./docs-map.ts";
@@ -17,7 +17,7 @@ export const frictionRoutes = (ctx: Context) =>
     .get(
       "/api/v1/friction",
       ({ request, query: { limit, offset, ...filter }, set }) =>
-        listAnswer(set, listFriction(ctx, orgOf(request), filter, pageOf({ limit, offset }))),
+        listResponse(set, listFriction(ctx, orgOf(request), filter, pageOf({ limit, offset }))),
       {
         query: Type.Object({ ...frictionFilter, ...pageQuery }),
         ...operation("Friction", "listFriction", "List friction points merged over runs, most severe first", {
@@ -54,7 +54,7 @@ export const frictionRoutes = (ctx: Context) =>
     )
     .get(
       "/api/v1/dismissals",
-      ({ request, query, set }) => listAnswer(set, listDismissals(ctx, orgOf(request), pageOf(query))),
+      ({ request, query, set }) => listResponse(set, listDismissals(ctx, orgOf(request), pageOf(query))),
       {
         query: Type.Object(pageQuery),
         ...operation("Friction", "listDismissals", "List dismissals, newest first", {

@@ -5,7 +5,7 @@ import { deliveryStatuses } from "../db/tables/notifications.ts";
 import { orgOf } from "../http/caller.ts";
 import { jsonBody } from "../http/elysia.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
-import { listAnswer, pageOf, pageQuery, paginate } from "../http/paging.ts";
+import { listResponse, pageOf, pageQuery, paginate } from "../http/paging.ts";
 import { OneOf, PathId } from "../schema.ts";
 import { getDelivery, listDeliveries, replayDelivery, testDestination } from "./deliveries.ts";
 import {
@@ -30,7 +30,7 @@ export const notificationRoutes = (ctx: Context) =>
       "/api/v1/destinations",
       ({ request, query, set }) => {
         // An organization has few destinations.
-        return listAnswer(set, paginate(listDestinations(ctx, orgOf(request)), pageOf(query)));
+        return listResponse(set, paginate(listDestinations(ctx, orgOf(request)), pageOf(query)));
       },
       {
         query: Type.Object(pageQuery),
@@ -113,7 +113,7 @@ export const notificationRoutes = (ctx: Context) =>
     .get(
       "/api/v1/destinations/:destinationId/deliveries",
       ({ request, params, query, set }) =>
-        listAnswer(
+        listResponse(
           set,
           listDeliveries(ctx, orgOf(request), params.destinationId, { status: query.status }, pageOf(query)),
         ),

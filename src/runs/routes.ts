@@ -3,10 +3,10 @@ import { Elysia } from "elysia";
 import type { Context } from "../context.ts";
 import { isCompatible, mayStillRead, orgOf, requesterOf } from "../http/caller.ts";
 import { jsonBody } from "../http/elysia.ts";
-import { answerStream } from "../http/event-stream.ts";
+import { streamResponse } from "../http/event-stream.ts";
 import { header } from "../http/openapi.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
-import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
+import { listResponse, pageOf, pageQuery } from "../http/paging.ts";
 import { runUrls } from "../reports/links.ts";
 import { OneOf, PathId, toIso } from "../schema.ts";
 import { cancelRun } from "./endings.ts";
@@ -159,7 +159,7 @@ const readRoutes = (ctx: Context) =>
       "/api/v1/runs",
       ({ request, query, set }) => {
         const { promptId, reportStatus } = query;
-        return listAnswer(set, listRuns(ctx, orgOf(request), { promptId, reportStatus }, pageOf(query)));
+        return listResponse(set, listRuns(ctx, orgOf(request), { promptId, reportStatus }, pageOf(query)));
       },
       {
         query: Type.Object(runsQuery),
@@ -186,7 +186,7 @@ const readRoutes = (ctx: Context) =>
         // Clients don't reconnect after this message, because the run has ended.
         if (last === streamEndId) return new Response(null, { status: 204 });
         const org = orgOf(request);
-        return answerStream(ctx, org, (closeSignal) =>
+        return streamResponse(ctx, org, (closeSignal) =>
           toMessages(followRun(ctx, org, runId, parsePosition(last), closeSignal, attempt), () =>
             mayStillRead(request),
           ),
@@ -220,7 +220,7 @@ const evalRoutes = (ctx: Context) =>
       "/api/v1/eval-requests",
       ({ request, query, set }) => {
         const { promptId, status } = query;
-        return listAnswer(set, listEvalRequests(ctx, orgOf(request), { promptId, status }, pageOf(query, 20)));
+        return listResponse(set, listEvalRequests(ctx, orgOf(request), { promptId, status }, pageOf(query, 20)));
       },
       {
         query: Type.Object({

@@ -131,7 +131,7 @@ export function measureDelays({ counters }: Metrics) {
 }
 
 /** Responds to `GET /metrics`, and with 404 to everything else. */
-export async function answerScrape({ registry, readGauges }: Metrics, { method, url }: Request): Promise<Response> {
+export async function respondToScrape({ registry, readGauges }: Metrics, { method, url }: Request): Promise<Response> {
   const isScrape = new URL(url).pathname === "/metrics" && (method === "GET" || method === "HEAD");
   if (!isScrape) return new Response("Not found. The metrics are at /metrics.\n", { status: 404 });
   readGauges();

@@ -6,7 +6,7 @@ import { AppError } from "../errors.ts";
 import { callerOf, orgOf } from "../http/caller.ts";
 import { jsonBody } from "../http/elysia.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
-import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
+import { listResponse, pageOf, pageQuery } from "../http/paging.ts";
 import { PathId } from "../schema.ts";
 import { ExchangedKey, ExchangeInput, Trust, TrustInput } from "./schema.ts";
 import { createTrust, deleteTrust, exchangeToken, listTrusts } from "./trusts.ts";
@@ -32,7 +32,7 @@ export const trustRoutes = (ctx: Context) =>
     })
     .get(
       "/api/v1/oidc/trusts",
-      ({ request, query, set }) => listAnswer(set, listTrusts(ctx, orgOf(request), pageOf(query))),
+      ({ request, query, set }) => listResponse(set, listTrusts(ctx, orgOf(request), pageOf(query))),
       {
         query: Type.Object(pageQuery),
         ...operation("OIDC", "listTrusts", "List trusted CI jobs, newest first", {

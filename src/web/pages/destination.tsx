@@ -32,7 +32,7 @@ export function DestinationPage({ destination, deliveries, secret, ...frame }: D
   const {
     site: { base },
     typedValues,
-    fault,
+    formError,
     mayChange,
   } = frame;
   const { id, kind, name, url, headers, recipients, overlapUntil } = destination;
@@ -85,7 +85,7 @@ export function DestinationPage({ destination, deliveries, secret, ...frame }: D
           {...{
             schema: DestinationSettings,
             values: typedValues?.has("name") ? typedValues : toFields(DestinationSettings, destination),
-            fault,
+            formError,
           }}
           action={here}
         >

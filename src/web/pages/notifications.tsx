@@ -79,9 +79,9 @@ export function NotificationsPage({ destinations, ...frame }: SettingsProps & { 
 
 export const OnlyAdminsNote = () => <p class="muted">Only admins and owners can change notifications.</p>;
 
-const DestinationForm = ({ site, typedValues, fault }: SettingsProps) => (
+const DestinationForm = ({ site, typedValues, formError }: SettingsProps) => (
   <SchemaForm
-    {...{ schema: NewDestination, values: typedValues ?? toFields(NewDestination, { kind: "webhook" }), fault }}
+    {...{ schema: NewDestination, values: typedValues ?? toFields(NewDestination, { kind: "webhook" }), formError }}
     action={site.base + notificationsPath}
   >
     <h2>New destination</h2>

@@ -15,7 +15,14 @@ import {
   Urls,
   WorkspaceFields,
 } from "../components/prompt-fields.tsx";
-import { CheckField, type Fault, FieldError, SchemaField, SchemaForm } from "../components/schema-form.tsx";
+import {
+  CheckField,
+  errorMessageAt,
+  FieldError,
+  type FormError,
+  SchemaField,
+  SchemaForm,
+} from "../components/schema-form.tsx";
 import { frequencyPresets, PromptForm } from "../prompt-form.ts";
 import type { PageProps } from "../viewer.ts";
 
@@ -36,12 +43,12 @@ type Props = PageProps & {
   modelHint: string;
   /** Whether workers run the agents. */
   hasWorkers: boolean;
-  fault: Fault | null;
+  formError: FormError | null;
 };
 
 /** Form to create or edit a prompt, with errors next to their fields. */
 export function PromptFormPage(props: Props) {
-  const { site, viewer, prompt, id, query, values, preview, hasWorkers, fault } = props;
+  const { site, viewer, prompt, id, query, values, preview, hasWorkers, formError } = props;
   const path = prompt ? `/prompts/${prompt.id}/edit` : "/prompts/new";
   const action = site.base + (prompt ? `/prompts/${prompt.id}/edit` : "/prompts") + query;
   const previewAttributes = {
@@ -66,10 +73,16 @@ export function PromptFormPage(props: Props) {
       ]}
     >
       <h1>{prompt ? "Edit prompt" : "New prompt"}</h1>
-      {fault && (
-        <Notices errorMessage={fault.field === "" ? fault.message : "Couldn’t save. Fix the highlighted field."} />
+      {formError && (
+        <Notices
+          errorMessage={formError.field === "" ? formError.message : "Couldn’t save. Fix the highlighted field."}
+        />
       )}
-      <SchemaForm {...{ schema: PromptForm, values, fault, action }} enctype="multipart/form-data" class="prompt-form">
+      <SchemaForm
+        {...{ schema: PromptForm, values, formError, action }}
+        enctype="multipart/form-data"
+        class="prompt-form"
+      >
         <input type="hidden" name="id" value={id} />
         {prompt && <input type="hidden" name="seen" value={prompt.seen} />}
         <div>
@@ -142,7 +155,7 @@ export function PromptFormPage(props: Props) {
             />
           </fieldset>
           <div id="preview" aria-live="polite">
-            <PreviewPart {...{ values, preview }} errorMessage={faultMessageAt(fault, "templateDefaults")} />
+            <PreviewPart {...{ values, preview }} errorMessage={errorMessageAt({ formError }, "templateDefaults")} />
           </div>
           <AgentAndTarget {...props} />
           <WorkspaceFields archives={props.archives} />
@@ -179,8 +192,6 @@ export function PromptFormPage(props: Props) {
     </Layout>
   );
 }
-
-const faultMessageAt = (fault: Fault | null, field: string) => (fault?.field === field ? fault.message : undefined);
 
 function AgentAndTarget({ providers, agents, defaultAgent, modelHint }: Props) {
   const unavailable = agents.filter(({ objection }) => objection !== null);

@@ -8,9 +8,9 @@ import { count } from "../../grading/text.ts";
 import { findPromptByBadge } from "../../prompts/lists.ts";
 import { outcomeLabels, scopeLabels } from "../../reports/labels.ts";
 import { getReport } from "../../reports/reports.ts";
-import { publicAnswer } from "../answer.ts";
 import { type Badge, renderBadge, toShields } from "../components/badge.tsx";
 import { type PublicScore, toPublicScore } from "../public-score.ts";
+import { publicResponse } from "../responses.ts";
 
 /**
  * The score with the number of its runs and its date. It has the color of its grade only if the goal was tested, the result is not from a
@@ -46,6 +46,6 @@ export const badgePages = (ctx: Context) =>
     // Image proxies would show an old score otherwise. With the ETag, an unchanged badge costs nothing.
     const headers = { "cache-control": "no-cache" };
     return format === "json"
-      ? publicAnswer(request, "json", JSON.stringify(toShields(badge)), headers)
-      : publicAnswer(request, "svg", renderBadge(badge), headers);
+      ? publicResponse(request, "json", JSON.stringify(toShields(badge)), headers)
+      : publicResponse(request, "svg", renderBadge(badge), headers);
   });

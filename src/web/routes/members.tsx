@@ -8,11 +8,11 @@ import { toResetPathFor } from "../../auth/resets.ts";
 import type { Context } from "../../context.ts";
 import { roles } from "../../db/tables/people.ts";
 import { columnOf, isDescending, sortBy, sorted } from "../../http/sorting.ts";
-import { seeOther } from "../page-answers.ts";
 import { type Actor, showPage, submitOrShowAgain } from "../page-requests.tsx";
+import { seeOther } from "../page-responses.ts";
 import { requireConfirmation } from "../pages/confirm.tsx";
 import { MembersPage } from "../pages/members.tsx";
-import { queryOf } from "../query.ts";
+import { queryOptions } from "../query.ts";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 import { clientOf } from "../visitors.ts";
@@ -72,7 +72,7 @@ export const memberPages = (ctx: Context) =>
             successMessage: messages.get(query.done ?? ""),
           });
         }),
-      queryOf({ sort: sortBy(memberColumns), done: Type.Optional(Type.String()) }),
+      queryOptions({ sort: sortBy(memberColumns), done: Type.Optional(Type.String()) }),
     )
     .post("/settings/members/invite", ({ request }) =>
       submitMembers(ctx, request, async ({ org, orgName, person }, form) => {

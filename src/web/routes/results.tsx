@@ -7,11 +7,11 @@ import { cachedResult } from "../../db/cache.ts";
 import { notFound } from "../../errors.ts";
 import { listPromptsOnResultsPage } from "../../prompts/lists.ts";
 import { getReport } from "../../reports/reports.ts";
-import { publicAnswer } from "../answer.ts";
 import { renderPage } from "../components/layout.tsx";
 import { showByLink } from "../page-requests.tsx";
 import { type PublicResult, ResultsPage } from "../pages/results.tsx";
 import { toPublicScore } from "../public-score.ts";
+import { publicResponse } from "../responses.ts";
 
 /** The color scheme depends on a cookie. */
 const cacheHeaders = { "cache-control": "public, max-age=60, must-revalidate", vary: "Cookie" };
@@ -37,7 +37,7 @@ export const resultPages = (ctx: Context) =>
       const day = new Date(ctx.now()).toISOString().slice(0, 10);
       const results = cachedResult(ctx.db, ["results", org.id, day], () => listResults(ctx, org.id, org.timeZone));
       const path = org.resultsPath ?? "";
-      return publicAnswer(
+      return publicResponse(
         request,
         "html",
         renderPage(<ResultsPage {...{ site, path, results }} orgName={org.name} />),

@@ -6,11 +6,11 @@ import { listPromptItems, listTags } from "../../prompts/lists.ts";
 import { TagSchedule } from "../../schedules/schema.ts";
 import { scheduleTag } from "../../schedules/tag-schedules.ts";
 import { readForm } from "../form-values.ts";
-import { formError } from "../page-answers.ts";
 import { showPage, submitForm } from "../page-requests.tsx";
+import { formErrorResponse } from "../page-responses.ts";
 import { requireConfirmation } from "../pages/confirm.tsx";
 import { TagSchedulePage } from "../pages/tag-schedule.tsx";
-import { queryOf } from "../query.ts";
+import { queryOptions } from "../query.ts";
 import { may, minimumRoleFor } from "../viewer.ts";
 
 /** The form that schedules all prompts with a tag. */
@@ -25,7 +25,7 @@ export const tagSchedulePages = (ctx: Context) =>
           const tags = listTags(ctx, viewer.org);
           return <TagSchedulePage {...{ site, viewer, tags, values: new URLSearchParams(query) }} />;
         }),
-      queryOf({ tag: Type.Optional(Type.String({ maxLength: 50, description: "Selected tag" })) }),
+      queryOptions({ tag: Type.Optional(Type.String({ maxLength: 50, description: "Selected tag" })) }),
     )
     .post("/prompts/schedule", ({ request }) =>
       submitForm(ctx, request, "write", async (viewer, form, site) => {
@@ -48,7 +48,7 @@ export const tagSchedulePages = (ctx: Context) =>
             });
           return <TagSchedulePage {...props} result={await scheduleTag(ctx, viewer.org, schedule)} />;
         } catch (error) {
-          return formError(error, (errorMessage) => <TagSchedulePage {...props} errorMessage={errorMessage} />);
+          return formErrorResponse(error, (errorMessage) => <TagSchedulePage {...props} errorMessage={errorMessage} />);
         }
       }),
     );
