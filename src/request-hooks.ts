@@ -1,7 +1,7 @@
 import { databaseLocked, toAppError, unknownUrl } from "./app-error.ts";
 import { maxArchiveBytes } from "./archives/archive-check.ts";
 import { untilUnlocked } from "./db/write-lock.ts";
-import { AppError, unavailable } from "./errors.ts";
+import { AppError, errorStatus, unavailable } from "./errors.ts";
 import { fieldPath } from "./field/routes.ts";
 import { refuseLargeBody } from "./http/body.ts";
 import {
@@ -13,7 +13,7 @@ import {
   trackRequest,
 } from "./http/caller.ts";
 import { type Reply, sentMethod } from "./http/elysia.ts";
-import { isCompressible, pathBelow, pathOf } from "./http/responses.ts";
+import { isCompressible, pathBelow, pathOf, securityHeaders } from "./http/responses.ts";
 import { openApiPath } from "./http/system-routes.ts";
 import { mcpPath } from "./mcp/routes.ts";
 import { refuseMethod } from "./mcp/tool.ts";
@@ -102,6 +102,21 @@ export async function whenUnlocked(
 ): Promise<Response> {
   if (!(await untilUnlocked(ctx.db))) timedOut.add(request);
   return next(request);
+}
+
+/** Answers a request for which too many others of its tenant wait. Rethrows all other errors. The body is not read. */
+export function refuseWaiting(service: Service, request: Request, path: string, error: unknown): Response {
+  if (!(error instanceof AppError)) throw error;
+  const { id } = trackRequest(request);
+  const status = errorStatus[error.code];
+  recordResponse(service, request, path, "", status);
+  const headers = {
+    ...securityHeaders,
+    "cache-control": "private, no-store",
+    "x-request-id": id,
+    "retry-after": String(error.retryAfterSeconds),
+  };
+  return Response.json({ error: error.code, detail: error.detail }, { status, headers });
 }
 
 /** Whether a request has to wait for the database first. `path`: without the base path. */

@@ -5,6 +5,7 @@ import type { Context } from "../context.ts";
 import { AppError } from "../errors.ts";
 import type { Message } from "../http/event-stream.ts";
 import { streamResponse } from "../http/event-stream.ts";
+import { nextTurn } from "../http/turns.ts";
 import { orgField } from "./components/layout.tsx";
 import { toPathAfterSignIn } from "./credential.ts";
 import { followPart } from "./live.ts";
@@ -199,6 +200,7 @@ async function respond(
 ): Promise<Response> {
   const site = toSite(ctx, request);
   const visitor = await findVisitor(ctx, request);
+  await nextTurn(request);
   const { viewer, signedIn, cookies } = visitor;
   let response: Response;
   try {
