@@ -6,7 +6,7 @@ import type { FieldFriction, FieldFrictionChange, FieldFrictionDetail } from "..
 import type { Dismissal } from "../friction/dismissals.ts";
 import type { DocsMap } from "../friction/docs-map.ts";
 import type { Fix } from "../friction/fix-schema.ts";
-import type { FrictionDetail, FrictionThing } from "../friction/schema.ts";
+import type { FrictionDetail, FrictionSummary } from "../friction/schema.ts";
 import type { Gate, GateRequest } from "../gates/schema.ts";
 import type { Delivery, DeliveryDetail, Destination, DestinationInput, DestinationPatch, NewDestination } from "../notifications/schema.ts";
 import type { Prompt, PromptInput, PromptPatch, PromptSummary } from "../prompts/schema.ts";
@@ -60,7 +60,7 @@ export type Operations = {
   "DELETE /reports/{slug}/shares/{shareId}": { result: unknown };
   "GET /compare": { query: { base: string; baseAgent?: string; baseModel?: string; baseArgs?: string; head: string; headAgent?: string; headModel?: string; headArgs?: string; acrossAgents?: "1" }; result: Comparison };
   "GET /compare/reports": { query: { slugs: string; acrossAgents?: "1" }; result: unknown };
-  "GET /friction": { query: { promptId?: string; providerId?: string; severity?: "critical" | "high" | "medium" | "low"; state?: "new" | "open" | "fixed" | "regressed"; agent?: string; dismissed?: "true" | "false"; limit?: number; offset?: number }; result: FrictionThing[] };
+  "GET /friction": { query: { promptId?: string; providerId?: string; severity?: "critical" | "high" | "medium" | "low"; state?: "new" | "open" | "fixed" | "regressed"; agent?: string; dismissed?: "true" | "false"; limit?: number; offset?: number }; result: FrictionSummary[] };
   "GET /friction/{fingerprint}": { query: { promptId?: string; providerId?: string }; result: FrictionDetail };
   "POST /dismissals": { body: unknown; result: Dismissal };
   "GET /dismissals": { query: { limit?: number; offset?: number }; result: Dismissal[] };

@@ -20,10 +20,10 @@ const maxKept = 2_000;
 type ScorePoint = { evalRequestId: string; slug: string; score: number; runs: number; at: string };
 
 /**
- * The current state of a prompt: its newest report, the evaluations with the same agent, model and methodology, oldest
- * first, and the change since the previous one.
+ * The latest results of a prompt: those of its newest report, the evaluations with the same agent, model and methodology,
+ * oldest first, and the change since the previous one.
  */
-export type Latest = {
+export type LatestResults = {
   slug: string;
   score: number | null;
   scope: Scope;
@@ -49,7 +49,7 @@ type LatestChange = {
 
 /** Reports of the comparable evaluation before an evaluation, and of itself; null if one of them is not among the points. */
 export function findReportsBeforeAndAfter(
-  latest: Latest | null,
+  latest: LatestResults | null,
   evalRequestId: string,
 ): [before: string, after: string] | null {
   const index = latest?.points.findIndex((point) => point.evalRequestId === evalRequestId) ?? -1;
@@ -76,7 +76,7 @@ function lastLevel(points: Point[]): LatestChange | null {
 const lastChanges = perContext(() => new Map<string, { basis: string; change: LatestChange | null }>());
 
 /** null: the prompt has no published live report. */
-export function findLatest(ctx: Context, org: OrgId, promptId: string): Latest | null {
+export function findLatestResults(ctx: Context, org: OrgId, promptId: string): LatestResults | null {
   const published = listPublished(ctx, org, promptId, maxReportsRead, { limit: maxReportsRead });
   const [newest] = published;
   if (!newest) return null;

@@ -5,7 +5,7 @@ import { notifications } from "../db/tables/notifications.ts";
 import { emitEvent, eventWantedSince } from "../notifications/outbox.ts";
 import { toPromptEvent } from "../reports/announcements.ts";
 import { reportUrl } from "../reports/links.ts";
-import { findLatest } from "./latest.ts";
+import { findLatestResults } from "./latest.ts";
 
 /** A change found again with more data may move by this many evaluations. */
 const drift = 2;
@@ -13,7 +13,7 @@ const drift = 2;
 export function announceScore(ctx: Context, tx: Tx, org: string, promptId: string): void {
   const since = eventWantedSince(ctx, org, "score.changed");
   if (since === null) return;
-  const latest = findLatest(ctx, org as OrgId, promptId);
+  const latest = findLatestResults(ctx, org as OrgId, promptId);
   const { verdict, delta, at, slugs } = latest?.change ?? {};
   if (!latest || !slugs || (verdict !== "improved" && verdict !== "regressed")) return;
   const index = latest.points.findIndex(({ slug }) => slug === slugs[1]);

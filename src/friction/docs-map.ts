@@ -9,7 +9,7 @@ import { frictionLifecycles, frictionPoints } from "../db/tables/friction.ts";
 import { namedPages, pageMonths } from "../db/tables/trends.ts";
 import { Moment, OneOf, Time, toInstant, toIso } from "../schema.ts";
 import { monthOf } from "./page-counts.ts";
-import { FrictionThing, type Scope } from "./schema.ts";
+import { FrictionSummary, type Scope } from "./schema.ts";
 import { promptsWithin } from "./scope.ts";
 
 /** Default period in months, including the current one. */
@@ -17,7 +17,7 @@ const monthsShown = 3;
 
 const provenances = ["given", "llmsTxt", "sitemap", "link", "search", "guessed"] as const;
 const count = (description: string) => Type.Integer({ description });
-const { fingerprint, severity, title, state } = FrictionThing.properties;
+const { fingerprint, severity, title, state } = FrictionSummary.properties;
 
 export const mapQuery = {
   agent: Type.Optional(Type.String({ maxLength: 100, description: "ID of the agent, such as explorer" })),
@@ -132,7 +132,7 @@ function makeDocsMap(
       reads: row.reads,
       found: Object.fromEntries(provenances.map((name) => [name, row[name]])),
       errorsAfter: row.errors,
-      friction: (friction.get(row.page) ?? []).map(({ thing }) => thing),
+      friction: (friction.get(row.page) ?? []).map(({ point }) => point),
     })),
     unreached: unreached.slice(0, limit).map(({ url, namedBy }) => ({ url, namedBy })),
     guessed: missedPages.slice(0, limit).map(({ url, guesses }) => ({ url, misses: guesses })),
@@ -231,11 +231,11 @@ function frictionOn(db: Db, org: OrgId, promptIds: string[], pages: Set<string>)
       ),
   );
   const rows = promptIds.flatMap((prompt) => ofPrompt.all({ prompt })).filter(({ page }) => pages.has(page ?? ""));
-  const things = [...new Map(rows.map((row) => [row.fingerprint, row])).values()].map(
+  const points = [...new Map(rows.map((row) => [row.fingerprint, row])).values()].map(
     ({ page, reportId, fingerprint, severity, state }) => {
       const title = titleOf.get({ reportId, fingerprint })?.title ?? "";
-      return { page, thing: { fingerprint, severity, title, state } };
+      return { page, point: { fingerprint, severity, title, state } };
     },
   );
-  return Map.groupBy(things, ({ page }) => page ?? "");
+  return Map.groupBy(points, ({ page }) => page ?? "");
 }

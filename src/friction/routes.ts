@@ -9,7 +9,7 @@ import { PathId } from "../schema.ts";
 import { Dismissal, DismissalInput, dismissFriction, listDismissals, withdrawDismissal } from "./dismissals.ts";
 import { DocsMap, getDocsMap, mapQuery } from "./docs-map.ts";
 import { getFriction, listFriction } from "./friction.ts";
-import { FrictionDetail, FrictionThing, frictionFilter, scopeQuery } from "./schema.ts";
+import { FrictionDetail, FrictionSummary, frictionFilter, scopeQuery } from "./schema.ts";
 
 /** Friction points over many reports, and the docs map. */
 export const frictionRoutes = (ctx: Context) =>
@@ -21,7 +21,7 @@ export const frictionRoutes = (ctx: Context) =>
       {
         query: Type.Object({ ...frictionFilter, ...pageQuery }),
         ...operation("Friction", "listFriction", "List friction points merged over runs, most severe first", {
-          200: listOf(FrictionThing, "Friction points of a prompt, or of all prompts of a provider"),
+          200: listOf(FrictionSummary, "Friction points of a prompt, or of all prompts of a provider"),
           ...errors(400, 404),
         }),
       },

@@ -3,7 +3,7 @@ import { eventTypes } from "../agents/agent.ts";
 import type { Context } from "../context.ts";
 import { badRequest } from "../errors.ts";
 import { listFriction } from "../friction/friction.ts";
-import { FrictionThing } from "../friction/schema.ts";
+import { FrictionSummary } from "../friction/schema.ts";
 import { frictionStates, severities } from "../grading/kinds.ts";
 import {
   pageArguments,
@@ -56,7 +56,7 @@ const BriefReport = Type.Object({
     }),
   ),
 });
-const { fingerprint, severity, title, events, seenIn, state, isPreview, agents } = FrictionThing.properties;
+const { fingerprint, severity, title, events, seenIn, state, isPreview, agents } = FrictionSummary.properties;
 const BriefFriction = Type.Object({
   fingerprint,
   severity,

@@ -1,4 +1,4 @@
-import type { Latest } from "../../comparisons/latest.ts";
+import type { LatestResults } from "../../comparisons/latest.ts";
 import { percent } from "../../grading/text.ts";
 import { agentLabel, describeEvidence, outcomeLabels, scopeLabels, titleOf } from "../../reports/labels.ts";
 import type { Report } from "../../reports/schema.ts";
@@ -12,7 +12,7 @@ import { PreviewMark } from "./run-table.tsx";
 import { LatestChange } from "./score.tsx";
 
 /** `viewer`: absent on a shared page, which doesn't link to the comparison. */
-type Props = { site: Site; viewer?: Viewer; report: Report; result: EvalResult | null; latest: Latest | null };
+type Props = { site: Site; viewer?: Viewer; report: Report; result: EvalResult | null; latest: LatestResults | null };
 
 /** What was evaluated, by whom and how often; the grade, the key finding and the score, each once. */
 export function ReportHead({ site, viewer, report, result, latest }: Props) {
@@ -71,7 +71,7 @@ export function ReportHead({ site, viewer, report, result, latest }: Props) {
 }
 
 /** Whether the prompt's newest significant change came with the evaluation of this report or before it. */
-function isAtOrAfterChange(latest: Latest | null, { run }: Report): boolean {
+function isAtOrAfterChange(latest: LatestResults | null, { run }: Report): boolean {
   const { change = null, points = [] } = latest ?? {};
   if (change?.verdict !== "regressed" && change?.verdict !== "improved") return false;
   const reportIndex = points.findIndex(({ evalRequestId }) => evalRequestId === run.evalRequestId);
@@ -82,7 +82,7 @@ function isAtOrAfterChange(latest: Latest | null, { run }: Report): boolean {
 }
 
 /** The scores of the prompt's latest evaluations. */
-function Trend({ latest }: { latest: Latest | null }) {
+function Trend({ latest }: { latest: LatestResults | null }) {
   if (latest === null || latest.points.length < 2) return null;
   const scores = latest.points.map(({ score }) => score);
   const list = scores.map((score) => score.toFixed(0)).join(", ");

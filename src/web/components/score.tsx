@@ -1,5 +1,5 @@
 import { type ComponentChildren, Fragment } from "preact";
-import type { Latest } from "../../comparisons/latest.ts";
+import type { LatestResults } from "../../comparisons/latest.ts";
 import type { PromptItem } from "../../prompts/lists.ts";
 import { humanize, outcomeLabels, scoreText, titleOf } from "../../reports/labels.ts";
 import { formatPointChange } from "./baseline.tsx";
@@ -9,7 +9,7 @@ import { SelectRow } from "./selection.tsx";
 import { Day } from "./when.tsx";
 
 /** A prompt with its latest evaluations. */
-export type PromptScore = { prompt: PromptItem; latest: Latest | null };
+export type PromptScore = { prompt: PromptItem; latest: LatestResults | null };
 
 type Props = {
   base: string;
@@ -82,7 +82,7 @@ export const Tags = ({ tags, base }: { tags: string[]; base: string }) => (
 );
 
 /** Latest score of a prompt, linked to its report. */
-export const Score = ({ latest, base }: { latest: Latest | null; base: string }) =>
+export const Score = ({ latest, base }: { latest: LatestResults | null; base: string }) =>
   latest === null ? (
     <span class="muted">No reports</span>
   ) : (
@@ -93,7 +93,7 @@ export const Score = ({ latest, base }: { latest: Latest | null; base: string })
   );
 
 /** Sparkline of the scores of its evaluations; nothing for fewer than two. */
-function Trend({ latest, title }: { latest: Latest | null; title: string }) {
+function Trend({ latest, title }: { latest: LatestResults | null; title: string }) {
   if (latest === null || latest.points.length < 2) return null;
   const scores = latest.points.map(({ score }) => score);
   return (
@@ -105,7 +105,7 @@ function Trend({ latest, title }: { latest: Latest | null; title: string }) {
 }
 
 /** The newest change of a prompt, linked to the comparison of before and after. */
-export function LatestChange({ latest, base }: { latest: Latest | null; base: string }) {
+export function LatestChange({ latest, base }: { latest: LatestResults | null; base: string }) {
   const change = latest?.change ?? null;
   if (change === null) return <span class="muted">–</span>;
   const { verdict, delta, at, slugs } = change;

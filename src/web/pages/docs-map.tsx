@@ -112,7 +112,7 @@ const Pages = ({ base, map, scope }: { base: string; map: DocsMap; scope: string
                     href={`${base}/friction/${fingerprint}?${scope}`}
                     title={title}
                   >
-                    {oneLine(title, 40)} <span class="unseen">({severity})</span>
+                    {oneLine(title, 40)} <span class="visually-hidden">({severity})</span>
                   </a>
                 ))}
               </td>

@@ -81,7 +81,7 @@ export function KeysPage({ keys, sort, nextId, now, newKey, ...frame }: Props) {
           sorting={toSorting(`${base}/settings/keys`, { sort }, "-created")}
         >
           {keys.map((key) => (
-            <tr key={key.id} class={isInactive(key, now) ? "over" : undefined}>
+            <tr key={key.id} class={isInactive(key, now) ? "inactive" : undefined}>
               <th scope="row">{key.name}</th>
               <td>
                 <code>{key.display}</code>

@@ -35,7 +35,7 @@ export function MembersPage({ site, viewer, members, sort, invitations, link, su
   return (
     <SettingsFrame {...{ site, viewer, successMessage, errorMessage }} path="/settings/members">
       {link && (
-        <section class="given" aria-label="Password reset link">
+        <section class="reset-link" aria-label="Password reset link">
           <p>
             This link resets the password of <strong>{link.email}</strong>. It works once and expires in 24 hours. Don’t
             share it with anyone else.

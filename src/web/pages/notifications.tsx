@@ -59,7 +59,7 @@ export function NotificationsPage({ destinations, ...frame }: SettingsProps & { 
       ) : (
         <List label="Destinations" labels={["Name", "Type", "Events", "Status"]}>
           {destinations.map((destination) => (
-            <tr key={destination.id} class={destination.status === "disabled" ? "over" : undefined}>
+            <tr key={destination.id} class={destination.status === "disabled" ? "inactive" : undefined}>
               <th scope="row">
                 <a href={`${base}${notificationsPath}/${destination.id}`}>{destination.name}</a>
               </th>

@@ -8,10 +8,10 @@ import { Notices, Submit } from "../components/form-parts.tsx";
 import { Layout } from "../components/layout.tsx";
 import {
   Checks,
+  DerivedFields,
+  type DerivedValues,
   FurtherAgents,
   LimitFields,
-  type Preview,
-  PreviewPart,
   Urls,
   WorkspaceFields,
 } from "../components/prompt-fields.tsx";
@@ -34,7 +34,7 @@ type Props = PageProps & {
   /** Query of the form's action. */
   query: string;
   values: URLSearchParams;
-  preview: Preview;
+  derived: DerivedValues;
   providers: Provider[];
   archives: Archive[];
   agents: AgentInfo[];
@@ -48,13 +48,13 @@ type Props = PageProps & {
 
 /** Form to create or edit a prompt, with errors next to their fields. */
 export function PromptFormPage(props: Props) {
-  const { site, viewer, prompt, id, query, values, preview, hasWorkers, formError } = props;
+  const { site, viewer, prompt, id, query, values, hasWorkers, formError } = props;
   const path = prompt ? `/prompts/${prompt.id}/edit` : "/prompts/new";
   const action = site.base + (prompt ? `/prompts/${prompt.id}/edit` : "/prompts") + query;
-  const previewAttributes = {
-    "hx-post": `${site.base}/prompts/preview`,
+  const updateDerivedFields = {
+    "hx-post": `${site.base}/prompts/derived-fields`,
     "hx-trigger": "input changed delay:300ms",
-    "hx-target": "#preview",
+    "hx-target": "#derived-fields",
     "hx-swap": "innerMorph",
     "hx-include": "closest form",
     // Leaves out the files.
@@ -104,7 +104,7 @@ export function PromptFormPage(props: Props) {
             rows={8}
             required
             placeholder="Run a query with the {{language}} SDK and print its rows."
-            {...previewAttributes}
+            {...updateDerivedFields}
           />
           <SchemaField
             name="endGoal"
@@ -112,7 +112,7 @@ export function PromptFormPage(props: Props) {
             hint="What must be true when the agent is done. The judge checks each part separately."
             rows={4}
             placeholder="The SDK was installed. The rows of the query were printed."
-            {...previewAttributes}
+            {...updateDerivedFields}
           />
           <SchemaField
             name="wordings"
@@ -135,7 +135,7 @@ export function PromptFormPage(props: Props) {
                 ...frequencyPresets.map((preset) => [preset, capitalize(preset)] as const),
                 ["cron", "Custom (cron)"],
               ]}
-              {...previewAttributes}
+              {...updateDerivedFields}
               hx-trigger="change"
             />
             <div class="cron">
@@ -144,7 +144,7 @@ export function PromptFormPage(props: Props) {
                 label="Cron expression"
                 hint="Minute, hour, day of month, month, day of week. Used when the frequency is Custom (cron)."
                 placeholder="0 6 * * 1-5"
-                {...previewAttributes}
+                {...updateDerivedFields}
               />
             </div>
             <SchemaField
@@ -154,8 +154,11 @@ export function PromptFormPage(props: Props) {
               placeholder="1"
             />
           </fieldset>
-          <div id="preview" aria-live="polite">
-            <PreviewPart {...{ values, preview }} errorMessage={errorMessageAt({ formError }, "templateDefaults")} />
+          <div id="derived-fields" aria-live="polite">
+            <DerivedFields
+              {...{ values, derived: props.derived }}
+              errorMessage={errorMessageAt({ formError }, "templateDefaults")}
+            />
           </div>
           <AgentAndTarget {...props} />
           <WorkspaceFields archives={props.archives} />

@@ -1,4 +1,4 @@
-import type { Latest } from "../../comparisons/latest.ts";
+import type { LatestResults } from "../../comparisons/latest.ts";
 import { oneLine } from "../../grading/text.ts";
 import type { Prompt } from "../../prompts/schema.ts";
 import { titleOf } from "../../reports/labels.ts";
@@ -20,7 +20,7 @@ type Props = PageProps & {
   providerName: string | null;
   /** The agents that an evaluation would use now. */
   agentNames: string;
-  latest: Latest | null;
+  latest: LatestResults | null;
   runs: RunListItem[];
   runCount: number;
   scheduledEvaluations: ScheduledEvaluation[];
@@ -140,7 +140,7 @@ const Actions = ({ base, prompt: { id, status }, viewer }: ActionsProps) => (
 );
 
 /** Latest score and scores over time. */
-function ScoreHistory({ latest, base }: { latest: Latest | null; base: string }) {
+function ScoreHistory({ latest, base }: { latest: LatestResults | null; base: string }) {
   const toTime = useTime();
   if (latest === null) return null;
   const { points } = latest;

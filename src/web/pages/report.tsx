@@ -1,4 +1,4 @@
-import type { Latest } from "../../comparisons/latest.ts";
+import type { LatestResults } from "../../comparisons/latest.ts";
 import { percent } from "../../grading/text.ts";
 import { fixBrief } from "../../reports/fix-brief.ts";
 import {
@@ -37,7 +37,7 @@ type Props = {
   /** Combined results of its evaluation. */
   result: EvalResult | null;
   /** The prompt's latest evaluations. */
-  latest: Latest | null;
+  latest: LatestResults | null;
   pagesVisited: PagesVisited;
   extras: ReportExtras;
   /** Set on a shared page. */
@@ -111,7 +111,7 @@ export function ReportPage(props: Props) {
           {viewer && <Gradings gradings={gradings} path={site.base + path} mayPin={may(viewer, "publish")} />}
         </Fold>
         <pre id="fix-brief" hidden>
-          {fixBrief(report, { isStored: viewer !== undefined })}
+          {fixBrief(report, { hasAccess: viewer !== undefined })}
         </pre>
       </article>
     </Layout>

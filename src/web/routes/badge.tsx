@@ -1,6 +1,6 @@
 import { Elysia } from "elysia";
 import { isRuleBased } from "../../agents/agent.ts";
-import { findLatest } from "../../comparisons/latest.ts";
+import { findLatestResults } from "../../comparisons/latest.ts";
 import type { Context } from "../../context.ts";
 import { timeZoneOf } from "../../db/rows.ts";
 import { notFound } from "../../errors.ts";
@@ -32,7 +32,7 @@ function badgeOf(ctx: Context, token: string): Badge {
   if (prompt === null) throw notFound("This badge does not exist, or it is no longer public.");
   const { org, promptId, isArchived } = prompt;
   if (isArchived) return { message: "archived", grade: null };
-  const latest = findLatest(ctx, org, promptId);
+  const latest = findLatestResults(ctx, org, promptId);
   if (latest === null) return { message: "no report yet", grade: null };
   const { agent } = getReport(ctx, org, latest.slug);
   return toBadge(toPublicScore(latest, isRuleBased(agent.id), ctx.now(), timeZoneOf(ctx.db, org)));

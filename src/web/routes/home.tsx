@@ -3,12 +3,12 @@ import { listInvitations } from "../../auth/invitations.ts";
 import { listKeys } from "../../auth/keys.ts";
 import { listMembers } from "../../auth/members.ts";
 import { getOrg } from "../../auth/orgs.ts";
-import { findLatest } from "../../comparisons/latest.ts";
+import { findLatestResults } from "../../comparisons/latest.ts";
 import type { Context } from "../../context.ts";
 import { findFirstPrompt, listPromptItems, listScheduledPrompts } from "../../prompts/lists.ts";
 import { agentOfPrompt } from "../../prompts/prompt-check.ts";
 import { listProviders } from "../../providers/providers.ts";
-import { listBrokenRuns, listRunPage, listUnfinishedRuns } from "../../runs/lists.ts";
+import { listFailedRuns, listRunPage, listUnfinishedRuns } from "../../runs/lists.ts";
 import { type FirstSteps, isComplete } from "../components/first-steps.tsx";
 import { renderFragment } from "../components/layout.tsx";
 import { showPublic, streamPart, submitForm } from "../page-requests.tsx";
@@ -33,11 +33,11 @@ function overviewOf(ctx: Context, { org }: Viewer, site: Site): Overview {
     site,
     now: ctx.now(),
     timeZone: getOrg(ctx, org).timeZone,
-    prompts: items.map((prompt) => ({ prompt, latest: findLatest(ctx, org, prompt.id) })),
+    prompts: items.map((prompt) => ({ prompt, latest: findLatestResults(ctx, org, prompt.id) })),
     promptCount: total,
     activeRuns: listUnfinishedRuns(ctx, org, maxRuns),
     scheduledPrompts: listScheduledPrompts(ctx, org, maxScheduledPrompts),
-    failedRuns: listBrokenRuns(ctx, org, { limit: maxRuns, withinMs: failedRunsWithinMs }),
+    failedRuns: listFailedRuns(ctx, org, { limit: maxRuns, withinMs: failedRunsWithinMs }),
     maxRuns,
   };
 }

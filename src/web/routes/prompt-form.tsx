@@ -16,7 +16,7 @@ import { maxVariables, templateVarsOf } from "../../prompts/template.ts";
 import { getProvider, listProviders } from "../../providers/providers.ts";
 import { titleOf } from "../../reports/labels.ts";
 import { requestEval } from "../../runs/requests.ts";
-import { type Preview, PreviewPart } from "../components/prompt-fields.tsx";
+import { DerivedFields, type DerivedValues } from "../components/prompt-fields.tsx";
 import { toFormError } from "../components/schema-form.tsx";
 import { formatZoned } from "../components/when.tsx";
 import { showPage, submitForm } from "../page-requests.tsx";
@@ -63,8 +63,8 @@ function modelsHint(ctx: Context, org: OrgId): string {
   return `Only for agents that use a model. Providers with an API key: ${withKey.map(({ provider }) => provider).join(", ")}.${agentModel ? ` Default: ${agentModel}.` : ""}`;
 }
 
-/** The variables and the next scheduled runs of a form. */
-function previewOf(ctx: Context, org: OrgId, id: string, form: URLSearchParams): Preview {
+/** The variables and the next scheduled runs of a form, before it is saved. */
+function derivedValuesOf(ctx: Context, org: OrgId, id: string, form: URLSearchParams): DerivedValues {
   const { timeZone } = getOrg(ctx, org);
   const frequency = frequencyOf(form);
   const problem = frequency === null || frequency === "" ? null : frequencyProblem(frequency);
@@ -97,7 +97,7 @@ function formPage(
   return (
     <PromptFormPage
       {...{ site, viewer, id, values }}
-      preview={previewOf(ctx, viewer.org, id, values)}
+      derived={derivedValuesOf(ctx, viewer.org, id, values)}
       providers={listProviders(ctx, viewer.org)}
       archives={listArchives(ctx, viewer.org)}
       agents={listAgents(ctx)}
@@ -201,11 +201,11 @@ export const promptFormPages = (ctx: Context) =>
         fileFields,
       ),
     )
-    .post("/prompts/preview", ({ request }) =>
+    .post("/prompts/derived-fields", ({ request }) =>
       submitForm(ctx, request, "write", (viewer, form) => {
         checkRows(form);
-        const preview = previewOf(ctx, viewer.org, newIdIn(ctx, form), form);
-        return privateResponse("html", renderToString(<PreviewPart values={form} preview={preview} />));
+        const derived = derivedValuesOf(ctx, viewer.org, newIdIn(ctx, form), form);
+        return privateResponse("html", renderToString(<DerivedFields values={form} derived={derived} />));
       }),
     )
     .get("/prompts/:promptId/edit", ({ request, params }) =>

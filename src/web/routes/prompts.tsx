@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { getOrg } from "../../auth/orgs.ts";
-import { findLatest } from "../../comparisons/latest.ts";
+import { findLatestResults } from "../../comparisons/latest.ts";
 import type { Context, OrgId } from "../../context.ts";
 import { cachedResult } from "../../db/cache.ts";
 import { promptStatuses } from "../../db/tables/prompts.ts";
@@ -88,7 +88,7 @@ async function promptPage(
       agentNames={agentsOfPrompt(ctx, org, getPromptRow(ctx, org, id))
         .map(({ agent, model }) => (model ? `${agent} with ${model}` : agent))
         .join(", ")}
-      latest={findLatest(ctx, org, prompt.id)}
+      latest={findLatestResults(ctx, org, prompt.id)}
       runs={listRunPage(ctx, org, { promptId: prompt.id }, { limit: maxRunsListed }).items}
       runCount={countRuns(ctx, org, prompt.id)}
       scheduledEvaluations={listScheduledEvaluations(ctx, org, prompt.id, firstPage).items}
@@ -140,7 +140,7 @@ function listPromptScores(
 ) {
   const listWithScores = (page: Page, sort?: PromptSort) => {
     const { items, total } = listPromptItems(ctx, org, { ...filter, sort }, page);
-    return { items: items.map((prompt) => ({ prompt, latest: findLatest(ctx, org, prompt.id) })), total };
+    return { items: items.map((prompt) => ({ prompt, latest: findLatestResults(ctx, org, prompt.id) })), total };
   };
   if (sort !== "change" && sort !== "-change") return listWithScores({ limit: perPage, offset }, sort);
   const { items, total } = cachedResult(ctx.db, ["changes", org, filter], () =>

@@ -1,7 +1,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { outcomes } from "../../agents/agent.ts";
-import { findLatest, findReportsBeforeAndAfter } from "../../comparisons/latest.ts";
+import { findLatestResults, findReportsBeforeAndAfter } from "../../comparisons/latest.ts";
 import type { Context } from "../../context.ts";
 import { reportStatuses } from "../../db/tables/reports.ts";
 import { countVerificationRuns } from "../../fixes/done-fixes.ts";
@@ -65,7 +65,7 @@ async function reportPage(ctx: Context, viewer: Viewer, site: Site, slug: string
   const session = getSession(ctx, viewer.org, slug);
   const { notice } = session;
   const path = `/reports/${slug}`;
-  const latest = findLatest(ctx, viewer.org, report.prompt.id);
+  const latest = findLatestResults(ctx, viewer.org, report.prompt.id);
   const extras = {
     session: notice === null ? `${site.base}${path}/session` : null,
     notice,

@@ -1,7 +1,7 @@
 import { Elysia } from "elysia";
 import { isRuleBased } from "../../agents/agent.ts";
 import { findOrgByResults } from "../../auth/orgs.ts";
-import { findLatest } from "../../comparisons/latest.ts";
+import { findLatestResults } from "../../comparisons/latest.ts";
 import type { Context, OrgId } from "../../context.ts";
 import { cachedResult } from "../../db/cache.ts";
 import { notFound } from "../../errors.ts";
@@ -18,7 +18,7 @@ const cacheHeaders = { "cache-control": "public, max-age=60, must-revalidate", v
 
 function listResults(ctx: Context, org: OrgId, timeZone: string): PublicResult[] {
   return listPromptsOnResultsPage(ctx, org).map(({ id, title }) => {
-    const latest = findLatest(ctx, org, id);
+    const latest = findLatestResults(ctx, org, id);
     if (latest === null) return { title, result: null };
     const { agent, methodology } = getReport(ctx, org, latest.slug);
     const scores = latest.points.map(({ score }) => score);

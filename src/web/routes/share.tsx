@@ -1,5 +1,5 @@
 import { Elysia } from "elysia";
-import { findLatest } from "../../comparisons/latest.ts";
+import { findLatestResults } from "../../comparisons/latest.ts";
 import type { Context } from "../../context.ts";
 import { notFound } from "../../errors.ts";
 import { getPagesVisited } from "../../reports/pages-visited.ts";
@@ -48,7 +48,7 @@ export const sharePages = (ctx: Context) =>
         const extras = { session: hasSession ? `${site.base}${path}/session` : null, notice: null, shares: [] };
         const pagesVisited = getPagesVisited(ctx, session);
         const { result } = getEvalRequest(ctx, org, report.run.evalRequestId);
-        const latest = findLatest(ctx, org, report.prompt.id);
+        const latest = findLatestResults(ctx, org, report.prompt.id);
         const share = { orgName, expiresAt };
         return renderPage(
           <ReportPage {...{ site, path, report, result, pagesVisited, extras, share }} latest={latest} />,
