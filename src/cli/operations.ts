@@ -81,7 +81,7 @@ export type Operations = {
   "GET /destinations": { query: { limit?: number; offset?: number }; result: Destination[] };
   "POST /destinations": { body: DestinationInput; result: NewDestination };
   "GET /destinations/{destinationId}": { result: Destination };
-  "PATCH /destinations/{destinationId}": { body: DestinationPatch; result: Destination };
+  "PATCH /destinations/{destinationId}": { body: DestinationPatch; result: NewDestination };
   "DELETE /destinations/{destinationId}": { result: Destination };
   "POST /destinations/{destinationId}/rotate": { result: NewDestination };
   "POST /destinations/{destinationId}/test": { result: DeliveryDetail };

@@ -69,7 +69,7 @@ export const notificationRoutes = (ctx: Context) =>
         params: path,
         ...jsonBody(DestinationPatch),
         ...operation("Notifications", "updateDestination", "Update, disable or enable a destination", {
-          200: Destination,
+          200: NewDestination,
           ...errors(400, 404, 409, 413),
         }),
       },
