@@ -23,7 +23,10 @@ export function addTrust(program: Command, useApi: UseApi): void {
       .description("Trust the CI jobs of a repository, such as acme/docs, and print the ID of the trust to stdout")
       .addOption(new Option("--provider <provider>", "CI provider").choices(ciProviders).default("github"))
       .option("--issuer <url>", "Issuer of the ID tokens, for a self-hosted GitHub or GitLab server")
-      .option("--ref <ref>", "Only jobs on this ref, such as refs/heads/main or refs/pull/*; on GitLab, such as main")
+      .option(
+        "--ref <ref>",
+        "Only jobs on this ref, such as refs/heads/main or refs/pull/*; on GitLab, such as main or refs/tags/v*",
+      )
       .option("--repository-id <id>", "ID of the repository (default: that of the first job that gets a key)")
       .option("--environment <name>", "Only jobs that deploy to this environment")
       .option("--scopes <scopes>", `Comma-separated scopes of the keys: ${scopes.join(",")} (default: read,run)`)

@@ -88,7 +88,14 @@ const managedHeaders = [
   "accept-encoding",
 ];
 /** Headers that hold no credentials, as all others may: APIs have their own names for those. */
-const harmlessHeaders = new Set(["accept", "accept-encoding", "accept-language", "content-type", "range", "user-agent"]);
+const harmlessHeaders = new Set([
+  "accept",
+  "accept-encoding",
+  "accept-language",
+  "content-type",
+  "range",
+  "user-agent",
+]);
 
 /**
  * The only client for URLs supplied by users. http(s) only, no user info, ports 80 and 443 unless allowed, every resolved address

@@ -1,5 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
+import { addressOf } from "../auth/address.ts";
 import { checkOwner } from "../auth/authentication.ts";
 import type { Context } from "../context.ts";
 import { AppError } from "../errors.ts";
@@ -16,13 +17,13 @@ export const exchangePath = "/api/v1/oidc/exchange";
 /** CI jobs that an organization trusts, and the exchange of their ID tokens. */
 export const trustRoutes = (ctx: Context) =>
   new Elysia({ name: "trusts" })
-    .post(exchangePath, async ({ body }) => await exchangeToken(ctx, body), {
+    .post(exchangePath, async ({ request, body }) => await exchangeToken(ctx, body, addressOf(request)), {
       ...jsonBody(ExchangeInput),
       ...operation(
         "OIDC",
         "exchangeIdToken",
         "Exchange the ID token of a CI job for an API key",
-        { 200: ExchangedKey, ...errors(400, 413) },
+        { 200: ExchangedKey, ...errors(400, 413, 429) },
         {
           security: [],
           description:

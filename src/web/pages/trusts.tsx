@@ -88,7 +88,8 @@ const TrustForm = ({ site, typedValues, formError }: SettingsProps) => (
       placeholder="Any"
       hint={
         <>
-          For example, <code>refs/heads/main</code> or <code>refs/pull/*</code> on GitHub, <code>main</code> on GitLab.
+          For example, <code>refs/heads/main</code> or <code>refs/pull/*</code> on GitHub, <code>main</code> or{" "}
+          <code>refs/tags/v*</code> on GitLab.
         </>
       }
     />
