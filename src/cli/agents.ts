@@ -5,7 +5,7 @@ import { findInstalled } from "../agents/coding/program.ts";
 import type { Config } from "../config/config.ts";
 import { AppError, badRequest } from "../errors.ts";
 import { initAgent } from "./agent-init.ts";
-import { print, say, table } from "./terminal.ts";
+import { print, say, table, toJson } from "./terminal.ts";
 import { tryAgent } from "./trial.ts";
 import { explain } from "./trial-diagnosis.ts";
 
@@ -25,7 +25,7 @@ export function addAgents(program: Command, configOf: () => Config, agents: Reco
       const rows = all.map((each) =>
         each.isHere ? [each.id, each.version, each.isTried ? "yes" : "no", each.path] : [each.id, "", "", each.detail],
       );
-      print(json ? JSON.stringify(all) : table([["ID", "VERSION", "TESTED", "PATH"], ...rows]));
+      print(json ? toJson(all) : table([["ID", "VERSION", "TESTED", "PATH"], ...rows]));
     });
   command
     .command("init <id>")
@@ -66,7 +66,7 @@ export function addAgents(program: Command, configOf: () => Config, agents: Reco
       const missing = steps.flatMap(({ diagnosis }) => diagnosis ?? []);
       const sentences = new Set([...problems, ...missing].map((diagnosis) => explain(diagnosis, preset)));
       if (missing.length > 0) for (const sentence of sentences) say(`-> ${sentence}`);
-      print(json ? JSON.stringify(events) : events.map(({ type, what }) => `${type}  ${what}`).join("\n"));
+      print(json ? toJson(events) : events.map(({ type, what }) => `${type}  ${what}`).join("\n"));
       if (failureReason !== null || steps.some(({ detail }) => detail === null)) process.exitCode = 1;
     });
 }

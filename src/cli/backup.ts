@@ -8,7 +8,7 @@ import { codeOf } from "../db/fault.ts";
 import { badRequest, unavailable } from "../errors.ts";
 import { count } from "../grading/text.ts";
 import { checkNewFile, removeUnfinished, toWriteError } from "./files.ts";
-import { print, say, toSize } from "./terminal.ts";
+import { print, say, toJson, toSize } from "./terminal.ts";
 
 type Options = { force?: boolean; json?: boolean };
 
@@ -24,7 +24,7 @@ export function addBackup(program: Command, configOf: () => Config): void {
       const { dataDir } = configOf();
       const result = backup(dataDir, file, force ?? false);
       say(`Backed up ${count(result.runs, "run")}, ${toSize(result.bytes)}.`);
-      print(json ? JSON.stringify(result) : result.file);
+      print(json ? toJson(result) : result.file);
     });
 }
 

@@ -19,7 +19,7 @@ import { describeRedisAccess } from "../config/worker-settings.ts";
 import { runs } from "../db/tables/runs.ts";
 import type { RedisState } from "../places/control.ts";
 import { toIso } from "../schema.ts";
-import { print, table, toMessage, toSize, withData } from "./terminal.ts";
+import { print, table, toJson, toMessage, toSize, withData } from "./terminal.ts";
 
 type Check = { what: string; state: "ok" | "missing" | "fault"; detail: string };
 
@@ -66,7 +66,7 @@ export function addDoctor(
         checkModelKeys(env),
         ...(config.workers.redisUrl === null ? [] : await checkRedis(config.workers.redisUrl)),
       ] satisfies Check[];
-      print(json ? JSON.stringify(checks) : table(checks.map(({ what, state, detail }) => [state, what, detail])));
+      print(json ? toJson(checks) : table(checks.map(({ what, state, detail }) => [state, what, detail])));
       if (checks.some(({ state }) => state === "fault")) process.exitCode = 1;
     });
 }

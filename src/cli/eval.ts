@@ -16,7 +16,7 @@ import { requestEval } from "../runs/requests.ts";
 import { getRun, getRunFailure } from "../runs/runs.ts";
 import { createService } from "../service.ts";
 import { addMinScore, checkMinScore } from "./min-score.ts";
-import { exits, print, say, sayFailure, toAllowRule, toOwnUrl } from "./terminal.ts";
+import { exits, print, say, sayFailure, toAllowRule, toJson, toOwnUrl } from "./terminal.ts";
 
 type EvalOptions = {
   goal: string;
@@ -116,7 +116,7 @@ async function evaluate(
     return exits.error;
   }
   closeDb(db);
-  print(json ? JSON.stringify(report, null, 2) : reportMarkdown(report, { isStored: false }));
+  print(json ? toJson(report, 2) : reportMarkdown(report, { isStored: false }));
   return checkMinScore(report, { minScore, scope });
 }
 

@@ -8,7 +8,7 @@ import { scopes } from "../grading/kinds.ts";
 import { type Api, findPromptId } from "./api.ts";
 import { addServiceOptions, type UseApi } from "./connection.ts";
 import { checkFileName, toWriteError } from "./files.ts";
-import { exits, parsePair, parseScore, print, say, wholeNumber } from "./terminal.ts";
+import { exits, parsePair, parseScore, print, say, toJson, wholeNumber } from "./terminal.ts";
 
 type GateOptions = {
   urlMap?: Record<string, string>;
@@ -81,7 +81,7 @@ async function runGate(useApi: UseApi, options: GateOptions & { prompts: string[
     const body = { ...selection, urlMap, templateArgs, runs, adaptive, minScore, scope, budgetUsd };
     const requestedGate = await api.request("POST /gates", { body, idempotencyKey: crypto.randomUUID() });
     const gate = await waitForGate(api, requestedGate);
-    print(json ? JSON.stringify(gate, null, 2) : gateMarkdown(gate).trimEnd());
+    print(json ? toJson(gate, 2) : gateMarkdown(gate).trimEnd());
     if (markdown !== undefined) writeFileSync(markdown, gateMarkdown(gate));
     if (junit !== undefined) writeFileSync(junit, gateJunit(gate));
     say(`Gate ${statusLabels[gate.status]}: ${gate.reason}`);

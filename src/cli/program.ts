@@ -3,6 +3,7 @@ import { version } from "../../package.json" with { type: "json" };
 import { createAgentStandby, createChildAgents } from "../agents/all.ts";
 import { type Config, readConfig } from "../config/config.ts";
 import { diskFault } from "../db/fault.ts";
+import { toPrintable } from "../log.ts";
 import { addAgents } from "./agents.ts";
 import { addArchive } from "./archive.ts";
 import { addBackup } from "./backup.ts";
@@ -27,7 +28,7 @@ import { addRestore } from "./restore.ts";
 import { addRun } from "./run.ts";
 import { addRuns } from "./runs.ts";
 import { addServe, type ServeOverrides } from "./serve.ts";
-import { closeStdout, endOnStdoutError, exitOf, exits, print, sayFailure, toFailure } from "./terminal.ts";
+import { closeStdout, endOnStdoutError, exitOf, exits, print, sayFailure, toFailure, toJson } from "./terminal.ts";
 import { addTrust } from "./trust.ts";
 import { addWorker } from "./worker.ts";
 import { addWorkers } from "./workers.ts";
@@ -54,7 +55,10 @@ export function createProgram(
     .option("--data <dir>", "Data directory (default: EVALD_DATA_DIR, else ./data)")
     .helpOption("-h, --help", "Show help")
     .configureHelp({ showGlobalOptions: true })
-    .configureOutput({ writeOut: (text) => process.stdout.write(text), writeErr: (text) => process.stderr.write(text) })
+    .configureOutput({
+      writeOut: (text) => process.stdout.write(toPrintable(text)),
+      writeErr: (text) => process.stderr.write(toPrintable(text)),
+    })
     .exitOverride();
   const dataOf = () => program.opts<{ data?: string }>().data;
   /** `optionSettings`: those that options of the command set. */
@@ -136,7 +140,7 @@ async function runCommand(argv: string[], create: () => Command): Promise<number
       if (error.exitCode === 0) return 0;
       // Commander has written its message to stderr.
       const detail = error.message.replace(/^error: /, "");
-      if (json) print(JSON.stringify({ error: "bad_request", detail }, null, 2));
+      if (json) print(toJson({ error: "bad_request", detail }, 2));
       return exits.usage;
     }
     const { error: code, detail } = toFailure(error);

@@ -21,7 +21,7 @@ import { count } from "../grading/text.ts";
 import { toIso } from "../schema.ts";
 import { type CopySummary, checkIntegrity, copyDatabase, readDatabase, syncPath } from "./backup.ts";
 import { checkFile, refuseOwnFile } from "./files.ts";
-import { print, say, toSize } from "./terminal.ts";
+import { print, say, toJson, toSize } from "./terminal.ts";
 
 /** Adds `restore`: replaces the database with a backup and keeps the previous one next to it. */
 export function addRestore(program: Command, configOf: () => Config): void {
@@ -36,7 +36,7 @@ export function addRestore(program: Command, configOf: () => Config): void {
       say(`Restored ${count(result.runs, "run")} (${toSize(result.bytes)}) from ${file}.`);
       if (result.before !== null)
         say(`The previous database is kept at ${result.before}. Delete it once you no longer need it.`);
-      print(json ? JSON.stringify(result) : result.database);
+      print(json ? toJson(result) : result.database);
     });
 }
 

@@ -4,7 +4,7 @@ import type { Run } from "../runs/schema.ts";
 import { type Api, findPromptId } from "./api.ts";
 import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
 import { addMinScore, checkMinScore, type MinScore } from "./min-score.ts";
-import { exits, parsePair, print, say, sayError } from "./terminal.ts";
+import { exits, parsePair, print, say, sayError, toJson } from "./terminal.ts";
 
 type RunOptions = ServiceAddress &
   MinScore & {
@@ -57,7 +57,7 @@ async function runPrompt(useApi: UseApi, prompt: string, options: RunOptions): P
       runs.push(run);
     }
     if (waits) for (const [i, runId] of runIds.entries()) runs[i] = await waitForRun(api, runId);
-    if (json) print(JSON.stringify({ runs }, null, 2));
+    if (json) print(toJson({ runs }, 2));
     else for (const each of runs) print(waits ? await toText(api, each) : each.runId);
     return waits ? worstExitCode(runs.map((each) => exitCodeOf(each, options))) : exits.passed;
   };

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import type { Config } from "../config/config.ts";
 import { badRequest, ConfigError } from "../errors.ts";
 import { toWorker } from "../workers/workers.ts";
-import { print, say, table } from "./terminal.ts";
+import { print, say, table, toJson } from "./terminal.ts";
 
 type Options = { redis?: string; json?: boolean };
 
@@ -47,7 +47,7 @@ async function printWorkers(url: string, json: boolean): Promise<void> {
     lastSeenAt,
   ]);
   const heads = ["ID", "NAME", "STATE", "VERSION", "SESSIONS", "AGENTS", "LABELS", "LAST SEEN"];
-  print(json ? JSON.stringify(list) : table([heads, ...rows]));
+  print(json ? toJson(list) : table([heads, ...rows]));
 }
 
 async function dismiss(url: string, action: "drain" | "remove", idOrName: string, json: boolean): Promise<void> {
@@ -64,5 +64,5 @@ async function dismiss(url: string, action: "drain" | "remove", idOrName: string
     return first;
   });
   say(`${action === "drain" ? "Draining" : "Removed"} worker ${worker.name}.`);
-  print(json ? JSON.stringify(toWorker(worker, Date.now())) : worker.id);
+  print(json ? toJson(toWorker(worker, Date.now())) : worker.id);
 }
