@@ -41,25 +41,23 @@ const runPath = Type.Object({ runId: PathId("ID of the run") });
 
 const streamEndId = "end";
 
-/** The progress of a run as messages: `event` for each event of its session, `run` whenever the run itself changes. */
+/** The progress of a run as messages: `event` for each event of its session, `run` whenever the run itself changes, and a last `end`. */
 async function* toMessages(progress: ReturnType<typeof followRun>, mayRead: () => boolean) {
-  for await (const { run, events, position, isOver } of progress) {
+  for await (const { run, events, position, isOver, hasRunChanged } of progress) {
     if (!mayRead()) return;
     for (const event of events) {
       const data = JSON.stringify({ ...event, at: toIso(event.at) });
       yield { event: "event", id: formatPosition({ ...position, seq: event.seq }), data };
     }
-    yield {
-      event: "run",
-      id: isOver ? streamEndId : formatPosition(position),
-      data: JSON.stringify(run),
-    };
+    if (hasRunChanged) yield { event: "run", id: formatPosition(position), data: JSON.stringify(run) };
+    const { runId, status } = run;
+    if (isOver) yield { event: "end", id: streamEndId, data: JSON.stringify({ runId, status }) };
   }
 }
 
 const followOperation = operation("Runs", "followRun", "Stream the events of a run", errors(404, 429), {
   description:
-    "Server-sent events: `event` for each event of the session, as in a trace, and `run` with the run whenever its status changes. The stream ends when the run has ended. Each attempt has its own events: without `attempt`, the stream follows the newest one. With Last-Event-ID it resumes after that message; without, it starts at the first event.",
+    "Server-sent events: `event` for each event of the session, as in a trace, `run` with the run whenever its status changes, and one `end` as the last message, when the run has ended and all its events were sent. Each attempt has its own events: without `attempt`, the stream follows the newest one. With Last-Event-ID it resumes after that message; without, it starts at the first event.",
 });
 Object.assign(followOperation.detail.responses, {
   200: {

@@ -89,8 +89,8 @@ async function* followRunPage(
       events.length > 0 ? `<hx-partial hx-target="#timeline" hx-swap="${swap}">${rows}</hx-partial>` : ""
     }`;
     yield { id: formatPosition(position), data } satisfies Message;
+    if (progress.isOver) yield { event: "end", data: "" } satisfies Message;
   }
-  yield { event: "end", data: "" } satisfies Message;
 }
 
 /** Pages of runs. */
