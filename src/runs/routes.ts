@@ -15,7 +15,7 @@ import { getEstimate } from "./estimates.ts";
 import { getEvalRequest, listEvalRequests } from "./evals.ts";
 import { followRun, formatPosition, parsePosition } from "./follow.ts";
 import { type AcceptedEval, requestEval, requestRerun, triggerOf } from "./requests.ts";
-import { getAttempt, getRun, listAttempts, listRuns } from "./runs.ts";
+import { getAttempt, getRun, listAttempts, listRuns, withGradeOfBar } from "./runs.ts";
 import {
   Attempt,
   EvalRequest,
@@ -41,15 +41,18 @@ const runPath = Type.Object({ runId: PathId("ID of the run") });
 
 const streamEndId = "end";
 
+const toCallerRun = (request: Request, run: Run): Run => (isCompatible(request) ? withGradeOfBar(run) : run);
+
 /** The progress of a run as messages: `event` for each event of its session, `run` whenever the run itself changes, and a last `end`. */
-async function* toMessages(progress: ReturnType<typeof followRun>, mayRead: () => boolean) {
+async function* toMessages(request: Request, progress: ReturnType<typeof followRun>) {
   for await (const { run, events, position, isOver, hasRunChanged } of progress) {
-    if (!mayRead()) return;
+    if (!mayStillRead(request)) return;
     for (const event of events) {
       const data = JSON.stringify({ ...event, at: toIso(event.at) });
       yield { event: "event", id: formatPosition({ ...position, seq: event.seq }), data };
     }
-    if (hasRunChanged) yield { event: "run", id: formatPosition(position), data: JSON.stringify(run) };
+    if (hasRunChanged)
+      yield { event: "run", id: formatPosition(position), data: JSON.stringify(toCallerRun(request, run)) };
     const { runId, status } = run;
     if (isOver) yield { event: "end", id: streamEndId, data: JSON.stringify({ runId, status }) };
   }
@@ -106,7 +109,7 @@ const requestRoutes = (ctx: Context) =>
       "/api/v1/runs/:runId/cancel",
       async ({ request, params }) => {
         await cancelRun(ctx, orgOf(request, "run"), params.runId, requesterOf(request));
-        return getRun(ctx, orgOf(request, "run"), params.runId);
+        return toCallerRun(request, getRun(ctx, orgOf(request, "run"), params.runId));
       },
       {
         params: runPath,
@@ -157,7 +160,8 @@ const readRoutes = (ctx: Context) =>
       "/api/v1/runs",
       ({ request, query, set }) => {
         const { promptId, reportStatus } = query;
-        return listResponse(set, listRuns(ctx, orgOf(request), { promptId, reportStatus }, pageOf(query)));
+        const { items, total } = listRuns(ctx, orgOf(request), { promptId, reportStatus }, pageOf(query));
+        return listResponse(set, { items: items.map((run) => toCallerRun(request, run)), total });
       },
       {
         query: Type.Object(runsQuery),
@@ -167,13 +171,17 @@ const readRoutes = (ctx: Context) =>
         }),
       },
     )
-    .get("/api/v1/runs/:runId", ({ request, params }) => getRun(ctx, orgOf(request), params.runId), {
-      params: runPath,
-      ...operation("Runs", "getRun", "Get a run, with its report once it is completed", {
-        200: Run,
-        ...errors(404),
-      }),
-    })
+    .get(
+      "/api/v1/runs/:runId",
+      ({ request, params }) => toCallerRun(request, getRun(ctx, orgOf(request), params.runId)),
+      {
+        params: runPath,
+        ...operation("Runs", "getRun", "Get a run, with its report once it is completed", {
+          200: Run,
+          ...errors(404),
+        }),
+      },
+    )
     .get(
       "/api/v1/runs/:runId/events",
       ({ request, params, query, headers }) => {
@@ -185,9 +193,7 @@ const readRoutes = (ctx: Context) =>
         if (last === streamEndId) return new Response(null, { status: 204 });
         const org = orgOf(request);
         return streamResponse(ctx, org, (closeSignal) =>
-          toMessages(followRun(ctx, org, runId, parsePosition(last), closeSignal, attempt), () =>
-            mayStillRead(request),
-          ),
+          toMessages(request, followRun(ctx, org, runId, parsePosition(last), closeSignal, attempt)),
         );
       },
       {

@@ -234,7 +234,7 @@ test("a server that restarts while the job starts makes no difference, and one t
   const away = await run({ prompts: id, ...preview, url: origin }, ofPull);
   expect([away.output.verdict, away.results[0].reason]).toEqual([
     "inconclusive",
-    expect.stringMatching(`${origin} .*ECONNREFUSED`),
+    expect.stringMatching(new RegExp(`${origin} .*ECONNREFUSED`)),
   ]);
   expect(github.statuses.at(-1)?.description).toContain(origin);
 });
