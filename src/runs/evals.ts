@@ -43,7 +43,7 @@ export const failuresOfEval = (ctx: Context, org: OrgId, id: string): Map<string
 export function listEvalRequests(
   ctx: Context,
   org: OrgId,
-  { promptId, status }: { promptId?: string; status?: EvalStatus },
+  { id, promptId, status }: { id?: string; promptId?: string; status?: EvalStatus },
   page: Page,
 ): Paged<EvalRequest> {
   const unfinishedRequestIds = ctx.db
@@ -53,6 +53,7 @@ export function listEvalRequests(
   const isUnfinished = status === "pending" || status === "running";
   const where = and(
     eq(evalRequests.orgId, org),
+    id === undefined ? undefined : eq(evalRequests.id, id),
     promptId === undefined ? undefined : eq(evalRequests.promptId, promptId.toLowerCase()),
     // Few requests are unfinished, and an index covers them.
     isUnfinished ? inArray(evalRequests.id, unfinishedRequestIds) : undefined,
