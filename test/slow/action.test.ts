@@ -223,7 +223,7 @@ test("a server that restarts while the job starts makes no difference, and one t
   ] as const) {
     const faults = [starting, broken];
     interrupt(`POST ${path}`, faults);
-    const bar = mode === "run" ? { "min-score": "1", scope: "docs_only" } : {};
+    const bar: Record<string, string> = mode === "run" ? { "min-score": "1", scope: "docs_only" } : {};
     const { code, output } = await run({ prompts: id, ...preview, mode, ...bar }, ofPull);
     expect([mode, code, output.verdict, faults.length]).toEqual([mode, 0, "passed", 0]);
   }
