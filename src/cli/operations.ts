@@ -45,6 +45,7 @@ export type Operations = {
   "GET /runs/{runId}": { result: Run };
   "GET /runs/{runId}/events": { query: { attempt?: number }; result: unknown };
   "GET /runs/{runId}/attempts": { result: Attempt[] };
+  "GET /runs/{runId}/output": { query: { attempt?: number }; result: unknown };
   "GET /eval-requests": { query: { promptId?: string; status?: "pending" | "running" | "completed" | "failed" | "superseded"; limit?: number; offset?: number }; result: EvalRequest[] };
   "GET /eval-requests/{id}": { result: EvalRequest };
   "GET /prompts/{promptId}/estimate": { result: Estimate };

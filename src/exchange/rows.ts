@@ -198,8 +198,8 @@ const typedShapes = {
   artifact: {
     table: artifacts,
     columnSchemas: {
-      name: Type.String(shape(artifactName.source, "the name of a .webp or .diff file")),
-      // An image or a diff, as base64.
+      name: Type.String(shape(artifactName.source, "the name of a .webp, .diff or .jsonl file")),
+      // An image, a diff or output, as base64.
       data: Type.String({ ...base64, maxLength: 4 * Math.ceil(maxArtifactBytes / 3) }),
     },
   },

@@ -7,6 +7,7 @@ import { streamResponse } from "../http/event-stream.ts";
 import { header } from "../http/openapi.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
 import { listResponse, pageOf, pageQuery } from "../http/paging.ts";
+import { getAgentOutput } from "../reports/artifacts.ts";
 import { runUrls } from "../reports/links.ts";
 import { OneOf, PathId, toIso } from "../schema.ts";
 import { cancelRun } from "./endings.ts";
@@ -217,6 +218,41 @@ const readRoutes = (ctx: Context) =>
       }),
     });
 
+const outputOperation = operation("Runs", "getAgentOutput", "Download the output of a coding agent", errors(404), {
+  description:
+    "What the agent printed to stdout, or the messages of the Agent Client Protocol, one per line, without secrets. The first line names the agent and the format. `evald agent replay` turns it into events. It is deleted together with the session events.",
+});
+Object.assign(outputOperation.detail.responses, {
+  200: { description: "Lines of text or JSON", content: { "application/x-ndjson": { schema: { type: "string" } } } },
+});
+
+/** What coding agents printed. */
+const outputRoutes = (ctx: Context) =>
+  new Elysia({ name: "agent output" }).get(
+    "/api/v1/runs/:runId/output",
+    ({ request, params, query }) => {
+      const { runId, attempt: lastAttempt } = getRun(ctx, orgOf(request), params.runId);
+      const attempt = query.attempt ?? lastAttempt;
+      const output = getAgentOutput(ctx, orgOf(request), { runId, attempt });
+      return new Response(output, {
+        headers: {
+          "content-type": "application/x-ndjson; charset=utf-8",
+          "content-disposition": `attachment; filename="${runId}-${attempt}.jsonl"`,
+          "cache-control": "private, no-store",
+        },
+      });
+    },
+    {
+      params: runPath,
+      query: Type.Object({
+        attempt: Type.Optional(
+          Type.Integer({ minimum: 1, description: "An attempt, from GET …/attempts. Default: the last one" }),
+        ),
+      }),
+      ...outputOperation,
+    },
+  );
+
 /** Evaluations: runs of one prompt that were requested together. */
 const evalRoutes = (ctx: Context) =>
   new Elysia({ name: "evaluations" })
@@ -274,5 +310,6 @@ export const runRoutes = (ctx: Context) =>
   new Elysia({ name: "runs" })
     .use(requestRoutes(ctx))
     .use(readRoutes(ctx))
+    .use(outputRoutes(ctx))
     .use(evalRoutes(ctx))
     .use(spendingRoutes(ctx));

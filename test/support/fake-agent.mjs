@@ -103,6 +103,12 @@ const modes = {
     await result("q1", "the tool is not available", true);
     await done("I chose red.");
   },
+  async secrets() {
+    await use("c1", "Bash", { command: "env", password: "hunter2-hunter2-hunter2" });
+    await result("c1", "GITHUB_TOKEN=ghp_0a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R");
+    for (const piece of ["The token is ghp_0a1B2c3D4e5F", "6g7H8i9J0k1L2m", "3N4o5P6q7R."]) await text(piece);
+    await done("All done.");
+  },
   async loop() {
     for (let i = 0; ; i++) {
       await use(`c${i}`, "Bash", { command: "echo again" });

@@ -5,8 +5,9 @@ import { parseObject } from "../fields.ts";
 import { linesOf } from "../lines.ts";
 import { toPrompt } from "../llm/instructions.ts";
 import type { LimitHit } from "../sandbox/bounds.ts";
-import type { SandboxProcess } from "../sandbox/sandbox.ts";
 import type { Task } from "../task.ts";
+import type { RunningAgent } from "./acp.ts";
+import { keepingLines } from "./kept-output.ts";
 import { type Preset, taskChannelOf } from "./preset.ts";
 import { addLine } from "./printed.ts";
 import { findResult, type ModelRecord } from "./record.ts";
@@ -55,7 +56,7 @@ const maxAnswerChars = 16_000;
 /** Sends the task to the agent, and reports its events until it ends or closes its stdout. */
 export async function readOutput(
   preset: Preset,
-  agentProcess: SandboxProcess,
+  agent: RunningAgent,
   task: Task,
   reporter: SessionReporter,
   record: ModelRecord,
@@ -63,8 +64,9 @@ export async function readOutput(
   const { stream: format } = preset;
   if (format === "acp") {
     const { converse } = await import("./acp.ts");
-    return converse(agentProcess, task, reporter, createResultCompleter(preset, record));
+    return converse(agent, task, reporter, createResultCompleter(preset, record));
   }
+  const { process: agentProcess } = agent;
   try {
     if (taskChannelOf(preset) !== "argument") agentProcess.stdin.write(toPrompt(task));
     await agentProcess.stdin.end();
@@ -80,9 +82,12 @@ export async function readOutput(
   return readLines(lineParsers[format], agentProcess.stdout, { reporter, record, completeResult });
 }
 
-async function readText(stdout: ReadableStream<Uint8Array>, { printed }: SessionReporter): Promise<StreamResult> {
+async function readText(
+  stdout: ReadableStream<Uint8Array>,
+  { printed, output }: SessionReporter,
+): Promise<StreamResult> {
   let text = "";
-  for await (const line of linesOf(stdout)) {
+  for await (const line of keepingLines(linesOf(stdout), output)) {
     text = `${text}${line ?? ""}\n`.slice(-maxAnswerChars);
     addLine(printed, line ?? "");
   }
@@ -97,7 +102,7 @@ async function readLines(
   { reporter, record, completeResult }: LineContext,
 ): Promise<StreamResult> {
   const state = createStreamState();
-  const lines = linesOf(stdout);
+  const lines = keepingLines(linesOf(stdout), reporter.output);
   while (!state.end) {
     const nextLine = lines.next();
     if (state.likelyEnd && (await staysSilent(nextLine, state.likelyEnd.error ? failedMs : answeredMs, record)))

@@ -1,0 +1,99 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { createCodingAgent } from "../../src/agents/coding/coding.ts";
+import { toPreset } from "../../src/agents/coding/preset.ts";
+import { replayOutput } from "../../src/agents/coding/replay.ts";
+import { testApp } from "../support/app.ts";
+import { buildExecutable, call, emptyFolder } from "../support/executable.ts";
+import { serveFakeModel } from "../support/fake-model.ts";
+
+// What a coding agent prints is kept with the session, and can be turned into events again.
+
+const key = "sk-the-real-key-0123456789";
+const program = join(import.meta.dir, "..", "support", "fake-agent.mjs");
+let fake: ReturnType<typeof serveFakeModel>;
+beforeAll(() => {
+  fake = serveFakeModel({ key, scenarios: { fine: { turns: [{ text: "Fine.", usage: { input: 10, output: 2 } }] } } });
+});
+afterAll(() => fake.stop());
+
+type Event = { type: string; [name: string]: unknown };
+
+/** A run of the fake agent in a mode, with its events and its output. */
+async function runOf(mode: string, { options = {} }: { options?: object } = {}) {
+  const preset = toPreset({
+    ...{ id: "fake", command: program, args: [mode], stream: mode.startsWith("acp") ? "acp" : "claude" },
+    env: { GATEWAY: "{gateway}", TOKEN: "{token}", MODEL: "{model}" },
+    provider: "openai-compatible",
+  });
+  const { send, runJobs, service, b } = testApp({
+    agents: { fake: createCodingAgent(preset, { path: process.env.PATH ?? "" }) },
+    env: {
+      OPENAI_COMPATIBLE_BASE_URL: fake.baseUrls["openai-compatible"],
+      OPENAI_COMPATIBLE_API_KEY: key,
+      EVALD_AGENT_MODEL: "openai-compatible/fine",
+      EVALD_MODEL_PRICES: '{"openai-compatible/fine": {"in": 10, "out": 100}}',
+    },
+  });
+  const { body: prompt } = await send("POST", "/api/v1/prompts", {
+    body: { text: "See https://docs.test/", agents: [{ agent: "fake", options }] },
+  });
+  const { body: asked } = await send("POST", `/api/v1/prompts/${prompt.id}/run`, { body: { urlMap: {} } });
+  await runJobs();
+  const { body: run } = await send("GET", `/api/v1/runs/${asked.runId}`);
+  const path = `/api/v1/runs/${asked.runId}/output`;
+  const output = await send("GET", path);
+  const foreign = await send("GET", path, { headers: { authorization: `Bearer ${b.key}` } });
+  const slug = run.report?.slug;
+  const trace = slug ? await send("GET", `/api/v1/reports/${slug}/trace?limit=500`) : null;
+  await service.stop(0);
+  const events: Event[] = trace?.body.events ?? [];
+  const of = (type: string) => events.filter((event) => event.type === type);
+  return { run, preset, output, foreign, events, of, lines: String(output.body).trim().split("\n") };
+}
+
+/** The fields of an event that the agent itself reported. */
+const own = ({ type, id, tool, ok, input, output, text, question, ownName }: Event) => ({
+  ...{ type, id, tool, ok, input, output, text, question, ownName },
+});
+const fromAgent = ({ type }: Event) => /^(thought|message|tool_call|tool_result|interruption)$/.test(type);
+
+test("the output of an agent is kept, and gives the same events again", async () => {
+  const { output, foreign, preset, events, lines } = await runOf("question");
+  expect([output.status, output.headers.get("content-type")]).toEqual([200, "application/x-ndjson; charset=utf-8"]);
+  expect(foreign.status).toBe(404);
+  expect(JSON.parse(lines[0] ?? "")).toMatchObject({ evald: "agent-output", agent: "fake", stream: "claude" });
+  const replay = replayOutput(String(output.body), preset);
+  expect(replay).toMatchObject({ ending: "finished", answer: "I chose red.", unreadableLines: 0, unknownKinds: [] });
+  expect(replay.events.map(own)).toEqual(events.filter(fromAgent).map(own));
+});
+
+test("the output of an agent that crashes is kept", async () => {
+  const { run, output, lines } = await runOf("crash");
+  expect([run.status, output.status]).toEqual(["failed", 200]);
+  expect(lines.length).toBeGreaterThan(2);
+});
+
+test("secrets in the output are redacted, even if they arrive in pieces", async () => {
+  const { lines, output } = await runOf("secrets");
+  const body = String(output.body);
+  for (const secret of ["ghp_", "hunter2-hunter2"]) expect(body).not.toContain(secret);
+  const texts = lines.slice(1).map((line) => JSON.parse(line).message?.content?.[0]?.text ?? "");
+  expect(texts.join("")).toContain("[redacted]");
+});
+
+test("agent replay prints the events of a file", async () => {
+  await buildExecutable();
+  const { output } = await runOf("fine");
+  const cwd = emptyFolder();
+  writeFileSync(join(cwd, "kept.jsonl"), String(output.body));
+  const replayed = await call(["agent", "replay", "kept.jsonl", "--agent", "claude", "--json"], { cwd });
+  const events = replayed.stdout
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as Event);
+  expect([replayed.code, events.map(({ type }) => type)]).toEqual([0, ["tool_call", "tool_result", "message"]]);
+  const unknown = await call(["agent", "replay", "kept.jsonl"], { cwd });
+  expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining("No coding agent has the ID fake")]);
+}, 300_000);
