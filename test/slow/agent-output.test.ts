@@ -97,3 +97,43 @@ test("agent replay prints the events of a file", async () => {
   const unknown = await call(["agent", "replay", "kept.jsonl"], { cwd });
   expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining("No coding agent has the ID fake")]);
 }, 300_000);
+
+test("every kind of update over ACP is recorded, and the agent can use files and terminals of its sandbox", async () => {
+  const { run, output, preset, events, of } = await runOf("acp-all");
+  expect(run.failureReason).toBeNull();
+  const find = (id: string) =>
+    events.filter((event) => event.id === id).map(({ type, ok, ...rest }) => ({ type, ok, ...rest }));
+  expect(of("thought").map(({ text }) => text)).toEqual(["Plan:\n- [x] Look\n- [ ] Write"]);
+  expect(of("message")[0]?.text).toBe("See [image/png, 5 bytes][Guide](https://docs.test/a) and this.");
+  expect(find("a1")).toMatchObject([
+    { type: "tool_call", tool: "run_command", input: { command: "ls -la" } },
+    { ok: true, output: { text: "total 0" } },
+  ]);
+  expect(find("a2")).toMatchObject([
+    { type: "tool_call", tool: "write_file", input: { path: "/workspace/a.txt" } },
+    { ok: true, output: { text: "--- /workspace/a.txt\n+++ /workspace/a.txt\n-old\n+new" } },
+  ]);
+  expect(find("a3")[1]).toMatchObject({ ok: true, output: { text: "[image/png, 5 bytes]" } });
+  expect(find("a4")).toMatchObject([{ subagent: "task-1" }, { subagent: "task-1" }]);
+  expect(of("interruption")).toMatchObject([{ question: "Sign in?", url: "https://acme.test/" }]);
+  expect(find("client-1")).toMatchObject([
+    { type: "tool_call", tool: "write_file", ownName: "fs/write_text_file", input: { path: "/workspace/notes/b.txt" } },
+    { ok: true },
+  ]);
+  expect(find("client-2")[1]).toMatchObject({ tool: "read_file", ok: true, output: { text: "two" } });
+  expect(find("client-3")[1]).toMatchObject({ tool: "read_file", ok: false });
+  expect(find("a5")[1]).toMatchObject({
+    tool: "run_command",
+    ok: false,
+    output: { exitCode: 3, text: "one\ntwo\nthree\nfour\n" },
+  });
+  expect(find("a6")).toMatchObject([{ type: "tool_call", input: { x: 1 } }]);
+  const seen = JSON.parse(String(of("end")[0]?.reason));
+  expect(seen).toMatchObject({ asked: { action: "cancel" }, part: "two", missing: -32_002, exit: { exitCode: 3 } });
+  expect(seen.killed).toBe("9");
+  // The replay has everything but what evald did for the agent.
+  const replay = replayOutput(String(output.body), preset);
+  const isOwn = (event: Event) => fromAgent(event) && !String(event.id).startsWith("client-");
+  expect(replay.events.map(own)).toEqual(events.filter(isOwn).map(own));
+  expect(replay.ending).toBe("finished");
+});
