@@ -82,7 +82,7 @@ export function addAgents(program: Command, configOf: () => Config, agents: Reco
       const id = agent ?? readHeader(output)?.agent;
       if (id === undefined) throw badRequest(`${file} does not say which agent wrote it. Name it with --agent.`);
       const replay = replayOutput(output, getPreset(env, id));
-      print(replay.events.map((event) => (json ? JSON.stringify(event) : describeEvent(event))).join("\n"));
+      print(replay.events.map((event) => (json ? toJson(event) : describeEvent(event))).join("\n"));
       say(
         `Ending: ${replay.ending ?? "not reported"}${replay.answer === null ? "" : `, ${replay.answer.slice(0, 200)}`}`,
       );
