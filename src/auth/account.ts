@@ -3,10 +3,10 @@ import type { Context } from "../context.ts";
 import { people, signIns } from "../db/tables/people.ts";
 import { toIso, toName } from "../schema.ts";
 import { normalizeIp } from "./address.ts";
-import { type Client, engineOf, toHeaders, withAppErrors } from "./engine-calls.ts";
+import { type Client, loadBetterAuth, toHeaders, withAppErrors } from "./better-auth-calls.ts";
 import { findPassword, hashPassword } from "./people.ts";
 import type { SignedIn } from "./person.ts";
-import { countSignInAttempt, uncountSignInAttempt } from "./sign-in-attempts.ts";
+import { countSignInAttempt, recordSignInSuccess } from "./sign-in-attempts.ts";
 
 /** A browser in which the person is signed in. */
 export type SignIn = ReturnType<typeof listSignIns>[number];
@@ -32,12 +32,12 @@ export async function changePassword(
   countSignInAttempt(ctx, person.email, client.address);
   // Checked before the current password, so that the error message is ours.
   await hashPassword(ctx, newPassword);
-  const { api } = await engineOf(ctx);
+  const { api } = await loadBetterAuth(ctx);
   const body = { currentPassword, newPassword, revokeOtherSessions: true };
   const { headers } = await withAppErrors(
     api.changePassword({ body, headers: toHeaders(client), returnHeaders: true }),
   );
-  uncountSignInAttempt(ctx, person.email, client.address);
+  recordSignInSuccess(ctx, person.email, client.address);
   return headers.getSetCookie();
 }
 

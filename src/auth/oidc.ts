@@ -4,7 +4,7 @@ import type { Context } from "../context.ts";
 export type OidcConfig = NonNullable<Context["config"]["people"]["oidc"]>;
 
 /**
- * The identity provider as a plugin of the engine. The library verifies signature, issuer, audience and nonce of an ID token if there is
+ * The identity provider as a plugin of better-auth, which verifies signature, issuer, audience and nonce of an ID token if there is
  * one. OpenID Connect Core 1.0 §3.1.3.7 also requires the token itself, its expiry and its authorized party, and §5.3.2 the same
  * subject in the user info.
  */
@@ -39,7 +39,7 @@ const toProvider = ({ issuer, clientId, clientSecret }: OidcConfig) => ({
   requireIdTokenVerification: true,
 });
 
-/** The subject of an ID token that names an expiry and no other authorized party; null for any other. The library verifies the rest. */
+/** The subject of an ID token that names an expiry and no other authorized party; null for any other. better-auth verifies the rest. */
 function subjectOf(idToken: string | undefined, clientId: string | undefined): string | null {
   if (idToken === undefined) return null;
   try {

@@ -15,13 +15,13 @@ const signInRemedy = "Too many failed sign-in attempts. Wait 15 minutes, or ask 
 export const countSignInAttempt = (ctx: Context, account: string, address: string): void =>
   countAttempt(ctx, [accountLimit(account), ...networkLimit("network", address)], signInRemedy);
 
-/** Uncounts an attempt that succeeded. */
-export function uncountSignInAttempt(ctx: Context, account: string, address: string): void {
+/** Resets the failures of an account after a sign-in that succeeded, and no longer counts the attempt against its network. */
+export function recordSignInSuccess(ctx: Context, account: string, address: string): void {
   transaction(ctx.db, (tx) => {
     tx.delete(signInFailures)
       .where(eq(signInFailures.key, accountLimit(account).key))
       .run();
-    uncountAttempt(ctx, networkLimit("network", address));
+    subtractAttempt(ctx, networkLimit("network", address));
   });
 }
 
@@ -33,9 +33,9 @@ export const countExchangeAttempt = (ctx: Context, address: string): void =>
     "Too many ID tokens from this network were refused. Wait 15 minutes.",
   );
 
-/** Uncounts an exchange that succeeded. */
-export const uncountExchangeAttempt = (ctx: Context, address: string): void =>
-  uncountAttempt(ctx, networkLimit("exchange", address));
+/** No longer counts an exchange that succeeded. */
+export const recordExchangeSuccess = (ctx: Context, address: string): void =>
+  subtractAttempt(ctx, networkLimit("exchange", address));
 
 type Limit = { key: string; limit: number };
 
@@ -62,7 +62,7 @@ function countAttempt(ctx: Context, limits: Limit[], detail: string): void {
   });
 }
 
-function uncountAttempt(ctx: Context, limits: Limit[]): void {
+function subtractAttempt(ctx: Context, limits: Limit[]): void {
   for (const { key } of limits)
     ctx.db
       .update(signInFailures)

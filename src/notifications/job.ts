@@ -1,5 +1,5 @@
 import { and, eq, sql } from "drizzle-orm";
-import { mailDisabled } from "../auth/mail.ts";
+import { mailDestinationDisabled } from "../auth/mail.ts";
 import { listOwnerEmails } from "../auth/members.ts";
 import { getOrg } from "../auth/orgs.ts";
 import type { Context, OrgId } from "../context.ts";
@@ -167,5 +167,5 @@ function announceDisabled(ctx: Context, { id, name, orgId }: DestinationRow, rea
   const org = orgId as OrgId;
   const owners = listOwnerEmails(ctx, org);
   if (owners.length > 0)
-    void mailDisabled(ctx, owners, getOrg(ctx, org).name, name, reasons[reason], `${settingsPath}/${id}`);
+    void mailDestinationDisabled(ctx, owners, getOrg(ctx, org).name, name, reasons[reason], `${settingsPath}/${id}`);
 }

@@ -1,7 +1,7 @@
 import { and, count, desc, eq, isNull, lt } from "drizzle-orm";
 import { createKey, deleteExpiredKeysOfTrusts, revokeKeysOfTrust } from "../auth/keys.ts";
 import { getOrg, listOrgs } from "../auth/orgs.ts";
-import { countExchangeAttempt, uncountExchangeAttempt } from "../auth/sign-in-attempts.ts";
+import { countExchangeAttempt, recordExchangeSuccess } from "../auth/sign-in-attempts.ts";
 import type { Context, OrgId } from "../context.ts";
 import { transaction } from "../db/open.ts";
 import { trusts, usedTokens } from "../db/tables/keys.ts";
@@ -90,7 +90,7 @@ export async function exchangeToken(
     ctx.log.info({ issuer: claims.iss, reason: result }, "ID token refused");
     throw tokenRefused(describe(claims));
   }
-  uncountExchangeAttempt(ctx, address);
+  recordExchangeSuccess(ctx, address);
   return result;
 }
 

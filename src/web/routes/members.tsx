@@ -4,7 +4,7 @@ import { invitePerson, listInvitations, revokeInvitation } from "../../auth/invi
 import { mailInvitation, sendsMail } from "../../auth/mail.ts";
 import type { Member } from "../../auth/members.ts";
 import { listMembers, removeMember, setRole } from "../../auth/members.ts";
-import { toResetPathFor } from "../../auth/resets.ts";
+import { toResetPathByOwner } from "../../auth/resets.ts";
 import type { Context } from "../../context.ts";
 import { roles } from "../../db/tables/people.ts";
 import { columnOf, isDescending, sortBy, sorted } from "../../http/sorting.ts";
@@ -110,7 +110,7 @@ export const memberPages = (ctx: Context) =>
         const memberId = form.get("member") ?? "";
         // The other button of the row resets the password.
         if (form.get("do") !== "remove")
-          return membersPage(ctx, viewer, site, { link: toResetPathFor(ctx, viewer.org, memberId, viewer.person) });
+          return membersPage(ctx, viewer, site, { link: toResetPathByOwner(ctx, viewer.org, memberId, viewer.person) });
         const member = listMembers(ctx, viewer.org).find((each) => each.memberId === memberId);
         if (member)
           requireConfirmation(form, {
