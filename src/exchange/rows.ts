@@ -33,7 +33,7 @@ const fingerprints = Type.Array(Fingerprint, { minItems: 1 });
 const gzip = shape("^H4sI[A-Za-z0-9+/]*={0,2}$", "a gzip file as base64");
 const base64 = shape("^[A-Za-z0-9+/]+={0,2}$", "base64");
 const slug = shape("^[a-z0-9]+(-[a-z0-9]+)*-[0-9a-f]{8}$", "the slug of a report");
-const grounds = Type.Array(Type.String({ maxLength: 3000 }));
+const preconditions = Type.Array(Type.String({ maxLength: 3000 }));
 const task = Type.Object({
   title: Nullable(Type.String()),
   text: Type.String(),
@@ -77,7 +77,7 @@ const grade = Type.Object({
       id: uuid,
       fingerprint: Fingerprint,
       events: eventNumbers,
-      grounds,
+      preconditions,
     }),
   ),
   recommendations: Type.Array(
@@ -217,7 +217,12 @@ const typedShapes = {
   },
   friction_point: {
     table: frictionPoints,
-    columnSchemas: { events: eventNumbers, grounds, fingerprint: Fingerprint, position: Type.Integer({ minimum: 0 }) },
+    columnSchemas: {
+      events: eventNumbers,
+      preconditions,
+      fingerprint: Fingerprint,
+      position: Type.Integer({ minimum: 0 }),
+    },
   },
   recommendation: {
     table: recommendations,

@@ -105,7 +105,8 @@ function verdictOf(ctx: Context, row: Row, before: Ended[], after: Ended[]): Fix
   for (const fingerprint of row.fingerprints) {
     const point = before.flatMap(({ points }) => points).find((each) => each.fingerprint === fingerprint);
     const countReached = (side: Ended[]) =>
-      side.filter(({ exposure }) => exposure && point?.grounds && hasReached(exposure, point.grounds)).length;
+      side.filter(({ exposure }) => exposure && point?.preconditions && hasReached(exposure, point.preconditions))
+        .length;
     const standing = {
       met: before.filter((one) => hasMet(one, [fingerprint])).length,
       of:

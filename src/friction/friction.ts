@@ -37,7 +37,7 @@ const toDismissed = (dismissal: Dismissal | undefined): FrictionPoint["dismissed
   return { id, reason, dismissedBy, createdAt };
 };
 
-const toPoint = ({ orgId: _, reportId: __, promptId: ___, position: ____, grounds: _____, ...point }: PointRow) =>
+const toPoint = ({ orgId: _, reportId: __, promptId: ___, position: ____, preconditions: _____, ...point }: PointRow) =>
   point;
 const sum = (values: (number | null)[], digits: number) => {
   const numbers = values.filter((value) => value !== null);

@@ -67,11 +67,11 @@ export function seedHistory(dataDir: string, count: number) {
   );
   const insertPoint = insert(
     "friction_points",
-    "id, org_id, report_id, prompt_id, position, fingerprint, severity, phase, category, title, description, url, events, grounds",
+    "id, org_id, report_id, prompt_id, position, fingerprint, severity, phase, category, title, description, url, events, preconditions",
   );
   const insertLife = insert(
     "friction_lifecycles",
-    "org_id, prompt_id, place, fingerprint, report_id, severity, state, first_seen_at, last_seen_at, met, reached, page, met_by, grounds, life",
+    "org_id, prompt_id, place, fingerprint, report_id, severity, state, first_seen_at, last_seen_at, met, reached, page, met_by, preconditions, life",
   );
   const insertDay = insert(
     "score_days",

@@ -2,7 +2,7 @@ import type { SessionEvent } from "../../agents/agent.ts";
 import { type Http, hasSucceeded } from "../events.ts";
 import type { EvidenceGrade } from "../grade.ts";
 import { provingTools } from "./evidence.ts";
-import { type ProductAnswer, type ProductAnswers, productAnswersOf, textsIn } from "./product-answers.ts";
+import { type ProductAnswer, type ProductAnswers, productAnswersOf, valueTextsIn } from "./product-answers.ts";
 import { programRunsOf } from "./product-programs.ts";
 import { isShown, repeats, squash, tokensOf, valuesOf } from "./repetition.ts";
 
@@ -28,7 +28,7 @@ function agentTextsOf(session: SessionEvent[], until: number): string[] | null {
   for (const event of session) {
     const hasBegun = event.seq <= until || (event.type === "http" && event.tMs - event.ms < endMs);
     if (!hasBegun) continue;
-    if (event.type === "tool_call") texts.push(...textsIn(event.input));
+    if (event.type === "tool_call") texts.push(...valueTextsIn(event.input));
     else if (event.type === "message" && event.id === undefined) texts.push(event.text);
     else if (event.type === "http" && event.purpose !== "check") {
       if (
@@ -71,7 +71,7 @@ function pageReaders(session: SessionEvent[], { byRequest, hosts }: ProductAnswe
     const requests = requestsByCall.get(event.id) ?? [];
     const isAnswered = answering.has(event.id) || requests.some((http) => hosts.isKnownProduct(http));
     const isPage = pageTools.includes(event.tool) || (requests.length > 0 && !isAnswered);
-    return isPage ? textsIn(event.output) : [];
+    return isPage ? valueTextsIn(event.output) : [];
   }
 
   const docsTexts = (event: SessionEvent): string[] =>
