@@ -394,7 +394,7 @@ CREATE TABLE `model_keys` (
 	CONSTRAINT "model_keys_provider" CHECK("model_keys"."provider" in ('anthropic', 'openai', 'google', 'openai-compatible'))
 ) STRICT;
 --> statement-breakpoint
-CREATE TABLE `named_pages` (
+CREATE TABLE `listed_pages` (
 	`org_id` text NOT NULL,
 	`prompt_id` text NOT NULL,
 	`page` text NOT NULL,

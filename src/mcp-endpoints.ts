@@ -9,9 +9,9 @@ import type { Offer } from "./mcp/surface.ts";
 import type { Tool } from "./mcp/tool.ts";
 import { lazy } from "./once.ts";
 import { promptEditTools, promptTools } from "./prompts/tools.ts";
+import { mcpPrompts } from "./reports/mcp-prompts.ts";
 import { reportResources } from "./reports/resources.ts";
 import { reportTools } from "./reports/tools.ts";
-import { workPrompts } from "./reports/work-prompts.ts";
 import { runEditTools, runTools } from "./runs/tools.ts";
 import { trendTools } from "./trends/tools.ts";
 
@@ -32,7 +32,7 @@ const isEditor = ({ scopes }: Caller): boolean => scopes?.includes("write") === 
 /** Everything that is available over MCP. */
 function offerOf(ctx: Context, tools: Tool[]): Offer {
   const resources = reportResources(ctx);
-  const methods = { ...resources.handlers, ...workPrompts(ctx, resources) };
+  const methods = { ...resources.handlers, ...mcpPrompts(ctx, resources) };
   return { ...mcpHooks(ctx), tools, methods };
 }
 

@@ -146,7 +146,7 @@ describe("a report", () => {
     const steps = [...body.matchAll(/<li class="step-(\w+)"><span class="page" title="([^"]+)">([^<]*)/g)];
     expect(steps.map(([, kind, url, title]) => [kind, url, title])).toEqual([
       ["read", `${docs}/`, "Start"],
-      ["astray", `${docs}/about`, "About us"],
+      ["dead-end", `${docs}/about`, "About us"],
       ["read", `${docs}/guide`, "Guide"],
       ["goal", `${docs}/upload`, "Upload a file"],
       ["missed", `${docs}/uploads`, "/uploads"],

@@ -60,7 +60,7 @@ export function findReportsBeforeAndAfter(
 type Point = ScorePoint & { scores: number[] };
 
 /** The newest change of the level of the scores, between two evaluations. */
-function lastLevel(points: Point[]): LatestChange | null {
+function lastLevelChange(points: Point[]): LatestChange | null {
   const values = points.flatMap((point, i) => point.scores.map((score) => ({ score, i })));
   const last = changePoints(values.map(({ score }) => score)).at(-1);
   if (!last) return null;
@@ -88,10 +88,10 @@ export function findLatestResults(ctx: Context, org: OrgId, promptId: string): L
   );
   const points = [...Map.groupBy(sameKind, ({ evalRequestId }) => evalRequestId)].flatMap(([evalRequestId, all]) => {
     const scored = all.flatMap(({ score }) => score ?? []);
-    const [newest] = all;
-    if (!newest || scored.length === 0) return [];
+    const [newestOfEval] = all;
+    if (!newestOfEval || scored.length === 0) return [];
     const score = scored.reduce((sum, each) => sum + each, 0) / scored.length;
-    const { slug, createdAt } = newest;
+    const { slug, createdAt } = newestOfEval;
     return { evalRequestId, slug, score, scores: scored.reverse(), runs: scored.length, at: toIso(createdAt) };
   });
   const all = points.toReversed();
@@ -109,7 +109,7 @@ export function findLatestResults(ctx: Context, org: OrgId, promptId: string): L
 }
 
 /** The change between the last two evaluations. */
-function lastStep(
+function lastEvaluationChange(
   ctx: Context,
   org: OrgId,
   { agent, model }: PublishedRun,
@@ -145,9 +145,9 @@ function changeOf(
   ].join(" ");
   const lastChange = lastChanges(ctx).get(promptId);
   if (lastChange?.basis === basis) return lastChange.change;
-  const step = lastStep(ctx, org, latestRun, points.at(-2), points.at(-1));
+  const step = lastEvaluationChange(ctx, org, latestRun, points.at(-2), points.at(-1));
   const isClear = step?.verdict === "improved" || step?.verdict === "regressed";
-  const change = isClear ? step : (lastLevel(points) ?? step);
+  const change = isClear ? step : (lastLevelChange(points) ?? step);
   if (lastChanges(ctx).size >= maxKept) lastChanges(ctx).clear();
   lastChanges(ctx).set(promptId, { basis, change });
   return change;

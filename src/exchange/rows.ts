@@ -12,7 +12,7 @@ import { gateStatuses, gates } from "../db/tables/gates.ts";
 import { archives, prompts, providers } from "../db/tables/prompts.ts";
 import { gradings, regradeStatuses, regrades, reports } from "../db/tables/reports.ts";
 import { artifacts, evalRequests, runStatuses, runs, sessionEvents } from "../db/tables/runs.ts";
-import { namedPages } from "../db/tables/trends.ts";
+import { listedPages } from "../db/tables/trends.ts";
 import { FrictionPoint } from "../friction/schema.ts";
 import { AgentOptions, PromptAgents, WorkerLabels } from "../prompts/agent-schema.ts";
 import { AdditionalUrl, DeclaredCheck, SuccessBar, Tags } from "../prompts/schema.ts";
@@ -146,7 +146,7 @@ const typedShapes = {
       limits: Limits,
     },
   },
-  named_page: { table: namedPages },
+  listed_page: { table: listedPages },
   eval_request: { table: evalRequests },
   fix: { table: fixes, columnSchemas: { fingerprints } },
   dismissal: { table: dismissals, columnSchemas: { fingerprints } },

@@ -74,8 +74,8 @@ export function listFriction(
 ): Paged<FrictionSummary> {
   const { severity, state, agent, dismissed, everything, promptId, providerId, sort } = filter;
   const which = [promptId, providerId, severity, state, agent, dismissed, everything];
-  const question = ["friction", org, ...which, sort, limit, offset];
-  return cachedResult(ctx.db, question, () => makeList(ctx, org, filter, { limit, offset }));
+  const cacheKey = ["friction", org, ...which, sort, limit, offset];
+  return cachedResult(ctx.db, cacheKey, () => computeList(ctx, org, filter, { limit, offset }));
 }
 
 /** A friction point with its evaluations, oldest first. Throws not_found. */
@@ -174,7 +174,7 @@ function toSummaries(
   });
 }
 
-function makeList(ctx: Context, org: OrgId, { sort, ...filter }: SortedFilter, { limit, offset }: Page) {
+function computeList(ctx: Context, org: OrgId, { sort, ...filter }: SortedFilter, { limit, offset }: Page) {
   const { severity, state, agent, dismissed = "false", ...scope } = filter;
   const dismissals = activeDismissals(ctx, org);
   const matching = lifecyclesByPoint(ctx, org, scope)

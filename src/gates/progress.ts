@@ -70,8 +70,9 @@ function advanceGate(ctx: Context, tx: Tx, gate: GateRow): "waiting" | "extended
   const done = of / (groups.length * (headsOf(gate).length + basesOf(gate).length));
   const spentUsd = costOfGate(ctx, gate);
   const decisions = groups.map((group) => decideForAgent(ctx, gate, done, group, groups.length));
-  const next = nextStep({ ...gate, done, spentUsd, verdict: openVerdict(decisions) });
-  const isHopeless = decisions.some(({ isLost }) => isLost) && done >= Math.min(gateSteps[0].runs, gate.runs);
+  const next = nextStep({ ...gate, done, spentUsd, verdict: verdictForNextStep(decisions) });
+  const isHopeless =
+    decisions.some(({ hasTooFewUsableRuns }) => hasTooFewUsableRuns) && done >= Math.min(gateSteps[0].runs, gate.runs);
   if (typeof next === "number" && !isHopeless) {
     extendGate(ctx, tx, gate, done, next);
     return "extended";
@@ -103,7 +104,7 @@ function decideForAgent(ctx: Context, gate: GateRow, done: number, group: GateAg
 }
 
 /** The verdict that says whether more runs are needed: a regression ends the gate, otherwise every agent needs a clear verdict. */
-function openVerdict(decisions: Decision[]): Verdict | null {
+function verdictForNextStep(decisions: Decision[]): Verdict | null {
   const verdicts = decisions.map(({ comparison }) => comparison?.verdict ?? null);
   if (verdicts.includes("regressed")) return "regressed";
   return verdicts.find((verdict) => !isClear(verdict)) ?? verdicts[0] ?? null;

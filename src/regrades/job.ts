@@ -9,10 +9,10 @@ import { enqueue, type Lease } from "../jobs/queue.ts";
 import { costOfRegradeAttempt } from "./judge-budget.ts";
 import {
   getRegradeRow,
+  gradingMethodologyOfRegrade,
   type RegradeRow,
   regradeIdOf,
   regradeJobOf,
-  regradeStampOf,
   reportsOfRegrade,
 } from "./regrade-row.ts";
 import { type RegradeResult, regradeReport, storeUnderLease } from "./report-regrade.ts";
@@ -94,7 +94,7 @@ async function regradeBatch(ctx: Context, lease: Lease, stop: AbortSignal): Prom
 /** The methodology of a regrade. Throws a JobFailure if it is no longer the one that was requested. */
 function methodologyOf(ctx: Context, { methodology: id, judge, hash }: RegradeRow): Methodology {
   const methodology = methodologiesOf(ctx).find((each) => each.id === id);
-  if (methodology && regradeStampOf(methodology, judge).hash === hash) return methodology;
+  if (methodology && gradingMethodologyOfRegrade(methodology, judge).hash === hash) return methodology;
   const problem = methodology
     ? "has changed since the regrade was requested; request it again"
     : "is unknown to the service; set EVALD_METHODOLOGY";

@@ -26,7 +26,8 @@ export type ScoreDay = Omit<StoredDay, (typeof lists)[number]> & {
 
 const isLive = ({ urlMap }: { urlMap: object }) => Object.keys(urlMap).length === 0;
 
-export function countScore(_ctx: Context, tx: Tx, { report, run }: CountedReport, delta: 1 | -1): void {
+/** Adds the result of a report on the live docs to its day, or takes it away. */
+export function updateScoreDays(_ctx: Context, tx: Tx, { report, run }: CountedReport, delta: 1 | -1): void {
   if (!isLive(run)) return;
   const { outcome, score, metrics, methodology } = report;
   const day = Math.floor(run.createdAt / dayMs) * dayMs;

@@ -8,7 +8,7 @@ import { cleanLines } from "../redaction/lines.ts";
 import { createRedaction } from "../redaction/redaction.ts";
 import { mapTexts } from "../redaction/texts.ts";
 import type { SessionId } from "../reports/session-events.ts";
-import { countSpending } from "./spending.ts";
+import { recordSpending } from "./spending.ts";
 
 const batchRows = 100;
 const batchMs = 50;
@@ -72,7 +72,7 @@ export function openSession(
             for (const { type, source, at, data } of rows)
               if (type === "usage" && source !== "agent") {
                 const { costUsd, estimate } = data as Extract<AgentEvent, { type: "usage" }>;
-                countSpending(tx, orgId, at, costUsd, estimate?.costUsd ?? 0);
+                recordSpending(tx, orgId, at, costUsd, estimate?.costUsd ?? 0);
               }
         }),
       );

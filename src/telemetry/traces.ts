@@ -5,7 +5,7 @@ import { reports } from "../db/tables/reports.ts";
 import { runs, sessionEvents } from "../db/tables/runs.ts";
 import { openUpstream } from "../net/upstream.ts";
 import { createPoll } from "../poll.ts";
-import { readSessionInTurns } from "../reports/session-events.ts";
+import { readSessionInBatches } from "../reports/session-events.ts";
 import type { Metrics } from "./metrics.ts";
 import { type TracedRun, toTraceRequests } from "./spans.ts";
 
@@ -139,7 +139,7 @@ async function readRun({ db }: Context, id: string): Promise<TracedRun | null> {
     .where(eq(sessionEvents.runId, id));
   const attempt = report?.attempt ?? last.get()?.attempt ?? null;
   if (attempt === null) return null;
-  const events = await readSessionInTurns(db, { orgId: run.orgId, runId: id, attempt });
+  const events = await readSessionInBatches(db, { orgId: run.orgId, runId: id, attempt });
   return events.length === 0 ? null : { ...run, text: run.task.text, attempt, report, events };
 }
 

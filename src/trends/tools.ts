@@ -15,7 +15,7 @@ const BriefTrends = Type.Object({
   points,
   others: Type.Array(Undescribed),
   changes: Type.Array(Type.Object({ what: Type.String(), note: changes.items.properties.note })),
-  cells: Type.Array(Undescribed),
+  series: Type.Array(Undescribed),
   nextUntil,
 });
 

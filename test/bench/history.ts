@@ -81,7 +81,7 @@ export function seedHistory(dataDir: string, count: number) {
     "page_months",
     "org_id, prompt_id, month, agent, page, url, runs, reads, misses, guesses, errors, given, llms_txt, sitemap, link, search, guessed",
   );
-  const insertNamed = insert("named_pages", "org_id, prompt_id, page, url, llms_txt_at, sitemap_at, link_at");
+  const insertNamed = insert("listed_pages", "org_id, prompt_id, page, url, llms_txt_at, sitemap_at, link_at");
   const report = runExample.report as NonNullable<typeof runExample.report>;
   const [task, summary, metrics, dimensions, methodology] = [
     {

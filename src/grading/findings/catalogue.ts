@@ -25,7 +25,7 @@ export const conventions: ReadonlyMap<string, string> = new Map([
   ["single-fetch-completeness", "one request does not return the whole page"],
   ["embedded-data-serialization", "embedded data in pages"],
   ["redirect-behavior", "redirects that agents may not follow"],
-  ["cache-header-conventions", "unsuitable cache headers"],
+  ["cache-header-hygiene", "unsuitable cache headers"],
   ["sample-labelled", "code samples without a language"],
 ]);
 

@@ -129,9 +129,9 @@ const Pages = ({ base, map, scope }: { base: string; map: DocsMap; scope: string
         <p class="muted">Pages linked in your docs that no run opened.</p>
         <ScrollArea label="Never opened">
           <ul class="addresses">
-            {map.unreached.map(({ url, namedBy }) => (
+            {map.unreached.map(({ url, listedBy }) => (
               <li key={url}>
-                <code title={url}>{pathOf(url)}</code> <small>{namedBy.join(", ")}</small>
+                <code title={url}>{pathOf(url)}</code> <small>{listedBy.join(", ")}</small>
               </li>
             ))}
           </ul>

@@ -27,7 +27,7 @@ const verifyInstructions = ({ prompt, run, task }: Report) =>
   `Then verify the change: serve the changed docs as a preview, call request_eval with promptId ${prompt.id}, ${run.templateArgs ? `templateArgs ${JSON.stringify(run.templateArgs)}, ` : ""}a urlMap from the docs host to the preview, and runs: 4. The reported run started at ${task.startUrls.join(", ") || "no URL"} with the urlMap ${JSON.stringify(run.urlMap)}. When the runs have ended, call compare_reports with one slug of each evaluation and report the verdict. A verdict needs 4 runs on both sides: if the old evaluation had fewer, repeat it with its own urlMap.`;
 
 /** MCP prompts that turn a report into a change of the docs. */
-export function workPrompts(ctx: Context, resources: ReportResources) {
+export function mcpPrompts(ctx: Context, resources: ReportResources) {
   const slug: Argument = {
     description: "Slug of the report",
     complete: (value, { caller }) =>
