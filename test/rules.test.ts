@@ -24,8 +24,7 @@ const localImportsOf = (file: string) => importsOf(file).filter((path) => text.h
 const offenders = (allowed: (file: string) => boolean, breaks: (file: string) => boolean) =>
   files.filter((file) => !allowed(file) && breaks(file));
 
-const isAdapter = (path: string) =>
-  /^src\/(?!mcp\/|web\/)[a-z]+\/(routes|tools|resources|work-prompts)\.ts$/.test(path);
+const isAdapter = (path: string) => /^src\/(?!mcp\/|web\/)[a-z]+\/(routes|tools|resources|mcp-prompts)\.ts$/.test(path);
 
 const isApp = (path: string) => /^src\/(app\.tsx|app-error\.ts|mcp-endpoints\.ts|request-hooks\.ts)$/.test(path);
 

@@ -246,7 +246,7 @@ const ours: Record<string, (row: Record<string, Cell>) => [number | null, number
     return [
       [test.fewerSuccessesP, fell],
       [test.moreUnfinishedP, rose],
-      [test.adjusted, adjusted],
+      [test.adjustedP, adjusted],
     ];
   },
 };

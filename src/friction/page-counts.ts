@@ -6,15 +6,13 @@ import { timeZoneOf } from "../db/rows.ts";
 import type { runs } from "../db/tables/runs.ts";
 import { listedPages, pageMonths } from "../db/tables/trends.ts";
 import type { ListedPage } from "../grading/grade.ts";
-import type { CountedReport } from "./lifecycle-rows.ts";
+import { type CountedReport, isLive } from "./lifecycle-rows.ts";
 
 /** The calendar month of a time in a time zone. Months are stored as the start of the month in UTC, whatever the zone. */
 export function monthOf(at: number, timeZone: string): number {
   const { year, month } = Temporal.Instant.fromEpochMilliseconds(at).toZonedDateTimeISO(timeZone);
   return Date.UTC(year, month - 1, 1);
 }
-
-const isLive = ({ urlMap }: { urlMap: object }) => Object.keys(urlMap).length === 0;
 
 type Counts = Omit<typeof pageMonths.$inferInsert, "orgId" | "promptId" | "month" | "agent" | "page" | "url">;
 

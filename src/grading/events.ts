@@ -7,6 +7,9 @@ export type MilestoneOf<Name extends MilestoneName> = Extract<SessionEvent, { ty
 /** The tool name under which the service reports the results of success checks. */
 export const successCheckTool = "check_declared";
 
+/** Tools with which agents read docs. */
+export const readingTools: readonly string[] = ["fetch_page", "open_page", "search_docs"];
+
 /** The milestones of one name, in order. */
 export const milestonesOf = <Name extends MilestoneName>(events: SessionEvent[], name: Name): MilestoneOf<Name>[] =>
   events.filter((event): event is MilestoneOf<Name> => event.type === "milestone" && event.name === name);

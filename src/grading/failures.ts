@@ -1,5 +1,5 @@
 import type { SessionEvent } from "../agents/agent.ts";
-import { type EventOf, type Http, hasFailed, isProbe, successCheckTool } from "./events.ts";
+import { type EventOf, type Http, hasFailed, isProbe, readingTools, successCheckTool } from "./events.ts";
 import type { Hosts } from "./hosts.ts";
 import { lineOrNull, normalizeUrl, oneLine } from "./text.ts";
 
@@ -18,7 +18,6 @@ export type Failure = {
   target: "docs" | "product" | "local";
 };
 
-const readingTools = ["fetch_page", "open_page", "search_docs"];
 const normalizedUrl = (url: string | null) => (url === null ? null : normalizeUrl(url));
 
 type Call = { seq: number; tool: string; url: string | null; method: string };

@@ -1,10 +1,8 @@
 import { commandsOf, isInspection } from "./call-actions.ts";
-import { type EventOf, type Http, hasFailed } from "./events.ts";
+import { type EventOf, type Http, hasFailed, readingTools } from "./events.ts";
 import type { Hosts } from "./hosts.ts";
 import { isDocumented, wordsByLine } from "./judge/product-programs.ts";
 import { squash } from "./judge/repetition.ts";
-
-const pageTools = ["fetch_page", "search_docs", "open_page"];
 
 type Trial = {
   calls: EventOf<"tool_call">[];
@@ -26,7 +24,7 @@ export function hasTriedProduct({ calls, results, requests, hosts, mcpServers, f
     http.id !== null && !failedIds.has(http.id) && !hasFailed(http) && hosts.isProduct(http);
   if (requests.some(isAnswer)) return true;
   const docsLines = results
-    .filter(({ tool }) => pageTools.includes(tool))
+    .filter(({ tool }) => readingTools.includes(tool))
     .flatMap(({ output }) => (typeof output?.text === "string" ? wordsByLine(output.text) : []));
   const isShown = ({ program, subcommand }: ReturnType<typeof commandsOf>[number]) =>
     !isInspection(program) && isDocumented({ docsLines }, [program, subcommand]);

@@ -1,5 +1,5 @@
 import type { SessionEvent } from "../../agents/agent.ts";
-import { type Http, hasSucceeded } from "../events.ts";
+import { type Http, hasSucceeded, readingTools } from "../events.ts";
 import type { EvidenceGrade } from "../grade.ts";
 import { provingTools } from "./evidence.ts";
 import { type ProductAnswer, type ProductAnswers, productAnswersOf, valueTextsIn } from "./product-answers.ts";
@@ -9,7 +9,6 @@ import { isShown, repeats, squash, tokensOf, valuesOf } from "./repetition.ts";
 /** What proves a claim: how sure it is, the call that shows it, and the values in its quote that only the product can have made. */
 export type Proof = { grade: Exclude<EvidenceGrade, "judged">; call: string; values: string[] };
 
-const pageTools = ["fetch_page", "search_docs", "open_page"];
 const shortToken = 4;
 
 /** What one source said: an answer of the product, or a run of its program. */
@@ -70,7 +69,7 @@ function pageReaders(session: SessionEvent[], { byRequest, hosts }: ProductAnswe
     if (event.type !== "tool_result") return [];
     const requests = requestsByCall.get(event.id) ?? [];
     const isAnswered = answering.has(event.id) || requests.some((http) => hosts.isKnownProduct(http));
-    const isPage = pageTools.includes(event.tool) || (requests.length > 0 && !isAnswered);
+    const isPage = readingTools.includes(event.tool) || (requests.length > 0 && !isAnswered);
     return isPage ? valueTextsIn(event.output) : [];
   }
 
