@@ -184,7 +184,8 @@ const stateful = [
   "startProcess",
   "createDelegatedCgroup",
   "createStandby",
-  "createEngine",
+  "createTurns",
+  "createBetterAuth",
   "createRunner",
   "createService",
 ];
