@@ -1,5 +1,5 @@
 import type { LatestResults } from "../../comparisons/latest.ts";
-import { percent } from "../../grading/text.ts";
+import { count, percent } from "../../grading/text.ts";
 import { agentLabel, describeEvidence, outcomeLabels, scopeLabels, titleOf } from "../../reports/labels.ts";
 import type { Report } from "../../reports/schema.ts";
 import type { EvalResult } from "../../stats/repeats.ts";
@@ -29,11 +29,7 @@ export function ReportHead({ site, viewer, report, result, latest }: Props) {
           {place && <span class="pill product">{place}</span>}
           <span class="pill">{titleOf(report.task)}</span>
           <span class="pill">{agentLabel(agent)}</span>
-          {runs > 0 && (
-            <span class="pill">
-              {runs} {runs === 1 ? "run" : "runs"}
-            </span>
-          )}
+          {runs > 0 && <span class="pill">{count(runs, "run")}</span>}
           {Object.keys(run.urlMap).length > 0 && <PreviewMark />}
           {status !== "published" && <span class="pill">{status}</span>}
         </p>
@@ -61,7 +57,7 @@ export function ReportHead({ site, viewer, report, result, latest }: Props) {
               <LatestChange latest={latest} base={site.base} />
             </>
           )}
-          <Trend latest={latest} />
+          <Sparkline scores={(latest?.points ?? []).map((point) => point.score)} subject="the latest evaluations" />
         </p>
         {score !== null && <BaselineSummary report={report} result={result} />}
         {score === null && nullNotice !== null && nullNotice !== keyFinding && <p class="notice">{nullNotice}</p>}
@@ -79,12 +75,4 @@ function isAtOrAfterChange(latest: LatestResults | null, { run }: Report): boole
   // -1: the change came before the first of these evaluations.
   const changeIndex = points.findIndex(({ slug }) => slug === slugAfterChange);
   return reportIndex >= 0 && reportIndex >= changeIndex;
-}
-
-/** The scores of the prompt's latest evaluations. */
-function Trend({ latest }: { latest: LatestResults | null }) {
-  if (latest === null || latest.points.length < 2) return null;
-  const scores = latest.points.map(({ score }) => score);
-  const list = scores.map((score) => score.toFixed(0)).join(", ");
-  return <Sparkline scores={scores} label={`Scores of the latest evaluations, oldest first: ${list}`} />;
 }

@@ -56,7 +56,7 @@ export const ScoreTable = ({ base, prompts, columns = [], numbers, sorting, isSe
             <Score latest={latest} base={base} />
           </td>
           <td>
-            <Trend latest={latest} title={titleOf(prompt)} />
+            <Sparkline scores={(latest?.points ?? []).map(({ score }) => score)} subject={titleOf(prompt)} />
           </td>
           <td>
             <LatestChange latest={latest} base={base} />
@@ -91,18 +91,6 @@ export const Score = ({ latest, base }: { latest: LatestResults | null; base: st
       <span>{scoreText(latest) ?? outcomeLabels[latest.outcome]}</span>
     </a>
   );
-
-/** Sparkline of the scores of its evaluations; nothing for fewer than two. */
-function Trend({ latest, title }: { latest: LatestResults | null; title: string }) {
-  if (latest === null || latest.points.length < 2) return null;
-  const scores = latest.points.map(({ score }) => score);
-  return (
-    <Sparkline
-      scores={scores}
-      label={`Scores of ${title}, oldest first: ${scores.map((score) => score.toFixed(0)).join(", ")}`}
-    />
-  );
-}
 
 /** The newest change of a prompt, linked to the comparison of before and after. */
 export function LatestChange({ latest, base }: { latest: LatestResults | null; base: string }) {

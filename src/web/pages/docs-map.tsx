@@ -1,5 +1,5 @@
 import type { DocsMap } from "../../friction/docs-map.ts";
-import { oneLine } from "../../grading/text.ts";
+import { count, oneLine } from "../../grading/text.ts";
 import type { Provider } from "../../providers/schema.ts";
 import { formatNumber } from "../../reports/labels.ts";
 import { Fact, ScrollArea } from "../components/figures.tsx";
@@ -146,10 +146,7 @@ const Pages = ({ base, map, scope }: { base: string; map: DocsMap; scope: string
           <ul class="addresses">
             {map.guessed.map(({ url, misses }) => (
               <li key={url}>
-                <code title={url}>{pathOf(url)}</code>{" "}
-                <small>
-                  {misses} {misses === 1 ? "time" : "times"}
-                </small>
+                <code title={url}>{pathOf(url)}</code> <small>{count(misses, "time")}</small>
               </li>
             ))}
           </ul>

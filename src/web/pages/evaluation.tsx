@@ -1,5 +1,5 @@
 import type { EndCause } from "../../agents/failure.ts";
-import { dollars, duration, oneLine, percent } from "../../grading/text.ts";
+import { count, dollars, duration, oneLine, percent } from "../../grading/text.ts";
 import { agentLabel, outcomeLabels, scoreText } from "../../reports/labels.ts";
 import type { EvalRequest } from "../../runs/schema.ts";
 import { GradeMark, TableHead } from "../components/figures.tsx";
@@ -116,8 +116,8 @@ export function EvalPart({ site: { base }, request, failures, isPreview, gateId,
         )}
       </header>
       <p class="muted">
-        {runs.length} {runs.length === 1 ? "run" : "runs"} · requested <When at={request.requestedAt} now={now} /> ·
-        trigger: {triggerLabels[request.trigger]}
+        {count(runs.length, "run")} · requested <When at={request.requestedAt} now={now} /> · trigger:{" "}
+        {triggerLabels[request.trigger]}
         {gateId && (
           <>
             {" "}

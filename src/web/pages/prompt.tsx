@@ -1,5 +1,5 @@
 import type { LatestResults } from "../../comparisons/latest.ts";
-import { oneLine } from "../../grading/text.ts";
+import { count, oneLine } from "../../grading/text.ts";
 import type { Prompt } from "../../prompts/schema.ts";
 import { titleOf } from "../../reports/labels.ts";
 import type { RunListItem } from "../../runs/lists.ts";
@@ -156,7 +156,7 @@ function ScoreHistory({ latest, base }: { latest: LatestResults | null; base: st
             label={`Mean scores of the last ${points.length} evaluations, oldest first. The table below lists them.`}
             points={points.map(({ score, at, runs }) => ({
               score,
-              name: `${score.toFixed(1)}, ${runs} ${runs === 1 ? "run" : "runs"}, ${toTime(at)}`,
+              name: `${score.toFixed(1)}, ${count(runs, "run")}, ${toTime(at)}`,
               day: toTime(at).slice(0, 10),
             }))}
           />

@@ -1,5 +1,5 @@
 import type { LatestResults } from "../../comparisons/latest.ts";
-import { percent } from "../../grading/text.ts";
+import { count, percent } from "../../grading/text.ts";
 import { fixBrief } from "../../reports/fix-brief.ts";
 import {
   capitalize,
@@ -267,9 +267,7 @@ function Goal({ report: { judge }, session }: { report: Report; session: string 
       </ol>
       {judge.dropped.length > 0 && (
         <details>
-          <summary>
-            {judge.dropped.length} judge {judge.dropped.length === 1 ? "claim" : "claims"} dropped: no supporting event
-          </summary>
+          <summary>{count(judge.dropped.length, "judge claim")} dropped: no supporting event</summary>
           <ul>
             {judge.dropped.map((claim) => (
               <li key={claim}>{claim}</li>

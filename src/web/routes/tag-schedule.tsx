@@ -2,6 +2,7 @@ import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import type { Context } from "../../context.ts";
 import { AppError } from "../../errors.ts";
+import { count } from "../../grading/text.ts";
 import { listPromptItems, listTags } from "../../prompts/lists.ts";
 import { TagSchedule } from "../../schedules/schema.ts";
 import { scheduleTag } from "../../schedules/tag-schedules.ts";
@@ -36,7 +37,7 @@ export const tagSchedulePages = (ctx: Context) =>
           const { total } = listPromptItems(ctx, viewer.org, { tag }, { limit: 1, offset: 0 });
           if (total > 0)
             requireConfirmation(form, {
-              title: `Change the schedule of ${total} ${total === 1 ? "prompt" : "prompts"}?`,
+              title: `Change the schedule of ${count(total, "prompt")}?`,
               consequences: [
                 frequency === null
                   ? `Prompts with the tag ${tag} will only run manually.`
