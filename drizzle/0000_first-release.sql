@@ -56,6 +56,13 @@ CREATE TABLE `artifacts` (
 	CONSTRAINT "artifacts_data" CHECK(length("artifacts"."data") between 1 and 524288)
 ) STRICT;
 --> statement-breakpoint
+CREATE TABLE `clock` (
+	`id` integer PRIMARY KEY NOT NULL,
+	`proven_at` integer NOT NULL,
+	`ahead_for_ms` integer NOT NULL,
+	CONSTRAINT "clock_once" CHECK("clock"."id" = 1)
+) STRICT;
+--> statement-breakpoint
 CREATE TABLE `deliveries` (
 	`id` text PRIMARY KEY NOT NULL,
 	`org_id` text NOT NULL,

@@ -111,9 +111,9 @@ function giveKey(ctx: Context, claims: Claims, org: OrgId | null): ExchangedKey 
   if (!trust) return "No trust of the organization covers the job.";
   const job = toCiJob(trust.provider, claims);
   return transaction(ctx.db, (tx) => {
-    const at = ctx.now();
+    const provenAt = ctx.provenTime.now();
     tx.delete(usedTokens)
-      .where(lt(usedTokens.expiresAt, at - minuteMs))
+      .where(lt(usedTokens.expiresAt, provenAt - minuteMs))
       .run();
     const usedToken = { issuer: claims.iss, jti: claims.jti, expiresAt: Math.ceil(claims.exp * 1000) };
     if (tx.insert(usedTokens).values(usedToken).onConflictDoNothing().returning().all().length === 0)
@@ -123,7 +123,7 @@ function giveKey(ctx: Context, claims: Claims, org: OrgId | null): ExchangedKey 
         .set({ repositoryId: job.repositoryId })
         .where(and(eq(trusts.id, trust.id), isNull(trusts.repositoryId)))
         .run();
-    deleteExpiredKeysOfTrusts(ctx, org, at - keptMs);
+    deleteExpiredKeysOfTrusts(ctx, org, provenAt - keptMs);
     const { key, apiKey } = createKey(ctx, org, nameOf(trust, job), {
       lifeMs: trust.minutes * minuteMs,
       scopes: trust.scopes,
