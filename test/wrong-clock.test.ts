@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { createService } from "../src/service.ts";
-import { testApp } from "./support/app.ts";
+import { scriptedAgent, testApp } from "./support/app.ts";
 import { signedIn } from "./support/people.ts";
 
 const minuteMs = 60_000;
@@ -112,4 +112,30 @@ test("a clock that was set back deletes nothing", async () => {
   set(2000 * dayMs);
   await pass(1000);
   expect(kept()).toEqual(before);
+});
+
+test("a clock that is set during a run changes no duration, and nothing ends before it began", async () => {
+  for (const stepMs of [40 * dayMs, -40 * dayMs]) {
+    let wallMs = Date.now();
+    let monotonicMs = 5_000;
+    const agent = scriptedAgent(async function* () {
+      yield { type: "thought", text: "before", by: "rule" };
+      wallMs += stepMs + 3_000;
+      monotonicMs += 3_000;
+      yield { type: "thought", text: "after", by: "rule" };
+      yield { type: "end", outcome: "not_judged", reason: "scripted" };
+    });
+    const app = testApp({ agent, now: () => wallMs, monotonicNow: () => monotonicMs });
+    const { id } = (await app.send("POST", "/api/v1/prompts", { body: { text: "See https://docs.test/" } })).body;
+    const { runId } = (await app.send("POST", `/api/v1/prompts/${id}/run`, { body: { urlMap: {} } })).body;
+    await app.runJobs();
+    const run = (await app.send("GET", `/api/v1/runs/${runId}`)).body;
+    const report = (await app.send("GET", `/api/v1/reports/${run.report.slug}`)).body;
+    const { events } = (await app.send("GET", `/api/v1/reports/${run.report.slug}/trace`)).body;
+    const [attempt] = (await app.send("GET", `/api/v1/runs/${runId}/attempts`)).body;
+    expect(report.metrics.timeSeconds).toBe(3);
+    expect(events.map(({ tMs }: { tMs: number }) => tMs)).toEqual([0, 3000, 3000]);
+    for (const { startedAt, completedAt } of [run, attempt])
+      expect(Date.parse(completedAt)).toBeGreaterThanOrEqual(Date.parse(startedAt));
+  }
 });

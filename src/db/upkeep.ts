@@ -146,26 +146,24 @@ function truncateWal({ db }: Resources): void {
   withoutWaiting(db, () => db.$client.run("pragma wal_checkpoint(truncate)"));
 }
 
-/** Logs when the clock moved too far to delete by it, and keeps what is known about it. */
-function checkClock({ provenTime, log }: Resources, wasAhead: boolean): boolean {
-  const aheadMs = provenTime.aheadMs();
-  if (aheadMs > 0 && !wasAhead)
-    log.warn(
-      { aheadMs },
-      "the clock moved forward by more than the time that passed; nothing is deleted by it for a day",
-    );
-  provenTime.store();
-  return aheadMs > 0;
-}
-
 /** Database maintenance: deletes events of old sessions and expired rows, updates planner statistics, and truncates a long WAL. */
 export function createUpkeep(resources: Resources) {
   const stopping = new AbortController();
-  let isClockAhead = false;
-  const tasks = [
-    () => void (isClockAhead = checkClock(resources, isClockAhead)),
-    ...[deleteOldSessions, deleteOldDeliveries, deleteExpiredRows, optimize, truncateWal],
-  ];
+  let wasAhead = false;
+
+  /** Logs once when the clock moved too far to delete by it, and keeps what is known about it. */
+  function checkClock({ provenTime, log }: Resources): void {
+    const aheadMs = provenTime.aheadMs();
+    if (aheadMs > 0 && !wasAhead)
+      log.warn(
+        { aheadMs },
+        "the clock moved forward by more than the time that passed; evald deletes nothing by it yet",
+      );
+    wasAhead = aheadMs > 0;
+    provenTime.store();
+  }
+
+  const tasks = [checkClock, deleteOldSessions, deleteOldDeliveries, deleteExpiredRows, optimize, truncateWal];
 
   /** Runs the maintenance that is due. Never throws: failures are logged and retried. */
   async function runOnce(): Promise<void> {

@@ -4,6 +4,7 @@ import type { Verdict } from "../comparisons/evidence.ts";
 import type { Context } from "../context.ts";
 import { isTemporary } from "../db/fault.ts";
 import type { Tx } from "../db/open.ts";
+import { endedAt } from "../db/rows.ts";
 import { gates } from "../db/tables/gates.ts";
 import { cut } from "../notifications/events.ts";
 import { emitEvent } from "../notifications/outbox.ts";
@@ -137,7 +138,7 @@ function combine(decisions: Decision[], stop: string[]): Omit<GateEnd, "spentUsd
 function endGate(ctx: Context, tx: Tx, gate: GateRow, end: GateEnd): void {
   const { id, orgId, promptId, others, minScore, createdAt } = gate;
   tx.update(gates)
-    .set({ ...end, completedAt: ctx.now() })
+    .set({ ...end, completedAt: endedAt(ctx.now(), gates.createdAt) })
     .where(and(eq(gates.id, id), eq(gates.status, "running")))
     .run();
   const { status, reason, spentUsd } = end;

@@ -1,6 +1,7 @@
 import { asc, eq, sql } from "drizzle-orm";
 import { type Context, perContext } from "../context.ts";
 import type { Tx } from "../db/open.ts";
+import { endedAt } from "../db/rows.ts";
 import { regrades, reports } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
 import { listMethodologies, type Methodology } from "../grading/methodology.ts";
@@ -46,7 +47,7 @@ export const createRegradeJob = (ctx: Context): JobHandler => ({
   },
   onFailure(tx, lease, { cause: failureCause, detail: failureDetail }) {
     tx.update(regrades)
-      .set({ status: "failed", failureCause, failureDetail, completedAt: ctx.now() })
+      .set({ status: "failed", failureCause, failureDetail, completedAt: endedAt(ctx.now(), regrades.createdAt) })
       .where(whereRegradeOf(lease))
       .run();
   },
@@ -86,7 +87,10 @@ async function regradeBatch(ctx: Context, lease: Lease, stop: AbortSignal): Prom
     if (page.length < pageRows)
       return (tx) => {
         saveProgress(tx, lease, progress);
-        tx.update(regrades).set({ status: "completed", completedAt: ctx.now() }).where(whereRegradeOf(lease)).run();
+        tx.update(regrades)
+          .set({ status: "completed", completedAt: endedAt(ctx.now(), regrades.createdAt) })
+          .where(whereRegradeOf(lease))
+          .run();
       };
   }
 }

@@ -5,6 +5,7 @@ import { type Context, perContext } from "../context.ts";
 import { diskFault } from "../db/fault.ts";
 import type { Tx } from "../db/open.ts";
 import { statement } from "../db/prepared.ts";
+import { endedAt } from "../db/rows.ts";
 import { runs } from "../db/tables/runs.ts";
 import type { Grade } from "../grading/grade.ts";
 import { listMethodologies } from "../grading/methodology.ts";
@@ -37,7 +38,11 @@ const methodologyOf = perContext((ctx) => listMethodologies(ctx.config.methodolo
 export const createRunJob = (ctx: Context, host: RunHost): JobHandler => ({
   onStart(tx, { subject, spent }) {
     tx.update(runs)
-      .set({ status: "running", startedAt: sql`coalesce(${runs.startedAt}, ${ctx.now()})`, attempt: spent + 1 })
+      .set({
+        status: "running",
+        startedAt: sql`coalesce(${runs.startedAt}, ${endedAt(ctx.now(), runs.createdAt)})`,
+        attempt: spent + 1,
+      })
       .where(eq(runs.id, subject))
       .run();
     reserveBudget(ctx, tx, getRowOfJob(ctx, subject));
@@ -72,7 +77,7 @@ async function executeRun(ctx: Context, host: RunHost, lease: Lease, stop: Abort
   } as const;
   return (tx) => {
     tx.update(runs)
-      .set({ ...completed, completedAt: ctx.now(), reservedUsd: null, waitingFor: null })
+      .set({ ...completed, completedAt: endedAt(ctx.now(), runs.startedAt), reservedUsd: null, waitingFor: null })
       .where(eq(runs.id, run.id))
       .run();
     insertReport(ctx, tx, run, session.attempt, grade);
@@ -82,7 +87,7 @@ async function executeRun(ctx: Context, host: RunHost, lease: Lease, stop: Abort
 
 function failRun(ctx: Context, tx: Tx, runId: string, failure: Failure): void {
   const { cause: failureCause, detail: failureDetail } = failure;
-  const completedAt = ctx.now();
+  const completedAt = endedAt(ctx.now(), runs.startedAt);
   tx.update(runs)
     .set({ status: "failed", failureCause, failureDetail, completedAt, reservedUsd: null, waitingFor: null })
     .where(eq(runs.id, runId))

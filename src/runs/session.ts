@@ -38,14 +38,14 @@ export type SessionWriter = {
  * first event on.
  */
 export function openSession(
-  { db, now }: Context,
+  { db, now, monotonicNow }: Context,
   secrets: readonly string[],
   { orgId, runId, attempt }: SessionId,
   mayWrite: () => boolean,
   onError: (error: unknown) => void,
   lastEvent?: SessionEvent,
 ): SessionWriter {
-  const startedAt = lastEvent ? lastEvent.at - lastEvent.tMs : now();
+  const startedMs = monotonicNow() - (lastEvent?.tMs ?? 0);
   const redaction = createRedaction(secrets);
   let seq = lastEvent ? lastEvent.seq + 1 : 0;
   let buffered: { row: typeof sessionEvents.$inferInsert; bytes: number }[] = [];
@@ -117,7 +117,7 @@ export function openSession(
       const { data, bytes } = toStoredFields(fields, (text, name) =>
         redaction.clean(text, name, name === undefined ? name : `${textKey} ${name}`),
       );
-      const tMs = Math.max(0, at - startedAt);
+      const tMs = Math.round(monotonicNow() - startedMs);
       buffered.push({ row: { orgId, runId, attempt, seq: seq++, at, tMs, type, source, data }, bytes });
       bufferedBytes += bytes;
       const isOverLimit = buffered.length > maxBufferedRows || bufferedBytes > maxBufferedBytes;
