@@ -84,7 +84,7 @@ export async function exchangeToken(
 ): Promise<ExchangedKey> {
   countExchangeAttempt(ctx, address);
   const claims = readIdToken(ctx, token, ctx.baseUrl());
-  const reason = await refuse(ctx, token, claims);
+  const reason = await reasonToRefuse(ctx, token, claims);
   const result = reason ?? giveKey(ctx, claims, findExchangeOrg(ctx, organization));
   if (typeof result === "string") {
     ctx.log.info({ issuer: claims.iss, reason: result }, "ID token refused");
@@ -95,7 +95,7 @@ export async function exchangeToken(
 }
 
 /** Why a token proves nothing; null: an issuer that some organization trusts signed it. */
-async function refuse(ctx: Context, token: string, claims: Claims): Promise<string | null> {
+async function reasonToRefuse(ctx: Context, token: string, claims: Claims): Promise<string | null> {
   // Before any request: only owners choose which issuers evald asks for keys.
   const trustOfIssuer = ctx.db.select({ id: trusts.id }).from(trusts).where(eq(trusts.issuer, claims.iss)).get();
   return trustOfIssuer ? await findForgery(ctx, token, claims.iss) : "No organization trusts the issuer.";
@@ -168,8 +168,8 @@ const pinnableClaims = [
 
 /** What a refused token says of itself, and nothing else. */
 function describe(claims: Claims): string {
-  const said = pinnableClaims.flatMap((name) =>
+  const tokenClaims = pinnableClaims.flatMap((name) =>
     claims[name] === undefined ? [] : [`${name} ${JSON.stringify(claims[name]).slice(0, 200)}`],
   );
-  return `No trust covers the ID token, its issuer didn't sign it, or evald can't read the keys of its issuer. It is of the issuer ${claims.iss.slice(0, 200)}, with ${said.join(", ") || "no claim about a repository"}. Compare them with the trust in the settings of the organization; the log of the server has the reason.`;
+  return `No trust covers the ID token, its issuer didn't sign it, or evald can't read the keys of its issuer. It is of the issuer ${claims.iss.slice(0, 200)}, with ${tokenClaims.join(", ") || "no claim about a repository"}. Compare them with the trust in the settings of the organization; the log of the server has the reason.`;
 }
