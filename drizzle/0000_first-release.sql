@@ -145,17 +145,29 @@ CREATE TABLE `earlier_attempts` (
 	CONSTRAINT "earlier_attempts_outcome" CHECK("earlier_attempts"."outcome" in ('retried', 'released', 'lost'))
 ) STRICT, WITHOUT ROWID;
 --> statement-breakpoint
+CREATE TABLE `eval_counts` (
+	`org_id` text NOT NULL,
+	`prompt_id` text NOT NULL,
+	`status` text NOT NULL,
+	`count` integer NOT NULL,
+	PRIMARY KEY(`org_id`, `prompt_id`, `status`)
+) STRICT;
+--> statement-breakpoint
 CREATE TABLE `eval_requests` (
 	`id` text PRIMARY KEY NOT NULL,
 	`org_id` text NOT NULL,
 	`prompt_id` text NOT NULL,
 	`trigger` text NOT NULL,
 	`created_at` integer NOT NULL,
+	`status` text DEFAULT 'pending' NOT NULL,
 	FOREIGN KEY (`org_id`,`prompt_id`) REFERENCES `prompts`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
-	CONSTRAINT "eval_requests_trigger" CHECK("eval_requests"."trigger" in ('schedule', 'api', 'mcp', 'web', 'cli'))
+	CONSTRAINT "eval_requests_trigger" CHECK("eval_requests"."trigger" in ('schedule', 'api', 'mcp', 'web', 'cli')),
+	CONSTRAINT "eval_requests_status" CHECK("eval_requests"."status" in ('pending', 'running', 'completed', 'failed', 'superseded'))
 ) STRICT;
 --> statement-breakpoint
 CREATE INDEX `eval_requests_by_prompt` ON `eval_requests` (`org_id`,`prompt_id`,`id`);--> statement-breakpoint
+CREATE INDEX `eval_requests_by_prompt_and_status` ON `eval_requests` (`org_id`,`prompt_id`,`status`,`id`);--> statement-breakpoint
+CREATE INDEX `eval_requests_by_status` ON `eval_requests` (`org_id`,`status`,`id`);--> statement-breakpoint
 CREATE INDEX `eval_requests_by_trigger` ON `eval_requests` (`org_id`,`trigger`,`id`);--> statement-breakpoint
 CREATE UNIQUE INDEX `eval_requests_of_org` ON `eval_requests` (`org_id`,`id`);--> statement-breakpoint
 CREATE TABLE `exposures` (
@@ -846,4 +858,58 @@ END;
 CREATE TRIGGER `reports_with_agent` AFTER INSERT ON `reports` BEGIN
 	UPDATE `reports` SET (`agent`, `agent_version`) = (SELECT `agent`, `agent_version` FROM `runs` WHERE `id` = new.`run_id`)
 	WHERE `id` = new.`id`;
+END;
+--> statement-breakpoint
+-- The status of an evaluation follows those of its runs, and evaluations are counted by it.
+CREATE TRIGGER `eval_requests_counted` AFTER INSERT ON `eval_requests` BEGIN
+	INSERT INTO `eval_counts` (`org_id`, `prompt_id`, `status`, `count`) VALUES (new.`org_id`, new.`prompt_id`, new.`status`, 1)
+	ON CONFLICT (`org_id`, `prompt_id`, `status`) DO UPDATE SET `count` = `count` + 1;
+END;
+--> statement-breakpoint
+CREATE TRIGGER `eval_requests_recounted` AFTER UPDATE OF `status` ON `eval_requests` WHEN old.`status` != new.`status` BEGIN
+	UPDATE `eval_counts` SET `count` = `count` - 1
+	WHERE `org_id` = old.`org_id` AND `prompt_id` = old.`prompt_id` AND `status` = old.`status`;
+	INSERT INTO `eval_counts` (`org_id`, `prompt_id`, `status`, `count`) VALUES (new.`org_id`, new.`prompt_id`, new.`status`, 1)
+	ON CONFLICT (`org_id`, `prompt_id`, `status`) DO UPDATE SET `count` = `count` + 1;
+END;
+--> statement-breakpoint
+CREATE TRIGGER `eval_requests_uncounted` AFTER DELETE ON `eval_requests` BEGIN
+	UPDATE `eval_counts` SET `count` = `count` - 1
+	WHERE `org_id` = old.`org_id` AND `prompt_id` = old.`prompt_id` AND `status` = old.`status`;
+END;
+--> statement-breakpoint
+CREATE TRIGGER `runs_settle_added` AFTER INSERT ON `runs` WHEN new.`status` != 'pending' OR (SELECT `status` FROM `eval_requests` WHERE `id` = new.`eval_request_id`) != 'pending' BEGIN
+	UPDATE `eval_requests` SET `status` = (
+		SELECT CASE
+			WHEN sum(`completed_at` IS NULL) > 0 THEN iif(sum(`status` != 'pending') > 0, 'running', 'pending')
+			WHEN sum(`status` = 'completed') > 0 THEN 'completed'
+			WHEN sum(`status` = 'failed') > 0 THEN 'failed'
+			WHEN count(*) > 0 THEN 'superseded'
+			ELSE 'pending' END
+		FROM `runs` WHERE `org_id` = new.`org_id` AND `eval_request_id` = new.`eval_request_id`)
+	WHERE `org_id` = new.`org_id` AND `id` = new.`eval_request_id`;
+END;
+--> statement-breakpoint
+CREATE TRIGGER `runs_settle_changed` AFTER UPDATE OF `status` ON `runs` WHEN old.`status` != new.`status` BEGIN
+	UPDATE `eval_requests` SET `status` = (
+		SELECT CASE
+			WHEN sum(`completed_at` IS NULL) > 0 THEN iif(sum(`status` != 'pending') > 0, 'running', 'pending')
+			WHEN sum(`status` = 'completed') > 0 THEN 'completed'
+			WHEN sum(`status` = 'failed') > 0 THEN 'failed'
+			WHEN count(*) > 0 THEN 'superseded'
+			ELSE 'pending' END
+		FROM `runs` WHERE `org_id` = new.`org_id` AND `eval_request_id` = new.`eval_request_id`)
+	WHERE `org_id` = new.`org_id` AND `id` = new.`eval_request_id`;
+END;
+--> statement-breakpoint
+CREATE TRIGGER `runs_settle_deleted` AFTER DELETE ON `runs` WHEN true BEGIN
+	UPDATE `eval_requests` SET `status` = (
+		SELECT CASE
+			WHEN sum(`completed_at` IS NULL) > 0 THEN iif(sum(`status` != 'pending') > 0, 'running', 'pending')
+			WHEN sum(`status` = 'completed') > 0 THEN 'completed'
+			WHEN sum(`status` = 'failed') > 0 THEN 'failed'
+			WHEN count(*) > 0 THEN 'superseded'
+			ELSE 'pending' END
+		FROM `runs` WHERE `org_id` = old.`org_id` AND `eval_request_id` = old.`eval_request_id`)
+	WHERE `org_id` = old.`org_id` AND `id` = old.`eval_request_id`;
 END;

@@ -133,6 +133,8 @@ function toStored(ctx: Context, org: OrgId, type: RowType, row: Row, timeZone: s
   const storedRow = { ...Object.fromEntries(columns), orgId: org };
   if (type === "run")
     return { ...storedRow, idempotencyKey: null, idempotencyHash: null, reservedUsd: null, waitingFor: null };
+  // Triggers set it from the runs that follow.
+  if (type === "eval_request") return { ...storedRow, status: "pending" };
   if (type === "report") return { ...storedRow, agent: null, agentVersion: null };
   if (type === "artifact" || type === "archive") return { ...storedRow, data: Buffer.from(String(row.data), "base64") };
   if (type !== "prompt") return storedRow;

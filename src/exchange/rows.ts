@@ -147,7 +147,7 @@ const typedShapes = {
     },
   },
   listed_page: { table: listedPages },
-  eval_request: { table: evalRequests },
+  eval_request: { table: evalRequests, omittedColumns: ["status"] },
   fix: { table: fixes, columnSchemas: { fingerprints } },
   dismissal: { table: dismissals, columnSchemas: { fingerprints } },
   field_friction: {
