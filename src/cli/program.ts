@@ -7,6 +7,7 @@ import { toPrintable } from "../log.ts";
 import { addAgents } from "./agents.ts";
 import { addArchive } from "./archive.ts";
 import { addBackup } from "./backup.ts";
+import { addCancel } from "./cancel.ts";
 import { addCompletion } from "./completion.ts";
 import { createUseApi } from "./connection.ts";
 import { addDestination } from "./destination.ts";
@@ -86,6 +87,7 @@ export function createProgram(
   addGate(program, useApi);
   addReport(program, useApi);
   addRuns(program, useApi);
+  addCancel(program, useApi);
   addOpen(program, connection, useApi);
   addOrg(program, configOf);
   addKey(program, configOf);
@@ -130,9 +132,24 @@ export async function runProgram(
   return code;
 }
 
+/** Commander shows the help of all commands for `help nope`. Without `help`, it says that there is no such command, and suggests one. */
+function withoutUnknownHelp(program: Command, argv: string[]): string[] {
+  let command: Command | undefined = program;
+  for (const [i, word] of argv.entries()) {
+    const names: string[] = command.commands.map((each) => each.name());
+    const next = argv[i + 1];
+    if (word === "help" && names.length > 0)
+      return next === undefined || next.startsWith("-") || names.includes(next) ? argv : argv.toSpliced(i, 1);
+    command = command.commands.find((each) => each.name() === word);
+    if (!command) return argv;
+  }
+  return argv;
+}
+
 async function runCommand(argv: string[], create: () => Command): Promise<number> {
   try {
-    await create().parseAsync(argv, { from: "user" });
+    const program = create();
+    await program.parseAsync(withoutUnknownHelp(program, argv), { from: "user" });
     return Number(process.exitCode ?? 0);
   } catch (error) {
     const json = argv.includes("--json");

@@ -181,17 +181,36 @@ export function toSize(bytes: number): string {
 }
 
 /** Formats rows as aligned columns, each on one line; the first row is the header. */
-export function table(uncleanRows: string[][]): string {
+export function table(uncleanRows: string[][], maxWidth = process.stdout.columns ?? Number.POSITIVE_INFINITY): string {
   const rows = uncleanRows.map((row) => row.map((cell) => toPrintable(cell.replace(/\s+/g, " "))));
-  const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? [];
+  const fullWidths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? [];
+  const widths = fitWidths(fullWidths, maxWidth);
   return rows
     .map((row) =>
-      row
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-        .join("  ")
+      widths
+        .map((width, column) => fitCell(row[column] ?? "", width).padEnd(width))
+        .join(gap)
         .trimEnd(),
     )
     .join("\n");
+}
+
+const gap = "  ";
+/** Columns are not narrower than this, unless their content is. */
+const minColumn = 8;
+
+const fitCell = (cell: string, width: number): string => (cell.length > width ? `${cell.slice(0, width - 1)}…` : cell);
+
+/** Widths of columns that fit into a line: the widest are cut first, then columns are left out from the right. The first one stays whole. */
+function fitWidths(fullWidths: number[], maxWidth: number): number[] {
+  const widths = [...fullWidths];
+  const total = () => widths.reduce((sum, width) => sum + width + gap.length, -gap.length);
+  while (total() > maxWidth && widths.length > 1) {
+    const widest = Math.max(...widths.slice(1));
+    if (widest > minColumn) widths[widths.indexOf(widest, 1)] = widest - 1;
+    else widths.pop();
+  }
+  return widths;
 }
 
 /** Says how many items of a list are not shown. */

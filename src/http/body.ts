@@ -39,8 +39,14 @@ async function readText(request: Request): Promise<string> {
   return text;
 }
 
-/** Whether a request says how long it is. Throws too_large. */
+/** Whether a request says how long it is. Throws too_large, and unsupported_media_type for a compressed body. */
 function declaresLength({ headers }: Request, maxBytes = defaultMaxBytes): boolean {
+  const encoding = headers.get("content-encoding") ?? "identity";
+  if (encoding !== "identity")
+    throw new AppError(
+      "unsupported_media_type",
+      `The request body has the Content-Encoding ${encoding.slice(0, 100)}. Send it without compression.`,
+    );
   const length = headers.get("content-length");
   if (Number(length) > maxBytes) throw tooLarge(maxBytes);
   return length !== null;
