@@ -89,6 +89,6 @@ test("the documented job for Buildkite annotates the build with a result, in the
     [1, "error"],
     [3, "warning"],
   ] as const)
-    expect((await runJob(buildkite(), code)).annotation).toBe(`annotate --context evald --style ${style}\n# Result`);
+    expect((await runJob(buildkite(), code)).annotation).toBe(`annotate --context docs --style ${style}\n# Result`);
   expect(await runJob(buildkite(), 3, false)).toMatchObject({ exitCode: 3, annotation: null });
 });

@@ -86,7 +86,7 @@ describe("documentation", () => {
     expect(
       fences
         .filter((_, i) => i % 2 === 0)
-        .filter((name) => !/^(bash|js|json|text|ini|toml|nginx|yaml)$/.test(name ?? "")),
+        .filter((name) => !/^(bash|js|json|text|ini|toml|nginx|yaml|groovy|dockerfile)$/.test(name ?? "")),
     ).toEqual([]);
     expect(fences.filter((name, i) => i % 2 === 1 && name !== "")).toEqual([]);
     for (const code of codeOf(body, "yaml")) expect(() => Bun.YAML.parse(code), code).not.toThrow();
