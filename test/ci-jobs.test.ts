@@ -53,9 +53,8 @@ async function runJob({ shell, script, env }: Job, code: number, hasResult = tru
   return { exitCode, call: read("call")?.split("\n") ?? [], key: read("key"), annotation: read("annotation") };
 }
 
-const gateOptions = createProgram({})
-  .commands.find((command) => command.name() === "gate")
-  ?.options.map(({ long }) => long);
+const gate = createProgram({}).commands.find((command) => command.name() === "gate");
+const gateOptions = (gate?.options ?? []).map(({ long }) => long ?? "");
 
 test.each<[string, () => Job, Record<number, number>]>([
   ["Jenkins", jenkins, { 0: 0, 1: 1, 2: 2, 3: 3 }],

@@ -56,8 +56,8 @@ export const pageResult = {
 
 export const toPage = ({ limit = 20, offset = 0 }: { limit?: number; offset?: number }) => ({ limit, offset });
 
-/** Maximum characters of JSON in one result: fewer than 6,000 tokens, which no client truncates. IDs and URLs have 2.6 characters per token. */
-const maxChars = 15_500;
+/** Maximum characters of JSON in one result: fewer than 6,000 tokens, which no client truncates. IDs and numbers have 2.5 characters per token. */
+const maxChars = 15_000;
 /** For the paging fields and punctuation around rows. */
 const reservedChars = 300;
 
