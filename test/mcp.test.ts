@@ -631,6 +631,10 @@ describe("the MCP surface", () => {
     expect(stable((await ask("prompts/list")).result, app.baseUrl)).toMatchSnapshot();
     expect(stable(await get("investigate_report", { slug }), app.baseUrl)).toMatchSnapshot();
     const fix = await get("fix_top_friction", { promptId });
+    // What people paste works as well.
+    const pasted = `${app.baseUrl}/reports/${slug}`;
+    expect(await get("investigate_report", { slug: pasted })).toEqual(await get("investigate_report", { slug }));
+    expect(await get("fix_top_friction", { promptId: "Upload a file" })).toEqual(fix);
     expect(stable(fix.messages[0], app.baseUrl)).toMatchSnapshot();
     const hostile = runWithReport(app, hostileGrade);
     const { messages } = await get("investigate_report", { slug: hostile.slug });

@@ -2,8 +2,10 @@ import type { Context } from "../context.ts";
 import { listFriction } from "../friction/friction.ts";
 import { type Call, invalidParams } from "../mcp/tool.ts";
 import { listPrompts } from "../prompts/lists.ts";
+import { readPromptId } from "../prompts/names.ts";
 import { getPromptRow } from "../prompts/prompts.ts";
 import { listReportSlugs } from "./lists.ts";
+import { readSlug } from "./names.ts";
 import { getReport } from "./reports.ts";
 import { type ReportResources, toReportUri } from "./resources.ts";
 import type { Report } from "./schema.ts";
@@ -48,7 +50,8 @@ export function mcpPrompts(ctx: Context, resources: ReportResources) {
       title: "Investigate a report",
       description: "Find out why an agent lost points and propose changes to the docs",
       arguments: { slug },
-      get({ slug = "" }, { caller }) {
+      get({ slug: name = "" }, { caller }) {
+        const slug = readSlug(ctx, caller.org, name);
         const report = getReport(ctx, caller.org, slug);
         return {
           slug,
@@ -65,7 +68,7 @@ ${verifyInstructions(report)}`,
       description: "Fix the most severe friction point in the latest reports of a prompt",
       arguments: { promptId },
       get({ promptId = "" }, { caller }) {
-        const { id } = getPromptRow(ctx, caller.org, promptId);
+        const { id } = getPromptRow(ctx, caller.org, readPromptId(ctx, caller.org, promptId));
         const { items } = listFriction(ctx, caller.org, { promptId: id }, { limit: 1000, offset: 0 });
         const worstFriction = items.find(({ state }) => state !== "fixed");
         if (!worstFriction)
