@@ -811,6 +811,13 @@ CREATE TABLE `used_tokens` (
 	PRIMARY KEY(`issuer`, `jti`)
 ) STRICT;
 --> statement-breakpoint
+CREATE TABLE `worker_credentials` (
+	`name` text PRIMARY KEY NOT NULL,
+	`digest` blob NOT NULL,
+	`created_at` integer NOT NULL,
+	CONSTRAINT "worker_credentials_digest" CHECK(length("worker_credentials"."digest") = 32)
+) STRICT;
+--> statement-breakpoint
 CREATE INDEX `used_tokens_expiry` ON `used_tokens` (`expires_at`);--> statement-breakpoint
 CREATE VIEW `attempts` AS 
   select job_id, attempt, owner, started_at, completed_at, outcome, reason, cost_usd from earlier_attempts

@@ -39,7 +39,6 @@ const settingOptions = {
   EVALD_DATA_DIR: "--data",
   EVALD_PORT: "--port",
   EVALD_HOST: "--host",
-  EVALD_REDIS_URL: "--redis",
   EVALD_GATEWAY_URL: "--gateway",
   EVALD_WORKER_LABELS: "--labels",
   EVALD_CONCURRENCY: "--slots",
