@@ -85,16 +85,8 @@ export function openWorkerExecutor(
   const { redis, waiting, workers } = fleet;
   const access = { credentials, applied: new Map<string, string>(), problem: "" };
   redis.sender.on("ready", () => access.applied.clear());
-  const start = async () => {
-    await defineScripts(redis);
-    while (!(await claimRedis(fleet, owner, "start"))) await Bun.sleep(beatMs);
-    // What the process before and its workers left is void, and some of those workers are gone.
-    await removeKeys(redis, "evald:", serviceClaim);
-    await grantAccess(fleet, access);
-    await readFromWorkers(fleet, credentials);
-  };
   // Fails only when the connections are closed.
-  start().catch(() => {});
+  serveWorkers(fleet, owner, access).catch(() => {});
   const beats = startBeats(fleet, owner, access);
   return {
     /** What each run that waits for a worker waits for. */
@@ -118,6 +110,20 @@ export function openWorkerExecutor(
       closeRedis(redis);
     },
   } satisfies Executor & Record<string, unknown>;
+}
+
+/** Waits until no other service uses the Redis server. Then reads what workers and operators send, until the connections are closed. */
+async function serveWorkers(fleet: Fleet, owner: string, access: Access): Promise<void> {
+  const { redis } = fleet;
+  await defineScripts(redis);
+  while (!(await claimRedis(fleet, owner, "start"))) {
+    if (redis.isClosed) return;
+    await Bun.sleep(beatMs);
+  }
+  // What the process before and its workers left is void, and some of those workers are gone.
+  await removeKeys(redis, "evald:", serviceClaim);
+  await grantAccess(fleet, access);
+  await readFromWorkers(fleet, access.credentials);
 }
 
 /** Reads what workers and operators send, until the connections are closed. The stream shows with which credential a worker has sent a message. */

@@ -74,7 +74,7 @@ test("a second service on a Redis server is refused, until the claim of the firs
   await again.child.exited;
   await until("the claim has expired", async () => (await redis.command("get", serviceClaim)) === "");
   expect((await serveOnce(second)).isListening).toBe(true);
-}, 120_000);
+}, 300_000);
 
 test("a service that finds another one on its Redis server sends nothing until that one has stopped", async () => {
   const options = { goneMs: 6_000 };
@@ -97,7 +97,7 @@ test("a service that finds another one on its Redis server sends nothing until t
   await one.close();
   await until("the run is over", async () => (await get()).completedAt !== null);
   expect((await get()).status).toBe("completed");
-}, 60_000);
+}, 300_000);
 
 test("messages arrive after Redis was replaced by one whose clock is behind", async () => {
   const executor = openWorkerExecutor(redis.url, version, agents, 60_000, log, { goneMs: 6_000 });
@@ -117,7 +117,7 @@ test("messages arrive after Redis was replaced by one whose clock is behind", as
     const { connectedMs = 0, silentMs = 0 } = connected() ?? {};
     return connectedMs > before + 8_000 && silentMs < 4_000;
   });
-}, 60_000);
+}, 300_000);
 
 test("a worker without its gateway takes no sessions, says so, and recovers", async () => {
   const own = serveGateway();
@@ -143,7 +143,7 @@ test("a worker without its gateway takes no sessions, says so, and recovers", as
   await until("the run is over", async () => (await get()).completedAt !== null);
   expect(await get()).toMatchObject({ status: "completed", attempt: 1 });
   await inState("ready");
-}, 60_000);
+}, 300_000);
 
 test("something else in place of the gateway is no gateway", async () => {
   const site = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response("Hello.", { status: 401 }) });
@@ -152,7 +152,7 @@ test("something else in place of the gateway is no gateway", async () => {
   closings.push(executor.close);
   await openLocalWorker(`http://127.0.0.1:${site.port}/gateway`);
   await until("it is listed", () => executor.list()[0]?.state === "not_ready");
-}, 60_000);
+}, 300_000);
 
 test("the URL of a worker names its credential", () => {
   expect(credentialOf("redis://evald-worker-eu-1:x@127.0.0.1:6379")).toBe("eu-1");
