@@ -17,7 +17,7 @@ import { connectRedis } from "../../src/places/redis.ts";
 import { defineScripts } from "../../src/places/redis-users.ts";
 import { openWorker } from "../../src/places/worker.ts";
 import { openWorkerExecutor } from "../../src/places/worker-executor.ts";
-import { respondToScrape, type Metrics } from "../../src/telemetry/metrics.ts";
+import { type Metrics, respondToScrape } from "../../src/telemetry/metrics.ts";
 import { createCredential, listCredentials, revokeCredential } from "../../src/workers/credentials.ts";
 import { scriptedAgent, testApp } from "../support/app.ts";
 import { emptyFolder } from "../support/executable.ts";
@@ -117,7 +117,19 @@ async function start() {
   await until("the rogue has its order", async () =>
     rogue.exists(`${queuePrefixOf("rogue")}:worker-${info.id}:${own.key}`),
   );
-  return { ...app, executor, honest, rogue, info, sendMessage: send, hello, own, other, logged, release: released.resolve };
+  return {
+    ...app,
+    executor,
+    honest,
+    rogue,
+    info,
+    sendMessage: send,
+    hello,
+    own,
+    other,
+    logged,
+    release: released.resolve,
+  };
 }
 
 const settled = async (name: string) =>
@@ -134,7 +146,7 @@ test("a rogue worker can neither read nor change anything but its own keys", asy
   const [own, foreign] = [fromWorkers("rogue"), fromWorkers("honest")];
   const line = JSON.stringify({ kind: "lines", key: other.key, number: 2, lines: [{ end: null }] });
   const remove = JSON.stringify({ kind: "remove", worker: honest.id });
-  const self = userPrefix + "rogue";
+  const self = `${userPrefix}rogue`;
   const attacks: string[][] = [
     ["xadd", foreign, "*", "m", line],
     ["xadd", fromWorkers(sharedCredential), "*", "m", line],
@@ -214,7 +226,8 @@ test("messages of a rogue worker change nothing but its own session", async () =
   const { rogue, honest, info, sendMessage, hello, own, other, release, executor, ...app } = await start();
   const from = performance.now();
   const event = { type: "thought", text: "forged", by: "rule" };
-  const lines = (key: string, number: unknown, list: unknown) => sendMessage({ kind: "lines", key, number, lines: list });
+  const lines = (key: string, number: unknown, list: unknown) =>
+    sendMessage({ kind: "lines", key, number, lines: list });
   const ofOther = [{ event, source: "agent" }, { end: null }];
   const deep = (levels: number) => "[".repeat(levels) + "]".repeat(levels);
   const attacks: (() => Promise<unknown>)[] = [
@@ -285,7 +298,10 @@ test("messages of a rogue worker change nothing but its own session", async () =
   expect(own.events().filter(({ source }) => source !== "runner")).toEqual([]);
   const listed = await app.send("GET", "/api/v1/workers");
   expect([listed.status, listed.body.length]).toEqual([200, 2]);
-  const metrics = await respondToScrape(app.service.telemetry.metrics as Metrics, new Request("http://localhost/metrics"));
+  const metrics = await respondToScrape(
+    app.service.telemetry.metrics as Metrics,
+    new Request("http://localhost/metrics"),
+  );
   expect(metrics.status).toBe(200);
   expect(await metrics.text()).toContain('evald_worker_slots{worker="honest"} 2');
   for (const token of ["", "x", other.key, "__proto__.x", "constructor.x"]) {
