@@ -31,6 +31,7 @@ export function admitRequest({ ctx }: Service, request: Request, reply: Reply, a
   const fullPath = pathOf(request);
   const path = pathBelow(fullPath, ctx.config.basePath);
   const isApi = path.startsWith("/api/");
+  reply.headers["x-content-type-options"] = "nosniff";
   if (isCompressible(request, path)) reply.headers.vary = "Accept-Encoding";
   if (isApi) reply.headers["cache-control"] = "private, no-store";
   if (!isRead(request) && timedOut.has(request)) throw databaseLocked();
@@ -152,4 +153,4 @@ function decoded(path: string): string | null {
 
 /** The path to log, without the secret token of setup, invite, reset and share links. */
 const withoutToken = (path: string): string =>
-  (decoded(path) ?? path).replace(/(\/(?:setup|invite|reset|shared|results)\/)[^/]+/, "$1[redacted]");
+  (decoded(path) ?? path).replace(/(\/(?:setup|invite|reset|shared|results|badges)\/)[^/]+/, "$1[redacted]");

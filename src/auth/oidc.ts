@@ -1,5 +1,6 @@
 import { genericOAuth } from "better-auth/plugins/generic-oauth";
 import type { Context } from "../context.ts";
+import { isEmail } from "./person.ts";
 
 export type OidcConfig = NonNullable<Context["config"]["people"]["oidc"]>;
 
@@ -20,7 +21,7 @@ export function oidcPlugin(oidc: OidcConfig | undefined) {
           const subject = subjectOf(tokens.idToken, oidc?.clientId);
           const info = subject === null ? null : await getUserInfo(tokens);
           const claims = info?.data as { sub?: unknown; email_verified?: unknown } | undefined;
-          if (!info || claims?.sub !== subject) return null;
+          if (!info || claims?.sub !== subject || !isEmail(String(info.user.email))) return null;
           return { ...info, user: { ...info.user, emailVerified: claims?.email_verified === true } };
         };
       }

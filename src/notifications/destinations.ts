@@ -40,6 +40,12 @@ export const listDestinations = (ctx: Context, org: OrgId): Destination[] =>
 export const getDestination = (ctx: Context, org: OrgId, id: string): Destination =>
   toDestination(ctx, getDestinationRow(ctx, org, id));
 
+/** For API keys that only read. Empty `recipients` stand for some members. */
+export const withoutAddresses = (destination: Destination): Destination => ({
+  ...destination,
+  recipients: destination.recipients && [],
+});
+
 /** The signing secret of a webhook is returned only here. Throws bad_request, and conflict at the limit of an organization. */
 export function createDestination(ctx: Context, org: OrgId, input: DestinationInput): NewDestination {
   const { row, secret } = newRow(ctx, org, input, ctx.newId(ctx.now()));

@@ -73,7 +73,11 @@ const destination = {
   name: Type.String(),
   url: Nullable(Type.String({ description: "Of Slack only the origin, because the rest is secret; null: email" })),
   headers: Type.Array(Type.String(), { description: "Names of its own headers" }),
-  recipients: Nullable(Type.Array(Type.String())),
+  recipients: Nullable(
+    Type.Array(Type.String(), {
+      description: "Email: addresses of members; empty for API keys without the scope write",
+    }),
+  ),
   events: Type.Array(OneOf(eventTypes)),
   status,
   disabledBecause: Nullable(

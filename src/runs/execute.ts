@@ -1,3 +1,4 @@
+import { ownMember } from "../schema.ts";
 import { eq, sql } from "drizzle-orm";
 import type { Agent, Failure } from "../agents/agent.ts";
 import { objectionToAgent } from "../agents/choice.ts";
@@ -103,7 +104,7 @@ function getRowOfJob({ db }: Context, runId: string): RunRow {
 
 /** The agent of a run. Throws a JobFailure if it is not available. */
 function getAgent(ctx: Context, { agent: id }: RunRow): Agent {
-  const agent = ctx.agents[id];
+  const agent = ownMember(ctx.agents, id);
   const objection = agent ? objectionToAgent(agent) : null;
   if (agent && objection === null) return agent;
   throw toFinalFailure(`the agent ${id} is not available on this server${objection === null ? "" : `: ${objection}`}`);

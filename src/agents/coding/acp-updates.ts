@@ -1,3 +1,4 @@
+import { ownMember } from "../../schema.ts";
 import type { AgentEvent } from "../agent.ts";
 import { type Fields, list, number, object, text } from "../fields.ts";
 import { exitCodeIn, message, thought, toCall, toResult } from "./streams/stream.ts";
@@ -159,7 +160,7 @@ function updateCall(call: Call, update: Fields): void {
   const { toolName, parentToolUseId } = object(object(update._meta).claudeCode);
   const name = text(update.name) || text(toolName) || text(update.title);
   call.name ||= name.slice(0, 100) || "unknown";
-  call.tool ||= toolNamesByKind[text(update.kind)] ?? "";
+  call.tool ||= ownMember(toolNamesByKind, text(update.kind)) ?? "";
   call.subagent ??= text(parentToolUseId) || undefined;
   const { rawInput } = update;
   if (typeof rawInput === "string" && rawInput !== "")

@@ -9,6 +9,7 @@ import {
 import { version } from "../../../package.json" with { type: "json" };
 import type { ToolName } from "../../config/agent-entry.ts";
 import { reasonOf } from "../../errors.ts";
+import { ownMember } from "../../schema.ts";
 import { type AgentEvent, AgentFailure, toAgentFailure } from "../agent.ts";
 import { type EndingName, endingOfError } from "../endings.ts";
 import { type Fields, list, object, text } from "../fields.ts";
@@ -102,7 +103,7 @@ export async function converse(
   async function prompt(): Promise<StreamResult> {
     const stopReason = await sendPrompt(connection.agent, task);
     reportAll(endUpdates(state));
-    const ending = endingByStopReason[stopReason];
+    const ending = ownMember(endingByStopReason, stopReason);
     return ending === undefined
       ? endWith("agent_error", { status: null, message: `it stopped with ${stopReason}` })
       : endWith(ending, null);

@@ -1,3 +1,4 @@
+import { ownMember } from "../../schema.ts";
 import type { Check } from "../agent.ts";
 import { familyOf, isTextLabel, type LanguageFamily } from "../languages.ts";
 import type { CodeSample } from "../page.ts";
@@ -43,7 +44,7 @@ function countUnparsable(samples: CodeSample[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const { language } of samples)
     if (language !== null && familyOf(language) === undefined && !isTextLabel(language))
-      counts[language] = (counts[language] ?? 0) + 1;
+      counts[language] = (ownMember(counts, language) ?? 0) + 1;
   return counts;
 }
 

@@ -49,7 +49,9 @@ export function DestinationPage({ destination, deliveries, secret, ...frame }: D
       {secret && <NewSecret id="new-secret" title="Signing secret" value={secret} />}
       <h2>{name}</h2>
       <dl class="facts">
-        <Fact name={kindLabels[kind]}>{url ?? recipients?.join(", ") ?? "All owners"}</Fact>
+        <Fact name={kindLabels[kind]}>
+          {url ?? (recipients ? recipients.join(", ") || "Some members" : "All owners")}
+        </Fact>
         {headers.length > 0 && <Fact name="Headers">{headers.join(", ")}</Fact>}
         <Fact name="Status">
           <DestinationStatus destination={destination} />

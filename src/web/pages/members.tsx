@@ -58,7 +58,8 @@ export function MembersPage({ site, viewer, members, sort, invitations, link, su
           <tr key={member.memberId}>
             <td>
               <strong>{member.name}</strong>
-              <span class="aside block">{member.email}</span>
+              {/* API keys read pages too, and need no addresses. */}
+              {viewer.person && <span class="aside block">{member.email}</span>}
             </td>
             <td>{isOwner ? <RoleForm {...{ to, member }} /> : capitalize(member.role)}</td>
             <td class="when">{<Day at={member.since} />}</td>
