@@ -1,4 +1,5 @@
-import { expect, test } from "bun:test";
+import { expect, spyOn, test } from "bun:test";
+import { connect } from "node:net";
 import { testApp } from "./support/app.ts";
 
 type App = ReturnType<typeof testApp>;
@@ -88,4 +89,79 @@ test("a tenant with too many waiting requests gets 503 before its bodies are rea
   expect(await refused[0]?.json()).toEqual({ error: "unavailable", detail: expect.any(String) });
   expect(bytesRead).toBe(502);
   expect(other?.status).toBe(400);
+});
+
+test("people of another network sign in before a flood of one network, whose clients get 429 beyond a limit", async () => {
+  const app = testApp();
+  const signIn = (address: string, i: number) =>
+    Promise.resolve(
+      app.app.handle(
+        new Request(`${app.baseUrl}/sign-in`, {
+          method: "POST",
+          headers: { origin: app.baseUrl, "content-type": "application/x-www-form-urlencoded" },
+          body: `email=p${i}%40example.com&password=correct+horse+battery`,
+        }),
+        () => address,
+      ),
+    );
+  // The first one loads what others need.
+  await signIn("203.0.113.9", 0);
+  let active = 0;
+  let most = 0;
+  let refused = 0;
+  const allRefused = Promise.withResolvers<void>();
+  const counted = async (response: Promise<Response>) => {
+    const { status } = await response;
+    if (status === 429 && ++refused === 11) allRefused.resolve();
+    return { status };
+  };
+  const { hash } = Bun.password;
+  const spy = spyOn(Bun.password, "hash").mockImplementation(async (...args) => {
+    most = Math.max(most, ++active);
+    try {
+      await allRefused.promise;
+      return await hash(...args);
+    } finally {
+      active--;
+    }
+  });
+  const loud = Array.from({ length: 45 }, (_, i): [string, Promise<{ status: number }>] => [
+    "loud",
+    counted(signIn("203.0.113.1", i)),
+  ]);
+  const order = await orderOf([...loud, ["quiet", signIn("203.0.113.2", 100)]]);
+  spy.mockRestore();
+  const hashed = order.filter(([, status]) => status === 401);
+  expect(most).toBeLessThanOrEqual(4);
+  expect(order.filter(([, status]) => status === 429).length).toBeGreaterThan(10);
+  expect(hashed.length).toBeGreaterThan(30);
+  expect(hashed.findIndex(([name]) => name === "quiet")).toBeLessThan(10);
+}, 60_000);
+
+test.each(["x", "abc", "docs.example.com"])("a chunked body over the limit gets 413 with the Host %s", async (host) => {
+  const { app } = testApp();
+  const server = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: (request) => app.handle(request) });
+  const { promise, resolve } = Promise.withResolvers<string>();
+  const socket = connect(server.port ?? 0, "127.0.0.1", () => {
+    socket.write(
+      `POST /api/v1/oidc/exchange HTTP/1.1\r\nHost: ${host}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n`,
+    );
+    const chunk = `10000\r\n${" ".repeat(0x10000)}\r\n`;
+    socket.write(chunk.repeat(17));
+  });
+  socket.on("data", (bytes) => resolve(bytes.toString()));
+  socket.on("error", () => {});
+  expect(await promise).toStartWith("HTTP/1.1 413 ");
+  socket.destroy();
+  await server.stop(true);
+});
+
+test("a JSON body may have 20,000 values", async () => {
+  const { send } = testApp();
+  const exchange = (body: string) => send("POST", "/api/v1/oidc/exchange", { body });
+  expect((await exchange(`[${"1,".repeat(19_998)}1]`)).status).toBe(400);
+  for (const body of [`[${"1,".repeat(20_000)}1]`, `[${"[],".repeat(10_000)}1]`, `[${'{"a":1},'.repeat(12_000)}1]`])
+    expect((await exchange(body)).body).toEqual({ error: "too_large", detail: expect.any(String) });
+  // Brackets and commas in a text are no values.
+  expect((await exchange(JSON.stringify(`[,\\",{"`.repeat(50_000)))).status).toBe(400);
 });

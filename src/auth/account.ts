@@ -4,6 +4,7 @@ import { people, signIns } from "../db/tables/people.ts";
 import { toIso, toName } from "../schema.ts";
 import { normalizeIp } from "./address.ts";
 import { type Client, loadBetterAuth, toHeaders, withAppErrors } from "./better-auth-calls.ts";
+import { withPasswordTurn } from "./password-turns.ts";
 import { findPassword, hashPassword } from "./people.ts";
 import type { SignedIn } from "./person.ts";
 import { countSignInAttempt, recordSignInSuccess } from "./sign-in-attempts.ts";
@@ -31,11 +32,11 @@ export async function changePassword(
 ): Promise<string[]> {
   countSignInAttempt(ctx, person.email, client.address);
   // Checked before the current password, so that the error message is ours.
-  await hashPassword(ctx, newPassword);
+  await hashPassword(ctx, newPassword, client);
   const { api } = await loadBetterAuth(ctx);
   const body = { currentPassword, newPassword, revokeOtherSessions: true };
-  const { headers } = await withAppErrors(
-    api.changePassword({ body, headers: toHeaders(client), returnHeaders: true }),
+  const { headers } = await withPasswordTurn(ctx, client.address, () =>
+    withAppErrors(api.changePassword({ body, headers: toHeaders(client), returnHeaders: true })),
   );
   recordSignInSuccess(ctx, person.email, client.address);
   return headers.getSetCookie();

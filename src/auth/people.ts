@@ -7,6 +7,7 @@ import { AppError, invalidField, notFound } from "../errors.ts";
 import { toName } from "../schema.ts";
 import { type Client, loadBetterAuth, toHeaders, withAppErrors } from "./better-auth-calls.ts";
 import { checkStrength } from "./password-strength.ts";
+import { withPasswordTurn } from "./password-turns.ts";
 import { type Membership, type NewPerson, type Person, type SignedIn, toEmail } from "./person.ts";
 import { countSignInAttempt, recordSignInSuccess } from "./sign-in-attempts.ts";
 
@@ -43,8 +44,10 @@ export async function signIn(ctx: Context, email: string, password: string, clie
     return person && findPassword(ctx, person.id)?.hash;
   };
   const hashBefore = readHash();
-  const { headers, response } = await withAppErrors(
-    api.signInEmail({ body: { email: account, password }, headers: toHeaders(client), returnHeaders: true }),
+  const { headers, response } = await withPasswordTurn(ctx, client.address, () =>
+    withAppErrors(
+      api.signInEmail({ body: { email: account, password }, headers: toHeaders(client), returnHeaders: true }),
+    ),
   );
   // Verification takes time, during which the password may have been replaced and all sessions ended.
   if (readHash() !== hashBefore) {
@@ -89,14 +92,14 @@ export function chooseOrg(ctx: Context, { person, signInId }: SignedIn, org: str
   ctx.db.update(signIns).set({ orgId: org }).where(eq(signIns.id, signInId)).run();
 }
 
-/** Throws bad_request if the password is too short, too long or easy to guess. */
-export async function hashPassword(ctx: Context, password: string): Promise<string> {
+/** Throws bad_request if the password is too short, too long or easy to guess, and rate_limited. */
+export async function hashPassword(ctx: Context, password: string, { address }: Client): Promise<string> {
   const { config, hash } = (await (await loadBetterAuth(ctx)).$context).password;
   const { minPasswordLength: min, maxPasswordLength: max } = config;
   if (password.length < min || password.length > max)
     throw invalidField("password", `must be ${min} to ${max} characters long`);
   await checkStrength(password);
-  return await hash(password);
+  return await withPasswordTurn(ctx, address, () => hash(password));
 }
 
 /**
@@ -112,7 +115,7 @@ export async function registerOrSignIn(
   const address = toEmail(email);
   if (findPerson(ctx, address)) return await signIn(ctx, address, password, client);
   const trimmedName = toName(name);
-  const hash = await hashPassword(ctx, password);
+  const hash = await hashPassword(ctx, password, client);
   const { internalAdapter } = await (await loadBetterAuth(ctx)).$context;
   const person = await internalAdapter.createUser(
     { name: trimmedName, email: address, emailVerified: isProven },

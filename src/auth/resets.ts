@@ -54,7 +54,7 @@ export function toResetPathByOwner(ctx: Context, org: OrgId, memberId: string, o
 /** Sets the password, and signs the person out everywhere and in here. Returns the cookies. */
 export async function resetPassword(ctx: Context, token: string, password: string, client: Client) {
   readReset(ctx, token);
-  const hash = await hashPassword(ctx, password);
+  const hash = await hashPassword(ctx, password, client);
   const email = transaction(ctx.db, (tx) => {
     // This checks again, because hashing takes time and a link works once.
     const person = readReset(ctx, token);

@@ -65,7 +65,7 @@ export async function benchFairness({ startService, row, folder }: Bench, only: 
     pages: { ...read, path: "/reports" },
     "long lists": { ...read, path: "/api/v1/reports?limit=1000" },
     lists: { ...read, path: "/api/v1/reports?limit=100" },
-    evaluations: { ...read, path: "/api/v1/eval-requests?limit=1000&status=completed" },
+    evaluations: { ...read, path: "/api/v1/eval-requests?limit=100&status=completed" },
     "1 MB bodies": {
       ...write,
       path: "/api/v1/prompts",
@@ -85,7 +85,7 @@ export async function benchFairness({ startService, row, folder }: Bench, only: 
       headers: {},
       path: `/docs/search?q=${"upload+file+agent+run+model+key+page+score+".repeat(2)}{n}`,
     },
-    "docs pages": { method: "GET", headers: { "accept-encoding": "gzip" }, path: "/docs/reference" },
+    "docs pages": { method: "GET", headers: { "accept-encoding": "gzip" }, path: "/docs/benchmarks" },
     MCP: { ...write, path: "/api/mcp", body: call("get_friction_points", { promptId: promptIds[3] }) },
     writes: { ...write, path: "/api/v1/prompts", body: '{"title":"{n}","text":"{piece}"}', repeat: ["b", 1000] },
     "sign-ins": {
@@ -95,7 +95,7 @@ export async function benchFairness({ startService, row, folder }: Bench, only: 
       body: "email=u{n}%40e.example&password=aaaaaaaaaaaaaa",
     },
     exports: { ...read, path: "/api/v1/export" },
-    comparisons: { ...read, path: `/api/v1/reports/compare?slugs=${slugs.slice(0, 10).join()}` },
+    comparisons: { ...read, path: `/api/v1/compare?slugs=${slugs.slice(0, 10).join()}` },
     "friction pages": { ...read, path: `/friction?promptId=${promptIds[3]}` },
     trends: { ...read, path: "/api/v1/trends?interval=day" },
   };
