@@ -137,6 +137,8 @@ export const AgentEntry = Type.Object(
     /** Hosts of the agent's vendor that it works without. Requests to them are refused, and no part of the session. */
     blockedHosts: Type.Optional(Type.Array(Type.String(hostName))),
     options: Type.Optional(Options),
+    /** What replaces `args`, and what is added to `env` and `files`, to start it with the Agent Client Protocol: as the agent `ID-acp`. */
+    acp: Type.Optional(Addition),
   },
   { additionalProperties: false },
 );

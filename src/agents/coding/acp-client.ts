@@ -25,7 +25,7 @@ const invalidParams = -32_602;
 
 /** Goes to the folder `$1` and becomes the command after it. */
 const inFolder = 'cd -- "$1" || exit 126; shift; exec "$@"';
-const readFile = `[ -f "$1" ] || { echo "$1: no such file" >&2; exit 1; }; head -c ${maxFileBytes} -- "$1"`;
+const readFile = `[ -f "$1" ] || { echo "No such file" >&2; exit 1; }; head -c ${maxFileBytes} -- "$1"`;
 const writeFile = 'mkdir -p -- "$(dirname -- "$1")" && cat >"$1"';
 
 /**
@@ -39,7 +39,10 @@ export type ClientMethods = {
 
 export const createClientMethods = (start: ClientMethods["start"]): ClientMethods => ({ start, terminals: new Map() });
 
-/** Runs a command to its end. Throws a RequestError with what it printed to stderr if it fails. */
+/**
+ * Runs a command on a file to its end. Throws a RequestError with what it printed to stderr if it fails. Agents know by its text, the one that the
+ * protocol's SDKs use, that a file doesn't exist yet.
+ */
 async function run({ start }: ClientMethods, argv: string[], stdin = ""): Promise<string> {
   const process = start({ argv });
   const outputs = Promise.all([new Response(process.stdout).text(), new Response(process.stderr).text()]);
@@ -51,7 +54,8 @@ async function run({ start }: ClientMethods, argv: string[], stdin = ""): Promis
   }
   const { exitCode } = await process.ended;
   const [stdout, stderr] = await outputs;
-  if (exitCode !== 0) throw new RequestError(resourceNotFound, stderr.trim().slice(-300) || `exit code ${exitCode}`);
+  if (exitCode !== 0)
+    throw new RequestError(resourceNotFound, `Resource not found: ${argv.at(-1)}: ${stderr.trim().slice(-300)}`);
   return stdout;
 }
 

@@ -44,8 +44,8 @@ import { toAcpServers } from "./mcp-servers.ts";
 import { countUnreadableLine, report, type SessionReporter } from "./session-reporter.ts";
 import { readLine, type StreamResult, statusIn, toCall, toResult, unfinishedResult } from "./streams/stream.ts";
 
-/** Modes in which agents don't ask for permission. The sandbox limits them. */
-const freeModes = /yolo|bypass|full.?access|auto.?(approve|edit)|dont.?ask/i;
+/** Modes in which agents don't ask for permission, and modes in which they ask less. The sandbox limits them. */
+const freeModes = [/yolo|bypass|full.?access|dont.?ask/i, /auto.?(approve|edit)/i];
 const authRequired = -32_000;
 /** Reasons for which a turn ends in an ordinary way. */
 export const endingByStopReason: Record<string, EndingName> = {
@@ -198,9 +198,11 @@ async function sendPrompt(agent: ClientContext, task: Task): Promise<string> {
     return await openSession();
   });
   const { sessionId } = session;
-  const mode = session.modes?.availableModes.find(({ id, name }) => freeModes.test(`${id} ${name}`));
+  const { availableModes = [], currentModeId } = session.modes ?? {};
+  const freest = freeModes.flatMap((pattern) => availableModes.filter(({ id, name }) => pattern.test(`${id} ${name}`)));
+  const [mode] = freest;
   // Without the mode, it asks for permission and gets it.
-  if (mode && task.agentOptions?.permissions !== "ask")
+  if (mode && mode.id !== currentModeId && task.agentOptions?.permissions !== "ask")
     await agent.request(methods.agent.session.setMode, { sessionId, modeId: mode.id }).catch(() => {});
   const { stopReason } = await agent.request(methods.agent.session.prompt, {
     sessionId,

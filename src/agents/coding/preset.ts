@@ -80,7 +80,8 @@ export function taskChannelOf({ stream, args, env, files }: Preset): "protocol" 
 
 /** The preset of an agent. `origin`: whether evald knows it, or the operator added it. */
 export function toPreset(entry: AgentEntry, origin: "preset" | "custom" = "custom"): Preset {
-  const { id, name = id, revision, testedVersions = [], package: packageName = null, provider: _, ...fields } = entry;
+  const { id, name = id, revision, testedVersions = [], package: packageName = null, ...rest } = entry;
+  const { provider: _, acp: _acp, ...fields } = rest;
   const [version] = testedVersions;
   const install = packageName && `npm install -g ${packageName}${version === undefined ? "" : `@${version}`}`;
   return {
@@ -110,6 +111,16 @@ export function toPreset(entry: AgentEntry, origin: "preset" | "custom" = "custo
     packageName,
     providers: providersOf(entry),
   };
+}
+
+/** The preset of an agent, and the one that speaks the Agent Client Protocol if it can do both. */
+export function toPresets(entry: AgentEntry, origin: "preset" | "custom" = "custom"): Preset[] {
+  const { id, name = id, acp, ...rest } = entry;
+  const preset = toPreset(entry, origin);
+  if (!acp) return [preset];
+  const { mcp: _, options: _options, ...fields } = rest;
+  const base = toPreset({ ...fields, id: `${id}-acp`, name: `${name} (ACP)`, stream: "acp", args: [] }, origin);
+  return [preset, addTo(base, acp)];
 }
 
 /** Changes with every field but those that only describe the agent. */
