@@ -98,6 +98,16 @@ test("agent replay prints the events of a file", async () => {
   expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining("No coding agent has the ID fake")]);
 }, 300_000);
 
+test("agent try saves the output up to its last line", async () => {
+  await buildExecutable();
+  const cwd = emptyFolder();
+  const entry = { id: "fake", command: program, args: ["fine"], stream: "claude", provider: "openai" };
+  const env = { EVALD_AGENTS: JSON.stringify([entry]) };
+  await call(["agent", "try", "fake", "--save", "kept.jsonl"], { cwd, env });
+  const kept = (await Bun.file(join(cwd, "kept.jsonl")).text()).trim().split("\n");
+  expect(JSON.parse(kept.at(-1) ?? "")).toMatchObject({ type: "result", result: "All done." });
+}, 300_000);
+
 test("every kind of update over ACP is recorded, and the agent can use files and terminals of its sandbox", async () => {
   const { run, output, preset, events, of } = await runOf("acp-all");
   expect(run.failureReason).toBeNull();

@@ -41,6 +41,7 @@ import {
   type UpdateState,
 } from "./acp-updates.ts";
 import { toAcpServers } from "./mcp-servers.ts";
+import type { Preset } from "./preset.ts";
 import { countUnreadableLine, report, type SessionReporter } from "./session-reporter.ts";
 import { readLine, type StreamResult, statusIn, toCall, toResult, unfinishedResult } from "./streams/stream.ts";
 
@@ -97,11 +98,11 @@ export async function converse(
     .onNotification(methods.client.session.update, object, ({ params }) => {
       reportAll(parseUpdate(object(params.update), state));
     });
-  offer(app, clientMethods, { state, reportAll });
+  if (reporter.preset.clientMethods) offer(app, clientMethods, { state, reportAll });
   const connection = app.connect({ readable, writable });
 
   async function prompt(): Promise<StreamResult> {
-    const stopReason = await sendPrompt(connection.agent, task);
+    const stopReason = await sendPrompt(connection.agent, task, reporter.preset);
     reportAll(endUpdates(state));
     const ending = ownMember(endingByStopReason, stopReason);
     return ending === undefined
@@ -173,10 +174,13 @@ function offer(app: ClientApp, own: ClientMethods, { state, reportAll }: Reporti
 }
 
 /** Starts a session in the workspace, sends the task, and returns why the agent stopped. Throws an AgentFailure, and RequestError. */
-async function sendPrompt(agent: ClientContext, task: Task): Promise<string> {
+async function sendPrompt(agent: ClientContext, task: Task, { clientMethods }: Preset): Promise<string> {
   const { authMethods = [], agentCapabilities } = await agent.request(methods.agent.initialize, {
     protocolVersion: PROTOCOL_VERSION,
-    clientCapabilities: { fs: { readTextFile: true, writeTextFile: true }, terminal: true },
+    clientCapabilities: {
+      fs: { readTextFile: clientMethods, writeTextFile: clientMethods },
+      terminal: clientMethods,
+    },
     clientInfo: { name: "evald", version },
   });
   const mcpServers = toAcpServers(task.workspace?.mcpServers ?? {});

@@ -37,6 +37,7 @@ export type Preset = {
   hosts: string[];
   blockedHosts: string[];
   options: NonNullable<AgentEntry["options"]>;
+  clientMethods: boolean;
 };
 
 /**
@@ -103,6 +104,7 @@ export function toPreset(entry: AgentEntry, origin: "preset" | "custom" = "custo
     hosts: [],
     blockedHosts: [],
     options: {},
+    clientMethods: true,
     ...fields,
     id,
     name,
@@ -119,8 +121,9 @@ export function toPresets(entry: AgentEntry, origin: "preset" | "custom" = "cust
   const preset = toPreset(entry, origin);
   if (!acp) return [preset];
   const { mcp: _, options: _options, ...fields } = rest;
-  const base = toPreset({ ...fields, id: `${id}-acp`, name: `${name} (ACP)`, stream: "acp", args: [] }, origin);
-  return [preset, addTo(base, acp)];
+  const { clientMethods = true, ...addition } = acp;
+  const own = { ...fields, id: `${id}-acp`, name: `${name} (ACP)`, stream: "acp" as const, args: [], clientMethods };
+  return [preset, addTo(toPreset(own, origin), addition)];
 }
 
 /** Changes with every field but those that only describe the agent. */

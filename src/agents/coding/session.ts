@@ -140,6 +140,8 @@ export async function runSession(
         send,
       );
       signal.throwIfAborted();
+      // Nothing is read after the end.
+      output.close();
       reportUnreadable(reporter);
       if (result.wasDiskFull) throw toAgentFailure("disk_full", diskFull);
       return { ...result, ending: toEnding({ reporter, record, result, wait }) };
