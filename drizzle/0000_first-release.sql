@@ -1,3 +1,10 @@
+CREATE TABLE `clock` (
+	`id` integer PRIMARY KEY NOT NULL,
+	`proven_at` integer NOT NULL,
+	`ahead_for_ms` integer NOT NULL,
+	CONSTRAINT "clock_once" CHECK("clock"."id" = 1)
+) STRICT;
+--> statement-breakpoint
 CREATE TABLE `field_friction` (
 	`id` text PRIMARY KEY NOT NULL,
 	`org_id` text NOT NULL,
@@ -94,7 +101,7 @@ CREATE TABLE `friction_lifecycles` (
 	`lost_usd` real,
 	`page` text,
 	`met_by` text NOT NULL,
-	`grounds` text NOT NULL,
+	`preconditions` text NOT NULL,
 	`life` text NOT NULL,
 	PRIMARY KEY(`org_id`, `prompt_id`, `place`, `fingerprint`),
 	FOREIGN KEY (`org_id`,`prompt_id`) REFERENCES `prompts`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
@@ -123,7 +130,7 @@ CREATE TABLE `friction_points` (
 	`lost_seconds` real,
 	`lost_usd` real,
 	`lost_points` real,
-	`grounds` text NOT NULL,
+	`preconditions` text NOT NULL,
 	FOREIGN KEY (`org_id`,`report_id`) REFERENCES `reports`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
 	CONSTRAINT "friction_points_severity" CHECK("friction_points"."severity" in ('critical', 'high', 'medium', 'low')),
 	CONSTRAINT "friction_points_phase" CHECK("friction_points"."phase" in ('discovery', 'setup', 'integration', 'execution', 'recovery')),
@@ -300,6 +307,13 @@ CREATE TABLE `used_tokens` (
 ) STRICT;
 --> statement-breakpoint
 CREATE INDEX `used_tokens_expiry` ON `used_tokens` (`expires_at`);--> statement-breakpoint
+CREATE TABLE `worker_credentials` (
+	`name` text PRIMARY KEY NOT NULL,
+	`digest` blob NOT NULL,
+	`created_at` integer NOT NULL,
+	CONSTRAINT "worker_credentials_digest" CHECK(length("worker_credentials"."digest") = 32)
+) STRICT;
+--> statement-breakpoint
 CREATE TABLE `deliveries` (
 	`id` text PRIMARY KEY NOT NULL,
 	`org_id` text NOT NULL,
@@ -655,16 +669,28 @@ CREATE TABLE `artifacts` (
 	CONSTRAINT "artifacts_data" CHECK(length("artifacts"."data") between 1 and 524288)
 ) STRICT;
 --> statement-breakpoint
+CREATE TABLE `eval_counts` (
+	`org_id` text NOT NULL,
+	`prompt_id` text NOT NULL,
+	`status` text NOT NULL,
+	`count` integer NOT NULL,
+	PRIMARY KEY(`org_id`, `prompt_id`, `status`)
+) STRICT;
+--> statement-breakpoint
 CREATE TABLE `eval_requests` (
 	`id` text PRIMARY KEY NOT NULL,
 	`org_id` text NOT NULL,
 	`prompt_id` text NOT NULL,
 	`trigger` text NOT NULL,
 	`created_at` integer NOT NULL,
+	`status` text DEFAULT 'pending' NOT NULL,
 	FOREIGN KEY (`org_id`,`prompt_id`) REFERENCES `prompts`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
-	CONSTRAINT "eval_requests_trigger" CHECK("eval_requests"."trigger" in ('schedule', 'api', 'mcp', 'web', 'cli'))
+	CONSTRAINT "eval_requests_trigger" CHECK("eval_requests"."trigger" in ('schedule', 'api', 'mcp', 'web', 'cli')),
+	CONSTRAINT "eval_requests_status" CHECK("eval_requests"."status" in ('pending', 'running', 'completed', 'failed', 'superseded'))
 ) STRICT;
 --> statement-breakpoint
+CREATE INDEX `eval_requests_by_status` ON `eval_requests` (`org_id`,`status`,`id`);--> statement-breakpoint
+CREATE INDEX `eval_requests_by_prompt_and_status` ON `eval_requests` (`org_id`,`prompt_id`,`status`,`id`);--> statement-breakpoint
 CREATE INDEX `eval_requests_by_prompt` ON `eval_requests` (`org_id`,`prompt_id`,`id`);--> statement-breakpoint
 CREATE INDEX `eval_requests_by_trigger` ON `eval_requests` (`org_id`,`trigger`,`id`);--> statement-breakpoint
 CREATE UNIQUE INDEX `eval_requests_of_org` ON `eval_requests` (`org_id`,`id`);--> statement-breakpoint
@@ -751,7 +777,7 @@ CREATE TABLE `scheduled_evaluations` (
 	CONSTRAINT "scheduled_evaluations_reason" CHECK(("scheduled_evaluations"."outcome" = 'ran') = ("scheduled_evaluations"."reason" is null))
 ) STRICT;
 --> statement-breakpoint
-CREATE TABLE `named_pages` (
+CREATE TABLE `listed_pages` (
 	`org_id` text NOT NULL,
 	`prompt_id` text NOT NULL,
 	`page` text NOT NULL,

@@ -4,6 +4,7 @@ import type { Config } from "./config/config.ts";
 import { type Commit, createCommit } from "./db/commit.ts";
 import { createDiskHealth, type DiskHealth } from "./db/disk-health.ts";
 import type { Db, Tx } from "./db/open.ts";
+import { createProvenTime, type ProvenTime } from "./db/proven-time.ts";
 import { oncePer } from "./once.ts";
 import { createSignal } from "./signal.ts";
 
@@ -36,6 +37,10 @@ export type Context = {
   log: Logger;
   /** Epoch milliseconds. */
   now: () => number;
+  /** Milliseconds of a clock that nobody sets, for durations. */
+  monotonicNow: () => number;
+  /** The time to delete by. */
+  provenTime: ProvenTime;
   /** A UUIDv7 of that moment. IDs sort by time and, within one process, by creation. */
   newId: (atMs: number) => string;
   /** The URL at which the service is reached, without a trailing slash. Known once it listens. */
@@ -51,18 +56,22 @@ export type Context = {
 };
 
 export type ContextOptions = Pick<Context, "db" | "config" | "log" | "agents" | "baseUrl"> &
-  Partial<Pick<Context, "now" | "newId" | "stopping">> & {
+  Partial<Pick<Context, "now" | "monotonicNow" | "newId" | "stopping">> & {
     /** Called once, when the disk can no longer be trusted. Nothing more is claimed or answered, and the process should end. */
     onBroken?: (error: unknown) => void;
   };
 
 export function createContext(options: ContextOptions): Context {
-  const { db, config, log, agents, baseUrl, onBroken } = options;
+  const { db, config, log, agents, baseUrl, onBroken, now = Date.now } = options;
+  // If only a clock is passed, nobody sets it.
+  const monotonicNow = options.monotonicNow ?? options.now ?? performance.now.bind(performance);
   return {
     db,
     config,
     log,
-    now: options.now ?? Date.now,
+    now,
+    monotonicNow,
+    provenTime: createProvenTime(db, now, monotonicNow),
     newId: options.newId ?? ((atMs) => Bun.randomUUIDv7("hex", atMs)),
     baseUrl,
     agents,

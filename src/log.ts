@@ -76,15 +76,18 @@ function formatLine(json: string): string {
     .map(([key, value]) => `${key}=${toText(value)}`);
   const time = entry.time.replace(/\.\d+Z$/, "Z");
   const stack = entry.err?.stack ?? entry.err?.message;
-  const stackText = stack === undefined ? "" : `\n${printable(stack).replace(/^/gm, "  ")}`;
-  return `${[time, level, printable(entry.msg ?? ""), ...facts].join(" ")}${stackText}\n`;
+  const stackText = stack === undefined ? "" : `\n${toPrintable(stack).replace(/^/gm, "  ")}`;
+  return `${[time, level, toPrintable(entry.msg ?? ""), ...facts].join(" ")}${stackText}\n`;
 }
 
 /** A value in the form of `key=`: quoted if it contains spaces, quotes or control characters. */
 function toText(value: unknown): string {
   const text = typeof value === "string" ? value : JSON.stringify(value);
-  return /^[^\s"=\p{Cc}]+$/u.test(text) ? text : JSON.stringify(text);
+  return toPrintable(/^[^\s"=\p{Cc}]+$/u.test(text) ? text : JSON.stringify(text));
 }
 
-/** Removes control characters, which logged text could use to manipulate the terminal. */
-const printable = (text: string) => text.replace(/(?![\n\t])\p{Cc}/gu, "");
+/** Control characters and marks of the writing direction, which logged or printed text could use to manipulate the terminal. */
+export const controlCharacters = /(?![\n\t])[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu;
+
+/** Text that changes nothing on a terminal but the places that it is written to. */
+export const toPrintable = (text: string): string => text.replace(controlCharacters, "");

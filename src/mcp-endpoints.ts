@@ -8,14 +8,14 @@ import type { Endpoint, Surface } from "./mcp/endpoint.ts";
 import type { Offer } from "./mcp/surface.ts";
 import type { Tool } from "./mcp/tool.ts";
 import { lazy } from "./once.ts";
-import { promptTools } from "./prompts/tools.ts";
+import { promptEditTools, promptTools } from "./prompts/tools.ts";
+import { mcpPrompts } from "./reports/mcp-prompts.ts";
 import { reportResources } from "./reports/resources.ts";
 import { reportTools } from "./reports/tools.ts";
-import { workPrompts } from "./reports/work-prompts.ts";
-import { runTools } from "./runs/tools.ts";
+import { runEditTools, runTools } from "./runs/tools.ts";
 import { trendTools } from "./trends/tools.ts";
 
-/** Every MCP tool. */
+/** The MCP tools for every key. */
 export const toTools = (ctx: Context): Tool[] => [
   ...reportTools(ctx),
   ...comparisonTools(ctx),
@@ -24,11 +24,16 @@ export const toTools = (ctx: Context): Tool[] => [
   ...runTools(ctx),
 ];
 
+/** More tools, only for keys that name the scope `write`: all others pay for the usual ones alone. */
+export const toEditTools = (ctx: Context): Tool[] => [...promptEditTools(ctx), ...runEditTools(ctx)];
+
+const isEditor = ({ scopes }: Caller): boolean => scopes?.includes("write") === true;
+
 /** Everything that is available over MCP. */
-function offerOf(ctx: Context): Offer {
+function offerOf(ctx: Context, tools: Tool[]): Offer {
   const resources = reportResources(ctx);
-  const methods = { ...resources.handlers, ...workPrompts(ctx, resources) };
-  return { ...mcpHooks(ctx), tools: toTools(ctx), methods };
+  const methods = { ...resources.handlers, ...mcpPrompts(ctx, resources) };
+  return { ...mcpHooks(ctx), tools, methods };
 }
 
 /** What is available over MCP with a key that can only report friction. */
@@ -66,7 +71,11 @@ async function loadEndpoint(ctx: Context, offer: Offer, surface?: Surface): Prom
 
 /** The MCP endpoint for a kind of key, created when one of them first uses it. `surface` replaces the usual one. */
 export function createMcpEndpoints(ctx: Context, surface?: Surface): (caller: Caller) => Promise<Endpoint> {
-  const mainEndpoint = lazy(() => loadEndpoint(ctx, offerOf(ctx), surface));
+  const mainEndpoint = lazy(() => loadEndpoint(ctx, offerOf(ctx, toTools(ctx)), surface));
+  const editorEndpoint = lazy(() => loadEndpoint(ctx, offerOf(ctx, [...toTools(ctx), ...toEditTools(ctx)])));
   const reporterEndpoint = lazy(() => loadEndpoint(ctx, reporterOfferOf(ctx)));
-  return (caller) => (isReporter(caller) ? reporterEndpoint() : mainEndpoint());
+  return (caller) => {
+    if (isReporter(caller)) return reporterEndpoint();
+    return isEditor(caller) ? editorEndpoint() : mainEndpoint();
+  };
 }

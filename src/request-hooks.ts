@@ -1,7 +1,7 @@
 import { databaseLocked, toAppError, unknownUrl } from "./app-error.ts";
 import { maxArchiveBytes } from "./archives/archive-check.ts";
 import { untilUnlocked } from "./db/write-lock.ts";
-import { AppError, unavailable } from "./errors.ts";
+import { AppError, errorStatus, unavailable } from "./errors.ts";
 import { fieldPath } from "./field/routes.ts";
 import { refuseLargeBody } from "./http/body.ts";
 import {
@@ -13,7 +13,7 @@ import {
   trackRequest,
 } from "./http/caller.ts";
 import { type Reply, sentMethod } from "./http/elysia.ts";
-import { isCompressible, pathBelow, pathOf } from "./http/responses.ts";
+import { isCompressible, pathBelow, pathOf, securityHeaders } from "./http/responses.ts";
 import { openApiPath } from "./http/system-routes.ts";
 import { mcpPath } from "./mcp/routes.ts";
 import { refuseMethod } from "./mcp/tool.ts";
@@ -23,7 +23,7 @@ import { exchangePath } from "./trusts/routes.ts";
 import { findErrorPage } from "./web/routes.tsx";
 
 /**
- * Admits a request before it is routed: gives it an ID, identifies the caller of the API, and refuses what no route could answer. Returns a
+ * Admits a request before it is routed: gives it an ID, identifies the caller of the API, and refuses what no route could handle. Returns a
  * response to a request that is refused in the words of MCP. Throws `AppError`.
  */
 export function admitRequest({ ctx }: Service, request: Request, reply: Reply, authenticate: Authenticate) {
@@ -31,6 +31,7 @@ export function admitRequest({ ctx }: Service, request: Request, reply: Reply, a
   const fullPath = pathOf(request);
   const path = pathBelow(fullPath, ctx.config.basePath);
   const isApi = path.startsWith("/api/");
+  reply.headers["x-content-type-options"] = "nosniff";
   if (isCompressible(request, path)) reply.headers.vary = "Accept-Encoding";
   if (isApi) reply.headers["cache-control"] = "private, no-store";
   if (!isRead(request) && timedOut.has(request)) throw databaseLocked();
@@ -46,7 +47,7 @@ export function admitRequest({ ctx }: Service, request: Request, reply: Reply, a
   return request.method !== "POST" && isMcp(path) ? refuseMethod() : undefined;
 }
 
-/** What to answer to an error. Logs it if it was not expected. `code`: Elysia's. */
+/** An error as the AppError to respond with. Logs it if it was not expected. `code`: Elysia's. */
 export function noteError({ ctx }: Service, request: Request, error: unknown, code: unknown): AppError {
   const failure = toAppError(error, ctx.disk.onError(error), code);
   if (failure.code === "internal") ctx.log.error({ req: findRequestState(request)?.id, err: error }, "request failed");
@@ -54,7 +55,7 @@ export function noteError({ ctx }: Service, request: Request, error: unknown, co
 }
 
 /** An error as a page for a browser, else as the error body of the API. */
-export async function answerError({ ctx }: Service, request: Request, reply: Reply, failure: AppError) {
+export async function respondToError({ ctx }: Service, request: Request, reply: Reply, failure: AppError) {
   const page = await findErrorPage(ctx, request, failure);
   if (page) return page;
   if (failure.code === "unauthorized") reply.headers["www-authenticate"] = "Bearer";
@@ -104,6 +105,21 @@ export async function whenUnlocked(
   return next(request);
 }
 
+/** Answers a request for which too many others of its tenant wait. Rethrows all other errors. The body is not read. */
+export function refuseWaiting(service: Service, request: Request, path: string, error: unknown): Response {
+  if (!(error instanceof AppError)) throw error;
+  const { id } = trackRequest(request);
+  const status = errorStatus[error.code];
+  recordResponse(service, request, path, "", status);
+  const headers = {
+    ...securityHeaders,
+    "cache-control": "private, no-store",
+    "x-request-id": id,
+    "retry-after": String(error.retryAfterSeconds),
+  };
+  return Response.json({ error: error.code, detail: error.detail }, { status, headers });
+}
+
 /** Whether a request has to wait for the database first. `path`: without the base path. */
 export const mayWrite = (request: Request, path: string): boolean =>
   !isRead(request) && !isMcp(path) && !/\/v1\/prompts\/[^/]+\/run\/?$/.test(path);
@@ -137,4 +153,4 @@ function decoded(path: string): string | null {
 
 /** The path to log, without the secret token of setup, invite, reset and share links. */
 const withoutToken = (path: string): string =>
-  (decoded(path) ?? path).replace(/(\/(?:setup|invite|reset|shared|results)\/)[^/]+/, "$1[redacted]");
+  (decoded(path) ?? path).replace(/(\/(?:setup|invite|reset|shared|results|badges)\/)[^/]+/, "$1[redacted]");

@@ -93,9 +93,23 @@ export function checkHttpUrl(field: string, value: string): void {
 export function toName(text: string): string {
   const name = text.trim();
   if (name === "" || name.length > 200) throw invalidField("name", "must be 1 to 200 characters long");
-  if (/\p{Cc}/u.test(name)) throw invalidField("name", "must not contain control characters");
+  if (/[\p{Cc}\p{Bidi_Control}\u2028\u2029]/u.test(name))
+    throw invalidField("name", "must not contain control characters or marks of the writing direction");
+  if (toVisibleName(name) === "") throw invalidField("name", "must contain visible characters");
   return name;
 }
+
+/** The same for names that look the same because they differ only in characters that are invisible, wide or composed (Unicode, NFKC). */
+export const toVisibleName = (name: string): string =>
+  name
+    .normalize("NFKC")
+    .replace(/\p{Default_Ignorable_Code_Point}/gu, "")
+    .replace(/\s+/g, " ")
+    .trim();
+
+/** The member of a record by a name that others chose: not what every object inherits, such as `constructor`. */
+export const ownMember = <T>(record: Readonly<Record<string, T>>, name: string): T | undefined =>
+  Object.hasOwn(record, name) ? record[name] : undefined;
 
 /** The secret part of a URL: 24 characters, 144 bits. */
 export const newUrlSecret = (): string =>

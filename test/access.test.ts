@@ -259,3 +259,32 @@ describe.each(names(forms))("POST %s", (path) => {
 test("there are pages and forms to test", () => {
   expect([reads.length > 5, forms.length > 10]).toEqual([true, true]);
 });
+
+test("names of JavaScript properties name nothing, and every response forbids guesses of its type", async () => {
+  const app = testApp();
+  const names = ["constructor", "__proto__", "toString", "hasOwnProperty"];
+  for (const name of names) {
+    const paths = [`/example/${name}`, `/docs/${name}`, `/api/v1/reports?sort=${name}`, `/runs?sort=${name}`];
+    for (const path of [...paths, `/api/v1/runs/${name}`, `/badges/${name}.svg`])
+      expect([path, (await app.send("GET", path)).status < 500]).toEqual([path, true]);
+    for (const body of [
+      { text: "x https://docs.test", agent: name },
+      { text: "x https://docs.test", model: `${name}/x` },
+    ])
+      expect((await app.send("POST", "/api/v1/prompts", { body })).status).toBe(400);
+    const rpc = { jsonrpc: "2.0", id: 1, method: name, params: { name } };
+    for (const method of [name, "tools/call", "prompts/get", "resources/read"]) {
+      const headers = { accept: "application/json, text/event-stream" };
+      const answer = await app.send("POST", "/api/v1/mcp", { body: { ...rpc, method }, headers });
+      expect([method, answer.status < 500, answer.body?.result?.isError !== false]).toEqual([method, true, true]);
+    }
+  }
+  const { body } = await app.send("POST", "/api/v1/prompts", { body: { text: "{{constructor}} https://docs.test" } });
+  expect(body.templateVars).toEqual(["constructor"]);
+  const form = await (await signedIn(app)).get(`/prompts/${body.id}`);
+  expect([form.status, form.body.includes("native code")]).toEqual([200, false]);
+  const request = await app.send("POST", `/api/v1/prompts/${body.id}/run`, { body: { urlMap: {} } });
+  expect([request.status, request.body.error]).toEqual([400, "missing_template_vars"]);
+  for (const path of ["/healthz", "/readyz", "/api/v1/runs", "/api/v1/nothing", "/docs"])
+    expect((await app.send("GET", path)).headers.get("x-content-type-options")).toBe("nosniff");
+});

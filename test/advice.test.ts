@@ -68,11 +68,11 @@ describe("the page of a report", async () => {
       expect(body).toContain(`#e${event}">event ${event}</a>`);
   });
 
-  test("gives every lost point an owner", async () => {
+  test("gives every lost point a cause", async () => {
     const { body } = await member.get(path);
-    const owners = [...body.matchAll(/data-owner="(\w+)" data-points="([\d.]+)"/g)];
-    expect(owners.map(([, owner]) => owner)).toEqual(["score", "fix"]);
-    expect(owners.reduce((sum, [, , points]) => sum + Number(points), 0)).toBeCloseTo(100, 5);
+    const segments = [...body.matchAll(/data-segment="(\w+)" data-points="([\d.]+)"/g)];
+    expect(segments.map(([, kind]) => kind)).toEqual(["score", "fix"]);
+    expect(segments.reduce((sum, [, , points]) => sum + Number(points), 0)).toBeCloseTo(100, 5);
   });
 
   test("claims a verified fix only if its price was accepted", async () => {
@@ -94,7 +94,7 @@ describe("the page of a report", async () => {
     expect([
       body.includes('id="fix-1"'),
       body.includes("Not our docs."),
-      body.includes('data-owner="dismissed"'),
+      body.includes('data-segment="dismissed"'),
     ]).toEqual([false, true, true]);
     expect((await member.post(undo)).status).toBe(303);
     expect((await member.get(path)).body).toContain('id="fix-1"');
@@ -104,7 +104,7 @@ describe("the page of a report", async () => {
     const brief = fixBrief(report);
     for (const words of [guide, "line 7", `- ${sample}`, "/api/notes", "404", report.prompt.id])
       expect(brief).toContain(words);
-    expect(fixBrief(report, { isStored: false })).not.toContain(report.prompt.id);
+    expect(fixBrief(report, { hasAccess: false })).not.toContain(report.prompt.id);
   });
 
   test("names the product, the organization and the expiry when it is shared", async () => {

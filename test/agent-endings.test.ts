@@ -146,7 +146,7 @@ test("a colored line is read like any other", () => {
   expect(readLine("\u001b[1mWelcome\u001b[0m")).toBeNull();
 });
 
-test("a page that Codex's provider opens is a page, with an unknown result", () => {
+test("a page that Codex's provider opens was read, with an unknown result", () => {
   const action = { type: "open_page", url: "https://docs.test/guide" };
   const { events } = read("codex", [
     { type: "item.started", item: { id: "i1", type: "web_search" } },
@@ -154,7 +154,26 @@ test("a page that Codex's provider opens is a page, with an unknown result", () 
   ]);
   expect(events).toMatchObject([
     { type: "tool_call", tool: "fetch_page", input: { url: action.url } },
+    { type: "milestone", name: "page_read", detail: { url: action.url } },
     { type: "tool_result", tool: "fetch_page", ok: null },
+  ]);
+});
+
+test("what a subagent of Claude Code does is marked with the call that started it", () => {
+  const use = (id: string, name: string) => ({ type: "tool_use", id, name, input: {} });
+  const line = (content: object, parent: string | null) => ({
+    ...{ type: "assistant", parent_tool_use_id: parent },
+    message: { content: [content] },
+  });
+  const { events } = read("claude", [
+    line(use("t1", "Task"), null),
+    line({ type: "text", text: "I look." }, "t1"),
+    line(use("t2", "Bash"), "t1"),
+  ]);
+  expect(events.map(({ type, subagent }) => [type, subagent])).toEqual([
+    ["tool_call", undefined],
+    ["message", "t1"],
+    ["tool_call", "t1"],
   ]);
 });
 

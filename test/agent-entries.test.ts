@@ -26,7 +26,7 @@ test.each(presetEntries.map((each) => [each.id, each] as const))(
     expect(checkEntries(preset, "")).toEqual([preset]);
     const EVALD_AGENTS = JSON.stringify([{ ...preset, id: "copy" }]);
     const { revision, ...copy } = toPreset(preset);
-    expect(listPresets({ EVALD_AGENTS }).at(-1)).toMatchObject({ ...copy, id: "copy" });
+    expect(listPresets({ EVALD_AGENTS }).find(({ id }) => id === "copy")).toMatchObject({ ...copy, id: "copy" });
     expect(revision).toMatch(/^custom\.[0-9a-f]{8}$/);
   },
 );
@@ -42,6 +42,7 @@ test.each([
   [{ args: ["-p", 1] }, /0\.args\.1 must be a string/],
   [{ args: ["-p", "{task}"] }, /0\.args\.1 has the unknown placeholder \{task\}; use one of gateway, .*prompt/],
   [{ env: { KEY: "{tokn}" } }, /0\.env\.KEY has the unknown placeholder \{tokn\}/],
+  [{ acp: { args: ["{tokn}"] } }, /0\.acp\.args\.0 has the unknown placeholder \{tokn\}/],
   [{ args: ["{prompt}"], stream: "acp" }, /0\.args\.0 passes the task, .*over the protocol; remove it/],
   [{ files: { "/etc/acme": "x" } }, /0\.files.\/etc\/acme must have a name of a relative path/],
   [{ files: { "../acme": "x" } }, /0\.files\.\.\.\/acme must have a name of a relative path/],

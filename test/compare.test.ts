@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { findLatest } from "../src/comparisons/latest.ts";
+import { findLatestResults } from "../src/comparisons/latest.ts";
 import type { Grade } from "../src/grading/grade.ts";
 import { createPrompt } from "../src/prompts/prompts.ts";
 import { noisy, testApp } from "./support/app.ts";
@@ -282,7 +282,7 @@ test("a prompt's state is the state of its live docs, regardless of later previe
   evaluation(app, id, four(70));
   const previews = evaluation(app, id, four(20), { urlMap: { "docs.example.com": "https://preview.example.com" } });
   for (let i = 0; i < 15; i++) evaluation(app, id, four(20), { urlMap: { "docs.example.com": "https://p.example" } });
-  expect(findLatest(app.service.ctx, app.a.org, id)).toMatchObject({
+  expect(findLatestResults(app.service.ctx, app.a.org, id)).toMatchObject({
     score: 73,
     points: [{ score: 81.5, runs: 4 }, { score: 71.5 }],
     change: { verdict: "regressed", delta: -10 },

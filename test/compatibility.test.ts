@@ -146,3 +146,30 @@ describe("the outcome of a run", () => {
     expect(await outcomeOf()).toBe("not_judged");
   });
 });
+
+describe("the grade of a run that passed its bar", () => {
+  const untested: Grade = { ...niceGrade, outcome: "not_judged", scope: "docs_only", grade: null, score: 80 };
+  const bar = { scope: "docs_only", minScore: 75 } as const;
+
+  test("is the one of its score for a key in compatibility mode, wherever REST returns the run", async () => {
+    const { app, newKey, using } = setUp();
+    const [plain, compatible] = [using(newKey(false)), using(newKey(true))];
+    const { id } = createPrompt(app.service.ctx, app.a.org, { text: "x", successBar: bar });
+    const passed = evaluation(app, id, [untested])[0]?.runId;
+    const failed = evaluation(app, id, [{ ...untested, score: 70 }])[0]?.runId;
+    const reportsFor = async (ask: typeof plain, runId: unknown) => {
+      const stream = String((await ask("GET", `/api/v1/runs/${runId}/events`)).body);
+      const [, streamed = ""] = /^event: run\nid: .*\ndata: (.*)$/m.exec(stream) ?? [];
+      const listed = (await ask("GET", `/api/v1/runs?promptId=${id}`)).body;
+      return [
+        (await ask("GET", `/api/v1/runs/${runId}`)).body.report,
+        listed.find((run: { runId: string }) => run.runId === runId).report,
+        JSON.parse(streamed).report,
+      ].map(({ outcome, score, grade, nullNotice }) => [outcome, score, grade, nullNotice === null]);
+    };
+    expect(await reportsFor(compatible, passed)).toEqual(Array(3).fill(["succeeded", 80, "B-", true]));
+    expect(await reportsFor(plain, passed)).toEqual(Array(3).fill(["succeeded", 80, null, false]));
+    for (const ask of [plain, compatible])
+      expect(await reportsFor(ask, failed)).toEqual(Array(3).fill(["not_judged", 70, null, false]));
+  });
+});

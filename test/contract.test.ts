@@ -374,6 +374,14 @@ describe("a RunRequest", () => {
     send("POST", `/api/v1/prompts/${full}/run`, { body, headers });
 
   const urlMaps: [urlMap: unknown, status: number][] = [
+    [{ "docs..example": "https://a.example" }, 400],
+    [{ ".example": "https://a.example" }, 400],
+    [{ [`${"a".repeat(64)}.example`]: "https://a.example" }, 400],
+    [{ [`${"a".repeat(63)}.example`]: "https://a.example" }, 200],
+    [{ [`${"a.".repeat(127)}example`]: "https://a.example" }, 400],
+    [{ "docs.example:0": "https://a.example" }, 400],
+    [{ "docs.example.": "https://a.example" }, 200],
+    [{ "docs.example.": "https://a.example", "docs.example": "https://b.example" }, 400],
     [{}, 200],
     [{ "docs.example.com": "https://preview.example.com" }, 200],
     [{ "docs.example.com": "http://preview.example.com:8080/base/path?x=1" }, 200],
@@ -514,6 +522,15 @@ describe("a RunRequest", () => {
       expect([status, body]).toEqual([413, { error: "too_large", detail: expect.any(String) }]);
     const fits = JSON.stringify({ urlMap: {}, templateArgs: args, more: "" });
     expect((await trigger(fits.replace('""', `"${"a".repeat(1024 * 1024 - fits.length)}"`))).status).toBe(200);
+  });
+
+  test("that is compressed returns 415", async () => {
+    for (const encoding of ["gzip", "br", "zstd"])
+      expect(await trigger({ urlMap: {}, templateArgs: args }, { "content-encoding": encoding })).toMatchObject({
+        status: 415,
+        body: { error: "unsupported_media_type", detail: expect.stringContaining(encoding) },
+      });
+    expect((await trigger({ urlMap: {}, templateArgs: args }, { "content-encoding": "identity" })).status).toBe(200);
   });
 
   test("with deep nesting is rejected immediately", async () => {

@@ -53,8 +53,8 @@ test("the docs map of real docs shows pages read and how they were found, pages 
   expect(rest).toMatchObject({
     runs: 2,
     unreached: [
-      { url: `${site.url}/internals`, namedBy: ["llms.txt", "sitemap"] },
-      { url: `${site.url}/pricing`, namedBy: ["sitemap", "link"] },
+      { url: `${site.url}/internals`, listedBy: ["llms.txt", "sitemap"] },
+      { url: `${site.url}/pricing`, listedBy: ["sitemap", "link"] },
     ],
     guessed: [],
     totals: { pages: 2, unreached: 2, guessed: 0 },

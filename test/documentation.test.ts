@@ -22,7 +22,7 @@ import { PromptPatch, PromptSummary } from "../src/prompts/schema.ts";
 import { JudgeVariance } from "../src/reports/judge-variance.ts";
 import { RunReport } from "../src/reports/schema.ts";
 import { RunRequest, RunResponse } from "../src/runs/schema.ts";
-import { answerScrape, countAttempt, countResponse, createMetrics } from "../src/telemetry/metrics.ts";
+import { countAttempt, countResponse, createMetrics, respondToScrape } from "../src/telemetry/metrics.ts";
 import { docs, toHtml } from "../src/web/docs.ts";
 import { withFigures } from "./bench/figures.ts";
 import { testApp } from "./support/app.ts";
@@ -86,7 +86,7 @@ describe("documentation", () => {
     expect(
       fences
         .filter((_, i) => i % 2 === 0)
-        .filter((name) => !/^(bash|js|json|text|ini|toml|nginx|yaml)$/.test(name ?? "")),
+        .filter((name) => !/^(bash|js|json|text|ini|toml|nginx|yaml|groovy|dockerfile)$/.test(name ?? "")),
     ).toEqual([]);
     expect(fences.filter((name, i) => i % 2 === 1 && name !== "")).toEqual([]);
     for (const code of codeOf(body, "yaml")) expect(() => Bun.YAML.parse(code), code).not.toThrow();
@@ -431,7 +431,7 @@ describe("the metrics", () => {
     metrics.counters.judgings.inc({ result: "judged" });
     metrics.counters.traces.inc({ result: "sent" });
     countResponse(metrics, "GET", "/docs", 200, 1);
-    return await (await answerScrape(metrics, new Request("http://localhost:9464/metrics"))).text();
+    return await (await respondToScrape(metrics, new Request("http://localhost:9464/metrics"))).text();
   }
 
   test("in the docs exist", async () => {

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { CHECK_WEIGHTS } from "afdocs/scoring";
-import { hygiene } from "../src/grading/findings/catalogue.ts";
+import { conventions } from "../src/grading/findings/catalogue.ts";
 import { findingKinds } from "../src/grading/findings/finding-kinds.ts";
 import { docFile, partOf } from "./support/generated.ts";
 import { kindIdOf, kindIdOfTitle } from "./truth/foreign/kinds.ts";
@@ -14,7 +14,7 @@ test("the documentation lists every kind of finding once, and no other", async (
   const part = partOf(await Bun.file(docFile("explorer.md")).text(), "findings");
   const listed = [...part.matchAll(/^\| ([^|]+) \| (?:critical|high|medium|low) \|/gm)].map(([, title]) => title ?? "");
   expect(listed.toSorted()).toEqual(findingKinds.map(({ title }) => title).toSorted());
-  for (const convention of hygiene.values()) expect(part).toContain(convention);
+  for (const convention of conventions.values()) expect(part).toContain(convention);
 });
 
 test("no two kinds have the same ID or title, and a title leads to its kind", () => {
@@ -31,7 +31,7 @@ test("every check of the explorer has a kind", async () => {
   // Never a finding: it says what was not checked.
   const checks = new Set([...own, ...Object.keys(CHECK_WEIGHTS)].filter((id) => id !== "sample-language-parsable"));
   expect(checks.size).toBeGreaterThan(40);
-  expect([...checks].filter((id) => !ids.includes(id) && !hygiene.has(id))).toEqual([]);
+  expect([...checks].filter((id) => !ids.includes(id) && !conventions.has(id))).toEqual([]);
 });
 
 test("every planted and every measured defect has a kind, or none on purpose", async () => {

@@ -4,7 +4,7 @@ import type { AgentEvent, Check } from "../src/agents/agent.ts";
 import { AgentFailure } from "../src/agents/agent.ts";
 import { createExplorer } from "../src/agents/explorer/explorer.ts";
 import { toTerms } from "../src/agents/explorer/goal.ts";
-import { judgeSample } from "../src/agents/explorer/samples.ts";
+import { parseSample } from "../src/agents/explorer/samples.ts";
 import type { MilestoneDetail, MilestoneName } from "../src/agents/milestones.ts";
 import type { Task } from "../src/agents/task.ts";
 import { gradeSession } from "../src/grading/score.ts";
@@ -750,13 +750,13 @@ test.each([
   ["php", "$a = 'a (';\n$c = new Client('<?xml version=\"1.0\"?>');", "fine"],
   [null, "{", "unknown"],
 ])("of samples finds that this %s is right or wrong: %j (%s)", async (language, code, expected) => {
-  const verdict = await judgeSample({ language, code, line: 1, isClosed: true });
+  const verdict = await parseSample({ language, code, line: 1, isClosed: true });
   expect(verdict === null ? "unknown" : verdict.broken ? "broken" : "fine").toBe(expected);
 });
 
 test("a sample without a label isn't valid if only its first 2,000 characters are", async () => {
   const code = `${"const client = await connect(1);\n".repeat(70)}for (const each of client.list( {\n  run(each);\n}`;
-  expect(await judgeSample({ language: null, code, line: 1, isClosed: true })).toBeNull();
+  expect(await parseSample({ language: null, code, line: 1, isClosed: true })).toBeNull();
 });
 
 test("a broken sample without a label is reported by the language that it looks like", async () => {

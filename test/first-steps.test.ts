@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { createKey, flushLastUsed } from "../src/auth/keys.ts";
 import { updateOrg } from "../src/auth/orgs.ts";
 import { setupPath } from "../src/auth/setup.ts";
-import { findLatest } from "../src/comparisons/latest.ts";
+import { findLatestResults } from "../src/comparisons/latest.ts";
 import { listPrompts } from "../src/prompts/lists.ts";
 import { createPrompt, getPrompt, updatePrompt } from "../src/prompts/prompts.ts";
 import { createProvider } from "../src/providers/providers.ts";
@@ -97,7 +97,7 @@ test("home lists a change of the level and failed runs, and counts runs in progr
     ["runs_failed", "2 of 2 failed"],
   ]);
   expect(body).toContain("3 runs in progress");
-  const change = findLatest(app.service.ctx, app.a.org, id)?.change;
+  const change = findLatestResults(app.service.ctx, app.a.org, id)?.change;
   expect(change).toMatchObject({ verdict: "regressed", delta: -20 });
   // Its two reports are the last before and the first after the change.
   const scores = change?.slugs.map((slug) => getReport(app.service.ctx, app.a.org, slug).score);

@@ -333,6 +333,25 @@ describe("a failure of the provider", () => {
     await session.close();
   });
 
+  test("and no property of JavaScript objects is a file", async () => {
+    const session = gateway.openSession({
+      model: {
+        ...{ id: "openai/text", provider: "openai", name: "text", baseUrl: fake.baseUrls.openai, key, prices: {} },
+        allow: null,
+      },
+      limits: { calls: 100, tokens: 1_000_000, costUsd: null },
+      onEvent: () => {},
+      onFailure: () => {},
+      files: { archive: new Uint8Array([1, 2]) },
+    });
+    const headers = { authorization: `Bearer ${session.token}` };
+    const statusOf = async (name: string) =>
+      (await fetch(`http://gateway/files/${name}`, { unix: session.socketPath, headers })).status;
+    expect(await statusOf("archive")).toBe(200);
+    for (const name of ["constructor", "__proto__", "toString", "other"]) expect(await statusOf(name)).toBe(404);
+    await session.close();
+  });
+
   test("is passed on without the key that it repeats", async () => {
     const { session, events, failures } = openRun("openai", "text", {
       of: createGatewayTo(fake.baseUrls.openai, "sk-a-wrong-key-99999999"),

@@ -95,13 +95,13 @@ test("a recorded session gets the expected grade", () => {
   ]);
   expect(grade.dimensions[0]!.parts[0]).toMatchObject({ counts: { likely: 1, linked: 1, clicks: 8 } });
   expect(
-    grade.frictions.map(({ severity, category, events, lostPoints, lostSeconds, grounds }) => [
-      ...[severity, category, events, lostPoints, lostSeconds, grounds],
+    grade.frictions.map(({ severity, category, events, lostPoints, lostSeconds, preconditions }) => [
+      ...[severity, category, events, lostPoints, lostSeconds, preconditions],
     ]),
   ).toEqual([
     // The check and the request of the task are the same problem.
     ["medium", "dead_link", [8, 9, 10, 18], 17.5, 0.1, ["tested http://docs.acme.dev"]],
-    ["low", "slow", [12], 3, 3.5, ["asked http://docs.acme.dev/install"]],
+    ["low", "slow", [12], 3, 3.5, ["requested http://docs.acme.dev/install"]],
     ["low", "other", [16], 13.3, null, ["goal"]],
     [
       "low",
@@ -705,7 +705,7 @@ test("with more friction points than a report lists, the goal's own is listed an
   );
   const grade = gradeSession(rules(...startPage, ...tested(...dead), goalAnswer({ fit: 1 / 3, pages: 3 })));
   expect(grade.frictions.length).toBe(50);
-  expect(grade.frictions.some(({ grounds }) => grounds.includes("goal"))).toBe(true);
+  expect(grade.frictions.some(({ preconditions }) => preconditions.includes("goal"))).toBe(true);
   expect(grade.keyFinding).not.toContain("not listed");
 });
 

@@ -12,7 +12,9 @@ import { attempts, jobs } from "../src/db/tables/jobs.ts";
 import { reports } from "../src/db/tables/reports.ts";
 import { runs } from "../src/db/tables/runs.ts";
 import type { Limits } from "../src/jobs/claim-order.ts";
+import { JobFailure, type JobHandler } from "../src/jobs/handler.ts";
 import type { Lease, Requeue } from "../src/jobs/queue.ts";
+import { settleFailure } from "../src/jobs/settlement.ts";
 import { getRun } from "../src/runs/runs.ts";
 import { createService } from "../src/service.ts";
 import { instantAgent, scriptedAgent, testApp } from "./support/app.ts";
@@ -43,7 +45,9 @@ describe("a job", () => {
       transaction(db, (tx) => queue.claim(tx, most, "me", 30_000, { org: ofOrg, host }));
     return {
       db,
+      ctx,
       queue,
+      time: () => time,
       pass: (ms: number) => (time += ms),
       enqueue: (...subjects: (string | { subject: string; orgId?: string; host?: string })[]) =>
         transaction(db, (tx) => {
@@ -67,6 +71,28 @@ describe("a job", () => {
       history: (id: string) => db.select().from(attempts).where(eq(attempts.jobId, id)).all(),
     };
   }
+  test("faults that follow each other fail it only after minutes", () => {
+    const { db, ctx, pass, enqueue, claim, get, time } = openQueue();
+    enqueue("a");
+    const handler = { costOf: () => 0, onRequeue() {}, onFailure() {} } as unknown as JobHandler;
+    const settlement = { ctx, handlers: { run: handler } };
+    const random = spyOn(Math, "random").mockReturnValue(0);
+    const failure = new JobFailure({ cause: "infrastructure", detail: "lost" }, "fault");
+    const delays: number[] = [];
+    for (let lease = claim(); lease; lease = claim()) {
+      const held = lease;
+      transaction(db, (tx) => settleFailure(settlement, tx, held, failure));
+      if (get("job-1")?.state === "failed") break;
+      const delay = (get("job-1")?.availableAt ?? 0) - time();
+      delays.push(delay);
+      pass(delay);
+    }
+    random.mockRestore();
+    expect(get("job-1")).toMatchObject({ state: "failed", attempt: 5 });
+    // The first one is soon over, if it was a single one.
+    expect(delays).toEqual([1_000, 15_000, 30_000, 60_000]);
+  });
+
   const queued = {
     id: "job-1",
     pool: "runs" as const,

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { Value } from "@sinclair/typebox/value";
-import { toTools } from "../src/mcp-endpoints.ts";
+import { createKey } from "../src/auth/keys.ts";
+import { toEditTools, toTools } from "../src/mcp-endpoints.ts";
 import { createPrompt, updatePrompt } from "../src/prompts/prompts.ts";
 import { getRun } from "../src/runs/runs.ts";
 import { testApp } from "./support/app.ts";
@@ -141,11 +142,13 @@ describe("a missing object", () => {
 describe("arguments", () => {
   const world = furnished();
   const { promptId, slug } = world;
-  const long = "x".repeat(201);
+  const long = "x".repeat(501);
   test.each<[string, object, string]>([
     ["list_reports", { limit: 0 }, "Invalid limit: must be"],
     ["list_reports", { limit: 101 }, "Invalid limit: must be"],
-    ["list_reports", { limit: "20" }, "Invalid limit: must be"],
+    ["list_reports", { limit: "many" }, "Invalid limit: must be"],
+    ["list_reports", { limit: "1e2" }, "Invalid limit: must be"],
+    ["list_reports", { limit: "101" }, "Invalid limit: must be"],
     ["list_reports", { limit: 1.5 }, "Invalid limit: must be"],
     ["list_reports", { offset: -1 }, "Invalid offset: must be"],
     ["list_reports", { offset: 100_001 }, "Invalid offset: must be"],
@@ -170,7 +173,7 @@ describe("arguments", () => {
     ["get_friction_points", { slug, state: "gone" }, "Invalid state: must be"],
     ["compare_reports", { slugs: [slug] }, "Invalid slugs: must be"],
     ["compare_reports", { slugs: Array.from({ length: 11 }, (_, i) => `s${i}`) }, "Invalid slugs: must be"],
-    ["compare_reports", { slugs: [slug, slug] }, `Invalid slugs: ${slug} is listed twice`],
+    ["compare_reports", { slugs: [slug, slug] }, "Invalid slugs: must be"],
     ["get_trends", { interval: "year" }, "Invalid interval: must be"],
     ["list_prompts", { includeArchived: 1 }, "Invalid includeArchived: must be"],
     ["request_eval", { promptId, runs: 0 }, "Invalid runs: must be"],
@@ -191,6 +194,61 @@ describe("arguments", () => {
     ["list_eval_requests", { status: "done" }, "Invalid status: must be"],
   ])("are rejected with the reason if invalid: %s with %j", async (name, args, detail) => {
     expect(await world.call(name, args)).toEqual({ error: "bad_request", detail: expect.stringContaining(detail) });
+  });
+
+  test("may be numbers and booleans as text, as some models send them", async () => {
+    for (const [name, args, asText] of [
+      ["list_reports", { limit: 1, minScore: 78.4 }, { limit: "1", minScore: "78.4" }],
+      ["list_prompts", { includeArchived: true, limit: 1 }, { includeArchived: "true", limit: "1" }],
+      ["get_session_trace", { slug, fromSeq: 3, limit: 2 }, { slug, fromSeq: "3", limit: "2" }],
+      ["list_reports", { agent: "1" }, { agent: "1" }],
+    ] as const) {
+      const result = await world.call(name, args);
+      expect(result.error).toBeUndefined();
+      expect(await world.call(name, asText)).toEqual(result);
+    }
+  });
+
+  test("may be the URLs that people paste, and titles of prompts", async () => {
+    const { call, second, app } = world;
+    const { runId } = (await call("get_report", { slug })).run;
+    const report = await call("get_report", { slug });
+    for (const pasted of [
+      `${app.baseUrl}/reports/${slug}`,
+      `https://evals.example/a/path/reports/${slug}.md?x=1#friction`,
+      `evald://reports/${slug}`,
+      `${app.baseUrl}/runs/${runId.toUpperCase()}`,
+    ]) {
+      expect(await call("get_report", { slug: pasted })).toEqual(report);
+      for (const [name, args] of [
+        ["get_session_trace", { limit: 1 }],
+        ["get_friction_points", {}],
+      ] as const)
+        expect(await call(name, { ...args, slug: pasted })).toEqual(await call(name, { ...args, slug }));
+      const compared = await call("compare_reports", { slugs: [pasted, second] });
+      expect(compared.reports.map((each: { slug: string }) => each.slug)).toEqual([slug, second]);
+    }
+    for (const pasted of [
+      "Upload a file",
+      `${app.baseUrl}/prompts/${promptId}`,
+      `${app.baseUrl}/prompts/${promptId}/edit`,
+    ])
+      for (const name of ["list_reports", "get_friction_points", "get_trends", "list_eval_requests"])
+        expect(await call(name, { promptId: pasted })).toEqual(await call(name, { promptId }));
+    expect((await call("request_eval", { promptId: "Upload a file", runs: 1 })).runs.length).toBe(1);
+    const [unfinished] = (await call("list_eval_requests", { status: "pending" })).evalRequests;
+    expect(await call("get_report", { slug: unfinished.runs[0].runUrl })).toEqual({
+      error: "not_found",
+      detail: expect.stringContaining(unfinished.runs[0].runId),
+    });
+    const { id } = createPrompt(app.service.ctx, app.a.org, { title: "Upload a file", text: "Again" });
+    expect(await call("list_reports", { promptId: "Upload a file" })).toEqual({
+      error: "bad_request",
+      detail: expect.stringMatching(new RegExp(`${promptId}|${id}`)),
+    });
+    updatePrompt(app.service.ctx, app.a.org, id, { status: "archived" });
+    expect((await call("list_reports", { promptId: "Upload a file" })).total).toBeGreaterThan(0);
+    expect((await rpc(app, app.b.key).call("list_reports", { promptId: "Upload a file" })).error).toBe("not_found");
   });
 
   test("are accepted at their limits", async () => {
@@ -289,6 +347,18 @@ describe("request_eval", () => {
 });
 
 describe("list_eval_requests", () => {
+  test("shows one evaluation, for whoever waits for it", async () => {
+    const world = furnished();
+    const { call, promptId, app } = world;
+    const { evalRequestId } = await call("request_eval", { promptId, runs: 2 });
+    const { evalRequests, total } = await call("list_eval_requests", { evalRequestId });
+    expect([total, evalRequests.map(({ id }: { id: string }) => id)]).toEqual([1, [evalRequestId]]);
+    for (const caller of [rpc(app, app.b.key), world])
+      expect(
+        await caller.call("list_eval_requests", { evalRequestId: caller === world ? unknownId : evalRequestId }),
+      ).toEqual({ error: "not_found", detail: expect.stringContaining("list_eval_requests") });
+  });
+
   test.each([
     ["pending", []],
     ["completed", [niceGrade, "timeout: too long"]],
@@ -315,6 +385,85 @@ describe("list_eval_requests", () => {
     );
     const [running] = (await call("list_eval_requests", { status: "running" })).evalRequests;
     expect([running.status, running.runs[0].report.slug]).toEqual(["running", done?.slug]);
+  });
+});
+
+describe("a key that names the scope write", () => {
+  const keyOf = (app: ReturnType<typeof testApp>, scopes: ("read" | "run" | "write")[] | null) =>
+    rpc(app, createKey(app.service.ctx, app.a.org, "agent", { scopes }).key);
+  const names = async ({ ask }: ReturnType<typeof rpc>) =>
+    (await ask("tools/list")).result.tools.map(({ name }: { name: string }) => name);
+  const more = ["create_prompt", "update_prompt", "cancel_run"];
+
+  test("has three more tools than all others", async () => {
+    const app = testApp();
+    for (const scopes of [null, ["read"], ["read", "run"]] as const)
+      expect(await names(keyOf(app, scopes && [...scopes]))).toEqual(nine);
+    expect(await names(keyOf(app, ["read", "run", "write"]))).toEqual([...nine, ...more]);
+    const { error } = await keyOf(app, ["read", "run"]).ask("tools/call", { name: "create_prompt", arguments: {} });
+    expect(error.code).toBe(-32602);
+  });
+
+  test("creates and changes prompts, and cancels runs with the scope run", async () => {
+    const app = testApp();
+    const { call, ask } = keyOf(app, ["read", "run", "write"]);
+    const created = await call("create_prompt", {
+      title: "Upload",
+      text: "Upload a file.",
+      additionalUrls: [{ url: "https://docs.example.com" }],
+      runsPerEval: "2",
+    });
+    const changed = await call("update_prompt", { promptId: "Upload", endGoal: "A file is there." });
+    expect([changed.id, changed.endGoal, changed.text]).toEqual([created.id, "A file is there.", "Upload a file."]);
+    const { runs } = await call("request_eval", { promptId: created.id });
+    const [{ runId }] = runs;
+    expect(runs.length).toBe(2);
+    expect((await keyOf(app, ["read", "write"]).call("cancel_run", { runId })).error).toBe("forbidden");
+    expect(await call("cancel_run", { runId })).toMatchObject({ runId, status: "failed" });
+    expect((await call("cancel_run", { runId })).error).toBe("conflict");
+    expect((await call("cancel_run", { runId: unknownId })).error).toBe("not_found");
+    expect((await call("update_prompt", { promptId: created.id, status: "archived" })).status).toBe("archived");
+    expect((await call("create_prompt", { title: "No text" })).error).toBe("bad_request");
+    const foreign = createKey(app.service.ctx, app.b.org, "agent", { scopes: ["read", "write"] }).key;
+    expect((await rpc(app, foreign).call("update_prompt", { promptId: created.id })).error).toBe("not_found");
+    const { tools } = (await ask("tools/list")).result;
+    for (const tool of toEditTools(app.service.ctx)) {
+      const listed = tools.find(({ name }: Tool) => name === tool.name);
+      expect([tool.name, listed.annotations.readOnlyHint]).toEqual([tool.name, false]);
+    }
+    const [createTool] = toEditTools(app.service.ctx);
+    expect(createTool && [...Value.Errors(createTool.output, created)]).toEqual([]);
+    expect(JSON.stringify({ tools: tools.slice(nine.length) }).length).toBeLessThan(8_000);
+  });
+});
+
+describe("a long report", () => {
+  test("is given in pages of friction points and fixes, most severe first, without gaps", async () => {
+    const app = testApp();
+    const { call } = rpc(app);
+    const [friction] = niceGrade.frictions as [(typeof niceGrade.frictions)[number]];
+    const [fix] = niceGrade.recommendations as [(typeof niceGrade.recommendations)[number]];
+    const ids = Array.from({ length: 25 }, (_, i) => String(i).padStart(16, "0"));
+    const { slug } = runWithReport(app, {
+      ...niceGrade,
+      frictions: ids.map((fingerprint, i) => ({ ...friction, fingerprint, lostPoints: 25 - i, title: `Point ${i}` })),
+      recommendations: ids
+        .slice(0, 12)
+        .map((each, i) => ({ ...fix, priority: i + 1, frictions: [each], title: `${i}` })),
+    });
+    const points: string[] = [];
+    const fixes: string[] = [];
+    for (let offset: number | null = 0; offset !== null; ) {
+      const page = await call("get_report", { slug, offset });
+      points.push(...page.frictionPoints.map(({ fingerprint }: { fingerprint: string }) => fingerprint));
+      fixes.push(...page.recommendations.map(({ title }: { title: string }) => title));
+      expect([page.frictionPointsTotal, page.recommendationsTotal]).toEqual([25, 12]);
+      expect(page.frictionPoints.length).toBeLessThanOrEqual(10);
+      offset = page.nextOffset;
+    }
+    const all = (await app.send("GET", `/api/v1/reports/${slug}`)).body;
+    expect(points).toEqual(all.frictionPoints.map(({ fingerprint }: { fingerprint: string }) => fingerprint));
+    expect(fixes).toEqual(all.recommendations.map(({ title }: { title: string }) => title));
   });
 });
 
@@ -482,6 +631,10 @@ describe("the MCP surface", () => {
     expect(stable((await ask("prompts/list")).result, app.baseUrl)).toMatchSnapshot();
     expect(stable(await get("investigate_report", { slug }), app.baseUrl)).toMatchSnapshot();
     const fix = await get("fix_top_friction", { promptId });
+    // What people paste works as well.
+    const pasted = `${app.baseUrl}/reports/${slug}`;
+    expect(await get("investigate_report", { slug: pasted })).toEqual(await get("investigate_report", { slug }));
+    expect(await get("fix_top_friction", { promptId: "Upload a file" })).toEqual(fix);
     expect(stable(fix.messages[0], app.baseUrl)).toMatchSnapshot();
     const hostile = runWithReport(app, hostileGrade);
     const { messages } = await get("investigate_report", { slug: hostile.slug });

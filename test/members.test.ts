@@ -1,7 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import { listInvitations } from "../src/auth/invitations.ts";
+import { createKey } from "../src/auth/keys.ts";
 import { listMembers } from "../src/auth/members.ts";
+import { createOrg } from "../src/auth/orgs.ts";
 import { findPerson } from "../src/auth/people.ts";
+import { AppError } from "../src/errors.ts";
 import { testApp } from "./support/app.ts";
 import { browse, join, password, signedIn } from "./support/people.ts";
 
@@ -17,6 +20,55 @@ const inviteLink = async (owner: Browser, email: string, role = "member"): Promi
 const memberId = (app: App, email: string, org = app.a.org): string =>
   listMembers(app.service.ctx, org).find((each) => each.email === email)?.memberId ?? "none";
 const rolesOf = (app: App) => listMembers(app.service.ctx, app.a.org).map(({ email, role }) => [email, role]);
+
+test("email addresses that no mail server has are refused with 400", async () => {
+  const owner = await signedIn(testApp());
+  const odd = [
+    "a@[127.0.0.1]",
+    "\u0131@x.example",
+    "a@\u0430cme.example",
+    "\u212a@x.example",
+    "a..b@x.example",
+    "a@x",
+    "@x.example",
+  ];
+  for (const email of odd)
+    expect([email, (await owner.post("/settings/members/invite", { email, role: "member" })).status]).toEqual([
+      email,
+      400,
+    ]);
+});
+
+test("an API key reads no email addresses of members", async () => {
+  const app = testApp({ env: { EVALD_SMTP_URL: "smtp://127.0.0.1:1", EVALD_MAIL_FROM: "evald@x.example" } });
+  const { email } = await signedIn(app, { email: "ada@example.com" });
+  const body = { kind: "email", events: ["run.failed"], recipients: [email] };
+  const made = await app.send("POST", "/api/v1/destinations", { body });
+  expect([made.status, made.body.recipients]).toEqual([201, [email]]);
+  const { key } = createKey(app.service.ctx, app.a.org, "reader", { scopes: ["read"] });
+  const headers = { authorization: `Bearer ${key}` };
+  const paths = [
+    ...["/settings/members", "/settings/notifications", `/settings/notifications/${made.body.id}`, "/settings/keys"],
+    ...["/api/v1/destinations", `/api/v1/destinations/${made.body.id}`, "/api/v1/whoami"],
+  ];
+  for (const path of paths) {
+    const answer = await app.send("GET", path, { headers });
+    expect([path, answer.status, JSON.stringify(answer.body).includes(email)]).toEqual([path, 200, false]);
+  }
+  expect((await app.send("GET", "/api/v1/destinations")).body[0].recipients).toEqual([email]);
+});
+
+test("no two organizations have names that look the same", () => {
+  const { ctx } = testApp().service;
+  createOrg(ctx, "OrgA  x");
+  for (const twin of ["OrgA x\u200b", "Org\u00adA x", "\uff2f\uff52\uff47\uff21 x", "OrgA\u00a0x", "OrgA \u{e0041}x"])
+    expect(() => createOrg(ctx, twin)).toThrow(AppError);
+  for (const invisible of ["\u202eAgrO", "\u200b", "a\u2028b", "\u2066x"])
+    expect(() => createOrg(ctx, invisible)).toThrow("Invalid name");
+  // Emoji of several characters, and other writing systems, are fine.
+  for (const name of ["\u{1f468}\u200d\u{1f469} Team", "\u5f00\u53d1", "\u05d0\u05d1"])
+    expect(createOrg(ctx, name).name).toBe(name);
+});
 
 describe("an invitation", () => {
   test("makes a new person a member, once", async () => {

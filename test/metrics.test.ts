@@ -3,7 +3,7 @@ import { AgentFailure } from "../src/agents/agent.ts";
 import { createPrompt } from "../src/prompts/prompts.ts";
 import { requestEval } from "../src/runs/requests.ts";
 import { openSession } from "../src/runs/session.ts";
-import { answerScrape, type Metrics } from "../src/telemetry/metrics.ts";
+import { type Metrics, respondToScrape } from "../src/telemetry/metrics.ts";
 import { scriptedAgent, testApp } from "./support/app.ts";
 
 const env = { EVALD_METRICS_ADDRESS: "127.0.0.1:0" };
@@ -11,7 +11,7 @@ const end = { type: "end", outcome: "not_judged", reason: "scripted" } as const;
 
 /** The samples of a scrape by name and labels. */
 async function scrape({ service }: ReturnType<typeof testApp>) {
-  const response = await answerScrape(
+  const response = await respondToScrape(
     service.telemetry.metrics as Metrics,
     new Request("http://localhost:9464/metrics"),
   );
@@ -100,7 +100,10 @@ describe("metrics", () => {
   test("are only at /metrics, and not in the service itself", async () => {
     const app = testApp({ env });
     const answer = (path: string, method = "GET") =>
-      answerScrape(app.service.telemetry.metrics as Metrics, new Request(`http://localhost:9464${path}`, { method }));
+      respondToScrape(
+        app.service.telemetry.metrics as Metrics,
+        new Request(`http://localhost:9464${path}`, { method }),
+      );
     expect((await answer("/metrics", "HEAD")).status).toBe(200);
     expect((await answer("/metrics", "POST")).status).toBe(404);
     expect((await answer("/"))?.status).toBe(404);

@@ -60,6 +60,7 @@ test("the five operations of the specification have the statuses that it lists",
     "404",
     "409",
     "413",
+    "415",
     "500",
     "503",
   ]);

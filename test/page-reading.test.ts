@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { createExplorer } from "../src/agents/explorer/explorer.ts";
-import { judgeResponseAndPage } from "../src/agents/explorer/page-health.ts";
+import { findWorstFault } from "../src/agents/explorer/page-health.ts";
 import { readPage } from "../src/agents/page.ts";
 import type { Task } from "../src/agents/task.ts";
 import { gradeSession } from "../src/grading/score.ts";
@@ -119,8 +119,8 @@ describe("the explorer", () => {
       text: () => "",
       wrongCharset: () => null,
     };
-    expect(judgeResponseAndPage(page.url, fetchResult, page)?.id).toBe("missing-pages-say-so");
-    expect(judgeResponseAndPage(page.url, fetchResult, null)?.id).toBe("answers-in-time");
+    expect(findWorstFault(page.url, fetchResult, page)?.id).toBe("missing-pages-say-so");
+    expect(findWorstFault(page.url, fetchResult, null)?.id).toBe("answers-in-time");
   });
 
   test.each([

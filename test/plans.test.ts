@@ -131,3 +131,55 @@ test("each list of reports is selected and counted with one index, with and with
   closeDb(app.db);
   rmSync(dataDir, { recursive: true });
 });
+
+test("each list of evaluations is read in order from one index, and its total is not counted", () => {
+  const dataDir = emptyFolder();
+  const { org, promptIds } = seed(dataDir, 3000);
+  const app = testApp({ dataDir });
+  const { $client } = app.db;
+  const check = () => {
+    for (const promptId of [undefined, promptIds[3]])
+      for (const status of [undefined, "completed", "failed", "running", "pending", "superseded"] as const) {
+        const asked: string[] = [];
+        const prepare = $client.prepare.bind($client);
+        const spy = spyOn($client, "prepare").mockImplementation(((sql: string) => {
+          asked.push(sql);
+          return prepare(sql);
+        }) as typeof $client.prepare);
+        const { items, total } = listEvalRequests(app.service.ctx, org, { promptId, status }, { limit: 2, offset: 1 });
+        spy.mockRestore();
+        const of = status === undefined || status === "completed";
+        const name = [promptId && "prompt", status && "status"].filter(Boolean).join("_and_");
+        expect({ name, status, items: items.length, total }).toEqual({
+          name,
+          status,
+          items: of ? 2 : 0,
+          total: of ? (promptId ? 300 : 3000) : 0,
+        });
+        const plans = asked
+          .filter((sql) => /^select/.test(sql) && !/where false|from "runs"|from "eval_counts"/.test(sql))
+          .map((sql) =>
+            $client
+              .query<{ detail: string }, []>(`explain query plan ${sql.replaceAll(/\?\d*/g, "null")}`)
+              .all()
+              .map(({ detail }) => detail.replace(/ \(.*/, ""))
+              .sort(),
+          );
+        expect({ name, plans }).toEqual({
+          name,
+          plans: [
+            [
+              `SEARCH eval_requests USING INDEX eval_requests_${name ? `by_${name}` : "of_org"}`,
+              "SEARCH prompts USING INDEX sqlite_autoindex_prompts_1",
+            ],
+          ],
+        });
+      }
+  };
+  check();
+  $client.run("delete from sqlite_stat1");
+  $client.run("analyze sqlite_schema");
+  check();
+  closeDb(app.db);
+  rmSync(dataDir, { recursive: true });
+});

@@ -136,7 +136,7 @@ describe("the prompt form", () => {
     updateOrg(app.service.ctx, app.a.org, { timeZone: "America/New_York" });
     const person = await signedIn(app);
     const form = { ...fieldsOf((await person.get("/prompts/new")).body), text: `Look. ${docs}`, frequency: "daily" };
-    const shown = listIn((await person.post("/prompts/preview", form)).body, "times");
+    const shown = listIn((await person.post("/prompts/derived-fields", form)).body, "times");
     expect(shown).toHaveLength(3);
     const first = await person.post("/prompts", form);
     const second = await person.post("/prompts", form);
@@ -239,10 +239,10 @@ test("the prompt form shows an error for one row too many, and rejects more rows
   const rows: [number, (count: number) => Record<string, string[]>][] = [
     [100, (count) => ({ "url.url": Array(count).fill(docs) })],
     [50, (count) => ({ "check.kind": Array(count).fill("url"), "check.target": Array(count).fill(docs) })],
-    [9, (count) => ({ "also.agent": Array(count).fill("explorer") })],
+    [9, (count) => ({ "furtherAgent.agent": Array(count).fill("explorer") })],
   ];
   for (const [most, rowsOf] of rows)
-    for (const path of ["/prompts", "/prompts/preview"]) {
+    for (const path of ["/prompts", "/prompts/derived-fields"]) {
       const send = (count: number) =>
         person.post(path, { text: `See ${docs}`, agent: "explorer", do: "preview", ...rowsOf(count) });
       const field = Object.keys(rowsOf(1)).at(-1) ?? "";

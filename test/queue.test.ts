@@ -135,9 +135,11 @@ function createModel(clock: { now: number }) {
     const job = all.get(id);
     return job?.state === "running" && job.attempt === attempt ? job : null;
   }
+  /** Now, but not before its last attempt, even if the clock was set back since. */
+  const endedAt = (job: Job) => Math.max(clock.now, job.attemptStartedAt ?? 0);
   function end(job: Job, outcome: Attempt["outcome"], reason: string | null, costUsd: number | null): void {
     const row = history.find(({ jobId, attempt }) => jobId === job.id && attempt === job.attempt) as Attempt;
-    Object.assign(row, { outcome, reason, costUsd, completedAt: clock.now });
+    Object.assign(row, { outcome, reason, costUsd, completedAt: Math.max(clock.now, row.startedAt) });
   }
 
   return {
@@ -184,7 +186,7 @@ function createModel(clock: { now: number }) {
     settle(lease: Lease, state: "done" | "failed", reason: string | null, costUsd: number | null): boolean {
       const job = held(lease);
       if (!job) return false;
-      Object.assign(job, { state, lastError: reason, costUsd, leaseUntil: null, completedAt: clock.now });
+      Object.assign(job, { state, lastError: reason, costUsd, leaseUntil: null, completedAt: endedAt(job) });
       end(job, state, reason, costUsd);
       return true;
     },
@@ -204,7 +206,7 @@ function createModel(clock: { now: number }) {
         end(job, "cancelled", reason, costUsd);
         job.costUsd = costUsd;
       }
-      Object.assign(job, { state: "cancelled", lastError: reason, leaseUntil: null, completedAt: clock.now });
+      Object.assign(job, { state: "cancelled", lastError: reason, leaseUntil: null, completedAt: endedAt(job) });
       return true;
     },
     orphans: (which: "all" | "expired") =>

@@ -143,10 +143,10 @@ describe("a report", () => {
 
   test("shows the pages visited: which helped, which were dead ends, which didn't exist", async () => {
     const { body } = await app.send("GET", path);
-    const steps = [...body.matchAll(/<li class="step-(\w+)"><span class="page" title="([^"]+)">([^<]*)/g)];
+    const steps = [...body.matchAll(/<li class="step-([\w-]+)"><span class="page" title="([^"]+)">([^<]*)/g)];
     expect(steps.map(([, kind, url, title]) => [kind, url, title])).toEqual([
       ["read", `${docs}/`, "Start"],
-      ["astray", `${docs}/about`, "About us"],
+      ["dead-end", `${docs}/about`, "About us"],
       ["read", `${docs}/guide`, "Guide"],
       ["goal", `${docs}/upload`, "Upload a file"],
       ["missed", `${docs}/uploads`, "/uploads"],

@@ -24,8 +24,7 @@ const localImportsOf = (file: string) => importsOf(file).filter((path) => text.h
 const offenders = (allowed: (file: string) => boolean, breaks: (file: string) => boolean) =>
   files.filter((file) => !allowed(file) && breaks(file));
 
-const isAdapter = (path: string) =>
-  /^src\/(?!mcp\/|web\/)[a-z]+\/(routes|tools|resources|work-prompts)\.ts$/.test(path);
+const isAdapter = (path: string) => /^src\/(?!mcp\/|web\/)[a-z]+\/(routes|tools|resources|mcp-prompts)\.ts$/.test(path);
 
 const isApp = (path: string) => /^src\/(app\.tsx|app-error\.ts|mcp-endpoints\.ts|request-hooks\.ts)$/.test(path);
 
@@ -142,7 +141,7 @@ test.each([
   [
     "Drizzle",
     /^drizzle-orm/,
-    /^src\/(db|auth|trusts|jobs|prompts|archives|providers|models|comparisons|friction|field|fixes|gates|runs|schedules|reports|shares|trends|regrades|exchange|telemetry|notifications)\/|^src\/cli\/doctor\.ts$/,
+    /^src\/(db|auth|trusts|jobs|prompts|archives|providers|models|comparisons|friction|field|fixes|gates|runs|schedules|reports|shares|trends|regrades|exchange|telemetry|notifications|workers)\/|^src\/cli\/doctor\.ts$/,
   ],
 ])("only the expected files import %s", (_, packages, places) => {
   expect(
@@ -185,7 +184,8 @@ const stateful = [
   "startProcess",
   "createDelegatedCgroup",
   "createStandby",
-  "createEngine",
+  "createTurns",
+  "createBetterAuth",
   "createRunner",
   "createService",
 ];

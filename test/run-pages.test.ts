@@ -87,6 +87,41 @@ describe("the progress of a run over REST", () => {
     await app.service.stop(0);
   });
 
+  test("of a long finished run has each event once, then the run, and `end` as its last message", async () => {
+    const agent = scriptedAgent(async function* (): AsyncGenerator<AgentEvent> {
+      for (let i = 0; i < 41; i++) yield { type: "thought", text: `thought ${i}`, by: "rule" };
+      yield { type: "end", outcome: "not_judged", reason: "scripted" };
+    });
+    const app = testApp({ agent });
+    const [runId] = await ask(app, promptOf(app).id);
+    const path = `/api/v1/runs/${runId}/events`;
+    const live = await listen(app, path);
+    await app.service.start();
+    await live.until(() => false);
+    const kinds = ({ told }: typeof live) => told.map(({ event }) => event);
+    const finished = await listen(app, path);
+    await finished.until(() => false);
+    expect(kinds(finished)).toEqual([...Array(42).fill("event"), "run", "end"]);
+    const runs = live.told.filter(({ event }) => event === "run").map(({ data }) => JSON.parse(data));
+    expect(runs.map(({ status, waitingFor }) => `${status} ${waitingFor?.what}`)).toEqual([
+      ...new Set(runs.map(({ status, waitingFor }) => `${status} ${waitingFor?.what}`)),
+    ]);
+    for (const { told } of [live, finished]) {
+      expect(told.findIndex(({ data, event }) => event === "run" && JSON.parse(data).completedAt !== null)).toBe(
+        told.length - 2,
+      );
+      expect(told.filter(({ id, event }) => id === "end" || event === "end")).toEqual([
+        { event: "end", id: "end", data: JSON.stringify({ runId, status: "completed" }) },
+      ]);
+    }
+    for (const [at, { id }] of finished.told.slice(0, -1).entries()) {
+      const resumed = await listen(app, path, { "last-event-id": id });
+      await resumed.until(() => false);
+      expect(kinds(resumed)).toEqual([...Array(Math.max(0, 41 - at)).fill("event"), "run", "end"]);
+    }
+    await app.service.stop(0);
+  });
+
   test("is visible only to the organization of the run", async () => {
     const app = testApp();
     const [runId] = await ask(app, promptOf(app).id);
@@ -102,6 +137,8 @@ describe("the progress of a run over REST", () => {
     const streams = await Promise.all(paths.map((path) => listen(app, path)));
     await app.service.stop(0);
     for (const stream of streams) expect(await stream.until(() => false)).toBeNull();
+    // The run goes on after a restart, and a page that reconnects with it.
+    for (const stream of streams) expect(stream.told.filter(({ event }) => event === "end")).toEqual([]);
   });
 
   test.each(["/api/v1", ""])("is read from the database only as fast as the client reads it: %j", async (base) => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { Agent } from "../src/agents/agent.ts";
-import { findLatest } from "../src/comparisons/latest.ts";
+import { findLatestResults } from "../src/comparisons/latest.ts";
 import { advanceGates } from "../src/gates/progress.ts";
 import { gradeSession } from "../src/grading/score.ts";
 import { getPrompt } from "../src/prompts/prompts.ts";
@@ -130,7 +130,7 @@ describe("a prompt with two agents", () => {
       expect(listed.length).toBe(5);
     }
     expect(await get(`/api/v1/reports?promptId=${prompt.id}&agentVersion=other`)).toEqual([]);
-    expect(findLatest(service.ctx, a.org, prompt.id)?.points.map(({ score, runs }) => [score, runs])).toEqual([
+    expect(findLatestResults(service.ctx, a.org, prompt.id)?.points.map(({ score, runs }) => [score, runs])).toEqual([
       [40.8, 5],
     ]);
     const next = await evaluated(prompt.id, { red: 40, blue: 80 });
@@ -238,12 +238,18 @@ describe("a prompt with two agents", () => {
 
 test("a form without JavaScript sets several agents, and the pages show each", async () => {
   const person = await signedIn(app);
-  const form = { text, agent: "red", "also.agent": ["blue", ""], "also.model": ["", ""], runsPerEval: "2" };
+  const form = {
+    text,
+    agent: "red",
+    "furtherAgent.agent": ["blue", ""],
+    "furtherAgent.model": ["", ""],
+    runsPerEval: "2",
+  };
   const { location } = await person.post("/prompts", form);
   const id = location?.split("/").at(-1) ?? "";
   expect(getPrompt(service.ctx, a.org, id).agents?.map(({ agent }) => agent)).toEqual(["red", "blue"]);
   const { body } = await person.get(`/prompts/${id}/edit`);
-  expect(body).toMatch(/<select name="also.agent" aria-label="Agent 2">.*?<option value="blue" selected/s);
+  expect(body).toMatch(/<select name="furtherAgent.agent" aria-label="Agent 2">.*?<option value="blue" selected/s);
   const wrong = await person.post("/prompts", { ...form, agent: "" });
   expect([wrong.status, wrong.body.includes('id="agent-wrong"')]).toEqual([400, true]);
   const started = await person.post(`/prompts/${id}/run`, { runs: "2" });

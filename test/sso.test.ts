@@ -115,6 +115,31 @@ test("an unverified account loses its passwords and sessions when the provider v
   expect((await browse(app).post("/sign-in", { email, password })).status).toBe(401);
 });
 
+test("only email addresses by the rule of this service sign in, whatever the provider verified", async () => {
+  const app = appWith({ EVALD_OIDC_JOIN: "joined.example=A" });
+  const odd = [
+    "a@evil.example\n@joined.example",
+    "a@evil.example@joined.example",
+    "<script>@joined.example",
+    "a b@joined.example",
+    "a,b@joined.example",
+    "\u212aim@joined.example",
+    "a\u200b@joined.example",
+    "@joined.example",
+    `${"a".repeat(250)}@joined.example`,
+  ];
+  for (const email of odd) {
+    provider.signsInAs({ sub: email, email, email_verified: true });
+    const { search } = new URL((await comeBy(browse(app))).location ?? "");
+    expect([email, new URLSearchParams(search).has("error")]).toEqual([email, true]);
+  }
+  const people = app.db.$client.query<{ n: number }, []>("select count(*) n from people").get();
+  expect(people).toEqual({ n: 0 });
+  provider.signsInAs({ sub: "cy", email: "Cy.O'Neil+1@Joined.example", email_verified: true });
+  await comeBy(browse(app));
+  expect(listMembers(app.service.ctx, app.a.org)).toMatchObject([{ email: "cy.o'neil+1@joined.example" }]);
+});
+
 test("a verified email address requires the boolean true", async () => {
   const app = appWith();
   const bea = await signedIn(app, { email: "bea@example.com" });

@@ -2,11 +2,11 @@ import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { tQuantile } from "../src/stats/distributions.ts";
 import {
-  deviation,
   meanInterval,
   median,
   pairedInterval,
   predictionInterval,
+  standardDeviation,
   stratifiedWelch,
   welch,
   wilson,
@@ -171,7 +171,7 @@ test("any change is detectable without spread, and a change that is too small fo
 
 test("the median and the standard deviation are exact", () => {
   expect([median([]), median([3]), median([4, 1, 3]), median([4, 1, 3, 2])]).toEqual([null, 3, 3, 2.5]);
-  expect([deviation([1]), deviation([2, 4])]).toEqual([null, Math.SQRT2]);
+  expect([standardDeviation([1]), standardDeviation([2, 4])]).toEqual([null, Math.SQRT2]);
 });
 
 type Cell = number & number[];
@@ -193,7 +193,7 @@ const ours: Record<string, (row: Record<string, Cell>) => [number | null, number
   means: ({ x, sd, low, high }) => {
     const interval = meanInterval(x!);
     return [
-      [deviation(x!), sd],
+      [standardDeviation(x!), sd],
       [interval.low, low],
       [interval.high, Math.min(100, high!)],
     ];
@@ -244,9 +244,9 @@ const ours: Record<string, (row: Record<string, Cell>) => [number | null, number
     });
     const test = endsTest(strata, true);
     return [
-      [test.fell, fell],
-      [test.rose, rose],
-      [test.adjusted, adjusted],
+      [test.fewerSuccessesP, fell],
+      [test.moreUnfinishedP, rose],
+      [test.adjustedP, adjusted],
     ];
   },
 };

@@ -5,7 +5,7 @@ import { type Logger, pino } from "pino";
 import { AgentFailure } from "../src/agents/agent.ts";
 import { createPrompt } from "../src/prompts/prompts.ts";
 import { requestEval } from "../src/runs/requests.ts";
-import { answerScrape, type Metrics } from "../src/telemetry/metrics.ts";
+import { type Metrics, respondToScrape } from "../src/telemetry/metrics.ts";
 import { instantAgent, scriptedAgent, testApp } from "./support/app.ts";
 import { modelSession, rows } from "./support/judged.ts";
 import { countUnfinishedJobs } from "./support/queue.ts";
@@ -58,7 +58,7 @@ type Options = { env?: Env; agent?: typeof instantAgent; log?: Logger };
 function tracedApp(url: string, { env = {}, agent = instantAgent, log }: Options = {}) {
   const app = testApp({ env: { EVALD_OTLP_URL: url, EVALD_METRICS_ADDRESS: "127.0.0.1:0", ...env }, agent, log });
   const metric = async (line: RegExp) => {
-    const response = await answerScrape(
+    const response = await respondToScrape(
       app.service.telemetry.metrics as Metrics,
       new Request("http://localhost/metrics"),
     );

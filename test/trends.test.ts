@@ -54,7 +54,7 @@ test("each interval has its repeats, intervals without a run are omitted, and ot
     scope: "goal",
     timeZone: "UTC",
     nextUntil: null,
-    cells: [
+    series: [
       { agent: "explorer", ...line, model: null, methodology: old.methodology, scope: "goal", n: 1 },
       { agent: "explorer", ...line, model: null, methodology: niceGrade.methodology, scope: "goal", n: 5 },
     ],
@@ -157,8 +157,8 @@ test("each model agent has its own line; previews have none", async () => {
   at("2026-11-03", [scored(60)]);
   evaluation(app, promptId, [scored(1)], { urlMap: { "docs.example.com": "https://preview.example.com" } });
   const shown = async (args: object) => {
-    const { agent, model, points, cells } = await trends(args);
-    return [agent, model, points.map(({ score }: { score: { mean: number } }) => score.mean), cells.length];
+    const { agent, model, points, series } = await trends(args);
+    return [agent, model, points.map(({ score }: { score: { mean: number } }) => score.mean), series.length];
   };
   expect(await shown({})).toEqual(["explorer", null, [60], 2]);
   expect(await shown({ agent: "llm" })).toEqual(["llm", "openai/gpt-5", [40], 2]);

@@ -6,6 +6,7 @@ import { events } from "../src/notifications/events.ts";
 import { toMessage } from "../src/notifications/messages.ts";
 import { toSlack } from "../src/notifications/slack.ts";
 import { deliveringApp } from "./support/deliveries.ts";
+import { startReceiver } from "./support/receiver.ts";
 
 const hourMs = 3600_000;
 const open: ReturnType<typeof deliveringApp>[] = [];
@@ -96,6 +97,38 @@ test("a secret that is rotated between tries signs the next one, next to the old
   await app.deliver();
   app.verified(next, app.receiver.received.at(-1));
   expect(() => app.verified(secret, app.receiver.received.at(-1))).toThrow();
+});
+
+test("the secrets of a webhook don't follow it to another origin", async () => {
+  const other = startReceiver();
+  afterEach(other.close);
+  const app = setUp({ env: { EVALD_ALLOW_PRIVATE: "127.0.0.1" } });
+  const origin = new URL(app.receiver.url).origin;
+  const headers = { Authorization: "Bearer 3c9d", "X-Token": "t0k3n" };
+  const { id, secret } = await app.addWebhook(["run.completed"], { headers });
+  const { secret: rotated } = await app.post(`/api/v1/destinations/${id}/rotate`);
+  const move = async (patch: object) => (await app.send("PATCH", `/api/v1/destinations/${id}`, { body: patch })).body;
+  const received = async () => {
+    await app.post(`/api/v1/destinations/${id}/test`);
+    await app.deliver();
+    return [...app.receiver.received.splice(0), ...other.received.splice(0)].at(-1);
+  };
+  // Another path of the same receiver keeps them.
+  expect(await move({ url: `${origin}/moved` })).toMatchObject({ secret: null, headers: ["Authorization", "X-Token"] });
+  const kept = await received();
+  expect(kept).toMatchObject({ path: "/moved", headers: { authorization: "Bearer 3c9d", "x-token": "t0k3n" } });
+  for (const each of [secret, rotated]) app.verified(each, kept);
+  const moved = await move({ url: other.url });
+  expect(moved).toMatchObject({ headers: [], overlapUntil: null });
+  const foreign = await received();
+  expect([foreign?.headers.authorization, foreign?.headers["x-token"]]).toEqual([undefined, undefined]);
+  app.verified(moved.secret, foreign);
+  for (const each of [secret, rotated]) expect(() => app.verified(each, foreign)).toThrow();
+  const back = await move({ url: `${origin}/hook`, headers: { "X-Token": "n3w" } });
+  expect([back.headers, back.secret === moved.secret]).toEqual([["X-Token"], false]);
+  const last = await received();
+  expect([last?.headers.authorization, last?.headers["x-token"]]).toEqual([undefined, "n3w"]);
+  app.verified(back.secret, last);
 });
 
 test("secrets and headers are stored encrypted and never shown again", async () => {

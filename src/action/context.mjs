@@ -33,7 +33,15 @@ export async function readContext(env, github) {
   if (event.workflow_run) {
     // From GitHub, not from the artifact: the job of a fork could name any pull request.
     const { head_sha: sha, head_branch: branch, head_repository: from } = event.workflow_run;
-    return { ...rest, number: await github.findPull(from.owner.login, branch), sha, branch };
+    // A deleted fork has no repository any more, but its pull request can be open.
+    const number = from?.owner ? await github.findPull(from.owner.login, branch) : await github.findPullOf(sha);
+    return { ...rest, number, sha, branch };
+  }
+  if (event.merge_group) {
+    const { head_sha: sha, head_ref: ref } = event.merge_group;
+    // refs/heads/gh-readonly-queue/main/pr-7-0123abcd
+    const number = Number(/\/pr-(\d+)-[^/]*$/.exec(ref)?.[1] ?? Number.NaN);
+    return { ...rest, number: Number.isInteger(number) ? number : null, sha };
   }
   return { ...rest, number: null, sha: env.GITHUB_SHA ?? "" };
 }

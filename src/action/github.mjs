@@ -3,38 +3,76 @@ const maxComment = 65_536;
 const maxAttempts = 3;
 const maxWaitMs = 60_000;
 
+/** `status`: 0 without a response. `waitMs`: null if the request would fail again. */
+export class GitHubError extends Error {
+  /** @param {string} message @param {number} status @param {number | null} waitMs */
+  constructor(message, status, waitMs) {
+    super(message);
+    this.status = status;
+    this.waitMs = waitMs;
+  }
+}
+
 /**
- * The GitHub API for one repository. Every function throws Error with GitHub's message.
+ * The GitHub API for one repository. Every function throws GitHubError with GitHub's message.
  * @param {Record<string, string | undefined>} env
  */
 export function createGitHub(env) {
+  const retryMs = Math.min(Number(env.EVALD_POLL_MS ?? 2000), 2000);
   const base = `${env.GITHUB_API_URL ?? "https://api.github.com"}/repos/${env.GITHUB_REPOSITORY}`;
 
   /** @param {string} method @param {string} path @param {unknown} [body] */
-  async function request(method, path, body) {
+  async function send(method, path, body) {
+    const where = `${method} ${path.replace(/\?.*/, "")}`;
+    const response = await fetch(base + path, {
+      method,
+      headers: {
+        accept: "application/vnd.github+json",
+        authorization: `Bearer ${env.GITHUB_TOKEN}`,
+        "x-github-api-version": "2022-11-28",
+        "user-agent": "evald-action",
+        ...(body === undefined ? {} : { "content-type": "application/json" }),
+      },
+      body: body === undefined ? undefined : JSON.stringify(body),
+    }).catch((error) => {
+      const cause = error.cause?.message || error.cause?.code || error.message;
+      throw new GitHubError(`GitHub could not be reached for ${where}: ${cause}`, 0, retryMs);
+    });
+    if (response.ok) return await response.json();
+    const { message = "" } = await response.json().catch(() => ({}));
+    const { status, headers } = response;
+    const asked = headers.get("retry-after");
+    // 403 and 429 with this header are the secondary rate limit.
+    const waitMs =
+      asked !== null && [403, 429].includes(status) ? Number(asked) * 1000 : status >= 500 ? retryMs : null;
+    throw new GitHubError(`GitHub returned status ${status} for ${where}: ${message}`, status, waitMs);
+  }
+
+  /** Repeats `work` while GitHub fails for the time being. @template T @param {() => Promise<T>} work @returns {Promise<T>} */
+  async function repeat(work) {
     for (let attempt = 1; ; attempt++) {
-      const response = await fetch(base + path, {
-        method,
-        headers: {
-          accept: "application/vnd.github+json",
-          authorization: `Bearer ${env.GITHUB_TOKEN}`,
-          "x-github-api-version": "2022-11-28",
-          "user-agent": "evald-action",
-          ...(body === undefined ? {} : { "content-type": "application/json" }),
-        },
-        body: body === undefined ? undefined : JSON.stringify(body),
-      });
-      if (response.ok) return await response.json();
-      const { message = "" } = await response.json().catch(() => ({}));
-      // The secondary rate limit.
-      const waitMs = Number(response.headers.get("retry-after") ?? Number.NaN) * 1000;
-      const mayRetry = [403, 429, 502, 503].includes(response.status) && waitMs <= maxWaitMs;
-      if (!mayRetry || attempt === maxAttempts)
-        throw new Error(
-          `GitHub returned status ${response.status} for ${method} ${path.replace(/\?.*/, "")}: ${message}`,
-        );
-      await new Promise((resolve) => setTimeout(resolve, waitMs));
+      try {
+        return await work();
+      } catch (error) {
+        const { waitMs = null } = error;
+        if (waitMs === null || !(waitMs <= maxWaitMs) || attempt === maxAttempts) throw error;
+        await new Promise((resolve) => setTimeout(resolve, waitMs));
+      }
     }
+  }
+
+  /** @param {string} method @param {string} path @param {unknown} [body] */
+  const request = (method, path, body) => repeat(() => send(method, path, body));
+
+  /** @param {number} number @param {string} marker @param {string} body */
+  async function writeComment(number, marker, body) {
+    for (let page = 1; ; page++) {
+      const all = await send("GET", `/issues/${number}/comments?per_page=100&page=${page}`);
+      const mine = all.find((each) => each.body?.startsWith(marker) && isOurs(each));
+      if (mine) return (await send("PATCH", `/issues/comments/${mine.id}`, { body })).html_url;
+      if (all.length < 100) break;
+    }
+    return (await send("POST", `/issues/${number}/comments`, { body })).html_url;
   }
 
   return {
@@ -51,16 +89,8 @@ export function createGitHub(env) {
       return all.find((each) => each.state === "open")?.number ?? null;
     },
     /** Creates or updates the comment with this marker, and returns its URL. @param {number} number @param {string} marker @param {string} text */
-    async upsertComment(number, marker, text) {
-      const body = `${marker}\n${text}`;
-      for (let page = 1; ; page++) {
-        const all = await request("GET", `/issues/${number}/comments?per_page=100&page=${page}`);
-        const mine = all.find((each) => each.body?.startsWith(marker) && isOurs(each));
-        if (mine) return (await request("PATCH", `/issues/comments/${mine.id}`, { body })).html_url;
-        if (all.length < 100) break;
-      }
-      return (await request("POST", `/issues/${number}/comments`, { body })).html_url;
-    },
+    // Looks again after a failure, because GitHub may have created the comment.
+    upsertComment: (number, marker, text) => repeat(() => writeComment(number, marker, `${marker}\n${text}`)),
     /** @param {string} sha @param {{ state: string, context: string, description: string, target_url?: string }} status */
     setStatus: (sha, status) => request("POST", `/statuses/${sha}`, status),
   };

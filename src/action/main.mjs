@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { readContext } from "./context.mjs";
 import { createGitHub, fitComment } from "./github.mjs";
 import { createService, getKey, UsageError } from "./service.mjs";
-import { exitCodes, isUnder, ofFailure, ofGate, ofRun, overall, safe, toMarkdown } from "./summary.mjs";
+import { exitCodes, isUnder, ofFailure, ofGate, ofRun, oneLine, overall, toMarkdown } from "./summary.mjs";
 
 const env = process.env;
 const pollMs = Number(env.EVALD_POLL_MS ?? 5000);
@@ -32,12 +32,16 @@ function say(name, message) {
   console.log(`::${name}::${line}`);
 }
 
-/** @param {string} input @param {string | undefined} value @param {number} max */
-function numberOf(input, value, max) {
+/** A line of the log that isn't a command of the workflow. @param {string} text */
+const log = (text) => console.log(oneLine(text).replace(/^\s*(?=::|##\[)/, "\u200b"));
+
+/** @param {string} input @param {string | undefined} value @param {{ min: number, max: number, isInteger?: boolean }} bounds */
+function numberOf(input, value, { min, max, isInteger = false }) {
   if (!value) return undefined;
-  if (!/^\d+(\.\d+)?$/.test(value) || Number(value) > max)
-    throw new UsageError(`${input} must be a number up to ${max}.`);
-  return Number(value);
+  const number = /^\d+(\.\d+)?$/.test(value) ? Number(value) : Number.NaN;
+  if (!(number >= min && number <= max) || (isInteger && !Number.isInteger(number)))
+    throw new UsageError(`${input} must be ${isInteger ? "an integer" : "a number"} from ${min} to ${max}.`);
+  return number;
 }
 
 /** @param {string} input @param {string[]} lines */
@@ -81,7 +85,7 @@ function readOptions() {
   const mode = env.EVALD_MODE || "gate";
   if (!scopes.includes(scope)) throw new UsageError(`scope must be one of ${scopes.join(", ")}.`);
   if (!["gate", "run"].includes(mode)) throw new UsageError("mode must be gate or run.");
-  const minScore = numberOf("min-score", env.EVALD_MIN_SCORE, 100) ?? null;
+  const minScore = numberOf("min-score", env.EVALD_MIN_SCORE, { min: 0, max: 100 }) ?? null;
   if (env.EVALD_RESULT_FILE)
     return { mode, scope, minScore, prompts, runs: undefined, budgetUsd: undefined, timeoutMs: 0, templateArgs: {} };
   if (!/^https?:\/\//.test(env.EVALD_URL ?? "")) throw new UsageError("url must be the URL of your evald server.");
@@ -89,9 +93,9 @@ function readOptions() {
   if (mode === "run" && prompts.length === 0) throw new UsageError("Pass prompts: tag needs mode gate.");
   return {
     ...{ mode, scope, minScore, prompts },
-    runs: numberOf("runs", env.EVALD_RUNS, 50),
-    budgetUsd: numberOf("budget-usd", env.EVALD_BUDGET_USD, 1e6),
-    timeoutMs: (numberOf("timeout-minutes", env.EVALD_TIMEOUT_MINUTES, 1440) ?? 60) * 60_000,
+    runs: numberOf("runs", env.EVALD_RUNS, { min: 1, max: 50, isInteger: true }),
+    budgetUsd: numberOf("budget-usd", env.EVALD_BUDGET_USD, { min: 0, max: 1e6 }),
+    timeoutMs: (numberOf("timeout-minutes", env.EVALD_TIMEOUT_MINUTES, { min: 1, max: 1440 }) ?? 60) * 60_000,
     templateArgs: pairsOf("template-args", linesOf(env.EVALD_TEMPLATE_ARGS)),
   };
 }
@@ -116,7 +120,7 @@ async function work(options, urlMap) {
   const until = Date.now() + timeoutMs;
   const isOver = (each) => (mode === "gate" ? each.status !== "running" : each.completedAt !== null);
   for (let i = 0; i < started.length; i++) {
-    console.log(`${mode === "gate" ? "Gate" : "Run"}: ${started[i].pageUrl ?? started[i].runUrl}`);
+    log(`${mode === "gate" ? "Gate" : "Run"}: ${started[i].pageUrl ?? started[i].runUrl}`);
     while (!isOver(started[i]) && Date.now() < until) {
       await new Promise((resolve) => setTimeout(resolve, pollMs));
       started[i] = mode === "gate" ? await service.getGate(started[i].id) : await service.getRun(started[i].runId);
@@ -152,7 +156,8 @@ async function tell(what, use) {
   try {
     return await use();
   } catch (error) {
-    say("warning", `Could not ${what}. ${error.message} Check the permissions of the job.`);
+    const remedy = [401, 403, 404].includes(error.status) ? " Check the permissions of the job." : "";
+    say("warning", `Could not ${what}. ${error.message}${remedy}`);
     return "";
   }
 }
@@ -203,7 +208,7 @@ async function main() {
     commentUrl = await tell("comment on the pull request", () => github.upsertComment(context.number, marker, text));
   }
   if (env.EVALD_STATUS !== "false") {
-    const about = exitCodes[verdict] === 3 ? `No verdict: ${first?.reason}` : (first?.reason ?? "");
+    const about = oneLine(exitCodes[verdict] === 3 ? `No verdict: ${first?.reason}` : (first?.reason ?? ""));
     const description = about.length > maxDescription ? `${about.slice(0, maxDescription - 1)}…` : about;
     const status = { state: states[verdict], context: name, description, target_url: link ?? jobUrl };
     await tell("set the commit status", () => github.setStatus(context.sha, status));
@@ -216,8 +221,8 @@ async function main() {
     "comment-url": commentUrl,
   });
   for (const each of results) {
-    const line = `${safe(each.title)}: ${each.reason}`;
-    if (each.verdict === "passed") console.log(line);
+    const line = `${oneLine(each.title)}: ${each.reason}`;
+    if (each.verdict === "passed") log(line);
     else say(each.verdict === "failed" ? "error" : "warning", line);
   }
   return exitCodes[verdict];

@@ -2,40 +2,46 @@
 export class UsageError extends Error {}
 
 const maxFailures = 30;
+const maxWaitMs = 60_000;
+const maxAnswerMs = 60_000;
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/** What may succeed later: the server can't be reached, is restarting or has too many requests. `waitMs`: as long as it asked for. */
+class TemporaryError extends Error {
+  /** @param {string} message @param {number} [waitMs] */
+  constructor(message, waitMs = 0) {
+    super(message);
+    this.waitMs = waitMs;
+  }
+}
 
 /**
  * The REST API of an evald server. Every function throws UsageError for requests that the server rejects, and Error if it can't be
- * reached or answers otherwise.
+ * reached or answers otherwise. Each request is repeated until it is answered, at most 30 times: those that start something have an
+ * idempotency key.
  * @param {{ url: string, key: () => Promise<string>, pauseMs?: number }} options
  */
 export function createService({ url, key, pauseMs = 2000 }) {
   const base = url.replace(/\/+$/, "");
-  /** @type {Promise<string> | undefined} */
-  let held;
+  /** @type {string | undefined} */
+  let heldKey;
 
   /** @param {string} method @param {string} path @param {unknown} [body] */
   async function request(method, path, body) {
-    const isRepeatable = method === "GET" || held !== undefined;
     const idempotencyKey = crypto.randomUUID();
-    held ??= key();
-    const headers = { authorization: `Bearer ${await held}`, "user-agent": "evald-action" };
-    for (let failures = 1; ; failures++) {
-      try {
-        const response = await fetch(`${base}/api/v1${path}`, {
-          method,
-          headers:
-            body === undefined
-              ? headers
-              : { ...headers, "content-type": "application/json", "idempotency-key": idempotencyKey },
-          body: body === undefined ? undefined : JSON.stringify(body),
-        });
-        return { body: await readAnswer(base, response), total: Number(response.headers.get("x-total-count") ?? 0) };
-      } catch (error) {
-        if (error instanceof UsageError || !isRepeatable || failures >= maxFailures) throw error;
-        await new Promise((resolve) => setTimeout(resolve, pauseMs));
-      }
-    }
+    return await repeat(pauseMs, async () => {
+      heldKey ??= await key();
+      const headers = { authorization: `Bearer ${heldKey}`, "user-agent": "evald-action" };
+      const response = await send(`${base}/api/v1${path}`, {
+        method,
+        headers:
+          body === undefined
+            ? headers
+            : { ...headers, "content-type": "application/json", "idempotency-key": idempotencyKey },
+        body: body === undefined ? undefined : JSON.stringify(body),
+      });
+      return { body: await readAnswer(base, response), total: Number(response.headers.get("x-total-count") ?? 0) };
+    });
   }
 
   return {
@@ -67,14 +73,40 @@ export function createService({ url, key, pauseMs = 2000 }) {
   };
 }
 
+/** Calls `attempt` until it doesn't fail for the time being. @template T @param {number} pauseMs @param {() => Promise<T>} attempt @returns {Promise<T>} */
+async function repeat(pauseMs, attempt) {
+  for (let failures = 1; ; failures++) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!(error instanceof TemporaryError) || failures >= maxFailures || error.waitMs > maxWaitMs) throw error;
+      await new Promise((resolve) => setTimeout(resolve, Math.max(pauseMs, error.waitMs)));
+    }
+  }
+}
+
+/** Throws TemporaryError with the address and the cause if there is no response. @param {string | URL} url @param {RequestInit} options */
+async function send(url, options) {
+  try {
+    return await fetch(url, { ...options, signal: AbortSignal.timeout(maxAnswerMs) });
+  } catch (error) {
+    const cause = error.cause?.message || error.cause?.code || error.message;
+    throw new TemporaryError(`${new URL(url).origin} could not be reached: ${cause}`);
+  }
+}
+
 /** @param {string} base @param {Response} response */
 async function readAnswer(base, response) {
+  const { status, headers } = response;
   const answer = await response.json().catch(() => null);
   if (response.ok && answer !== null) return answer;
-  const detail =
-    answer?.detail ?? `${base} returned status ${response.status} without an evald response. Check the URL.`;
-  if (answer?.error && response.status >= 400 && response.status < 429) throw new UsageError(detail);
-  throw new Error(detail);
+  const detail = answer?.detail ?? `${base} returned status ${status} without an evald response. Check the URL.`;
+  if (status === 429 || status >= 500)
+    throw new TemporaryError(
+      `${base} returned status ${status}. ${detail}`,
+      Number(headers.get("retry-after")) * 1000 || 0,
+    );
+  throw answer?.error ? new UsageError(detail) : new Error(detail);
 }
 
 /**
@@ -89,8 +121,10 @@ export async function getKey(env) {
   const base = (env.EVALD_URL ?? "").replace(/\/+$/, "");
   const at = new URL(address);
   at.searchParams.set("audience", base);
-  const token = await (await fetch(at, { headers: { authorization: `Bearer ${secret}` } })).json();
-  const response = await fetch(`${base}/api/v1/oidc/exchange`, {
+  const issued = await send(at, { headers: { authorization: `Bearer ${secret}` } });
+  if (!issued.ok) throw new TemporaryError(`GitHub returned status ${issued.status} in place of an ID token.`);
+  const token = await issued.json();
+  const response = await send(`${base}/api/v1/oidc/exchange`, {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify({ token: token.value, organization: env.EVALD_ORG || undefined }),

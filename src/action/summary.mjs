@@ -24,22 +24,23 @@ export const overall = (results) =>
 
 /** @param {any} gate @returns {Result} */
 export function ofGate(gate) {
-  const sides = gate.comparison?.evidence?.sides ?? [];
-  const friction = gate.comparison?.friction?.new ?? [];
+  const sides = list(gate.comparison?.evidence?.sides);
+  const friction = list(gate.comparison?.friction?.new);
+  const titles = list(gate.prompts).map((each) => text(each?.title) || text(each?.id));
   return {
-    title: text(gate.prompts?.map((each) => each.title ?? each.id).join(", ")),
+    title: titles.filter(Boolean).join(", ") || "evald",
     verdict: gate.status === "passed" || gate.status === "failed" ? gate.status : "inconclusive",
-    reason: text(gate.reason ?? "the runs have not finished in time"),
+    reason: reason(gate.status === "running" ? "the runs have not finished in time" : gate.reason),
     url: text(gate.pageUrl) || null,
     base: number(sides[0]?.score?.mean),
     head: number((sides[1] ?? gate.head)?.score?.mean),
-    friction: friction.map((each) => `${text(each.severity)}: ${text(each.title)}`),
+    friction: friction.map((each) => `${text(each?.severity)}: ${text(each?.title)}`),
   };
 }
 
 /** An error that the CLI printed in place of a result. @param {any} failure @returns {Result} */
 export const ofFailure = ({ detail }) => ({
-  ...{ title: "evald", verdict: "inconclusive", reason: text(detail) },
+  ...{ title: "evald", verdict: "inconclusive", reason: reason(detail) },
   ...{ url: null, base: null, head: null, friction: [] },
 });
 
@@ -50,7 +51,7 @@ export const ofFailure = ({ detail }) => ({
 export function ofRun(run, { minScore, scope }) {
   const { report, prompt } = run;
   return {
-    title: text(prompt?.title ?? prompt?.id),
+    title: text(prompt?.title) || text(prompt?.id) || "evald",
     ...verdictOf(run, minScore, scope),
     url: text(report?.url ?? run.runUrl) || null,
     base: null,
@@ -61,13 +62,15 @@ export function ofRun(run, { minScore, scope }) {
 
 /** @param {any} run @param {number | null} minScore @param {string} scope @returns {Pick<Result, "verdict" | "reason">} */
 function verdictOf({ report, status, failureReason }, minScore, scope) {
-  if (!report) return { verdict: "inconclusive", reason: text(failureReason ?? `the run is ${status}`) };
-  const { score, outcome, nullNotice } = report;
-  if (typeof score !== "number") return { verdict: "not_judged", reason: text(nullNotice ?? outcome) };
+  if (!report) return { verdict: "inconclusive", reason: reason(failureReason ?? `the run is ${text(status)}`) };
+  const { score = null, outcome, nullNotice } = report;
+  if (score !== null && number(score) === null)
+    return { verdict: "inconclusive", reason: "the score in the result is not a number" };
+  if (score === null) return { verdict: "not_judged", reason: reason(nullNotice ?? outcome) };
   if (minScore === null) {
     if (outcome === "succeeded") return { verdict: "passed", reason: "the goal was reached" };
     if (outcome === "goal_not_met") return { verdict: "failed", reason: "the goal was not reached" };
-    return { verdict: "not_judged", reason: text(nullNotice ?? "the goal was not judged") };
+    return { verdict: "not_judged", reason: reason(nullNotice ?? "the goal was not judged") };
   }
   if (report.scope !== scope)
     return {
@@ -82,9 +85,7 @@ function verdictOf({ report, status, failureReason }, minScore, scope) {
 /** The results as Markdown. `trusted` starts every link. @param {Result[]} results @param {{ name: string, trusted: string, previewUrl: string | null }} options */
 export function toMarkdown(results, { name, trusted, previewUrl }) {
   const link = ({ url, title }) =>
-    url !== null && isUnder(url, trusted)
-      ? `[${safe(title)}](${new URL(url).href.replace(/[()]/g, encodeURIComponent)})`
-      : safe(title);
+    url !== null && isUnder(url, trusted) ? `[${safe(title)}](${toTarget(url)})` : safe(title);
   const score = (value) => (value === null ? "" : String(value));
   const rows = results.map((each) =>
     [link(each), labels[each.verdict], score(each.base), score(each.head), safe(each.reason)].join(" | "),
@@ -97,7 +98,7 @@ export function toMarkdown(results, { name, trusted, previewUrl }) {
       ...rows.map((row) => `| ${row} |`),
     ].join("\n"),
     ...results.filter(({ friction }) => friction.length > 0).map((each) => toFriction(each, results.length > 1)),
-    ...(previewUrl === null ? [] : [`Preview: \`${previewUrl.replaceAll("`", "")}\``]),
+    ...(previewUrl === null ? [] : [`Preview: \`${oneLine(previewUrl).replaceAll("`", "")}\``]),
   ].join("\n\n");
 }
 
@@ -125,14 +126,25 @@ export function isUnder(url, base) {
 
 /** @param {unknown} value */
 const number = (value) => (typeof value === "number" && Number.isFinite(value) ? value : null);
+/** @param {unknown} value @returns {any[]} */
+const list = (value) => (Array.isArray(value) ? value : []);
+/** @param {unknown} value */
+const reason = (value) => text(value) || "no reason was given";
+/** The target of a Markdown link, in which nothing ends the link or the cell of a table. @param {string} url */
+const toTarget = (url) =>
+  new URL(url).href.replace(
+    /[^\w\-.~/:?=&%#+,;@]/gu,
+    (mark) => `%${mark.charCodeAt(0).toString(16).toUpperCase().padStart(2, "0")}`,
+  );
 /** @param {unknown} value */
 const text = (value) => (typeof value === "string" ? value : "");
 
+/** A text of a page, a model or a fork as one line. @param {string} untrusted */
+export const oneLine = (untrusted) => untrusted.slice(0, 2000).replaceAll(/[\p{Cc}\p{Cf}\u2028\u2029]+/gu, " ");
+
 /** A text of a page, a model or a fork, so that it can't act as markup, notify anybody or close an issue. @param {string} untrusted */
 export const safe = (untrusted) =>
-  untrusted
-    .slice(0, 2000)
-    .replaceAll(/[\p{Cc}\p{Cf}\u2028\u2029]+/gu, " ")
+  oneLine(untrusted)
     .replaceAll(/[\\`*_{}[\]()<>#|!~&$]/g, (mark) => `&#${mark.codePointAt(0)};`)
     // Breaks references to issues, mentions and links with a zero-width space.
     .replaceAll("&#35;", "&#35;\u200b")

@@ -61,6 +61,9 @@ export type EventSource = (typeof eventSources)[number];
 export const outcomes = ["succeeded", "goal_not_met", "not_judged", "no_creds", "excluded", "scoring_failed"] as const;
 export type Outcome = (typeof outcomes)[number];
 
+/** Maximum size of the output of a coding agent that an attempt keeps. */
+export const maxAgentOutputBytes = 2 * 1024 * 1024;
+
 /** A file that an agent created and the run keeps. `data` is base64 and not stored yet; `missing` says why it was not kept. */
 export type Artifact = { name: string; bytes: number; data?: string; missing?: string };
 
@@ -70,11 +73,14 @@ export type Artifact = { name: string; bytes: number; data?: string; missing?: s
  */
 type Phase = { phase?: "survey" };
 
+/** `subagent`: ID of the call with which the agent started the subagent that did this; absent: the agent itself did. */
+type Author = { subagent?: string };
+
 /**
  * What an agent reports while it works. `id` links a tool call with its HTTP requests and its result. URLs are as the
  * agent sees them; `mappedUrl` is the URL after the urlMap, null if unchanged.
  */
-export type AgentEvent = Phase & EventFields;
+export type AgentEvent = Phase & Author & EventFields;
 
 type EventFields =
   | { type: "thought"; text: string; by: "rule" | "model" }

@@ -6,7 +6,7 @@ import { once } from "../once.ts";
 import { type Agent, optionalParts } from "./agent.ts";
 import { createChildAgent } from "./child.ts";
 import { createCodingAgent } from "./coding/coding.ts";
-import { type Preset, toPreset } from "./coding/preset.ts";
+import { type Preset, toPresets } from "./coding/preset.ts";
 import { presets } from "./coding/presets.ts";
 import { type ProgramFiles, programFilesOf, stateOf } from "./coding/program.ts";
 import { ownAgentCommand } from "./process.ts";
@@ -18,7 +18,7 @@ type Env = Record<string, string | undefined>;
 
 /** The coding agents that evald knows, then those of EVALD_AGENTS. Throws ConfigError. */
 export function listPresets(env: Env): Preset[] {
-  const customPresets = readAgentEntries(env).map((entry) => toPreset(entry));
+  const customPresets = readAgentEntries(env).flatMap((entry) => toPresets(entry));
   const duplicate = customPresets.find(({ id }) => reservedIds.has(id));
   if (duplicate) throw new ConfigError(`Invalid EVALD_AGENTS: the id ${duplicate.id} is used by a built-in agent.`);
   return [...presets, ...customPresets];

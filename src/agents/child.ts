@@ -57,7 +57,7 @@ export function createChildAgent(
   return {
     describe: () => agent.describe(),
     preflight: () => agent.preflight(),
-    async *run(task, { signal, now: _, openEgress, ...rest }) {
+    async *run(task, { signal, now: _, startedAt: __, openEgress, ...rest }) {
       const releaseSlot = await startSlots.take("");
       let egress: Awaited<ReturnType<NonNullable<typeof openEgress>>> | undefined;
       const endSession = beginSession();
@@ -184,6 +184,12 @@ async function* readLines(reader: ReadableStreamDefaultReader<Uint8Array>): Asyn
     partial.push(value.subarray(from));
     if (partial.reduce((bytes, { length }) => bytes + length, 0) > maxLineBytes) throw toLineFailure();
   }
+}
+
+/** Checks an event from another process. Returns null for an invalid one. */
+export function toAgentEvent(value: Partial<Record<string, unknown>>): AgentEvent | null {
+  if (!isAnswer(value) || value.type === "failure") return null;
+  return value.type === "milestone" ? readMilestone(value) : value;
 }
 
 function parseAnswer(line: string): Answer {

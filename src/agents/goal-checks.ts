@@ -1,7 +1,7 @@
 import type { AgentContext, AgentEvent, Outcome } from "./agent.ts";
 import type { EndingName } from "./endings.ts";
-import { runSuccessChecks } from "./explorer/declared.ts";
 import { createFetcher } from "./explorer/fetching.ts";
+import { runSuccessChecks } from "./explorer/success-checks.ts";
 import type { Task } from "./task.ts";
 
 /** `ending`: how the session ended; left out for a result of success checks alone. */

@@ -84,6 +84,9 @@ const details = {
   /** A coding agent that does nothing has printed this to its terminal. */
   agent_printed: Type.Object({ text: Type.String() }),
 
+  /** A part of what a coding agent has printed. Only its artifact is stored: it is no event of the session. */
+  agent_output: Type.Object({}),
+
   /** An attempt of the run failed. `ending`: how the session ended; null: it did not start, or the service ended it. */
   attempt_failed: Type.Object({
     cause: OneOf(failureCauses),

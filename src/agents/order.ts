@@ -3,7 +3,11 @@ import type { FailureCause } from "./endings.ts";
 import type { Task } from "./task.ts";
 
 /** The order that the service sends to an agent's process, on one line: the agent, its task and its context. */
-export type Order = { agent: string; task: Task; context: Omit<AgentContext, "signal" | "now" | "openEgress"> };
+export type Order = {
+  agent: string;
+  task: Task;
+  context: Omit<AgentContext, "signal" | "now" | "startedAt" | "openEgress">;
+};
 
 /** The lines that the process writes: its events, or in place of `end` the reason why the run failed. */
 export type Answer = AgentEvent | FailureLine;
@@ -31,9 +35,11 @@ export async function executeOrder(
   const agent = agents[id];
   if (!agent) throw new Error(`This executable has no agent named ${JSON.stringify(id)}.`);
   const answer = (line: Answer) => write(`${JSON.stringify(line)}\n`);
+  const steadyNow = createSteadyClock(now());
   const runAgent = async () => {
     try {
-      for await (const event of agent.run(task, { ...context, signal, now })) await answer(event);
+      for await (const event of agent.run(task, { ...context, signal, now: steadyNow, startedAt: steadyNow() }))
+        await answer(event);
     } catch (error) {
       if (!(error instanceof AgentFailure)) throw error;
       const { failureCause: cause, detail, options } = error;
@@ -41,6 +47,12 @@ export async function executeOrder(
     }
   };
   await Promise.race([runAgent(), rejectAtEnd(service)]);
+}
+
+/** Goes on evenly from a time, in epoch ms, when the system clock is set: the time limits of a run are durations. */
+function createSteadyClock(fromMs: number): () => number {
+  const since = performance.now();
+  return () => Math.round(fromMs + performance.now() - since);
 }
 
 type Reader = ReadableStreamDefaultReader<Uint8Array>;

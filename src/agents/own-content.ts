@@ -1,3 +1,5 @@
+import { ownMember } from "../schema.ts";
+
 type Element = HTMLRewriterTypes.Element;
 
 /** What a page contains besides the menus, banners and footers that surround it. */
@@ -97,7 +99,7 @@ export function readOwnContent(html: string): OwnContent {
 function enterElement(state: State, element: Element): void {
   const { tagName } = element;
   const isOwn = state.open.chrome === 0 && state.open.hidden === 0;
-  readElement[tagName]?.(state, element, isOwn);
+  ownMember(readElement, tagName)?.(state, element, isOwn);
   state.own.asksForProof ||= element.hasAttribute("data-sitekey");
   const role = element.getAttribute("role");
   if (role === "tab" && !element.hasAttribute("href")) state.own.tabs++;

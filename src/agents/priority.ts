@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs";
+import { existsSync, openSync, writeFileSync } from "node:fs";
 import { constants, setPriority } from "node:os";
 
 const { PRIORITY_BELOW_NORMAL } = constants.priority;
@@ -20,14 +20,24 @@ export const maxStartMs = 60_000;
  * of agents. Linux balances sessions against each other (sched_autogroup) and applies niceness only within a session,
  * so both are set.
  */
-export function lowerPriority(pid: number): void {
+export const lowerPriority = (pid: number): void => lowerPriorityIn(`/proc/${pid}/autogroup`, pid);
+
+/** Returns a function that does so with this process, even after it was protected from others. */
+export function prepareToLowerPriority(): () => void {
+  const file = `/proc/${process.pid}/autogroup`;
+  const opened = existsSync(file) ? openSync(file, "w") : file;
+  return () => lowerPriorityIn(opened, process.pid);
+}
+
+/** `file`: path or descriptor of the process's file for the niceness of its session. */
+function lowerPriorityIn(file: string | number, pid: number): void {
   try {
     setPriority(pid, processNiceness);
-    writeFileSync(`/proc/${pid}/autogroup`, String(sessionNiceness));
+    writeFileSync(file, String(sessionNiceness));
   } catch (error) {
     // Without root, this can be set ten times a second on the whole machine. Other errors: the process has exited, or
     // the file doesn't exist here.
-    if ((error as NodeJS.ErrnoException).code === "EAGAIN") setTimeout(lowerPriority, 100, pid).unref();
+    if ((error as NodeJS.ErrnoException).code === "EAGAIN") setTimeout(lowerPriorityIn, 100, file, pid).unref();
   }
 }
 

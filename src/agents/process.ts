@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { closeSync, existsSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from "node:fs";
 import { join } from "node:path";
 import { tailOf } from "./lines.ts";
 import { lowerPriority } from "./priority.ts";
@@ -59,6 +59,7 @@ export function startProcess(
     stdout: "pipe",
     stderr: "pipe",
   });
+  const startedAt = startOf(child.pid) ?? 0;
   const stderr = tailOf(child.stderr, stderrChars);
   const signalGroup = (signal: "SIGTERM" | "SIGKILL") => {
     try {
@@ -71,7 +72,7 @@ export function startProcess(
     if (method === "ask") signalGroup("SIGTERM");
     const isInTime = await settlesWithin(graceMs, child.exited);
     signalGroup("SIGKILL");
-    await killMarked(`${markVariable}=${id}`);
+    await killMarked(`${markVariable}=${id}`, startedAt);
     await child.exited;
     await settlesWithin(graceMs, stderr.ended);
     await group?.remove();
@@ -159,13 +160,16 @@ function memoryOf(pid: number): number | null {
   }
 }
 
+/** The fields of `/proc/PID/stat` after the name of the program, which may contain anything. */
+const statusFieldsOf = (pid: number): string[] =>
+  readFileSync(`/proc/${pid}/stat`, "latin1")
+    .replace(/^.*\) /s, "")
+    .split(" ");
+
 /** The kernel counts in hundredths of a second. */
 function cpuMsOf(pid: number): number | null {
   try {
-    // After the program name, which may contain anything.
-    const fields = readFileSync(`/proc/${pid}/stat`, "latin1")
-      .replace(/^.*\) /s, "")
-      .split(" ");
+    const fields = statusFieldsOf(pid);
     return (Number(fields[11]) + Number(fields[12])) * 10;
   } catch {
     return null;
@@ -174,8 +178,8 @@ function cpuMsOf(pid: number): number | null {
 
 const maxScans = 10;
 const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
-/** Marks of the processes to kill. */
-const marksToKill = new Set<string>();
+/** Marks of the processes to kill, and when the process that has it first started. */
+const marksToKill = new Map<string, number>();
 /** A scan that has not started yet serves all waiting callers, since many runs may end at once. */
 let nextScan: Promise<Set<string>> | null = null;
 let lastScan: Promise<unknown> = Promise.resolve();
@@ -185,8 +189,8 @@ let pidsWithoutEnvironment = new Set<number>();
 const execMs = 2;
 
 /** Kills every process with the mark in its environment, including those that left the group. Rescans until none is left. */
-async function killMarked(mark: string): Promise<void> {
-  marksToKill.add(mark);
+async function killMarked(mark: string, startedAt: number): Promise<void> {
+  marksToKill.set(mark, startedAt);
   try {
     for (let scans = 0; scans < maxScans; scans++) {
       nextScan ??= lastScan.then(nextTurn, nextTurn).then(scanAndKill);
@@ -203,13 +207,15 @@ async function scanAndKill(): Promise<Set<string>> {
   nextScan = null;
   const foundMarks = new Set<string>();
   const currentPidsWithoutEnvironment = new Set<number>();
+  const firstStart = Math.min(...marksToKill.values());
   for (const [index, pid] of listProcesses().entries()) {
     // Takes microseconds per process, too little to yield, but a machine may have thousands.
     if (index % 25 === 24) await nextTurn();
-    const environment = environmentOf(pid);
-    if (environment.length === 1 && environment[0] === "" && isProgram(pid)) currentPidsWithoutEnvironment.add(pid);
-    const mark = environment.find((entry) => marksToKill.has(entry));
-    if (mark === undefined) continue;
+    // Older processes belong to no agent, but may be a service with its keys.
+    if ((startOf(pid) ?? 0) < firstStart) continue;
+    const { isEmpty, mark } = searchEnvironment(pid);
+    if (isEmpty && isProgram(pid)) currentPidsWithoutEnvironment.add(pid);
+    if (mark === null) continue;
     foundMarks.add(mark);
     try {
       process.kill(pid, "SIGKILL");
@@ -219,7 +225,7 @@ async function scanAndKill(): Promise<Set<string>> {
   }
   // A process that is executing another program has no environment for a moment: it may be one of those to kill.
   if ([...currentPidsWithoutEnvironment].some((pid) => !pidsWithoutEnvironment.has(pid))) {
-    for (const mark of marksToKill) foundMarks.add(mark);
+    for (const mark of marksToKill.keys()) foundMarks.add(mark);
     await Bun.sleep(execMs);
   }
   pidsWithoutEnvironment = currentPidsWithoutEnvironment;
@@ -242,11 +248,40 @@ const listProcesses = (): number[] =>
         .map(Number)
     : [];
 
-function environmentOf(pid: number): string[] {
+/** When a process started, in hundredths of a second since the machine did; null if it has exited. */
+function startOf(pid: number): number | null {
   try {
-    return readFileSync(`/proc/${pid}/environ`, "latin1").split("\0");
+    return Number(statusFieldsOf(pid)[19]);
   } catch {
-    // Already exited, or owned by another user.
-    return [];
+    return null;
+  }
+}
+
+/** The content of one environment at a time. It is cleared at once: that of another process of this user may contain secrets. */
+let environment = Buffer.alloc(64 * 1024);
+const maxEnvironmentBytes = 8 * 1024 * 1024;
+
+/** Searches the environment of a process for a mark. `isEmpty`: it has none; not so if the process has exited or is another user's. */
+function searchEnvironment(pid: number): { isEmpty: boolean; mark: string | null } {
+  let descriptor: number | null = null;
+  let length = 0;
+  try {
+    descriptor = openSync(`/proc/${pid}/environ`, "r");
+    for (let read = -1; read !== 0 && length < maxEnvironmentBytes; length += read) {
+      if (length === environment.length) {
+        const larger = Buffer.alloc(2 * length);
+        environment.copy(larger);
+        environment.fill(0);
+        environment = larger;
+      }
+      read = readSync(descriptor, environment, length, environment.length - length, null);
+    }
+    const content = environment.subarray(0, length);
+    return { isEmpty: length === 0, mark: [...marksToKill.keys()].find((mark) => content.includes(mark)) ?? null };
+  } catch {
+    return { isEmpty: false, mark: null };
+  } finally {
+    environment.fill(0, 0, length);
+    if (descriptor !== null) closeSync(descriptor);
   }
 }

@@ -1,7 +1,7 @@
 import type { AgentEvent, Provenance } from "./agent.ts";
-import { addPage, findPageWith, type Library } from "./library.ts";
 import { toPagesListedEvent } from "./milestones.ts";
 import { isReadable, type Page, readPage } from "./page.ts";
+import { addPage, findPageWith, type PagesRead } from "./pages-read.ts";
 import type { Task } from "./task.ts";
 
 /** How an agent found a URL, and on which page. */
@@ -25,7 +25,7 @@ const isText = (contentType: string | null) =>
 
 /** What an agent has read in a session, with any tool: the pages, and where their links and listed URLs were found. */
 export function createReader({ startUrls, productUrl }: Task) {
-  const library: Library = { pages: new Map(), listedUrls: new Set(), index: null };
+  const pagesRead: PagesRead = { pages: new Map(), listedUrls: new Set(), index: null };
   const sources = new Map<string, Source>();
   const learn = (url: string, source: Source) => {
     if (!sources.has(withoutFragment(url))) sources.set(withoutFragment(url), source);
@@ -34,17 +34,17 @@ export function createReader({ startUrls, productUrl }: Task) {
     learn(url, { provenance: "given", foundOn: null });
 
   return {
-    library,
+    pagesRead,
     learn,
     /** URLs that appear in the text of a page, such as API paths, count as found there. */
     sourceOf(url: string): Source {
       const source = sources.get(withoutFragment(url));
       if (source) return source;
       const path = URL.parse(url)?.pathname.replace(/\/$/, "") ?? "";
-      const foundOn = path.length > 3 ? findPageWith(library, path) : null;
+      const foundOn = path.length > 3 ? findPageWith(pagesRead, path) : null;
       return foundOn === null ? { provenance: "guessed", foundOn } : { provenance: "link", foundOn };
     },
-    /** Reads a response, adds a successful page to the library and records its links. `page` is null if it isn't text. */
+    /** Reads a response, adds a successful page to the pages read, and records its links. `page` is null if it isn't text. */
     read({ url, answeredBy, status, contentType, text }: PageResponse): { page: Page | null; events: AgentEvent[] } {
       const events: AgentEvent[] = [];
       const isOk = status >= 200 && status <= 299;
@@ -63,7 +63,7 @@ export function createReader({ startUrls, productUrl }: Task) {
         const urls = page.links.map((link) => link.url);
         events.push(toPagesListedEvent(provenance, url, urls));
       }
-      addPage(library, page);
+      addPage(pagesRead, page);
       return { page, events };
     },
   };

@@ -11,8 +11,8 @@ export type Standby<Needs> = {
   /** A process for one run. Throws if it cannot start. */
   take(needs: Needs): Promise<AgentProcess>;
   /**
-   * Keeps up to `size` processes waiting from now on. `needsOf` returns what the next run will need, from what the last one needed; null:
-   * unknown yet.
+   * Keeps up to `size` processes waiting from now on. `findNextNeeds` returns what the next run will need, from what the last one needed;
+   * null: unknown yet.
    */
   start(size: number, findNextNeeds: (lastNeeds: Needs | null) => Promise<Needs | null>): void;
   /** Ends the waiting processes, and resolves when nothing of them is left. */

@@ -1,7 +1,7 @@
 import type { effortLevels, permissionModes } from "../config/agent-entry.ts";
 
 /**
- * A condition that a program can verify, given with the prompt: an HTTP request to `url`, a command in the workspace, or a file in it.
+ * A success check, given with the prompt: an HTTP request to `url`, a command in the workspace, or a file in it.
  * Exactly one of the three is set. `invariant`: it may pass before the run; any other check counts only if it failed before the run.
  */
 export type DeclaredCheck = {

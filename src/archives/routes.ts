@@ -3,7 +3,7 @@ import { Elysia } from "elysia";
 import type { Context } from "../context.ts";
 import { orgOf } from "../http/caller.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
-import { listAnswer, pageOf, pageQuery, paginate } from "../http/paging.ts";
+import { listResponse, pageOf, pageQuery, paginate } from "../http/paging.ts";
 import { PathId } from "../schema.ts";
 import { checkArchive } from "./archive-check.ts";
 import { createArchive, deleteArchive, listArchives } from "./archives.ts";
@@ -16,7 +16,7 @@ export const archiveRoutes = (ctx: Context) =>
     .get(
       "/api/v1/archives",
       ({ request, query, set }) => {
-        return listAnswer(set, paginate(listArchives(ctx, orgOf(request)), pageOf(query)));
+        return listResponse(set, paginate(listArchives(ctx, orgOf(request)), pageOf(query)));
       },
       {
         query: Type.Object(pageQuery),

@@ -3,10 +3,11 @@ import type { Context } from "../context.ts";
 import { people, signIns } from "../db/tables/people.ts";
 import { toIso, toName } from "../schema.ts";
 import { normalizeIp } from "./address.ts";
-import { type Client, engineOf, toHeaders, withAppErrors } from "./engine-calls.ts";
+import { type Client, loadBetterAuth, toHeaders, withAppErrors } from "./better-auth-calls.ts";
+import { withPasswordTurn } from "./password-turns.ts";
 import { findPassword, hashPassword } from "./people.ts";
 import type { SignedIn } from "./person.ts";
-import { countSignInAttempt, uncountSignInAttempt } from "./sign-in-attempts.ts";
+import { countSignInAttempt, recordSignInSuccess } from "./sign-in-attempts.ts";
 
 /** A browser in which the person is signed in. */
 export type SignIn = ReturnType<typeof listSignIns>[number];
@@ -31,13 +32,13 @@ export async function changePassword(
 ): Promise<string[]> {
   countSignInAttempt(ctx, person.email, client.address);
   // Checked before the current password, so that the error message is ours.
-  await hashPassword(ctx, newPassword);
-  const { api } = await engineOf(ctx);
+  await hashPassword(ctx, newPassword, client);
+  const { api } = await loadBetterAuth(ctx);
   const body = { currentPassword, newPassword, revokeOtherSessions: true };
-  const { headers } = await withAppErrors(
-    api.changePassword({ body, headers: toHeaders(client), returnHeaders: true }),
+  const { headers } = await withPasswordTurn(ctx, client.address, () =>
+    withAppErrors(api.changePassword({ body, headers: toHeaders(client), returnHeaders: true })),
   );
-  uncountSignInAttempt(ctx, person.email, client.address);
+  recordSignInSuccess(ctx, person.email, client.address);
   return headers.getSetCookie();
 }
 

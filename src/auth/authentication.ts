@@ -11,12 +11,15 @@ const keyInQuery = new RegExp(`[?&][^#]*${keyShape.source}`);
 // The router searches for the path after the eleventh character of the URL, but `new URL` after the host.
 const unambiguousUrl = /^https?:\/\/[^/?#\\]{4,}\//;
 
-/** The request itself, or a copy on `http://localhost` if a short, malformed or missing Host makes its path ambiguous. */
+/**
+ * Moves a request to `http://localhost` if a short, malformed or missing Host makes its path ambiguous. It stays the same request, because a
+ * copy whose body is not read to its end is never answered.
+ */
 export function withUnambiguousPath(request: Request): Request {
   const { url } = request;
   if (unambiguousUrl.test(url) && URL.canParse(url)) return request;
   const path = url.replace(/^https?:\/\/[^/?#\\]*/, "").replace(/^(?!\/)/, "/");
-  return new Request(new URL(`http://localhost${path}`), request);
+  return Object.defineProperty(request, "url", { value: new URL(`http://localhost${path}`).href });
 }
 
 /**

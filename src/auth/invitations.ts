@@ -4,7 +4,7 @@ import { orgs } from "../db/tables/orgs.ts";
 import { invitations, people } from "../db/tables/people.ts";
 import { AppError, conflict, notFound } from "../errors.ts";
 import { toIso } from "../schema.ts";
-import { type Client, engineOf, inSequence, toHeaders, withAppErrors, withCookies } from "./engine-calls.ts";
+import { type Client, inSequence, loadBetterAuth, toHeaders, withAppErrors, withCookies } from "./better-auth-calls.ts";
 import { readLinkToken, toLinkToken } from "./links.ts";
 import { findPerson, registerOrSignIn } from "./people.ts";
 import { type NewPerson, type SignedIn, toEmail, toRole } from "./person.ts";
@@ -93,7 +93,7 @@ export async function invitePerson(ctx: Context, org: OrgId, email: string, role
       retryAfterSeconds: 3600,
     });
   const body = { email: address, role: toRole(role), organizationId: org };
-  const { api } = await engineOf(ctx);
+  const { api } = await loadBetterAuth(ctx);
   const invitation = await withAppErrors(api.createInvitation({ body, headers: toHeaders(client) }));
   return { email: address, mailedPath: toPath(ctx, invitation.id, "mail") };
 }
@@ -101,7 +101,7 @@ export async function invitePerson(ctx: Context, org: OrgId, email: string, role
 export async function revokeInvitation(ctx: Context, org: OrgId, id: string, client: Client): Promise<void> {
   const where = and(eq(invitations.orgId, org), eq(invitations.id, id), eq(invitations.status, "pending"));
   if (!ctx.db.select().from(invitations).where(where).get()) throw notFound("The invitation was not found.");
-  const { api } = await engineOf(ctx);
+  const { api } = await loadBetterAuth(ctx);
   await withAppErrors(api.cancelInvitation({ body: { invitationId: id }, headers: toHeaders(client) }));
 }
 
@@ -120,7 +120,7 @@ export const acceptInvitation = (
         `This invitation is for ${email}, but you are signed in as ${signedIn.person.email}. Sign out first.`,
       );
     const cookies = signedIn ? [] : await registerOrSignIn(ctx, { name, email, password }, client, isMailed);
-    const { api } = await engineOf(ctx);
+    const { api } = await loadBetterAuth(ctx);
     const headers = toHeaders(signedIn ? client : withCookies(client, cookies));
     await withAppErrors(api.acceptInvitation({ body: { invitationId: id }, headers }));
     return cookies;

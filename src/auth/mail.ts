@@ -37,7 +37,14 @@ export const mailNotification = (
     `${text}\n\nYou’re receiving this email because ${orgName} sends notifications to you. Owners can change that at ${ctx.baseUrl()}${path}\n`,
   );
 
-export const mailDisabled = (ctx: Context, to: string[], orgName: string, name: string, reason: string, path: string) =>
+export const mailDestinationDisabled = (
+  ctx: Context,
+  to: string[],
+  orgName: string,
+  name: string,
+  reason: string,
+  path: string,
+) =>
   send(
     ctx,
     to,
@@ -45,7 +52,13 @@ export const mailDisabled = (ctx: Context, to: string[], orgName: string, name: 
     `evald no longer sends notifications of ${orgName} to the destination "${name}": ${reason}\n\nIts log shows what it returned:\n${ctx.baseUrl()}${path}\n\nFix the cause, enable the destination, and replay the failed deliveries. You’re receiving this email because you’re an owner of ${orgName}.\n`,
   );
 
-export const mailPause = (ctx: Context, to: string, orgName: string, title: string, path: string): Promise<boolean> =>
+export const mailPromptPaused = (
+  ctx: Context,
+  to: string,
+  orgName: string,
+  title: string,
+  path: string,
+): Promise<boolean> =>
   send(
     ctx,
     to,

@@ -3,7 +3,7 @@ import type { Context, OrgId } from "../context.ts";
 import { members, people, type Role, roles, signIns } from "../db/tables/people.ts";
 import { conflict, notFound } from "../errors.ts";
 import { toIso } from "../schema.ts";
-import { type Client, engineOf, inSequence, toHeaders, withAppErrors } from "./engine-calls.ts";
+import { type Client, inSequence, loadBetterAuth, toHeaders, withAppErrors } from "./better-auth-calls.ts";
 import { type SignedIn, toRole } from "./person.ts";
 
 export type Member = ReturnType<typeof listMembers>[number];
@@ -43,7 +43,7 @@ export const setRole = (ctx: Context, org: OrgId, memberId: string, role: string
     const member = getMember(ctx, org, memberId);
     if (member.role === newRole) return;
     refuseLastOwner(ctx, org, member);
-    const { api } = await engineOf(ctx);
+    const { api } = await loadBetterAuth(ctx);
     const body = { memberId, role: newRole, organizationId: org };
     await withAppErrors(api.updateMemberRole({ body, headers: toHeaders(client) }));
   });
@@ -51,7 +51,7 @@ export const setRole = (ctx: Context, org: OrgId, memberId: string, role: string
 export const removeMember = (ctx: Context, org: OrgId, memberId: string, client: Client): Promise<void> =>
   inSequence(ctx, async () => {
     refuseLastOwner(ctx, org, getMember(ctx, org, memberId));
-    const { api } = await engineOf(ctx);
+    const { api } = await loadBetterAuth(ctx);
     const body = { memberIdOrEmail: memberId, organizationId: org };
     await withAppErrors(api.removeMember({ body, headers: toHeaders(client) }));
   });
@@ -62,7 +62,7 @@ export const leaveOrg = (ctx: Context, org: OrgId, { person }: SignedIn, client:
     const row = ctx.db.select().from(members).where(where).get();
     if (!row) throw notFound("The organization was not found.");
     refuseLastOwner(ctx, org, row);
-    const { api } = await engineOf(ctx);
+    const { api } = await loadBetterAuth(ctx);
     await withAppErrors(api.leaveOrganization({ body: { organizationId: org }, headers: toHeaders(client) }));
   });
 

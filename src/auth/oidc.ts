@@ -1,10 +1,11 @@
 import { genericOAuth } from "better-auth/plugins/generic-oauth";
 import type { Context } from "../context.ts";
+import { isEmail } from "./person.ts";
 
 export type OidcConfig = NonNullable<Context["config"]["people"]["oidc"]>;
 
 /**
- * The identity provider as a plugin of the engine. The library verifies signature, issuer, audience and nonce of an ID token if there is
+ * The identity provider as a plugin of better-auth, which verifies signature, issuer, audience and nonce of an ID token if there is
  * one. OpenID Connect Core 1.0 §3.1.3.7 also requires the token itself, its expiry and its authorized party, and §5.3.2 the same
  * subject in the user info.
  */
@@ -20,7 +21,7 @@ export function oidcPlugin(oidc: OidcConfig | undefined) {
           const subject = subjectOf(tokens.idToken, oidc?.clientId);
           const info = subject === null ? null : await getUserInfo(tokens);
           const claims = info?.data as { sub?: unknown; email_verified?: unknown } | undefined;
-          if (!info || claims?.sub !== subject) return null;
+          if (!info || claims?.sub !== subject || !isEmail(String(info.user.email))) return null;
           return { ...info, user: { ...info.user, emailVerified: claims?.email_verified === true } };
         };
       }
@@ -39,7 +40,7 @@ const toProvider = ({ issuer, clientId, clientSecret }: OidcConfig) => ({
   requireIdTokenVerification: true,
 });
 
-/** The subject of an ID token that names an expiry and no other authorized party; null for any other. The library verifies the rest. */
+/** The subject of an ID token that names an expiry and no other authorized party; null for any other. better-auth verifies the rest. */
 function subjectOf(idToken: string | undefined, clientId: string | undefined): string | null {
   if (idToken === undefined) return null;
   try {

@@ -8,7 +8,7 @@ import { orgs } from "../db/tables/orgs.ts";
 import { prompts } from "../db/tables/prompts.ts";
 import { badRequest, conflict, notFound } from "../errors.ts";
 import type { OrgLimits } from "../jobs/claim-order.ts";
-import { newUrlSecret, toIso, toName } from "../schema.ts";
+import { newUrlSecret, toIso, toName, toVisibleName } from "../schema.ts";
 
 const maxLimit = 1_000_000;
 
@@ -185,15 +185,13 @@ function checkPatch(patch: OrgPatch): void {
 
 /** Throws conflict if another organization has the name. `id`: the organization that may have it. */
 function refuseUsedName(tx: Tx, name: string, id?: OrgId): void {
-  const whereOther = id === undefined ? undefined : ne(orgs.id, id);
-  if (
-    tx
-      .select()
-      .from(orgs)
-      .where(and(eq(orgs.name, name), whereOther))
-      .get()
-  )
-    throw conflict(`An organization named ${JSON.stringify(name)} already exists.`);
+  const others = tx
+    .select({ name: orgs.name })
+    .from(orgs)
+    .where(id === undefined ? undefined : ne(orgs.id, id))
+    .all();
+  const used = others.find((other) => toVisibleName(other.name) === toVisibleName(name));
+  if (used) throw conflict(`An organization named ${JSON.stringify(used.name)} already exists.`);
 }
 
 function checkTimeZone(name: string): void {

@@ -5,10 +5,11 @@ import { accounts, members, people, signIns } from "../db/tables/people.ts";
 import { isLocked } from "../db/write-lock.ts";
 import { AppError, invalidField, notFound } from "../errors.ts";
 import { toName } from "../schema.ts";
-import { type Client, engineOf, toHeaders, withAppErrors } from "./engine-calls.ts";
+import { type Client, loadBetterAuth, toHeaders, withAppErrors } from "./better-auth-calls.ts";
 import { checkStrength } from "./password-strength.ts";
+import { withPasswordTurn } from "./password-turns.ts";
 import { type Membership, type NewPerson, type Person, type SignedIn, toEmail } from "./person.ts";
-import { countSignInAttempt, uncountSignInAttempt } from "./sign-in-attempts.ts";
+import { countSignInAttempt, recordSignInSuccess } from "./sign-in-attempts.ts";
 
 /** The password account of a person, if they have one. */
 export function findPassword({ db }: Context, personId: string): { id: string; hash: string | null } | undefined {
@@ -37,32 +38,34 @@ export const listMemberships = (ctx: Context, personId: string): Membership[] =>
 export async function signIn(ctx: Context, email: string, password: string, client: Client): Promise<string[]> {
   const account = email.trim().toLowerCase();
   countSignInAttempt(ctx, account, client.address);
-  const { api } = await engineOf(ctx);
+  const { api } = await loadBetterAuth(ctx);
   const readHash = () => {
     const person = ctx.db.select({ id: people.id }).from(people).where(eq(people.email, account)).get();
     return person && findPassword(ctx, person.id)?.hash;
   };
   const hashBefore = readHash();
-  const { headers, response } = await withAppErrors(
-    api.signInEmail({ body: { email: account, password }, headers: toHeaders(client), returnHeaders: true }),
+  const { headers, response } = await withPasswordTurn(ctx, client.address, () =>
+    withAppErrors(
+      api.signInEmail({ body: { email: account, password }, headers: toHeaders(client), returnHeaders: true }),
+    ),
   );
   // Verification takes time, during which the password may have been replaced and all sessions ended.
   if (readHash() !== hashBefore) {
     ctx.db.delete(signIns).where(eq(signIns.token, response.token)).run();
     throw new AppError("unauthorized", "Your password was changed while you signed in. Sign in again.");
   }
-  uncountSignInAttempt(ctx, account, client.address);
+  recordSignInSuccess(ctx, account, client.address);
   return headers.getSetCookie();
 }
 
 /** The person to whom the cookies belong, and cookies to set in the response. */
 export async function findSignedIn(ctx: Context, client: Client) {
-  const { api } = await engineOf(ctx);
+  const { api } = await loadBetterAuth(ctx);
   const request = { headers: toHeaders(client), returnHeaders: true } as const;
   const { headers, response } = await api.getSession(request);
   const cookies = headers.getSetCookie();
   if (!response) return { signedIn: null, cookies };
-  // The library would block this thread until another process has finished writing. The next page extends the session.
+  // better-auth would block this thread until another process has finished writing. The next page extends the session.
   if ("needsRefresh" in response && response.needsRefresh && !isLocked(ctx.db)) {
     const refreshed = await api.getSession({ ...request, method: "POST" }).catch(() => null);
     cookies.push(...(refreshed?.headers.getSetCookie() ?? []));
@@ -75,9 +78,9 @@ export async function findSignedIn(ctx: Context, client: Client) {
 
 /** Ends a session. Returns cookies that clear the browser's. */
 export async function signOut(ctx: Context, client: Client): Promise<string[]> {
-  const { api } = await engineOf(ctx);
+  const { api } = await loadBetterAuth(ctx);
   const current = await api.getSession({ headers: toHeaders(client), query: { disableRefresh: true } });
-  // The library reports success even if the session could not be deleted.
+  // better-auth reports success even if the session could not be deleted.
   if (current) ctx.db.delete(signIns).where(eq(signIns.id, current.session.id)).run();
   return (await api.signOut({ headers: toHeaders(client), returnHeaders: true })).headers.getSetCookie();
 }
@@ -89,14 +92,14 @@ export function chooseOrg(ctx: Context, { person, signInId }: SignedIn, org: str
   ctx.db.update(signIns).set({ orgId: org }).where(eq(signIns.id, signInId)).run();
 }
 
-/** Throws bad_request if the password is too short, too long or easy to guess. */
-export async function hashPassword(ctx: Context, password: string): Promise<string> {
-  const { config, hash } = (await (await engineOf(ctx)).$context).password;
+/** Throws bad_request if the password is too short, too long or easy to guess, and rate_limited. */
+export async function hashPassword(ctx: Context, password: string, { address }: Client): Promise<string> {
+  const { config, hash } = (await (await loadBetterAuth(ctx)).$context).password;
   const { minPasswordLength: min, maxPasswordLength: max } = config;
   if (password.length < min || password.length > max)
     throw invalidField("password", `must be ${min} to ${max} characters long`);
   await checkStrength(password);
-  return await hash(password);
+  return await withPasswordTurn(ctx, address, () => hash(password));
 }
 
 /**
@@ -112,8 +115,8 @@ export async function registerOrSignIn(
   const address = toEmail(email);
   if (findPerson(ctx, address)) return await signIn(ctx, address, password, client);
   const trimmedName = toName(name);
-  const hash = await hashPassword(ctx, password);
-  const { internalAdapter } = await (await engineOf(ctx)).$context;
+  const hash = await hashPassword(ctx, password, client);
+  const { internalAdapter } = await (await loadBetterAuth(ctx)).$context;
   const person = await internalAdapter.createUser(
     { name: trimmedName, email: address, emailVerified: isProven },
     { method: "email-password" },

@@ -3,11 +3,11 @@ import type { Context, OrgId } from "../context.ts";
 import { transaction } from "../db/open.ts";
 import { accounts, members, people, signIns } from "../db/tables/people.ts";
 import { conflict, notFound } from "../errors.ts";
-import type { Client } from "./engine-calls.ts";
+import type { Client } from "./better-auth-calls.ts";
 import { readLinkToken, toLinkToken } from "./links.ts";
 import { findPassword, hashPassword, signIn } from "./people.ts";
 import type { Person } from "./person.ts";
-import { uncountSignInAttempt } from "./sign-in-attempts.ts";
+import { recordSignInSuccess } from "./sign-in-attempts.ts";
 
 const resetLifetimeMs = 24 * 3600_000;
 
@@ -36,7 +36,7 @@ export const toResetPath = (ctx: Context, personId: string): string => toPath(ct
  * The path of a link that lets a member set a new password within a day. Throws conflict if the person is also in
  * an organization of which the caller isn't an owner, because the link would grant access to that one too.
  */
-export function toResetPathFor(ctx: Context, org: OrgId, memberId: string, owner: Person) {
+export function toResetPathByOwner(ctx: Context, org: OrgId, memberId: string, owner: Person) {
   const whereMember = and(eq(members.orgId, org), eq(members.id, memberId), eq(people.id, members.personId));
   const person = ctx.db
     .select({ id: people.id, email: people.email })
@@ -54,7 +54,7 @@ export function toResetPathFor(ctx: Context, org: OrgId, memberId: string, owner
 /** Sets the password, and signs the person out everywhere and in here. Returns the cookies. */
 export async function resetPassword(ctx: Context, token: string, password: string, client: Client) {
   readReset(ctx, token);
-  const hash = await hashPassword(ctx, password);
+  const hash = await hashPassword(ctx, password, client);
   const email = transaction(ctx.db, (tx) => {
     // This checks again, because hashing takes time and a link works once.
     const person = readReset(ctx, token);
@@ -77,7 +77,7 @@ export async function resetPassword(ctx: Context, token: string, password: strin
     tx.delete(signIns).where(eq(signIns.personId, person.id)).run();
     return person.email;
   });
-  uncountSignInAttempt(ctx, email, client.address);
+  recordSignInSuccess(ctx, email, client.address);
   return await signIn(ctx, email, password, client);
 }
 

@@ -3,7 +3,7 @@ import type { Context, OrgId } from "../context.ts";
 import { orgs } from "../db/tables/orgs.ts";
 import { members, signIns } from "../db/tables/people.ts";
 import { conflict, notFound } from "../errors.ts";
-import { type Client, engineOf, inSequence, withAppErrors } from "./engine-calls.ts";
+import { type Client, inSequence, loadBetterAuth, withAppErrors } from "./better-auth-calls.ts";
 import { readLinkToken, toLinkToken } from "./links.ts";
 import { findPerson, registerOrSignIn } from "./people.ts";
 import type { NewPerson, Person, SignedIn } from "./person.ts";
@@ -33,9 +33,9 @@ export function setupPath(ctx: Context, org: OrgId): string {
   return `/setup/${toLinkToken(ctx, "setup", org, ctx.now() + setupLifetimeMs)}`;
 }
 
-/** Creates an organization owned by the signed-in person, and switches to it. */
+/** Makes the signed-in person an owner of an organization, and switches to it. */
 export async function addOwner(ctx: Context, org: OrgId, { person, signInId }: SignedIn): Promise<void> {
-  const { api } = await engineOf(ctx);
+  const { api } = await loadBetterAuth(ctx);
   await withAppErrors(api.addMember({ body: { userId: person.id, organizationId: org, role: "owner" } }));
   ctx.db.update(signIns).set({ orgId: org }).where(eq(signIns.id, signInId)).run();
 }
@@ -45,7 +45,7 @@ export const createFirstOwner = (ctx: Context, token: string, person: NewPerson,
   inSequence(ctx, async () => {
     const { org } = readSetup(ctx, token);
     const cookies = await registerOrSignIn(ctx, person, client, false);
-    const { api } = await engineOf(ctx);
+    const { api } = await loadBetterAuth(ctx);
     const { id } = findPerson(ctx, person.email) as Person;
     await withAppErrors(api.addMember({ body: { userId: id, organizationId: org, role: "owner" } }));
     return cookies;

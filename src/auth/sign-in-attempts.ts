@@ -1,4 +1,4 @@
-import { eq, gt, lt, or } from "drizzle-orm";
+import { eq, gt, lt, or, sql } from "drizzle-orm";
 import type { Context } from "../context.ts";
 import { transaction } from "../db/open.ts";
 import { signInFailures } from "../db/tables/people.ts";
@@ -9,23 +9,51 @@ const windowMs = 15 * 60_000;
 const maxPerAccount = 10;
 const maxPerNetwork = 50;
 
+const signInRemedy = "Too many failed sign-in attempts. Wait 15 minutes, or ask an owner for a password reset link.";
+
 /** Counts an attempt before it is made, so that concurrent attempts count too. Throws rate_limited. */
-export function countSignInAttempt(ctx: Context, account: string, address: string): void {
+export const countSignInAttempt = (ctx: Context, account: string, address: string): void =>
+  countAttempt(ctx, [accountLimit(account), ...networkLimit("network", address)], signInRemedy);
+
+/** Resets the failures of an account after a sign-in that succeeded, and no longer counts the attempt against its network. */
+export function recordSignInSuccess(ctx: Context, account: string, address: string): void {
+  transaction(ctx.db, (tx) => {
+    tx.delete(signInFailures)
+      .where(eq(signInFailures.key, accountLimit(account).key))
+      .run();
+    subtractAttempt(ctx, networkLimit("network", address));
+  });
+}
+
+/** Counts an exchange of an ID token before it is made. Throws rate_limited. */
+export const countExchangeAttempt = (ctx: Context, address: string): void =>
+  countAttempt(
+    ctx,
+    networkLimit("exchange", address),
+    "Too many ID tokens from this network were refused. Wait 15 minutes.",
+  );
+
+/** No longer counts an exchange that succeeded. */
+export const recordExchangeSuccess = (ctx: Context, address: string): void =>
+  subtractAttempt(ctx, networkLimit("exchange", address));
+
+type Limit = { key: string; limit: number };
+
+function countAttempt(ctx: Context, limits: Limit[], detail: string): void {
+  if (limits.length === 0) return;
   transaction(ctx.db, (tx) => {
     const now = ctx.now();
     tx.delete(signInFailures)
       // Rows with a future time are from before the clock was set back.
       .where(or(lt(signInFailures.since, now - windowMs), gt(signInFailures.since, now)))
       .run();
-    for (const { key, limit } of keysOf(account, address)) {
+    for (const { key, limit } of limits) {
       const row = tx.select().from(signInFailures).where(eq(signInFailures.key, key)).get();
       const { count, since } = row ?? { count: 0, since: now };
       if (count >= limit)
-        throw new AppError(
-          "rate_limited",
-          "Too many failed sign-in attempts. Wait 15 minutes, or ask an owner for a password reset link.",
-          { retryAfterSeconds: Math.max(1, Math.ceil((since + windowMs - now) / 1000)) },
-        );
+        throw new AppError("rate_limited", detail, {
+          retryAfterSeconds: Math.max(1, Math.ceil((since + windowMs - now) / 1000)),
+        });
       tx.insert(signInFailures)
         .values({ key, count: 1, since: now })
         .onConflictDoUpdate({ target: signInFailures.key, set: { count: count + 1 } })
@@ -34,24 +62,21 @@ export function countSignInAttempt(ctx: Context, account: string, address: strin
   });
 }
 
-/** Uncounts an attempt that succeeded. */
-export function uncountSignInAttempt(ctx: Context, account: string, address: string): void {
-  transaction(ctx.db, (tx) => {
-    const [accountKey, networkKey] = keysOf(account, address);
-    if (accountKey) tx.delete(signInFailures).where(eq(signInFailures.key, accountKey.key)).run();
-    if (!networkKey) return;
-    const row = tx.select().from(signInFailures).where(eq(signInFailures.key, networkKey.key)).get();
-    if (row)
-      tx.update(signInFailures)
-        .set({ count: Math.max(0, row.count - 1) })
-        .where(eq(signInFailures.key, networkKey.key))
-        .run();
-  });
+function subtractAttempt(ctx: Context, limits: Limit[]): void {
+  for (const { key } of limits)
+    ctx.db
+      .update(signInFailures)
+      .set({ count: sql`max(0, ${signInFailures.count} - 1)` })
+      .where(eq(signInFailures.key, key))
+      .run();
 }
 
 // Hashed, since people may type their password into the email field.
-const keysOf = (account: string, address: string) => [
-  { key: `account ${new Bun.CryptoHasher("sha256").update(account).digest("base64url")}`, limit: maxPerAccount },
-  // Behind a proxy that doesn't forward addresses, all clients have this address, and nobody may lock out everybody.
-  ...(isLoopback(address) ? [] : [{ key: `network ${networkOf(address)}`, limit: maxPerNetwork }]),
-];
+const accountLimit = (account: string): Limit => ({
+  key: `account ${new Bun.CryptoHasher("sha256").update(account).digest("base64url")}`,
+  limit: maxPerAccount,
+});
+
+/** Of no network on loopback: behind a proxy that doesn't forward addresses, all clients have it, and nobody may lock out everybody. */
+const networkLimit = (what: "network" | "exchange", address: string): Limit[] =>
+  isLoopback(address) ? [] : [{ key: `${what} ${networkOf(address)}`, limit: maxPerNetwork }];

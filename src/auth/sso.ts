@@ -4,18 +4,18 @@ import { transaction } from "../db/open.ts";
 import { orgs } from "../db/tables/orgs.ts";
 import { accounts, invitations, members, people, signIns } from "../db/tables/people.ts";
 import { notFound, unavailable } from "../errors.ts";
-import type { Engine } from "./engine.ts";
-import { type Client, toHeaders } from "./engine-calls.ts";
+import type { BetterAuth } from "./better-auth.ts";
+import { type Client, toHeaders } from "./better-auth-calls.ts";
 import { secretOf } from "./links.ts";
 
-const engines = perContext(() => ({ loading: undefined as Promise<Engine> | undefined }));
+const instances = perContext(() => ({ loading: undefined as Promise<BetterAuth> | undefined }));
 
 /** What people call the identity provider; null: none is configured. */
 export const ssoNameOf = ({ config }: Context): string | null => config.people.oidc?.name ?? null;
 
 /** The provider's URL to redirect to, and the cookies to set. `next` is the path to return to, below the base. */
 export async function beginSso(ctx: Context, next: string, client: Client) {
-  const { api } = await ssoEngineOf(ctx);
+  const { api } = await loadBetterAuthWithSso(ctx);
   const body = {
     provider: "oidc",
     callbackURL: ctx.baseUrl() + next,
@@ -28,7 +28,7 @@ export async function beginSso(ctx: Context, next: string, client: Client) {
 
 /** Completes the sign-in when the provider redirects back. */
 export async function endSso(ctx: Context, query: Record<string, string>, client: Client) {
-  const { api, $context } = await ssoEngineOf(ctx);
+  const { api, $context } = await loadBetterAuthWithSso(ctx);
   const response = await api.callbackOAuth({
     params: { id: "oidc" },
     query,
@@ -75,19 +75,19 @@ const proveAddress = (ctx: Context, personId: string): void =>
   });
 
 /** Recreated after the provider's metadata couldn't be loaded. */
-async function ssoEngineOf(ctx: Context): Promise<Engine> {
+async function loadBetterAuthWithSso(ctx: Context): Promise<BetterAuth> {
   const { oidc } = ctx.config.people;
   if (!oidc) throw notFound("No identity provider is configured.");
-  const state = engines(ctx);
-  state.loading ??= import("./engine.ts").then(({ createEngine }) =>
-    createEngine(ctx, secretOf(ctx), {
+  const state = instances(ctx);
+  state.loading ??= import("./better-auth.ts").then(({ createBetterAuth }) =>
+    createBetterAuth(ctx, secretOf(ctx), {
       oidc,
       mayJoin: (email) => mayJoin(ctx, email),
       proveAddress: (personId) => proveAddress(ctx, personId),
     }),
   );
-  const engine = await state.loading;
-  if ((await engine.$context).socialProviders.length > 0) return engine;
+  const betterAuth = await state.loading;
+  if ((await betterAuth.$context).socialProviders.length > 0) return betterAuth;
   state.loading = undefined;
   throw unavailable("The identity provider could not be reached. Try again later, or sign in with your password.");
 }

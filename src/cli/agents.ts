@@ -1,17 +1,20 @@
+import { readFileSync } from "node:fs";
 import type { Command } from "commander";
 import type { Agent } from "../agents/agent.ts";
 import { listPresets } from "../agents/all.ts";
+import type { Preset } from "../agents/coding/preset.ts";
 import { findInstalled } from "../agents/coding/program.ts";
+import { readHeader, replayOutput } from "../agents/coding/replay.ts";
 import type { Config } from "../config/config.ts";
-import { AppError, badRequest } from "../errors.ts";
+import { AppError, badRequest, reasonOf } from "../errors.ts";
 import { initAgent } from "./agent-init.ts";
-import { print, say, table } from "./terminal.ts";
-import { tryAgent } from "./trial.ts";
+import { print, say, table, toJson } from "./terminal.ts";
+import { describeEvent, summarizeEvent, tryAgent } from "./trial.ts";
 import { explain } from "./trial-diagnosis.ts";
 
 type Env = Record<string, string | undefined>;
 
-/** Adds `agent list`, `agent init` and `agent try`. */
+/** Adds `agent list`, `agent init`, `agent try` and `agent replay`. */
 export function addAgents(program: Command, configOf: () => Config, agents: Record<string, Agent>, env: Env): void {
   const command = program.command("agent").description("List, add and try coding agents");
   command
@@ -25,7 +28,7 @@ export function addAgents(program: Command, configOf: () => Config, agents: Reco
       const rows = all.map((each) =>
         each.isHere ? [each.id, each.version, each.isTried ? "yes" : "no", each.path] : [each.id, "", "", each.detail],
       );
-      print(json ? JSON.stringify(all) : table([["ID", "VERSION", "TESTED", "PATH"], ...rows]));
+      print(json ? toJson(all) : table([["ID", "VERSION", "TESTED", "PATH"], ...rows]));
     });
   command
     .command("init <id>")
@@ -45,28 +48,62 @@ export function addAgents(program: Command, configOf: () => Config, agents: Reco
     .description("Run a coding agent with a scripted model and show which events it reports; costs nothing")
     .option("--model <name>", "Name of the model, without its provider")
     .option("--json", "Print the events as JSON")
+    .option("--save <file>", "Write what the agent prints to a file, for evald agent replay")
     .addHelpText("after", "\nExample:\n  evald agent try codex")
-    .action(async (id: string, { model, json }: { model?: string; json?: boolean }) => {
+    .action(async (id: string, { model, json, save }: { model?: string; json?: boolean; save?: string }) => {
       const config = configOf();
-      const preset = listPresets(env).find((each) => each.id === id);
-      const agent = agents[id];
-      if (!preset || !agent) {
-        const ids = listPresets(env).map((each) => each.id);
-        throw badRequest(`No coding agent has the ID ${id}. Use one of ${ids.join(", ")}.`);
-      }
+      const preset = getPreset(env, id);
+      const agent = agents[id] as Agent;
       const installedAgent = findInstalled(preset, env.PATH ?? "");
       if (!installedAgent.isHere) throw new AppError("conflict", `${installedAgent.name}: ${installedAgent.detail}.`);
       say(
         `${installedAgent.name} ${installedAgent.version}${installedAgent.isTried ? "" : " (not tested with this version of evald)"}, ${installedAgent.path}`,
       );
-      const { steps, problems, events, failureReason } = await tryAgent(config, { id, agent, preset, model });
+      const { steps, problems, events, failureReason, output } = await tryAgent(config, { id, agent, preset, model });
+      if (save !== undefined && output !== null) await Bun.write(save, output);
       if (failureReason !== null) say(`The session failed: ${failureReason}`);
       for (const { name, detail } of steps)
         say(`${detail === null ? "missing" : "ok     "}  ${name}${detail ? `: ${detail}` : ""}`);
       const missing = steps.flatMap(({ diagnosis }) => diagnosis ?? []);
       const sentences = new Set([...problems, ...missing].map((diagnosis) => explain(diagnosis, preset)));
       if (missing.length > 0) for (const sentence of sentences) say(`-> ${sentence}`);
-      print(json ? JSON.stringify(events) : events.map(({ type, what }) => `${type}  ${what}`).join("\n"));
+      print(json ? toJson(events.map(summarizeEvent)) : events.map(describeEvent).join("\n"));
       if (failureReason !== null || steps.some(({ detail }) => detail === null)) process.exitCode = 1;
     });
+  command
+    .command("replay <file>")
+    .description("Turn the output of a coding agent into events again, to test how evald reads it")
+    .option("--agent <id>", "The agent that wrote it; default: as the file says")
+    .option("--json", "Print the events as JSON, one per line")
+    .addHelpText("after", "\nExample:\n  evald agent try codex --save codex.jsonl\n  evald agent replay codex.jsonl")
+    .action((file: string, { agent, json }: { agent?: string; json?: boolean }) => {
+      configOf();
+      const output = readText(file);
+      const id = agent ?? readHeader(output)?.agent;
+      if (id === undefined) throw badRequest(`${file} does not say which agent wrote it. Name it with --agent.`);
+      const replay = replayOutput(output, getPreset(env, id));
+      print(replay.events.map((event) => (json ? toJson(event) : describeEvent(event))).join("\n"));
+      say(
+        `Ending: ${replay.ending ?? "not reported"}${replay.answer === null ? "" : `, ${replay.answer.slice(0, 200)}`}`,
+      );
+      if (replay.unreadableLines > 0) say(`Lines that are not JSON: ${replay.unreadableLines}`);
+      if (replay.unknownKinds.length > 0) say(`Unknown kinds of lines: ${replay.unknownKinds.join(", ")}`);
+    });
+}
+
+/** Throws bad_request. */
+function getPreset(env: Env, id: string): Preset {
+  const all = listPresets(env);
+  const preset = all.find((each) => each.id === id);
+  if (preset) return preset;
+  throw badRequest(`No coding agent has the ID ${id}. Use one of ${all.map((each) => each.id).join(", ")}.`);
+}
+
+/** Throws bad_request. */
+function readText(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    throw badRequest(`${file} cannot be read: ${reasonOf(error)}`);
+  }
 }

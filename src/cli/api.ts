@@ -39,13 +39,19 @@ export type Api = ReturnType<typeof createApi>;
 
 /**
  * The REST API of the service at `base`, which has no trailing slash. `send` delivers a request: over the network, or to a service in this
- * process. Every function takes an operation such as `GET /runs/{runId}`, and throws the AppError that the service returned, what `send`
+ * process. `executesRuns`: whether that service ends with this process. Every function takes an operation such as `GET /runs/{runId}`, and throws the AppError that the service returned, what `send`
  * throws, and unavailable if the answer isn't the service's own.
  */
-export function createApi(base: string, key: string, send: ServiceConnection["send"]) {
+export function createApi(
+  base: string,
+  key: string,
+  send: ServiceConnection["send"],
+  executesRuns: () => boolean = () => false,
+) {
   const service: ServiceConnection = { base, key, send, wasReached: false };
   return {
     base,
+    executesRuns,
     /** The result of an operation. */
     async request<O extends Operation>(operation: O, ...[input]: Arguments<O>): Promise<Operations[O]["result"]> {
       return await readJson(base, await sendUntilAnswered(service, operation, input));
@@ -61,6 +67,15 @@ export function createApi(base: string, key: string, send: ServiceConnection["se
       return piecesOf(base, await sendUntilAnswered(service, operation, input));
     },
   };
+}
+
+/** What goes on without this command once it is interrupted, as a failure. */
+export function whatGoesOn(api: Api, what: "run" | "gate", ids: string[]): { error: string; detail: string } {
+  const names = `The ${what}${ids.length === 1 ? "" : "s"} ${ids.join(", ")}`;
+  const detail = api.executesRuns()
+    ? `${names} stopped with this command, and will go on when a service uses the data directory.`
+    : `${names} will go on without this command, and may cost money.`;
+  return { error: "interrupted", detail: `${detail} To cancel: ${ids.map((id) => `evald cancel ${id}`).join("; ")}` };
 }
 
 async function sendUntilAnswered(

@@ -5,7 +5,7 @@ import { checkArchive } from "../archives/archive-check.ts";
 import { count } from "../grading/text.ts";
 import { addApiOptions, type ServiceAddress, type UseApi } from "./connection.ts";
 import { toReadError } from "./files.ts";
-import { print, say, table } from "./terminal.ts";
+import { print, say, table, toJson } from "./terminal.ts";
 
 type Options = ServiceAddress & { json?: boolean };
 
@@ -27,7 +27,7 @@ export function addArchive(program: Command, useApi: UseApi): void {
       say(
         `Uploaded ${count(created.files, "file")} (${count(created.bytes, "byte")}). Set the ID as workspace.archive of a prompt.`,
       );
-      print(json ? JSON.stringify(created) : created.id);
+      print(json ? toJson(created) : created.id);
     });
   });
   addApiOptions(
@@ -38,7 +38,7 @@ export function addArchive(program: Command, useApi: UseApi): void {
     useApi(address, async (api) => {
       const { items } = await api.list("GET /archives", { query: { limit: 1000 } });
       const rows = items.map((each) => [each.id, String(each.files), String(each.bytes), each.createdAt]);
-      print(json ? JSON.stringify(items) : table([["ID", "FILES", "BYTES", "CREATED"], ...rows]));
+      print(json ? toJson(items) : table([["ID", "FILES", "BYTES", "CREATED"], ...rows]));
     }),
   );
   addApiOptions(
@@ -49,7 +49,7 @@ export function addArchive(program: Command, useApi: UseApi): void {
     useApi(address, async (api) => {
       const deleted = await api.request("DELETE /archives/{archiveId}", { path: { archiveId: id } });
       say(`Deleted archive ${deleted.id}.`);
-      print(json ? JSON.stringify(deleted) : deleted.id);
+      print(json ? toJson(deleted) : deleted.id);
     }),
   );
 }

@@ -3,12 +3,13 @@ import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSyn
 import { basename, dirname, join, resolve } from "node:path";
 import type { Command } from "commander";
 import type { Config } from "../config/config.ts";
+import { sealBackup } from "../db/backup-file.ts";
 import { recordBackup } from "../db/backup-record.ts";
 import { codeOf } from "../db/fault.ts";
 import { badRequest, unavailable } from "../errors.ts";
 import { count } from "../grading/text.ts";
 import { checkNewFile, removeUnfinished, toWriteError } from "./files.ts";
-import { print, say, toSize } from "./terminal.ts";
+import { print, say, toJson, toSize } from "./terminal.ts";
 
 type Options = { force?: boolean; json?: boolean };
 
@@ -24,7 +25,7 @@ export function addBackup(program: Command, configOf: () => Config): void {
       const { dataDir } = configOf();
       const result = backup(dataDir, file, force ?? false);
       say(`Backed up ${count(result.runs, "run")}, ${toSize(result.bytes)}.`);
-      print(json ? JSON.stringify(result) : result.file);
+      print(json ? toJson(result) : result.file);
     });
 }
 
@@ -47,17 +48,18 @@ function backup(dataDir: string, file: string, force: boolean) {
 export type CopySummary = { bytes: number; runs: number };
 
 /**
- * Copies a consistent snapshot of a database to a new file, checks and syncs it, and makes it readable for its owner only. Removes
+ * Copies a consistent snapshot of a database to a new file, checks, seals and syncs it, and makes it readable for its owner only. Removes
  * the file on failure. Throws unavailable or bad_request with the path and the remedy.
  */
-export function copyDatabase(from: string, to: string): CopySummary {
+function copyDatabase(from: string, to: string): CopySummary {
   try {
     closeSync(openSync(to, "wx", 0o600));
     readDatabase(from, (db) => db.run("vacuum into ?", [to]));
     const runs = readDatabase(to, (db) => {
       checkIntegrity(db, from);
-      return db.query<{ n: number }, []>("select count(*) as n from runs").get()?.n ?? 0;
+      return countRuns(db);
     });
+    sealBackup(to, runs, Date.now());
     syncPath(to);
     return { bytes: statSync(to).size, runs };
   } catch (error) {
@@ -67,12 +69,19 @@ export function copyDatabase(from: string, to: string): CopySummary {
   }
 }
 
+/** Number of runs of a database. */
+export const countRuns = (db: Database): number =>
+  db.query<{ n: number }, []>("select count(*) as n from runs").get()?.n ?? 0;
+
 /** Opens an existing database read-only for the duration of `work`. Throws bad_request if it is damaged or no database, and unavailable if this user may not read it. */
 export function readDatabase<T>(path: string, work: (db: Database) => T): T {
   let db: Database | undefined;
   try {
     db = new Database(path, { readonly: true });
     db.run("pragma busy_timeout = 5000");
+    // It may be a stranger's file.
+    db.run("pragma trusted_schema = OFF");
+    db.run("pragma cell_size_check = ON");
     return work(db);
   } catch (error) {
     const code = codeOf(error);

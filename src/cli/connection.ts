@@ -118,10 +118,15 @@ async function openLocal(
     const caller = { org, keyId: "", name: "evald", scopes: null, createdBy: null, trustId: null, isCompatible: false };
     // Access to the data directory is enough: no key is needed.
     const app = createApp(service, { authenticate: () => caller });
-    const api = createApi(linkBase(config), "evald", async (request) => {
-      if (execute) await takeOver(local);
-      return await app.handle(request);
-    });
+    const api = createApi(
+      linkBase(config),
+      "evald",
+      async (request) => {
+        if (execute) await takeOver(local);
+        return await app.handle(request);
+      },
+      () => local.actsAsService,
+    );
     return { api, close: () => closeLocal(local) };
   } catch (error) {
     await closeLocal(local);

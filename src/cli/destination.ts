@@ -4,7 +4,7 @@ import { badRequest } from "../errors.ts";
 import { subscribableTypes } from "../notifications/events.ts";
 import type { DestinationInput } from "../notifications/schema.ts";
 import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
-import { print, say, sayRest, table, wholeNumber } from "./terminal.ts";
+import { print, say, sayRest, table, toJson, wholeNumber } from "./terminal.ts";
 
 type CommonOptions = ServiceAddress & { json?: boolean };
 type CreateOptions = CommonOptions & {
@@ -57,7 +57,7 @@ export function addDestination(program: Command, useApi: UseApi): void {
           disabledBecause ? `disabled (${disabledBecause})` : "active",
           events.join(","),
         ]);
-        print(json ? JSON.stringify(items) : table([["ID", "TYPE", "NAME", "STATUS", "EVENTS"], ...rows]));
+        print(json ? toJson(items) : table([["ID", "TYPE", "NAME", "STATUS", "EVENTS"], ...rows]));
       }),
     );
 
@@ -72,7 +72,7 @@ export function addDestination(program: Command, useApi: UseApi): void {
             body: { status },
           });
           say(`The destination ${updated.name} is ${updated.status}.`);
-          print(json ? JSON.stringify(updated) : updated.id);
+          print(json ? toJson(updated) : updated.id);
         }),
       );
   addStatusCommand("enable", "Enable a destination", "active");
@@ -85,7 +85,7 @@ export function addDestination(program: Command, useApi: UseApi): void {
       useApi(address, async (api) => {
         const deleted = await api.request("DELETE /destinations/{destinationId}", { path: { destinationId } });
         say(`Deleted the destination ${deleted.name}.`);
-        print(json ? JSON.stringify(deleted) : deleted.id);
+        print(json ? toJson(deleted) : deleted.id);
       }),
     );
 
@@ -98,7 +98,7 @@ export function addDestination(program: Command, useApi: UseApi): void {
         say(
           `Copy the secret now: it will not be shown again. Requests are also signed with the old one until ${rotated.overlapUntil}.`,
         );
-        print(json ? JSON.stringify(rotated) : (rotated.secret ?? ""));
+        print(json ? toJson(rotated) : (rotated.secret ?? ""));
       }),
     );
 
@@ -135,7 +135,7 @@ function addCreate(destination: Command, useApi: UseApi): void {
           const created = await api.request("POST /destinations", { body });
           say(`Added the destination ${created.name}.`);
           if (created.secret !== null) say(`Signing secret, shown only once: ${created.secret}`);
-          print(json ? JSON.stringify(created) : created.id);
+          print(json ? toJson(created) : created.id);
         });
       },
     );
@@ -152,7 +152,7 @@ function addDeliveries(destination: Command, addOptions: (command: Command) => C
       useApi(address, async (api) => {
         const delivery = await api.request("POST /destinations/{destinationId}/test", { path: { destinationId } });
         say("Queued a test event.");
-        print(json ? JSON.stringify(delivery) : delivery.id);
+        print(json ? toJson(delivery) : delivery.id);
       }),
     );
   addOptions(destination.command("deliveries <id>"))
@@ -176,7 +176,7 @@ function addDeliveries(destination: Command, addOptions: (command: Command) => C
           createdAt,
         ]);
         const heads = ["ID", "EVENT", "STATUS", "TRIES", "RESPONSE", "TIME", "CREATED"];
-        print(json ? JSON.stringify(deliveries.items) : table([heads, ...rows]));
+        print(json ? toJson(deliveries.items) : table([heads, ...rows]));
         sayRest(deliveries);
       }),
     );
@@ -195,11 +195,7 @@ function addDeliveries(destination: Command, addOptions: (command: Command) => C
           formatMs(ms),
           (error ?? body ?? "").replace(/\s+/g, " ").trim(),
         ]);
-        print(
-          json
-            ? JSON.stringify(delivery, null, 2)
-            : table([["TRY", "AT", "RESPONSE", "TIME", "BODY OR ERROR"], ...rows]),
-        );
+        print(json ? toJson(delivery, 2) : table([["TRY", "AT", "RESPONSE", "TIME", "BODY OR ERROR"], ...rows]));
       }),
     );
   addOptions(destination.command("replay <id> <delivery>"))
@@ -211,7 +207,7 @@ function addDeliveries(destination: Command, addOptions: (command: Command) => C
           path: { destinationId, deliveryId },
         });
         say("Queued the delivery.");
-        print(json ? JSON.stringify(delivery) : delivery.id);
+        print(json ? toJson(delivery) : delivery.id);
       }),
     );
 }

@@ -19,7 +19,7 @@ import { describeRedisAccess } from "../config/worker-settings.ts";
 import { runs } from "../db/tables/runs.ts";
 import type { RedisState } from "../places/control.ts";
 import { toIso } from "../schema.ts";
-import { print, table, toMessage, toSize, withData } from "./terminal.ts";
+import { print, table, toJson, toMessage, toSize, withData } from "./terminal.ts";
 
 type Check = { what: string; state: "ok" | "missing" | "fault"; detail: string };
 
@@ -27,19 +27,14 @@ const minFreeBytes = 512 * 1024 * 1024;
 const modelKeys = [...Object.values(providerVariables).map(({ key }) => key), "OPENAI_COMPATIBLE_BASE_URL"];
 
 /** Adds `doctor`: checks this machine. Exits with 1 on a fault; something that is only missing is no fault. */
-export function addDoctor(
-  program: Command,
-  configOf: (settings: Record<string, string>) => Config,
-  env: Record<string, string | undefined>,
-): void {
+export function addDoctor(program: Command, configOf: () => Config, env: Record<string, string | undefined>): void {
   program
     .command("doctor")
     .description("Check this machine's setup; exit with 1 if something is broken")
-    .option("--redis <url>", "Redis of the service and its workers (default: EVALD_REDIS_URL)")
     .option("--json", "Print the results as JSON")
     .addHelpText("after", "\nExample:\n  evald doctor")
-    .action(async ({ redis, json }: { redis?: string; json?: boolean }) => {
-      const config = configOf(redis === undefined ? {} : { EVALD_REDIS_URL: redis });
+    .action(async ({ json }: { json?: boolean }) => {
+      const config = configOf();
       const sandbox = await detectSandbox();
       const presets = listPresets(env);
       const codingAgents = presets.map((preset) => findInstalled(preset, env.PATH ?? ""));
@@ -66,7 +61,7 @@ export function addDoctor(
         checkModelKeys(env),
         ...(config.workers.redisUrl === null ? [] : await checkRedis(config.workers.redisUrl)),
       ] satisfies Check[];
-      print(json ? JSON.stringify(checks) : table(checks.map(({ what, state, detail }) => [state, what, detail])));
+      print(json ? toJson(checks) : table(checks.map(({ what, state, detail }) => [state, what, detail])));
       if (checks.some(({ state }) => state === "fault")) process.exitCode = 1;
     });
 }

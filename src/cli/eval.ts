@@ -15,8 +15,9 @@ import { describeEstimate, getEstimate } from "../runs/estimates.ts";
 import { requestEval } from "../runs/requests.ts";
 import { getRun, getRunFailure } from "../runs/runs.ts";
 import { createService } from "../service.ts";
+import { onInterruption } from "./interruption.ts";
 import { addMinScore, checkMinScore } from "./min-score.ts";
-import { exits, print, say, sayFailure, toAllowRule, toOwnUrl } from "./terminal.ts";
+import { exits, print, say, sayFailure, toAllowRule, toJson, toOwnUrl } from "./terminal.ts";
 
 type EvalOptions = {
   goal: string;
@@ -98,13 +99,14 @@ async function evaluate(
   const { runIds } = await requestEval(service.ctx, org, prompt.id, { urlMap: {}, trigger: "cli" });
   const runId = runIds[0] as string;
   await service.start();
-  const stop = async (code: number) => {
-    await service.stop(0);
-    process.exit(code);
-  };
-  process.once("SIGINT", () => stop(130));
-  process.once("SIGTERM", () => stop(143));
+  const cancelled = { error: "cancelled", detail: "The evaluation was interrupted. Nothing was stored." };
+  const stopListening = onInterruption(
+    () => cancelled,
+    json,
+    () => service.stop(0),
+  );
   while (getRun(service.ctx, org, runId).completedAt === null) await Bun.sleep(20);
+  stopListening();
   await service.stop(0);
   const run = getRun(service.ctx, org, runId);
   const report = run.report ? getReport(service.ctx, org, run.report.slug) : null;
@@ -116,7 +118,7 @@ async function evaluate(
     return exits.error;
   }
   closeDb(db);
-  print(json ? JSON.stringify(report, null, 2) : reportMarkdown(report, { isStored: false }));
+  print(json ? toJson(report, 2) : reportMarkdown(report, { isStored: false }));
   return checkMinScore(report, { minScore, scope });
 }
 

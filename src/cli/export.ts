@@ -5,7 +5,7 @@ import { type ExportFilter, exportFormats } from "../exchange/schema.ts";
 import { scopes } from "../grading/kinds.ts";
 import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
 import { checkNewFile, removeUnfinished, toWriteError } from "./files.ts";
-import { parseScore, print, say, toSize } from "./terminal.ts";
+import { parseScore, print, say, toJson, toSize } from "./terminal.ts";
 
 type Options = Omit<ExportFilter, "promptId"> & ServiceAddress & { prompt?: string; force?: boolean; json?: boolean };
 
@@ -39,7 +39,7 @@ export function addExport(program: Command, configOf: () => Config, useApi: UseA
         return await write(file, await api.download("GET /export", { query: { ...filter, promptId } }));
       });
       say(`Exported ${toSize(bytes)}.`);
-      print(json ? JSON.stringify({ file, bytes }) : file);
+      print(json ? toJson({ file, bytes }) : file);
     });
 }
 

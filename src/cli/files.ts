@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, realpathSync, rmSync, type Stats, statSync } from "node:fs";
+import { accessSync, constants, existsSync, readdirSync, realpathSync, rmSync, type Stats, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { codeOf } from "../db/fault.ts";
 import { badRequest, unavailable } from "../errors.ts";
@@ -40,11 +40,16 @@ export function refuseOwnFile(dataDir: string, file: string): void {
     throw badRequest(`${file} is a file of the data directory. Choose another file name.`);
 }
 
-/** Checks that there is a regular file to read. Throws bad_request that names the path. */
+/** Checks that there is a regular file that this user may read. Throws bad_request that names the path. */
 export function checkFile(file: string): void {
   const existing = statOf(file);
   if (!existing) throw badRequest(`${file} does not exist.`);
   if (!existing.isFile()) throw badRequest(`${file} is not a file.`);
+  try {
+    accessSync(file, constants.R_OK);
+  } catch (error) {
+    throw toReadError(error, file);
+  }
 }
 
 /** Removes leftovers of earlier attempts to write a file that were killed. */

@@ -5,10 +5,11 @@ import type { Gate } from "../gates/schema.ts";
 import { gateJunit, gateMarkdown, statusLabels } from "../gates/summary.ts";
 import type { Scope } from "../grading/grade.ts";
 import { scopes } from "../grading/kinds.ts";
-import { type Api, findPromptId } from "./api.ts";
+import { type Api, findPromptId, whatGoesOn } from "./api.ts";
 import { addServiceOptions, type UseApi } from "./connection.ts";
 import { checkFileName, toWriteError } from "./files.ts";
-import { exits, parsePair, parseScore, print, say, wholeNumber } from "./terminal.ts";
+import { onInterruption } from "./interruption.ts";
+import { exits, parsePair, parseScore, print, say, toJson, wholeNumber } from "./terminal.ts";
 
 type GateOptions = {
   urlMap?: Record<string, string>;
@@ -80,8 +81,10 @@ async function runGate(useApi: UseApi, options: GateOptions & { prompts: string[
     const selection = tag === undefined ? { promptIds: [...new Set(promptIds)] } : { tag };
     const body = { ...selection, urlMap, templateArgs, runs, adaptive, minScore, scope, budgetUsd };
     const requestedGate = await api.request("POST /gates", { body, idempotencyKey: crypto.randomUUID() });
+    const stopListening = onInterruption(() => whatGoesOn(api, "gate", [requestedGate.id]), json);
     const gate = await waitForGate(api, requestedGate);
-    print(json ? JSON.stringify(gate, null, 2) : gateMarkdown(gate).trimEnd());
+    stopListening();
+    print(json ? toJson(gate, 2) : gateMarkdown(gate).trimEnd());
     if (markdown !== undefined) writeFileSync(markdown, gateMarkdown(gate));
     if (junit !== undefined) writeFileSync(junit, gateJunit(gate));
     say(`Gate ${statusLabels[gate.status]}: ${gate.reason}`);

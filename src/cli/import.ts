@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import type { Config } from "../config/config.ts";
 import { importFile } from "../exchange/import.ts";
 import { count } from "../grading/text.ts";
-import { orgOf, print, say, withData } from "./terminal.ts";
+import { orgOf, print, say, toJson, withData } from "./terminal.ts";
 
 type Options = { org?: string; check?: boolean; json?: boolean };
 
@@ -24,6 +24,6 @@ export function addImport(program: Command, configOf: () => Config): void {
       );
       if (result.scheduled > 0)
         say(`Active schedules of imported prompts: ${result.scheduled}. Pause those that must not run twice.`);
-      print(json ? JSON.stringify(result) : String(run));
+      print(json ? toJson(result) : String(run));
     });
 }

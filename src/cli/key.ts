@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { createKey, listKeys, revokeKey } from "../auth/keys.ts";
 import type { Config } from "../config/config.ts";
 import { keyScopes } from "../http/operation.ts";
-import { orgOf, print, say, table, wholeNumber, withData } from "./terminal.ts";
+import { orgOf, print, say, table, toJson, wholeNumber, withData } from "./terminal.ts";
 
 type CreateOptions = {
   org?: string;
@@ -40,7 +40,7 @@ export function addKey(program: Command, configOf: () => Config): void {
         });
       });
       say(`Created API key ${created.apiKey.display}. Copy it now: it will not be shown again.`);
-      print(json ? JSON.stringify({ key: created.key, ...created.apiKey }) : created.key);
+      print(json ? toJson({ key: created.key, ...created.apiKey }) : created.key);
     });
   key
     .command("list")
@@ -58,7 +58,7 @@ export function addKey(program: Command, configOf: () => Config): void {
         k.lastUsedAt ?? "never",
         k.revokedAt ? "revoked" : (k.expiresAt ?? "never"),
       ]);
-      print(json ? JSON.stringify(all) : table([["ID", "KEY", "NAME", "SCOPES", "LAST USED", "EXPIRES"], ...rows]));
+      print(json ? toJson(all) : table([["ID", "KEY", "NAME", "SCOPES", "LAST USED", "EXPIRES"], ...rows]));
     });
   key
     .command("revoke <id>")
@@ -69,6 +69,6 @@ export function addKey(program: Command, configOf: () => Config): void {
     .action((id: string, { org, json }: { org?: string; json?: boolean }) => {
       const revoked = withData(configOf(), (service) => revokeKey(service.ctx, orgOf(service, org), id));
       say(`Revoked API key ${revoked.display}.`);
-      print(json ? JSON.stringify(revoked) : revoked.id);
+      print(json ? toJson(revoked) : revoked.id);
     });
 }

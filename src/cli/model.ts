@@ -5,7 +5,7 @@ import { type ModelProvider, modelProviders } from "../config/model-settings.ts"
 import { badRequest } from "../errors.ts";
 import { getModel, listModels, removeModelKey, setModelKey } from "../models/models.ts";
 import { describeTrial, tryModel } from "../models/trial.ts";
-import { orgOf, print, say, table, withData } from "./terminal.ts";
+import { orgOf, print, say, table, toJson, withData } from "./terminal.ts";
 
 type Options = { org?: string; json?: boolean; baseUrl?: string };
 
@@ -29,7 +29,7 @@ export function addModel(program: Command, configOf: () => Config): void {
       const setBy = judgeModels ? "organization setting" : "EVALD_JUDGE_MODEL";
       say(`Judge model: ${(judgeModels ?? config.judgeModels).join(", ") || "none"} (${setBy})`);
       const rows = all.map((each) => [each.provider, each.source, each.key, each.baseUrl ?? ""]);
-      print(json ? JSON.stringify(all) : table([["PROVIDER", "SOURCE", "KEY", "BASE URL"], ...rows]));
+      print(json ? toJson(all) : table([["PROVIDER", "SOURCE", "KEY", "BASE URL"], ...rows]));
     });
   model
     .command("set-key")
@@ -45,7 +45,7 @@ export function addModel(program: Command, configOf: () => Config): void {
       const key = await Bun.stdin.text();
       const stored = withData(config, (service) => setModelKey(service.ctx, orgOf(service, org), name, key, baseUrl));
       say(`Stored the API key for ${name} (${stored.key}). It is sent to ${stored.baseUrl}.`);
-      print(json ? JSON.stringify(stored) : name);
+      print(json ? toJson(stored) : name);
     });
   model
     .command("remove-key")
@@ -57,7 +57,7 @@ export function addModel(program: Command, configOf: () => Config): void {
     .action((name: ModelProvider, { org, json }: Options) => {
       withData(configOf(), (service) => removeModelKey(service.ctx, orgOf(service, org), name));
       say(`Removed the API key for ${name}.`);
-      print(json ? JSON.stringify({ provider: name }) : name);
+      print(json ? toJson({ provider: name }) : name);
     });
   model
     .command("test [model]")
@@ -77,6 +77,6 @@ export function addModel(program: Command, configOf: () => Config): void {
         Date.now,
       );
       say(`${describeTrial(trial)}.`);
-      print(json ? JSON.stringify(trial) : id);
+      print(json ? toJson(trial) : id);
     });
 }

@@ -3,7 +3,7 @@ import { AppError, unavailable } from "../errors.ts";
 import { type Api, findPromptId, isId } from "./api.ts";
 import { addServiceOptions, type Connection, type ServiceAddress, toServiceUrl, type UseApi } from "./connection.ts";
 import { findRunningUrl } from "./running.ts";
-import { print, say } from "./terminal.ts";
+import { print, say, toJson } from "./terminal.ts";
 
 /** Adds `open`: opens a page of the service in the browser. */
 export function addOpen(program: Command, connection: Connection, useApi: UseApi): void {
@@ -22,7 +22,7 @@ export function addOpen(program: Command, connection: Connection, useApi: UseApi
         throw unavailable("No service is running on the data directory. Start it with evald serve, or pass --url.");
       const path = target === undefined ? "/" : await useApi(address, (api) => findPath(api, target));
       const pageUrl = base + path;
-      print(json ? JSON.stringify({ url: pageUrl }) : pageUrl);
+      print(json ? toJson({ url: pageUrl }) : pageUrl);
       if (!printsOnly && !openInBrowser(pageUrl)) say("No browser was found. Open the URL yourself.");
     });
 }

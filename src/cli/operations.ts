@@ -6,7 +6,7 @@ import type { FieldFriction, FieldFrictionChange, FieldFrictionDetail } from "..
 import type { Dismissal } from "../friction/dismissals.ts";
 import type { DocsMap } from "../friction/docs-map.ts";
 import type { Fix } from "../friction/fix-schema.ts";
-import type { FrictionDetail, FrictionThing } from "../friction/schema.ts";
+import type { FrictionDetail, FrictionSummary } from "../friction/schema.ts";
 import type { Gate, GateRequest } from "../gates/schema.ts";
 import type { Inbox, InboxMark } from "../inbox/schema.ts";
 import type { Delivery, DeliveryDetail, Destination, DestinationInput, DestinationPatch, NewDestination } from "../notifications/schema.ts";
@@ -46,6 +46,7 @@ export type Operations = {
   "GET /runs/{runId}": { result: Run };
   "GET /runs/{runId}/events": { query: { attempt?: number }; result: unknown };
   "GET /runs/{runId}/attempts": { result: Attempt[] };
+  "GET /runs/{runId}/output": { query: { attempt?: number }; result: unknown };
   "GET /eval-requests": { query: { promptId?: string; status?: "pending" | "running" | "completed" | "failed" | "superseded"; limit?: number; offset?: number }; result: EvalRequest[] };
   "GET /eval-requests/{id}": { result: EvalRequest };
   "GET /prompts/{promptId}/estimate": { result: Estimate };
@@ -61,7 +62,7 @@ export type Operations = {
   "DELETE /reports/{slug}/shares/{shareId}": { result: unknown };
   "GET /compare": { query: { base: string; baseAgent?: string; baseModel?: string; baseArgs?: string; head: string; headAgent?: string; headModel?: string; headArgs?: string; acrossAgents?: "1" }; result: Comparison };
   "GET /compare/reports": { query: { slugs: string; acrossAgents?: "1" }; result: unknown };
-  "GET /friction": { query: { promptId?: string; providerId?: string; severity?: "critical" | "high" | "medium" | "low"; state?: "new" | "open" | "fixed" | "regressed"; agent?: string; dismissed?: "true" | "false"; limit?: number; offset?: number }; result: FrictionThing[] };
+  "GET /friction": { query: { promptId?: string; providerId?: string; severity?: "critical" | "high" | "medium" | "low"; state?: "new" | "open" | "fixed" | "regressed"; agent?: string; dismissed?: "true" | "false"; limit?: number; offset?: number }; result: FrictionSummary[] };
   "GET /friction/{fingerprint}": { query: { promptId?: string; providerId?: string }; result: FrictionDetail };
   "POST /dismissals": { body: unknown; result: Dismissal };
   "GET /dismissals": { query: { limit?: number; offset?: number }; result: Dismissal[] };
@@ -85,7 +86,7 @@ export type Operations = {
   "GET /destinations": { query: { limit?: number; offset?: number }; result: Destination[] };
   "POST /destinations": { body: DestinationInput; result: NewDestination };
   "GET /destinations/{destinationId}": { result: Destination };
-  "PATCH /destinations/{destinationId}": { body: DestinationPatch; result: Destination };
+  "PATCH /destinations/{destinationId}": { body: DestinationPatch; result: NewDestination };
   "DELETE /destinations/{destinationId}": { result: Destination };
   "POST /destinations/{destinationId}/rotate": { result: NewDestination };
   "POST /destinations/{destinationId}/test": { result: DeliveryDetail };

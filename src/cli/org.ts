@@ -4,7 +4,7 @@ import { setupPath } from "../auth/setup.ts";
 import type { Config } from "../config/config.ts";
 import { badRequest } from "../errors.ts";
 import { getSpending } from "../runs/spending.ts";
-import { print, say, table, withData } from "./terminal.ts";
+import { print, say, table, toJson, withData } from "./terminal.ts";
 
 type SetOptions = {
   name?: string;
@@ -32,7 +32,7 @@ export function addOrg(program: Command, configOf: () => Config): void {
       say(
         `Created organization ${org.name}. Create an API key for it with: evald key create --org ${JSON.stringify(org.name)} --name ci`,
       );
-      print(json ? JSON.stringify(org) : org.id);
+      print(json ? toJson(org) : org.id);
     });
   org
     .command("set <name>")
@@ -71,7 +71,7 @@ export function addOrg(program: Command, configOf: () => Config): void {
       }));
       say(`Updated organization ${updated.name}. A running service applies the change within 30 seconds.`);
       if (options.resultsPage && updated.resultsPath) say(`Public results page: ${baseUrl}${updated.resultsPath}`);
-      print(options.json ? JSON.stringify(updated) : updated.id);
+      print(options.json ? toJson(updated) : updated.id);
     });
   org
     .command("setup-link <name>")
@@ -81,7 +81,7 @@ export function addOrg(program: Command, configOf: () => Config): void {
     .action((name: string, { json }: { json?: boolean }) => {
       const url = withData(configOf(), ({ ctx }) => ctx.baseUrl() + setupPath(ctx, getOrgByName(ctx, name).id));
       say("The link works once and expires in 3 days. Anyone who opens it can become the owner.");
-      print(json ? JSON.stringify({ url }) : url);
+      print(json ? toJson({ url }) : url);
     });
   org
     .command("list")
@@ -96,7 +96,7 @@ export function addOrg(program: Command, configOf: () => Config): void {
         const spent = `$${spentUsd.toFixed(2)}${maxUsdAMonth === null ? "" : ` of $${maxUsdAMonth}`}`;
         return [id, name, timeZone, spent];
       });
-      print(json ? JSON.stringify(all) : table([["ID", "NAME", "TIME ZONE", "SPENT THIS MONTH"], ...rows]));
+      print(json ? toJson(all) : table([["ID", "NAME", "TIME ZONE", "SPENT THIS MONTH"], ...rows]));
     });
 }
 

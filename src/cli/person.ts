@@ -3,7 +3,7 @@ import { findPerson } from "../auth/people.ts";
 import { toResetPath } from "../auth/resets.ts";
 import type { Config } from "../config/config.ts";
 import { notFound } from "../errors.ts";
-import { print, say, withData } from "./terminal.ts";
+import { print, say, toJson, withData } from "./terminal.ts";
 
 /** Adds `person reset-link`. */
 export function addPerson(program: Command, configOf: () => Config): void {
@@ -20,6 +20,6 @@ export function addPerson(program: Command, configOf: () => Config): void {
         return ctx.baseUrl() + toResetPath(ctx, person.id);
       });
       say("The link works once and expires in 24 hours. Anyone who opens it can sign in as this user.");
-      print(json ? JSON.stringify({ url: link }) : link);
+      print(json ? toJson({ url: link }) : link);
     });
 }

@@ -3,9 +3,11 @@ import { version } from "../../package.json" with { type: "json" };
 import { createAgentStandby, createChildAgents } from "../agents/all.ts";
 import { type Config, readConfig } from "../config/config.ts";
 import { diskFault } from "../db/fault.ts";
+import { toPrintable } from "../log.ts";
 import { addAgents } from "./agents.ts";
 import { addArchive } from "./archive.ts";
 import { addBackup } from "./backup.ts";
+import { addCancel } from "./cancel.ts";
 import { addCompletion } from "./completion.ts";
 import { createUseApi } from "./connection.ts";
 import { addDestination } from "./destination.ts";
@@ -27,7 +29,7 @@ import { addRestore } from "./restore.ts";
 import { addRun } from "./run.ts";
 import { addRuns } from "./runs.ts";
 import { addServe, type ServeOverrides } from "./serve.ts";
-import { closeStdout, endOnStdoutError, exitOf, exits, print, sayFailure, toFailure } from "./terminal.ts";
+import { closeStdout, endOnStdoutError, exitOf, exits, print, sayFailure, toFailure, toJson } from "./terminal.ts";
 import { addTrust } from "./trust.ts";
 import { addWorker } from "./worker.ts";
 import { addWorkers } from "./workers.ts";
@@ -37,7 +39,6 @@ const settingOptions = {
   EVALD_DATA_DIR: "--data",
   EVALD_PORT: "--port",
   EVALD_HOST: "--host",
-  EVALD_REDIS_URL: "--redis",
   EVALD_GATEWAY_URL: "--gateway",
   EVALD_WORKER_LABELS: "--labels",
   EVALD_CONCURRENCY: "--slots",
@@ -54,7 +55,10 @@ export function createProgram(
     .option("--data <dir>", "Data directory (default: EVALD_DATA_DIR, else ./data)")
     .helpOption("-h, --help", "Show help")
     .configureHelp({ showGlobalOptions: true })
-    .configureOutput({ writeOut: (text) => process.stdout.write(text), writeErr: (text) => process.stderr.write(text) })
+    .configureOutput({
+      writeOut: (text) => process.stdout.write(toPrintable(text)),
+      writeErr: (text) => process.stderr.write(toPrintable(text)),
+    })
     .exitOverride();
   const dataOf = () => program.opts<{ data?: string }>().data;
   /** `optionSettings`: those that options of the command set. */
@@ -82,6 +86,7 @@ export function createProgram(
   addGate(program, useApi);
   addReport(program, useApi);
   addRuns(program, useApi);
+  addCancel(program, useApi);
   addOpen(program, connection, useApi);
   addOrg(program, configOf);
   addKey(program, configOf);
@@ -126,9 +131,24 @@ export async function runProgram(
   return code;
 }
 
+/** Commander shows the help of all commands for `help nope`. Without `help`, it says that there is no such command, and suggests one. */
+function withoutUnknownHelp(program: Command, argv: string[]): string[] {
+  let command: Command | undefined = program;
+  for (const [i, word] of argv.entries()) {
+    const names: string[] = command.commands.map((each) => each.name());
+    const next = argv[i + 1];
+    if (word === "help" && names.length > 0)
+      return next === undefined || next.startsWith("-") || names.includes(next) ? argv : argv.toSpliced(i, 1);
+    command = command.commands.find((each) => each.name() === word);
+    if (!command) return argv;
+  }
+  return argv;
+}
+
 async function runCommand(argv: string[], create: () => Command): Promise<number> {
   try {
-    await create().parseAsync(argv, { from: "user" });
+    const program = create();
+    await program.parseAsync(withoutUnknownHelp(program, argv), { from: "user" });
     return Number(process.exitCode ?? 0);
   } catch (error) {
     const json = argv.includes("--json");
@@ -136,7 +156,7 @@ async function runCommand(argv: string[], create: () => Command): Promise<number
       if (error.exitCode === 0) return 0;
       // Commander has written its message to stderr.
       const detail = error.message.replace(/^error: /, "");
-      if (json) print(JSON.stringify({ error: "bad_request", detail }, null, 2));
+      if (json) print(toJson({ error: "bad_request", detail }, 2));
       return exits.usage;
     }
     const { error: code, detail } = toFailure(error);

@@ -4,7 +4,7 @@ import type { Prompt, PromptPatch } from "../prompts/schema.ts";
 import { type Api, findPromptId } from "./api.ts";
 import { addApiOptions, addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
 import { addFields, type FieldOptions, toFields } from "./prompt-fields.ts";
-import { print, say, sayRest, table, wholeNumber } from "./terminal.ts";
+import { print, say, sayRest, table, toJson, wholeNumber } from "./terminal.ts";
 
 type Options = ServiceAddress & { json?: boolean };
 
@@ -46,7 +46,7 @@ function addList(prompt: Command, useApi: UseApi): void {
         const prompts = await api.list("GET /prompts", { query });
         const items = await Promise.all(prompts.items.map(({ id }) => getPrompt(api, id)));
         const rows = items.map((p) => [p.id, p.status, p.title ?? p.text.slice(0, 60), p.nextRunsAt?.[0] ?? ""]);
-        print(json ? JSON.stringify(items) : table([["ID", "STATUS", "TITLE", "NEXT RUN"], ...rows]));
+        print(json ? toJson(items) : table([["ID", "STATUS", "TITLE", "NEXT RUN"], ...rows]));
         sayRest(prompts);
       }),
   );
@@ -65,7 +65,7 @@ function addSchedule(prompt: Command, useApi: UseApi): void {
       const body = { tag, frequency: frequency === "none" ? null : frequency };
       const result = await api.request("POST /prompts/schedule", { body });
       for (const { promptId, detail } of result.problems) say(`Skipped ${promptId}: ${detail}`);
-      print(json ? JSON.stringify(result) : `Scheduled ${result.scheduled}, skipped ${result.skipped}.`);
+      print(json ? toJson(result) : `Scheduled ${result.scheduled}, skipped ${result.skipped}.`);
     }),
   );
 }
@@ -78,7 +78,7 @@ function addShow(prompt: Command, useApi: UseApi): void {
   ).action((name: string, { json, ...address }: Options) =>
     useApi(address, async (api) => {
       const prompt = await getPrompt(api, await findPromptId(api, name, { archived: true }));
-      print(json ? JSON.stringify(prompt, null, 2) : table(toRows(prompt)));
+      print(json ? toJson(prompt, 2) : table(toRows(prompt)));
     }),
   );
 }
@@ -106,7 +106,7 @@ function addBaseline(prompt: Command, useApi: UseApi): void {
           : "Pinned the baseline.",
       );
       sayWarningsAndNextRuns(updated);
-      print(json ? JSON.stringify(updated) : id);
+      print(json ? toJson(updated) : id);
     }),
   );
 }
@@ -123,7 +123,7 @@ function addArchive(prompt: Command, useApi: UseApi): void {
       const id = await findPromptId(api, name, { archived: true });
       const updated = await updatePrompt(api, id, { status: "archived" });
       say(`Archived prompt ${id}.`);
-      print(json ? JSON.stringify(updated) : id);
+      print(json ? toJson(updated) : id);
     }),
   );
 }
@@ -140,7 +140,7 @@ function addUnarchive(prompt: Command, useApi: UseApi): void {
       const updated = await updatePrompt(api, id, { status: "active" });
       say(`Unarchived prompt ${id}.`);
       sayWarningsAndNextRuns(updated);
-      print(json ? JSON.stringify(updated) : id);
+      print(json ? toJson(updated) : id);
     }),
   );
 }
@@ -172,7 +172,7 @@ function addCreate(prompt: Command, useApi: UseApi): void {
         const created = await api.request("POST /prompts", { body: { text, ...toFields(fields) } });
         say(`Created prompt ${created.id}. Run it with: evald run ${created.id}`);
         sayWarningsAndNextRuns(created);
-        print(json ? JSON.stringify(created) : created.id);
+        print(json ? toJson(created) : created.id);
       }),
     );
 }
@@ -231,7 +231,7 @@ function addEdit(prompt: Command, useApi: UseApi): void {
           const updated = await updatePrompt(api, await findPromptId(api, name), patch);
           say(`Changed prompt ${updated.id}.`);
           sayWarningsAndNextRuns(updated);
-          print(json ? JSON.stringify(updated) : updated.id);
+          print(json ? toJson(updated) : updated.id);
         });
       },
     );

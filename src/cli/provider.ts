@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { addApiOptions, type ServiceAddress, type UseApi } from "./connection.ts";
-import { print, say, sayRest, table, wholeNumber } from "./terminal.ts";
+import { print, say, sayRest, table, toJson, wholeNumber } from "./terminal.ts";
 
 type CreateOptions = ServiceAddress & { name: string; docsUrl?: string; productUrl?: string; json?: boolean };
 
@@ -20,7 +20,7 @@ export function addProvider(program: Command, useApi: UseApi): void {
     useApi({ org, url }, async (api) => {
       const created = await api.request("POST /providers", { body: input });
       say(`Created provider ${created.name}.`);
-      print(json ? JSON.stringify(created) : created.id);
+      print(json ? toJson(created) : created.id);
     }),
   );
   addApiOptions(
@@ -34,7 +34,7 @@ export function addProvider(program: Command, useApi: UseApi): void {
     useApi(address, async (api) => {
       const providers = await api.list("GET /providers", { query: { limit } });
       const rows = providers.items.map((p) => [p.id, p.name, p.docsUrl ?? "", p.productUrl ?? ""]);
-      print(json ? JSON.stringify(providers.items) : table([["ID", "NAME", "DOCS", "PRODUCT"], ...rows]));
+      print(json ? toJson(providers.items) : table([["ID", "NAME", "DOCS", "PRODUCT"], ...rows]));
       sayRest(providers);
     }),
   );

@@ -5,7 +5,7 @@ import { count } from "../grading/text.ts";
 import { type Regrade, RegradeRequest } from "../regrades/schema.ts";
 import { invalidInput } from "../schema.ts";
 import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
-import { print, say, wholeNumber } from "./terminal.ts";
+import { print, say, toJson, wholeNumber } from "./terminal.ts";
 
 type Options = ServiceAddress & {
   prompt?: string;
@@ -60,7 +60,7 @@ Examples:
       await useApi({ org, url }, async (api) => {
         const result = await api.request("POST /regrades", { body: { ...options, promptId } });
         say(toSummary(result));
-        print(json ? JSON.stringify(result) : (result.regradeId ?? "dry run"));
+        print(json ? toJson(result) : (result.regradeId ?? "dry run"));
       });
     });
 }

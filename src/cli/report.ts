@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { reportMarkdown } from "../reports/markdown.ts";
 import { addApiOptions, type ServiceAddress, type UseApi } from "./connection.ts";
-import { print } from "./terminal.ts";
+import { print, toJson } from "./terminal.ts";
 
 /** Adds `report`: prints a report. */
 export function addReport(program: Command, useApi: UseApi): void {
@@ -12,7 +12,7 @@ export function addReport(program: Command, useApi: UseApi): void {
   ).action((slug: string, { json, ...address }: ServiceAddress & { json?: boolean }) =>
     useApi(address, async (api) => {
       const report = await api.request("GET /reports/{slug}", { path: { slug } });
-      print(json ? JSON.stringify(report, null, 2) : reportMarkdown(report).trimEnd());
+      print(json ? toJson(report, 2) : reportMarkdown(report).trimEnd());
     }),
   );
 }

@@ -14,14 +14,16 @@ import { join } from "node:path";
 import type { Command } from "commander";
 import { secretFile } from "../auth/links.ts";
 import type { Config } from "../config/config.ts";
+import { copyFromBackup, sealBackup } from "../db/backup-file.ts";
 import { codeOf } from "../db/fault.ts";
+import { listForeignSchema } from "../db/foreign-schema.ts";
 import { type AppliedMigration, lockData, originOf } from "../db/open.ts";
 import { badRequest, conflict } from "../errors.ts";
 import { count } from "../grading/text.ts";
 import { toIso } from "../schema.ts";
-import { type CopySummary, checkIntegrity, copyDatabase, readDatabase, syncPath } from "./backup.ts";
-import { checkFile, refuseOwnFile } from "./files.ts";
-import { print, say, toSize } from "./terminal.ts";
+import { type CopySummary, checkIntegrity, countRuns, readDatabase, syncPath } from "./backup.ts";
+import { checkFile, refuseOwnFile, toWriteError } from "./files.ts";
+import { print, say, toJson, toSize } from "./terminal.ts";
 
 /** Adds `restore`: replaces the database with a backup and keeps the previous one next to it. */
 export function addRestore(program: Command, configOf: () => Config): void {
@@ -36,14 +38,16 @@ export function addRestore(program: Command, configOf: () => Config): void {
       say(`Restored ${count(result.runs, "run")} (${toSize(result.bytes)}) from ${file}.`);
       if (result.before !== null)
         say(`The previous database is kept at ${result.before}. Delete it once you no longer need it.`);
-      print(json ? JSON.stringify(result) : result.database);
+      print(json ? toJson(result) : result.database);
     });
 }
 
-function restore(dataDir: string, file: string): CopySummary & { database: string; before: string | null } {
+function restore(
+  dataDir: string,
+  file: string,
+): CopySummary & { database: string; before: string | null; createdAt: string } {
   checkFile(file);
   refuseOwnFile(dataDir, file);
-  readDatabase(file, checkBackup);
   const since = toIso(Date.now());
   const time = since.replaceAll(":", "-");
   const lock = lockData(dataDir, { pid: process.pid, since });
@@ -52,37 +56,55 @@ function restore(dataDir: string, file: string): CopySummary & { database: strin
   const before = existsSync(database) ? `${database}.before-restore-${time}` : null;
   try {
     removeLeftovers(dataDir, file);
-    const copyResult = copyDatabase(file, copy);
+    const { bytes, runs, createdAt } = copyFromBackup(file, copy);
+    readDatabase(copy, (db) => checkBackup(db, file));
     const { uid, gid } = statSync(before === null ? dataDir : database);
     for (const path of [copy, join(dataDir, "evald.lock")]) if (uid !== statSync(path).uid) chownSync(path, uid, gid);
-    linkDatabaseTo(database, before ?? `${database}.lost-${time}`);
+    const isIntact = linkDatabaseTo(database, before ?? `${database}.lost-${time}`);
     syncPath(dataDir);
     // Deleting the signing key invalidates the sessions and links that were issued before.
     rmSync(join(dataDir, secretFile), { force: true });
     // Atomic: other processes see either the old database or the new one.
     renameSync(copy, database);
     syncPath(dataDir);
-    return { database, before, ...copyResult };
+    if (before !== null && isIntact) sealPrevious(before);
+    return { database, before, bytes, runs, createdAt };
   } catch (error) {
     rmSync(copy, { force: true });
-    throw error;
+    throw toWriteError(error, copy);
   } finally {
     lock.release();
   }
 }
 
-/** Throws unless the database is an intact backup of this version of evald or an older one. */
-function checkBackup(db: Database): void {
+/** Makes the previous database a backup, so that it can be restored. */
+function sealPrevious(path: string): void {
+  try {
+    sealBackup(path, readDatabase(path, countRuns), Date.now());
+    syncPath(path);
+  } catch {
+    // The restore is complete. Without a manifest, this file can still be put back by hand.
+  }
+}
+
+/** Throws, with the name of the backup `file`, unless the database in it is intact, and of this version of evald or an older one. */
+function checkBackup(db: Database, file: string): void {
   const hasMigrations = db.query("select 1 from sqlite_schema where name = '__drizzle_migrations'").get() !== null;
   const appliedMigrations = hasMigrations
     ? db.query<AppliedMigration, []>("select hash, created_at createdAt from __drizzle_migrations").all()
     : [];
+  if (appliedMigrations.length === 0) throw badRequest(`${file} is not an evald database.`);
   const origin = originOf(appliedMigrations);
-  if (appliedMigrations.length === 0 || origin === "unknown")
-    throw badRequest(`${db.filename} is not an evald database.`);
   if (origin === "newer")
-    throw badRequest(`${db.filename} was made by a newer version of evald. Restore it with that version.`);
-  checkIntegrity(db, db.filename);
+    throw badRequest(`${file} was made by a newer version of evald. Restore it with that version.`);
+  if (origin === "unknown")
+    throw badRequest(`${file} was made by a development version of evald and can't be upgraded. Use that version.`);
+  const foreign = listForeignSchema(db);
+  if (foreign.length > 0)
+    throw badRequest(
+      `${file} was changed by another program. It differs from a database of evald in ${foreign.slice(0, 5).join(", ")}${foreign.length > 5 ? ` and ${foreign.length - 5} more` : ""}. Use an earlier backup.`,
+    );
+  checkIntegrity(db, file);
 }
 
 /** Removes leftovers of an earlier restore that was killed, but never the file to restore. */
@@ -97,9 +119,9 @@ function removeLeftovers(dataDir: string, file: string): void {
   }
 }
 
-/** Links the database, as one file, to a second name, under which it is kept once a new file replaces it. */
-function linkDatabaseTo(database: string, aside: string): void {
-  mergeWal(database);
+/** Links the database, as one file, to a second name, under which it is kept once a new file replaces it. Returns whether it can be read. */
+function linkDatabaseTo(database: string, aside: string): boolean {
+  const isIntact = mergeWal(database);
   // A remaining WAL belongs to a damaged or missing database. SQLite would replay it into the new one.
   for (const suffix of ["-wal", "-shm"]) {
     if (!existsSync(database + suffix)) continue;
@@ -107,20 +129,23 @@ function linkDatabaseTo(database: string, aside: string): void {
     rmSync(database + suffix);
   }
   if (existsSync(database)) linkOrCopy(database, aside);
+  return isIntact;
 }
 
-/** Merges the WAL into the database. Leaves a damaged database as it is. Throws conflict if it is in use. */
-function mergeWal(path: string): void {
-  if (!existsSync(path)) return;
+/** Merges the WAL into the database, and returns whether it did. Leaves a damaged database as it is. Throws conflict if it is in use. */
+function mergeWal(path: string): boolean {
+  if (!existsSync(path)) return false;
   let db: Database | undefined;
   try {
     db = new Database(path, { readwrite: true });
     db.run("pragma busy_timeout = 1000");
     db.run("pragma journal_mode = delete");
+    return true;
   } catch (error) {
     if (/^SQLITE_(BUSY|LOCKED)/.test(codeOf(error)))
       throw conflict(`${path} is in use by another evald command. Wait for it to finish and try again.`);
     if (!/^SQLITE_(NOTADB|CORRUPT)/.test(codeOf(error))) throw error;
+    return false;
   } finally {
     db?.close();
   }

@@ -1,10 +1,12 @@
 import type { Command } from "commander";
+import { AppError } from "../errors.ts";
 import { reportMarkdown } from "../reports/markdown.ts";
 import type { Run } from "../runs/schema.ts";
-import { type Api, findPromptId } from "./api.ts";
+import { type Api, findPromptId, whatGoesOn } from "./api.ts";
 import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
+import { onInterruption } from "./interruption.ts";
 import { addMinScore, checkMinScore, type MinScore } from "./min-score.ts";
-import { exits, parsePair, print, say, sayError } from "./terminal.ts";
+import { exits, parsePair, print, say, sayError, toJson } from "./terminal.ts";
 
 type RunOptions = ServiceAddress &
   MinScore & {
@@ -56,8 +58,12 @@ async function runPrompt(useApi: UseApi, prompt: string, options: RunOptions): P
       say(`Run ${runId}: ${run.runUrl}`);
       runs.push(run);
     }
-    if (waits) for (const [i, runId] of runIds.entries()) runs[i] = await waitForRun(api, runId);
-    if (json) print(JSON.stringify({ runs }, null, 2));
+    if (waits) {
+      const stopListening = onInterruption(() => whatGoesOn(api, "run", runIds), json);
+      for (const [i, runId] of runIds.entries()) runs[i] = await waitForRun(api, runId);
+      stopListening();
+    }
+    if (json) print(toJson({ runs }, 2));
     else for (const each of runs) print(waits ? await toText(api, each) : each.runId);
     return waits ? worstExitCode(runs.map((each) => exitCodeOf(each, options))) : exits.passed;
   };
@@ -77,11 +83,21 @@ async function waitForRun(api: Api, runId: string): Promise<Run> {
   }
 }
 
-const toText = async (api: Api, { runId, report }: Run): Promise<string> =>
-  report === null ? runId : reportMarkdown(await api.request("GET /reports/{slug}", { path: { slug: report.slug } }));
+/** The report as Markdown. Of a server that has the API of runs but not of reports: what the run says about it. */
+async function toText(api: Api, { runId, prompt, report }: Run): Promise<string> {
+  if (report === null) return runId;
+  const whole = await api
+    .request("GET /reports/{slug}", { path: { slug: report.slug } })
+    .catch((error) => (error instanceof AppError && error.code === "not_found" ? null : Promise.reject(error)));
+  if (whole) return reportMarkdown(whole);
+  const { score = null, grade = null } = report;
+  const result = score === null ? "No score" : `${score} of 100${grade === null ? "" : ` (${grade})`}`;
+  return `# ${prompt.title ?? prompt.text}\n\n${result}\n\n${report.url}`;
+}
 
 function exitCodeOf({ runId, status, report, failureReason }: Run, bar: MinScore): number {
-  if (report !== null) return checkMinScore(report, bar);
+  // Other servers with this API measure goals only.
+  if (report !== null) return checkMinScore({ ...report, scope: report.scope ?? "goal" }, bar);
   sayError(`Run ${runId}: ${failureReason ?? status}`);
   return exits.error;
 }

@@ -3,7 +3,7 @@ import { agentLabel, scoreSummary } from "../reports/labels.ts";
 import type { Run } from "../runs/schema.ts";
 import { findPromptId } from "./api.ts";
 import { addApiOptions, type ServiceAddress, type UseApi } from "./connection.ts";
-import { print, sayRest, table, wholeNumber } from "./terminal.ts";
+import { print, sayRest, table, toJson, wholeNumber } from "./terminal.ts";
 
 type Options = ServiceAddress & { prompt?: string; limit: number; json?: boolean };
 
@@ -23,7 +23,7 @@ export function addRuns(program: Command, useApi: UseApi): void {
       const runs = await api.list("GET /runs", { query: { promptId, limit } });
       print(
         json
-          ? JSON.stringify(runs.items)
+          ? toJson(runs.items)
           : table([["RUN", "STATUS", "RESULT", "REPORT", "AGENT", "PROMPT", "REQUESTED"], ...runs.items.map(toRow)]),
       );
       sayRest(runs);
@@ -32,8 +32,10 @@ export function addRuns(program: Command, useApi: UseApi): void {
 }
 
 function toRow({ runId, status, report, failureReason, agent, prompt, createdAt }: Run): string[] {
-  const result = report === null ? (failureReason ?? "") : (scoreSummary(report) ?? report.nullNotice ?? "");
-  const what = [agentLabel(agent), cut(prompt.title ?? prompt.text)];
+  // Other servers with this API say nothing about the agent, and measure goals only.
+  const scored = report && { ...report, scope: report.scope ?? "goal" };
+  const result = scored === null ? (failureReason ?? "") : (scoreSummary(scored) ?? scored.nullNotice ?? "");
+  const what = [(agent as Run["agent"] | undefined) ? agentLabel(agent) : "", cut(prompt.title ?? prompt.text)];
   return [runId, status, cut(result), report?.slug ?? "", ...what, createdAt];
 }
 

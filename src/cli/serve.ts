@@ -1,5 +1,6 @@
 import { lookup } from "node:dns/promises";
 import { networkInterfaces } from "node:os";
+import { resolve } from "node:path";
 import type { Command } from "commander";
 import type { Logger } from "pino";
 import { version } from "../../package.json" with { type: "json" };
@@ -12,7 +13,7 @@ import type { Config } from "../config/config.ts";
 import { secretsIn } from "../config/model-settings.ts";
 import type { Address } from "../config/telemetry-settings.ts";
 import { redisSecrets } from "../config/worker-settings.ts";
-import { closeDb, lockData, openDb, releaseCache } from "../db/open.ts";
+import { closeDb, type Db, lockData, openDb, releaseCache } from "../db/open.ts";
 import { isLocked } from "../db/write-lock.ts";
 import { ConfigError } from "../errors.ts";
 import { maxRequestBodySize } from "../http/body.ts";
@@ -21,7 +22,8 @@ import { enableThreads } from "../jobs/thread.ts";
 import { createLog, flushLog } from "../log.ts";
 import { toIso } from "../schema.ts";
 import { createService } from "../service.ts";
-import { answerScrape, type Metrics } from "../telemetry/metrics.ts";
+import { type Metrics, respondToScrape } from "../telemetry/metrics.ts";
+import { listCredentials } from "../workers/credentials.ts";
 import { releaseMemoryWhenIdle } from "./idle-memory.ts";
 import { publishUrl } from "./running.ts";
 import { say, toMessage, toOwnUrl, upgradeProgress } from "./terminal.ts";
@@ -70,7 +72,7 @@ async function serve(config: Config, { threadFile = null, ...overrides }: ServeO
   let ownUrl = "";
   let ownRules: AllowRule[] = [];
   const baseUrl = () => config.baseUrl ?? ownUrl;
-  const workers = await connectWorkers(config, log, overrides);
+  const workers = await connectWorkers(config, db, log, overrides);
   const service = createService({
     db,
     config,
@@ -141,12 +143,22 @@ async function serve(config: Config, { threadFile = null, ...overrides }: ServeO
   if (config.welcome) await welcome(service, ownUrl);
 }
 
-/** null: agents run on this machine. The code for Redis is loaded only if needed. */
-async function connectWorkers(config: Config, log: Logger, { agents, goneMs }: ServeOverrides) {
-  const { redisUrl: url, waitMs } = config.workers;
+/**
+ * null: agents run on this machine. The code for Redis is loaded only if needed. Throws ConfigError if another service uses the Redis server. One
+ * that can't be reached is checked later.
+ */
+async function connectWorkers({ workers, dataDir }: Config, db: Db, log: Logger, { agents, goneMs }: ServeOverrides) {
+  const { redisUrl: url, waitMs } = workers;
   if (url === null) return null;
   const { openWorkerExecutor } = await import("../places/worker-executor.ts");
-  return openWorkerExecutor(url, version, agents, waitMs, log, goneMs);
+  const { checkUnclaimed, ownerHere } = await import("../places/service-claim.ts");
+  const { withRedis } = await import("../places/control.ts");
+  const owner = ownerHere(resolve(dataDir));
+  await withRedis(url, (redis) => checkUnclaimed(redis, owner)).catch((error: unknown) => {
+    if (error instanceof ConfigError) throw error;
+  });
+  const credentials = () => listCredentials(db);
+  return openWorkerExecutor(url, version, agents, waitMs, log, { credentials, owner, goneMs });
 }
 
 type Handle = (request: Request, peer?: Peer) => Response | Promise<Response>;
@@ -177,7 +189,7 @@ function listen(
 }
 
 const listenForMetrics = (metrics: Metrics, { host, port }: Address) =>
-  startServer({ hostname: host, port, fetch: (request) => answerScrape(metrics, request), maxRequestBodySize }, [
+  startServer({ hostname: host, port, fetch: (request) => respondToScrape(metrics, request), maxRequestBodySize }, [
     metricsSetting,
     metricsSetting,
   ]);

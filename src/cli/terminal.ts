@@ -9,16 +9,14 @@ import { codeOf } from "../db/fault.ts";
 import { closeDb, type DataLock, lockData, openDb } from "../db/open.ts";
 import { AppError, badRequest, ConfigError, conflict, errorStatus } from "../errors.ts";
 import type { Paged } from "../http/paging.ts";
+import { controlCharacters, toPrintable } from "../log.ts";
 import { toIso } from "../schema.ts";
 import { createService, type Service } from "../service.ts";
 import { findRunningUrl } from "./running.ts";
 
-/** Control characters, which pages and commands could use to manipulate the terminal. */
-const controlCharacters = /(?![\n\t])\p{Cc}/gu;
-
 /** Writes a line for people, to stderr. */
 export const say = (text: string): void => {
-  process.stderr.write(`${text.replace(controlCharacters, "")}\n`);
+  process.stderr.write(`${toPrintable(text)}\n`);
 };
 
 /** Says how far the upgrade of a database is, at most once a second. */
@@ -31,10 +29,17 @@ export function upgradeProgress() {
   };
 }
 
-/** Writes a line for programs, to stdout. `endOnStdoutError` handles a failure. */
+/** Writes a line for programs, to stdout: text that is cleaned, or the result of `toJson`. `endOnStdoutError` handles a failure. */
 export const print = (text: string): void => {
-  process.stdout.write(`${text}\n`);
+  process.stdout.write(`${toPrintable(text)}\n`);
 };
+
+/** A value as JSON, with escapes for all that `print` would remove. */
+export const toJson = (value: unknown, space?: number): string =>
+  JSON.stringify(value, null, space).replace(
+    controlCharacters,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
 
 /**
  * Ends the command if stdout fails: quietly if its reader is gone, as other tools do. A command that is a service goes on: only its first
@@ -72,7 +77,7 @@ export function exitOf(error: unknown): number {
 /** Reports a failure on stderr and, with `--json`, also on stdout, in the format of an API error. */
 export function sayFailure({ error, detail }: { error: string; detail: string }, json = false): void {
   sayError(detail);
-  if (json) print(JSON.stringify({ error, detail }, null, 2));
+  if (json) print(toJson({ error, detail }, 2));
 }
 
 /** An error as code and message. */
@@ -175,17 +180,37 @@ export function toSize(bytes: number): string {
   return gib >= 1 ? `${gib.toFixed(1)} GiB` : `${(bytes / 1024 ** 2).toFixed(1)} MiB`;
 }
 
-/** Formats rows as aligned columns; the first row is the header. */
-export function table(rows: string[][]): string {
-  const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? [];
+/** Formats rows as aligned columns, each on one line; the first row is the header. */
+export function table(uncleanRows: string[][], maxWidth = process.stdout.columns ?? Number.POSITIVE_INFINITY): string {
+  const rows = uncleanRows.map((row) => row.map((cell) => toPrintable(cell.replace(/\s+/g, " "))));
+  const fullWidths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? [];
+  const widths = fitWidths(fullWidths, maxWidth);
   return rows
     .map((row) =>
-      row
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-        .join("  ")
+      widths
+        .map((width, column) => fitCell(row[column] ?? "", width).padEnd(width))
+        .join(gap)
         .trimEnd(),
     )
     .join("\n");
+}
+
+const gap = "  ";
+/** Columns are not narrower than this, unless their content is. */
+const minColumn = 8;
+
+const fitCell = (cell: string, width: number): string => (cell.length > width ? `${cell.slice(0, width - 1)}…` : cell);
+
+/** Widths of columns that fit into a line: the widest are cut first, then columns are left out from the right. The first one stays whole. */
+function fitWidths(fullWidths: number[], maxWidth: number): number[] {
+  const widths = [...fullWidths];
+  const total = () => widths.reduce((sum, width) => sum + width + gap.length, -gap.length);
+  while (total() > maxWidth && widths.length > 1) {
+    const widest = Math.max(...widths.slice(1));
+    if (widest > minColumn) widths[widths.indexOf(widest, 1)] = widest - 1;
+    else widths.pop();
+  }
+  return widths;
 }
 
 /** Says how many items of a list are not shown. */

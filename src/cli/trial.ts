@@ -1,4 +1,4 @@
-import type { Agent, SessionEvent } from "../agents/agent.ts";
+import type { Agent, AgentEvent } from "../agents/agent.ts";
 import type { Preset } from "../agents/coding/preset.ts";
 import { serveScriptedModel } from "../agents/coding/scripted-model.ts";
 import { createOrg } from "../auth/orgs.ts";
@@ -7,6 +7,7 @@ import type { ModelProvider } from "../config/model-settings.ts";
 import { closeDb, openDb } from "../db/open.ts";
 import { createCommandLog } from "../log.ts";
 import { createPrompt } from "../prompts/prompts.ts";
+import { findAgentOutput } from "../reports/artifacts.ts";
 import { readSession } from "../reports/session-events.ts";
 import { requestEval } from "../runs/requests.ts";
 import { getRun } from "../runs/runs.ts";
@@ -71,7 +72,8 @@ export async function tryAgent(config: Config, { id, agent, preset, model }: Sub
       failureReason,
       steps: findSteps(trial),
       problems: findProblems(trial),
-      events: events.map(describeEvent),
+      events,
+      output: findAgentOutput(service.ctx, { runId, attempt }),
     };
   } finally {
     closeDb(db);
@@ -81,7 +83,13 @@ export async function tryAgent(config: Config, { id, agent, preset, model }: Sub
 }
 
 /** An event in one line. */
-function describeEvent(event: SessionEvent): { type: string; what: string } {
+export function describeEvent(event: AgentEvent): string {
+  const { type, what } = summarizeEvent(event);
+  return `${type}  ${what}`;
+}
+
+/** The type of an event, and what it is about. */
+export function summarizeEvent(event: AgentEvent): { type: string; what: string } {
   const what =
     event.type === "tool_call"
       ? `${event.tool}${event.ownName ? ` (${event.ownName})` : ""} ${JSON.stringify(event.input)}`

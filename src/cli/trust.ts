@@ -3,7 +3,7 @@ import { ciProviders } from "../db/tables/keys.ts";
 import { type Scope, scopes } from "../http/operation.ts";
 import { defaultMinutes, maxMinutes, type TrustInput } from "../trusts/schema.ts";
 import { addApiOptions, type ServiceAddress, type UseApi } from "./connection.ts";
-import { print, say, sayRest, table, wholeNumber } from "./terminal.ts";
+import { print, say, sayRest, table, toJson, wholeNumber } from "./terminal.ts";
 
 type AddOptions = ServiceAddress &
   Pick<TrustInput, "issuer" | "provider" | "minutes"> & {
@@ -23,7 +23,10 @@ export function addTrust(program: Command, useApi: UseApi): void {
       .description("Trust the CI jobs of a repository, such as acme/docs, and print the ID of the trust to stdout")
       .addOption(new Option("--provider <provider>", "CI provider").choices(ciProviders).default("github"))
       .option("--issuer <url>", "Issuer of the ID tokens, for a self-hosted GitHub or GitLab server")
-      .option("--ref <ref>", "Only jobs on this ref, such as refs/heads/main or refs/pull/*; on GitLab, such as main")
+      .option(
+        "--ref <ref>",
+        "Only jobs on this ref, such as refs/heads/main or refs/pull/*; on GitLab, such as main or refs/tags/v*",
+      )
       .option("--repository-id <id>", "ID of the repository (default: that of the first job that gets a key)")
       .option("--environment <name>", "Only jobs that deploy to this environment")
       .option("--scopes <scopes>", `Comma-separated scopes of the keys: ${scopes.join(",")} (default: read,run)`)
@@ -36,7 +39,7 @@ export function addTrust(program: Command, useApi: UseApi): void {
       const body = { repository, ...conditions, scopes: keyScopes };
       const created = await api.request("POST /oidc/trusts", { body });
       say(`Jobs of ${created.repository} can now get API keys for ID tokens of the audience ${api.base}.`);
-      print(json ? JSON.stringify(created) : created.id);
+      print(json ? toJson(created) : created.id);
     }),
   );
   addApiOptions(
@@ -56,7 +59,7 @@ export function addTrust(program: Command, useApi: UseApi): void {
         scopes.join(","),
       ]);
       const heads = ["ID", "PROVIDER", "REPOSITORY", "REPOSITORY ID", "REF", "ENVIRONMENT", "SCOPES"];
-      print(json ? JSON.stringify(trusts.items) : table([heads, ...rows]));
+      print(json ? toJson(trusts.items) : table([heads, ...rows]));
       sayRest(trusts);
     }),
   );
@@ -68,7 +71,7 @@ export function addTrust(program: Command, useApi: UseApi): void {
     useApi(address, async (api) => {
       const removed = await api.request("DELETE /oidc/trusts/{trustId}", { path: { trustId: id } });
       say(`Removed the trust of ${removed.repository}.`);
-      print(json ? JSON.stringify(removed) : removed.id);
+      print(json ? toJson(removed) : removed.id);
     }),
   );
 }

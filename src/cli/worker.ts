@@ -10,7 +10,7 @@ import { releaseMemoryWhenIdle } from "./idle-memory.ts";
 import type { ServeOverrides } from "./serve.ts";
 import { say } from "./terminal.ts";
 
-type Options = { redis?: string; gateway?: string; slots?: string; labels?: string };
+type Options = { gateway?: string; slots?: string; labels?: string };
 
 /** Adds `worker`: runs agents for a service on another machine until SIGTERM or SIGINT. */
 export function addWorker(
@@ -21,18 +21,16 @@ export function addWorker(
   program
     .command("worker")
     .description("Run agents for a service on another machine")
-    .option("--redis <url>", "Redis of the service (default: EVALD_REDIS_URL)")
     .option("--gateway <url>", "Model gateway of the service (default: EVALD_GATEWAY_URL)")
     .option("--labels <list>", "Labels that prompts can require, such as gpu,eu (default: EVALD_WORKER_LABELS)")
     .option("--slots <number>", "Maximum concurrent sessions (default: EVALD_CONCURRENCY)")
     .addHelpText(
       "after",
-      "\nExample:\n  evald worker --redis rediss://:PASSWORD@redis.example.com:6379 --gateway https://evald.example.com/gateway",
+      "\nEVALD_REDIS_URL is the URL that evald workers add printed. The command line would show its password to everyone on this machine.\n\nExample:\n  evald worker --gateway https://evald.example.com/gateway --slots 4",
     )
-    .action(({ redis, gateway, slots, labels }: Options) =>
+    .action(({ gateway, slots, labels }: Options) =>
       runWorker(
         configOf({
-          ...(redis !== undefined && { EVALD_REDIS_URL: redis }),
           ...(gateway !== undefined && { EVALD_GATEWAY_URL: gateway }),
           ...(slots !== undefined && { EVALD_CONCURRENCY: slots }),
           ...(labels !== undefined && { EVALD_WORKER_LABELS: labels }),
@@ -45,7 +43,8 @@ export function addWorker(
 async function runWorker(config: Config, { agents, standby, goneMs }: ServeOverrides): Promise<void> {
   const { concurrency: slots, egressAllow: operatorHosts } = config;
   const { redisUrl: url, gatewayUrl, labels } = config.workers;
-  if (url === null) throw new ConfigError("No Redis server is given. Set EVALD_REDIS_URL or use --redis.");
+  if (url === null)
+    throw new ConfigError("No Redis server is given. Set EVALD_REDIS_URL to the URL that evald workers add printed.");
   if (gatewayUrl === null)
     throw new ConfigError(
       "No model gateway is given. Set EVALD_GATEWAY_URL, or use --gateway, to the public URL of the service with /gateway.",

@@ -1,35 +1,61 @@
 import type { Command } from "commander";
 import type { Config } from "../config/config.ts";
 import { badRequest, ConfigError } from "../errors.ts";
+import { createCredential, listCredentials, revokeCredential, toListed } from "../workers/credentials.ts";
 import { toWorker } from "../workers/workers.ts";
-import { print, say, table } from "./terminal.ts";
+import { print, say, table, toJson, withData } from "./terminal.ts";
 
-type Options = { redis?: string; json?: boolean };
+type Options = { json?: boolean };
 
-/** Adds `workers list`, `drain` and `remove`. They need access to Redis, as workers do, and no API key. */
-export function addWorkers(program: Command, configOf: (settings: Record<string, string>) => Config): void {
+/** Adds `workers add`, `credentials` and `revoke`, which need the data directory, and `list`, `drain` and `remove`, which need access to Redis. */
+export function addWorkers(program: Command, configOf: () => Config): void {
   const workers = program.command("workers").description("Manage the workers of a service");
-  const addOptions = (command: Command) =>
-    command
-      .option("--redis <url>", "Redis of the service (default: EVALD_REDIS_URL)")
-      .option("--json", "Print the result as JSON");
-  const urlOf = ({ redis }: Options): string => {
-    const url = configOf(redis === undefined ? {} : { EVALD_REDIS_URL: redis }).workers.redisUrl;
-    if (url === null) throw new ConfigError("No Redis server is given. Set EVALD_REDIS_URL or use --redis.");
-    return url;
+  const addJson = (command: Command) => command.option("--json", "Print the result as JSON");
+  const urlOf = ({ workers: { redisUrl } }: Config): string => {
+    if (redisUrl === null)
+      throw new ConfigError("No Redis server is given. Set EVALD_REDIS_URL to that of the service.");
+    return redisUrl;
   };
 
-  addOptions(workers.command("list").description("List connected workers"))
+  addJson(workers.command("add <name>"))
+    .description("Create the credential of a worker and print its EVALD_REDIS_URL to stdout; it is shown only once")
+    .addHelpText("after", "\nExample:\n  evald workers add worker-1")
+    .action((name: string, { json }: Options) => {
+      const config = configOf();
+      const created = withData(config, ({ ctx }) => createCredential(ctx, urlOf(config), name));
+      say(`Created the credential ${name}. Set EVALD_REDIS_URL of the worker to this URL: it will not be shown again.`);
+      print(json ? toJson(created) : created.url);
+    });
+
+  addJson(workers.command("credentials"))
+    .description("List the credentials of workers by name, without their passwords")
+    .addHelpText("after", "\nExample:\n  evald workers credentials")
+    .action(({ json }: Options) => {
+      const all = withData(configOf(), ({ ctx }) => listCredentials(ctx.db)).map(toListed);
+      const rows = all.map(({ name, createdAt }) => [name, createdAt]);
+      print(json ? toJson(all) : table([["NAME", "CREATED"], ...rows]));
+    });
+
+  addJson(workers.command("revoke <name>"))
+    .description("Revoke the credential of a worker: it loses its sessions and can't connect any more")
+    .addHelpText("after", "\nExample:\n  evald workers revoke worker-1")
+    .action((name: string, { json }: Options) => {
+      const revoked = withData(configOf(), ({ ctx }) => revokeCredential(ctx, name));
+      say(`Revoked the credential ${name}.`);
+      print(json ? toJson(revoked) : revoked.name);
+    });
+
+  addJson(workers.command("list").description("List connected workers"))
     .addHelpText("after", "\nExample:\n  evald workers list")
-    .action((options: Options) => printWorkers(urlOf(options), options.json === true));
+    .action(({ json }: Options) => printWorkers(urlOf(configOf()), json === true));
 
   for (const [action, description] of [
-    ["drain", "Drain a worker: it finishes its sessions and exits"],
-    ["remove", "Take back the sessions of a worker and stop it"],
+    ["drain", "Drain a worker: it finishes its sessions and exits; by ID or name"],
+    ["remove", "Take back the sessions of a worker and stop it; by ID or name"],
   ] as const)
-    addOptions(workers.command(`${action} <worker>`).description(`${description}; by ID or host name`))
+    addJson(workers.command(`${action} <worker>`).description(description))
       .addHelpText("after", `\nExample:\n  evald workers ${action} worker-1`)
-      .action((idOrName: string, options: Options) => dismiss(urlOf(options), action, idOrName, options.json === true));
+      .action((idOrName: string, { json }: Options) => dismiss(urlOf(configOf()), action, idOrName, json === true));
 }
 
 async function printWorkers(url: string, json: boolean): Promise<void> {
@@ -47,7 +73,7 @@ async function printWorkers(url: string, json: boolean): Promise<void> {
     lastSeenAt,
   ]);
   const heads = ["ID", "NAME", "STATE", "VERSION", "SESSIONS", "AGENTS", "LABELS", "LAST SEEN"];
-  print(json ? JSON.stringify(list) : table([heads, ...rows]));
+  print(json ? toJson(list) : table([heads, ...rows]));
 }
 
 async function dismiss(url: string, action: "drain" | "remove", idOrName: string, json: boolean): Promise<void> {
@@ -64,5 +90,5 @@ async function dismiss(url: string, action: "drain" | "remove", idOrName: string
     return first;
   });
   say(`${action === "drain" ? "Draining" : "Removed"} worker ${worker.name}.`);
-  print(json ? JSON.stringify(toWorker(worker, Date.now())) : worker.id);
+  print(json ? toJson(toWorker(worker, Date.now())) : worker.id);
 }

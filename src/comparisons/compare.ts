@@ -4,11 +4,11 @@ import { badRequest } from "../errors.ts";
 import { FrictionPoint } from "../friction/schema.ts";
 import type { RunRow } from "../reports/run-rows.ts";
 import { Id } from "../schema.ts";
-import { Evidence, noEvidence, VerdictWord } from "./evidence.ts";
+import { assessSides, type ComparisonOptions } from "./assessment.ts";
+import { Evidence, NullableVerdict, noEvidence } from "./evidence.ts";
 import { bySeverity, mergeFriction, readFriction } from "./friction.ts";
 import type { Side, SideQuery } from "./sides.ts";
 import { baselineOf, sideOf, sideOfEvals, sideOfRuns } from "./sides.ts";
-import { judgeTogether, type Terms } from "./together.ts";
 
 const { fingerprint, severity, category, title, url, onPath } = FrictionPoint.properties;
 const RunShare = Type.Object({ runs: Type.Integer(), of: Type.Integer() });
@@ -24,15 +24,15 @@ const SideFriction = Type.Array(
     after: RunShare,
   }),
 );
-const SideName = Type.Object({ evalRequestIds: Type.Array(Id), promptIds: Type.Array(Id), runs: Type.Integer() });
+const SideSummary = Type.Object({ evalRequestIds: Type.Array(Id), promptIds: Type.Array(Id), runs: Type.Integer() });
 
 /** Two sides, each with many runs: whether the head is better or worse than the base. */
 export const Comparison = Type.Object(
   {
-    base: SideName,
-    head: SideName,
+    base: SideSummary,
+    head: SideSummary,
     comparability: Type.Object({ same: Type.Boolean(), differences: Type.Array(Type.String()) }),
-    verdict: VerdictWord,
+    verdict: NullableVerdict,
     evidence: Evidence,
     friction: Type.Object({ shared: SideFriction, gone: SideFriction, new: SideFriction }),
   },
@@ -46,7 +46,7 @@ export function compareSides(
   org: OrgId,
   base: SideQuery,
   head: SideQuery,
-  terms: Terms = {},
+  options: ComparisonOptions = {},
 ): Comparison {
   const after = sideOf(ctx, org, head);
   const isBaseline = base.of.length === 1 && base.of[0] === "baseline";
@@ -56,7 +56,7 @@ export function compareSides(
   const runs = before.runs.filter(({ runId }) => !ids.has(runId));
   if (runs.length === 0 && before.runs.length > 0)
     throw badRequest("Invalid base: all of its runs also belong to the head. Choose other runs, or baseline.");
-  return compare(ctx, { ...before, runs }, after, terms);
+  return compare(ctx, { ...before, runs }, after, options);
 }
 
 /** Compares the runs of evaluations that `keeps` accepts with those of others and with `runIds`. */
@@ -65,13 +65,13 @@ export function compareEvals(
   org: OrgId,
   { evalRequestIds = [], runIds = [] }: { evalRequestIds?: string[]; runIds?: string[] },
   headIds: string[],
-  { keeps = () => true, ...terms }: Terms & { keeps?: (run: RunRow) => boolean } = {},
+  { keeps = () => true, ...options }: ComparisonOptions & { keeps?: (run: RunRow) => boolean } = {},
 ): Comparison {
   const filtered = (side: Side): Side => ({ ...side, runs: side.runs.filter(keeps) });
   const evals = sideOfEvals(ctx, org, evalRequestIds);
   const others = sideOfRuns(ctx, org, "the baseline", runIds);
   const base = { ...(evalRequestIds.length > 0 ? evals : others), runs: [...evals.runs, ...others.runs] };
-  return compare(ctx, filtered(base), filtered(sideOfEvals(ctx, org, headIds)), terms);
+  return compare(ctx, filtered(base), filtered(sideOfEvals(ctx, org, headIds)), options);
 }
 
 function frictionOf(ctx: Context, both: Side[]): Comparison["friction"] {
@@ -89,8 +89,8 @@ function frictionOf(ctx: Context, both: Side[]): Comparison["friction"] {
   }));
   const merged = mergeFriction(groups)
     .sort(bySeverity)
-    .flatMap(({ seenIn, ...name }) =>
-      before && after ? [{ ...name, before: before(seenIn), after: after(seenIn) }] : [],
+    .flatMap(({ seenIn, ...point }) =>
+      before && after ? [{ ...point, before: before(seenIn), after: after(seenIn) }] : [],
     );
   return {
     shared: merged.filter(({ before, after }) => before.runs > 0 && after.runs > 0),
@@ -99,12 +99,12 @@ function frictionOf(ctx: Context, both: Side[]): Comparison["friction"] {
   };
 }
 
-function compare(ctx: Context, before: Side, after: Side, terms: Terms): Comparison {
-  const { comparability, judged } = judgeTogether([before, after], [], terms);
-  const { verdict = null, evidence = noEvidence("at least two reports are needed") } = judged ?? {};
+function compare(ctx: Context, before: Side, after: Side, options: ComparisonOptions): Comparison {
+  const { comparability, assessment } = assessSides([before, after], [], options);
+  const { verdict = null, evidence = noEvidence("at least two reports are needed") } = assessment ?? {};
   return {
-    base: toName(before),
-    head: toName(after),
+    base: toSideSummary(before),
+    head: toSideSummary(after),
     comparability,
     verdict,
     evidence,
@@ -112,7 +112,7 @@ function compare(ctx: Context, before: Side, after: Side, terms: Terms): Compari
   };
 }
 
-const toName = ({ runs }: Side): Comparison["base"] => ({
+const toSideSummary = ({ runs }: Side): Comparison["base"] => ({
   evalRequestIds: [...new Set(runs.map(({ evalRequestId }) => evalRequestId))],
   promptIds: [...new Set(runs.map(({ promptId }) => promptId))],
   runs: runs.length,

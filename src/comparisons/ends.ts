@@ -38,10 +38,10 @@ export function testEnds(pairs: Pair[]): { ends: EndsEvidence; successP: number 
     after: { k: total("b", what), n: total("b", "n") },
     p,
   });
-  const { fell, rose, adjusted } = endsTest(strata, isJudged);
-  const success = fell === null ? null : compared("met", fell);
+  const { fewerSuccessesP, moreUnfinishedP, adjustedP } = endsTest(strata, isJudged);
+  const success = fewerSuccessesP === null ? null : compared("met", fewerSuccessesP);
   return {
-    ends: { success, unfinished: compared("unfinished", rose), p: adjusted },
+    ends: { success, unfinished: compared("unfinished", moreUnfinishedP), p: adjustedP },
     successP: success && twoSided(strata),
   };
 }
@@ -61,10 +61,10 @@ function endsOf(runs: SideRun[]): Ends {
 function twoSided(strata: { a: Ends; b: Ends }[]): number {
   const [only] = strata;
   if (only && strata.length === 1) return fisherTest({ k: only.a.met, n: only.a.n }, { k: only.b.met, n: only.b.n });
-  const [fell, rose] = [strata, strata.map(({ a, b }) => ({ a: b, b: a }))].map(
-    (each) => endsTest(each, true).fell ?? 1,
+  const [fewerP, moreP] = [strata, strata.map(({ a, b }) => ({ a: b, b: a }))].map(
+    (each) => endsTest(each, true).fewerSuccessesP ?? 1,
   );
-  return Math.min(1, 2 * Math.min(fell ?? 1, rose ?? 1));
+  return Math.min(1, 2 * Math.min(fewerP ?? 1, moreP ?? 1));
 }
 
 /** The reasons for a regression other than the scores. */

@@ -51,7 +51,7 @@ export const Evidence = Type.Object({
   metrics: Type.Array(Change),
 });
 export type Evidence = Static<typeof Evidence>;
-export const VerdictWord = Nullable(OneOf(verdicts, "Verdict for the later side; null unless both have repeats"));
+export const NullableVerdict = Nullable(OneOf(verdicts, "Verdict for the later side; null unless both have repeats"));
 
 /** For an untested comparison: why it was not tested. */
 export const noEvidence = (reason: string): Evidence => ({

@@ -5,31 +5,31 @@ import type { FrictionPoint } from "../friction/schema.ts";
 import { severities } from "../grading/kinds.ts";
 
 /** A friction point in a comparison. */
-export type FrictionName = Pick<FrictionPoint, "fingerprint" | "severity" | "category" | "title" | "url">;
+export type ComparedFriction = Pick<FrictionPoint, "fingerprint" | "severity" | "category" | "title" | "url">;
 /** The friction points of some reports, each with the ID or slug of its report. */
-export type FrictionGroup<T extends FrictionName> = { points: { name: T; report: string }[] };
+export type FrictionGroup<T extends ComparedFriction> = { points: { point: T; report: string }[] };
 
 /** The friction points of all groups without duplicates, with the reports of each group that contain them. */
-export function mergeFriction<T extends FrictionName>(groups: FrictionGroup<T>[]): (T & { seenIn: string[][] })[] {
-  const all = groups.flatMap(({ points }, group) => points.map((point) => ({ ...point, group })));
-  return [...Map.groupBy(all, ({ name }) => name.fingerprint).values()].map((points) => {
-    const { name } = points.at(-1) as (typeof points)[number];
+export function mergeFriction<T extends ComparedFriction>(groups: FrictionGroup<T>[]): (T & { seenIn: string[][] })[] {
+  const all = groups.flatMap(({ points }, group) => points.map((each) => ({ ...each, group })));
+  return [...Map.groupBy(all, ({ point }) => point.fingerprint).values()].map((points) => {
+    const { point } = points.at(-1) as (typeof points)[number];
     return {
-      ...name,
+      ...point,
       seenIn: groups.map((_, i) => points.filter(({ group }) => group === i).map(({ report }) => report)),
     };
   });
 }
 
 /** Worst first, then by number of reports. */
-export const bySeverity = <T extends FrictionName & { seenIn: string[][] }>(a: T, b: T): number =>
+export const bySeverity = <T extends ComparedFriction & { seenIn: string[][] }>(a: T, b: T): number =>
   severities.indexOf(a.severity) - severities.indexOf(b.severity) || b.seenIn.flat().length - a.seenIn.flat().length;
 
 /** The friction points of reports, by report ID. */
 export function readFriction({ db }: Context, reportIds: string[]) {
   const { reportId: report, fingerprint, severity, category, title, url, onPath } = frictionPoints;
   const points = db
-    .select({ report, name: { fingerprint, severity, category, title, url, onPath } })
+    .select({ report, point: { fingerprint, severity, category, title, url, onPath } })
     .from(frictionPoints)
     .where(inArray(report, reportIds))
     .all();

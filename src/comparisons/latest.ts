@@ -20,10 +20,10 @@ const maxKept = 2_000;
 type ScorePoint = { evalRequestId: string; slug: string; score: number; runs: number; at: string };
 
 /**
- * The current state of a prompt: its newest report, the evaluations with the same agent, model and methodology, oldest
- * first, and the change since the previous one.
+ * The latest results of a prompt: those of its newest report, the evaluations with the same agent, model and methodology,
+ * oldest first, and the change since the previous one.
  */
-export type Latest = {
+export type LatestResults = {
   slug: string;
   agent: string;
   model: string | null;
@@ -51,7 +51,7 @@ type LatestChange = {
 
 /** Reports of the comparable evaluation before an evaluation, and of itself; null if one of them is not among the points. */
 export function findReportsBeforeAndAfter(
-  latest: Latest | null,
+  latest: LatestResults | null,
   evalRequestId: string,
 ): [before: string, after: string] | null {
   const index = latest?.points.findIndex((point) => point.evalRequestId === evalRequestId) ?? -1;
@@ -62,7 +62,7 @@ export function findReportsBeforeAndAfter(
 type Point = ScorePoint & { scores: number[] };
 
 /** The newest change of the level of the scores, between two evaluations. */
-function lastLevel(points: Point[]): LatestChange | null {
+function lastLevelChange(points: Point[]): LatestChange | null {
   const values = points.flatMap((point, i) => point.scores.map((score) => ({ score, i })));
   const last = changePoints(values.map(({ score }) => score)).at(-1);
   if (!last) return null;
@@ -78,7 +78,7 @@ function lastLevel(points: Point[]): LatestChange | null {
 const lastChanges = perContext(() => new Map<string, { basis: string; change: LatestChange | null }>());
 
 /** null: the prompt has no published live report. */
-export function findLatest(ctx: Context, org: OrgId, promptId: string): Latest | null {
+export function findLatestResults(ctx: Context, org: OrgId, promptId: string): LatestResults | null {
   const published = listPublished(ctx, org, promptId, maxReportsRead, { limit: maxReportsRead });
   const [newest] = published;
   if (!newest) return null;
@@ -90,10 +90,10 @@ export function findLatest(ctx: Context, org: OrgId, promptId: string): Latest |
   );
   const points = [...Map.groupBy(sameKind, ({ evalRequestId }) => evalRequestId)].flatMap(([evalRequestId, all]) => {
     const scored = all.flatMap(({ score }) => score ?? []);
-    const [newest] = all;
-    if (!newest || scored.length === 0) return [];
+    const [newestOfEval] = all;
+    if (!newestOfEval || scored.length === 0) return [];
     const score = scored.reduce((sum, each) => sum + each, 0) / scored.length;
-    const { slug, createdAt } = newest;
+    const { slug, createdAt } = newestOfEval;
     return { evalRequestId, slug, score, scores: scored.reverse(), runs: scored.length, at: toIso(createdAt) };
   });
   const all = points.toReversed();
@@ -113,7 +113,7 @@ export function findLatest(ctx: Context, org: OrgId, promptId: string): Latest |
 }
 
 /** The change between the last two evaluations. */
-function lastStep(
+function lastEvaluationChange(
   ctx: Context,
   org: OrgId,
   { agent, model }: PublishedRun,
@@ -149,9 +149,9 @@ function changeOf(
   ].join(" ");
   const lastChange = lastChanges(ctx).get(promptId);
   if (lastChange?.basis === basis) return lastChange.change;
-  const step = lastStep(ctx, org, latestRun, points.at(-2), points.at(-1));
+  const step = lastEvaluationChange(ctx, org, latestRun, points.at(-2), points.at(-1));
   const isClear = step?.verdict === "improved" || step?.verdict === "regressed";
-  const change = isClear ? step : (lastLevel(points) ?? step);
+  const change = isClear ? step : (lastLevelChange(points) ?? step);
   if (lastChanges(ctx).size >= maxKept) lastChanges(ctx).clear();
   lastChanges(ctx).set(promptId, { basis, change });
   return change;

@@ -1,7 +1,12 @@
 // The values of both sides, paired by prompt and template arguments, and their tests.
 import { standardMethodology } from "../grading/methodology.ts";
 import { type Estimate, mean, pairedInterval, stratifiedWelch } from "../stats/estimates.ts";
-import { type Exact, pairedTest, signFlipTest, stratifiedPermutationTest } from "../stats/hypothesis-tests.ts";
+import {
+  type PermutationResult,
+  pairedTest,
+  signFlipTest,
+  stratifiedPermutationTest,
+} from "../stats/hypothesis-tests.ts";
 import type { SideRun } from "../stats/repeats.ts";
 
 /** The runs of one prompt with the same template arguments, on both sides. */
@@ -11,7 +16,7 @@ export type Pair = { prompt: string; before: SideRun[]; after: SideRun[] };
 export type Sample = { prompt: string; before: number[]; after: number[] };
 
 /** `design`: what was exchanged at random. `withinP`: the p of the runs within their prompts, whether or not the prompts agree. */
-export type Tested = Exact & {
+export type Tested = PermutationResult & {
   design: "runs" | "runs and prompts" | "prompts";
   prompts: number;
   withinP: number;

@@ -5,15 +5,16 @@ import { notifications } from "../db/tables/notifications.ts";
 import { emitEvent, eventWantedSince } from "../notifications/outbox.ts";
 import { toPromptEvent } from "../reports/announcements.ts";
 import { reportUrl } from "../reports/links.ts";
-import { findLatest } from "./latest.ts";
+import { findLatestResults } from "./latest.ts";
 
 /** A change found again with more data may move by this many evaluations. */
-const drift = 2;
+const maxShift = 2;
 
+/** Announces that the scores of a prompt changed significantly, once for each change. */
 export function announceScore(ctx: Context, tx: Tx, org: string, promptId: string): void {
   const since = eventWantedSince(ctx, org, "score.changed");
   if (since === null) return;
-  const latest = findLatest(ctx, org as OrgId, promptId);
+  const latest = findLatestResults(ctx, org as OrgId, promptId);
   const { verdict, delta, at, slugs } = latest?.change ?? {};
   if (!latest || !slugs || (verdict !== "improved" && verdict !== "regressed")) return;
   const index = latest.points.findIndex(({ slug }) => slug === slugs[1]);
@@ -21,7 +22,7 @@ export function announceScore(ctx: Context, tx: Tx, org: string, promptId: strin
   if (index < 0 || Date.parse(at ?? "") < since) return;
   const keyOf = (evalRequestId: string) => `score ${promptId} ${evalRequestId} ${verdict}`;
   const near = latest.points
-    .slice(Math.max(0, index - drift), index + drift + 1)
+    .slice(Math.max(0, index - maxShift), index + maxShift + 1)
     .map((each) => keyOf(each.evalRequestId));
   const earlier = and(eq(notifications.orgId, org), inArray(notifications.onceKey, near));
   if (tx.select({ id: notifications.id }).from(notifications).where(earlier).get()) return;

@@ -10,13 +10,13 @@ import { agentIndexOf } from "../reports/run-rows.ts";
 import { type Report, RunAgent, RunReport } from "../reports/schema.ts";
 import { Id, Nullable, Time } from "../schema.ts";
 import { EvalResult, metricNames, resultOf } from "../stats/repeats.ts";
-import { Evidence, noEvidence, VerdictWord } from "./evidence.ts";
+import { assessSides, type ComparisonOptions } from "./assessment.ts";
+import { Evidence, NullableVerdict, noEvidence } from "./evidence.ts";
 import { mergeFriction } from "./friction.ts";
 import { sideOfEvals } from "./sides.ts";
-import { judgeTogether, type Terms } from "./together.ts";
 
 const { fingerprint, severity, category, title, url } = FrictionPoint.properties;
-const FrictionName = { fingerprint, severity, category, title, url };
+const frictionFields = { fingerprint, severity, category, title, url };
 const bound = Nullable(Type.Number());
 
 /** Reports side by side, with a verdict if they belong to two evaluations. */
@@ -39,12 +39,12 @@ export const ReportsComparison = Type.Object({
   }),
   metrics: Type.Array(Type.Object({ name: Type.String(), values: Type.Array(bound) })),
   friction: Type.Object({
-    shared: Type.Array(Type.Object(FrictionName), { description: "In every report" }),
-    only: Type.Array(Type.Object({ ...FrictionName, slugs: Type.Array(Type.String()) })),
+    shared: Type.Array(Type.Object(frictionFields), { description: "In every report" }),
+    only: Type.Array(Type.Object({ ...frictionFields, slugs: Type.Array(Type.String()) })),
     total: Type.Integer({ description: "Can exceed the list; see get_friction_points" }),
   }),
   comparability: Type.Object({ same: Type.Boolean(), differences: Type.Array(Type.String()) }),
-  verdict: VerdictWord,
+  verdict: NullableVerdict,
   evidence: Type.Object({
     ...Evidence.properties,
     sides: Type.Array(Type.Object({ evalRequestId: Id, agent: Type.String(), ...EvalResult.properties })),
@@ -53,9 +53,14 @@ export const ReportsComparison = Type.Object({
 export type ReportsComparison = Static<typeof ReportsComparison>;
 
 /** Throws not_found for an unknown slug, and bad_request for a duplicate. */
-export function compareReports(ctx: Context, org: OrgId, slugs: string[], terms: Terms = {}): ReportsComparison {
-  const twice = slugs.find((slug, i) => slugs.indexOf(slug) !== i);
-  if (twice !== undefined) throw badRequest(`Invalid slugs: ${twice} is listed twice. List each report once.`);
+export function compareReports(
+  ctx: Context,
+  org: OrgId,
+  slugs: string[],
+  options: ComparisonOptions = {},
+): ReportsComparison {
+  const duplicate = slugs.find((slug, i) => slugs.indexOf(slug) !== i);
+  if (duplicate !== undefined) throw badRequest(`Invalid slugs: ${duplicate} is listed twice. List each report once.`);
   const compared = slugs.map((slug) => getReport(ctx, org, slug));
   // One side for each agent of an evaluation: its runs with other agents don't count.
   const groups = Map.groupBy(
@@ -70,13 +75,13 @@ export function compareReports(ctx: Context, org: OrgId, slugs: string[], terms:
   const sides = evaluations.map(({ evalRequestId, agentIndex }) => sideOfEvals(ctx, org, [evalRequestId], agentIndex));
   const reportDifferences = differencesOf(compared.map((report) => [comparandOf(report)]));
   // The verdict covers all runs of both evaluations, which may differ in more than the selected reports do.
-  const { judged, comparability } = judgeTogether(sides, reportDifferences, terms);
+  const { assessment, comparability } = assessSides(sides, reportDifferences, options);
   const summaries = sides.map((side, i) => ({
     evalRequestId: evaluations[i]?.evalRequestId ?? "",
     agent: evaluations[i]?.agent ?? "",
     ...resultOf(side.runs, side.unfinished),
   }));
-  const nothing = `a verdict needs reports of two evaluations or agents, but these belong to ${sides.length}`;
+  const untestedReason = `a verdict needs reports of two evaluations or agents, but these belong to ${sides.length}`;
   return {
     reports: compared.map((report) => ({
       slug: report.slug,
@@ -98,15 +103,15 @@ export function compareReports(ctx: Context, org: OrgId, slugs: string[], terms:
     metrics: metricNames.map((name) => ({ name, values: compared.map(({ metrics }) => metrics[name] ?? null) })),
     friction: frictionBetween(compared),
     comparability,
-    verdict: judged?.verdict ?? null,
-    evidence: { ...(judged?.evidence ?? noEvidence(nothing)), sides: summaries },
+    verdict: assessment?.verdict ?? null,
+    evidence: { ...(assessment?.evidence ?? noEvidence(untestedReason)), sides: summaries },
   };
 }
 
 function frictionBetween(reports: Report[]): ReportsComparison["friction"] {
   const groups = reports.map(({ slug, frictionPoints }) => ({
     points: frictionPoints.map(({ fingerprint, severity, category, title, url }) => ({
-      name: { fingerprint, severity, category, title, url },
+      point: { fingerprint, severity, category, title, url },
       report: slug,
     })),
   }));

@@ -15,9 +15,9 @@ import {
   type SideRun,
   unscoredWords,
 } from "../stats/repeats.ts";
+import { verdictOfDeterministic } from "./deterministic.ts";
 import { describeEnds, roundedEnds, testEnds, worseEnds } from "./ends.ts";
 import { alpha, type Evidence, noEvidence, threshold, type Verdict } from "./evidence.ts";
-import { judgeExact } from "./exact.ts";
 import {
   commonDimensions,
   type Pair,
@@ -39,7 +39,7 @@ export type Side = { name: string; unfinished: number; runs: SideRun[] };
  * which a change is significant, lower with repeated looks. Scores are tested two-sided at the level, success and unfinished runs one-sided at half
  * of it, so at most `level` of the verdicts are false regressions.
  */
-export function judgeSides(
+export function decideVerdict(
   before: Side,
   after: Side,
   differences: string[],
@@ -53,8 +53,8 @@ export function judgeSides(
     evidence: { ...none, ...more, reason },
   });
   if (differences.length > 0) return without("not_comparable", `these differ: ${differences.join("; ")}`);
-  const isExact = sides.every(({ runs }) => runs.length > 0 && runs.every((run) => run.isExact));
-  if (!isExact && sides.some(({ runs, unfinished }) => runs.length + unfinished === 1))
+  const isDeterministic = sides.every(({ runs }) => runs.length > 0 && runs.every((run) => run.isDeterministic));
+  if (!isDeterministic && sides.some(({ runs, unfinished }) => runs.length + unfinished === 1))
     return without(null, "a single run per side is not enough to tell a change from chance");
   const open = sides.find(({ unfinished }) => unfinished > 0);
   if (open)
@@ -70,29 +70,37 @@ export function judgeSides(
     );
   const pairs = pairsOf(before.runs, after.runs);
   if (pairs.length === 0) return without("not_comparable", "the sides have no prompt in common");
-  const { ends: tested = null, successP = null } = (isExact ? null : testEnds(pairs)) ?? {};
-  const causes = tested ? worseEnds(tested, level) : [];
-  const ends = tested && roundedEnds(tested);
+  const { ends: testedEnds = null, successP = null } = (isDeterministic ? null : testEnds(pairs)) ?? {};
+  const causes = testedEnds ? worseEnds(testedEnds, level) : [];
+  const ends = testedEnds && roundedEnds(testedEnds);
   const worse = ends ? describeEnds(ends, causes) : [];
   const isScored = summaries.every(({ n }) => n > 0);
   const common = { ends, causes, successP: successP && roundP(successP) };
   if (!isScored && causes.length > 0) return without("regressed", worse.join("; "), common);
   if (!isScored) return without("insufficient_data", "one side has no scored run", common);
-  const ofScores = judgeScores(before, after, pairs, level, isExact);
-  const evidence = { ...none, ...common, ...ofScores.evidence };
+  const scoreVerdict = verdictOfScores(before, after, pairs, level, isDeterministic);
+  const evidence = { ...none, ...common, ...scoreVerdict.evidence };
   if (causes.length > 0) {
-    const reason = [...worse, ofScores.evidence.reason].join("; ");
-    const all = ofScores.verdict === "regressed" ? (["score", ...causes] as const) : causes;
+    const reason = [...worse, scoreVerdict.evidence.reason].join("; ");
+    const all = scoreVerdict.verdict === "regressed" ? (["score", ...causes] as const) : causes;
     return { verdict: "regressed", evidence: { ...evidence, causes: [...all], reason } };
   }
-  if (ofScores.verdict === "regressed") evidence.causes = ["score"];
-  return isExact ? { ...ofScores, evidence } : withSuccess(ofScores.verdict, evidence, summaries, level);
+  if (scoreVerdict.verdict === "regressed") evidence.causes = ["score"];
+  return isDeterministic
+    ? { ...scoreVerdict, evidence }
+    : withSuccess(scoreVerdict.verdict, evidence, summaries, level);
 }
 
-type OfScores = { verdict: Verdict; evidence: Partial<Evidence> & { reason: string } };
+type ScoreVerdict = { verdict: Verdict; evidence: Partial<Evidence> & { reason: string } };
 
 /** The verdict of the scores alone, with their dimensions and metrics. */
-function judgeScores(before: Side, after: Side, pairs: Pair[], level: number, isExact: boolean): OfScores {
+function verdictOfScores(
+  before: Side,
+  after: Side,
+  pairs: Pair[],
+  level: number,
+  isDeterministic: boolean,
+): ScoreVerdict {
   const proven = withUnproven(pairs);
   const names = commonDimensions(proven.flatMap((pair) => [...pair.before, ...pair.after]));
   if (names?.length === 0)
@@ -100,7 +108,7 @@ function judgeScores(before: Side, after: Side, pairs: Pair[], level: number, is
   const scores = samplesOf(proven, (run) => scoreOn(run, names));
   if (scores.length === 0)
     return { verdict: "insufficient_data", evidence: { reason: "no prompt has a score on both sides" } };
-  if (isExact) return judgeExact(proven, names);
+  if (isDeterministic) return verdictOfDeterministic(proven, names);
   const score = testSamples(scores, level);
   const evidence = {
     method: methodOf(score, level) + (names ? `; on the dimensions common to all runs: ${names.join(", ")}` : ""),
@@ -113,8 +121,8 @@ function judgeScores(before: Side, after: Side, pairs: Pair[], level: number, is
     metrics: changesOf([...metricNames], proven, level, (run, name) => run.metrics?.[name] ?? null),
   };
   const unscored = unscoredWords(before.runs, after.runs);
-  const lack = lackOf(scores, score, level);
-  if (lack) return { verdict: "insufficient_data", evidence: { ...evidence, reason: lack + unscored } };
+  const tooFewReason = reasonForTooFew(scores, score, level);
+  if (tooFewReason) return { verdict: "insufficient_data", evidence: { ...evidence, reason: tooFewReason + unscored } };
   const { low, high, value } = evidence.delta;
   const reason = `${value > 0 ? "+" : ""}${value.toFixed(1)} points (${intervalWords(level)} from ${low} to ${high}), ${pWords(score.p)}; a change needs at least ${threshold} points and p below ${level}`;
   // Means of equal scores can differ in the last bits.
@@ -145,7 +153,7 @@ function softened(verdict: Verdict, change: number): Verdict {
 }
 
 /** Why the samples are too small for a verdict; null if they are not. */
-function lackOf(samples: Sample[], { smallest, prompts }: Tested, level: number): string | null {
+function reasonForTooFew(samples: Sample[], { smallest, prompts }: Tested, level: number): string | null {
   const total = (side: "before" | "after") => samples.reduce((sum, { [side]: values }) => sum + values.length, 0);
   const [a, b] = [total("before"), total("after")];
   if (prompts === 1 && Math.min(a, b) < minRuns)

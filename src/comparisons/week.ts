@@ -8,7 +8,7 @@ import { cut, type EventData } from "../notifications/events.ts";
 import { reportUrl } from "../reports/links.ts";
 import { getReport } from "../reports/reports.ts";
 import { toIso } from "../schema.ts";
-import { findLatest } from "./latest.ts";
+import { findLatestResults } from "./latest.ts";
 
 /** Items per list of a digest. */
 const maxItems = 5;
@@ -57,7 +57,7 @@ function scoresOf(ctx: Context, org: OrgId, promptIds: string[], since: string) 
     .all();
   return titles
     .flatMap((prompt) => {
-      const { verdict, delta, at, slugs } = findLatest(ctx, org, prompt.id)?.change ?? {};
+      const { verdict, delta, at, slugs } = findLatestResults(ctx, org, prompt.id)?.change ?? {};
       if (!slugs || (verdict !== "improved" && verdict !== "regressed") || (at ?? "") < since) return [];
       return { prompt, verdict, delta: Math.round((delta ?? 0) * 10) / 10, after: reportLink(ctx, slugs[1]) };
     })

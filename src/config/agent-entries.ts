@@ -16,7 +16,7 @@ const maxProblems = 20;
 export function parseAgentEntries(value: string): AgentEntry[] {
   if (value === "") return [];
   const entries = readEntries(value).flatMap(({ source, content }) => checkEntries(content, source));
-  const ids = entries.map(({ id }) => id);
+  const ids = entries.flatMap(({ id, acp }) => (acp ? [id, `${id}-acp`] : [id]));
   const duplicate = ids.find((id, i) => ids.indexOf(id) !== i);
   if (duplicate !== undefined) throw new ConfigError(`${syntax}: the id ${duplicate} is used twice; rename one`);
   return entries;
@@ -89,7 +89,7 @@ export const providersOf = ({ provider }: AgentEntry): Partial<Record<ModelProvi
 
 /** What no schema can say about an agent. */
 function findContradictions(entry: AgentEntry): string[] {
-  const { stream, args = [], exitCode, failure, mcp, files = {}, options = {} } = entry;
+  const { stream, args = [], exitCode, failure, mcp, files = {}, options = {}, acp } = entry;
   const ownPlaceholders = Object.values(providersOf(entry)).flatMap((values) => Object.keys(values ?? {}));
   const known = new Set([...placeholders, ...ownPlaceholders]);
   const problems: string[] = [];
@@ -105,6 +105,7 @@ function findContradictions(entry: AgentEntry): string[] {
   };
   checkAddition("", entry);
   if (mcp) checkAddition("mcp.", mcp);
+  if (acp) checkAddition("acp.", acp);
   if (options.systemPrompt) checkAddition("options.systemPrompt.", options.systemPrompt, ["systemPrompt"]);
   const taskIndex = args.findIndex((arg) => /\{prompt(File)?\}/.test(arg));
   if (stream === "acp" && taskIndex !== -1)

@@ -137,6 +137,20 @@ export const AgentEntry = Type.Object(
     /** Hosts of the agent's vendor that it works without. Requests to them are refused, and no part of the session. */
     blockedHosts: Type.Optional(Type.Array(Type.String(hostName))),
     options: Type.Optional(Options),
+    /** Over the Agent Client Protocol: whether it may use files and terminals of evald in place of its own. Default: true. */
+    clientMethods: Type.Optional(Type.Boolean()),
+    /** How to start it with the Agent Client Protocol, as the agent `ID-acp`: its arguments, and what is added to `env` and `files`. */
+    acp: Type.Optional(
+      Type.Object(
+        {
+          args: Args,
+          env: Type.Optional(Env),
+          files: Type.Optional(Files),
+          clientMethods: Type.Optional(Type.Boolean()),
+        },
+        { additionalProperties: false },
+      ),
+    ),
   },
   { additionalProperties: false },
 );

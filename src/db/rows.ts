@@ -32,6 +32,9 @@ export function firstIdOf(atMs: number): string {
   return `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-000000000000`;
 }
 
+/** The time of an end, epoch ms: never before the beginning, even if the clock was set back since. */
+export const endedAt = (atMs: number, beganAt: SQLiteColumn) => sql<number>`max(${atMs}, coalesce(${beganAt}, 0))`;
+
 /** Condition on an ID: made at or after the first moment and before the second. */
 export const createdWithin = (id: SQLiteColumn, [from, to]: [fromMs: number, toMs: number]) =>
   and(gte(id, firstIdOf(from)), lt(id, firstIdOf(to)));

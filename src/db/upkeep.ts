@@ -6,6 +6,7 @@ import { createPoll } from "../poll.ts";
 import type { DiskHealth } from "./disk-health.ts";
 import { type Db, type Tx, transaction } from "./open.ts";
 import { statement } from "./prepared.ts";
+import type { ProvenTime } from "./proven-time.ts";
 import { firstIdOf } from "./rows.ts";
 import { earlierAttempts, jobs } from "./tables/jobs.ts";
 import { usedTokens } from "./tables/keys.ts";
@@ -37,7 +38,7 @@ function deleteDeliveryBatch(tx: Tx, endId: string, beforeMs: number): number {
   return ids.length;
 }
 
-type Resources = { db: Db; config: Config; log: Logger; now: () => number; disk: DiskHealth };
+type Resources = { db: Db; config: Config; log: Logger; provenTime: ProvenTime; disk: DiskHealth };
 
 const deleteEventBatch = statement((db) => {
   const batch = db
@@ -65,9 +66,9 @@ const runCompletedBefore = statement((db) =>
 );
 
 /** Deletes the events of old sessions in batches, with pauses as long as the batches in between. */
-async function deleteOldSessions({ db, config, log, now }: Resources, stop: AbortSignal): Promise<void> {
+async function deleteOldSessions({ db, config, log, provenTime }: Resources, stop: AbortSignal): Promise<void> {
   if (config.keepSessionsMs === null) return;
-  const beforeMs = now() - config.keepSessionsMs;
+  const beforeMs = provenTime.now() - config.keepSessionsMs;
   // Runs created after the cutoff cannot have ended before it.
   const endId = firstIdOf(beforeMs);
   const runAfter = (after: string) => nextRunWithEvents(db).get({ after, end: endId })?.run;
@@ -87,8 +88,8 @@ async function deleteOldSessions({ db, config, log, now }: Resources, stop: Abor
 }
 
 /** Deletes expired sign-ins, old counts of failed attempts, and the records of used ID tokens that have expired. */
-function deleteExpiredRows({ db, now }: Resources): void {
-  const nowMs = now();
+function deleteExpiredRows({ db, provenTime }: Resources): void {
+  const nowMs = provenTime.now();
   for (const [table, whereExpired] of [
     [signIns, lt(signIns.expiresAt, new Date(nowMs))],
     [signInFailures, lt(signInFailures.since, nowMs - graceMs)],
@@ -104,9 +105,9 @@ function deleteExpiredRows({ db, now }: Resources): void {
  * Deletes old deliveries that have ended, and notifications without deliveries. The keys of notifications that are sent once stay, without
  * their data.
  */
-async function deleteOldDeliveries({ db, config, log, now }: Resources, stop: AbortSignal): Promise<void> {
+async function deleteOldDeliveries({ db, config, log, provenTime }: Resources, stop: AbortSignal): Promise<void> {
   if (config.keepSessionsMs === null) return;
-  const beforeMs = now() - config.keepSessionsMs;
+  const beforeMs = provenTime.now() - config.keepSessionsMs;
   const endId = firstIdOf(beforeMs);
   let deleted = 0;
   for (let rows = batchRows; rows === batchRows && !stop.aborted; deleted += rows) {
@@ -148,10 +149,25 @@ function truncateWal({ db }: Resources): void {
 /** Database maintenance: deletes events of old sessions and expired rows, updates planner statistics, and truncates a long WAL. */
 export function createUpkeep(resources: Resources) {
   const stopping = new AbortController();
+  let wasAhead = false;
+
+  /** Logs once when the clock moved too far to delete by it, and keeps what is known about it. */
+  function checkClock({ provenTime, log }: Resources): void {
+    const aheadMs = provenTime.aheadMs();
+    if (aheadMs > 0 && !wasAhead)
+      log.warn(
+        { aheadMs },
+        "the clock moved forward by more than the time that passed; evald deletes nothing by it yet",
+      );
+    wasAhead = aheadMs > 0;
+    provenTime.store();
+  }
+
+  const tasks = [checkClock, deleteOldSessions, deleteOldDeliveries, deleteExpiredRows, optimize, truncateWal];
 
   /** Runs the maintenance that is due. Never throws: failures are logged and retried. */
   async function runOnce(): Promise<void> {
-    for (const task of [deleteOldSessions, deleteOldDeliveries, deleteExpiredRows, optimize, truncateWal]) {
+    for (const task of tasks) {
       try {
         await untilUnlocked(resources.db);
         await task(resources, stopping.signal);

@@ -8,7 +8,7 @@ import type { prompts } from "../db/tables/prompts.ts";
 import { badRequest, conflict } from "../errors.ts";
 import { templateVarsOf } from "../prompts/template.ts";
 import type { WorkspaceSetup } from "../prompts/workspace-schema.ts";
-import { countReport } from "../reports/counts.ts";
+import { updateReportCounts } from "../reports/counts.ts";
 import { type Line, linesOf } from "./lines.ts";
 import { columnsOf, findReservedField, labelOf, type RowType, rowTypes, shapes } from "./rows.ts";
 
@@ -69,8 +69,8 @@ const typesWithId = new Set(rowTypes.filter((type) => "id" in getTableColumns(sh
 
 /** Whether the organization already has the row. Throws conflict with the line number if it belongs to another organization. */
 function isStored({ $client }: Db, org: OrgId, { lineNumber, type, row }: Line): boolean {
-  if (type === "named_page") {
-    const query = "select 1 from named_pages where org_id = ? and prompt_id = ? and page = ?";
+  if (type === "listed_page") {
+    const query = "select 1 from listed_pages where org_id = ? and prompt_id = ? and page = ?";
     return $client.query(query).get(org, String(row.promptId), String(row.page)) !== null;
   }
   if (!typesWithId.has(type)) return false;
@@ -103,7 +103,8 @@ function storeRows(ctx: Context, org: OrgId, lines: Line[]): void {
         if (type === "event") subtractSpending(db, org, row);
       }
       for (const { type, row } of lines)
-        if (type === "report" && row.status === "published") countReport(ctx, tx, row.id, 1, { announces: false });
+        if (type === "report" && row.status === "published")
+          updateReportCounts(ctx, tx, row.id, 1, { announces: false });
     });
   } catch (error) {
     if (!/^SQLITE_CONSTRAINT/.test(codeOf(error))) throw error;
@@ -132,6 +133,8 @@ function toStored(ctx: Context, org: OrgId, type: RowType, row: Row, timeZone: s
   const storedRow = { ...Object.fromEntries(columns), orgId: org };
   if (type === "run")
     return { ...storedRow, idempotencyKey: null, idempotencyHash: null, reservedUsd: null, waitingFor: null };
+  // Triggers set it from the runs that follow.
+  if (type === "eval_request") return { ...storedRow, status: "pending" };
   if (type === "report") return { ...storedRow, agent: null, agentVersion: null };
   if (type === "artifact" || type === "archive") return { ...storedRow, data: Buffer.from(String(row.data), "base64") };
   if (type !== "prompt") return storedRow;
@@ -184,7 +187,7 @@ function* bundlesOf(file: string): Generator<Bundle> {
 
 /** The unique keys of a row. Events need none: their order is checked. */
 function keysOf({ type, row }: Line): unknown[] {
-  if (type === "named_page") return [`${row.promptId} ${row.page}`];
+  if (type === "listed_page") return [`${row.promptId} ${row.page}`];
   if (type === "artifact") return [`${row.runId} ${row.attempt} ${row.name}`];
   if (type === "reach") return [row.reportId];
   if (type === "event") return [];

@@ -8,7 +8,7 @@ import { gates } from "../db/tables/gates.ts";
 import { archives, prompts, providers } from "../db/tables/prompts.ts";
 import { gradings, regrades, reports } from "../db/tables/reports.ts";
 import { artifacts, evalRequests, runs, sessionEvents } from "../db/tables/runs.ts";
-import { namedPages } from "../db/tables/trends.ts";
+import { listedPages } from "../db/tables/trends.ts";
 import { type RowType, shapes } from "./rows.ts";
 
 /** Rows per page. An archive may have 5 MiB, an event 32 KiB. An export holds a page in memory for as long as its client takes to read it. */
@@ -136,17 +136,17 @@ function listRows(db: Db, type: ListedType, span: Span): Generator<ExportedRow> 
 
 /** Pages that the docs linked to in the runs of a prompt. */
 function listNamedPages(db: Db, span: Span): Generator<ExportedRow> {
-  const { orgId, promptId, page } = namedPages;
+  const { orgId, promptId, page } = listedPages;
   const whereInScope = and(eq(orgId, span.org), span.promptId === null ? undefined : eq(promptId, span.promptId));
   const read = (last: Row) =>
     db
       .select()
-      .from(namedPages)
+      .from(listedPages)
       .where(and(whereInScope, sql`(${promptId}, ${page}) > (${last.promptId}, ${last.page})`))
       .orderBy(asc(promptId), asc(page))
-      .limit(pageRowsOf("named_page"))
+      .limit(pageRowsOf("listed_page"))
       .all();
-  return paged("named_page", read, { promptId: "", page: "" });
+  return paged("listed_page", read, { promptId: "", page: "" });
 }
 
 // Statements are prepared once: preparing them per run would take longer than all reads.

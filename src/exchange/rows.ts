@@ -12,7 +12,7 @@ import { gateStatuses, gates } from "../db/tables/gates.ts";
 import { archives, prompts, providers } from "../db/tables/prompts.ts";
 import { gradings, regradeStatuses, regrades, reports } from "../db/tables/reports.ts";
 import { artifacts, evalRequests, runStatuses, runs, sessionEvents } from "../db/tables/runs.ts";
-import { namedPages } from "../db/tables/trends.ts";
+import { listedPages } from "../db/tables/trends.ts";
 import { FrictionPoint } from "../friction/schema.ts";
 import { AgentOptions, PromptAgents, WorkerLabels } from "../prompts/agent-schema.ts";
 import { AdditionalUrl, DeclaredCheck, SuccessBar, Tags } from "../prompts/schema.ts";
@@ -33,7 +33,7 @@ const fingerprints = Type.Array(Fingerprint, { minItems: 1 });
 const gzip = shape("^H4sI[A-Za-z0-9+/]*={0,2}$", "a gzip file as base64");
 const base64 = shape("^[A-Za-z0-9+/]+={0,2}$", "base64");
 const slug = shape("^[a-z0-9]+(-[a-z0-9]+)*-[0-9a-f]{8}$", "the slug of a report");
-const grounds = Type.Array(Type.String({ maxLength: 3000 }));
+const preconditions = Type.Array(Type.String({ maxLength: 3000 }));
 const task = Type.Object({
   title: Nullable(Type.String()),
   text: Type.String(),
@@ -77,7 +77,7 @@ const grade = Type.Object({
       id: uuid,
       fingerprint: Fingerprint,
       events: eventNumbers,
-      grounds,
+      preconditions,
     }),
   ),
   recommendations: Type.Array(
@@ -146,8 +146,8 @@ const typedShapes = {
       limits: Limits,
     },
   },
-  named_page: { table: namedPages },
-  eval_request: { table: evalRequests },
+  listed_page: { table: listedPages },
+  eval_request: { table: evalRequests, omittedColumns: ["status"] },
   fix: { table: fixes, columnSchemas: { fingerprints } },
   dismissal: { table: dismissals, columnSchemas: { fingerprints } },
   field_friction: {
@@ -198,8 +198,8 @@ const typedShapes = {
   artifact: {
     table: artifacts,
     columnSchemas: {
-      name: Type.String(shape(artifactName.source, "the name of a .webp or .diff file")),
-      // An image or a diff, as base64.
+      name: Type.String(shape(artifactName.source, "the name of a .webp, .diff or .jsonl file")),
+      // An image, a diff or output, as base64.
       data: Type.String({ ...base64, maxLength: 4 * Math.ceil(maxArtifactBytes / 3) }),
     },
   },
@@ -217,7 +217,12 @@ const typedShapes = {
   },
   friction_point: {
     table: frictionPoints,
-    columnSchemas: { events: eventNumbers, grounds, fingerprint: Fingerprint, position: Type.Integer({ minimum: 0 }) },
+    columnSchemas: {
+      events: eventNumbers,
+      preconditions,
+      fingerprint: Fingerprint,
+      position: Type.Integer({ minimum: 0 }),
+    },
   },
   recommendation: {
     table: recommendations,

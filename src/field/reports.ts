@@ -5,7 +5,7 @@ import { fieldFriction, fieldReports } from "../db/tables/field.ts";
 import { AppError, invalidField } from "../errors.ts";
 import { fingerprint } from "../grading/findings/finding.ts";
 import { frictionCategories } from "../grading/kinds.ts";
-import { normalizeAddress, oneLine } from "../grading/text.ts";
+import { normalizeUrl, oneLine } from "../grading/text.ts";
 import { listModelSecrets } from "../models/models.ts";
 import { createRedaction } from "../redaction/redaction.ts";
 import { httpUrl, toIso } from "../schema.ts";
@@ -51,7 +51,7 @@ const subjectPrefixes = ["", "agent ", "judge "];
 
 /** Where the friction is: a URL without credentials and fragment, or a text on one line. */
 const toLocation = (where: string): string =>
-  httpUrl(where.trim()) ? oneLine(normalizeAddress(where.trim()), 1000) : oneLine(where, 500);
+  httpUrl(where.trim()) ? oneLine(normalizeUrl(where.trim()), 1000) : oneLine(where, 500);
 
 /**
  * The fingerprint of field friction, then those that friction of a run at the same location may have. Without a category, those of every

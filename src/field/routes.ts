@@ -4,7 +4,7 @@ import type { Context } from "../context.ts";
 import { callerOf, orgOf, requesterOf } from "../http/caller.ts";
 import { jsonBody } from "../http/elysia.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
-import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
+import { listResponse, pageOf, pageQuery } from "../http/paging.ts";
 import { PathId } from "../schema.ts";
 import { changeFieldFriction, getFieldFriction, listFieldFriction } from "./field.ts";
 import { reportFriction } from "./reports.ts";
@@ -42,7 +42,7 @@ export const fieldRoutes = (ctx: Context) =>
     .get(
       fieldPath,
       ({ request, query: { limit, offset, ...filter }, set }) =>
-        listAnswer(set, listFieldFriction(ctx, orgOf(request), filter, pageOf({ limit, offset }))),
+        listResponse(set, listFieldFriction(ctx, orgOf(request), filter, pageOf({ limit, offset }))),
       {
         query: Type.Object({ ...fieldFilter, ...pageQuery }),
         ...operation("Friction", "listFieldFriction", "List friction that agents in the field reported", {

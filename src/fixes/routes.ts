@@ -5,7 +5,7 @@ import { Fix } from "../friction/fix-schema.ts";
 import { orgOf, requesterOf } from "../http/caller.ts";
 import { jsonBody } from "../http/elysia.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
-import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
+import { listResponse, pageOf, pageQuery } from "../http/paging.ts";
 import { DoneInput, fixFilter, listDoneFixes, markFixDone } from "./done-fixes.ts";
 
 /** Recommended fixes that were marked as done. */
@@ -32,7 +32,7 @@ export const fixRoutes = (ctx: Context) =>
     .get(
       "/api/v1/recommendations/done",
       ({ request, query: { limit, offset, ...filter }, set }) =>
-        listAnswer(set, listDoneFixes(ctx, orgOf(request), filter, pageOf({ limit, offset }))),
+        listResponse(set, listDoneFixes(ctx, orgOf(request), filter, pageOf({ limit, offset }))),
       {
         query: Type.Object({ ...fixFilter, ...pageQuery }),
         ...operation(

@@ -6,10 +6,10 @@ import type { Db } from "../db/open.ts";
 import { prepared } from "../db/prepared.ts";
 import { timeZoneOf } from "../db/rows.ts";
 import { frictionLifecycles, frictionPoints } from "../db/tables/friction.ts";
-import { namedPages, pageMonths } from "../db/tables/trends.ts";
+import { listedPages, pageMonths } from "../db/tables/trends.ts";
 import { Moment, OneOf, Time, toInstant, toIso } from "../schema.ts";
 import { monthOf } from "./page-counts.ts";
-import { FrictionThing, type Scope } from "./schema.ts";
+import { FrictionSummary, type Scope } from "./schema.ts";
 import { promptsWithin } from "./scope.ts";
 
 /** Default period in months, including the current one. */
@@ -17,7 +17,7 @@ const monthsShown = 3;
 
 const provenances = ["given", "llmsTxt", "sitemap", "link", "search", "guessed"] as const;
 const count = (description: string) => Type.Integer({ description });
-const { fingerprint, severity, title, state } = FrictionThing.properties;
+const { fingerprint, severity, title, state } = FrictionSummary.properties;
 
 export const mapQuery = {
   agent: Type.Optional(Type.String({ maxLength: 100, description: "ID of the agent, such as explorer" })),
@@ -49,7 +49,7 @@ export const DocsMap = Type.Object(
       { description: "Pages that were read, most read first" },
     ),
     unreached: Type.Array(
-      Type.Object({ url: Type.String(), namedBy: Type.Array(OneOf(["llms.txt", "sitemap", "link"])) }),
+      Type.Object({ url: Type.String(), listedBy: Type.Array(OneOf(["llms.txt", "sitemap", "link"])) }),
       { description: "Pages linked in the docs that no run read" },
     ),
     guessed: Type.Array(Type.Object({ url: Type.String(), misses: Type.Integer() }), {
@@ -70,7 +70,7 @@ const monthsAfter = (month: number, n: number) => {
 const startOf = (month: number, timeZone: string) =>
   toInstant("month", new Date(month).toISOString().slice(0, 10), timeZone);
 
-const numberNames = [
+const countNames = [
   "runs",
   "reads",
   "guesses",
@@ -82,7 +82,7 @@ const numberNames = [
   "search",
   "guessed",
 ] as const;
-type PageRow = { page: string; url: string } & Record<(typeof numberNames)[number], number>;
+type PageRow = { page: string; url: string } & Record<(typeof countNames)[number], number>;
 
 /** How agents used the docs of a provider, or with one prompt: pages read, never reached and guessed. Throws like `promptsWithin`. */
 export function getDocsMap(ctx: Context, org: OrgId, scope: Scope, query: MapQuery): DocsMap {
@@ -95,11 +95,11 @@ export function getDocsMap(ctx: Context, org: OrgId, scope: Scope, query: MapQue
       : monthOf(toInstant("since", query.since, zone), zone);
   const { agent, limit } = query;
   const { promptId, providerId } = scope;
-  const question = ["docs map", org, promptId, providerId, agent, limit, first, last, zone];
-  return cachedResult(db, question, () => makeDocsMap(ctx, org, scope, query, [first, last], zone));
+  const cacheKey = ["docs map", org, promptId, providerId, agent, limit, first, last, zone];
+  return cachedResult(db, cacheKey, () => computeDocsMap(ctx, org, scope, query, [first, last], zone));
 }
 
-function makeDocsMap(
+function computeDocsMap(
   ctx: Context,
   org: OrgId,
   scope: Scope,
@@ -117,24 +117,24 @@ function makeDocsMap(
     .sort((a, b) => b.runs - a.runs || b.reads - a.reads || order(a, b));
   const missedPages = rows.filter(({ guesses }) => guesses > 0).sort((a, b) => b.guesses - a.guesses || order(a, b));
   const reached = new Set(readPages.map(({ page }) => page));
-  const unreached = namedOf(db, org, ids, since)
+  const unreached = listedPagesOf(db, org, ids, since)
     .filter(({ page }) => !reached.has(page))
     .sort(order);
-  const listedPages = readPages.slice(0, limit);
-  const friction = frictionOn(db, org, ids, new Set(listedPages.map(({ page }) => page)));
+  const shownPages = readPages.slice(0, limit);
+  const friction = frictionOn(db, org, ids, new Set(shownPages.map(({ page }) => page)));
   return {
     since: toIso(since),
     until: toIso(until),
     runs: rows.find(({ page }) => page === "")?.runs ?? 0,
-    pages: listedPages.map((row) => ({
+    pages: shownPages.map((row) => ({
       url: row.url,
       runs: row.runs,
       reads: row.reads,
       found: Object.fromEntries(provenances.map((name) => [name, row[name]])),
       errorsAfter: row.errors,
-      friction: (friction.get(row.page) ?? []).map(({ thing }) => thing),
+      friction: (friction.get(row.page) ?? []).map(({ point }) => point),
     })),
-    unreached: unreached.slice(0, limit).map(({ url, namedBy }) => ({ url, namedBy })),
+    unreached: unreached.slice(0, limit).map(({ url, listedBy }) => ({ url, listedBy })),
     guessed: missedPages.slice(0, limit).map(({ url, guesses }) => ({ url, misses: guesses })),
     totals: { pages: readPages.length, unreached: unreached.length, guessed: missedPages.length },
   };
@@ -152,7 +152,7 @@ function pagesOf(
   [since, until]: [number, number],
   agent: string | undefined,
 ): PageRow[] {
-  const sums = Object.fromEntries(numberNames.map((name) => [name, sql<number>`sum(${pageMonths[name]})`]));
+  const sums = Object.fromEntries(countNames.map((name) => [name, sql<number>`sum(${pageMonths[name]})`]));
   const ofPrompt = prepared(
     db
       .select({ page: pageMonths.page, url: sql<string>`max(${pageMonths.url})`, ...sums })
@@ -173,27 +173,27 @@ function pagesOf(
     for (const row of ofPrompt.all({ prompt }) as PageRow[]) {
       const total = pages.get(row.page);
       if (!total) pages.set(row.page, row);
-      else for (const name of numberNames) total[name] += row[name];
+      else for (const name of countNames) total[name] += row[name];
     }
   return [...pages.values()];
 }
 
-/** Pages that were linked or listed since a moment, and where. */
-function namedOf(db: Db, org: OrgId, promptIds: string[], since: number) {
+/** Pages that were linked or listed since a moment, and by what. */
+function listedPagesOf(db: Db, org: OrgId, promptIds: string[], since: number) {
   const ofPrompt = prepared(
     db
       .select()
-      .from(namedPages)
-      .where(and(eq(namedPages.orgId, org), eq(namedPages.promptId, promptId))),
+      .from(listedPages)
+      .where(and(eq(listedPages.orgId, org), eq(listedPages.promptId, promptId))),
   );
-  const pagesByKey = new Map<string, { page: string; url: string; namedBy: ("llms.txt" | "sitemap" | "link")[] }>();
+  const pagesByKey = new Map<string, { page: string; url: string; listedBy: ("llms.txt" | "sitemap" | "link")[] }>();
   for (const prompt of promptIds)
     for (const { page, url, llmsTxtAt, sitemapAt, linkAt } of ofPrompt.all({ prompt })) {
-      const earlier = pagesByKey.get(page)?.namedBy ?? [];
-      const namedBy = [["llms.txt", llmsTxtAt] as const, ["sitemap", sitemapAt] as const, ["link", linkAt] as const]
+      const earlier = pagesByKey.get(page)?.listedBy ?? [];
+      const listedBy = [["llms.txt", llmsTxtAt] as const, ["sitemap", sitemapAt] as const, ["link", linkAt] as const]
         .filter(([by, at]) => earlier.includes(by) || (at !== null && at >= since))
         .map(([by]) => by);
-      if (namedBy.length > 0) pagesByKey.set(page, { page, url, namedBy });
+      if (listedBy.length > 0) pagesByKey.set(page, { page, url, listedBy });
     }
   return [...pagesByKey.values()];
 }
@@ -231,11 +231,11 @@ function frictionOn(db: Db, org: OrgId, promptIds: string[], pages: Set<string>)
       ),
   );
   const rows = promptIds.flatMap((prompt) => ofPrompt.all({ prompt })).filter(({ page }) => pages.has(page ?? ""));
-  const things = [...new Map(rows.map((row) => [row.fingerprint, row])).values()].map(
+  const points = [...new Map(rows.map((row) => [row.fingerprint, row])).values()].map(
     ({ page, reportId, fingerprint, severity, state }) => {
       const title = titleOf.get({ reportId, fingerprint })?.title ?? "";
-      return { page, thing: { fingerprint, severity, title, state } };
+      return { page, point: { fingerprint, severity, title, state } };
     },
   );
-  return Map.groupBy(things, ({ page }) => page ?? "");
+  return Map.groupBy(points, ({ page }) => page ?? "");
 }

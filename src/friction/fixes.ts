@@ -105,8 +105,9 @@ function verdictOf(ctx: Context, row: Row, before: Ended[], after: Ended[]): Fix
   for (const fingerprint of row.fingerprints) {
     const point = before.flatMap(({ points }) => points).find((each) => each.fingerprint === fingerprint);
     const countReached = (side: Ended[]) =>
-      side.filter(({ exposure }) => exposure && point?.grounds && hasReached(exposure, point.grounds)).length;
-    const standing = {
+      side.filter(({ exposure }) => exposure && point?.preconditions && hasReached(exposure, point.preconditions))
+        .length;
+    const sightings = {
       met: before.filter((one) => hasMet(one, [fingerprint])).length,
       of:
         before.filter((one) => hasMet(one, [fingerprint])).length +
@@ -115,12 +116,12 @@ function verdictOf(ctx: Context, row: Row, before: Ended[], after: Ended[]): Fix
       byModel: before.some(({ exposure }) => exposure?.byRules === false),
     };
     const title = JSON.stringify(point?.title ?? fingerprint);
-    if (standing.missed === 0)
+    if (sightings.missed === 0)
       return { status: "undecided", reason: `none of ${reportedRuns.length} runs reached its page: ${title}` };
-    if (missProbability(standing) >= maxMissProbability)
+    if (missProbability(sightings) >= maxMissProbability)
       return {
         status: "undecided",
-        reason: `${standing.missed} runs reached its page without hitting it, which may be chance, since only ${standing.met} of ${standing.of} hit it before: ${title}`,
+        reason: `${sightings.missed} runs reached its page without hitting it, which may be chance, since only ${sightings.met} of ${sightings.of} hit it before: ${title}`,
       };
   }
   return (
@@ -159,6 +160,6 @@ function reopenedBy(
 const hasMet = ({ points }: Ended, fingerprints: string[]) =>
   points.some(({ fingerprint }) => fingerprints.includes(fingerprint));
 
-/** Why two evaluations aren't comparable. */
+/** The conditions of a run. Evaluations with different ones aren't comparable. */
 const conditionsOf = ({ agent, model }: Ended["run"], report: Ended["report"]): string[] =>
   report === null ? [] : [`${agent}${model ? ` ${model}` : ""}, methodology ${report.methodology.hash.slice(0, 8)}`];

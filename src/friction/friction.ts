@@ -21,7 +21,7 @@ import {
   pointsOfReport,
   previewLifecycles,
 } from "./queries.ts";
-import type { FrictionDetail, FrictionFilter, FrictionPoint, FrictionThing, Scope } from "./schema.ts";
+import type { FrictionDetail, FrictionFilter, FrictionPoint, FrictionSummary, Scope } from "./schema.ts";
 import { promptsWithin } from "./scope.ts";
 
 export const frictionColumns = ["severity", "runs", "cost", "seen"] as const;
@@ -37,7 +37,7 @@ const toDismissed = (dismissal: Dismissal | undefined): FrictionPoint["dismissed
   return { id, reason, dismissedBy, createdAt };
 };
 
-const toPoint = ({ orgId: _, reportId: __, promptId: ___, position: ____, grounds: _____, ...point }: PointRow) =>
+const toPoint = ({ orgId: _, reportId: __, promptId: ___, position: ____, preconditions: _____, ...point }: PointRow) =>
   point;
 const sum = (values: (number | null)[], digits: number) => {
   const numbers = values.filter((value) => value !== null);
@@ -71,24 +71,24 @@ export function listFriction(
   org: OrgId,
   filter: SortedFilter,
   { limit, offset }: Page,
-): Paged<FrictionThing> {
+): Paged<FrictionSummary> {
   const { severity, state, agent, dismissed, everything, promptId, providerId, sort } = filter;
   const which = [promptId, providerId, severity, state, agent, dismissed, everything];
-  const question = ["friction", org, ...which, sort, limit, offset];
-  return cachedResult(ctx.db, question, () => makeList(ctx, org, filter, { limit, offset }));
+  const cacheKey = ["friction", org, ...which, sort, limit, offset];
+  return cachedResult(ctx.db, cacheKey, () => computeList(ctx, org, filter, { limit, offset }));
 }
 
 /** A friction point with its evaluations, oldest first. Throws not_found. */
 export function getFriction(ctx: Context, org: OrgId, fingerprint: string, scope: Scope): FrictionDetail {
-  const [rows] = thingsOf(ctx, org, scope, fingerprint);
-  const [thing] = rows ? toThings(ctx.db, [rows], activeDismissals(ctx, org)) : [];
-  if (!rows || !thing) throw notFound(`No friction point has the fingerprint ${fingerprint}.`);
+  const [rows] = lifecyclesByPoint(ctx, org, scope, fingerprint);
+  const [point] = rows ? toSummaries(ctx.db, [rows], activeDismissals(ctx, org)) : [];
+  if (!rows || !point) throw notFound(`No friction point has the fingerprint ${fingerprint}.`);
   const lifecycles = rows.flatMap(({ promptId, preview }) => {
     const row = historyOf(ctx.db).get({ org, prompt: promptId, preview, fingerprint });
     return row ? [{ promptId, life: row.life }] : [];
   });
   return {
-    ...thing,
+    ...point,
     field: listFieldFrictionAt(ctx, org, fingerprint),
     prompts: lifecycles.map(({ promptId, life }) => {
       const { state, met, of, missed } = currentStateOf(life);
@@ -111,7 +111,7 @@ export function getFriction(ctx: Context, org: OrgId, fingerprint: string, scope
  * Friction points without duplicates, each with the rows of its prompts. The row to show is first: live docs before
  * previews, then the newest.
  */
-function thingsOf(
+function lifecyclesByPoint(
   ctx: Context,
   org: OrgId,
   scope: Scope,
@@ -124,17 +124,21 @@ function thingsOf(
   );
   const live = lifecycles.filter(({ preview }) => preview === "");
   const previews = lifecycles.filter(({ preview }) => preview !== "").sort((a, b) => b.lastSeenAt - a.lastSeenAt);
-  const things = Map.groupBy(live, (row) => row.fingerprint);
-  for (const row of previews) if (!things.has(row.fingerprint)) things.set(row.fingerprint, [row]);
-  return [...things.values()].map(
+  const rowsByPoint = Map.groupBy(live, (row) => row.fingerprint);
+  for (const row of previews) if (!rowsByPoint.has(row.fingerprint)) rowsByPoint.set(row.fingerprint, [row]);
+  return [...rowsByPoint.values()].map(
     (rows) =>
       rows.sort((a, b) => b.lastSeenAt - a.lastSeenAt || (a.promptId < b.promptId ? -1 : 1)) as [ListedLifecycle],
   );
 }
 
 /** A friction point according to its newest report, with its status. */
-function toThings(db: Db, things: [ListedLifecycle, ...ListedLifecycle[]][], dismissed: Dismissed): FrictionThing[] {
-  return things.flatMap((rows) => {
+function toSummaries(
+  db: Db,
+  points: [ListedLifecycle, ...ListedLifecycle[]][],
+  dismissed: Dismissed,
+): FrictionSummary[] {
+  return points.flatMap((rows) => {
     const [first] = rows;
     const newest = pointInReport(db).get({ report: first.reportId, fingerprint: first.fingerprint });
     if (!newest) return [];
@@ -170,10 +174,10 @@ function toThings(db: Db, things: [ListedLifecycle, ...ListedLifecycle[]][], dis
   });
 }
 
-function makeList(ctx: Context, org: OrgId, { sort, ...filter }: SortedFilter, { limit, offset }: Page) {
+function computeList(ctx: Context, org: OrgId, { sort, ...filter }: SortedFilter, { limit, offset }: Page) {
   const { severity, state, agent, dismissed = "false", ...scope } = filter;
   const dismissals = activeDismissals(ctx, org);
-  const matching = thingsOf(ctx, org, scope)
+  const matching = lifecyclesByPoint(ctx, org, scope)
     .filter((rows) => agent === undefined || agentsOf(rows).includes(agent))
     .filter(([first]) => dismissals.has(first.fingerprint) === (dismissed === "true"))
     .map((rows) => ({
@@ -182,19 +186,19 @@ function makeList(ctx: Context, org: OrgId, { sort, ...filter }: SortedFilter, {
       state: stateOf(rows),
       met: sumOf(rows, "met"),
     }))
-    .filter((thing) => (severity ?? thing.rows[0].severity) === thing.rows[0].severity)
-    .filter((thing) => (state ?? thing.state) === thing.state)
+    .filter((point) => (severity ?? point.rows[0].severity) === point.rows[0].severity)
+    .filter((point) => (state ?? point.state) === point.state)
     .sort((a, b) => a.rank - b.rank || b.met - a.met || (a.rows[0].fingerprint < b.rows[0].fingerprint ? -1 : 1));
   const ordered = sort ? sorted(matching, sortValues[columnOf(sort)], isDescending(sort)) : matching;
   const { items, total } = paginate(ordered, { limit, offset });
-  const rows = items.map((thing) => thing.rows);
-  return { items: toThings(ctx.db, rows, dismissals), total };
+  const rows = items.map((point) => point.rows);
+  return { items: toSummaries(ctx.db, rows, dismissals), total };
 }
 
 type Sortable = { rows: [ListedLifecycle, ...ListedLifecycle[]]; rank: number; state: State; met: number };
 
 /** The value that each column shows. */
-const sortValues: Record<(typeof frictionColumns)[number], (thing: Sortable) => number | null> = {
+const sortValues: Record<(typeof frictionColumns)[number], (point: Sortable) => number | null> = {
   severity: ({ rows: [first] }) => -severities.indexOf(first.severity),
   runs: ({ met }) => met,
   cost: ({ rows, met }) => {

@@ -17,9 +17,12 @@ export type CountedReport = {
   exposure: typeof exposures.$inferSelect | null;
 };
 
+/** Whether a run used the live docs, and no preview. */
+export const isLive = ({ urlMap }: { urlMap: Record<string, string> }): boolean => Object.keys(urlMap).length === 0;
+
 /** Empty for the live docs; each preview is tracked separately. */
 export const previewOf = (urlMap: Record<string, string>): string =>
-  Object.keys(urlMap).length === 0
+  isLive({ urlMap })
     ? ""
     : new Bun.CryptoHasher("sha256")
         .update(JSON.stringify(mappedHostsOf(urlMap)))

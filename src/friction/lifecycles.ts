@@ -69,16 +69,18 @@ export function updateLifecycles(
   let siblings: ReturnType<typeof siblingsOf> | undefined;
 
   /** The history of a friction point that is new or returns. Runs of the evaluation that passed its place without meeting it count too. */
-  function startHistory({ fingerprint, grounds }: PointRow, life: History): { life: History; passed: number } {
+  function startHistory({ fingerprint, preconditions }: PointRow, life: History): { life: History; passed: number } {
     siblings ??= siblingsOf(tx, counted);
-    const passingSiblings = siblings.filter((each) => !each.hasMet(fingerprint) && hasReached(each.exposure, grounds));
+    const passingSiblings = siblings.filter(
+      (each) => !each.hasMet(fingerprint) && hasReached(each.exposure, preconditions),
+    );
     const passed = passingSiblings.length;
     return { life: withRuns(life, { ...hits, passed }) ?? life, passed };
   }
 
   function addPoint(point: PointRow): void {
     const before = lifecycleOf.get(point.fingerprint);
-    const { fingerprint, grounds, lostPoints, lostSeconds, lostUsd } = point;
+    const { fingerprint, preconditions, lostPoints, lostSeconds, lostUsd } = point;
     const isCounted = before !== undefined && findEvaluation(before.life, evaluation.id) !== null;
     const startsAnew = before === undefined || (!isCounted && currentStateOf(before.life).state === "fixed");
     const current = startsAnew
@@ -89,7 +91,13 @@ export function updateLifecycles(
     if (!before) {
       const { state, fixedAt } = currentStateOf(current.life);
       const lost = { lostPoints, lostSeconds, lostUsd };
-      const counts = { met: 1, reached: 1 + current.passed, firstSeenAt: report.createdAt, metBy: [agent], grounds };
+      const counts = {
+        met: 1,
+        reached: 1 + current.passed,
+        firstSeenAt: report.createdAt,
+        metBy: [agent],
+        preconditions,
+      };
       const row = { ...key, ...newest, ...counts, ...lost, state: state ?? "new", fixedAt, life: current.life };
       tx.insert(frictionLifecycles).values(row).run();
       if (preview === "") announce(tx, "friction.opened", counted, point);
@@ -104,7 +112,7 @@ export function updateLifecycles(
       reached: before.reached + 1 + current.passed,
       ...addLosses(before, point, 1),
       metBy: [...new Set([...before.metBy, agent])],
-      grounds,
+      preconditions,
       life: current.life,
     });
   }
@@ -126,11 +134,11 @@ export function updateLifecycles(
 
   for (const point of points) (by > 0 ? addPoint : removePoint)(point);
   for (const row of lifecycles) {
-    const { fingerprint, metBy, grounds, state, life } = row;
+    const { fingerprint, metBy, preconditions, state, life } = row;
     if (!exposure || fingerprints.has(fingerprint) || !metBy.includes(agent)) continue;
     // Once it was fixed in an earlier evaluation, it isn't updated until it is met again.
     const isCounted = findEvaluation(life, evaluation.id) !== null;
-    if ((state === "fixed" && !isCounted) || !hasReached(exposure, grounds)) continue;
+    if ((state === "fixed" && !isCounted) || !hasReached(exposure, preconditions)) continue;
     const history = withRuns(life, misses);
     if (history) updateLifecycle(tx, row, { reached: Math.max(row.met, row.reached + by), life: history });
   }

@@ -4,9 +4,9 @@ import type { Tx } from "../db/open.ts";
 import { statement } from "../db/prepared.ts";
 import { timeZoneOf } from "../db/rows.ts";
 import type { runs } from "../db/tables/runs.ts";
-import { namedPages, pageMonths } from "../db/tables/trends.ts";
+import { listedPages, pageMonths } from "../db/tables/trends.ts";
 import type { ListedPage } from "../grading/grade.ts";
-import type { CountedReport } from "./lifecycle-rows.ts";
+import { type CountedReport, isLive } from "./lifecycle-rows.ts";
 
 /** The calendar month of a time in a time zone. Months are stored as the start of the month in UTC, whatever the zone. */
 export function monthOf(at: number, timeZone: string): number {
@@ -14,11 +14,9 @@ export function monthOf(at: number, timeZone: string): number {
   return Date.UTC(year, month - 1, 1);
 }
 
-const isLive = ({ urlMap }: { urlMap: object }) => Object.keys(urlMap).length === 0;
+type Counts = Omit<typeof pageMonths.$inferInsert, "orgId" | "promptId" | "month" | "agent" | "page" | "url">;
 
-type Numbers = Omit<typeof pageMonths.$inferInsert, "orgId" | "promptId" | "month" | "agent" | "page" | "url">;
-
-const numbers = {
+const noCounts = {
   runs: 0,
   reads: 0,
   misses: 0,
@@ -32,50 +30,51 @@ const numbers = {
   guessed: 0,
 };
 
-const names = Object.keys(numbers) as (keyof Numbers)[];
+const countNames = Object.keys(noCounts) as (keyof Counts)[];
 
-const added = Object.fromEntries(
-  names.map((name) => [name, sql`${pageMonths[name]} + ${sql.raw(`excluded."${pageMonths[name].name}"`)}`]),
+const increments = Object.fromEntries(
+  countNames.map((name) => [name, sql`${pageMonths[name]} + ${sql.raw(`excluded."${pageMonths[name].name}"`)}`]),
 );
 
 const keyNames = ["orgId", "promptId", "month", "agent", "page", "url"] as const;
 
-const add = statement((db) =>
+const addCounts = statement((db) =>
   db
     .insert(pageMonths)
     .values(
       Object.fromEntries(
-        [...keyNames, ...names].map((name) => [name, sql.placeholder(name)]),
+        [...keyNames, ...countNames].map((name) => [name, sql.placeholder(name)]),
       ) as unknown as typeof pageMonths.$inferInsert,
     )
     .onConflictDoUpdate({
       target: [pageMonths.orgId, pageMonths.promptId, pageMonths.month, pageMonths.agent, pageMonths.page],
-      set: added,
+      set: increments,
     }),
 );
 
-export function countPages(ctx: Context, _: Tx, { run, exposure }: CountedReport, by: 1 | -1): void {
+/** Adds the visits of a report on the live docs to its month, or subtracts them (`by` -1). */
+export function updatePageCounts(ctx: Context, _: Tx, { run, exposure }: CountedReport, by: 1 | -1): void {
   if (!exposure || !isLive(run)) return;
   const month = monthOf(run.createdAt, timeZoneOf(ctx.db, run.orgId));
   const key = { orgId: run.orgId, promptId: run.promptId, month, agent: run.agent };
-  add(ctx.db).run({ ...key, page: "", url: "", ...numbers, runs: by });
+  addCounts(ctx.db).run({ ...key, page: "", url: "", ...noCounts, runs: by });
   for (const { page, url, reads, misses, guesses, errors, found } of exposure.visits) {
     const { "llms.txt": llmsTxt = 0, given = 0, sitemap = 0, link = 0, search = 0, guessed = 0 } = found;
     const all = { reads, misses, guesses, errors, given, llmsTxt, sitemap, link, search, guessed };
     const signed = Object.fromEntries(Object.entries(all).map(([name, n]) => [name, by * n]));
-    add(ctx.db).run({ ...key, page, url, ...signed, runs: reads > 0 ? by : 0 });
+    addCounts(ctx.db).run({ ...key, page, url, ...signed, runs: reads > 0 ? by : 0 });
   }
 }
 
 /** Records which pages were linked or listed in a run, regardless of its report. */
-export function namePages(tx: Tx, run: typeof runs.$inferSelect, listed: ListedPage[]): void {
+export function recordListedPages(tx: Tx, run: typeof runs.$inferSelect, listed: ListedPage[]): void {
   if (!isLive(run)) return;
   const columns = { "llms.txt": "llmsTxtAt", sitemap: "sitemapAt", link: "linkAt" } as const;
   for (const { page, url, by } of listed) {
     const columnsOfRun = { [columns[by]]: run.createdAt };
-    tx.insert(namedPages)
+    tx.insert(listedPages)
       .values({ orgId: run.orgId, promptId: run.promptId, page, url, ...columnsOfRun })
-      .onConflictDoUpdate({ target: [namedPages.orgId, namedPages.promptId, namedPages.page], set: columnsOfRun })
+      .onConflictDoUpdate({ target: [listedPages.orgId, listedPages.promptId, listedPages.page], set: columnsOfRun })
       .run();
   }
 }

@@ -6,8 +6,8 @@ import { reports } from "../db/tables/reports.ts";
 /** Maximum number of friction points that were found only on previews, per prompt or provider; the newest. */
 const maxPreviews = 1000;
 
-const { orgId: _, page: __, grounds: ___, life: ____, ...columns } = getTableColumns(frictionLifecycles);
-export type ListedLifecycle = Omit<typeof frictionLifecycles.$inferSelect, "orgId" | "page" | "grounds" | "life">;
+const { orgId: _, page: __, preconditions: ___, life: ____, ...columns } = getTableColumns(frictionLifecycles);
+export type ListedLifecycle = Omit<typeof frictionLifecycles.$inferSelect, "orgId" | "page" | "preconditions" | "life">;
 
 const whereOfPrompt = and(eq(frictionLifecycles.orgId, bound("org")), eq(frictionLifecycles.promptId, bound("prompt")));
 

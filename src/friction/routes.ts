@@ -4,12 +4,12 @@ import type { Context } from "../context.ts";
 import { orgOf, requesterOf } from "../http/caller.ts";
 import { jsonBody } from "../http/elysia.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
-import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
+import { listResponse, pageOf, pageQuery } from "../http/paging.ts";
 import { PathId } from "../schema.ts";
 import { Dismissal, DismissalInput, dismissFriction, listDismissals, withdrawDismissal } from "./dismissals.ts";
 import { DocsMap, getDocsMap, mapQuery } from "./docs-map.ts";
 import { getFriction, listFriction } from "./friction.ts";
-import { FrictionDetail, FrictionThing, frictionFilter, scopeQuery } from "./schema.ts";
+import { FrictionDetail, FrictionSummary, frictionFilter, scopeQuery } from "./schema.ts";
 
 /** Friction points over many reports, and the docs map. */
 export const frictionRoutes = (ctx: Context) =>
@@ -17,11 +17,11 @@ export const frictionRoutes = (ctx: Context) =>
     .get(
       "/api/v1/friction",
       ({ request, query: { limit, offset, ...filter }, set }) =>
-        listAnswer(set, listFriction(ctx, orgOf(request), filter, pageOf({ limit, offset }))),
+        listResponse(set, listFriction(ctx, orgOf(request), filter, pageOf({ limit, offset }))),
       {
         query: Type.Object({ ...frictionFilter, ...pageQuery }),
         ...operation("Friction", "listFriction", "List friction points merged over runs, most severe first", {
-          200: listOf(FrictionThing, "Friction points of a prompt, or of all prompts of a provider"),
+          200: listOf(FrictionSummary, "Friction points of a prompt, or of all prompts of a provider"),
           ...errors(400, 404),
         }),
       },
@@ -54,7 +54,7 @@ export const frictionRoutes = (ctx: Context) =>
     )
     .get(
       "/api/v1/dismissals",
-      ({ request, query, set }) => listAnswer(set, listDismissals(ctx, orgOf(request), pageOf(query))),
+      ({ request, query, set }) => listResponse(set, listDismissals(ctx, orgOf(request), pageOf(query))),
       {
         query: Type.Object(pageQuery),
         ...operation("Friction", "listDismissals", "List dismissals, newest first", {

@@ -34,7 +34,7 @@ export const FrictionPoint = Type.Object(
 export type FrictionPoint = Static<typeof FrictionPoint>;
 
 /** A friction point over the runs of a prompt or of a provider's prompts, according to its newest report. */
-export const FrictionThing = Type.Object(
+export const FrictionSummary = Type.Object(
   {
     ...FrictionPoint.properties,
     slug: Type.String({ description: "Latest report that contains it" }),
@@ -49,13 +49,13 @@ export const FrictionThing = Type.Object(
     promptIds: Type.Array(Id),
     agents: Type.Array(Type.String(), { description: "Agents whose runs hit it" }),
   },
-  { title: "FrictionThing" },
+  { title: "FrictionSummary" },
 );
-export type FrictionThing = Static<typeof FrictionThing>;
+export type FrictionSummary = Static<typeof FrictionSummary>;
 
 export const FrictionDetail = Type.Object(
   {
-    ...FrictionThing.properties,
+    ...FrictionSummary.properties,
     field: Type.Array(Type.Pick(FieldFriction, ["id", "title", "reports", "lastReportedAt"]), {
       description: "Open field friction at the same place: unverified reports of agents outside of runs",
     }),

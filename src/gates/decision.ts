@@ -8,9 +8,9 @@ import { type EvalResult, isInconclusive } from "../stats/repeats.ts";
 import type { Gate } from "./schema.ts";
 
 /** The number of a side's runs that ended without a report, and their most common cause. */
-type Lost = { n: number; reason: string | null };
+type LostRuns = { n: number; reason: string | null };
 /** `done`: finished runs of the head. `scopes`: the scopes of the head's scores. */
-type Facts = {
+type GateFacts = {
   agent: string;
   head: EvalResult;
   scopes: Scope[];
@@ -18,24 +18,33 @@ type Facts = {
   comparison: Comparison | null;
   minScore: number | null;
   scope: Scope;
-  lost: Record<"head" | "base", Lost>;
+  lost: Record<"head" | "base", LostRuns>;
 };
 /**
- * `cause`: the part of the reason that the comparison doesn't tell; null: there is none. `isLost`: there are too few usable runs, and more
+ * `cause`: the part of the reason that the comparison doesn't tell; null: there is none. `hasTooFewUsableRuns`: more runs
  * would not help.
  */
-type Decision = { status: Exclude<Gate["status"], "running">; reason: string; cause: string | null; isLost?: true };
+type Decision = {
+  status: Exclude<Gate["status"], "running">;
+  reason: string;
+  cause: string | null;
+  hasTooFewUsableRuns?: true;
+};
 
 /**
  * The result of a gate. It fails only if the head regressed or is below the minimum score. It passes only if a
  * regression could have been detected: if too many runs failed, or there are too few, the result is an error.
  */
-export function decide(facts: Facts): Decision {
+export function decide(facts: GateFacts): Decision {
   const { head, comparison, minScore, scope } = facts;
   const [base] = comparison?.evidence.sides ?? [];
   const because = (side: "head" | "base") => (facts.lost[side].reason === null ? "" : `: ${facts.lost[side].reason}`);
   const toReason = (cause: string) => ({ reason: cause, cause });
-  const failForLostRuns = (cause: string): Decision => ({ status: "error", ...toReason(cause), isLost: true });
+  const failForLostRuns = (cause: string): Decision => ({
+    status: "error",
+    ...toReason(cause),
+    hasTooFewUsableRuns: true,
+  });
   const broken = isInconclusive(head.infraFailures, facts.done)
     ? "head"
     : base && isInconclusive(base.infraFailures, comparison?.base.runs ?? 0)
@@ -55,7 +64,7 @@ export function decide(facts: Facts): Decision {
       ...toReason(`more than 20% of the runs of the head ended without a report${because("head")}`),
     };
   if (head.score === null) return failForLostRuns(`the head has no scored run${because("head")}`);
-  const newFriction = isRuleBased(facts.agent) ? newFindings(comparison) : null;
+  const newFriction = isRuleBased(facts.agent) ? describeNewFriction(comparison) : null;
   if (newFriction) return { status: "failed", ...withComparison(newFriction) };
   const { mean } = head.score;
   const other = facts.scopes.find((each) => each !== scope);
@@ -63,7 +72,7 @@ export function decide(facts: Facts): Decision {
     return {
       status: "error",
       ...withComparison(
-        `the minimum score applies to ${scoped[scope]}, but the runs of the head have ${scoped[other]}; to accept those, set the scope to ${other}`,
+        `the minimum score applies to ${scopeTexts[scope]}, but the runs of the head have ${scopeTexts[other]}; to accept those, set the scope to ${other}`,
       ),
     };
   if (minScore !== null && mean < minScore)
@@ -77,7 +86,7 @@ export function decide(facts: Facts): Decision {
 }
 
 /** What a score of each scope tells. */
-const scoped: Record<Scope, string> = {
+const scopeTexts: Record<Scope, string> = {
   goal: "scores with a tested goal",
   conduct_only: "scores of the agent’s conduct only",
   docs_only: "scores of the docs only",
@@ -90,7 +99,7 @@ const isSplit = ({ evidence: { delta, p, withinP, level } }: Comparison): boolea
   delta !== null && p !== null && withinP !== null && p >= level && withinP < level && delta.value <= -threshold;
 
 /** New friction on the path to the goal, of medium severity or higher, that a rule-based agent found on the head; null: none. */
-function newFindings(comparison: Comparison | null): string | null {
+function describeNewFriction(comparison: Comparison | null): string | null {
   const minSeverity = severities.indexOf("medium");
   const points =
     comparison?.friction.new.filter(({ severity, onPath }) => onPath && severities.indexOf(severity) <= minSeverity) ??

@@ -4,6 +4,7 @@ import type { Verdict } from "../comparisons/evidence.ts";
 import type { Context } from "../context.ts";
 import { isTemporary } from "../db/fault.ts";
 import type { Tx } from "../db/open.ts";
+import { endedAt } from "../db/rows.ts";
 import { gates } from "../db/tables/gates.ts";
 import { cut } from "../notifications/events.ts";
 import { emitEvent } from "../notifications/outbox.ts";
@@ -70,8 +71,9 @@ function advanceGate(ctx: Context, tx: Tx, gate: GateRow): "waiting" | "extended
   const done = of / (groups.length * (headsOf(gate).length + basesOf(gate).length));
   const spentUsd = costOfGate(ctx, gate);
   const decisions = groups.map((group) => decideForAgent(ctx, gate, done, group, groups.length));
-  const next = nextStep({ ...gate, done, spentUsd, verdict: openVerdict(decisions) });
-  const isHopeless = decisions.some(({ isLost }) => isLost) && done >= Math.min(gateSteps[0].runs, gate.runs);
+  const next = nextStep({ ...gate, done, spentUsd, verdict: verdictForNextStep(decisions) });
+  const isHopeless =
+    decisions.some(({ hasTooFewUsableRuns }) => hasTooFewUsableRuns) && done >= Math.min(gateSteps[0].runs, gate.runs);
   if (typeof next === "number" && !isHopeless) {
     extendGate(ctx, tx, gate, done, next);
     return "extended";
@@ -103,7 +105,7 @@ function decideForAgent(ctx: Context, gate: GateRow, done: number, group: GateAg
 }
 
 /** The verdict that says whether more runs are needed: a regression ends the gate, otherwise every agent needs a clear verdict. */
-function openVerdict(decisions: Decision[]): Verdict | null {
+function verdictForNextStep(decisions: Decision[]): Verdict | null {
   const verdicts = decisions.map(({ comparison }) => comparison?.verdict ?? null);
   if (verdicts.includes("regressed")) return "regressed";
   return verdicts.find((verdict) => !isClear(verdict)) ?? verdicts[0] ?? null;
@@ -136,7 +138,7 @@ function combine(decisions: Decision[], stop: string[]): Omit<GateEnd, "spentUsd
 function endGate(ctx: Context, tx: Tx, gate: GateRow, end: GateEnd): void {
   const { id, orgId, promptId, others, minScore, createdAt } = gate;
   tx.update(gates)
-    .set({ ...end, completedAt: ctx.now() })
+    .set({ ...end, completedAt: endedAt(ctx.now(), gates.createdAt) })
     .where(and(eq(gates.id, id), eq(gates.status, "running")))
     .run();
   const { status, reason, spentUsd } = end;

@@ -113,11 +113,11 @@ function toRow(ctx: Context, org: OrgId, settings: Settings, first: Target, othe
   const { agents, ...target } = first;
   const createdAt = ctx.now();
   // A rule-based agent always does the same, so more runs add nothing.
-  const isExact = agents.every(({ agent }) => isRuleBased(agent));
+  const isDeterministic = agents.every(({ agent }) => isRuleBased(agent));
   return {
     ...target,
     ...settings,
-    ...(isExact && { runs: 1, adaptive: false }),
+    ...(isDeterministic && { runs: 1, adaptive: false }),
     id: ctx.newId(createdAt),
     orgId: org,
     others: others.length === 0 ? null : others.map(({ agents: _, ...other }) => other),
@@ -135,14 +135,14 @@ function toRow(ctx: Context, org: OrgId, settings: Settings, first: Target, othe
 /** The runs of the baselines of all agents; null if there are none and only the minimum score applies. Throws bad_request. */
 function findBaselines(ctx: Context, org: OrgId, heads: RunRow[], minScore: number | null): string[] | null {
   const baselines = heads.map((head) => {
-    const isExact = isRuleBased(head.agent);
+    const isDeterministic = isRuleBased(head.agent);
     const conditions = { ...head, methodology: null, scope: null };
-    const baseline = findBaseline(ctx, org, conditions, head.id, head.evalRequestId, isExact ? 1 : 2);
+    const baseline = findBaseline(ctx, org, conditions, head.id, head.evalRequestId, isDeterministic ? 1 : 2);
     if (!baseline && minScore === null)
       throw badRequest(
         "There is nothing to compare with. Pass urlMap to compare a preview with the live docs, pass minScore, or give the prompt a baseline: two published runs, or a pinned evaluation.",
       );
-    return baseline?.runs.slice(0, isExact ? 1 : undefined).map(({ runId }) => runId) ?? null;
+    return baseline?.runs.slice(0, isDeterministic ? 1 : undefined).map(({ runId }) => runId) ?? null;
   });
   return baselines.every((ids) => ids === null) ? null : baselines.flatMap((ids) => ids ?? []);
 }

@@ -4,7 +4,7 @@ import type { Context } from "../context.ts";
 import { orgOf } from "../http/caller.ts";
 import { jsonBody } from "../http/elysia.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
-import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
+import { listResponse, pageOf, pageQuery } from "../http/paging.ts";
 import { triggerOf } from "../runs/requests.ts";
 import { IdempotencyKey } from "../runs/schema.ts";
 import { PathId } from "../schema.ts";
@@ -45,7 +45,7 @@ export const gateRoutes = (ctx: Context) =>
       "/api/v1/gates",
       ({ request, query, set }) => {
         const promptId = query.promptId?.toLowerCase();
-        return listAnswer(set, listGates(ctx, orgOf(request), { promptId }, pageOf(query, 20)));
+        return listResponse(set, listGates(ctx, orgOf(request), { promptId }, pageOf(query, 20)));
       },
       {
         query: Type.Object({

@@ -19,8 +19,8 @@ export const firstStep = ({ runs, adaptive, budgetUsd }: Settings): number =>
 export const levelAt = (done: number, adaptive: boolean): number | undefined =>
   adaptive ? (gateSteps.find(({ runs }) => runs >= done) ?? gateSteps[3]).level : undefined;
 
-const plain: (Verdict | null)[] = ["regressed", "improved", "no_change"];
-export const isClear = (verdict: Verdict | null): boolean => plain.includes(verdict);
+const clearVerdicts: (Verdict | null)[] = ["regressed", "improved", "no_change"];
+export const isClear = (verdict: Verdict | null): boolean => clearVerdicts.includes(verdict);
 
 /** The next number of runs per side, or why no more are needed. */
 export function nextStep({ runs, adaptive, budgetUsd, done, spentUsd, verdict }: Progress): number | { stop: string } {

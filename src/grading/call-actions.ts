@@ -2,11 +2,8 @@ import type { EventOf } from "./events.ts";
 
 type Request = { method: string; url: string };
 
-/** A command: its program, its subcommand and its target. */
-type Command = { path: string; program: string; verb: string; targets: string[] };
-
-/** What one call tried: its requests and commands, as far as known. */
-export type CallActions = { tool: string; requests: Request[]; commands: Command[]; target: string | null };
+/** A command: its program, and its subcommand or, if it sends requests, their method and URLs. */
+type Command = { program: string; subcommand: string; urls: string[] };
 
 /** Programs that only inspect or prepare: their success fixes only their own failure. */
 const inspectingPrograms = new Set(
@@ -27,7 +24,7 @@ function wordsOf(line: string): string[][] {
 
 /** Programs that send requests. They are compared by request. */
 const isClient = (program: string) => /^(curl|wget|http|https)$/.test(program);
-const isAddress = (word: string) => /^https?:\/\//i.test(word);
+const isUrl = (word: string) => /^https?:\/\//i.test(word);
 
 /** The simple commands of a shell line, without leading variable assignments. */
 export function commandsOf(line: string): Command[] {
@@ -38,35 +35,23 @@ export function commandsOf(line: string): Command[] {
     const rest = words.slice(1);
     const operands = rest.filter((word) => !word.startsWith("-") && !/^[<>]|^\d?>/.test(word));
     const methodIndex = rest.findIndex((word) => /^(-X|--request)$/.test(word));
-    const isCurl = isClient(path.replace(/^.*\//, ""));
+    const program = path.replace(/^.*\//, "");
+    if (!isClient(program)) return [{ program, subcommand: operands[0] ?? "", urls: [] }];
     const sends = rest.some((word) => /^(-d|--data.*|--json|-F|--form)$/.test(word));
-    const verb = isCurl
-      ? methodIndex < 0
-        ? sends
-          ? "POST"
-          : "GET"
-        : (rest[methodIndex + 1] ?? "")
-      : (operands[0] ?? "");
-    const targets = isCurl ? rest.filter(isAddress) : operands.slice(1);
-    return [{ path, program: path.replace(/^.*\//, ""), verb, targets }];
+    const method = methodIndex < 0 ? (sends ? "POST" : "GET") : (rest[methodIndex + 1] ?? "");
+    return [{ program, subcommand: method, urls: rest.filter(isUrl) }];
   });
 }
 
-/** What a call tried; `observed` are the requests seen during the call. */
-export function actionsOf({ tool, input }: EventOf<"tool_call">, observed: Request[]): CallActions {
+/** The first request of a call: one that was seen during it, or else what its input says. `observed`: the requests seen. */
+export function firstRequestOf({ input }: EventOf<"tool_call">, observed: Request[]): Request | undefined {
   const text = (name: string) => (typeof input?.[name] === "string" ? (input[name] as string) : null);
-  const commands = commandsOf(text("command") ?? "");
   const url = text("url");
-  const commandRequests = commands.flatMap(({ program, verb, targets }) =>
-    isClient(program) ? targets.map((target) => ({ method: verb, url: target })) : [],
+  const requests = commandsOf(text("command") ?? "").flatMap(({ subcommand: method, urls }) =>
+    urls.map((each) => ({ method, url: each })),
   );
   const toolRequest = url === null ? [] : [{ method: (text("method") ?? "GET").toUpperCase(), url }];
-  return {
-    tool,
-    requests: [...observed, ...commandRequests, ...toolRequest],
-    commands,
-    target: text("path") ?? text("ref"),
-  };
+  return [...observed, ...requests, ...toolRequest][0];
 }
 
 /** Whether a program only inspects, prints or prepares, or sends requests, which are known by themselves. */

@@ -5,7 +5,10 @@ export type EventOf<T extends SessionEvent["type"]> = Extract<SessionEvent, { ty
 export type MilestoneOf<Name extends MilestoneName> = Extract<SessionEvent, { type: "milestone"; name: Name }>;
 
 /** The tool name under which the service reports the results of success checks. */
-export const declaredTool = "check_declared";
+export const successCheckTool = "check_declared";
+
+/** Tools with which agents read docs. */
+export const readingTools: readonly string[] = ["fetch_page", "open_page", "search_docs"];
 
 /** The milestones of one name, in order. */
 export const milestonesOf = <Name extends MilestoneName>(events: SessionEvent[], name: Name): MilestoneOf<Name>[] =>
@@ -28,6 +31,6 @@ export function isProbe(http: Http): boolean {
 /** Whether a tool call succeeded; null: unknown. The exit code or status takes precedence over the agent's own result. */
 export function hasSucceeded({ ok, output }: EventOf<"tool_result">): boolean | null {
   const { exitCode, status } = output ?? {};
-  const hasFailed = (typeof exitCode === "number" && exitCode !== 0) || (typeof status === "number" && status >= 400);
-  return hasFailed ? false : ok;
+  const isFailure = (typeof exitCode === "number" && exitCode !== 0) || (typeof status === "number" && status >= 400);
+  return isFailure ? false : ok;
 }

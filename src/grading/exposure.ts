@@ -2,23 +2,28 @@ import type { SessionEvent } from "../agents/agent.ts";
 import { pageKey } from "../net/page-key.ts";
 import { hasFailed, isProbe, milestonesOf } from "./events.ts";
 import type { Facts } from "./facts.ts";
-import type { Exposure, Grounds, ListedPage, Visit } from "./grade.ts";
-import { normalizeAddress } from "./text.ts";
+import type { Exposure, ListedPage, Preconditions, Visit } from "./grade.ts";
+import { normalizeUrl } from "./text.ts";
 
-/** The syntax of `Grounds`: what a session must have done to meet a friction point. */
-export const requestGround = (url: string) => `asked ${pageKey(url)}`;
-export const readGround = (url: string) => `read ${pageKey(url)}`;
-export const testedGround = (url: string) => `tested ${pageKey(url)}`;
-export const checkGround = ({ id, subject }: { id: string; subject: string }) =>
-  `check ${id} ${normalizeAddress(subject)}`;
+/** The syntax of `Preconditions`: what a session must have done to meet a friction point. */
+export const requestPrecondition = (url: string) => `requested ${pageKey(url)}`;
+export const readPrecondition = (url: string) => `read ${pageKey(url)}`;
+export const testPrecondition = (url: string) => `tested ${pageKey(url)}`;
+export const checkPrecondition = ({ id, subject }: { id: string; subject: string }) =>
+  `check ${id} ${normalizeUrl(subject)}`;
 
-/** Whether a session would have met a problem at a place, if it still existed. */
-export function hasReached({ visits, done, isComplete }: Omit<Exposure, "listed">, grounds: Grounds): boolean {
-  return grounds.every((ground) => {
-    const [, relation, page] = /^(asked|read|tested) (.*)$/s.exec(ground) ?? [];
-    if (relation === undefined || done.includes(ground)) return done.includes(ground);
+/** Whether a session would have met a friction point with these preconditions, if it still existed. */
+export function hasReached(
+  { visits, done, isComplete }: Omit<Exposure, "listed">,
+  preconditions: Preconditions,
+): boolean {
+  return preconditions.every((precondition) => {
+    const [, relation, page] = /^(requested|read|tested) (.*)$/s.exec(precondition) ?? [];
+    if (relation === undefined || done.includes(precondition)) return done.includes(precondition);
     const visit = visits.find((each) => each.page === page);
-    return visit !== undefined && (relation === "asked" || (visit.reads > 0 && (relation === "read" || isComplete)));
+    return (
+      visit !== undefined && (relation === "requested" || (visit.reads > 0 && (relation === "read" || isComplete)))
+    );
   });
 }
 
@@ -30,14 +35,14 @@ export function exposureOf(facts: Facts, events: SessionEvent[]): Exposure {
   const checks = facts.checks.filter(
     ({ status, group }) => status !== "skip" && group !== "link" && group !== "sample",
   );
-  const testedGrounds = [
+  const done = [
     "run",
     ...(facts.goalAnswer ? ["goal"] : []),
-    ...checks.map(checkGround),
+    ...checks.map(checkPrecondition),
     ...facts.results.map(({ tool }) => `tool ${tool}`),
-    ...facts.surveyedPages.map(({ url }) => testedGround(url)),
+    ...facts.surveyedPages.map(({ url }) => testPrecondition(url)),
   ];
-  return { visits: visitsOf(facts), listed: listedPagesOf(facts, events), done: [...new Set(testedGrounds)], ...base };
+  return { visits: visitsOf(facts), listed: listedPagesOf(facts, events), done: [...new Set(done)], ...base };
 }
 
 function visitsOf({ taskRequests, pages, failures }: Facts): Visit[] {
@@ -66,11 +71,11 @@ function visitsOf({ taskRequests, pages, failures }: Facts): Visit[] {
 }
 
 /** Pages on the hosts of the start URLs. */
-function listedPagesOf({ startUrls, tests }: Facts, events: SessionEvent[]): ListedPage[] {
+function listedPagesOf({ startUrls, checkRequests }: Facts, events: SessionEvent[]): ListedPage[] {
   const origins = new Set(startUrls.flatMap((start) => URL.parse(start)?.origin ?? []));
   const listings = [
     ...milestonesOf(events, "pages_listed").flatMap(({ detail: { by, urls } }) => urls.map((url) => ({ url, by }))),
-    ...tests
+    ...checkRequests
       .filter((http) => http.provenance === "link" && http.foundOn !== null && !hasFailed(http))
       .map(({ url }) => ({ url, by: "link" as const })),
   ];

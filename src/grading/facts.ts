@@ -2,7 +2,6 @@ import type { Check, Outcome, SessionEvent } from "../agents/agent.ts";
 import type { LinkEdit } from "../agents/milestones.ts";
 import { pageKey } from "../net/page-key.ts";
 import {
-  declaredTool,
   type EventOf,
   type Http,
   hasFailed,
@@ -10,17 +9,18 @@ import {
   isRedirect,
   type MilestoneOf,
   milestonesOf,
+  successCheckTool,
 } from "./events.ts";
 import { type Failure, failuresOf } from "./failures.ts";
 import { type GoalAnswer, goalAnswerOf } from "./goal-answer.ts";
 import type { EvidenceGrade, Scope } from "./grade.ts";
 import { type Hosts, hostsOfSession } from "./hosts.ts";
-import { type Judgement, outcomeOf } from "./judge/judge.ts";
+import { type Judgment, outcomeOf } from "./judge/judge.ts";
 import { evidenceGrades } from "./kinds.ts";
 import { linkEditsOf } from "./link-edits.ts";
 import { clamp } from "./methodology.ts";
 import { hasTriedProduct } from "./product-trial.ts";
-import { lineOrNull, normalizeAddress, oneLine } from "./text.ts";
+import { lineOrNull, normalizeUrl, oneLine } from "./text.ts";
 
 /** The latest result of a check, with its event. */
 export type CheckResult = Check & {
@@ -50,11 +50,11 @@ export type Facts = {
   claimedUsd: number | null;
   hosts: Hosts;
   /** The agent tried the product, and it answered. */
-  hasActed: boolean;
+  hasTriedProduct: boolean;
   outcome: Outcome;
   scope: Scope;
   evidence: EvidenceGrade | null;
-  judgement: Judgement | null;
+  judgment: Judgment | null;
   endReason: string | null;
   endSeq: number | null;
   /** What the agent said after its last call. */
@@ -66,7 +66,8 @@ export type Facts = {
   successChecks: CheckResult[];
   /** Requests of the agent, without redirect hops and successful tunnels, which stay open as long as a program likes. */
   taskRequests: Http[];
-  tests: Http[];
+  /** Requests that check something, such as a link. */
+  checkRequests: Http[];
   pages: PageRead[];
   /** Pages, by page key, whose text the agent had read at another URL. */
   repeatedPages: Set<string>;
@@ -97,13 +98,13 @@ const isRefusal = (event: SessionEvent): boolean =>
 function correctModelEvents(events: SessionEvent[]): SessionEvent[] {
   const urlOfCall = new Map(
     events.flatMap((e) => {
-      return e.type === "tool_call" && typeof e.input?.url === "string" ? [[e.id, normalizeAddress(e.input.url)]] : [];
+      return e.type === "tool_call" && typeof e.input?.url === "string" ? [[e.id, normalizeUrl(e.input.url)]] : [];
     }),
   );
   return events.map((event) => {
-    if (event.type === "tool_result" && event.tool !== declaredTool) return { ...event, ok: hasSucceeded(event) };
+    if (event.type === "tool_result" && event.tool !== successCheckTool) return { ...event, ok: hasSucceeded(event) };
     const isAgentsOwn =
-      event.type === "http" && event.id !== null && urlOfCall.get(event.id) === normalizeAddress(event.url);
+      event.type === "http" && event.id !== null && urlOfCall.get(event.id) === normalizeUrl(event.url);
     return isAgentsOwn ? { ...event, isAgentsOwn } : event;
   });
 }
@@ -113,8 +114,8 @@ function lastMessages(events: SessionEvent[]): EventOf<"message">[] {
   return events.slice(lastCall + 1).filter((event): event is EventOf<"message"> => event.type === "message");
 }
 
-/** The facts in the events of a session; `judgement` is the judge's result. */
-export function factsOf(sessionEvents: SessionEvent[], judgement: Judgement | null = null): Facts {
+/** The facts in the events of a session; `judgment` is the judge's result. */
+export function factsOf(sessionEvents: SessionEvent[], judgment: Judgment | null = null): Facts {
   const ordered = sessionEvents.filter((event) => !isRefusal(event)).toSorted((a, b) => a.seq - b.seq);
   const milestones = ordered.filter(({ type }) => type === "milestone");
   const started = milestonesOf(milestones, "started").at(-1)?.detail;
@@ -136,8 +137,8 @@ export function factsOf(sessionEvents: SessionEvent[], judgement: Judgement | nu
   );
   const hosts = hostsOfSession(ordered, taskRequests);
   const failures = failuresOf(events, hosts, isModel);
-  const declared = successChecksOf(checks, kind);
-  const outcome = verifiedOutcome(end?.outcome ?? "excluded", kind, declared, judgement);
+  const successChecks = successChecksOf(checks, kind);
+  const outcome = verifiedOutcome(end?.outcome ?? "excluded", kind, successChecks, judgment);
   return {
     kind,
     model: started?.model ?? null,
@@ -149,7 +150,7 @@ export function factsOf(sessionEvents: SessionEvent[], judgement: Judgement | nu
     // Agents that know no price of their model report 0.
     claimedUsd: claimedUsd > 0 ? claimedUsd : null,
     hosts,
-    hasActed: hasTriedProduct({
+    hasTriedProduct: hasTriedProduct({
       mcpServers: (milestonesOf(milestones, "workspace_prepared").at(-1)?.detail.mcpServers ?? []).map(
         ({ name }) => name,
       ),
@@ -161,16 +162,16 @@ export function factsOf(sessionEvents: SessionEvent[], judgement: Judgement | nu
     }),
     outcome,
     scope: scopeOf(kind, outcome),
-    evidence: evidenceOf(outcome, declared, judgement),
-    judgement,
+    evidence: evidenceOf(outcome, successChecks, judgment),
+    judgment,
     endReason: end === undefined ? "The session was not finished" : lineOrNull(end.reason),
     endSeq: (end ?? events.at(-1))?.seq ?? null,
     answer: [...lastMessages(events).map(({ text }) => text), end?.reason ?? ""].join("\n"),
     elapsedMs: events.length === 0 ? null : Math.max(...events.map((each) => each.tMs)) - beganMs,
     checks,
-    successChecks: declared,
+    successChecks,
     taskRequests,
-    tests: http.filter((e) => e.purpose === "check"),
+    checkRequests: http.filter((e) => e.purpose === "check"),
     pages,
     repeatedPages: new Set(milestonesOf(milestones, "page_repeated").map(({ detail }) => pageKey(detail.url))),
     surveyedPages: (pagesRead.get("survey") ?? []).map(toPageRead),
@@ -179,8 +180,8 @@ export function factsOf(sessionEvents: SessionEvent[], judgement: Judgement | nu
     goalAnswer: goalAnswer ? goalAnswerOf(goalAnswer) : null,
     linkEdits: linkEditsOf(events, isModel),
     failures,
-    calls: eventsOfType("tool_call").filter(({ tool }) => !isModel || tool !== declaredTool),
-    results: eventsOfType("tool_result").filter(({ tool }) => !isModel || tool !== declaredTool),
+    calls: eventsOfType("tool_call").filter(({ tool }) => !isModel || tool !== successCheckTool),
+    results: eventsOfType("tool_result").filter(({ tool }) => !isModel || tool !== successCheckTool),
     usage: eventsOfType("usage"),
     interruptions: eventsOfType("interruption"),
     limits: eventsOfType("limit").filter(({ near }) => !near),
@@ -198,8 +199,8 @@ const toPageRead = ({ seq, detail: { url, title } }: MilestoneOf<"page_read">): 
  * Rule-based agents change nothing, so only invariants count for them. Checks that couldn't run before don't count.
  */
 function successChecksOf(checks: CheckResult[], kind: Facts["kind"]): CheckResult[] {
-  const declared = checks.filter((check) => check.group === "declared");
-  return declared.filter((check) => check.invariant || (kind === "model" && check.before === "fail"));
+  const successChecks = checks.filter((check) => check.group === "declared");
+  return successChecks.filter((check) => check.invariant || (kind === "model" && check.before === "fail"));
 }
 
 /**
@@ -209,18 +210,18 @@ function successChecksOf(checks: CheckResult[], kind: Facts["kind"]): CheckResul
 function verifiedOutcome(
   claimed: Outcome,
   kind: Facts["kind"],
-  declared: CheckResult[],
-  judgement: Judgement | null,
+  successChecks: CheckResult[],
+  judgment: Judgment | null,
 ): Outcome {
   if (claimed === "no_creds" || claimed === "excluded" || claimed === "scoring_failed") return claimed;
-  const results = declared.filter((check) => check.status !== "skip");
+  const results = successChecks.filter((check) => check.status !== "skip");
   if (results.some(({ status }) => status !== "pass")) return "goal_not_met";
-  if (results.length > 0 && results.length === declared.length) return "succeeded";
+  if (results.length > 0 && results.length === successChecks.length) return "succeeded";
   if (kind !== "model") return "not_judged";
-  const judgedOutcome = judgement?.verdict ? outcomeOf(judgement.verdict) : null;
+  const judgedOutcome = judgment?.verdict ? outcomeOf(judgment.verdict) : null;
   if (judgedOutcome && judgedOutcome !== "not_judged") return judgedOutcome;
   if (claimed === "goal_not_met") return claimed;
-  return judgement && !judgement.verdict ? "scoring_failed" : "not_judged";
+  return judgment && !judgment.verdict ? "scoring_failed" : "not_judged";
 }
 
 /** A goal was tested if success checks or a judge decided it, or if the agent itself says that it missed it. */
@@ -230,10 +231,10 @@ function scopeOf(kind: Facts["kind"], outcome: Outcome): Scope {
 }
 
 /** Success checks decide before a judge does. The agent's own word that it missed the goal needs no evidence. */
-function evidenceOf(outcome: Outcome, declared: CheckResult[], judgement: Judgement | null): EvidenceGrade | null {
+function evidenceOf(outcome: Outcome, successChecks: CheckResult[], judgment: Judgment | null): EvidenceGrade | null {
   const isTested = outcome === "succeeded" || outcome === "goal_not_met";
-  if (isTested && declared.some(({ status }) => status !== "skip")) return "verified";
-  const parts = judgement?.verdict?.parts ?? [];
+  if (isTested && successChecks.some(({ status }) => status !== "skip")) return "verified";
+  const parts = judgment?.verdict?.parts ?? [];
   const claimed = outcome === "goal_not_met" ? parts.filter(({ met }) => met === "no") : parts;
   if (claimed.length === 0 || claimed.some(({ evidence }) => evidence === null)) return null;
   return evidenceGrades.findLast((grade) => claimed.some(({ evidence }) => evidence === grade)) ?? null;

@@ -1,7 +1,7 @@
 import type { SessionEvent } from "../agents/agent.ts";
-import { declaredTool, type EventOf, type Http, hasFailed, isProbe } from "./events.ts";
+import { type EventOf, type Http, hasFailed, isProbe, readingTools, successCheckTool } from "./events.ts";
 import type { Hosts } from "./hosts.ts";
-import { lineOrNull, normalizeAddress, oneLine } from "./text.ts";
+import { lineOrNull, normalizeUrl, oneLine } from "./text.ts";
 
 /** A failure of the agent, counted once even if several events report it. */
 export type Failure = {
@@ -18,8 +18,7 @@ export type Failure = {
   target: "docs" | "product" | "local";
 };
 
-const readingTools = ["fetch_page", "open_page", "search_docs"];
-const normalizedUrl = (url: string | null) => (url === null ? null : normalizeAddress(url));
+const normalizedUrl = (url: string | null) => (url === null ? null : normalizeUrl(url));
 
 type Call = { seq: number; tool: string; url: string | null; method: string };
 type Calls = Map<string, Call>;
@@ -46,7 +45,7 @@ export function failuresOf(events: SessionEvent[], hosts: Hosts, isModel: boolea
     if (event.type === "http" && event.purpose === "task" && hasFailed(event) && !isProbe(event))
       addRequest(failures, event, hosts, isModel);
     // A success check that fails is nobody's error, least of all before the agent has started.
-    if (event.type === "tool_result" && event.ok === false && event.tool !== declaredTool)
+    if (event.type === "tool_result" && event.ok === false && event.tool !== successCheckTool)
       addResult(failures, event, calls, checkCallIds, hosts);
     // Failures between us and a model aren't the target's.
     if (event.type === "error" && event.source !== "gateway") addError(failures, event);

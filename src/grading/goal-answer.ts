@@ -43,7 +43,8 @@ const lastHeading = (path: string) => lineOrNull(path.split(" > ").at(-1), 80);
 
 /** What the explorer found out about the goal, with the texts of the target on one line and of limited length. */
 export function goalAnswerOf({ seq, detail }: MilestoneOf<"goal_answer">): GoalAnswer {
-  const { state, sections, close = 1, unseen, fit, clicks, pages, noSample, noOverlap = false, otherScript } = detail;
+  const { state, unseen, fit, clicks, pages, noSample, noOverlap = false, otherScript } = detail;
+  const { sections: sectionCount, close: closeCount = 1 } = detail;
   const [best] = detail.nearest;
   const nearest = detail.nearest.map(({ url, heading }) => ({ url, heading: lastHeading(heading) }));
   return {
@@ -56,8 +57,8 @@ export function goalAnswerOf({ seq, detail }: MilestoneOf<"goal_answer">): GoalA
     pages,
     noSample,
     noOverlap,
-    sections: state === "likely" ? nearest.slice(0, sections) : [],
-    alternatives: nearest.slice(Math.max(1, sections), close),
+    sections: state === "likely" ? nearest.slice(0, sectionCount) : [],
+    alternatives: nearest.slice(Math.max(1, sectionCount), closeCount),
     isCovered: best !== undefined && best.share >= mostOfGoal && best.hasSample,
     covered: best?.terms ?? [],
     missing: best?.missing ?? [],

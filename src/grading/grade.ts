@@ -15,11 +15,11 @@ export type EvidenceGrade = (typeof evidenceGrades)[number];
 export type PartName = (typeof partNames)[number];
 
 /**
- * Where a friction point occurs, in the syntax of `hasReached`: "run", "goal", "check ID SUBJECT", "tool NAME", "asked
- * PAGE", "read PAGE", and "tested PAGE" (read by a session that tested everything it read). All of them must have been
- * reached.
+ * What a session must have done to meet a friction point, in the syntax of `hasReached`: "run", "goal", "check ID SUBJECT",
+ * "tool NAME", "requested PAGE", "read PAGE", and "tested PAGE" (read by a session that tested everything it read). All of
+ * them are required.
  */
-export type Grounds = string[];
+export type Preconditions = string[];
 
 /** One thing that got in an agent's way, with the events that prove it. */
 export type Friction = {
@@ -41,8 +41,8 @@ export type Friction = {
   lostUsd: number | null;
   /** Points of the score that it cost, one decimal; null if it affected nothing that was measured. */
   lostPoints: number | null;
-  /** Where it occurs. A session that never reached this place says nothing about it. */
-  grounds: Grounds;
+  /** A session that didn't meet all of them says nothing about it. */
+  preconditions: Preconditions;
 };
 
 export type Recommendation = {
@@ -90,7 +90,7 @@ export type EvidenceStep = {
   status: number | null;
 };
 
-/** The fields of report.metrics, exactly as specified. */
+/** The fields of `metrics` in a report. */
 export type Metrics = {
   time: string;
   timeDetail: string;

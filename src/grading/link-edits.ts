@@ -3,7 +3,7 @@ import { suggestLinkEdits } from "../agents/link-edits.ts";
 import type { LinkEdit } from "../agents/milestones.ts";
 import { milestonesOf } from "./events.ts";
 import type { Evidence } from "./grade.ts";
-import { lineOrNull, normalizeAddress, oneLine } from "./text.ts";
+import { lineOrNull, normalizeUrl, oneLine } from "./text.ts";
 
 /** The corrections of dead links that the explorer reports, or those that the pages show that a model read. */
 export function linkEditsOf(events: SessionEvent[], isModel: boolean): LinkEdit[] {
@@ -30,9 +30,7 @@ export function linkEvidence(
 ): Evidence | null {
   if (page === null) return null;
   const edit = linkEdits.find(
-    (each) =>
-      normalizeAddress(each.target) === normalizeAddress(target) &&
-      normalizeAddress(each.url) === normalizeAddress(page),
+    (each) => normalizeUrl(each.target) === normalizeUrl(target) && normalizeUrl(each.url) === normalizeUrl(page),
   );
   if (edit === undefined) return null;
   const { url, line: at, text, found, expected } = edit;

@@ -13,7 +13,7 @@ export function metricsOf(facts: Facts): Metrics {
   };
 }
 
-function time({ elapsedMs, taskRequests, tests }: Facts) {
+function time({ elapsedMs, taskRequests, checkRequests }: Facts) {
   if (elapsedMs === null) return { time: "unknown", timeDetail: "The session has no events.", timeSeconds: null };
   const describeRequests = (requests: { ms: number }[], purpose: string) => {
     const seconds = requests.reduce((sum, each) => sum + each.ms, 0) / 1000;
@@ -21,7 +21,7 @@ function time({ elapsedMs, taskRequests, tests }: Facts) {
   };
   const parts = [
     ...describeRequests(taskRequests, "on the path to the goal"),
-    ...describeRequests(tests, "to test the docs"),
+    ...describeRequests(checkRequests, "to test the docs"),
   ];
   return {
     time: duration(elapsedMs / 1000),

@@ -9,7 +9,7 @@ import { count, list, oneLine, percent, sentence } from "./text.ts";
 /** Sentences about the results. Every statement is counted from events; none is guessed. */
 export function narrate(facts: Facts, measured: Measurement, frictions: Friction[]) {
   const nullNotice = nullNoticeOf(facts, measured);
-  const judgeTexts = facts.judgement?.verdict?.texts;
+  const judgeTexts = facts.judgment?.verdict?.texts;
   const withJudgeText = (ruleText: string, judgeText: string | undefined) =>
     judgeText ? `${ruleText} The judge: ${sentence(judgeText)}` : ruleText;
   return {
@@ -23,9 +23,9 @@ export function narrate(facts: Facts, measured: Measurement, frictions: Friction
   };
 }
 
-function nullNoticeOf({ outcome, endReason, judgement }: Facts, { score }: Measurement): string | null {
-  if (outcome === "scoring_failed" && judgement?.reason)
-    return `No score: ${judgement.model} could not judge the session: ${sentence(oneLine(judgement.reason, 300))}`;
+function nullNoticeOf({ outcome, endReason, judgment }: Facts, { score }: Measurement): string | null {
+  if (outcome === "scoring_failed" && judgment?.reason)
+    return `No score: ${judgment.model} could not judge the session: ${sentence(oneLine(judgment.reason, 300))}`;
   const reason = endReason === null ? "" : ` ${sentence(oneLine(endReason, 200))}`;
   if (outcome === "no_creds") return `No score: required credentials were missing.${reason}`;
   if (outcome === "excluded") return `No score: the evaluation failed.${reason}`;

@@ -1,10 +1,8 @@
 import { commandsOf, isInspection } from "./call-actions.ts";
-import { type EventOf, type Http, hasFailed } from "./events.ts";
+import { type EventOf, type Http, hasFailed, readingTools } from "./events.ts";
 import type { Hosts } from "./hosts.ts";
-import { isDocumented, linesOf } from "./judge/product-programs.ts";
+import { isDocumented, wordsByLine } from "./judge/product-programs.ts";
 import { squash } from "./judge/repetition.ts";
-
-const pageTools = ["fetch_page", "search_docs", "open_page"];
 
 type Trial = {
   calls: EventOf<"tool_call">[];
@@ -19,17 +17,17 @@ type Trial = {
 
 /**
  * Whether the agent tried the product: the product answered a request, or a command ran that the docs show, or a tool of an
- * MCP server ran. Reading, writing files and running anything else is none of it.
+ * MCP server ran. Reading, writing files and running anything else don't count.
  */
 export function hasTriedProduct({ calls, results, requests, hosts, mcpServers, failedIds }: Trial): boolean {
   const isAnswer = (http: Http) =>
     http.id !== null && !failedIds.has(http.id) && !hasFailed(http) && hosts.isProduct(http);
   if (requests.some(isAnswer)) return true;
   const docsLines = results
-    .filter(({ tool }) => pageTools.includes(tool))
-    .flatMap(({ output }) => (typeof output?.text === "string" ? linesOf(output.text) : []));
-  const isShown = ({ program, verb }: ReturnType<typeof commandsOf>[number]) =>
-    !isInspection(program) && isDocumented({ docsLines }, [program, verb]);
+    .filter(({ tool }) => readingTools.includes(tool))
+    .flatMap(({ output }) => (typeof output?.text === "string" ? wordsByLine(output.text) : []));
+  const isShown = ({ program, subcommand }: ReturnType<typeof commandsOf>[number]) =>
+    !isInspection(program) && isDocumented({ docsLines }, [program, subcommand]);
   return calls.some(({ id, tool, input }) => {
     if (failedIds.has(id)) return false;
     if (tool === "run_command") return typeof input?.command === "string" && commandsOf(input.command).some(isShown);

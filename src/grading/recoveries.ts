@@ -1,5 +1,5 @@
 import type { Action } from "./actions/action.ts";
-import { sameIntent, similarityOf } from "./actions/alignment.ts";
+import { minIntentSimilarity, similarityOf } from "./actions/alignment.ts";
 import { intentsOf } from "./actions/call.ts";
 import { actionsDuring } from "./actions/session-actions.ts";
 import type { EventOf } from "./events.ts";
@@ -22,15 +22,15 @@ export type Recovery = {
   message: string;
 };
 
-/** A call with what it was made for. */
-type Attempt = { call: Call; intents: Action[]; hasFailed: boolean; isUnknown: boolean };
+/** A call with the actions that it was made for. */
+type IntendedCall = { call: Call; intents: Action[]; hasFailed: boolean; isUnknown: boolean };
 
 /** Every error that the agent has to fix. Missing pages are excluded, because they count under the docs. */
 export function recoveriesOf(facts: Facts): Recovery[] {
   const { calls, results, failures, taskRequests, pages } = facts;
   const failedIds = new Set(failures.map(({ id }) => id));
   const unknownIds = new Set(results.filter(({ ok }) => ok === null).map(({ id }) => id));
-  const attempts = calls.map((call): Attempt => {
+  const intendedCalls = calls.map((call): IntendedCall => {
     const hasFailed = failedIds.has(call.id);
     const isUnknown = !hasFailed && unknownIds.has(call.id);
     return { call, intents: intentsOf(actionsDuring(call, facts)), hasFailed, isUnknown };
@@ -39,22 +39,22 @@ export function recoveriesOf(facts: Facts): Recovery[] {
     .filter(({ target }) => target !== "docs")
     .flatMap((failure): Recovery[] => {
       const firstSeq = failure.seqs[0]!;
-      const failedAttempt = attempts.find(({ call }) => call.id === failure.id);
+      const failedCall = intendedCalls.find(({ call }) => call.id === failure.id);
       const message = messageOf(failure, facts);
-      const retries = attempts
-        .filter(({ call }) => call.seq > (failedAttempt?.call.seq ?? firstSeq))
-        .map((attempt) => ({
-          ...attempt,
-          similarity: failedAttempt ? attemptSimilarity(failedAttempt, attempt, message) : 0,
+      const retries = intendedCalls
+        .filter(({ call }) => call.seq > (failedCall?.call.seq ?? firstSeq))
+        .map((each) => ({
+          ...each,
+          similarity: failedCall ? callSimilarity(failedCall, each, message) : 0,
         }))
-        .filter(({ similarity }) => similarity >= sameIntent);
+        .filter(({ similarity }) => similarity >= minIntentSimilarity);
       const successes = retries.filter((each) => !each.hasFailed && !each.isUnknown);
       const fix = successes.reduce<(typeof successes)[number] | null>(
         (best, each) => (best === null || each.similarity > best.similarity ? each : best),
         null,
       );
       const isAnswered = ({ status }: { status: number | null }) => status !== null && status < 400;
-      const answer = failedAttempt
+      const answer = failedCall
         ? undefined
         : taskRequests.find((http) => http.seq > firstSeq && http.url === failure.url && isAnswered(http));
       const fixedSeq = successes[0]?.call.seq ?? answer?.seq;
@@ -65,18 +65,18 @@ export function recoveriesOf(facts: Facts): Recovery[] {
         if (retries.some((each) => each.hasFailed && each.call.seq < fixedSeq)) return "later";
         return pages.some(({ seq }) => seq > firstSeq && seq < fixedSeq) ? "afterDocs" : "fromMessage";
       };
-      const call = failedAttempt?.call ?? null;
+      const call = failedCall?.call ?? null;
       return [{ failure, resolution: resolutionOf(), call, fix: fix?.call ?? null, message }];
     });
 }
 
 /** 0 to 1: whether a call tries again what another one tried. Calls of other tools do if they have the same target. */
-function attemptSimilarity(failed: Attempt, later: Attempt, message: string): number {
+function callSimilarity(failed: IntendedCall, later: IntendedCall, message: string): number {
   if (failed.intents.length > 0)
     return failed.intents
       .flatMap((intent) => later.intents.map((other) => similarityOf(intent, other, message)))
       .reduce((best, each) => Math.max(best, each), 0);
-  const targetOf = ({ call: { input } }: Attempt) => input?.path ?? input?.ref;
+  const targetOf = ({ call: { input } }: IntendedCall) => input?.path ?? input?.ref;
   return failed.call.tool === later.call.tool && targetOf(failed) === targetOf(later) ? 1 : 0;
 }
 

@@ -11,8 +11,8 @@ import { withReportedFriction } from "./findings/reported.ts";
 import { wordingsOf } from "./goal-answer.ts";
 import type { Grade } from "./grade.ts";
 import { partsOf } from "./judge/evidence.ts";
-import { readJudgement, splitJudging } from "./judge/judge.ts";
-import { toJudgeSummary, withJudgeRatings } from "./judge/judged.ts";
+import { readJudgment, splitJudging } from "./judge/judge.ts";
+import { toJudgeSummary, withJudgeRatings } from "./judge/judge-ratings.ts";
 import { type JudgePrompt, toJudgePrompt } from "./judge/rubric.ts";
 import { gradeLetter, gradingMethodologyOf, type Methodology, standardMethodology } from "./methodology.ts";
 import { metricsOf } from "./metrics.ts";
@@ -22,8 +22,8 @@ import { uncheckedSamplesOf } from "./unchecked-samples.ts";
 /** Grades a session purely by its events, including the judge's. The same events produce the same grade, bit for bit. */
 export function gradeSession(events: SessionEvent[], methodology: Methodology = standardMethodology): Grade {
   const { session, judging } = splitJudging(events);
-  const judgement = readJudgement(judging, session);
-  const facts = factsOf(session, judgement);
+  const judgment = readJudgment(judging, session);
+  const facts = factsOf(session, judgment);
   const hasNoScore = facts.outcome === "no_creds" || facts.outcome === "excluded" || facts.outcome === "scoring_failed";
   const measured = hasNoScore ? nothingMeasured : measure(facts, methodology);
   const findings = withJudgeRatings(withReportedFriction(findingsOf(facts), facts, session), facts);
@@ -44,8 +44,8 @@ export function gradeSession(events: SessionEvent[], methodology: Methodology = 
     wordings: wordingsOf(facts.goalAnswer),
     notChecked: facts.kind === "rules" ? uncheckedSamplesOf(facts.results) : [],
     coverage,
-    methodology: gradingMethodologyOf(methodology, judgement),
-    judge: judgement && toJudgeSummary(judgement, facts),
+    methodology: gradingMethodologyOf(methodology, judgment),
+    judge: judgment && toJudgeSummary(judgment, facts),
     frictions,
     recommendations,
     exposure: exposureOf(facts, session),

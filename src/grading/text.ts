@@ -1,13 +1,13 @@
 /** Text of a target is data: one line, without control or direction characters, of limited length. */
 export function oneLine(text: unknown, max = 300): string {
-  const flat = (typeof text === "string" ? text : "")
+  const line = (typeof text === "string" ? text : "")
     .toWellFormed()
     .replace(/\p{Cf}/gu, "")
     .replace(/[\p{Cc}\p{Zl}\p{Zp}\s]+/gu, " ")
     .trim();
-  const points = [...flat];
+  const points = [...line];
   return points.length <= max
-    ? flat
+    ? line
     : `${points
         .slice(0, max - 1)
         .join("")
@@ -15,7 +15,7 @@ export function oneLine(text: unknown, max = 300): string {
 }
 
 /** A whole text on one line, with normalized characters. */
-export const flat = (text: string): string => oneLine(text.normalize("NFKC"), Number.POSITIVE_INFINITY);
+export const normalizedLine = (text: string): string => oneLine(text.normalize("NFKC"), Number.POSITIVE_INFINITY);
 
 export function lineOrNull(text: unknown, max = 300): string | null {
   return oneLine(text, max) || null;
@@ -74,7 +74,7 @@ export function dollars(usd: number): string {
 }
 
 /** The normalized form of a URL: lowercase host, sorted query, no trailing slash, and no fragment unless requested. */
-export function normalizeAddress(address: string, keepFragment = false): string {
+export function normalizeUrl(address: string, keepFragment = false): string {
   const url = URL.parse(address);
   if (url === null) return oneLine(address, 2000);
   url.searchParams.sort();
@@ -86,12 +86,12 @@ export function normalizeAddress(address: string, keepFragment = false): string 
 export function normalizeSubject(subject: string, keepFragment: boolean): string {
   return oneLine(subject, 2000)
     .split(" ")
-    .map((word) => (/^https?:\/\//i.test(word) ? normalizeAddress(word, keepFragment) : word))
+    .map((word) => (/^https?:\/\//i.test(word) ? normalizeUrl(word, keepFragment) : word))
     .join(" ");
 }
 
 /** The path of a URL, with its host if `current` has another one. */
-export function shortAddress(address: string, current: string | null = null): string {
+export function shortUrl(address: string, current: string | null = null): string {
   const url = URL.parse(address);
   if (url === null) return oneLine(address, 100);
   const path = `${url.pathname}${url.search}${url.hash}`;

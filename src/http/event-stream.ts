@@ -31,7 +31,7 @@ const openStreams = perContext(() => ({ enter: limitPerOrg(maxPerOrg, "event str
  * `signal`. The next message is made when the client has taken the last one. Throws rate_limited if the organization has too many open
  * streams.
  */
-export function answerStream(ctx: Context, org: OrgId, messages: (signal: AbortSignal) => AsyncIterable<Message>) {
+export function streamResponse(ctx: Context, org: OrgId, messages: (signal: AbortSignal) => AsyncIterable<Message>) {
   const body = toStream(messages, openStreams(ctx).enter(org), ctx.disk.onError);
   return new Response(body, { headers });
 }

@@ -16,6 +16,7 @@ const statuses: Record<string, { text: string; name?: string }> = {
   404: { name: "NotFound", text: "Not found, or it belongs to another organization" },
   409: { name: "Conflict", text: "Conflicts with the current state" },
   413: { name: "TooLarge", text: "The request body is larger than 1 MiB" },
+  415: { name: "UnsupportedMediaType", text: "The request body is compressed" },
   429: { name: "TooManyRequests", text: "Too many requests" },
   500: { name: "Internal", text: "Internal error" },
   503: { name: "Unavailable", text: "Temporarily unavailable; retry after the time in Retry-After" },

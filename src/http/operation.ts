@@ -16,12 +16,11 @@ export const ApiError = Type.Object(
   },
 );
 
-/** Error responses of an operation. 401, 403, 500 and 503 apply to every operation under /api/. */
+/** Error responses of an operation. One that reads a body, and so returns 413, also returns 415. 401, 403, 500 and 503 apply to every operation under /api/. */
 export const errors = (...statuses: (400 | 404 | 409 | 413 | 429)[]) =>
-  Object.fromEntries([401, 403, 500, 503, ...statuses].map((status) => [status, ApiError])) as Record<
-    number,
-    typeof ApiError
-  >;
+  Object.fromEntries(
+    [401, 403, 500, 503, ...statuses, ...(statuses.includes(413) ? [415] : [])].map((status) => [status, ApiError]),
+  ) as Record<number, typeof ApiError>;
 
 /** One page of a list. */
 export function listOf<T extends TSchema>(item: T, description: string) {

@@ -32,7 +32,7 @@ export const paginate = <T>(rows: T[], { limit, offset }: Page): Paged<T> => ({
 });
 
 /** A list as a REST response: the page in its body, the total in X-Total-Count. */
-export function listAnswer<T>(set: { headers: Record<string, unknown> }, { items, total }: Paged<T>): T[] {
+export function listResponse<T>(set: { headers: Record<string, unknown> }, { items, total }: Paged<T>): T[] {
   set.headers["x-total-count"] = String(total);
   return items;
 }

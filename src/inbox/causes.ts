@@ -1,5 +1,5 @@
 import { and, eq, inArray, sql } from "drizzle-orm";
-import type { Latest } from "../comparisons/latest.ts";
+import type { LatestResults } from "../comparisons/latest.ts";
 import type { Context, OrgId } from "../context.ts";
 import { frictionPoints, recommendations } from "../db/tables/friction.ts";
 import { reports } from "../db/tables/reports.ts";
@@ -12,7 +12,7 @@ const maxEvaluations = 5;
 const minShare = 0.5;
 
 /** The evaluations before and after a change of the score, those next to it, oldest first. `after`: slug of the first report after it. */
-export function sidesOf({ points }: Latest, after: string): { before: Latest["points"]; after: Latest["points"] } {
+export function sidesOf({ points }: LatestResults, after: string): { before: LatestResults["points"]; after: LatestResults["points"] } {
   const index = points.findIndex(({ slug }) => slug === after);
   return index < 1
     ? { before: [], after: [] }
@@ -26,7 +26,7 @@ export function sidesOf({ points }: Latest, after: string): { before: Latest["po
  * The friction that runs on one side of a change hit and those on the other did not, the one that explains most of it first. What it
  * explains: its points, times the change of the share of runs that hit it.
  */
-export function findCauses(ctx: Context, org: OrgId, latest: Latest, after: string): ChangeCause[] {
+export function findCauses(ctx: Context, org: OrgId, latest: LatestResults, after: string): ChangeCause[] {
   const sides = sidesOf(latest, after);
   const before = new Set(sides.before.map(({ evalRequestId }) => evalRequestId));
   const ids = [...before, ...sides.after.map(({ evalRequestId }) => evalRequestId)];

@@ -1,6 +1,6 @@
 import { diffLines } from "diff";
 import { eq } from "drizzle-orm";
-import { findLatest, type Latest } from "../comparisons/latest.ts";
+import { findLatestResults, type LatestResults } from "../comparisons/latest.ts";
 import type { Context, OrgId } from "../context.ts";
 import { runs } from "../db/tables/runs.ts";
 import { notFound } from "../errors.ts";
@@ -25,7 +25,7 @@ const contextLines = 2;
 export function explainScoreChange(ctx: Context, org: OrgId, promptId: string): Explanation {
   const { id, title, text } = getPromptRow(ctx, org, promptId);
   const change = findScoreChange(ctx, org, id);
-  const latest = findLatest(ctx, org, id);
+  const latest = findLatestResults(ctx, org, id);
   if (!change || !latest) throw notFound("The score of this prompt has not changed significantly.");
   const { promptId: _, cause: __, ...fields } = change;
   const causes = findCauses(ctx, org, latest, change.after);
@@ -42,7 +42,7 @@ export function explainScoreChange(ctx: Context, org: OrgId, promptId: string): 
   };
 }
 
-const sideOf = (points: Latest["points"]): Explanation["before"] => ({
+const sideOf = (points: LatestResults["points"]): Explanation["before"] => ({
   mean: Math.round(mean(points.flatMap(({ score, runs }) => Array<number>(runs).fill(score))) * 10) / 10,
   runs: points.reduce((sum, { runs }) => sum + runs, 0),
   evaluations: points.map(({ evalRequestId, slug, score, runs, at }) => ({

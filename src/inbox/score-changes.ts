@@ -1,5 +1,5 @@
 import { and, eq, isNotNull, ne, sql } from "drizzle-orm";
-import { findLatest } from "../comparisons/latest.ts";
+import { findLatestResults } from "../comparisons/latest.ts";
 import type { Context, OrgId } from "../context.ts";
 import { prompts } from "../db/tables/prompts.ts";
 import { scoreChanges } from "../db/tables/trends.ts";
@@ -68,7 +68,7 @@ export function createScoreChangeLoop(ctx: Context) {
 
 /** The newest significant change of a prompt's scores; null: none. */
 export function findScoreChange(ctx: Context, org: OrgId, promptId: string): StoredChange | null {
-  const latest = findLatest(ctx, org, promptId);
+  const latest = findLatestResults(ctx, org, promptId);
   const change = latest?.change;
   if (!latest || !change || (change.verdict !== "regressed" && change.verdict !== "improved")) return null;
   const isWorse = change.verdict === "regressed";

@@ -2,6 +2,7 @@ import { and, eq, lte, sql } from "drizzle-orm";
 import type { Context } from "../context.ts";
 import type { Db, Tx } from "../db/open.ts";
 import { perConnection } from "../db/per-connection.ts";
+import { endedAt } from "../db/rows.ts";
 import { type jobPools, jobs, type returnOutcomes } from "../db/tables/jobs.ts";
 import { candidates, type Limits } from "./claim-order.ts";
 
@@ -133,7 +134,7 @@ export function cancelJob(
       state: "cancelled",
       lastError: reason,
       leaseUntil: null,
-      completedAt: at,
+      completedAt: endedAt(at, jobs.attemptStartedAt),
       costUsd: row.state === "running" ? costOf(row) : null,
     })
     .where(eq(jobs.id, row.id))
@@ -184,13 +185,15 @@ const statements = perConnection(({ $client }: Db) => {
     settle: $client.prepare<
       never,
       [state: string, reason: string | null, costUsd: number | null, at: number, ...LeaseKey]
-    >(`update jobs set state = ?, last_error = ?, cost_usd = ?, lease_until = null, completed_at = ? ${whereHeld}`),
+    >(
+      `update jobs set state = ?, last_error = ?, cost_usd = ?, lease_until = null, completed_at = max(?, coalesce(attempt_started_at, 0)) ${whereHeld}`,
+    ),
     keepAttempt: $client.prepare<
       never,
       [at: number, outcome: Requeue["outcome"], reason: string, costUsd: number | null, ...LeaseKey]
     >(
       `insert into earlier_attempts (job_id, attempt, owner, started_at, completed_at, outcome, reason, cost_usd)
-      select id, attempt, owner, attempt_started_at, ?, ?, ?, ? from jobs ${whereHeld}`,
+      select id, attempt, owner, attempt_started_at, max(?, attempt_started_at), ?, ?, ? from jobs ${whereHeld}`,
     ),
     requeue: $client.prepare<never, [availableAt: number, reason: string, ...(0 | 1)[], ...LeaseKey]>(
       `update jobs set state = 'queued', available_at = ?, last_error = ?, lease_until = null, attempt_started_at = null,

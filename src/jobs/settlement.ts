@@ -34,6 +34,13 @@ export type Settlement = {
 const defaultBackoff = (failures: number) =>
   Math.max(1_000, Math.random() * Math.min(15 * 60_000, 5_000 * 2 ** (failures - 1)));
 
+/**
+ * The same for infrastructure faults, but at least 15 s from the second one on, and twice as long each time: five faults of one outage, such as a
+ * restart of a server, take at least 106 s.
+ */
+const defaultFaultBackoff = (faults: number) =>
+  Math.max(defaultBackoff(faults), faults === 1 ? 0 : 15_000 * 2 ** (faults - 2));
+
 export function handlerOf({ handlers }: Settlement, { kind }: Lease): JobHandler {
   const handler = handlers[kind];
   if (!handler) throw new Error(`There is no handler for jobs of kind ${kind}.`);
@@ -61,8 +68,9 @@ export function requeueLostJob(settlement: Settlement, tx: Tx, lease: Lease): bo
 
 /** Requeues a job after a failed attempt, or fails it if it may not be retried again. */
 export function settleFailure(settlement: Settlement, tx: Tx, lease: Lease, failure: JobFailure): boolean {
-  const { backoffMs = defaultBackoff, maxRetryAfterMs = defaultMaxRetryAfterMs } = settlement;
   const counter = failure.retry === "fault" ? "faults" : "spent";
+  const { backoffMs = counter === "faults" ? defaultFaultBackoff : defaultBackoff } = settlement;
+  const { maxRetryAfterMs = defaultMaxRetryAfterMs } = settlement;
   const earlierFailures = counter === "faults" ? lease.faults : lease.spent;
   const maxFailures = counter === "faults" ? maxFaults : lease.maxAttempts;
   if (failure.retry === "never" || earlierFailures + 1 >= maxFailures) return failJob(settlement, tx, lease, failure);

@@ -37,7 +37,7 @@ export function toSurface({ tools, methods, onChange, restriction, toAppError }:
     if (!entry) throw invalidParams(`Unknown tool: ${name}. Available tools: ${[...byName.keys()].join(", ")}.`);
     const { readOnlyHint } = entry.tool.annotations;
     try {
-      checkScope(call.caller, restriction?.scope ?? (readOnlyHint ? "read" : "run"));
+      checkScope(call.caller, restriction?.scope ?? entry.tool.scope ?? (readOnlyHint ? "read" : "run"));
       if (!readOnlyHint) await onChange(name, call.caller);
       const value = await entry.tool.run(readArguments(entry, args), call);
       return { structuredContent: value } satisfies ToolResult;
@@ -79,7 +79,13 @@ export function toSurface({ tools, methods, onChange, restriction, toAppError }:
 }
 
 /** The tool that lists valid values of an argument. */
-const listTools = { slug: "list_reports", slugs: "list_reports", promptId: "list_prompts" };
+const listTools = {
+  slug: "list_reports",
+  slugs: "list_reports",
+  promptId: "list_prompts",
+  evalRequestId: "list_eval_requests",
+  runId: "list_eval_requests",
+};
 
 function remedy(code: string, args: object): string {
   const argument = Object.keys(listTools).find((name) => Object.hasOwn(args, name)) as
@@ -88,9 +94,22 @@ function remedy(code: string, args: object): string {
   return code === "not_found" && argument ? ` Find it with ${listTools[argument]}.` : "";
 }
 
+/** A number or boolean that a model sent as text. Anything else stays as it is, as does what may be a text. */
+function readText(value: unknown, schema: Partial<TSchema> = {}): unknown {
+  const types = ((schema.anyOf ?? [schema]) as Partial<TSchema>[]).map(({ type }) => type);
+  if (typeof value !== "string" || types.includes("string")) return value;
+  if (types.includes("boolean") && /^(true|false)$/.test(value)) return value === "true";
+  const isNumber = types.includes("integer") || types.includes("number");
+  return isNumber && /^-?\d{1,15}(\.\d{1,15})?$/.test(value) ? Number(value) : value;
+}
+
 /** Validates the arguments. A null counts as omitted, since models tend to fill in every field. Throws bad_request. */
 function readArguments({ tool, check }: CheckedTool, sent: object): Record<string, unknown> {
-  const args = Object.fromEntries(Object.entries(sent).filter(([, value]) => value !== null));
+  const args = Object.fromEntries(
+    Object.entries(sent).flatMap(([name, value]) =>
+      value === null ? [] : [[name, readText(value, tool.input.properties[name])]],
+    ),
+  );
   const names = Object.keys(tool.input.properties);
   const unknown = Object.keys(args).find((name) => !names.includes(name));
   if (unknown !== undefined)

@@ -1,5 +1,6 @@
 import { type Static, type TObject, Type } from "@sinclair/typebox";
 import type { Caller } from "../http/caller.ts";
+import type { KeyScope } from "../http/operation.ts";
 import type { Paged } from "../http/paging.ts";
 import { Nullable } from "../schema.ts";
 
@@ -26,6 +27,8 @@ type ToolOf<I extends TObject, O extends TObject> = {
   input: I;
   output: O;
   annotations: Annotations;
+  /** What the key needs. Default: `read` for a tool that only reads, else `run`. */
+  scope?: KeyScope;
   /** Whether it reports progress before its result. */
   streams?: boolean;
   run(args: Static<I>, call: Call): Static<O> | Promise<Static<O>>;
@@ -53,17 +56,32 @@ export const pageResult = {
 
 export const toPage = ({ limit = 20, offset = 0 }: { limit?: number; offset?: number }) => ({ limit, offset });
 
-/** Maximum characters of JSON in one result: about 10,000 tokens, which no client truncates. */
-const maxChars = 40_000;
+/** Maximum characters of JSON in one result: fewer than 6,000 tokens, which no client truncates. IDs and numbers have 2.5 characters per token. */
+const maxChars = 15_000;
+/** For the paging fields and punctuation around rows. */
+const reservedChars = 300;
 
-/** As many of `rows` as fit into one result; at least one. */
-export function takeFitting<T>(rows: T[]): T[] {
-  let chars = 0;
+/** As many of `rows` as fit into one result with `rest`; at least one. */
+export function takeFitting<T>(rows: T[], rest: object = {}): T[] {
+  let chars = reservedChars + JSON.stringify(rest).length;
   const end = rows.findIndex((row, i) => {
-    chars += JSON.stringify(row).length;
+    chars += JSON.stringify(row).length + 1;
     return chars > maxChars && i > 0;
   });
   return end < 0 ? rows : rows.slice(0, end);
+}
+
+/** A value with texts of more than `maxText` characters shortened, and a note about how much was removed. */
+export function shortenTexts<T>(value: T, maxText: number): T {
+  if (typeof value === "string")
+    return (
+      value.length > maxText
+        ? `${value.slice(0, maxText).toWellFormed()}… (${value.length - maxText} characters omitted)`
+        : value
+    ) as T;
+  if (Array.isArray(value)) return value.map((item) => shortenTexts(item, maxText)) as T;
+  if (value === null || typeof value !== "object") return value;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, shortenTexts(item, maxText)])) as T;
 }
 
 /** The rows of a page under their name, with paging fields. */
@@ -99,8 +117,8 @@ export const refuseMethod = () =>
   rpcRefusal(405, -32000, "Method not allowed: send JSON-RPC messages with POST", { allow: "POST" });
 
 /** An ID is not validated as a UUID: any other text gives not_found, and the error says where to find IDs. */
-export const promptIdArgument = Type.String({ description: "From list_prompts" });
-export const slugArgument = Type.String({ maxLength: 200, description: "From list_reports" });
+export const promptIdArgument = Type.String({ description: "ID from list_prompts, title or URL" });
+export const slugArgument = Type.String({ maxLength: 500, description: "From list_reports, or a URL" });
 
 /** An object whose fields are not described, since every word of the tool list costs tokens in every conversation. */
 export const Undescribed = Type.Object({});

@@ -1,5 +1,6 @@
 import http from "node:http";
 import https from "node:https";
+import { reasonOf } from "../errors.ts";
 import { type Client, endToEndHeaders, forwardToOwnServer, framingHeaders, refuse, serveProxy } from "./proxy.ts";
 
 /** Forwards requests to a unix socket to a URL of the operator, and the responses back. */
@@ -63,4 +64,28 @@ export async function fetchFile(baseUrl: string, path: string, token: string): P
   const answer = await fetch(baseUrl + path, { headers: { authorization: `Bearer ${token}` }, redirect: "manual" });
   if (answer.status !== 200) throw new Error(`the service answered ${answer.status} to ${path}`);
   return await answer.bytes();
+}
+
+const checkMs = 5_000;
+
+/** Why requests don't reach the gateway at a URL; null if they do. It refuses a request without a token in a way that only it does. */
+export async function findGatewayProblem(baseUrl: string): Promise<string | null> {
+  const { host } = new URL(baseUrl);
+  try {
+    const signal = AbortSignal.timeout(checkMs);
+    const answer = await fetch(`${baseUrl}/`, { redirect: "manual", signal });
+    const text = await answer.text();
+    if (answer.status === 401 && isRefusal(text)) return null;
+    return `the gateway at ${host} can't be reached: something else answers there, with status ${answer.status}; check EVALD_GATEWAY_URL`;
+  } catch (error) {
+    return `the gateway at ${host} can't be reached: ${reasonOf(error)}`;
+  }
+}
+
+function isRefusal(text: string): boolean {
+  try {
+    return JSON.parse(text)?.error?.type === "unauthorized";
+  } catch {
+    return false;
+  }
 }

@@ -87,7 +87,15 @@ const managedHeaders = [
   "expect",
   "accept-encoding",
 ];
-const credentialHeaders = ["authorization", "cookie", "proxy-authorization"];
+/** Headers that hold no credentials, as all others may: APIs have their own names for those. */
+const harmlessHeaders = new Set([
+  "accept",
+  "accept-encoding",
+  "accept-language",
+  "content-type",
+  "range",
+  "user-agent",
+]);
 
 /**
  * The only client for URLs supplied by users. http(s) only, no user info, ports 80 and 443 unless allowed, every resolved address
@@ -161,7 +169,7 @@ export function createGuard(options: GuardOptions): Guard {
           next.href,
           `More than ${maxRedirects} redirects, the last one to ${next.host}`,
         );
-      if (next.origin !== url.origin) headers = omitHeaders(headers, credentialHeaders);
+      if (next.origin !== url.origin) headers = selectHeaders(headers, (name) => harmlessHeaders.has(name));
       url = next;
     }
   }
@@ -254,11 +262,10 @@ function toRequestHeaders(headers: Record<string, string>): Record<string, strin
   return {
     accept: "*/*",
     "user-agent": userAgent,
-    ...omitHeaders(lowerCased, managedHeaders),
+    ...selectHeaders(lowerCased, (name) => !managedHeaders.includes(name)),
     "accept-encoding": acceptEncoding,
   };
 }
 
-function omitHeaders(headers: Record<string, string>, names: string[]): Record<string, string> {
-  return Object.fromEntries(Object.entries(headers).filter(([name]) => !names.includes(name)));
-}
+const selectHeaders = (headers: Record<string, string>, isSelected: (name: string) => boolean) =>
+  Object.fromEntries(Object.entries(headers).filter(([name]) => isSelected(name)));

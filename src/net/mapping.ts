@@ -11,7 +11,11 @@ export type MappedHost = {
 };
 
 const keyShape = /^(?:(https?):\/\/)?(\[[0-9a-f:.]+\]|[^/?#@:[\]\\\s]+)(?::(\d{1,5}))?\/?$/i;
-const hostNameShape = /^(?:[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?|\[.+\])$/;
+const labelShape = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
+const maxHostName = 253;
+
+const isHostName = (host: string): boolean =>
+  host.startsWith("[") || (host.length <= maxHostName && host.split(".").every((label) => labelShape.test(label)));
 
 /**
  * Parses a urlMap: host names or http(s) origins, each with the absolute http(s) URL that replaces it. Throws bad_request that
@@ -43,8 +47,9 @@ export function parseUrlMap(urlMap: Record<string, string>): MappedHost[] {
 /** Parses a key. A host with a default port becomes the origin of that scheme, because URLs drop default ports. */
 function parseKey(name: string): { key: string; origin: string } | null {
   const [, scheme, host = "", port] = keyShape.exec(name) ?? [];
-  const hostname = URL.parse(`http://${host}`)?.hostname ?? "";
-  if (!hostNameShape.test(hostname) || Number(port) > 65535) return null;
+  // A trailing dot only says that the name is complete.
+  const hostname = URL.parse(`http://${host.replace(/\.$/, "")}`)?.hostname ?? "";
+  if (!isHostName(hostname) || (port !== undefined && (Number(port) < 1 || Number(port) > 65535))) return null;
   const implied = Number(port) === 443 ? "https" : Number(port) === 80 ? "http" : undefined;
   const url = new URL(`${scheme ?? implied ?? "https"}://${hostname}${port ? `:${port}` : ""}`);
   return { key: scheme || implied ? url.origin : url.host, origin: url.origin };

@@ -40,6 +40,12 @@ export const listDestinations = (ctx: Context, org: OrgId): Destination[] =>
 export const getDestination = (ctx: Context, org: OrgId, id: string): Destination =>
   toDestination(ctx, getDestinationRow(ctx, org, id));
 
+/** For API keys that only read. Empty `recipients` stand for some members. */
+export const withoutAddresses = (destination: Destination): Destination => ({
+  ...destination,
+  recipients: destination.recipients && [],
+});
+
 /** The signing secret of a webhook is returned only here. Throws bad_request, and conflict at the limit of an organization. */
 export function createDestination(ctx: Context, org: OrgId, input: DestinationInput): NewDestination {
   const { row, secret } = newRow(ctx, org, input, ctx.newId(ctx.now()));
@@ -52,27 +58,36 @@ export function createDestination(ctx: Context, org: OrgId, input: DestinationIn
   return { ...toDestination(ctx, row), secret };
 }
 
-/** Omitted fields keep their values. Throws not_found and bad_request. */
-export function updateDestination(ctx: Context, org: OrgId, id: string, patch: DestinationPatch): Destination {
+/**
+ * Omitted fields keep their values, except that the secrets of a webhook never follow it to another origin: there it has a new signing
+ * secret, which is returned only here, and no headers but those of `patch`. Throws not_found and bad_request.
+ */
+export function updateDestination(ctx: Context, org: OrgId, id: string, patch: DestinationPatch): NewDestination {
   const row = getDestinationRow(ctx, org, id);
   checkFields(row.kind, patch);
   const change: Partial<DestinationRow> = {};
   if (patch.name !== undefined) change.name = toName(patch.name);
   if (patch.events) change.events = patch.events;
   if (patch.recipients !== undefined) change.recipients = checkRecipients(listMemberEmails(ctx, org), patch.recipients);
-  const { url: newUrl, headers, status } = patch;
-  const url = newUrl === undefined ? undefined : checkUrl(ctx.config, newUrl);
-  if (url) change.url = row.kind === "slack" ? `${url.origin}/` : url.href;
-  if ((url && row.kind === "slack") || headers)
-    change.sealed = sealContent(ctx, row, {
-      ...unsealContentOrThrow(ctx, row),
-      ...(url && row.kind === "slack" ? { url: url.href } : {}),
-      ...(headers && { headers: checkHeaders(headers) }),
-    });
-  if (status === "active") Object.assign(change, enabledFields);
-  if (status === "disabled" && row.disabledAt === null) Object.assign(change, disabledFields(ctx));
+  const url = patch.url === undefined ? undefined : checkUrl(ctx.config, patch.url);
+  const headers = patch.headers && checkHeaders(patch.headers);
+  let secret: string | null = null;
+  if (url && row.kind === "slack") {
+    change.url = `${url.origin}/`;
+    change.sealed = sealContent(ctx, row, { url: url.href });
+  } else if (url && url.origin !== new URL(row.url ?? "").origin) {
+    secret = newSecret();
+    change.url = url.href;
+    change.sealed = sealContent(ctx, row, { secret, headers: headers ?? {} });
+    change.overlapUntil = null;
+  } else {
+    if (url) change.url = url.href;
+    if (headers) change.sealed = sealContent(ctx, row, { ...unsealContentOrThrow(ctx, row), headers });
+  }
+  if (patch.status === "active") Object.assign(change, enabledFields);
+  if (patch.status === "disabled" && row.disabledAt === null) Object.assign(change, disabledFields(ctx));
   if (Object.keys(change).length > 0) ctx.db.update(destinations).set(change).where(whereDestination(org, id)).run();
-  return toDestination(ctx, { ...row, ...change });
+  return { ...toDestination(ctx, { ...row, ...change }), secret };
 }
 
 /** Deletes a destination with its deliveries; those in progress end. Throws not_found. */

@@ -1,9 +1,10 @@
 import { and, eq, sql } from "drizzle-orm";
-import { mailDisabled } from "../auth/mail.ts";
+import { mailDestinationDisabled } from "../auth/mail.ts";
 import { listOwnerEmails } from "../auth/members.ts";
 import { getOrg } from "../auth/orgs.ts";
 import type { Context, OrgId } from "../context.ts";
 import type { Tx } from "../db/open.ts";
+import { endedAt } from "../db/rows.ts";
 import {
   deliveries,
   type deliveryFailures,
@@ -111,7 +112,11 @@ const findDelivery = (ctx: Context, id: string) =>
 const endDelivery = (ctx: Context, tx: Tx, id: string, failure: (typeof deliveryFailures)[number] | null) =>
   tx
     .update(deliveries)
-    .set({ status: failure === null ? "delivered" : "failed", failure, completedAt: ctx.now() })
+    .set({
+      status: failure === null ? "delivered" : "failed",
+      failure,
+      completedAt: endedAt(ctx.now(), deliveries.createdAt),
+    })
     .where(and(eq(deliveries.id, id), eq(deliveries.status, "pending")))
     .run();
 
@@ -167,5 +172,5 @@ function announceDisabled(ctx: Context, { id, name, orgId }: DestinationRow, rea
   const org = orgId as OrgId;
   const owners = listOwnerEmails(ctx, org);
   if (owners.length > 0)
-    void mailDisabled(ctx, owners, getOrg(ctx, org).name, name, reasons[reason], `${settingsPath}/${id}`);
+    void mailDestinationDisabled(ctx, owners, getOrg(ctx, org).name, name, reasons[reason], `${settingsPath}/${id}`);
 }

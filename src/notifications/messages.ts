@@ -1,3 +1,4 @@
+import { count } from "../grading/text.ts";
 import type { EventData, EventType } from "./events.ts";
 
 /** A notification for people. */
@@ -22,7 +23,6 @@ type ToMessage<T extends EventType> = (data: EventData<T>, context: WordingConte
 
 const dollars = (usd: number) => `$${usd.toFixed(2)}`;
 const withSign = (value: number) => `${value > 0 ? "+" : "−"}${Math.abs(value).toFixed(1)}`;
-const plural = (n: number, singular: string) => `${n} ${singular}${n === 1 ? "" : "s"}`;
 const pointsOf = (delta: number) => `${withSign(delta)} points`;
 
 const outcomeTexts: Record<EventData<"run.completed">["report"]["outcome"], string> = {
@@ -84,7 +84,7 @@ const messageByType: { [T in EventType]: ToMessage<T> } = {
     parts: [
       {
         lines: [
-          { text: `${plural(evaluation.runs.completed, "run")} completed, ${evaluation.runs.failed} failed` },
+          { text: `${count(evaluation.runs.completed, "run")} completed, ${evaluation.runs.failed} failed` },
           ...reports.map((report) => ({ text: describeScore(report), url: report.url })),
         ],
       },
@@ -118,7 +118,7 @@ const messageByType: { [T in EventType]: ToMessage<T> } = {
     ],
   }),
   "schedule.missed": ({ prompt, missed, from, until }, { baseUrl, title, time }) => ({
-    title: `${title(prompt)}: ${plural(missed, "scheduled evaluation")} did not run`,
+    title: `${title(prompt)}: ${count(missed, "scheduled evaluation")} did not run`,
     url: `${baseUrl}/prompts/${prompt.id}`,
     parts: [{ lines: [{ text: `The service was not running. Missed from ${time(from)} to ${time(until)}.` }] }],
   }),
@@ -126,7 +126,7 @@ const messageByType: { [T in EventType]: ToMessage<T> } = {
     title: `Your week on evald, ${day(from)} to ${day(until)}`,
     url: baseUrl,
     parts: [
-      { lines: [{ text: `${plural(runs.completed, "run")} completed, ${runs.failed} failed.` }] },
+      { lines: [{ text: `${count(runs.completed, "run")} completed, ${runs.failed} failed.` }] },
       ...listOf(
         "Scores that changed",
         scores.map(({ prompt, delta, after }) => ({ text: `${title(prompt)}: ${pointsOf(delta)}`, url: after.url })),

@@ -2,10 +2,10 @@ import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import type { Context } from "../context.ts";
 import { deliveryStatuses } from "../db/tables/notifications.ts";
-import { orgOf } from "../http/caller.ts";
+import { callerOf, orgOf } from "../http/caller.ts";
 import { jsonBody } from "../http/elysia.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
-import { listAnswer, pageOf, pageQuery, paginate } from "../http/paging.ts";
+import { listResponse, pageOf, pageQuery, paginate } from "../http/paging.ts";
 import { OneOf, PathId } from "../schema.ts";
 import { getDelivery, listDeliveries, replayDelivery, testDestination } from "./deliveries.ts";
 import {
@@ -15,6 +15,7 @@ import {
   listDestinations,
   rotateDestinationSecret,
   updateDestination,
+  withoutAddresses,
 } from "./destinations.ts";
 import { Delivery, DeliveryDetail, Destination, DestinationInput, DestinationPatch, NewDestination } from "./schema.ts";
 
@@ -30,7 +31,13 @@ export const notificationRoutes = (ctx: Context) =>
       "/api/v1/destinations",
       ({ request, query, set }) => {
         // An organization has few destinations.
-        return listAnswer(set, paginate(listDestinations(ctx, orgOf(request)), pageOf(query)));
+        return listResponse(
+          set,
+          paginate(
+            listDestinations(ctx, orgOf(request)).map((each) => toVisible(request, each)),
+            pageOf(query),
+          ),
+        );
       },
       {
         query: Type.Object(pageQuery),
@@ -56,7 +63,7 @@ export const notificationRoutes = (ctx: Context) =>
     )
     .get(
       "/api/v1/destinations/:destinationId",
-      ({ request, params }) => getDestination(ctx, orgOf(request), params.destinationId),
+      ({ request, params }) => toVisible(request, getDestination(ctx, orgOf(request), params.destinationId)),
       {
         params: path,
         ...operation("Notifications", "getDestination", "Get a destination", { 200: Destination, ...errors(404) }),
@@ -69,7 +76,7 @@ export const notificationRoutes = (ctx: Context) =>
         params: path,
         ...jsonBody(DestinationPatch),
         ...operation("Notifications", "updateDestination", "Update, disable or enable a destination", {
-          200: Destination,
+          200: NewDestination,
           ...errors(400, 404, 409, 413),
         }),
       },
@@ -113,7 +120,7 @@ export const notificationRoutes = (ctx: Context) =>
     .get(
       "/api/v1/destinations/:destinationId/deliveries",
       ({ request, params, query, set }) =>
-        listAnswer(
+        listResponse(
           set,
           listDeliveries(ctx, orgOf(request), params.destinationId, { status: query.status }, pageOf(query)),
         ),
@@ -151,3 +158,9 @@ export const notificationRoutes = (ctx: Context) =>
         }),
       },
     );
+
+/** What the API key of a request may see of a destination: one that can't change anything needs no addresses of members. */
+function toVisible(request: Request, destination: Destination): Destination {
+  const { scopes } = callerOf(request);
+  return scopes === null || scopes.includes("write") ? destination : withoutAddresses(destination);
+}

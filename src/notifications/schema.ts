@@ -54,7 +54,10 @@ export type DestinationInput = Static<typeof DestinationInput>;
 export const DestinationPatch = Type.Object(
   {
     name: Type.Optional(name),
-    url: Type.Optional(url),
+    url: Type.Optional({
+      ...url,
+      description: `${url.description}. At another origin, a webhook loses its headers and gets a new signing secret`,
+    }),
     events: Type.Optional(EventTypes),
     headers: Type.Optional(headers),
     recipients: Type.Optional(recipients),
@@ -70,7 +73,11 @@ const destination = {
   name: Type.String(),
   url: Nullable(Type.String({ description: "Of Slack only the origin, because the rest is secret; null: email" })),
   headers: Type.Array(Type.String(), { description: "Names of its own headers" }),
-  recipients: Nullable(Type.Array(Type.String())),
+  recipients: Nullable(
+    Type.Array(Type.String(), {
+      description: "Email: addresses of members; empty for API keys without the scope write",
+    }),
+  ),
   events: Type.Array(OneOf(eventTypes)),
   status,
   disabledBecause: Nullable(
@@ -108,7 +115,12 @@ export type Destination = Static<typeof Destination>;
 export const NewDestination = Type.Object(
   {
     ...destination,
-    secret: Nullable(Type.String({ description: "Signing secret of a webhook. It is shown only once" })),
+    secret: Nullable(
+      Type.String({
+        description:
+          "New signing secret of a webhook. It is shown only once. null: not a webhook, or the signing secret didn't change",
+      }),
+    ),
   },
   { title: "NewDestination", examples: [{ ...example, secret: "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD5dz1Nnjnqks=" }] },
 );

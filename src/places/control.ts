@@ -1,6 +1,6 @@
 import { Redis } from "ioredis";
-import { AppError, unavailable } from "../errors.ts";
-import { fromWorkers, type WorkerStatus, workerList } from "./messages.ts";
+import { AppError, ConfigError, unavailable } from "../errors.ts";
+import { operatorRequests, type WorkerStatus, workerList } from "./messages.ts";
 
 const connectMs = 5_000;
 
@@ -31,7 +31,7 @@ export async function withRedis<T>(url: string, work: (redis: Redis) => Promise<
     await redis.connect();
     return await work(redis);
   } catch (error) {
-    if (error instanceof AppError) throw error;
+    if (error instanceof AppError || error instanceof ConfigError) throw error;
     const { host } = new URL(url);
     throw unavailable(
       `Cannot use the Redis server ${host}: ${problem.replace(/\.$/, "")}. Check the URL and its password.`,
@@ -50,7 +50,7 @@ export async function isReadableByAnyone(url: string): Promise<boolean> {
   redis.on("error", () => {});
   try {
     await redis.connect();
-    await redis.xlen(fromWorkers);
+    await redis.get(workerList);
     return true;
   } catch {
     return false;
@@ -91,5 +91,5 @@ async function readSetting(redis: Redis, name: string): Promise<string> {
 
 /** Asks the service to drain or remove a worker. */
 export async function requestDismissal(redis: Redis, how: "drain" | "remove", worker: string): Promise<void> {
-  await redis.xadd(fromWorkers, "*", "m", JSON.stringify({ kind: how, worker }));
+  await redis.xadd(operatorRequests, "*", "m", JSON.stringify({ kind: how, worker }));
 }

@@ -4,11 +4,13 @@ import { AgentFailure } from "../agents/agent.ts";
 import { createChannel } from "../agents/llm/channel.ts";
 import type { SessionOrder } from "./executor.ts";
 import {
+  beatMs,
   type Duty,
   type FromWorker,
   type Line,
   queueOf,
-  queuePrefix,
+  queuePrefixOf,
+  sharedCredential,
   type ToWorker,
   toWorker,
   type WorkerInfo,
@@ -19,8 +21,12 @@ import { connectRedis, removeKey, replaceMessage } from "./redis.ts";
 
 /** How long a state waits for further changes before it is sent. */
 const stateDelayMs = 20;
-/** Removed workers that are remembered, in case that they come back. */
+/** Removed workers of one credential that are remembered, in case that they come back. */
 const maxRemoved = 1_000;
+/** Bytes of messages of a session that may wait to be taken, which no worker of evald reaches. */
+const maxWaitingBytes = 16 * 1024 * 1024;
+/** Runs whose faulty workers are remembered. */
+const maxFaultyRuns = 10_000;
 
 /**
  * The workers of a service and their sessions. Each worker gets the list of the sessions that it should have, and stops all others. Nothing here
@@ -41,8 +47,14 @@ export const openFleet = (url: string, version: string, waitMs: number, log: Log
   waiting: new Map<object, "worker" | "slot">(),
   /** Connected workers by ID. */
   workers: new Map<string, ConnectedWorker>(),
-  /** IDs of workers that an operator removed. */
-  removedIds: new Set<string>(),
+  /** By credential: IDs of workers that an operator removed, or that a restarted one replaced. */
+  removedIds: new Map<string, Set<string>>(),
+  /** By run: names of the workers on which it had faults. */
+  faultyWorkers: new Map<string, Set<string>>(),
+  /** Whether this service has claimed the Redis server. */
+  isClaimed: false,
+  /** The other service that uses this Redis server; null: none. Nothing is sent or read until it is gone. */
+  otherService: null as string | null,
   /** The sessions that workers have, by key. */
   sessions: new Map<string, Assignment>(),
   /** Number of the last state that a worker got. */
@@ -53,6 +65,8 @@ export const openFleet = (url: string, version: string, waitMs: number, log: Log
 
 export type ConnectedWorker = {
   info: WorkerInfo;
+  /** Name of the credential with which it connected. */
+  credential: string;
   /** Keys of its sessions, as it last said. */
   sessions: Set<string>;
   isDraining: boolean;
@@ -73,6 +87,9 @@ export type Assignment = {
   /** The last batch that arrived, and the last one that was taken. */
   lastArrived: number;
   lastTaken: number;
+  /** Bytes of each batch that waits to be taken, oldest first, and of all that have arrived. */
+  waitingBytes: number[];
+  arrivedBytes: number;
   /** Whether the worker has said that it runs it. */
   isConfirmed: boolean;
   /** By the monotonic clock. */
@@ -86,8 +103,17 @@ export function notifyOfChange(fleet: Fleet): void {
 }
 
 /** The workers that take sessions. */
-export const listUsableWorkers = ({ workers, version }: Fleet): ConnectedWorker[] =>
-  [...workers.values()].filter(({ info, isDraining }) => info.version === version && !isDraining);
+export const listUsableWorkers = (fleet: Fleet): ConnectedWorker[] =>
+  [...fleet.workers.values()].filter((worker) => stateOf(fleet, worker) === "ready");
+
+function stateOf({ version }: Fleet, { info, isDraining }: ConnectedWorker): WorkerStatus["state"] {
+  if (info.version !== version) return "refused";
+  if (isDraining) return "draining";
+  return info.problem === null ? "ready" : "not_ready";
+}
+
+/** The run of a session. A key is the ID of the run, a dash and the attempt. */
+export const runOf = (key: string): string => key.slice(0, key.lastIndexOf("-"));
 
 /** How busy a worker is: its sessions here, and those that it hasn't stopped yet, as a share of its slots. */
 export const shareInUse = (fleet: Fleet, { info, sessions }: ConnectedWorker): number =>
@@ -102,30 +128,32 @@ export const listWorkers = (fleet: Fleet): WorkerStatus[] =>
     .map((worker) => toStatus(fleet, worker))
     .sort((a, b) => a.name.localeCompare(b.name) || b.connectedMs - a.connectedMs);
 
-function toStatus(fleet: Fleet, { info, isDraining, heardAt, connectedAt }: ConnectedWorker): WorkerStatus {
+function toStatus(fleet: Fleet, worker: ConnectedWorker): WorkerStatus {
+  const { info, credential, heardAt, connectedAt } = worker;
   const at = performance.now();
   return {
     ...info,
-    // A key is the ID of the run, a dash and the attempt.
-    state: info.version !== fleet.version ? "refused" : isDraining ? "draining" : "ready",
-    runIds: sessionsOf(fleet, info.id).map(([key]) => key.slice(0, key.lastIndexOf("-"))),
+    state: stateOf(fleet, worker),
+    credential: credential === sharedCredential ? null : credential,
+    runIds: sessionsOf(fleet, info.id).map(([key]) => runOf(key)),
     connectedMs: Math.round(at - connectedAt),
     silentMs: Math.round(at - heardAt),
   };
 }
 
-function sendDuty(fleet: Fleet, id: string, duty: Duty): Promise<void> {
-  const { service, version, redis, goneMs } = fleet;
+async function sendDuty(fleet: Fleet, credential: string, id: string, duty: Duty): Promise<void> {
+  const { service, version, redis, goneMs, otherService } = fleet;
+  if (otherService !== null) return;
   const sessions = Object.fromEntries(sessionsOf(fleet, id).map(([key, { lastTaken }]) => [key, lastTaken]));
   const state: ToWorker = { service, version, duty, number: ++fleet.stateNumber, sessions };
-  return replaceMessage(redis, toWorker(id), state, 2 * goneMs);
+  await replaceMessage(redis, toWorker(credential, id), state, 2 * goneMs);
 }
 
 /** Sends a worker the state that it should be in. */
 export function sendState(fleet: Fleet, worker: ConnectedWorker): Promise<void> {
   clearTimeout(worker.timer);
   worker.timer = undefined;
-  return sendDuty(fleet, worker.info.id, worker.isDraining ? "drain" : "work");
+  return sendDuty(fleet, worker.credential, worker.info.id, worker.isDraining ? "drain" : "work");
 }
 
 /** Sends a worker its state soon, together with further changes. */
@@ -134,56 +162,96 @@ function sendStateSoon(fleet: Fleet, id: string): void {
   if (worker) worker.timer ??= setTimeout(sendState, stateDelayMs, fleet, worker);
 }
 
-/** Adds a worker that has connected, or updates what is known about it. */
+/**
+ * Adds a worker that has connected, or updates what is known about it. Ignores the ID of a worker with another credential. A credential of its
+ * own belongs to one worker: another one with it is the same, restarted.
+ */
 export function receiveHello(
   fleet: Fleet,
-  { worker: info, sessions, isDraining }: FromWorker & { kind: "hello" },
+  credential: string,
+  { worker: said, sessions, isDraining }: FromWorker & { kind: "hello" },
 ): void {
-  const { id, name } = info;
-  if (fleet.removedIds.has(id)) {
-    sendDuty(fleet, id, "leave");
+  const { id } = said;
+  // The operator chose this name, and metrics and people rely on it.
+  const info = credential === sharedCredential ? said : { ...said, name: credential };
+  if (fleet.removedIds.get(credential)?.has(id)) {
+    sendDuty(fleet, credential, id, "leave");
     return;
   }
-  const worker = fleet.workers.get(id) ?? addWorker(fleet, info, isDraining);
+  const known = fleet.workers.get(id);
+  if (known ? known.credential !== credential : !replaceWorker(fleet, credential)) return;
+  const worker = known ?? addWorker(fleet, credential, info, isDraining);
+  if (info.problem !== worker.info.problem) logProblem(fleet, info);
   Object.assign(worker, { info, heardAt: performance.now(), sessions: new Set(sessions) });
   worker.isDraining ||= isDraining;
   for (const [key, session] of sessionsOf(fleet, id)) {
     if (worker.sessions.has(key)) session.isConfirmed = true;
-    else if (session.isConfirmed) failSession(fleet, key, `the worker ${name} lost the session`);
+    else if (session.isConfirmed) failSession(fleet, key, `the worker ${info.name} lost the session`);
     // A draining worker will not start it.
-    else if (isDraining) failSession(fleet, key, `the worker ${name} is draining`);
+    else if (isDraining) failSession(fleet, key, `the worker ${info.name} is draining`);
   }
   // It still runs some that it shouldn't.
   if (sessions.some((key) => !fleet.sessions.has(key))) sendStateSoon(fleet, id);
   notifyOfChange(fleet);
 }
 
-function addWorker(fleet: Fleet, info: WorkerInfo, isDraining: boolean): ConnectedWorker {
+/** Makes room for a restarted worker with a credential of its own. Returns false if the one before has only just connected. */
+function replaceWorker(fleet: Fleet, credential: string): boolean {
+  if (credential === sharedCredential) return true;
+  const before = [...fleet.workers.values()].find((worker) => worker.credential === credential);
+  if (!before) return true;
+  if (performance.now() - before.connectedAt < beatMs) return false;
+  rememberRemoved(fleet, before);
+  forgetWorker(fleet, before, "was restarted");
+  return true;
+}
+
+function rememberRemoved({ removedIds }: Fleet, { credential, info: { id } }: ConnectedWorker): void {
+  const ids = removedIds.get(credential) ?? new Set();
+  removedIds.set(credential, ids);
+  ids.add(id);
+  if (ids.size > maxRemoved) for (const oldest of ids.values().take(1)) ids.delete(oldest);
+}
+
+function logProblem({ log }: Fleet, { id, name, problem }: WorkerInfo): void {
+  if (problem === null) log.info({ worker: name, id }, "worker is ready again");
+  else log.warn({ worker: name, id, problem }, "worker is not ready");
+}
+
+function addWorker(fleet: Fleet, credential: string, info: WorkerInfo, isDraining: boolean): ConnectedWorker {
   const { log, redis, version } = fleet;
   const { id, name, agents, labels } = info;
-  const queue = new Queue<WorkerOrder>(queueOf(id), { connection: redis.jobs, prefix: queuePrefix });
+  const queue = new Queue<WorkerOrder>(queueOf(id), { connection: redis.jobs, prefix: queuePrefixOf(credential) });
   queue.on("error", () => {});
   const at = performance.now();
   const times = { heardAt: at, connectedAt: at, timer: undefined };
-  const worker: ConnectedWorker = { info, sessions: new Set(), isDraining, queue, ...times };
+  // A problem that it has from the start is logged as a change.
+  const worker: ConnectedWorker = {
+    ...{ info: { ...info, problem: null }, credential, sessions: new Set(), isDraining, queue },
+    ...times,
+  };
   fleet.workers.set(id, worker);
-  if (info.version === version) log.info({ worker: name, id, agents: Object.keys(agents), labels }, "worker connected");
+  if (info.version === version)
+    log.info({ worker: name, id, agents: agents.map((agent) => agent.id), labels }, "worker connected");
   else log.warn({ worker: name, id, version: info.version, ours: version }, "worker refused: version mismatch");
   sendState(fleet, worker);
   return worker;
 }
 
 /** Removes a worker that is gone, and fails its sessions. */
-export function forgetWorker(fleet: Fleet, { info: { id, name }, queue, timer }: ConnectedWorker, why: string): void {
+export function forgetWorker(fleet: Fleet, worker: ConnectedWorker, why: string): void {
   const { log, redis } = fleet;
+  const { info, credential, queue, timer } = worker;
+  const { id, name } = info;
   clearTimeout(timer);
   fleet.workers.delete(id);
   for (const [key] of sessionsOf(fleet, id)) failSession(fleet, key, `the worker ${name} ${why}`);
-  removeKey(redis, toWorker(id));
+  removeKey(redis, toWorker(credential, id));
   queue
     .obliterate({ force: true })
-    .then(() => queue.close())
-    .catch((error) => log.debug({ err: error }, "could not remove a worker's queue"));
+    .catch((error) => log.debug({ err: error }, "could not remove a worker's queue"))
+    .finally(() => queue.close())
+    .catch(() => {});
   log.info({ worker: name, id, why }, "worker removed");
   notifyOfChange(fleet);
 }
@@ -201,11 +269,9 @@ export function dismissWorker(fleet: Fleet, id: string, how: "drain" | "remove")
     sendState(fleet, worker);
     notifyOfChange(fleet);
   } else {
-    const { removedIds } = fleet;
-    removedIds.add(id);
-    if (removedIds.size > maxRemoved) for (const oldest of removedIds.values().take(1)) removedIds.delete(oldest);
+    rememberRemoved(fleet, worker);
     forgetWorker(fleet, worker, "was removed");
-    sendDuty(fleet, id, "leave");
+    sendDuty(fleet, worker.credential, id, "leave");
   }
   return true;
 }
@@ -223,6 +289,8 @@ export function assignSession(fleet: Fleet, worker: ConnectedWorker, order: Sess
     batches: createChannel(),
     lastArrived: 0,
     lastTaken: 0,
+    waitingBytes: [],
+    arrivedBytes: 0,
     isConfirmed: false,
     orderedAt: 0,
   };
@@ -242,25 +310,49 @@ export function sendOrder({ workers, log }: Fleet, session: Assignment): void {
     .catch((error) => log.debug({ err: error }, "could not send an order"));
 }
 
-/** Adds the next batch of a session. Ignores any other one; the worker soon gets a state with the last one taken, and repeats those after it. */
-export function receiveBatch(fleet: Fleet, { key, number, lines }: FromWorker & { kind: "lines" }): void {
+/**
+ * Adds the next batch of a session of a worker with this credential. Ignores any other one; the worker soon gets a state with the last one taken,
+ * and repeats those after it. `bytes`: size of the message.
+ */
+export function receiveBatch(
+  fleet: Fleet,
+  credential: string,
+  { key, number, lines }: FromWorker & { kind: "lines" },
+  bytes: number,
+): void {
   const session = fleet.sessions.get(key);
-  if (!session) return;
-  if (number === session.lastArrived + 1) {
-    session.lastArrived++;
-    session.batches.push(lines);
-  } else sendStateSoon(fleet, session.worker);
+  if (!session || fleet.workers.get(session.worker)?.credential !== credential) return;
+  if (number !== session.lastArrived + 1) {
+    sendStateSoon(fleet, session.worker);
+    return;
+  }
+  session.lastArrived++;
+  session.arrivedBytes += bytes;
+  session.waitingBytes.push(bytes);
+  session.batches.push(lines);
+  // It ignores that the service has not taken the batches before.
+  if (session.waitingBytes.reduce((sum, each) => sum + each, 0) > maxWaitingBytes)
+    failSession(fleet, key, "the worker sent more than it may at once");
 }
 
 /** Tells the worker that the next batch of a session was taken. */
 export function confirmBatch(fleet: Fleet, session: Assignment): void {
   session.lastTaken++;
+  session.waitingBytes.shift();
   sendStateSoon(fleet, session.worker);
 }
 
 function failSession({ sessions }: Fleet, key: string, detail: string): void {
   sessions.get(key)?.batches.fail(new AgentFailure("infrastructure", detail, { retryable: true }));
   sessions.delete(key);
+}
+
+/** Remembers that a run had a fault on a worker. Its next attempt goes to another one, if there is one. */
+export function rememberFault({ faultyWorkers }: Fleet, key: string, worker: string): void {
+  const run = runOf(key);
+  faultyWorkers.set(run, (faultyWorkers.get(run) ?? new Set()).add(worker));
+  if (faultyWorkers.size > maxFaultyRuns)
+    for (const oldest of faultyWorkers.keys().take(1)) faultyWorkers.delete(oldest);
 }
 
 /** Removes a session; its worker stops it if it still runs. */

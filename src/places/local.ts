@@ -43,7 +43,7 @@ function openMachine(
       (browser) => !("missing" in browser),
     ),
     openProxy: once(async () => {
-      const startedProxy = await startProxy(now, operatorHosts);
+      const startedProxy = await startProxy(operatorHosts);
       proxy = startedProxy;
       return startedProxy;
     }),
@@ -84,10 +84,13 @@ export async function sweepWorkspaces(folder: string | null): Promise<void> {
   await removeUnusedSockets();
 }
 
-async function startProxy(now: () => number, operatorHosts: readonly string[]): Promise<Proxy> {
+async function startProxy(operatorHosts: readonly string[]): Promise<Proxy> {
   const { folder, socketPath } = createTemporaryFolder("egress");
   try {
-    return { egress: await startEgress({ socketPath, operatorHosts, now }), folder };
+    return {
+      egress: await startEgress({ socketPath, operatorHosts, now: () => Math.round(performance.now()) }),
+      folder,
+    };
   } catch (error) {
     await remove(folder);
     throw error;

@@ -1,50 +1,84 @@
-import type { Agent, AgentEvent, FailureOptions } from "../agents/agent.ts";
-import type { FailureCause } from "../agents/endings.ts";
+import { type Static, Type } from "@sinclair/typebox";
+import { type AgentEvent, eventTypes } from "../agents/agent.ts";
+import { type EndingName, endings, failureCauses } from "../agents/endings.ts";
+import { workerLabel } from "../config/worker-settings.ts";
+import { Nullable, OneOf } from "../schema.ts";
 import type { SessionOrder } from "./executor.ts";
 
-/** Names in Redis. Everything that workers send is in one stream; each worker has one with the state that it should be in. */
+/** Names in Redis of what only the service and its operator use. */
 export const workerList = "evald:workers";
-export const fromWorkers = "evald:from-workers";
-export const toWorker = (id: string): string => `evald:to-worker:${id}`;
+export const operatorRequests = "evald:operator-requests";
+export const serviceClaim = "evald:service";
+
+/** The Redis user of a worker with a credential of its own begins so. */
+export const userPrefix = "evald-worker-";
+/** In place of the name of a credential: the worker uses that of the service. */
+export const sharedCredential = "shared";
+/** The name of a worker's credential. No part of it has a meaning in a key pattern of Redis. */
+export const credentialName = /^[a-z0-9][a-z0-9-]{0,62}$/;
+
+/** The name of the credential in the URL of a Redis server. */
+export function credentialOf(redisUrl: string): string {
+  const user = decodeURIComponent(new URL(redisUrl).username);
+  return user.startsWith(userPrefix) ? user.slice(userPrefix.length) : sharedCredential;
+}
+
+/** Names in Redis that begin with the credential to which they belong: what its workers send, the state that each one should be in, and its orders. */
+export const fromWorkers = (credential: string): string => `evald:from:${credential}`;
+export const toWorker = (credential: string, id: string): string => `evald:to:${credential}:${id}`;
+export const queuePrefixOf = (credential: string): string => `evald:jobs:${credential}`;
 export const queueOf = (id: string): string => `worker-${id}`;
-export const queuePrefix = "evald";
+/** Patterns of all of them. */
+export const keyPatternsOf = (credential: string): string[] => [
+  fromWorkers(credential),
+  toWorker(credential, "*"),
+  `${queuePrefixOf(credential)}:*`,
+];
 
 /** Interval of the messages by which both sides know that the other one is alive. */
 export const beatMs = 2_000;
 /** Silence after which the other side counts as gone, by default. */
 export const defaultGoneMs = 30_000;
 
-/** What a worker says of itself. */
-export type WorkerInfo = {
-  /** Of this process: a restarted worker is another one. */
-  id: string;
-  /** Host name. */
-  name: string;
-  version: string;
-  /** Maximum concurrent sessions. */
-  slots: number;
-  /** The agents that can run there. */
-  agents: Record<string, ReturnType<Agent["describe"]>>;
-  sandbox: ProgramStatus;
-  browser: ProgramStatus;
-  /** Its own labels, and `browser` if it has one. */
-  labels: string[];
-  memoryBytes: number;
-  freeMemoryBytes: number;
-  /** Average number of busy CPUs in the last minute, and how many it has. */
-  busyCpus: number;
-  cpus: number;
-};
+const text = (maxLength: number) => Type.String({ maxLength });
+const bytes = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
 
 /** Whether a machine has a program; `detail` is its version, or how to install it. */
-type ProgramStatus = { isHere: boolean; detail: string };
+const ProgramStatus = Type.Object({ isHere: Type.Boolean(), detail: text(4_096) });
 
-/** States of a worker in the eyes of the service. `refused`: it is of another version. */
-export const workerStates = ["ready", "draining", "refused"] as const;
+/** What a worker says of itself. */
+export const WorkerInfo = Type.Object({
+  /** Of this process: a restarted worker is another one. */
+  id: Type.String({ pattern: "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$" }),
+  /** Host name. */
+  name: Type.String({ pattern: "^[\\x21-\\x7e]{1,255}$" }),
+  version: Type.String({ pattern: "^[\\x21-\\x7e]{1,100}$" }),
+  /** Maximum concurrent sessions. */
+  slots: Type.Integer({ minimum: 1, maximum: 1_000 }),
+  /** The agents that can run there. */
+  agents: Type.Array(Type.Object({ id: text(100), version: text(200) }), { maxItems: 200 }),
+  sandbox: ProgramStatus,
+  browser: ProgramStatus,
+  /** Its own labels, and `browser` if it has one. */
+  labels: Type.Array(Type.String({ pattern: workerLabel.source }), { maxItems: 21 }),
+  /** Why it can't run sessions now; null if it can. */
+  problem: Nullable(text(1_000)),
+  memoryBytes: bytes,
+  freeMemoryBytes: bytes,
+  /** Average number of busy CPUs in the last minute, and how many it has. */
+  busyCpus: Type.Number({ minimum: 0, maximum: 1e6 }),
+  cpus: Type.Integer({ minimum: 1, maximum: 1e6 }),
+});
+export type WorkerInfo = Static<typeof WorkerInfo>;
+
+/** States of a worker in the eyes of the service. `not_ready`: it has a problem; `refused`: it is of another version. */
+export const workerStates = ["ready", "not_ready", "draining", "refused"] as const;
 
 /** A worker as the service sees it. */
 export type WorkerStatus = WorkerInfo & {
   state: (typeof workerStates)[number];
+  /** Name of its credential; null: it uses that of the service. */
+  credential: string | null;
   /** IDs of the runs whose sessions it has. */
   runIds: string[];
   /** Milliseconds since it connected, and since it was last heard of. */
@@ -58,21 +92,59 @@ export type Duty = "work" | "drain" | "leave";
 /** The label of every worker with a browser. */
 export const browserLabel = "browser";
 
+/** Types of events that the network proxy of a session reports. */
+const egressTypes = ["http", "limit"] as const satisfies readonly AgentEvent["type"][];
+
 /** One line of a session. The last one is `end`, null if the agent ended, or why it failed. */
-export type Line =
-  | { event: AgentEvent; source: "agent" | "egress" }
-  | { secrets: string[] }
-  | { end: ({ cause: FailureCause; detail: string } & FailureOptions) | null };
+const Line = Type.Union([
+  Type.Object({ event: eventOf(eventTypes), source: Type.Literal("agent") }),
+  Type.Object({ event: eventOf(egressTypes), source: Type.Literal("egress") }),
+  Type.Object({ secrets: Type.Array(text(8_192), { maxItems: 100 }) }),
+  Type.Object({
+    end: Nullable(
+      Type.Object({
+        cause: OneOf(failureCauses),
+        detail: text(64 * 1024),
+        retryable: Type.Boolean(),
+        retryAfterMs: Type.Optional(Type.Number({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
+        ending: Type.Optional(OneOf(Object.keys(endings) as EndingName[])),
+      }),
+    ),
+  }),
+]);
+export type Line = Static<typeof Line>;
+
+/** The rest of an event is checked with the session, as for an agent on this machine. */
+function eventOf(types: readonly AgentEvent["type"][]) {
+  return Type.Unsafe<AgentEvent>(Type.Object({ type: OneOf(types) }));
+}
+
+const sessionKey = text(100);
+const Id = WorkerInfo.properties.id;
 
 /** Messages of workers. */
-export type FromWorker =
+export const FromWorker = Type.Union([
   /** `sessions`: keys of those whose end the service doesn't know. */
-  | { kind: "hello"; worker: WorkerInfo; sessions: string[]; isDraining: boolean }
+  Type.Object({
+    kind: Type.Literal("hello"),
+    worker: WorkerInfo,
+    sessions: Type.Array(sessionKey, { maxItems: 2_000 }),
+    isDraining: Type.Boolean(),
+  }),
   /** A batch of lines of the session `key`. `number`: of the batch within its session, from 1. */
-  | { kind: "lines"; key: string; number: number; lines: Line[] }
-  | { kind: "bye"; worker: string }
-  /** Sent by an operator. */
-  | { kind: "drain" | "remove"; worker: string };
+  Type.Object({
+    kind: Type.Literal("lines"),
+    key: sessionKey,
+    number: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
+    lines: Type.Array(Line),
+  }),
+  Type.Object({ kind: Type.Literal("bye"), worker: Id }),
+]);
+export type FromWorker = Static<typeof FromWorker>;
+
+/** A request of an operator. */
+export const OperatorRequest = Type.Object({ kind: OneOf(["drain", "remove"]), worker: Id });
+export type OperatorRequest = Static<typeof OperatorRequest>;
 
 /** The whole state that a worker should be in; it stops other sessions. It is sent repeatedly, so a lost message does no harm. */
 export type ToWorker = {

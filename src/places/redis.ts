@@ -2,7 +2,10 @@ import { Redis } from "ioredis";
 import type { Logger } from "pino";
 
 const retryMs = 500;
-const blockMs = 5_000;
+const blockMs = 2_000;
+const messagesAtOnce = 200;
+/** Time for which a key that is no stream, as only a faulty or hostile worker makes it, isn't read. */
+const suspendedMs = 60_000;
 
 /**
  * Connections to one Redis server. Messages may be lost while it is away, so what they carry is repeated; `jobs` is for BullMQ, which keeps its
@@ -19,7 +22,7 @@ export function connectRedis(url: string, log: Logger) {
     reader: new Redis(url, lossyOptions),
     jobs: new Redis(url, { maxRetriesPerRequest: null, retryStrategy }),
     log,
-    /** Why the server can't be reached; null if it can. */
+    /** Why the server can't be used; null if it can. */
     problem: null as string | null,
     isClosed: false,
   };
@@ -69,34 +72,73 @@ export const putValue = ({ sender }: RedisConnections, key: string, value: unkno
 /** Removes a stream or a value. */
 export const removeKey = ({ sender }: RedisConnections, key: string): Promise<void> => ignoreFailure(sender.del(key));
 
-/** Removes the keys that begin so. Keeps trying until the server is there. */
-export async function removeKeys({ jobs }: RedisConnections, prefix: string): Promise<void> {
-  for await (const keys of jobs.scanStream({ match: `${prefix}*`, count: 1_000 }) as AsyncIterable<string[]>)
-    if (keys.length > 0) await jobs.unlink(keys);
+/** Removes the keys that begin so, but for one. Keeps trying until the server is there. */
+export async function removeKeys({ jobs }: RedisConnections, prefix: string, kept: string): Promise<void> {
+  for await (const keys of jobs.scanStream({ match: `${prefix}*`, count: 1_000 }) as AsyncIterable<string[]>) {
+    const unwanted = keys.filter((key) => key !== kept);
+    if (unwanted.length > 0) await jobs.unlink(unwanted);
+  }
 }
 
-/** Calls `onMessage` with each message of a stream and removes it: the stream has no other reader. Resolves when the connections are closed. */
-export async function readMessages<Message>(
+/**
+ * Calls `onMessage` with each message of some streams, undefined if it is no JSON, and its size, and removes it: the streams have no other
+ * reader. `streams` is asked again and again. Resolves when the connections are closed.
+ */
+export async function readMessages(
   redis: RedisConnections,
-  stream: string,
-  onMessage: (message: Message) => void,
+  streams: () => string[],
+  onMessage: (message: unknown, stream: string, bytes: number) => void,
 ): Promise<void> {
-  let last = "0";
+  const { reader, log } = redis;
+  const suspended = new Map<string, number>();
   while (!redis.isClosed) {
+    const names = streams().filter((name) => (suspended.get(name) ?? 0) <= performance.now());
     try {
-      const read = await redis.reader.xread("COUNT", 200, "BLOCK", blockMs, "STREAMS", stream, last);
-      const entries = read?.[0]?.[1] ?? [];
-      for (const [id, [, text]] of entries) {
-        last = id;
-        onMessage(JSON.parse(text ?? "null"));
+      // Always from the start, because what was read is gone: the server of a moment ago may have had another clock, so its IDs say nothing.
+      const read = await reader.xread(
+        ...(["COUNT", messagesAtOnce, "BLOCK", blockMs, "STREAMS"] as const),
+        ...names,
+        ...names.map(() => "0"),
+      );
+      for (const [stream, entries] of read ?? []) {
+        for (const [, fields] of entries) deliver(redis, fields?.[1], stream, onMessage);
+        await reader.xdel(stream, ...entries.map(([id]) => id));
       }
-      if (entries.length > 0) await ignoreFailure(redis.sender.xtrim(stream, "MINID", last));
     } catch (error) {
       if (redis.isClosed) return;
-      redis.log.debug({ err: error }, "could not read from Redis");
-      await Bun.sleep(retryMs);
+      log.debug({ err: error }, "could not read from Redis");
+      if (!String(error).includes("WRONGTYPE")) await Bun.sleep(retryMs);
+      else
+        for (const name of await findOtherTypes(redis, names)) {
+          log.warn({ key: name }, "ignoring a key that is no stream of messages");
+          suspended.set(name, performance.now() + suspendedMs);
+          await removeKey(redis, name);
+        }
     }
   }
+}
+
+function deliver(
+  { log }: RedisConnections,
+  text: string | undefined,
+  stream: string,
+  onMessage: (message: unknown, stream: string, bytes: number) => void,
+): void {
+  let message: unknown;
+  try {
+    message = JSON.parse(text ?? "");
+  } catch {}
+  try {
+    onMessage(message, stream, text?.length ?? 0);
+  } catch (error) {
+    log.error({ err: error, stream }, "could not process a message");
+  }
+}
+
+/** The keys among these that exist and are no streams. */
+async function findOtherTypes({ reader }: RedisConnections, names: string[]): Promise<string[]> {
+  const types = await Promise.all(names.map((name) => reader.type(name).catch(() => "none")));
+  return names.filter((_, i) => types[i] !== "stream" && types[i] !== "none");
 }
 
 /** Closes all connections. */

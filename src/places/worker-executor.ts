@@ -1,5 +1,7 @@
+import { TypeCompiler } from "@sinclair/typebox/compiler";
 import type { Logger } from "pino";
 import { type Agent, type AgentEvent, AgentFailure } from "../agents/agent.ts";
+import { toAgentEvent } from "../agents/child.ts";
 import type { Executor, SessionHooks, SessionOrder } from "./executor.ts";
 import {
   type Assignment,
@@ -15,6 +17,8 @@ import {
   openFleet,
   receiveBatch,
   receiveHello,
+  rememberFault,
+  runOf,
   sendOrder,
   sendState,
   shareInUse,
@@ -22,13 +26,19 @@ import {
 import {
   beatMs,
   defaultGoneMs,
-  type FromWorker,
+  FromWorker,
   fromWorkers,
-  queuePrefix,
+  type Line,
+  OperatorRequest,
+  operatorRequests,
+  serviceClaim,
+  sharedCredential,
   type WorkerInfo,
   workerList,
 } from "./messages.ts";
 import { closeRedis, putValue, readMessages, removeKey, removeKeys } from "./redis.ts";
+import { applyCredentials, defineScripts, loadScripts, type WorkerCredential } from "./redis-users.ts";
+import { claimRedis, ownerHere, releaseRedis } from "./service-claim.ts";
 
 /** Time in which a worker confirms an order before it is sent again. */
 const confirmMs = 5_000;
@@ -36,13 +46,32 @@ const confirmMs = 5_000;
 const maxPassed = 64;
 /** A wait for a slot that is shorter isn't reported. */
 const briefMs = 1_000;
+/** Malformed messages of a credential are reported once in this time. */
+const reportMs = 60_000;
+/** What a session may send at most, as an agent on this machine, and the secrets that it may hide. */
+const maxSessionBytes = 128 * 1024 * 1024;
+const maxSecrets = 200;
 
 /** The workers of a service, on this and other machines. */
 export type WorkerExecutor = ReturnType<typeof openWorkerExecutor>;
 
+type Options = {
+  /** The credentials of workers, read with each beat. */
+  credentials?: () => WorkerCredential[];
+  /** Names this service, and no other one. The same one that starts again takes over from the process before. */
+  owner?: string;
+  /** Silence after which a worker counts as gone. */
+  goneMs?: number;
+};
+
+const checks = {
+  message: TypeCompiler.Compile(FromWorker),
+  request: TypeCompiler.Compile(OperatorRequest),
+};
+
 /**
  * Connects to the workers of a service. `agents`: those that this version knows, by ID. `waitMs`: how long a run waits for a worker that has
- * what it needs. `goneMs`: silence after which a worker counts as gone.
+ * what it needs.
  */
 export function openWorkerExecutor(
   url: string,
@@ -50,16 +79,15 @@ export function openWorkerExecutor(
   agents: Record<string, Agent>,
   waitMs: number,
   log: Logger,
-  goneMs = defaultGoneMs,
+  { credentials = () => [], owner = ownerHere(process.cwd()), goneMs = defaultGoneMs }: Options = {},
 ) {
   const fleet = openFleet(url, version, waitMs, log, goneMs);
   const { redis, waiting, workers } = fleet;
-  // What the process before and its workers left is void, and some of those workers are gone.
-  removeKeys(redis, `${queuePrefix}:`).then(
-    () => readMessages<FromWorker>(redis, fromWorkers, (message) => receiveMessage(fleet, message)),
-    () => {},
-  );
-  const beats = startBeats(fleet);
+  const access = { credentials, applied: new Map<string, string>(), problem: "" };
+  redis.sender.on("ready", () => access.applied.clear());
+  // Fails only when the connections are closed.
+  serveWorkers(fleet, owner, access).catch(() => {});
+  const beats = startBeats(fleet, owner, access);
   return {
     /** What each run that waits for a worker waits for. */
     waiting,
@@ -77,39 +105,112 @@ export function openWorkerExecutor(
       clearInterval(beats);
       // Tells workers to stop what is left.
       await Promise.all([...workers.values()].map((worker) => sendState(fleet, worker)));
-      await Promise.all([removeKey(redis, fromWorkers), removeKey(redis, workerList)]);
+      if (fleet.otherService === null) await removeKey(redis, workerList);
+      await releaseRedis(fleet);
       closeRedis(redis);
     },
   } satisfies Executor & Record<string, unknown>;
 }
 
-function receiveMessage(fleet: Fleet, message: FromWorker): void {
-  if (message.kind === "lines") receiveBatch(fleet, message);
-  else if (message.kind === "hello") receiveHello(fleet, message);
-  else if (message.kind === "bye") {
+/** Waits until no other service uses the Redis server. Then reads what workers and operators send, until the connections are closed. */
+async function serveWorkers(fleet: Fleet, owner: string, access: Access): Promise<void> {
+  const { redis } = fleet;
+  await defineScripts(redis);
+  while (!(await claimRedis(fleet, owner, "start"))) {
+    if (redis.isClosed) return;
+    await Bun.sleep(beatMs);
+  }
+  // What the process before and its workers left is void, and some of those workers are gone.
+  await removeKeys(redis, "evald:", serviceClaim);
+  await grantAccess(fleet, access);
+  await readFromWorkers(fleet, access.credentials);
+}
+
+/** Reads what workers and operators send, until the connections are closed. The stream shows with which credential a worker has sent a message. */
+function readFromWorkers(fleet: Fleet, credentials: () => WorkerCredential[]): Promise<void> {
+  const { redis, log } = fleet;
+  const sources = () =>
+    new Map([sharedCredential, ...credentials().map(({ name }) => name)].map((name) => [fromWorkers(name), name]));
+  let credentialOf = sources();
+  const reports = new Map<string, { count: number; at: number }>();
+  const reject = (stream: string) => {
+    const report = reports.get(stream) ?? { count: 0, at: Number.NEGATIVE_INFINITY };
+    reports.set(stream, report);
+    report.count++;
+    const at = performance.now();
+    if (at - report.at < reportMs) return;
+    log.warn({ stream, count: report.count }, "dropped malformed messages");
+    Object.assign(report, { count: 0, at });
+  };
+  const streams = () => {
+    credentialOf = sources();
+    return [operatorRequests, ...credentialOf.keys()];
+  };
+  return readMessages(redis, streams, (message, stream, bytes) => {
+    if (fleet.otherService !== null) return;
+    const credential = credentialOf.get(stream);
+    if (credential !== undefined && checks.message.Check(message)) receiveMessage(fleet, credential, message, bytes);
+    else if (stream === operatorRequests && checks.request.Check(message))
+      dismissWorker(fleet, message.worker, message.kind);
+    else reject(stream);
+  });
+}
+
+function receiveMessage(fleet: Fleet, credential: string, message: FromWorker, bytes: number): void {
+  if (message.kind === "lines") receiveBatch(fleet, credential, message, bytes);
+  else if (message.kind === "hello") receiveHello(fleet, credential, message);
+  else {
     const worker = fleet.workers.get(message.worker);
-    if (worker) forgetWorker(fleet, worker, "was shut down");
-  } else dismissWorker(fleet, message.worker, message.kind);
+    if (worker?.credential === credential) forgetWorker(fleet, worker, "was shut down");
+  }
+}
+
+/** Access of workers to Redis: which credentials there are, and which the server knows. */
+type Access = { credentials: () => WorkerCredential[]; applied: Map<string, string>; problem: string };
+
+/** Lets workers with a credential use Redis, and no others. */
+async function grantAccess(fleet: Fleet, access: Access): Promise<void> {
+  const { redis, log, workers } = fleet;
+  const credentials = access.credentials();
+  for (const worker of workers.values())
+    if (worker.credential !== sharedCredential && !credentials.some(({ name }) => name === worker.credential))
+      forgetWorker(fleet, worker, "lost its credential");
+  try {
+    await loadScripts(redis);
+    await applyCredentials(redis, credentials, access.applied);
+    access.problem = "";
+  } catch (error) {
+    // Reported by the connection itself.
+    if (redis.problem !== null || redis.isClosed) return;
+    const problem = String(error);
+    if (problem !== access.problem && credentials.length > 0)
+      log.warn({ reason: problem }, "could not give workers access to Redis");
+    access.problem = problem;
+  }
 }
 
 /** Regularly forgets workers that are gone, sends the others their state, and repeats orders that were not confirmed. */
-function startBeats(fleet: Fleet) {
+function startBeats(fleet: Fleet, owner: string, access: Access) {
   const { goneMs, redis, version, workers, sessions } = fleet;
   let lastAt = performance.now();
-  return setInterval(() => {
+  return setInterval(async () => {
     const at = performance.now();
     // After a pause of this process, what workers sent in the meantime is read first.
     const wasAsleep = at - lastAt > goneMs / 2;
     lastAt = at;
+    if (fleet.isClaimed) await claimRedis(fleet, owner, "renew");
     for (const worker of workers.values()) {
       if (wasAsleep) worker.heardAt = at;
       if (at - worker.heardAt > goneMs) forgetWorker(fleet, worker, `has sent nothing for ${goneMs / 1000} seconds`);
       else sendState(fleet, worker);
     }
-    for (const session of sessions.values())
-      if (!session.isConfirmed && at - session.orderedAt > confirmMs && redis.problem === null)
-        sendOrder(fleet, session);
-    putValue(redis, workerList, { version, workers: listWorkers(fleet) }, goneMs);
+    if (fleet.isClaimed && fleet.otherService === null) {
+      grantAccess(fleet, access);
+      for (const session of sessions.values())
+        if (!session.isConfirmed && at - session.orderedAt > confirmMs && redis.problem === null)
+          sendOrder(fleet, session);
+      putValue(redis, workerList, { version, workers: listWorkers(fleet) }, goneMs);
+    }
     notifyOfChange(fleet);
   }, beatMs);
 }
@@ -128,7 +229,7 @@ const needsOf = ({ agent, task, model, labels }: SessionOrder): Needs => ({
 });
 
 const meetsNeeds = (info: WorkerInfo, needs: Needs): boolean =>
-  needs.agent in info.agents &&
+  info.agents.some(({ id }) => id === needs.agent) &&
   (!needs.sandbox || info.sandbox.isHere) &&
   needs.labels.every((label) => info.labels.includes(label));
 
@@ -137,7 +238,10 @@ const listSuitable = (fleet: Fleet, needs: Needs) =>
 
 /** Why no worker can run a session. */
 function describeLack(fleet: Fleet, { agent, sandbox, labels }: Needs): string {
+  if (fleet.otherService !== null) return `the Redis server is used by another service: ${fleet.otherService}`;
   const workers = listUsableWorkers(fleet).length;
+  const [unready] = listWorkers(fleet).filter(({ state }) => state === "not_ready");
+  if (workers === 0 && unready) return `no connected worker is ready; ${unready.name}: ${unready.problem}`;
   if (workers === 0) return "no worker is connected";
   const needs = new Intl.ListFormat("en").format([
     `the agent ${agent}`,
@@ -147,12 +251,19 @@ function describeLack(fleet: Fleet, { agent, sandbox, labels }: Needs): string {
   return `${workers === 1 ? "the connected worker does not have" : `none of the ${workers} connected workers has`} ${needs}`;
 }
 
+const versionOn = ({ agents }: WorkerInfo, agentId: string): string | undefined =>
+  agents.find(({ id }) => id === agentId)?.version;
+
 /** An agent as the workers have it. */
 function toWorkerAgent(fleet: Fleet, id: string, agent: Agent): Agent {
   const needs = { agent: id, sandbox: false, labels: [] };
   return {
     ...agent,
-    describe: () => listSuitable(fleet, needs)[0]?.info.agents[id] ?? agent.describe(),
+    describe() {
+      const [worker] = listSuitable(fleet, needs);
+      const version = worker && versionOn(worker.info, id);
+      return { ...agent.describe(), ...(version !== undefined && { version }) };
+    },
     preflight: () => [
       {
         what: "worker",
@@ -173,28 +284,48 @@ function countSlots(fleet: Fleet): number {
 async function* runOnWorker(fleet: Fleet, order: SessionOrder, hooks: SessionHooks): AsyncGenerator<AgentEvent> {
   const { signal, hide, onEgress, onEnd } = hooks;
   const session = await startSession(fleet, order, hooks);
+  const { name = "" } = fleet.workers.get(session.worker)?.info ?? {};
   const stop = () => session.batches.fail(signal.reason);
   signal.addEventListener("abort", stop, { once: true });
   if (signal.aborted) stop();
+  let secrets = 0;
+  let isFaulty = true;
   try {
     for await (const lines of session.batches.items) {
+      if (session.arrivedBytes > maxSessionBytes) throw toSizeFailure();
       for (const line of lines) {
-        if ("secrets" in line) hide(line.secrets);
-        else if ("event" in line && line.source === "agent") yield line.event;
-        else if ("event" in line) onEgress(line.event);
-        else if (line.end === null) return;
-        else throw new AgentFailure(line.end.cause, line.end.detail, line.end);
+        if ("secrets" in line) {
+          secrets += line.secrets.length;
+          if (secrets > maxSecrets) throw toSizeFailure();
+          hide(line.secrets);
+        } else if ("event" in line && line.source === "agent") yield toEvent(line);
+        else if ("event" in line) onEgress(toEvent(line));
+        else if (line.end === null) {
+          isFaulty = false;
+          return;
+        } else throw new AgentFailure(line.end.cause, line.end.detail, line.end);
       }
       confirmBatch(fleet, session);
     }
   } finally {
+    if (isFaulty && !signal.aborted) rememberFault(fleet, order.id, name);
+    else fleet.faultyWorkers.delete(runOf(order.id));
     onEnd();
     signal.removeEventListener("abort", stop);
     endSession(fleet, session);
   }
 }
 
-/** Starts a session on the least busy worker that has what it needs. Waits for one. */
+const toSizeFailure = () => new AgentFailure("budget", "the worker sent more than a session may contain");
+
+/** An event that a worker has sent, checked as that of an agent on this machine. */
+function toEvent({ event, source }: Extract<Line, { event: unknown }>): AgentEvent {
+  const checked = toAgentEvent(event);
+  if (checked === null) throw new AgentFailure("agent_crashed", `the worker sent an invalid event of its ${source}`);
+  return checked;
+}
+
+/** Starts a session on the least busy worker that has what it needs, preferably one on which its run had no fault. Waits for one. */
 async function startSession(
   fleet: Fleet,
   order: SessionOrder,
@@ -214,20 +345,24 @@ async function startSession(
     for (;;) {
       signal.throwIfAborted();
       const suitable = listSuitable(fleet, needs);
+      const faulty = fleet.faultyWorkers.get(runOf(order.id)) ?? new Set();
       const [best] = suitable
         .map((worker) => ({ worker, share: shareInUse(fleet, worker) }))
         .filter(({ share }) => share < 1)
-        .sort((a, b) => a.share - b.share);
+        .sort(
+          (a, b) =>
+            Number(faulty.has(a.worker.info.name)) - Number(faulty.has(b.worker.info.name)) || a.share - b.share,
+        );
       // At once, because other sessions that wait would choose the same worker.
       if (best) {
         const session = assignSession(fleet, best.worker, order);
-        onStart(best.worker.info.agents[order.agent]?.version ?? "");
+        onStart(versionOn(best.worker.info, order.agent) ?? "");
         return session;
       }
       const at = performance.now();
       const what = suitable.length === 0 ? "worker" : "slot";
       // Without Redis, no worker can be reached.
-      const mayFail = what === "worker" && redis.problem === null;
+      const mayFail = what === "worker" && redis.problem === null && fleet.isClaimed && fleet.otherService === null;
       if (!mayFail) failsAt = at + waitMs;
       else if (at >= failsAt) throw new AgentFailure("infrastructure", describeLack(fleet, needs));
       waiting.set(run, what);

@@ -9,17 +9,19 @@ import { detectSandbox, type Sandbox } from "../agents/sandbox/sandbox.ts";
 import { createTemporaryFolder } from "../agents/sockets.ts";
 import { settlesWithin } from "../deadline.ts";
 import { ConfigError } from "../errors.ts";
-import { fetchFile, forwardSocket } from "../net/forwarder.ts";
+import { fetchFile, findGatewayProblem, forwardSocket } from "../net/forwarder.ts";
 import type { Executor, SessionOrder } from "./executor.ts";
 import {
   beatMs,
   browserLabel,
+  credentialOf,
   defaultGoneMs,
   type FromWorker,
   fromWorkers,
   type Line,
   queueOf,
-  queuePrefix,
+  queuePrefixOf,
+  sharedCredential,
   type ToWorker,
   toWorker,
   type WorkerInfo,
@@ -35,11 +37,14 @@ import {
   waitUntilTaken,
 } from "./outgoing.ts";
 import { closeRedis, connectRedis, readMessages, sendMessage } from "./redis.ts";
+import { callScriptsByDigest } from "./redis-users.ts";
 
 /** Messages that the stream keeps at most; sessions send only a little ahead of what was taken. */
 const maxMessages = 20_000;
 /** Sessions that ended, whose orders may arrive again. */
 const maxEnded = 10_000;
+/** Interval of the checks of the gateway while it answers. One that doesn't is checked with each beat. */
+const gatewayCheckMs = 10_000;
 /** Agents that work without a sandbox. */
 const sandboxlessAgents = new Set(["explorer", "llm"]);
 /** How long sessions that were aborted may still report their end. */
@@ -77,6 +82,12 @@ async function connectWorker({ url, slots, labels = [], goneMs = defaultGoneMs, 
   return {
     ...options,
     id,
+    /** Name of its credential. */
+    credential: credentialOf(url),
+    /** Why it takes no sessions: the gateway can't be reached. When that was checked, by the monotonic clock. */
+    problem: await findGatewayProblem(options.gatewayUrl),
+    checkedAt: performance.now(),
+    isChecking: false,
     sandbox,
     folder,
     gateway,
@@ -118,19 +129,25 @@ async function connectWorker({ url, slots, labels = [], goneMs = defaultGoneMs, 
  */
 export async function openWorker(options: Options) {
   const worker = await connectWorker(options);
-  const { id, redis, refused, dismissals, log } = worker;
+  const { id, credential, redis, refused, dismissals, log } = worker;
   // Otherwise a rejection that nobody waits for would end the process.
   refused.promise.catch(() => {});
+  if (credential !== sharedCredential) callScriptsByDigest(redis);
+  if (worker.problem !== null) log.warn({ problem: worker.problem }, "this worker takes no sessions");
   const jobs = new Worker<WorkerOrder>(queueOf(id), ({ data }) => runSession(worker, data), {
     connection: redis.jobs,
-    prefix: queuePrefix,
+    prefix: queuePrefixOf(credential),
     concurrency: options.slots,
     // The service decides what runs again.
     maxStalledCount: 0,
   });
   jobs.on("error", (error) => log.debug({ err: error }, "queue error"));
   redis.sender.on("ready", () => reportState(worker));
-  readMessages<ToWorker>(redis, toWorker(id), (state) => applyState(worker, state));
+  readMessages(
+    redis,
+    () => [toWorker(credential, id)],
+    (state) => applyState(worker, state as ToWorker),
+  );
   const beats = setInterval(beat, beatMs, worker);
 
   return {
@@ -161,14 +178,15 @@ export async function openWorker(options: Options) {
   };
 }
 
-const send = ({ redis }: WorkerState, message: FromWorker) => sendMessage(redis, fromWorkers, message, maxMessages);
+const send = ({ redis, credential }: WorkerState, message: FromWorker) =>
+  sendMessage(redis, fromWorkers(credential), message, maxMessages);
 
 /** Tells the service what this worker is, and which sessions it has. Also sent regularly, as a sign of life. */
 function reportState(worker: WorkerState): Promise<void> {
   const { fixedInfo, agents, sandbox, sessions, isDraining } = worker;
   const load = { freeMemoryBytes: freemem(), busyCpus: loadavg()[0] ?? 0 };
   // Looked up each time: agents are installed and updated while the worker runs.
-  const info = { ...fixedInfo, ...load, agents: describeAgents(agents, sandbox) };
+  const info = { ...fixedInfo, ...load, agents: describeAgents(agents, sandbox), problem: worker.problem };
   return send(worker, { kind: "hello", worker: info, sessions: [...sessions.keys()], isDraining });
 }
 
@@ -178,6 +196,21 @@ function beat(worker: WorkerState): void {
     for (const session of sessions.values())
       dropSession(session, `the service was silent for ${goneMs / 1000} seconds`);
   reportState(worker);
+  checkGateway(worker);
+}
+
+/** Checks from time to time whether sessions could reach their model, and reports a change. */
+async function checkGateway(worker: WorkerState): Promise<void> {
+  const { gatewayUrl, problem, checkedAt, isChecking, log } = worker;
+  if (isChecking || (problem === null && performance.now() - checkedAt < gatewayCheckMs)) return;
+  worker.isChecking = true;
+  worker.problem = await findGatewayProblem(gatewayUrl);
+  worker.checkedAt = performance.now();
+  worker.isChecking = false;
+  if (worker.problem === problem) return;
+  if (worker.problem === null) log.info("this worker takes sessions again");
+  else log.warn({ problem: worker.problem }, "this worker takes no sessions");
+  await reportState(worker);
 }
 
 function applyState(worker: WorkerState, state: ToWorker): void {
@@ -296,11 +329,9 @@ async function localizeOrder(
 
 /** The agents that can run here. Without a sandbox, coding agents can't. */
 const describeAgents = (agents: Record<string, Agent>, { level }: Sandbox): WorkerInfo["agents"] =>
-  Object.fromEntries(
-    Object.entries(agents)
-      .filter(([id, agent]) => objectionToAgent(agent) === null && (level !== "none" || sandboxlessAgents.has(id)))
-      .map(([id, agent]) => [id, agent.describe()]),
-  );
+  Object.entries(agents)
+    .filter(([id, agent]) => objectionToAgent(agent) === null && (level !== "none" || sandboxlessAgents.has(id)))
+    .map(([id, agent]) => ({ id, version: agent.describe().version }));
 
 /** The last line of a session that failed. An error that is no AgentFailure is a crash of the agent, as on the service's own machine. */
 function toFailureLine(error: unknown): Extract<Line, { end: unknown }>["end"] {

@@ -4,7 +4,7 @@ import type { Context } from "../context.ts";
 import { orgOf } from "../http/caller.ts";
 import { jsonBody } from "../http/elysia.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
-import { listAnswer, pageOf, pageQuery, paginate } from "../http/paging.ts";
+import { listResponse, pageOf, pageQuery, paginate } from "../http/paging.ts";
 import { PathId } from "../schema.ts";
 import { AgentInfo } from "./agent-schema.ts";
 import { listPrompts } from "./lists.ts";
@@ -20,7 +20,7 @@ export const promptRoutes = (ctx: Context) =>
       ({ request, query, set }) => {
         const includeArchived = query.includeArchived === "1";
         const { tag } = query;
-        return listAnswer(set, listPrompts(ctx, orgOf(request), { includeArchived, tag, ...pageOf(query) }));
+        return listResponse(set, listPrompts(ctx, orgOf(request), { includeArchived, tag, ...pageOf(query) }));
       },
       {
         query: Type.Object({
@@ -38,7 +38,7 @@ export const promptRoutes = (ctx: Context) =>
       "/api/v1/agents",
       ({ request, query, set }) => {
         orgOf(request);
-        return listAnswer(set, paginate(listAgents(ctx), pageOf(query)));
+        return listResponse(set, paginate(listAgents(ctx), pageOf(query)));
       },
       {
         query: Type.Object(pageQuery),

@@ -1,4 +1,5 @@
 import { AppError, invalidField } from "../errors.ts";
+import { ownMember } from "../schema.ts";
 
 // An escaped `\{{` is matched first, so that it is never read as the start of a variable.
 const variablePattern = /\\\{\{|\{\{([A-Za-z_][A-Za-z0-9_]*)\}\}/g;
@@ -23,7 +24,9 @@ export function parseTemplateVars(text: string, endGoal: string | null): string[
 
 /** Replaces the variables of a text once: text in arguments is never replaced. `\{{` becomes `{{`. */
 export function fillTemplate(text: string, args: Record<string, string>): string {
-  return text.replace(variablePattern, (match, name?: string) => (name === undefined ? "{{" : (args[name] ?? match)));
+  return text.replace(variablePattern, (match, name?: string) =>
+    name === undefined ? "{{" : (ownMember(args, name) ?? match),
+  );
 }
 
 /** The arguments for a prompt's variables, out of the given ones; null if it has none. Throws `missing_template_vars`. */

@@ -1,8 +1,36 @@
 import { Type } from "@sinclair/typebox";
 import type { Context } from "../context.ts";
-import { pageArguments, pageResult, readOnly, type Tool, tool, toPage, toResultPage } from "../mcp/tool.ts";
+import {
+  pageArguments,
+  pageResult,
+  promptIdArgument,
+  readOnly,
+  type Tool,
+  tool,
+  toPage,
+  toResultPage,
+} from "../mcp/tool.ts";
 import { listPrompts } from "./lists.ts";
-import { PromptSummary } from "./schema.ts";
+import { readPromptId } from "./names.ts";
+import { createPrompt, updatePrompt } from "./prompts.ts";
+import { PromptInput, PromptPatch, PromptSummary } from "./schema.ts";
+
+/** What most prompts set. The rest of a prompt is for people: every word of the tool list costs tokens in every conversation. */
+const editableFields = [
+  "text",
+  "title",
+  "endGoal",
+  "status",
+  "tags",
+  "frequency",
+  "runsPerEval",
+  "additionalUrls",
+  "templateDefaults",
+  "agent",
+  "model",
+] as const;
+
+const EditedPrompt = Type.Object({ ...PromptSummary.properties, warnings: Type.Array(Type.String()) });
 
 export const promptTools = (ctx: Context): Tool[] => [
   tool({
@@ -20,5 +48,32 @@ export const promptTools = (ctx: Context): Tool[] => [
       const page = toPage({ limit, offset });
       return toResultPage("prompts", listPrompts(ctx, caller.org, { ...page, includeArchived, tag }), offset);
     },
+  }),
+];
+
+/** For keys that may change prompts. */
+export const promptEditTools = (ctx: Context): Tool[] => [
+  tool({
+    name: "create_prompt",
+    title: "Create a prompt",
+    description:
+      "Create a prompt: a task for agents, with the URLs of the docs where they start in additionalUrls. Nothing runs until you call request_eval, unless you set frequency.",
+    input: Type.Pick(PromptInput, [...editableFields]),
+    output: EditedPrompt,
+    annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: false },
+    scope: "write",
+    run: (input, { caller }) => createPrompt(ctx, caller.org, input),
+  }),
+  tool({
+    name: "update_prompt",
+    title: "Change a prompt",
+    description:
+      "Change, pause or archive a prompt. Fields that you leave out stay as they are. Reports keep the text that they were made with.",
+    input: Type.Object({ promptId: promptIdArgument, ...Type.Pick(PromptPatch, [...editableFields]).properties }),
+    output: EditedPrompt,
+    annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
+    scope: "write",
+    run: ({ promptId, ...patch }, { caller: { org } }) =>
+      updatePrompt(ctx, org, readPromptId(ctx, org, promptId), patch),
   }),
 ];

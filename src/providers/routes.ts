@@ -4,7 +4,7 @@ import type { Context } from "../context.ts";
 import { orgOf } from "../http/caller.ts";
 import { jsonBody } from "../http/elysia.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
-import { listAnswer, pageOf, pageQuery, paginate } from "../http/paging.ts";
+import { listResponse, pageOf, pageQuery, paginate } from "../http/paging.ts";
 import { PathId } from "../schema.ts";
 import { createProvider, getProvider, listProviders, updateProvider } from "./providers.ts";
 import { Provider, ProviderInput, ProviderPatch } from "./schema.ts";
@@ -16,7 +16,7 @@ export const providerRoutes = (ctx: Context) =>
     .get(
       "/api/v1/providers",
       // An organization has few providers.
-      ({ request, query, set }) => listAnswer(set, paginate(listProviders(ctx, orgOf(request)), pageOf(query))),
+      ({ request, query, set }) => listResponse(set, paginate(listProviders(ctx, orgOf(request)), pageOf(query))),
       {
         query: Type.Object(pageQuery),
         ...operation("Providers", "listProviders", "List providers, newest first", {

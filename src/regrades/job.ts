@@ -1,6 +1,7 @@
 import { asc, eq, sql } from "drizzle-orm";
 import { type Context, perContext } from "../context.ts";
 import type { Tx } from "../db/open.ts";
+import { endedAt } from "../db/rows.ts";
 import { regrades, reports } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
 import { listMethodologies, type Methodology } from "../grading/methodology.ts";
@@ -9,10 +10,10 @@ import { enqueue, type Lease } from "../jobs/queue.ts";
 import { costOfRegradeAttempt } from "./judge-budget.ts";
 import {
   getRegradeRow,
+  gradingMethodologyOfRegrade,
   type RegradeRow,
   regradeIdOf,
   regradeJobOf,
-  regradeStampOf,
   reportsOfRegrade,
 } from "./regrade-row.ts";
 import { type RegradeResult, regradeReport, storeUnderLease } from "./report-regrade.ts";
@@ -46,7 +47,7 @@ export const createRegradeJob = (ctx: Context): JobHandler => ({
   },
   onFailure(tx, lease, { cause: failureCause, detail: failureDetail }) {
     tx.update(regrades)
-      .set({ status: "failed", failureCause, failureDetail, completedAt: ctx.now() })
+      .set({ status: "failed", failureCause, failureDetail, completedAt: endedAt(ctx.now(), regrades.createdAt) })
       .where(whereRegradeOf(lease))
       .run();
   },
@@ -86,7 +87,10 @@ async function regradeBatch(ctx: Context, lease: Lease, stop: AbortSignal): Prom
     if (page.length < pageRows)
       return (tx) => {
         saveProgress(tx, lease, progress);
-        tx.update(regrades).set({ status: "completed", completedAt: ctx.now() }).where(whereRegradeOf(lease)).run();
+        tx.update(regrades)
+          .set({ status: "completed", completedAt: endedAt(ctx.now(), regrades.createdAt) })
+          .where(whereRegradeOf(lease))
+          .run();
       };
   }
 }
@@ -94,7 +98,7 @@ async function regradeBatch(ctx: Context, lease: Lease, stop: AbortSignal): Prom
 /** The methodology of a regrade. Throws a JobFailure if it is no longer the one that was requested. */
 function methodologyOf(ctx: Context, { methodology: id, judge, hash }: RegradeRow): Methodology {
   const methodology = methodologiesOf(ctx).find((each) => each.id === id);
-  if (methodology && regradeStampOf(methodology, judge).hash === hash) return methodology;
+  if (methodology && gradingMethodologyOfRegrade(methodology, judge).hash === hash) return methodology;
   const problem = methodology
     ? "has changed since the regrade was requested; request it again"
     : "is unknown to the service; set EVALD_METHODOLOGY";

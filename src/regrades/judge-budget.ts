@@ -6,7 +6,7 @@ import { JobFailure } from "../jobs/handler.ts";
 import { attemptKey, type Lease } from "../jobs/queue.ts";
 import { getModel } from "../models/models.ts";
 import { announceSpending } from "../runs/announcements.ts";
-import { budgetObjection, countSpending, getSpending } from "../runs/spending.ts";
+import { budgetObjection, getSpending, recordSpending } from "../runs/spending.ts";
 import { getRegradeRow, type RegradeRow, regradeIdOf } from "./regrade-row.ts";
 
 /** Upper bounds of a judge's input and output. */
@@ -16,10 +16,10 @@ const maxUsage = { input: 130_000, output: 16_000, cached: 0, cacheWritten: 0, c
 const spentByAttempt = perContext(() => new Map<string, number>());
 
 /**
- * Counts the cost of a judge's call immediately, whether or not the answer is usable. `costUsd` null: unknown; the month counts
+ * Records the cost of a judge's call immediately, whether or not the answer is usable. `costUsd` null: unknown; the month counts
  * `estimatedUsd` then. Resolves when it is stored.
  */
-export function countJudgeCost(
+export function recordJudgeCost(
   ctx: Context,
   lease: Lease,
   { id, orgId }: RegradeRow,
@@ -34,7 +34,7 @@ export function countJudgeCost(
       : { spentUsd: sql`${regrades.spentUsd} + ${costUsd}` };
   return ctx.commit((tx) => {
     tx.update(regrades).set(change).where(eq(regrades.id, id)).run();
-    countSpending(tx, orgId, ctx.now(), costUsd, estimatedUsd);
+    recordSpending(tx, orgId, ctx.now(), costUsd, estimatedUsd);
     announceSpending(ctx, tx, orgId);
   });
 }

@@ -8,7 +8,7 @@ import { badRequest, conflict, notFound } from "../errors.ts";
 import { getMethodology, listMethodologies } from "../grading/methodology.ts";
 import { getModel } from "../models/models.ts";
 import { toInstant } from "../schema.ts";
-import { type RegradeRow, regradeStampOf, reportsOfRegrade } from "./regrade-row.ts";
+import { gradingMethodologyOfRegrade, type RegradeRow, reportsOfRegrade } from "./regrade-row.ts";
 import type { RegradeRequest } from "./schema.ts";
 
 /** The row of a valid request. Throws bad_request, not_found. */
@@ -39,7 +39,7 @@ export function toRegradeRow(ctx: Context, org: OrgId, input: RegradeRequest): R
   }
   const counts = { graded: 0, unchanged: 0, withoutEvents: 0, failed: 0, spentUsd: 0, unpriced: 0 };
   const endFields = { failureCause: null, failureDetail: null, createdAt, completedAt: null };
-  const { hash } = regradeStampOf(methodology, judge);
+  const { hash } = gradingMethodologyOfRegrade(methodology, judge);
   const request = { promptId, since, until, methodology: methodology.id, judge, hash, repeats, maxUsd };
   const row: RegradeRow = {
     id: ctx.newId(createdAt),

@@ -28,8 +28,8 @@ export const regradeJobOf = ({ id, orgId, batch }: Pick<RegradeRow, "id" | "orgI
 /** The ID of the regrade that a job serves. */
 export const regradeIdOf = ({ subject }: { subject: string }): string => subject.split("/")[0] as string;
 
-/** The methodology stamp of a regrade, for judged sessions or, without a judge, for those that no model judged. */
-export const regradeStampOf = (methodology: Methodology, judge: string | null) =>
+/** The methodology of the gradings that a regrade makes, for judged sessions or, without a judge, for those that no model judged. */
+export const gradingMethodologyOfRegrade = (methodology: Methodology, judge: string | null) =>
   gradingMethodologyOf(methodology, judge === null ? null : { model: judge, rubric: rubricHash });
 
 /** The reports of a regrade, after a given report. Sorted by ID, which is time order and the order of the index. */

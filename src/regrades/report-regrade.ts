@@ -8,11 +8,11 @@ import { isLeaseHeld, type Lease } from "../jobs/queue.ts";
 import { gradeStored } from "../reports/grader.ts";
 import { addGrading, showGradingAgain } from "../reports/gradings.ts";
 import type { ReportRow } from "../reports/report-row.ts";
-import { hasEvents, readSessionInTurns, type SessionId } from "../reports/session-events.ts";
+import { hasEvents, readSessionInBatches, type SessionId } from "../reports/session-events.ts";
 import { type GradingRow, listGradingRows } from "../reports/stored-grade.ts";
 import { isJudgeable, rejudgeSession } from "../runs/judging.ts";
 import type { RunRow } from "../runs/run-row.ts";
-import { countJudgeCost, getJudgeBudget } from "./judge-budget.ts";
+import { getJudgeBudget, recordJudgeCost } from "./judge-budget.ts";
 import { getRegradeRow, type RegradeRow } from "./regrade-row.ts";
 
 /** Result for one report. */
@@ -38,7 +38,7 @@ export async function regradeReport(ctx: Context, item: RegradeItem): Promise<Re
   if (!hasEvents(ctx.db, id)) return { result: "withoutEvents" };
   const gradings = listGradingRows(ctx.db, report);
   if (regrade.judge === null) return await regradeByStoredJudgment(ctx, item, id, gradings);
-  const { session } = splitJudging(await readSessionInTurns(ctx.db, id));
+  const { session } = splitJudging(await readSessionInBatches(ctx.db, id));
   const lastEvent = session.at(-1);
   if (!lastEvent || !isJudgeable(session)) return await regradeByStoredJudgment(ctx, item, id, gradings);
   return await regradeByJudge(ctx, { ...item, judge: regrade.judge, lastEvent }, id, gradings);
@@ -102,7 +102,7 @@ async function judgeSession(
   const maxUsd = getJudgeBudget(ctx, getRegradeRow(ctx.db, regrade.id));
   const costs: Promise<void>[] = [];
   const onModelCost = (costUsd: number | null, estimatedUsd: number) => {
-    const countedCost = countJudgeCost(ctx, lease, regrade, costUsd, estimatedUsd);
+    const countedCost = recordJudgeCost(ctx, lease, regrade, costUsd, estimatedUsd);
     // Thrown below, once the judge is done.
     countedCost.catch(() => {});
     costs.push(countedCost);

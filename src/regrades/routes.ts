@@ -4,7 +4,7 @@ import type { Context } from "../context.ts";
 import { orgOf, requesterOf } from "../http/caller.ts";
 import { jsonBody } from "../http/elysia.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
-import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
+import { listResponse, pageOf, pageQuery } from "../http/paging.ts";
 import { PathId } from "../schema.ts";
 import { cancelRegrade, getRegrade, listRegrades, requestRegrade } from "./regrades.ts";
 import { Regrade, RegradeRequest } from "./schema.ts";
@@ -28,7 +28,7 @@ export const regradeRoutes = (ctx: Context) =>
     })
     .get(
       "/api/v1/regrades",
-      ({ request, query, set }) => listAnswer(set, listRegrades(ctx, orgOf(request), pageOf(query))),
+      ({ request, query, set }) => listResponse(set, listRegrades(ctx, orgOf(request), pageOf(query))),
       {
         query: Type.Object(pageQuery),
         ...operation("Reports", "listRegrades", "List regrades, newest first", {

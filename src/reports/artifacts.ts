@@ -1,48 +1,58 @@
-import { and, eq } from "drizzle-orm";
-import type { AgentEvent, Artifact } from "../agents/agent.ts";
+import { and, asc, eq, like, sql } from "drizzle-orm";
+import { type AgentEvent, type Artifact, maxAgentOutputBytes } from "../agents/agent.ts";
 import type { Context, OrgId } from "../context.ts";
 import { type Db, transaction } from "../db/open.ts";
-import { artifacts } from "../db/tables/runs.ts";
+import { artifacts, runs } from "../db/tables/runs.ts";
 import { notFound } from "../errors.ts";
 import { getReportRow } from "./report-row.ts";
 
-/** Maximum size of a screenshot or diff. */
+/** Maximum size of a screenshot, a diff, or a part of the output of a coding agent. */
 export const maxArtifactBytes = 512 * 1024;
-const maxArtifacts = 20;
-export const artifactName = /^[a-z0-9][a-z0-9-]{0,59}\.(webp|diff)$/;
-const isDiff = (name: string) => name.endsWith(".diff");
+const maxScreenshots = 20;
+export const artifactName = /^[a-z0-9][a-z0-9-]{0,59}\.(webp|diff|jsonl)$/;
+const isImage = (name: string) => name.endsWith(".webp");
+const isOutput = (name: string) => name.endsWith(".jsonl");
 
 type Owner = { orgId: string; runId: string; attempt: number };
 
 /**
- * Stores the screenshot or diff of an event, and returns the event without it, with the reason if it wasn't stored. It is stored first, so
- * that no stored event refers to a missing one. `mayWrite` is checked in the transaction; `clean` removes secrets from text.
+ * Stores the screenshot, diff or output of an event, and returns the event without it, with the reason if it wasn't stored. It is stored first, so
+ * that no stored event refers to a missing one. `mayWrite` is checked in the transaction; `clean` removes secrets from a text,
+ * `cleanLines` from lines of text or JSON.
  */
 export function storeArtifact(
   db: Db,
   owner: Owner,
   event: AgentEvent,
-  { mayWrite, clean }: { mayWrite: () => boolean; clean: (text: string) => string },
+  {
+    mayWrite,
+    clean,
+    cleanLines,
+  }: { mayWrite: () => boolean; clean: (text: string) => string; cleanLines: (lines: string) => string },
 ): AgentEvent {
   if (!("artifact" in event) || event.artifact === undefined) return event;
   const { name, data: encoded } = event.artifact;
   const rawData = Buffer.from(encoded ?? "", "base64");
-  const data = isDiff(name) ? Buffer.from(clean(rawData.toString())) : rawData;
+  const data = isImage(name) ? rawData : Buffer.from((isOutput(name) ? cleanLines : clean)(rawData.toString()));
   const eventWith = (missing: string | null): AgentEvent => {
     const artifact: Artifact = { name: String(name).slice(0, 64), bytes: data.length, ...(missing && { missing }) };
     return { ...event, artifact };
   };
-  if (!artifactName.test(name) || !(isDiff(name) || isWebp(data))) return eventWith("neither a WebP image nor a diff");
+  if (!artifactName.test(name) || (isImage(name) && !isWebp(data)))
+    return eventWith("neither a WebP image, a diff nor output");
   if (data.length > maxArtifactBytes) return eventWith(`larger than ${maxArtifactBytes / 1024} KiB`);
   try {
     const missing = transaction(db, (tx) => {
       if (!mayWrite()) return "the run had ended";
       const names = tx
-        .select({ name: artifacts.name })
+        .select({ name: artifacts.name, bytes: sql<number>`length(${artifacts.data})` })
         .from(artifacts)
         .where(and(eq(artifacts.runId, owner.runId), eq(artifacts.attempt, owner.attempt)))
         .all();
-      if (names.length >= maxArtifacts && !isDiff(name)) return `the run already has ${maxArtifacts} screenshots`;
+      if (isImage(name) && names.filter((each) => isImage(each.name)).length >= maxScreenshots)
+        return `the run already has ${maxScreenshots} screenshots`;
+      const outputBytes = names.filter((each) => isOutput(each.name)).reduce((sum, { bytes }) => sum + bytes, 0);
+      if (isOutput(name) && outputBytes + data.length > maxAgentOutputBytes) return "the output is too long";
       if (names.some((each) => each.name === name)) return "duplicate name";
       tx.insert(artifacts)
         .values({ ...owner, name, data })
@@ -98,9 +108,42 @@ export function withMissingArtifacts<E extends object>(
 export const toArtifactResponse = (name: string, data: Buffer): Response =>
   new Response(new Uint8Array(data), {
     headers: {
-      "content-type": isDiff(name) ? "text/plain; charset=utf-8" : "image/webp",
+      "content-type": isImage(name) ? "image/webp" : "text/plain; charset=utf-8",
       "x-content-type-options": "nosniff",
       "content-security-policy": "default-src 'none'; sandbox",
       "cache-control": "private, no-store",
     },
   });
+
+/** The attempt of a run. */
+type Attempt = { runId: string; attempt: number };
+
+/**
+ * What a coding agent printed in an attempt, or the messages of its protocol: a line of JSON with the agent, then its lines in order; null if
+ * nothing is stored.
+ */
+export function findAgentOutput({ db }: Context, { runId, attempt }: Attempt): string | null {
+  const parts = db
+    .select({ data: artifacts.data })
+    .from(artifacts)
+    .where(
+      and(eq(artifacts.runId, runId), eq(artifacts.attempt, attempt), like(artifacts.name, "agent-output-%.jsonl")),
+    )
+    .orderBy(asc(artifacts.name))
+    .all();
+  return parts.length === 0 ? null : Buffer.concat(parts.map(({ data }) => data)).toString();
+}
+
+/** The same of a run of an organization. Throws not_found. */
+export function getAgentOutput(ctx: Context, org: OrgId, { runId, attempt }: Attempt): string {
+  const [run] = ctx.db
+    .select({ id: runs.id })
+    .from(runs)
+    .where(and(eq(runs.orgId, org), eq(runs.id, runId)))
+    .all();
+  const output = run ? findAgentOutput(ctx, { runId, attempt }) : null;
+  if (output !== null) return output;
+  throw notFound(
+    `No output of a coding agent is stored of attempt ${attempt}. Output is deleted together with the session events.`,
+  );
+}

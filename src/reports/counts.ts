@@ -6,10 +6,10 @@ import { reports } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
 import { scoreChanges } from "../db/tables/trends.ts";
 import { updateLifecycles } from "../friction/lifecycles.ts";
-import { countPages } from "../friction/page-counts.ts";
+import { updatePageCounts } from "../friction/page-counts.ts";
 import type { Exposure } from "../grading/grade.ts";
 import { announceFriction } from "./announcements.ts";
-import { countScore } from "./score-days.ts";
+import { updateScoreDays } from "./score-days.ts";
 
 /** Stores what a session reached, in place of what was stored before. */
 export function writeExposure(
@@ -27,7 +27,7 @@ export function writeExposure(
  * Adds a report to everything that is counted over reports, or takes it away. `announces`: whether new and regressed friction is announced,
  * which is not so for imported reports.
  */
-export function countReport(
+export function updateReportCounts(
   ctx: Context,
   tx: Tx,
   reportId: string,
@@ -45,8 +45,8 @@ export function countReport(
   updateLifecycles(ctx, tx, countedReport, delta, (...event) => {
     if (announces) announceFriction(ctx, ...event);
   });
-  countPages(ctx, tx, countedReport, delta);
-  countScore(ctx, tx, countedReport, delta);
+  updatePageCounts(ctx, tx, countedReport, delta);
+  updateScoreDays(ctx, tx, countedReport, delta);
   const { orgId, promptId } = countedReport.run;
   tx.insert(scoreChanges)
     .values({ orgId, promptId, isStale: true })

@@ -7,10 +7,10 @@ import type { Recommendation, Report } from "./schema.ts";
 const roles = { read: "Read", failed: "Failed", guessed: "Guessed", worked: "Worked" } as const;
 
 /**
- * Everything that a coding agent needs to apply the recommended fixes of a report, as Markdown. `isStored`: false for
+ * Everything that a coding agent needs to apply the recommended fixes of a report, as Markdown. `hasAccess`: false for
  * readers who can't use the service that keeps the report.
  */
-export function fixBrief(report: Report, { isStored = true } = {}): string {
+export function fixBrief(report: Report, { hasAccess = true } = {}): string {
   const { task, agent, run, prompt, slug, score, product } = report;
   const openFixes = report.recommendations.filter(({ dismissed }) => dismissed === null);
   const name = product.name ?? product.host;
@@ -25,9 +25,9 @@ export function fixBrief(report: Report, { isStored = true } = {}): string {
     ].join("\n"),
     `## Task\n\n${text(task.text, 4000)}${start ? `\n\nThe agent started at ${start}.` : ""}${task.endGoal ? `\n\nEnd goal: ${text(task.endGoal, 4000)}` : ""}`,
     ...openFixes.map((each) => describeFix(each, report)),
-    isStored &&
+    hasAccess &&
       `## Verify\n\nServe the changed docs as a preview, then call the evald MCP tool \`request_eval\` with promptId \`${prompt.id}\`, a urlMap from the docs host to the preview, and runs: ${isRuleBased(agent.id) ? 1 : 4}. This report’s run had the urlMap ${code(JSON.stringify(run.urlMap))}${score === null ? "" : ` and the score ${score}`}. When the runs finish, call \`compare_reports\` with the slug \`${slug}\` and one of the new reports.`,
-    isStored && `Report: ${autolink(report.url)}`,
+    hasAccess && `Report: ${autolink(report.url)}`,
   ]
     .filter(Boolean)
     .join("\n\n")

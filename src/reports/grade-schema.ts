@@ -29,7 +29,7 @@ const ReportPart = Type.Object({
   counts: mapOf(Type.Number()),
 });
 
-/** A dimension in a report, with the specified fields first. */
+/** A dimension in a report. */
 export const ReportDimension = Type.Object({
   name: Type.String(),
   weight: Type.String({ description: "20%" }),

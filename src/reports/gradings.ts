@@ -53,7 +53,7 @@ export function getReportByMethodology(ctx: Context, org: OrgId, slug: string, m
     nullNotice: toNullNotice(grade),
     dimensions: grade.dimensions.map(toDimension),
     methodology: gradingMethodology,
-    frictionPoints: frictions.map(({ grounds: _, ...each }) => ({
+    frictionPoints: frictions.map(({ preconditions: _, ...each }) => ({
       ...unmatchedFriction,
       ...points.get(each.fingerprint),
       ...each,

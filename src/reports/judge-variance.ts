@@ -2,6 +2,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import type { StoredGrade } from "../db/tables/reports.ts";
 import { Nullable } from "../schema.ts";
 import { mean, variance } from "../stats/estimates.ts";
+import { round } from "../stats/repeats.ts";
 
 const Share = (description: string) => Nullable(Type.Number({ minimum: 0, maximum: 1, description }));
 const Count = Type.Integer({ minimum: 0 });
@@ -111,5 +112,3 @@ function pooledVariance(groups: number[][]): number | null {
     ? null
     : repeatedGroups.reduce((sum, group) => sum + variance(group) * (group.length - 1), 0) / degreesOfFreedom;
 }
-
-const round = (value: number, digits: number): number => Number(value.toFixed(digits));

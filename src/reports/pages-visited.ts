@@ -10,7 +10,7 @@ import { toSessionEvent } from "./session-events.ts";
 import type { StoredSession } from "./trace.ts";
 
 /** The role of a page: it answered the goal, helped, was a dead end, or didn't exist. */
-export type StepKind = "goal" | "read" | "astray" | "missed";
+export type StepKind = "goal" | "read" | "dead-end" | "missed";
 
 /** A page that an agent requested, at its first visit. */
 export type Step = {
@@ -63,7 +63,7 @@ function toPagesVisited(events: SessionEvent[]): PagesVisited {
     goalAnswer?.state === "likely" ? goalAnswer.sections.map(({ url }) => url !== null && pageKey(url)) : [],
   );
   const kindOf = (http: Http, page: string): StepKind =>
-    hasFailed(http) ? "missed" : answerKeys.has(page) ? "goal" : uselessKeys.has(page) ? "astray" : "read";
+    hasFailed(http) ? "missed" : answerKeys.has(page) ? "goal" : uselessKeys.has(page) ? "dead-end" : "read";
   const requests = facts.taskRequests.filter((http) => !(isProbe(http) && hasFailed(http)));
   const visits = Map.groupBy(requests, (http) => pageKey(http.url));
   const steps: Step[] = [];

@@ -4,11 +4,11 @@ import type { Tx } from "../db/open.ts";
 import { frictionPoints, recommendations } from "../db/tables/friction.ts";
 import { reports } from "../db/tables/reports.ts";
 import type { runs } from "../db/tables/runs.ts";
-import { namePages } from "../friction/page-counts.ts";
+import { recordListedPages } from "../friction/page-counts.ts";
 import type { Grade } from "../grading/grade.ts";
 import { toSlug } from "../grading/text.ts";
 import { announceReport } from "./announcements.ts";
-import { countReport, writeExposure } from "./counts.ts";
+import { updateReportCounts, writeExposure } from "./counts.ts";
 
 export function insertReport(ctx: Context, tx: Tx, run: typeof runs.$inferSelect, attempt: number, grade: Grade): void {
   const createdAt = ctx.now();
@@ -40,9 +40,9 @@ export function insertReport(ctx: Context, tx: Tx, run: typeof runs.$inferSelect
       .values({ ...recommendation, ...owner, id: ctx.newId(createdAt), frictionIds: fingerprints.map(idOf) })
       .run();
   writeExposure(tx, owner, exposure);
-  namePages(tx, run, exposure.listed);
+  recordListedPages(tx, run, exposure.listed);
   announceReport(ctx, tx, run, report);
-  if (!run.task.reviewBeforePublishing) countReport(ctx, tx, reportId, 1);
+  if (!run.task.reviewBeforePublishing) updateReportCounts(ctx, tx, reportId, 1);
 }
 
 function unusedSlug(tx: Tx, title: string): string {

@@ -16,7 +16,7 @@ import { withoutUrlMapTokens } from "../net/mapping.ts";
 import { promptSummaryColumns, toPromptSummary } from "../prompts/lists.ts";
 import { toIso } from "../schema.ts";
 import { baselineOfReport } from "./baseline.ts";
-import { countReport } from "./counts.ts";
+import { updateReportCounts } from "./counts.ts";
 import { pickGradeFields, toDimension, toNullNotice } from "./grade-schema.ts";
 import { reportUrl, runUrls } from "./links.ts";
 import { getReportRow, reportNotFound } from "./report-row.ts";
@@ -102,7 +102,7 @@ export function setReportStatus(ctx: Context, org: OrgId, slug: string, status: 
     const before = getReportRow(tx, org, slug);
     tx.update(reports).set({ status }).where(eq(reports.id, before.id)).run();
     const change = Number(status === "published") - Number(before.status === "published");
-    if (change === 1 || change === -1) countReport(ctx, tx, before.id, change);
+    if (change === 1 || change === -1) updateReportCounts(ctx, tx, before.id, change);
   });
   return getReport(ctx, org, slug);
 }

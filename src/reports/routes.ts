@@ -5,7 +5,7 @@ import { badRequest } from "../errors.ts";
 import { orgOf } from "../http/caller.ts";
 import { jsonBody } from "../http/elysia.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
-import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
+import { listResponse, pageOf, pageQuery } from "../http/paging.ts";
 import { getArtifact, toArtifactResponse } from "./artifacts.ts";
 import { getReportByMethodology, listGradings, pinGrading } from "./gradings.ts";
 import { listReports } from "./lists.ts";
@@ -39,7 +39,7 @@ export const reportRoutes = (ctx: Context) =>
     .get(
       "/api/v1/reports",
       ({ request, query: { limit, offset, ...filter }, set }) =>
-        listAnswer(set, listReports(ctx, orgOf(request), filter, pageOf({ limit, offset }))),
+        listResponse(set, listReports(ctx, orgOf(request), filter, pageOf({ limit, offset }))),
       {
         query: Type.Object({ ...reportFilter, ...pageQuery }),
         ...operation("Reports", "listReports", "List reports, newest first", {

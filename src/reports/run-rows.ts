@@ -117,7 +117,7 @@ function toRunRow({ run, report, reportId, metrics, dimensions, methodology, sco
     reportId,
     prompt: run.promptId,
     pairKey: run.promptId + argsKey(run.templateArgs),
-    isExact: isRuleBased(run.agent),
+    isDeterministic: isRuleBased(run.agent),
     provenShare: provenShareOf(report?.outcome, judge),
     report: report && { ...report, seconds: metrics?.timeSeconds ?? null, costUsd: metrics?.costUsd ?? null },
     metrics: metrics && (Object.fromEntries(metricNames.map((name) => [name, metrics[name]])) as RunRow["metrics"]),

@@ -5,7 +5,7 @@ import { prepared } from "../db/prepared.ts";
 import { createdWithin } from "../db/rows.ts";
 import { runs } from "../db/tables/runs.ts";
 import { scoreDays } from "../db/tables/trends.ts";
-import type { CountedReport } from "../friction/lifecycle-rows.ts";
+import { type CountedReport, isLive } from "../friction/lifecycle-rows.ts";
 import { comparedScope } from "./differences.ts";
 
 const dayMs = 24 * 3600_000;
@@ -24,9 +24,8 @@ export type ScoreDay = Omit<StoredDay, (typeof lists)[number]> & {
   judged: number;
 };
 
-const isLive = ({ urlMap }: { urlMap: object }) => Object.keys(urlMap).length === 0;
-
-export function countScore(_ctx: Context, tx: Tx, { report, run }: CountedReport, delta: 1 | -1): void {
+/** Adds the result of a report on the live docs to its day, or takes it away. */
+export function updateScoreDays(_ctx: Context, tx: Tx, { report, run }: CountedReport, delta: 1 | -1): void {
   if (!isLive(run)) return;
   const { outcome, score, metrics, methodology } = report;
   const day = Math.floor(run.createdAt / dayMs) * dayMs;

@@ -27,20 +27,20 @@ const selectEvents = (db: Db, { orgId, runId, attempt }: SessionId, condition?: 
     .orderBy(asc(seq));
 };
 
-/** The stored events of a session, in order. A large session takes half a second: see `readSessionInTurns`. */
+/** The stored events of a session, in order. A large session takes half a second: see `readSessionInBatches`. */
 export const readSession = (db: Db, session: SessionId): SessionEvent[] =>
   selectEvents(db, session).all().map(toSessionEvent);
 
 /** Events read at once: at most 32 KiB each. */
-const eventsPerTurn = 50;
+const eventsPerBatch = 50;
 
-/** The same, with turns for other work in between. */
-export async function readSessionInTurns(db: Db, session: SessionId): Promise<SessionEvent[]> {
+/** The same, so that other work gets its turn in between. */
+export async function readSessionInBatches(db: Db, session: SessionId): Promise<SessionEvent[]> {
   const events: SessionEvent[] = [];
   for (let after = -1; ; after = events.at(-1)?.seq ?? after) {
-    const rows = selectEvents(db, session, gt(sessionEvents.seq, after)).limit(eventsPerTurn).all();
+    const rows = selectEvents(db, session, gt(sessionEvents.seq, after)).limit(eventsPerBatch).all();
     for (const row of rows) events.push(toSessionEvent(row));
-    if (rows.length < eventsPerTurn) return events;
+    if (rows.length < eventsPerBatch) return events;
     await yieldToEventLoop();
   }
 }

@@ -4,7 +4,7 @@ import type { Tx } from "../db/open.ts";
 import { frictionPoints, recommendations } from "../db/tables/friction.ts";
 import { reports } from "../db/tables/reports.ts";
 import type { Grade } from "../grading/grade.ts";
-import { countReport, writeExposure } from "./counts.ts";
+import { updateReportCounts, writeExposure } from "./counts.ts";
 import type { ReportRow } from "./report-row.ts";
 import type { GradingRow } from "./stored-grade.ts";
 
@@ -17,7 +17,7 @@ export function showGrading(
   exposure?: Grade["exposure"],
 ): void {
   const { frictions, recommendations: _, ...reportFields } = grade;
-  if (status === "published") countReport(ctx, tx, reportId, -1);
+  if (status === "published") updateReportCounts(ctx, tx, reportId, -1);
   if (exposure) writeExposure(tx, { orgId, reportId }, exposure);
   tx.update(reports)
     .set({ ...reportFields, gradingId })
@@ -52,5 +52,5 @@ export function showGrading(
       .onConflictDoUpdate({ target: recommendations.id, set: each })
       .run();
   }
-  if (status === "published") countReport(ctx, tx, reportId, 1);
+  if (status === "published") updateReportCounts(ctx, tx, reportId, 1);
 }

@@ -5,7 +5,7 @@ import { sessionEvents } from "../db/tables/runs.ts";
 import { factsOf } from "../grading/facts.ts";
 import { splitJudging } from "../grading/judge/judge.ts";
 import { toSessionEvent } from "./session-events.ts";
-import { field, hasFailed, readInTurns, type StoredSession, toolName } from "./trace.ts";
+import { field, hasFailed, readInBatches, type StoredSession, toolName } from "./trace.ts";
 
 type EventCount<T> = { name: T; events: number };
 
@@ -58,7 +58,7 @@ async function failuresOf(ctx: Context, stored: StoredSession) {
       .where(where)
       .all()
       .map(({ fields, ...row }) => ({ ...JSON.parse(fields), ...row }) as SessionEvent);
-  const session = await readInTurns(ctx, stored, (part) => [
+  const session = await readInBatches(ctx, stored, (part) => [
     ...ctx.db.select().from(sessionEvents).where(and(part, needsAllFields)).all().map(toSessionEvent),
     ...selectFields(calls, and(part, eq(type, "tool_call"))),
     ...selectFields(tests, and(part, isTest)),

@@ -3,13 +3,14 @@ import { eventTypes } from "../agents/agent.ts";
 import type { Context } from "../context.ts";
 import { badRequest } from "../errors.ts";
 import { listFriction } from "../friction/friction.ts";
-import { FrictionThing } from "../friction/schema.ts";
+import { FrictionSummary } from "../friction/schema.ts";
 import { frictionStates, severities } from "../grading/kinds.ts";
 import {
   pageArguments,
   pageResult,
   promptIdArgument,
   readOnly,
+  shortenTexts,
   slugArgument,
   type Tool,
   takeFitting,
@@ -18,9 +19,11 @@ import {
   toResultPage,
   Undescribed,
 } from "../mcp/tool.ts";
+import { readPromptId } from "../prompts/names.ts";
 import { getPromptRow } from "../prompts/prompts.ts";
 import { Nullable, OneOf } from "../schema.ts";
 import { listReports } from "./lists.ts";
+import { readSlug } from "./names.ts";
 import { getReport } from "./reports.ts";
 import { Recommendation, Report, ReportSummary, reportFilter } from "./schema.ts";
 import { getSession, getTrace } from "./trace.ts";
@@ -46,6 +49,9 @@ const BriefReport = Type.Object({
     Type.Object({ ...Report.properties.frictionPoints.items.properties, dismissed: Nullable(Undescribed) }),
   ),
   dimensions: Type.Array(Type.Object({ ...dimension, parts: Type.Array(Undescribed) })),
+  frictionPointsTotal: Type.Integer(),
+  recommendationsTotal: Type.Integer(),
+  nextOffset: pageResult.nextOffset,
   recommendations: Type.Array(
     Type.Object({
       ...Recommendation.properties,
@@ -56,7 +62,7 @@ const BriefReport = Type.Object({
     }),
   ),
 });
-const { fingerprint, severity, title, events, seenIn, state, isPreview, agents } = FrictionThing.properties;
+const { fingerprint, severity, title, events, seenIn, state, isPreview, agents } = FrictionSummary.properties;
 const BriefFriction = Type.Object({
   fingerprint,
   severity,
@@ -82,20 +88,22 @@ export function reportTools(ctx: Context): Tool[] {
         ...pageResult,
       }),
       annotations: readOnly,
-      run({ limit, offset, ...filter }, { caller }) {
-        if (filter.promptId !== undefined) getPromptRow(ctx, caller.org, filter.promptId);
-        return toResultPage("reports", listReports(ctx, caller.org, filter, toPage({ limit, offset })), offset);
+      run({ limit, offset, promptId, ...filter }, { caller: { org } }) {
+        const id = promptId && getPromptRow(ctx, org, readPromptId(ctx, org, promptId)).id;
+        const page = toPage({ limit, offset });
+        return toResultPage("reports", listReports(ctx, org, { ...filter, promptId: id }, page), offset);
       },
     }),
     tool({
       name: "get_report",
       title: "Get a report",
       description:
-        "Get a full report: score, dimensions, metrics, friction points and recommended fixes, most severe first. For the evidence of a friction point, call get_session_trace with its events.",
-      input: Type.Object({ slug: slugArgument }),
+        "Get a full report: score, dimensions, metrics, friction points and recommended fixes, most severe first, up to 10 of each at once. For the evidence of a friction point, call get_session_trace with its events.",
+      input: Type.Object({ slug: slugArgument, offset: pageArguments.offset }),
       output: BriefReport,
       annotations: readOnly,
-      run: ({ slug }, { caller }) => getReport(ctx, caller.org, slug),
+      run: ({ slug, offset = 0 }, { caller: { org } }) =>
+        toBriefReport(getReport(ctx, org, readSlug(ctx, org, slug)), offset),
     }),
     tool({
       name: "get_session_trace",
@@ -111,12 +119,12 @@ export function reportTools(ctx: Context): Tool[] {
       }),
       output: Trace,
       annotations: readOnly,
-      async run({ slug, types, ...filter }, { caller }) {
-        const trace = await getTrace(ctx, getSession(ctx, caller.org, slug), {
+      async run({ slug, types, ...filter }, { caller: { org } }) {
+        const trace = await getTrace(ctx, getSession(ctx, org, readSlug(ctx, org, slug)), {
           ...filter,
           ...(types?.length ? { types: types.join() } : {}),
         });
-        const events = takeFitting(trace.events.map(shortened));
+        const events = takeFitting(trace.events.map((event) => shortenTexts(event, maxEventText)));
         return { ...trace, events, nextSeq: trace.events[events.length]?.seq ?? trace.nextSeq };
       },
     }),
@@ -126,8 +134,10 @@ export function reportTools(ctx: Context): Tool[] {
       description:
         "List friction points, most severe first, with quotes and evidence. Pass slug for one report, or promptId for all published reports of a prompt, merged by fingerprint, with state (new, open, fixed, regressed), when they were seen and what they cost.",
       input: Type.Object({
-        slug: Type.Optional(slugArgument),
-        promptId: Type.Optional(Type.String({ description: "Instead of slug. From list_prompts" })),
+        slug: Type.Optional(
+          Type.String({ maxLength: 500, description: "From list_reports. Pass exactly one of slug and promptId" }),
+        ),
+        promptId: Type.Optional(promptIdArgument),
         severity: Type.Optional(OneOf(severities)),
         state: Type.Optional(OneOf(frictionStates)),
         agent: Type.Optional(Type.String({ description: "With promptId: only friction that this agent hit" })),
@@ -140,15 +150,16 @@ export function reportTools(ctx: Context): Tool[] {
           throw badRequest("Pass either slug, for one report, or promptId, for all reports of a prompt.");
         const page = toPage({ limit, offset });
         if (slug === undefined) {
-          const { id } = getPromptRow(ctx, org, promptId ?? "");
+          const { id } = getPromptRow(ctx, org, readPromptId(ctx, org, promptId ?? ""));
           return toResultPage(
             "frictionPoints",
             listFriction(ctx, org, { promptId: id, severity, state, agent }, page),
             offset,
           );
         }
-        const points = getReport(ctx, org, slug)
-          .frictionPoints.map((point) => ({ ...point, slug }))
+        const report = getReport(ctx, org, readSlug(ctx, org, slug));
+        const points = report.frictionPoints
+          .map((point) => ({ ...point, slug: report.slug }))
           .filter((point) => (severity ?? point.severity) === point.severity && (state ?? point.state) === point.state);
         const items = points.slice(page.offset, page.offset + page.limit);
         return toResultPage("frictionPoints", { items, total: points.length }, offset);
@@ -158,17 +169,29 @@ export function reportTools(ctx: Context): Tool[] {
 }
 
 /** Maximum characters of one text of an event. The page shows the rest. */
-const maxText = 2000;
+const maxEventText = 2000;
+/** Friction points, and recommended fixes, of a report that are sent at once. */
+const maxPointsAtOnce = 10;
+/** Maximum characters of the rest of a report. Its texts are shortened further until they fit. */
+const maxReportRest = 7_000;
+const reportTextSizes = [2000, 500, 150];
 
-/** An event with its long texts shortened, and a note about how much was removed. */
-function shortened<T>(value: T): T {
-  if (typeof value === "string")
-    return (
-      value.length > maxText
-        ? `${value.slice(0, maxText).toWellFormed()}… (${value.length - maxText} characters omitted)`
-        : value
-    ) as T;
-  if (Array.isArray(value)) return value.map(shortened) as T;
-  if (value === null || typeof value !== "object") return value;
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, shortened(item)])) as T;
+/** A report with some of its friction points and recommended fixes, most severe first, from `offset`. */
+function toBriefReport({ frictionPoints, recommendations, ...rest }: Report, offset: number) {
+  const sizes = reportTextSizes.map((maxText) => shortenTexts(rest, maxText));
+  const brief = sizes.find((each) => JSON.stringify(each).length <= maxReportRest) ?? sizes.at(-1) ?? rest;
+  const rows = Array.from({ length: maxPointsAtOnce }, (_, i) => ({
+    points: frictionPoints.slice(offset + i, offset + i + 1),
+    fixes: recommendations.slice(offset + i, offset + i + 1),
+  }));
+  const fitting = takeFitting(rows, brief);
+  const next = offset + fitting.length;
+  return {
+    ...brief,
+    frictionPoints: fitting.flatMap(({ points }) => points),
+    recommendations: fitting.flatMap(({ fixes }) => fixes),
+    frictionPointsTotal: frictionPoints.length,
+    recommendationsTotal: recommendations.length,
+    nextOffset: next < Math.max(frictionPoints.length, recommendations.length) ? next : null,
+  };
 }

@@ -80,10 +80,10 @@ const matchConditions = ({ types, source, tool, failed, search }: TraceQuery): S
   );
 
 /** Events whose content is read at once: at most 32 KiB each. */
-const eventsPerTurn = 50;
+const eventsPerBatch = 50;
 
-/** What `read` finds in one part of a session after another, with turns for other work in between. `part` is the condition for its rows. */
-export async function readInTurns<T>(
+/** What `read` finds in one part of a session after another, so that other work gets its turn in between. `part` is the condition for its rows. */
+export async function readInBatches<T>(
   { db }: Context,
   { events }: StoredSession,
   read: (part: SQL | undefined) => T[],
@@ -91,8 +91,8 @@ export async function readInTurns<T>(
   const { seq } = sessionEvents;
   const last = db.select({ seq }).from(sessionEvents).where(events).orderBy(desc(seq)).limit(1).get()?.seq ?? -1;
   const rows: T[] = [];
-  for (let from = 0; from <= last; from += eventsPerTurn) {
-    for (const row of read(and(events, gte(seq, from), lt(seq, from + eventsPerTurn)))) rows.push(row);
+  for (let from = 0; from <= last; from += eventsPerBatch) {
+    for (const row of read(and(events, gte(seq, from), lt(seq, from + eventsPerBatch)))) rows.push(row);
     await yieldToEventLoop();
   }
   return rows;
@@ -107,7 +107,7 @@ async function searchContent(ctx: Context, session: StoredSession, query: TraceQ
   if (search === undefined && tool === undefined && failed === undefined) return null;
   const { seq } = sessionEvents;
   const matching = matchConditions(query);
-  const rows = await readInTurns(ctx, session, (part) =>
+  const rows = await readInBatches(ctx, session, (part) =>
     ctx.db.select({ seq }).from(sessionEvents).where(and(part, matching)).orderBy(asc(seq)).all(),
   );
   return rows.map((row) => row.seq);

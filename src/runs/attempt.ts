@@ -110,7 +110,9 @@ function openAttempt(ctx: Context, run: RunRow, agent: AgentDescription, lease: 
 /** Stores an event and counts it. */
 function record(ctx: Context, attempt: Attempt, event: AgentEvent, source: EventSource): void {
   const { session, writer, runLimits, mayWrite } = attempt;
-  writer.append(storeArtifact(ctx.db, session, event, { mayWrite, clean: writer.clean }), source);
+  const stored = storeArtifact(ctx.db, session, event, { mayWrite, ...writer });
+  if (event.type === "milestone" && event.name === "agent_output") return;
+  writer.append(stored, source);
   countEvent(runLimits, event, source);
 }
 

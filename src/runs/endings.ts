@@ -2,6 +2,7 @@ import { and, eq, isNull } from "drizzle-orm";
 import type { EndCause } from "../agents/failure.ts";
 import type { Context, OrgId } from "../context.ts";
 import type { Tx } from "../db/open.ts";
+import { endedAt } from "../db/rows.ts";
 import { runs } from "../db/tables/runs.ts";
 import { conflict } from "../errors.ts";
 import { cancelJob } from "../jobs/queue.ts";
@@ -59,11 +60,18 @@ function endRun(
   failureCause: EndCause,
   failureDetail: string,
 ): void {
-  const completedAt = ctx.now();
+  const at = ctx.now();
   const reason = `${failureCause}: ${failureDetail}`;
-  cancelJob(tx, { kind: "run", subject: runId, reason, at: completedAt }, (lease) => costOfAttempt(ctx, lease));
+  cancelJob(tx, { kind: "run", subject: runId, reason, at }, (lease) => costOfAttempt(ctx, lease));
   tx.update(runs)
-    .set({ status, failureCause, failureDetail, completedAt, reservedUsd: null, waitingFor: null })
+    .set({
+      status,
+      failureCause,
+      failureDetail,
+      completedAt: endedAt(at, runs.startedAt),
+      reservedUsd: null,
+      waitingFor: null,
+    })
     .where(eq(runs.id, runId))
     .run();
   announceEnd(ctx, tx, runId, status === "failed" ? { cause: failureCause, detail: failureDetail } : null);

@@ -1,24 +1,16 @@
-import { and, asc, count, desc, eq, inArray, isNull, type SQL, sql } from "drizzle-orm";
+import { and, asc, count, desc, eq, inArray, type SQL, sql } from "drizzle-orm";
 import type { Outcome } from "../agents/agent.ts";
 import { type EndCause, toFailureReason } from "../agents/failure.ts";
 import type { Context, OrgId } from "../context.ts";
 import { prompts } from "../db/tables/prompts.ts";
 import { type ReportStatus, reports } from "../db/tables/reports.ts";
-import { evalRequests, runs } from "../db/tables/runs.ts";
+import { evalCounts, evalRequests, runs } from "../db/tables/runs.ts";
 import { notFound } from "../errors.ts";
 import type { Page, Paged } from "../http/paging.ts";
 import { runUrls } from "../reports/links.ts";
 import { toIso } from "../schema.ts";
 import { resultOf } from "../stats/repeats.ts";
 import type { EvalRequest, EvalStatus } from "./schema.ts";
-
-/** Derived from the runs: pending until one has started, running until all have ended, then the best status among them. */
-const evalStatus = sql<EvalStatus>`(select case
-  when sum(${runs.completedAt} is null) > 0 then iif(sum(${runs.status} != 'pending') > 0, 'running', 'pending')
-  when sum(${runs.status} = 'completed') > 0 then 'completed'
-  when sum(${runs.status} = 'failed') > 0 then 'failed'
-  else 'superseded' end
-  from ${runs} where ${runs.orgId} = ${evalRequests.orgId} and ${runs.evalRequestId} = ${evalRequests.id})`;
 
 /** Throws not_found. */
 export function getEvalRequest(ctx: Context, org: OrgId, id: string): EvalRequest {
@@ -43,25 +35,25 @@ export const failuresOfEval = (ctx: Context, org: OrgId, id: string): Map<string
 export function listEvalRequests(
   ctx: Context,
   org: OrgId,
-  { promptId, status }: { promptId?: string; status?: EvalStatus },
+  { id, promptId, status }: { id?: string; promptId?: string; status?: EvalStatus },
   page: Page,
 ): Paged<EvalRequest> {
-  const unfinishedRequestIds = ctx.db
-    .select({ id: runs.evalRequestId })
-    .from(runs)
-    .where(and(eq(runs.orgId, org), isNull(runs.completedAt)));
-  const isUnfinished = status === "pending" || status === "running";
-  const where = and(
-    eq(evalRequests.orgId, org),
-    promptId === undefined ? undefined : eq(evalRequests.promptId, promptId.toLowerCase()),
-    // Few requests are unfinished, and an index covers them.
-    isUnfinished ? inArray(evalRequests.id, unfinishedRequestIds) : undefined,
-    status === undefined ? undefined : eq(evalStatus, status),
-  );
-  return {
-    items: select(ctx, where, page),
-    total: ctx.db.select({ n: count() }).from(evalRequests).where(where).get()?.n ?? 0,
-  };
+  const conditions = (table: typeof evalRequests | typeof evalCounts) =>
+    and(
+      eq(table.orgId, org),
+      promptId === undefined ? undefined : eq(table.promptId, promptId.toLowerCase()),
+      status === undefined ? undefined : eq(table.status, status),
+    );
+  const where = and(conditions(evalRequests), id === undefined ? undefined : eq(evalRequests.id, id));
+  // An evaluation by its ID is found at once; all others are counted already.
+  const total =
+    id === undefined
+      ? ctx.db
+          .select({ n: sql<number>`coalesce(sum(${evalCounts.count}), 0)` })
+          .from(evalCounts)
+          .where(conditions(evalCounts))
+      : ctx.db.select({ n: count() }).from(evalRequests).where(where);
+  return { items: select(ctx, where, page), total: total.get()?.n ?? 0 };
 }
 
 /** Waits until every run has ended, `seconds` have passed or `signal` aborts. `onEnded` is called with the number of ended runs. */
@@ -84,7 +76,7 @@ export async function waitForEval(
 
 function select(ctx: Context, where: SQL | undefined, { limit, offset }: Page): EvalRequest[] {
   const rows = ctx.db
-    .select({ request: evalRequests, title: prompts.title, status: evalStatus })
+    .select({ request: evalRequests, title: prompts.title })
     .from(evalRequests)
     .innerJoin(prompts, eq(prompts.id, evalRequests.promptId))
     .where(where)
@@ -121,14 +113,14 @@ function select(ctx: Context, where: SQL | undefined, { limit, offset }: Page): 
       .all(),
     ({ evalRequestId }) => evalRequestId,
   );
-  return rows.map(({ request, title, status }) => {
+  return rows.map(({ request, title }) => {
     const all = runsByRequest.get(request.id) ?? [];
     const agents = agentsOf(all);
     return {
       id: request.id,
       prompt: { id: request.promptId, title },
       trigger: request.trigger,
-      status,
+      status: request.status,
       requestedAt: toIso(request.createdAt),
       runs: all.map(({ runId, status, agent, report, ...failure }) => ({
         runId,

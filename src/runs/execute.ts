@@ -1,3 +1,4 @@
+import { ownMember } from "../schema.ts";
 import { eq, sql } from "drizzle-orm";
 import type { Agent, Failure } from "../agents/agent.ts";
 import { objectionToAgent } from "../agents/choice.ts";
@@ -5,6 +6,7 @@ import { type Context, perContext } from "../context.ts";
 import { diskFault } from "../db/fault.ts";
 import type { Tx } from "../db/open.ts";
 import { statement } from "../db/prepared.ts";
+import { endedAt } from "../db/rows.ts";
 import { runs } from "../db/tables/runs.ts";
 import type { Grade } from "../grading/grade.ts";
 import { listMethodologies } from "../grading/methodology.ts";
@@ -37,7 +39,11 @@ const methodologyOf = perContext((ctx) => listMethodologies(ctx.config.methodolo
 export const createRunJob = (ctx: Context, host: RunHost): JobHandler => ({
   onStart(tx, { subject, spent }) {
     tx.update(runs)
-      .set({ status: "running", startedAt: sql`coalesce(${runs.startedAt}, ${ctx.now()})`, attempt: spent + 1 })
+      .set({
+        status: "running",
+        startedAt: sql`coalesce(${runs.startedAt}, ${endedAt(ctx.now(), runs.createdAt)})`,
+        attempt: spent + 1,
+      })
       .where(eq(runs.id, subject))
       .run();
     reserveBudget(ctx, tx, getRowOfJob(ctx, subject));
@@ -72,7 +78,7 @@ async function executeRun(ctx: Context, host: RunHost, lease: Lease, stop: Abort
   } as const;
   return (tx) => {
     tx.update(runs)
-      .set({ ...completed, completedAt: ctx.now(), reservedUsd: null, waitingFor: null })
+      .set({ ...completed, completedAt: endedAt(ctx.now(), runs.startedAt), reservedUsd: null, waitingFor: null })
       .where(eq(runs.id, run.id))
       .run();
     insertReport(ctx, tx, run, session.attempt, grade);
@@ -82,7 +88,7 @@ async function executeRun(ctx: Context, host: RunHost, lease: Lease, stop: Abort
 
 function failRun(ctx: Context, tx: Tx, runId: string, failure: Failure): void {
   const { cause: failureCause, detail: failureDetail } = failure;
-  const completedAt = ctx.now();
+  const completedAt = endedAt(ctx.now(), runs.startedAt);
   tx.update(runs)
     .set({ status: "failed", failureCause, failureDetail, completedAt, reservedUsd: null, waitingFor: null })
     .where(eq(runs.id, runId))
@@ -98,7 +104,7 @@ function getRowOfJob({ db }: Context, runId: string): RunRow {
 
 /** The agent of a run. Throws a JobFailure if it is not available. */
 function getAgent(ctx: Context, { agent: id }: RunRow): Agent {
-  const agent = ctx.agents[id];
+  const agent = ownMember(ctx.agents, id);
   const objection = agent ? objectionToAgent(agent) : null;
   if (agent && objection === null) return agent;
   throw toFinalFailure(`the agent ${id} is not available on this server${objection === null ? "" : `: ${objection}`}`);

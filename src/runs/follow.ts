@@ -19,6 +19,8 @@ const checkEveryMs = 250;
 export type StreamPosition = { attempt: number; seq: number };
 /** `isOver`: nothing follows. */
 export type Progress = { run: Run; events: SessionEvent[]; position: StreamPosition; isOver: boolean };
+/** `hasRunChanged`: the run differs from the one of the last update that said so. A run that has ended is only in the last update. */
+export type ProgressUpdate = Progress & { hasRunChanged: boolean };
 
 /** `2.17`: event 17 of attempt 2. */
 export const formatPosition = ({ attempt, seq }: StreamPosition): string => `${attempt}.${seq}`;
@@ -76,7 +78,7 @@ export async function* followRun(
   after: StreamPosition | null,
   signal: AbortSignal,
   ofAttempt?: number,
-): AsyncGenerator<Progress, void, undefined> {
+): AsyncGenerator<ProgressUpdate, void, undefined> {
   const stopSignal = AbortSignal.any([signal, ctx.stopping]);
   let position = after ?? { attempt: 0, seq: -1 };
   let lastState = "";
@@ -92,7 +94,8 @@ export async function* followRun(
     const update = readEventsAfter(ctx, org, run.runId, attempt, position);
     const state = `${run.status} ${run.attempt} ${run.waitingFor?.what}`;
     const isLast = isOver && update.events.length < eventsPerRead;
-    if (update.events.length > 0 || state !== lastState || isLast) yield { run, ...update, isOver: isLast };
+    const hasRunChanged = isLast || (!isOver && state !== lastState);
+    if (update.events.length > 0 || hasRunChanged) yield { run, ...update, isOver: isLast, hasRunChanged };
     position = update.position;
     lastState = state;
     if (update.events.length === eventsPerRead) continue;

@@ -12,7 +12,7 @@ import { isLeaseHeld, type Lease } from "../jobs/queue.ts";
 import { getModel, listModelSecrets } from "../models/models.ts";
 import { secretsOf } from "../net/mapping.ts";
 import { createRedaction } from "../redaction/redaction.ts";
-import { readSessionInTurns, type SessionId, toSessionEvent } from "../reports/session-events.ts";
+import { readSessionInBatches, type SessionId, toSessionEvent } from "../reports/session-events.ts";
 import { callJudge, type JudgeCall } from "./judge-call.ts";
 import type { RunRow } from "./run-row.ts";
 import { openSession, toStoredFields } from "./session.ts";
@@ -51,7 +51,7 @@ export async function judgeSession(
 ): Promise<void> {
   const judge = findJudge(ctx, run.orgId as OrgId, run.model);
   if (judge === null) return;
-  const events = await readSessionInTurns(ctx.db, session);
+  const events = await readSessionInBatches(ctx.db, session);
   const end = splitJudging(events).session.findLast((event) => event.type === "end");
   if (end === undefined || unjudgeable.includes(end.outcome)) return;
   if (events.some((event) => event.source === "runner" && event.type === "milestone" && event.name === "judged"))

@@ -105,7 +105,7 @@ export const listUnfinishedRuns = (ctx: Context, org: OrgId, limit: number): Run
   select(ctx, and(eq(runs.orgId, org), isNull(runs.completedAt)), { limit });
 
 /** Runs that failed within the last `withinMs`, without cancelled ones, newest first. */
-export const listBrokenRuns = (
+export const listFailedRuns = (
   ctx: Context,
   org: OrgId,
   { limit, withinMs }: { limit: number; withinMs: number },

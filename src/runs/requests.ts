@@ -89,7 +89,15 @@ export function acceptEval(ctx: Context, tx: Tx, org: OrgId, promptId: string, i
   const runIds = pendingRuns.map(({ id }) => id);
   const shouldSupersede = typeof supersede === "function" ? supersede(prompt) : supersede;
   const superseded = shouldSupersede ? supersedeRuns(ctx, tx, org, prompt.id, urlMap, runIds[0] as string) : [];
-  insertEvalRequest(ctx.db)({ id: evalRequestId, orgId: org, promptId: prompt.id, trigger: input.trigger, createdAt });
+  const { trigger } = input;
+  insertEvalRequest(ctx.db)({
+    id: evalRequestId,
+    orgId: org,
+    promptId: prompt.id,
+    trigger,
+    createdAt,
+    status: "pending",
+  });
   const host = firstHost(task.startUrls, compileMapping(parsedUrlMap));
   for (const { id, agentIndex, agent, model, options } of pendingRuns) {
     const chosen = agents.length > 1 ? { agent, model: model ?? undefined } : chosenAgentOf(input);

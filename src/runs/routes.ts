@@ -3,10 +3,11 @@ import { Elysia } from "elysia";
 import type { Context } from "../context.ts";
 import { isCompatible, mayStillRead, orgOf, requesterOf } from "../http/caller.ts";
 import { jsonBody } from "../http/elysia.ts";
-import { answerStream } from "../http/event-stream.ts";
+import { streamResponse } from "../http/event-stream.ts";
 import { header } from "../http/openapi.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
-import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
+import { listResponse, pageOf, pageQuery } from "../http/paging.ts";
+import { getAgentOutput } from "../reports/artifacts.ts";
 import { runUrls } from "../reports/links.ts";
 import { OneOf, PathId, toIso } from "../schema.ts";
 import { cancelRun } from "./endings.ts";
@@ -15,7 +16,7 @@ import { getEstimate } from "./estimates.ts";
 import { getEvalRequest, listEvalRequests } from "./evals.ts";
 import { followRun, formatPosition, parsePosition } from "./follow.ts";
 import { type AcceptedEval, requestEval, requestRerun, triggerOf } from "./requests.ts";
-import { getAttempt, getRun, listAttempts, listRuns } from "./runs.ts";
+import { getAttempt, getRun, listAttempts, listRuns, withGradeOfBar } from "./runs.ts";
 import {
   Attempt,
   EvalRequest,
@@ -41,25 +42,26 @@ const runPath = Type.Object({ runId: PathId("ID of the run") });
 
 const streamEndId = "end";
 
-/** The progress of a run as messages: `event` for each event of its session, `run` whenever the run itself changes. */
-async function* toMessages(progress: ReturnType<typeof followRun>, mayRead: () => boolean) {
-  for await (const { run, events, position, isOver } of progress) {
-    if (!mayRead()) return;
+const toCallerRun = (request: Request, run: Run): Run => (isCompatible(request) ? withGradeOfBar(run) : run);
+
+/** The progress of a run as messages: `event` for each event of its session, `run` whenever the run itself changes, and a last `end`. */
+async function* toMessages(request: Request, progress: ReturnType<typeof followRun>) {
+  for await (const { run, events, position, isOver, hasRunChanged } of progress) {
+    if (!mayStillRead(request)) return;
     for (const event of events) {
       const data = JSON.stringify({ ...event, at: toIso(event.at) });
       yield { event: "event", id: formatPosition({ ...position, seq: event.seq }), data };
     }
-    yield {
-      event: "run",
-      id: isOver ? streamEndId : formatPosition(position),
-      data: JSON.stringify(run),
-    };
+    if (hasRunChanged)
+      yield { event: "run", id: formatPosition(position), data: JSON.stringify(toCallerRun(request, run)) };
+    const { runId, status } = run;
+    if (isOver) yield { event: "end", id: streamEndId, data: JSON.stringify({ runId, status }) };
   }
 }
 
 const followOperation = operation("Runs", "followRun", "Stream the events of a run", errors(404, 429), {
   description:
-    "Server-sent events: `event` for each event of the session, as in a trace, and `run` with the run whenever its status changes. The stream ends when the run has ended. Each attempt has its own events: without `attempt`, the stream follows the newest one. With Last-Event-ID it resumes after that message; without, it starts at the first event.",
+    "Server-sent events: `event` for each event of the session, as in a trace, `run` with the run whenever its status changes, and one `end` as the last message, when the run has ended and all its events were sent. Each attempt has its own events: without `attempt`, the stream follows the newest one. With Last-Event-ID it resumes after that message; without, it starts at the first event.",
 });
 Object.assign(followOperation.detail.responses, {
   200: {
@@ -108,7 +110,7 @@ const requestRoutes = (ctx: Context) =>
       "/api/v1/runs/:runId/cancel",
       async ({ request, params }) => {
         await cancelRun(ctx, orgOf(request, "run"), params.runId, requesterOf(request));
-        return getRun(ctx, orgOf(request, "run"), params.runId);
+        return toCallerRun(request, getRun(ctx, orgOf(request, "run"), params.runId));
       },
       {
         params: runPath,
@@ -159,7 +161,8 @@ const readRoutes = (ctx: Context) =>
       "/api/v1/runs",
       ({ request, query, set }) => {
         const { promptId, reportStatus } = query;
-        return listAnswer(set, listRuns(ctx, orgOf(request), { promptId, reportStatus }, pageOf(query)));
+        const { items, total } = listRuns(ctx, orgOf(request), { promptId, reportStatus }, pageOf(query));
+        return listResponse(set, { items: items.map((run) => toCallerRun(request, run)), total });
       },
       {
         query: Type.Object(runsQuery),
@@ -169,13 +172,17 @@ const readRoutes = (ctx: Context) =>
         }),
       },
     )
-    .get("/api/v1/runs/:runId", ({ request, params }) => getRun(ctx, orgOf(request), params.runId), {
-      params: runPath,
-      ...operation("Runs", "getRun", "Get a run, with its report once it is completed", {
-        200: Run,
-        ...errors(404),
-      }),
-    })
+    .get(
+      "/api/v1/runs/:runId",
+      ({ request, params }) => toCallerRun(request, getRun(ctx, orgOf(request), params.runId)),
+      {
+        params: runPath,
+        ...operation("Runs", "getRun", "Get a run, with its report once it is completed", {
+          200: Run,
+          ...errors(404),
+        }),
+      },
+    )
     .get(
       "/api/v1/runs/:runId/events",
       ({ request, params, query, headers }) => {
@@ -186,10 +193,8 @@ const readRoutes = (ctx: Context) =>
         // Clients don't reconnect after this message, because the run has ended.
         if (last === streamEndId) return new Response(null, { status: 204 });
         const org = orgOf(request);
-        return answerStream(ctx, org, (closeSignal) =>
-          toMessages(followRun(ctx, org, runId, parsePosition(last), closeSignal, attempt), () =>
-            mayStillRead(request),
-          ),
+        return streamResponse(ctx, org, (closeSignal) =>
+          toMessages(request, followRun(ctx, org, runId, parsePosition(last), closeSignal, attempt)),
         );
       },
       {
@@ -213,6 +218,41 @@ const readRoutes = (ctx: Context) =>
       }),
     });
 
+const outputOperation = operation("Runs", "getAgentOutput", "Download the output of a coding agent", errors(404), {
+  description:
+    "What the agent printed to stdout, or the messages of the Agent Client Protocol, one per line, without secrets. The first line names the agent and the format. `evald agent replay` turns it into events. It is deleted together with the session events.",
+});
+Object.assign(outputOperation.detail.responses, {
+  200: { description: "Lines of text or JSON", content: { "application/x-ndjson": { schema: { type: "string" } } } },
+});
+
+/** What coding agents printed. */
+const outputRoutes = (ctx: Context) =>
+  new Elysia({ name: "agent output" }).get(
+    "/api/v1/runs/:runId/output",
+    ({ request, params, query }) => {
+      const { runId, attempt: lastAttempt } = getRun(ctx, orgOf(request), params.runId);
+      const attempt = query.attempt ?? lastAttempt;
+      const output = getAgentOutput(ctx, orgOf(request), { runId, attempt });
+      return new Response(output, {
+        headers: {
+          "content-type": "application/x-ndjson; charset=utf-8",
+          "content-disposition": `attachment; filename="${runId}-${attempt}.jsonl"`,
+          "cache-control": "private, no-store",
+        },
+      });
+    },
+    {
+      params: runPath,
+      query: Type.Object({
+        attempt: Type.Optional(
+          Type.Integer({ minimum: 1, description: "An attempt, from GET …/attempts. Default: the last one" }),
+        ),
+      }),
+      ...outputOperation,
+    },
+  );
+
 /** Evaluations: runs of one prompt that were requested together. */
 const evalRoutes = (ctx: Context) =>
   new Elysia({ name: "evaluations" })
@@ -220,7 +260,7 @@ const evalRoutes = (ctx: Context) =>
       "/api/v1/eval-requests",
       ({ request, query, set }) => {
         const { promptId, status } = query;
-        return listAnswer(set, listEvalRequests(ctx, orgOf(request), { promptId, status }, pageOf(query, 20)));
+        return listResponse(set, listEvalRequests(ctx, orgOf(request), { promptId, status }, pageOf(query, 20)));
       },
       {
         query: Type.Object({
@@ -270,5 +310,6 @@ export const runRoutes = (ctx: Context) =>
   new Elysia({ name: "runs" })
     .use(requestRoutes(ctx))
     .use(readRoutes(ctx))
+    .use(outputRoutes(ctx))
     .use(evalRoutes(ctx))
     .use(spendingRoutes(ctx));

@@ -1,6 +1,6 @@
 import { type AgentEvent, AgentFailure, type EventSource, toAgentFailure } from "../agents/agent.ts";
 import type { Task } from "../agents/task.ts";
-import { declaredTool } from "../grading/events.ts";
+import { successCheckTool } from "../grading/events.ts";
 
 type Limit = { limit: string; value: number; unit: string };
 type Timers = ReturnType<typeof setTimeout>[];
@@ -118,7 +118,7 @@ const isWork = (event: AgentEvent): boolean =>
   event.type === "milestone"
     ? event.name === "work_began"
     : event.type === "tool_call"
-      ? event.tool !== declaredTool
+      ? event.tool !== successCheckTool
       : event.type === "usage" || event.type === "thought" || event.type === "message" || event.type === "end";
 
 /** The final events if a limit ended the session. Throws an AgentFailure if the agent did nothing before. */

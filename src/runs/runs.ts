@@ -9,6 +9,7 @@ import { prompts } from "../db/tables/prompts.ts";
 import { reports, runCounts } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
 import { notFound } from "../errors.ts";
+import { gradeLetter } from "../grading/methodology.ts";
 import type { Page, Paged } from "../http/paging.ts";
 import { promptSummaryColumns, toPromptSummary } from "../prompts/lists.ts";
 import { reportUrl, runUrls } from "../reports/links.ts";
@@ -60,6 +61,13 @@ function withSuccessBar(
   if (passes) result.outcome = "succeeded";
   result.passedBar = passes ? successBar : null;
   return result;
+}
+
+/** A run for clients that take a report without a grade for an unfinished one: a passed bar is graded like a reached goal. */
+export function withGradeOfBar(run: Run): Run {
+  const { report } = run;
+  if (report?.score == null || report.passedBar === null) return run;
+  return { ...run, report: { ...report, grade: gradeLetter(report.score), nullNotice: null } };
 }
 
 const pageQueries = perConnection((db: Db) => ({

@@ -4,9 +4,11 @@ import { diskFault, isBusy } from "../db/fault.ts";
 import { transaction } from "../db/open.ts";
 import { sessionEvents } from "../db/tables/runs.ts";
 import { withoutWaiting } from "../db/write-lock.ts";
+import { cleanLines } from "../redaction/lines.ts";
 import { createRedaction } from "../redaction/redaction.ts";
+import { mapTexts } from "../redaction/texts.ts";
 import type { SessionId } from "../reports/session-events.ts";
-import { countSpending } from "./spending.ts";
+import { recordSpending } from "./spending.ts";
 
 const batchRows = 100;
 const batchMs = 50;
@@ -23,6 +25,8 @@ export type SessionWriter = {
   hide(secrets: string[]): void;
   /** Redacts a text before it is stored, logged or returned. */
   clean(text: string): string;
+  /** Redacts lines of text or JSON, such as the output of an agent. */
+  cleanLines(lines: string): string;
   /** Flushes buffered events; waits while the disk is full or another process is writing, until `stop`. Throws the last write error. */
   close(stop: AbortSignal): Promise<void>;
 };
@@ -34,14 +38,14 @@ export type SessionWriter = {
  * first event on.
  */
 export function openSession(
-  { db, now }: Context,
+  { db, now, monotonicNow }: Context,
   secrets: readonly string[],
   { orgId, runId, attempt }: SessionId,
   mayWrite: () => boolean,
   onError: (error: unknown) => void,
   lastEvent?: SessionEvent,
 ): SessionWriter {
-  const startedAt = lastEvent ? lastEvent.at - lastEvent.tMs : now();
+  const startedMs = monotonicNow() - (lastEvent?.tMs ?? 0);
   const redaction = createRedaction(secrets);
   let seq = lastEvent ? lastEvent.seq + 1 : 0;
   let buffered: { row: typeof sessionEvents.$inferInsert; bytes: number }[] = [];
@@ -68,7 +72,7 @@ export function openSession(
             for (const { type, source, at, data } of rows)
               if (type === "usage" && source !== "agent") {
                 const { costUsd, estimate } = data as Extract<AgentEvent, { type: "usage" }>;
-                countSpending(tx, orgId, at, costUsd, estimate?.costUsd ?? 0);
+                recordSpending(tx, orgId, at, costUsd, estimate?.costUsd ?? 0);
               }
         }),
       );
@@ -102,7 +106,8 @@ export function openSession(
 
   return {
     hide: redaction.hide,
-    clean: (text) => redaction.clean(text),
+    clean: redaction.clean,
+    cleanLines: (lines) => cleanLines(lines, redaction.clean),
     append(event, source) {
       if (failure) return;
       const at = now();
@@ -112,7 +117,7 @@ export function openSession(
       const { data, bytes } = toStoredFields(fields, (text, name) =>
         redaction.clean(text, name, name === undefined ? name : `${textKey} ${name}`),
       );
-      const tMs = Math.max(0, at - startedAt);
+      const tMs = Math.round(monotonicNow() - startedMs);
       buffered.push({ row: { orgId, runId, attempt, seq: seq++, at, tMs, type, source, data }, bytes });
       bufferedBytes += bytes;
       const isOverLimit = buffered.length > maxBufferedRows || bufferedBytes > maxBufferedBytes;
@@ -153,20 +158,4 @@ export function toStoredFields(
       return { data: { ...cut, cutBytes: bytes - remainingBytes }, bytes: remainingBytes };
   }
   return { data: { cutBytes: bytes }, bytes: 0 };
-}
-
-/** `key`: property name of a text or of the list around it; empty at the top. `items`: maximum list length. */
-function mapTexts(
-  value: unknown,
-  change: (text: string, key: string) => string,
-  items = Number.POSITIVE_INFINITY,
-  key = "",
-  rename = (name: string) => name,
-): unknown {
-  if (typeof value === "string") return change(value, key);
-  if (Array.isArray(value)) return value.slice(0, items).map((item) => mapTexts(item, change, items, key, rename));
-  if (value === null || typeof value !== "object") return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([name, item]) => [rename(name), mapTexts(item, change, items, name, rename)]),
-  );
 }

@@ -157,7 +157,7 @@ const lowerLimit = (limit: number | null, capUsd: number | null) =>
 /**
  * Counts the cost of a call whose event is not stored, since it was paid for. `usd` null: unknown; `estimatedUsd`: what it counts for then.
  */
-export function countSpending(tx: Tx, orgId: string, at: number, usd: number | null, estimatedUsd = 0): void {
+export function recordSpending(tx: Tx, orgId: string, at: number, usd: number | null, estimatedUsd = 0): void {
   const counted = usd ?? estimatedUsd;
   tx.insert(spending)
     .values({ orgId, from: at - (at % 900_000), usd: counted, unpricedCalls: usd === null ? 1 : 0 })

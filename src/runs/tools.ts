@@ -3,6 +3,7 @@ import type { Context } from "../context.ts";
 import {
   pageArguments,
   pageResult,
+  promptIdArgument,
   readOnly,
   type Tool,
   tool,
@@ -10,12 +11,15 @@ import {
   toResultPage,
   Undescribed,
 } from "../mcp/tool.ts";
+import { readPromptId } from "../prompts/names.ts";
 import { getPromptRow, getPromptWarnings } from "../prompts/prompts.ts";
 import { Id, OneOf } from "../schema.ts";
+import { cancelRun } from "./endings.ts";
 import { describeEstimate, getEstimate } from "./estimates.ts";
-import { listEvalRequests, waitForEval } from "./evals.ts";
+import { getEvalRequest, listEvalRequests, waitForEval } from "./evals.ts";
 import { requestEval } from "./requests.ts";
-import { EvalRequest, evalStatuses, IdempotencyKey, RunRequest } from "./schema.ts";
+import { getRun } from "./runs.ts";
+import { EvalRequest, evalStatuses, IdempotencyKey, Run, RunRequest } from "./schema.ts";
 
 const { urlMap, templateArgs } = RunRequest.properties;
 /** `result` is not described in detail, since every word of the tool list costs tokens in every conversation. */
@@ -32,9 +36,9 @@ export const runTools = (ctx: Context): Tool[] => [
     name: "request_eval",
     title: "Run an evaluation",
     description:
-      "Run a prompt: agents attempt its task, and each session is graded. Takes time, and costs money if a model is used. Set urlMap to a preview to evaluate docs that are not live yet. Returns before the reports exist: pass waitSeconds or poll list_eval_requests, then call get_report. Pass idempotencyKey to make retries safe.",
+      "Run a prompt: agents attempt its task, and each session is graded. Takes time, and costs money if a model is used. Set urlMap to a preview to evaluate docs that are not live yet. Returns before the reports exist: pass waitSeconds or poll list_eval_requests with evalRequestId, then call get_report. Pass idempotencyKey to make retries safe.",
     input: Type.Object({
-      promptId: Type.String({ description: "From list_prompts" }),
+      promptId: promptIdArgument,
       urlMap: Type.Optional(urlMap),
       templateArgs,
       agent: Type.Optional(Type.String()),
@@ -64,9 +68,10 @@ export const runTools = (ctx: Context): Tool[] => [
     annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true },
     streams: true,
     async run(
-      { promptId, urlMap = {}, templateArgs, agent, model, runs, idempotencyKey, waitSeconds = 0 },
+      { promptId: name, urlMap = {}, templateArgs, agent, model, runs, idempotencyKey, waitSeconds = 0 },
       { caller, signal, progress },
     ) {
+      const promptId = readPromptId(ctx, caller.org, name);
       const estimate = describeEstimate(getEstimate(ctx, caller.org, promptId, { agent, model }));
       const { evalRequestId, runIds } = await requestEval(ctx, caller.org, promptId, {
         urlMap,
@@ -94,16 +99,36 @@ export const runTools = (ctx: Context): Tool[] => [
     title: "List evaluations",
     description: "List evaluations, newest first, with the status of their runs and the slugs of their reports.",
     input: Type.Object({
-      promptId: Type.Optional(Type.String({ description: "From list_prompts" })),
+      evalRequestId: Type.Optional(Type.String({ description: "Only this one" })),
+      promptId: Type.Optional(promptIdArgument),
       status: Type.Optional(OneOf(evalStatuses)),
       ...pageArguments,
     }),
     output: Type.Object({ evalRequests: Type.Array(BriefEvalRequest), ...pageResult }),
     annotations: readOnly,
-    run({ promptId, status, limit, offset }, { caller }) {
-      if (promptId !== undefined) getPromptRow(ctx, caller.org, promptId);
+    run({ evalRequestId, promptId: name, status, limit, offset }, { caller: { org } }) {
+      const promptId = name === undefined ? undefined : getPromptRow(ctx, org, readPromptId(ctx, org, name)).id;
+      const id = evalRequestId === undefined ? undefined : getEvalRequest(ctx, org, evalRequestId).id;
       const page = toPage({ limit, offset });
-      return toResultPage("evalRequests", listEvalRequests(ctx, caller.org, { promptId, status }, page), offset);
+      return toResultPage("evalRequests", listEvalRequests(ctx, org, { id, promptId, status }, page), offset);
+    },
+  }),
+];
+
+/** For keys that may change things. */
+export const runEditTools = (ctx: Context): Tool[] => [
+  tool({
+    name: "cancel_run",
+    title: "Cancel a run",
+    description: "Cancel an unfinished run. It fails without a report, and what it cost so far is not refunded.",
+    input: Type.Object({ runId: Type.String({ description: "From request_eval or list_eval_requests" }) }),
+    output: Type.Pick(Run, ["runId", "status", "failureReason", "completedAt"]),
+    annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: false },
+    scope: "run",
+    async run({ runId }, { caller: { org, name } }) {
+      await cancelRun(ctx, org, runId, `the API key ${JSON.stringify(name)}`);
+      const { status, failureReason, completedAt, ...run } = getRun(ctx, org, runId);
+      return { runId: run.runId, status, failureReason, completedAt };
     },
   }),
 ];

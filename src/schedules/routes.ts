@@ -4,7 +4,7 @@ import type { Context } from "../context.ts";
 import { orgOf } from "../http/caller.ts";
 import { jsonBody } from "../http/elysia.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
-import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
+import { listResponse, pageOf, pageQuery } from "../http/paging.ts";
 import { PathId } from "../schema.ts";
 import { listScheduledEvaluations } from "./scheduled-evaluations.ts";
 import { ScheduledEvaluation, TagSchedule, TagScheduleResult } from "./schema.ts";
@@ -15,7 +15,7 @@ export const scheduleRoutes = (ctx: Context) =>
     .get(
       "/api/v1/prompts/:promptId/scheduled-evaluations",
       ({ request, params, query, set }) =>
-        listAnswer(set, listScheduledEvaluations(ctx, orgOf(request), params.promptId, pageOf(query))),
+        listResponse(set, listScheduledEvaluations(ctx, orgOf(request), params.promptId, pageOf(query))),
       {
         params: Type.Object({ promptId: PathId("ID of the prompt") }),
         query: Type.Object(pageQuery),

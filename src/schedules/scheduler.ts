@@ -1,4 +1,4 @@
-import { mailPause } from "../auth/mail.ts";
+import { mailPromptPaused } from "../auth/mail.ts";
 import { listOwnerEmails } from "../auth/members.ts";
 import { getOrg } from "../auth/orgs.ts";
 import type { Context, OrgId } from "../context.ts";
@@ -153,5 +153,6 @@ function announceResult(ctx: Context, promptId: string, { latest, missed }: DueR
 function announcePause(ctx: Context, org: OrgId, prompt: { id: string; title: string | null; text: string }): void {
   const title = (prompt.title ?? prompt.text).replace(/\s+/g, " ").slice(0, maxTitleLength);
   const { name } = getOrg(ctx, org);
-  for (const email of listOwnerEmails(ctx, org)) void mailPause(ctx, email, name, title, `/prompts/${prompt.id}`);
+  for (const email of listOwnerEmails(ctx, org))
+    void mailPromptPaused(ctx, email, name, title, `/prompts/${prompt.id}`);
 }

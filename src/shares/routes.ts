@@ -5,7 +5,7 @@ import type { Context } from "../context.ts";
 import { orgOf } from "../http/caller.ts";
 import { jsonBody } from "../http/elysia.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
-import { listAnswer } from "../http/paging.ts";
+import { listResponse } from "../http/paging.ts";
 import { Id, OneOf, PathId, Time, Url } from "../schema.ts";
 import { createShare, listShares, revokeShare, shareDays, shareStates } from "./shares.ts";
 
@@ -53,7 +53,7 @@ export const shareRoutes = (ctx: Context) =>
       "/api/v1/reports/:slug/shares",
       ({ request, params, set }) => {
         const items = listShares(ctx, orgOf(request), params.slug);
-        return listAnswer(set, { items, total: items.length });
+        return listResponse(set, { items, total: items.length });
       },
       {
         params: Type.Object(path),

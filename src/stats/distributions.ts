@@ -10,13 +10,13 @@ export function cached<T>(compute: (key: number) => T): (key: number) => T {
 }
 
 /** The `p` quantile (0.5 to 1) of Student's t distribution, by bisection. */
-export function tQuantile(p: number, freedom: number): number {
+export function tQuantile(p: number, degreesOfFreedom: number): number {
   // Cached, because the same few degrees of freedom are used again and again.
-  const key = Number.isInteger(freedom) && freedom < 1000 ? `${p} ${freedom}` : null;
+  const key = Number.isInteger(degreesOfFreedom) && degreesOfFreedom < 1000 ? `${p} ${degreesOfFreedom}` : null;
   const cachedQuantile = key === null ? undefined : quantiles.get(key);
   if (cachedQuantile !== undefined) return cachedQuantile;
-  const upper = tTail(8, freedom) / 2 < 1 - p ? 8 : 1e6;
-  const quantile = solve((t) => 1 - tTail(t, freedom) / 2 - p, upper);
+  const upper = tTail(8, degreesOfFreedom) / 2 < 1 - p ? 8 : 1e6;
+  const quantile = solve((t) => 1 - tTail(t, degreesOfFreedom) / 2 - p, upper);
   if (key !== null) quantiles.set(key, quantile);
   return quantile;
 }
@@ -24,21 +24,21 @@ export function tQuantile(p: number, freedom: number): number {
 const quantiles = new Map<string, number>();
 
 /** P(|T| > t) of Student's t: I(ν / (ν + t²); ν/2, ½), Abramowitz & Stegun 26.7.1. */
-export const tTail = (t: number, freedom: number): number =>
-  incompleteBeta(freedom / (freedom + t * t), freedom / 2, 0.5);
+export const tTail = (t: number, degreesOfFreedom: number): number =>
+  incompleteBeta(degreesOfFreedom / (degreesOfFreedom + t * t), degreesOfFreedom / 2, 0.5);
 
 /**
  * P(|T| > t) of the noncentral t, whose square is a noncentral F with 1 and ν degrees of freedom: a mixture of betas
  * with Poisson weights of mean δ²/2 (Abramowitz & Stegun 26.6.20).
  */
-export function noncentralTail(t: number, freedom: number, shift: number): number {
-  const x = (t * t) / (freedom + t * t);
-  const half = (shift * shift) / 2;
+export function noncentralTail(t: number, degreesOfFreedom: number, noncentrality: number): number {
+  const x = (t * t) / (degreesOfFreedom + t * t);
+  const half = (noncentrality * noncentrality) / 2;
   let below = 0;
   let totalWeight = 0;
   for (let j = 0; j < 10_000; j++) {
     const weight = Math.exp(j * Math.log(half || Number.MIN_VALUE) - half - lnGamma(j + 1));
-    below += weight * incompleteBeta(x, j + 0.5, freedom / 2);
+    below += weight * incompleteBeta(x, j + 0.5, degreesOfFreedom / 2);
     totalWeight += weight;
     if (j > half && 1 - totalWeight < 1e-13) break;
   }

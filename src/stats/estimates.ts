@@ -21,7 +21,8 @@ export const variance = (values: number[]): number => {
 };
 
 /** Sample standard deviation; null for fewer than two values. */
-export const deviation = (values: number[]): number | null => (values.length < 2 ? null : Math.sqrt(variance(values)));
+export const standardDeviation = (values: number[]): number | null =>
+  values.length < 2 ? null : Math.sqrt(variance(values));
 
 /** The mean of scores with Student's t 95 % interval, clipped to 0..100; without an interval for fewer than two runs. */
 export const meanInterval = (scores: number[]): Estimate => tInterval(scores, 1 / scores.length);
@@ -59,20 +60,21 @@ export function stratifiedWelch(strata: { a: number[]; b: number[]; weight: numb
   if (sides.some(({ values }) => values.length < 2)) return { value, low: null, high: null };
   const terms = sides.map(({ values, weight }) => ({
     squaredError: (weight ** 2 * variance(values)) / values.length,
-    freedom: values.length - 1,
+    degreesOfFreedom: values.length - 1,
   }));
   const sum = terms.reduce((all, { squaredError }) => all + squaredError, 0);
   // Without any spread, the interval has no width, and degrees of freedom are irrelevant.
   if (sum === 0) return { value, low: value, high: value };
-  const freedom = sum ** 2 / terms.reduce((all, { squaredError, freedom }) => all + squaredError ** 2 / freedom, 0);
-  const half = tQuantile(1 - alpha / 2, freedom) * Math.sqrt(sum);
+  const degreesOfFreedom =
+    sum ** 2 / terms.reduce((all, { squaredError, degreesOfFreedom }) => all + squaredError ** 2 / degreesOfFreedom, 0);
+  const half = tQuantile(1 - alpha / 2, degreesOfFreedom) * Math.sqrt(sum);
   return { value, low: value - half, high: value + half };
 }
 
 /** The mean of paired differences, with the t interval at level 1 - `alpha`. */
 export function pairedInterval(differences: number[], alpha = 0.05): Estimate {
   const value = mean(differences);
-  const sd = deviation(differences);
+  const sd = standardDeviation(differences);
   if (sd === null) return { value, low: null, high: null };
   const half = tQuantile(1 - alpha / 2, differences.length - 1) * (sd / Math.sqrt(differences.length));
   return { value, low: value - half, high: value + half };

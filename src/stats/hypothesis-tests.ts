@@ -1,10 +1,10 @@
 // Tests of whether two sides differ by more than chance. None assumes a distribution, unless stated. Pure functions,
 // each with its source.
 import { cached, lnChoose, tTail } from "./distributions.ts";
-import { deviation, mean } from "./estimates.ts";
+import { mean, standardDeviation } from "./estimates.ts";
 
-/** `smallest`: the smallest p possible with this many values. `seed`: of the random draws; null if every split was evaluated. */
-export type Exact = { p: number; smallest: number; splits: number; seed: number | null };
+/** Result of a permutation test. `smallest`: the smallest p possible with this many values. `seed`: of the random draws; null if every split was evaluated. */
+export type PermutationResult = { p: number; smallest: number; splits: number; seed: number | null };
 
 /** Above this many splits, a random sample of them is used. */
 const maxSplits = 50_000;
@@ -19,7 +19,7 @@ const rounding = 1e-9;
  * that differ at least as much. E. J. G. Pitman, Suppl. JRSS 4 (1937) 119–130. Above 50,000 splits, 20,000 are drawn
  * with a fixed seed; p is then (hits + 1) / (draws + 1).
  */
-export function permutationTest(a: number[], b: number[]): Exact {
+export function permutationTest(a: number[], b: number[]): PermutationResult {
   const all = [...a, ...b];
   const total = sumOf(all);
   const difference = (sumA: number) => Math.abs(sumA / a.length - (total - sumA) / b.length);
@@ -49,7 +49,7 @@ export type Stratum = { a: number[]; b: number[]; weight: number };
  * within their stratum, so that different levels of strata don't matter: P. I. Good, Permutation, Parametric and
  * Bootstrap Tests of Hypotheses (2005) §6. With one stratum, it equals `permutationTest`.
  */
-export function stratifiedPermutationTest(strata: Stratum[]): Exact {
+export function stratifiedPermutationTest(strata: Stratum[]): PermutationResult {
   const [only] = strata;
   if (only && strata.length === 1) return permutationTest(only.a, only.b);
   const totals = strata.map(({ a, b }) => sumOf(a) + sumOf(b));
@@ -89,7 +89,7 @@ export function stratifiedPermutationTest(strata: Stratum[]): Exact {
  * single difference.
  */
 export function pairedTest(differences: number[]): number {
-  const sd = deviation(differences);
+  const sd = standardDeviation(differences);
   const value = mean(differences);
   if (sd === null || Math.abs(value) <= rounding) return 1;
   return sd <= rounding ? 0 : tTail((Math.abs(value) / sd) * Math.sqrt(differences.length), differences.length - 1);
@@ -100,7 +100,7 @@ export function pairedTest(differences: number[]): number {
  * least as large. R. A. Fisher, The Design of Experiments (1935) §21. Above 50,000 assignments (16 pairs or more),
  * 20,000 are drawn with a fixed seed.
  */
-export function signFlipTest(differences: number[]): Exact {
+export function signFlipTest(differences: number[]): PermutationResult {
   const n = differences.length;
   const observed = Math.abs(sumOf(differences)) - rounding;
   const ways = 2 ** n;
@@ -137,8 +137,11 @@ export function fisherTest(a: { k: number; n: number }, b: { k: number; n: numbe
 /** How the runs of one side in one stratum ended: `met` reached the goal, `unfinished` didn't finish, of `n` valid runs. */
 export type Ends = { n: number; met: number; unfinished: number };
 
-/** One-sided p values; `adjusted`: the smaller one, corrected for testing two. */
-type EndsTest = { fell: number | null; rose: number; adjusted: number };
+/**
+ * One-sided p values: that side `b` reached the goal less often, and that it finished less often. `adjustedP`: the smaller one, corrected
+ * for testing two.
+ */
+type EndsTest = { fewerSuccessesP: number | null; moreUnfinishedP: number; adjustedP: number };
 
 /**
  * Whether side `b` reached the goal less often, or finished less often, than chance allows: exact, one-sided, over all
@@ -166,12 +169,12 @@ export function endsTest(strata: { a: Ends; b: Ends }[], isJudged: boolean): End
   const lows = cached((met: number) => (isJudged ? sumWhere((key) => metOf(key) <= met) : 1));
   const highs = cached((unfinished: number) => sumWhere((key) => key % base >= unfinished));
   const [met, unfinished] = [sumOf(strata.map(({ b }) => b.met)), sumOf(strata.map(({ b }) => b.unfinished))];
-  const [fell, rose] = [lows(met), highs(unfinished)];
-  const min = Math.min(fell, rose) * (1 + 1e-9);
+  const [fewerSuccessesP, moreUnfinishedP] = [lows(met), highs(unfinished)];
+  const min = Math.min(fewerSuccessesP, moreUnfinishedP) * (1 + 1e-9);
   return {
-    fell: isJudged ? fell : null,
-    rose,
-    adjusted: sumWhere((key) => Math.min(lows(metOf(key)), highs(key % base)) <= min),
+    fewerSuccessesP: isJudged ? fewerSuccessesP : null,
+    moreUnfinishedP,
+    adjustedP: sumWhere((key) => Math.min(lows(metOf(key)), highs(key % base)) <= min),
   };
 }
 
@@ -201,7 +204,7 @@ export function holm(ps: number[]): number[] {
 }
 
 /** The p value of random draws, at least 1 / (draws + 1). */
-const sampledResult = (hits: number, smallest: number): Exact => ({
+const sampledResult = (hits: number, smallest: number): PermutationResult => ({
   p: (hits + 1) / (resamples + 1),
   smallest: Math.max(smallest, 1 / (resamples + 1)),
   splits: resamples,

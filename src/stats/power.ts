@@ -27,9 +27,9 @@ export function powerOf(n: number, delta: number, sd: number): number {
 
 /** The power of n runs per side by the change in standard deviations. */
 function powerFunctionOf(n: number): (deviations: number) => number {
-  const freedom = 2 * n - 2;
-  const critical = tQuantile(1 - alpha / 2, freedom);
-  return (deviations) => noncentralTail(critical, freedom, deviations * Math.sqrt(n / 2));
+  const degreesOfFreedom = 2 * n - 2;
+  const critical = tQuantile(1 - alpha / 2, degreesOfFreedom);
+  return (deviations) => noncentralTail(critical, degreesOfFreedom, deviations * Math.sqrt(n / 2));
 }
 
 /** The change that n runs per side (2 or more) detect in 4 of 5 comparisons. */

@@ -2,7 +2,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import type { Outcome } from "../agents/agent.ts";
 import type { EndCause } from "../agents/failure.ts";
 import { Nullable } from "../schema.ts";
-import { deviation, type Estimate, meanInterval, median, wilson } from "./estimates.ts";
+import { type Estimate, meanInterval, median, standardDeviation, wilson } from "./estimates.ts";
 import { minRuns, smallestChange } from "./power.ts";
 
 /** How one of several runs ended: with a report, or with a failure cause. */
@@ -19,7 +19,7 @@ export type SideRun = EndedRun & {
   /** The prompt and its template arguments, by which runs of both sides are paired. */
   pairKey: string;
   /** Whether its agent always does the same on the same docs, so that one run is enough. */
-  isExact: boolean;
+  isDeterministic: boolean;
   /** The share of the goal that was proven if the judge left the rest unclear; null: the outcome is clear, or it wasn't judged. */
   provenShare: number | null;
   dimensions: { name: string; weight: number; score: number }[];
@@ -101,7 +101,7 @@ export function summarizeRuns(runs: EndedRun[]): Repeats {
 /** The result of an evaluation, of which this many runs are unfinished. */
 export function resultOf(runs: EndedRun[], unfinished: number): EvalResult {
   const scores = scoresOf(runs);
-  const sd = deviation(scores);
+  const sd = standardDeviation(scores);
   const { successes, judged } = successesOf(runs);
   return {
     ...summarizeRuns(runs),

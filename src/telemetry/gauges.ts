@@ -85,7 +85,7 @@ function addWorkerGauges(registry: Registry, workers: WorkerExecutor): () => voi
   const registers = [registry];
   const gauge = (name: string, help: string, label: string) =>
     new Gauge({ name: `evald_${name}`, help, labelNames: [label], registers });
-  const states = gauge("workers", "Connected workers by state: ready, draining or refused", "state");
+  const states = gauge("workers", "Connected workers by state: ready, not_ready, draining or refused", "state");
   const slots = gauge("worker_slots", "Maximum concurrent sessions by host name of the worker", "worker");
   const sessions = gauge("worker_sessions", "Active sessions by host name of the worker", "worker");
   const silence = gauge("worker_silent_seconds", "Time since the last message by host name of the worker", "worker");

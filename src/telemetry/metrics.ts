@@ -90,7 +90,7 @@ export function createMetrics(ctx: Context, workers: WorkerExecutor | null) {
 }
 
 /** Counts runs whose end is on disk, and ignores unfinished ones. */
-export function countEnded({ db }: Context, { counters }: Metrics, runIds: string[]): void {
+export function countEndedRuns({ db }: Context, { counters }: Metrics, runIds: string[]): void {
   for (const run of runIds) {
     const { status, outcome, cause, completedAt } = endOfRun(db).get({ run }) ?? {};
     if (status && completedAt) counters.runs.inc({ status, outcome: outcome ?? "", cause: cause ?? "" });
@@ -104,7 +104,7 @@ export function countAttempt(ctx: Context, metrics: Metrics, { id, kind, subject
   if (!row?.outcome || row.completedAt === null) return;
   counters.attempts.observe({ kind, outcome: row.outcome }, secondsIn(row.completedAt - row.startedAt));
   if (attempt === 1) counters.waits.observe({ kind }, secondsIn(row.startedAt - row.createdAt));
-  if (kind === "run") countEnded(ctx, metrics, [subject]);
+  if (kind === "run") countEndedRuns(ctx, metrics, [subject]);
 }
 
 /** Counts a response. `path`: the router's template, such as `/runs/:runId`; empty if none matched. */
@@ -131,7 +131,7 @@ export function measureDelays({ counters }: Metrics) {
 }
 
 /** Responds to `GET /metrics`, and with 404 to everything else. */
-export async function answerScrape({ registry, readGauges }: Metrics, { method, url }: Request): Promise<Response> {
+export async function respondToScrape({ registry, readGauges }: Metrics, { method, url }: Request): Promise<Response> {
   const isScrape = new URL(url).pathname === "/metrics" && (method === "GET" || method === "HEAD");
   if (!isScrape) return new Response("Not found. The metrics are at /metrics.\n", { status: 404 });
   readGauges();

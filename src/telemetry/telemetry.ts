@@ -1,7 +1,7 @@
 import type { Context } from "../context.ts";
 import type { Lease } from "../jobs/queue.ts";
 import type { WorkerExecutor } from "../places/worker-executor.ts";
-import { countAttempt, countEnded, createMetrics, measureDelays } from "./metrics.ts";
+import { countAttempt, countEndedRuns, createMetrics, measureDelays } from "./metrics.ts";
 import { createTraceExport, exportTraces, stopTraceExport } from "./traces.ts";
 
 /** Metrics and traces, as far as they are configured. They report what has been stored. `workers` null: agents run on this machine. */
@@ -12,7 +12,7 @@ export function createTelemetry(ctx: Context, workers: WorkerExecutor | null) {
   let delays: ReturnType<typeof measureDelays> | undefined;
   // Runs that ended otherwise than by an attempt.
   ctx.signals.runsEnded.subscribe((runIds) => {
-    if (metrics) countEnded(ctx, metrics, runIds);
+    if (metrics) countEndedRuns(ctx, metrics, runIds);
     if (traces) exportTraces(traces, runIds);
   });
   ctx.signals.runJudged.subscribe((isJudged) =>

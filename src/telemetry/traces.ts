@@ -5,7 +5,7 @@ import { reports } from "../db/tables/reports.ts";
 import { runs, sessionEvents } from "../db/tables/runs.ts";
 import { openUpstream } from "../net/upstream.ts";
 import { createPoll } from "../poll.ts";
-import { readSessionInTurns } from "../reports/session-events.ts";
+import { readSessionInBatches } from "../reports/session-events.ts";
 import type { Metrics } from "./metrics.ts";
 import { type TracedRun, toTraceRequests } from "./spans.ts";
 
@@ -16,7 +16,7 @@ const firstRetryMs = 1_000;
 const maxRetryMs = 60_000;
 const idleMs = 3600_000;
 /** Characters of a response to read. */
-const maxAnswer = 64 * 1024;
+const maxResponse = 64 * 1024;
 
 /** The collector refuses a trace for good, so sending it again is useless. */
 class RejectedError extends Error {}
@@ -37,13 +37,13 @@ function toPartialSuccess(text: string): PartialSuccess {
   }
 }
 
-/** The body of a response; what is beyond `maxAnswer` is not read. */
+/** The body of a response; what is beyond `maxResponse` is not read. */
 async function readStart({ body }: Response): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";
   for await (const part of body ?? []) {
     text += decoder.decode(part, { stream: true });
-    if (text.length > maxAnswer) break;
+    if (text.length > maxResponse) break;
   }
   return text;
 }
@@ -139,7 +139,7 @@ async function readRun({ db }: Context, id: string): Promise<TracedRun | null> {
     .where(eq(sessionEvents.runId, id));
   const attempt = report?.attempt ?? last.get()?.attempt ?? null;
   if (attempt === null) return null;
-  const events = await readSessionInTurns(db, { orgId: run.orgId, runId: id, attempt });
+  const events = await readSessionInBatches(db, { orgId: run.orgId, runId: id, attempt });
   return events.length === 0 ? null : { ...run, text: run.task.text, attempt, report, events };
 }
 

@@ -2,7 +2,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import type { FailedRun, ScoreDay } from "../reports/score-days.ts";
 import { Id, Time, toIso } from "../schema.ts";
 import { mean, meanInterval, median, wilson } from "../stats/estimates.ts";
-import { infraFailuresOf, Repeats, rounded, unsuccessfulOf } from "../stats/repeats.ts";
+import { infraFailuresOf, Repeats, round, rounded, unsuccessfulOf } from "../stats/repeats.ts";
 
 export const Points = Type.Array(
   Type.Object({
@@ -68,9 +68,7 @@ function pointOf(at: number, days: ScoreDay[], failed: FailedRun[]): Point {
             ...rounded({ value: rate.value / scale, low: toRate(rate.low), high: toRate(rate.high) }, 3),
             of: judgedPrompts.reduce((n, result) => n + result.judged, 0),
           },
-    medianSeconds: roundOrNull(medianOf("seconds"), 1),
-    medianCostUsd: roundOrNull(medianOf("costs"), 4),
+    medianSeconds: round(medianOf("seconds"), 1),
+    medianCostUsd: round(medianOf("costs"), 4),
   };
 }
-
-const roundOrNull = (value: number | null, digits: number) => (value === null ? null : Number(value.toFixed(digits)));

@@ -1,6 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import type { Context } from "../context.ts";
 import { promptIdArgument, readOnly, type Tool, takeFitting, tool, Undescribed } from "../mcp/tool.ts";
+import { readPromptId } from "../prompts/names.ts";
 import { getPromptRow } from "../prompts/prompts.ts";
 import { Nullable } from "../schema.ts";
 import { getTrends, Trends, trendFilter } from "./trends.ts";
@@ -14,7 +15,7 @@ const BriefTrends = Type.Object({
   points,
   others: Type.Array(Undescribed),
   changes: Type.Array(Type.Object({ what: Type.String(), note: changes.items.properties.note })),
-  cells: Type.Array(Undescribed),
+  series: Type.Array(Undescribed),
   nextUntil,
 });
 
@@ -27,12 +28,13 @@ export const trendTools = (ctx: Context): Tool[] => [
     input: Type.Object({ ...trendFilter, promptId: Type.Optional(promptIdArgument) }),
     output: BriefTrends,
     annotations: readOnly,
-    run(filter, { caller }) {
-      if (filter.promptId !== undefined) getPromptRow(ctx, caller.org, filter.promptId);
-      const trends = getTrends(ctx, caller.org, filter);
-      const points = takeFitting(trends.points.toReversed()).toReversed();
+    run({ promptId: name, ...filter }, { caller: { org } }) {
+      const promptId = name === undefined ? undefined : getPromptRow(ctx, org, readPromptId(ctx, org, name)).id;
+      const trends = getTrends(ctx, org, { ...filter, promptId });
+      const { points: _, others: __, ...rest } = trends;
+      const points = takeFitting(trends.points.toReversed(), rest).toReversed();
       const nextUntil = points.length < trends.points.length ? (points[0]?.from ?? null) : trends.nextUntil;
-      const fittingOthers = takeFitting([...points, ...trends.others]).length - points.length;
+      const fittingOthers = takeFitting([...points, ...trends.others], rest).length - points.length;
       return { ...trends, points, others: trends.others.slice(0, Math.max(0, fittingOthers)), nextUntil };
     },
   }),

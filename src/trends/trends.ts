@@ -74,7 +74,7 @@ export const Trends = Type.Object(
         "The same agent and model with other versions, contexts, methodologies or scopes, newest first; not comparable with points",
     }),
     changes: Type.Array(Change, { description: "Level changes, and changes of the agent that may have caused them" }),
-    cells: Type.Array(SeriesSummary, {
+    series: Type.Array(SeriesSummary, {
       description: "All agents, versions, models and methodologies in this period; points cover only one",
     }),
     timeZone: Type.String({ description: "Time zone of the organization, in which days begin" }),
@@ -190,7 +190,7 @@ function computeTrends(ctx: Context, org: OrgId, filter: TrendFilter, span: Span
       }))
       .filter(({ points }) => points.length > 0),
     changes: newestSeries ? changesOf(context, newestSeries.days, levelsOf(newestSeries.days)) : [],
-    cells: [...Map.groupBy(allDays, seriesKeyOf).values()].map((sameSeries) => {
+    series: [...Map.groupBy(allDays, seriesKeyOf).values()].map((sameSeries) => {
       const [day] = sameSeries as [ScoreDay];
       return {
         agent: day.agent,

@@ -1,7 +1,15 @@
-import { createLocalJWKSet, decodeJwt, errors, type JSONWebKeySet, type JWTPayload, jwtVerify } from "jose";
+import {
+  createLocalJWKSet,
+  decodeJwt,
+  decodeProtectedHeader,
+  errors,
+  type JSONWebKeySet,
+  type JWTPayload,
+  jwtVerify,
+} from "jose";
 import type { Context } from "../context.ts";
 import { perContext } from "../context.ts";
-import { AppError } from "../errors.ts";
+import { AppError, reasonOf } from "../errors.ts";
 import { createGuard } from "../net/guarded.ts";
 import { createIssuerKeys } from "./issuer-keys.ts";
 
@@ -13,15 +21,42 @@ export type Claims = JWTPayload & { iss: string; jti: string; exp: number };
 
 export const tokenRefused = (detail: string): AppError => new AppError("unauthorized", detail);
 
-/** The issuer that a token names; nothing is verified yet. Throws unauthorized. */
-export function issuerOf(token: string): string {
+/**
+ * What a token says, of which nothing is verified but that it is for this audience, at this time. Throws unauthorized with what is wrong with
+ * the token itself.
+ */
+export function readIdToken(ctx: Context, token: string, audience: string): Claims {
+  let claims: JWTPayload;
   try {
-    const { iss } = decodeJwt(token);
-    if (typeof iss === "string") return iss;
-  } catch {
-    // Not a token.
+    const { alg } = decodeProtectedHeader(token);
+    if (!algorithms.includes(alg ?? ""))
+      throw tokenRefused(
+        "The ID token isn't signed with a public key. Send the ID token as the CI provider issued it.",
+      );
+    claims = decodeJwt(token);
+  } catch (error) {
+    if (error instanceof AppError) throw error;
+    throw tokenRefused("The token is not an ID token. Send the ID token of the CI job.");
   }
-  throw tokenRefused("The token is not an ID token: it has no issuer. Send the ID token of the CI job.");
+  const { iss, aud, exp, iat, nbf, jti } = claims;
+  const isTime = (value: unknown): value is number =>
+    typeof value === "number" && Math.abs(value) < Number.MAX_SAFE_INTEGER / 1000;
+  const check = (claim: string, isValid: boolean): void => {
+    if (!isValid) throw tokenRefused(`The ID token has no valid claim ${claim}. Request a new one.`);
+  };
+  check("iss", typeof iss === "string");
+  check("jti", typeof jti === "string" && jti !== "");
+  check("exp", isTime(exp));
+  check("iat", isTime(iat));
+  const now = ctx.now() / 1000;
+  check("nbf", nbf === undefined || (isTime(nbf) && nbf <= now + toleranceSeconds));
+  if ((exp as number) <= now - toleranceSeconds) throw tokenRefused("The ID token has expired. Request a new one.");
+  const isForUs = [aud].flat().some((each) => each === audience || each === `${audience}/`);
+  if (!isForUs)
+    throw tokenRefused(
+      `The ID token is for the audience ${JSON.stringify(aud)?.slice(0, 200)}. Request it for the audience ${audience}.`,
+    );
+  return claims as Claims;
 }
 
 const issuerKeys = perContext((ctx) => {
@@ -35,51 +70,27 @@ const issuerKeys = perContext((ctx) => {
 /** Forgets the keys of an issuer that is no longer trusted. */
 export const forgetIssuer = (ctx: Context, issuer: string): void => issuerKeys(ctx).forget(issuer);
 
-/**
- * The claims of a token that `issuer` signed for this audience and that hasn't expired. Throws unauthorized with the reason, and
- * unavailable if the issuer's keys can't be read.
- */
-export async function verifyIdToken(
-  ctx: Context,
-  token: string,
-  { issuer, audience }: { issuer: string; audience: string },
-): Promise<Claims> {
-  const options = {
-    issuer,
-    audience: [audience, `${audience}/`],
-    algorithms,
-    currentDate: new Date(ctx.now()),
-    clockTolerance: toleranceSeconds,
-    requiredClaims: ["exp", "iat", "jti"],
-  };
-  const check = async (keys: JSONWebKeySet | null): Promise<Claims | Error> => {
+/** Why a token isn't one that `issuer` signed; null: it is. */
+export async function findForgery(ctx: Context, token: string, issuer: string): Promise<string | null> {
+  const options = { issuer, algorithms, currentDate: new Date(ctx.now()), clockTolerance: toleranceSeconds };
+  const verify = async (keys: JSONWebKeySet | null): Promise<unknown> => {
     try {
-      return (await jwtVerify<Claims>(token, createLocalJWKSet(keys ?? { keys: [] }), options)).payload;
+      await jwtVerify(token, createLocalJWKSet(keys ?? { keys: [] }), options);
+      return null;
     } catch (error) {
       // Not only errors of the library: an unusable key of the issuer makes the cryptography fail.
-      return error instanceof Error ? error : new Error(String(error));
+      return error;
     }
   };
-  let result = await check(await issuerKeys(ctx).keysOf(issuer, false));
-  if (result instanceof errors.JWKSNoMatchingKey) {
-    const newKeys = await issuerKeys(ctx).keysOf(issuer, true);
-    if (newKeys) result = await check(newKeys);
+  try {
+    let failure = await verify(await issuerKeys(ctx).keysOf(issuer, false));
+    if (failure instanceof errors.JWKSNoMatchingKey) {
+      const newKeys = await issuerKeys(ctx).keysOf(issuer, true);
+      if (newKeys) failure = await verify(newKeys);
+    }
+    return failure === null ? null : `The issuer didn't sign the token: ${reasonOf(failure)}`;
+  } catch (error) {
+    if (error instanceof AppError && error.code === "unavailable") return error.detail;
+    throw error;
   }
-  if (result instanceof Error) throw tokenRefused(describeFault(result, token, options));
-  return result;
-}
-
-function describeFault(
-  error: Error,
-  token: string,
-  { issuer, audience: [audience] }: { issuer: string; audience: string[] },
-): string {
-  if (error instanceof errors.JWTExpired) return "The ID token has expired. Request a new one.";
-  if (error instanceof errors.JWTClaimValidationFailed && error.claim === "aud")
-    return `The ID token is for the audience ${JSON.stringify(decodeJwt(token).aud)}. Request it for the audience ${audience}.`;
-  if (error instanceof errors.JWTClaimValidationFailed)
-    return `The ID token has no valid claim ${error.claim}. Request a new one.`;
-  if (error instanceof errors.JOSEAlgNotAllowed)
-    return "The ID token isn't signed with a public key. Send the ID token as the CI provider issued it.";
-  return `The ID token isn't signed by ${issuer}. Send the ID token as the CI provider issued it.`;
 }

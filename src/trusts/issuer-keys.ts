@@ -4,7 +4,7 @@ import { type Guard, GuardError } from "../net/guarded.ts";
 import { httpUrl } from "../schema.ts";
 
 const maxAgeMs = 3600_000;
-/** Tokens with an unknown key make evald read the issuer's keys again at most this often. */
+/** Tokens with an unknown key, and an issuer that fails, make evald read the issuer's keys again at most this often. */
 const cooldownMs = 30_000;
 /** Beyond this number, evald forgets the issuer whose keys were used longest ago. */
 const maxIssuers = 100;
@@ -34,7 +34,7 @@ function toKey(value: unknown): JWK | null {
 /** The keys that issuers of ID tokens publish, read through `guard` and kept for an hour. */
 export function createIssuerKeys({ guard, now }: { guard: Guard; now: () => number }) {
   /** In the order of their last use. */
-  const cache = new Map<string, { keys: JSONWebKeySet; readAt: number }>();
+  const cache = new Map<string, { keys: Promise<JSONWebKeySet>; readAt: number; hasFailed: boolean }>();
 
   async function readJson(url: string): Promise<Fields> {
     try {
@@ -64,6 +64,15 @@ export function createIssuerKeys({ guard, now }: { guard: Guard; now: () => numb
     return { keys: keys.map(toKey).filter((key) => key !== null) };
   }
 
+  /** Keys that are being read, so that requests at the same time share them, and a failure lasts for the cooldown. */
+  function startReading(issuer: string) {
+    const entry = { keys: readKeys(issuer), readAt: now(), hasFailed: false };
+    entry.keys.catch(() => {
+      entry.hasFailed = true;
+    });
+    return entry;
+  }
+
   return {
     /**
      * The keys of an issuer, read again if they are old. `isKeyUnknown`: a token was signed with another key, as after a rotation. Then they are also
@@ -72,13 +81,14 @@ export function createIssuerKeys({ guard, now }: { guard: Guard; now: () => numb
     async keysOf(issuer: string, isKeyUnknown: boolean): Promise<JSONWebKeySet | null> {
       const cached = cache.get(issuer);
       const ageMs = cached === undefined ? Number.POSITIVE_INFINITY : Math.abs(now() - cached.readAt);
-      const isFresh = ageMs < (isKeyUnknown ? cooldownMs : maxAgeMs);
-      const entry = cached && isFresh ? cached : { keys: await readKeys(issuer), readAt: now() };
+      const isFresh = ageMs < (isKeyUnknown || cached?.hasFailed ? cooldownMs : maxAgeMs);
+      const entry = cached && isFresh ? cached : startReading(issuer);
       cache.delete(issuer);
       cache.set(issuer, entry);
       const [oldest] = cache.keys();
       if (oldest !== undefined && cache.size > maxIssuers) cache.delete(oldest);
-      return entry === cached && isKeyUnknown ? null : entry.keys;
+      const keys = await entry.keys;
+      return entry === cached && isKeyUnknown ? null : keys;
     },
 
     forget: (issuer: string): void => void cache.delete(issuer),

@@ -1,12 +1,13 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
+import { addressOf } from "../auth/address.ts";
 import { checkOwner } from "../auth/authentication.ts";
 import type { Context } from "../context.ts";
 import { AppError } from "../errors.ts";
 import { callerOf, orgOf } from "../http/caller.ts";
 import { jsonBody } from "../http/elysia.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
-import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
+import { listResponse, pageOf, pageQuery } from "../http/paging.ts";
 import { PathId } from "../schema.ts";
 import { ExchangedKey, ExchangeInput, Trust, TrustInput } from "./schema.ts";
 import { createTrust, deleteTrust, exchangeToken, listTrusts } from "./trusts.ts";
@@ -16,13 +17,13 @@ export const exchangePath = "/api/v1/oidc/exchange";
 /** CI jobs that an organization trusts, and the exchange of their ID tokens. */
 export const trustRoutes = (ctx: Context) =>
   new Elysia({ name: "trusts" })
-    .post(exchangePath, async ({ body }) => await exchangeToken(ctx, body), {
+    .post(exchangePath, async ({ request, body }) => await exchangeToken(ctx, body, addressOf(request)), {
       ...jsonBody(ExchangeInput),
       ...operation(
         "OIDC",
         "exchangeIdToken",
         "Exchange the ID token of a CI job for an API key",
-        { 200: ExchangedKey, ...errors(400, 413) },
+        { 200: ExchangedKey, ...errors(400, 413, 429) },
         {
           security: [],
           description:
@@ -32,7 +33,7 @@ export const trustRoutes = (ctx: Context) =>
     })
     .get(
       "/api/v1/oidc/trusts",
-      ({ request, query, set }) => listAnswer(set, listTrusts(ctx, orgOf(request), pageOf(query))),
+      ({ request, query, set }) => listResponse(set, listTrusts(ctx, orgOf(request), pageOf(query))),
       {
         query: Type.Object(pageQuery),
         ...operation("OIDC", "listTrusts", "List trusted CI jobs, newest first", {

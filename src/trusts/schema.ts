@@ -26,7 +26,7 @@ const fields = {
   ),
   ref: Nullable(
     text(
-      "Ref of the job: refs/heads/main on GitHub, main on GitLab. A * at the end matches any rest, as in refs/pull/*. null: any",
+      "Ref of the job, such as refs/heads/main or refs/tags/v1; on GitLab, also the name of a branch. A * at the end matches any rest, as in refs/pull/*. null: any",
     ),
   ),
   environment: Nullable(text("Environment that the job deploys to. null: any")),

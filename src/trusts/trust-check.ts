@@ -22,8 +22,8 @@ const shapes: Record<TrustInput["provider"], Shape> = {
   gitlab: {
     repository: /^[\w.-]+(\/[\w.-]+)+$/,
     repositoryHint: "path of the project with its groups, such as acme/docs",
-    mayMatch: (ref) => !ref.startsWith("refs/"),
-    refHint: "the name of a branch or tag, such as main or release-*",
+    mayMatch: (ref) => !ref.startsWith("refs/") || /^refs\/(heads\/|tags\/|\*$)/.test(ref),
+    refHint: "the name of a branch, such as main or release-*, or a tag, such as refs/tags/v*",
   },
 };
 

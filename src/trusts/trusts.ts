@@ -1,6 +1,7 @@
 import { and, count, desc, eq, isNull, lt } from "drizzle-orm";
 import { createKey, deleteExpiredKeysOfTrusts, revokeKeysOfTrust } from "../auth/keys.ts";
 import { getOrg, listOrgs } from "../auth/orgs.ts";
+import { countExchangeAttempt, recordExchangeSuccess } from "../auth/sign-in-attempts.ts";
 import type { Context, OrgId } from "../context.ts";
 import { transaction } from "../db/open.ts";
 import { trusts, usedTokens } from "../db/tables/keys.ts";
@@ -8,13 +9,12 @@ import { badRequest, conflict, notFound } from "../errors.ts";
 import type { Scope } from "../http/operation.ts";
 import type { Page, Paged } from "../http/paging.ts";
 import { checkHttpUrl, toIso } from "../schema.ts";
-import { type Claims, forgetIssuer, issuerOf, tokenRefused, verifyIdToken } from "./id-token.ts";
+import { type CiJob, covers, toCiJob } from "./ci-job.ts";
+import { type Claims, findForgery, forgetIssuer, readIdToken, tokenRefused } from "./id-token.ts";
 import { defaultIssuers, defaultMinutes, type ExchangedKey, type Trust, type TrustInput } from "./schema.ts";
 import { checkTrust } from "./trust-check.ts";
 
 type Row = typeof trusts.$inferSelect;
-/** Where a job runs, by its token. */
-type Job = { repository: string | null; repositoryId: string | null; ref: string | null; environment: string | null };
 
 const maxTrusts = 100;
 /** Keys of jobs are listed this long after they expired. */
@@ -26,42 +26,6 @@ const toTrust = ({ orgId: _, createdBy: __, createdAt, scopes, ...row }: Row): T
   scopes: scopes as Scope[],
   createdAt: toIso(createdAt),
 });
-
-const textOf = (claim: unknown): string | null => (typeof claim === "string" ? claim : null);
-/** GitLab sends IDs as strings or numbers, depending on its version. */
-const idOf = (claim: unknown): string | null => (Number.isSafeInteger(claim) ? String(claim) : textOf(claim) || null);
-
-const jobOf: Record<Row["provider"], (claims: Claims) => Job> = {
-  github: ({ repository, repository_id, ref, environment }) => ({
-    repository: textOf(repository),
-    repositoryId: idOf(repository_id),
-    ref: textOf(ref),
-    environment: textOf(environment),
-  }),
-  gitlab: ({ project_path, project_id, ref, environment }) => ({
-    repository: textOf(project_path),
-    repositoryId: idOf(project_id),
-    ref: textOf(ref),
-    environment: textOf(environment),
-  }),
-};
-
-/** Whether a trust covers a job. Repositories and environments are the same in any case; refs are not. */
-function covers(trust: Row, job: Job): boolean {
-  const isSameName = (pinned: string, actual: string | null) => pinned.toLowerCase() === actual?.toLowerCase();
-  const { repository, ref, environment } = trust;
-  const isRef =
-    ref === null || (ref.endsWith("*") ? (job.ref?.startsWith(ref.slice(0, -1)) ?? false) : ref === job.ref);
-  return (
-    isSameName(repository, job.repository) &&
-    isRef &&
-    (environment === null || isSameName(environment, job.environment))
-  );
-}
-
-/** Whether a job is of the very repository: another one can take its name after it was renamed or deleted. */
-const isSameRepository = ({ repositoryId }: Row, job: Job): boolean =>
-  repositoryId === null || repositoryId === job.repositoryId;
 
 /** Newest first. */
 export const listTrusts = (ctx: Context, org: OrgId, { limit, offset }: Page): Paged<Trust> => ({
@@ -108,43 +72,59 @@ export function deleteTrust(ctx: Context, org: OrgId, id: string): Trust {
   return toTrust(row);
 }
 
-/** An API key for the job with this ID token. Each token works once. Throws unauthorized, bad_request and unavailable. */
+/**
+ * An API key for the job with this ID token. Each token works once. `address`: IP address of the client. Strangers learn nothing about the
+ * organizations, trusts and issuers of the server: what is refused depends on the token alone. The log says why. Throws unauthorized,
+ * bad_request and rate_limited.
+ */
 export async function exchangeToken(
   ctx: Context,
   { token, organization }: { token: string; organization?: string },
+  address: string,
 ): Promise<ExchangedKey> {
-  const issuer = issuerOf(token);
-  const org = findExchangeOrg(ctx, organization);
-  const listTrustsOfIssuer = () =>
-    rowsOf(ctx, org)
-      .all()
-      .filter((row) => row.issuer === issuer);
-  // Before any request: only an owner chooses which issuers evald asks for keys.
-  if (listTrustsOfIssuer().length === 0)
-    throw tokenRefused(`No trust has the issuer ${issuer}. An owner can add one in the settings.`);
-  const claims = await verifyIdToken(ctx, token, { issuer, audience: ctx.baseUrl() });
-  // Read again: a trust may have been removed while the issuer responded.
-  const trustsOfIssuer = listTrustsOfIssuer();
-  const coveringTrusts = trustsOfIssuer.filter((row) => covers(row, jobOf[row.provider](claims)));
-  const trust = coveringTrusts.find((row) => isSameRepository(row, jobOf[row.provider](claims)));
-  if (!trust)
-    throw tokenRefused(describeMismatch(coveringTrusts[0], jobOf[trustsOfIssuer[0]?.provider ?? "github"](claims)));
+  countExchangeAttempt(ctx, address);
+  const claims = readIdToken(ctx, token, ctx.baseUrl());
+  const reason = await reasonToRefuse(ctx, token, claims);
+  const result = reason ?? giveKey(ctx, claims, findExchangeOrg(ctx, organization));
+  if (typeof result === "string") {
+    ctx.log.info({ issuer: claims.iss, reason: result }, "ID token refused");
+    throw tokenRefused(describe(claims));
+  }
+  recordExchangeSuccess(ctx, address);
+  return result;
+}
+
+/** Why a token proves nothing; null: an issuer that some organization trusts signed it. */
+async function reasonToRefuse(ctx: Context, token: string, claims: Claims): Promise<string | null> {
+  // Before any request: only owners choose which issuers evald asks for keys.
+  const trustOfIssuer = ctx.db.select({ id: trusts.id }).from(trusts).where(eq(trusts.issuer, claims.iss)).get();
+  return trustOfIssuer ? await findForgery(ctx, token, claims.iss) : "No organization trusts the issuer.";
+}
+
+/** A key of the trust that covers a verified token, or why there is none. `org` null: none has the name that the request gave. */
+function giveKey(ctx: Context, claims: Claims, org: OrgId | null): ExchangedKey | string {
+  if (org === null) return "No organization has the name or ID.";
+  // Trusts are read after the issuer responded: one may have been removed in the meantime.
+  const trust = rowsOf(ctx, org)
+    .all()
+    .find((row) => row.issuer === claims.iss && covers(row, toCiJob(row.provider, claims)));
+  if (!trust) return "No trust of the organization covers the job.";
+  const job = toCiJob(trust.provider, claims);
   return transaction(ctx.db, (tx) => {
-    const at = ctx.now();
+    const provenAt = ctx.provenTime.now();
     tx.delete(usedTokens)
-      .where(lt(usedTokens.expiresAt, at - minuteMs))
+      .where(lt(usedTokens.expiresAt, provenAt - minuteMs))
       .run();
-    const usedToken = { issuer, jti: claims.jti, expiresAt: claims.exp * 1000 };
+    const usedToken = { issuer: claims.iss, jti: claims.jti, expiresAt: Math.ceil(claims.exp * 1000) };
     if (tx.insert(usedTokens).values(usedToken).onConflictDoNothing().returning().all().length === 0)
       throw tokenRefused("The ID token was used before. Request a new one for each exchange.");
-    const { repositoryId } = jobOf[trust.provider](claims);
-    if (trust.repositoryId === null && repositoryId !== null)
+    if (trust.repositoryId === null && job.repositoryId !== null)
       tx.update(trusts)
-        .set({ repositoryId })
+        .set({ repositoryId: job.repositoryId })
         .where(and(eq(trusts.id, trust.id), isNull(trusts.repositoryId)))
         .run();
-    deleteExpiredKeysOfTrusts(ctx, org, at - keptMs);
-    const { key, apiKey } = createKey(ctx, org, nameOf(trust, jobOf[trust.provider](claims)), {
+    deleteExpiredKeysOfTrusts(ctx, org, provenAt - keptMs);
+    const { key, apiKey } = createKey(ctx, org, nameOf(trust, job), {
       lifeMs: trust.minutes * minuteMs,
       scopes: trust.scopes,
       createdBy: trust.createdBy ?? undefined,
@@ -163,26 +143,33 @@ export async function exchangeToken(
 const rowsOf = (ctx: Context, org: OrgId) =>
   ctx.db.select().from(trusts).where(eq(trusts.orgId, org)).orderBy(desc(trusts.id));
 
-/** The organization of an exchange. It is named unless there is one: another one may trust the same repository. */
-function findExchangeOrg(ctx: Context, idOrName: string | undefined): OrgId {
+/**
+ * The organization of an exchange; null: none has this name or ID. It is named unless there is one: another one may trust the same
+ * repository.
+ */
+function findExchangeOrg(ctx: Context, idOrName: string | undefined): OrgId | null {
   const all = listOrgs(ctx);
   const matches =
     idOrName === undefined ? all : all.filter(({ id, name }) => id === idOrName.toLowerCase() || name === idOrName);
   const [only] = matches;
   if (only && matches.length === 1) return only.id;
-  throw idOrName === undefined
-    ? badRequest("Pass organization: this server has several organizations, or none.")
-    : tokenRefused(`No trust of an organization ${JSON.stringify(idOrName)} matches the ID token.`);
+  if (idOrName !== undefined) return null;
+  throw badRequest("Pass organization: this server has several organizations, or none.");
 }
 
-const nameOf = ({ repository }: Row, { ref }: Job): string =>
+const nameOf = ({ repository }: Row, { ref }: CiJob): string =>
   `CI of ${repository}${ref === null ? "" : ` at ${ref}`}`.replaceAll(/\p{Cc}/gu, " ").slice(0, 200);
 
-/** `trust`: a trust that covers the name of the repository, but not its ID. */
-const describeMismatch = (trust: Row | undefined, job: Job): string =>
-  trust === undefined
-    ? `No trust matches ${describe(job)}.`
-    : `The trusted repository ${trust.repository} has the ID ${trust.repositoryId}, but the ID token is of ${job.repository} with ${job.repositoryId === null ? "no ID" : `the ID ${job.repositoryId}`}. If the repository was created anew, an owner can remove the trust and add it again.`;
+/** Claims that a trust may pin, by the names that the providers give them. */
+const pinnableClaims = [
+  ...["repository", "repository_id", "project_path", "project_id"],
+  ...["ref", "ref_type", "event_name", "pipeline_source", "environment"],
+];
 
-const describe = ({ repository, ref, environment }: Job): string =>
-  `the repository ${repository}, the ref ${ref} and ${environment === null ? "no environment" : `the environment ${environment}`} of the ID token`;
+/** What a refused token says of itself, and nothing else. */
+function describe(claims: Claims): string {
+  const tokenClaims = pinnableClaims.flatMap((name) =>
+    claims[name] === undefined ? [] : [`${name} ${JSON.stringify(claims[name]).slice(0, 200)}`],
+  );
+  return `No trust covers the ID token, its issuer didn't sign it, or evald can't read the keys of its issuer. It is of the issuer ${claims.iss.slice(0, 200)}, with ${tokenClaims.join(", ") || "no claim about a repository"}. Compare them with the trust in the settings of the organization; the log of the server has the reason.`;
+}

@@ -25,10 +25,13 @@ async function load(): Promise<void> {
   if (!form || !input || !list) return;
   const thisRequest = ++lastRequest;
   const text = input.value.trim();
-  const answer = await window.fetch(text === "" ? form.action : `${form.action}?${new URLSearchParams({ q: text })}`, {
-    headers: { "hx-request": "true" },
-  });
-  const html = await answer.text();
+  const response = await window.fetch(
+    text === "" ? form.action : `${form.action}?${new URLSearchParams({ q: text })}`,
+    {
+      headers: { "hx-request": "true" },
+    },
+  );
+  const html = await response.text();
   // A slow response must not replace the response to a later input.
   if (thisRequest !== lastRequest) return;
   list.innerHTML = html;

@@ -1,19 +1,11 @@
 import { toXmlText } from "../http/xml.ts";
-import { type Doc, docs, toDocPath } from "./docs.ts";
+import { docs, listDocs, toDocPath } from "./docs.ts";
 import type { Site } from "./site.ts";
 
 export const summary = "evald measures how well AI agents can use a developer tool: its documentation and its product.";
 
-const toListItem = (site: Site, { slug, title, description }: Doc) =>
-  `- [${title}](${site.baseUrl}${toDocPath(slug)}.md): ${description}`;
-
 /** The list of pages for agents, in the format of llmstxt.org. */
-export function llmsTxt(site: Site): string {
-  const sections = Map.groupBy(docs, ({ section }) => section);
-  const lists = [...sections].map(
-    ([section, pages]) => `## ${section}\n\n${pages.map((doc) => toListItem(site, doc)).join("\n")}`,
-  );
-  return `# evald
+export const llmsTxt = (site: Site): string => `# evald
 
 > ${summary}
 
@@ -21,13 +13,12 @@ It is a self-hosted service. A prompt is a task with an end goal, a run sends an
 Every page is available as Markdown: add .md to its URL, or send the header Accept: text/markdown.
 The OpenAPI 3.1 description of the API: ${site.baseUrl}/openapi.json
 
-${lists.join("\n\n")}
+${listDocs(site)}
 
 ## Optional
 
 - [Documentation index](${site.baseUrl}/docs.md): All pages with a description.
 `;
-}
 
 /** Crawlers may read the documentation, but not the API, runs and reports. */
 export const robotsTxt = ({ baseUrl, base }: Site): string => `User-agent: *

@@ -122,19 +122,25 @@ export function sectionsOf(doc: Doc, site: Site, headingStart: string): { title:
 
 /** The index of all pages as Markdown. */
 export function indexMarkdown(site: Site): string {
-  const lists = [...Map.groupBy(docs, ({ section }) => section)].map(([section, pages]) => {
-    const items = pages.map(({ slug, title, description }) => {
-      return `- [${title}](${site.baseUrl}${toDocPath(slug)}.md): ${description}`;
-    });
-    return `## ${section}\n\n${items.join("\n")}\n`;
-  });
   return `# Documentation
 
 > All pages of the documentation.
 
 ${indexHint(site)}
 
-${lists.join("\n")}`;
+${listDocs(site)}
+`;
+}
+
+/** All pages as Markdown: a list with links for each section. */
+export function listDocs(site: Site): string {
+  const lists = [...Map.groupBy(docs, ({ section }) => section)].map(([section, pages]) => {
+    const items = pages.map(
+      ({ slug, title, description }) => `- [${title}](${site.baseUrl}${toDocPath(slug)}.md): ${description}`,
+    );
+    return `## ${section}\n\n${items.join("\n")}`;
+  });
+  return lists.join("\n\n");
 }
 
 const indexHint = ({ baseUrl }: Site) => `For agents: [${baseUrl}/llms.txt](${baseUrl}/llms.txt) lists every page.`;

@@ -1,4 +1,5 @@
 import { toXmlText } from "../http/xml.ts";
+import { ownMember } from "../schema.ts";
 import errors from "./example/errors.md" with { type: "text" };
 import home from "./example/index.md" with { type: "text" };
 import quickstart from "./example/quickstart.md" with { type: "text" };
@@ -15,7 +16,7 @@ const titleOf = (text: string): string => /^# (.+)$/m.exec(text)?.[1] ?? "";
  * its report has something to fix. null: no such page.
  */
 export const findExamplePage = (slug: string, { baseUrl }: Site): string | null =>
-  pages[slug]?.replaceAll(/\]\((?=[a-z])/g, `](${baseUrl}/example/`) ?? null;
+  ownMember(pages, slug)?.replaceAll(/\]\((?=[a-z])/g, `](${baseUrl}/example/`) ?? null;
 
 /** A page of the example docs as HTML. */
 export function toExampleHtml(text: string, { base }: Site): string {

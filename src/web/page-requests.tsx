@@ -4,16 +4,24 @@ import type { SignedIn } from "../auth/person.ts";
 import type { Context } from "../context.ts";
 import { AppError } from "../errors.ts";
 import type { Message } from "../http/event-stream.ts";
-import { answerStream } from "../http/event-stream.ts";
-import { compress, privateAnswer, statusOf, wantsHtml } from "./answer.ts";
+import { streamResponse } from "../http/event-stream.ts";
+import { nextTurn } from "../http/turns.ts";
 import { orgField } from "./components/layout.tsx";
 import { toPathAfterSignIn } from "./credential.ts";
 import { followPart } from "./live.ts";
-import { type Answer, formError, pageAnswer, retryHeaders, seeOther, toResponse } from "./page-answers.ts";
+import {
+  formErrorResponse,
+  type PageOrResponse,
+  pageResponse,
+  retryHeaders,
+  seeOther,
+  toResponse,
+} from "./page-responses.ts";
 import { ConfirmPage, UnconfirmedError } from "./pages/confirm.tsx";
 import { ErrorPage, SignedOutNote, SignInNeededPage, UnsentPage } from "./pages/error.tsx";
 import type { FormResult } from "./pages/settings.tsx";
 import { receiveForm, receivePublicForm } from "./received-forms.ts";
+import { compress, privateResponse, statusOf, wantsHtml } from "./responses.ts";
 import { type Site, toSite } from "./site.ts";
 import { findToast, toastRemovalCookie } from "./toasts.ts";
 import { type Action, may, minimumRoleFor, type Viewer } from "./viewer.ts";
@@ -28,9 +36,9 @@ type MaybePromise<T> = T | Promise<T>;
 export const showPage = (
   ctx: Context,
   request: Request,
-  show: (viewer: Viewer, site: Site) => MaybePromise<Answer>,
+  show: (viewer: Viewer, site: Site) => MaybePromise<PageOrResponse>,
 ): Promise<Response> =>
-  answer(ctx, request, async (visitor, site) => {
+  respond(ctx, request, async (visitor, site) => {
     const cleanUrl = findCleanUrl(request.url);
     // Forms send empty fields. With JavaScript they don't, and a part of a page has no URL of its own to correct.
     if (cleanUrl !== null && !isFragmentRequest(request))
@@ -52,12 +60,12 @@ export const streamPage = (
   request: Request,
   follow: (viewer: Viewer, site: Site) => (signal: AbortSignal) => AsyncIterable<Message>,
 ): Promise<Response> =>
-  answer(ctx, request, async (visitor, site) => {
+  respond(ctx, request, async (visitor, site) => {
     const org = new URL(request.url).searchParams.get("org");
     const viewer = visitor.signedIn && org !== null ? toViewer(ctx, visitor.signedIn, org) : visitor.viewer;
     const [response] = await showInOrg(ctx, { ...visitor, viewer }, (viewer) => {
       const messages = follow(viewer, site);
-      return answerStream(ctx, viewer.org, (signal) => whileAllowed(ctx, request, viewer.org, messages(signal)));
+      return streamResponse(ctx, viewer.org, (signal) => whileAllowed(ctx, request, viewer.org, messages(signal)));
     });
     return response;
   });
@@ -79,15 +87,15 @@ export const submitForm = (
   ctx: Context,
   request: Request,
   action: Action,
-  handle: (viewer: Actor, form: URLSearchParams, site: Site) => MaybePromise<Answer>,
+  handle: (viewer: Actor, form: URLSearchParams, site: Site) => MaybePromise<PageOrResponse>,
   files: readonly string[] = [],
 ): Promise<Response> =>
-  answer(
+  respond(
     ctx,
     request,
     async (visitor, site) => {
       const { signedIn } = visitor;
-      if (!visitor.viewer && !signedIn) return signedOutFormAnswer(ctx, request, site, files);
+      if (!visitor.viewer && !signedIn) return signedOutFormResponse(ctx, request, site, files);
       const current = requireOrg(visitor);
       if (current.person === null || !signedIn)
         throw new AppError("forbidden", "API keys can only read pages. Use the REST API to make changes.");
@@ -116,29 +124,29 @@ export const submitOrShowAgain = (
   ctx: Context,
   request: Request,
   action: Action,
-  show: (ctx: Context, viewer: Viewer, site: Site, result: FormResult) => Exclude<Answer, Response>,
-  handle: (viewer: Actor, form: URLSearchParams, site: Site) => MaybePromise<Answer>,
+  show: (ctx: Context, viewer: Viewer, site: Site, result: FormResult) => Exclude<PageOrResponse, Response>,
+  handle: (viewer: Actor, form: URLSearchParams, site: Site) => MaybePromise<PageOrResponse>,
 ): Promise<Response> =>
   submitForm(ctx, request, action, async (viewer, form, site) => {
     try {
       return await handle(viewer, form, site);
     } catch (error) {
-      return formError(error, (errorMessage, fault) =>
-        show(ctx, viewer, site, { errorMessage, fault, typedValues: form }),
+      return formErrorResponse(error, (errorMessage, formError) =>
+        show(ctx, viewer, site, { errorMessage, formError, typedValues: form }),
       );
     }
   });
 
 /** What a page of the person's own account is made from. */
-export type AccountRequest = { signedIn: SignedIn; viewer: Viewer | null; form: URLSearchParams; site: Site };
+export type AccountPageInput = { signedIn: SignedIn; viewer: Viewer | null; form: URLSearchParams; site: Site };
 
 /** Shows or handles a page of the person's own account, in any organization or none. */
 export const showAccount = (
   ctx: Context,
   request: Request,
-  show: (account: AccountRequest) => MaybePromise<Answer>,
+  show: (account: AccountPageInput) => MaybePromise<PageOrResponse>,
 ): Promise<Response> =>
-  answer(ctx, request, async ({ signedIn, viewer }, site) => {
+  respond(ctx, request, async ({ signedIn, viewer }, site) => {
     if (!signedIn) throw new AppError("forbidden", "API keys have no account. Sign in instead.");
     const form = request.method === "GET" ? new URLSearchParams() : await receiveForm(ctx, request);
     try {
@@ -152,14 +160,14 @@ export const showAccount = (
 export const showPublic = (
   ctx: Context,
   request: Request,
-  show: (visitor: Visitor, site: Site) => MaybePromise<Answer>,
-): Promise<Response> => answer(ctx, request, show, { isPublic: true });
+  show: (visitor: Visitor, site: Site) => MaybePromise<PageOrResponse>,
+): Promise<Response> => respond(ctx, request, show, { isPublic: true });
 
 /** Handles a form of a public page. */
 export const submitPublic = (
   ctx: Context,
   request: Request,
-  handle: (visitor: Visitor, form: URLSearchParams, site: Site) => MaybePromise<Answer>,
+  handle: (visitor: Visitor, form: URLSearchParams, site: Site) => MaybePromise<PageOrResponse>,
 ): Promise<Response> =>
   showPublic(ctx, request, async (visitor, site) => handle(visitor, await receivePublicForm(ctx, request), site));
 
@@ -177,29 +185,30 @@ export async function showByLink(
     response = await show(toSite(ctx, request));
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
-    response = errorAnswer(ctx, request, error);
+    response = errorResponse(ctx, request, error);
   }
   for (const [name, value] of Object.entries(secretUrlHeaders)) response.headers.set(name, value);
   return response;
 }
 
-/** Answers whoever sent the request: with an error page when that fails, and with cookies that renew the session. */
-async function answer(
+/** Responds to whoever sent the request: with an error page when `show` fails, and with cookies that renew the session. */
+async function respond(
   ctx: Context,
   request: Request,
-  show: (visitor: Visitor, site: Site) => MaybePromise<Answer>,
+  show: (visitor: Visitor, site: Site) => MaybePromise<PageOrResponse>,
   { isPublic = false } = {},
 ): Promise<Response> {
   const site = toSite(ctx, request);
   const visitor = await findVisitor(ctx, request);
+  await nextTurn(request);
   const { viewer, signedIn, cookies } = visitor;
   let response: Response;
   try {
     response =
-      viewer || signedIn || isPublic ? toResponse(await show(visitor, site)) : signInAnswer(ctx, request, site);
+      viewer || signedIn || isPublic ? toResponse(await show(visitor, site)) : signInResponse(ctx, request, site);
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
-    response = errorAnswer(ctx, request, error, visitor);
+    response = errorResponse(ctx, request, error, visitor);
   }
   response = compress(request, response);
   // Cookies of a session that the page sets take precedence over a renewed one.
@@ -228,29 +237,29 @@ function findCleanUrl(url: string): string | null {
   return nonEmpty.length === 0 ? pathname : `${pathname}?${new URLSearchParams(nonEmpty)}`;
 }
 
-/** Answers an unauthenticated form: keeps the submitted values to send again after signing in. */
-async function signedOutFormAnswer(
+/** Responds to a form of someone who is signed out: keeps the submitted values to send again after signing in. */
+async function signedOutFormResponse(
   ctx: Context,
   request: Request,
   site: Site,
   files: readonly string[],
 ): Promise<Response> {
   if (isFragmentRequest(request) || request.headers.get("authorization") || !wantsHtml(request))
-    return signInAnswer(ctx, request, site);
+    return signInResponse(ctx, request, site);
   const form = await receivePublicForm(ctx, request, files);
   const { pathname, search } = new URL(request.url);
-  return pageAnswer(<UnsentPage site={site} path={pathname + search} form={form} />, 401);
+  return pageResponse(<UnsentPage site={site} path={pathname + search} form={form} />, 401);
 }
 
-/** Answers an unauthenticated request: browsers are sent to sign in, scripts get a 401. */
-function signInAnswer(ctx: Context, request: Request, site: Site): Response {
+/** Responds to an unauthenticated request: browsers are sent to sign in, scripts get a 401. */
+function signInResponse(ctx: Context, request: Request, site: Site): Response {
   const { pathname, search } = new URL(request.url);
-  if (isFragmentRequest(request)) return privateAnswer("html", renderToString(<SignedOutNote site={site} />), 401);
+  if (isFragmentRequest(request)) return privateResponse("html", renderToString(<SignedOutNote site={site} />), 401);
   if (wantsHtml(request) && !request.headers.get("authorization")) {
     const next = request.method === "GET" ? toPathAfterSignIn(pathname.slice(site.base.length) + search) : "/";
     return seeOther(ctx, next === "/" ? "/sign-in" : `/sign-in?next=${encodeURIComponent(next)}`);
   }
-  return pageAnswer(<SignInNeededPage site={site} path={pathname} />, 401, { "www-authenticate": "Bearer" });
+  return pageResponse(<SignInNeededPage site={site} path={pathname} />, 401, { "www-authenticate": "Bearer" });
 }
 
 /** Whether a script on a page requests a fragment or a stream rather than a whole page. */
@@ -258,9 +267,9 @@ const isFragmentRequest = ({ headers }: Request): boolean =>
   headers.has("hx-request") || (headers.get("accept") ?? "").includes("text/event-stream");
 
 /** An error page with the status of the error. */
-export function errorAnswer(ctx: Context, request: Request, error: AppError, visitor?: Visitor): Response {
+export function errorResponse(ctx: Context, request: Request, error: AppError, visitor?: Visitor): Response {
   const { pathname } = new URL(request.url);
   const status = statusOf(error);
   const page = <ErrorPage {...{ site: toSite(ctx, request), visitor, path: pathname, status, error }} />;
-  return pageAnswer(page, status, retryHeaders(error));
+  return pageResponse(page, status, retryHeaders(error));
 }

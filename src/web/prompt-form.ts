@@ -46,7 +46,7 @@ const formats = {
  * the exit code of a command. `invariant`: `yes`, or empty. `more`: properties of a URL without an input, as JSON.
  */
 const tables = {
-  also: { columns: ["agent", "model"], field: "agents", maxRows: maxAgents - 1 },
+  furtherAgent: { columns: ["agent", "model"], field: "agents", maxRows: maxAgents - 1 },
   url: { columns: ["url", "name", "kind", "more"], field: "additionalUrls", maxRows: maxUrls },
   check: {
     columns: ["target", "kind", "expected", "contains", "invariant"],
@@ -100,7 +100,7 @@ export function toPromptFields(prompt: Prompt): URLSearchParams {
   );
   addRows(
     form,
-    "also",
+    "furtherAgent",
     (agents ?? []).slice(1).map(({ agent, model }) => ({ agent, model: model ?? "" })),
   );
   addRows(
@@ -173,7 +173,7 @@ function checkCron(form: URLSearchParams): void {
 
 /** null: at most one agent. */
 function toAgents(form: URLSearchParams): object[] | null {
-  const furtherAgents = rowsOf(form, "also");
+  const furtherAgents = rowsOf(form, "furtherAgent");
   if (furtherAgents.length === 0) return null;
   const [agent = "", model = ""] = [form.get("agent") ?? "", form.get("model")?.trim()];
   if (agent === "") throw invalidField("agent", "choose an agent before you add further ones");

@@ -1,4 +1,4 @@
-import type { Latest } from "../comparisons/latest.ts";
+import type { LatestResults } from "../comparisons/latest.ts";
 import type { Scope } from "../grading/grade.ts";
 import { gradeLetter } from "../grading/methodology.ts";
 
@@ -12,7 +12,7 @@ export type PublicScore = {
   /** Only if the goal was tested. */
   grade: string | null;
   scope: Scope;
-  outcome: Latest["outcome"];
+  outcome: LatestResults["outcome"];
   runs: number;
   /** `2026-11-21` */
   day: string;
@@ -22,7 +22,12 @@ export type PublicScore = {
 };
 
 /** `isDeterministic`: runs of its agent don't differ. `timeZone`: the organization's, for the day. */
-export function toPublicScore(latest: Latest, isDeterministic: boolean, now: number, timeZone: string): PublicScore {
+export function toPublicScore(
+  latest: LatestResults,
+  isDeterministic: boolean,
+  now: number,
+  timeZone: string,
+): PublicScore {
   const point = latest.points.at(-1);
   const scoredAt = point?.at ?? latest.at;
   const { scope, outcome } = latest;

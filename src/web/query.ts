@@ -16,8 +16,8 @@ function removeBlanks({ query }: { query: Record<string, unknown> }): void {
     if (typeof value === "string" && value.trim() === "") delete query[name];
 }
 
-/** The query of a page that forms filter. */
-export const queryOf = <T extends TProperties>(properties: T) => ({
+/** Options of the route of a page with a filter form: its query, of which blank fields are ignored. */
+export const queryOptions = <T extends TProperties>(properties: T) => ({
   transform: removeBlanks,
   query: Type.Object(properties),
 });

@@ -2,9 +2,9 @@ import { Elysia } from "elysia";
 import type { Context } from "../context.ts";
 import type { AppError } from "../errors.ts";
 import type { Service } from "../service.ts";
-import { wantsHtml } from "./answer.ts";
-import { errorAnswer, showPublic } from "./page-requests.tsx";
+import { errorResponse, showPublic } from "./page-requests.tsx";
 import type { OpenApiDocument } from "./pages/reference.tsx";
+import { wantsHtml } from "./responses.ts";
 import { accountPages } from "./routes/account.tsx";
 import { badgePages } from "./routes/badge.tsx";
 import { comparePages } from "./routes/compare.tsx";
@@ -82,7 +82,7 @@ export const pageRoutes = ({ ctx, workers }: Service, openApi: () => OpenApiDocu
 export async function findErrorPage(ctx: Context, request: Request, error: AppError): Promise<Response | null> {
   if (!wantsHtml(request) || new URL(request.url).pathname.startsWith(`${ctx.config.basePath}/api/`)) return null;
   // Signed-in viewers keep their menu, unless finding the viewer fails too.
-  return await showPublic(ctx, request, (visitor) => errorAnswer(ctx, request, error, visitor)).catch(() =>
-    errorAnswer(ctx, request, error),
+  return await showPublic(ctx, request, (visitor) => errorResponse(ctx, request, error, visitor)).catch(() =>
+    errorResponse(ctx, request, error),
   );
 }

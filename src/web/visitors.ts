@@ -1,5 +1,5 @@
 import { addressOf } from "../auth/address.ts";
-import type { Client } from "../auth/engine-calls.ts";
+import type { Client } from "../auth/better-auth-calls.ts";
 import { getOrg, hasOneOrg } from "../auth/orgs.ts";
 import { findSignedIn, listMemberships } from "../auth/people.ts";
 import type { SignedIn } from "../auth/person.ts";

@@ -1,6 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { workerStates } from "../places/messages.ts";
-import { Id, OneOf, Time } from "../schema.ts";
+import { Id, Nullable, OneOf, Time } from "../schema.ts";
 
 const Capability = Type.Object({
   isHere: Type.Boolean(),
@@ -10,10 +10,14 @@ const Capability = Type.Object({
 export const Worker = Type.Object(
   {
     id: Id,
-    name: Type.String({ description: "Host name" }),
+    name: Type.String({ description: "Name of its credential, else its host name" }),
+    credential: Nullable(Type.String({ description: "Name of its credential; null: it uses that of the service" })),
     state: OneOf(
       workerStates,
-      "ready; draining: finishes its sessions, then ends; refused: its version is not that of the service",
+      "ready; not_ready: takes no sessions because of its problem; draining: finishes its sessions, then ends; refused: its version is not that of the service",
+    ),
+    problem: Nullable(
+      Type.String({ description: "Why it can't run sessions, such as a gateway that it can't reach; null: it can" }),
     ),
     version: Type.String({ description: "Version of evald" }),
     slots: Type.Integer({ minimum: 1, description: "Maximum concurrent sessions" }),
@@ -35,7 +39,9 @@ export const Worker = Type.Object(
       {
         id: "3f0c2a9e-6d0b-4a53-9f0e-2a8f1c1d7b10",
         name: "worker-1",
+        credential: "worker-1",
         state: "ready",
+        problem: null,
         version: "1.0.0",
         slots: 4,
         runIds: ["0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20"],

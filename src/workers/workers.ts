@@ -10,9 +10,8 @@ import type { Worker } from "./schema.ts";
 export type Workers = WorkerExecutor | null;
 
 /** A worker as responses show it. `now`: epoch ms. */
-export const toWorker = ({ agents, connectedMs, silentMs, ...rest }: WorkerStatus, now: number): Worker => ({
+export const toWorker = ({ connectedMs, silentMs, ...rest }: WorkerStatus, now: number): Worker => ({
   ...rest,
-  agents: Object.entries(agents).map(([id, { version }]) => ({ id, version })),
   connectedAt: toIso(now - connectedMs),
   lastSeenAt: toIso(now - silentMs),
 });

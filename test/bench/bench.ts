@@ -4,6 +4,7 @@ import { cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { buildExecutable, call, executable } from "../support/executable.ts";
 import { benchAgents } from "./agents.ts";
+import { benchFairness } from "./fairness.ts";
 import { type Figure, toFigures, writeFigures } from "./figures.ts";
 import { benchHistory } from "./history.ts";
 import { benchJobs } from "./jobs.ts";
@@ -235,6 +236,7 @@ const parts: Record<string, () => unknown> = {
   agents: () => benchAgents({ start, row, folder, env: serviceEnv, executable }),
   history,
   pages,
+  fairness: () => benchFairness({ startService, row, folder }),
   metrics: () => benchMetrics({ start, row, folder, env: serviceEnv, executable }),
   start: startUp,
   explorer,

@@ -67,11 +67,11 @@ export function seedHistory(dataDir: string, count: number) {
   );
   const insertPoint = insert(
     "friction_points",
-    "id, org_id, report_id, prompt_id, position, fingerprint, severity, phase, category, title, description, url, events, grounds",
+    "id, org_id, report_id, prompt_id, position, fingerprint, severity, phase, category, title, description, url, events, preconditions",
   );
   const insertLife = insert(
     "friction_lifecycles",
-    "org_id, prompt_id, place, fingerprint, report_id, severity, state, first_seen_at, last_seen_at, met, reached, page, met_by, grounds, life",
+    "org_id, prompt_id, place, fingerprint, report_id, severity, state, first_seen_at, last_seen_at, met, reached, page, met_by, preconditions, life",
   );
   const insertDay = insert(
     "score_days",
@@ -81,7 +81,7 @@ export function seedHistory(dataDir: string, count: number) {
     "page_months",
     "org_id, prompt_id, month, agent, page, url, runs, reads, misses, guesses, errors, given, llms_txt, sitemap, link, search, guessed",
   );
-  const insertNamed = insert("named_pages", "org_id, prompt_id, page, url, llms_txt_at, sitemap_at, link_at");
+  const insertNamed = insert("listed_pages", "org_id, prompt_id, page, url, llms_txt_at, sitemap_at, link_at");
   const report = runExample.report as NonNullable<typeof runExample.report>;
   const [task, summary, metrics, dimensions, methodology] = [
     {

@@ -39,7 +39,8 @@ const preview = { "docs-host": live.url, "preview-url": same.url };
 
 /** An evald server on loopback with the prompts `First` and `Second`, and GitHub. */
 async function setUp() {
-  let handle: (request: Request) => Response | Promise<Response> = () => new Response("", { status: 503 });
+  const starting = () => Response.json({ error: "unavailable" }, { status: 503, headers: { "retry-after": "0" } });
+  let handle: (request: Request) => Response | Promise<Response> = starting;
   const server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: (request) => handle(request) });
   const url = server.url.origin;
   const ci = startCiIssuer();
@@ -115,7 +116,14 @@ async function setUp() {
       results: JSON.parse(output["results-json"] ?? "[]"),
     };
   }
-  return { app, url, ci, github, run };
+  /** Makes the next requests with this method and path fail. */
+  function interrupt(route: string, faults: (() => Response)[]): void {
+    handle = (request) => {
+      const isMeant = `${request.method} ${new URL(request.url).pathname}` === route;
+      return (isMeant && faults.shift()?.()) || app.app.handle(request);
+    };
+  }
+  return { app, url, ci, github, run, interrupt, starting };
 }
 
 test("several prompts get one comment, which the next call updates, a status, a summary and outputs", async () => {
@@ -186,6 +194,9 @@ test("a gate without a verdict is neutral and says why, unless it is set to fail
     { "api-key": "" },
     { "api-key": `evals_${"0".repeat(36)}` },
     { "min-score": "many" },
+    { runs: "0" },
+    { runs: "1.5" },
+    { "timeout-minutes": "0" },
     { scope: "all" },
     { mode: "eval" },
     { url: "evals.acme.example" },
@@ -200,6 +211,67 @@ test("a gate without a verdict is neutral and says why, unless it is set to fail
   }
   expect(github.comments[0]?.body).toBe(posted as string);
   expect(listGates(app.service.ctx, app.a.org, {}, { limit: 10, offset: 0 }).total).toBe(1);
+});
+
+test("a server that restarts while the job starts makes no difference, and one that is away is named with the cause", async () => {
+  const { app, github, run, interrupt, starting } = await setUp();
+  const { id } = createPrompt(app.service.ctx, app.a.org, { title: "Third", text: `Upload a file. ${live.url}/` });
+  const broken = () => new Response("<h1>Bad gateway</h1>", { status: 502 });
+  for (const [mode, path] of [
+    ["gate", "/api/v1/gates"],
+    ["run", `/api/v1/prompts/${id}/run`],
+  ] as const) {
+    const faults = [starting, broken];
+    interrupt(`POST ${path}`, faults);
+    const bar: Record<string, string> = mode === "run" ? { "min-score": "1", scope: "docs_only" } : {};
+    const { code, output } = await run({ prompts: id, ...preview, mode, ...bar }, ofPull);
+    expect([mode, code, output.verdict, faults.length]).toEqual([mode, 0, "passed", 0]);
+  }
+  expect(listGates(app.service.ctx, app.a.org, {}, { limit: 10, offset: 0 }).total).toBe(1);
+  const closed = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
+  const { origin } = closed.url;
+  await closed.stop(true);
+  const away = await run({ prompts: id, ...preview, url: origin }, ofPull);
+  expect([away.output.verdict, away.results[0].reason]).toEqual([
+    "inconclusive",
+    expect.stringMatching(new RegExp(`${origin} .*ECONNREFUSED`)),
+  ]);
+  expect(github.statuses.at(-1)?.description).toContain(origin);
+});
+
+test("faults of GitHub are repeated, without a second comment", async () => {
+  const { github, run } = await setUp();
+  const inputs = { prompts: "First", ...preview };
+  for (const route of [`POST /statuses/${sha}`, "GET /issues/7/comments", "POST /issues/7/comments"])
+    github.fail(route, "broken");
+  const { code, stdout } = await run(inputs, ofPull);
+  expect([code, github.comments.length, github.statuses.length]).toEqual([0, 1, 1]);
+  expect(stdout).not.toContain("::warning::");
+  for (let i = 0; i < 3; i++) github.fail(`POST /statuses/${sha}`, "broken");
+  const broken = await run(inputs, ofPull);
+  expect(broken.stdout).toMatch(/::warning::Could not .*status 500/);
+  expect(broken.stdout).not.toContain("permissions");
+});
+
+test("the pull request of a merge queue is in its ref, and the one of a deleted fork is found by its commit", async () => {
+  const { github, run } = await setUp();
+  const inputs = { prompts: "First", mode: "run", "docs-host": "docs.acme.example" };
+  const byNumber = { ...inputs, "preview-url": "https://pr-{number}.preview.example" };
+  const queued = {
+    merge_group: { head_sha: "0123abcd", head_ref: "refs/heads/gh-readonly-queue/main/pr-7-0123abcd" },
+  };
+  const ofDeleted = { workflow_run: { head_sha: sha, head_branch: "main", head_repository: null } };
+  for (const [event, commit] of [
+    [queued, "0123abcd"],
+    [ofDeleted, sha],
+  ] as const) {
+    const { summary, output } = await run(byNumber, event);
+    expect([summary.includes("`https://pr-7.preview.example`"), output["comment-url"]]).toEqual([
+      true,
+      expect.stringContaining("/pull/7#"),
+    ]);
+    expect(github.statuses.at(-1)?.sha).toBe(commit);
+  }
 });
 
 test("the preview and the pull request come from the workflow event", async () => {
@@ -296,6 +368,41 @@ test("the result of a fork is posted as text without links, mentions or markup o
   expect([failed.output.verdict, failed.results[0].reason]).toEqual([
     "inconclusive",
     "The *server* could not be reached.",
+  ]);
+
+  const commands = "\n::stop-commands::x\n::error::forged\r::add-mask::y\n##[error]z";
+  for (const status of ["passed", "failed", "other"])
+    for (const title of [`t${commands}`, "::error::forged"]) {
+      const { stdout } = await post({ prompts: [{ id: "x", title }], status, reason: `r${commands}` });
+      expect(stdout.match(/^\s*(::(stop|add-mask|error::forged)|##\[)/gm)).toBeNull();
+    }
+  const forged = `${url}/x)[Sign_in](https://evil.example/a)@org/team![](https://evil.example/i.png?a|b`;
+  await post({ ...evil, pageUrl: forged });
+  expect(github.comments[0]?.body.match(/\]\(/g)).toHaveLength(1);
+  expect(github.comments[0]?.body.match(/^\| \[.*\]\((\S+)\) \|.*\|$/m)?.[1]).toMatch(/^[^()[\]|]*$/);
+
+  const report = { slug: "a", url, score: "90", outcome: 1, nullNotice: {} };
+  const wrongTypes = [
+    { runId: "x", report, prompt: 1 },
+    { runId: "x", report: { ...report, score: null } },
+    { runId: "x", report: true },
+    { runId: "x", status: 1 },
+    { prompts: "x", status: "failed", reason: 1, comparison: { friction: { new: "x" }, evidence: { sides: 1 } } },
+    { prompts: [null, 1], status: 1, reason: [], comparison: { friction: { new: [null, 1] } } },
+    { error: 1, detail: 1 },
+  ];
+  const { results } = await post(wrongTypes);
+  expect(results.map(({ title, reason }: Record<string, string>) => [title !== "", reason !== ""])).toEqual(
+    wrongTypes.map(() => [true, true]),
+  );
+  expect(results.map(({ verdict }: Record<string, string>) => verdict)).toEqual([
+    "inconclusive",
+    "not_judged",
+    "not_judged",
+    "inconclusive",
+    "failed",
+    "inconclusive",
+    "inconclusive",
   ]);
   for (const wrong of [[], "x", [1], {}]) {
     const { code, output } = await post(wrong);

@@ -1,11 +1,12 @@
 import { Database } from "bun:sqlite";
 import { beforeAll, describe, expect, test } from "bun:test";
+import { createHash } from "node:crypto";
 import {
+  appendFileSync,
   chownSync,
   copyFileSync,
   cpSync,
   existsSync,
-  linkSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -167,6 +168,7 @@ test("a run that was active during the backup is executed again after the restor
       before: expect.stringMatching(/^data\/evald\.db\.before-restore-\S+Z$/),
       bytes: expect.any(Number),
       runs: 1,
+      createdAt: expect.any(String),
     },
   ]);
   const { before } = JSON.parse(restored.stdout);
@@ -249,15 +251,34 @@ test("a command of a newer version leaves the database unchanged while a service
   db.close();
 });
 
+/** Removes the manifest of a backup, changes its database and writes a valid manifest again, as the docs describe it. */
+function forge(file: string, change: (db: Database) => void) {
+  const text = readFileSync(file, "latin1");
+  const [end = "", json = ""] = /\n(\{"type":"evald backup",.*\})\n[0-9a-f]{64}\n$/.exec(text) ?? [];
+  truncateSync(file, text.length - end.length);
+  const db = new Database(file);
+  change(db);
+  db.close();
+  const manifest = { ...JSON.parse(json), bytes: statSync(file).size };
+  const sealed = Buffer.concat([readFileSync(file), Buffer.from(`\n${JSON.stringify(manifest)}\n`)]);
+  writeFileSync(file, `${sealed.toString("latin1")}${createHash("sha256").update(sealed).digest("hex")}\n`, "latin1");
+}
+
 describe("a restore changes nothing if the backup is", () => {
   let cwd = "";
   beforeAll(async () => {
     ({ cwd } = await backedUp());
   });
-  const change = (sql: string) => (file: string) => {
-    const db = new Database(file);
-    db.run(sql);
-    db.close();
+  const change = (sql: string) => (file: string) => forge(file, (db) => db.run(sql));
+  /** Changes a stored definition in place, as only a program other than evald does. */
+  const redefine = (from: string, to: string) => (file: string) => {
+    const bytes = readFileSync(file);
+    // An earlier place can be the unused rest of a page.
+    const at = bytes.lastIndexOf(from);
+    expect([at > 0, from.length]).toEqual([true, to.length]);
+    bytes.write(to, at);
+    writeFileSync(file, bytes);
+    forge(file, () => {});
   };
   const overwrite = (file: string) => {
     const bytes = new Uint8Array(statSync(file).size - 8192).fill(7);
@@ -265,10 +286,44 @@ describe("a restore changes nothing if the backup is", () => {
     writeFileSync(file, Buffer.concat([whole.subarray(0, 8192), bytes]));
   };
   const cases: [name: string, damage: (file: string) => void, says: RegExp][] = [
-    ["damaged", overwrite, /^error: wrong is damaged/],
-    ["cut short", (file) => truncateSync(file, 40_000), /^error: wrong is damaged/],
-    ["a text file", (file) => writeFileSync(file, "hello\n"), /^error: wrong is damaged or not a database /],
-    ["empty", (file) => truncateSync(file, 0), /^error: wrong is not an evald database/],
+    ["damaged", overwrite, /^error: wrong doesn't end with the manifest/],
+    [
+      "damaged before it was made",
+      (file) =>
+        forge(file, (db) => {
+          db.run("pragma foreign_keys = off");
+          db.run("delete from prompts");
+        }),
+      /^error: wrong is damaged \(foreign key violations\)/,
+    ],
+    ["cut short", (file) => truncateSync(file, 40_000), /^error: wrong doesn't end with the manifest/],
+    ["longer", (file) => appendFileSync(file, "\n"), /^error: wrong doesn't end with the manifest/],
+    ["a text file", (file) => writeFileSync(file, "hello\n"), /^error: wrong doesn't end with the manifest/],
+    ["empty", (file) => truncateSync(file, 0), /^error: wrong doesn't end with the manifest/],
+    [
+      "a copy of a database",
+      (file) => copyFileSync(join(cwd, "data", "evald.db"), file),
+      /^error: wrong doesn't end with the manifest/,
+    ],
+    [
+      "from a development version",
+      change("update __drizzle_migrations set hash = 'other'"),
+      /^error: wrong .* development version/,
+    ],
+    [
+      "with a foreign trigger",
+      change("create trigger evil after insert on api_keys begin update members set role = 'owner'; end"),
+      /^error: wrong was changed .* trigger evil\./,
+    ],
+    ["with a foreign view", change("create view v as select 1"), /^error: wrong was changed .* view v\./],
+    ["with a foreign table", change("create table t (a)"), /^error: wrong was changed .* table t\./],
+    ["with a foreign index", change("create index i on runs (id)"), /^error: wrong was changed .* index i\./],
+    ["without an index", change("drop index runs_by_prompt"), /^error: wrong was changed .* index runs_by_prompt\./],
+    [
+      "with a changed constraint",
+      redefine("`role` text NOT NULL", "`role` text         "),
+      /^error: wrong was changed .* table members\./,
+    ],
     [
       "the database of another program",
       change("drop table __drizzle_migrations"),
@@ -291,6 +346,31 @@ describe("a restore changes nothing if the backup is", () => {
     expect(look(join(cwd, "data", "evald.db"))).toEqual(["ok", 20, 1]);
     expect(readdirSync(join(cwd, "data")).filter((name) => /restor/.test(name))).toEqual([]);
   });
+
+  test("changed in a single byte, or in 64", async () => {
+    const original = readFileSync(join(cwd, "backup"));
+    // The same places in each run, all over the file and in the manifest.
+    let state = 1;
+    const place = () => {
+      state = (state * 48271) % 2147483647;
+      return state % original.length;
+    };
+    const changes = [
+      ...Array.from({ length: 24 }, () => Array.from({ length: 64 }, place)),
+      ...Array.from({ length: 20 }, () => [place()]),
+      ...[-1, -40, -66, -150].map((at) => [original.length + at]),
+    ];
+    const accepted = [];
+    for (const places of changes) {
+      const bytes = Buffer.from(original);
+      for (const at of places) bytes[at] = (bytes[at] ?? 0) ^ 0x10;
+      writeFileSync(join(cwd, "wrong"), bytes);
+      const { code, stderr } = await call(["restore", "wrong"], { cwd });
+      if (code !== 2 || !stderr.startsWith("error: wrong ")) accepted.push({ places, code, stderr });
+    }
+    expect([changes.length, accepted]).toEqual([48, []]);
+    expect(look(join(cwd, "data", "evald.db"))).toEqual(["ok", 20, 1]);
+  }, 60_000);
 
   test("missing, a folder, or the database itself", async () => {
     const says = async (file: string) => (await call(["restore", file], { cwd })).stderr;
@@ -337,11 +417,12 @@ test.each([
 
 test.each([
   ["pwrite64", 12],
-  ["pwrite64", 60],
-  ["fsync", 8],
+  ["ftruncate", 1],
+  ["fsync", 5],
   ["link", 1],
   ["rename", 1],
-  ["fsync", 11],
+  ["fsync", 13],
+  ["fsync", 14],
 ])(
   "a restore killed at %s number %d leaves the old or the new database, and the next one works",
   async (syscall, nth) => {
@@ -374,8 +455,8 @@ test("a backup in the data folder can be restored and is kept, whatever its name
   const data = join(cwd, "data");
   const names: [string, (file: string) => void][] = [
     ["evald.db.restoring-2026-11-20", (file) => copyFileSync(join(cwd, "backup"), file)],
-    // The database has a second name, as after a killed restore.
-    ["evald.db.before-restore-2026-11-20", (file) => linkSync(join(data, "evald.db"), file)],
+    // The name of a previous database, which a restore removes if it is the current one.
+    ["evald.db.before-restore-2026-11-20", (file) => copyFileSync(join(cwd, "backup"), file)],
   ];
   for (const [name, make] of names) {
     make(join(data, name));

@@ -374,7 +374,7 @@ test("an invalid setting is named as it was entered", async () => {
     [["serve", "--port", "abc"], {}, "--port"],
     [["serve", "--port", "abc"], { EVALD_PORT: "0" }, "--port"],
     [["worker", "--slots", "0"], {}, "--slots"],
-    [["worker", "--redis", "x"], {}, "--redis"],
+    [["worker"], { EVALD_REDIS_URL: "x" }, "EVALD_REDIS_URL"],
     [["org", "list", "--data="], {}, "--data"],
   ] as const) {
     const { code, stderr } = await call([...args], { cwd, env });

@@ -299,7 +299,7 @@ test("statistics, a picture and fixes marked as done are the same in the other i
   expect(() => importInto(testApp(), sealed(bad))).toThrow(/data must be a WebP image/);
   // A partial export has only rows that belong to it.
   const part = await exported(app, `?promptId=${id}&until=2020-01-01`);
-  expect([...new Set(rowsIn(part).map(({ type }) => type))]).toEqual(["provider", "prompt", "named_page"]);
+  expect([...new Set(rowsIn(part).map(({ type }) => type))]).toEqual(["provider", "prompt", "listed_page"]);
   importInto(testApp(), part);
 });
 

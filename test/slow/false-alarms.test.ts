@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import type { AgentEvent } from "../../src/agents/agent.ts";
 import type { Task } from "../../src/agents/task.ts";
 import type { Verdict } from "../../src/comparisons/evidence.ts";
-import { judgeSides, type Side } from "../../src/comparisons/verdict.ts";
+import { decideVerdict, type Side } from "../../src/comparisons/verdict.ts";
 import { getGate } from "../../src/gates/gates.ts";
 import { advanceGates } from "../../src/gates/progress.ts";
 import { requestGate } from "../../src/gates/requests.ts";
@@ -21,7 +21,7 @@ const scored = (score: number): SideRun => ({
   report: { outcome: "not_judged", score, seconds: null, costUsd: null },
   prompt: "one",
   pairKey: "one",
-  isExact: false,
+  isDeterministic: false,
   provenShare: null,
   dimensions: [],
   metrics: null,
@@ -46,7 +46,7 @@ function sides(random: () => number, sd: number, change = 0) {
 function adaptive(grown: ReturnType<typeof sides>): Verdict | null {
   let verdict: Verdict | null = null;
   for (let done = 3; ; ) {
-    ({ verdict } = judgeSides(...grown(done), [], levelAt(done, true)));
+    ({ verdict } = decideVerdict(...grown(done), [], levelAt(done, true)));
     const next = nextStep({ runs: 12, adaptive: true, budgetUsd: null, done, spentUsd: 0, verdict });
     if (typeof next !== "number") return verdict;
     done = next;
@@ -84,7 +84,7 @@ const countOf = (verdicts: (Verdict | null)[], wanted: Verdict) => verdicts.filt
 describe("without a change", () => {
   test.each([4, 8])("at most 5 %% of pairs of five runs per side are called worse (standard deviation %d)", (sd) => {
     const random = randomOf(sd);
-    const verdicts = Array.from({ length: pairs }, () => judgeSides(...sides(random, sd)(5), []).verdict);
+    const verdicts = Array.from({ length: pairs }, () => decideVerdict(...sides(random, sd)(5), []).verdict);
     const [worse, better] = [countOf(verdicts, "regressed"), countOf(verdicts, "improved")];
     // Each is half of 5 % if a change of 5 points is common, and both together are the rate for any change.
     expect((worse + better) / pairs).toBeLessThan(0.05);

@@ -123,7 +123,7 @@ test.each([
   ["a&", 500_000],
   ["url.url=x&", 1_500_000],
   ["url.url=x&", 100_000],
-  ["also.agent=llm&also.model=a&", 500_000],
+  ["furtherAgent.agent=llm&furtherAgent.model=a&", 500_000],
   ["check.target=a&", 60_000],
   ["templateDefaults.a=b&", 80_000],
 ])("a prompt form with %j %i times is rejected", async (piece, count) => {
@@ -131,7 +131,7 @@ test.each([
   const body = piece.repeat(count);
   for (const [person, path] of [
     [owner, await actionOf(owner)],
-    [owner, "/prompts/preview"],
+    [owner, "/prompts/derived-fields"],
     [browse(app), openedForm],
     [browse(app), "/prompts"],
   ] as const) {
@@ -164,7 +164,7 @@ test("a task with many variables is rejected, and its form shows few of them", a
   const text = Array.from({ length: 45_000 }, (_, i) => `{{v${i}}}`).join("");
   for (const [path, status] of [
     ["/prompts", 400],
-    ["/prompts/preview", 200],
+    ["/prompts/derived-fields", 200],
   ] as const) {
     const answer = await send(owner, path, encoded, new URLSearchParams({ text }).toString());
     expect([path, answer.status, answer.bytes < 1.5 * mib]).toEqual([path, status, true]);

@@ -11,7 +11,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 
 /** Tables that grow with the number of reports. */
 const large =
-  /\b(SCAN) (runs|reports|exposures|session_events|friction_points|friction_lifecycles|score_days|page_months|named_pages|eval_requests|fixes|recommendations)\b/;
+  /\b(SCAN) (runs|reports|exposures|session_events|friction_points|friction_lifecycles|score_days|page_months|listed_pages|eval_requests|fixes|recommendations)\b/;
 
 /** All statements prepared during `work`. */
 async function statementsOf(work: () => unknown): Promise<string[]> {
@@ -55,7 +55,7 @@ test("trends, friction, docs map and fixes scan no large table, with and without
     await get(`recommendations/done?promptId=${promptIds[3]}`);
     await get(`reports/${slugs[0]}`);
   });
-  const read = statements.filter((sql) => /friction_lifecycles|score_days|page_months|named_pages/.test(sql));
+  const read = statements.filter((sql) => /friction_lifecycles|score_days|page_months|listed_pages/.test(sql));
   expect(read.length).toBeGreaterThan(8);
   const client = app?.db.$client as Database;
   const scans = (sql: string) =>

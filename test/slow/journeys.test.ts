@@ -2,7 +2,7 @@ import { afterAll, expect, test } from "bun:test";
 import type { Locator, Page } from "playwright-core";
 import { createOrg } from "../../src/auth/orgs.ts";
 import { setupPath } from "../../src/auth/setup.ts";
-import { findLatest } from "../../src/comparisons/latest.ts";
+import { findLatestResults } from "../../src/comparisons/latest.ts";
 import { jobs } from "../../src/db/tables/jobs.ts";
 import { createPrompt } from "../../src/prompts/prompts.ts";
 import { complaintsOf, looking, openBrowser } from "../support/browser.ts";
@@ -181,7 +181,7 @@ test("last week's change is at most 2 clicks away from the verdict and the frict
 });
 
 test("an evaluation is compared with the previous one in at most 2 clicks", async () => {
-  const [last] = findLatest(service.ctx, a.org, prompt.id)?.points.slice(-1) ?? [];
+  const [last] = findLatestResults(service.ctx, a.org, prompt.id)?.points.slice(-1) ?? [];
   const journey = await open(`/evals/${last?.evalRequestId}`);
   await journey.click(journey.link("Compare with previous"));
   await journey.page.locator(".verdict-card").waitFor();

@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { answerScrape, type Metrics } from "../../src/telemetry/metrics.ts";
+import { type Metrics, respondToScrape } from "../../src/telemetry/metrics.ts";
 import { buildExecutables, call, emptyFolder, instant, serve } from "../support/executable.ts";
 import { answer, judgedApps, says } from "../support/judged.ts";
 import { until } from "../support/until.ts";
@@ -61,7 +61,7 @@ test("judgings are counted by result", async () => {
   });
   await app.run();
   await app.run();
-  const response = await answerScrape(
+  const response = await respondToScrape(
     app.service.telemetry.metrics as Metrics,
     new Request("http://localhost/metrics"),
   );

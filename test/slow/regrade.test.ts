@@ -125,7 +125,7 @@ describe("another methodology", () => {
     expect(await regrade(app, { methodology: "2" })).toMatchObject({ graded: 1, withoutEvents: 1 });
     expect(await get(app, `/api/v1/reports/${first.report.slug}`)).toEqual(first.report);
     const trends = await rpc(app).call("get_trends", {});
-    expect(trends).toMatchObject({ methodology: { id: "2" }, cells: [{ n: 1 }, { n: 1 }], points: [{ n: 1 }] });
+    expect(trends).toMatchObject({ methodology: { id: "2" }, series: [{ n: 1 }, { n: 1 }], points: [{ n: 1 }] });
     expect((await get(app, `/api/v1/reports/${second.report.slug}`)).methodology.id).toBe("2");
   });
 

@@ -266,3 +266,33 @@ test("shells complete commands, options and their values", async () => {
       ]);
     }
 });
+
+test("what others named can't manipulate the terminal, and is complete in JSON", async () => {
+  const { env, run, key } = await remote();
+  const evil =
+    "T\u001b]0;PWNED\u0007\u001b[2J\u009b1m\u202e\u2067\u200f\u2028\u007f\r\nSECOND\u{1f468}\u200d\u{1f469} e";
+  const create = async (path: string, body: object) => {
+    const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+    const made = await fetch(`${env.EVALD_URL}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
+    const answer = await made.json();
+    expect([path, made.status < 300, answer.detail]).toEqual([path, true, undefined]);
+    return answer;
+  };
+  const { id, title } = await create("/api/v1/prompts", { title: evil, text: `Look. ${live.url}/\u001b[2J` });
+  await create(`/api/v1/prompts/${id}/run`, { urlMap: {} });
+  expect(title).toContain("\u001b");
+  const manipulating = /(?![\n])[\p{Cc}\p{Bidi_Control}\u2028\u2029]/u;
+  const lists = [["runs"], ["prompt", "list"], ["prompt", "show", id]];
+  for (const args of lists) {
+    const { out, said } = await run(...args);
+    expect([args, manipulating.test(out + said)]).toEqual([args, false]);
+    // A title is a part of its line.
+    expect(out.split("\n").some((line) => line.startsWith("SECOND"))).toBe(false);
+  }
+  // Emoji of several characters are complete.
+  expect((await run("prompt", "list")).out).toContain("\u{1f468}\u200d\u{1f469} e");
+  const { out } = await run("prompt", "list", "--json");
+  expect([JSON.parse(out)[0].title, manipulating.test(out)]).toEqual([title, false]);
+  const { said } = await run("prompt", "show", "\u001b[2J\u202e", "--json");
+  expect(manipulating.test(said)).toBe(false);
+}, 60_000);

@@ -175,6 +175,20 @@ describe("a command in the sandbox can't", () => {
       "trace a process of the machine",
       python("import ctypes, os, sys; sys.exit(ctypes.CDLL(None).ptrace(16, int(os.environ['VICTIM']), 0, 0) != 0)"),
     ],
+    [
+      "read the token of the run",
+      shell("cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n' | grep '^[E]VALD_BRIDGE='"),
+    ],
+    [
+      "trace the bridge",
+      python(
+        "import ctypes, os, sys; trace = ctypes.CDLL(None).ptrace; sys.exit(all(trace(16, pid, 0, 0) != 0 for pid in range(2, os.getpid())))",
+      ),
+    ],
+    [
+      "open the memory of the bridge",
+      shell("for pid in $(seq 2 $(($$ - 1))); do head -c 0 /proc/$pid/mem && exit 0; done; exit 1"),
+    ],
     ["mount a file system", shell("mount -t tmpfs x /tmp || mount -o remount,rw /usr || umount /usr")],
     ["create a user namespace", shell("unshare --user --map-root-user true")],
     ["become root", shell("setpriv --reuid 0 true || su -c true || sudo -n true")],

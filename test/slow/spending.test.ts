@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createModelAgent } from "../../src/agents/llm/llm.ts";
 import { updateOrg } from "../../src/auth/orgs.ts";
 import { transaction } from "../../src/db/open.ts";
-import { countSpending } from "../../src/runs/spending.ts";
+import { recordSpending } from "../../src/runs/spending.ts";
 import { testApp } from "../support/app.ts";
 import { serveFakeModel, type Turn } from "../support/fake-model.ts";
 import { call, finish, modelKey, modelRuns } from "../support/model-runs.ts";
@@ -69,7 +69,7 @@ describe("the monthly budget", () => {
     updateOrg(service.ctx, a.org, { maxUsdAMonth: 5, timeZone: "Asia/Tokyo" });
     const body = { text: "See https://docs.test/", frequency: "0 * * * *" };
     const { id } = (await send("POST", "/api/v1/prompts", { body })).body;
-    transaction(db, (tx) => countSpending(tx, a.org, at, 5));
+    transaction(db, (tx) => recordSpending(tx, a.org, at, 5));
     const refused = await send("POST", `/api/v1/prompts/${id}/run`, { body: { urlMap: {} } });
     const detail = expect.stringMatching(
       /^The organization has spent \$5\.00 of its monthly budget of \$5\. .* December 1\.$/,

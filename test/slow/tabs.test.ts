@@ -91,7 +91,7 @@ test("values of a form survive signing out in the meantime", async () => {
 
   // Another site doesn't get that page, and live parts of a page get a short text instead of the sign-in page.
   expect((await ada.post("/prompts", form, { origin: "https://evil.example" })).status).toBe(403);
-  const part = await ada.post("/prompts/preview", form, { "hx-request": "true" });
+  const part = await ada.post("/prompts/derived-fields", form, { "hx-request": "true" });
   expect([part.status, part.body]).toEqual([401, expect.stringMatching(/^<p class="notice bad"/)]);
   const stream = await ada.get("/live", { accept: "text/html, text/event-stream" });
   expect([stream.status, stream.location]).toEqual([401, null]);

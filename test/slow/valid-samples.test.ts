@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { inferLanguage } from "../../src/agents/explorer/inferred-languages.ts";
-import { judgeSample } from "../../src/agents/explorer/samples.ts";
+import { parseSample } from "../../src/agents/explorer/samples.ts";
 import { isShownAsWrong } from "../../src/agents/explorer/wrong-samples.ts";
 import { familyOf } from "../../src/agents/languages.ts";
 import { readPage } from "../../src/agents/page.ts";
@@ -57,9 +57,9 @@ test("valid samples in the docs and programs on this machine give no finding", a
   const inferred = { all: 0, right: 0 };
   const judge = async (language: string, code: string, place: string) => {
     counts[language] = (counts[language] ?? 0) + 1;
-    const result = await judgeSample({ language, code, line: 1, isClosed: true });
+    const result = await parseSample({ language, code, line: 1, isClosed: true });
     if (result?.broken) findings.push(`${place}: ${result.message}`);
-    const withoutLabel = await judgeSample({ language: null, code, line: 1, isClosed: true });
+    const withoutLabel = await parseSample({ language: null, code, line: 1, isClosed: true });
     if (withoutLabel?.broken) findings.push(`${place} without its label: ${withoutLabel.message}`);
     const [family, inference] = [familyOf(language), inferLanguage(code)];
     if (family === undefined || !inference?.isCertain) return;

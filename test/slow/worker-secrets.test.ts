@@ -93,7 +93,7 @@ async function startSessions() {
 
   /** The order of a run as Redis stores it. */
   async function orderOf(runId: string): Promise<string> {
-    const names = (await redis.command("keys", `evald:worker-*:${runId}-1`)).split("\n");
+    const names = (await redis.command("keys", `evald:jobs:*:${runId}-1`)).split("\n");
     return await redis.command("hget", names[0] ?? "", "data");
   }
 

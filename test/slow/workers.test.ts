@@ -4,11 +4,13 @@ import { join } from "node:path";
 import pino from "pino";
 import { version } from "../../package.json" with { type: "json" };
 import { createLocalExecutor } from "../../src/places/local.ts";
+import { fromWorkers, sharedCredential } from "../../src/places/messages.ts";
 import { openWorker } from "../../src/places/worker.ts";
 import { openWorkerExecutor } from "../../src/places/worker-executor.ts";
 import { instantAgent, testApp } from "../support/app.ts";
 import { complaintsOf, openBrowser, problemsOf } from "../support/browser.ts";
 import { emptyFolder } from "../support/executable.ts";
+import { serveGateway } from "../support/gateway-stub.ts";
 import { signedIn } from "../support/people.ts";
 import { startRedis } from "../support/redis.ts";
 import { until } from "../support/until.ts";
@@ -21,26 +23,30 @@ beforeAll(async () => {
   redis = await startRedis();
   await until("Redis answers", async () => (await redis.command("ping")) === "PONG");
 });
-afterAll(() => redis.kill());
+const gateway = serveGateway();
+afterAll(async () => {
+  gateway.stop();
+  await redis.kill();
+});
 
 const closings: (() => unknown)[] = [];
 afterEach(async () => {
   for (const close of closings.splice(0).reverse()) await close();
 });
 
-type On = { url?: string; goneMs?: number };
+type On = { url?: string; goneMs?: number; gatewayUrl?: string };
 const shortMs = 6_000;
 
 /** Starts `evald worker` as a separate process. */
 const startWorker = (...args: string[]) => startWorkerOn({}, ...args);
 
-function startWorkerOn({ url = redis.url, goneMs }: On, ...args: string[]) {
+function startWorkerOn({ url = redis.url, goneMs, gatewayUrl = gateway.url }: On, ...args: string[]) {
   const child = Bun.spawn([process.execPath, "test/support/instant.ts", "worker", ...args], {
     cwd: `${import.meta.dir}/../..`,
     env: {
       PATH: process.env.PATH ?? "",
       EVALD_REDIS_URL: url,
-      EVALD_GATEWAY_URL: "http://127.0.0.1:1/gateway",
+      EVALD_GATEWAY_URL: gatewayUrl,
       EVALD_LOG_FORMAT: "json",
       ...(goneMs && { GONE_MS: String(goneMs) }),
     },
@@ -62,7 +68,7 @@ function startWorkerOn({ url = redis.url, goneMs }: On, ...args: string[]) {
 /** A service, and a run that ends only after `release`. */
 async function startRun({ url = redis.url, waitMs = 60_000, workerLabels = [] as string[] } = {}) {
   const file = join(emptyFolder(), "go");
-  const executor = openWorkerExecutor(url, version, agents, waitMs, log, shortMs);
+  const executor = openWorkerExecutor(url, version, agents, waitMs, log, { goneMs: shortMs });
   const app = testApp({ workers: () => executor, log, env: { EVALD_REDIS_URL: url } });
   const prompt = await app.send("POST", "/api/v1/prompts", {
     body: { text: `See https://docs.test/ as a-session until ${file}`, workerLabels },
@@ -91,14 +97,10 @@ const runs = ({ said }: ReturnType<typeof startWorker>) =>
 /** Sends batches of a session as its worker would, each with an event. Resolves when the service has read them. */
 async function sendBatches(key: string, numbers: Iterable<number>): Promise<void> {
   const lines = [{ event: { type: "thought", text: "not wanted", by: "rule" }, source: "agent" }];
-  const stream = "evald:from-workers";
-  let last = "";
+  const stream = fromWorkers(sharedCredential);
   for (const number of numbers)
-    last = await redis.command("xadd", stream, "*", "m", JSON.stringify({ kind: "lines", key, number, lines }));
-  await until("the service has read them", async () => {
-    const [oldest = ""] = (await redis.command("xrange", stream, "-", "+", "count", "1")).split("\n");
-    return oldest >= last;
-  });
+    await redis.command("xadd", stream, "*", "m", JSON.stringify({ kind: "lines", key, number, lines }));
+  await until("the service has read them", async () => (await redis.command("xlen", stream)) === "0");
 }
 
 test.each(["SIGKILL", "SIGSTOP"] as const)("a session is moved to another worker after %s", async (signal) => {
@@ -404,10 +406,12 @@ test("the page of workers lists, drains and removes them without JavaScript", as
 });
 
 /** Runs a command of the CLI on the same Redis server. */
-async function command(...args: string[]) {
+const command = (...args: string[]) => commandOn(redis.url, ...args);
+
+async function commandOn(url: string, ...args: string[]) {
   const child = Bun.spawn([process.execPath, "test/support/instant.ts", ...args], {
     cwd: `${import.meta.dir}/../..`,
-    env: { PATH: process.env.PATH ?? "", EVALD_REDIS_URL: redis.url, EVALD_DATA_DIR: emptyFolder() },
+    env: { PATH: process.env.PATH ?? "", EVALD_REDIS_URL: url, EVALD_DATA_DIR: emptyFolder() },
     stdout: "pipe",
     stderr: "pipe",
   });
@@ -443,7 +447,7 @@ test("the doctor checks the Redis server", async () => {
   closings.push(own.kill);
   await until("Redis answers", async () => (await own.command("ping")) === "PONG");
   const check = async (url: string) => {
-    const { stdout, code } = await command("doctor", "--json", "--redis", url);
+    const { stdout, code } = await commandOn(url, "doctor", "--json");
     const found: { what: string; state: string }[] = JSON.parse(stdout);
     const states = found.filter(({ what }) => what.startsWith("redis")).map(({ what, state }) => [what, state]);
     return { code, states: Object.fromEntries(states) };
@@ -461,13 +465,13 @@ test("the doctor checks the Redis server", async () => {
   expect(await check(own.url)).toEqual({ code: 1, states: { redis: "fault" } });
   // The setting names this server.
   expect((await command("doctor")).stdout).toMatch(/^ok +redis memory/m);
-  expect((await command("doctor", "--redis", "redis://192.0.2.1:6379")).code).toBe(2);
+  expect((await commandOn("redis://192.0.2.1:6379", "doctor")).code).toBe(2);
 });
 
 test("workers are drained and upgraded one by one", async () => {
   const open = async (of: string) => {
     const executor = createLocalExecutor(agents, Date.now, emptyFolder(), []);
-    const options = { url: redis.url, gatewayUrl: "http://127.0.0.1:1", slots: 1, agents, executor, log };
+    const options = { url: redis.url, gatewayUrl: gateway.url, slots: 1, agents, executor, log };
     const worker = await openWorker({ ...options, version: of });
     closings.push(
       () => executor.close(),
@@ -508,7 +512,7 @@ test("a run fails immediately if it must not wait for a worker", async () => {
 test("a worker with a different version is refused, with both versions in the message", async () => {
   await startRun();
   const executor = createLocalExecutor(agents, Date.now, emptyFolder(), []);
-  const options = { url: redis.url, gatewayUrl: "http://127.0.0.1:1", slots: 1, agents, executor, log };
+  const options = { url: redis.url, gatewayUrl: gateway.url, slots: 1, agents, executor, log };
   const worker = await openWorker({ ...options, version: "0.0.1" });
   closings.push(
     () => executor.close(),

@@ -60,6 +60,7 @@ type Options = {
   dataDir?: string;
   log?: Logger;
   now?: () => number;
+  monotonicNow?: () => number;
   surface?: Surface;
   deliveryTimeoutMs?: number;
   /** Where the agents run. Default: in this process. */
@@ -74,6 +75,7 @@ export function testApp({
   dataDir = ":memory:",
   log = pino({ level: "silent" }),
   now,
+  monotonicNow,
   surface,
   deliveryTimeoutMs,
   workers,
@@ -91,6 +93,7 @@ export function testApp({
     ...(executor && { workers: executor }),
     baseUrl: () => baseUrl,
     now,
+    monotonicNow,
     backoffMs: () => 1,
     deliveryTimeoutMs,
   });

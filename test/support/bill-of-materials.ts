@@ -1,3 +1,4 @@
+import { Database } from "bun:sqlite";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import manifest from "../../package.json" with { type: "json" };
@@ -69,6 +70,29 @@ function licenseOf(path: string): string {
 
 const purlOf = ({ name, version }: Pick<Part, "name" | "version">) => `pkg:npm/${name.replace("@", "%40")}@${version}`;
 
+/**
+ * Parts of Bun that have advisories of their own. Bun states the version of SQLite at run time and the commit of WebKit, of which
+ * JavaScriptCore is a part.
+ */
+const bunParts = () => {
+  const sqlite = new Database(":memory:").query<{ v: string }, []>("select sqlite_version() v").get()?.v ?? "";
+  const webkit = process.versions.webkit ?? "";
+  return [
+    { name: "sqlite", version: sqlite, license: "blessing", purl: `pkg:generic/sqlite@${sqlite}` },
+    { name: "JavaScriptCore", version: webkit, license: "LGPL-2.1-only", purl: `pkg:github/oven-sh/WebKit@${webkit}` },
+  ];
+};
+
+/** How we changed a package, which CycloneDX calls its pedigree. */
+function toPedigree({ name, version }: Pick<Part, "name" | "version">) {
+  const patches: Record<string, string> = manifest.patchedDependencies;
+  const file = patches[`${name}@${version}`];
+  if (file === undefined) return {};
+  const content = readFileSync(join(root, file)).toString("base64");
+  const diff = { text: { contentType: "text/x-diff", encoding: "base64", content } };
+  return { pedigree: { patches: [{ type: "unofficial", diff }] } };
+}
+
 /** Bun is the runtime inside the executable. */
 const bun = { name: "bun", version: manifest.devDependencies.bun, license: "MIT" };
 
@@ -101,6 +125,10 @@ export async function toSbom() {
           { alg: "SHA-512", content: Buffer.from(part.integrity.replace("sha512-", ""), "base64").toString("hex") },
         ],
         ...{ licenses: licensed(part.license), purl: purlOf(part) },
+        ...toPedigree(part),
+      })),
+      ...bunParts().map(({ name, version, license, purl }) => ({
+        ...{ type: "library", "bom-ref": purl, name, version, licenses: licensed(license), purl },
       })),
       {
         ...{ type: "platform", "bom-ref": purlOf(bun), name: bun.name, version: bun.version },
@@ -110,6 +138,7 @@ export async function toSbom() {
     dependencies: [
       { ref: own, dependsOn: [...refs(Object.keys(manifest.dependencies)), purlOf(bun)] },
       ...unique.map((part) => ({ ref: purlOf(part), dependsOn: refs(part.needs) })),
+      { ref: purlOf(bun), dependsOn: bunParts().map(({ purl }) => purl) },
     ],
   };
 }

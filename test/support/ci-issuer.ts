@@ -1,12 +1,19 @@
 import { generateKeyPairSync, sign } from "node:crypto";
 
 const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
-const newKey = (kid: string) => ({ kid, ...generateKeyPairSync("rsa", { modulusLength: 2048 }) });
+/** A key of an issuer. Making one takes long, so the issuers of many tests can share it. */
+export const newKey = (kid: string) => ({ kid, ...generateKeyPairSync("rsa", { modulusLength: 2048 }) });
 
 /** An issuer of ID tokens of CI jobs on loopback: discovery document, keys and tokens as GitHub Actions and GitLab CI issue them. */
-export function startCiIssuer({ now = Date.now }: { now?: () => number } = {}) {
+export function startCiIssuer({
+  now = Date.now,
+  firstKey = newKey("1"),
+}: {
+  now?: () => number;
+  firstKey?: ReturnType<typeof newKey>;
+} = {}) {
   const seen: string[] = [];
-  let key = newKey("1");
+  let key = firstKey;
   let isAway = false;
   let published: ((own: object) => unknown) | undefined;
   const server = Bun.serve({

@@ -3,7 +3,7 @@ import { createExplorer } from "../../src/agents/explorer/explorer.ts";
 import { createKey } from "../../src/auth/keys.ts";
 import { listMembers } from "../../src/auth/members.ts";
 import { updateOrg } from "../../src/auth/orgs.ts";
-import { findLatest } from "../../src/comparisons/latest.ts";
+import { findLatestResults } from "../../src/comparisons/latest.ts";
 import { jobs } from "../../src/db/tables/jobs.ts";
 import { invitations } from "../../src/db/tables/people.ts";
 import { artifacts } from "../../src/db/tables/runs.ts";
@@ -170,7 +170,7 @@ export async function demo() {
   await requestEval(service.ctx, a.org, add, { urlMap: {}, trigger: "web", runs: 4 });
   await requestEval(service.ctx, a.org, upload, { urlMap: {}, trigger: "cli" });
   await app.runJobs();
-  const slug = findLatest(service.ctx, a.org, add)?.slug ?? "";
+  const slug = findLatestResults(service.ctx, a.org, add)?.slug ?? "";
   at += 600_000;
   await furnish();
   endJobs();

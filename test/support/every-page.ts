@@ -1,7 +1,7 @@
 import { listInvitations } from "../../src/auth/invitations.ts";
 import { listMembers } from "../../src/auth/members.ts";
 import { createOrg, updateOrg } from "../../src/auth/orgs.ts";
-import { toResetPathFor } from "../../src/auth/resets.ts";
+import { toResetPathByOwner } from "../../src/auth/resets.ts";
 import { setupPath } from "../../src/auth/setup.ts";
 import type { Demo } from "./demo.ts";
 import { signedIn } from "./people.ts";
@@ -29,7 +29,7 @@ export async function everyPage(app: Demo): Promise<Shown[]> {
     "/docs/search": ["/docs/search?q=webhook"],
     "/setup/:token": [setupPath(service.ctx, createOrg(service.ctx, "Newcomers").id)],
     "/invite/:token": [listInvitations(service.ctx, a.org).at(-1)?.path ?? fail("nobody is invited")],
-    "/reset/:token": [toResetPathFor(service.ctx, a.org, ofRole("member").memberId, ofRole("owner")).path],
+    "/reset/:token": [toResetPathByOwner(service.ctx, a.org, ofRole("member").memberId, ofRole("owner")).path],
     "/results/:token": [updateOrg(service.ctx, a.org, { hasResultsPage: true }).resultsPath ?? ""],
     "/runs/:runId": ["running", "failed"].map((status) => `/runs/${newestRun(app, status)}`),
   };

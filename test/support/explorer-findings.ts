@@ -1,5 +1,5 @@
 import { checkOfLanguage } from "../../src/agents/explorer/samples.ts";
-import { hygiene } from "../../src/grading/findings/catalogue.ts";
+import { conventions } from "../../src/grading/findings/catalogue.ts";
 import { findingKinds } from "../../src/grading/findings/finding-kinds.ts";
 import { kindIdOf, sampleOf, withoutRule } from "../truth/foreign/kinds.ts";
 import { type Figures, newestFigures, readMeasurements } from "../truth/foreign/measurements.ts";
@@ -76,7 +76,7 @@ export function findingsTables(figures: Figures): string {
     "### Not measured\n",
     tableOf((recall) => recall === null),
     `The explorer has no rule for ${Object.values(withoutRule).join(", ")}.\n`,
-    `The conventions of a site, each by what is wrong: ${[...hygiene.values()].join(", ")}.\n`,
+    `The conventions of a site, each by what is wrong: ${[...conventions.values()].join(", ")}.\n`,
   ].join("\n");
 }
 

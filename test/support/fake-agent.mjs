@@ -103,6 +103,12 @@ const modes = {
     await result("q1", "the tool is not available", true);
     await done("I chose red.");
   },
+  async secrets() {
+    await use("c1", "Bash", { command: "env", password: "hunter2-hunter2-hunter2" });
+    await result("c1", "GITHUB_TOKEN=ghp_0a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R");
+    for (const piece of ["The token is ghp_0a1B2c3D4e5F", "6g7H8i9J0k1L2m", "3N4o5P6q7R."]) await text(piece);
+    await done("All done.");
+  },
   async loop() {
     for (let i = 0; ; i++) {
       await use(`c${i}`, "Bash", { command: "echo again" });
@@ -221,6 +227,123 @@ const modes = {
         await update("agent_message_chunk", { content: { type: "text", text: "done." } });
         await send({ id: promptId, result: { stopReason: ownWork ?? "end_turn" } });
       } else if (id !== undefined) await send({ id, error: { code: -32601, message: "Method not found" } });
+    }
+  },
+  /** Sends every kind of update, and uses every method of the client. */
+  async "acp-all"() {
+    const waiting = new Map();
+    let lastId = 0;
+    const send = (message) => say({ jsonrpc: "2.0", ...message });
+    const request = (method, params) =>
+      new Promise((resolve) => {
+        const id = `r${++lastId}`;
+        waiting.set(id, resolve);
+        send({ id, method, params: { sessionId: "s1", ...params } });
+      });
+    const update = (sessionUpdate, fields) =>
+      send({ method: "session/update", params: { sessionId: "s1", update: { sessionUpdate, ...fields } } });
+    const chunk = (content) => update("agent_message_chunk", { content });
+    const textBlock = (said) => ({ type: "content", content: { type: "text", text: said } });
+    const prompt = async (id) => {
+      const entries = [
+        { content: "Look", priority: "high", status: "completed" },
+        { content: "Write", priority: "low", status: "pending" },
+      ];
+      await update("plan", { entries });
+      await update("plan", { entries });
+      await chunk({ type: "text", text: "See " });
+      await chunk({ type: "image", mimeType: "image/png", data: "aGVsbG8=" });
+      await chunk({ type: "resource_link", uri: "https://docs.test/a", name: "Guide" });
+      await chunk({ type: "resource", resource: { uri: "file:///a", text: " and this." } });
+      await update("tool_call", {
+        toolCallId: "a1",
+        title: "Ask",
+        kind: "execute",
+        rawInput: "ls -la",
+        status: "pending",
+      });
+      await update("tool_call_update", { toolCallId: "a1", status: "completed", content: [textBlock("total 0")] });
+      const diff = { type: "diff", path: "/workspace/a.txt", oldText: "old\n", newText: "new\n" };
+      await update("tool_call", {
+        toolCallId: "a2",
+        title: "Edit",
+        kind: "edit",
+        status: "completed",
+        content: [diff],
+      });
+      const image = { type: "content", content: { type: "image", mimeType: "image/png", data: "aGVsbG8=" } };
+      await update("tool_call", {
+        toolCallId: "a3",
+        title: "Shot",
+        kind: "other",
+        status: "completed",
+        content: [image],
+      });
+      const parent = { claudeCode: { parentToolUseId: "task-1" } };
+      await update("tool_call", {
+        toolCallId: "a4",
+        title: "Find",
+        kind: "search",
+        status: "completed",
+        _meta: parent,
+      });
+      const asked = await request("elicitation/create", {
+        mode: "url",
+        message: "Sign in?",
+        url: "https://acme.test/",
+      });
+      // Outside of its own calls.
+      await request("fs/write_text_file", { path: "/workspace/notes/b.txt", content: "one\ntwo\nthree\n" });
+      const { result: part } = await request("fs/read_text_file", {
+        path: "/workspace/notes/b.txt",
+        line: 2,
+        limit: 1,
+      });
+      const missing = await request("fs/read_text_file", { path: "/etc/shadow" });
+      // Within one.
+      await update("tool_call", {
+        toolCallId: "a5",
+        title: "Run",
+        kind: "execute",
+        rawInput: { command: "count" },
+        status: "pending",
+      });
+      const command = { command: "sh", args: ["-c", 'cat b.txt; echo "$WORD"; exit 3'], cwd: "/workspace/notes" };
+      const { result: made } = await request("terminal/create", { ...command, env: [{ name: "WORD", value: "four" }] });
+      const { result: exit } = await request("terminal/wait_for_exit", made);
+      await request("terminal/output", made);
+      const terminal = [{ type: "terminal", ...made }];
+      await update("tool_call_update", { toolCallId: "a5", status: "completed", content: terminal });
+      await request("terminal/release", made);
+      const { result: other } = await request("terminal/create", { command: "sleep 1000" });
+      await request("terminal/kill", other);
+      const { result: killed } = await request("terminal/wait_for_exit", other);
+      await update("tool_call", {
+        toolCallId: "a6",
+        title: "Never ends",
+        kind: "other",
+        rawInput: { x: 1 },
+        status: "pending",
+      });
+      const seen = {
+        asked: asked.result,
+        part: part.content,
+        missing: missing.error?.code,
+        exit,
+        killed: killed.signal,
+      };
+      await chunk({ type: "text", text: JSON.stringify({ ...seen, token: process.env.TOKEN !== undefined }) });
+      await send({ id, result: { stopReason: "end_turn" } });
+    };
+    for await (const line of createInterface({ input: process.stdin })) {
+      const { id, method, params, ...answer } = JSON.parse(line);
+      if (method === undefined) waiting.get(id)?.(answer);
+      else if (method === "initialize") {
+        const { fs, terminal } = params.clientCapabilities;
+        if (!(fs.readTextFile && fs.writeTextFile && terminal)) process.exit(5);
+        await send({ id, result: { protocolVersion: 1, agentCapabilities: {}, authMethods: [] } });
+      } else if (method === "session/new") await send({ id, result: { sessionId: "s1" } });
+      else if (method === "session/prompt") prompt(id);
     }
   },
   async "acp-context"() {

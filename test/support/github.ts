@@ -68,12 +68,14 @@ export function startGitHub(pull: { number: number; sha: string; branch: string;
     url: server.url.origin,
     comments,
     statuses,
-    /** Makes the next request fail: for lack of permission, as too large, or because of the rate limit. */
-    fail(route: string, kind: "forbidden" | "invalid" | "limited"): void {
+    /** Makes the next request fail: for lack of permission, as too large, or because of the rate limit, or with a fault of GitHub. */
+    fail(route: string, kind: "forbidden" | "invalid" | "limited" | "broken"): void {
       const fault =
-        kind === "invalid"
-          ? Response.json(invalid("body"), { status: 422 })
-          : Response.json(forbidden, { status: 403, headers: kind === "limited" ? { "retry-after": "0" } : {} });
+        kind === "broken"
+          ? Response.json({ message: "Server Error" }, { status: 500 })
+          : kind === "invalid"
+            ? Response.json(invalid("body"), { status: 422 })
+            : Response.json(forbidden, { status: 403, headers: kind === "limited" ? { "retry-after": "0" } : {} });
       faults.set(route, [...(faults.get(route) ?? []), fault]);
     },
     close: () => server.stop(true),

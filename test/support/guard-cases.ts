@@ -279,6 +279,7 @@ export function testGuard(create: (options: GuardOptions) => Guard): void {
       const headers = {
         Authorization: "Bearer x",
         Cookie: "a=b",
+        "X-Api-Key": "k",
         Accept: "text/markdown",
         Host: "elsewhere.test",
         "Content-Length": "5",
@@ -292,7 +293,7 @@ export function testGuard(create: (options: GuardOptions) => Guard): void {
         "user-agent": userAgent,
       };
       expect({ inside: await sent("/in"), outside: await sent("/out") }).toEqual({
-        inside: { ...rest, authorization: "Bearer x", cookie: "a=b", host: `127.0.0.1:${home.port}` },
+        inside: { ...rest, authorization: "Bearer x", cookie: "a=b", "x-api-key": "k", host: `127.0.0.1:${home.port}` },
         outside: { ...rest, host: `127.0.0.1:${other.port}` },
       });
     });

@@ -163,7 +163,7 @@ export const niceGrade: Grade = {
       lostSeconds: 1.4,
       lostUsd: null,
       lostPoints: 4.1,
-      grounds: ["tested https://docs.example.com/quickstart"],
+      preconditions: ["tested https://docs.example.com/quickstart"],
     },
   ],
   recommendations: [

@@ -1,7 +1,7 @@
 /** `bun run screenshots [FOLDER]`: takes the screenshot of the README: a report on docs with one wrong line, as an admin sees it. */
 
 import { updateOrg } from "../../src/auth/orgs.ts";
-import { findLatest } from "../../src/comparisons/latest.ts";
+import { findLatestResults } from "../../src/comparisons/latest.ts";
 import { createPrompt } from "../../src/prompts/prompts.ts";
 import { createProvider } from "../../src/providers/providers.ts";
 import { requestEval } from "../../src/runs/requests.ts";
@@ -25,7 +25,7 @@ const { id } = createPrompt(service.ctx, a.org, {
 });
 await requestEval(service.ctx, a.org, id, { urlMap: {}, trigger: "api", runs: 4 });
 await app.runJobs();
-const { slug } = findLatest(service.ctx, a.org, id) ?? {};
+const { slug } = findLatestResults(service.ctx, a.org, id) ?? {};
 
 const server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: (request) => app.app.handle(request) });
 const cookie = (await signedIn(app, { role: "admin" })).cookie();

@@ -3,7 +3,7 @@ import { listMembers } from "../../src/auth/members.ts";
 import type { OrgId } from "../../src/context.ts";
 import { invitations } from "../../src/db/tables/people.ts";
 import { artifacts } from "../../src/db/tables/runs.ts";
-import { namedPages } from "../../src/db/tables/trends.ts";
+import { listedPages } from "../../src/db/tables/trends.ts";
 import { advanceGates } from "../../src/gates/progress.ts";
 import { setModelKey } from "../../src/models/models.ts";
 import { subscribableTypes } from "../../src/notifications/events.ts";
@@ -135,7 +135,7 @@ export function tenants() {
       .values({ orgId: org, runId: drafts[0]?.runId ?? "", attempt: 1, name, data })
       .run();
     const named = { page: `docs.acme.dev/${org}`, url: `${docsUrl}${org}`, linkAt: at };
-    db.insert(namedPages)
+    db.insert(listedPages)
       .values({ orgId: org, promptId: prompt.id, ...named })
       .run();
     const gate = { promptId: prompt.id, ...args, urlMap: { "docs.acme.dev": "https://preview.example" }, minScore: 60 };

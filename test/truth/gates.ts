@@ -1,4 +1,4 @@
-import { judgeSides, type Side } from "../../src/comparisons/verdict.ts";
+import { decideVerdict, type Side } from "../../src/comparisons/verdict.ts";
 import { decide } from "../../src/gates/decision.ts";
 import type { Gate } from "../../src/gates/schema.ts";
 import { firstStep, levelAt, nextStep } from "../../src/gates/steps.ts";
@@ -40,7 +40,7 @@ function runOf(random: () => number, { points, success, timeouts }: World, promp
   return {
     failureCause: isLost ? "timeout" : null,
     report: isLost ? null : { outcome, score: drawn, seconds: null, costUsd: null },
-    ...{ prompt, pairKey, isExact: false, provenShare: null, dimensions: [], metrics: null },
+    ...{ prompt, pairKey, isDeterministic: false, provenShare: null, dimensions: [], metrics: null },
   };
 }
 
@@ -68,7 +68,7 @@ function endGate(
           before.runs.push(runOf(random, worldOf(base), `p${p}`, `p${p} ${a}`));
           after.runs.push(runOf(random, worldOf(head, change[p]), `p${p}`, `p${p} ${a}`));
         }
-    const { verdict, evidence } = judgeSides(before, after, [], levelAt(done, steps.adaptive));
+    const { verdict, evidence } = decideVerdict(before, after, [], levelAt(done, steps.adaptive));
     const sideOf = ({ runs }: Side) => ({ evalRequestIds: [], promptIds: [], runs: runs.length });
     const lostOf = ({ runs }: Side) => ({ n: runs.filter(({ failureCause }) => failureCause).length, reason: null });
     const decision = decide({
@@ -82,7 +82,7 @@ function endGate(
       },
     });
     const next = nextStep({ ...steps, done, spentUsd: null, verdict });
-    const isHopeless = decision.isLost && done >= Math.min(gateSteps[0].runs, runs);
+    const isHopeless = decision.hasTooFewUsableRuns && done >= Math.min(gateSteps[0].runs, runs);
     if (typeof next !== "number" || isHopeless) return decision.status;
     done = next;
   }

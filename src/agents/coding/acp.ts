@@ -7,53 +7,70 @@ import {
   RequestError,
 } from "@agentclientprotocol/sdk";
 import { version } from "../../../package.json" with { type: "json" };
+import type { ToolName } from "../../config/agent-entry.ts";
+import { reasonOf } from "../../errors.ts";
+import { ownMember } from "../../schema.ts";
 import { type AgentEvent, AgentFailure, toAgentFailure } from "../agent.ts";
 import { type EndingName, endingOfError } from "../endings.ts";
-import { type Fields, list, number, object, text } from "../fields.ts";
+import { type Fields, list, object, text } from "../fields.ts";
 import { linesOf } from "../lines.ts";
 import { toPrompt } from "../llm/instructions.ts";
 import type { SandboxProcess } from "../sandbox/sandbox.ts";
 import type { Task } from "../task.ts";
-import { toAcpServers } from "./mcp-servers.ts";
-import { countUnreadableLine, report, type SessionReporter } from "./session-reporter.ts";
 import {
-  exitCodeIn,
-  message,
-  readLine,
-  type StreamResult,
-  statusIn,
-  thought,
-  toCall,
-  toResult,
-  unfinishedResult,
-} from "./streams/stream.ts";
+  type ClientCommand,
+  type ClientMethods,
+  closeTerminals,
+  createClientMethods,
+  createTerminal,
+  findTerminalText,
+  killTerminal,
+  readOutput,
+  readTextFile,
+  waitForExit,
+  writeTextFile,
+} from "./acp-client.ts";
+import {
+  createUpdateState,
+  endUpdates,
+  hasOpenCall,
+  parsePermissionRequest,
+  parseUpdate,
+  type TerminalText,
+  toElicitationQuestion,
+  type UpdateState,
+} from "./acp-updates.ts";
+import { toAcpServers } from "./mcp-servers.ts";
+import type { Preset } from "./preset.ts";
+import { countUnreadableLine, report, type SessionReporter } from "./session-reporter.ts";
+import { readLine, type StreamResult, statusIn, toCall, toResult, unfinishedResult } from "./streams/stream.ts";
 
-/** evald's names for the protocol's kinds of tools; other tools keep their own names. */
-const toolNamesByKind: Record<string, string> = {
-  execute: "run_command",
-  fetch: "fetch_page",
-  edit: "write_file",
-  read: "read_file",
-};
-/** Modes in which agents don't ask for permission. The sandbox limits them. */
-const freeModes = /yolo|bypass|full.?access|auto.?(approve|edit)|dont.?ask/i;
+/** Modes in which agents don't ask for permission, and modes in which they ask less. The sandbox limits them. */
+const freeModes = [/yolo|bypass|full.?access|dont.?ask/i, /auto.?(approve|edit)/i];
 const authRequired = -32_000;
 /** Reasons for which a turn ends in an ordinary way. */
-const endingByStopReason: Record<string, EndingName> = {
+export const endingByStopReason: Record<string, EndingName> = {
   end_turn: "finished",
   refusal: "refused",
   max_tokens: "output_limit",
   max_turn_requests: "turn_limit",
 };
 
-/** Runs one prompt over the Agent Client Protocol. Every permission is granted, and nobody can answer questions. */
+/** The process of an agent, and how to start commands in its name: with its workspace and its network, each in a sandbox of its own. */
+export type RunningAgent = { process: SandboxProcess; startCommand: (command: ClientCommand) => SandboxProcess };
+
+/**
+ * Runs one prompt over the Agent Client Protocol. Every permission is granted, and nobody can answer questions. The agent may use files and
+ * terminals of evald in place of its own.
+ */
 export async function converse(
-  agentProcess: SandboxProcess,
+  { process: agentProcess, startCommand }: RunningAgent,
   task: Task,
   reporter: SessionReporter,
   fillGaps: (event: AgentEvent) => Promise<AgentEvent>,
 ): Promise<StreamResult> {
-  const state: UpdateState = { calls: new Map(), partial: null, lastMessage: null, costUsd: null, unknown: new Set() };
+  const clientMethods = createClientMethods(startCommand);
+  const state = createUpdateState((id) => findTerminalText(clientMethods, id));
   let lastReport: Promise<void> = Promise.resolve();
   const reportAll = (events: AgentEvent[]) => {
     lastReport = lastReport.then(async () => {
@@ -71,20 +88,23 @@ export async function converse(
   });
   const app = client({ name: "evald" })
     .onRequest(methods.client.session.requestPermission, object, ({ params }) => {
-      const call = { ...object(params.toolCall), sessionUpdate: "tool_call_update", status: "in_progress" };
-      reportAll(parseUpdate(call, state));
-      if (asksFirst) reportAll([toPermissionQuestion(call)]);
+      reportAll(parsePermissionRequest(params, state, asksFirst));
       return grantPermission(params);
+    })
+    .onRequest(methods.client.elicitation.create, object, ({ params }) => {
+      reportAll([toElicitationQuestion(params)]);
+      return { action: "cancel" as const };
     })
     .onNotification(methods.client.session.update, object, ({ params }) => {
       reportAll(parseUpdate(object(params.update), state));
     });
+  if (reporter.preset.clientMethods) offer(app, clientMethods, { state, reportAll });
   const connection = app.connect({ readable, writable });
 
   async function prompt(): Promise<StreamResult> {
-    const stopReason = await sendPrompt(connection.agent, task);
-    reportAll(endPartial(state));
-    const ending = endingByStopReason[stopReason];
+    const stopReason = await sendPrompt(connection.agent, task, reporter.preset);
+    reportAll(endUpdates(state));
+    const ending = ownMember(endingByStopReason, stopReason);
     return ending === undefined
       ? endWith("agent_error", { status: null, message: `it stopped with ${stopReason}` })
       : endWith(ending, null);
@@ -106,14 +126,61 @@ export async function converse(
     return endWith(error.code === authRequired ? "login_needed" : endingOfError(status, message), { status, message });
   } finally {
     connection.close();
+    closeTerminals(clientMethods);
   }
 }
 
+type ClientApp = ReturnType<typeof client>;
+type Reporting = { state: UpdateState; reportAll: (events: AgentEvent[]) => void };
+
+/** Offers files and terminals. What the agent does with them outside of its own calls is reported as a call. */
+function offer(app: ClientApp, own: ClientMethods, { state, reportAll }: Reporting): void {
+  let lastId = 0;
+  /** Reports a call, and its result when that is known. */
+  const reportCall = (name: string, input: Fields, tool: ToolName, result: Promise<Partial<TerminalText>>) => {
+    if (hasOpenCall(state)) return;
+    const id = `client-${++lastId}`;
+    reportAll([toCall(id, name, input, tool)]);
+    result.then(
+      ({ output = "", exitCode = null }) =>
+        reportAll([toResult({ id, name, ok: exitCode === null || exitCode === 0, output }, exitCode, tool)]),
+      (error) => reportAll([toResult({ id, name, ok: false, output: reasonOf(error) }, null, tool)]),
+    );
+  };
+  app
+    .onRequest(methods.client.fs.readTextFile, object, ({ params }) => {
+      const answer = readTextFile(own, params);
+      const result = answer.then(({ content }) => ({ output: content }));
+      reportCall("fs/read_text_file", { path: params.path }, "read_file", result);
+      return answer;
+    })
+    .onRequest(methods.client.fs.writeTextFile, object, ({ params }) => {
+      const answer = writeTextFile(own, params);
+      const { path, content } = params;
+      reportCall("fs/write_text_file", { path, content }, "write_file", answer);
+      return answer;
+    })
+    .onRequest(methods.client.terminal.create, object, ({ params }) => {
+      const { terminalId } = createTerminal(own, params);
+      const command = [params.command, ...list(params.args)].map(text).join(" ");
+      const result = waitForExit(own, { terminalId }).then(() => findTerminalText(own, terminalId) ?? {});
+      reportCall("terminal/create", { command }, "run_command", result);
+      return { terminalId };
+    })
+    .onRequest(methods.client.terminal.output, object, ({ params }) => readOutput(own, params))
+    .onRequest(methods.client.terminal.waitForExit, object, ({ params }) => waitForExit(own, params))
+    .onRequest(methods.client.terminal.kill, object, ({ params }) => killTerminal(own, params))
+    .onRequest(methods.client.terminal.release, object, ({ params }) => killTerminal(own, params));
+}
+
 /** Starts a session in the workspace, sends the task, and returns why the agent stopped. Throws an AgentFailure, and RequestError. */
-async function sendPrompt(agent: ClientContext, task: Task): Promise<string> {
+async function sendPrompt(agent: ClientContext, task: Task, { clientMethods }: Preset): Promise<string> {
   const { authMethods = [], agentCapabilities } = await agent.request(methods.agent.initialize, {
     protocolVersion: PROTOCOL_VERSION,
-    clientCapabilities: { fs: { readTextFile: false, writeTextFile: false }, terminal: false },
+    clientCapabilities: {
+      fs: { readTextFile: clientMethods, writeTextFile: clientMethods },
+      terminal: clientMethods,
+    },
     clientInfo: { name: "evald", version },
   });
   const mcpServers = toAcpServers(task.workspace?.mcpServers ?? {});
@@ -135,9 +202,11 @@ async function sendPrompt(agent: ClientContext, task: Task): Promise<string> {
     return await openSession();
   });
   const { sessionId } = session;
-  const mode = session.modes?.availableModes.find(({ id, name }) => freeModes.test(`${id} ${name}`));
+  const { availableModes = [], currentModeId } = session.modes ?? {};
+  const freest = freeModes.flatMap((pattern) => availableModes.filter(({ id, name }) => pattern.test(`${id} ${name}`)));
+  const [mode] = freest;
   // Without the mode, it asks for permission and gets it.
-  if (mode && task.agentOptions?.permissions !== "ask")
+  if (mode && mode.id !== currentModeId && task.agentOptions?.permissions !== "ask")
     await agent.request(methods.agent.session.setMode, { sessionId, modeId: mode.id }).catch(() => {});
   const { stopReason } = await agent.request(methods.agent.session.prompt, {
     sessionId,
@@ -145,13 +214,6 @@ async function sendPrompt(agent: ClientContext, task: Task): Promise<string> {
   });
   return stopReason;
 }
-
-/** The question of an agent that asks before it does something. */
-const toPermissionQuestion = (call: Fields): AgentEvent => ({
-  type: "interruption",
-  question: `May I do this: ${text(call.title) || text(call.kind) || "a tool call"}?`.slice(0, 1000),
-  url: null,
-});
 
 /** Grants a permission: for good if the agent offers that. */
 function grantPermission(params: Fields) {
@@ -164,6 +226,7 @@ function grantPermission(params: Fields) {
 
 /** Messages over stdio; invalid ones are skipped and reported. */
 function openMessageStreams(agentProcess: SandboxProcess, reporter: SessionReporter) {
+  const { output } = reporter;
   const end = Promise.withResolvers<void>();
   const lines = linesOf(agentProcess.stdout);
   const readable = new ReadableStream<AnyMessage>({
@@ -176,13 +239,17 @@ function openMessageStreams(agentProcess: SandboxProcess, reporter: SessionRepor
         }
         if (line?.trim() === "") continue;
         const fields = line === null ? null : readLine(line);
-        if (fields !== null) return stream.enqueue(fields as AnyMessage);
+        if (fields !== null) {
+          output.addMessage("agent", fields);
+          return stream.enqueue(fields as AnyMessage);
+        }
         countUnreadableLine(reporter, line);
       }
     },
   });
   const writable = new WritableStream<AnyMessage>({
     async write(outgoing) {
+      output.addMessage("evald", outgoing);
       try {
         agentProcess.stdin.write(`${JSON.stringify(outgoing)}\n`);
         await agentProcess.stdin.flush();
@@ -192,77 +259,4 @@ function openMessageStreams(agentProcess: SandboxProcess, reporter: SessionRepor
     },
   });
   return { readable, writable, ended: end.promise };
-}
-
-/** What is remembered between the updates of a session. */
-type UpdateState = {
-  calls: Map<string, Call>;
-  /** The message or thought that has not ended yet. */
-  partial: { kind: "message" | "thought"; text: string } | null;
-  lastMessage: string | null;
-  costUsd: number | null;
-  /** Unknown kinds of updates. */
-  unknown: Set<string>;
-};
-
-type Call = { name: string; tool: string; input: Fields; isReported: boolean; isDone: boolean };
-
-const updatesWithoutNews = /^(user_message_chunk|plan|notice|usage_update|compaction_\w+|\w+_(mode_)?update)$/;
-
-/** Turns a session update into events. Messages come in pieces, and calls in several updates. */
-function parseUpdate(update: Fields, state: UpdateState): AgentEvent[] {
-  const kind = text(update.sessionUpdate);
-  if (kind === "agent_message_chunk") return addPiece(state, "message", text(object(update.content).text));
-  if (kind === "agent_thought_chunk") return addPiece(state, "thought", text(object(update.content).text));
-  if (kind === "tool_call" || kind === "tool_call_update") return parseCall(update, state);
-  if (kind === "usage_update") state.costUsd = number(object(update.cost).amount) ?? state.costUsd;
-  if (!updatesWithoutNews.test(kind)) state.unknown.add(kind);
-  return [];
-}
-
-function addPiece(state: UpdateState, kind: "message" | "thought", piece: string): AgentEvent[] {
-  const events = state.partial?.kind === kind ? [] : endPartial(state);
-  state.partial = { kind, text: (state.partial?.text ?? "") + piece };
-  return events;
-}
-
-function endPartial(state: UpdateState): AgentEvent[] {
-  const { partial } = state;
-  state.partial = null;
-  if (partial === null) return [];
-  if (partial.kind === "thought") return thought(partial.text);
-  if (partial.text.trim() !== "") state.lastMessage = partial.text;
-  return message(partial.text);
-}
-
-function parseCall(update: Fields, state: UpdateState): AgentEvent[] {
-  const id = text(update.toolCallId);
-  const call = state.calls.get(id) ?? { name: "", tool: "", input: {}, isReported: false, isDone: false };
-  state.calls.set(id, call);
-  const name = text(update.name) || text(object(object(update._meta).claudeCode).toolName) || text(update.title);
-  call.name ||= name.slice(0, 100) || "unknown";
-  call.tool ||= toolNamesByKind[text(update.kind)] ?? "";
-  if (Object.keys(object(update.rawInput)).length > 0) call.input = object(update.rawInput);
-  const path = object(list(update.locations)[0]).path;
-  if (path !== undefined && call.tool !== "run_command") call.input = { path, ...call.input };
-  const isOver = update.status === "completed" || update.status === "failed";
-  const events = endPartial(state);
-  // The input of a pending call may still be incomplete.
-  if (!call.isReported && (isOver || update.status === "in_progress")) {
-    call.isReported = true;
-    events.push(toCall(id, call.name, call.input, call.tool || undefined));
-  }
-  if (!isOver || call.isDone) return events;
-  call.isDone = true;
-  const rawOutput = object(update.rawOutput);
-  const blocks = list(update.content).map((block) => text(object(object(block).content).text));
-  const output =
-    blocks.join("") || text(update.rawOutput) || text(rawOutput.output) || text(rawOutput.formatted_output);
-  const exitCode =
-    number(rawOutput.exit_code) ??
-    number(rawOutput.exitCode) ??
-    number(object(rawOutput.metadata).exit) ??
-    exitCodeIn(output);
-  const result = { id, name: call.name, ok: update.status === "completed", output };
-  return [...events, toResult(result, call.tool === "run_command" ? exitCode : null, call.tool || undefined)];
 }

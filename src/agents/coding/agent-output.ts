@@ -1,12 +1,13 @@
 import type { StreamFormat } from "../../config/agent-entry.ts";
 import { settlesWithin } from "../../deadline.ts";
 import type { AgentEvent } from "../agent.ts";
-import { parseObject } from "../fields.ts";
+import { parseObject, text } from "../fields.ts";
 import { linesOf } from "../lines.ts";
 import { toPrompt } from "../llm/instructions.ts";
 import type { LimitHit } from "../sandbox/bounds.ts";
-import type { SandboxProcess } from "../sandbox/sandbox.ts";
 import type { Task } from "../task.ts";
+import type { RunningAgent } from "./acp.ts";
+import { keepingLines } from "./kept-output.ts";
 import { type Preset, taskChannelOf } from "./preset.ts";
 import { addLine } from "./printed.ts";
 import { findResult, type ModelRecord } from "./record.ts";
@@ -23,6 +24,7 @@ import {
   parseLine,
   readLine,
   type StreamResult,
+  toCall,
   toResult,
   unfinishedResult,
 } from "./streams/stream.ts";
@@ -55,7 +57,7 @@ const maxAnswerChars = 16_000;
 /** Sends the task to the agent, and reports its events until it ends or closes its stdout. */
 export async function readOutput(
   preset: Preset,
-  agentProcess: SandboxProcess,
+  agent: RunningAgent,
   task: Task,
   reporter: SessionReporter,
   record: ModelRecord,
@@ -63,8 +65,9 @@ export async function readOutput(
   const { stream: format } = preset;
   if (format === "acp") {
     const { converse } = await import("./acp.ts");
-    return converse(agentProcess, task, reporter, createResultCompleter(preset, record));
+    return converse(agent, task, reporter, createResultCompleter(preset, record));
   }
+  const { process: agentProcess } = agent;
   try {
     if (taskChannelOf(preset) !== "argument") agentProcess.stdin.write(toPrompt(task));
     await agentProcess.stdin.end();
@@ -80,13 +83,16 @@ export async function readOutput(
   return readLines(lineParsers[format], agentProcess.stdout, { reporter, record, completeResult });
 }
 
-async function readText(stdout: ReadableStream<Uint8Array>, { printed }: SessionReporter): Promise<StreamResult> {
-  let text = "";
-  for await (const line of linesOf(stdout)) {
-    text = `${text}${line ?? ""}\n`.slice(-maxAnswerChars);
+async function readText(
+  stdout: ReadableStream<Uint8Array>,
+  { printed, output }: SessionReporter,
+): Promise<StreamResult> {
+  let answer = "";
+  for await (const line of keepingLines(linesOf(stdout), output)) {
+    answer = `${answer}${line ?? ""}\n`.slice(-maxAnswerChars);
     addLine(printed, line ?? "");
   }
-  return { ...unfinishedResult, text: text.trim() || null };
+  return { ...unfinishedResult, text: answer.trim() || null };
 }
 
 type LineContext = { reporter: SessionReporter; record: ModelRecord; completeResult: ResultCompleter };
@@ -97,7 +103,7 @@ async function readLines(
   { reporter, record, completeResult }: LineContext,
 ): Promise<StreamResult> {
   const state = createStreamState();
-  const lines = linesOf(stdout);
+  const lines = keepingLines(linesOf(stdout), reporter.output);
   while (!state.end) {
     const nextLine = lines.next();
     if (state.likelyEnd && (await staysSilent(nextLine, state.likelyEnd.error ? failedMs : answeredMs, record)))
@@ -139,8 +145,9 @@ type ResultCompleter = (event: AgentEvent) => Promise<AgentEvent>;
  */
 function createResultCompleter(preset: Preset, record: ModelRecord): ResultCompleter {
   const resultCounts = new Map<string, number>();
+  const completeCall = createCallCompleter(record);
   return async (original) => {
-    const event = mapTool(preset, original);
+    const event = completeCall(mapTool(preset, original));
     if (event.type !== "tool_result") return event;
     const { id, tool, ok, ownName: name = event.tool } = event;
     const callNumber = (resultCounts.get(name) ?? 0) + 1;
@@ -165,6 +172,24 @@ function createResultCompleter(preset: Preset, record: ModelRecord): ResultCompl
     return toResult({ id, name, ok: hasSucceeded, output }, findExitCode(preset, modelOutput), tool);
   };
 }
+
+/** Adds to calls what the model asked for, if the agent shows only a title. Gemini CLI does so over ACP, with the tool at the start of the ID. */
+function createCallCompleter({ pending }: ModelRecord) {
+  const usedIds = new Set<string>();
+  return (event: AgentEvent): AgentEvent => {
+    if (event.type !== "tool_call") return event;
+    const { id, tool, input } = event;
+    const isShown = tool === "run_command" ? text(input.command) !== "" : Object.keys(input).length > 0;
+    if (isShown) return event;
+    const call = pending.values().find((each) => !usedIds.has(each.id) && isCallOf(each, id));
+    if (!call) return event;
+    usedIds.add(call.id);
+    return toCall(id, call.name, call.input, event.ownName === undefined ? undefined : tool);
+  };
+}
+
+const isCallOf = (call: { id: string; name: string }, id: string): boolean =>
+  call.id === id || id.startsWith(`${call.name}__`);
 
 /** The result of a call as the model gets it, at the latest in its next request; null if that doesn't come soon. */
 async function waitForResult(record: ModelRecord, id: string, name: string, callNumber: number) {

@@ -1,3 +1,4 @@
+import { ownMember } from "../../schema.ts";
 import { type Fields, list, object, text, textOf } from "../fields.ts";
 import type { Format } from "../gateway/wire.ts";
 
@@ -44,7 +45,7 @@ const stops: Record<string, ModelStop> = {
   SPII: "refused",
   MAX_TOKENS: "output_limit",
 };
-const stopOf = (reason: unknown): ModelStop | null => stops[text(reason)] ?? null;
+const stopOf = (reason: unknown): ModelStop | null => ownMember(stops, text(reason)) ?? null;
 
 const chat: ConversationReader = {
   format: "chat",

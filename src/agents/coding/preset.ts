@@ -37,6 +37,7 @@ export type Preset = {
   hosts: string[];
   blockedHosts: string[];
   options: NonNullable<AgentEntry["options"]>;
+  clientMethods: boolean;
 };
 
 /**
@@ -80,7 +81,8 @@ export function taskChannelOf({ stream, args, env, files }: Preset): "protocol" 
 
 /** The preset of an agent. `origin`: whether evald knows it, or the operator added it. */
 export function toPreset(entry: AgentEntry, origin: "preset" | "custom" = "custom"): Preset {
-  const { id, name = id, revision, testedVersions = [], package: packageName = null, provider: _, ...fields } = entry;
+  const { id, name = id, revision, testedVersions = [], package: packageName = null, ...rest } = entry;
+  const { provider: _, acp: _acp, ...fields } = rest;
   const [version] = testedVersions;
   const install = packageName && `npm install -g ${packageName}${version === undefined ? "" : `@${version}`}`;
   return {
@@ -102,6 +104,7 @@ export function toPreset(entry: AgentEntry, origin: "preset" | "custom" = "custo
     hosts: [],
     blockedHosts: [],
     options: {},
+    clientMethods: true,
     ...fields,
     id,
     name,
@@ -110,6 +113,17 @@ export function toPreset(entry: AgentEntry, origin: "preset" | "custom" = "custo
     packageName,
     providers: providersOf(entry),
   };
+}
+
+/** The preset of an agent, and the one that speaks the Agent Client Protocol if it can do both. */
+export function toPresets(entry: AgentEntry, origin: "preset" | "custom" = "custom"): Preset[] {
+  const { id, name = id, acp, ...rest } = entry;
+  const preset = toPreset(entry, origin);
+  if (!acp) return [preset];
+  const { mcp: _, options: _options, ...fields } = rest;
+  const { clientMethods = true, ...addition } = acp;
+  const own = { ...fields, id: `${id}-acp`, name: `${name} (ACP)`, stream: "acp" as const, args: [], clientMethods };
+  return [preset, addTo(toPreset(own, origin), addition)];
 }
 
 /** Changes with every field but those that only describe the agent. */

@@ -1,4 +1,4 @@
-import { type Preset, toPreset } from "./preset.ts";
+import { type Preset, toPresets } from "./preset.ts";
 import claude from "./presets/claude.jsonc";
 import cline from "./presets/cline.jsonc";
 import codex from "./presets/codex.jsonc";
@@ -19,4 +19,4 @@ export const presetEntries = [
 ];
 
 /** The supported coding agents, in list order. */
-export const presets: readonly Preset[] = presetEntries.map((entry) => toPreset(entry, "preset"));
+export const presets: readonly Preset[] = presetEntries.flatMap((entry) => toPresets(entry, "preset"));

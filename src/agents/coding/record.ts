@@ -1,6 +1,7 @@
 import { rmSync } from "node:fs";
 import { viaSocket } from "../../net/upstream.ts";
 import { firstCall } from "../../once.ts";
+import { endingOfCall } from "../endings.ts";
 import { type Fields, list, object, parseObject } from "../fields.ts";
 import { createMeter, type ResponseSummary } from "../gateway/wire.ts";
 import { messageIn } from "../model-errors.ts";
@@ -22,6 +23,8 @@ export type ModelRecord = {
   answers: { summary: ResponseSummary; isStream: boolean; hasEnded: boolean; stop: ModelAnswer["stop"] }[];
   /** Why the last model call failed, and whether it was one of the main conversation; null if it succeeded. */
   lastFailure: { status: number; message: string; isMain: boolean } | null;
+  /** What the provider said when the main conversation was last too long; null: it never was. */
+  overflow: string | null;
   isOverBudget: boolean;
   /** Number of model calls so far, and of those without a complete answer yet. */
   callCount: number;
@@ -60,6 +63,7 @@ export function startRecord(gatewaySocket: string, hooks: Hooks): ModelRecord {
     lastAnswer: null,
     answers: [],
     lastFailure: null,
+    overflow: null,
     isOverBudget: false,
     callCount: 0,
     callsInProgress: 0,
@@ -118,6 +122,7 @@ async function forward(
     // What fails beside the main conversation, such as a title, does not hide its failure.
     if (isMainConversation || !record.lastFailure?.isMain)
       record.lastFailure = { status, message: messageIn(error), isMain: isMainConversation };
+    if (isMainConversation && endingOfCall(status, error) === "context_overflow") record.overflow = messageIn(error);
     record.isOverBudget ||= status === 402;
     onEnd();
     return new Response(error, { status, headers: response.headers });

@@ -64,6 +64,9 @@ function findEnd({ reporter, record, result, wait }: Session): SessionEnd {
   }
   if (wasCut(record)) return toEnd("cut_answer");
   if (stop !== null) return toEnd(stop);
+  // An agent that fails to shorten its conversation reports an error of its own.
+  if (error && result.ending === "agent_error" && record.overflow !== null)
+    return toEnd("context_overflow", record.overflow);
   if (error) return toEnd(result.ending);
   if (!hasFailed) {
     if (answer !== null) return toEnd("finished");

@@ -1,5 +1,6 @@
 import type { AgentEvent } from "../agent.ts";
 import { object, text } from "../fields.ts";
+import type { OutputKeeper } from "./kept-output.ts";
 import { findMcpTool, type McpPrefix } from "./mcp-servers.ts";
 import type { Preset } from "./preset.ts";
 import { addLine, type Printed, startPrinted } from "./printed.ts";
@@ -25,6 +26,7 @@ export type SessionReporter = {
   indirectTools: Map<string, string>;
   unreadable: { lines: number; first: string } | null;
   printed: Printed;
+  output: OutputKeeper;
   unknownKinds: Set<string>;
 };
 
@@ -32,6 +34,7 @@ export type SessionReporter = {
 export const startReporter = (
   preset: Preset,
   mcpPrefixes: McpPrefix[],
+  output: OutputKeeper,
   send: (event: AgentEvent) => void,
 ): SessionReporter => ({
   preset,
@@ -44,6 +47,7 @@ export const startReporter = (
   indirectTools: new Map(),
   unreadable: null,
   printed: startPrinted(),
+  output,
   unknownKinds: new Set(),
 });
 

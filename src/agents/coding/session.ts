@@ -14,12 +14,15 @@ import { toPrompt } from "../llm/instructions.ts";
 import { createReader } from "../reader.ts";
 import { bridgePorts } from "../sandbox/bridge.ts";
 import { diskFull } from "../sandbox/command.ts";
-import { runSandboxed, type SandboxProcess } from "../sandbox/sandbox.ts";
+import { runSandboxed } from "../sandbox/sandbox.ts";
 import type { Task } from "../task.ts";
 import { reportWorkspaceDiff, setUpWorkspace } from "../workspace-setup.ts";
+import type { RunningAgent } from "./acp.ts";
+import type { ClientCommand } from "./acp-client.ts";
 import { applyOptions } from "./agent-options.ts";
 import { type ProgramResult, readOutput } from "./agent-output.ts";
 import { createContextDetector } from "./context-detector.ts";
+import { keepOutput } from "./kept-output.ts";
 import { argsAndEnvOf, mcpPrefixesOf, presetFilesOf } from "./mcp-servers.ts";
 import { fillAsText, isTried, type Preset, type TemplateValues, taskChannelOf } from "./preset.ts";
 import { recordPrinted } from "./printed.ts";
@@ -74,7 +77,12 @@ export async function runSession(
   const detectContext = prepared ? createContextDetector(setup, prepared.skills, mcpPrefixes, send) : () => {};
   using meter = startCpuMeter();
   const reportStart = createStartReporter({ meter, context, report: send });
-  const reporter = startReporter(preset, mcpPrefixes, (event) => {
+  const mcpServers = Object.keys(setup.mcpServers ?? {});
+  const output = keepOutput(
+    { evald: "agent-output", agent: preset.id, version, stream: preset.stream, mcpServers },
+    send,
+  );
+  const reporter = startReporter(preset, mcpPrefixes, output, (event) => {
     reportStart();
     send(event);
   });
@@ -102,19 +110,38 @@ export async function runSession(
         findCurrentCallId,
       }),
     );
-    const run = toSandboxRun(preset, program, values, task);
+    const { commandEnv, ...run } = toSandboxRun(preset, program, values, task);
+    const { workspace } = sandbox;
+    const limits = { ...task.limits, processes: maxProcesses };
     const agentProcess = await runInfrastructureStep(`${preset.name} could not be started`, () =>
       runSandboxed({
         ...run,
-        workspace: sandbox.workspace,
+        workspace,
         sockets: { gateway: record.socketPath, egress: relay.toProxy() },
-        limits: { ...task.limits, processes: maxProcesses },
+        limits,
         signal,
       }),
     );
+    const startCommand = ({ argv, env }: ClientCommand) =>
+      runSandboxed({
+        argv,
+        env: { ...commandEnv, ...env },
+        workspace,
+        sockets: { egress: relay.toProxy() },
+        limits,
+        signal,
+      });
     const { ending, claimedUsd } = await endUnlessReplaced(preset, path, program, async () => {
-      const { result, wait } = await readUntilEnd(agentProcess, task, record, reporter, send);
+      const { result, wait } = await readUntilEnd(
+        { process: agentProcess, startCommand },
+        task,
+        record,
+        reporter,
+        send,
+      );
       signal.throwIfAborted();
+      // Nothing is read after the end.
+      output.close();
       reportUnreadable(reporter);
       if (result.wasDiskFull) throw toAgentFailure("disk_full", diskFull);
       return { ...result, ending: toEnding({ reporter, record, result, wait }) };
@@ -125,6 +152,7 @@ export async function runSession(
     await reportWorkspaceDiff(session, sandbox);
     send({ type: "end", ...(await decideEnding(ending, session)) });
   } finally {
+    output.close();
     await record.close();
   }
 }
@@ -204,26 +232,36 @@ function toSandboxRun(
   const env = Object.fromEntries(
     Object.entries(settings.env).map(([name, value]) => [name, fillAsText(value, values)]),
   );
+  const commandEnv = { PATH: "/usr/local/bin:/usr/bin:/bin", HOME: home, TERM: "dumb", ...variables };
   return {
     argv: ["sh", "-c", launchScript, "sh", isInFile ? promptFile : "", ...files, "--", ...argv, ...args],
-    env: { PATH: `${programBinFolder}:/usr/local/bin:/usr/bin:/bin`, HOME: home, TERM: "dumb", ...variables, ...env },
+    env: { ...commandEnv, PATH: `${programBinFolder}:${commandEnv.PATH}`, ...variables, ...env },
     binds,
+    /** The variables of commands that evald starts in the agent's name. The agent's own may hold its token. */
+    commandEnv,
   };
 }
 
 /** Sends the prompt to the agent and reads its output until it ends or exits. Then kills everything it started. */
 async function readUntilEnd(
-  agentProcess: SandboxProcess,
+  agent: RunningAgent,
   task: Task,
   record: ModelRecord,
   reporter: SessionReporter,
   send: (event: AgentEvent) => void,
 ): Promise<{ result: ProgramResult; wait: Wait | null }> {
+  const { process: agentProcess } = agent;
   const { preset, printed } = reporter;
   const output = recordPrinted(agentProcess, printed);
   const silence = watchSilence(reporter, record, task.limits.idleMs, send);
   try {
-    const reading = readOutput(preset, { ...agentProcess, stdout: output.stdout }, task, reporter, record);
+    const reading = readOutput(
+      preset,
+      { ...agent, process: { ...agentProcess, stdout: output.stdout } },
+      task,
+      reporter,
+      record,
+    );
     const stream = await Promise.race([reading, silence.waits]);
     const wait = typeof stream === "string" ? stream : null;
     const result = typeof stream === "string" ? unfinishedResult : stream;

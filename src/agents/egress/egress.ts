@@ -48,6 +48,7 @@ type Options = {
   /** Path of the unix socket, in a folder that only the service can access. */
   socketPath: string;
   operatorHosts: readonly string[];
+  /** Milliseconds, to measure durations. */
   now: () => number;
   /** Resolves a host name. Default: the system's resolver. */
   lookup?: Lookup;

@@ -1,3 +1,4 @@
+import { ownMember } from "../../schema.ts";
 import { asObject, type JsonObject, resolveRef } from "./api-references.ts";
 import { Fields, type Literal, markUnknownParts, unknownPart, unresolved } from "./literals.ts";
 
@@ -55,7 +56,13 @@ export function violationsOf(document: JsonObject, schema: unknown, value: Liter
         ]
       : []),
     ...[...value].flatMap(([name, each]) =>
-      violationsOf(document, known.properties[name] ?? known.others, each, path ? `${path}.${name}` : name, depth + 1),
+      violationsOf(
+        document,
+        ownMember(known.properties, name) ?? known.others,
+        each,
+        path ? `${path}.${name}` : name,
+        depth + 1,
+      ),
     ),
   ];
 }
@@ -79,7 +86,7 @@ function readSchema(document: JsonObject, part: unknown, depth = 0, joined = { p
     ...(Array.isArray(schema.required) ? schema.required.map(String) : []),
   ];
   const isReadOnly = (name: string) => {
-    const property = asObject(properties[name]);
+    const property = asObject(ownMember(properties, name));
     return property.readOnly === true || resolveRef(document, property)?.readOnly === true;
   };
   const types = [schema.type].flat().filter((type) => typeof type === "string");

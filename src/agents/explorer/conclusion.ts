@@ -1,7 +1,6 @@
 import { type Answer, findAnswer, minReportedShare } from "./answer.ts";
 import { goalPartsOf, type Term, toTerms } from "./goal.ts";
 import { clicksTo } from "./link-graph.ts";
-import { findOtherScript } from "./scripts.ts";
 import {
   addLinkTexts,
   addPage,
@@ -21,6 +20,7 @@ import {
   thoughtEvent,
   useTool,
 } from "./session.ts";
+import { findOtherScript } from "./writing-scripts.ts";
 
 /** The share of the goal in the headings of a section from which they match it fully. */
 const fullHeadingShare = 0.3;

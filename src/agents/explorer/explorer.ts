@@ -3,7 +3,6 @@ import type { Task } from "../task.ts";
 import { checkApiDescriptions } from "./api-descriptions.ts";
 import { checkApiSamples } from "./api-samples.ts";
 import { conclude } from "./conclusion.ts";
-import { runSuccessChecks } from "./declared.ts";
 import { createFetcher } from "./fetching.ts";
 import { createFrontier } from "./frontier.ts";
 import { goalPartsOf, toTerms } from "./goal.ts";
@@ -15,6 +14,7 @@ import { checkSamples } from "./samples.ts";
 import { createSectionIndex, rarityOf } from "./sections.ts";
 import { type ReadPage, type Session, type Steps, thoughtEvent } from "./session.ts";
 import { checkSites } from "./site.ts";
+import { runSuccessChecks } from "./success-checks.ts";
 import { surveySite } from "./survey.ts";
 import { walk } from "./walk.ts";
 

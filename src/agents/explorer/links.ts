@@ -3,7 +3,7 @@ import type { Check, Provenance } from "../agent.ts";
 import { suggestLinkEdits } from "../link-edits.ts";
 import { type FetchResult, fetchUrl, findRefusal, type Log, readerAccept } from "./fetching.ts";
 import { fetchPage, toReadPage } from "./page-fetching.ts";
-import { judgeResponse, judgeResponseAndPage, type PageFault } from "./page-health.ts";
+import { findResponseFault, findWorstFault, type PageFault } from "./page-health.ts";
 import {
   type Listing,
   mapInOrder,
@@ -34,7 +34,7 @@ const exampleHosts =
 type LinkSource = { url: string; markdown: string; provenance: "link" | Listing["kind"] };
 type Target = { url: string; foundOn: LinkSource; text: string; isOwnSite: boolean };
 type Answer = { target: Target; fetchResult: FetchResult };
-type Finding = { target: Target; state: "alive" | "bad" | "unknown"; reason: string; pageProblem?: PageFault };
+type Finding = { target: Target; state: "alive" | "bad" | "unknown"; reason: string; fault?: PageFault };
 
 /** Tests the targets of page links, each target once per session, and the site's own first. Adds to `tested`. */
 export async function* checkLinks(session: Session, readPages: ReadPage[], tested: Set<string>): Steps {
@@ -106,7 +106,7 @@ async function testLinks(
   const output = {
     targets: targets.length,
     alive: count("alive"),
-    dead: findings.filter(({ pageProblem }) => pageProblem?.status === "fail").length,
+    dead: findings.filter(({ fault }) => fault?.status === "fail").length,
     notJudged: count("unknown"),
     notTried: untestedCount + cutCount,
   };
@@ -198,17 +198,15 @@ const toFinding = (session: Session, { target, fetchResult }: Answer): Finding =
 function resultOf(session: Session, target: Target, fetchResult: FetchResult): Omit<Finding, "target"> {
   if (fetchResult.ok && fetchResult.response.status < 400) {
     const page = target.isOwnSite ? toReadPage(session, target.url, fetchResult) : null;
-    const pageProblem = target.isOwnSite ? judgeResponseAndPage(target.url, fetchResult, page) : null;
-    return pageProblem === null
-      ? { state: "alive", reason: "" }
-      : { state: "bad", reason: pageProblem.id, pageProblem };
+    const fault = target.isOwnSite ? findWorstFault(target.url, fetchResult, page) : null;
+    return fault === null ? { state: "alive", reason: "" } : { state: "bad", reason: fault.id, fault };
   }
   if (!fetchResult.ok && fetchResult.kind === "too_large" && !target.isOwnSite) return { state: "alive", reason: "" };
   const reason = fetchResult.ok ? `status ${fetchResult.response.status}` : fetchResult.kind;
   const doesNotExist = fetchResult.ok && (fetchResult.response.status === 404 || fetchResult.response.status === 410);
   // How another site treats strangers, or that it is down, says nothing about these docs.
-  const pageProblem = target.isOwnSite || doesNotExist ? judgeResponse(target.url, fetchResult) : null;
-  return pageProblem === null ? { state: "unknown", reason } : { state: "bad", reason, pageProblem };
+  const fault = target.isOwnSite || doesNotExist ? findResponseFault(target.url, fetchResult) : null;
+  return fault === null ? { state: "unknown", reason } : { state: "bad", reason, fault };
 }
 
 function toChecks(findings: Finding[]): Check[] {
@@ -231,18 +229,18 @@ const entryChecks: Partial<Record<Provenance, { id: string; message: string }>> 
 };
 
 /** A problem of a page as a problem of the llms.txt or sitemap entry that lists it. */
-export function toEntryProblem(pageProblem: PageFault, provenance: Provenance): PageFault {
+export function toEntryFault(fault: PageFault, provenance: Provenance): PageFault {
   const list = entryChecks[provenance];
-  return list && pageProblem.id === "link-resolves"
-    ? { ...pageProblem, id: list.id, message: list.message + pageProblem.message }
-    : pageProblem;
+  return list && fault.id === "link-resolves"
+    ? { ...fault, id: list.id, message: list.message + fault.message }
+    : fault;
 }
 
-function toFailedChecks({ target: { url, foundOn, text }, pageProblem }: Finding): Check[] {
-  if (!pageProblem) return [];
+function toFailedChecks({ target: { url, foundOn, text }, fault }: Finding): Check[] {
+  if (!fault) return [];
   return [
     {
-      ...toEntryProblem(pageProblem, foundOn.provenance),
+      ...toEntryFault(fault, foundOn.provenance),
       group: "link",
       weight: 1,
       subject: url,

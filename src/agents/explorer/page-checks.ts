@@ -140,7 +140,7 @@ const rules: Rule[] = [
     id: "missing-pages-say-so",
     share: 0,
     findFault: (page, site) =>
-      isStranger(page, site)
+      looksLikeErrorPage(page, site)
         ? {
             message: `${page.url} (“${page.title.slice(0, 100)}”) looks like an error page: it has no menu, and nothing of what the links to it say`,
             fix: restoreOrRemove,
@@ -153,7 +153,7 @@ const rules: Rule[] = [
     onlyIfNeeded: true,
     findFault: (page, site) => {
       const { url, title } = page;
-      return lacksContent(page, site) && !isBlank(page, site) && !isStranger(page, site)
+      return lacksContent(page, site) && !isBlank(page, site) && !looksLikeErrorPage(page, site)
         ? {
             message: `${url} (“${title.slice(0, 100)}”) says nothing beyond its title or nothing about it, like an error page`,
             fix: restoreOrRemove,
@@ -183,7 +183,7 @@ function lacksName(page: ReadPage, site: SiteContent): boolean {
 }
 
 /** Whether a page leads nowhere, says nothing of its name and lacks the menu of its site. */
-function isStranger(page: ReadPage, site: SiteContent): boolean {
+function looksLikeErrorPage(page: ReadPage, site: SiteContent): boolean {
   if (!page.isDeadEnd || !lacksName(page, site)) return false;
   const targets = new Set(page.links.map(({ url }) => pageKey(url)));
   const menu = menuOf(site.graph);

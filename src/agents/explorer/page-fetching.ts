@@ -83,7 +83,7 @@ function findProblemAmongOthers(session: Session, page: Page, addresses: string[
     session.task.startUrls.some((start) => pageKey(start) === pageKey(address)),
   );
   if (isStart) return null;
-  if (page.isThin && remembers(page.url, addresses[0]!)) return "sign_in";
+  if (page.isThin && containsPathOf(page.url, addresses[0]!)) return "sign_in";
   const { origin } = new URL(page.url);
   const missing = session.missingPages.get(origin);
   const addressesInBoth = [missing?.url ?? page.url, page.url];
@@ -104,8 +104,8 @@ function isNamed({ graph }: Session, { title, headings }: Page, address: string)
   return names.some((words) => words.length > 1 && words.every((word) => inTitle.has(word)));
 }
 
-/** Whether a URL holds another one, to which it leads back later. */
-function remembers(address: string, requested: string): boolean {
+/** Whether a URL contains the path of another one, as that of a sign-in page does which leads back to it. */
+function containsPathOf(address: string, requested: string): boolean {
   const { pathname } = new URL(requested);
   return (
     pathname !== "/" &&

@@ -21,7 +21,7 @@ const failure = (id: string, message: string, fix: string): PageFault => ({
  * Why a page couldn't be read, by the response to its request; null if it could, or if the cause can't be determined
  * here.
  */
-export function judgeResponse(url: string, fetchResult: FetchResult): PageFault | null {
+export function findResponseFault(url: string, fetchResult: FetchResult): PageFault | null {
   if (!fetchResult.ok) {
     if (fetchResult.kind === "redirect")
       return failure(
@@ -77,7 +77,7 @@ export function judgeResponse(url: string, fetchResult: FetchResult): PageFault 
 }
 
 /** Why a page can't be used although nothing is wrong with its response; only if the answer depends on it. */
-export function judgeNeeded(url: string, fetchResult: FetchResult): PageFault | null {
+export function findFaultOfNeeded(url: string, fetchResult: FetchResult): PageFault | null {
   if (!fetchResult.ok)
     return fetchResult.kind === "disallowed"
       ? failure(
@@ -104,13 +104,13 @@ function isPageAsFile({ response: { body, headers }, contentType }: Extract<Fetc
 }
 
 /** The worst of what is wrong with a response and the page in it; null if nothing is. */
-export function judgeResponseAndPage(url: string, fetchResult: FetchResult, page: Page | null): PageFault | null {
-  const [responseFault, pageFault] = [judgeResponse(url, fetchResult), page && judgePage(page)];
+export function findWorstFault(url: string, fetchResult: FetchResult, page: Page | null): PageFault | null {
+  const [responseFault, pageFault] = [findResponseFault(url, fetchResult), page && findPageFault(page)];
   return responseFault?.status === "fail" ? responseFault : (pageFault ?? responseFault);
 }
 
 /** Why the text of a page with a success status couldn't be read; null if it could. */
-export function judgePage({ url, title, problem }: Page): PageFault | null {
+export function findPageFault({ url, title, problem }: Page): PageFault | null {
   if (problem === "empty")
     return failure("has-text", `${url} has no text`, "Restore the content of the page, or remove the links to it.");
   if (problem === "empty_shell")

@@ -1,3 +1,4 @@
+import { ownMember } from "../../schema.ts";
 import type { Check } from "../agent.ts";
 import { familyOf, isTextLabel, type LanguageFamily } from "../languages.ts";
 import type { CodeSample } from "../page.ts";
@@ -12,7 +13,7 @@ import {
 import { dataFormatOf, inferLanguage, isValidSomewhere, maxSampleChars } from "./inferred-languages.ts";
 import { headingAbove, synopsisHeading } from "./page-sections.ts";
 import { cut, type ReadPage, type Session, type Steps, toCheck, useTool } from "./session.ts";
-import { commandsOf, judgeCommands, judgeSession } from "./shell-samples.ts";
+import { commandsOf, parseCommands, parseTerminalSession } from "./shell-samples.ts";
 import { isShownAsWrong } from "./wrong-samples.ts";
 
 /** More deeply nested samples are not parsed. */
@@ -43,7 +44,7 @@ function countUnparsable(samples: CodeSample[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const { language } of samples)
     if (language !== null && familyOf(language) === undefined && !isTextLabel(language))
-      counts[language] = (counts[language] ?? 0) + 1;
+      counts[language] = (ownMember(counts, language) ?? 0) + 1;
   return counts;
 }
 
@@ -51,14 +52,14 @@ function countUnparsable(samples: CodeSample[]): Record<string, number> {
  * Parses a sample in its declared language, or else in the one that it must be. Reports it as broken only if it is invalid in
  * every reading; null: it can't be judged.
  */
-export async function judgeSample({ language, code, isClosed, isWrong }: CodeSample): Promise<ParseResult> {
+export async function parseSample({ language, code, isClosed, isWrong }: CodeSample): Promise<ParseResult> {
   if (!isClosed || isWrong || code.trim() === "" || code.length > maxSampleChars || depthOf(code) > maxDepth)
     return null;
-  if (language !== null) return judgeAs(familyOf(language), code);
+  if (language !== null) return parseAs(familyOf(language), code);
   if (dataFormatOf(code) === null && isValidSomewhere(code)) return validResult;
   const inference = inferLanguage(code);
   if (inference === null) return null;
-  const result = await judgeAs(inference.language, code);
+  const result = await parseAs(inference.language, code);
   if (!result?.broken) return result;
   // Code may have objects that only look like JSON.
   if (inference.language === "json")
@@ -68,10 +69,10 @@ export async function judgeSample({ language, code, isClosed, isWrong }: CodeSam
   return rivals.every((rival) => checkBrackets(rival, code)?.broken) ? result : null;
 }
 
-async function judgeAs(family: LanguageFamily | undefined, code: string): Promise<ParseResult> {
+async function parseAs(family: LanguageFamily | undefined, code: string): Promise<ParseResult> {
   if (family === undefined) return null;
   const input = family === "python" ? withoutPrompts(code) : code;
-  const result = await parse(family, input);
+  const result = await parseFamily(family, input);
   if (!result?.broken) return result;
   // The prompts and the output of a terminal session say nothing about its commands.
   const source = family === "session" ? (commandsOf(code) ?? code) : input;
@@ -84,15 +85,15 @@ async function judgeAs(family: LanguageFamily | undefined, code: string): Promis
   return input === code ? result : { ...result, line: 1 };
 }
 
-function parse(family: LanguageFamily, code: string): ParseResult | Promise<ParseResult> {
-  if (family === "script") return judgeScript(code);
-  if (family === "json") return judgeJson(code);
-  if (family === "yaml") return judgeYaml(code);
-  if (family === "toml") return judgeToml(code);
+function parseFamily(family: LanguageFamily, code: string): ParseResult | Promise<ParseResult> {
+  if (family === "script") return parseScript(code);
+  if (family === "json") return parseJsonSample(code);
+  if (family === "yaml") return parseYaml(code);
+  if (family === "toml") return parseToml(code);
   const language = bracketLanguages.find((each) => each === family);
   if (language) return checkBrackets(language, code);
-  if (family === "session") return judgeSession(code);
-  return judgeCommands(code);
+  if (family === "session") return parseTerminalSession(code);
+  return parseCommands(code);
 }
 
 const validResult: ParseResult = { broken: false };
@@ -114,7 +115,7 @@ const wrappers: [string, string][] = [
   ["(\n", "\n= {})"],
 ];
 
-function judgeScript(code: string): ParseResult {
+function parseScript(code: string): ParseResult {
   const fullResult = readScript(code);
   if (!fullResult?.broken) return fullResult;
   // Statements followed by their output, or alternatives: each part is valid on its own.
@@ -197,7 +198,7 @@ function syntaxProblem(
   }
 }
 
-function judgeJson(code: string): ParseResult {
+function parseJsonSample(code: string): ParseResult {
   const problem = jsonProblem(code);
   if (problem === null) return validResult;
   const value = code.trim().replace(/,$/, "");
@@ -221,7 +222,7 @@ function jsonProblem(code: string): string | null {
   }
 }
 
-function judgeYaml(code: string): ParseResult {
+function parseYaml(code: string): ParseResult {
   try {
     Bun.YAML.parse(code);
     return validResult;
@@ -235,7 +236,7 @@ function judgeYaml(code: string): ParseResult {
 }
 
 /** A key may be repeated in alternatives, so only syntax errors count. */
-function judgeToml(code: string): ParseResult {
+function parseToml(code: string): ParseResult {
   try {
     Bun.TOML.parse(code);
     return validResult;
@@ -281,7 +282,7 @@ async function checkPage(page: ReadPage, seenSubjects: Set<string>, remaining: n
     const subject = `${page.url}#${digest}`;
     if (seenSubjects.has(subject)) continue;
     seenSubjects.add(subject);
-    const result = isShownAsWrong(page, sample) ? null : await judgeSample(sample);
+    const result = isShownAsWrong(page, sample) ? null : await parseSample(sample);
     if (!result) continue;
     if (!result.broken) parsedCount++;
     else if (brokenCount++ < remaining) checks.push(toBrokenCheck(page, sample, subject, result));

@@ -124,9 +124,9 @@ export function addPage(index: SectionIndex, page: ReadPage): Match[] {
   index.keysOfPage.set(page.url, [...new Set([page.url, ...page.addresses].map(pageKey))]);
   addLinkTexts(index, page.links);
   countTerms(page, sections, index);
-  const standard = standardFor(index, sections);
+  const weighting = toWeighting(index, sections);
   return sections
-    .map((section) => toMatch(section, standard, index))
+    .map((section) => toMatch(section, weighting, index))
     .sort((a, b) => b.share - a.share || Number(b.section.hasSample) - Number(a.section.hasSample));
 }
 
@@ -145,8 +145,8 @@ export function addLinkTexts(index: SectionIndex, links: { url: string; text: st
 /** All prose with a word of the goal, best first, then other sections; ties in reading order. */
 export function rankSections(index: SectionIndex): Match[] {
   const sections = index.sections.filter(({ isMatch }) => isMatch);
-  const standard = standardFor(index, sections);
-  return sections.map((section) => toMatch(section, standard, index)).sort((a, b) => b.merit - a.merit);
+  const weighting = toWeighting(index, sections);
+  return sections.map((section) => toMatch(section, weighting, index)).sort((a, b) => b.merit - a.merit);
 }
 
 /** How well each section of a page matches, by heading, 0 to 1. */
@@ -230,9 +230,9 @@ const nameFactor = ({ stem }: Term, { pageCount, titlesByTerm }: SectionIndex): 
     : 1;
 
 /** What all sections are compared with at one time: the weights of the terms, and what links say about each page. */
-type Standard = { rarities: number[]; evenWeights: number[]; linkHits: Map<string, FieldHits> };
+type Weighting = { rarities: number[]; evenWeights: number[]; linkHits: Map<string, FieldHits> };
 
-function standardFor(index: SectionIndex, sections: IndexedSection[]): Standard {
+function toWeighting(index: SectionIndex, sections: IndexedSection[]): Weighting {
   const urls = new Set(sections.map(({ section }) => section.url));
   return {
     rarities: index.terms.map((term) => rarityOf(term, index)),
@@ -241,7 +241,7 @@ function standardFor(index: SectionIndex, sections: IndexedSection[]): Standard 
   };
 }
 
-function toMatch(indexed: IndexedSection, { rarities, evenWeights, linkHits }: Standard, index: SectionIndex): Match {
+function toMatch(indexed: IndexedSection, { rarities, evenWeights, linkHits }: Weighting, index: SectionIndex): Match {
   const { section, passages, headings, name, literalTerms, forms } = indexed;
   const hits = { ...indexed.hits, links: linkHits.get(section.url)! };
   const weights = toWeights(rarities, literalTerms);

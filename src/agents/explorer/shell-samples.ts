@@ -2,18 +2,18 @@ import { lineAt, type ParseResult } from "./bracket-samples.ts";
 import { maxSampleChars } from "./inferred-languages.ts";
 
 /** Parses a script, or the commands of a terminal session in it. */
-export function judgeCommands(code: string): Promise<ParseResult> {
+export function parseCommands(code: string): Promise<ParseResult> {
   const commands = commandsOf(code);
-  return judgeShell(commands ?? code, commands !== null);
+  return parseShell(commands ?? code, commands !== null);
 }
 
 /** A command may continue on lines without a prompt, so a session is broken only if it also is with those lines. */
-export async function judgeSession(code: string): Promise<ParseResult> {
+export async function parseTerminalSession(code: string): Promise<ParseResult> {
   const commands = commandsOf(code);
   if (commands === null) return null;
-  const result = await judgeShell(commands, true);
+  const result = await parseShell(commands, true);
   if (!result?.broken) return result;
-  const fullResult = await judgeShell(code.replace(prompt, ""), true);
+  const fullResult = await parseShell(code.replace(prompt, ""), true);
   return fullResult?.broken ? result : null;
 }
 
@@ -35,7 +35,7 @@ export function commandsOf(code: string): string | null {
 }
 
 /** `isExtracted`: the commands were extracted, so the parser's line numbers don't match the sample. */
-async function judgeShell(code: string, isExtracted: boolean): Promise<ParseResult> {
+async function parseShell(code: string, isExtracted: boolean): Promise<ParseResult> {
   const { parse } = await import("unbash");
   const commands = code.replace(/<[A-Za-z][^<>\n|&;]{0,60}>/g, "PLACEHOLDER").replace(/\[[\w. |=-]+\]/g, "OPTION");
   let errors: readonly { message: string; pos: number }[];

@@ -3,13 +3,13 @@ import type { AgentEvent, Check, Provenance } from "../agent.ts";
 import type { DocLink } from "../markup.ts";
 import { type FetchResult, findRefusal, type Log, readerAccept } from "./fetching.ts";
 import type { Frontier } from "./frontier.ts";
-import { isPrivate, lineOf, toEntryProblem } from "./links.ts";
+import { isPrivate, lineOf, toEntryFault } from "./links.ts";
 import { fetchPage, toReadPage } from "./page-fetching.ts";
-import { judgeNeeded, judgePage, judgeResponse } from "./page-health.ts";
+import { findFaultOfNeeded, findPageFault, findResponseFault } from "./page-health.ts";
 import type { Section } from "./page-sections.ts";
 import { rankSections, type SectionIndex } from "./sections.ts";
 import { cut, mayBePage, type ReadPage, type Session, type Steps, thoughtEvent, useTool } from "./session.ts";
-import { digest } from "./walk.ts";
+import { addPageToSearch } from "./walk.ts";
 
 /** Maximum number of pages to read after the search. */
 const maxPages = 80;
@@ -54,7 +54,7 @@ export async function* surveySite(session: Session, frontier: Frontier, index: S
       const { fetchResult, events } = answers[position]!;
       if (!fetchResult.ok && fetchResult.kind === "cut") return;
       const page = yield* readCandidate(session, candidate, fetchResult, events);
-      if (page) yield* digest(session, frontier, index, page);
+      if (page) yield* addPageToSearch(session, frontier, index, page);
     }
   }
 }
@@ -172,14 +172,14 @@ async function* readCandidate(
   const { url, foundOn, needed } = candidate;
   return yield* useTool<ReadPage | null>(session, "survey_page", { url, foundOn, needed }, async (log) => {
     log.events.push(...events.map((event) => (event.type === "http" ? { ...event, id: log.id } : event)));
-    const responseProblem = judgeResponse(url, fetchResult) ?? (needed ? judgeNeeded(url, fetchResult) : null);
+    const responseFault = findResponseFault(url, fetchResult) ?? (needed ? findFaultOfNeeded(url, fetchResult) : null);
     const page = toReadPage(session, url, fetchResult);
-    const problem = page && judgePage(page);
-    const checks = [responseProblem, problem]
-      .filter((pageProblem) => pageProblem !== null)
+    const pageFault = page && findPageFault(page);
+    const checks = [responseFault, pageFault]
+      .filter((fault) => fault !== null)
       .map(
-        (pageProblem): Check => ({
-          ...toEntryProblem(pageProblem, candidate.provenance),
+        (fault): Check => ({
+          ...toEntryFault(fault, candidate.provenance),
           ...subjectOf(session, candidate),
           ...(needed && { needed }),
         }),
@@ -187,7 +187,7 @@ async function* readCandidate(
     if (checks.length === 0 && page)
       checks.push({ ...readableCheck, ...subjectOf(session, candidate), ...(needed && { needed }) });
     if (page) session.surveyed.push(page);
-    const ok = page !== null && problem === null;
+    const ok = page !== null && pageFault === null;
     const detail = page && { url: page.url, chars: page.markdown.length, form: page.form, title: cut(page.title, 200) };
     return {
       ok: true,
@@ -212,7 +212,7 @@ const readableCheck = {
   fix: null,
 } as const;
 
-/** The page or list that links to the stop, with the line of the link. */
+/** The page or list that links to a candidate, with the line of the link. */
 const subjectOf = (session: Session, { url, foundOn, text }: SurveyCandidate) => {
   const page = [...session.pages, ...session.surveyed].find((each) => each.url === foundOn);
   const list = session.listings.find((each) => each.url === foundOn);

@@ -5,7 +5,6 @@ import { describeSection, wordsOf } from "./conclusion.ts";
 import { findLimit } from "./fetching.ts";
 import type { Candidate, Frontier } from "./frontier.ts";
 import { addToGraph } from "./link-graph.ts";
-import { readSiteListings } from "./map.ts";
 import { type OpenResult, openPage, wasReadBefore } from "./reading.ts";
 import { addLinkTexts, addPage, type SectionIndex, strengthByHeading } from "./sections.ts";
 import {
@@ -18,6 +17,7 @@ import {
   type Steps,
   thoughtEvent,
 } from "./session.ts";
+import { readSiteListings } from "./site-listings.ts";
 
 /** Maximum number of hosts whose robots.txt, llms.txt and sitemap are read. */
 const maxOrigins = 3;
@@ -25,7 +25,7 @@ const maxOrigins = 3;
 /** Reads from the start URLs until a section is likely to answer the goal, or a limit is reached. */
 export async function* walk(session: Session, frontier: Frontier, index: SectionIndex): Steps<SearchEnd> {
   const starts = yield* openStarts(session, frontier, index);
-  yield* readMaps(session, frontier, index);
+  yield* readAllListings(session, frontier, index);
   const searchEnd = yield* follow(session, frontier, index);
   failIfKeptFromAll(session, starts);
   if (searchEnd === "pages")
@@ -44,7 +44,7 @@ async function* openStarts(session: Session, frontier: Frontier, index: SectionI
     starts.push({ url, result });
     if (result.page) {
       session.origins.add(new URL(result.page.url).origin);
-      yield* digest(session, frontier, index, result.page);
+      yield* addPageToSearch(session, frontier, index, result.page);
     }
     if (result.fetchFailure === "cut") break;
   }
@@ -88,8 +88,8 @@ function failIfKeptFromAll({ pages }: Session, starts: Start[]): void {
 const wasRefused = ({ result }: Start) => result.fetchFailure === "refused";
 
 function unreadable({ url, result }: Start, others: number, again?: AgentFailure["options"]): AgentFailure {
-  const why = result.page === null ? result.message : `${url} returned status ${result.status}`;
-  const message = result.fetchFailure === "refused" ? `${url} is not allowed: ${why}` : why;
+  const describeChoice = result.page === null ? result.message : `${url} returned status ${result.status}`;
+  const message = result.fetchFailure === "refused" ? `${url} is not allowed: ${describeChoice}` : describeChoice;
   const more = others === 0 ? "" : ` None of the other ${others} start URLs could be read either.`;
   return new AgentFailure("infrastructure", `${message.replace(/\.$/, "")}.${more}`, again);
 }
@@ -97,7 +97,7 @@ function unreadable({ url, result }: Start, others: number, again?: AgentFailure
 /** Too many requests, a gateway without its server, or maintenance. */
 const isTemporary = (status: number | null) => status !== null && [429, 502, 503, 504].includes(status);
 
-async function* readMaps(session: Session, frontier: Frontier, index: SectionIndex): Steps {
+async function* readAllListings(session: Session, frontier: Frontier, index: SectionIndex): Steps {
   const origins = new Map<string, string>();
   for (const address of [...session.pages.map(({ url }) => url), ...session.task.startUrls])
     if (/^https?:/i.test(address)) {
@@ -136,7 +136,7 @@ async function* follow(session: Session, frontier: Frontier, index: SectionIndex
     if (pages.length >= task.limits.maxPages) return "pages";
     const next = frontier.take();
     if (!next) return "links";
-    yield thoughtEvent(why(next));
+    yield thoughtEvent(describeChoice(next));
     const { url, provenance, foundOn } = next;
     best = 0;
     const result = yield* openPage(session, { url, provenance, foundOn });
@@ -148,11 +148,11 @@ async function* follow(session: Session, frontier: Frontier, index: SectionIndex
       yield { type: "milestone", name: "page_repeated", detail: { url: result.page.url } };
       continue;
     }
-    best = yield* digest(session, frontier, index, result.page);
+    best = yield* addPageToSearch(session, frontier, index, result.page);
   }
 }
 
-function why({ url, text, provenance, foundOn, reason, terms }: Candidate): string {
+function describeChoice({ url, text, provenance, foundOn, reason, terms }: Candidate): string {
   const name = text ? `"${cut(text, 80)}" (${url})` : url;
   const from =
     provenance === "guessed"
@@ -167,8 +167,8 @@ function why({ url, text, provenance, foundOn, reason, terms }: Candidate): stri
   return `Next I open ${name}, ${from}: ${reason === "named" ? `it mentions ${words}` : `the text around the link mentions ${words}`}.`;
 }
 
-/** Adds a page: its sections to the index, its links to the frontier. Returns the goal's share in its best section. */
-export async function* digest(
+/** Adds a page to what is searched: its sections to the index, its links to the frontier. Returns the goal's share in its best section. */
+export async function* addPageToSearch(
   session: Session,
   frontier: Frontier,
   index: SectionIndex,

@@ -1,3 +1,4 @@
+import { ownMember } from "../../schema.ts";
 import { randomBytes, timingSafeEqual } from "node:crypto";
 import { rmSync } from "node:fs";
 import { createTemporaryFolder } from "../sockets.ts";
@@ -45,7 +46,7 @@ export function createGateway({
     const session = sessions.get(token.split(".", 1)[0] ?? "");
     if (!session || !timingSafeEqual(session.digest, digestOf(token)))
       return refusalResponse(401, "the token does not belong to a run in progress", "unauthorized");
-    const file = request.method === "GET" && session.files[/\/files\/(\w+)$/.exec(request.url)?.[1] ?? ""];
+    const file = request.method === "GET" && ownMember(session.files, /\/files\/(\w+)$/.exec(request.url)?.[1] ?? "");
     return file ? new Response(file as Uint8Array<ArrayBuffer>) : answerCall(session, request);
   }
 

@@ -6,6 +6,7 @@ import {
   type LanguageModelV4ToolCall,
 } from "@ai-sdk/provider";
 import { reasonOf } from "../../errors.ts";
+import { ownMember } from "../../schema.ts";
 import type { AgentEvent } from "../agent.ts";
 import { endingOfCall } from "../endings.ts";
 import { messageIn } from "../model-errors.ts";
@@ -139,7 +140,7 @@ async function readResponse(
   if (streamError !== undefined) throw streamError;
   if (!hasCalls && (reason === null || incompleteReasons.has(reason))) throw new Error("the response is incomplete");
   const shownParts = parts.filter((part) => !("text" in part) || part.text !== "" || part.providerOptions);
-  return { parts: shownParts, stop: hasCalls ? null : (stops[reason ?? ""] ?? null) };
+  return { parts: shownParts, stop: hasCalls ? null : (ownMember(stops, reason ?? "") ?? null) };
 }
 
 type Stop = "refused" | "output_limit";

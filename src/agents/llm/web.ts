@@ -4,7 +4,7 @@ import { createGuard, GuardError, type GuardedRequest, type GuardedResponse } fr
 import { createHostList } from "../../net/hosts.ts";
 import { createMapping } from "../../net/mapping.ts";
 import type { AgentContext, Means } from "../agent.ts";
-import { addListedUrl, searchLibrary } from "../library.ts";
+import { addListedUrl, searchPagesRead } from "../pages-read.ts";
 import { type Reader, toPageReadEvent } from "../reader.ts";
 import { hostUrlsOf, type Task } from "../task.ts";
 import { defineTool, maxUrlChars, shorten, type ToolCall, type ToolResult } from "./tool.ts";
@@ -44,7 +44,7 @@ export function webTools(task: Task, { operatorHosts }: Means, { allow, now, egr
   const guard = createGuard({ allow, urlMap: task.urlMap, now, proxy: egress });
   const mapping = createMapping(task.urlMap);
   const hosts = createHostList({ ...hostUrlsOf(task), operatorHosts });
-  const { library, learn, sourceOf } = reader;
+  const { pagesRead, learn, sourceOf } = reader;
   /** The llms.txt files that a search has requested. */
   const requestedLlmsTxts = new Set<string>();
 
@@ -89,7 +89,7 @@ export function webTools(task: Task, { operatorHosts }: Means, { allow, now, egr
     }
   }
 
-  /** Reads a page, adds its sections to the library and records its links. */
+  /** Reads a page, adds its sections to the pages read, and records its links. */
   async function openPage(url: string, call: ToolCall) {
     const outcome = await send(url, { headers: { accept: readerAccept } }, call);
     if (!outcome.ok) return { failure: { url, error: outcome.kind, message: outcome.message } };
@@ -112,7 +112,7 @@ export function webTools(task: Task, { operatorHosts }: Means, { allow, now, egr
       description: `Read a page of the docs as Markdown, at most ${pageChars} characters per call; set from to continue in a longer page.`,
       input: z.object({ url: z.string(), from: z.number().int().min(0).optional() }),
       async run({ url, from = 0 }, call): Promise<ToolResult> {
-        const knownPage = from > 0 ? library.pages.get(withoutFragment(url)) : null;
+        const knownPage = from > 0 ? pagesRead.pages.get(withoutFragment(url)) : null;
         const result = knownPage ? { page: knownPage, status: 200 } : await openPage(url, call);
         if (!result.page) return { ok: false, output: result.failure };
         const { page } = result;
@@ -138,9 +138,9 @@ export function webTools(task: Task, { operatorHosts }: Means, { allow, now, egr
           if (requestedLlmsTxts.has(url)) continue;
           requestedLlmsTxts.add(url);
           const { page } = await openPage(url, call);
-          for (const { url: address, text } of page?.links ?? []) addListedUrl(library, address, text);
+          for (const { url: address, text } of page?.links ?? []) addListedUrl(pagesRead, address, text);
         }
-        const sections = searchLibrary(library, query);
+        const sections = searchPagesRead(pagesRead, query);
         for (const { url } of sections) learn(url, { provenance: "search", foundOn: null });
         return { ok: true, output: { found: sections } };
       },

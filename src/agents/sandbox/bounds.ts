@@ -1,7 +1,8 @@
-import { readdirSync, readFileSync, statfsSync, statSync } from "node:fs";
+import { readdirSync, statfsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { settlesWithin } from "../../deadline.ts";
 import type { Workspace } from "../agent.ts";
+import { read } from "./group-folders.ts";
 import { usageOf } from "./workspace.ts";
 
 export type SandboxLimits = {
@@ -20,14 +21,6 @@ const watchMs = 250;
 /** A disk with less room is full: what is written next fails. */
 const minFreeBytes = 1024 ** 2;
 const nearShare = 0.8;
-
-const read = (path: string): string => {
-  try {
-    return readFileSync(path, "utf8");
-  } catch {
-    return "";
-  }
-};
 
 const namesIn = (folder: string): string[] => {
   try {

@@ -1,8 +1,10 @@
+import { closeSync, readFileSync } from "node:fs";
 import net from "node:net";
 import { constants } from "node:os";
 import { openTunnel, splice } from "../../net/tunnel.ts";
 import { firstCall } from "../../once.ts";
-import { lowerPriority, maxStartMs } from "../priority.ts";
+import { maxStartMs, prepareToLowerPriority } from "../priority.ts";
+import { protectProcess } from "./process-protection.ts";
 
 /** A port on the sandbox's loopback, and the unix socket behind it. */
 export type BridgePort = {
@@ -27,7 +29,10 @@ export const bridgePorts = { gateway: 8801, egress: 3128 };
 export const nodeRoutes = "/run/evald/node-routes.cjs";
 const routesVariable = "EVALD_ROUTES";
 
-/** The variable that passes the ports to the bridge, as JSON. It is removed from the command's environment. */
+/**
+ * The variable with the file descriptor from which the bridge reads its ports, as JSON. It is removed from the command's environment. The ports
+ * themselves don't belong into a variable or a file, because the command could read them, and with them the token of the proxy.
+ */
 export const bridgeVariable = "EVALD_BRIDGE";
 
 /**
@@ -36,11 +41,13 @@ export const bridgeVariable = "EVALD_BRIDGE";
  * n: ended by signal n).
  */
 export async function runBridge(argv: string[], variables: Record<string, string | undefined>): Promise<number> {
-  const { [bridgeVariable]: encoded = "[]", ...env } = variables;
-  const ports = JSON.parse(encoded) as BridgePort[];
+  const { [bridgeVariable]: descriptor, ...env } = variables;
+  const ports = readPorts(Number(descriptor));
   const callsModel = ports.some(({ port }) => port === bridgePorts.gateway);
   // A new run does not wait for those in progress: its agent starts with a normal priority, until it first calls its model.
-  const lowerOwnPriority = firstCall(() => lowerPriority(process.pid));
+  const lowerOwnPriority = firstCall(prepareToLowerPriority());
+  // The command runs as the same user, and must not learn the token of the proxy.
+  protectProcess();
   if (callsModel) setTimeout(lowerOwnPriority, maxStartMs).unref();
   else lowerOwnPriority();
   const servers = await Promise.all(
@@ -70,6 +77,12 @@ export async function runBridge(argv: string[], variables: Record<string, string
   } finally {
     for (const close of servers) close();
   }
+}
+
+function readPorts(descriptor: number): BridgePort[] {
+  const ports: BridgePort[] = JSON.parse(readFileSync(descriptor, "utf8"));
+  closeSync(descriptor);
+  return ports;
 }
 
 /** Returns a function that closes the port and its connections, because the bridge ends with its command. */

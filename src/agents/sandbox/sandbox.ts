@@ -132,15 +132,16 @@ export function runSandboxed(run: SandboxRun): SandboxProcess {
   const ownFiles = Object.entries(generatedFiles(hosts));
   const filter = seccompFilter();
   const status = openStatusFile();
+  const statusDescriptor = 4 + ownFiles.length + (filter ? 1 : 0);
   const options = [
     ...fileSystem(asRoot ? binds.map((bind, i) => ({ ...bind, from: `/run/${i}` })) : binds, limits.memoryBytes),
     ...(filter ? ["--seccomp", String(4 + ownFiles.length)] : []),
-    ...["--json-status-fd", String(4 + ownFiles.length + (filter ? 1 : 0))],
+    ...["--json-status-fd", String(statusDescriptor)],
     ...ownFiles.flatMap(([path], i) => ["--ro-bind-data", String(4 + i), path]),
     ...Object.entries({
       ...commonVariables(certificates !== undefined),
       ...run.env,
-      ...(ports.length > 0 && { [bridgeVariable]: JSON.stringify(ports) }),
+      ...(ports.length > 0 && { [bridgeVariable]: String(statusDescriptor + 1) }),
     }).flatMap(([name, value]) => ["--setenv", name, value]),
     "--remount-ro",
     "/",
@@ -170,23 +171,25 @@ export function runSandboxed(run: SandboxRun): SandboxProcess {
         ...ownFiles.map(() => "pipe" as const),
         ...(filter ? (["pipe"] as const) : []),
         status,
+        ...(program ? (["pipe"] as const) : []),
       ],
     },
   );
-  const pipeContents = [
+  const pipeContents: [descriptor: number, content: string | Uint8Array][] = [
     options.map((option) => `${option}\0`).join(""),
     ...ownFiles.map(([, text]) => text),
     ...(filter ? [filter] : []),
-  ];
+  ].map((content, i) => [3 + i, content]);
+  if (program) pipeContents.push([statusDescriptor + 1, JSON.stringify(ports)]);
   try {
-    for (const [i, text] of pipeContents.entries()) writeAll(child.stdio[3 + i], text);
+    for (const [descriptor, content] of pipeContents) writeAll(child.stdio[descriptor], content);
   } catch (error) {
     child.kill("SIGKILL");
     closeSync(status);
     throw error;
   } finally {
     // Only now are the options applied.
-    for (const i of pipeContents.keys()) closeSync(child.stdio[3 + i] as number);
+    for (const [descriptor] of pipeContents) closeSync(child.stdio[descriptor] as number);
   }
 
   let hit: LimitHit | null = null;

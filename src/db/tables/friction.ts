@@ -42,7 +42,7 @@ export const frictionPoints = sqliteTable(
     lostSeconds: real("lost_seconds"),
     lostUsd: real("lost_usd"),
     lostPoints: real("lost_points"),
-    grounds: json<string[]>("grounds").notNull(),
+    preconditions: json<string[]>("preconditions").notNull(),
   },
   (table) => [
     unique("friction_points_of_org").on(table.orgId, table.id),
@@ -120,7 +120,7 @@ export const frictionLifecycles = sqliteTable(
     page: text(),
     /** Agents and models that hit it. Only their runs can miss it. */
     metBy: json<string[]>("met_by").notNull(),
-    grounds: json<string[]>("grounds").notNull(),
+    preconditions: json<string[]>("preconditions").notNull(),
     life: json<History>("life").notNull(),
   },
   (table) => [

@@ -84,3 +84,14 @@ export const modelKeys = sqliteTable(
     check("model_keys_provider", oneOf(table.provider, modelProviders)),
   ],
 );
+
+/** Access of workers to Redis. They belong to the service, not to an organization. Only the SHA-256 of a password is stored. */
+export const workerCredentials = sqliteTable(
+  "worker_credentials",
+  {
+    name: text().primaryKey(),
+    digest: blob({ mode: "buffer" }).notNull(),
+    createdAt: timestamp("created_at").notNull(),
+  },
+  (table) => [check("worker_credentials_digest", sql`length(${table.digest}) = 32`)],
+);

@@ -54,7 +54,10 @@ export type WaitingFor = {
   failsAt: number | null;
 };
 
-/** The runs of one evaluation; its status is derived from theirs. */
+/**
+ * The runs of one evaluation. Triggers derive `status` from theirs: pending until one has started, running until all have ended, then the best
+ * one among them.
+ */
 export const evalRequests = sqliteTable(
   "eval_requests",
   {
@@ -63,14 +66,30 @@ export const evalRequests = sqliteTable(
     promptId: text("prompt_id").notNull(),
     trigger: text({ enum: triggers }).notNull(),
     createdAt: timestamp("created_at").notNull(),
+    status: text({ enum: runStatuses }).notNull().default("pending"),
   },
   (table) => [
     unique("eval_requests_of_org").on(table.orgId, table.id),
+    index("eval_requests_by_status").on(table.orgId, table.status, table.id),
+    index("eval_requests_by_prompt_and_status").on(table.orgId, table.promptId, table.status, table.id),
     index("eval_requests_by_prompt").on(table.orgId, table.promptId, table.id),
     index("eval_requests_by_trigger").on(table.orgId, table.trigger, table.id),
     orgReference("eval_requests_prompt", [table.orgId, table.promptId], prompts),
     check("eval_requests_trigger", oneOf(table.trigger, triggers)),
+    check("eval_requests_status", oneOf(table.status, runStatuses)),
   ],
+);
+
+/** How many evaluations each prompt has by status. Triggers keep it up to date. */
+export const evalCounts = sqliteTable(
+  "eval_counts",
+  {
+    orgId: text("org_id").notNull(),
+    promptId: text("prompt_id").notNull(),
+    status: text({ enum: runStatuses }).notNull(),
+    count: integer().notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.orgId, table.promptId, table.status] })],
 );
 
 /** Milliseconds that a run took; -1 if it has not ended. Without commas, which drizzle-kit splits indexes at. */

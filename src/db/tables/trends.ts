@@ -88,8 +88,8 @@ export const pageMonths = sqliteTable(
 );
 
 /** Pages that are linked or listed, and when each was last seen there; null: never. */
-export const namedPages = sqliteTable(
-  "named_pages",
+export const listedPages = sqliteTable(
+  "listed_pages",
   {
     orgId: text("org_id").notNull(),
     promptId: text("prompt_id").notNull(),
@@ -101,6 +101,6 @@ export const namedPages = sqliteTable(
   },
   (table) => [
     primaryKey({ columns: [table.orgId, table.promptId, table.page] }),
-    orgReference("named_pages_prompt", [table.orgId, table.promptId], prompts),
+    orgReference("listed_pages_prompt", [table.orgId, table.promptId], prompts),
   ],
 );

@@ -73,7 +73,7 @@ const dataOf = ({ parts }: RequestAction): string[] =>
     role === "query" || role === "field" || role === "body" ? [value.replace(/^"|"$/g, "")] : [],
   );
 
-/** 0 to 1: whether two requests want the same. What they send counts as much as where they send it. */
+/** 0 to 1: whether two requests have the same purpose. What they send counts as much as where they send it. */
 function requestSimilarity(a: RequestAction, b: RequestAction): number {
   const [method, otherMethod] = [partOf(a, "method"), partOf(b, "method")];
   const [data, otherData] = [dataOf(a), dataOf(b)];
@@ -93,11 +93,9 @@ function requestSimilarity(a: RequestAction, b: RequestAction): number {
   );
 }
 
-const wordsOf = ({ words }: CommandAction) => words;
-
-/** 0 to 1: whether two commands want the same. `rejected`: the words that the product's message names. */
+/** 0 to 1: whether two commands have the same purpose. `isRejected`: whether the product's message names a word. */
 function commandSimilarity(a: CommandAction, b: CommandAction, isRejected: (word: string) => boolean): number {
-  const [words, others] = [wordsOf(a), wordsOf(b)];
+  const [words, others] = [a.words, b.words];
   if (words.join("\0") === others.join("\0")) return a.code === b.code ? 1 : 0.9;
   const isCode = a.code !== null && b.code !== null;
   const similarity = (x: string, y: string) =>
@@ -108,7 +106,7 @@ function commandSimilarity(a: CommandAction, b: CommandAction, isRejected: (word
   const replaced = pairs.flatMap(([i, j]) => (i !== null && j === null ? [words[i]!] : []));
   const isOther = replaced.some((word) => !word.startsWith("-") && !isRejected(word));
   if (isOther) return 0;
-  // Programs that only look at things want the same only about the same things.
+  // Programs that only look at things have the same purpose only if they look at the same things.
   if (
     !a.changes &&
     pairs.some(([i, j]) => i !== null && (j === null || words[i] !== others[j]) && !words[i]!.startsWith("-") && i > 0)
@@ -119,10 +117,10 @@ function commandSimilarity(a: CommandAction, b: CommandAction, isRejected: (word
   return score;
 }
 
-/** Two actions want the same from this similarity on. */
-export const sameIntent = 0.55;
+/** Two actions have the same purpose from this similarity on. */
+export const minIntentSimilarity = 0.55;
 
-/** 0 to 1: whether a later action wants the same as one that failed. `message`: what the product or the shell said. */
+/** 0 to 1: whether a later action has the same purpose as one that failed. `message`: what the product or the shell said. */
 export function similarityOf(failed: Action, later: Action, message = ""): number {
   if (failed.kind === "request" && later.kind === "request") return requestSimilarity(failed, later);
   if (failed.kind !== "command" || later.kind !== "command") return 0;

@@ -34,15 +34,16 @@ export function actionsOfShell(script: string, files: Files = new Map()): Action
 
 const wrappers = /^(sudo|time|exec|command|nohup|env)$/;
 /** Programs that only prepare a place for others. */
-const prepares = new Set("cd mkdir touch export set".split(" "));
-const inspects = new Set(
+const preparingPrograms = new Set("cd mkdir touch export set".split(" "));
+const inspectingPrograms = new Set(
   "ls echo printf cat pwd true false sleep head tail which wc sort test grep find stat sed jq [".split(" "),
 );
 
 /** The actions that a call was made for: not those that look at something, or prepare the others. */
 export function intentsOf(actions: Action[]): Action[] {
   const isMain = (action: Action) =>
-    action.kind !== "command" || (action.changes && !prepares.has(action.words[0] ?? "") && action.words.length > 0);
+    action.kind !== "command" ||
+    (action.changes && !preparingPrograms.has(action.words[0] ?? "") && action.words.length > 0);
   return actions.some(isMain) ? actions.filter(isMain) : actions;
 }
 
@@ -61,7 +62,7 @@ function toCommand(
   const inputCode = outputs.length > 0 ? null : input;
   const code =
     argument > 0 ? words[argument]! : (inputCode ?? (file === undefined ? null : files.get(fileName(file))!));
-  const changes = outputs.length > 0 || variables.length > 0 || !inspects.has(program);
+  const changes = outputs.length > 0 || variables.length > 0 || !inspectingPrograms.has(program);
   return { kind: "command", words, variables, code, changes, source };
 }
 

@@ -21,7 +21,7 @@ type Scan = {
   commands: ShellCommand[];
   open: ShellCommand | null;
   /** Here-documents whose text follows the line. */
-  documents: { command: ShellCommand; mark: string }[];
+  documents: { command: ShellCommand; delimiter: string }[];
 };
 
 const placeholder = /<[A-Za-z][^<>\n|&;]{0,60}>/y;
@@ -61,7 +61,7 @@ function readNext(scan: Scan): void {
   const command = scan.open;
   const document = take(scan, hereDocument);
   const redirected = document || isPlaceholder(scan) ? null : take(scan, redirection);
-  if (document) scan.documents.push({ command, mark: document[2]! });
+  if (document) scan.documents.push({ command, delimiter: document[2]! });
   else if (redirected) {
     const target = readWord(scan);
     if (redirected[0].includes(">") && !/^(\d|-|\/dev\/\w+)$/.test(target)) command.outputs.push(target);
@@ -90,9 +90,9 @@ function close(scan: Scan): void {
 }
 
 function readDocuments(scan: Scan): void {
-  for (const { command, mark } of scan.documents.splice(0)) {
+  for (const { command, delimiter } of scan.documents.splice(0)) {
     const rest = scan.text.slice(scan.at);
-    const last = new RegExp(`^[ \\t]*${mark}[ \\t]*$`, "m").exec(rest);
+    const last = new RegExp(`^[ \\t]*${delimiter}[ \\t]*$`, "m").exec(rest);
     command.input = rest.slice(0, last?.index ?? rest.length).replace(/\n$/, "");
     scan.at += last ? last.index + last[0].length : rest.length;
     command.end = scan.at;

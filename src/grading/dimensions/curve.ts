@@ -7,8 +7,8 @@ export const logarithmic = (best: number, worst: number, floor = 0): Curve => ({
 /** 100 for all, 0 for none; the first failures cost the most. */
 export const steepAtFirst: Curve = { best: 1, worst: 0, floor: 0, scale: "root" };
 
-/** 100 for all, 0 for none. */
-export const allOrNone = linear(1, 0);
+/** The score is the value in percent. */
+export const proportional = linear(1, 0);
 
 /** The score of a value on a curve, 0 to 100. The ends of a logarithmic curve must be above 0. */
 export function scoreOn({ best, worst, floor, scale }: Curve, value: number): number {

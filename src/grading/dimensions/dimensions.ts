@@ -6,14 +6,14 @@ import type { CheckResult, Facts } from "../facts.ts";
 import type { Curve, Dimension, DimensionPart, PartName } from "../grade.ts";
 import { readingChecks } from "../kinds.ts";
 import { clamp, gradeLetter, type Methodology, round1, standardMethodology } from "../methodology.ts";
-import { normalizeAddress } from "../text.ts";
+import { normalizeUrl } from "../text.ts";
 import { autonomyParts, costPart, recoveryParts, responseTimePart } from "./conduct.ts";
 import { linear, logarithmic, scoreOn, steepAtFirst } from "./curve.ts";
-import { type Part, scoreByCurve, shareOf, toDimensionPart, withoutEvidence } from "./part.ts";
+import { type Part, scoreByCurve, sharePart, toDimensionPart, withoutEvidence } from "./part.ts";
 import { uselessPages } from "./useless-pages.ts";
 
 /** A dimension before its score is rounded. */
-type Measure = { name: DimensionName; exactScore: number; parts: DimensionPart[]; unmeasured: PartName[] };
+type UnroundedDimension = { name: DimensionName; exactScore: number; parts: DimensionPart[]; unmeasured: PartName[] };
 /** The result of all dimensions. `exactScores`: by dimension, not rounded. */
 export type Measurement = {
   dimensions: Dimension[];
@@ -57,17 +57,17 @@ export function measure(facts: Facts, { weights: weightByName, notMetCap, metFlo
 /** A session that missed its goal never scores above one that reached it, nor does one that claims success without doing anything. */
 function withinGoalBounds(
   mean: number,
-  { outcome, kind, hasActed }: Facts,
+  { outcome, kind, hasTriedProduct }: Facts,
   notMetCap: number,
   metFloor: number,
 ): number {
   if (outcome === "goal_not_met") return Math.min(mean, notMetCap);
   if (kind !== "model") return mean;
   if (outcome === "succeeded") return Math.max(mean, metFloor);
-  return hasActed ? mean : Math.min(mean, notMetCap);
+  return hasTriedProduct ? mean : Math.min(mean, notMetCap);
 }
 
-function dimension(name: DimensionName, all: Part[]): Measure | null {
+function dimension(name: DimensionName, all: Part[]): UnroundedDimension | null {
   const measuredParts = all.filter((part) => part.exactScore !== null && part.weight > 0);
   if (measuredParts.length === 0) return null;
   const weights = measuredParts.reduce((sum, part) => sum + part.weight, 0);
@@ -91,7 +91,9 @@ function passedShare(checks: CheckResult[]): { share: number; totalWeight: numbe
 
 function checksPart(checks: CheckResult[], name: PartName, weight: number, curve?: Curve): Part {
   const passed = passedShare(checks);
-  return passed ? shareOf(name, weight, passed.share, { checks: passed.count }, curve) : withoutEvidence(name, weight);
+  return passed
+    ? sharePart(name, weight, passed.share, { checks: passed.count }, curve)
+    : withoutEvidence(name, weight);
 }
 
 const groupPart = (facts: Facts, group: CheckGroup, name: PartName, weight: number): Part =>
@@ -102,14 +104,14 @@ const groupPart = (facts: Facts, group: CheckGroup, name: PartName, weight: numb
   );
 
 /** Success checks take precedence over a judge. If a part of the goal couldn't be judged, the goal isn't measured. */
-function measureGoal(facts: Facts): Measure | null {
+function measureGoal(facts: Facts): UnroundedDimension | null {
   const successChecks = checksPart(facts.successChecks, "Success checks", 1);
-  const parts = facts.judgement?.verdict?.parts ?? [];
+  const parts = facts.judgment?.verdict?.parts ?? [];
   if (successChecks.exactScore !== null) return dimension("Goal achievement", [successChecks]);
   if (facts.outcome === "not_judged" || facts.kind !== "model") return null;
   const isOnlyClaimed = facts.outcome === "goal_not_met" && !parts.some(({ met }) => met === "no");
   if (isOnlyClaimed)
-    return dimension("Goal achievement", [shareOf("Goal parts", 1, 0, { parts: Math.max(1, parts.length) })]);
+    return dimension("Goal achievement", [sharePart("Goal parts", 1, 0, { parts: Math.max(1, parts.length) })]);
   if (parts.length === 0) return null;
   const countParts = (verdict: string) => parts.filter(({ met }) => met === verdict).length;
   const counts = {
@@ -118,10 +120,10 @@ function measureGoal(facts: Facts): Measure | null {
     missed: countParts("no"),
     unclear: countParts("unclear"),
   };
-  return dimension("Goal achievement", [shareOf("Goal parts", 1, counts.met / counts.parts, counts)]);
+  return dimension("Goal achievement", [sharePart("Goal parts", 1, counts.met / counts.parts, counts)]);
 }
 
-function measureDiscoverability(facts: Facts): Measure | null {
+function measureDiscoverability(facts: Facts): UnroundedDimension | null {
   return dimension("Docs discoverability", [
     pathPart(facts),
     failedRequestsPart(facts),
@@ -169,7 +171,7 @@ function failedRequestsPart(facts: Facts): Part {
       : weightedCount(withoutPage(group)) / weightedCount(group);
   const nearest = facts.kind === "model" ? undefined : facts.goalAnswer?.nearest[0];
   const nearestIndex = nearest
-    ? requests.findIndex(({ http }) => normalizeAddress(http.url) === normalizeAddress(nearest.url))
+    ? requests.findIndex(({ http }) => normalizeUrl(http.url) === normalizeUrl(nearest.url))
     : -1;
   const requestsUntilNearest = requests.slice(0, nearestIndex + 1);
   const countedRequests =
@@ -193,24 +195,24 @@ function failedRequestsPart(facts: Facts): Part {
 /** The share of links that lead to a page. A followed link counts as much as a tested one; broken ones that `pagesPart` counts are left out. */
 function linksPart(facts: Facts): Part {
   const followed = facts.taskRequests.filter((http) => http.provenance === "link" && !hasFailed(http));
-  const followedPages = new Set(followed.map((http) => normalizeAddress(http.url))).size;
+  const followedPages = new Set(followed.map((http) => normalizeUrl(http.url))).size;
   const broken = pagesTried(facts).filter(({ share }) => share < 1);
   const countedElsewhere = new Set(broken.map(({ address }) => address));
   const testedLinks = passedShare(
-    facts.checks.filter(({ group, subject }) => group === "link" && !countedElsewhere.has(normalizeAddress(subject))),
+    facts.checks.filter(({ group, subject }) => group === "link" && !countedElsewhere.has(normalizeUrl(subject))),
   );
   const { weight } = standardMethodology.quality.links;
   if (testedLinks === null) return withoutEvidence("Links", weight);
   const share =
     (testedLinks.share * testedLinks.totalWeight + followedPages) / (testedLinks.totalWeight + followedPages);
-  return shareOf("Links", weight, share, { tested: testedLinks.totalWeight, followed: followedPages }, steepAtFirst);
+  return sharePart("Links", weight, share, { tested: testedLinks.totalWeight, followed: followedPages }, steepAtFirst);
 }
 
 /** Pages that a rule-based agent tried to read; `share` is 1 if it could. Pages that the answer depends on have a larger weight. */
 function pagesTried(facts: Facts): { address: string; weight: number; share: number }[] {
   const pages = new Map<string, { address: string; weight: number; share: number }>();
   const add = (url: string, weight: number, share: number) => {
-    const address = normalizeAddress(url);
+    const address = normalizeUrl(url);
     pages.set(address, { address, weight, share });
   };
   for (const { http, hasPage } of facts.kind === "rules" ? pageRequests(facts) : [])
@@ -236,7 +238,7 @@ function pagesPart(facts: Facts): Part {
   return { name: "Pages", weight, value, unit: "share", curve: null, counts, exactScore };
 }
 
-function measureQuality(facts: Facts): Measure | null {
+function measureQuality(facts: Facts): UnroundedDimension | null {
   const { samplesParse, samplesLabelled, contract } = standardMethodology.quality;
   const samples = facts.checks.filter((check) => check.group === "sample");
   const isLabelCheck = (check: CheckResult) => check.id === "sample-labelled";
@@ -254,7 +256,7 @@ function measureQuality(facts: Facts): Measure | null {
   ]);
 }
 
-function measureEfficiency(facts: Facts): Measure | null {
+function measureEfficiency(facts: Facts): UnroundedDimension | null {
   const isModel = facts.kind === "model";
   if (!isModel && facts.pages.length === 0) return null;
   const responseTimes = facts.taskRequests.filter((http) => !hasFailed(http) && !isProbe(http)).map(({ ms }) => ms);

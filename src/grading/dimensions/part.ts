@@ -1,9 +1,9 @@
 import type { Curve, Dimension, DimensionPart, PartName } from "../grade.ts";
 import { round1 } from "../methodology.ts";
 import { count, duration, list, lowerFirst, percent } from "../text.ts";
-import { allOrNone, scoreOn } from "./curve.ts";
+import { proportional, scoreOn } from "./curve.ts";
 
-/** A part before its weight is converted to a share of its dimension; `exact` is its score without rounding, null without evidence. */
+/** A part before its weight is converted to a share of its dimension; `exactScore` is its score without rounding, null without evidence. */
 export type Part = Omit<DimensionPart, "score"> & { exactScore: number | null };
 
 /** A part that is scored by a curve. */
@@ -14,12 +14,12 @@ export const scoreByCurve = (
 ): Part => ({ name, weight, ...measurement, exactScore: scoreOn(measurement.curve, measurement.value) });
 
 /** A part that is a share: by default 100 for all, 0 for none. */
-export const shareOf = (
+export const sharePart = (
   name: PartName,
   weight: number,
   value: number,
   counts: Record<string, number>,
-  curve = allOrNone,
+  curve = proportional,
 ): Part => scoreByCurve(name, weight, { value, unit: "share", curve, counts });
 
 export const withoutEvidence = (name: PartName, weight: number): Part => ({

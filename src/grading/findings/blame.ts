@@ -4,8 +4,8 @@ import {
   differencesOf,
   isId,
   listSimilarity,
+  minIntentSimilarity,
   namesWord,
-  sameIntent,
   similarityOf,
   wordSimilarity,
 } from "../actions/alignment.ts";
@@ -51,13 +51,13 @@ function blameByFix(context: Context, fix: NonNullable<Recovery["fix"]>): Blame 
     .flatMap((action) =>
       worked.map((other) => ({ action, other, similarity: similarityOf(action, other, recovery.message) })),
     )
-    .filter(({ similarity }) => similarity >= sameIntent)
+    .filter(({ similarity }) => similarity >= minIntentSimilarity)
     .sort((a, b) => b.similarity - a.similarity);
   for (const { action, other } of pairs) {
     const differences = differencesOf(action, other);
     if (differences.length === 0) continue;
     if (status !== null && isAboutState(status)) continue;
-    const blames = significant(differences, action, other, context)
+    const blames = significantDifferences(differences, action, other, context)
       .filter((difference) => !isDocumented(difference, other, context))
       .flatMap((difference) => findCopiedLine(action, difference, pages) ?? []);
     // What the product's message names comes first.
@@ -78,7 +78,7 @@ function blameByFix(context: Context, fix: NonNullable<Recovery["fix"]>): Blame 
 }
 
 /** The differences that the docs may be responsible for: names, and if there are none, values that the product's message explains. */
-function significant(
+function significantDifferences(
   differences: Difference[],
   failed: Action,
   worked: Action,
@@ -114,16 +114,13 @@ function jsonType(value: string | null): string {
 
 /** Whether a path has other names, rather than the ID of something else. */
 function isRealPathChange(found: string, expected: string, recovery: Recovery, facts: Facts): boolean {
-  const [own, right] = [found, expected].map((path) => path.split("/").filter(Boolean)) as [string[], string[]];
-  const replaced = right.filter((segment) => !own.includes(segment));
-  const left = own.filter((segment) => !right.includes(segment));
-  return (
-    replaced.length + left.length > 0 &&
-    !(
-      left.length === replaced.length &&
-      replaced.every((segment, i) => (isId(segment) && isId(left[i]!)) || isData(segment, recovery, facts))
-    )
-  );
+  const [before, after] = [found, expected].map((path) => path.split("/").filter(Boolean)) as [string[], string[]];
+  const added = after.filter((segment) => !before.includes(segment));
+  const removed = before.filter((segment) => !after.includes(segment));
+  const isOtherResource =
+    removed.length === added.length &&
+    added.every((segment, i) => (isId(segment) && isId(removed[i]!)) || isData(segment, recovery, facts));
+  return added.length + removed.length > 0 && !isOtherResource;
 }
 
 /** Whether the agent knew a value from what it was asked, did or saw before the error, other than from pages: its own data. */

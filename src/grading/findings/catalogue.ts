@@ -3,7 +3,7 @@ import type { CheckResult } from "../facts.ts";
 import type { Friction } from "../grade.ts";
 
 /** Conventions of a site that help agents, but whose absence blocks none. Together they are one low-severity finding per site. */
-export const hygiene: ReadonlyMap<string, string> = new Map([
+export const conventions: ReadonlyMap<string, string> = new Map([
   ["llms-txt-exists", "no llms.txt"],
   ["llms-txt-valid", "llms.txt has an invalid format"],
   ["llms-txt-size", "llms.txt is too long for one read"],

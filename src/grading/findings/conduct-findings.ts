@@ -1,7 +1,7 @@
-import { actionsOf } from "../call-actions.ts";
+import { firstRequestOf } from "../call-actions.ts";
 import type { Facts } from "../facts.ts";
 import { type Recovery, recoveriesOf } from "../recoveries.ts";
-import { oneLine, sentence, shortAddress } from "../text.ts";
+import { oneLine, sentence, shortUrl } from "../text.ts";
 import { type FindingDraft, noCause } from "./finding.ts";
 import { misleadingPages } from "./misleading-pages.ts";
 
@@ -23,11 +23,11 @@ function conductDraft(recovery: Recovery, facts: Facts): FindingDraft {
   const cause = { ...noCause, failures: [failure.seqs[0]!] };
   const request =
     call &&
-    actionsOf(
+    firstRequestOf(
       call,
       facts.taskRequests.filter(({ id }) => id === call.id),
-    ).requests[0];
-  const name = request ? `${request.method.toUpperCase()} ${shortAddress(request.url, facts.startUrls[0])}` : tool;
+    );
+  const name = request ? `${request.method.toUpperCase()} ${shortUrl(request.url, facts.startUrls[0])}` : tool;
   const http = facts.taskRequests.find(({ seq }) => seq === failure.seqs[0]);
   const isDown = target === "product" && (code === "timeout" || (http !== undefined && (http.status ?? 500) >= 500));
   const common = { cause, events: failure.seqs, fix: null, phase: "execution" as const };
@@ -44,7 +44,7 @@ function conductDraft(recovery: Recovery, facts: Facts): FindingDraft {
     title: oneLine(title, 160),
     description: message || "No reason given.",
     url: target === "product" ? (request?.url ?? url) : null,
-    grounds: [call ? `tool ${call.tool}` : "run"],
+    preconditions: [call ? `tool ${call.tool}` : "run"],
     remedy: [`tool ${name}`, `Fix the failure of ${name}`],
   };
 }

@@ -2,7 +2,7 @@ import { type Action, type CommandAction, partOf, type RequestAction } from "../
 import { type Difference, listSimilarity, namesWord, wordSimilarity } from "../actions/alignment.ts";
 import { tokensOf } from "../actions/code.ts";
 import type { Sample } from "../actions/samples.ts";
-import { flat, indexOfName } from "../text.ts";
+import { indexOfName, normalizedLine } from "../text.ts";
 import type { PageText } from "./pages-read.ts";
 
 /** A line of a page that a failed action was copied from, with what is wrong there. `found` null: something is missing. */
@@ -38,7 +38,7 @@ export function samplesFor(action: Action, { samples, lines }: PageText): Sample
   if (action.kind !== "command" || action.words.length < 2) return samples;
   const command = action.words.join(" ");
   const quoting = lines.flatMap((line, at): Sample[] =>
-    indexOfName(flat(line), command) < 0 ? [] : [{ action, start: at, end: at, isBlock: false }],
+    indexOfName(normalizedLine(line), command) < 0 ? [] : [{ action, start: at, end: at, isBlock: false }],
   );
   return [...samples, ...quoting];
 }
@@ -141,14 +141,14 @@ function toCopiedLine(page: PageText, sample: Sample, difference: Difference, fa
   const range = page.lines.slice(start, end + 1);
   const { role, key, expected } = difference;
   if (role === "code") return codeLine(page, sample, difference);
-  const found =
+  const written =
     action.kind === "request" && role === "path"
       ? writtenPath(action, failed, difference)
       : { found: difference.found, expected };
   const shown =
-    key === null || found.found === null
-      ? found
-      : { found: found.found.replace(/^"|"$/g, ""), expected: expected?.replace(/^"|"$/g, "") ?? null };
+    key === null || written.found === null
+      ? written
+      : { found: written.found.replace(/^"|"$/g, ""), expected: expected?.replace(/^"|"$/g, "") ?? null };
   const name =
     shown.found === null ? null : role === "field" && key === null ? shown.found.split(".").at(-1)! : shown.found;
   const last = role === "field" && key === null ? (shown.expected?.split(".").at(-1) ?? null) : shown.expected;
@@ -158,7 +158,7 @@ function toCopiedLine(page: PageText, sample: Sample, difference: Difference, fa
       : range.findIndex((line) => namesWord(role === "header" && key === null ? line.toLowerCase() : line, name));
   if (name !== null && index >= 0) {
     const line = range[index]!;
-    const written =
+    const asWritten =
       role === "header" ? line.slice(line.toLowerCase().indexOf(name.toLowerCase())).slice(0, name.length) : name;
     // A name may occur twice in a line, and its command only once.
     const words = action.kind === "command" && role === "operand" ? action.words : [];
@@ -168,7 +168,7 @@ function toCopiedLine(page: PageText, sample: Sample, difference: Difference, fa
     const value = role === "query" && key === null ? queryValueOf(failed, name) : null;
     if (value !== null && last !== null && line.includes(`${name}=${value}`))
       return { page, at: start + index, difference, found: `${name}=${value}`, expected: `${last}=${value}` };
-    return { page, at: start + index, difference, found: written, expected: last };
+    return { page, at: start + index, difference, found: asWritten, expected: last };
   }
   return { page, at: start, difference, ...inserted(range[0] ?? "", difference, action) };
 }

@@ -3,7 +3,7 @@ import { pageKey } from "../../net/page-key.ts";
 import type { Facts } from "../facts.ts";
 import type { Evidence, Friction } from "../grade.ts";
 import { severityRank } from "../methodology.ts";
-import { shortAddress } from "../text.ts";
+import { shortUrl } from "../text.ts";
 
 /** What would have had to succeed to avoid a finding, by key or sequence number. */
 export type Cause = {
@@ -31,7 +31,7 @@ export type Finding = Omit<Friction, "lostSeconds" | "lostUsd" | "lostPoints"> &
 /** A finding as stated by its rule. Findings of one category with the same `subject` are merged. */
 export type FindingDraft = Pick<
   Finding,
-  "severity" | "phase" | "category" | "title" | "description" | "url" | "grounds"
+  "severity" | "phase" | "category" | "title" | "description" | "url" | "preconditions"
 > &
   Partial<Pick<Finding, "cause" | "place" | "fix" | "quote" | "owner" | "evidence">> & {
     subject: string;
@@ -66,6 +66,6 @@ export function pageName(facts: Facts, url: string): string {
   const key = pageKey(url);
   return (
     [...facts.pages, ...facts.surveyedPages].find((page) => pageKey(page.url) === key)?.title ??
-    shortAddress(url, facts.startUrls[0] ?? url)
+    shortUrl(url, facts.startUrls[0] ?? url)
   );
 }

@@ -1,6 +1,6 @@
 import { pageKey } from "../../net/page-key.ts";
 import { hasFailed } from "../events.ts";
-import { checkGround, testedGround } from "../exposure.ts";
+import { checkPrecondition, testPrecondition } from "../exposure.ts";
 import type { CheckResult, Facts } from "../facts.ts";
 import type { Friction } from "../grade.ts";
 import { readingChecks } from "../kinds.ts";
@@ -11,13 +11,13 @@ import {
   count,
   lineOrNull,
   list,
-  normalizeAddress,
   normalizeSubject,
+  normalizeUrl,
   oneLine,
   sentence,
-  shortAddress,
+  shortUrl,
 } from "../text.ts";
-import { type CheckFriction, checkFrictionOf, hygiene, severityOf } from "./catalogue.ts";
+import { type CheckFriction, checkFrictionOf, conventions, severityOf } from "./catalogue.ts";
 import { type Finding, fingerprint, joinCauses, noCause, pageName, sortedUnique, worstSeverity } from "./finding.ts";
 import { conventionsKind } from "./finding-kinds.ts";
 import { pathFindings } from "./page-findings.ts";
@@ -78,7 +78,7 @@ function checkFindings(facts: Facts): Finding[] {
     (check) => check.id,
   );
   const failingChecks = facts.checks.filter((check) => check.status === "fail" || check.status === "warn");
-  const isWorthLabelling = ({ id, share }: CheckResult) =>
+  const isWorthReporting = ({ id, share }: CheckResult) =>
     id !== "sample-labelled" || share <= standardMethodology.quality.samplesLabelled.frictionUpTo;
   const findingOf = (check: CheckResult) => {
     const entry = checkFrictionOf(check);
@@ -86,17 +86,17 @@ function checkFindings(facts: Facts): Finding[] {
     const passedShare = sameChecks.reduce((sum, each) => sum + each.share, 0) / sameChecks.length;
     return checkFinding(check, entry, severityOf(check, entry, passedShare), facts);
   };
-  const notHygiene = failingChecks.filter((check) => !hygiene.has(check.id));
+  const otherChecks = failingChecks.filter((check) => !conventions.has(check.id));
   return [
-    ...groupByCause(notHygiene, [...checksById.values()].flat()).map((group) =>
+    ...groupByCause(otherChecks, [...checksById.values()].flat()).map((group) =>
       group.length === 1 ? findingOf(group[0]!) : templateFinding(group, group.map(findingOf), facts),
     ),
     ...[
       ...Map.groupBy(
-        failingChecks.filter((check) => hygiene.has(check.id) && isWorthLabelling(check)),
+        failingChecks.filter((check) => conventions.has(check.id) && isWorthReporting(check)),
         siteOf,
       ),
-    ].map(([site, checks]) => hygieneFinding(site, checks)),
+    ].map(([site, checks]) => conventionsFinding(site, checks)),
   ];
 }
 
@@ -132,15 +132,15 @@ function templateFinding(checks: CheckResult[], findings: Finding[], facts: Fact
 const siteOf = ({ subject }: CheckResult) => (URL.canParse(subject) ? new URL(subject).origin : subject);
 
 /** One list per site, regardless of the pages read: missing conventions that would help agents but block none. */
-function hygieneFinding(site: string, checks: CheckResult[]): Finding {
+function conventionsFinding(site: string, checks: CheckResult[]): Finding {
   const kinds = [...Map.groupBy(checks, ({ id }) => id)];
   const names = kinds.map(([id, checksOfKind]) => {
     const pages = new Set(checksOfKind.map(({ url }) => url)).size;
-    return `${hygiene.get(id)}${pages > 1 ? ` (${count(pages, "page")})` : ""}`;
+    return `${conventions.get(id)}${pages > 1 ? ` (${count(pages, "page")})` : ""}`;
   });
   const fixes = kinds.flatMap(([, checksOfKind]) => checksOfKind.flatMap(({ fix }) => fix ?? []).slice(0, 1));
   return {
-    fingerprint: fingerprint("other", `hygiene ${normalizeAddress(site)}`),
+    fingerprint: fingerprint("other", `hygiene ${normalizeUrl(site)}`),
     severity: "low",
     phase: "discovery",
     category: "other",
@@ -151,13 +151,15 @@ function hygieneFinding(site: string, checks: CheckResult[]): Finding {
     onPath: checks.some(({ isOnUnrelatedPage }) => !isOnUnrelatedPage),
     events: sortedUnique(checks.map((check) => check.seq)),
     cause: { ...noCause, checks: checks.map((check) => check.key) },
-    remedy: { key: `hygiene ${site}`, title: "Adopt conventions that help agents", kind: "conventions" },
+    remedy: { key: `conventions ${site}`, title: "Adopt conventions that help agents", kind: "conventions" },
     owner: "fixes",
     evidence: null,
-    place: shortAddress(site),
+    place: shortUrl(site),
     fix: lineOrNull(fixes.map(sentence).join(" "), 500),
-    grounds: [
-      ...new Set(checks.map((check) => (check.group === "sample" ? testedGround(check.url) : checkGround(check)))),
+    preconditions: [
+      ...new Set(
+        checks.map((check) => (check.group === "sample" ? testPrecondition(check.url) : checkPrecondition(check))),
+      ),
     ],
   };
 }
@@ -170,9 +172,9 @@ function checkFinding(check: CheckResult, entry: CheckFriction, severity: Fricti
   // An unreadable page is one finding, whether it was found on the path, in the survey or by the link check.
   const isPage = readingChecks.has(check.id) && !check.id.endsWith("-entry-resolves");
   const subject = `${isPage ? "" : `${check.id} `}${normalizeSubject(check.subject, keepFragment)}`;
-  const address = normalizeAddress(check.subject);
-  const requests = [...facts.tests, ...facts.taskRequests].filter(
-    (http) => http.id === check.toolId && normalizeAddress(http.url) === address,
+  const address = normalizeUrl(check.subject);
+  const requests = [...facts.checkRequests, ...facts.taskRequests].filter(
+    (http) => http.id === check.toolId && normalizeUrl(http.url) === address,
   );
   const { title, place } = titleOf(check, entry, facts);
   return {
@@ -192,7 +194,7 @@ function checkFinding(check: CheckResult, entry: CheckFriction, severity: Fricti
     owner: "fixes",
     evidence: linkEvidence(check.subject, check.url, facts) ?? evidenceOf(check),
     fix: lineOrNull(check.fix, 500),
-    grounds: [isLink || check.group === "sample" ? testedGround(check.url) : checkGround(check)],
+    preconditions: [isLink || check.group === "sample" ? testPrecondition(check.url) : checkPrecondition(check)],
   };
 }
 
@@ -202,7 +204,7 @@ const linkChecks = new Set(["link-resolves", "anchor-resolves"]);
 function evidenceOf({ id, url, line: lineNumber, quote, message, group, subject }: CheckResult): Finding["evidence"] {
   const text =
     linkChecks.has(id) && quote !== null
-      ? `[${oneLine(quote)}](${shortAddress(subject, url)})`
+      ? `[${oneLine(quote)}](${shortUrl(subject, url)})`
       : group === "sample"
         ? blockOrNull(quote)
         : lineOrNull(quote);
@@ -217,15 +219,15 @@ function evidenceOf({ id, url, line: lineNumber, quote, message, group, subject 
 }
 
 /** The page exists, so the fragment is what distinguishes dead links. */
-function pageExists(address: string, { tests, taskRequests }: Facts): boolean {
-  const page = normalizeAddress(address);
-  return [...tests, ...taskRequests].some((http) => !hasFailed(http) && normalizeAddress(http.url) === page);
+function pageExists(address: string, { checkRequests, taskRequests }: Facts): boolean {
+  const page = normalizeUrl(address);
+  return [...checkRequests, ...taskRequests].some((http) => !hasFailed(http) && normalizeUrl(http.url) === page);
 }
 
 function titleOf(check: CheckResult, entry: CheckFriction, facts: Facts): { title: string; place: string } {
   const page = pageName(facts, check.url);
   const lineNote = check.line === null ? "" : `, line ${check.line}`;
-  const target = shortAddress(check.subject, check.url);
+  const target = shortUrl(check.subject, check.url);
   if (check.id === "openapi-valid") return { title: `${entry.title}: ${target}`, place: target };
   if (check.id === "prerequisite-explained" || check.group === "declared")
     return { title: `${entry.title}: ${oneLine(check.message, 110)}`, place: page };
@@ -235,9 +237,9 @@ function titleOf(check: CheckResult, entry: CheckFriction, facts: Facts): { titl
       place: check.line === null ? oneLine(check.message, 80) : `line ${check.line}`,
     };
   if (check.group === "link" || (readingChecks.has(check.id) && check.subject !== check.url)) {
-    const address = normalizeAddress(check.subject);
-    const answer = [...facts.tests, ...facts.taskRequests].find(
-      (http) => normalizeAddress(http.url) === address && hasFailed(http),
+    const address = normalizeUrl(check.subject);
+    const answer = [...facts.checkRequests, ...facts.taskRequests].find(
+      (http) => normalizeUrl(http.url) === address && hasFailed(http),
     );
     const status = answer?.status ? ` (${answer.status})` : "";
     const edit = linkEvidence(check.subject, check.url, facts);
@@ -266,7 +268,7 @@ function remedyOf(check: CheckResult, entry: CheckFriction, facts: Facts): Findi
     return {
       key: check.key,
       // A command or file has no URL.
-      title: `${entry.remedy}: ${check.url === "" ? oneLine(check.message, 100) : shortAddress(check.url, facts.startUrls[0])}`,
+      title: `${entry.remedy}: ${check.url === "" ? oneLine(check.message, 100) : shortUrl(check.url, facts.startUrls[0])}`,
       kind: "check",
     };
   if (readingChecks.has(check.id) || check.group === "sample")

@@ -77,7 +77,7 @@ function summarizeRest(rest: Friction[]): Friction {
     lostSeconds: null,
     lostUsd: null,
     lostPoints: null,
-    grounds: ["run"],
+    preconditions: ["run"],
   };
 }
 

@@ -55,7 +55,7 @@ function farDraft(answer: GoalAnswer, facts: Facts): FindingDraft {
     cause: { ...noCause, goal: true },
     fix: `Link ${place} from the start page or an index.`,
     events: [answer.seq],
-    grounds: ["goal"],
+    preconditions: ["goal"],
     remedy: ["goal", "Link the answer to the goal from the start page"],
   };
 }
@@ -86,7 +86,7 @@ function unclearDraft(answer: GoalAnswer, facts: Facts): FindingDraft {
     url: nearest[0]?.url ?? facts.startUrls[0] ?? null,
     cause: { ...noCause, goal: true },
     events: [answer.seq],
-    grounds: ["goal"],
+    preconditions: ["goal"],
   };
   if (otherScript !== null)
     return {

@@ -1,10 +1,10 @@
 import type { Role } from "../actions/action.ts";
 import type { Difference } from "../actions/alignment.ts";
-import { requestGround } from "../exposure.ts";
+import { requestPrecondition } from "../exposure.ts";
 import type { Facts } from "../facts.ts";
 import type { EvidenceStep } from "../grade.ts";
 import type { Recovery } from "../recoveries.ts";
-import { count, lineOrNull, oneLine, sentence, shortAddress } from "../text.ts";
+import { count, lineOrNull, oneLine, sentence, shortUrl } from "../text.ts";
 import { type Blame, blameOf } from "./blame.ts";
 import { type FindingDraft, noCause, pageName, sortedUnique } from "./finding.ts";
 
@@ -31,7 +31,7 @@ function guessesAfter({ failure, fix }: Recovery, all: Recovery[]): Recovery[] {
 function stepOf(role: EvidenceStep["role"], call: Recovery["call"], fallbackSeq: number, facts: Facts): EvidenceStep {
   const http = call && facts.taskRequests.findLast(({ id }) => id === call.id);
   if (http) {
-    const what = oneLine(`${http.method.toUpperCase()} ${shortAddress(http.url)}`, 200);
+    const what = oneLine(`${http.method.toUpperCase()} ${shortUrl(http.url)}`, 200);
     return { role, event: http.seq, what, status: http.status };
   }
   const result = call && facts.results.find(({ id }) => id === call.id);
@@ -127,7 +127,7 @@ function misleadingPageDraft(recovery: Recovery, blame: Blame, guesses: Recovery
       text: lineOrNull(page.lines[at], 1000),
       steps,
     },
-    grounds: [requestGround(page.url)],
+    preconditions: [requestPrecondition(page.url)],
     remedy: [key, oneLine(remedy, 160)],
     fix: change,
   };

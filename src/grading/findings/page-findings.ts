@@ -1,11 +1,11 @@
 import { pageKey } from "../../net/page-key.ts";
 import { type EventOf, type Http, hasFailed, isProbe } from "../events.ts";
-import { readGround, requestGround } from "../exposure.ts";
+import { readPrecondition, requestPrecondition } from "../exposure.ts";
 import type { Facts } from "../facts.ts";
 import type { Failure } from "../failures.ts";
 import { linkEvidence } from "../link-edits.ts";
 import { slowPageMs } from "../methodology.ts";
-import { count, duration, list, normalizeAddress, oneLine, sentence, shortAddress } from "../text.ts";
+import { count, duration, list, normalizeUrl, oneLine, sentence, shortUrl } from "../text.ts";
 import { checkFrictionOf } from "./catalogue.ts";
 import { conductDrafts } from "./conduct-findings.ts";
 import { type Finding, type FindingDraft, fingerprint, joinCauses, noCause, pageName } from "./finding.ts";
@@ -52,7 +52,7 @@ function failureDraft(failure: Failure, facts: Facts, hasReadNothing: boolean): 
     (http) => http === request || (http.id !== null && http.id === failure.id),
   );
   const isStartUrl =
-    failure.url !== null && facts.startUrls.some((each) => normalizeAddress(each) === normalizeAddress(failure.url!));
+    failure.url !== null && facts.startUrls.some((each) => normalizeUrl(each) === normalizeUrl(failure.url!));
   const blocksStart = hasReadNothing && isStartUrl;
   // If nothing could be read, this is also why the goal was not found.
   const cause = {
@@ -76,10 +76,10 @@ function failureDraft(failure: Failure, facts: Facts, hasReadNothing: boolean): 
       subject: `${failure.tool} ${failure.message.replace(/\d+/g, "#")}`,
       title: `${failure.source === "tool" ? `The tool ${failure.tool} failed` : `Error in ${failure.tool}`}${message ? `: ${message}` : ""}`,
       description: message || "No reason given.",
-      grounds: [failure.source === "tool" ? `tool ${failure.tool}` : "run"],
+      preconditions: [failure.source === "tool" ? `tool ${failure.tool}` : "run"],
       remedy: [`tool ${failure.tool}`, `Fix the failure of ${failure.tool}`],
     };
-  const place = shortAddress(failure.url, facts.startUrls[0]);
+  const place = shortUrl(failure.url, facts.startUrls[0]);
   const isDisallowed = failure.code === "disallowed";
   if (isWall(failure))
     return {
@@ -87,10 +87,10 @@ function failureDraft(failure: Failure, facts: Facts, hasReadNothing: boolean): 
       severity: blocksStart ? "critical" : "high",
       phase: "setup",
       category: "auth",
-      subject: normalizeAddress(failure.url),
+      subject: normalizeUrl(failure.url),
       title: `${checkFrictionOf({ id: failure.code === "sign_in" ? "open-access" : "challenge", group: "page" }).title}: ${place}`,
       description: message,
-      grounds: [requestGround(failure.url)],
+      preconditions: [requestPrecondition(failure.url)],
       place,
       fix: "Make the docs readable without signing in.",
       remedy: [`auth ${URL.parse(failure.url)?.host}`, "Make the docs readable without signing in"],
@@ -99,10 +99,10 @@ function failureDraft(failure: Failure, facts: Facts, hasReadNothing: boolean): 
     ...common,
     severity: blocksStart ? "critical" : isDisallowed ? "medium" : "high",
     category: isDisallowed ? "auth" : failure.code === "soft_404" ? "silent_failure" : "unreadable_page",
-    subject: normalizeAddress(failure.url),
+    subject: normalizeUrl(failure.url),
     title: isDisallowed ? `robots.txt blocks agents from ${place}` : `Page cannot be read: ${place}`,
     description: message || "The page loaded, but it has no readable text.",
-    grounds: [requestGround(failure.url)],
+    preconditions: [requestPrecondition(failure.url)],
     place,
     fix: isDisallowed
       ? null
@@ -115,7 +115,7 @@ function failureDraft(failure: Failure, facts: Facts, hasReadNothing: boolean): 
 
 function requestDraft(http: Http, failure: Failure, facts: Facts, blocksStart: boolean): FindingDraft {
   const answer = http.status === null ? "no answer" : String(http.status);
-  const place = `${shortAddress(http.url, facts.startUrls[0])} (${answer})`;
+  const place = `${shortUrl(http.url, facts.startUrls[0])} (${answer})`;
   const host = URL.parse(http.url)?.host ?? http.url;
   const linkNote = http.foundOn === null ? "" : ` The link is on ${http.foundOn}.`;
   const description = `${http.method} ${http.url}: ${sentence(failure.message)}${linkNote}`;
@@ -123,11 +123,13 @@ function requestDraft(http: Http, failure: Failure, facts: Facts, blocksStart: b
     phase: "discovery" as const,
     description,
     url: http.foundOn ?? http.url,
-    subject: normalizeAddress(http.url),
+    subject: normalizeUrl(http.url),
     place,
     // After a link is fixed, nobody requests the old URL; a guess can be repeated.
-    grounds: [
-      http.foundOn === null || http.provenance === "guessed" ? requestGround(http.url) : readGround(http.foundOn),
+    preconditions: [
+      http.foundOn === null || http.provenance === "guessed"
+        ? requestPrecondition(http.url)
+        : readPrecondition(http.foundOn),
     ],
     events: [],
   };
@@ -145,8 +147,8 @@ function requestDraft(http: Http, failure: Failure, facts: Facts, blocksStart: b
       ...base,
       severity: blocksStart ? "critical" : "high",
       category: "dead_link",
-      title: `Redirect loop: ${shortAddress(http.url, facts.startUrls[0])}`,
-      remedy: [`redirect ${normalizeAddress(http.url)}`, "Fix the redirect loop", "links"],
+      title: `Redirect loop: ${shortUrl(http.url, facts.startUrls[0])}`,
+      remedy: [`redirect ${normalizeUrl(http.url)}`, "Fix the redirect loop", "links"],
     };
   if (http.status === 429 || failure.code === "timeout")
     return {
@@ -161,7 +163,7 @@ function requestDraft(http: Http, failure: Failure, facts: Facts, blocksStart: b
       ...base,
       severity: blocksStart ? "critical" : "high",
       category: "unreadable_page",
-      title: `Page is too large to read: ${shortAddress(http.url, facts.startUrls[0])}`,
+      title: `Page is too large to read: ${shortUrl(http.url, facts.startUrls[0])}`,
       fix: "Divide the page, and link its parts.",
       remedy: ["page-size", "Divide large pages"],
     };
@@ -201,13 +203,12 @@ function requestDraft(http: Http, failure: Failure, facts: Facts, blocksStart: b
 const isWall = ({ code }: Failure): boolean => code === "sign_in" || code === "challenge";
 
 const isAt = (failure: Failure, url: string): boolean =>
-  failure.url !== null && normalizeAddress(failure.url) === normalizeAddress(url);
+  failure.url !== null && normalizeUrl(failure.url) === normalizeUrl(url);
 
 /** A person was needed, to grant access or for anything else. */
 function interruptionDraft({ seq, url, question }: EventOf<"interruption">, facts: Facts): FindingDraft {
   const refusedRequest =
-    url !== null &&
-    facts.taskRequests.find((http) => normalizeAddress(http.url) === normalizeAddress(url) && hasFailed(http));
+    url !== null && facts.taskRequests.find((http) => normalizeUrl(http.url) === normalizeUrl(url) && hasFailed(http));
   const failure = refusedRequest && facts.failures.find((each) => each.seqs[0] === refusedRequest.seq);
   const cause = { ...noCause, interruptions: [seq] };
   const wall = url === null ? undefined : facts.failures.find((each) => isWall(each) && isAt(each, url));
@@ -223,13 +224,13 @@ function interruptionDraft({ seq, url, question }: EventOf<"interruption">, fact
     severity: "high",
     phase: "execution",
     category: "needs_human",
-    subject: url === null ? request.toLowerCase().replace(/\d+/g, "#") : normalizeAddress(url),
+    subject: url === null ? request.toLowerCase().replace(/\d+/g, "#") : normalizeUrl(url),
     title: `Agent needed a person: ${request}`,
     description: `The agent asked: ${sentence(oneLine(question, 500))}`,
     url,
     cause,
     events: [seq],
-    grounds: [url === null ? "run" : requestGround(url)],
+    preconditions: [url === null ? "run" : requestPrecondition(url)],
     remedy: [`human ${request}`, "Make this step possible without a person"],
   };
 }
@@ -241,15 +242,15 @@ function slowDrafts(facts: Facts): FindingDraft[] {
       severity: http.ms > 10_000 ? "medium" : "low",
       phase: "discovery",
       category: "slow",
-      subject: normalizeAddress(http.url),
+      subject: normalizeUrl(http.url),
       title: `Slow page: ${pageName(facts, http.url)} took ${duration(http.ms / 1000)}`,
       description: `${http.method} ${http.url} took ${duration(http.ms / 1000)}; pages should respond within ${slowPageMs / 1000} s.`,
       url: http.url,
       cause: { ...noCause, requests: [http.seq] },
       fix: `Respond to each page request within ${slowPageMs / 1000} s.`,
-      place: `${shortAddress(http.url, facts.startUrls[0])} (${duration(http.ms / 1000)})`,
+      place: `${shortUrl(http.url, facts.startUrls[0])} (${duration(http.ms / 1000)})`,
       events: [http.seq],
-      grounds: [requestGround(http.url)],
+      preconditions: [requestPrecondition(http.url)],
       remedy: ["slow", "Make pages faster"],
     }));
 }
@@ -271,7 +272,7 @@ function limitDraft({ seq, limit, value, unit }: EventOf<"limit">, facts: Facts)
       ? "Raise the limit to run all tests."
       : "Shorten the path from the start page to the goal, or raise the limit.",
     events: [seq],
-    grounds: ["run"],
+    preconditions: ["run"],
     remedy: ["limit", "Make the goal reachable within the limits of a run"],
   };
 }
@@ -283,14 +284,14 @@ function nothingReadDraft(facts: Facts): FindingDraft {
     phase: "discovery",
     category: "unreadable_page",
     subject: `start ${facts.startUrls
-      .map((start) => normalizeAddress(start))
+      .map((start) => normalizeUrl(start))
       .sort()
       .join(" ")}`,
     title: pathKinds.nothingRead.title,
     description: `${count(facts.taskRequests.length, "request")} returned no readable page. Start URLs: ${starts}.`,
     url: facts.startUrls[0] ?? null,
     events: facts.taskRequests.map((http) => http.seq),
-    grounds: facts.startUrls.slice(0, 1).map(requestGround),
+    preconditions: facts.startUrls.slice(0, 1).map(requestPrecondition),
     remedy: ["unreadable", "Make pages readable"],
   };
 }

@@ -1,11 +1,11 @@
 import type { SessionEvent } from "../../agents/agent.ts";
 import type { EventOf } from "../events.ts";
-import { requestGround } from "../exposure.ts";
+import { requestPrecondition } from "../exposure.ts";
 import type { Facts } from "../facts.ts";
 import type { Failure } from "../failures.ts";
 import { textOf, textSourceOf } from "../judge/evidence.ts";
 import { addressFilter } from "../judge/judge.ts";
-import { flat, lowerFirst, normalizeAddress, oneLine, sentence } from "../text.ts";
+import { lowerFirst, normalizedLine, normalizeUrl, oneLine, sentence } from "../text.ts";
 import { type Finding, fingerprint, noCause, sortedUnique } from "./finding.ts";
 
 /** Distinguishes friction reported by the agent from that found by rules and judges. */
@@ -82,16 +82,16 @@ function prove(
   { toolOf, bySeq, callsById }: Lookup,
 ): Proof | null {
   const earlierEvents = session.filter((event) => event.seq < seq);
-  const words = flat(typeof input?.quote === "string" ? input.quote.replace(/^["“]|["”]$/g, "") : "");
+  const words = normalizedLine(typeof input?.quote === "string" ? input.quote.replace(/^["“]|["”]$/g, "") : "");
   const quote = [...words].length >= minQuote ? words : null;
   const page =
     quote === null
       ? undefined
       : earlierEvents.find((event) => textSourceOf(event, toolOf) === "page" && textOf(event).includes(quote));
-  const address = typeof input?.url === "string" && URL.canParse(input.url) ? normalizeAddress(input.url) : null;
+  const address = typeof input?.url === "string" && URL.canParse(input.url) ? normalizeUrl(input.url) : null;
   const failure = facts.failures.findLast(({ seqs, id, url }) => {
     if (seqs.some((each) => each >= seq)) return false;
-    if (address !== null && url !== null && normalizeAddress(url) === address) return true;
+    if (address !== null && url !== null && normalizeUrl(url) === address) return true;
     if (quote === null) return false;
     const failureEvents = [
       ...seqs.flatMap((each) => bySeq.get(each) ?? []),
@@ -104,7 +104,7 @@ function prove(
 
 function toFinding({ failure, page, quote }: Proof, title: string): Finding {
   const category = page ? "misleading_docs" : "other";
-  const subject = failure.url === null ? `agent ${failure.tool}` : `agent ${normalizeAddress(failure.url)}`;
+  const subject = failure.url === null ? `agent ${failure.tool}` : `agent ${normalizeUrl(failure.url)}`;
   const print = fingerprint(category, subject);
   return {
     fingerprint: print,
@@ -122,7 +122,7 @@ function toFinding({ failure, page, quote }: Proof, title: string): Finding {
     place: oneLine(title, 120),
     owner: "fixes",
     evidence: null,
-    grounds: [failure.url === null ? `tool ${failure.tool}` : requestGround(failure.url)],
+    preconditions: [failure.url === null ? `tool ${failure.tool}` : requestPrecondition(failure.url)],
     fix: null,
   };
 }

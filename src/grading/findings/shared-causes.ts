@@ -1,7 +1,7 @@
 import { pageKey } from "../../net/page-key.ts";
 import type { CheckResult } from "../facts.ts";
 import { readingChecks } from "../kinds.ts";
-import { flat, normalizeAddress } from "../text.ts";
+import { normalizedLine, normalizeUrl } from "../text.ts";
 
 /** If at least this many pages have the same problem in a link or a sample, it has one cause: a template or a repeated text. */
 const minPages = 3;
@@ -38,12 +38,12 @@ function causeKey(check: CheckResult): string {
   const site = URL.parse(url)?.origin ?? "";
   if (!isInText(check)) return JSON.stringify([id, site]);
   if (quote === null) return check.key;
-  if (group !== "sample") return JSON.stringify([id, site, flat(quote), topFolderOf(subject)]);
-  return JSON.stringify([id, site, flat(quote), flat(message)]);
+  if (group !== "sample") return JSON.stringify([id, site, normalizedLine(quote), topFolderOf(subject)]);
+  return JSON.stringify([id, site, normalizedLine(quote), normalizedLine(message)]);
 }
 
 function topFolderOf(address: string): string {
-  const url = URL.parse(normalizeAddress(address));
+  const url = URL.parse(normalizeUrl(address));
   if (url === null) return address;
   const [, first = "", ...rest] = url.pathname.split("/");
   return `${url.origin}/${rest.length > 0 ? first : ""}`;

@@ -1,6 +1,6 @@
 import type { SessionEvent } from "../../agents/agent.ts";
 import { hasSucceeded } from "../events.ts";
-import { flat, oneLine } from "../text.ts";
+import { normalizedLine, oneLine } from "../text.ts";
 
 /** Tools whose results come from the product or the machine. Those of other tools come from a page or the agent. */
 export const provingTools: readonly string[] = ["run_command", "http_request", "browse"];
@@ -49,7 +49,7 @@ export function textOf(event: SessionEvent): string {
 function gatherText(event: SessionEvent): string {
   const strings: string[] = [];
   const gather = (value: unknown): void => {
-    if (typeof value === "string") strings.push(flat(value));
+    if (typeof value === "string") strings.push(normalizedLine(value));
     else if (value !== null && typeof value === "object") for (const each of Object.values(value)) gather(each);
   };
   gather(fieldsOf(event));
@@ -63,13 +63,13 @@ function fieldsOf({ seq: _seq, at: _at, tMs: _tMs, source: _source, type: _type,
 /** One event as one line, with texts shortened in the middle to `chars`. */
 function toLine(event: SessionEvent, chars: number): string {
   const shorten = (text: string) => {
-    const textOnOneLine = flat(text);
+    const textOnOneLine = normalizedLine(text);
     if (textOnOneLine.length <= chars) return textOnOneLine;
     const tail = Math.floor(chars / 3);
     return `${textOnOneLine.slice(0, chars - tail)} […${textOnOneLine.length - chars} characters omitted…] ${textOnOneLine.slice(-tail)}`;
   };
   const json = JSON.stringify(fieldsOf(event), (_, value) => (typeof value === "string" ? shorten(value) : value));
-  const jsonOnOneLine = flat(json);
+  const jsonOnOneLine = normalizedLine(json);
   return `[${event.seq}] ${event.type} ${jsonOnOneLine.length > 4 * chars ? `${jsonOnOneLine.slice(0, 4 * chars)}…` : jsonOnOneLine}`;
 }
 

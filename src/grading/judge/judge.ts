@@ -3,10 +3,10 @@ import type { SessionEvent } from "../../agents/agent.ts";
 import { invalidInput } from "../../schema.ts";
 import { milestonesOf } from "../events.ts";
 import type { JudgedPart } from "../grade.ts";
-import { flat, oneLine } from "../text.ts";
+import { normalizedLine, oneLine } from "../text.ts";
 import { partsOf, textOf, textSourceOf } from "./evidence.ts";
 import { type Proof, proofFinder } from "./proof.ts";
-import { Answer, boundAnswer } from "./rubric.ts";
+import { Answer, truncateAnswer } from "./rubric.ts";
 
 /** A judge's answer after every claim was checked against the session. */
 export type Verdict = {
@@ -19,8 +19,8 @@ export type Verdict = {
   dropped: string[];
 };
 
-/** A session and its judgement. `verdict` null: there was no usable one, see `reason`. */
-export type Judgement = {
+/** A session and its judgment. `verdict` null: there was no usable one, see `reason`. */
+export type Judgment = {
   model: string;
   rubric: string;
   usage: Extract<SessionEvent, { type: "usage" }>[];
@@ -40,8 +40,8 @@ export function splitJudging(storedEvents: SessionEvent[]): { session: SessionEv
 const isStartOfJudging = (event: SessionEvent) =>
   event.source === "runner" && event.type === "milestone" && event.name === "judging";
 
-/** The stored judgement, checked against the session; null if there is none. */
-export function readJudgement(judging: SessionEvent[], session: SessionEvent[]): Judgement | null {
+/** The stored judgment, checked against the session; null if there is none. */
+export function readJudgment(judging: SessionEvent[], session: SessionEvent[]): Judgment | null {
   const events = judging.filter(({ source }) => source === "runner");
   const conclusion =
     events.findLast((e) => e.type === "milestone" && (e.name === "judged" || e.name === "not_judged")) ??
@@ -81,7 +81,7 @@ export function readAnswer(output: unknown, goal: string, session: SessionEvent[
     return { answer: null, objection: "the response was not a complete JSON object that matches the schema" };
   const error = Value.Errors(Answer, output).First();
   if (error) return { answer: null, objection: invalidInput(error, "answer").detail };
-  const answer = boundAnswer(output as Answer);
+  const answer = truncateAnswer(output as Answer);
   const { dropped } = checkAnswer(answer, partsOf(goal), session);
   const partObjections = dropped.filter((each) => each.startsWith("part "));
   return { answer, objection: partObjections.length > 0 ? partObjections.join("; ") : null };
@@ -89,7 +89,7 @@ export function readAnswer(output: unknown, goal: string, session: SessionEvent[
 
 /** Checks every claim: its events exist, one of them contains its quote, and it is of a kind that can prove the claim. */
 function checkAnswer(raw: Answer, goal: string[], session: SessionEvent[]): Verdict {
-  const answer = boundAnswer(raw);
+  const answer = truncateAnswer(raw);
   const bySeq: EventsBySeq = new Map(session.map((event) => [event.seq, event]));
   const removeUnknownUrls = addressFilter(session);
   const { parts, dropped: droppedParts } = checkParts(answer, goal, session, bySeq, removeUnknownUrls);
@@ -123,7 +123,7 @@ function findCitation<P>(
   toProof: (event: SessionEvent, quote: string) => P | null,
 ): Citation<P> | { objection: string } {
   const events = claim.events.flatMap((seq) => bySeq.get(seq) ?? []);
-  const quote = flat(claim.quote.replace(/^["“]|["”]$/g, ""));
+  const quote = normalizedLine(claim.quote.replace(/^["“]|["”]$/g, ""));
   if (events.length === 0 || events.length < claim.events.length)
     return { objection: "it cites events that do not exist" };
   if ([...quote].length < 4) return { objection: "its quote is too short" };

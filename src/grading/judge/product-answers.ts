@@ -62,11 +62,11 @@ function saysFailure(text: string): boolean {
 const isFilled = (value: unknown) =>
   Boolean(value) && (typeof value !== "object" || Object.keys(value as object).length > 0);
 
-/** Every text in an event's fields. Keys are skipped, because evald chose them. */
-export function textsIn(value: unknown): string[] {
+/** Every text and number in an event's fields, as text. Keys are skipped, because evald chose them. */
+export function valueTextsIn(value: unknown): string[] {
   if (typeof value === "string") return [value];
   if (typeof value === "number") return [String(value)];
-  return value !== null && typeof value === "object" ? Object.values(value).flatMap(textsIn) : [];
+  return value !== null && typeof value === "object" ? Object.values(value).flatMap(valueTextsIn) : [];
 }
 
 /** The product's answers in a session, by the event of the request, and by the call that made it. */
@@ -98,7 +98,7 @@ export function productAnswersOf(session: SessionEvent[]): ProductAnswers {
   };
 
   /** A page that nobody sent anything to shows what it shows everyone. */
-  const isMerePage = (http: Http) =>
+  const isPageForEveryone = (http: Http) =>
     isRead(http) &&
     /html|markdown/i.test(http.contentType ?? "") &&
     (firstWrite === undefined || firstWrite > http.seq);
@@ -108,17 +108,18 @@ export function productAnswersOf(session: SessionEvent[]): ProductAnswers {
     const text = textOf(http);
     if (
       text === undefined ||
-      isMerePage(http) ||
+      isPageForEveryone(http) ||
       apiDescription.test(text) ||
       [text, http.body ?? ""].some(saysFailure)
     )
       return [];
-    const asked = [http.url, http.sent ?? "", ...textsIn(calls.get(http.id)?.input)];
-    if ([...asked, text].some((each) => dryRun.test(each)) || asked.some((each) => dryRunFlag.test(each))) return [];
+    const requestTexts = [http.url, http.sent ?? "", ...valueTextsIn(calls.get(http.id)?.input)];
+    if ([...requestTexts, text].some((each) => dryRun.test(each)) || requestTexts.some((each) => dryRunFlag.test(each)))
+      return [];
     return [{ http, text, values: valuesOf(text) }];
   });
   const deletions = requests.filter(isSuccess).flatMap((http): { seq: number; words: Set<string> }[] => {
-    const bodies = [http.sent?.split("\n\n").slice(1).join("\n\n") ?? "", ...textsIn(inputOf(http))];
+    const bodies = [http.sent?.split("\n\n").slice(1).join("\n\n") ?? "", ...valueTextsIn(inputOf(http))];
     const operations = [http.url, ...bodies.flatMap(operationsOf)];
     const isDeletion = /^DELETE$/i.test(http.method) || operations.some((text) => deletion.test(text));
     return isDeletion ? [{ seq: http.seq, words: wordsOf([http.url, ...bodies]) }] : [];
@@ -126,15 +127,15 @@ export function productAnswersOf(session: SessionEvent[]): ProductAnswers {
   /** What the agent had sent when it got an answer, such as the host and the version of the API, isn't what the answer made. */
   const sentBefore = ({ seq }: Http) =>
     wordsOf(requests.filter((http) => http.seq <= seq).flatMap(({ url, sent = "" }) => [url, sent]));
-  const standing = answers.filter(({ http, values }) => {
-    const named = deletions.filter(({ seq, words }) => seq > http.seq && !values.isDisjointFrom(words));
-    if (named.length === 0) return true;
+  const undeletedAnswers = answers.filter(({ http, values }) => {
+    const deletionsOfIt = deletions.filter(({ seq, words }) => seq > http.seq && !values.isDisjointFrom(words));
+    if (deletionsOfIt.length === 0) return true;
     const made = values.difference(sentBefore(http));
-    return named.every(({ words }) => made.isDisjointFrom(words));
+    return deletionsOfIt.every(({ words }) => made.isDisjointFrom(words));
   });
   return {
-    byRequest: new Map(standing.map((answer) => [answer.http.seq, answer])),
-    byCall: Map.groupBy(standing, ({ http }) => http.id),
+    byRequest: new Map(undeletedAnswers.map((answer) => [answer.http.seq, answer])),
+    byCall: Map.groupBy(undeletedAnswers, ({ http }) => http.id),
     hosts,
   };
 }

@@ -1,6 +1,6 @@
 import type { SessionEvent } from "../../agents/agent.ts";
 import { type EventOf, type Http, hasSucceeded, milestonesOf } from "../events.ts";
-import { textsIn } from "./product-answers.ts";
+import { valueTextsIn } from "./product-answers.ts";
 import { squash } from "./repetition.ts";
 
 /** A command whose words are all plain: nothing in it is expanded, computed, redirected or run in the background. */
@@ -39,8 +39,9 @@ function plainCommandsOf(line: string, variables: readonly string[] = []): Plain
   return commands.some((command) => assignment.test(command.words[0]!)) ? null : commands;
 }
 
-/** Programs that show what is there and change nothing; the second kind passes on what it is given and adds nothing. */
+/** Programs that show what is there and change nothing. */
 const viewers = new Set("cd pwd ls cat head tail grep wc which mkdir true sleep".split(" "));
+/** Programs that pass on what they are given and add nothing. */
 const filters = new Set("cat head tail grep sort".split(" "));
 
 /** Tools that write no files; what commands write is known from their words. */
@@ -53,8 +54,8 @@ const harmlessTools = new Set(
 /** A path of installed packages, or of what configures programs. */
 const protectedPath = /^[^\n]{0,300}(?:^|\/)(?:node_modules|site-packages|dist-packages|vendor|\.[\w-]+)(?:\/[^\n]*)?$/;
 
-/** Programs that get a package and run it. */
-const runners = new Set("npx pnpx bunx uvx".split(" "));
+/** Programs that install a package and run it. */
+const packageRunners = new Set("npx pnpx bunx uvx".split(" "));
 
 const isOption = (word: string) => word.startsWith("-");
 const operandsOf = (words: string[]) => words.filter((word) => !isOption(word));
@@ -80,11 +81,11 @@ type Machine = {
   /** Words that the product's programs were given or said, such as the names of files that they made. */
   mentioned: Set<string>;
   /** A command ran that isn't known to be harmless, so any program may be the agent's from here on. */
-  isTouched: boolean;
+  mayBeTampered: boolean;
 };
 
 /** The words of the lines of a page, and of the code in them. */
-export const linesOf = (text: string): string[][] =>
+export const wordsByLine = (text: string): string[][] =>
   text
     .split("\n")
     .flatMap((line) => [line, ...[...line.matchAll(/`([^`]+)`/g)].map(([, code = ""]) => code)])
@@ -96,8 +97,8 @@ export const linesOf = (text: string): string[][] =>
     );
 
 /** Whether the docs show a command that begins with these two words. */
-export const isDocumented = ({ docsLines }: Pick<Machine, "docsLines">, [program, verb]: string[]): boolean =>
-  verb !== undefined && docsLines.some((line) => line[0] === program && operandsOf(line)[1] === verb);
+export const isDocumented = ({ docsLines }: Pick<Machine, "docsLines">, [program, subcommand]: string[]): boolean =>
+  subcommand !== undefined && docsLines.some((line) => line[0] === program && operandsOf(line)[1] === subcommand);
 
 /** The name of a program is the name of its package, or begins a part of it. */
 const isOfPackage = (program: string, name: string) =>
@@ -106,13 +107,13 @@ const isOfPackage = (program: string, name: string) =>
 
 function isProductProgram(machine: Machine, words: string[]): boolean {
   const operands = operandsOf(words);
-  const [program = "", verb = ""] = operands;
+  const [program = "", subcommand = ""] = operands;
   // A file that is named like a program may be it, or what it loads when it starts.
   const name = program.replace(/^.*\//, "");
   const isOwnFile = machine.written.some((path) => path.replace(/^.*\//s, "").startsWith(name));
-  if (isOwnFile || machine.isTouched || machine.installers.has(program) || !isDocumented(machine, operands))
+  if (isOwnFile || machine.mayBeTampered || machine.installers.has(program) || !isDocumented(machine, operands))
     return false;
-  return [...machine.packages].some((name) => isOfPackage(program, name) || withoutVersion(verb) === name);
+  return [...machine.packages].some((name) => isOfPackage(program, name) || withoutVersion(subcommand) === name);
 }
 
 /** The packages that a command gets as the docs say: the docs show the program with each of them in one line. An option with a value may say where from. */
@@ -134,7 +135,7 @@ const packagesOfSetup = (command: string): string[] =>
 /** The package that a command such as `npx acme-cli init` gets and runs. */
 const runPackageOf = (machine: Machine, words: string[]): string[] => {
   const [program = "", name = ""] = operandsOf(words);
-  return runners.has(program) && isDocumented(machine, [program, name]) ? [withoutVersion(name)] : [];
+  return packageRunners.has(program) && isDocumented(machine, [program, name]) ? [withoutVersion(name)] : [];
 };
 
 /** Whether the operands of a program mention a file that the agent wrote, which the program may run. */
@@ -145,8 +146,8 @@ const mentionsFile = ({ written }: Machine, words: string[]) =>
     .some((word) => written.some((path) => path === word || path.endsWith(`/${word}`)));
 
 /** A file that a program of the product made: it was given or said its name, and nothing else could have written it. */
-const isMadeFile = ({ mentioned, written, isTouched }: Machine, path: string) =>
-  !isTouched && mentioned.has(path) && !written.some((text) => text.includes(path));
+const isMadeFile = ({ mentioned, written, mayBeTampered }: Machine, path: string) =>
+  !mayBeTampered && mentioned.has(path) && !written.some((text) => text.includes(path));
 
 /**
  * The runs of programs that come from packages of the docs: the agent installed them as the docs say, and before and in between ran nothing that could
@@ -163,7 +164,7 @@ export function programRunsOf(
     installers: new Set(),
     written: [],
     mentioned: new Set(),
-    isTouched: false,
+    mayBeTampered: false,
   };
   const calls = new Map(session.flatMap((e) => (e.type === "tool_call" ? [[e.id, e] as const] : [])));
   const requests = Map.groupBy(
@@ -179,17 +180,17 @@ export function programRunsOf(
     runs.set(id, { seq, output: String(output?.text ?? ""), operands: [path], deletes: false });
   };
   for (const event of session) {
-    machine.docsLines.push(...pageTexts(event).flatMap(linesOf));
+    machine.docsLines.push(...pageTexts(event).flatMap(wordsByLine));
     if (event.type === "tool_call" && !harmlessTools.has(event.tool)) {
-      machine.written.push(...textsIn(event.input));
-      machine.isTouched ||= textsIn(event.input).some((text) => protectedPath.test(text));
+      machine.written.push(...valueTextsIn(event.input));
+      machine.mayBeTampered ||= valueTextsIn(event.input).some((text) => protectedPath.test(text));
     }
     if (event.type === "tool_result" && event.tool === "read_file") addFile(event);
     if (event.type !== "tool_result" || event.tool !== "run_command") continue;
     const command = calls.get(event.id)?.input.command;
     const commands = typeof command === "string" ? plainCommandsOf(command, variables) : null;
     const run = commands && runOf(machine, commands, event, hasFetched(event));
-    if (run === null) machine.isTouched = true;
+    if (run === null) machine.mayBeTampered = true;
     else if (run.operands.length > 0) {
       runs.set(event.id, run);
       for (const word of [...run.operands, ...run.output.split(/[\s"'`()]+/)])
@@ -230,6 +231,6 @@ function runOf(
       isMixed = true;
     }
   }
-  const output = textsIn([stdout, stderr, text]).join("\n");
+  const output = valueTextsIn([stdout, stderr, text]).join("\n");
   return { seq: result.seq, output, operands: isMixed ? [] : operands, deletes: isDeletion };
 }

@@ -1,15 +1,14 @@
 import type { SessionEvent } from "../../agents/agent.ts";
-import { type Http, hasSucceeded } from "../events.ts";
+import { type Http, hasSucceeded, readingTools } from "../events.ts";
 import type { EvidenceGrade } from "../grade.ts";
 import { provingTools } from "./evidence.ts";
-import { type ProductAnswer, type ProductAnswers, productAnswersOf, textsIn } from "./product-answers.ts";
+import { type ProductAnswer, type ProductAnswers, productAnswersOf, valueTextsIn } from "./product-answers.ts";
 import { programRunsOf } from "./product-programs.ts";
 import { isShown, repeats, squash, tokensOf, valuesOf } from "./repetition.ts";
 
 /** What proves a claim: how sure it is, the call that shows it, and the values in its quote that only the product can have made. */
 export type Proof = { grade: Exclude<EvidenceGrade, "judged">; call: string; values: string[] };
 
-const pageTools = ["fetch_page", "search_docs", "open_page"];
 const shortToken = 4;
 
 /** What one source said: an answer of the product, or a run of its program. */
@@ -28,7 +27,7 @@ function agentTextsOf(session: SessionEvent[], until: number): string[] | null {
   for (const event of session) {
     const hasBegun = event.seq <= until || (event.type === "http" && event.tMs - event.ms < endMs);
     if (!hasBegun) continue;
-    if (event.type === "tool_call") texts.push(...textsIn(event.input));
+    if (event.type === "tool_call") texts.push(...valueTextsIn(event.input));
     else if (event.type === "message" && event.id === undefined) texts.push(event.text);
     else if (event.type === "http" && event.purpose !== "check") {
       if (
@@ -70,8 +69,8 @@ function pageReaders(session: SessionEvent[], { byRequest, hosts }: ProductAnswe
     if (event.type !== "tool_result") return [];
     const requests = requestsByCall.get(event.id) ?? [];
     const isAnswered = answering.has(event.id) || requests.some((http) => hosts.isKnownProduct(http));
-    const isPage = pageTools.includes(event.tool) || (requests.length > 0 && !isAnswered);
-    return isPage ? textsIn(event.output) : [];
+    const isPage = readingTools.includes(event.tool) || (requests.length > 0 && !isAnswered);
+    return isPage ? valueTextsIn(event.output) : [];
   }
 
   const docsTexts = (event: SessionEvent): string[] =>

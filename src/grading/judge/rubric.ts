@@ -85,7 +85,7 @@ export function toJudgePrompt(
 }
 
 /** An answer as it is stored: texts on one line and of limited length, and lists too. */
-export function boundAnswer(answer: Answer): Answer {
+export function truncateAnswer(answer: Answer): Answer {
   const claim = ({ events, quote }: { events: number[]; quote: string }) => ({
     events: [...new Set(events)].slice(0, 10),
     quote: oneLine(quote, 300),

@@ -33,10 +33,10 @@ export function BaselineSummary({
   result: EvalResult | null;
 }) {
   // Runs of a rule-based agent on the same pages don't differ.
-  const isExact = isRuleBased(agent.id) && (result?.n ?? 0) < 2;
+  const isDeterministic = isRuleBased(agent.id) && (result?.n ?? 0) < 2;
   return (
     <dl class="baseline-summary">
-      {result && !isExact && <Fact name="Repeats">{resultText(result)}</Fact>}
+      {result && !isDeterministic && <Fact name="Repeats">{resultText(result)}</Fact>}
       {baseline && (
         <div data-usual={baseline.score?.isUsual}>
           <dt>{baseline.kind === "pinned" ? "Pinned baseline" : "Baseline"}</dt>

@@ -1,12 +1,14 @@
-/** Scores from 0 to 100 as a line without axes. `label`: the text for screen readers. */
-export function Sparkline({ scores, label }: { scores: number[]; label: string }) {
+/** Scores from 0 to 100, oldest first, as a line without axes; nothing for fewer than two. `subject`: what they are scores of, for screen readers. */
+export function Sparkline({ scores, subject }: { scores: number[]; subject: string }) {
+  if (scores.length < 2) return null;
+  const label = `Scores of ${subject}, oldest first: ${scores.map((score) => score.toFixed(0)).join(", ")}`;
   const [width, height, edge] = [96, 24, 3];
   const lowest = Math.min(...scores);
   const span = Math.max(...scores) - lowest;
   // The scale spans at least 20 points, so that a small change does not look large.
   const range = Math.max(span, 20);
   const from = lowest - (range - span) / 2;
-  const x = (i: number) => (scores.length === 1 ? width - edge : edge + (i * (width - 2 * edge)) / (scores.length - 1));
+  const x = (i: number) => edge + (i * (width - 2 * edge)) / (scores.length - 1);
   const y = (score: number) => height - edge - ((score - from) / range) * (height - 2 * edge);
   const points = scores.map((score, i) => `${x(i).toFixed(1)},${y(score).toFixed(1)}`);
   const [cx, cy] = points.at(-1)?.split(",") ?? [];

@@ -118,7 +118,7 @@ export const summaryColumns = ["Mean score (95% CI)", "Goal reached", "Median ti
 export const ScrollArea = ({ label, children }: { label: string; children: ComponentChildren }) => (
   // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable content must be reachable by keyboard
   // biome-ignore lint/a11y/useSemanticElements: it is neither a landmark nor a part of a form
-  <div class="wide" role="group" tabIndex={0} aria-label={label}>
+  <div class="scroll-area" role="group" tabIndex={0} aria-label={label}>
     {children}
   </div>
 );

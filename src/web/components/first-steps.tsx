@@ -46,7 +46,7 @@ export function FirstStepsList({ site: { base }, steps }: { site: Site; steps: F
         {all.map(({ name, path, isDone }, i) => (
           <li key={name} class={isDone ? "done" : undefined} aria-current={i === next ? "step" : undefined}>
             {isDone || (promptId === null && i < 3) ? name : <a href={base + path}>{name}</a>}
-            {isDone && <span class="unseen"> (done)</span>}
+            {isDone && <span class="visually-hidden"> (done)</span>}
           </li>
         ))}
       </ol>

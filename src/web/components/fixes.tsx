@@ -1,3 +1,4 @@
+import { count } from "../../grading/text.ts";
 import { diffOf, fileNameOf } from "../../reports/fix-brief.ts";
 import { capitalize } from "../../reports/labels.ts";
 import type { Recommendation, Report } from "../../reports/schema.ts";
@@ -161,7 +162,7 @@ function FrictionPills({ frictions }: { frictions: Report["frictionPoints"] }) {
     <span class={`pills severity-${worst.severity}`}>
       <span class="pill severity">{worst.severity}</span>
       <span class="pill">
-        {runs} of {of} {of === 1 ? "run" : "runs"}
+        {runs} of {count(of, "run")}
       </span>
       {losses.length > 0 && <span class="pill">{losses.join(", ")} lost</span>}
     </span>
@@ -227,14 +228,12 @@ type VerifyProps = {
 
 /** Shows the price, and asks for consent unless it is free. */
 function Verify({ fix, path, verification: { runs, maxUsd }, fingerprint, model }: VerifyProps) {
-  const price = `${runs} ${runs === 1 ? "run" : "runs"}, ${usdText(maxUsd)}`;
+  const price = `${count(runs, "run")}, ${usdText(maxUsd)}`;
   return (
     <details class="act">
       <summary>Mark fixed and verify ({price})</summary>
       <form method="post" action={`${path}/done/${fingerprint}`}>
-        <p class="hint">
-          Starts {runs} {runs === 1 ? "run" : "runs"} to check that the friction is gone.
-        </p>
+        <p class="hint">Starts {count(runs, "run")} to check that the friction is gone.</p>
         <label>
           What did you change? (optional)
           <textarea name="note" rows={2} maxLength={2000} />

@@ -6,7 +6,7 @@ import { Fold, toEventHref } from "./figures.tsx";
 const kindLabels: Record<StepKind, string> = {
   goal: "answers the goal",
   read: "read",
-  astray: "dead end",
+  "dead-end": "dead end",
   missed: "failed to load",
 };
 
@@ -33,7 +33,7 @@ export function VisitedPages({ pagesVisited: { steps, unlisted }, session }: Pro
   return (
     <Fold id="pages-visited" title="Pages visited" count={steps.length + unlisted}>
       <ul class="legend">
-        {(["goal", "read", "astray", "missed"] as const).map((kind) => (
+        {(["goal", "read", "dead-end", "missed"] as const).map((kind) => (
           <li key={kind} class={`step-${kind}`}>
             <i class="dot" /> {stepsByKind.get(kind)?.length ?? 0} {kindLabels[kind]}
           </li>

@@ -10,8 +10,8 @@ import { useTime } from "./when.tsx";
 /** Before the name of a variable, in the field of its default value. */
 const defaultsPrefix = "templateDefaults.";
 
-/** Preview of a prompt: its variables and next runs. */
-export type Preview = {
+/** What follows from the fields of a prompt's form: the variables in its texts, and the next runs of its schedule. */
+export type DerivedValues = {
   variables: string[];
   /** Next runs in the time zone of the organization. */
   times: string[];
@@ -19,14 +19,14 @@ export type Preview = {
   timeZone: string;
 };
 
-type PreviewProps = { values: URLSearchParams; preview: Preview; errorMessage?: string };
+type DerivedFieldsProps = { values: URLSearchParams; derived: DerivedValues; errorMessage?: string };
 
-/** Variables with their default values, and the next scheduled runs. */
-export const PreviewPart = ({
+/** The part of the form that changes while it is filled in: variables with their default values, and the next scheduled runs. */
+export const DerivedFields = ({
   values,
-  preview: { variables, times, problem, timeZone },
+  derived: { variables, times, problem, timeZone },
   errorMessage,
-}: PreviewProps) => (
+}: DerivedFieldsProps) => (
   <>
     {problem && <p class="wrong">{problem}</p>}
     {times.length > 0 && (
@@ -100,17 +100,17 @@ export const Urls = () => (
   </fieldset>
 );
 
-/** Further agents of the prompt, as the rows `also` of the form: those filled in, plus an empty one to add another. */
+/** Further agents of the prompt, as rows of the form: those filled in, plus an empty one to add another. */
 export function FurtherAgents({ agents }: { agents: AgentInfo[] }) {
   const form = useForm();
-  const rows = rowsOf(form.values, "also");
+  const rows = rowsOf(form.values, "furtherAgent");
   return (
     <details open={rows.length > 0 || errorMessageAt(form, "agents") !== undefined}>
       <summary>Evaluate more agents</summary>
       <p class="hint">Each evaluation runs the prompt with every agent. Each agent has its own results.</p>
       {[...rows, { agent: "", model: "" }].map(({ agent, model }, i) => (
         <div class="row two" key={`${i} ${agent}`}>
-          <select name="also.agent" aria-label={`Agent ${i + 2}`}>
+          <select name="furtherAgent.agent" aria-label={`Agent ${i + 2}`}>
             <option value="">None</option>
             {agents.map(({ id, objection }) => (
               <option key={id} value={id} selected={id === agent} disabled={objection !== null && id !== agent}>
@@ -119,7 +119,7 @@ export function FurtherAgents({ agents }: { agents: AgentInfo[] }) {
             ))}
           </select>
           <input
-            name="also.model"
+            name="furtherAgent.model"
             aria-label={`Model of agent ${i + 2}`}
             value={model}
             maxLength={200}

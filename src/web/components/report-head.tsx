@@ -1,5 +1,5 @@
-import type { Latest } from "../../comparisons/latest.ts";
-import { percent } from "../../grading/text.ts";
+import type { LatestResults } from "../../comparisons/latest.ts";
+import { count, percent } from "../../grading/text.ts";
 import { agentLabel, describeEvidence, outcomeLabels, scopeLabels, titleOf } from "../../reports/labels.ts";
 import type { Report } from "../../reports/schema.ts";
 import type { EvalResult } from "../../stats/repeats.ts";
@@ -12,7 +12,7 @@ import { PreviewMark } from "./run-table.tsx";
 import { LatestChange } from "./score.tsx";
 
 /** `viewer`: absent on a shared page, which doesn't link to the comparison. */
-type Props = { site: Site; viewer?: Viewer; report: Report; result: EvalResult | null; latest: Latest | null };
+type Props = { site: Site; viewer?: Viewer; report: Report; result: EvalResult | null; latest: LatestResults | null };
 
 /** What was evaluated, by whom and how often; the grade, the key finding and the score, each once. */
 export function ReportHead({ site, viewer, report, result, latest }: Props) {
@@ -29,11 +29,7 @@ export function ReportHead({ site, viewer, report, result, latest }: Props) {
           {place && <span class="pill product">{place}</span>}
           <span class="pill">{titleOf(report.task)}</span>
           <span class="pill">{agentLabel(agent)}</span>
-          {runs > 0 && (
-            <span class="pill">
-              {runs} {runs === 1 ? "run" : "runs"}
-            </span>
-          )}
+          {runs > 0 && <span class="pill">{count(runs, "run")}</span>}
           {Object.keys(run.urlMap).length > 0 && <PreviewMark />}
           {status !== "published" && <span class="pill">{status}</span>}
         </p>
@@ -61,7 +57,7 @@ export function ReportHead({ site, viewer, report, result, latest }: Props) {
               <LatestChange latest={latest} base={site.base} />
             </>
           )}
-          <Trend latest={latest} />
+          <Sparkline scores={(latest?.points ?? []).map((point) => point.score)} subject="the latest evaluations" />
         </p>
         {score !== null && <BaselineSummary report={report} result={result} />}
         {score === null && nullNotice !== null && nullNotice !== keyFinding && <p class="notice">{nullNotice}</p>}
@@ -71,7 +67,7 @@ export function ReportHead({ site, viewer, report, result, latest }: Props) {
 }
 
 /** Whether the prompt's newest significant change came with the evaluation of this report or before it. */
-function isAtOrAfterChange(latest: Latest | null, { run }: Report): boolean {
+function isAtOrAfterChange(latest: LatestResults | null, { run }: Report): boolean {
   const { change = null, points = [] } = latest ?? {};
   if (change?.verdict !== "regressed" && change?.verdict !== "improved") return false;
   const reportIndex = points.findIndex(({ evalRequestId }) => evalRequestId === run.evalRequestId);
@@ -79,12 +75,4 @@ function isAtOrAfterChange(latest: Latest | null, { run }: Report): boolean {
   // -1: the change came before the first of these evaluations.
   const changeIndex = points.findIndex(({ slug }) => slug === slugAfterChange);
   return reportIndex >= 0 && reportIndex >= changeIndex;
-}
-
-/** The scores of the prompt's latest evaluations. */
-function Trend({ latest }: { latest: Latest | null }) {
-  if (latest === null || latest.points.length < 2) return null;
-  const scores = latest.points.map(({ score }) => score);
-  const list = scores.map((score) => score.toFixed(0)).join(", ");
-  return <Sparkline scores={scores} label={`Scores of the latest evaluations, oldest first: ${list}`} />;
 }

@@ -1,5 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import type { Prompt } from "../../prompts/schema.ts";
+import { ownMember } from "../../schema.ts";
 import type { Site } from "../site.ts";
 import { Field } from "./field.tsx";
 import { Notices, Submit } from "./form-parts.tsx";
@@ -61,7 +62,7 @@ export function RunForm({ site, prompt, agents, values, errorMessage, costConsen
             <input
               id={name}
               name={name}
-              value={values.get(name) ?? prompt.templateDefaults?.[variable] ?? ""}
+              value={values.get(name) ?? ownMember(prompt.templateDefaults ?? {}, variable) ?? ""}
               maxLength={2000}
               required
             />

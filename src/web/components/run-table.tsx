@@ -75,7 +75,7 @@ export function RunTable({
     { label: "Requested", sort: "created" },
   ];
   return (
-    <div class="wide">
+    <div class="scroll-area">
       <table class="list run-list">
         <TableHead labels={labels} numbers={numbers} sorting={sorting} />
         {(isGrouped ? groupByEvaluation(runs) : [runs]).map((group) => {

@@ -6,11 +6,11 @@ import { capitalize } from "../../reports/labels.ts";
 import { nonNullSchema, schemaAt } from "../form-values.ts";
 import { controlProps, Field } from "./field.tsx";
 
-/** Which field of a form is wrong, and what to show there. `field` empty: the whole form. */
-export type Fault = { field: string; message: string };
+/** A validation error of a form: its field, and what to show there. `field` empty: the whole form. */
+export type FormError = { field: string; message: string };
 
-/** The fault of an error. An error of a part of a field, such as a row, starts with its place. `fields`: of the form; by default, all. */
-export function faultOf({ field: path = "", detail, problem }: AppError, fields?: readonly string[]): Fault {
+/** An AppError as the error of a form. An error of a part of a field, such as a row, starts with its place. `fields`: of the form; by default, all. */
+export function toFormError({ field: path = "", detail, problem }: AppError, fields?: readonly string[]): FormError {
   const [field = "", ...place] = path.split(".");
   if (problem === undefined || fields?.includes(field) === false) return { field: "", message: capitalize(detail) };
   const row = /^\d+$/.test(place[0] ?? "") ? `Row ${Number(place[0]) + 1}` : place.join(".");
@@ -21,7 +21,7 @@ type FormState = {
   schema: TObject;
   /** What the fields contain: stored values, or those that were submitted. */
   values: URLSearchParams;
-  fault?: Fault | null;
+  formError?: FormError | null;
   /** false: the viewer may only read it. */
   mayChange?: boolean;
   /** Before the IDs of the controls, if a page has several forms with the same fields. */
@@ -38,8 +38,8 @@ export function useForm(): FormState {
 }
 
 /** What is wrong with a field. */
-export const errorMessageAt = ({ fault }: FormState, name: string): string | undefined =>
-  fault?.field === name ? fault.message : undefined;
+export const errorMessageAt = ({ formError }: Pick<FormState, "formError">, name: string): string | undefined =>
+  formError?.field === name ? formError.message : undefined;
 
 /** What is wrong with a group of fields. */
 export function FieldError({ name, id }: { name: string; id?: string }) {
@@ -54,8 +54,16 @@ export function FieldError({ name, id }: { name: string; id?: string }) {
 type FormProps = FormState & FormHTMLAttributes & { children: ComponentChildren };
 
 /** A form whose fields follow a schema: `readForm` reads what it submits. */
-export const SchemaForm = ({ schema, values, fault, mayChange = true, prefix = "", children, ...form }: FormProps) => (
-  <FormContext.Provider value={{ schema, values, fault, mayChange, prefix }}>
+export const SchemaForm = ({
+  schema,
+  values,
+  formError,
+  mayChange = true,
+  prefix = "",
+  children,
+  ...form
+}: FormProps) => (
+  <FormContext.Provider value={{ schema, values, formError, mayChange, prefix }}>
     <form method={mayChange ? "post" : "get"} {...form}>
       {children}
     </form>

@@ -1,5 +1,5 @@
 import { type ComponentChildren, Fragment } from "preact";
-import type { Latest } from "../../comparisons/latest.ts";
+import type { LatestResults } from "../../comparisons/latest.ts";
 import type { PromptItem } from "../../prompts/lists.ts";
 import { humanize, outcomeLabels, scoreText, titleOf } from "../../reports/labels.ts";
 import { formatPointChange } from "./baseline.tsx";
@@ -9,7 +9,7 @@ import { SelectRow } from "./selection.tsx";
 import { Day } from "./when.tsx";
 
 /** A prompt with its latest evaluations. */
-export type PromptScore = { prompt: PromptItem; latest: Latest | null };
+export type PromptScore = { prompt: PromptItem; latest: LatestResults | null };
 
 type Props = {
   base: string;
@@ -56,7 +56,7 @@ export const ScoreTable = ({ base, prompts, columns = [], numbers, sorting, isSe
             <Score latest={latest} base={base} />
           </td>
           <td>
-            <Trend latest={latest} title={titleOf(prompt)} />
+            <Sparkline scores={(latest?.points ?? []).map(({ score }) => score)} subject={titleOf(prompt)} />
           </td>
           <td>
             <LatestChange latest={latest} base={base} />
@@ -82,7 +82,7 @@ export const Tags = ({ tags, base }: { tags: string[]; base: string }) => (
 );
 
 /** Latest score of a prompt, linked to its report. */
-export const Score = ({ latest, base }: { latest: Latest | null; base: string }) =>
+export const Score = ({ latest, base }: { latest: LatestResults | null; base: string }) =>
   latest === null ? (
     <span class="muted">No reports</span>
   ) : (
@@ -92,20 +92,8 @@ export const Score = ({ latest, base }: { latest: Latest | null; base: string })
     </a>
   );
 
-/** Sparkline of the scores of its evaluations; nothing for fewer than two. */
-function Trend({ latest, title }: { latest: Latest | null; title: string }) {
-  if (latest === null || latest.points.length < 2) return null;
-  const scores = latest.points.map(({ score }) => score);
-  return (
-    <Sparkline
-      scores={scores}
-      label={`Scores of ${title}, oldest first: ${scores.map((score) => score.toFixed(0)).join(", ")}`}
-    />
-  );
-}
-
 /** The newest change of a prompt, linked to the comparison of before and after. */
-export function LatestChange({ latest, base }: { latest: Latest | null; base: string }) {
+export function LatestChange({ latest, base }: { latest: LatestResults | null; base: string }) {
   const change = latest?.change ?? null;
   if (change === null) return <span class="muted">–</span>;
   const { verdict, delta, at, slugs } = change;

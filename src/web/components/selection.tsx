@@ -9,9 +9,9 @@ export type BulkAction = { label: string; path: string; isForm?: boolean; min?: 
 
 type Props = { base: string; viewer: Viewer; actions: BulkAction[]; hint: string };
 
-/** Buttons over a list of rows with checkboxes. Use inside a form with the class `picking`. */
+/** Buttons over a list of rows with checkboxes. They act on the form around them. */
 export const BulkActions = ({ base, viewer, actions, hint }: Props) => (
-  <div class="toolbar picked">
+  <div class="toolbar selection-toolbar">
     {actions.some(({ isForm }) => isForm) && <input type="hidden" name={orgField} value={viewer.org} />}
     {actions.map(({ label, path, isForm, min = 1, max = maxSelected }) => (
       <button

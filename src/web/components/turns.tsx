@@ -1,3 +1,4 @@
+import { count } from "../../grading/text.ts";
 import type { Trace } from "../../reports/trace-schema.ts";
 import type { Turn } from "../../reports/turns.ts";
 import { EventLine } from "./event-line.tsx";
@@ -83,6 +84,6 @@ function quietText(events: Event[]): string {
   return Object.entries(names)
     .map(([type, name]) => [name, events.filter((event) => event.type === type).length] as const)
     .filter(([, n]) => n > 0)
-    .map(([name, n]) => `${n} ${name}${n === 1 ? "" : "s"}`)
+    .map(([name, n]) => count(n, name))
     .join(", ");
 }

@@ -15,7 +15,7 @@ type Confirmation = {
   isDestructive?: boolean;
 };
 
-/** A form was sent that needs confirmation first. It is answered with a `ConfirmPage`. */
+/** A form was sent that needs confirmation first. The response is a `ConfirmPage`. */
 export class UnconfirmedError extends Error {
   constructor(readonly confirmation: Confirmation) {
     super(confirmation.title);
@@ -25,7 +25,7 @@ export class UnconfirmedError extends Error {
 /** Hidden field that a confirmed form carries. */
 const confirmedField = "confirmed";
 
-/** Throws UnconfirmedError, which is answered with a page that asks, for a destructive or paid form that was not confirmed. */
+/** Throws UnconfirmedError for a destructive or paid form that was not confirmed. The response then asks for confirmation. */
 export function requireConfirmation(form: URLSearchParams, confirmation: Confirmation): void {
   if (!form.has(confirmedField)) throw new UnconfirmedError(confirmation);
 }

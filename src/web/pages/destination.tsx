@@ -32,7 +32,7 @@ export function DestinationPage({ destination, deliveries, secret, ...frame }: D
   const {
     site: { base },
     typedValues,
-    fault,
+    formError,
     mayChange,
   } = frame;
   const { id, kind, name, url, headers, recipients, overlapUntil } = destination;
@@ -49,7 +49,9 @@ export function DestinationPage({ destination, deliveries, secret, ...frame }: D
       {secret && <NewSecret id="new-secret" title="Signing secret" value={secret} />}
       <h2>{name}</h2>
       <dl class="facts">
-        <Fact name={kindLabels[kind]}>{url ?? recipients?.join(", ") ?? "All owners"}</Fact>
+        <Fact name={kindLabels[kind]}>
+          {url ?? (recipients ? recipients.join(", ") || "Some members" : "All owners")}
+        </Fact>
         {headers.length > 0 && <Fact name="Headers">{headers.join(", ")}</Fact>}
         <Fact name="Status">
           <DestinationStatus destination={destination} />
@@ -85,7 +87,7 @@ export function DestinationPage({ destination, deliveries, secret, ...frame }: D
           {...{
             schema: DestinationSettings,
             values: typedValues?.has("name") ? typedValues : toFields(DestinationSettings, destination),
-            fault,
+            formError,
           }}
           action={here}
         >

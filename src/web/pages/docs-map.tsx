@@ -1,5 +1,5 @@
 import type { DocsMap } from "../../friction/docs-map.ts";
-import { oneLine } from "../../grading/text.ts";
+import { count, oneLine } from "../../grading/text.ts";
 import type { Provider } from "../../providers/schema.ts";
 import { formatNumber } from "../../reports/labels.ts";
 import { Fact, ScrollArea } from "../components/figures.tsx";
@@ -112,7 +112,7 @@ const Pages = ({ base, map, scope }: { base: string; map: DocsMap; scope: string
                     href={`${base}/friction/${fingerprint}?${scope}`}
                     title={title}
                   >
-                    {oneLine(title, 40)} <span class="unseen">({severity})</span>
+                    {oneLine(title, 40)} <span class="visually-hidden">({severity})</span>
                   </a>
                 ))}
               </td>
@@ -129,9 +129,9 @@ const Pages = ({ base, map, scope }: { base: string; map: DocsMap; scope: string
         <p class="muted">Pages linked in your docs that no run opened.</p>
         <ScrollArea label="Never opened">
           <ul class="addresses">
-            {map.unreached.map(({ url, namedBy }) => (
+            {map.unreached.map(({ url, listedBy }) => (
               <li key={url}>
-                <code title={url}>{pathOf(url)}</code> <small>{namedBy.join(", ")}</small>
+                <code title={url}>{pathOf(url)}</code> <small>{listedBy.join(", ")}</small>
               </li>
             ))}
           </ul>
@@ -146,10 +146,7 @@ const Pages = ({ base, map, scope }: { base: string; map: DocsMap; scope: string
           <ul class="addresses">
             {map.guessed.map(({ url, misses }) => (
               <li key={url}>
-                <code title={url}>{pathOf(url)}</code>{" "}
-                <small>
-                  {misses} {misses === 1 ? "time" : "times"}
-                </small>
+                <code title={url}>{pathOf(url)}</code> <small>{count(misses, "time")}</small>
               </li>
             ))}
           </ul>

@@ -82,7 +82,7 @@ export function DocPage({ site, viewer, doc }: DocsProps & { doc: Doc }) {
         <OnThisPage html={html} />
         <div dangerouslySetInnerHTML={{ __html: html }} />
       </article>
-      <nav class="turn" aria-label="Next and previous page">
+      <nav class="page-turner" aria-label="Next and previous page">
         <NeighborLink site={site} doc={docs[position - 1]} label="Previous" />
         <NeighborLink site={site} doc={docs[position + 1]} label="Next" />
       </nav>

@@ -1,5 +1,5 @@
 import type { EndCause } from "../../agents/failure.ts";
-import { dollars, duration, oneLine, percent } from "../../grading/text.ts";
+import { count, dollars, duration, oneLine, percent } from "../../grading/text.ts";
 import { agentLabel, outcomeLabels, scoreText } from "../../reports/labels.ts";
 import type { EvalRequest } from "../../runs/schema.ts";
 import { GradeMark, TableHead } from "../components/figures.tsx";
@@ -18,7 +18,7 @@ type EvalPartProps = {
   isPreview: boolean;
   gateId: string | null;
   /** Reports of the comparable evaluation before and of this one; null if there is none. */
-  step: [before: string, after: string] | null;
+  comparedSlugs: [before: string, after: string] | null;
   now: number;
 };
 
@@ -99,7 +99,7 @@ const intervalText = (low: number | null, high: number | null, format: (value: n
   low === null || high === null ? null : `95% CI ${format(low)} to ${format(high)}`;
 
 /** The part of the page that updates while runs are in progress. */
-export function EvalPart({ site: { base }, request, failures, isPreview, gateId, step, now }: EvalPartProps) {
+export function EvalPart({ site: { base }, request, failures, isPreview, gateId, comparedSlugs, now }: EvalPartProps) {
   const runs = request.runs;
   return (
     <>
@@ -107,17 +107,17 @@ export function EvalPart({ site: { base }, request, failures, isPreview, gateId,
         <h1>{request.prompt.title ?? "Evaluation"}</h1>
         <Status status={request.status} />
         {isPreview && <PreviewMark />}
-        {step && (
+        {comparedSlugs && (
           <span class="end">
-            <a class="button" href={`${base}/compare?slugs=${step.join()}`}>
+            <a class="button" href={`${base}/compare?slugs=${comparedSlugs.join()}`}>
               Compare with previous
             </a>
           </span>
         )}
       </header>
       <p class="muted">
-        {runs.length} {runs.length === 1 ? "run" : "runs"} · requested <When at={request.requestedAt} now={now} /> ·
-        trigger: {triggerLabels[request.trigger]}
+        {count(runs.length, "run")} · requested <When at={request.requestedAt} now={now} /> · trigger:{" "}
+        {triggerLabels[request.trigger]}
         {gateId && (
           <>
             {" "}
@@ -132,7 +132,7 @@ export function EvalPart({ site: { base }, request, failures, isPreview, gateId,
         </section>
       ))}
       <h2>Runs</h2>
-      <div class="wide">
+      <div class="scroll-area">
         <table class="list run-list">
           <TableHead labels={["Status", "Run", "Agent", "Result"]} />
           <tbody>

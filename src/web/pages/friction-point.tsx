@@ -1,5 +1,5 @@
 import type { FrictionDetail } from "../../friction/schema.ts";
-import { oneLine } from "../../grading/text.ts";
+import { count, oneLine } from "../../grading/text.ts";
 import { humanize } from "../../reports/labels.ts";
 import { Fact, List } from "../components/figures.tsx";
 import type { PromptName } from "../components/filter.tsx";
@@ -82,7 +82,7 @@ export function FrictionPointPage({ site, site: { base }, viewer, friction, scop
               <li key={id}>
                 <a href={`${base}/friction/field/${id}`}>{title}</a>{" "}
                 <span class="muted">
-                  {reports} {reports === 1 ? "report" : "reports"}, last <Time at={lastReportedAt} />
+                  {count(reports, "report")}, last <Time at={lastReportedAt} />
                 </span>
               </li>
             ))}

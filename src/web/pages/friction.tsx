@@ -1,4 +1,4 @@
-import type { FrictionFilter, FrictionThing } from "../../friction/schema.ts";
+import type { FrictionFilter, FrictionSummary } from "../../friction/schema.ts";
 import { frictionStates, severities } from "../../grading/kinds.ts";
 import { oneLine } from "../../grading/text.ts";
 import type { Paged } from "../../http/paging.ts";
@@ -15,7 +15,7 @@ export const frictionPerPage = 50;
 type FrictionQuery = FrictionFilter & { sort?: string; offset?: number };
 
 type Props = PageProps & {
-  friction: Paged<FrictionThing>;
+  friction: Paged<FrictionSummary>;
   query: FrictionQuery;
   prompts: PromptName[];
   providers: { id: string; name: string }[];
@@ -23,7 +23,7 @@ type Props = PageProps & {
 };
 
 /** Mean cost of a friction point per run with it. */
-export function costText({ points, seconds, usd }: FrictionThing["cost"], seenIn: FrictionThing["seenIn"]): string {
+export function costText({ points, seconds, usd }: FrictionSummary["cost"], seenIn: FrictionSummary["seenIn"]): string {
   const perRun = (total: number) => total / Math.max(1, seenIn.runs);
   const parts = [
     points ? `${Number(perRun(points).toFixed(1))} points` : "",
@@ -118,7 +118,7 @@ export const toScopeQuery = ({ promptId, providerId }: { promptId?: string; prov
 
 export const State = ({ state }: { state: string }) => <span class={`pill state-${state}`}>{state}</span>;
 
-type TableProps = { base: string; friction: Paged<FrictionThing>; scope: string; sorting: Sorting };
+type TableProps = { base: string; friction: Paged<FrictionSummary>; scope: string; sorting: Sorting };
 
 const FrictionTable = ({ base, friction, scope, sorting }: TableProps) => (
   <ScrollArea label="Friction">

@@ -59,7 +59,7 @@ export function KeysPage({ keys, sort, nextId, now, newKey, ...frame }: Props) {
   const {
     site: { base },
     typedValues,
-    fault,
+    formError,
     mayChange,
   } = frame;
   return (
@@ -81,7 +81,7 @@ export function KeysPage({ keys, sort, nextId, now, newKey, ...frame }: Props) {
           sorting={toSorting(`${base}/settings/keys`, { sort }, "-created")}
         >
           {keys.map((key) => (
-            <tr key={key.id} class={isInactive(key, now) ? "over" : undefined}>
+            <tr key={key.id} class={isInactive(key, now) ? "inactive" : undefined}>
               <th scope="row">{key.name}</th>
               <td>
                 <code>{key.display}</code>
@@ -109,7 +109,7 @@ export function KeysPage({ keys, sort, nextId, now, newKey, ...frame }: Props) {
       )}
       {mayChange ? (
         <SchemaForm
-          {...{ schema: NewKey, values: typedValues ?? toFields(NewKey, newKeyDefaults), fault }}
+          {...{ schema: NewKey, values: typedValues ?? toFields(NewKey, newKeyDefaults), formError }}
           action={`${base}/settings/keys`}
         >
           <h2>New API key</h2>

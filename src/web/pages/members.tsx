@@ -35,7 +35,7 @@ export function MembersPage({ site, viewer, members, sort, invitations, link, su
   return (
     <SettingsFrame {...{ site, viewer, successMessage, errorMessage }} path="/settings/members">
       {link && (
-        <section class="given" aria-label="Password reset link">
+        <section class="reset-link" aria-label="Password reset link">
           <p>
             This link resets the password of <strong>{link.email}</strong>. It works once and expires in 24 hours. Don’t
             share it with anyone else.
@@ -58,7 +58,8 @@ export function MembersPage({ site, viewer, members, sort, invitations, link, su
           <tr key={member.memberId}>
             <td>
               <strong>{member.name}</strong>
-              <span class="aside block">{member.email}</span>
+              {/* API keys read pages too, and need no addresses. */}
+              {viewer.person && <span class="aside block">{member.email}</span>}
             </td>
             <td>{isOwner ? <RoleForm {...{ to, member }} /> : capitalize(member.role)}</td>
             <td class="when">{<Day at={member.since} />}</td>

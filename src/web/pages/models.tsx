@@ -34,7 +34,7 @@ export function ModelsPage({ providers, judgeModels, config, ...frame }: Props) 
   const {
     site: { base },
     typedValues,
-    fault,
+    formError,
     mayChange,
   } = frame;
   const canStore = config.secretKey !== null;
@@ -99,7 +99,7 @@ export function ModelsPage({ providers, judgeModels, config, ...frame }: Props) 
               <SchemaForm
                 schema={ModelKey}
                 {...(typedValues?.get("provider") === provider
-                  ? { values: typedValues, fault }
+                  ? { values: typedValues, formError }
                   : { values: new URLSearchParams() })}
                 prefix={`${provider}-`}
                 action={`${base}/settings/models`}

@@ -59,7 +59,7 @@ export function NotificationsPage({ destinations, ...frame }: SettingsProps & { 
       ) : (
         <List label="Destinations" labels={["Name", "Type", "Events", "Status"]}>
           {destinations.map((destination) => (
-            <tr key={destination.id} class={destination.status === "disabled" ? "over" : undefined}>
+            <tr key={destination.id} class={destination.status === "disabled" ? "inactive" : undefined}>
               <th scope="row">
                 <a href={`${base}${notificationsPath}/${destination.id}`}>{destination.name}</a>
               </th>
@@ -79,9 +79,9 @@ export function NotificationsPage({ destinations, ...frame }: SettingsProps & { 
 
 export const OnlyAdminsNote = () => <p class="muted">Only admins and owners can change notifications.</p>;
 
-const DestinationForm = ({ site, typedValues, fault }: SettingsProps) => (
+const DestinationForm = ({ site, typedValues, formError }: SettingsProps) => (
   <SchemaForm
-    {...{ schema: NewDestination, values: typedValues ?? toFields(NewDestination, { kind: "webhook" }), fault }}
+    {...{ schema: NewDestination, values: typedValues ?? toFields(NewDestination, { kind: "webhook" }), formError }}
     action={site.base + notificationsPath}
   >
     <h2>New destination</h2>

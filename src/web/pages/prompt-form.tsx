@@ -8,14 +8,21 @@ import { Notices, Submit } from "../components/form-parts.tsx";
 import { Layout } from "../components/layout.tsx";
 import {
   Checks,
+  DerivedFields,
+  type DerivedValues,
   FurtherAgents,
   LimitFields,
-  type Preview,
-  PreviewPart,
   Urls,
   WorkspaceFields,
 } from "../components/prompt-fields.tsx";
-import { CheckField, type Fault, FieldError, SchemaField, SchemaForm } from "../components/schema-form.tsx";
+import {
+  CheckField,
+  errorMessageAt,
+  FieldError,
+  type FormError,
+  SchemaField,
+  SchemaForm,
+} from "../components/schema-form.tsx";
 import { frequencyPresets, PromptForm } from "../prompt-form.ts";
 import type { PageProps } from "../viewer.ts";
 
@@ -27,7 +34,7 @@ type Props = PageProps & {
   /** Query of the form's action. */
   query: string;
   values: URLSearchParams;
-  preview: Preview;
+  derived: DerivedValues;
   providers: Provider[];
   archives: Archive[];
   agents: AgentInfo[];
@@ -36,18 +43,18 @@ type Props = PageProps & {
   modelHint: string;
   /** Whether workers run the agents. */
   hasWorkers: boolean;
-  fault: Fault | null;
+  formError: FormError | null;
 };
 
 /** Form to create or edit a prompt, with errors next to their fields. */
 export function PromptFormPage(props: Props) {
-  const { site, viewer, prompt, id, query, values, preview, hasWorkers, fault } = props;
+  const { site, viewer, prompt, id, query, values, hasWorkers, formError } = props;
   const path = prompt ? `/prompts/${prompt.id}/edit` : "/prompts/new";
   const action = site.base + (prompt ? `/prompts/${prompt.id}/edit` : "/prompts") + query;
-  const previewAttributes = {
-    "hx-post": `${site.base}/prompts/preview`,
+  const updateDerivedFields = {
+    "hx-post": `${site.base}/prompts/derived-fields`,
     "hx-trigger": "input changed delay:300ms",
-    "hx-target": "#preview",
+    "hx-target": "#derived-fields",
     "hx-swap": "innerMorph",
     "hx-include": "closest form",
     // Leaves out the files.
@@ -66,10 +73,16 @@ export function PromptFormPage(props: Props) {
       ]}
     >
       <h1>{prompt ? "Edit prompt" : "New prompt"}</h1>
-      {fault && (
-        <Notices errorMessage={fault.field === "" ? fault.message : "Couldn’t save. Fix the highlighted field."} />
+      {formError && (
+        <Notices
+          errorMessage={formError.field === "" ? formError.message : "Couldn’t save. Fix the highlighted field."}
+        />
       )}
-      <SchemaForm {...{ schema: PromptForm, values, fault, action }} enctype="multipart/form-data" class="prompt-form">
+      <SchemaForm
+        {...{ schema: PromptForm, values, formError, action }}
+        enctype="multipart/form-data"
+        class="prompt-form"
+      >
         <input type="hidden" name="id" value={id} />
         {prompt && <input type="hidden" name="seen" value={prompt.seen} />}
         <div>
@@ -91,7 +104,7 @@ export function PromptFormPage(props: Props) {
             rows={8}
             required
             placeholder="Run a query with the {{language}} SDK and print its rows."
-            {...previewAttributes}
+            {...updateDerivedFields}
           />
           <SchemaField
             name="endGoal"
@@ -99,7 +112,7 @@ export function PromptFormPage(props: Props) {
             hint="What must be true when the agent is done. The judge checks each part separately."
             rows={4}
             placeholder="The SDK was installed. The rows of the query were printed."
-            {...previewAttributes}
+            {...updateDerivedFields}
           />
           <SchemaField
             name="wordings"
@@ -122,7 +135,7 @@ export function PromptFormPage(props: Props) {
                 ...frequencyPresets.map((preset) => [preset, capitalize(preset)] as const),
                 ["cron", "Custom (cron)"],
               ]}
-              {...previewAttributes}
+              {...updateDerivedFields}
               hx-trigger="change"
             />
             <div class="cron">
@@ -131,7 +144,7 @@ export function PromptFormPage(props: Props) {
                 label="Cron expression"
                 hint="Minute, hour, day of month, month, day of week. Used when the frequency is Custom (cron)."
                 placeholder="0 6 * * 1-5"
-                {...previewAttributes}
+                {...updateDerivedFields}
               />
             </div>
             <SchemaField
@@ -141,8 +154,11 @@ export function PromptFormPage(props: Props) {
               placeholder="1"
             />
           </fieldset>
-          <div id="preview" aria-live="polite">
-            <PreviewPart {...{ values, preview }} errorMessage={faultMessageAt(fault, "templateDefaults")} />
+          <div id="derived-fields" aria-live="polite">
+            <DerivedFields
+              {...{ values, derived: props.derived }}
+              errorMessage={errorMessageAt({ formError }, "templateDefaults")}
+            />
           </div>
           <AgentAndTarget {...props} />
           <WorkspaceFields archives={props.archives} />
@@ -179,8 +195,6 @@ export function PromptFormPage(props: Props) {
     </Layout>
   );
 }
-
-const faultMessageAt = (fault: Fault | null, field: string) => (fault?.field === field ? fault.message : undefined);
 
 function AgentAndTarget({ providers, agents, defaultAgent, modelHint }: Props) {
   const unavailable = agents.filter(({ objection }) => objection !== null);

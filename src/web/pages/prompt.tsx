@@ -1,5 +1,5 @@
-import type { Latest } from "../../comparisons/latest.ts";
-import { oneLine } from "../../grading/text.ts";
+import type { LatestResults } from "../../comparisons/latest.ts";
+import { count, oneLine } from "../../grading/text.ts";
 import type { Prompt } from "../../prompts/schema.ts";
 import { titleOf } from "../../reports/labels.ts";
 import type { RunListItem } from "../../runs/lists.ts";
@@ -20,7 +20,7 @@ type Props = PageProps & {
   providerName: string | null;
   /** The agents that an evaluation would use now. */
   agentNames: string;
-  latest: Latest | null;
+  latest: LatestResults | null;
   runs: RunListItem[];
   runCount: number;
   scheduledEvaluations: ScheduledEvaluation[];
@@ -140,7 +140,7 @@ const Actions = ({ base, prompt: { id, status }, viewer }: ActionsProps) => (
 );
 
 /** Latest score and scores over time. */
-function ScoreHistory({ latest, base }: { latest: Latest | null; base: string }) {
+function ScoreHistory({ latest, base }: { latest: LatestResults | null; base: string }) {
   const toTime = useTime();
   if (latest === null) return null;
   const { points } = latest;
@@ -156,7 +156,7 @@ function ScoreHistory({ latest, base }: { latest: Latest | null; base: string })
             label={`Mean scores of the last ${points.length} evaluations, oldest first. The table below lists them.`}
             points={points.map(({ score, at, runs }) => ({
               score,
-              name: `${score.toFixed(1)}, ${runs} ${runs === 1 ? "run" : "runs"}, ${toTime(at)}`,
+              name: `${score.toFixed(1)}, ${count(runs, "run")}, ${toTime(at)}`,
               day: toTime(at).slice(0, 10),
             }))}
           />

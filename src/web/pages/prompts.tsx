@@ -63,7 +63,7 @@ export function PromptsPage({ site, viewer, filter, tags, prompts, total, offset
           )}
         </Filter>
       )}
-      <form id="prompts" method="get" action={here} class="picking">
+      <form id="prompts" method="get" action={here}>
         {prompts.length > 0 && actions.length > 0 && (
           <BulkActions base={site.base} viewer={viewer} actions={actions} hint="Select prompts" />
         )}

@@ -62,9 +62,9 @@ export function ProvidersPage({ site, site: { base }, viewer, providers, sort, r
 
 type FormProps = FormResult & { action: string; buttonText: string; provider?: Provider };
 
-export const ProviderForm = ({ action, buttonText, provider, typedValues, errorMessage, fault }: FormProps) => (
+export const ProviderForm = ({ action, buttonText, provider, typedValues, errorMessage, formError }: FormProps) => (
   <SchemaForm
-    {...{ schema: ProviderInput, values: typedValues ?? toFields(ProviderInput, provider ?? {}), fault, action }}
+    {...{ schema: ProviderInput, values: typedValues ?? toFields(ProviderInput, provider ?? {}), formError, action }}
     class="narrow"
   >
     <Notices errorMessage={errorMessage} />

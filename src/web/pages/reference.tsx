@@ -161,7 +161,7 @@ function OperationPart({ site, method, path, operation, findSharedResponse }: Pa
         </>
       )}
       <h4>Responses</h4>
-      <ul class="answers">
+      <ul class="responses">
         {Object.entries(responses).map(([status, response]) => {
           const { description: text, content } = "$ref" in response ? findSharedResponse(response.$ref) : response;
           const schema = Object.values(content ?? {})[0]?.schema;

@@ -1,5 +1,5 @@
-import type { Latest } from "../../comparisons/latest.ts";
-import { percent } from "../../grading/text.ts";
+import type { LatestResults } from "../../comparisons/latest.ts";
+import { count, percent } from "../../grading/text.ts";
 import { fixBrief } from "../../reports/fix-brief.ts";
 import {
   capitalize,
@@ -37,7 +37,7 @@ type Props = {
   /** Combined results of its evaluation. */
   result: EvalResult | null;
   /** The prompt's latest evaluations. */
-  latest: Latest | null;
+  latest: LatestResults | null;
   pagesVisited: PagesVisited;
   extras: ReportExtras;
   /** Set on a shared page. */
@@ -111,7 +111,7 @@ export function ReportPage(props: Props) {
           {viewer && <Gradings gradings={gradings} path={site.base + path} mayPin={may(viewer, "publish")} />}
         </Fold>
         <pre id="fix-brief" hidden>
-          {fixBrief(report, { isStored: viewer !== undefined })}
+          {fixBrief(report, { hasAccess: viewer !== undefined })}
         </pre>
       </article>
     </Layout>
@@ -267,9 +267,7 @@ function Goal({ report: { judge }, session }: { report: Report; session: string 
       </ol>
       {judge.dropped.length > 0 && (
         <details>
-          <summary>
-            {judge.dropped.length} judge {judge.dropped.length === 1 ? "claim" : "claims"} dropped: no supporting event
-          </summary>
+          <summary>{count(judge.dropped.length, "judge claim")} dropped: no supporting event</summary>
           <ul>
             {judge.dropped.map((claim) => (
               <li key={claim}>{claim}</li>

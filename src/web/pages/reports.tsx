@@ -90,7 +90,7 @@ export function ReportsPage({
         {items.length === 0 ? (
           <Empty base={base} isFiltered={isFiltered} />
         ) : (
-          <form method="get" action={`${base}/compare`} class="picking">
+          <form method="get" action={`${base}/compare`}>
             <BulkActions base={base} viewer={viewer} actions={actionsOf(viewer)} hint="Select 2 to 10 to compare" />
             <table class="list reports run-list">
               <TableHead

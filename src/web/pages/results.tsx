@@ -74,12 +74,7 @@ const Result = ({
       {score !== null && grade === null && <small class="soft">Goal not tested</small>}
     </td>
     <td>
-      {scores.length > 1 && (
-        <Sparkline
-          scores={scores}
-          label={`Scores of ${title}, oldest first: ${scores.map((each) => each.toFixed(0)).join(", ")}`}
-        />
-      )}
+      <Sparkline scores={scores} subject={title} />
     </td>
     <td>
       <time dateTime={day}>{day}</time>

@@ -55,7 +55,7 @@ export function RunsPage(props: Props) {
           </Choice>
         </Filter>
       )}
-      <form method="get" action={`${site.base}/compare`} class="picking">
+      <form method="get" action={`${site.base}/compare`}>
         {items.length > 0 && (
           <BulkActions
             base={site.base}

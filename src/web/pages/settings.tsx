@@ -4,7 +4,7 @@ import type { Org } from "../../auth/orgs.ts";
 import { Nullable } from "../../schema.ts";
 import { Notices, Submit } from "../components/form-parts.tsx";
 import { Layout } from "../components/layout.tsx";
-import { CheckField, type Fault, SchemaField, SchemaForm } from "../components/schema-form.tsx";
+import { CheckField, type FormError, SchemaField, SchemaForm } from "../components/schema-form.tsx";
 import { toFields } from "../form-values.ts";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
@@ -28,7 +28,7 @@ const isShown = ([, path]: Tab, viewer: Viewer, current: string) =>
 export type FormResult = {
   successMessage?: string;
   errorMessage?: string;
-  fault?: Fault;
+  formError?: FormError;
   typedValues?: URLSearchParams;
 };
 
@@ -89,12 +89,12 @@ type Props = SettingsProps & {
 
 /** Name, time zone and limits of an organization. */
 export function OrgPage({ org, spentUsd, defaults, ...frame }: Props) {
-  const { site, mayChange, typedValues, fault } = frame;
+  const { site, mayChange, typedValues, formError } = frame;
   const stored = { ...org, hasResultsPage: org.resultsPath !== null };
   return (
     <SettingsFrame {...frame} path="/settings">
       <SchemaForm
-        {...{ schema: OrgSettings, values: typedValues ?? toFields(OrgSettings, stored), fault, mayChange }}
+        {...{ schema: OrgSettings, values: typedValues ?? toFields(OrgSettings, stored), formError, mayChange }}
         action={`${site.base}/settings`}
       >
         <fieldset>

@@ -186,7 +186,7 @@ const Changes = ({ base, changes, sides }: ChangesProps) =>
 const Points = ({ points }: { points: Trends["points"] }) => (
   <ScrollArea label="Chart data">
     <table class="list">
-      <caption class="unseen">Chart data</caption>
+      <caption class="visually-hidden">Chart data</caption>
       <TableHead labels={["From"]} numbers={["Runs", ...summaryColumns, "Failed"]} />
       <tbody>
         {points.toReversed().map(({ from, n, score, successRate, medianSeconds, medianCostUsd, infraFailures }) => (

@@ -63,9 +63,9 @@ const issuers = Object.values(defaultIssuers).join(" or ");
 const scopeLabels = Object.fromEntries(scopes.map((scope) => [scope, <code key={scope}>{scope}</code>]));
 const newTrustDefaults = { provider: "github", scopes: ["read", "run"], minutes: defaultMinutes };
 
-const TrustForm = ({ site, typedValues, fault }: SettingsProps) => (
+const TrustForm = ({ site, typedValues, formError }: SettingsProps) => (
   <SchemaForm
-    {...{ schema: TrustInput, values: typedValues ?? toFields(TrustInput, newTrustDefaults), fault }}
+    {...{ schema: TrustInput, values: typedValues ?? toFields(TrustInput, newTrustDefaults), formError }}
     action={`${site.base}/settings/ci`}
   >
     <h2>Trust a repository</h2>
@@ -88,7 +88,8 @@ const TrustForm = ({ site, typedValues, fault }: SettingsProps) => (
       placeholder="Any"
       hint={
         <>
-          For example, <code>refs/heads/main</code> or <code>refs/pull/*</code> on GitHub, <code>main</code> on GitLab.
+          For example, <code>refs/heads/main</code> or <code>refs/pull/*</code> on GitHub, <code>main</code> or{" "}
+          <code>refs/tags/v*</code> on GitLab.
         </>
       }
     />

@@ -53,7 +53,7 @@ export function WorkersPart({ site, workers, usesWorkers, mayChange, now }: Work
 type RowProps = { base: string; worker: Worker; mayChange: boolean; now: number };
 
 function WorkerRow({ base, worker, mayChange, now }: RowProps) {
-  const { id, name, state, version, slots, runIds, labels, agents, lastSeenAt } = worker;
+  const { id, name, state, problem, version, slots, runIds, labels, agents, lastSeenAt } = worker;
   const toTime = useTime();
   return (
     <tr id={`worker-${id}`}>
@@ -65,6 +65,7 @@ function WorkerRow({ base, worker, mayChange, now }: RowProps) {
       </th>
       <td>
         <State state={state} />
+        {state === "not_ready" && <span class="aside block">{problem}</span>}
       </td>
       <td>{version}</td>
       <td>{agents.map((agent) => agent.id).join(", ")}</td>
@@ -80,7 +81,7 @@ function WorkerRow({ base, worker, mayChange, now }: RowProps) {
       {mayChange && (
         <td class="number">
           <form class="inline" method="post" action={`${base}/settings/workers/${id}`}>
-            {state === "ready" && (
+            {(state === "ready" || state === "not_ready") && (
               <button type="submit" name="do" value="drain" aria-label={`Drain ${name}`}>
                 Drain
               </button>
@@ -101,13 +102,14 @@ const secondsAgo = (at: string, now: number): string =>
 
 const stateLabels: Record<Worker["state"], string> = {
   ready: "Ready",
+  not_ready: "Not ready",
   draining: "Draining",
   refused: "Refused: wrong version",
 };
 
 /** State of a worker: a dot and a label, in the colors of runs. */
 const State = ({ state }: { state: Worker["state"] }) => {
-  const tone = { ready: "completed", draining: "running", refused: "failed" }[state];
+  const tone = { ready: "completed", not_ready: "failed", draining: "running", refused: "failed" }[state];
   return (
     <span class={`status-mark run-${tone}`} data-state={state}>
       {stateLabels[state]}
@@ -118,12 +120,20 @@ const State = ({ state }: { state: Worker["state"] }) => {
 const NoWorkers = ({ site: { base, baseUrl } }: { site: Site }) => (
   <div class="empty">
     <h2>No workers connected</h2>
-    <p>Agents run only on workers, so runs wait for one. Start a worker on each machine that should run agents:</p>
+    <p>
+      Agents run only on workers, so runs wait for one. For each machine that should run agents, create a credential on
+      the server of this service:
+    </p>
     <pre class="wrapped">
-      <code>{`evald worker \\\n  --redis rediss://:PASSWORD@redis.example.com:6379 \\\n  --gateway ${baseUrl}/gateway`}</code>
+      <code>evald workers add worker-1</code>
     </pre>
     <p>
-      For <code>--redis</code>, use the value of <code>EVALD_REDIS_URL</code> of this service.{" "}
+      It prints the worker's <code>EVALD_REDIS_URL</code>. Set it on that machine, and start the worker:
+    </p>
+    <pre class="wrapped">
+      <code>{`evald worker --gateway ${baseUrl}/gateway`}</code>
+    </pre>
+    <p>
       <a href={`${base}/docs/workers`}>Set up workers</a>
     </p>
   </div>

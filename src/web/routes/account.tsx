@@ -8,8 +8,8 @@ import type { SignedIn } from "../../auth/person.ts";
 import { addOwner } from "../../auth/setup.ts";
 import type { Context } from "../../context.ts";
 import { AppError } from "../../errors.ts";
-import { formError, seeOther, withCookies } from "../page-answers.ts";
-import { type AccountRequest, showAccount } from "../page-requests.tsx";
+import { type AccountPageInput, showAccount } from "../page-requests.tsx";
+import { formErrorResponse, seeOther, withCookies } from "../page-responses.ts";
 import { AccountPage } from "../pages/account.tsx";
 import { requireConfirmation } from "../pages/confirm.tsx";
 import { clientOf } from "../visitors.ts";
@@ -26,7 +26,7 @@ const messages = new Map(
 
 const accountPage = (
   ctx: Context,
-  { signedIn, viewer, site }: AccountRequest,
+  { signedIn, viewer, site }: AccountPageInput,
   message: { successMessage?: string; errorMessage?: string },
 ) => (
   <AccountPage
@@ -50,7 +50,7 @@ const submitAccount = (
     try {
       return await handle(account.signedIn, account.form);
     } catch (error) {
-      return formError(error, (errorMessage) => accountPage(ctx, account, { errorMessage }));
+      return formErrorResponse(error, (errorMessage) => accountPage(ctx, account, { errorMessage }));
     }
   });
 

@@ -1,6 +1,6 @@
 import { Elysia } from "elysia";
 import { isRuleBased } from "../../agents/agent.ts";
-import { findLatest } from "../../comparisons/latest.ts";
+import { findLatestResults } from "../../comparisons/latest.ts";
 import type { Context } from "../../context.ts";
 import { timeZoneOf } from "../../db/rows.ts";
 import { notFound } from "../../errors.ts";
@@ -8,9 +8,9 @@ import { count } from "../../grading/text.ts";
 import { findPromptByBadge } from "../../prompts/lists.ts";
 import { outcomeLabels, scopeLabels } from "../../reports/labels.ts";
 import { getReport } from "../../reports/reports.ts";
-import { publicAnswer } from "../answer.ts";
 import { type Badge, renderBadge, toShields } from "../components/badge.tsx";
 import { type PublicScore, toPublicScore } from "../public-score.ts";
+import { publicResponse } from "../responses.ts";
 
 /**
  * The score with the number of its runs and its date. It has the color of its grade only if the goal was tested, the result is not from a
@@ -32,7 +32,7 @@ function badgeOf(ctx: Context, token: string): Badge {
   if (prompt === null) throw notFound("This badge does not exist, or it is no longer public.");
   const { org, promptId, isArchived } = prompt;
   if (isArchived) return { message: "archived", grade: null };
-  const latest = findLatest(ctx, org, promptId);
+  const latest = findLatestResults(ctx, org, promptId);
   if (latest === null) return { message: "no report yet", grade: null };
   const { agent } = getReport(ctx, org, latest.slug);
   return toBadge(toPublicScore(latest, isRuleBased(agent.id), ctx.now(), timeZoneOf(ctx.db, org)));
@@ -46,6 +46,6 @@ export const badgePages = (ctx: Context) =>
     // Image proxies would show an old score otherwise. With the ETag, an unchanged badge costs nothing.
     const headers = { "cache-control": "no-cache" };
     return format === "json"
-      ? publicAnswer(request, "json", JSON.stringify(toShields(badge)), headers)
-      : publicAnswer(request, "svg", renderBadge(badge), headers);
+      ? publicResponse(request, "json", JSON.stringify(toShields(badge)), headers)
+      : publicResponse(request, "svg", renderBadge(badge), headers);
   });

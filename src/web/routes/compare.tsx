@@ -7,8 +7,8 @@ import { titleOf } from "../../reports/labels.ts";
 import { getReport } from "../../reports/reports.ts";
 import { getRun } from "../../runs/runs.ts";
 import { orgField } from "../components/layout.tsx";
-import { seeOther, seeOtherWithToast } from "../page-answers.ts";
 import { showPage } from "../page-requests.tsx";
+import { seeOther, seeOtherWithToast } from "../page-responses.ts";
 import { ComparePage } from "../pages/compare.tsx";
 
 /** The report of a selected row: of a run, or itself. */

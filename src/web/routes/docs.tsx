@@ -4,15 +4,15 @@ import type { JSX } from "preact";
 import type { Context } from "../../context.ts";
 import { notFound } from "../../errors.ts";
 import { toEventSchema } from "../../notifications/event-schema.ts";
-import { prefersMarkdown, publicAnswer } from "../answer.ts";
 import { renderPage } from "../components/layout.tsx";
 import { hasSessionCookie } from "../credential.ts";
 import { docs, findDoc, indexMarkdown, toMarkdown } from "../docs.ts";
 import { searchDocs } from "../docs-search.ts";
-import { seeOther } from "../page-answers.ts";
-import { errorAnswer, showPublic } from "../page-requests.tsx";
+import { errorResponse, showPublic } from "../page-requests.tsx";
+import { seeOther } from "../page-responses.ts";
 import { DocPage, DocsIndexPage, type DocsProps, DocsSearchPage } from "../pages/docs.tsx";
 import { type OpenApiDocument, ReferencePage } from "../pages/reference.tsx";
+import { prefersMarkdown, publicResponse } from "../responses.ts";
 import { toSite } from "../site.ts";
 
 // Pages of someone who is signed in have the menu of their organization, and all follow the color scheme.
@@ -24,7 +24,7 @@ function showDocs(
   request: Request,
   render: (reader: DocsProps) => JSX.Element,
 ): Response | Promise<Response> {
-  const publicPage = () => publicAnswer(request, "html", renderPage(render({ site: toSite(ctx, request) })), vary);
+  const publicPage = () => publicResponse(request, "html", renderPage(render({ site: toSite(ctx, request) })), vary);
   if (!hasSessionCookie(request)) return publicPage();
   return showPublic(ctx, request, ({ viewer }, site) => (viewer ? render({ site, viewer }) : publicPage()));
 }
@@ -34,10 +34,10 @@ export const docPages = (ctx: Context, openApi: () => OpenApiDocument) =>
   new Elysia({ name: "documentation pages" })
     .get("/docs", ({ request }) =>
       prefersMarkdown(request)
-        ? publicAnswer(request, "markdown", indexMarkdown(toSite(ctx)), vary)
+        ? publicResponse(request, "markdown", indexMarkdown(toSite(ctx)), vary)
         : showDocs(ctx, request, (reader) => <DocsIndexPage {...reader} />),
     )
-    .get("/docs.md", ({ request }) => publicAnswer(request, "markdown", indexMarkdown(toSite(ctx))))
+    .get("/docs.md", ({ request }) => publicResponse(request, "markdown", indexMarkdown(toSite(ctx))))
     .get(
       "/docs/search",
       ({ request, query: { q = "" } }) => {
@@ -55,20 +55,20 @@ export const docPages = (ctx: Context, openApi: () => OpenApiDocument) =>
     )
     .get("/docs/webhooks.json", ({ request }) => {
       const schema = toEventSchema(`${ctx.baseUrl()}/docs/webhooks.json`);
-      return publicAnswer(request, "json", JSON.stringify(schema, null, 2));
+      return publicResponse(request, "json", JSON.stringify(schema, null, 2));
     })
     .get("/swagger", () => seeOther(ctx, "/docs/api"))
     .get("/docs/:page", ({ request, params }) => {
       const slug = params.page.replace(/\.md$/, "");
       const doc = findDoc(slug);
       if (!doc)
-        return errorAnswer(
+        return errorResponse(
           ctx,
           request,
           notFound(`The page was not found. The available pages are ${docs.map((each) => each.slug).join(", ")}.`),
         );
-      if (slug !== params.page) return publicAnswer(request, "markdown", toMarkdown(doc, toSite(ctx)));
+      if (slug !== params.page) return publicResponse(request, "markdown", toMarkdown(doc, toSite(ctx)));
       return prefersMarkdown(request)
-        ? publicAnswer(request, "markdown", toMarkdown(doc, toSite(ctx)), vary)
+        ? publicResponse(request, "markdown", toMarkdown(doc, toSite(ctx)), vary)
         : showDocs(ctx, request, (reader) => <DocPage {...reader} doc={doc} />);
     });

@@ -1,5 +1,5 @@
 import { Elysia } from "elysia";
-import { findLatest, findReportsBeforeAndAfter } from "../../comparisons/latest.ts";
+import { findLatestResults, findReportsBeforeAndAfter } from "../../comparisons/latest.ts";
 import type { Context } from "../../context.ts";
 import { findGateOfEval } from "../../gates/gates.ts";
 import { failuresOfEval, getEvalRequest } from "../../runs/evals.ts";
@@ -24,7 +24,7 @@ function evalPartProps(ctx: Context, viewer: Viewer, site: Site, id: string) {
     site,
     request,
     isPreview: isPreview(ctx, viewer, request),
-    step: findReportsBeforeAndAfter(findLatest(ctx, viewer.org, request.prompt.id), id),
+    comparedSlugs: findReportsBeforeAndAfter(findLatestResults(ctx, viewer.org, request.prompt.id), id),
     failures: failuresOfEval(ctx, viewer.org, id),
     gateId: findGateOfEval(ctx, viewer.org, id),
     now: ctx.now(),

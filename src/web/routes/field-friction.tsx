@@ -5,12 +5,12 @@ import type { Context } from "../../context.ts";
 import { badRequest } from "../../errors.ts";
 import { changeFieldFriction, getFieldFriction, listFieldFriction } from "../../field/field.ts";
 import { FieldFrictionChange, fieldFilter } from "../../field/schema.ts";
-import { seeOther } from "../page-answers.ts";
 import { showPage, submitForm } from "../page-requests.tsx";
+import { seeOther } from "../page-responses.ts";
 import { FieldFrictionDetailPage, FieldFrictionPage, fieldFrictionPerPage } from "../pages/field-friction.tsx";
-import { queryOf } from "../query.ts";
+import { queryOptions } from "../query.ts";
 
-const listQuery = queryOf({
+const listQuery = queryOptions({
   ...fieldFilter,
   offset: Type.Optional(Type.Integer({ minimum: 0, maximum: 100_000 })),
 });

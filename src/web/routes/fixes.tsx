@@ -6,8 +6,8 @@ import { markFixDone } from "../../fixes/done-fixes.ts";
 import { DismissalInput, dismissFriction, withdrawDismissal } from "../../friction/dismissals.ts";
 import { getReport } from "../../reports/reports.ts";
 import { getRunTask } from "../../runs/runs.ts";
-import { seeOther } from "../page-answers.ts";
 import { submitForm } from "../page-requests.tsx";
+import { seeOther } from "../page-responses.ts";
 import { requireCostConsent } from "./prompts.tsx";
 
 const seeFixes = (ctx: Context, slug: string) => seeOther(ctx, `/reports/${slug}#advice`);

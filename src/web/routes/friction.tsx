@@ -9,9 +9,9 @@ import { listProviders } from "../../providers/providers.ts";
 import { showPage } from "../page-requests.tsx";
 import { FrictionPage, frictionPerPage } from "../pages/friction.tsx";
 import { FrictionPointPage } from "../pages/friction-point.tsx";
-import { agentChoices, queryOf } from "../query.ts";
+import { agentChoices, queryOptions } from "../query.ts";
 
-const listQuery = queryOf({
+const listQuery = queryOptions({
   ...frictionFilter,
   sort: sortBy(frictionColumns),
   of: Type.Optional(Type.String({ format: "uuid", description: "ID of a prompt or provider" })),

@@ -9,7 +9,7 @@ import { listPromptChoices } from "../../prompts/lists.ts";
 import { Id, OneOf } from "../../schema.ts";
 import { showPage } from "../page-requests.tsx";
 import { GatePage, GatesPage } from "../pages/gates.tsx";
-import { queryOf } from "../query.ts";
+import { queryOptions } from "../query.ts";
 
 const perPage = 50;
 
@@ -27,7 +27,7 @@ export const gatePages = (ctx: Context) =>
           const props = { site, viewer, gates: items, total, query, prompts: choices, perPage, now: ctx.now() };
           return <GatesPage {...props} />;
         }),
-      queryOf({
+      queryOptions({
         promptId: Type.Optional(Id),
         status: Type.Optional(OneOf(gateStatuses)),
         sort: sortBy(gateColumns),

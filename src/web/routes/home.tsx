@@ -2,7 +2,7 @@ import { Elysia } from "elysia";
 import { listInvitations } from "../../auth/invitations.ts";
 import { listKeys } from "../../auth/keys.ts";
 import { listMembers } from "../../auth/members.ts";
-import { findLatest } from "../../comparisons/latest.ts";
+import { findLatestResults } from "../../comparisons/latest.ts";
 import type { Context } from "../../context.ts";
 import { explainScoreChange } from "../../inbox/explanation.ts";
 import { getInbox, markInboxItem } from "../../inbox/inbox.ts";
@@ -13,8 +13,8 @@ import { listRunPage, listUnfinishedRuns } from "../../runs/lists.ts";
 import { toIso } from "../../schema.ts";
 import { type FirstSteps, isComplete } from "../components/first-steps.tsx";
 import { renderFragment } from "../components/layout.tsx";
-import { seeOther, withCookies } from "../page-answers.ts";
 import { showPage, showPublic, streamPart, submitForm } from "../page-requests.tsx";
+import { seeOther, withCookies } from "../page-responses.ts";
 import { DashboardPage, DashboardPart, type Overview } from "../pages/dashboard.tsx";
 import { HomePage } from "../pages/home.tsx";
 import { WhyPage } from "../pages/why.tsx";
@@ -41,7 +41,7 @@ function overviewOf(ctx: Context, viewer: Viewer, site: Site, showsAll: boolean)
     maxRuns,
     next: listScheduledPrompts(ctx, org, 1)[0],
     actions: may(viewer, "write") ? { members: listMembers(ctx, org) } : null,
-    examples: items.map((prompt) => ({ prompt, latest: findLatest(ctx, org, prompt.id) })),
+    examples: items.map((prompt) => ({ prompt, latest: findLatestResults(ctx, org, prompt.id) })),
   };
 }
 

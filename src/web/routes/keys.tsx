@@ -10,7 +10,7 @@ import { showPage, submitForm, submitOrShowAgain } from "../page-requests.tsx";
 import { requireConfirmation } from "../pages/confirm.tsx";
 import { KeysPage, NewKey } from "../pages/keys.tsx";
 import type { FormResult } from "../pages/settings.tsx";
-import { idIn, queryOf } from "../query.ts";
+import { idIn, queryOptions } from "../query.ts";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 
@@ -46,7 +46,7 @@ export const keyPages = (ctx: Context) =>
     .get(
       "/settings/keys",
       ({ request, query: { sort } }) => showPage(ctx, request, (viewer, site) => keysPage(ctx, viewer, site, { sort })),
-      queryOf({ sort: sortBy(keyColumns) }),
+      queryOptions({ sort: sortBy(keyColumns) }),
     )
     .post("/settings/keys", ({ request }) =>
       submitOrShowAgain(ctx, request, "keys", keysPage, (viewer, form, site) => {

@@ -4,15 +4,15 @@ import { invitePerson, listInvitations, revokeInvitation } from "../../auth/invi
 import { mailInvitation, sendsMail } from "../../auth/mail.ts";
 import type { Member } from "../../auth/members.ts";
 import { listMembers, removeMember, setRole } from "../../auth/members.ts";
-import { toResetPathFor } from "../../auth/resets.ts";
+import { toResetPathByOwner } from "../../auth/resets.ts";
 import type { Context } from "../../context.ts";
 import { roles } from "../../db/tables/people.ts";
 import { columnOf, isDescending, sortBy, sorted } from "../../http/sorting.ts";
-import { seeOther } from "../page-answers.ts";
 import { type Actor, showPage, submitOrShowAgain } from "../page-requests.tsx";
+import { seeOther } from "../page-responses.ts";
 import { requireConfirmation } from "../pages/confirm.tsx";
 import { MembersPage } from "../pages/members.tsx";
-import { queryOf } from "../query.ts";
+import { queryOptions } from "../query.ts";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 import { clientOf } from "../visitors.ts";
@@ -72,7 +72,7 @@ export const memberPages = (ctx: Context) =>
             successMessage: messages.get(query.done ?? ""),
           });
         }),
-      queryOf({ sort: sortBy(memberColumns), done: Type.Optional(Type.String()) }),
+      queryOptions({ sort: sortBy(memberColumns), done: Type.Optional(Type.String()) }),
     )
     .post("/settings/members/invite", ({ request }) =>
       submitMembers(ctx, request, async ({ org, orgName, person }, form) => {
@@ -110,7 +110,7 @@ export const memberPages = (ctx: Context) =>
         const memberId = form.get("member") ?? "";
         // The other button of the row resets the password.
         if (form.get("do") !== "remove")
-          return membersPage(ctx, viewer, site, { link: toResetPathFor(ctx, viewer.org, memberId, viewer.person) });
+          return membersPage(ctx, viewer, site, { link: toResetPathByOwner(ctx, viewer.org, memberId, viewer.person) });
         const member = listMembers(ctx, viewer.org).find((each) => each.memberId === memberId);
         if (member)
           requireConfirmation(form, {

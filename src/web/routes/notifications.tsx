@@ -10,6 +10,7 @@ import {
   listDestinations,
   rotateDestinationSecret,
   updateDestination,
+  withoutAddresses,
 } from "../../notifications/destinations.ts";
 import type { DestinationInput } from "../../notifications/schema.ts";
 import { readForm } from "../form-values.ts";
@@ -33,10 +34,13 @@ const listPage = (ctx: Context, viewer: Viewer, site: Site, result: Result = {})
   />
 );
 
+const visibleDestination = (ctx: Context, { org, person }: Viewer, id: string) =>
+  person ? getDestination(ctx, org, id) : withoutAddresses(getDestination(ctx, org, id));
+
 const destinationPage = (ctx: Context, viewer: Viewer, site: Site, id: string, result: Result = {}) => (
   <DestinationPage
     {...{ site, viewer, ...result }}
-    destination={getDestination(ctx, viewer.org, id)}
+    destination={visibleDestination(ctx, viewer, id)}
     deliveries={listDeliveries(ctx, viewer.org, id, {}, { limit: maxDeliveries, offset: 0 })}
     mayChange={may(viewer, "notifications")}
   />

@@ -3,8 +3,8 @@ import { acceptInvitation, readInvitation } from "../../auth/invitations.ts";
 import { createFirstOwner, readSetup } from "../../auth/setup.ts";
 import { ssoNameOf } from "../../auth/sso.ts";
 import type { Context } from "../../context.ts";
-import { formError, seeOther, withCookies } from "../page-answers.ts";
 import { showPublic, submitPublic } from "../page-requests.tsx";
+import { formErrorResponse, seeOther, withCookies } from "../page-responses.ts";
 import { InvitePage } from "../pages/invite.tsx";
 import { SetupPage } from "../pages/setup.tsx";
 import { clientOf } from "../visitors.ts";
@@ -36,7 +36,9 @@ export const onboardingPages = (ctx: Context) =>
             );
           } catch (error) {
             const path = `/setup/${params.token}`;
-            return formError(error, (errorMessage) => <SetupPage {...{ site, path, orgName, values, errorMessage }} />);
+            return formErrorResponse(error, (errorMessage) => (
+              <SetupPage {...{ site, path, orgName, values, errorMessage }} />
+            ));
           }
         }),
       { params: TokenParams },
@@ -66,7 +68,7 @@ export const onboardingPages = (ctx: Context) =>
           } catch (error) {
             const path = `/invite/${params.token}`;
             const person = signedIn?.person ?? null;
-            return formError(error, (errorMessage) => (
+            return formErrorResponse(error, (errorMessage) => (
               <InvitePage {...{ site, path, invitation, person, name, errorMessage, ssoName: ssoNameOf(ctx) }} />
             ));
           }

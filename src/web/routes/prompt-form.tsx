@@ -16,16 +16,16 @@ import { maxVariables, templateVarsOf } from "../../prompts/template.ts";
 import { getProvider, listProviders } from "../../providers/providers.ts";
 import { titleOf } from "../../reports/labels.ts";
 import { requestEval } from "../../runs/requests.ts";
-import { privateAnswer, statusOf } from "../answer.ts";
-import { type Preview, PreviewPart } from "../components/prompt-fields.tsx";
-import { faultOf } from "../components/schema-form.tsx";
+import { DerivedFields, type DerivedValues } from "../components/prompt-fields.tsx";
+import { toFormError } from "../components/schema-form.tsx";
 import { formatZoned } from "../components/when.tsx";
-import { pageAnswer, seeOther, seeOtherWithToast } from "../page-answers.ts";
 import { showPage, submitForm } from "../page-requests.tsx";
+import { pageResponse, seeOther, seeOtherWithToast } from "../page-responses.ts";
 import { PromptFormPage } from "../pages/prompt-form.tsx";
 import { checkRows, frequencyOf, promptFields, toPromptFields, toPromptInput, variablesIn } from "../prompt-form.ts";
 import { idIn } from "../query.ts";
 import { uploadQuery } from "../received-forms.ts";
+import { privateResponse, statusOf } from "../responses.ts";
 import type { Site } from "../site.ts";
 import { may, minimumRoleFor, type Viewer } from "../viewer.ts";
 
@@ -63,8 +63,8 @@ function modelsHint(ctx: Context, org: OrgId): string {
   return `Only for agents that use a model. Providers with an API key: ${withKey.map(({ provider }) => provider).join(", ")}.${agentModel ? ` Default: ${agentModel}.` : ""}`;
 }
 
-/** The variables and the next scheduled runs of a form. */
-function previewOf(ctx: Context, org: OrgId, id: string, form: URLSearchParams): Preview {
+/** The variables and the next scheduled runs of a form, before it is saved. */
+function derivedValuesOf(ctx: Context, org: OrgId, id: string, form: URLSearchParams): DerivedValues {
   const { timeZone } = getOrg(ctx, org);
   const frequency = frequencyOf(form);
   const problem = frequency === null || frequency === "" ? null : frequencyProblem(frequency);
@@ -97,7 +97,7 @@ function formPage(
   return (
     <PromptFormPage
       {...{ site, viewer, id, values }}
-      preview={previewOf(ctx, viewer.org, id, values)}
+      derived={derivedValuesOf(ctx, viewer.org, id, values)}
       providers={listProviders(ctx, viewer.org)}
       archives={listArchives(ctx, viewer.org)}
       agents={listAgents(ctx)}
@@ -106,7 +106,7 @@ function formPage(
       modelHint={modelsHint(ctx, viewer.org)}
       prompt={prompt && { id, title: titleOf(prompt), seen: seen ?? fingerprintOf(prompt) }}
       query={uploadQuery(ctx, viewer.org, viewer.person.id)}
-      fault={error ? faultOf(error, promptFields) : null}
+      formError={error ? toFormError(error, promptFields) : null}
     />
   );
 }
@@ -137,14 +137,14 @@ async function submitPrompt(
     if (form.get("do") === "preview") return formPage(ctx, viewer, site, id, prompt, form, { seen });
     if (prompt && seen !== fingerprintOf(prompt)) {
       const error = conflict(concurrentEditMessage);
-      return pageAnswer(formPage(ctx, viewer, site, id, prompt, form, { error }), statusOf(error));
+      return pageResponse(formPage(ctx, viewer, site, id, prompt, form, { error }), statusOf(error));
     }
     const input = toPromptInput(form);
     checkStart(ctx, viewer.org, input);
     return await save(input);
   } catch (error) {
     if (!isInputError(error)) throw error;
-    return pageAnswer(formPage(ctx, viewer, site, id, prompt, form, { error, seen }), statusOf(error));
+    return pageResponse(formPage(ctx, viewer, site, id, prompt, form, { error, seen }), statusOf(error));
   }
 }
 
@@ -201,11 +201,11 @@ export const promptFormPages = (ctx: Context) =>
         fileFields,
       ),
     )
-    .post("/prompts/preview", ({ request }) =>
+    .post("/prompts/derived-fields", ({ request }) =>
       submitForm(ctx, request, "write", (viewer, form) => {
         checkRows(form);
-        const preview = previewOf(ctx, viewer.org, newIdIn(ctx, form), form);
-        return privateAnswer("html", renderToString(<PreviewPart values={form} preview={preview} />));
+        const derived = derivedValuesOf(ctx, viewer.org, newIdIn(ctx, form), form);
+        return privateResponse("html", renderToString(<DerivedFields values={form} derived={derived} />));
       }),
     )
     .get("/prompts/:promptId/edit", ({ request, params }) =>

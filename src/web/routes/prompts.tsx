@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { getOrg } from "../../auth/orgs.ts";
-import { findLatest } from "../../comparisons/latest.ts";
+import { findLatestResults } from "../../comparisons/latest.ts";
 import type { Context, OrgId } from "../../context.ts";
 import { cachedResult } from "../../db/cache.ts";
 import { promptStatuses } from "../../db/tables/prompts.ts";
@@ -21,15 +21,15 @@ import { countRuns } from "../../runs/runs.ts";
 import { idempotencyKeyShape } from "../../runs/schema.ts";
 import { listScheduledEvaluations } from "../../schedules/scheduled-evaluations.ts";
 import { OneOf } from "../../schema.ts";
-import { statusOf } from "../answer.ts";
 import { mappedHostsIn, maxRuns } from "../components/run-form.tsx";
 import type { PromptScore } from "../components/score.tsx";
-import { pageAnswer, seeOtherWithToast } from "../page-answers.ts";
 import { showPage, submitForm } from "../page-requests.tsx";
+import { pageResponse, seeOtherWithToast } from "../page-responses.ts";
 import { requireConfirmation } from "../pages/confirm.tsx";
 import { PromptPage } from "../pages/prompt.tsx";
 import { PromptsPage } from "../pages/prompts.tsx";
-import { queryOf } from "../query.ts";
+import { queryOptions } from "../query.ts";
+import { statusOf } from "../responses.ts";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 import { isInputError } from "./prompt-form.tsx";
@@ -88,7 +88,7 @@ async function promptPage(
       agentNames={agentsOfPrompt(ctx, org, getPromptRow(ctx, org, id))
         .map(({ agent, model }) => (model ? `${agent} with ${model}` : agent))
         .join(", ")}
-      latest={findLatest(ctx, org, prompt.id)}
+      latest={findLatestResults(ctx, org, prompt.id)}
       runs={listRunPage(ctx, org, { promptId: prompt.id }, { limit: maxRunsListed }).items}
       runCount={countRuns(ctx, org, prompt.id)}
       scheduledEvaluations={listScheduledEvaluations(ctx, org, prompt.id, firstPage).items}
@@ -140,7 +140,7 @@ function listPromptScores(
 ) {
   const listWithScores = (page: Page, sort?: PromptSort) => {
     const { items, total } = listPromptItems(ctx, org, { ...filter, sort }, page);
-    return { items: items.map((prompt) => ({ prompt, latest: findLatest(ctx, org, prompt.id) })), total };
+    return { items: items.map((prompt) => ({ prompt, latest: findLatestResults(ctx, org, prompt.id) })), total };
   };
   if (sort !== "change" && sort !== "-change") return listWithScores({ limit: perPage, offset }, sort);
   const { items, total } = cachedResult(ctx.db, ["changes", org, filter], () =>
@@ -165,7 +165,7 @@ export const promptPages = (ctx: Context) =>
           const props = { site, viewer, filter, tags, prompts, total, offset, perPage, now: ctx.now() };
           return <PromptsPage {...props} />;
         }),
-      queryOf({
+      queryOptions({
         search: Type.Optional(Type.String({ maxLength: 200, description: "Text in the title or the task" })),
         sort: sortBy(["change", ...promptColumns]),
         status: Type.Optional(OneOf(statuses, "Default: all except archived")),
@@ -220,7 +220,7 @@ export const promptPages = (ctx: Context) =>
         } catch (error) {
           if (!isInputError(error)) throw error;
           const rejected = { values: form, errorMessage: error.detail };
-          return pageAnswer(await promptPage(ctx, viewer, site, params.promptId, rejected), statusOf(error));
+          return pageResponse(await promptPage(ctx, viewer, site, params.promptId, rejected), statusOf(error));
         }
       }),
     );

@@ -6,12 +6,12 @@ import { createProvider, getProvider, listProviders, updateProvider } from "../.
 import { type Provider, ProviderInput } from "../../providers/schema.ts";
 import { toIso } from "../../schema.ts";
 import { readForm } from "../form-values.ts";
-import { seeOtherWithToast } from "../page-answers.ts";
 import { showPage, submitOrShowAgain } from "../page-requests.tsx";
+import { seeOtherWithToast } from "../page-responses.ts";
 import { DocsMapPage } from "../pages/docs-map.tsx";
 import { ProvidersPage } from "../pages/providers.tsx";
 import type { FormResult } from "../pages/settings.tsx";
-import { queryOf } from "../query.ts";
+import { queryOptions } from "../query.ts";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 
@@ -45,7 +45,7 @@ export const providerPages = (ctx: Context) =>
       "/providers",
       ({ request, query: { sort } }) =>
         showPage(ctx, request, (viewer, site) => listPage(ctx, site, viewer, undefined, sort)),
-      queryOf({ sort: sortBy(providerColumns) }),
+      queryOptions({ sort: sortBy(providerColumns) }),
     )
     .post("/providers", ({ request }) =>
       submitOrShowAgain(
@@ -63,7 +63,7 @@ export const providerPages = (ctx: Context) =>
       "/providers/:providerId",
       ({ request, params, query }) =>
         showPage(ctx, request, (viewer, site) => docsMapPage(ctx, site, viewer, params.providerId, query)),
-      queryOf(mapQuery),
+      queryOptions(mapQuery),
     )
     .post("/providers/:providerId", ({ request, params: { providerId } }) =>
       submitOrShowAgain(

@@ -8,8 +8,8 @@ import { getReport, setReportStatus } from "../../reports/reports.ts";
 import { getSession } from "../../reports/trace.ts";
 import { revokeShare, sharesOfReport } from "../../shares/shares.ts";
 import { formatZoned } from "../components/when.tsx";
-import { seeOther, seeOtherWithToast } from "../page-answers.ts";
 import { submitForm } from "../page-requests.tsx";
+import { seeOther, seeOtherWithToast } from "../page-responses.ts";
 import { requireConfirmation } from "../pages/confirm.tsx";
 
 /** The effects of archiving reports. */

@@ -1,7 +1,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { outcomes } from "../../agents/agent.ts";
-import { findLatest, findReportsBeforeAndAfter } from "../../comparisons/latest.ts";
+import { findLatestResults, findReportsBeforeAndAfter } from "../../comparisons/latest.ts";
 import type { Context } from "../../context.ts";
 import { reportStatuses } from "../../db/tables/reports.ts";
 import { countVerificationRuns } from "../../fixes/done-fixes.ts";
@@ -19,14 +19,14 @@ import { getEvalRequest } from "../../runs/evals.ts";
 import { previewsAmong } from "../../runs/lists.ts";
 import { OneOf } from "../../schema.ts";
 import { createShare, sharesOfReport } from "../../shares/shares.ts";
-import { prefersMarkdown, privateAnswer, varyAccept } from "../answer.ts";
 import type { Verification } from "../components/fixes.tsx";
 import { renderPage } from "../components/layout.tsx";
-import { seeOther } from "../page-answers.ts";
 import { showPage, submitForm } from "../page-requests.tsx";
+import { seeOther } from "../page-responses.ts";
 import { ReportPage } from "../pages/report.tsx";
 import { gradeLetters, ReportsPage, reportsPerPage } from "../pages/reports.tsx";
-import { agentChoices, idIn, queryOf } from "../query.ts";
+import { agentChoices, idIn, queryOptions } from "../query.ts";
+import { prefersMarkdown, privateResponse, varyAccept } from "../responses.ts";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 
@@ -65,7 +65,7 @@ async function reportPage(ctx: Context, viewer: Viewer, site: Site, slug: string
   const session = getSession(ctx, viewer.org, slug);
   const { notice } = session;
   const path = `/reports/${slug}`;
-  const latest = findLatest(ctx, viewer.org, report.prompt.id);
+  const latest = findLatestResults(ctx, viewer.org, report.prompt.id);
   const extras = {
     session: notice === null ? `${site.base}${path}/session` : null,
     notice,
@@ -84,7 +84,7 @@ async function reportPage(ctx: Context, viewer: Viewer, site: Site, slug: string
   const verifications = await verificationsOf(ctx, viewer, report);
   const props = { site, viewer, path, report, result, latest, pagesVisited, extras, gradings, verifications };
   const body = renderPage(<ReportPage {...props} />);
-  return privateAnswer("html", body, 200, varyAccept);
+  return privateResponse("html", body, 200, varyAccept);
 }
 
 /** What verifying each open fix takes; null if the viewer may not start runs. */
@@ -113,20 +113,20 @@ export const reportPages = (ctx: Context) =>
     .get(
       "/reports",
       ({ request, query }) => showPage(ctx, request, (viewer, site) => reportListPage(ctx, viewer, site, query)),
-      queryOf(listQuery.properties),
+      queryOptions(listQuery.properties),
     )
     .get("/reports/:slug", ({ request, params }) =>
       showPage(ctx, request, (viewer, site) => {
         const slug = params.slug.replace(/\.(md|json)$/, "");
         const report = () => getReport(ctx, viewer.org, slug);
         if (params.slug.endsWith(".json"))
-          return privateAnswer("json", `${JSON.stringify(report(), null, 2)}\n`, 200, varyAccept);
+          return privateResponse("json", `${JSON.stringify(report(), null, 2)}\n`, 200, varyAccept);
         return slug !== params.slug || prefersMarkdown(request)
-          ? privateAnswer("markdown", reportMarkdown(report()), 200, varyAccept)
+          ? privateResponse("markdown", reportMarkdown(report()), 200, varyAccept)
           : reportPage(ctx, viewer, site, slug);
       }),
     )
-    // The form answers at its own address, which people reload.
+    // The form responds at its own URL, which people reload.
     .get("/reports/:slug/shares", ({ request, params }) =>
       showPage(ctx, request, ({ org }) => seeOther(ctx, `/reports/${getReport(ctx, org, params.slug).slug}`)),
     )

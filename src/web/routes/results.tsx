@@ -1,24 +1,24 @@
 import { Elysia } from "elysia";
 import { isRuleBased } from "../../agents/agent.ts";
 import { findOrgByResults } from "../../auth/orgs.ts";
-import { findLatest } from "../../comparisons/latest.ts";
+import { findLatestResults } from "../../comparisons/latest.ts";
 import type { Context, OrgId } from "../../context.ts";
 import { cachedResult } from "../../db/cache.ts";
 import { notFound } from "../../errors.ts";
 import { listPromptsOnResultsPage } from "../../prompts/lists.ts";
 import { getReport } from "../../reports/reports.ts";
-import { publicAnswer } from "../answer.ts";
 import { renderPage } from "../components/layout.tsx";
 import { showByLink } from "../page-requests.tsx";
 import { type PublicResult, ResultsPage } from "../pages/results.tsx";
 import { toPublicScore } from "../public-score.ts";
+import { publicResponse } from "../responses.ts";
 
 /** The color scheme depends on a cookie. */
 const cacheHeaders = { "cache-control": "public, max-age=60, must-revalidate", vary: "Cookie" };
 
 function listResults(ctx: Context, org: OrgId, timeZone: string): PublicResult[] {
   return listPromptsOnResultsPage(ctx, org).map(({ id, title }) => {
-    const latest = findLatest(ctx, org, id);
+    const latest = findLatestResults(ctx, org, id);
     if (latest === null) return { title, result: null };
     const { agent, methodology } = getReport(ctx, org, latest.slug);
     const scores = latest.points.map(({ score }) => score);
@@ -37,7 +37,7 @@ export const resultPages = (ctx: Context) =>
       const day = new Date(ctx.now()).toISOString().slice(0, 10);
       const results = cachedResult(ctx.db, ["results", org.id, day], () => listResults(ctx, org.id, org.timeZone));
       const path = org.resultsPath ?? "";
-      return publicAnswer(
+      return publicResponse(
         request,
         "html",
         renderPage(<ResultsPage {...{ site, path, results }} orgName={org.name} />),

@@ -16,12 +16,12 @@ import { listLimitUsage } from "../../runs/usage.ts";
 import { Id, OneOf } from "../../schema.ts";
 import { renderFragment } from "../components/layout.tsx";
 import { TimelineRows } from "../components/timeline.tsx";
-import { seeOtherWithToast } from "../page-answers.ts";
 import { showPage, streamPage, streamPart, submitForm } from "../page-requests.tsx";
+import { seeOtherWithToast } from "../page-responses.ts";
 import { requireConfirmation } from "../pages/confirm.tsx";
 import { RunPage, RunState } from "../pages/run.tsx";
 import { RunsPage, RunsPart } from "../pages/runs.tsx";
-import { queryOf } from "../query.ts";
+import { queryOptions } from "../query.ts";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 
@@ -89,8 +89,8 @@ async function* followRunPage(
       events.length > 0 ? `<hx-partial hx-target="#timeline" hx-swap="${swap}">${rows}</hx-partial>` : ""
     }`;
     yield { id: formatPosition(position), data } satisfies Message;
+    if (progress.isOver) yield { event: "end", data: "" } satisfies Message;
   }
-  yield { event: "end", data: "" } satisfies Message;
 }
 
 /** Pages of runs. */
@@ -105,7 +105,7 @@ export const runPages = (ctx: Context) =>
           const agents = listAgents(ctx).map(({ id }) => id);
           return <RunsPage {...{ viewer, prompts: listPromptChoices(ctx, viewer.org), agents, total, ...listProps }} />;
         }),
-      queryOf(RunsQuery.properties),
+      queryOptions(RunsQuery.properties),
     )
     .get(
       "/runs/live",
@@ -115,7 +115,7 @@ export const runPages = (ctx: Context) =>
           request,
           (viewer, site) => () => renderFragment(<RunsPart {...runListProps(ctx, viewer, site, query)} />, viewer),
         ),
-      queryOf(RunsQuery.properties),
+      queryOptions(RunsQuery.properties),
     )
     .get(
       "/runs/:runId",
@@ -125,7 +125,7 @@ export const runPages = (ctx: Context) =>
           const state = runStateProps(ctx, viewer, site, progress);
           return <RunPage {...{ progress, shownAttempt: query.attempt, ...state }} />;
         }),
-      queryOf({ attempt: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000_000 })) }),
+      queryOptions({ attempt: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000_000 })) }),
     )
     .get(
       "/runs/:runId/events",

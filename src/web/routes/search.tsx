@@ -5,13 +5,13 @@ import { listPromptItems } from "../../prompts/lists.ts";
 import { scoreText, titleOf } from "../../reports/labels.ts";
 import { listReportsBySlug } from "../../reports/lists.ts";
 import { listRunPage, listRunsByPrefix } from "../../runs/lists.ts";
-import { privateAnswer } from "../answer.ts";
 import { renderFragment } from "../components/layout.tsx";
 import { docs, toDocPath } from "../docs.ts";
 import { menuItems } from "../menu-items.ts";
 import { showPage } from "../page-requests.tsx";
 import { type Hit, Hits, SearchPage } from "../pages/search.tsx";
-import { queryOf } from "../query.ts";
+import { queryOptions } from "../query.ts";
+import { privateResponse } from "../responses.ts";
 import { type Action, may, type Viewer } from "../viewer.ts";
 
 /** Maximum number of hits of each kind. `detailedPrompts`: prompts whose reports, newest run and action are listed too. */
@@ -100,10 +100,10 @@ export const searchPages = (ctx: Context) =>
         const text = q.trim();
         const hits = listHits(ctx, viewer, text);
         if (request.headers.has("hx-request"))
-          return privateAnswer("html", renderFragment(<Hits {...{ site, hits }} />, viewer));
+          return privateResponse("html", renderFragment(<Hits {...{ site, hits }} />, viewer));
         return <SearchPage {...{ site, viewer, text, hits }} />;
       }),
-    queryOf({
+    queryOptions({
       q: Type.Optional(Type.String({ maxLength: 200, description: "Words of a title, or an ID" })),
     }),
   );

@@ -9,11 +9,11 @@ import type { Estimate } from "../../runs/estimate-schema.ts";
 import { getEstimate } from "../../runs/estimates.ts";
 import { requestEval, requestRerun } from "../../runs/requests.ts";
 import { getRun, getRunTask } from "../../runs/runs.ts";
-import { privateAnswer } from "../answer.ts";
 import { maxSelected } from "../components/selection.tsx";
-import { seeOtherWithToast } from "../page-answers.ts";
 import { showPage, submitForm } from "../page-requests.tsx";
+import { seeOtherWithToast } from "../page-responses.ts";
 import { requireConfirmation } from "../pages/confirm.tsx";
+import { privateResponse } from "../responses.ts";
 import { archivingEffect } from "./report-forms.tsx";
 
 /** Field with an idempotency key, so that a form that is sent twice starts its runs once. */
@@ -34,7 +34,7 @@ type Plan = { title: string; runs: number; estimate: Estimate; start: (key: stri
 const queryFieldsOf = (request: Request) => new URL(request.url).searchParams.keys();
 
 const jsonDownload = (name: string, rows: unknown[]) =>
-  privateAnswer("json", `${JSON.stringify(rows, null, 2)}\n`, 200, {
+  privateResponse("json", `${JSON.stringify(rows, null, 2)}\n`, 200, {
     "content-disposition": `attachment; filename="evald-${name}.json"`,
   });
 

@@ -5,11 +5,11 @@ import { getReport } from "../../reports/reports.ts";
 import { getTimeline } from "../../reports/timeline.ts";
 import { getEvent, getSession, getTrace, hasEarlier } from "../../reports/trace.ts";
 import { traceQuery } from "../../reports/trace-schema.ts";
-import { privateAnswer } from "../answer.ts";
 import { showPage } from "../page-requests.tsx";
 import { EventPage, renderPayload } from "../pages/event.tsx";
 import { SessionPage } from "../pages/session.tsx";
-import { queryOf } from "../query.ts";
+import { queryOptions } from "../query.ts";
+import { privateResponse } from "../responses.ts";
 
 /** Session pages. */
 export const sessionPages = (ctx: Context) =>
@@ -28,13 +28,13 @@ export const sessionPages = (ctx: Context) =>
             <SessionPage {...{ site, viewer, path, report, trace, timeline, query }} hasEarlier={hasEarlierEvents} />
           );
         }),
-      queryOf(traceQuery),
+      queryOptions(traceQuery),
     )
     .get("/reports/:slug/session/:seq", ({ request, params }) =>
       showPage(ctx, request, (viewer, site) => {
         const event = getEvent(ctx, getSession(ctx, viewer.org, params.slug), Number(params.seq));
         const path = `/reports/${params.slug}`;
-        if (request.headers.has("hx-request")) return privateAnswer("html", renderPayload(event));
+        if (request.headers.has("hx-request")) return privateResponse("html", renderPayload(event));
         return <EventPage {...{ site, viewer, path, event }} />;
       }),
     )

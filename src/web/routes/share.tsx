@@ -1,5 +1,5 @@
 import { Elysia } from "elysia";
-import { findLatest } from "../../comparisons/latest.ts";
+import { findLatestResults } from "../../comparisons/latest.ts";
 import type { Context } from "../../context.ts";
 import { notFound } from "../../errors.ts";
 import { getPagesVisited } from "../../reports/pages-visited.ts";
@@ -9,13 +9,13 @@ import { getEvent, getSession, getTrace, hasEarlier } from "../../reports/trace.
 import { traceQuery } from "../../reports/trace-schema.ts";
 import { getEvalRequest } from "../../runs/evals.ts";
 import { getShared } from "../../shares/shares.ts";
-import { compress, privateAnswer } from "../answer.ts";
 import { renderPage } from "../components/layout.tsx";
 import { showByLink } from "../page-requests.tsx";
 import { EventPage, renderPayload } from "../pages/event.tsx";
 import { ReportPage } from "../pages/report.tsx";
 import { SessionPage } from "../pages/session.tsx";
-import { queryOf } from "../query.ts";
+import { queryOptions } from "../query.ts";
+import { compress, privateResponse } from "../responses.ts";
 import type { Site } from "../site.ts";
 
 type SharedReport = { site: Site; path: string } & ReturnType<typeof getShared>;
@@ -28,7 +28,7 @@ const showShare = (
 ): Promise<Response> =>
   showByLink(ctx, request, async (site) => {
     const html = await render({ ...getShared(ctx, token), site, path: `/shared/${token}` });
-    return compress(request, privateAnswer("html", html));
+    return compress(request, privateResponse("html", html));
   });
 
 /** Throws not_found when the link shares the report without its session. */
@@ -48,7 +48,7 @@ export const sharePages = (ctx: Context) =>
         const extras = { session: hasSession ? `${site.base}${path}/session` : null, notice: null, shares: [] };
         const pagesVisited = getPagesVisited(ctx, session);
         const { result } = getEvalRequest(ctx, org, report.run.evalRequestId);
-        const latest = findLatest(ctx, org, report.prompt.id);
+        const latest = findLatestResults(ctx, org, report.prompt.id);
         const share = { orgName, expiresAt };
         return renderPage(
           <ReportPage {...{ site, path, report, result, pagesVisited, extras, share }} latest={latest} />,
@@ -74,7 +74,7 @@ export const sharePages = (ctx: Context) =>
             share.timeZone,
           );
         }),
-      queryOf(traceQuery),
+      queryOptions(traceQuery),
     )
     .get("/shared/:token/session/:seq", ({ request, params }) =>
       showShare(ctx, request, params.token, (share) => {

@@ -8,8 +8,8 @@ import { beginSso, endSso, ssoNameOf } from "../../auth/sso.ts";
 import type { Context } from "../../context.ts";
 import { AppError } from "../../errors.ts";
 import { toPathAfterSignIn } from "../credential.ts";
-import { formError, redirect, seeOther, withCookies } from "../page-answers.ts";
 import { showPublic, submitPublic } from "../page-requests.tsx";
+import { formErrorResponse, redirect, seeOther, withCookies } from "../page-responses.ts";
 import { ResetPage } from "../pages/invite.tsx";
 import { ForgottenPage, SignInPage } from "../pages/sign-in.tsx";
 import { clientOf } from "../visitors.ts";
@@ -77,7 +77,7 @@ export const signInPages = (ctx: Context) =>
           if (person) void mailReset(ctx, person.email, toResetPath(ctx, person.id));
           return <ForgottenPage site={site} email={email} />;
         } catch (error) {
-          return formError(error, (errorMessage) => <ForgottenPage {...{ site, errorMessage }} />);
+          return formErrorResponse(error, (errorMessage) => <ForgottenPage {...{ site, errorMessage }} />);
         }
       }),
     )
@@ -89,7 +89,7 @@ export const signInPages = (ctx: Context) =>
           const cookies = await signIn(ctx, email, form.get("password") ?? "", clientOf(request));
           return withCookies(seeOther(ctx, next), cookies);
         } catch (error) {
-          return formError(error, (errorMessage) => (
+          return formErrorResponse(error, (errorMessage) => (
             <SignInPage {...{ site, next, email, errorMessage, ...signInOptions(ctx) }} />
           ));
         }
@@ -121,7 +121,7 @@ export const signInPages = (ctx: Context) =>
             const cookies = await resetPassword(ctx, params.token, password, clientOf(request));
             return withCookies(seeOther(ctx, "/"), cookies);
           } catch (error) {
-            return formError(error, (errorMessage) => (
+            return formErrorResponse(error, (errorMessage) => (
               <ResetPage {...{ site, path: `/reset/${params.token}`, person, errorMessage }} />
             ));
           }

@@ -2,15 +2,16 @@ import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import type { Context } from "../../context.ts";
 import { AppError } from "../../errors.ts";
+import { count } from "../../grading/text.ts";
 import { listPromptItems, listTags } from "../../prompts/lists.ts";
 import { TagSchedule } from "../../schedules/schema.ts";
 import { scheduleTag } from "../../schedules/tag-schedules.ts";
 import { readForm } from "../form-values.ts";
-import { formError } from "../page-answers.ts";
 import { showPage, submitForm } from "../page-requests.tsx";
+import { formErrorResponse } from "../page-responses.ts";
 import { requireConfirmation } from "../pages/confirm.tsx";
 import { TagSchedulePage } from "../pages/tag-schedule.tsx";
-import { queryOf } from "../query.ts";
+import { queryOptions } from "../query.ts";
 import { may, minimumRoleFor } from "../viewer.ts";
 
 /** The form that schedules all prompts with a tag. */
@@ -25,7 +26,7 @@ export const tagSchedulePages = (ctx: Context) =>
           const tags = listTags(ctx, viewer.org);
           return <TagSchedulePage {...{ site, viewer, tags, values: new URLSearchParams(query) }} />;
         }),
-      queryOf({ tag: Type.Optional(Type.String({ maxLength: 50, description: "Selected tag" })) }),
+      queryOptions({ tag: Type.Optional(Type.String({ maxLength: 50, description: "Selected tag" })) }),
     )
     .post("/prompts/schedule", ({ request }) =>
       submitForm(ctx, request, "write", async (viewer, form, site) => {
@@ -36,7 +37,7 @@ export const tagSchedulePages = (ctx: Context) =>
           const { total } = listPromptItems(ctx, viewer.org, { tag }, { limit: 1, offset: 0 });
           if (total > 0)
             requireConfirmation(form, {
-              title: `Change the schedule of ${total} ${total === 1 ? "prompt" : "prompts"}?`,
+              title: `Change the schedule of ${count(total, "prompt")}?`,
               consequences: [
                 frequency === null
                   ? `Prompts with the tag ${tag} will only run manually.`
@@ -48,7 +49,7 @@ export const tagSchedulePages = (ctx: Context) =>
             });
           return <TagSchedulePage {...props} result={await scheduleTag(ctx, viewer.org, schedule)} />;
         } catch (error) {
-          return formError(error, (errorMessage) => <TagSchedulePage {...props} errorMessage={errorMessage} />);
+          return formErrorResponse(error, (errorMessage) => <TagSchedulePage {...props} errorMessage={errorMessage} />);
         }
       }),
     );

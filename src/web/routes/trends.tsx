@@ -10,7 +10,7 @@ import { toIso } from "../../schema.ts";
 import { getTrends, type Trends, trendFilter } from "../../trends/trends.ts";
 import { showPage } from "../page-requests.tsx";
 import { type ChangeSides, TrendsPage } from "../pages/trends.tsx";
-import { agentChoices, queryOf } from "../query.ts";
+import { agentChoices, queryOptions } from "../query.ts";
 
 /** Maximum number of changes whose reports are compared, the newest, and of friction points listed for each side. */
 const maxSides = 4;
@@ -67,7 +67,7 @@ export const trendPages = (ctx: Context) =>
         const agents = agentChoices(ctx, query.agent);
         return <TrendsPage {...{ site, viewer, trends, sides, query, prompts, tags, agents }} />;
       }),
-    queryOf({
+    queryOptions({
       ...trendFilter,
       of: Type.Optional(Type.String({ maxLength: 50, description: "ID of a prompt, or a tag" })),
     }),

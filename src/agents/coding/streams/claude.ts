@@ -22,7 +22,10 @@ export function parseClaudeLine(line: Fields, state: StreamState): AgentEvent[] 
     const { content, model } = object(line.message);
     // Messages of Claude Code itself, when no model answered, are repeated in the result.
     if (model === "<synthetic>") return [];
-    return list(content).flatMap((block) => parseBlock(line.type, object(block), state));
+    const events = list(content).flatMap((block) => parseBlock(line.type, object(block), state));
+    // The call that started the subagent.
+    const subagent = text(line.parent_tool_use_id);
+    return subagent === "" ? events : events.map((event) => ({ ...event, subagent }));
   }
   if (line.type === "system")
     return line.subtype === "api_retry" ? [problem("model", `${line.error} ${line.error_status ?? ""}`)] : [];

@@ -58,7 +58,11 @@ function parseCall(item: Fields, isStart: boolean): AgentEvent[] | null {
     const { type, url } = object(item.action);
     const isPage = type === "open_page" && typeof url === "string";
     const tool = isPage ? "fetch_page" : undefined;
-    return [toCall(id, name, isPage ? { url } : item, tool), toResult({ id, name, ok: null, output: "" }, null, tool)];
+    const result = toResult({ id, name, ok: null, output: "" }, null, tool);
+    if (!isPage) return [toCall(id, name, item), result];
+    // The provider read the page, so its text is unknown.
+    const detail = { url, chars: 0, form: "html" as const, title: "" };
+    return [toCall(id, name, { url }, tool), { type: "milestone", name: "page_read", detail }, result];
   }
   if (name === "collab_tool_call")
     return [isStart ? toCall(id, name, item) : toResult({ id, name, ok: null, output: "" })];

@@ -225,7 +225,7 @@ export function exitCodeIn(output: string): ExitCode {
   const lines = output.trim().split("\n");
   const ownLines = [...lines.slice(0, 2), ...lines.slice(-8)].join("\n");
   const code =
-    /^\W*(?:the )?(?:command |process |shell )*(?:exit|exited with|failed with)(?: exit)? code:? (\d{1,3})\W*$/im.exec(
+    /^\W*(?:the )?(?:command |process |shell )*(?:(?:shellId: \d+ )?completed with|exit|exited with|failed with)(?: exit)? code:? (\d{1,3})\W*$/im.exec(
       ownLines,
     )?.[1];
   return code === undefined ? null : { inText: Number(code) };

@@ -2,8 +2,10 @@ import type { Context } from "../context.ts";
 import { listFriction } from "../friction/friction.ts";
 import { type Call, invalidParams } from "../mcp/tool.ts";
 import { listPrompts } from "../prompts/lists.ts";
+import { readPromptId } from "../prompts/names.ts";
 import { getPromptRow } from "../prompts/prompts.ts";
 import { listReportSlugs } from "./lists.ts";
+import { readSlug } from "./names.ts";
 import { getReport } from "./reports.ts";
 import { type ReportResources, toReportUri } from "./resources.ts";
 import type { Report } from "./schema.ts";
@@ -27,7 +29,7 @@ const verifyInstructions = ({ prompt, run, task }: Report) =>
   `Then verify the change: serve the changed docs as a preview, call request_eval with promptId ${prompt.id}, ${run.templateArgs ? `templateArgs ${JSON.stringify(run.templateArgs)}, ` : ""}a urlMap from the docs host to the preview, and runs: 4. The reported run started at ${task.startUrls.join(", ") || "no URL"} with the urlMap ${JSON.stringify(run.urlMap)}. When the runs have ended, call compare_reports with one slug of each evaluation and report the verdict. A verdict needs 4 runs on both sides: if the old evaluation had fewer, repeat it with its own urlMap.`;
 
 /** MCP prompts that turn a report into a change of the docs. */
-export function workPrompts(ctx: Context, resources: ReportResources) {
+export function mcpPrompts(ctx: Context, resources: ReportResources) {
   const slug: Argument = {
     description: "Slug of the report",
     complete: (value, { caller }) =>
@@ -48,7 +50,8 @@ export function workPrompts(ctx: Context, resources: ReportResources) {
       title: "Investigate a report",
       description: "Find out why an agent lost points and propose changes to the docs",
       arguments: { slug },
-      get({ slug = "" }, { caller }) {
+      get({ slug: name = "" }, { caller }) {
+        const slug = readSlug(ctx, caller.org, name);
         const report = getReport(ctx, caller.org, slug);
         return {
           slug,
@@ -65,7 +68,7 @@ ${verifyInstructions(report)}`,
       description: "Fix the most severe friction point in the latest reports of a prompt",
       arguments: { promptId },
       get({ promptId = "" }, { caller }) {
-        const { id } = getPromptRow(ctx, caller.org, promptId);
+        const { id } = getPromptRow(ctx, caller.org, readPromptId(ctx, caller.org, promptId));
         const { items } = listFriction(ctx, caller.org, { promptId: id }, { limit: 1000, offset: 0 });
         const worstFriction = items.find(({ state }) => state !== "fixed");
         if (!worstFriction)

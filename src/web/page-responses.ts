@@ -1,25 +1,29 @@
 import type { JSX } from "preact";
 import type { Context } from "../context.ts";
 import { AppError } from "../errors.ts";
-import { privateAnswer, statusOf } from "./answer.ts";
 import { renderPage } from "./components/layout.tsx";
-import { type Fault, faultOf } from "./components/schema-form.tsx";
+import { type FormError, toFormError } from "./components/schema-form.tsx";
 import { toSentence } from "./pages/error.tsx";
+import { privateResponse, statusOf } from "./responses.ts";
 import { type ToastCode, toastCookie } from "./toasts.ts";
 
-/** A page, or any other response. */
-export type Answer = Response | JSX.Element;
+/** What a route returns: a page to render, or any other response. */
+export type PageOrResponse = Response | JSX.Element;
 
-export const toResponse = (answer: Answer): Response => (answer instanceof Response ? answer : pageAnswer(answer));
+export const toResponse = (result: PageOrResponse): Response =>
+  result instanceof Response ? result : pageResponse(result);
 
 /** A private HTML page. */
-export const pageAnswer = (page: JSX.Element, status = 200, headers?: Record<string, string>): Response =>
-  privateAnswer("html", renderPage(page), status, headers);
+export const pageResponse = (page: JSX.Element, status = 200, headers?: Record<string, string>): Response =>
+  privateResponse("html", renderPage(page), status, headers);
 
 /** Renders a form again with its error. Rethrows unexpected errors. */
-export function formError(error: unknown, show: (errorMessage: string, fault: Fault) => JSX.Element): Response {
+export function formErrorResponse(
+  error: unknown,
+  show: (errorMessage: string, formError: FormError) => JSX.Element,
+): Response {
   if (!(error instanceof AppError)) throw error;
-  return pageAnswer(show(toSentence(error.detail), faultOf(error)), statusOf(error), retryHeaders(error));
+  return pageResponse(show(toSentence(error.detail), toFormError(error)), statusOf(error), retryHeaders(error));
 }
 
 /** When a client may try again, for a rate limit. */

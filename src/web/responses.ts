@@ -15,7 +15,12 @@ const contentTypes = {
 type Kind = keyof typeof contentTypes;
 
 /** A private response that must not be cached. */
-export const privateAnswer = (kind: Kind, body: string, status = 200, headers: Record<string, string> = {}): Response =>
+export const privateResponse = (
+  kind: Kind,
+  body: string,
+  status = 200,
+  headers: Record<string, string> = {},
+): Response =>
   new Response(body, {
     status,
     headers: {
@@ -27,7 +32,7 @@ export const privateAnswer = (kind: Kind, body: string, status = 200, headers: R
   });
 
 /** A public, cacheable response; 304 when the ETag matches. */
-export function publicAnswer(
+export function publicResponse(
   request: Request,
   kind: Kind,
   body: string,
@@ -51,7 +56,7 @@ export function publicAnswer(
 export const varyAccept = { vary: "Accept" };
 
 /** A stylesheet or script. URLs with a digest are cached forever. */
-export const assetAnswer = (request: Request, kind: "css" | "js", body: string): Response =>
+export const assetResponse = (request: Request, kind: "css" | "js", body: string): Response =>
   compress(
     request,
     new Response(body, {
@@ -64,7 +69,7 @@ export const assetAnswer = (request: Request, kind: "css" | "js", body: string):
   );
 
 /** A font. It is already compressed. */
-export const fontAnswer = (body: Uint8Array<ArrayBuffer>): Response =>
+export const fontResponse = (body: Uint8Array<ArrayBuffer>): Response =>
   new Response(body, {
     headers: {
       ...securityHeaders,

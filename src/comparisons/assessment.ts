@@ -1,9 +1,9 @@
 import { type Difference, describeDifference, differencesOf, isAgentDifference } from "../reports/differences.ts";
 import type { Side } from "./sides.ts";
-import { judgeSides } from "./verdict.ts";
+import { decideVerdict } from "./verdict.ts";
 
 /** How sides are compared. */
-export type Terms = {
+export type ComparisonOptions = {
   /** Compare sides with different agents, versions, models or contexts. Default: these are not comparable. */
   acrossAgents?: boolean;
   /** The p below which a change is significant. */
@@ -14,7 +14,7 @@ export type Terms = {
  * Whether sides can be compared and, for two sides, whether the later one is better. Used for reports, evaluations,
  * prompts and gates. `earlier`: differences that were found before.
  */
-export function judgeTogether(sides: Side[], earlier: Difference[], { acrossAgents = false, level }: Terms) {
+export function assessSides(sides: Side[], earlier: Difference[], { acrossAgents = false, level }: ComparisonOptions) {
   const [before, after] = sides;
   const isPair = before && after && sides.length === 2;
   const graded = sides.map(({ runs }) => runs.filter(({ report }) => report !== null));
@@ -23,6 +23,6 @@ export function judgeTogether(sides: Side[], earlier: Difference[], { acrossAgen
   const blocking = all.filter((each) => !(acrossAgents && isAgentDifference(each))).map(describeDifference);
   return {
     comparability: { same: differences.length === 0, differences },
-    judged: isPair ? judgeSides(before, after, blocking, level) : null,
+    assessment: isPair ? decideVerdict(before, after, blocking, level) : null,
   };
 }

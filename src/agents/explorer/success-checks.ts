@@ -18,9 +18,11 @@ export async function* runSuccessChecks(session: ToolSession, when: "before" | "
       reason: "The prompt has no success checks, and the explorer can't verify the goal without them.",
     };
   return yield* useTool(session, "check_declared", { checks: declaredChecks.length }, async (log) => {
-    const requests = declaredChecks.filter((declared): declared is RequestCheck => declared.url !== undefined);
-    const requestChecks = await mapInOrder(requests, 4, log, (declared, itemLog) =>
-      testRequest(session, declared, itemLog),
+    const requests = declaredChecks.filter(
+      (successCheck): successCheck is RequestCheck => successCheck.url !== undefined,
+    );
+    const requestChecks = await mapInOrder(requests, 4, log, (successCheck, itemLog) =>
+      testRequest(session, successCheck, itemLog),
     );
     const workspaceChecks = declaredChecks.filter(({ url }) => url === undefined);
     const outputs = await testWorkspace(session, workspaceChecks, when, log.id ?? "");
@@ -58,7 +60,7 @@ const inconclusiveKinds = new Set<FetchFailureKind>(["cut", "aborted", "refused"
 type RequestCheck = DeclaredCheck & { url: string };
 
 /** `subject` identifies the check: it is the same before and after the agent. */
-const toDeclaredCheck = (
+const toSuccessCheck = (
   { url = "", invariant }: DeclaredCheck,
   subject: string,
   { status, message, expected, quote }: { status: Check["status"]; message: string; expected: string; quote?: string },
@@ -76,8 +78,8 @@ const toDeclaredCheck = (
     ...(invariant && { invariant }),
   });
 
-async function testRequest(session: ToolSession, declared: RequestCheck, log: Log): Promise<Check> {
-  const { url, status: expectedStatus = 200, contains } = declared;
+async function testRequest(session: ToolSession, successCheck: RequestCheck, log: Log): Promise<Check> {
+  const { url, status: expectedStatus = 200, contains } = successCheck;
   const fetchResult = await fetchUrl(
     session.fetcher,
     { url, provenance: "given", foundOn: null, purpose: "check" },
@@ -87,7 +89,7 @@ async function testRequest(session: ToolSession, declared: RequestCheck, log: Lo
   const subject =
     contains === undefined ? `${url} ${expectedStatus}` : `${url} ${expectedStatus} ${cut(contains, 200)}`;
   const result = (status: Check["status"], message: string) =>
-    toDeclaredCheck(declared, subject, { status, message, expected });
+    toSuccessCheck(successCheck, subject, { status, message, expected });
   if (!fetchResult.ok) return result(inconclusiveKinds.has(fetchResult.kind) ? "skip" : "fail", fetchResult.message);
   const { status } = fetchResult.response;
   if (status !== expectedStatus) return result("fail", `${url} returned status ${status}, not ${expectedStatus}`);
@@ -118,8 +120,8 @@ async function testWorkspace(
     sandbox && (await openWorkspaceChecker(sandbox, proxyOf, task, { isolated: when === "before", signal }));
   const results: { check: Check; evidence: Evidence | null }[] = [];
   try {
-    for (const declared of declaredChecks) {
-      const { command, file = "", exitCode = 0, contains } = declared;
+    for (const successCheck of declaredChecks) {
+      const { command, file = "", exitCode = 0, contains } = successCheck;
       const isCommand = command !== undefined;
       const name = cut(isCommand ? command : file, 200);
       const expected = `${isCommand ? `exit code ${exitCode}` : `the file ${name}`}${describeText(contains)}`;
@@ -127,7 +129,7 @@ async function testWorkspace(
       if (checker === null) {
         const message = `${name} could not be checked: ${skipReason}`;
         results.push({
-          check: toDeclaredCheck(declared, subject, { status: "skip", message, expected }),
+          check: toSuccessCheck(successCheck, subject, { status: "skip", message, expected }),
           evidence: null,
         });
         continue;
@@ -135,7 +137,7 @@ async function testWorkspace(
       const { problem, ...evidence } = isCommand
         ? await checker.checkCommand({ command, exitCode, contains }, id)
         : await checker.checkFile({ file, contains });
-      const check = toDeclaredCheck(declared, subject, {
+      const check = toSuccessCheck(successCheck, subject, {
         status: problem === null ? "pass" : "fail",
         message: `${name}: ${problem ?? expected}`,
         expected,

@@ -22,10 +22,10 @@ type Sso = {
   proveAddress: (personId: string) => void;
 };
 
-export type Engine = ReturnType<typeof createEngine>;
+export type BetterAuth = ReturnType<typeof createBetterAuth>;
 
-/** The library that manages people, sessions and memberships. It is loaded with the first sign-in. */
-export function createEngine({ db, config, log, now, newId, baseUrl }: Context, secret: string, sso?: Sso) {
+/** better-auth with our settings and tables: it manages people, sessions and memberships. `sso`: for sign-ins with an identity provider. */
+export function createBetterAuth({ db, config, log, now, newId, baseUrl }: Context, secret: string, sso?: Sso) {
   const { origin, protocol } = new URL(baseUrl());
   const isSecure = protocol === "https:";
   const personField = { userId: "personId" };

@@ -1,6 +1,6 @@
 import { type Context, perContext } from "../context.ts";
 import { AppError, type ErrorCode } from "../errors.ts";
-import type { Engine } from "./engine.ts";
+import type { BetterAuth } from "./better-auth.ts";
 import { secretOf } from "./links.ts";
 
 /** Details of a request: its cookies, browser and IP address. */
@@ -35,7 +35,7 @@ const codesByStatus: Record<number, ErrorCode> = {
   429: "rate_limited",
 };
 
-/** Turns an error of the library into an AppError: with our wording if we know its code, else with its own. */
+/** Turns an error of better-auth into an AppError: with our wording if we know its code, else with its own. */
 export async function withAppErrors<T>(call: Promise<T>): Promise<T> {
   try {
     return await call;
@@ -47,12 +47,12 @@ export async function withAppErrors<T>(call: Promise<T>): Promise<T> {
   }
 }
 
-const engines = perContext(() => ({ loading: undefined as Promise<Engine> | undefined }));
+const instances = perContext(() => ({ loading: undefined as Promise<BetterAuth> | undefined }));
 
-/** The library that manages people, loaded with the first sign-in because most processes never need it. */
-export function engineOf(ctx: Context): Promise<Engine> {
-  const state = engines(ctx);
-  state.loading ??= import("./engine.ts").then(({ createEngine }) => createEngine(ctx, secretOf(ctx)));
+/** better-auth, which manages people. Loaded with the first sign-in, because most processes never need it. */
+export function loadBetterAuth(ctx: Context): Promise<BetterAuth> {
+  const state = instances(ctx);
+  state.loading ??= import("./better-auth.ts").then(({ createBetterAuth }) => createBetterAuth(ctx, secretOf(ctx)));
   return state.loading;
 }
 

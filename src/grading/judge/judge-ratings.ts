@@ -1,14 +1,14 @@
-import { requestGround } from "../exposure.ts";
+import { requestPrecondition } from "../exposure.ts";
 import type { Facts } from "../facts.ts";
 import { type Finding, fingerprint, noCause, pageName } from "../findings/finding.ts";
 import { isReported } from "../findings/reported.ts";
 import type { Friction, JudgeSummary } from "../grade.ts";
 import { severityRank } from "../methodology.ts";
-import { count, flat, lineOrNull, lowerFirst, normalizeAddress, oneLine, sentence } from "../text.ts";
-import { type Judgement, vendorOf } from "./judge.ts";
+import { count, lineOrNull, lowerFirst, normalizedLine, normalizeUrl, oneLine, sentence } from "../text.ts";
+import { type Judgment, vendorOf } from "./judge.ts";
 
 /** The judge of a report, its cost, and what remains of its answer. */
-export function toJudgeSummary({ model, usage, verdict, reason }: Judgement, facts: Facts): JudgeSummary {
+export function toJudgeSummary({ model, usage, verdict, reason }: Judgment, facts: Facts): JudgeSummary {
   const sum = (amountOf: (each: (typeof usage)[number]) => number) =>
     usage.reduce((total, each) => total + amountOf(each), 0);
   const allPriced = usage.every(({ costUsd }) => costUsd !== null);
@@ -53,7 +53,7 @@ export function withJudgeRatings(findings: Finding[], facts: Facts): Finding[] {
     const calls = facts.calls.filter(({ id }) => failure?.id === id).map(({ seq }) => seq);
     return [...(failure?.seqs ?? [first]), ...calls].some((seq) => events.includes(seq));
   };
-  for (const friction of facts.judgement?.verdict?.frictions ?? []) {
+  for (const friction of facts.judgment?.verdict?.frictions ?? []) {
     const sameCause = findingsByFingerprint.get(friction.finding) ?? findSameCause(friction);
     const finding = sameCause ?? toFinding(friction, facts);
     const existing = sameCause ?? findingsByFingerprint.get(finding.fingerprint);
@@ -86,7 +86,7 @@ function oneStepToward(from: Friction["severity"], to: Friction["severity"]): Fr
   return ranks[severityRank[from] + Math.sign(severityRank[to] - severityRank[from])] ?? from;
 }
 
-type JudgedFriction = NonNullable<Judgement["verdict"]>["frictions"][number];
+type JudgedFriction = NonNullable<Judgment["verdict"]>["frictions"][number];
 
 /** Its URL and its fingerprint come from its evidence, never from the judge. */
 function toFinding(
@@ -100,7 +100,7 @@ function toFinding(
   const address = http?.url ?? (typeof call?.input?.url === "string" ? call.input.url : null);
   const requestedUrl = address !== null && /^https?:\/\//i.test(address) ? oneLine(address, 2000) : null;
   const subject =
-    requestedUrl === null ? `judge ${call?.tool ?? result?.tool ?? phase}` : `judge ${normalizeAddress(requestedUrl)}`;
+    requestedUrl === null ? `judge ${call?.tool ?? result?.tool ?? phase}` : `judge ${normalizeUrl(requestedUrl)}`;
   const evidence = pageWith(quote, events, facts);
   // The page to change, rather than a URL that failed.
   const url = evidence?.url ?? requestedUrl;
@@ -122,18 +122,18 @@ function toFinding(
     owner: "fixes",
     evidence,
     fix: oneLine(advice, 500) || null,
-    grounds: [requestedUrl === null ? "run" : requestGround(requestedUrl)],
+    preconditions: [requestedUrl === null ? "run" : requestPrecondition(requestedUrl)],
   };
 }
 
 /** The line of a page among these events that contains the quoted words. */
 function pageWith(quote: string, events: number[], facts: Facts): Finding["evidence"] {
-  const words = flat(quote);
+  const words = normalizedLine(quote);
   if (words.length < 4) return null;
   for (const { seq, tool, output } of facts.results) {
     if (!events.includes(seq) || tool !== "fetch_page" || typeof output?.text !== "string") continue;
     const lines = output.text.split("\n");
-    const index = lines.findIndex((each) => flat(each).includes(words));
+    const index = lines.findIndex((each) => normalizedLine(each).includes(words));
     const url = typeof output.url === "string" ? oneLine(output.url, 2000) : "";
     if (index < 0 || !/^https?:\/\//i.test(url)) continue;
     const page = pageName(facts, url);

@@ -4,7 +4,7 @@ import type { Page } from "./page.ts";
 type SectionMatch = { url: string; heading: string; excerpt: string };
 
 /** The sections that a session has read, with a full-text search. */
-export type Library = {
+export type PagesRead = {
   pages: Map<string, Page>;
   /** URLs that a page lists. */
   listedUrls: Set<string>;
@@ -25,17 +25,17 @@ function openIndex() {
 }
 
 /** The first page whose text contains the words; null if none does. */
-export const findPageWith = ({ pages }: Library, text: string): string | null =>
+export const findPageWith = ({ pages }: PagesRead, text: string): string | null =>
   pages.values().find(({ markdown }) => markdown.includes(text))?.url ?? null;
 
 /** Adds the sections of a page. */
-export function addPage(library: Library, page: Page): void {
-  if (library.pages.has(page.url)) return;
-  library.pages.set(page.url, page);
+export function addPage(pagesRead: PagesRead, page: Page): void {
+  if (pagesRead.pages.has(page.url)) return;
+  pagesRead.pages.set(page.url, page);
   const lines = page.markdown.split("\n");
   const starts = [{ text: page.title, line: 1 }, ...page.headings];
-  library.index ??= openIndex();
-  const { db, insert } = library.index;
+  pagesRead.index ??= openIndex();
+  const { db, insert } = pagesRead.index;
   db.transaction(() => {
     for (const [i, { text, line }] of starts.entries()) {
       const body = lines.slice(line - 1, (starts[i + 1]?.line ?? lines.length + 1) - 1).join("\n");
@@ -45,19 +45,19 @@ export function addPage(library: Library, page: Page): void {
 }
 
 /** Adds a URL that a page lists, with its description. */
-export function addListedUrl(library: Library, url: string, text: string): void {
-  if (library.listedUrls.has(url)) return;
-  library.listedUrls.add(url);
-  library.index ??= openIndex();
-  library.index.insert.run(url, text, "");
+export function addListedUrl(pagesRead: PagesRead, url: string, text: string): void {
+  if (pagesRead.listedUrls.has(url)) return;
+  pagesRead.listedUrls.add(url);
+  pagesRead.index ??= openIndex();
+  pagesRead.index.insert.run(url, text, "");
 }
 
 /** The best sections for a query: those with all of its words, or else with any. */
-export function searchLibrary(library: Library, query: string): SectionMatch[] {
+export function searchPagesRead(pagesRead: PagesRead, query: string): SectionMatch[] {
   const words = (query.match(/[\p{L}\p{N}_]+/gu) ?? []).slice(0, 20).map((word) => `"${word}"`);
   if (words.length === 0) return [];
-  library.index ??= openIndex();
-  const { find } = library.index;
+  pagesRead.index ??= openIndex();
+  const { find } = pagesRead.index;
   const matches = find.all(words.join(" "));
   return matches.length > 0 ? matches : find.all(words.join(" OR "));
 }

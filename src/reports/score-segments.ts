@@ -1,19 +1,19 @@
 import type { Report } from "./schema.ts";
 
-/** Who owns a part of 100 points: the score itself, a fix, or a cause that no fix removes. */
-export type Owner =
+/** A part of the 100 points of a score: those that were reached, or those lost to what a fix removes, or to another cause. */
+export type ScoreSegment =
   | { kind: "score" | "other_fixes" | "dismissed" | "agent" | "network" | "unmeasured"; points: number }
   | { kind: "fix"; points: number; priority: number };
 
 const round = (points: number) => Math.round(points * 10) / 10;
 
-/** The owners of all 100 points, in the order of a bar, without those that own none. Empty without a score. */
-export function ownersOf({ score, lost, recommendations }: Report): Owner[] {
+/** All 100 points as segments, in the order of a bar, without those that have none. Empty without a score. */
+export function scoreSegmentsOf({ score, lost, recommendations }: Report): ScoreSegment[] {
   if (score === null || lost === null) return [];
   const sumLostPoints = (fixes: typeof recommendations) =>
     fixes.reduce((sum, { lostPoints }) => sum + (lostPoints ?? 0), 0);
   const dismissed = recommendations.filter((each) => each.dismissed !== null);
-  const owners: Owner[] = [
+  const segments: ScoreSegment[] = [
     { kind: "score", points: score },
     ...recommendations
       .filter((each) => each.dismissed === null)
@@ -24,11 +24,11 @@ export function ownersOf({ score, lost, recommendations }: Report): Owner[] {
     { kind: "network", points: lost.network },
     { kind: "unmeasured", points: lost.unmeasured },
   ];
-  return owners.filter((each) => each.points > 0);
+  return segments.filter((each) => each.points > 0);
 }
 
-/** Labels of the owners other than fixes. */
-export const ownerLabels: Record<Exclude<Owner["kind"], "fix">, string> = {
+/** Labels of the segments other than fixes. */
+export const segmentLabels: Record<Exclude<ScoreSegment["kind"], "fix">, string> = {
   score: "Score",
   other_fixes: "Other friction",
   dismissed: "Not a problem",

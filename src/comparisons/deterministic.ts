@@ -3,21 +3,21 @@ import { round } from "../stats/repeats.ts";
 import { type Evidence, threshold, type Verdict } from "./evidence.ts";
 import { type Pair, type Sample, samplesOf, scoreOn } from "./samples.ts";
 
-/** Dimensions that depend on the time of day rather than the docs. Exact differences exclude them. */
-const timed = "Efficiency";
+/** The dimension that depends on the time of day rather than the docs. Exact differences exclude it. */
+const timedDimension = "Efficiency";
 
 /**
  * Compares runs of an agent that always does the same on the same docs. Their difference is exact, and more runs add
  * nothing. Dimensions that measure time are excluded if there are others.
  */
-export function judgeExact(
+export function verdictOfDeterministic(
   pairs: Pair[],
   names: string[] | null,
 ): { verdict: Verdict; evidence: Partial<Evidence> & { reason: string } } {
   const all = names ?? [
     ...new Set(pairs.flatMap(({ before }) => before.flatMap(({ dimensions }) => dimensions.map(({ name }) => name)))),
   ];
-  const compared = all.filter((name) => name !== timed);
+  const compared = all.filter((name) => name !== timedDimension);
   const isWhole = compared.length === 0 || (names === null && compared.length === all.length);
   const scores = samplesOf(pairs, (run) => scoreOn(run, isWhole ? names : compared));
   const { before, after } = differenceOf(scores);

@@ -1,0 +1,40 @@
+import { availableParallelism } from "node:os";
+import { type Context, perContext } from "../context.ts";
+import { AppError } from "../errors.ts";
+import { createFairQueue } from "../http/fair-queue.ts";
+import { networkOf } from "./address.ts";
+
+/**
+ * Passwords that are hashed or verified at the same time. Each takes a core for a tenth of a second, and a thread that compression and
+ * signatures need too.
+ */
+const maxAtOnce = Math.max(1, Math.min(4, availableParallelism() - 1));
+/** Clients of one network that wait, and of all networks: three and thirty seconds of work of one core. */
+const maxWaitingOfNetwork = 30;
+const maxWaiting = 300;
+
+const turnsOfPasswords = perContext(() => ({
+  queue: createFairQueue<() => void>(maxWaitingOfNetwork, maxWaiting),
+  free: maxAtOnce,
+}));
+
+/** Does work with a password when it is the turn of the client's network. Throws rate_limited if too many of its clients wait. */
+export async function withPasswordTurn<T>(ctx: Context, address: string, work: () => Promise<T>): Promise<T> {
+  const turns = turnsOfPasswords(ctx);
+  if (turns.free > 0) turns.free--;
+  else {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    if (!turns.queue.add({ group: "", member: networkOf(address) }, resolve))
+      throw new AppError("rate_limited", "Too many people are signing in at the same time. Try again in a moment.", {
+        retryAfterSeconds: 5,
+      });
+    await promise;
+  }
+  try {
+    return await work();
+  } finally {
+    const next = turns.queue.take();
+    if (next) next();
+    else turns.free++;
+  }
+}

@@ -1,0 +1,38 @@
+import { eq, sql } from "drizzle-orm";
+import type { Context } from "../context.ts";
+import { statement } from "../db/prepared.ts";
+import { members, signIns } from "../db/tables/people.ts";
+import type { Tenant } from "../http/fair-queue.ts";
+import { tenantOfOrg } from "../http/turns.ts";
+import { addressOf, networkOf } from "./address.ts";
+import { findKey } from "./keys.ts";
+
+/** The session token in a cookie, without its signature. */
+const sessionToken = /(?:^|;\s*)(?:__(?:Host|Secure)-)?evald\.session_token=([^;.]+)/;
+
+const orgOfSignIn = statement((db) =>
+  db
+    .select({
+      org: sql<
+        string | null
+      >`coalesce(${signIns.orgId}, (select min(${members.orgId}) from ${members} where ${members.personId} = ${signIns.personId}))`,
+    })
+    .from(signIns)
+    .where(eq(signIns.token, sql.placeholder("token"))),
+);
+
+/**
+ * Whose turn a request takes: the organization of its valid key or session, else the network that it comes from. All networks together
+ * take the turns of one organization, because anyone can have many. This grants nothing.
+ */
+export function tenantOf(ctx: Context, request: Request): Tenant {
+  const { headers } = request;
+  const key = /^bearer +(\S+)$/i.exec(headers.get("authorization") ?? "")?.[1];
+  const org = key ? findKey(ctx, key)?.org : findOrgOfSession(ctx, headers.get("cookie") ?? "");
+  return org ? tenantOfOrg(org) : { group: "", member: networkOf(addressOf(request)) };
+}
+
+function findOrgOfSession(ctx: Context, cookie: string): string | null | undefined {
+  const token = sessionToken.exec(cookie)?.[1];
+  return token === undefined ? undefined : orgOfSignIn(ctx.db).get({ token })?.org;
+}

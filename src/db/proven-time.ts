@@ -1,0 +1,68 @@
+import { max } from "drizzle-orm";
+import { type Db, transaction } from "./open.ts";
+import { clock } from "./tables/clock.ts";
+import { runs } from "./tables/runs.ts";
+
+const minuteMs = 60_000;
+/** A clock that is set forward by less is believed at once. */
+const toleranceMs = 60 * minuteMs;
+/** A clock that stays ahead for as long is believed. Time passes only while a service runs. */
+const trialMs = 24 * 60 * minuteMs;
+/** A proof is stored as often, unless it is new. */
+const storeEveryMs = 10 * minuteMs;
+
+/**
+ * A time that a wrong clock doesn't change, to delete by. `now` is never later than the clock. If the clock jumps forward, as it also seems to
+ * after a downtime, it goes on from its last value at the speed of the monotonic clock until the clock has been ahead for a day.
+ */
+export type ProvenTime = {
+  /** Epoch milliseconds. */
+  now(): number;
+  /** Milliseconds by which the clock is ahead, beyond the tolerance; 0: it is believed. */
+  aheadMs(): number;
+  /** Stores the proof for the next process, if it is due. */
+  store(): void;
+};
+
+/** `monotonicNow`: milliseconds of a clock that nobody sets. */
+export function createProvenTime(db: Db, now: () => number, monotonicNow: () => number): ProvenTime {
+  const createdAt = now();
+  let checkedAt = monotonicNow();
+  let proof: { provenAt: number; aheadForMs: number } | null = null;
+  let storedAt: number | null = null;
+
+  /** The stored proof. Without one, the newest row: the database is new, or from a backup. */
+  const readProof = () =>
+    db.select({ provenAt: clock.provenAt, aheadForMs: clock.aheadForMs }).from(clock).get() ?? {
+      provenAt:
+        db
+          .select({ at: max(runs.createdAt) })
+          .from(runs)
+          .get()?.at ?? createdAt,
+      aheadForMs: 0,
+    };
+
+  function prove() {
+    const { provenAt, aheadForMs } = proof ?? readProof();
+    const elapsedMs = monotonicNow() - checkedAt;
+    checkedAt += elapsedMs;
+    const expectedAt = provenAt + elapsedMs;
+    const aheadFor = aheadForMs + elapsedMs;
+    const isAhead = now() - expectedAt > toleranceMs && aheadFor < trialMs;
+    proof = isAhead ? { provenAt: expectedAt, aheadForMs: aheadFor } : { provenAt: now(), aheadForMs: 0 };
+    return proof;
+  }
+
+  return {
+    now: () => prove().provenAt,
+    aheadMs: () => (prove().aheadForMs > 0 ? now() - prove().provenAt : 0),
+    store() {
+      const values = { ...prove(), id: 1 };
+      if (storedAt !== null && Math.abs(values.provenAt - storedAt) < storeEveryMs) return;
+      transaction(db, (tx) =>
+        tx.insert(clock).values(values).onConflictDoUpdate({ target: clock.id, set: values }).run(),
+      );
+      storedAt = values.provenAt;
+    },
+  };
+}

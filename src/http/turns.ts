@@ -1,0 +1,143 @@
+import { type Context, perContext } from "../context.ts";
+import { unavailable } from "../errors.ts";
+import { createFairQueue, type Tenant } from "./fair-queue.ts";
+
+/** How long a turn goes on with further requests that are answered at once, in milliseconds. */
+const maxTurnMs = 1;
+/** Waiting requests of one organization, or of one network without a key, and of all networks without a key. */
+const maxWaiting = 500;
+const maxWaitingOfGroup = 2000;
+
+/** Who may go on. `start` returns whether that takes until the next turn. */
+type Waiting = { start: () => boolean };
+
+const takesTurn = Symbol("takesTurn");
+/** In which turn a request has last gone on. It is a property for the same reason as the state of a request. */
+type TurnRequest = Request & { [takesTurn]?: { turns: Turns; tenantOf: () => Tenant; number: number } };
+
+export type Turns = ReturnType<typeof createTurns>;
+
+/** The turns of a service. */
+export const turnsOf = perContext(() => createTurns());
+
+/**
+ * Shares this thread between tenants. A request goes on at once while nobody waits. Otherwise it waits for its turn: one per turn of the
+ * event loop, each of another tenant, so that a tenant delays another one by the work of one request, however many it sends.
+ */
+function createTurns() {
+  const queue = createFairQueue<Waiting>(maxWaiting, maxWaitingOfGroup);
+  /** Whether what has gone on since the last look at other requests takes the whole turn. */
+  let isTaken = false;
+  let number = 0;
+  let startedAt = 0;
+  /** Milliseconds of requests that were answered at once, since the last turn. */
+  let spentMs = 0;
+  const observers: ((ms: number) => void)[] = [];
+
+  function end(since: number): void {
+    if (isTaken) return;
+    isTaken = true;
+    startedAt = since;
+    setImmediate(next);
+  }
+
+  function next(): void {
+    const now = performance.now();
+    for (const observe of observers) observe(now - startedAt);
+    isTaken = false;
+    spentMs = 0;
+    number++;
+    for (;;) {
+      const waiting = queue.take();
+      if (!waiting) return;
+      if (waiting.start() || performance.now() - now >= maxTurnMs) {
+        end(now);
+        return;
+      }
+    }
+  }
+
+  function goOn(work: () => Response | Promise<Response>): Response | Promise<Response> {
+    const since = performance.now();
+    const answer = work();
+    if (answer instanceof Promise) end(since);
+    else {
+      spentMs += performance.now() - since;
+      if (spentMs >= maxTurnMs) end(since);
+    }
+    return answer;
+  }
+
+  return {
+    /** Calls `work` in the turn of its tenant. Throws unavailable if too many requests of the tenant wait. */
+    run(request: Request, tenantOf: () => Tenant, work: () => Response | Promise<Response>) {
+      if (!isTaken && queue.size() === 0) return goOn(work);
+      const { promise, resolve, reject } = Promise.withResolvers<Response>();
+      const start = () => {
+        // Nobody reads the response.
+        if (request.signal.aborted) {
+          resolve(new Response(null, { status: 499 }));
+          return false;
+        }
+        try {
+          const answer = work();
+          resolve(answer);
+          return answer instanceof Promise;
+        } catch (error) {
+          reject(error);
+          return false;
+        }
+      };
+      if (!queue.add(tenantOf(), { start })) throw tooManyWaiting();
+      return promise;
+    },
+
+    /** Waits for a turn of a tenant; not at all if nobody else does. Throws unavailable if too many requests of the tenant wait. */
+    wait(tenant: Tenant): Promise<void> | undefined {
+      if (!isTaken && queue.size() === 0) {
+        end(performance.now());
+        return undefined;
+      }
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const start = () => {
+        resolve();
+        return true;
+      };
+      if (!queue.add(tenant, { start })) throw tooManyWaiting();
+      return promise;
+    },
+
+    /** The number of the current turn. */
+    number: () => number,
+
+    /** Calls `observe` with the length of each turn that others may have waited for, in milliseconds. */
+    onTurn(observe: (ms: number) => void): void {
+      observers.push(observe);
+    },
+  };
+}
+
+/** Makes `nextTurn` work for a request that goes on after it has waited for something else. */
+export function trackTurn(request: Request, turns: Turns, tenantOf: () => Tenant): void {
+  (request as TurnRequest)[takesTurn] = { turns, tenantOf, number: turns.number() };
+}
+
+/**
+ * Waits for another turn of the tenant of a request, before the next part of its work: after something that others may have used the thread
+ * during, such as reading its body.
+ */
+export async function nextTurn(request: Request): Promise<void> {
+  const state = (request as TurnRequest)[takesTurn];
+  if (!state || state.number === state.turns.number()) return;
+  await state.turns.wait(state.tenantOf());
+  state.number = state.turns.number();
+}
+
+/** The tenant of an organization. */
+export const tenantOfOrg = (org: string): Tenant => ({ group: org, member: org });
+
+/** Waits for a turn of an organization, before a part of work on its data that takes long. Throws unavailable. */
+export const waitForTurn = async (ctx: Context, org: string): Promise<void> => turnsOf(ctx).wait(tenantOfOrg(org));
+
+const tooManyWaiting = () =>
+  unavailable("Too many requests of this organization or network are waiting. Send fewer at the same time.");

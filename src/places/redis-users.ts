@@ -1,0 +1,81 @@
+import { Queue } from "bullmq";
+import type { Redis } from "ioredis";
+import { keyPatternsOf, queuePrefixOf, sharedCredential, userPrefix } from "./messages.ts";
+import type { RedisConnections } from "./redis.ts";
+
+/** A worker's own access to Redis: `digest` is the SHA-256 of its password, in hex. */
+export type WorkerCredential = { name: string; digest: string };
+
+/**
+ * What a worker may do, and only with its own keys. It can't look for keys, empty the database, or send a script: it runs those of BullMQ, which
+ * the service loads.
+ */
+const permissions =
+  "-@all +@stream +@hash +@list +@set +@sortedset +@string +del +unlink +exists +type +expire +pexpire +ttl +pttl +persist +evalsha +multi +exec +discard +time +ping +info +hello +auth +select +reset +quit +client|setname +client|id".split(
+    " ",
+  );
+
+/** The rule of a credential, as in `ACL SETUSER`. */
+const ruleOf = ({ name, digest }: WorkerCredential): string[] => [
+  "reset",
+  "on",
+  `#${digest}`,
+  ...keyPatternsOf(name).map((pattern) => `~${pattern}`),
+  ...permissions,
+];
+
+/**
+ * Creates the Redis users of these credentials, and removes those of others. `applied`: digests of those that this connection has created, by
+ * user. Throws if the server doesn't allow it.
+ */
+export async function applyCredentials(
+  { sender }: RedisConnections,
+  credentials: WorkerCredential[],
+  applied: Map<string, string>,
+): Promise<void> {
+  const wanted = new Map(credentials.map((each) => [userPrefix + each.name, each]));
+  const users = ((await sender.acl("USERS")) as string[]).filter((name) => name.startsWith(userPrefix));
+  // Ends their connections.
+  for (const user of users) if (!wanted.has(user)) await sender.acl("DELUSER", user);
+  for (const [user, credential] of wanted) {
+    if (users.includes(user) && applied.get(user) === credential.digest) continue;
+    await sender.acl("SETUSER", user, ...ruleOf(credential));
+    applied.set(user, credential.digest);
+  }
+}
+
+type ScriptDefinition = { lua: string; numberOfKeys?: number };
+type Scripts = Record<string, { lua: string; sha: string }>;
+
+/** Makes BullMQ define its scripts on the connection, as its first queue would. */
+export async function defineScripts({ jobs }: RedisConnections): Promise<void> {
+  const queue = new Queue("unused", { connection: jobs, prefix: queuePrefixOf(sharedCredential) });
+  queue.on("error", () => {});
+  await queue.waitUntilReady();
+  await queue.close();
+}
+
+/** Loads the scripts of BullMQ that the server doesn't have. */
+export async function loadScripts({ jobs, sender }: RedisConnections): Promise<void> {
+  const scripts = Object.values((jobs as unknown as { scriptsSet: Scripts }).scriptsSet);
+  if (scripts.length === 0) return;
+  const exist = (await sender.script("EXISTS", ...scripts.map(({ sha }) => sha))) as number[];
+  for (const [i, { lua }] of scripts.entries()) if (exist[i] !== 1) await sender.script("LOAD", lua);
+}
+
+/** Makes BullMQ call its scripts only by their digest: ioredis would send them, which a worker may not do. */
+export function callScriptsByDigest({ jobs }: RedisConnections): void {
+  const { duplicate } = jobs;
+  const change = (connection: Redis): Redis =>
+    Object.assign(connection, {
+      defineCommand(name: string, { lua, numberOfKeys = 0 }: ScriptDefinition) {
+        const digest = new Bun.CryptoHasher("sha1").update(lua).digest("hex");
+        Object.assign(connection, {
+          [name]: (...args: unknown[]) =>
+            connection.call("EVALSHA", digest, numberOfKeys, ...(args.flat() as (string | Buffer | number)[])),
+        });
+      },
+      duplicate: (...options: Parameters<typeof duplicate>) => change(duplicate.apply(connection, options)),
+    });
+  change(jobs);
+}

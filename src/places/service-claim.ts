@@ -1,0 +1,58 @@
+import { hostname } from "node:os";
+import type { Redis } from "ioredis";
+import { ConfigError } from "../errors.ts";
+import type { Fleet } from "./fleet.ts";
+import { serviceClaim } from "./messages.ts";
+
+/** The claim of a service to the Redis server that it uses. `service`: ID of its process. */
+type Claim = { owner: string; service: string };
+
+/** Names the service with a data directory on this machine. */
+export const ownerHere = (dataDir: string): string => `${hostname()}:${dataDir}`;
+
+/**
+ * Returns the claim of another service, else takes it. ARGV: the new claim, its owner and process, its life in milliseconds, and whether the
+ * service starts: then it may follow its own process, which can't run any more because of the lock of its data directory.
+ */
+const script = `
+  local held = redis.call("GET", KEYS[1])
+  if held then
+    local claim = cjson.decode(held)
+    if claim.service ~= ARGV[3] and not (ARGV[5] == "start" and claim.owner == ARGV[2]) then return claim.owner end
+  end
+  redis.call("SET", KEYS[1], ARGV[1], "PX", ARGV[4])
+  return false`;
+
+/** Claims the Redis server for this service, or renews the claim, which expires `goneMs` later. Returns whether no other service has it. */
+export async function claimRedis(fleet: Fleet, owner: string, when: "start" | "renew"): Promise<boolean> {
+  const { redis, service, goneMs, log } = fleet;
+  const claim: Claim = { owner, service };
+  try {
+    const args = [JSON.stringify(claim), owner, service, goneMs, when];
+    const other = (await redis.sender.eval(script, 1, serviceClaim, ...args)) as string | null;
+    if (other !== null && fleet.otherService !== other)
+      log.error({ other }, "the Redis server is used by another service; sessions wait until it has stopped");
+    else if (other === null && fleet.otherService !== null) log.info("the other service has stopped");
+    fleet.otherService = other;
+    if (other === null) fleet.isClaimed = true;
+    return other === null;
+  } catch {
+    // The connection reports it.
+    return false;
+  }
+}
+
+/** Gives the Redis server to the next service. */
+export async function releaseRedis({ redis, isClaimed, otherService }: Fleet): Promise<void> {
+  if (isClaimed && otherService === null) await redis.sender.del(serviceClaim).catch(() => {});
+}
+
+/** Throws ConfigError if another service uses the Redis server. */
+export async function checkUnclaimed(redis: Redis, owner: string): Promise<void> {
+  const text = await redis.get(serviceClaim);
+  const claim: Claim | null = text === null ? null : JSON.parse(text);
+  if (claim !== null && claim.owner !== owner)
+    throw new ConfigError(
+      `The Redis server of EVALD_REDIS_URL is used by another service: ${claim.owner} (host and data directory). Stop that service, or use another Redis server. If it has crashed, its claim expires within 30 seconds.`,
+    );
+}

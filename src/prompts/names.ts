@@ -1,0 +1,29 @@
+import { and, eq, ne } from "drizzle-orm";
+import type { Context, OrgId } from "../context.ts";
+import { bound, literal, statement } from "../db/prepared.ts";
+import { prompts } from "../db/tables/prompts.ts";
+import { badRequest } from "../errors.ts";
+
+const promptsByTitle = statement((db) =>
+  db
+    .select({ id: prompts.id })
+    .from(prompts)
+    .where(and(eq(prompts.orgId, bound("org")), eq(prompts.title, bound("title")), ne(prompts.status, "archived")))
+    .limit(literal(10)),
+);
+
+/**
+ * The ID in what a person wrote: an ID, the URL of a prompt, or a title. A text that is none of them is returned as it is. Throws bad_request
+ * for a title that several prompts have.
+ */
+export function readPromptId(ctx: Context, org: OrgId, text: string): string {
+  const [, ofUrl] = /^https?:\/\/.*\/prompts\/([0-9a-f-]{36})(?:[/?#].*)?$/i.exec(text) ?? [];
+  if (ofUrl !== undefined) return ofUrl;
+  if (/^[0-9a-f-]{36}$/i.test(text)) return text;
+  const found = promptsByTitle(ctx.db).all({ org, title: text });
+  if (found.length > 1)
+    throw badRequest(
+      `Several prompts have the title ${JSON.stringify(text)}. Use an ID: ${found.map(({ id }) => id).join(", ")}.`,
+    );
+  return found[0]?.id ?? text;
+}

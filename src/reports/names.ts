@@ -1,0 +1,22 @@
+import { and, eq } from "drizzle-orm";
+import type { Context, OrgId } from "../context.ts";
+import { bound, statement } from "../db/prepared.ts";
+import { reports } from "../db/tables/reports.ts";
+import { notFound } from "../errors.ts";
+
+const slugOfRun = statement((db) =>
+  db
+    .select({ slug: reports.slug })
+    .from(reports)
+    .where(and(eq(reports.orgId, bound("org")), eq(reports.runId, bound("run")))),
+);
+
+/** The slug in what a person pasted: a slug, the URL of a report or of its run. Throws not_found for a run without a report. */
+export function readSlug(ctx: Context, org: OrgId, text: string): string {
+  const [, kind, name = text] =
+    /^[a-z]+:\/\/(?:.*\/)?(reports|runs)\/([^/?#]+?)(?:\.md)?\/?(?:[?#].*)?$/i.exec(text) ?? [];
+  if (kind?.toLowerCase() !== "runs") return name;
+  const report = slugOfRun(ctx.db).get({ org, run: name.toLowerCase() });
+  if (!report) throw notFound(`The run ${name} has no report.`);
+  return report.slug;
+}

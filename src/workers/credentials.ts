@@ -1,0 +1,58 @@
+import { randomBytes } from "node:crypto";
+import { asc, eq } from "drizzle-orm";
+import type { Context } from "../context.ts";
+import type { Db } from "../db/open.ts";
+import { workerCredentials } from "../db/tables/keys.ts";
+import { badRequest, notFound } from "../errors.ts";
+import { credentialName, sharedCredential, userPrefix } from "../places/messages.ts";
+import type { WorkerCredential } from "../places/redis-users.ts";
+import { toIso } from "../schema.ts";
+
+/** A credential as it is listed. */
+export type ListedCredential = { name: string; createdAt: string };
+
+/** The credentials of workers by name. The service gives them access to Redis. */
+export const listCredentials = (db: Db): (WorkerCredential & { createdAt: number })[] =>
+  db
+    .select()
+    .from(workerCredentials)
+    .orderBy(asc(workerCredentials.name))
+    .all()
+    .map(({ digest, ...rest }) => ({ ...rest, digest: digest.toString("hex") }));
+
+export const toListed = ({ name, createdAt }: { name: string; createdAt: number }): ListedCredential => ({
+  name,
+  createdAt: toIso(createdAt),
+});
+
+/**
+ * Creates the credential of a worker. `redisUrl`: that of the service. Returns the URL with which the worker connects; its password is not stored.
+ * Throws bad_request for an invalid name or one in use.
+ */
+export function createCredential(
+  { db, now }: Context,
+  redisUrl: string,
+  name: string,
+): ListedCredential & { url: string } {
+  if (!credentialName.test(name) || name === sharedCredential)
+    throw badRequest(
+      `The name of a worker must have 1 to 63 lowercase letters, digits and -, start with a letter or digit, and not be ${sharedCredential}.`,
+    );
+  const password = randomBytes(32).toString("base64url");
+  const createdAt = now();
+  const row = { name, digest: new Bun.CryptoHasher("sha256").update(password).digest(), createdAt };
+  const [created] = db.insert(workerCredentials).values(row).onConflictDoNothing().returning().all();
+  if (!created)
+    throw badRequest(`The worker ${name} already has a credential. Revoke it first, or choose another name.`);
+  const url = new URL(redisUrl);
+  url.username = userPrefix + name;
+  url.password = password;
+  return { ...toListed(row), url: url.href };
+}
+
+/** Revokes the credential of a worker, which loses its sessions within seconds. Throws not_found. */
+export function revokeCredential({ db }: Context, name: string): ListedCredential {
+  const [revoked] = db.delete(workerCredentials).where(eq(workerCredentials.name, name)).returning().all();
+  if (!revoked) throw notFound(`No worker has a credential with the name ${name}.`);
+  return toListed(revoked);
+}

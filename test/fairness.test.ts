@@ -1,0 +1,167 @@
+import { expect, spyOn, test } from "bun:test";
+import { connect } from "node:net";
+import { testApp } from "./support/app.ts";
+
+type App = ReturnType<typeof testApp>;
+
+const post = (app: App, key: string, path: string, body: unknown, headers: Record<string, string> = {}) =>
+  app.send("POST", path, { body, headers: { authorization: `Bearer ${key}`, ...headers } });
+
+/** Names of responses, in the order in which they arrive. */
+async function orderOf(requests: [name: string, response: Promise<{ status: number }>][]) {
+  const arrived: [name: string, status: number][] = [];
+  await Promise.all(requests.map(async ([name, response]) => arrived.push([name, (await response).status])));
+  return arrived;
+}
+
+const flood = (send: (i: number) => Promise<{ status: number }>, count = 16) =>
+  Array.from({ length: count }, (_, i): [string, Promise<{ status: number }>] => ["A", send(i)]);
+
+test("a read of another organization is answered before a flood of writes, bodies, reads or pages", async () => {
+  const app = testApp();
+  const { a, b } = app;
+  const bearer = { authorization: `Bearer ${a.key}` };
+  const readOfB = () => app.send("GET", "/api/v1/whoami", { headers: { authorization: `Bearer ${b.key}` } });
+  const floods: Record<string, (i: number) => Promise<{ status: number }>> = {
+    writes: (i) => post(app, a.key, "/api/v1/prompts", { title: `Prompt ${i}`, text: "Upload a file." }),
+    bodies: () => post(app, a.key, "/api/v1/prompts", { title: "[".repeat(200_000), text: "x" }),
+    pages: () => app.send("GET", "/prompts", { headers: { ...bearer, accept: "text/html" } }),
+    exchanges: () => post(app, "", "/api/v1/oidc/exchange", Array(100_000).fill(1)),
+    calls: (i) => post(app, a.key, "/api/mcp", { jsonrpc: "2.0", id: i, method: "tools/list" }),
+  };
+  for (const [name, send] of Object.entries(floods)) {
+    const order = await orderOf([...flood(send), ["B", readOfB()]]);
+    const place = order.findIndex(([tenant]) => tenant === "B");
+    expect({ name, isEarly: place < 6, status: order[place]?.[1] }).toEqual({ name, isEarly: true, status: 200 });
+  }
+}, 60_000);
+
+test("networks without a key take the turns of one organization, and are served in turn", async () => {
+  const app = testApp();
+  const handle = (address: string) =>
+    app.app.handle(new Request(`${app.baseUrl}/sign-in`, { headers: { accept: "text/html" } }), () => address);
+  const readOfB = app.send.bind(null, "GET", "/api/v1/whoami");
+  const requests = Array.from({ length: 16 }, (_, i): [string, Promise<Response>] => [
+    `network ${i}`,
+    Promise.resolve(handle(`203.0.113.${i}`)),
+  ]);
+  const names = (await orderOf([...requests, ["B", readOfB()]])).map(([name]) => name);
+  expect(names.indexOf("B")).toBeLessThan(6);
+  const flooded = Array.from({ length: 16 }, (): [string, Promise<Response>] => [
+    "loud",
+    Promise.resolve(handle("203.0.113.1")),
+  ]);
+  const order = await orderOf([...flooded, ["quiet", Promise.resolve(handle("203.0.113.2"))]]);
+  expect(order.findIndex(([name]) => name === "quiet")).toBeLessThan(6);
+});
+
+test("a tenant with too many waiting requests gets 503 before its bodies are read, and others don't", async () => {
+  const app = testApp();
+  let bytesRead = 0;
+  const body = () =>
+    new ReadableStream(
+      {
+        pull(controller) {
+          bytesRead++;
+          controller.enqueue(new TextEncoder().encode("{}"));
+          controller.close();
+        },
+      },
+      { highWaterMark: 0 },
+    );
+  const send = (key: string) =>
+    Promise.resolve(
+      app.app.handle(
+        new Request(`${app.baseUrl}/api/v1/prompts`, {
+          method: "POST",
+          headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+          body: body(),
+        }),
+      ),
+    );
+  const [responses, [other]] = await Promise.all([
+    Promise.all(Array.from({ length: 600 }, () => send(app.a.key))),
+    Promise.all([send(app.b.key)]),
+  ]);
+  const refused = responses.filter(({ status }) => status === 503);
+  expect(refused.length).toBe(99);
+  expect(refused[0]?.headers.get("retry-after")).toBe("5");
+  expect(await refused[0]?.json()).toEqual({ error: "unavailable", detail: expect.any(String) });
+  expect(bytesRead).toBe(502);
+  expect(other?.status).toBe(400);
+});
+
+test("people of another network sign in before a flood of one network, whose clients get 429 beyond a limit", async () => {
+  const app = testApp();
+  const signIn = (address: string, i: number) =>
+    Promise.resolve(
+      app.app.handle(
+        new Request(`${app.baseUrl}/sign-in`, {
+          method: "POST",
+          headers: { origin: app.baseUrl, "content-type": "application/x-www-form-urlencoded" },
+          body: `email=p${i}%40example.com&password=correct+horse+battery`,
+        }),
+        () => address,
+      ),
+    );
+  // The first one loads what others need.
+  await signIn("203.0.113.9", 0);
+  let active = 0;
+  let most = 0;
+  let refused = 0;
+  const allRefused = Promise.withResolvers<void>();
+  const counted = async (response: Promise<Response>) => {
+    const { status } = await response;
+    if (status === 429 && ++refused === 11) allRefused.resolve();
+    return { status };
+  };
+  const { hash } = Bun.password;
+  const spy = spyOn(Bun.password, "hash").mockImplementation(async (...args) => {
+    most = Math.max(most, ++active);
+    try {
+      await allRefused.promise;
+      return await hash(...args);
+    } finally {
+      active--;
+    }
+  });
+  const loud = Array.from({ length: 45 }, (_, i): [string, Promise<{ status: number }>] => [
+    "loud",
+    counted(signIn("203.0.113.1", i)),
+  ]);
+  const order = await orderOf([...loud, ["quiet", signIn("203.0.113.2", 100)]]);
+  spy.mockRestore();
+  const hashed = order.filter(([, status]) => status === 401);
+  expect(most).toBeLessThanOrEqual(4);
+  expect(order.filter(([, status]) => status === 429).length).toBeGreaterThan(10);
+  expect(hashed.length).toBeGreaterThan(30);
+  expect(hashed.findIndex(([name]) => name === "quiet")).toBeLessThan(10);
+}, 60_000);
+
+test.each(["x", "abc", "docs.example.com"])("a chunked body over the limit gets 413 with the Host %s", async (host) => {
+  const { app } = testApp();
+  const server = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: (request) => app.handle(request) });
+  const { promise, resolve } = Promise.withResolvers<string>();
+  const socket = connect(server.port ?? 0, "127.0.0.1", () => {
+    socket.write(
+      `POST /api/v1/oidc/exchange HTTP/1.1\r\nHost: ${host}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n`,
+    );
+    const chunk = `10000\r\n${" ".repeat(0x10000)}\r\n`;
+    socket.write(chunk.repeat(17));
+  });
+  socket.on("data", (bytes) => resolve(bytes.toString()));
+  socket.on("error", () => {});
+  expect(await promise).toStartWith("HTTP/1.1 413 ");
+  socket.destroy();
+  await server.stop(true);
+});
+
+test("a JSON body may have 20,000 values", async () => {
+  const { send } = testApp();
+  const exchange = (body: string) => send("POST", "/api/v1/oidc/exchange", { body });
+  expect((await exchange(`[${"1,".repeat(19_998)}1]`)).status).toBe(400);
+  for (const body of [`[${"1,".repeat(20_000)}1]`, `[${"[],".repeat(10_000)}1]`, `[${'{"a":1},'.repeat(12_000)}1]`])
+    expect((await exchange(body)).body).toEqual({ error: "too_large", detail: expect.any(String) });
+  // Brackets and commas in a text are no values.
+  expect((await exchange(JSON.stringify(`[,\\",{"`.repeat(50_000)))).status).toBe(400);
+});
