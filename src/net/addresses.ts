@@ -52,6 +52,11 @@ export function createAddressPolicy(allow: readonly AllowRule[]) {
   const matches = (rule: Rule, name: string, address: Address, port: number) =>
     (rule.port === null || rule.port === port) && (rule.name === name || contains(rule.range, address));
   return {
+    /** Whether a rule names the host, or has the range of its address. */
+    isListed(host: string): boolean {
+      const address = parse(host);
+      return rules.some((rule) => rule.name === toName(host) || (address !== null && contains(rule.range, address)));
+    },
     /** False if no rule allows the port for any address. */
     isPortPossible: (port: number): boolean =>
       isWebPort(port) || rules.some((rule) => rule.port === null || rule.port === port),
