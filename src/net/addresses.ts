@@ -52,11 +52,6 @@ export function createAddressPolicy(allow: readonly AllowRule[]) {
   const matches = (rule: Rule, name: string, address: Address, port: number) =>
     (rule.port === null || rule.port === port) && (rule.name === name || contains(rule.range, address));
   return {
-    /** Whether a rule names the host, or has the range of its address. */
-    isListed(host: string): boolean {
-      const address = parse(host);
-      return rules.some((rule) => rule.name === toName(host) || (address !== null && contains(rule.range, address)));
-    },
     /** False if no rule allows the port for any address. */
     isPortPossible: (port: number): boolean =>
       isWebPort(port) || rules.some((rule) => rule.port === null || rule.port === port),
@@ -93,6 +88,13 @@ export function createAddressPolicy(allow: readonly AllowRule[]) {
       return ownRule?.publicPort ?? null;
     },
   };
+}
+
+/** Whether a rule names the host, or has the range of its address. `host` without brackets. */
+export function isListed(allow: readonly AllowRule[], host: string): boolean {
+  const address = parse(host);
+  const matches = ({ name, range }: Rule) => name === toName(host) || (address !== null && contains(range, address));
+  return allow.map(toRule).some(matches);
 }
 
 const toName = (host: string) => host.toLowerCase().replace(/\.$/, "");
