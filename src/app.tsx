@@ -86,7 +86,7 @@ export function createApp(service: Service, options: AppOptions = {}) {
       recordResponse(service, request, path, route, statusOf(responseValue, set));
       addHeaders(responseValue, set);
     })
-    .use(healthRoutes(service.findProblem))
+    .use(healthRoutes(service.findProblem, service.findWarning))
     .use(apiRoutes())
     .use(pageRoutes(service, openApi));
 

@@ -14,6 +14,7 @@ import { createScoreChangeLoop } from "./inbox/score-changes.ts";
 import { createRunner } from "./jobs/runner.ts";
 import { gatewayOf } from "./models/models.ts";
 import { createNotifier } from "./notifications/notifier.ts";
+import { findSecretKeyProblem } from "./notifications/secrets.ts";
 import { createLocalExecutor, sweepWorkspaces } from "./places/local.ts";
 import type { WorkerExecutor } from "./places/worker-executor.ts";
 import { createRegradeJob } from "./regrades/job.ts";
@@ -80,6 +81,7 @@ export function createService(options: Options) {
   disk.failed.subscribe(runner.halt);
   disk.failed.subscribe(notifier.runner.halt);
 
+  let secretKeyProblem: string | null = null;
   let cleanup: Promise<void> | undefined;
 
   return {
@@ -93,6 +95,8 @@ export function createService(options: Options) {
     upkeep,
     /** Answers a model call of a run on a worker. */
     answerModelCall: gatewayOf(ctx).answer,
+    /** What a lost or changed EVALD_SECRET_KEY makes useless, as found at the start; null: nothing. The service is ready nevertheless. */
+    findWarning: () => secretKeyProblem,
     /** Says in a sentence why the service isn't ready; null if it is. */
     findProblem: () => findProblem(ctx, runner.findProblem()),
 
@@ -102,6 +106,8 @@ export function createService(options: Options) {
       cleanup = sweepWorkspaces(workspaces).catch((error) =>
         log.warn({ err: error }, "could not remove leftovers of a killed process"),
       );
+      secretKeyProblem = findSecretKeyProblem(ctx);
+      if (secretKeyProblem !== null) log.warn({ problem: secretKeyProblem }, "stored secrets can't be decrypted");
       disk.start();
       telemetry.start();
       await runner.start();

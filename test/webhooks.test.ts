@@ -1,12 +1,17 @@
 import { afterEach, expect, test } from "bun:test";
 import Ajv2020 from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
+import pino from "pino";
+import { createApp } from "../src/app.tsx";
 import { updateOrg } from "../src/auth/orgs.ts";
+import { readConfig } from "../src/config/config.ts";
 import { events } from "../src/notifications/events.ts";
 import { toMessage } from "../src/notifications/messages.ts";
 import { toSlack } from "../src/notifications/slack.ts";
+import { createService } from "../src/service.ts";
 import { deliveringApp } from "./support/deliveries.ts";
 import { startReceiver } from "./support/receiver.ts";
+import { until } from "./support/until.ts";
 
 const hourMs = 3600_000;
 const open: ReturnType<typeof deliveringApp>[] = [];
@@ -245,5 +250,52 @@ test("the JSON Schema of events accepts the example of each, and no event withou
   for (const { examples } of Object.values<{ examples: [{ data: object }] }>(schema.$defs)) {
     expect([examples[0], isEvent(examples[0])]).toEqual([examples[0], true]);
     expect(isEvent({ ...examples[0], data: {} })).toBe(false);
+  }
+});
+
+test("a lost or changed EVALD_SECRET_KEY is said at the start, and disables no destination", async () => {
+  const app = setUp();
+  const { id } = await app.addWebhook(["run.completed"]);
+  for (const env of [{}, { EVALD_SECRET_KEY: Buffer.alloc(32, 8).toString("base64") }]) {
+    const lines: { level: number; problem?: string }[] = [];
+    const log = pino({ level: "info" }, { write: (line: string) => void lines.push(JSON.parse(line)) });
+    const { ctx } = app.service;
+    const config = readConfig({ EVALD_LOG_LEVEL: "silent", EVALD_ALLOW_PRIVATE: app.receiver.host, ...env });
+    const service = createService({ db: app.db, config, log, agents: ctx.agents, baseUrl: ctx.baseUrl, now: app.now });
+    await service.start();
+    const health = await createApp(service).handle(new Request("http://localhost:3000/readyz"));
+    expect([health.status, await health.json()]).toEqual([
+      200,
+      { status: "ready", detail: expect.stringContaining("EVALD_SECRET_KEY") },
+    ]);
+    expect(lines.filter(({ level, problem }) => level === 40 && problem?.includes("1 destination"))).toHaveLength(1);
+
+    await app.post(`/api/v1/destinations/${id}/test`);
+    const hasEnded = async () => {
+      app.pass(30 * hourMs);
+      service.notifier.runner.wake();
+      return (await app.lastOf(id)).completedAt;
+    };
+    await until("the delivery has ended", hasEnded, 20_000);
+    await service.stop(0);
+    const { log: attempts, failure } = await app.lastOf(id);
+    expect([attempts.length, failure]).toEqual([10, "exhausted"]);
+    expect(attempts.every(({ error }: { error: string }) => error.includes("EVALD_SECRET_KEY"))).toBe(true);
+    expect(app.receiver.received).toEqual([]);
+    expect((await app.send("GET", `/api/v1/destinations/${id}`)).body).toMatchObject({
+      status: "active",
+      failingSince: null,
+    });
+  }
+});
+
+test("a range of EVALD_ALLOW_PRIVATE allows webhooks without TLS to the addresses in it, as a single address does", async () => {
+  for (const [range, status] of [
+    ["127.0.0.0/8", 201],
+    ["10.0.0.0/8", 400],
+  ] as const) {
+    const app = setUp({ env: { EVALD_ALLOW_PRIVATE: range } });
+    const body = { kind: "webhook", url: "http://127.0.0.1:8080/hook", events: ["run.completed"] };
+    expect((await app.send("POST", "/api/v1/destinations", { body })).status).toBe(status);
   }
 });

@@ -4,7 +4,7 @@ const maxAttempts = 3;
 const maxWaitMs = 60_000;
 
 /** `status`: 0 without a response. `waitMs`: null if the request would fail again. */
-export class GitHubError extends Error {
+class GitHubError extends Error {
   /** @param {string} message @param {number} status @param {number | null} waitMs */
   constructor(message, status, waitMs) {
     super(message);

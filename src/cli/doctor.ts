@@ -17,6 +17,7 @@ import type { Config } from "../config/config.ts";
 import { providerVariables } from "../config/model-settings.ts";
 import { describeRedisAccess } from "../config/worker-settings.ts";
 import { runs } from "../db/tables/runs.ts";
+import { findSecretKeyProblem } from "../notifications/secrets.ts";
 import type { RedisState } from "../places/control.ts";
 import { toIso } from "../schema.ts";
 import { print, table, toJson, toMessage, toSize, withData } from "./terminal.ts";
@@ -203,6 +204,7 @@ function checkDatabase(config: Config): Check[] {
           .select({ at: max(runs.createdAt) })
           .from(runs)
           .get()?.at ?? 0;
+      const secretKeyProblem = findSecretKeyProblem(ctx);
       const isBehind = newest > Date.now() + 60_000;
       return [
         {
@@ -210,6 +212,9 @@ function checkDatabase(config: Config): Check[] {
           state: check === "ok" ? "ok" : "fault",
           detail: check === "ok" ? `intact, ${databaseSize(config.dataDir)}` : `damaged: ${check}; restore a backup`,
         },
+        ...(secretKeyProblem === null
+          ? []
+          : [{ what: "stored secrets", state: "fault" as const, detail: secretKeyProblem }]),
         {
           what: "clock",
           state: isBehind ? "fault" : "ok",

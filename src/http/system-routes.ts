@@ -17,13 +17,14 @@ export const openApiRoutes = (openApi: () => object) =>
       operation("System", "openapi", "Get the OpenAPI document", { 200: OpenApi }, { security: [] }),
     );
 
-/** Whether the process is alive, and whether it is ready. `findProblem`: why the service isn't ready; null if it is. */
-export const healthRoutes = (findProblem: () => Promise<string | null>) =>
+/** Whether the process is alive, and whether it is ready. `findProblem`: why the service isn't ready; null if it is. `findWarning`: what to mend although it is. */
+export const healthRoutes = (findProblem: () => Promise<string | null>, findWarning: () => string | null) =>
   new Elysia({ name: "health" })
     .get("/healthz", () => ({ status: "alive" }))
     .get("/readyz", async ({ set }) => {
       const problem = await findProblem();
-      if (problem === null) return { status: "ready" };
+      const warning = findWarning();
+      if (problem === null) return { status: "ready", ...(warning !== null && { detail: warning }) };
       set.status = 503;
       return { status: "not ready", detail: problem };
     });

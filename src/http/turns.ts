@@ -1,4 +1,4 @@
-import { type Context, perContext } from "../context.ts";
+import { perContext } from "../context.ts";
 import { unavailable } from "../errors.ts";
 import { createFairQueue, type Tenant } from "./fair-queue.ts";
 
@@ -29,21 +29,17 @@ function createTurns() {
   /** Whether what has gone on since the last look at other requests takes the whole turn. */
   let isTaken = false;
   let number = 0;
-  let startedAt = 0;
   /** Milliseconds of requests that were answered at once, since the last turn. */
   let spentMs = 0;
-  const observers: ((ms: number) => void)[] = [];
 
-  function end(since: number): void {
+  function end(): void {
     if (isTaken) return;
     isTaken = true;
-    startedAt = since;
     setImmediate(next);
   }
 
   function next(): void {
     const now = performance.now();
-    for (const observe of observers) observe(now - startedAt);
     isTaken = false;
     spentMs = 0;
     number++;
@@ -51,7 +47,7 @@ function createTurns() {
       const waiting = queue.take();
       if (!waiting) return;
       if (waiting.start() || performance.now() - now >= maxTurnMs) {
-        end(now);
+        end();
         return;
       }
     }
@@ -60,10 +56,10 @@ function createTurns() {
   function goOn(work: () => Response | Promise<Response>): Response | Promise<Response> {
     const since = performance.now();
     const answer = work();
-    if (answer instanceof Promise) end(since);
+    if (answer instanceof Promise) end();
     else {
       spentMs += performance.now() - since;
-      if (spentMs >= maxTurnMs) end(since);
+      if (spentMs >= maxTurnMs) end();
     }
     return answer;
   }
@@ -95,7 +91,7 @@ function createTurns() {
     /** Waits for a turn of a tenant; not at all if nobody else does. Throws unavailable if too many requests of the tenant wait. */
     wait(tenant: Tenant): Promise<void> | undefined {
       if (!isTaken && queue.size() === 0) {
-        end(performance.now());
+        end();
         return undefined;
       }
       const { promise, resolve } = Promise.withResolvers<void>();
@@ -109,11 +105,6 @@ function createTurns() {
 
     /** The number of the current turn. */
     number: () => number,
-
-    /** Calls `observe` with the length of each turn that others may have waited for, in milliseconds. */
-    onTurn(observe: (ms: number) => void): void {
-      observers.push(observe);
-    },
   };
 }
 
@@ -135,9 +126,6 @@ export async function nextTurn(request: Request): Promise<void> {
 
 /** The tenant of an organization. */
 export const tenantOfOrg = (org: string): Tenant => ({ group: org, member: org });
-
-/** Waits for a turn of an organization, before a part of work on its data that takes long. Throws unavailable. */
-export const waitForTurn = async (ctx: Context, org: string): Promise<void> => turnsOf(ctx).wait(tenantOfOrg(org));
 
 const tooManyWaiting = () =>
   unavailable("Too many requests of this organization or network are waiting. Send fewer at the same time.");

@@ -103,6 +103,14 @@ export function listModelSecrets(ctx: Context, org: OrgId): string[] {
   return [...keys.filter((key) => key.length >= minSecretLength), ...secretsIn(ctx.config.modelEndpoints)];
 }
 
+/** The number of stored keys that EVALD_SECRET_KEY doesn't decrypt. */
+export const countUnreadableKeys = (ctx: Context): number =>
+  ctx.db
+    .select()
+    .from(modelKeys)
+    .all()
+    .filter((row) => typeof unsealKey(ctx, row) !== "string").length;
+
 /** null: neither the organization nor the environment configures the provider. */
 function findAccess(ctx: Context, org: OrgId, provider: ModelProvider): ProviderAccess | null {
   const row = ctx.db.select().from(modelKeys).where(keyOfProvider(org, provider)).get();

@@ -90,6 +90,13 @@ export function createAddressPolicy(allow: readonly AllowRule[]) {
   };
 }
 
+/** Whether a rule names the host, or has the range of its address. `host` without brackets. */
+export function isListed(allow: readonly AllowRule[], host: string): boolean {
+  const address = parse(host);
+  const matches = ({ name, range }: Rule) => name === toName(host) || (address !== null && contains(range, address));
+  return allow.map(toRule).some(matches);
+}
+
 const toName = (host: string) => host.toLowerCase().replace(/\.$/, "");
 
 /** The error message for a port other than 80 and 443. */

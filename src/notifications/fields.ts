@@ -1,6 +1,7 @@
 import type { Config } from "../config/config.ts";
 import type { destinationKinds } from "../db/tables/notifications.ts";
 import { invalidField } from "../errors.ts";
+import { isListed } from "../net/addresses.ts";
 import { objectionToUrl } from "../net/upstream.ts";
 import { checkHttpUrl } from "../schema.ts";
 import type { DestinationPatch } from "./schema.ts";
@@ -18,8 +19,8 @@ export function checkUrl(config: Config, url: string): URL {
   const { protocol, hostname, username, password } = parsed;
   if (username || password)
     throw invalidField("url", "must not contain a user name or password; send an Authorization header instead");
-  const isListed = config.allowPrivate.some(({ host }) => host === hostname.replace(/^\[|\]$/g, ""));
-  if (protocol !== "https:" && !isListed) throw invalidField("url", "must be an https URL");
+  const isAllowed = isListed(config.allowPrivate, hostname.replace(/^\[|\]$/g, ""));
+  if (protocol !== "https:" && !isAllowed) throw invalidField("url", "must be an https URL");
   const objection = objectionToUrl(url, config.allowPrivate);
   if (objection) throw invalidField("url", objection);
   return parsed;

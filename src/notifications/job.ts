@@ -86,6 +86,8 @@ async function tryDelivery(
   const reason = await ctx.commit((tx) => {
     if (!isLeaseHeld(ctx, lease)) return null;
     storeTry(tx, destination.orgId, lease, startedAt, result);
+    // The fault is this service's, not the receiver's.
+    if (result.isUnreadable) return null;
     tx.update(destinations)
       .set({ failingSince: sql`coalesce(${destinations.failingSince}, ${startedAt})` })
       .where(eq(destinations.id, destination.id))

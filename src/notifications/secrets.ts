@@ -1,6 +1,8 @@
 import type { Context } from "../context.ts";
-import type { destinations } from "../db/tables/notifications.ts";
+import { destinations } from "../db/tables/notifications.ts";
 import { badRequest, conflict } from "../errors.ts";
+import { count } from "../grading/text.ts";
+import { countUnreadableKeys } from "../models/models.ts";
 import { seal, unseal } from "../models/seal.ts";
 
 type Row = typeof destinations.$inferSelect;
@@ -22,6 +24,22 @@ export function unsealContent(ctx: Context, row: Row): SecretContent | null {
   if (row.sealed === null) return {};
   const text = ctx.config.secretKey ? unseal(row.sealed, ctx.config.secretKey, sealContextOf(row)) : null;
   return text === null ? null : JSON.parse(text);
+}
+
+/** The number of destinations whose secrets EVALD_SECRET_KEY doesn't decrypt. */
+const countUnreadableDestinations = (ctx: Context): number =>
+  ctx.db
+    .select()
+    .from(destinations)
+    .all()
+    .filter((row) => unsealContent(ctx, row) === null).length;
+
+/** What a lost or changed EVALD_SECRET_KEY makes useless, in a sentence; null: everything that is stored can be decrypted. */
+export function findSecretKeyProblem(ctx: Context): string | null {
+  const [keys, others] = [countUnreadableKeys(ctx), countUnreadableDestinations(ctx)];
+  if (keys + others === 0) return null;
+  const cause = ctx.config.secretKey ? "was encrypted with another EVALD_SECRET_KEY" : "needs EVALD_SECRET_KEY";
+  return `what is stored for ${count(keys, "model key")} and ${count(others, "destination")} ${cause}; restore that setting, or store them again`;
 }
 
 /** Throws conflict if they can't be decrypted. */

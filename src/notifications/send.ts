@@ -24,6 +24,8 @@ export type TryResult = {
   body: string | null;
   error: string | null;
   retryAfterMs: number | null;
+  /** The secrets of the destination can't be decrypted, so nothing was sent. */
+  isUnreadable?: true;
 };
 
 /** Where destinations are managed. */
@@ -95,7 +97,11 @@ function deliver(
   limits: { signal: AbortSignal; timeoutMs: number },
 ) {
   const content = unsealContent(ctx, destination);
-  if (!content) return toFailure("The secrets of the destination can't be decrypted. Restore EVALD_SECRET_KEY.");
+  if (!content)
+    return {
+      ...toFailure("The secrets of the destination can't be decrypted. Restore EVALD_SECRET_KEY."),
+      isUnreadable: true as const,
+    };
   const { kind, orgId, recipients, url, overlapUntil } = destination;
   const message = () => toMessage(notification, ctx.baseUrl(), timeZoneOf(ctx.db, orgId));
   if (kind === "email") return sendMail(ctx, orgId as OrgId, recipients, message());

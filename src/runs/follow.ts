@@ -20,7 +20,7 @@ export type StreamPosition = { attempt: number; seq: number };
 /** `isOver`: nothing follows. */
 export type Progress = { run: Run; events: SessionEvent[]; position: StreamPosition; isOver: boolean };
 /** `hasRunChanged`: the run differs from the one of the last update that said so. A run that has ended is only in the last update. */
-export type ProgressUpdate = Progress & { hasRunChanged: boolean };
+type ProgressUpdate = Progress & { hasRunChanged: boolean };
 
 /** `2.17`: event 17 of attempt 2. */
 export const formatPosition = ({ attempt, seq }: StreamPosition): string => `${attempt}.${seq}`;

@@ -62,7 +62,7 @@ beforeAll(async () => {
     EVALD_ALLOW_PRIVATE: "127.0.0.1",
     EVALD_AGENTS: JSON.stringify([
       {
-        ...{ id: "opencode-acp", command: "opencode", args: ["acp", "--pure"], stream: "acp", provider: "anthropic" },
+        ...{ id: "my-opencode", command: "opencode", args: ["acp", "--pure"], stream: "acp", provider: "anthropic" },
         env: {
           OPENCODE_DISABLE_AUTOUPDATE: "1",
           OPENCODE_DISABLE_MODELS_FETCH: "1",
@@ -169,7 +169,7 @@ test.each(agents)(
 );
 
 test("an agent over ACP works through a whole session", async () => {
-  const { run, of, callOf } = await runOf("opencode-acp", "anthropic/claude-opus-4-8");
+  const { run, of, callOf } = await runOf("my-opencode", "anthropic/claude-opus-4-8");
   expect(run.agent.version).toMatch(/^1\.18\.33\+custom\./);
   expect(callOf("echo hello")).toMatchObject({ call: { tool: "run_command" }, result: { ok: true } });
   expect(callOf("exit 3")).toMatchObject({ result: { ok: false, output: { exitCode: 3 } } });
