@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { count, dollars, shortAddress } from "../../grading/text.ts";
+import { count, dollars, shortUrl } from "../../grading/text.ts";
 import type { ChangeCause, InboxItem, ScoreChange } from "../../inbox/schema.ts";
 import { failureText } from "../run-labels.ts";
 import type { Site } from "../site.ts";
@@ -35,10 +35,7 @@ function Line({ site, now, item, actions }: LineProps) {
       </div>
       <div class="trend">
         {"scores" in item && item.scores.length > 1 && (
-          <Sparkline
-            scores={item.scores}
-            label={`Scores, oldest first: ${item.scores.map((score) => score.toFixed(0)).join(", ")}`}
-          />
+          <Sparkline scores={item.scores} subject={item.prompt.title} />
         )}
       </div>
       <div class="where soft">{where}</div>
@@ -155,7 +152,7 @@ function scoreParts(item: ScoreChange, base: string): Parts {
     ),
     where: cause?.url && (
       <>
-        {shortAddress(cause.url)}
+        {shortUrl(cause.url)}
         {cause.line !== null && `, line ${cause.line}`}
         {delta < 0 && cause.expectedGain !== null && cause.expectedGain > 0 && (
           <>
