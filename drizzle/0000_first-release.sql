@@ -845,4 +845,98 @@ CREATE VIEW `attempts` AS
   union all
   select id, attempt, owner, attempt_started_at, completed_at, iif(completed_at is null, null, state),
     iif(completed_at is null, null, last_error), cost_usd
-  from jobs where attempt_started_at is not null;
+  from jobs where attempt_started_at is not null;--> statement-breakpoint
+-- Totals of runs and reports, so that a list needs no count over a million rows.
+CREATE TRIGGER `runs_counted` AFTER INSERT ON `runs` BEGIN
+	INSERT INTO `run_counts` (`org_id`, `prompt_id`, `report_status`, `count`) VALUES (new.`org_id`, new.`prompt_id`, 'any', 1)
+	ON CONFLICT (`org_id`, `prompt_id`, `report_status`) DO UPDATE SET `count` = `count` + 1;
+END;
+--> statement-breakpoint
+CREATE TRIGGER `runs_uncounted` AFTER DELETE ON `runs` BEGIN
+	UPDATE `run_counts` SET `count` = `count` - 1
+	WHERE `org_id` = old.`org_id` AND `prompt_id` = old.`prompt_id` AND `report_status` = 'any';
+END;
+--> statement-breakpoint
+CREATE TRIGGER `reports_counted` AFTER INSERT ON `reports` BEGIN
+	INSERT INTO `run_counts` (`org_id`, `prompt_id`, `report_status`, `count`) VALUES (new.`org_id`, new.`prompt_id`, new.`status`, 1)
+	ON CONFLICT (`org_id`, `prompt_id`, `report_status`) DO UPDATE SET `count` = `count` + 1;
+END;
+--> statement-breakpoint
+CREATE TRIGGER `reports_recounted` AFTER UPDATE OF `status` ON `reports` WHEN old.`status` != new.`status` BEGIN
+	UPDATE `run_counts` SET `count` = `count` - 1
+	WHERE `org_id` = old.`org_id` AND `prompt_id` = old.`prompt_id` AND `report_status` = old.`status`;
+	INSERT INTO `run_counts` (`org_id`, `prompt_id`, `report_status`, `count`) VALUES (new.`org_id`, new.`prompt_id`, new.`status`, 1)
+	ON CONFLICT (`org_id`, `prompt_id`, `report_status`) DO UPDATE SET `count` = `count` + 1;
+END;
+--> statement-breakpoint
+CREATE TRIGGER `reports_uncounted` AFTER DELETE ON `reports` BEGIN
+	UPDATE `run_counts` SET `count` = `count` - 1
+	WHERE `org_id` = old.`org_id` AND `prompt_id` = old.`prompt_id` AND `report_status` = old.`status`;
+END;
+--> statement-breakpoint
+-- Money spent on models, in quarters of an hour.
+CREATE TRIGGER `session_events_paid` AFTER INSERT ON `session_events` WHEN new.`type` = 'usage' AND new.`source` != 'agent' BEGIN
+	INSERT INTO `spending` (`org_id`, `from`, `usd`, `unpriced_calls`)
+	VALUES (new.`org_id`, new.`at` - new.`at` % 900000, coalesce(json_extract(new.`data`, '$.costUsd'), json_extract(new.`data`, '$.estimate.costUsd'), 0), json_extract(new.`data`, '$.costUsd') IS NULL)
+	ON CONFLICT (`org_id`, `from`) DO UPDATE SET `usd` = `usd` + excluded.`usd`, `unpriced_calls` = `unpriced_calls` + excluded.`unpriced_calls`;
+END;
+--> statement-breakpoint
+-- Lists of reports are filtered by the agent without reading runs.
+CREATE TRIGGER `reports_with_agent` AFTER INSERT ON `reports` BEGIN
+	UPDATE `reports` SET (`agent`, `agent_version`) = (SELECT `agent`, `agent_version` FROM `runs` WHERE `id` = new.`run_id`)
+	WHERE `id` = new.`id`;
+END;
+--> statement-breakpoint
+-- The status of an evaluation follows those of its runs, and evaluations are counted by it.
+CREATE TRIGGER `eval_requests_counted` AFTER INSERT ON `eval_requests` BEGIN
+	INSERT INTO `eval_counts` (`org_id`, `prompt_id`, `status`, `count`) VALUES (new.`org_id`, new.`prompt_id`, new.`status`, 1)
+	ON CONFLICT (`org_id`, `prompt_id`, `status`) DO UPDATE SET `count` = `count` + 1;
+END;
+--> statement-breakpoint
+CREATE TRIGGER `eval_requests_recounted` AFTER UPDATE OF `status` ON `eval_requests` WHEN old.`status` != new.`status` BEGIN
+	UPDATE `eval_counts` SET `count` = `count` - 1
+	WHERE `org_id` = old.`org_id` AND `prompt_id` = old.`prompt_id` AND `status` = old.`status`;
+	INSERT INTO `eval_counts` (`org_id`, `prompt_id`, `status`, `count`) VALUES (new.`org_id`, new.`prompt_id`, new.`status`, 1)
+	ON CONFLICT (`org_id`, `prompt_id`, `status`) DO UPDATE SET `count` = `count` + 1;
+END;
+--> statement-breakpoint
+CREATE TRIGGER `eval_requests_uncounted` AFTER DELETE ON `eval_requests` BEGIN
+	UPDATE `eval_counts` SET `count` = `count` - 1
+	WHERE `org_id` = old.`org_id` AND `prompt_id` = old.`prompt_id` AND `status` = old.`status`;
+END;
+--> statement-breakpoint
+CREATE TRIGGER `runs_settle_added` AFTER INSERT ON `runs` WHEN new.`status` != 'pending' OR (SELECT `status` FROM `eval_requests` WHERE `id` = new.`eval_request_id`) != 'pending' BEGIN
+	UPDATE `eval_requests` SET `status` = (
+		SELECT CASE
+			WHEN sum(`completed_at` IS NULL) > 0 THEN iif(sum(`status` != 'pending') > 0, 'running', 'pending')
+			WHEN sum(`status` = 'completed') > 0 THEN 'completed'
+			WHEN sum(`status` = 'failed') > 0 THEN 'failed'
+			WHEN count(*) > 0 THEN 'superseded'
+			ELSE 'pending' END
+		FROM `runs` WHERE `org_id` = new.`org_id` AND `eval_request_id` = new.`eval_request_id`)
+	WHERE `org_id` = new.`org_id` AND `id` = new.`eval_request_id`;
+END;
+--> statement-breakpoint
+CREATE TRIGGER `runs_settle_changed` AFTER UPDATE OF `status` ON `runs` WHEN old.`status` != new.`status` BEGIN
+	UPDATE `eval_requests` SET `status` = (
+		SELECT CASE
+			WHEN sum(`completed_at` IS NULL) > 0 THEN iif(sum(`status` != 'pending') > 0, 'running', 'pending')
+			WHEN sum(`status` = 'completed') > 0 THEN 'completed'
+			WHEN sum(`status` = 'failed') > 0 THEN 'failed'
+			WHEN count(*) > 0 THEN 'superseded'
+			ELSE 'pending' END
+		FROM `runs` WHERE `org_id` = new.`org_id` AND `eval_request_id` = new.`eval_request_id`)
+	WHERE `org_id` = new.`org_id` AND `id` = new.`eval_request_id`;
+END;
+--> statement-breakpoint
+CREATE TRIGGER `runs_settle_deleted` AFTER DELETE ON `runs` WHEN true BEGIN
+	UPDATE `eval_requests` SET `status` = (
+		SELECT CASE
+			WHEN sum(`completed_at` IS NULL) > 0 THEN iif(sum(`status` != 'pending') > 0, 'running', 'pending')
+			WHEN sum(`status` = 'completed') > 0 THEN 'completed'
+			WHEN sum(`status` = 'failed') > 0 THEN 'failed'
+			WHEN count(*) > 0 THEN 'superseded'
+			ELSE 'pending' END
+		FROM `runs` WHERE `org_id` = old.`org_id` AND `eval_request_id` = old.`eval_request_id`)
+	WHERE `org_id` = old.`org_id` AND `id` = old.`eval_request_id`;
+END;

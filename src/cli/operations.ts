@@ -8,7 +8,7 @@ import type { DocsMap } from "../friction/docs-map.ts";
 import type { Fix } from "../friction/fix-schema.ts";
 import type { FrictionDetail, FrictionSummary } from "../friction/schema.ts";
 import type { Gate, GateRequest } from "../gates/schema.ts";
-import type { Inbox, InboxMark } from "../inbox/schema.ts";
+import type { Inbox, InboxItem, InboxMark } from "../inbox/schema.ts";
 import type { Delivery, DeliveryDetail, Destination, DestinationInput, DestinationPatch, NewDestination } from "../notifications/schema.ts";
 import type { Prompt, PromptInput, PromptPatch, PromptSummary } from "../prompts/schema.ts";
 import type { Provider, ProviderInput, ProviderPatch } from "../providers/schema.ts";
@@ -78,7 +78,7 @@ export type Operations = {
   "GET /trends": { query: { promptId?: string; tag?: string; agent?: string; model?: string; since?: string; until?: string; interval?: "day" | "week" | "month" | "eval" }; result: Trends };
   "GET /inbox": { query: { snoozed?: "true" | "false" }; result: Inbox };
   "GET /prompts/{promptId}/score-change": { result: unknown };
-  "PATCH /inbox/{itemId}": { body: InboxMark; result: unknown };
+  "PATCH /inbox/{itemId}": { body: InboxMark; result: InboxItem };
   "POST /gates": { body: GateRequest; result: Gate };
   "GET /gates": { query: { promptId?: string; limit?: number; offset?: number }; result: Gate[] };
   "GET /gates/{gateId}": { result: Gate };

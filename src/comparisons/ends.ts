@@ -12,17 +12,22 @@ const Compared = Type.Object({
 });
 
 /** How the runs of both sides ended, and whether more of them ended without success. */
-export const EndsEvidence = Type.Object({
-  success: Nullable(
-    Type.Object(Compared.properties, {
-      description: "Runs that reached the goal; unclear counts as not reached. Null: not judged",
+export const EndsEvidence = Type.Object(
+  {
+    success: Nullable(
+      Type.Object(Compared.properties, {
+        description: "Runs that reached the goal; unclear counts as not reached. Null: not judged",
+      }),
+    ),
+    unfinished: Type.Object(Compared.properties, {
+      description: "Runs that timed out, used up their budget or crashed",
     }),
-  ),
-  unfinished: Type.Object(Compared.properties, { description: "Runs that timed out, used up their budget or crashed" }),
-  p: Type.Number({
-    description: "The smaller p, adjusted for two tests; a regression if below half the level",
-  }),
-});
+    p: Type.Number({
+      description: "The smaller p, adjusted for two tests; a regression if below half the level",
+    }),
+  },
+  { title: "EndsEvidence" },
+);
 export type EndsEvidence = Static<typeof EndsEvidence>;
 
 /** Tests how the runs of each pair ended; null if a side has no valid run. The `p` values are exact. */

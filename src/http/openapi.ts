@@ -75,12 +75,12 @@ export function toOpenApi({ paths }: { paths: object }, baseUrl: string): object
     });
     return [path, operations] as const;
   });
+  const operations = operationsByPath.flatMap(([, each]) => each.map(([, operation]) => operation));
   // Examples need all schemas.
-  for (const [, operations] of operationsByPath)
-    for (const [, operation] of operations) {
-      addExamples(operation, schemas, examples);
-      operation.responses = shareErrors(operation.responses as Record<string, JsonObject>, responses);
-    }
+  for (const operation of operations) {
+    addExamples(operation, schemas, examples);
+    operation.responses = shareErrors(operation.responses as Record<string, JsonObject>, responses);
+  }
   return {
     openapi: "3.1.0",
     info: {
@@ -209,9 +209,9 @@ function share(value: Json, schemas: JsonObject): Json {
   );
   const whole = mergeNull(withMaps(copy));
   const { title, ...schema } = whole;
-  if (typeof title !== "string" || !("type" in schema)) return whole;
+  if (typeof title !== "string" || !("type" in schema || "anyOf" in schema)) return whole;
   const nullable = Array.isArray(schema.type) && schema.type.includes("null");
-  schemas[title] = { ...schema, type: nullable ? "object" : (schema.type as Json) };
+  schemas[title] = nullable ? { ...schema, type: "object" } : schema;
   const reference = { $ref: `#/components/schemas/${title}` };
   return nullable ? { anyOf: [reference, { type: "null" }] } : reference;
 }

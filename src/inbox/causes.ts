@@ -12,7 +12,10 @@ const maxEvaluations = 5;
 const minShare = 0.5;
 
 /** The evaluations before and after a change of the score, those next to it, oldest first. `after`: slug of the first report after it. */
-export function sidesOf({ points }: LatestResults, after: string): { before: LatestResults["points"]; after: LatestResults["points"] } {
+export function sidesOf(
+  { points }: LatestResults,
+  after: string,
+): { before: LatestResults["points"]; after: LatestResults["points"] } {
   const index = points.findIndex(({ slug }) => slug === after);
   return index < 1
     ? { before: [], after: [] }

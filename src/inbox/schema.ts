@@ -19,19 +19,22 @@ const share = Type.Object({
 });
 
 /** The friction that most of the runs on one side of a change hit, and few on the other. */
-const ChangeCause = Type.Object({
-  fingerprint: Type.String(),
-  title: Type.String(),
-  url: Nullable(Type.String({ description: "The page" })),
-  line: Nullable(Type.Integer()),
-  before: share,
-  after: share,
-  points: Nullable(
-    Type.Number({ description: "Points of the change that it explains, negative if it cost points; null: unknown" }),
-  ),
-  expectedGain: Nullable(Type.Number({ description: "Points that its recommended fix gains" })),
-  slug: Type.String({ description: "The newest report that contains it" }),
-});
+const ChangeCause = Type.Object(
+  {
+    fingerprint: Type.String(),
+    title: Type.String(),
+    url: Nullable(Type.String({ description: "The page" })),
+    line: Nullable(Type.Integer()),
+    before: share,
+    after: share,
+    points: Nullable(
+      Type.Number({ description: "Points of the change that it explains, negative if it cost points; null: unknown" }),
+    ),
+    expectedGain: Nullable(Type.Number({ description: "Points that its recommended fix gains" })),
+    slug: Type.String({ description: "The newest report that contains it" }),
+  },
+  { title: "ChangeCause" },
+);
 export type ChangeCause = Static<typeof ChangeCause>;
 
 const scoreFields = {
@@ -45,7 +48,10 @@ const scoreFields = {
   cause: Nullable(ChangeCause),
 };
 
-export const ScoreChange = Type.Object({ ...fields, kind: OneOf(["score_fell", "score_rose"]), ...scoreFields });
+export const ScoreChange = Type.Object(
+  { ...fields, kind: OneOf(["score_fell", "score_rose"]), ...scoreFields },
+  { title: "ScoreChange" },
+);
 export type ScoreChange = Static<typeof ScoreChange>;
 
 const Side = Type.Object({

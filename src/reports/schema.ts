@@ -25,12 +25,15 @@ export const RunReport = Type.Object(
 );
 export type RunReport = Static<typeof RunReport>;
 
-export const RunAgent = Type.Object({
-  id: Type.String(),
-  version: Nullable(Type.String()),
-  model: Nullable(Type.String()),
-  contextDigest: Nullable(Type.String({ description: "Digest of its workspace" })),
-});
+export const RunAgent = Type.Object(
+  {
+    id: Type.String(),
+    version: Nullable(Type.String()),
+    model: Nullable(Type.String()),
+    contextDigest: Nullable(Type.String({ description: "Digest of its workspace" })),
+  },
+  { title: "RunAgent" },
+);
 
 export const Recommendation = Type.Object(
   {

@@ -1,4 +1,3 @@
-import { ownMember } from "../schema.ts";
 import { eq, sql } from "drizzle-orm";
 import type { Agent, Failure } from "../agents/agent.ts";
 import { objectionToAgent } from "../agents/choice.ts";
@@ -15,6 +14,7 @@ import type { Lease } from "../jobs/queue.ts";
 import { gradeStored } from "../reports/grader.ts";
 import { insertReport } from "../reports/report-writer.ts";
 import type { SessionId } from "../reports/session-events.ts";
+import { ownMember } from "../schema.ts";
 import { announceEnd } from "./announcements.ts";
 import { type RunHost, runAgent } from "./attempt.ts";
 import { contextDigestOf } from "./context-digest.ts";

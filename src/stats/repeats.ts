@@ -33,12 +33,16 @@ export const Repeats = Type.Object({
   n: Type.Integer({ description: "Runs with a score" }),
   infraFailures: Type.Integer({ description: "Runs that failed" }),
   score: Nullable(
-    Type.Object({ mean: Type.Number(), low: bound, high: bound }, { description: "Student's t 95% interval" }),
+    Type.Object(
+      { mean: Type.Number(), low: bound, high: bound },
+      { title: "ScoreInterval", description: "Student's t 95% interval" },
+    ),
   ),
   successRate: Nullable(
     Type.Object(
       { value: Type.Number(), low: bound, high: bound, of: Type.Integer() },
       {
+        title: "SuccessRate",
         description: "Of judged runs; timeouts and used-up budgets count as failures. Wilson 95% interval",
       },
     ),

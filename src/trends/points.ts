@@ -5,12 +5,15 @@ import { mean, meanInterval, median, wilson } from "../stats/estimates.ts";
 import { infraFailuresOf, Repeats, round, rounded, unsuccessfulOf } from "../stats/repeats.ts";
 
 export const Points = Type.Array(
-  Type.Object({
-    from: Time,
-    evalRequestId: Type.Optional(Id),
-    prompts: Type.Integer({ description: "Over several prompts: the mean of their means" }),
-    ...Repeats.properties,
-  }),
+  Type.Object(
+    {
+      from: Time,
+      evalRequestId: Type.Optional(Id),
+      prompts: Type.Integer({ description: "Over several prompts: the mean of their means" }),
+      ...Repeats.properties,
+    },
+    { title: "TrendPoint" },
+  ),
   { description: "Published runs on live docs, oldest first, without empty intervals" },
 );
 

@@ -26,9 +26,18 @@ export function withResponses<T extends { paths: Described; components: object }
 const mapValues = <T, R>(values: Record<string, T>, change: (value: T) => R): Record<string, R> =>
   Object.fromEntries(Object.entries(values).map(([name, value]) => [name, change(value)]));
 
+/** Indented JSON, with short lists of plain values on one line, as Biome formats them. */
+function toText(value: object): string {
+  const text = `${JSON.stringify(value, null, 1)}\n`;
+  return text.replace(
+    /\[\n\s+((?:"[^"\\\n]*"|[\w.+-]+)(?:,\n\s+(?:"[^"\\\n]*"|[\w.+-]+))*)\n\s+\]/g,
+    (_, items: string) => `[${items.replaceAll(/,\n\s+/g, ", ")}]`,
+  );
+}
+
 if (import.meta.main) {
   const description = await servedOpenApi();
-  await Bun.write(openApiFile, `${JSON.stringify(description, null, 1)}\n`);
+  await Bun.write(openApiFile, toText(description));
   await Bun.write(operationsFile, await operationTypes(description));
   process.exit();
 }

@@ -1,6 +1,6 @@
-import { ownMember } from "../../schema.ts";
 import { randomBytes, timingSafeEqual } from "node:crypto";
 import { rmSync } from "node:fs";
+import { ownMember } from "../../schema.ts";
 import { createTemporaryFolder } from "../sockets.ts";
 import { type ModelRun, type ModelSpending, openAccount } from "./call-account.ts";
 import { refusalResponse } from "./forward.ts";

@@ -34,9 +34,7 @@ function Line({ site, now, item, actions }: LineProps) {
         <Assigned item={item} now={now} />
       </div>
       <div class="trend">
-        {"scores" in item && item.scores.length > 1 && (
-          <Sparkline scores={item.scores} subject={item.prompt.title} />
-        )}
+        {"scores" in item && item.scores.length > 1 && <Sparkline scores={item.scores} subject={item.prompt.title} />}
       </div>
       <div class="where soft">{where}</div>
       <div class="do">

@@ -76,42 +76,42 @@ export function DashboardPart(overview: Overview) {
   const problems = showsAll ? inbox.problems : inbox.problems.slice(0, maxLines);
   const hidden = inbox.problems.length - problems.length + inbox.snoozed;
   return (
-  <>
-    <p class="summary soft">
-      <a href={`${base}/prompts`}>{count(promptCount, "prompt")}</a>
-      <a href={`${base}/runs?status=running`}>
-        {activeRuns < maxRuns ? count(activeRuns, "run") : `${maxRuns - 1}+ runs`} in progress
-      </a>
-      {next?.nextEvaluationAt && (
-        <span>
-          Next: <a href={`${base}/prompts/${next.id}`}>{oneLine(titleOf(next), 60)}</a>{" "}
-          <When at={next.nextEvaluationAt} now={now} />
-        </span>
-      )}
-    </p>
-    <section aria-labelledby="problems">
-      <h2 id="problems">Needs attention</h2>
-      {problems.length === 0 ? (
-        <p class="muted">Nothing got worse, and nothing fails.</p>
-      ) : (
-        <InboxList {...{ site, now, actions }} items={problems} />
-      )}
-      {hidden > 0 && (
-        <p class="hint">
-          {count(hidden, "line")} not shown{inbox.snoozed > 0 && `, ${inbox.snoozed} of them snoozed`}.{" "}
-          <a href={`${base}/?all=1`}>Show all</a>
-        </p>
-      )}
-    </section>
-    {inbox.improvements.length > 0 && (
-      <section aria-labelledby="improvements">
-        <h2 id="improvements">Got better</h2>
-        <InboxList {...{ site, now }} actions={null} items={inbox.improvements.slice(0, maxImprovements)} />
+    <>
+      <p class="summary soft">
+        <a href={`${base}/prompts`}>{count(promptCount, "prompt")}</a>
+        <a href={`${base}/runs?status=running`}>
+          {activeRuns < maxRuns ? count(activeRuns, "run") : `${maxRuns - 1}+ runs`} in progress
+        </a>
+        {next?.nextEvaluationAt && (
+          <span>
+            Next: <a href={`${base}/prompts/${next.id}`}>{oneLine(titleOf(next), 60)}</a>{" "}
+            <When at={next.nextEvaluationAt} now={now} />
+          </span>
+        )}
+      </p>
+      <section aria-labelledby="problems">
+        <h2 id="problems">Needs attention</h2>
+        {problems.length === 0 ? (
+          <p class="muted">Nothing got worse, and nothing fails.</p>
+        ) : (
+          <InboxList {...{ site, now, actions }} items={problems} />
+        )}
+        {hidden > 0 && (
+          <p class="hint">
+            {count(hidden, "line")} not shown{inbox.snoozed > 0 && `, ${inbox.snoozed} of them snoozed`}.{" "}
+            <a href={`${base}/?all=1`}>Show all</a>
+          </p>
+        )}
       </section>
-    )}
-    <Spending {...{ base, spending: inbox.spending }} />
-  </>
-);
+      {inbox.improvements.length > 0 && (
+        <section aria-labelledby="improvements">
+          <h2 id="improvements">Got better</h2>
+          <InboxList {...{ site, now }} actions={null} items={inbox.improvements.slice(0, maxImprovements)} />
+        </section>
+      )}
+      <Spending {...{ base, spending: inbox.spending }} />
+    </>
+  );
 }
 
 const Spending = ({
