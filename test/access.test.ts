@@ -49,6 +49,7 @@ const ids: Record<string, string> = {
   token: "none",
   badge: "none.svg",
   page: "start",
+  itemId: "none",
   seq: "0",
   gateId: gate.id,
   dismissalId: "none",
@@ -76,8 +77,9 @@ const isOwn = (path: string) => /^\/account\b/.test(path);
 /** Forms that a member may submit besides their own account. All others require an admin or an owner. */
 const memberMay: RegExp[] = [
   /^\/first-steps\/hide$/,
+  /^\/inbox\/:itemId$/,
   /^\/reports\/:slug\/dismissals/,
-  /^\/prompts(\/preview|\/schedule|\/:promptId\/(edit|status|run))?$/,
+  /^\/prompts(\/derived-fields|\/schedule|\/:promptId\/(edit|status|run))?$/,
   /^\/reports\/:slug\/done\/:fingerprint$/,
   /^\/friction\/field\/:fieldId\/state$/,
   /^\/runs\/:runId\/(cancel|rerun)$/,

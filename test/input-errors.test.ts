@@ -58,7 +58,10 @@ function valid(schema: Schema): unknown {
     case "object":
       return Object.fromEntries((schema.required ?? []).map((name) => [name, valid(schema.properties?.[name] ?? {})]));
     case "array":
-      return Array.from({ length: Number(schema.minItems ?? 0) }, () => valid(schema.items ?? {}));
+      return Array.from({ length: Number(schema.minItems ?? 0) }, (_, i) => {
+        const item = valid(schema.items ?? {});
+        return schema.uniqueItems && typeof item === "string" ? `${item}${i}` : item;
+      });
     case "integer":
     case "number":
       return schema.minimum ?? Number(schema.exclusiveMinimum ?? 0) + 1;

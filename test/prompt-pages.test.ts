@@ -352,16 +352,19 @@ describe("the pages of prompts", () => {
     const scores = (...all: number[]) => all.map((score) => ({ ...niceGrade, score }));
     evaluation(app, id, scores(60, 61));
     evaluation(app, id, scores(90, 91));
-    expect((await app.send("GET", "/")).body).not.toContain("change-");
+    expect((await app.send("GET", "/prompts")).body).not.toContain("change-");
+    expect((await app.send("GET", "/")).body).not.toContain("data-item");
     evaluation(app, id, scores(70, 71, 72, 73, 74));
     evaluation(app, id, scores(80, 81, 82, 83, 84));
-    for (const path of ["/", "/prompts", `/prompts/${id}`]) {
+    for (const path of ["/prompts", `/prompts/${id}`]) {
       const { body } = await app.send("GET", path);
       expect(body).toContain('class="change change-improved"');
       expect(body).toContain("+10.0 improved");
     }
+    expect((await app.send("GET", "/")).body).toContain('data-kind="score_rose"');
     evaluation(app, id, scores(79, 83, 80, 84, 82));
-    const { body } = await app.send("GET", "/");
+    expect((await app.send("GET", "/")).body).not.toContain("data-item");
+    const { body } = await app.send("GET", "/prompts");
     expect(body).not.toContain("change-improved");
     expect(body).toContain("oldest first: 61, 91, 72, 82, 82");
   });

@@ -10,7 +10,7 @@ import { networkOf } from "./address.ts";
  */
 const maxAtOnce = Math.max(1, Math.min(4, availableParallelism() - 1));
 /** Clients of one network that wait, and of all networks: three and thirty seconds of work of one core. */
-const maxWaitingOfNetwork = 30;
+const maxWaitingOfNetwork = 50;
 const maxWaiting = 300;
 
 const turnsOfPasswords = perContext(() => ({

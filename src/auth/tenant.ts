@@ -26,10 +26,18 @@ const orgOfSignIn = statement((db) =>
  * take the turns of one organization, because anyone can have many. This grants nothing.
  */
 export function tenantOf(ctx: Context, request: Request): Tenant {
-  const { headers } = request;
-  const key = /^bearer +(\S+)$/i.exec(headers.get("authorization") ?? "")?.[1];
-  const org = key ? findKey(ctx, key)?.org : findOrgOfSession(ctx, headers.get("cookie") ?? "");
+  const org = findOrg(ctx, request);
   return org ? tenantOfOrg(org) : { group: "", member: networkOf(addressOf(request)) };
+}
+
+/** The organization of a valid key or session. A fault of the database is reported when the request is answered. */
+function findOrg(ctx: Context, { headers }: Request): string | null | undefined {
+  const key = /^bearer +(\S+)$/i.exec(headers.get("authorization") ?? "")?.[1];
+  try {
+    return key ? findKey(ctx, key)?.org : findOrgOfSession(ctx, headers.get("cookie") ?? "");
+  } catch {
+    return null;
+  }
 }
 
 function findOrgOfSession(ctx: Context, cookie: string): string | null | undefined {

@@ -21,12 +21,19 @@ const maxPageChars = 200_000;
 /** Unchanged lines around each changed one. */
 const contextLines = 2;
 
-/** Why the score of a prompt changed: both sides, the friction that came or went, and the pages that agents read differently. Throws not_found. */
+/** Why the score of a prompt changed: both sides, the friction that came or went, and the pages that agents read differently. Throws not_found, also without a change. */
 export function explainScoreChange(ctx: Context, org: OrgId, promptId: string): Explanation {
+  const explanation = findExplanation(ctx, org, promptId);
+  if (!explanation) throw notFound("The score of this prompt has not changed significantly.");
+  return explanation;
+}
+
+/** The same; null if the score has not changed significantly. Throws not_found for an unknown prompt. */
+export function findExplanation(ctx: Context, org: OrgId, promptId: string): Explanation | null {
   const { id, title, text } = getPromptRow(ctx, org, promptId);
   const change = findScoreChange(ctx, org, id);
   const latest = findLatestResults(ctx, org, id);
-  if (!change || !latest) throw notFound("The score of this prompt has not changed significantly.");
+  if (!change || !latest) return null;
   const { promptId: _, cause: __, ...fields } = change;
   const causes = findCauses(ctx, org, latest, change.after);
   const explained = causes.reduce((sum, { points }) => sum + (points ?? 0), 0);

@@ -93,7 +93,7 @@ const faults: Record<string, { mode: string; ending: EndingName; text: RegExp; o
   "prints something and hangs": {
     mode: "waits",
     ending: "idle",
-    text: /did not call its model within 80 seconds.*Waiting for the update server of acme/,
+    text: /(was idle for 40 seconds|did not call its model within 80 seconds).*Waiting for the update server of acme/,
     options: quickIdle,
   },
 };

@@ -120,7 +120,7 @@ async function runOf(agent: string, id: string) {
 /** Agents that say the exit code of a command only if it failed. */
 const namesOnlyFailures = ["gemini", "pi", "cline", "continue", "kimi"];
 /** Agents that don't report whether a call succeeded. Only a failure is told, by their texts. */
-const namesNoSuccess = ["cline", "continue", "kimi"];
+const namesNoSuccess = ["cline", "continue"];
 
 test.each(agents)(
   "%s works through a whole session",

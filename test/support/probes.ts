@@ -10,6 +10,7 @@ type Ids = Record<string, string[]>;
 const idQueries: Record<string, string> = {
   slug: "select slug from reports where org_id = ?",
   runId: "select id from runs where org_id = ?",
+  itemId: "select 'runs-' || id from runs where org_id = ?",
   promptId: "select id from prompts where org_id = ?",
   providerId: "select id from providers where org_id = ?",
   archiveId: "select id from archives where org_id = ?",

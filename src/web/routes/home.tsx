@@ -4,7 +4,7 @@ import { listKeys } from "../../auth/keys.ts";
 import { listMembers } from "../../auth/members.ts";
 import { findLatestResults } from "../../comparisons/latest.ts";
 import type { Context } from "../../context.ts";
-import { explainScoreChange } from "../../inbox/explanation.ts";
+import { findExplanation } from "../../inbox/explanation.ts";
 import { getInbox, markInboxItem } from "../../inbox/inbox.ts";
 import { findFirstPrompt, listPromptItems, listScheduledPrompts } from "../../prompts/lists.ts";
 import { agentOfPrompt } from "../../prompts/prompt-check.ts";
@@ -98,9 +98,14 @@ export const homePages = (ctx: Context) =>
       ),
     )
     .get("/prompts/:promptId/why", ({ request, params }) =>
-      showPage(ctx, request, (viewer, site) => (
-        <WhyPage {...{ site, viewer }} explanation={explainScoreChange(ctx, viewer.org, params.promptId)} />
-      )),
+      showPage(ctx, request, (viewer, site) => {
+        const explanation = findExplanation(ctx, viewer.org, params.promptId);
+        return explanation ? (
+          <WhyPage {...{ site, viewer, explanation }} />
+        ) : (
+          seeOther(ctx, `/trends?promptId=${params.promptId}`)
+        );
+      }),
     )
     .post("/inbox/:itemId", ({ request, params }) =>
       submitForm(ctx, request, "write", (viewer, form) => {
