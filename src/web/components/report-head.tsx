@@ -54,7 +54,7 @@ export function ReportHead({ site, viewer, report, result, latest }: Props) {
           {viewer && isAtOrAfterChange(latest, report) && (
             <>
               {" · "}
-              <LatestChange latest={latest} base={site.base} />
+              <LatestChange latest={latest} base={site.base} promptId={report.prompt.id} />
             </>
           )}
           <Sparkline scores={(latest?.points ?? []).map((point) => point.score)} subject="the latest evaluations" />

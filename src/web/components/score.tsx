@@ -59,7 +59,7 @@ export const ScoreTable = ({ base, prompts, columns = [], numbers, sorting, isSe
             <Sparkline scores={(latest?.points ?? []).map(({ score }) => score)} subject={titleOf(prompt)} />
           </td>
           <td>
-            <LatestChange latest={latest} base={base} />
+            <LatestChange latest={latest} base={base} promptId={prompt.id} />
           </td>
           {cells({ prompt, latest })}
         </tr>
@@ -92,14 +92,25 @@ export const Score = ({ latest, base }: { latest: LatestResults | null; base: st
     </a>
   );
 
-/** The newest change of a prompt, linked to the comparison of before and after. */
-export function LatestChange({ latest, base }: { latest: LatestResults | null; base: string }) {
+/** The newest change of a prompt, linked to what explains it or, if it is not significant, to the comparison of before and after. */
+export function LatestChange({
+  latest,
+  base,
+  promptId,
+}: {
+  latest: LatestResults | null;
+  base: string;
+  promptId: string;
+}) {
   const change = latest?.change ?? null;
   if (change === null) return <span class="muted">–</span>;
   const { verdict, delta, at, slugs } = change;
   const isSignificant = verdict === "improved" || verdict === "regressed";
   return (
-    <a class={`change change-${verdict}`} href={`${base}/compare?slugs=${slugs.join()}`}>
+    <a
+      class={`change change-${verdict}`}
+      href={isSignificant ? `${base}/prompts/${promptId}/why` : `${base}/compare?slugs=${slugs.join()}`}
+    >
       {formatPointChange(delta)} {humanize(verdict)}
       {isSignificant && (
         <span class="soft">

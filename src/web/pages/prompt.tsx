@@ -49,7 +49,7 @@ export function PromptPage(props: Props) {
       </header>
       <div class="columns">
         <div>
-          <ScoreHistory latest={latest} base={base} />
+          <ScoreHistory latest={latest} base={site.base} promptId={prompt.id} />
           {prompt.warnings.map((warning) => (
             <p key={warning} class="notice">
               {warning}
@@ -140,7 +140,7 @@ const Actions = ({ base, prompt: { id, status }, viewer }: ActionsProps) => (
 );
 
 /** Latest score and scores over time. */
-function ScoreHistory({ latest, base }: { latest: LatestResults | null; base: string }) {
+function ScoreHistory({ latest, base, promptId }: { latest: LatestResults | null; base: string; promptId: string }) {
   const toTime = useTime();
   if (latest === null) return null;
   const { points } = latest;
@@ -148,7 +148,8 @@ function ScoreHistory({ latest, base }: { latest: LatestResults | null; base: st
     <section aria-labelledby="score">
       <h2 id="score">Score over time</h2>
       <p class="newest">
-        <Score latest={latest} base={base} /> {latest.change && <LatestChange latest={latest} base={base} />}
+        <Score latest={latest} base={base} />{" "}
+        {latest.change && <LatestChange latest={latest} base={base} promptId={promptId} />}
       </p>
       {points.length > 1 && (
         <>
