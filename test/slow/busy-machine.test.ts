@@ -30,7 +30,7 @@ const sayEnd = `echo '${JSON.stringify(end)}'`;
 /** An agent that runs a shell script, as an operator adds it. */
 function agentOf(script: string) {
   const command = join(emptyFolder(), "scripted");
-  writeFileSync(command, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+  writeFileSync(command, `#!/bin/sh\n[ "$1" = --version ] && exit\n${script}\n`, { mode: 0o755 });
   const env = { GATEWAY: "{gateway}", TOKEN: "{token}", MODEL: "{model}" };
   return { id: "scripted", command, stream: "claude" as const, env, provider: "openai-compatible" as const };
 }

@@ -186,12 +186,15 @@ function firstLineOf(path: string): string {
   }
 }
 
-const versions = new Map<string, string | null>();
+/** Versions by program. `until`: when a program that did not answer in time is asked again, in ms of this process. */
+const versions = new Map<string, { version: string | null; until: number }>();
+/** Asking blocks the service. */
+const askAgainMs = 10 * 60_000;
 
-/** The version that a program reports; queried once per path. */
+/** The version that a program reports; queried once per path, or every ten minutes if it does not answer in time. */
 export function findVersion(program: string, path: string): string | null {
   const cached = versions.get(program);
-  if (cached !== undefined) return cached;
+  if (cached && performance.now() < cached.until) return cached.version;
   const { stdout, exitedDueToTimeout } = Bun.spawnSync([program, "--version"], {
     env: { PATH: path, HOME: "/nonexistent" },
     cwd: "/",
@@ -199,6 +202,7 @@ export function findVersion(program: string, path: string): string | null {
     timeout: versionTimeoutMs,
   });
   const version = semver.exec(stdout.toString())?.[0] ?? null;
-  if (version !== null || exitedDueToTimeout !== true) versions.set(program, version);
+  const isUnanswered = version === null && exitedDueToTimeout === true;
+  versions.set(program, { version, until: isUnanswered ? performance.now() + askAgainMs : Number.POSITIVE_INFINITY });
   return version;
 }
