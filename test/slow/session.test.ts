@@ -333,9 +333,9 @@ describe("screenshots", () => {
       { name: "screenshot-1.webp", bytes: 512 * kib },
       { name: "screenshot-1.webp", bytes: 20, missing: "duplicate name" },
       { name: "screenshot-2.webp", bytes: 512 * kib + 1, missing: "larger than 512 KiB" },
-      { name: "screenshot-3.webp", bytes: 59, missing: "neither a WebP image nor a diff" },
-      { name: "../evald.webp", bytes: 20, missing: "neither a WebP image nor a diff" },
-      { name: "screenshot-4.svg", bytes: 20, missing: "neither a WebP image nor a diff" },
+      { name: "screenshot-3.webp", bytes: 59, missing: "neither a WebP image, a diff nor output" },
+      { name: "../evald.webp", bytes: 20, missing: "neither a WebP image, a diff nor output" },
+      { name: "screenshot-4.svg", bytes: 20, missing: "neither a WebP image, a diff nor output" },
     ]);
     expect(told.slice(6).map(({ missing }) => missing ?? null)).toEqual([
       ...Array(19).fill(null),
