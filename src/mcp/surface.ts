@@ -149,7 +149,8 @@ const toJsonSchema = (schema: TSchema, without: string[]) =>
 function withoutKeys(value: Json, without: string[]): Json {
   if (Array.isArray(value)) return value.map((item) => withoutKeys(item, without));
   if (value === null || typeof value !== "object") return value;
-  const entries = Object.entries(value).filter(([key]) => !without.includes(key));
+  const isEmpty = (key: string, item: Json) => key === "properties" && Object.keys(item as object).length === 0;
+  const entries = Object.entries(value).filter(([key, item]) => !without.includes(key) && !isEmpty(key, item));
   const shortened = entries.map(([key, item]) => {
     if (key === "enum") return [key, item];
     // The keys are names of fields, which may be `title` as well.
