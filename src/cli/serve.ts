@@ -151,10 +151,10 @@ async function connectWorkers({ workers, dataDir }: Config, db: Db, log: Logger,
   const { redisUrl: url, waitMs } = workers;
   if (url === null) return null;
   const { openWorkerExecutor } = await import("../places/worker-executor.ts");
-  const { checkUnclaimed, ownerHere } = await import("../places/service-claim.ts");
+  const { ownerHere, waitUntilUnclaimed } = await import("../places/service-claim.ts");
   const { withRedis } = await import("../places/control.ts");
   const owner = ownerHere(resolve(dataDir));
-  await withRedis(url, (redis) => checkUnclaimed(redis, owner)).catch((error: unknown) => {
+  await withRedis(url, (redis) => waitUntilUnclaimed(redis, owner)).catch((error: unknown) => {
     if (error instanceof ConfigError) throw error;
   });
   const credentials = () => listCredentials(db);

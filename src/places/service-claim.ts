@@ -47,12 +47,19 @@ export async function releaseRedis({ redis, isClaimed, otherService }: Fleet): P
   if (isClaimed && otherService === null) await redis.sender.del(serviceClaim).catch(() => {});
 }
 
-/** Throws ConfigError if another service uses the Redis server. */
-export async function checkUnclaimed(redis: Redis, owner: string): Promise<void> {
-  const text = await redis.get(serviceClaim);
-  const claim: Claim | null = text === null ? null : JSON.parse(text);
-  if (claim !== null && claim.owner !== owner)
-    throw new ConfigError(
-      `The Redis server of EVALD_REDIS_URL is used by another service: ${claim.owner} (host and data directory). Stop that service, or use another Redis server. If it has crashed, its claim expires within 30 seconds.`,
-    );
+const pollMs = 500;
+
+/** Waits until the claim of a service that has crashed expires. Throws ConfigError if another service uses the Redis server, which renews its claim. */
+export async function waitUntilUnclaimed(redis: Redis, owner: string): Promise<void> {
+  for (let lifeMs = Number.POSITIVE_INFINITY; ; await Bun.sleep(pollMs)) {
+    const text = await redis.get(serviceClaim);
+    const claim: Claim | null = text === null ? null : JSON.parse(text);
+    if (claim === null || claim.owner === owner) return;
+    const leftMs = await redis.pttl(serviceClaim);
+    if (leftMs > lifeMs)
+      throw new ConfigError(
+        `The Redis server of EVALD_REDIS_URL is used by another service: ${claim.owner} (host and data directory). Stop that service, or use another Redis server.`,
+      );
+    lifeMs = leftMs;
+  }
 }

@@ -132,7 +132,7 @@ export function reportTools(ctx: Context): Tool[] {
       name: "get_friction_points",
       title: "List friction points",
       description:
-        "List friction points, most severe first, with quotes and evidence. Pass slug for one report, or promptId for all published reports of a prompt, merged by fingerprint, with state (new, open, fixed, regressed), when they were seen and what they cost.",
+        "List friction points, most severe first, with quotes and evidence. Pass slug for one report, or promptId for all published reports of a prompt, merged, with state (new, open, fixed, regressed), times and cost.",
       input: Type.Object({
         slug: Type.Optional(
           Type.String({ maxLength: 500, description: "From list_reports. Pass exactly one of slug and promptId" }),

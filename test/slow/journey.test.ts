@@ -138,10 +138,10 @@ test("a first start leads to a report shared by link", async () => {
   const home = await ada.context().newPage();
   complaints.push(complaintsOf(home));
   await home.goto(service.url);
-  await home.locator("#now + ul .run-running").waitFor();
+  await home.locator(".summary", { hasText: "1 run in progress" }).waitFor();
   released.resolve();
   await ada.locator(".report-link").waitFor();
-  await home.locator('#now ~ [data-count="0"]').waitFor({ state: "attached" });
+  await home.locator(".summary", { hasText: "0 runs in progress" }).waitFor();
   await home.close();
   expect(await ada.locator(".status-mark.run-completed").count()).toBe(1);
   // The live updates equal the page opened afterwards.

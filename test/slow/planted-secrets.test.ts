@@ -59,9 +59,6 @@ afterAll(async () => {
   await Promise.all([smtp.close(), oidc.close(), fake.stop()]);
 });
 
-const proxyTokenIn = (texts: string[]): string =>
-  texts.flatMap((text) => /proxyToken[\\":]+([\w-]+)/.exec(text)?.[1] ?? [])[0] ?? "";
-
 const spellings = (secret: string) => [
   secret,
   Buffer.from(secret).toString("base64").replace(/=+$/, ""),
@@ -69,7 +66,7 @@ const spellings = (secret: string) => [
   encodeURIComponent(secret),
 ];
 
-test("19 kinds of secrets are in no database, log, export, report, page, backup or process", async () => {
+test("18 kinds of secrets are in no database, log, export, report, page, backup or process", async () => {
   const cwd = emptyFolder();
   const env = {
     OPENAI_COMPATIBLE_API_KEY: modelKey,
@@ -170,8 +167,6 @@ test("19 kinds of secrets are in no database, log, export, report, page, backup 
     "URL of a Slack channel": slackPath,
     "ID token of a CI job": idToken,
     "key of a CI job": exchanged.body.key ?? "",
-    // The model saw it in the output of the command, because the bridge of the sandbox has it.
-    "proxy token of the run": proxyTokenIn(fake.requests.map(({ body }) => JSON.stringify(body))),
   };
   for (const [kind, secret] of Object.entries(secrets)) expect([kind, secret.length > 15]).toEqual([kind, true]);
 
@@ -241,7 +236,6 @@ test("19 kinds of secrets are in no database, log, export, report, page, backup 
       // A run that is executed again needs the token of its preview.
       .filter(([place]) => !(kind === "preview token" && /^file (evald\.db|copy)/.test(place)))
       // The bridge of a sandbox adds it to requests.
-      .filter(([place]) => !(kind === "proxy token of the run" && place === "environ of a child"))
       .filter(([, text]) => spellings(secret).some((spelling) => text.includes(spelling)))
       .map(([place]) => `${kind}: ${place}`),
   );
