@@ -1,10 +1,13 @@
-import { afterEach, beforeAll, expect, test } from "bun:test";
+import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
 import { buildInstant, call, client, emptyFolder, instant, serve, untilRun } from "../support/executable.ts";
+import { serveGateway } from "../support/gateway-stub.ts";
 import { startRedis } from "../support/redis.ts";
 import { until } from "../support/until.ts";
 
+const gateway = serveGateway();
 beforeAll(buildInstant, 300_000);
+afterAll(() => gateway.stop());
 const closings: (() => unknown)[] = [];
 afterEach(async () => {
   for (const close of closings.splice(0).reverse()) await close();
@@ -12,7 +15,7 @@ afterEach(async () => {
 
 /** Starts `evald worker` with one slot as a separate process. */
 function startWorker(redisUrl: string) {
-  const child = Bun.spawn([instant, "worker", "--slots", "1", "--gateway", "http://127.0.0.1:1/gateway"], {
+  const child = Bun.spawn([instant, "worker", "--slots", "1", "--gateway", gateway.url], {
     env: { PATH: process.env.PATH ?? "", EVALD_REDIS_URL: redisUrl, EVALD_LOG_LEVEL: "silent" },
     ...{ stdin: "ignore", stdout: "ignore", stderr: "ignore" },
   });
