@@ -472,6 +472,7 @@ test("every command has a help text with a description and valid examples", asyn
     "gate",
     "report",
     "runs",
+    "cancel",
     "open",
     "org",
     "key",
