@@ -84,7 +84,7 @@ test("a fall is in the inbox whatever the number of prompts created since", asyn
   expect(home.body).toMatch(/data-kind="score_fell".*Refund a payment.*See why/s);
 });
 
-test("runs that failed since the last report are one line, and none after the next report", async () => {
+test("runs that failed are one line, which a report makes less important and a week without failures removes", async () => {
   const app = setUp();
   const id = promptOf(app, "Charge a card");
   evaluation(app, id, [clean(80)]);
@@ -92,10 +92,12 @@ test("runs that failed since the last report are one line, and none after the ne
   evaluation(app, id, Array(5).fill("timeout: no end after 30 min"));
   const [line, ...others] = (await app.inbox()).problems;
   expect(others).toEqual([]);
-  expect(line).toMatchObject({ kind: "runs_failed", prompt: { id }, failed: 5, cause: "timeout" });
+  expect(line).toMatchObject({ kind: "runs_failed", prompt: { id }, failed: 5, of: 5, cause: "timeout" });
   expect(line.since).toBe(new Date(start + dayMs).toISOString());
   app.pass(1);
   evaluation(app, id, [clean(80)]);
+  expect((await app.inbox()).problems).toMatchObject([{ kind: "runs_failed", failed: 5, of: 7 }]);
+  app.pass(7);
   expect((await app.inbox()).problems).toEqual([]);
 });
 

@@ -18,7 +18,7 @@ function weightOf(problem: Problem): number {
     case "score_rose":
       return Math.abs(problem.delta);
     case "runs_failed":
-      return Math.min(15, 5 + 2 * problem.failed);
+      return problem.failed === problem.of ? Math.min(15, 5 + 2 * problem.failed) : (3 * problem.failed) / problem.of;
     case "runs_waiting":
       return Math.min(15, 5 + 2 * problem.runs);
     case "budget_spent":

@@ -12,8 +12,9 @@ import { toIso } from "../schema.ts";
 import type { InboxItem } from "./schema.ts";
 
 const dayMs = 24 * 3600_000;
-/** Failed runs count for this long. */
+/** Failed runs count for this long: without a report after them, and with one. */
 const failedWithinMs = 30 * dayMs;
+const recentMs = 7 * dayMs;
 /** Share of the monthly budget from which it is a problem. */
 const budgetShare = 0.8;
 /** How long a run waits for a worker before that is a problem. */
@@ -24,7 +25,7 @@ const maxUnfinished = 1000;
 type Unmarked<T> = T extends unknown ? Omit<T, "snoozedUntil" | "assignee" | "markedBy" | "markedAt"> : never;
 export type Problem = Unmarked<InboxItem>;
 
-/** The prompts whose live runs have all failed since their last report, each with one agent. */
+/** The prompts whose live runs have all failed since their last report, or some of which failed in the last week, each with one agent. */
 export function listFailedRuns(ctx: Context, org: OrgId): Problem[] {
   const isLive = sql`${runs.urlMap} = '{}'`;
   const groups = ctx.db
@@ -58,22 +59,38 @@ export function listFailedRuns(ctx: Context, org: OrgId): Problem[] {
       .orderBy(desc(runs.id))
       .limit(1)
       .get();
-    const from = [firstIdOf(ctx.now() - failedWithinMs), lastDone?.id ?? ""].sort().at(-1) as string;
-    const failed = ctx.db
-      .select({ id: runs.id, at: runs.createdAt, cause: runs.failureCause, detail: runs.failureDetail })
-      .from(runs)
-      .where(and(ofGroup, eq(runs.status, "failed"), ne(runs.failureCause, "cancelled"), gt(runs.id, from)))
-      .orderBy(desc(runs.id))
-      .all();
+    const endedAfter = (id: string) =>
+      ctx.db
+        .select({ id: runs.id, at: runs.createdAt, cause: runs.failureCause, detail: runs.failureDetail })
+        .from(runs)
+        .where(
+          and(
+            ofGroup,
+            or(eq(runs.status, "completed"), and(eq(runs.status, "failed"), ne(runs.failureCause, "cancelled"))),
+            gt(runs.id, id),
+          ),
+        )
+        .orderBy(desc(runs.id))
+        .all();
+    const sinceReport = endedAfter([firstIdOf(ctx.now() - failedWithinMs), lastDone?.id ?? ""].sort().at(-1) as string);
+    const ended = sinceReport.length > 0 ? sinceReport : endedAfter(firstIdOf(ctx.now() - recentMs));
+    const failed = ended.filter(({ cause }) => cause !== null);
     const [newest, oldest] = [failed[0], failed.at(-1)];
     if (!newest || !oldest || newest.cause === null) return [];
     return [
       {
         kind: "runs_failed",
-        id: `runs-${oldest.id}`,
+        id: `runs-${sinceReport.length > 0 ? oldest.id : newest.id}`,
         since: toIso(oldest.at),
         prompt: { id: promptId, title: titleOf(prompt) },
-        ...{ agent, failed: failed.length, cause: newest.cause, detail: newest.detail ?? "", runId: newest.id },
+        ...{
+          agent,
+          failed: failed.length,
+          of: ended.length,
+          cause: newest.cause,
+          detail: newest.detail ?? "",
+          runId: newest.id,
+        },
         lastReportAt: toIso(lastDone?.at ?? null),
       },
     ];

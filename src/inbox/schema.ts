@@ -101,10 +101,13 @@ export type Explanation = Static<typeof Explanation>;
 
 const RunsFailed = Type.Object({
   ...fields,
-  kind: OneOf(["runs_failed"], "All runs of a prompt failed since its last report"),
+  kind: OneOf(["runs_failed"], "Runs of a prompt failed"),
   prompt,
   agent: Type.String(),
-  failed: Type.Integer({ description: "Runs that failed since the last report, within 30 days" }),
+  failed: Type.Integer({ description: "Runs that failed" }),
+  of: Type.Integer({
+    description: "Runs since the last report, within 30 days; if none failed since then, those of the last 7 days",
+  }),
   cause: OneOf(endCauses),
   detail: Type.String(),
   runId: Type.String({ format: "uuid", description: "The newest of them" }),

@@ -55,7 +55,7 @@ const samples: Record<string, RegExp[]> = {
   "exports.md": [/^acme\.jsonl\nslug,createdAt,/, /^error-codes-[0-9a-f]{8}\t\d/m, /^0\n$/],
   "gates.md": [/^## \S.*Error codes\n/, /^\{\n {2}"status": "running",[\s\S]*"warnings": \[/, /^\{\n {2}"verdict": /],
   "history.md": [
-    /^$|^\{\n  "kind": "/,
+    /^$|^\{\n {2}"kind": "/,
     /^$|^(high|medium|low)\t(new|open)\t\d+ of \d+\t/,
     /^[1-9]\d*\n/,
     /"n": \d+,\n {2}"mean": \d/,

@@ -174,9 +174,9 @@ test("friction labels on one event don't overlap, and each is at least 24 pixels
 
 test("last week's change is at most 2 clicks away from the verdict and the friction behind it", async () => {
   const journey = await open("/");
-  await journey.click(journey.page.locator(".change-regressed"));
-  expect(await isInView(journey.page.locator(".verdict-card"))).toBe(true);
-  await journey.page.locator('[data-group="new"]').waitFor();
+  await journey.click(journey.page.locator('[data-kind="score_fell"]').getByRole("link", { name: "See why" }).first());
+  expect(await isInView(journey.page.locator(".lead"))).toBe(true);
+  await journey.page.locator("[data-fingerprint]").first().waitFor();
   expect(journey.clicks).toBeLessThanOrEqual(2);
 });
 

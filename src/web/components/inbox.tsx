@@ -16,7 +16,12 @@ type LineProps = { site: Site; now: number; item: InboxItem; actions: InboxActio
 export const InboxList = ({ items, ...props }: Omit<LineProps, "item"> & { items: InboxItem[] }) => (
   <ul class="inbox">
     {items.map((item) => (
-      <li key={item.id} data-kind={item.kind} data-item={item.id}>
+      <li
+        key={item.id}
+        data-kind={item.kind}
+        data-item={item.id}
+        data-cause={"detail" in item ? item.cause : undefined}
+      >
         <Line {...{ ...props, item }} />
       </li>
     ))}
@@ -61,7 +66,7 @@ function partsOf(item: InboxItem, { base }: Site, now: number): Parts {
     case "runs_failed": {
       const { title, detail } = failureText(item.cause, item.detail);
       return {
-        size: item.failed === 1 ? "Failed" : `${item.failed} of ${item.failed} failed`,
+        size: item.of === 1 ? "Failed" : `${item.failed} of ${item.of} failed`,
         name: <Named {...item} base={base} />,
         text: (
           <>
