@@ -125,7 +125,7 @@ test("people of another network sign in before a flood of one network, whose cli
       active--;
     }
   });
-  const loud = Array.from({ length: 45 }, (_, i): [string, Promise<{ status: number }>] => [
+  const loud = Array.from({ length: 62 }, (_, i): [string, Promise<{ status: number }>] => [
     "loud",
     counted(signIn("203.0.113.1", i)),
   ]);

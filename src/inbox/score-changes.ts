@@ -37,7 +37,7 @@ export function listScoreChanges(ctx: Context, org: OrgId): Found[] {
 }
 
 /** Computes the changes of up to `max` prompts whose results have changed. Returns the number of prompts. */
-export function refreshScoreChanges(ctx: Context, max: number, org?: OrgId): number {
+function refreshScoreChanges(ctx: Context, max: number, org?: OrgId): number {
   const stale = ctx.db
     .select({ orgId: scoreChanges.orgId, promptId: scoreChanges.promptId })
     .from(scoreChanges)

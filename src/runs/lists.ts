@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, gte, inArray, isNull, lt, ne, type SQL, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gt, gte, inArray, isNull, lt, type SQL, sql } from "drizzle-orm";
 import type { StoredFailure } from "../agents/failure.ts";
 import type { Context, OrgId } from "../context.ts";
 import { reports } from "../db/tables/reports.ts";
@@ -7,7 +7,7 @@ import { invalidField } from "../errors.ts";
 import type { Scope } from "../grading/grade.ts";
 import { isDescending, type Sort } from "../http/sorting.ts";
 import { toIso } from "../schema.ts";
-import { type KeysetPage, type RunFilter, runConditions, runIdsByDuration, withoutReport } from "./run-conditions.ts";
+import { type KeysetPage, type RunFilter, runConditions, runIdsByDuration } from "./run-conditions.ts";
 import { findRunRow, type RunRow } from "./run-row.ts";
 
 type Status = (typeof runStatuses)[number];
@@ -103,24 +103,6 @@ export function listRunsByPrefix(ctx: Context, org: OrgId, text: string, limit: 
 /** Pending and running runs, newest first. */
 export const listUnfinishedRuns = (ctx: Context, org: OrgId, limit: number): RunListItem[] =>
   select(ctx, and(eq(runs.orgId, org), isNull(runs.completedAt)), { limit });
-
-/** Runs that failed within the last `withinMs`, without cancelled ones, newest first. */
-export const listFailedRuns = (
-  ctx: Context,
-  org: OrgId,
-  { limit, withinMs }: { limit: number; withinMs: number },
-): RunListItem[] =>
-  select(
-    ctx,
-    and(
-      eq(runs.orgId, org),
-      eq(runs.status, "failed"),
-      withoutReport,
-      ne(runs.failureCause, "cancelled"),
-      gte(runs.createdAt, ctx.now() - withinMs),
-    ),
-    { limit },
-  );
 
 /** `byTrigger`: start with requests, then join runs; a cross join keeps SQLite from reordering them. */
 function select(

@@ -53,7 +53,7 @@ const readers: Record<Trust["provider"], (claims: Claims) => CiJob> = {
 export const toCiJob = (provider: Trust["provider"], claims: Claims): CiJob => readers[provider](claims);
 
 /** The ref of a trust in full: on GitLab, a mere name is that of a branch. */
-export const toFullRef = (provider: Trust["provider"], ref: string): string =>
+const toFullRef = (provider: Trust["provider"], ref: string): string =>
   provider === "gitlab" && !ref.startsWith("refs/") ? `refs/heads/${ref}` : ref;
 
 /**

@@ -26,7 +26,7 @@ const maxTextChars = 16_000;
 const progress = /^\{"type":\s?"(?:stream_event|[a-z_.]*(?:[._](?:updated?|progress|partial_result)|delta))"/;
 
 /** The note in place of the lines after the limit. */
-export const outputCut = JSON.stringify({ evald: "agent-output-cut" });
+const outputCut = JSON.stringify({ evald: "agent-output-cut" });
 
 /**
  * Keeps what an agent prints, line by line, and sends it in parts, which become artifacts of the session. After `maxAgentOutputBytes`, further
