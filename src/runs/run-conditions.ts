@@ -22,7 +22,7 @@ export type RunFilter = Omit<ApiRunFilter, "reportStatus">;
 const maxRareRuns = 1000;
 
 /** A condition that matches the partial index of runs without a report. It must follow the single requested status, or SQLite sorts. */
-export const withoutReport = sql`${runs.status} in ('failed', 'superseded')`;
+const withoutReport = sql`${runs.status} in ('failed', 'superseded')`;
 
 /** The value of `durationOf`. */
 const durationOfRow = ({ completedAt, startedAt }: RunRow): number =>
