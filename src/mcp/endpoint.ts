@@ -9,7 +9,6 @@ import {
   ListResourceTemplatesRequestSchema,
   ListToolsRequestSchema,
   ReadResourceRequestSchema,
-  SUPPORTED_PROTOCOL_VERSIONS,
   SubscribeRequestSchema,
   UnsubscribeRequestSchema,
 } from "@modelcontextprotocol/sdk/types.js";
@@ -71,7 +70,6 @@ const serverInfo = { name: "evald", title: "evald", version };
 /** Revisions with batches, which came before 2025-06-18. A missing header means the last of them. */
 const batchRevisions = new Set(["2024-11-05", "2025-03-26"]);
 const legacyRevisions = new Set([...batchRevisions, "2025-06-18", "2025-11-25"]);
-const modernRevision = "2026-07-28";
 const maxBatch = 20;
 /** Lists never change while the service runs, so there are no change notifications. */
 const maxSubscriptions = 16;
@@ -129,7 +127,7 @@ export function createEndpoint(ctx: Context, surface: Surface) {
     const body = await readMessage(incoming);
     if (body instanceof Response) return body;
     const revision = incoming.headers.get("mcp-protocol-version");
-    const refusal = refuseRevision(body, revision) ?? refuseBatch(body, revision);
+    const refusal = refuseBatch(body, revision);
     if (refusal) return refusal;
     const supportsStreams = incoming.headers.get("accept")?.includes("text/event-stream") ?? false;
     const request = withRequiredHeaders(incoming);
@@ -234,18 +232,6 @@ async function readMessage(request: Request): Promise<unknown> {
     if (!(error instanceof AppError) || error.code !== "bad_request") throw error;
     return rpcRefusal(400, -32700, `Parse error: ${error.detail}`);
   }
-}
-
-/** The newer SDK explains an unknown revision only to requests that name it a second time, in their metadata. */
-function refuseRevision(body: unknown, revision: string | null): Response | null {
-  if (revision === null || SUPPORTED_PROTOCOL_VERSIONS.includes(revision) || revision === modernRevision) return null;
-  if (isLegacyByShape(body, null) === false) return null;
-  const supported = [modernRevision, ...SUPPORTED_PROTOCOL_VERSIONS].join(", ");
-  return rpcRefusal(
-    400,
-    -32000,
-    `Bad Request: Unsupported protocol version: ${revision.slice(0, 100)}. Supported versions: ${supported}.`,
-  );
 }
 
 function refuseBatch(body: unknown, revision: string | null): Response | null {

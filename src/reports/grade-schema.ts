@@ -30,20 +30,17 @@ const ReportPart = Type.Object({
 });
 
 /** A dimension in a report. */
-export const ReportDimension = Type.Object(
-  {
-    name: Type.String(),
-    weight: Type.String({ description: "20%" }),
-    score: Type.Number(),
-    grade: Type.String(),
-    desc: Type.String({ description: "What it measures" }),
-    parts: Type.Array(ReportPart),
-    unmeasured: Type.Array(Type.Unsafe<PartName>(Type.String()), {
-      description: "Parts without evidence",
-    }),
-  },
-  { title: "ReportDimension" },
-);
+export const ReportDimension = Type.Object({
+  name: Type.String(),
+  weight: Type.String({ description: "20%" }),
+  score: Type.Number(),
+  grade: Type.String(),
+  desc: Type.String({ description: "What it measures" }),
+  parts: Type.Array(ReportPart),
+  unmeasured: Type.Array(Type.Unsafe<PartName>(Type.String()), {
+    description: "Parts without evidence",
+  }),
+});
 
 const EvidenceStep = Type.Object({
   role: OneOf(evidenceRoles),

@@ -75,7 +75,7 @@ test(
     for (let i = 0; i < jumps; i++) {
       for (let n = 0; n < 4; n++) await ask("POST", `/api/v1/prompts/${long.body.id}/run`, { urlMap: {} });
       await until("long runs are under way", () => world.count(runs, long.body.id) >= 4);
-      await load.burst(service.url, 64);
+      await load.burst(service.url, 256);
       expect(world.count(waits)).toBeGreaterThan(0);
       clock.set([hourMs, 0, -hourMs, 0][i % 4] as number);
       const before = load.accepted.size;
