@@ -70,14 +70,14 @@ test(
         if (!unfinished.has(id)) waiting.delete(id);
       }
     }
-    const waits = "select count(*) from runs where status = 'pending'";
     const runs = "select count(*) from runs where status = 'running' and prompt_id = ?";
     for (let i = 0; i < jumps; i++) {
       for (let n = 0; n < 4; n++) await ask("POST", `/api/v1/prompts/${long.body.id}/run`, { urlMap: {} });
       await until("long runs are under way", () => world.count(runs, long.body.id) >= 4);
-      await load.burst(service.url, 256);
-      expect(world.count(waits)).toBeGreaterThan(0);
+      // The clock is set while requests arrive and runs wait.
+      const burst = load.burst(service.url, 64);
       clock.set([hourMs, 0, -hourMs, 0][i % 4] as number);
+      await burst;
       const before = load.accepted.size;
       await until("much was done since the clock was set", () => {
         follow();
