@@ -8,7 +8,7 @@ export const failureCauses = [
 ] as const;
 export type FailureCause = (typeof failureCauses)[number];
 
-/** How often a run is tried again after a failure. `fault`: as often as other infrastructure faults; `attempt`: until its attempts are used. */
+/** How often a run is retried after a failure. `fault`: as often as after other infrastructure faults; `attempt`: until it has used its attempts. */
 export type Retry = "never" | "fault" | "attempt";
 
 type EndingRule = {

@@ -173,7 +173,7 @@ function createResultCompleter(preset: Preset, record: ModelRecord): ResultCompl
   };
 }
 
-/** Adds to calls what the model asked for, if the agent shows only a title. Gemini CLI does so over ACP, with the tool at the start of the ID. */
+/** Adds the model's input to calls for which the agent shows only a title, as Gemini CLI does over ACP. There, the ID of a call starts with its tool. */
 function createCallCompleter({ pending }: ModelRecord) {
   const usedIds = new Set<string>();
   return (event: AgentEvent): AgentEvent => {

@@ -7,7 +7,7 @@ type Bind = { from: string; to: string };
 /** An installed agent: its command inside a sandbox, and the files to mount there. `state`: see `stateOf`. */
 export type InstalledProgram = { version: string; path: string; argv: string[]; binds: Bind[]; state: string[] };
 
-/** Files, and links to them at other paths. `state` is that of the programs in them. */
+/** Files, and links to them at other paths. `state`: the state of the programs among them. */
 export type ProgramFiles = { files: string[]; links: { path: string; target: string }[]; state: string[] };
 
 /** What identifies the present content of files: it differs after a package manager has replaced or removed one of them. */

@@ -282,7 +282,7 @@ async function readUntilEnd(
   }
 }
 
-/** Follows an agent to its end. If its program was replaced or removed meanwhile, its failure is that of the machine. */
+/** Follows an agent to its end. If its program was replaced or removed in the meantime, a failure counts as one of the machine. */
 async function endUnlessReplaced<T>(
   preset: Preset,
   path: string,

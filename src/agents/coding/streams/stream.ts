@@ -3,7 +3,7 @@ import { type EndingName, endingOfError } from "../../endings.ts";
 import { type Fields, list, object, parseObject, text } from "../../fields.ts";
 import { boundFields, shorten } from "../../llm/tool.ts";
 
-/** What ended an agent early. `status`: that of the model's response, if reported. */
+/** Why an agent ended early. `status`: the status of the model's response, if the agent reports it. */
 export type StreamError = { status: number | null; message: string };
 
 /** How an agent says that it ended. `text`: its answer. */
@@ -75,7 +75,7 @@ export function endStream(state: StreamState, error: StreamError | null, ending?
 
 const workTypes = new Set<AgentEvent["type"]>(["thought", "message", "tool_call", "tool_result"]);
 
-/** Parses a line. An agent that works on has not ended, whatever it reported before. */
+/** Parses a line. An agent that continues to work has not ended, whatever it reported before. */
 export function parseLine(parse: LineParser, line: Fields, state: StreamState): AgentEvent[] {
   const events = parse(line, state);
   if (events.some(({ type }) => workTypes.has(type))) state.likelyEnd = null;
@@ -143,7 +143,7 @@ function normalizeInput(tool: string, input: Fields): Fields {
   return path === undefined ? input : { path, ...without(input, "file_path", "filePath", "path") };
 }
 
-/** The command of an input. Cline runs several at once. */
+/** The command in the input of a call. Cline runs several commands in one call. */
 const commandIn = ({ command, cmd, commands }: Fields): string =>
   text(command ?? cmd) || list(commands).map(text).join("\n");
 
