@@ -84,6 +84,14 @@ test("a fall is in the inbox whatever the number of prompts created since", asyn
   expect(home.body).toMatch(/data-kind="score_fell".*Refund a payment.*See why/s);
 });
 
+test("the inbox is read without a write, as on a full disk", async () => {
+  const app = setUp();
+  const fallen = history(app, "Refund a payment", around(92, clean), around(70, clean));
+  app.db.$client.run("pragma query_only = on");
+  const answer = await app.send("GET", "/api/v1/inbox");
+  expect(answer).toMatchObject({ status: 200, body: { problems: [{ prompt: { id: fallen } }] } });
+});
+
 test("runs that failed are one line, which a report makes less important and a week without failures removes", async () => {
   const app = setUp();
   const id = promptOf(app, "Charge a card");

@@ -4,6 +4,7 @@ import type { Context, OrgId } from "../context.ts";
 import { frictionPoints, recommendations } from "../db/tables/friction.ts";
 import { reports } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
+import { round } from "../stats/repeats.ts";
 import type { ChangeCause } from "./schema.ts";
 
 /** Evaluations on each side of a change in which its causes are looked for. */
@@ -61,7 +62,7 @@ export function findCauses(ctx: Context, org: OrgId, latest: LatestResults, afte
       const moved = share.after.met / share.after.of - share.before.met / share.before.of;
       if (!(Math.abs(moved) >= minShare)) return [];
       const { fingerprint, title, url, lostPoints } = newest.point;
-      const points = lostPoints === null ? null : Math.round(-moved * lostPoints * 10) / 10;
+      const points = lostPoints === null ? null : round(-moved * lostPoints, 1);
       return [
         {
           ...{ fingerprint, title, url, points },

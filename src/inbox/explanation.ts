@@ -1,8 +1,6 @@
 import { diffLines } from "diff";
-import { eq } from "drizzle-orm";
 import { findLatestResults, type LatestResults } from "../comparisons/latest.ts";
 import type { Context, OrgId } from "../context.ts";
-import { runs } from "../db/tables/runs.ts";
 import { notFound } from "../errors.ts";
 import { factsOf } from "../grading/facts.ts";
 import { pagesReadOf } from "../grading/findings/pages-read.ts";
@@ -11,9 +9,10 @@ import { titleOf } from "../reports/labels.ts";
 import { getReport } from "../reports/reports.ts";
 import { readSession } from "../reports/session-events.ts";
 import { mean } from "../stats/estimates.ts";
+import { round } from "../stats/repeats.ts";
 import { findCauses, sidesOf } from "./causes.ts";
 import type { ChangedPage, Explanation } from "./schema.ts";
-import { findScoreChange } from "./score-changes.ts";
+import { toScoreChange } from "./score-changes.ts";
 
 /** Pages whose changes are shown, and their longest text. */
 const maxPages = 10;
@@ -31,30 +30,29 @@ export function explainScoreChange(ctx: Context, org: OrgId, promptId: string): 
 /** The same; null if the score has not changed significantly. Throws not_found for an unknown prompt. */
 export function findExplanation(ctx: Context, org: OrgId, promptId: string): Explanation | null {
   const { id, title, text } = getPromptRow(ctx, org, promptId);
-  const change = findScoreChange(ctx, org, id);
   const latest = findLatestResults(ctx, org, id);
-  if (!change || !latest) return null;
-  const { promptId: _, cause: __, ...fields } = change;
+  const change = latest && toScoreChange(id, latest);
+  if (!change) return null;
   const causes = findCauses(ctx, org, latest, change.after);
   const explained = causes.reduce((sum, { points }) => sum + (points ?? 0), 0);
   const sides = sidesOf(latest, change.after);
   return {
-    ...fields,
+    ...change,
     prompt: { id, title: titleOf({ title, text }) },
     before: sideOf(sides.before),
     after: sideOf(sides.after),
     causes,
-    unexplained: Math.round((change.delta - explained) * 10) / 10,
+    unexplained: round(change.delta - explained, 1),
     pages: findChangedPages(ctx, org, change.before, change.after),
   };
 }
 
 const sideOf = (points: LatestResults["points"]): Explanation["before"] => ({
-  mean: Math.round(mean(points.flatMap(({ score, runs }) => Array<number>(runs).fill(score))) * 10) / 10,
+  mean: round(mean(points.flatMap(({ score, runs }) => Array<number>(runs).fill(score))), 1),
   runs: points.reduce((sum, { runs }) => sum + runs, 0),
   evaluations: points.map(({ evalRequestId, slug, score, runs, at }) => ({
     ...{ evalRequestId, slug, runs, at },
-    score: Math.round(score * 10) / 10,
+    score: round(score, 1),
   })),
 });
 
@@ -71,8 +69,7 @@ function findChangedPages(ctx: Context, org: OrgId, before: string, after: strin
 
 function textsOf(ctx: Context, org: OrgId, slug: string): Map<string, string> {
   const { runId, attempt } = getReport(ctx, org, slug).run;
-  const stored = ctx.db.select({ attempt: runs.attempt }).from(runs).where(eq(runs.id, runId)).get();
-  const events = readSession(ctx.db, { orgId: org, runId, attempt: stored?.attempt ?? attempt });
+  const events = readSession(ctx.db, { orgId: org, runId, attempt });
   return new Map(pagesReadOf(factsOf(events)).map(({ url, text }) => [url, text.slice(0, maxPageChars)]));
 }
 

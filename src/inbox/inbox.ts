@@ -3,6 +3,7 @@ import { listMemberEmails } from "../auth/members.ts";
 import type { Context, OrgId } from "../context.ts";
 import { inboxMarks } from "../db/tables/inbox.ts";
 import { invalidField, notFound } from "../errors.ts";
+import type { Spending } from "../runs/schema.ts";
 import { getSpending } from "../runs/spending.ts";
 import { toIso } from "../schema.ts";
 import { listFailedRuns, listFailingDestinations, listSpentBudget, listWaitingRuns, type Problem } from "./problems.ts";
@@ -38,12 +39,13 @@ const addMark = <T extends Problem>(problem: T, mark: Mark | undefined) => ({
   markedAt: toIso(mark?.markedAt ?? null),
 });
 
-const listProblems = (ctx: Context, org: OrgId): Problem[] =>
+/** Worst first. */
+const listProblems = (ctx: Context, org: OrgId, changes: Problem[], spending: Spending): Problem[] =>
   [
-    ...listScoreChanges(ctx, org).filter(({ kind }) => kind === "score_fell"),
+    ...changes.filter(({ kind }) => kind === "score_fell"),
     ...listFailedRuns(ctx, org),
     ...listWaitingRuns(ctx, org),
-    ...listSpentBudget(ctx, org),
+    ...listSpentBudget(spending),
     ...listFailingDestinations(ctx, org),
   ].sort((a, b) => weightOf(b) - weightOf(a));
 
@@ -51,21 +53,25 @@ const listProblems = (ctx: Context, org: OrgId): Problem[] =>
 export function getInbox(ctx: Context, org: OrgId, { withSnoozed = false }: { withSnoozed?: boolean } = {}): Inbox {
   const rows = ctx.db.select().from(inboxMarks).where(eq(inboxMarks.orgId, org)).all();
   const marks = new Map(rows.map((mark) => [mark.itemId, mark]));
-  const all = listProblems(ctx, org).map((problem) => addMark(problem, marks.get(problem.id)) as InboxItem);
+  const changes = listScoreChanges(ctx, org);
+  const spending = getSpending(ctx, org);
+  const all = listProblems(ctx, org, changes, spending).map(
+    (problem) => addMark(problem, marks.get(problem.id)) as InboxItem,
+  );
   const isSnoozed = ({ snoozedUntil }: InboxItem) => snoozedUntil !== null && Date.parse(snoozedUntil) > ctx.now();
-  const improvements = listScoreChanges(ctx, org).filter(({ kind }) => kind === "score_rose");
   return {
     problems: withSnoozed ? all : all.filter((problem) => !isSnoozed(problem)),
     snoozed: withSnoozed ? 0 : all.filter(isSnoozed).length,
-    improvements: improvements
+    improvements: changes
+      .filter(({ kind }) => kind === "score_rose")
       .sort((a, b) => b.delta - a.delta)
       .map((change) => addMark(change, marks.get(change.id)) as ScoreChange),
-    spending: spendingOf(ctx, org),
+    spending: paceOf(ctx, spending),
   };
 }
 
-function spendingOf(ctx: Context, org: OrgId): Inbox["spending"] {
-  const { from, until, spentUsd, maxUsdAMonth } = getSpending(ctx, org);
+/** The spending of a month, with what it comes to at its pace so far. */
+function paceOf(ctx: Context, { from, until, spentUsd, maxUsdAMonth }: Spending): Inbox["spending"] {
   const [startMs, endMs] = [Date.parse(from), Date.parse(until)];
   const passedMs = ctx.now() - startMs;
   const expectedUsd = passedMs < dayMs ? null : Math.round((spentUsd * 100 * (endMs - startMs)) / passedMs) / 100;
@@ -74,7 +80,8 @@ function spendingOf(ctx: Context, org: OrgId): Inbox["spending"] {
 
 /** Snoozes or assigns a line; omitted fields keep their values. `by`: who did it. Throws not_found and bad_request. */
 export function markInboxItem(ctx: Context, org: OrgId, itemId: string, mark: InboxMark, by: string): InboxItem {
-  const problem = listProblems(ctx, org).find(({ id }) => id === itemId);
+  const problems = listProblems(ctx, org, listScoreChanges(ctx, org), getSpending(ctx, org));
+  const problem = problems.find(({ id }) => id === itemId);
   if (!problem) throw notFound(`No line of the inbox has the ID ${itemId}. The problem may be gone.`);
   const { assignee } = mark;
   if (assignee && !listMemberEmails(ctx, org).includes(assignee.toLowerCase()))

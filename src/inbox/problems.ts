@@ -1,15 +1,15 @@
-import { and, count, desc, eq, gt, gte, isNotNull, ne, or, sql } from "drizzle-orm";
+import { and, asc, count, desc, eq, gt, gte, isNotNull, isNull, lt, ne, or, sql } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
 import { firstIdOf } from "../db/rows.ts";
 import { deliveries, deliveryTries, destinations } from "../db/tables/notifications.ts";
 import { prompts } from "../db/tables/prompts.ts";
 import { reports } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
+import { titleText } from "../prompts/lists.ts";
 import { titleOf } from "../reports/labels.ts";
-import { listUnfinishedRuns } from "../runs/lists.ts";
-import { getSpending } from "../runs/spending.ts";
+import type { Spending } from "../runs/schema.ts";
 import { toIso } from "../schema.ts";
-import type { InboxItem } from "./schema.ts";
+import type { InboxItem, Unmarked } from "./schema.ts";
 
 const dayMs = 24 * 3600_000;
 /** Failed runs count for this long: without a report after them, and with one. */
@@ -19,10 +19,7 @@ const recentMs = 7 * dayMs;
 const budgetShare = 0.8;
 /** How long a run waits for a worker before that is a problem. */
 const waitingMs = 5 * 60_000;
-/** Unfinished runs to look at. */
-const maxUnfinished = 1000;
 
-type Unmarked<T> = T extends unknown ? Omit<T, "snoozedUntil" | "assignee" | "markedBy" | "markedAt"> : never;
 export type Problem = Unmarked<InboxItem>;
 
 /** The prompts whose live runs have all failed since their last report, or some of which failed in the last week, each with one agent. */
@@ -33,7 +30,7 @@ export function listFailedRuns(ctx: Context, org: OrgId): Problem[] {
       promptId: runs.promptId,
       agent: runs.agent,
       title: prompts.title,
-      text: sql<string>`substr(${prompts.text}, 1, 300)`,
+      text: titleText,
     })
     .from(runs)
     .innerJoin(prompts, eq(prompts.id, runs.promptId))
@@ -136,21 +133,30 @@ export function listFailingDestinations(ctx: Context, org: OrgId): Problem[] {
 }
 
 /** The monthly budget, once most of it is spent. */
-export function listSpentBudget(ctx: Context, org: OrgId): Problem[] {
-  const { from, spentUsd, maxUsdAMonth } = getSpending(ctx, org);
+export function listSpentBudget({ from, spentUsd, maxUsdAMonth }: Spending): Problem[] {
   if (maxUsdAMonth === null || spentUsd < budgetShare * maxUsdAMonth) return [];
   return [{ kind: "budget_spent", id: `budget-${from}`, since: from, spentUsd, maxUsd: maxUsdAMonth }];
 }
 
 /** Runs that no connected worker can run, by agent. */
 export function listWaitingRuns(ctx: Context, org: OrgId): Problem[] {
-  const waiting = listUnfinishedRuns(ctx, org, maxUnfinished).filter(
-    ({ waitingFor, createdAt }) => waitingFor?.what === "worker" && Date.parse(createdAt) < ctx.now() - waitingMs,
-  );
+  const waiting = ctx.db
+    .select({ id: runs.id, agent: runs.agent, at: runs.createdAt })
+    .from(runs)
+    .where(
+      and(
+        eq(runs.orgId, org),
+        isNull(runs.completedAt),
+        lt(runs.createdAt, ctx.now() - waitingMs),
+        sql`json_extract(${runs.waitingFor}, '$.what') = 'worker'`,
+      ),
+    )
+    .orderBy(asc(runs.id))
+    .all();
   return [...Map.groupBy(waiting, ({ agent }) => agent)].flatMap(([agent, ofAgent]): Problem[] => {
-    const oldest = ofAgent.at(-1);
+    const [oldest] = ofAgent;
     if (!oldest) return [];
-    const { runId, createdAt } = oldest;
-    return [{ kind: "runs_waiting", id: `waiting-${runId}`, since: createdAt, runs: ofAgent.length, agent, runId }];
+    const { id, at } = oldest;
+    return [{ kind: "runs_waiting", id: `waiting-${id}`, since: toIso(at), runs: ofAgent.length, agent, runId: id }];
   });
 }

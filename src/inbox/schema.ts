@@ -139,6 +139,9 @@ const RunsWaiting = Type.Object({
   runId: Type.String({ format: "uuid", description: "The one that has waited longest" }),
 });
 
+/** A line without what people decided about it. */
+export type Unmarked<T> = T extends unknown ? Omit<T, "snoozedUntil" | "assignee" | "markedBy" | "markedAt"> : never;
+
 export const InboxItem = Type.Union([ScoreChange, RunsFailed, DestinationFailing, BudgetSpent, RunsWaiting], {
   title: "InboxItem",
 });

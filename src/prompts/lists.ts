@@ -41,10 +41,13 @@ export const promptSummaryColumns = {
   createdAt: prompts.createdAt,
 };
 
+/** Enough of a prompt's text to name it where it has no title. */
+export const titleText = sql<string>`substr(${prompts.text}, 1, 300)`;
+
 const itemColumns = {
   id: prompts.id,
   title: prompts.title,
-  text: sql<string>`substr(${prompts.text}, 1, 300)`,
+  text: titleText,
   status: prompts.status,
   frequency: prompts.frequency,
   nextEvaluationAt: prompts.nextEvaluationAt,

@@ -5,6 +5,7 @@ import { exposures } from "../db/tables/friction.ts";
 import { reports } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
 import { scoreChanges } from "../db/tables/trends.ts";
+import { isLive } from "../friction/lifecycle-rows.ts";
 import { updateLifecycles } from "../friction/lifecycles.ts";
 import { updatePageCounts } from "../friction/page-counts.ts";
 import type { Exposure } from "../grading/grade.ts";
@@ -47,7 +48,8 @@ export function updateReportCounts(
   });
   updatePageCounts(ctx, tx, countedReport, delta);
   updateScoreDays(ctx, tx, countedReport, delta);
-  const { orgId, promptId } = countedReport.run;
+  const { orgId, promptId, urlMap } = countedReport.run;
+  if (!isLive({ urlMap })) return;
   tx.insert(scoreChanges)
     .values({ orgId, promptId, isStale: true })
     .onConflictDoUpdate({ target: [scoreChanges.orgId, scoreChanges.promptId], set: { isStale: true } })

@@ -27,14 +27,14 @@ export type Overview = {
   actions: InboxActions | null;
   /** Whether to show all problems, with the snoozed ones. */
   showsAll: boolean;
-  /** The example, before there is a prompt. */
-  examples: PromptScore[];
 };
 
 type Props = Overview & {
   viewer: Viewer;
   /** null: done, hidden, or not for this viewer. */
   steps: FirstSteps | null;
+  /** The example, before there is a prompt. */
+  examples: PromptScore[];
   /** Whether a run of a new prompt needs no consent to its cost. */
   isRunFree: boolean;
 };

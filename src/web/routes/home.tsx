@@ -30,18 +30,16 @@ const hidesSteps = (request: Request): boolean =>
 
 function overviewOf(ctx: Context, viewer: Viewer, site: Site, showsAll: boolean): Overview {
   const { org } = viewer;
-  const { items, total } = listPromptItems(ctx, org, {}, { limit: 1, offset: 0 });
   return {
     site,
     now: ctx.now(),
     inbox: getInbox(ctx, org, { withSnoozed: showsAll }),
     showsAll,
-    promptCount: total,
+    promptCount: listPromptItems(ctx, org, {}, { limit: 1, offset: 0 }).total,
     activeRuns: listUnfinishedRuns(ctx, org, maxRuns).length,
     maxRuns,
     next: listScheduledPrompts(ctx, org, 1)[0],
     actions: may(viewer, "write") ? { members: listMembers(ctx, org) } : null,
-    examples: items.map((prompt) => ({ prompt, latest: findLatestResults(ctx, org, prompt.id) })),
   };
 }
 
@@ -68,13 +66,18 @@ function findFirstSteps(ctx: Context, viewer: Viewer, request: Request): FirstSt
   return isComplete(steps) ? null : steps;
 }
 
-const dashboardPage = (ctx: Context, request: Request, viewer: Viewer, site: Site) => (
-  <DashboardPage
-    {...{ viewer, ...overviewOf(ctx, viewer, site, new URL(request.url).searchParams.has("all")) }}
-    steps={findFirstSteps(ctx, viewer, request)}
-    isRunFree={agentOfPrompt(ctx, viewer.org, { agent: null, model: null }).model === null}
-  />
-);
+function dashboardPage(ctx: Context, request: Request, viewer: Viewer, site: Site) {
+  const { org } = viewer;
+  const steps = findFirstSteps(ctx, viewer, request);
+  const examples = steps?.promptId === null ? listPromptItems(ctx, org, {}, { limit: 1, offset: 0 }).items : [];
+  return (
+    <DashboardPage
+      {...{ viewer, steps, ...overviewOf(ctx, viewer, site, new URL(request.url).searchParams.has("all")) }}
+      examples={examples.map((prompt) => ({ prompt, latest: findLatestResults(ctx, org, prompt.id) }))}
+      isRunFree={agentOfPrompt(ctx, org, { agent: null, model: null }).model === null}
+    />
+  );
+}
 
 /** The dashboard of an organization, or the landing page for visitors who are not signed in. */
 export const homePages = (ctx: Context) =>
