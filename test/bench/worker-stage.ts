@@ -31,7 +31,6 @@ export async function openStage({ start, folder, env, executable }: SessionBench
   const scripted = await startScripted({ start, folder }, paceMs);
   const cwd = folder();
   const redis = await startRedis();
-  await until("Redis answers", async () => (await redis.command("ping")) === "PONG");
   const keys = await Promise.all(
     Array.from({ length: orgs }, async (_, i) => {
       const org = `Acme ${i}`;

@@ -22,7 +22,6 @@ let redis: Awaited<ReturnType<typeof startRedis>>;
 let fake: ReturnType<typeof serveFakeModel>;
 beforeAll(async () => {
   redis = await startRedis();
-  await until("Redis answers", async () => (await redis.command("ping")) === "PONG");
   fake = serveFakeModel({
     scenarios: {
       works: { turns: [call("run_command", { command: "echo made > /workspace/note" }), finish("succeeded", "Done.")] },

@@ -24,7 +24,6 @@ afterEach(async () => {
 let redis: Awaited<ReturnType<typeof startRedis>>;
 beforeAll(async () => {
   redis = await startRedis();
-  await until("Redis answers", async () => (await redis.command("ping")) === "PONG");
 });
 afterAll(() => redis.kill());
 

@@ -21,7 +21,6 @@ const agents = { explorer: instantAgent };
 let redis: Awaited<ReturnType<typeof startRedis>>;
 beforeAll(async () => {
   redis = await startRedis();
-  await until("Redis answers", async () => (await redis.command("ping")) === "PONG");
 });
 const gateway = serveGateway();
 afterAll(async () => {
@@ -161,7 +160,7 @@ test("a session continues after a crash of Redis", async () => {
   const run = await startRun();
   await runs(worker);
   await redis.kill();
-  redis.restart();
+  await redis.restart();
   await run.release();
   await run.untilOver();
   expect(await run.get()).toMatchObject({ status: "completed" });
@@ -187,7 +186,6 @@ test("a session continues after Redis lost everything", async () => {
 test("a session starts again after Redis was away for too long, and so do runs accepted meanwhile", async () => {
   const own = await startRedis();
   closings.push(own.kill);
-  await until("Redis answers", async () => (await own.command("ping")) === "PONG");
   const worker = startWorkerOn({ url: own.url, goneMs: shortMs }, "--slots", "3");
   const run = await startRun({ url: own.url });
   await runs(worker);
@@ -198,7 +196,7 @@ test("a session starts again after Redis was away for too long, and so do runs a
   const { status, body } = await run.send("POST", `/api/v1/runs/${run.runId}/rerun`, { body: {} });
   expect(status).toBe(200);
   rmSync(join(own.folder, "appendonlydir"), { recursive: true });
-  own.restart();
+  await own.restart();
   await until("it runs both", () => worker.said().split("session started").length === 4);
   await run.release();
   const other = async () => (await run.send("GET", `/api/v1/runs/${body.runId}`)).body;
@@ -445,7 +443,6 @@ test("the CLI lists, drains and removes workers", async () => {
 test("the doctor checks the Redis server", async () => {
   const own = await startRedis({ password: "secret" });
   closings.push(own.kill);
-  await until("Redis answers", async () => (await own.command("ping")) === "PONG");
   const check = async (url: string) => {
     const { stdout, code } = await commandOn(url, "doctor", "--json");
     const found: { what: string; state: string }[] = JSON.parse(stdout);

@@ -2,6 +2,7 @@ import { mkdtempSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { until } from "./until.ts";
 
 /** A port of a local address that is free now. */
 export async function freePort(host = "127.0.0.1"): Promise<number> {
@@ -19,7 +20,7 @@ type Options = {
   password?: string;
 };
 
-/** Debian's Redis on a free loopback port, with its data in a new folder. */
+/** Debian's Redis on a free loopback port, with its data in a new folder, once it answers. */
 export async function startRedis({ address, password = "" }: Options = {}) {
   const host = address ?? "127.0.0.1";
   const port = await freePort(host);
@@ -32,30 +33,28 @@ export async function startRedis({ address, password = "" }: Options = {}) {
     return Bun.spawn(["redis-server", ...args], { stdout: "ignore", stderr: "ignore", stdin: "ignore" });
   }
 
+  /** Runs one command of redis-cli. */
+  async function command(...args: string[]): Promise<string> {
+    const login = password ? ["--no-auth-warning", "-a", password] : [];
+    const { stdout } = Bun.spawn(["redis-cli", "-p", String(port), ...login, ...args], { stderr: "ignore" });
+    return (await new Response(stdout).text()).trim();
+  }
+
+  const isUp = () => until("Redis answers", async () => (await command("ping")) === "PONG");
+  await isUp();
   return {
     url: `redis://${password && `:${password}@`}${host}:${port}`,
     folder,
+    command,
     /** Ends the server as a crash would. */
     async kill(): Promise<void> {
       server.kill("SIGKILL");
       await server.exited;
     },
-    /** Starts it again with what it had stored. */
-    restart(): void {
+    /** Starts it again with what it had stored, and waits until it answers. */
+    async restart(): Promise<void> {
       server = start();
+      await isUp();
     },
-    /** Runs one command of redis-cli. */
-    command: async (...args: string[]): Promise<string> =>
-      (
-        await new Response(
-          Bun.spawn([
-            "redis-cli",
-            "-p",
-            String(port),
-            ...(password ? ["--no-auth-warning", "-a", password] : []),
-            ...args,
-          ]).stdout,
-        ).text()
-      ).trim(),
   };
 }

@@ -4,7 +4,6 @@ import { emptyFolder, instant } from "./executable.ts";
 import { serveFakeModel } from "./fake-model.ts";
 import { createNetwork, serveTls } from "./network.ts";
 import { freePort, startRedis } from "./redis.ts";
-import { until } from "./until.ts";
 
 const model = "openai-compatible/scripted";
 
@@ -26,8 +25,6 @@ export async function createFleet({ machines, slots, answerMs, goneMs, file = in
   const url = `http://127.0.0.1:${port}`;
   const proxy = await serveTls(network.address, port);
   const redis = await startRedis({ address: network.address, password: "a-password-of-redis" });
-  const isUp = () => until("Redis answers", async () => (await redis.command("ping")) === "PONG");
-  await isUp();
   // An answer has two parts, each sent after the pause.
   const fake = serveFakeModel({ scenarios: { scripted: { turns: [{ text: "An answer.", paceMs: answerMs / 2 }] } } });
   const log = emptyFolder();
@@ -94,8 +91,7 @@ export async function createFleet({ machines, slots, answerMs, goneMs, file = in
     /** Ends Redis as a crash would, and starts it again with what it had stored. */
     async crashRedis(): Promise<void> {
       await redis.kill();
-      redis.restart();
-      await isUp();
+      await redis.restart();
     },
     /** Stops every worker; returns what each one leaves behind: its exit code, processes and temporary files. */
     stopWorkers: () =>
