@@ -1,5 +1,6 @@
 import { expect, spyOn, test } from "bun:test";
 import { connect } from "node:net";
+import { createKey } from "../src/auth/keys.ts";
 import { testApp } from "./support/app.ts";
 
 type App = ReturnType<typeof testApp>;
@@ -26,7 +27,7 @@ test("a read of another organization is answered before a flood of writes, bodie
     writes: (i) => post(app, a.key, "/api/v1/prompts", { title: `Prompt ${i}`, text: "Upload a file." }),
     bodies: () => post(app, a.key, "/api/v1/prompts", { title: "[".repeat(200_000), text: "x" }),
     pages: () => app.send("GET", "/prompts", { headers: { ...bearer, accept: "text/html" } }),
-    exchanges: () => post(app, "", "/api/v1/oidc/exchange", Array(100_000).fill(1)),
+    exchanges: () => post(app, "", "/api/v1/oidc/exchange", Array(19_000).fill(1)),
     calls: (i) => post(app, a.key, "/api/mcp", { jsonrpc: "2.0", id: i, method: "tools/list" }),
   };
   for (const [name, send] of Object.entries(floods)) {
@@ -156,12 +157,44 @@ test.each(["x", "abc", "docs.example.com"])("a chunked body over the limit gets 
   await server.stop(true);
 });
 
+test("no route reads more than 64 KiB of a stranger", async () => {
+  const app = testApp();
+  const { key: reporter } = createKey(app.service.ctx, app.a.org, "widget", { scopes: ["report_friction"] });
+  const routes = app.app.routes.filter(({ method }) => method !== "GET");
+  expect(routes.length).toBeGreaterThan(50);
+  const types = ["application/json", "application/x-www-form-urlencoded", "multipart/form-data; boundary=b"];
+  const readOf = async (method: string, path: string, headers: Record<string, string>) => {
+    let bytesRead = 0;
+    const body = new ReadableStream<Uint8Array>(
+      {
+        pull(controller) {
+          bytesRead += 65_536;
+          controller.enqueue(new Uint8Array(65_536).fill(32));
+          if (bytesRead > 1_000_000) controller.close();
+        },
+      },
+      { highWaterMark: 0 },
+    );
+    const url = app.baseUrl + path.replaceAll(/:\w+/g, "01900000-0000-7000-8000-000000000000");
+    const request = new Request(url, { method, headers: { origin: app.baseUrl, ...headers }, body });
+    const { status } = await app.app.handle(request);
+    return { method, path, ...headers, isRefused: status >= 400 || status === 303, isLittle: bytesRead <= 131_072 };
+  };
+  for (const { method, path } of routes)
+    for (const type of types)
+      for (const length of [{ "content-length": "1048576" }, { "transfer-encoding": "chunked" }])
+        for (const key of path.startsWith("/api/") ? [{}, { authorization: `Bearer ${reporter}` }] : [{}]) {
+          const read = await readOf(method, path, { "content-type": type, ...length, ...key });
+          expect(read).toEqual({ ...read, isRefused: true, isLittle: true });
+        }
+}, 30_000);
+
 test("a JSON body may have 20,000 values", async () => {
   const { send } = testApp();
-  const exchange = (body: string) => send("POST", "/api/v1/oidc/exchange", { body });
-  expect((await exchange(`[${"1,".repeat(19_998)}1]`)).status).toBe(400);
+  const create = (body: string) => send("POST", "/api/v1/prompts", { body });
+  expect((await create(`[${"1,".repeat(19_998)}1]`)).status).toBe(400);
   for (const body of [`[${"1,".repeat(20_000)}1]`, `[${"[],".repeat(10_000)}1]`, `[${'{"a":1},'.repeat(12_000)}1]`])
-    expect((await exchange(body)).body).toEqual({ error: "too_large", detail: expect.any(String) });
+    expect((await create(body)).body).toEqual({ error: "too_large", detail: expect.any(String) });
   // Brackets and commas in a text are no values.
-  expect((await exchange(JSON.stringify(`[,\\",{"`.repeat(50_000)))).status).toBe(400);
+  expect((await create(JSON.stringify(`[,\\",{"`.repeat(50_000)))).status).toBe(400);
 });

@@ -1,11 +1,12 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import type { Context } from "../context.ts";
+import { readBytes } from "../http/body.ts";
 import { orgOf } from "../http/caller.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
 import { listResponse, pageOf, pageQuery, paginate } from "../http/paging.ts";
 import { PathId } from "../schema.ts";
-import { checkArchive } from "./archive-check.ts";
+import { checkArchive, maxArchiveBytes } from "./archive-check.ts";
 import { createArchive, deleteArchive, listArchives } from "./archives.ts";
 import { Archive } from "./schema.ts";
 
@@ -30,7 +31,7 @@ export const archiveRoutes = (ctx: Context) =>
       "/api/v1/archives",
       async ({ request, set }) => {
         const org = orgOf(request);
-        const archive = await checkArchive(new Uint8Array(await request.arrayBuffer()));
+        const archive = await checkArchive(await readBytes(request, maxArchiveBytes));
         set.status = 201;
         return createArchive(ctx, org, archive);
       },

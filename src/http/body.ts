@@ -1,15 +1,27 @@
 import { AppError, errorStatus, invalidField } from "../errors.ts";
+import { findRequestState, isReporter } from "./caller.ts";
 import { nextTurn } from "./turns.ts";
 
 const defaultMaxBytes = 1024 * 1024;
+/**
+ * The limit of bodies that anyone can send, without a key or with one that may be public. Bun receives a body on this thread: 64 of 1 MB at a time
+ * keep it busy for a tenth of a second, before the app can let others go first.
+ */
+export const maxPublicBytes = 64 * 1024;
 const maxDepth = 64;
 const maxValues = 20_000;
 
 /** Bun returns a bare 413 for a longer body. Up to this size, the app responds with an error body. */
 export const maxRequestBodySize = 16 * defaultMaxBytes;
 
-/** Throws too_large for a request that says it is larger than `max` bytes; 1 MiB by default. */
-export function refuseLargeBody(request: Request, max = defaultMaxBytes): void {
+/** The limit of a body of the API in bytes, once its caller is known. */
+function maxBytesOf(request: Request): number {
+  const caller = findRequestState(request)?.caller;
+  return caller && !isReporter(caller) ? defaultMaxBytes : maxPublicBytes;
+}
+
+/** Throws too_large for a request to the API that says it is larger than `max` bytes; by default 1 MiB, or 64 KiB of a stranger. */
+export function refuseLargeBody(request: Request, max = maxBytesOf(request)): void {
   if (Number(request.headers.get("content-length") ?? 0) > max) throw tooLarge(max);
 }
 
@@ -20,7 +32,7 @@ export async function closeIfUnread(request: Request, answer: Response | Promise
   return response;
 }
 
-export const tooLarge = (max = defaultMaxBytes, what = "request body") =>
+export const tooLarge = (max: number, what = "request body") =>
   new AppError(
     "too_large",
     `The ${what} is larger than ${max < defaultMaxBytes ? `${max / 1024} KiB` : `${max / defaultMaxBytes} MiB`}. Send a smaller one.`,
@@ -33,14 +45,15 @@ export const readJson = async (request: Request): Promise<unknown> =>
 /** Reads the body as text. Throws too_large, unavailable. */
 async function readText(request: Request): Promise<string> {
   // Decoding bytes takes longer than the text that Bun makes of a body that has arrived.
-  if (!declaresLength(request)) return new TextDecoder().decode(await readBytes(request));
+  const maxBytes = maxBytesOf(request);
+  if (!declaresLength(request, maxBytes)) return new TextDecoder().decode(await readBytes(request, maxBytes));
   const text = await request.text();
   await nextTurn(request);
   return text;
 }
 
 /** Whether a request says how long it is. Throws too_large, and unsupported_media_type for a compressed body. */
-function declaresLength({ headers }: Request, maxBytes = defaultMaxBytes): boolean {
+function declaresLength({ headers }: Request, maxBytes: number): boolean {
   const encoding = headers.get("content-encoding") ?? "identity";
   if (encoding !== "identity")
     throw new AppError(
@@ -53,7 +66,7 @@ function declaresLength({ headers }: Request, maxBytes = defaultMaxBytes): boole
 }
 
 /** Reads the body; stops reading a chunked one at the limit. Throws too_large, unavailable. */
-export async function readBytes(request: Request, maxBytes = defaultMaxBytes): Promise<Uint8Array<ArrayBuffer>> {
+export async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array<ArrayBuffer>> {
   // This comes before `body` is used, which turns even a body that has arrived into a stream.
   const bytes = declaresLength(request, maxBytes) ? await request.bytes() : await readChunks(request, maxBytes);
   await nextTurn(request);

@@ -1,13 +1,11 @@
 import { isUploadToken, toUploadToken } from "../auth/links.ts";
 import type { Context, OrgId } from "../context.ts";
 import { AppError, badRequest } from "../errors.ts";
-import { maxRequestBodySize, readBytes, tooLarge } from "../http/body.ts";
+import { maxPublicBytes, maxRequestBodySize, readBytes, tooLarge } from "../http/body.ts";
 
 const uploadName = "upload";
-/** Limits of the text of a form, without its files. */
+/** The limit of the text of a form, without its files. */
 const maxPersonFormBytes = 1024 * 1024;
-/** Lower, because anyone can send a form that needs no sign-in. */
-const maxPublicFormBytes = 64 * 1024;
 
 /** More than the largest form of a page. What a form becomes, such as the inputs of a page, takes far more memory than its text. */
 const maxFields = 2000;
@@ -28,9 +26,7 @@ export function receivePublicForm(
 ): Promise<URLSearchParams> {
   const token = new URL(request.url).searchParams.get(uploadName) ?? "";
   const keepsFiles = files.length > 0 && isUploadToken(ctx, token);
-  return keepsFiles
-    ? readForm(ctx, request, maxPersonFormBytes, files)
-    : readForm(ctx, request, maxPublicFormBytes, []);
+  return keepsFiles ? readForm(ctx, request, maxPersonFormBytes, files) : readForm(ctx, request, maxPublicBytes, []);
 }
 
 /**

@@ -226,7 +226,7 @@ async function million() {
   row("List 100 runs, time at 1,000,000 runs / time at 100,000", ratio, "", "", "≤ 1.2 ×");
 }
 
-const parts: Record<string, () => unknown> = {
+const parts: Record<string, (only: string[]) => unknown> = {
   runs,
   million,
   reports: () => benchReports(row, folder()),
@@ -236,20 +236,24 @@ const parts: Record<string, () => unknown> = {
   agents: () => benchAgents({ start, row, folder, env: serviceEnv, executable }),
   history,
   pages,
-  fairness: () => benchFairness({ startService, row, folder }),
+  fairness: (only) => benchFairness({ startService, row, folder }, only),
   metrics: () => benchMetrics({ start, row, folder, env: serviceEnv, executable }),
   start: startUp,
   explorer,
 };
-/** `bun run bench pages start` measures only those parts; with `--write` the figures go into the docs page. */
+/**
+ * `bun run bench pages start` measures only those parts, and `fairness:lists,writes` only those kinds of requests. With `--write`, the figures
+ * go into the docs page.
+ */
 const named = process.argv.slice(2).filter((arg) => arg !== "--write");
 const asked = named.length > 0 ? named : Object.keys(parts);
 
 try {
   for (const name of asked) {
-    const part = parts[name];
+    const [partName = "", kinds = ""] = name.split(":");
+    const part = parts[partName];
     if (!part) throw new Error(`there is no part ${name}; the parts are ${Object.keys(parts).join(", ")}`);
-    await part();
+    await part(kinds === "" ? [] : kinds.split(","));
   }
 } finally {
   for (const path of temporary) rmSync(path, { recursive: true, force: true });
