@@ -1,9 +1,13 @@
 import { expect, test } from "bun:test";
+// @ts-expect-error The action is plain JavaScript.
+import { ofGate } from "../src/action/summary.mjs";
 import { advanceGates } from "../src/gates/progress.ts";
+import { gateJunit, gateMarkdown } from "../src/gates/summary.ts";
+import type { Grade } from "../src/grading/grade.ts";
 import { createPrompt } from "../src/prompts/prompts.ts";
-import { noisy, testApp } from "./support/app.ts";
+import { instantAgent, noisy, testApp } from "./support/app.ts";
 import { signedIn } from "./support/people.ts";
-import { finishRuns } from "./support/reports.ts";
+import { finishRuns, niceGrade } from "./support/reports.ts";
 
 test("a gate has a page with its verdict and both sides, reached from lists and its evaluations", async () => {
   const app = testApp({ agents: noisy });
@@ -52,4 +56,49 @@ test("a gate has a page with its verdict and both sides, reached from lists and 
     404,
     false,
   ]);
+});
+
+/** The numbers of the row of a table that begins with "Score". */
+const numbersOf = (row: string | undefined): number[] =>
+  [
+    ...(row ?? "")
+      .replaceAll("−", "-")
+      .replaceAll("\\", "")
+      .matchAll(/(?<=[>|]\s*)[+-]?\d+(?:\.\d+)?/g),
+  ].map(([number]) => Number(number));
+
+test("the scores of a gate and their change add up on every surface, for the explorer without Efficiency", async () => {
+  const app = testApp({ agents: { explorer: instantAgent } });
+  const graded = (score: number, quality: number): Grade => ({
+    ...niceGrade,
+    ...{ score, frictions: [], recommendations: [] },
+    dimensions: [
+      { name: "Docs discoverability", weight: 0.2, score: 92, grade: "A-", parts: [], unmeasured: [] },
+      { name: "Docs quality", weight: 0.15, score: quality, grade: "A-", parts: [], unmeasured: [] },
+      { name: "Efficiency", weight: 0.1, score: quality > 90 ? 81 : 98, grade: "B", parts: [], unmeasured: [] },
+    ],
+  });
+  const { id } = createPrompt(app.service.ctx, app.a.org, { agent: "explorer", text: "https://docs.example.com" });
+  const body = { promptId: id, urlMap: { "docs.example.com": "https://preview.example.com" } };
+  const { body: requested } = await app.send("POST", "/api/v1/gates", { body });
+  finishRuns(app, ({ urlMap }) => (Object.keys(urlMap).length > 0 ? graded(84, 76.7) : graded(89.1, 92.1)));
+  await advanceGates(app.service.ctx);
+  const { body: gate } = await app.send("GET", `/api/v1/gates/${requested.id}`);
+  expect([gate.status, gate.comparison.evidence.delta.value]).toEqual(["failed", -6.6]);
+  const page = (await (await signedIn(app, { role: "viewer" })).get(`/gates/${gate.id}`)).body;
+  const markdown = /\| Score.*/.exec(gateMarkdown(gate))?.[0];
+  const junit = /\| Score.*/.exec(gateJunit(gate))?.[0];
+  const scores = [...page.matchAll(/<td class="number">(\d+\.?\d*)[^<]*?(?:<|, single run)/g)].map(
+    ([, score]) => score,
+  );
+  for (const row of [markdown, junit]) {
+    const [base = 0, head = 0, change] = numbersOf(row);
+    expect([row, Number((head - base).toFixed(1))]).toEqual([row, change ?? Number.NaN]);
+  }
+  const { base, head } = ofGate(gate);
+  expect(Number((head - base).toFixed(1))).toBe(-6.6);
+  expect(scores).toContain("92");
+  expect(scores).toContain("85.4");
+  // One name for each side on the whole page.
+  expect(page).not.toMatch(/>(Before|After)\b/);
 });

@@ -421,3 +421,16 @@ test("days, weeks and months begin in the time zone of the organization, even af
   updateOrg(app.service.ctx, app.a.org, { timeZone: "Asia/Kathmandu" });
   expect((await shown("day"))[0]).toEqual(["2026-10-24T18:15", 65]);
 });
+
+test("the share of reached goals says that it covers only judged runs, on each page that shows it", async () => {
+  const app = testApp({ agents: noisy });
+  const { id } = createPrompt(app.service.ctx, app.a.org, { agent: "noisy", text: "Add a note. https://example.com" });
+  const missed: Grade = { ...niceGrade, outcome: "goal_not_met" };
+  const side = () => evaluation(app, id, [missed, missed, missed, ...Array(5).fill(niceGrade)]);
+  const [before, after] = [side()[0], side()[0]];
+  const paths = [`/trends?promptId=${id}&interval=eval`, `/compare?slugs=${before?.slug},${after?.slug}`];
+  for (const path of [...paths, `/evals/${after?.evalRequestId}`]) {
+    const { body } = await app.send("GET", path);
+    expect([path, /\bof 3 judged\b/.test(body), /\bof 3</.test(body)]).toEqual([path, true, false]);
+  }
+});

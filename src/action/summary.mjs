@@ -24,7 +24,8 @@ export const overall = (results) =>
 
 /** @param {any} gate @returns {Result} */
 export function ofGate(gate) {
-  const sides = list(gate.comparison?.evidence?.sides);
+  const { sides: all, score } = gate.comparison?.evidence ?? {};
+  const sides = list(all);
   const friction = list(gate.comparison?.friction?.new);
   const titles = list(gate.prompts).map((each) => text(each?.title) || text(each?.id));
   return {
@@ -32,8 +33,9 @@ export function ofGate(gate) {
     verdict: gate.status === "passed" || gate.status === "failed" ? gate.status : "inconclusive",
     reason: reason(gate.status === "running" ? "the runs have not finished in time" : gate.reason),
     url: text(gate.pageUrl) || null,
-    base: number(sides[0]?.score?.mean),
-    head: number((sides[1] ?? gate.head)?.score?.mean),
+    // The means that the change in the reason is the change of.
+    base: number(score?.before ?? sides[0]?.score?.mean),
+    head: number(score?.after ?? (sides[1] ?? gate.head)?.score?.mean),
     friction: friction.map((each) => `${text(each?.severity)}: ${text(each?.title)}`),
   };
 }

@@ -1,7 +1,7 @@
 import { mean } from "../stats/estimates.ts";
 import { round } from "../stats/repeats.ts";
 import { type Evidence, threshold, type Verdict } from "./evidence.ts";
-import { type Pair, type Sample, samplesOf, scoreOn } from "./samples.ts";
+import { dimensionNames, type Pair, roundedMeans, type Sample, samplesOf, scoreOn, without } from "./samples.ts";
 
 /** The dimension that depends on the time of day rather than the docs. Exact differences exclude it. */
 const timedDimension = "Efficiency";
@@ -14,20 +14,20 @@ export function verdictOfDeterministic(
   pairs: Pair[],
   names: string[] | null,
 ): { verdict: Verdict; evidence: Partial<Evidence> & { reason: string } } {
-  const all = names ?? [
-    ...new Set(pairs.flatMap(({ before }) => before.flatMap(({ dimensions }) => dimensions.map(({ name }) => name)))),
-  ];
+  const all = names ?? dimensionNames(pairs);
   const compared = all.filter((name) => name !== timedDimension);
   const isWhole = compared.length === 0 || (names === null && compared.length === all.length);
   const scores = samplesOf(pairs, (run) => scoreOn(run, isWhole ? names : compared));
-  const { before, after } = differenceOf(scores);
-  const value = round(after - before, 1);
+  const means = differenceOf(scores);
+  const score = { ...roundedMeans(means.before, means.after), without: without(pairs, isWhole ? null : compared) };
+  const value = round(score.after - score.before, 1);
   const verdict = value <= -threshold ? "regressed" : value >= threshold ? "improved" : "no_change";
   return {
     verdict,
     evidence: {
       reason: `${value > 0 ? "+" : ""}${value.toFixed(1)} points (exact: the agent is deterministic); a change needs at least ${threshold} points`,
       method: `exact difference, without a test${isWhole ? "" : `, of ${compared.join(" and ")}`}`,
+      score,
       delta: { value, low: value, high: value },
     },
   };

@@ -40,7 +40,14 @@ export const Evidence = Type.Object({
   level: Type.Number({ description: "p below which a change is significant" }),
   seed: Nullable(Type.Integer({ description: "Seed of the random splits; null if all splits were used" })),
   sides: Type.Array(EvalResult),
-  delta: Nullable(Interval),
+  score: Nullable(
+    Type.Object({
+      before: Type.Number({ description: "Mean" }),
+      after: Type.Number(),
+      without: Type.Array(Type.String(), { description: "Dimensions that are left out; the score of a side has them" }),
+    }),
+  ),
+  delta: Nullable(Type.Object(Interval.properties, { description: "Change of score" })),
   p: bound,
   smallestP: Nullable(Type.Number({ description: "Smallest possible p" })),
   successP: Nullable(Type.Number({ description: "Two-sided p of the success rates" })),
@@ -60,6 +67,7 @@ export const noEvidence = (reason: string): Evidence => ({
   level: alpha,
   seed: null,
   sides: [],
+  score: null,
   delta: null,
   p: null,
   smallestP: null,

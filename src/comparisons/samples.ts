@@ -1,4 +1,5 @@
 // The values of both sides, paired by prompt and template arguments, and their tests.
+import { sortDimensionNames } from "../config/weights.ts";
 import { standardMethodology } from "../grading/methodology.ts";
 import { type Estimate, mean, pairedInterval, stratifiedWelch } from "../stats/estimates.ts";
 import {
@@ -7,7 +8,7 @@ import {
   signFlipTest,
   stratifiedPermutationTest,
 } from "../stats/hypothesis-tests.ts";
-import type { SideRun } from "../stats/repeats.ts";
+import { round, type SideRun } from "../stats/repeats.ts";
 
 /** The runs of one prompt with the same template arguments, on both sides. */
 export type Pair = { prompt: string; before: SideRun[]; after: SideRun[] };
@@ -110,3 +111,17 @@ function meanOf(dimensions: SideRun["dimensions"]): number | null {
   const sum = dimensions.reduce((all, { weight }) => all + weight, 0);
   return sum === 0 ? null : dimensions.reduce((all, { score, weight }) => all + score * weight, 0) / sum;
 }
+
+/** The dimensions of the runs of both sides. */
+export const dimensionNames = (pairs: Pair[]): string[] =>
+  sortDimensionNames(
+    pairs.flatMap(({ before, after }) =>
+      [...before, ...after].flatMap(({ dimensions }) => dimensions.map(({ name }) => name)),
+    ),
+  );
+
+/** The dimensions that a comparison on the named ones leaves out; null: it compares whole scores. */
+export const without = (pairs: Pair[], names: string[] | null): string[] =>
+  names === null ? [] : dimensionNames(pairs).filter((name) => !names.includes(name));
+
+export const roundedMeans = (before: number, after: number) => ({ before: round(before, 1), after: round(after, 1) });

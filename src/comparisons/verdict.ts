@@ -1,4 +1,3 @@
-import { sortDimensionNames } from "../config/weights.ts";
 import type { Estimate } from "../stats/estimates.ts";
 import { holm } from "../stats/hypothesis-tests.ts";
 import { minRuns, runsToShow } from "../stats/power.ts";
@@ -20,13 +19,16 @@ import { describeEnds, roundedEnds, testEnds, worseEnds } from "./ends.ts";
 import { alpha, type Evidence, noEvidence, threshold, type Verdict } from "./evidence.ts";
 import {
   commonDimensions,
+  dimensionNames,
   type Pair,
   pairsOf,
+  roundedMeans,
   type Sample,
   samplesOf,
   scoreOn,
   type Tested,
   testSamples,
+  without,
   withUnproven,
 } from "./samples.ts";
 
@@ -110,10 +112,13 @@ function verdictOfScores(
     return { verdict: "insufficient_data", evidence: { reason: "no prompt has a score on both sides" } };
   if (isDeterministic) return verdictOfDeterministic(proven, names);
   const score = testSamples(scores, level);
+  const means = roundedMeans(score.before, score.after);
   const evidence = {
     method: methodOf(score, level) + (names ? `; on the dimensions common to all runs: ${names.join(", ")}` : ""),
     seed: score.seed,
-    delta: rounded(score.delta, 1),
+    score: { ...means, without: without(proven, names) },
+    // People check the arithmetic of a table.
+    delta: { ...rounded(score.delta, 1), value: round(means.after - means.before, 1) },
     p: roundP(score.p),
     smallestP: roundP(score.smallest),
     withinP: roundP(score.withinP),
@@ -213,10 +218,3 @@ function changesOf<T extends string>(
 
 const dimensionOf = ({ dimensions }: SideRun, name: string) =>
   dimensions.find((each) => each.name === name)?.score ?? null;
-
-const dimensionNames = (pairs: Pair[]): string[] =>
-  sortDimensionNames(
-    pairs.flatMap(({ before, after }) =>
-      [...before, ...after].flatMap(({ dimensions }) => dimensions.map(({ name }) => name)),
-    ),
-  );

@@ -50,7 +50,10 @@ const safe = (untrusted: string): string => text(untrusted).replaceAll("@", "@\u
 const figures: [string, (side: EvalResult) => string][] = [
   ["Runs", ({ n, infraFailures }) => (infraFailures === 0 ? `${n}` : `${n}, ${infraFailures} failed`)],
   ["Score", ({ score }) => (score === null ? "none" : `${score.mean}${range(score)}`)],
-  ["Goal reached", ({ successes, successRate }) => (successRate ? `${successes} of ${successRate.of}` : "not judged")],
+  [
+    "Goal reached",
+    ({ successes, successRate }) => (successRate ? `${successes} of ${successRate.of} judged` : "not judged"),
+  ],
   ["Median time", ({ medianSeconds }) => (medianSeconds === null ? "unknown" : `${medianSeconds} s`)],
   ["Median cost", ({ medianCostUsd }) => (medianCostUsd === null ? "unknown" : `$${medianCostUsd}`)],
 ];
@@ -59,7 +62,12 @@ const range = ({ low, high }: { low: number | null; high: number | null }) =>
   low === null ? "" : ` (${low} to ${high})`;
 const signed = (value: number) => (value > 0 ? `+${value}` : `${value}`);
 
-function sides({ evidence: { sides, delta, p, successP } }: Comparison): string {
+function sides({ evidence: { sides, score, delta, p, successP } }: Comparison): string {
+  const scoreName = score?.without.length ? `Score without ${score.without.join(", ")}` : "Score";
+  // The means that the change is the change of.
+  const compared = (i: number) => (score === null ? null : i === 0 ? score.before : score.after);
+  const textOf = (name: string, of: (side: EvalResult) => string, side: EvalResult, i: number) =>
+    name === "Score" && compared(i) !== null && compared(i) !== side.score?.mean ? `${compared(i)}` : of(side);
   const changeOf: Record<string, string> = {
     Score:
       delta === null
@@ -69,7 +77,11 @@ function sides({ evidence: { sides, delta, p, successP } }: Comparison): string 
   };
   return table([
     ["", "Base", "Head", "Change"],
-    ...figures.map(([name, of]) => [name, ...sides.map(of), changeOf[name] ?? ""]),
+    ...figures.map(([name, of]) => [
+      name === "Score" ? scoreName : name,
+      ...sides.map((side, i) => textOf(name, of, side, i)),
+      changeOf[name] ?? "",
+    ]),
   ]);
 }
 

@@ -68,7 +68,8 @@ function resultText({ n, label, score, successRate, infraFailures, unfinished, s
   const parts = [
     isSame ? `${score.mean} in all ${n} runs` : `mean ${score.mean} (95% CI ${score.low}–${score.high}) over ${n} runs`,
   ];
-  if (successRate) parts.push(`goal reached in ${Math.round(successRate.value * successRate.of)} of ${successRate.of}`);
+  if (successRate)
+    parts.push(`goal reached in ${Math.round(successRate.value * successRate.of)} of ${successRate.of} judged runs`);
   if (infraFailures > 0) parts.push(`${infraFailures} failed`);
   if (unfinished > 0) parts.push(`${unfinished} pending`);
   if (smallestChange !== null && !isSame) parts.push(`minimum detectable change ${smallestChange} points`);

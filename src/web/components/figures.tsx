@@ -1,4 +1,6 @@
 import type { ComponentChildren } from "preact";
+import { percent } from "../../grading/text.ts";
+import type { Repeats } from "../../stats/repeats.ts";
 import { toHref } from "./pager.tsx";
 
 /** A colored grade, or a dash if there is none. */
@@ -113,6 +115,10 @@ export const toSorting = (here: string, query: { sort?: string; offset?: unknown
 
 /** Headings of the columns that summarize several runs. */
 export const summaryColumns = ["Mean score (95% CI)", "Goal reached", "Median time", "Median cost"];
+
+/** How many of the judged runs reached the goal. The others say nothing about it. */
+export const goalReachedText = (rate: Repeats["successRate"]): string =>
+  rate === null ? "Not judged" : `${percent(rate.value)} of ${rate.of} judged`;
 
 /** Scrolls a table that is wider than the page, by keyboard as well. */
 export const ScrollArea = ({ label, children }: { label: string; children: ComponentChildren }) => (

@@ -1,24 +1,25 @@
 import type { ComponentChildren } from "preact";
 import type { Comparison } from "../../comparisons/compare.ts";
-import { duration, percent } from "../../grading/text.ts";
+import { duration } from "../../grading/text.ts";
 import { capitalize, humanize, metricLabels } from "../../reports/labels.ts";
-import { Fact, List, summaryColumns } from "./figures.tsx";
+import { Fact, goalReachedText, List, summaryColumns } from "./figures.tsx";
 
 /** Smallest change in points that counts. */
 const threshold = 5;
 
 type Evidence = Comparison["evidence"];
-/** `agent`: of a side, where sides may have different ones. */
+/** `agent`: of a side, where sides may have different ones. `names`: of the sides, in all tables. */
 type Props = {
   verdict: Comparison["verdict"];
   evidence: Omit<Evidence, "sides"> & { sides: (Evidence["sides"][number] & { agent?: string | null })[] };
   /** Shown instead of the sentence of the evidence. */
   reason?: ComponentChildren;
+  names?: readonly [string, string];
 };
 
 /** The verdict of a comparison with its evidence. */
-export function VerdictCard({ verdict, evidence, reason }: Props) {
-  const { method, delta, p, smallestP, successP, seed, sides, dimensions, metrics } = evidence;
+export function VerdictCard({ verdict, evidence, reason, names = ["Before", "After"] }: Props) {
+  const { method, score, delta, p, smallestP, successP, seed, sides, dimensions, metrics } = evidence;
   const isAcrossAgents = sides.length === 2 && sides[0]?.agent !== sides[1]?.agent;
   const changes = [...dimensions, ...metrics];
   return (
@@ -44,11 +45,11 @@ export function VerdictCard({ verdict, evidence, reason }: Props) {
         </dl>
       )}
       {sides.length === 2 && (
-        <List label="Evaluations" labels={["Evaluation"]} numbers={["Runs", ...summaryColumns]}>
+        <List label="Sides" labels={["Side"]} numbers={["Runs", ...summaryColumns]}>
           {sides.map((side, i) => (
             <tr key={i === 0 ? "before" : "after"}>
               <th scope="row">
-                {i === 0 ? "Before" : "After"} {isAcrossAgents && <small>{side.agent}</small>}
+                {names[i]} {isAcrossAgents && <small>{side.agent}</small>}
               </th>
               <td class="number">
                 {side.n}
@@ -56,15 +57,16 @@ export function VerdictCard({ verdict, evidence, reason }: Props) {
                 {side.infraFailures > 0 && <small> {side.infraFailures} failed</small>}
                 {side.unfinished > 0 && <small> {side.unfinished} pending</small>}
               </td>
-              <td class="number">{side.score ? formatMean(side.score) : "–"}</td>
-              <td class="number">
-                {side.successRate ? `${percent(side.successRate.value)} of ${side.successRate.of}` : "–"}
-              </td>
+              <td class="number">{scoreText(side, score === null ? null : i === 0 ? score.before : score.after)}</td>
+              <td class="number">{goalReachedText(side.successRate)}</td>
               <td class="number">{side.medianSeconds === null ? "–" : duration(side.medianSeconds)}</td>
               <td class="number">{side.medianCostUsd === null ? "–" : `$${side.medianCostUsd.toFixed(2)}`}</td>
             </tr>
           ))}
         </List>
+      )}
+      {score !== null && score.without.length > 0 && (
+        <p class="hint">The scores and their change leave out {score.without.join(", ")}.</p>
       )}
       {changes.length > 0 && (
         <details>
@@ -72,7 +74,7 @@ export function VerdictCard({ verdict, evidence, reason }: Props) {
           <List
             label="Tests by dimension and metric"
             labels={["Name"]}
-            numbers={["Before", "After", "Change (95% CI)", "p (Holm-adjusted)"]}
+            numbers={[...names, "Change (95% CI)", "p (Holm-adjusted)"]}
           >
             {changes.map(({ name, before, after, delta, pHolm }) => (
               <tr key={name}>
@@ -98,9 +100,12 @@ export const withMinus = (text: string): string => text.replace(/(?<=^|[\s(])-(?
 
 const formatP = (p: number): string => (p < 0.001 ? "<0.001" : p.toFixed(3));
 
-/** `72.4 (70.1 to 74.7)` */
-const formatMean = ({ mean, low, high }: { mean: number; low: number | null; high: number | null }): string =>
-  low === null || high === null ? `${mean}, single run` : `${mean} (${low} to ${high})`;
+/** `72.4 (70.1 to 74.7)`. `compared`: the mean that the change is the change of, which may leave out dimensions or weigh prompts equally. */
+function scoreText({ score }: Evidence["sides"][number], compared: number | null): string {
+  if (score === null) return "–";
+  if (compared !== null && compared !== score.mean) return `${compared}`;
+  return score.low === null ? `${score.mean}, single run` : `${score.mean} (${score.low} to ${score.high})`;
+}
 
 /** The change of the mean score with its confidence interval, over the band of negligible changes. */
 function DeltaChart({ value, low, high }: { value: number; low: number | null; high: number | null }) {

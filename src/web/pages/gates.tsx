@@ -156,20 +156,22 @@ export function GatePage({ site, site: { base }, viewer, gate, now }: Props) {
           {warning}
         </p>
       ))}
-      {comparison && <VerdictCard verdict={comparison.verdict} evidence={comparison.evidence} />}
+      {comparison && (
+        <VerdictCard verdict={comparison.verdict} evidence={comparison.evidence} names={["Base", "Head"]} />
+      )}
       {comparison && <GateFriction comparison={comparison} base={base} />}
       <h2>Prompts</h2>
-      <List label="Prompts" labels={["Prompt", "Head", "Base"]}>
+      <List label="Prompts" labels={["Prompt", "Base", "Head"]}>
         {gate.prompts.map(({ id, title, headRequestId, baseRequestId }) => (
           <tr key={id}>
             <th scope="row">
               <a href={`${base}/prompts/${id}`}>{title ?? "Untitled prompt"}</a>
             </th>
             <td>
-              <a href={`${base}/evals/${headRequestId}`}>Head evaluation</a>
+              {baseRequestId === null ? "Baseline" : <a href={`${base}/evals/${baseRequestId}`}>Base evaluation</a>}
             </td>
             <td>
-              {baseRequestId === null ? "Baseline" : <a href={`${base}/evals/${baseRequestId}`}>Base evaluation</a>}
+              <a href={`${base}/evals/${headRequestId}`}>Head evaluation</a>
             </td>
           </tr>
         ))}
@@ -187,7 +189,7 @@ export function GatePage({ site, site: { base }, viewer, gate, now }: Props) {
         <Fact name="Runs">
           {progress.ended} of {progress.of} finished
         </Fact>
-        <Fact name="Head score">{head.score === null ? "–" : head.score.mean}</Fact>
+        {comparison === null && <Fact name="Score">{head.score === null ? "–" : head.score.mean}</Fact>}
         {minScore !== null && <Fact name="Minimum score">{minScore}</Fact>}
         <Fact name="Cost">{spentUsd === null ? "Unknown" : `$${spentUsd.toFixed(2)}`}</Fact>
         {Object.entries(urlMap).map(([from, to]) => (

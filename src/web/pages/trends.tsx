@@ -1,8 +1,8 @@
-import { duration, oneLine, percent } from "../../grading/text.ts";
+import { duration, oneLine } from "../../grading/text.ts";
 import { describeMethodology } from "../../reports/differences.ts";
 import { capitalize } from "../../reports/labels.ts";
 import type { Trends } from "../../trends/trends.ts";
-import { ScrollArea, summaryColumns, TableHead } from "../components/figures.tsx";
+import { goalReachedText, ScrollArea, summaryColumns, TableHead } from "../components/figures.tsx";
 import { Choice, Filter, type PromptName, promptChoices } from "../components/filter.tsx";
 import { Layout } from "../components/layout.tsx";
 import { seriesLabel, TrendChart } from "../components/trend-chart.tsx";
@@ -199,7 +199,7 @@ const Points = ({ points }: { points: Trends["points"] }) => (
               {score === null ? "–" : score.mean}
               {score !== null && score.low !== null && <small> {`${score.low} to ${score.high}`}</small>}
             </td>
-            <td class="number">{successRate ? `${percent(successRate.value)} of ${successRate.of}` : "Not judged"}</td>
+            <td class="number">{goalReachedText(successRate)}</td>
             <td class="number">{medianSeconds === null ? "–" : duration(medianSeconds)}</td>
             <td class="number">{medianCostUsd === null ? "–" : `$${medianCostUsd.toFixed(2)}`}</td>
             <td class="number">{infraFailures}</td>
