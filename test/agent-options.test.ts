@@ -10,6 +10,8 @@ import { runs } from "../src/db/tables/runs.ts";
 import { requestEval } from "../src/runs/requests.ts";
 import { testApp } from "./support/app.ts";
 import { serveFakeModel } from "./support/fake-model.ts";
+import { fieldsOf } from "./support/form-fields.ts";
+import { signedIn } from "./support/people.ts";
 
 const entry = {
   ...{ id: "acme", command: "acme", stream: "none", provider: "openai", args: ["run", "{prompt}"] },
@@ -46,6 +48,32 @@ describe("the options of an agent", () => {
       env: { SEARCH: "1", A: "1" },
       files: { "SYSTEM.md": "{systemPrompt}" },
     });
+  });
+
+  test("are kept when a form without JavaScript saves the prompt, and set by it", async () => {
+    const person = await signedIn(app);
+    const options = {
+      ...{ effort: "high", permissions: "ask", webSearch: true, systemPrompt: "Be brief.\nAnd kind." },
+      ...{ args: ["--debug", "--trace"], env: { A: "1", B: "x=y" } },
+    };
+    const { body } = await create([{ agent: "acme", options }, { agent: "plain" }]);
+    const agentsOf = async (id: string) => (await send("GET", `/api/v1/prompts/${id}`)).body.agents;
+    const page = await person.get(`/prompts/${body.id}/edit`);
+    const fields = fieldsOf(page.body);
+    const saved = await person.post(`/prompts/${body.id}/edit`, fields);
+    expect([saved.status, await agentsOf(body.id)]).toEqual([303, body.agents]);
+    const form = {
+      ...{ text: "Upload a file. https://docs.example.com", runsPerEval: "1", agent: "acme" },
+      "options.effort": "low",
+      "options.env": "A=1\r\nB=2",
+    };
+    const created = await person.post("/prompts", form);
+    expect(await agentsOf(created.location?.split("/").at(-1) ?? "")).toEqual([
+      { agent: "acme", model: null, options: { effort: "low", env: { A: "1", B: "2" } } },
+    ]);
+    const refused = await person.post("/prompts", { ...form, agent: "plain" });
+    expect([refused.status, refused.body]).toEqual([400, expect.stringContaining("options.effort")]);
+    expect((await person.post("/prompts", { ...form, agent: "" })).body).toContain('id="agent-wrong"');
   });
 
   test("are listed, stored with a prompt, and reach its runs", async () => {

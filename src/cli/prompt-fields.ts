@@ -1,10 +1,13 @@
+import { readFileSync } from "node:fs";
 import { Value } from "@sinclair/typebox/value";
 import { type Command, InvalidArgumentError } from "commander";
 import { Limits, limitNames } from "../config/limits.ts";
 import type { PromptAgent, SuccessBar } from "../db/tables/prompts.ts";
 import { badRequest } from "../errors.ts";
+import { AgentOptions } from "../prompts/agent-schema.ts";
 import { untestedScopes } from "../prompts/schema.ts";
 import { invalidInput } from "../schema.ts";
+import { checkFile } from "./files.ts";
 import { wholeNumber } from "./terminal.ts";
 
 /** The options for the fields of a prompt. */
@@ -44,8 +47,8 @@ export const addFields = (command: Command): Command =>
     .option("--tag <tag>", "Tag to group prompts by (repeatable)", append)
     .option("--worker-label <label>", "Label that workers must have to run it (repeatable)", append)
     .option(
-      "--agent <id[=model]>",
-      "Agent, such as codex or codex=openai/gpt-5; list coding agents with evald agent list. Repeat it to evaluate several",
+      "--agent <id[=model][,option=value]>",
+      "Agent, such as codex, codex=openai/gpt-5 or codex=openai/gpt-5,effort=high; list coding agents with evald agent list. Repeat it to evaluate several",
       parseAgent,
     )
     .option("--model <id>", "Model of the agent, such as openai/gpt-5; for several agents, use --agent ID=MODEL")
@@ -80,18 +83,59 @@ export const toFields = (options: FieldOptions) => ({
   isOnResultsPage: options.resultsPage,
 });
 
-/** Parses `codex=openai/gpt-5` and adds it to the agents given before. */
+type ChosenOptions = NonNullable<PromptAgent["options"]>;
+
+const agentForm = "ID[=MODEL][,OPTION=VALUE], such as codex=openai/gpt-5,effort=high";
+
+/** Parses `codex=openai/gpt-5,effort=high` and adds it to the agents given before. */
 function parseAgent(text: string, previous: PromptAgent[] = []): PromptAgent[] {
-  const [agent = "", ...model] = text.split("=");
-  if (agent === "") throw new InvalidArgumentError("Must be ID or ID=MODEL, such as codex=openai/gpt-5.");
-  return [...previous, { agent, model: model.join("=") || null }];
+  const [choice = "", ...pairs] = text.split(",");
+  const [agent = "", ...model] = choice.split("=");
+  if (agent === "") throw new InvalidArgumentError(`Must be ${agentForm}.`);
+  const options = pairs.reduce<ChosenOptions>((before, pair) => addAgentOption(before, pair), {});
+  return [...previous, { agent, model: model.join("=") || null, ...(pairs.length > 0 && { options }) }];
+}
+
+/** Adds an option: `effort=high`, `webSearch=true`, `systemPrompt=@instructions.md`, `args=--verbose` (repeatable) or `env.NAME=value`. */
+function addAgentOption(before: ChosenOptions, pair: string): ChosenOptions {
+  const [, name = "", variable, text = ""] = /^(\w+)(?:\.(\w+))?=(.*)$/s.exec(pair) ?? [];
+  if (!(name in AgentOptions.properties) || (name === "env") !== (variable !== undefined))
+    throw new InvalidArgumentError(
+      `"${pair}" is not an option of an agent. Must be ${agentForm}. Options: ${optionForms.join(", ")}.`,
+    );
+  const value = text.startsWith("@") ? readTextFile(text.slice(1)) : text;
+  const options = { ...before, ...toAgentOption(before, name, variable, value) };
+  const error = Value.Errors(AgentOptions, options).First();
+  if (error) throw new InvalidArgumentError(`${name} ${invalidInput(error, "option").problem}.`);
+  return options;
+}
+
+const optionForms = Object.keys(AgentOptions.properties).map((name) => (name === "env" ? "env.NAME" : name));
+
+function toAgentOption(
+  { args = [], env = {} }: ChosenOptions,
+  name: string,
+  variable: string | undefined,
+  value: string,
+) {
+  if (variable !== undefined) return { env: { ...env, [variable]: value } };
+  if (name === "args") return { args: [...args, value] };
+  if (name === "webSearch" && ["true", "false"].includes(value)) return { webSearch: value === "true" };
+  return { [name]: value };
+}
+
+function readTextFile(path: string): string {
+  checkFile(path);
+  return readFileSync(path, "utf8").trim();
 }
 
 function toAgentFields(agents: PromptAgent[] = [], model: string | undefined) {
   const [first] = agents;
-  if (agents.length < 2) return { agent: first?.agent, model: model ?? first?.model };
-  if (model !== undefined) throw badRequest("--model applies to one agent. With several, use --agent ID=MODEL.");
-  return { agents };
+  if (agents.length > 1 && model !== undefined)
+    throw badRequest("--model applies to one agent. With several, use --agent ID=MODEL.");
+  if (agents.length > 1) return { agents };
+  if (first?.options) return { agents: [{ ...first, model: model ?? first.model }] };
+  return { agent: first?.agent, model: model ?? first?.model };
 }
 
 /** Parses `docs_only=80`. */

@@ -1,12 +1,21 @@
 import { Type } from "@sinclair/typebox";
 import { frequencyProblem } from "../cron.ts";
-import type { AdditionalUrl } from "../db/tables/prompts.ts";
+import type { AdditionalUrl, PromptAgent } from "../db/tables/prompts.ts";
 import { invalidField } from "../errors.ts";
-import { maxAgents } from "../prompts/agent-schema.ts";
+import { AgentOptions, maxAgents } from "../prompts/agent-schema.ts";
 import { maxChecks, maxUrls, type Prompt, PromptInput } from "../prompts/schema.ts";
 import { templateVarsOf } from "../prompts/template.ts";
 import { checkHttpUrl, HttpUrl } from "../schema.ts";
-import { assignments, checkInput, type Format, lines, readFields, toFields, verbatim } from "./form-values.ts";
+import {
+  assignments,
+  checkInput,
+  type Format,
+  type Formats,
+  lines,
+  readFields,
+  toFields,
+  verbatim,
+} from "./form-values.ts";
 
 /** What the form of a prompt sends, besides its rows. */
 export const PromptForm = Type.Object({
@@ -41,12 +50,36 @@ const formats = {
   "workspace.mcpServers": mcpServers,
 };
 
+/** The options of an agent. Each has an input per agent: its name begins with `options.` for the first, with `furtherAgent.` for the others. */
+export const agentOptionNames = ["effort", "permissions", "webSearch", "systemPrompt", "args", "env"] as const;
+/** What the inputs of an agent's options contain. */
+export type OptionTexts = Record<(typeof agentOptionNames)[number], string>;
+const optionFormats: Formats = { systemPrompt: verbatim, args: lines, env: assignments };
+
+/** The options of the first agent. */
+export const optionTextsOf = (form: URLSearchParams): OptionTexts =>
+  Object.fromEntries(agentOptionNames.map((name) => [name, form.get(`options.${name}`) ?? ""])) as OptionTexts;
+
+function toOptionTexts(options: PromptAgent["options"] = {}): OptionTexts {
+  const fields = toFields(AgentOptions, options, optionFormats);
+  return Object.fromEntries(agentOptionNames.map((name) => [name, fields.get(name) ?? ""])) as OptionTexts;
+}
+
+/** undefined: all are the agent's defaults. */
+function toOptions(texts: OptionTexts): object | undefined {
+  const filled = agentOptionNames.filter((name) => texts[name].trim() !== "").map((name) => [name, texts[name]]);
+  // No web search is the default.
+  const { webSearch, ...options } = readFields(AgentOptions, new URLSearchParams(filled), optionFormats);
+  const all = { ...options, ...(webSearch === true && { webSearch }) };
+  return Object.keys(all).length === 0 ? undefined : all;
+}
+
 /**
  * The rows of the form: further agents, start URLs and checks. A row is empty if its first column is. `expected`: the status of a response or
  * the exit code of a command. `invariant`: `yes`, or empty. `more`: properties of a URL without an input, as JSON.
  */
 const tables = {
-  furtherAgent: { columns: ["agent", "model"], field: "agents", maxRows: maxAgents - 1 },
+  furtherAgent: { columns: ["agent", "model", ...agentOptionNames], field: "agents", maxRows: maxAgents - 1 },
   url: { columns: ["url", "name", "kind", "more"], field: "additionalUrls", maxRows: maxUrls },
   check: {
     columns: ["target", "kind", "expected", "contains", "invariant"],
@@ -101,8 +134,12 @@ export function toPromptFields(prompt: Prompt): URLSearchParams {
   addRows(
     form,
     "furtherAgent",
-    (agents ?? []).slice(1).map(({ agent, model }) => ({ agent, model: model ?? "" })),
+    (agents ?? []).slice(1).map(({ agent, model, options }) => ({
+      ...{ agent, model: model ?? "" },
+      ...toOptionTexts(options),
+    })),
   );
+  for (const [name, text] of Object.entries(toOptionTexts(agents?.[0]?.options))) form.set(`options.${name}`, text);
   addRows(
     form,
     "url",
@@ -171,13 +208,22 @@ function checkCron(form: URLSearchParams): void {
   if (problem !== null) throw invalidField("cron", problem);
 }
 
-/** null: at most one agent. */
+/** null: one agent without options. */
 function toAgents(form: URLSearchParams): object[] | null {
   const furtherAgents = rowsOf(form, "furtherAgent");
-  if (furtherAgents.length === 0) return null;
+  const options = toOptions(optionTextsOf(form));
+  if (furtherAgents.length === 0 && options === undefined) return null;
   const [agent = "", model = ""] = [form.get("agent") ?? "", form.get("model")?.trim()];
-  if (agent === "") throw invalidField("agent", "choose an agent before you add further ones");
-  return [{ agent, model }, ...furtherAgents].map((row) => ({ agent: row.agent, model: row.model || null }));
+  if (agent === "")
+    throw invalidField("agent", `choose an agent before you ${options ? "set its options" : "add further ones"}`);
+  const first = { agent, model: model || null, ...(options && { options }) };
+  return [
+    first,
+    ...furtherAgents.map((row) => {
+      const rowOptions = toOptions(row);
+      return { agent: row.agent, model: row.model || null, ...(rowOptions && { options: rowOptions }) };
+    }),
+  ];
 }
 
 const toCheck = ({ kind, target, expected, contains, invariant }: Row<"check">) => ({

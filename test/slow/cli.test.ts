@@ -307,6 +307,18 @@ test("failures print the reason on stderr, with exit code 2", async () => {
     "",
     expect.stringMatching(/^error: .*--model/),
   ]);
+  for (const [agent, problem] of [
+    ["codex=openai/gpt-5,effort=highest", /effort must be one of/],
+    ["codex,speed=9", /"speed=9" is not an option of an agent/],
+    ["codex,env=A", /"env=A" is not an option/],
+    ["codex,systemPrompt=@missing.md", /missing\.md does not exist/],
+    ["codex,webSearch=maybe", /webSearch must be/],
+  ] as const)
+    expect(await run("prompt", "create", "--org", "Acme", "--text", "x", "--agent", agent)).toEqual([
+      2,
+      "",
+      expect.stringMatching(problem),
+    ]);
   expect(await run("prompt", "create", "--org", "Acme", "--text", "x", "--frequency", "0 0 30 2 *")).toEqual([
     2,
     "",

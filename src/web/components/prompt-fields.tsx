@@ -1,8 +1,10 @@
 import { maxArchiveBytes } from "../../archives/archive-check.ts";
 import type { Archive } from "../../archives/schema.ts";
+import { effortLevels } from "../../config/agent-entry.ts";
 import { type Limits, limitNames } from "../../config/limits.ts";
 import type { AgentInfo } from "../../prompts/agent-schema.ts";
-import { checkKinds, rowsOf } from "../prompt-form.ts";
+import { capitalize } from "../../reports/labels.ts";
+import { checkKinds, type OptionTexts, optionTextsOf, rowsOf } from "../prompt-form.ts";
 import { Field } from "./field.tsx";
 import { errorMessageAt, FieldError, SchemaField, useForm } from "./schema-form.tsx";
 import { useTime } from "./when.tsx";
@@ -100,35 +102,100 @@ export const Urls = () => (
   </fieldset>
 );
 
+type AgentOptionsProps = {
+  /** Before the names of the inputs. */
+  prefix: "options" | "furtherAgent";
+  /** Names the agent, for inputs of several. */
+  agentName: string;
+  texts: OptionTexts;
+};
+
+/** Settings of a coding agent. All are optional; the prompt is rejected if its agent lacks one. */
+export function AgentOptionFields({ prefix, agentName, texts }: AgentOptionsProps) {
+  const toProps = (name: keyof OptionTexts, label: string) => ({
+    name: `${prefix}.${name}`,
+    "aria-label": `${label} of ${agentName}`,
+  });
+  const select = (name: keyof OptionTexts, label: string, options: [string, string][]) => (
+    <label class="field">
+      {label}
+      <select {...toProps(name, label)}>
+        {[["", "Default"], ...options].map(([value, text]) => (
+          <option key={value} value={value} selected={value === texts[name]}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+  const textarea = (name: keyof OptionTexts, label: string, placeholder: string) => (
+    <label class="field">
+      {label}
+      <textarea {...toProps(name, label)} rows={2} placeholder={placeholder}>
+        {texts[name]}
+      </textarea>
+    </label>
+  );
+  return (
+    <details open={Object.values(texts).some((text) => text !== "")}>
+      <summary>Options of {agentName}</summary>
+      <p class="hint">For coding agents. Not every agent has every option.</p>
+      {select(
+        "effort",
+        "Effort",
+        effortLevels.map((level) => [level, capitalize(level)]),
+      )}
+      {select("permissions", "Permissions", [
+        ["allow", "Everything is allowed"],
+        ["ask", "It asks first (counts as interruptions)"],
+      ])}
+      {select("webSearch", "Web search", [["on", "On"]])}
+      {textarea("systemPrompt", "Further instructions", "Prefer the Python SDK.")}
+      {textarea("args", "Further arguments, one per line", "--verbose")}
+      {textarea("env", "Environment variables, not secret", "NAME=value")}
+    </details>
+  );
+}
+
 /** Further agents of the prompt, as rows of the form: those filled in, plus an empty one to add another. */
 export function FurtherAgents({ agents }: { agents: AgentInfo[] }) {
   const form = useForm();
   const rows = rowsOf(form.values, "furtherAgent");
+  const emptyRow = {
+    ...{ agent: "", model: "" },
+    ...{ effort: "", permissions: "", webSearch: "", systemPrompt: "", args: "", env: "" },
+  };
   return (
-    <details open={rows.length > 0 || errorMessageAt(form, "agents") !== undefined}>
-      <summary>Evaluate more agents</summary>
-      <p class="hint">Each evaluation runs the prompt with every agent. Each agent has its own results.</p>
-      {[...rows, { agent: "", model: "" }].map(({ agent, model }, i) => (
-        <div class="row two" key={`${i} ${agent}`}>
-          <select name="furtherAgent.agent" aria-label={`Agent ${i + 2}`}>
-            <option value="">None</option>
-            {agents.map(({ id, objection }) => (
-              <option key={id} value={id} selected={id === agent} disabled={objection !== null && id !== agent}>
-                {objection === null ? id : `${id} (unavailable)`}
-              </option>
-            ))}
-          </select>
-          <input
-            name="furtherAgent.model"
-            aria-label={`Model of agent ${i + 2}`}
-            value={model}
-            maxLength={200}
-            placeholder="provider/model"
-          />
-        </div>
-      ))}
-      <FieldError name="agents" />
-    </details>
+    <>
+      <AgentOptionFields prefix="options" agentName="the agent" texts={optionTextsOf(form.values)} />
+      <details open={rows.length > 0 || errorMessageAt(form, "agents") !== undefined}>
+        <summary>Evaluate more agents</summary>
+        <p class="hint">Each evaluation runs the prompt with every agent. Each agent has its own results.</p>
+        {[...rows, emptyRow].map(({ agent, model, ...texts }, i) => (
+          <div key={`${i} ${agent}`}>
+            <div class="row two">
+              <select name="furtherAgent.agent" aria-label={`Agent ${i + 2}`}>
+                <option value="">None</option>
+                {agents.map(({ id, objection }) => (
+                  <option key={id} value={id} selected={id === agent} disabled={objection !== null && id !== agent}>
+                    {objection === null ? id : `${id} (unavailable)`}
+                  </option>
+                ))}
+              </select>
+              <input
+                name="furtherAgent.model"
+                aria-label={`Model of agent ${i + 2}`}
+                value={model}
+                maxLength={200}
+                placeholder="provider/model"
+              />
+            </div>
+            <AgentOptionFields prefix="furtherAgent" agentName={`agent ${i + 2}`} texts={texts} />
+          </div>
+        ))}
+        <FieldError name="agents" />
+      </details>
+    </>
   );
 }
 

@@ -10,10 +10,16 @@ import { controlProps, Field } from "./field.tsx";
 export type FormError = { field: string; message: string };
 
 /** An AppError as the error of a form. An error of a part of a field, such as a row, starts with its place. `fields`: of the form; by default, all. */
-export function toFormError({ field: path = "", detail, problem }: AppError, fields?: readonly string[]): FormError {
-  const [field = "", ...place] = path.split(".");
+export function toFormError(
+  { field: fullPath = "", detail, problem }: AppError,
+  fields?: readonly string[],
+): FormError {
+  const [field = "", ...place] = fullPath.split(".");
   if (problem === undefined || fields?.includes(field) === false) return { field: "", message: capitalize(detail) };
-  const row = /^\d+$/.test(place[0] ?? "") ? `Row ${Number(place[0]) + 1}` : place.join(".");
+  const [index = "", ...inRow] = place;
+  // A column says enough, a field within it doesn't.
+  const path = inRow.length > 1 ? `, ${inRow.join(".")}` : "";
+  const row = /^\d+$/.test(index) ? `Row ${Number(index) + 1}${path}` : place.join(".");
   return { field, message: `${row && `${row}: `}${capitalize(problem)}.` };
 }
 
