@@ -260,6 +260,12 @@ test.each([
 test.each([
   ["EVALD_ALLOW_PRIVATE", "::ffff:10.0.0.0/104", "10.0.0.0/8"],
   ["EVALD_ALLOW_PRIVATE", "127.0.0.1, 999.9.9.9", "999.9.9.9"],
+  ["EVALD_ALLOW_PRIVATE", "true", "true"],
+  ["EVALD_ALLOW_PRIVATE", "Yes", "yes"],
+  ["EVALD_ALLOW_PRIVATE", "1", "1 "],
+  ["EVALD_ALLOW_PRIVATE", "127.0.0.1,,docs.internal", "empty"],
+  ["EVALD_ALLOW_PRIVATE", "127.0.0.1, ", "empty"],
+  ["EVALD_EGRESS_ALLOW", "true", "true"],
   ["EVALD_ALLOW_PRIVATE", "10.0.0:80", "10.0.0 "],
   ["EVALD_ALLOW_PRIVATE", "2130706433", "2130706433 "],
   ["EVALD_ALLOW_PRIVATE", "0x7f.1", "0x7f.1 "],

@@ -71,6 +71,16 @@ test("no two organizations have names that look the same", () => {
 });
 
 describe("an invitation", () => {
+  test("says who invited you to what, and as what", async () => {
+    const app = testApp();
+    const owner = await signedIn(app);
+    for (const role of ["owner", "admin", "member", "viewer"]) {
+      const { body } = await browse(app).get(await inviteLink(owner, `${role}@example.com`, role));
+      const article = role === "owner" || role === "admin" ? "an" : "a";
+      expect(body).toContain(`A owner invited you to A as ${article} ${role}.`);
+    }
+  });
+
   test("makes a new person a member, once", async () => {
     const app = testApp();
     const owner = await signedIn(app);

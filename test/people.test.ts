@@ -2,8 +2,9 @@ import { Database } from "bun:sqlite";
 import { describe, expect, spyOn, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
+import { createOrg } from "../src/auth/orgs.ts";
 import { setupPath } from "../src/auth/setup.ts";
-import { signIns } from "../src/db/tables/people.ts";
+import { people, signIns } from "../src/db/tables/people.ts";
 import { testApp } from "./support/app.ts";
 import { emptyFolder } from "./support/executable.ts";
 import { browse, cookiesOf, password, signedIn } from "./support/people.ts";
@@ -42,6 +43,53 @@ describe("the first owner", () => {
     ])
       expect(used.status).toBe(404);
     expect(() => setupPath(app.service.ctx, app.a.org)).toThrow();
+  });
+
+  test("names the organization, whose current name is filled in", async () => {
+    const app = testApp();
+    const path = setupPath(app.service.ctx, app.a.org);
+    const browser = browse(app);
+    const { body } = await browser.get(path);
+    expect(/<input[^>]*name="orgName"[^>]*>/.exec(body)?.[0]).toContain('value="A"');
+    for (const orgName of [" ", "B"]) {
+      const refused = await browser.post(path, { ...ada, orgName });
+      expect([orgName, refused.status >= 400, refused.body.includes(`value="${orgName}"`)]).toEqual([
+        orgName,
+        true,
+        true,
+      ]);
+    }
+    // Nothing was created, so the link still works.
+    expect(app.db.select().from(people).all()).toEqual([]);
+    expect((await browser.post(path, { ...ada, orgName: " Acme " })).status).toBe(303);
+    expect((await browser.get("/")).body).toContain('<p class="org">Acme</p>');
+  });
+
+  test("who is already signed in only confirms, and lands in the new organization", async () => {
+    const app = testApp();
+    const browser = await signedIn(app);
+    const path = setupPath(app.service.ctx, app.b.org);
+    const { body } = await browser.get(path);
+    const [form = ""] = /<form[^>]*action="\/setup[\s\S]*?<\/form>/.exec(body) ?? [];
+    expect(form).not.toMatch(/<input(?! type="hidden")/);
+    expect((await browser.post(path)).location).toBe("/");
+    expect((await browser.get("/")).body).toContain("<summary>B</summary>");
+    expect((await browse(app).get(path)).status).toBe(404);
+  });
+
+  test("with an account lands in the new organization, by password or after signing in", async () => {
+    const app = testApp();
+    const { email } = await signedIn(app);
+    const { ctx } = app.service;
+    const first = browse(app);
+    expect((await first.post(setupPath(ctx, app.b.org), { email, password, name: "" })).status).toBe(303);
+    expect((await first.get("/prompts")).body).toContain("<summary>B</summary>");
+
+    const path = setupPath(ctx, createOrg(ctx, "C").id);
+    const { body } = await browse(app).get(path);
+    const [, signInPath = ""] = /<a href="(\/sign-in\?next=[^"]+)"/.exec(body) ?? [];
+    const next = new URL(signInPath, app.baseUrl).searchParams.get("next") ?? "";
+    expect((await browse(app).post("/sign-in", { email, password, next })).location).toBe(path);
   });
 
   test("is created once, even by two concurrent requests", async () => {

@@ -24,9 +24,10 @@ const maxPerHour = 50;
 export function readInvitation(ctx: Context, token: string) {
   const [id = "", channel] = readLinkToken(ctx, "invite", token) ?? [];
   const row = ctx.db
-    .select({ invitation: invitations, orgName: orgs.name })
+    .select({ invitation: invitations, orgName: orgs.name, invitedBy: people.name })
     .from(invitations)
     .innerJoin(orgs, eq(orgs.id, invitations.orgId))
+    .innerJoin(people, eq(people.id, invitations.inviterId))
     .where(eq(invitations.id, id))
     .get();
   if (!row) throw notFound("This invitation link is not valid. Copy the whole link, or ask for a new one.");
@@ -38,6 +39,7 @@ export function readInvitation(ctx: Context, token: string) {
     id,
     org: orgId as OrgId,
     orgName: row.orgName,
+    invitedBy: row.invitedBy,
     email,
     role,
     hasAccount: findPerson(ctx, email) !== undefined,

@@ -153,8 +153,15 @@ export function createOrgAsPerson(ctx: Context, name: string, timeZone?: string)
 
 /** Changes an organization for a person. Throws what `updateOrg` throws, and conflict for a reserved name. */
 export function updateOrgAsPerson(ctx: Context, id: OrgId, patch: OrgPatch): Org {
-  if (patch.name !== undefined && toName(patch.name) !== getOrg(ctx, id).name) checkReservedName(ctx, patch.name);
+  if (patch.name !== undefined) checkOrgName(ctx, id, patch.name);
   return updateOrg(ctx, id, patch);
+}
+
+/** Throws bad_request for a blank or long name, and conflict for a reserved one or that of another organization. */
+export function checkOrgName(ctx: Context, id: OrgId, name: string): void {
+  const trimmed = toName(name);
+  if (trimmed !== getOrg(ctx, id).name) checkReservedName(ctx, trimmed);
+  refuseUsedName(ctx.db, trimmed, id);
 }
 
 /**
@@ -184,7 +191,7 @@ function checkPatch(patch: OrgPatch): void {
 }
 
 /** Throws conflict if another organization has the name. `id`: the organization that may have it. */
-function refuseUsedName(tx: Tx, name: string, id?: OrgId): void {
+function refuseUsedName(tx: Tx | Context["db"], name: string, id?: OrgId): void {
   const others = tx
     .select({ name: orgs.name })
     .from(orgs)

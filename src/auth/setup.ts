@@ -3,10 +3,11 @@ import type { Context, OrgId } from "../context.ts";
 import { orgs } from "../db/tables/orgs.ts";
 import { members, signIns } from "../db/tables/people.ts";
 import { conflict, notFound } from "../errors.ts";
-import { type Client, inSequence, loadBetterAuth, withAppErrors } from "./better-auth-calls.ts";
+import { type Client, inSequence, loadBetterAuth, withAppErrors, withCookies } from "./better-auth-calls.ts";
 import { readLinkToken, toLinkToken } from "./links.ts";
-import { findPerson, registerOrSignIn } from "./people.ts";
-import type { NewPerson, Person, SignedIn } from "./person.ts";
+import { checkOrgName, updateOrgAsPerson } from "./orgs.ts";
+import { findSignedIn, registerOrSignIn } from "./people.ts";
+import type { NewPerson, SignedIn } from "./person.ts";
 
 const setupLifetimeMs = 3 * 24 * 3600_000;
 
@@ -40,14 +41,32 @@ export async function addOwner(ctx: Context, org: OrgId, { person, signInId }: S
   ctx.db.update(signIns).set({ orgId: org }).where(eq(signIns.id, signInId)).run();
 }
 
-/** Creates the first owner of an organization and signs them in. */
-export const createFirstOwner = (ctx: Context, token: string, person: NewPerson, client: Client): Promise<string[]> =>
+/** `orgName`: what the owner calls the organization; undefined: it keeps its name. */
+type FirstOwner = NewPerson & { orgName?: string };
+
+/**
+ * Makes someone the first owner of an organization and switches to it: the signed-in person, or else a new or existing one with their password.
+ * Returns the cookies. Throws not_found like `readSetup`, and what `registerOrSignIn` and `checkOrgName` throw.
+ */
+export const createFirstOwner = (
+  ctx: Context,
+  token: string,
+  signedIn: SignedIn | null,
+  { orgName, ...person }: FirstOwner,
+  client: Client,
+): Promise<string[]> =>
   inSequence(ctx, async () => {
     const { org } = readSetup(ctx, token);
+    if (signedIn) {
+      await addOwner(ctx, org, signedIn);
+      return [];
+    }
+    // Before the account is created: a form with a wrong name must change nothing.
+    if (orgName !== undefined) checkOrgName(ctx, org, orgName);
     const cookies = await registerOrSignIn(ctx, person, client, false);
-    const { api } = await loadBetterAuth(ctx);
-    const { id } = findPerson(ctx, person.email) as Person;
-    await withAppErrors(api.addMember({ body: { userId: id, organizationId: org, role: "owner" } }));
+    const owner = (await findSignedIn(ctx, withCookies(client, cookies))).signedIn as SignedIn;
+    await addOwner(ctx, org, owner);
+    if (orgName !== undefined) updateOrgAsPerson(ctx, org, { name: orgName });
     return cookies;
   });
 

@@ -4,7 +4,7 @@ import { setupPath } from "../auth/setup.ts";
 import type { Config } from "../config/config.ts";
 import { badRequest } from "../errors.ts";
 import { getSpending } from "../runs/spending.ts";
-import { print, say, table, toJson, withData } from "./terminal.ts";
+import { orgOf, print, say, table, toJson, withData } from "./terminal.ts";
 
 type SetOptions = {
   name?: string;
@@ -74,12 +74,17 @@ export function addOrg(program: Command, configOf: () => Config): void {
       print(options.json ? toJson(updated) : updated.id);
     });
   org
-    .command("setup-link <name>")
-    .description("Create a setup link for the first owner of an organization and print it to stdout")
+    .command("setup-link [name]")
+    .description(
+      "Create a setup link for the first owner of an organization (default: the only one) and print it to stdout",
+    )
     .option("--json", "Print the link as JSON")
-    .addHelpText("after", '\nExample:\n  evald org setup-link "Acme"')
-    .action((name: string, { json }: { json?: boolean }) => {
-      const url = withData(configOf(), ({ ctx }) => ctx.baseUrl() + setupPath(ctx, getOrgByName(ctx, name).id));
+    .addHelpText("after", '\nExamples:\n  evald org setup-link\n  evald org setup-link "Acme"')
+    .action((name: string | undefined, { json }: { json?: boolean }) => {
+      const url = withData(
+        configOf(),
+        (service) => service.ctx.baseUrl() + setupPath(service.ctx, orgOf(service, name)),
+      );
       say("The link works once and expires in 3 days. Anyone who opens it can become the owner.");
       print(json ? toJson({ url }) : url);
     });

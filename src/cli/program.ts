@@ -110,6 +110,16 @@ export function createProgram(
   return program;
 }
 
+/** What `evald` alone prints: where to start. The list of all commands is long. */
+const introduction = `evald measures how well AI agents can use a developer tool.
+
+Start with one of these:
+  evald serve        Run the service: web pages, API and an example report
+  evald eval <url>   Evaluate the docs at a URL in this terminal; nothing is stored
+  evald help         List all commands
+
+Add --help to a command for its options.`;
+
 /** Commands that run until they are stopped. */
 const services = new Set(["serve", "worker"]);
 
@@ -147,6 +157,10 @@ function withoutUnknownHelp(program: Command, argv: string[]): string[] {
 
 async function runCommand(argv: string[], create: () => Command): Promise<number> {
   try {
+    if (argv.length === 0) {
+      print(introduction);
+      return exits.passed;
+    }
     const program = create();
     await program.parseAsync(withoutUnknownHelp(program, argv), { from: "user" });
     return Number(process.exitCode ?? 0);

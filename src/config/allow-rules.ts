@@ -11,13 +11,18 @@ export type AllowRule = { host: string; port: number | null; publicPort?: number
 export const allowSyntax =
   "a comma-separated list of hosts, host:port pairs, IP addresses or CIDR ranges, such as docs.internal:8080,10.0.0.0/8";
 
+/** Throws ConfigError, also for an empty item: a rule is missing there. */
+export const parseAllowRules = (text: string): AllowRule[] =>
+  text.trim() === "" ? [] : text.split(",").map((item) => parseAllowRule(item.trim()));
+
 /** `docs.internal`, `docs.internal:8080`, `127.0.0.1:4000`, `[::1]:80`, `10.0.0.0/8`, `fd00::/8`. */
-export function parseAllowRule(text: string): AllowRule {
+function parseAllowRule(text: string): AllowRule {
   const match =
     /^\[(?<v6>[0-9a-f:.]+)\](?::(?<p6>\d+))?$/i.exec(text) ??
     /^(?<host>[a-z0-9._-]+(?:\/\d{1,2})?)(?::(?<port>\d+))?$/i.exec(text) ??
     /^(?<host>[0-9a-f:.]*:[0-9a-f:.]*(?:\/\d{1,3})?)$/i.exec(text);
   const groups = match?.groups;
+  if (text === "") throw new ConfigError(`${allowSyntax}: one of its items is empty`);
   if (!groups) throw new ConfigError(allowSyntax);
   const host = (groups.v6 ?? groups.host ?? "").toLowerCase();
   const objection = objectionToHost(host);
@@ -27,11 +32,15 @@ export function parseAllowRule(text: string): AllowRule {
   return { host, port: port === undefined ? null : Number(port) };
 }
 
+/** Whether a text switches other settings on or off: nobody means a host of that name. */
+export const isSwitchWord = (text: string): boolean => /^(true|false|yes|no|on|off)$/i.test(text);
+
 /** What is wrong with a host, an IP address or a range; null if nothing is. */
 function objectionToHost(text: string): string | null {
   const [host = "", bits] = text.split("/");
   const version = isIP(host);
   if (version === 0) {
+    if (isSwitchWord(host)) return `name the hosts to allow, in place of ${host}`;
     if (bits !== undefined) return `the range ${text} needs a complete IP address before the slash`;
     // URL parsers take a host name whose last label is a number for an IPv4 address.
     return /:|(^|\.)(\d+|0x[0-9a-f]*)\.?$/.test(host) ? `${host} is not a valid IP address` : null;

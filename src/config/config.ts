@@ -1,6 +1,6 @@
 import { ConfigError } from "../errors.ts";
 import { parseAgentEntries } from "./agent-entries.ts";
-import { allowSyntax, parseAllowRule } from "./allow-rules.ts";
+import { allowSyntax, isSwitchWord, parseAllowRules } from "./allow-rules.ts";
 import {
   parseModelList,
   parseModelSetting,
@@ -62,7 +62,10 @@ function toOrigin(value: string): string {
 const hostsSyntax =
   "a comma-separated list of host names, where *.example.com matches all subdomains, such as api.acme.example,*.acme.dev";
 
-const toHost = (item: string) => (/^(\*\.)?[a-z0-9_-][a-z0-9._-]*$/.test(item) ? item : throwExpected(hostsSyntax));
+function toHost(item: string): string {
+  if (isSwitchWord(item)) throwExpected(`${hostsSyntax}: name the hosts to allow, in place of ${item}`);
+  return /^(\*\.)?[a-z0-9_-][a-z0-9._-]*$/.test(item) ? item : throwExpected(hostsSyntax);
+}
 
 const secondMs = 1000;
 const dayMs = 24 * 3600 * secondMs;
@@ -169,8 +172,11 @@ const settings = {
     "Maximum size of the workspace of a run, in MiB",
     times(mib, integer(1, 1_000_000)),
   ),
-  allowPrivate: setting("EVALD_ALLOW_PRIVATE", "", `Private hosts that runs may reach: ${allowSyntax}`, (value) =>
-    splitList(value).map(parseAllowRule),
+  allowPrivate: setting(
+    "EVALD_ALLOW_PRIVATE",
+    "",
+    `Private hosts that runs may reach: ${allowSyntax}`,
+    parseAllowRules,
   ),
   /** `provider/model`; null: none. */
   agentModel: setting(

@@ -22,6 +22,21 @@ test("links have the URL of the running service", async () => {
   expect(await linkOf()).toStartWith("http://127.0.0.1:3000/setup/");
 });
 
+test("evald alone names the commands to start with, on stdout", async () => {
+  const { code, stdout, stderr } = await call([], { cwd: emptyFolder() });
+  expect([code, stderr]).toEqual([0, ""]);
+  for (const command of ["serve", "eval", "help"]) expect(stdout).toContain(`  evald ${command} `);
+  expect(stdout.trimEnd().split("\n").length).toBeLessThanOrEqual(12);
+});
+
+test("a setup link needs no name if there is one organization", async () => {
+  const cwd = emptyFolder();
+  await call(["org", "create", "Acme"], { cwd });
+  expect((await call(["org", "setup-link"], { cwd })).stdout).toContain("/setup/");
+  await call(["org", "create", "Other"], { cwd });
+  expect((await call(["org", "setup-link"], { cwd })).code).toBe(2);
+});
+
 test("a failure of a command with --json is JSON on stdout", async () => {
   const cwd = emptyFolder();
   for (const [args, code] of [

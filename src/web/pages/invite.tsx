@@ -18,13 +18,13 @@ type InviteProps = {
 
 /** Accepts an invitation: with a new account, an existing account, or while signed in. */
 export function InvitePage({ site, path, invitation, person, name, errorMessage, ssoName }: InviteProps) {
-  const { orgName, email, role, hasAccount } = invitation;
+  const { orgName, invitedBy, email, role, hasAccount } = invitation;
   const isOtherPerson = person !== null && person.email !== email;
   return (
     <AuthPage
       {...{ site, path, errorMessage }}
       title={`Join ${orgName}`}
-      lead={`You’ve been invited as ${role === "member" ? "a" : "an"} ${role}. The invitation was sent to ${email}.`}
+      lead={`${invitedBy} invited you to ${orgName} as ${/^[aeiou]/.test(role) ? "an" : "a"} ${role}.`}
     >
       {isOtherPerson ? (
         <form method="post" action={`${site.base}/sign-out`}>

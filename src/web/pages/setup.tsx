@@ -1,3 +1,4 @@
+import type { Person } from "../../auth/person.ts";
 import { TextField } from "../components/field.tsx";
 import { Submit } from "../components/form-parts.tsx";
 import type { Site } from "../site.ts";
@@ -7,23 +8,43 @@ type Props = {
   site: Site;
   path: string;
   orgName: string;
-  values?: { name: string; email: string };
+  /** The person who is signed in, if any: they need no account. */
+  person: Person | null;
+  values?: { orgName: string; name: string; email: string };
   errorMessage?: string;
 };
 
-/** Creates the first owner of an organization. */
-export const SetupPage = ({ site, path, orgName, values, errorMessage }: Props) => (
+/** Creates the first owner of an organization, or makes the signed-in person its owner. */
+export const SetupPage = ({ site, path, orgName, person, values, errorMessage }: Props) => (
   <AuthPage
     {...{ site, path, errorMessage }}
     title={`Set up ${orgName}`}
     lead="You’ll be the owner of this organization. You can invite teammates next."
   >
     <form method="post" action={site.base + path}>
-      <TextField name="name" label="Your name" autocomplete="name" value={values?.name} />
-      <TextField name="email" label="Email" type="email" autocomplete="username" value={values?.email} />
-      <TextField name="password" label="Password" type="password" autocomplete="new-password" hint={passwordHint} />
-      <Submit>Create account</Submit>
+      {person ? (
+        <p>You’re signed in as {person.email}.</p>
+      ) : (
+        <>
+          <TextField
+            name="orgName"
+            label="Organization"
+            autocomplete="organization"
+            value={values?.orgName ?? orgName}
+            hint="The name of your team or product. You can change it later."
+          />
+          <TextField name="name" label="Your name" autocomplete="name" value={values?.name} />
+          <TextField name="email" label="Email" type="email" autocomplete="username" value={values?.email} />
+          <TextField name="password" label="Password" type="password" autocomplete="new-password" hint={passwordHint} />
+        </>
+      )}
+      <Submit>{person ? `Become the owner of ${orgName}` : "Create account"}</Submit>
     </form>
-    <p class="aside">Already have an account on this server? Use its password.</p>
+    {!person && (
+      <p class="aside">
+        Already have an account on this server?{" "}
+        <a href={`${site.base}/sign-in?next=${encodeURIComponent(path)}`}>Sign in</a> first, or use its password.
+      </p>
+    )}
   </AuthPage>
 );

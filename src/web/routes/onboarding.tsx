@@ -16,28 +16,33 @@ export const onboardingPages = (ctx: Context) =>
     .get(
       "/setup/:token",
       ({ request, params }) =>
-        showPublic(ctx, request, (_, site) => {
+        showPublic(ctx, request, ({ signedIn }, site) => {
           const { orgName } = readSetup(ctx, params.token);
-          return <SetupPage {...{ site, path: `/setup/${params.token}`, orgName }} />;
+          const person = signedIn?.person ?? null;
+          return <SetupPage {...{ site, path: `/setup/${params.token}`, orgName, person }} />;
         }),
       { params: TokenParams },
     )
     .post(
       "/setup/:token",
       ({ request, params }) =>
-        submitPublic(ctx, request, async (_, form, site) => {
+        submitPublic(ctx, request, async ({ signedIn }, form, site) => {
           const { orgName } = readSetup(ctx, params.token);
-          const values = { name: form.get("name") ?? "", email: form.get("email") ?? "" };
-          const person = { ...values, password: form.get("password") ?? "" };
+          const values = {
+            orgName: form.get("orgName") ?? orgName,
+            name: form.get("name") ?? "",
+            email: form.get("email") ?? "",
+          };
+          const owner = { ...values, password: form.get("password") ?? "" };
           try {
             return withCookies(
               seeOther(ctx, "/"),
-              await createFirstOwner(ctx, params.token, person, clientOf(request)),
+              await createFirstOwner(ctx, params.token, signedIn, owner, clientOf(request)),
             );
           } catch (error) {
             const path = `/setup/${params.token}`;
             return formErrorResponse(error, (errorMessage) => (
-              <SetupPage {...{ site, path, orgName, values, errorMessage }} />
+              <SetupPage {...{ site, path, orgName, person: signedIn?.person ?? null, values, errorMessage }} />
             ));
           }
         }),
