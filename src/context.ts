@@ -1,5 +1,6 @@
 import type { Logger } from "pino";
 import type { Agent } from "./agents/agent.ts";
+import type { AllowRule } from "./config/allow-rules.ts";
 import type { Config } from "./config/config.ts";
 import { type Commit, createCommit } from "./db/commit.ts";
 import { createDiskHealth, type DiskHealth } from "./db/disk-health.ts";
@@ -45,6 +46,8 @@ export type Context = {
   newId: (atMs: number) => string;
   /** The URL at which the service is reached, without a trailing slash. Known once it listens. */
   baseUrl: () => string;
+  /** The addresses that runs may reach besides public ones. */
+  allow: () => AllowRule[];
   /** The agents of this service by ID. */
   agents: Record<string, Agent>;
   /** Runs work in a durable transaction, possibly shared with others. */
@@ -57,12 +60,14 @@ export type Context = {
 
 export type ContextOptions = Pick<Context, "db" | "config" | "log" | "agents" | "baseUrl"> &
   Partial<Pick<Context, "now" | "monotonicNow" | "newId" | "stopping">> & {
+    /** Private addresses that runs may reach in addition to the configured ones. */
+    alsoAllow?: () => AllowRule[];
     /** Called once, when the disk can no longer be trusted. Nothing more is claimed or answered, and the process should end. */
     onBroken?: (error: unknown) => void;
   };
 
 export function createContext(options: ContextOptions): Context {
-  const { db, config, log, agents, baseUrl, onBroken, now = Date.now } = options;
+  const { db, config, log, agents, baseUrl, onBroken, now = Date.now, alsoAllow = () => [] } = options;
   // If only a clock is passed, nobody sets it.
   const monotonicNow = options.monotonicNow ?? options.now ?? performance.now.bind(performance);
   return {
@@ -74,6 +79,7 @@ export function createContext(options: ContextOptions): Context {
     provenTime: createProvenTime(db, now, monotonicNow),
     newId: options.newId ?? ((atMs) => Bun.randomUUIDv7("hex", atMs)),
     baseUrl,
+    allow: () => [...config.allowPrivate, ...alsoAllow()],
     agents,
     commit: createCommit(db),
     signals: createSignals(),

@@ -4,7 +4,6 @@ import { workspacesIn } from "./agents/sandbox/workspace.ts";
 import { limitsOfOrg } from "./auth/orgs.ts";
 import { announceScore } from "./comparisons/score-alert.ts";
 import { weeklyDigestOf } from "./comparisons/week.ts";
-import type { AllowRule } from "./config/allow-rules.ts";
 import { type Context, type ContextOptions, createContext } from "./context.ts";
 import { createUpkeep } from "./db/upkeep.ts";
 import { reasonOf } from "./errors.ts";
@@ -31,8 +30,6 @@ type Options = Omit<ContextOptions, "stopping"> & {
   standby?: AgentStandby;
   /** Where agents run. Default: on this machine. */
   workers?: WorkerExecutor;
-  /** Private addresses that runs may reach in addition to the configured ones. */
-  alsoAllow?: () => AllowRule[];
   backoffMs?: (failures: number) => number;
   maxRetryAfterMs?: number;
   leaseMs?: number;
@@ -42,7 +39,7 @@ type Options = Omit<ContextOptions, "stopping"> & {
 
 /** Everything that has state, connected and on one database. Nothing listens and no job runs yet. */
 export function createService(options: Options) {
-  const { workers = null, alsoAllow = () => [], leaseMs } = options;
+  const { workers = null, leaseMs } = options;
   const stopping = new AbortController();
   const ctx = createContext({ ...options, stopping: stopping.signal });
   const { config, log, disk, signals } = ctx;
@@ -51,7 +48,7 @@ export function createService(options: Options) {
   const telemetry = createTelemetry(ctx, workers);
   const workspaces = filename === ":memory:" ? null : workspacesIn(dirname(filename));
   const local = createLocalExecutor(ctx.agents, ctx.now, workspaces, config.egressAllow);
-  const host = { executor: workers ?? local, allow: () => [...config.allowPrivate, ...alsoAllow()] };
+  const host = { executor: workers ?? local, allow: ctx.allow };
   const runner = createRunner(ctx, {
     pool: "runs",
     handlers: { run: createRunJob(ctx, host), regrade: createRegradeJob(ctx) },

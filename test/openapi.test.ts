@@ -148,7 +148,7 @@ test("another project's parser accepts the document as OpenAPI 3.1", async () =>
 test("every response matches its schema", async () => {
   const service = testApp();
   const prompt = await service.send("POST", "/api/v1/prompts", {
-    body: { text: "Read http://127.0.0.1/ with {{tool}}" },
+    body: { text: "Read https://docs.example.com/ with {{tool}}" },
   });
   const path = `/api/v1/prompts/${prompt.body.id}`;
   const run = await service.send("POST", `${path}/run`, { body: { urlMap: {}, templateArgs: { tool: "curl" } } });

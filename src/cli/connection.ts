@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import type { Agent } from "../agents/agent.ts";
 import { createApp } from "../app.tsx";
+import { toAllowRule } from "../config/allow-rules.ts";
 import type { Config } from "../config/config.ts";
 import { secretsIn } from "../config/model-settings.ts";
 import { closeDb, type DataLock, lockData, openDb } from "../db/open.ts";
@@ -10,7 +11,7 @@ import { httpUrl, toIso } from "../schema.ts";
 import { createService, type Service } from "../service.ts";
 import { type Api, createApi, overNetwork } from "./api.ts";
 import { getKey } from "./id-token.ts";
-import { linkBase, lockToMigrate, orgOf, toAllowRule, upgradeProgress } from "./terminal.ts";
+import { linkBase, lockToMigrate, orgOf, upgradeProgress } from "./terminal.ts";
 
 /** Where the service is: at a URL, or the data directory with an organization in it. */
 export type ServiceAddress = { url?: string; org?: string };

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import type { Agent, AgentEvent } from "../agents/agent.ts";
 import { createOrg } from "../auth/orgs.ts";
+import { toAllowRule } from "../config/allow-rules.ts";
 import type { Config } from "../config/config.ts";
 import { secretsIn } from "../config/model-settings.ts";
 import { closeDb, openDb } from "../db/open.ts";
@@ -17,7 +18,7 @@ import { getRun, getRunFailure } from "../runs/runs.ts";
 import { createService } from "../service.ts";
 import { onInterruption } from "./interruption.ts";
 import { addMinScore, checkMinScore } from "./min-score.ts";
-import { exits, print, say, sayFailure, toAllowRule, toJson, toOwnUrl } from "./terminal.ts";
+import { exits, print, say, sayFailure, toJson, toOwnUrl } from "./terminal.ts";
 
 type EvalOptions = {
   goal: string;

@@ -2,7 +2,6 @@ import { InvalidArgumentError } from "commander";
 import pino from "pino";
 import { createAgentStandby, createChildAgents } from "../agents/all.ts";
 import { getOrgByName, listOrgs } from "../auth/orgs.ts";
-import type { AllowRule } from "../config/allow-rules.ts";
 import type { Config } from "../config/config.ts";
 import type { OrgId } from "../context.ts";
 import { codeOf } from "../db/fault.ts";
@@ -101,12 +100,6 @@ export function toOwnUrl({ host, port }: { host: string; port: number }): string
 /** The URL of the service in links that commands print: the configured one, that of the running service, or the default. */
 export const linkBase = (config: Config): string =>
   config.baseUrl ?? findRunningUrl(config.dataDir) ?? toOwnUrl(config);
-
-/** A rule that lets runs reach exactly the host and port of a URL. */
-export function toAllowRule(url: string): AllowRule {
-  const { hostname, port, protocol } = new URL(url);
-  return { host: hostname.replace(/^\[|\]$/g, ""), port: Number(port || (protocol === "https:" ? 443 : 80)) };
-}
 
 /** Opens the data directory for the duration of `work`, also next to a running service, unless that is older. */
 export function withData<T>(config: Config, work: (service: Service) => T): T {

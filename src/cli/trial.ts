@@ -2,6 +2,7 @@ import type { Agent, AgentEvent } from "../agents/agent.ts";
 import type { Preset } from "../agents/coding/preset.ts";
 import { serveScriptedModel } from "../agents/coding/scripted-model.ts";
 import { createOrg } from "../auth/orgs.ts";
+import { toAllowRule } from "../config/allow-rules.ts";
 import type { Config } from "../config/config.ts";
 import type { ModelProvider } from "../config/model-settings.ts";
 import { closeDb, openDb } from "../db/open.ts";
@@ -12,7 +13,6 @@ import { readSession } from "../reports/session-events.ts";
 import { requestEval } from "../runs/requests.ts";
 import { getRun } from "../runs/runs.ts";
 import { createService } from "../service.ts";
-import { toAllowRule } from "./terminal.ts";
 import { findProblems, findSteps } from "./trial-diagnosis.ts";
 
 type Subject = { id: string; agent: Agent; preset: Preset; model?: string };

@@ -32,6 +32,12 @@ function parseAllowRule(text: string): AllowRule {
   return { host, port: port === undefined ? null : Number(port) };
 }
 
+/** A rule that lets runs reach exactly the host and port of a URL. */
+export function toAllowRule(url: string): AllowRule {
+  const { hostname, port, protocol } = new URL(url);
+  return { host: hostname.replace(/^\[|\]$/g, ""), port: Number(port || (protocol === "https:" ? 443 : 80)) };
+}
+
 /** Whether a text switches other settings on or off: nobody means a host of that name. */
 export const isSwitchWord = (text: string): boolean => /^(true|false|yes|no|on|off)$/i.test(text);
 

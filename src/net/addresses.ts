@@ -48,13 +48,18 @@ export type AddressPolicy = ReturnType<typeof createAddressPolicy>;
 /** Decides by the operator's rules which addresses may be reached. Throws an Error that quotes the first invalid range. */
 export function createAddressPolicy(allow: readonly AllowRule[]) {
   const rules = allow.map(toRule);
+  const remedyFor = (host: string, port: number) => allowRemedy(allow, host, port);
   const isWebPort = (port: number) => port === 80 || port === 443;
   const matches = (rule: Rule, name: string, address: Address, port: number) =>
     (rule.port === null || rule.port === port) && (rule.name === name || contains(rule.range, address));
+  const closedPortMessage = (host: string, port: number) =>
+    `${host} cannot be reached on port ${port}: only ports 80 and 443 are allowed; ${remedyFor(host, port)}`;
   return {
-    /** False if no rule allows the port for any address. */
-    isPortPossible: (port: number): boolean =>
-      isWebPort(port) || rules.some((rule) => rule.port === null || rule.port === port),
+    /** Why no address of a host may be reached on a port, whatever it resolves to; null if one may be. `host` without brackets. */
+    objectionToPort: (host: string, port: number): string | null =>
+      isWebPort(port) || rules.some((rule) => rule.port === null || rule.port === port)
+        ? null
+        : closedPortMessage(host, port),
     /** Why connecting to the address under that host name is not allowed; null if it is. `host` without brackets. */
     objection(host: string, address: string, port: number): string | null {
       const parsedAddress = parse(address);
@@ -74,7 +79,8 @@ export function createAddressPolicy(allow: readonly AllowRule[]) {
         const subject = isIP(host)
           ? `${address} is ${description}`
           : `${host} resolves to ${address}, which is ${description}`;
-        return `${subject}; the operator can allow private addresses with EVALD_ALLOW_PRIVATE`;
+        // No value to paste: what these addresses serve are credentials.
+        return `${subject}; ${isMetadata ? "only EVALD_ALLOW_PRIVATE with its exact address and port allows it" : remedyFor(host, port)}`;
       }
       return isWebPort(port) ? null : closedPortMessage(host, port);
     },
@@ -99,9 +105,11 @@ export function isListed(allow: readonly AllowRule[], host: string): boolean {
 
 const toName = (host: string) => host.toLowerCase().replace(/\.$/, "");
 
-/** The error message for a port other than 80 and 443. */
-export function closedPortMessage(host: string, port: number): string {
-  return `${host} cannot be reached on port ${port}: only ports 80 and 443 are allowed; the operator can allow others with EVALD_ALLOW_PRIVATE`;
+/** How the operator allows an address, with the exact value. `host` without brackets. */
+function allowRemedy(allow: readonly AllowRule[], host: string, port: number): string {
+  const value = `${isIP(host) === 6 ? `[${host}]` : host}:${port}`;
+  const hasOthers = allow.some(({ publicPort }) => publicPort === undefined);
+  return `to allow it, the operator can ${hasOthers ? `add ${value} to EVALD_ALLOW_PRIVATE` : `set EVALD_ALLOW_PRIVATE=${value}`}`;
 }
 
 function toRule({ host, port, ...rule }: AllowRule): Rule {

@@ -1,5 +1,5 @@
 import { isIP } from "node:net";
-import { type AddressPolicy, closedPortMessage } from "./addresses.ts";
+import type { AddressPolicy } from "./addresses.ts";
 import { GuardError, toGuardError } from "./failure.ts";
 import { type CheckedAddress, portOf } from "./http-request.ts";
 
@@ -19,7 +19,8 @@ export async function resolve(
   const host = url.hostname.replace(/^\[|\]$/g, "");
   const port = portOf(url);
   const family = isIP(host);
-  if (!family && !policy.isPortPossible(port)) throw new GuardError("refused", url.href, closedPortMessage(host, port));
+  const portObjection = family ? null : policy.objectionToPort(host, port);
+  if (portObjection) throw new GuardError("refused", url.href, portObjection);
   const addresses = family ? [{ address: host, family }] : await lookUp(url, lookup(host), signal);
   for (const { address } of addresses) {
     const objection = policy.objection(host, address, port);

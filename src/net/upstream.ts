@@ -3,7 +3,7 @@ import http from "node:http";
 import https from "node:https";
 import { isIP } from "node:net";
 import type { AllowRule } from "../config/allow-rules.ts";
-import { closedPortMessage, createAddressPolicy } from "./addresses.ts";
+import { createAddressPolicy } from "./addresses.ts";
 import { toGuardError } from "./failure.ts";
 import { openRequest } from "./http-request.ts";
 import { resolve } from "./resolve.ts";
@@ -80,14 +80,15 @@ function toStream(answer: http.IncomingMessage, signal: AbortSignal): ReadableSt
   });
 }
 
-/** Why a URL can't be reached, before its name is resolved: a private address or another port; null if it may be. */
+/** Why a URL can't be reached, before its name is resolved: a private address, localhost or another port; null if it may be. */
 export function objectionToUrl(url: string, allow: readonly AllowRule[]): string | null {
   const { hostname, port, protocol } = new URL(url);
   const host = hostname.replace(/^\[|\]$/g, "");
   const portNumber = Number(port) || (protocol === "https:" ? 443 : 80);
   const policy = createAddressPolicy(allow);
-  if (isIP(host) !== 0) return policy.objection(host, host, portNumber);
-  return policy.isPortPossible(portNumber) ? null : closedPortMessage(host, portNumber);
+  // These names are the loopback address on every machine (RFC 6761).
+  const address = /(^|\.)localhost\.?$/.test(host) ? "127.0.0.1" : host;
+  return isIP(address) === 0 ? policy.objectionToPort(host, portNumber) : policy.objection(host, address, portNumber);
 }
 
 /** A fetch over a unix socket. The host of the URL is ignored. `onAnswer` sees each response first. */

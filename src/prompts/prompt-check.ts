@@ -16,7 +16,7 @@ import { AppError, invalidField } from "../errors.ts";
 import { getModel } from "../models/models.ts";
 import { checkHttpUrl } from "../schema.ts";
 import type { DeclaredCheck } from "./schema.ts";
-import { defaultStartUrls } from "./start-urls.ts";
+import { checkReachable, defaultStartUrls } from "./start-urls.ts";
 import { templateVarsOf } from "./template.ts";
 import { checkVariables, checkWorkspace, checkWorkspaceParts, leavesWorkspace } from "./workspace-check.ts";
 
@@ -64,6 +64,9 @@ export function checkSchedule(
     );
 }
 
+/** Fields that have start URLs. A change of others must not fail because the operator no longer allows an address. */
+const startFields = ["additionalUrls", "targetProviderId", "text", "templateDefaults"];
+
 type SelectedAgents = [PromptAgent, ...PromptAgent[]];
 type AgentSelection = { agent: string | null; model: string | null; options?: AgentOptions };
 
@@ -98,6 +101,7 @@ export function checkPromptRow(ctx: Context, org: OrgId, row: PromptRow, changed
       "a template variable cannot be named __proto__; rename it",
     );
   checkSchedule(row, provider, changedFields);
+  if (startFields.some((field) => changedFields?.includes(field) ?? true)) checkReachable(ctx, row, provider);
   checkLimits(row.limits, ctx.config);
   if (row.agents === null) checkAgent(ctx, org, row);
   else checkAgents(ctx, org, row.agents);

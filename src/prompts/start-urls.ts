@@ -1,6 +1,9 @@
 import { mcpUrlsOf } from "../agents/task.ts";
+import type { Context } from "../context.ts";
 import type { AdditionalUrl, prompts } from "../db/tables/prompts.ts";
+import { invalidField } from "../errors.ts";
 import { keysOf, type MappedHost } from "../net/mapping.ts";
+import { objectionToAddress } from "../providers/providers.ts";
 import { fillTemplate } from "./template.ts";
 
 type Sources = {
@@ -12,6 +15,9 @@ type Sources = {
   mcpUrls: string[];
 };
 
+/** Whether an additional URL is one where agents start. */
+const isStart = ({ kind }: AdditionalUrl): boolean => kind !== "competitor" && kind !== "mcp";
+
 const urlPattern = /https?:\/\/[^\s<>"'`\\{}|^]+/gi;
 
 /**
@@ -21,7 +27,7 @@ const urlPattern = /https?:\/\/[^\s<>"'`\\{}|^]+/gi;
 export function startUrls({ mapped, provider, additionalUrls, text, mcpUrls }: Sources): string[] {
   const urls = [
     ...(provider?.docsUrl ? [provider.docsUrl] : []),
-    ...(additionalUrls ?? []).filter(({ kind }) => kind !== "competitor" && kind !== "mcp").map(({ url }) => url),
+    ...(additionalUrls ?? []).filter(isStart).map(({ url }) => url),
     // Trailing punctuation is not part of the URL.
     ...[...text.matchAll(urlPattern)].map(([url]) => url.replace(/[.,;:!?)\]]+$/, "")),
   ].filter((url) => URL.canParse(url));
@@ -42,3 +48,18 @@ export const defaultStartUrls = (row: typeof prompts.$inferSelect, provider: Sou
     text: fillTemplate(row.text, row.templateDefaults ?? {}),
     mcpUrls: mcpUrlsOf(row.workspace ?? undefined),
   });
+
+/**
+ * Throws bad_request that names a start URL that no run can reach: one that a field has, or the text if it is the only source. A urlMap maps names
+ * of hosts, so what they resolve to is left to the run.
+ */
+export function checkReachable(ctx: Context, row: typeof prompts.$inferSelect, provider: Sources["provider"]): void {
+  for (const [i, each] of (row.additionalUrls ?? []).entries()) {
+    const objection = isStart(each) ? objectionToAddress(ctx, each.url) : null;
+    if (objection) throw invalidField(`additionalUrls.${i}.url`, objection);
+  }
+  const objections = defaultStartUrls(row, provider).map((url) => objectionToAddress(ctx, url));
+  const [first] = objections;
+  if (first && objections.every((objection) => objection !== null))
+    throw invalidField(provider?.docsUrl ? "targetProviderId" : "text", first);
+}

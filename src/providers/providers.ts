@@ -1,7 +1,9 @@
 import { and, desc, eq } from "drizzle-orm";
+import { toAllowRule } from "../config/allow-rules.ts";
 import type { Context, OrgId } from "../context.ts";
 import { providers } from "../db/tables/prompts.ts";
-import { notFound } from "../errors.ts";
+import { invalidField, notFound } from "../errors.ts";
+import { objectionToUrl } from "../net/upstream.ts";
 import { checkHttpUrl, toIso, toName } from "../schema.ts";
 import type { Provider, ProviderInput, ProviderPatch } from "./schema.ts";
 
@@ -11,14 +13,14 @@ type ProviderRow = typeof providers.$inferSelect;
 export function createProvider(ctx: Context, org: OrgId, input: ProviderInput): Provider {
   const { name, docsUrl = null, productUrl = null } = input;
   const createdAt = ctx.now();
-  const row = checkRow({ id: ctx.newId(createdAt), orgId: org, name, docsUrl, productUrl, createdAt });
+  const row = checkRow(ctx, { id: ctx.newId(createdAt), orgId: org, name, docsUrl, productUrl, createdAt });
   ctx.db.insert(providers).values(row).run();
   return toProvider(row);
 }
 
 /** Omitted fields keep their values. Throws not_found, and bad_request like `createProvider`. */
 export function updateProvider(ctx: Context, org: OrgId, id: string, patch: ProviderPatch): Provider {
-  const row = checkRow({ ...getProviderRow(ctx, org, id), ...patch });
+  const row = checkRow(ctx, { ...getProviderRow(ctx, org, id), ...patch }, patch);
   ctx.db.update(providers).set(row).where(eq(providers.id, row.id)).run();
   return toProvider(row);
 }
@@ -30,6 +32,13 @@ export const getProvider = (ctx: Context, org: OrgId, id: string): Provider => t
 export const listProviders = ({ db }: Context, org: OrgId): Provider[] =>
   db.select().from(providers).where(eq(providers.orgId, org)).orderBy(desc(providers.id)).all().map(toProvider);
 
+/**
+ * Why runs can't reach a URL, as far as that is known without looking up its name; null if they may. They can always read the docs of the
+ * service itself.
+ */
+export const objectionToAddress = (ctx: Context, url: string): string | null =>
+  objectionToUrl(url, [...ctx.allow(), { ...toAllowRule(ctx.baseUrl()), publicPort: 0 }]);
+
 function getProviderRow({ db }: Context, org: OrgId, id: string): ProviderRow {
   const where = and(eq(providers.orgId, org), eq(providers.id, id.toLowerCase()));
   const row = db.select().from(providers).where(where).get();
@@ -37,9 +46,12 @@ function getProviderRow({ db }: Context, org: OrgId, id: string): ProviderRow {
   return row;
 }
 
-function checkRow(row: ProviderRow): ProviderRow {
+/** `patch`: what changed. */
+function checkRow(ctx: Context, row: ProviderRow, patch: ProviderPatch = row): ProviderRow {
   const { docsUrl, productUrl } = row;
   for (const [field, url] of Object.entries({ docsUrl, productUrl })) if (url !== null) checkHttpUrl(field, url);
+  const objection = patch.docsUrl ? objectionToAddress(ctx, patch.docsUrl) : null;
+  if (objection) throw invalidField("docsUrl", objection);
   return { ...row, name: toName(row.name) };
 }
 

@@ -1,6 +1,7 @@
 import { afterAll, expect, test } from "bun:test";
 import { gzipSync } from "node:zlib";
 import { inProcessAgents } from "../../src/agents/all.ts";
+import { createPrompt } from "../../src/prompts/prompts.ts";
 import { testApp } from "../support/app.ts";
 import { type SiteRoute, serveSite } from "../support/site.ts";
 
@@ -31,16 +32,16 @@ type Ask = {
 
 /** A run of a prompt that starts at `url`, over REST, with its report and trace if there is one. */
 async function runAt(url: string, { endGoal: goal = endGoal, urlMap = {}, env = {}, also = [], ...more }: Ask = {}) {
-  const { send, runJobs } = testApp({ agent, env: { EVALD_ALLOW_PRIVATE: "127.0.0.1", ...env } });
-  const prompt = await send("POST", "/api/v1/prompts", {
-    body: {
-      text: "Upload a file.",
-      endGoal: goal,
-      additionalUrls: [url, ...also].map((one) => ({ url: one })),
-      ...more,
-    },
+  const { send, runJobs, service, a } = testApp({ agent, env: { EVALD_ALLOW_PRIVATE: "127.0.0.1", ...env } });
+  // Saved when the operator allowed all addresses: since then, prompts with such URLs are refused.
+  const before = { ...service.ctx, allow: () => ["0.0.0.0/0", "::/0"].map((host) => ({ host, port: null })) };
+  const prompt = createPrompt(before, a.org, {
+    text: "Upload a file.",
+    endGoal: goal,
+    additionalUrls: [url, ...also].map((one) => ({ url: one })),
+    ...more,
   });
-  const accepted = await send("POST", `/api/v1/prompts/${prompt.body.id}/run`, { body: { urlMap } });
+  const accepted = await send("POST", `/api/v1/prompts/${prompt.id}/run`, { body: { urlMap } });
   expect(accepted.status).toBe(200);
   await runJobs();
   const run = (await send("GET", `/api/v1/runs/${accepted.body.runId}`)).body;
@@ -174,17 +175,14 @@ test("a URL in the text with another scheme is not a start URL", async () => {
   );
 });
 
-test.each([
-  "http://169.254.169.254/latest/meta-data/",
-  "http://127.0.0.1:9/",
-  "http://10.0.0.1/",
-  "http://[::1]/",
-  "http://2130706433/",
-])("a private address is rejected with the remedy: %s", async (url) => {
-  const { run } = await runAt(url, { env: { EVALD_ALLOW_PRIVATE: "" } });
-  expect(run).toMatchObject(failed(/^infrastructure: .*EVALD_ALLOW_PRIVATE/));
-  expect(run.attempt).toBe(1);
-});
+test.each(["http://127.0.0.1:9/", "http://10.0.0.1/", "http://[::1]/", "http://2130706433/"])(
+  "a private address is rejected with the remedy: %s",
+  async (url) => {
+    const { run } = await runAt(url, { env: { EVALD_ALLOW_PRIVATE: "" } });
+    expect(run).toMatchObject(failed(/^infrastructure: .*EVALD_ALLOW_PRIVATE/));
+    expect(run.attempt).toBe(1);
+  },
+);
 
 test("a page that links to the metadata address is read, and the address is not", async () => {
   const trap = site({

@@ -4,13 +4,16 @@ import net from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import zlib from "node:zlib";
-import type { AllowRule } from "../../src/config/allow-rules.ts";
+import { type AllowRule, parseAllowRules } from "../../src/config/allow-rules.ts";
+import { createAddressPolicy } from "../../src/net/addresses.ts";
 import { type Guard, GuardError, type GuardedRequest, type GuardOptions } from "../../src/net/guarded.ts";
 import { createRobots } from "../../src/net/robots.ts";
 import { userAgent } from "../../src/net/user-agent.ts";
 import { type Site, serveSite } from "./site.ts";
 
-const remedy = "the operator can allow private addresses with EVALD_ALLOW_PRIVATE";
+/** How the operator allows an address, with its value written as VALUE. */
+const remedy = "to allow it, the operator can set EVALD_ALLOW_PRIVATE=VALUE";
+const metadataRemedy = "only EVALD_ALLOW_PRIVATE with its exact address and port allows it";
 /** What a guard promises, however it connects. */
 export function testGuard(create: (options: GuardOptions) => Guard): void {
   const stops: (() => void)[] = [];
@@ -56,7 +59,13 @@ export function testGuard(create: (options: GuardOptions) => Guard): void {
         return { kind: error.kind, url: error.url, message: error.message };
       },
     );
-    return JSON.parse(JSON.stringify(result).replace(/(127\.0\.0\.1|\.test):\d+/g, "$1:PORT"));
+    const text = JSON.stringify(result)
+      .replace(
+        /can (?:set EVALD_ALLOW_PRIVATE=|add )[^ "]+(?: to EVALD_ALLOW_PRIVATE)?/g,
+        "can set EVALD_ALLOW_PRIVATE=VALUE",
+      )
+      .replace(/(127\.0\.0\.1|\.test):\d+/g, "$1:PORT");
+    return JSON.parse(text);
   }
 
   const refused = (url: string, message: string) => ({ kind: "refused", url, message });
@@ -87,7 +96,31 @@ export function testGuard(create: (options: GuardOptions) => Guard): void {
       ["http://[fd00:ec2::254]/", "fd00:ec2::254 is a unique local address"],
       ["http://[fe80::1]/", "fe80::1 is a link-local address"],
     ])("such as %s is blocked", async (url, what) => {
-      expect(await outcome(guard([]), url)).toEqual(refused(new URL(url).href, `${what}; ${remedy}`));
+      const isMetadata = /169\.254|168\.63|ec2/.test(url);
+      expect(await outcome(guard([]), url)).toEqual(
+        refused(new URL(url).href, `${what}; ${isMetadata ? metadataRemedy : remedy}`),
+      );
+    });
+
+    test.each([
+      "http://127.0.0.1:4000/",
+      "http://[::1]/",
+      "https://10.1.2.3/",
+      "http://docs.test/",
+      "http://docs.test:81/",
+    ])("such as %s is allowed by the setting that the refusal names", async (url) => {
+      const lookup = async () => [{ address: "10.0.0.7", family: 4 }];
+      for (const others of ["", "docs.internal"]) {
+        const refusal = await guard(parseAllowRules(others), { lookup }).request(url).catch(String);
+        const [, set, added] =
+          /set EVALD_ALLOW_PRIVATE=(\S+)$|add (\S+) to EVALD_ALLOW_PRIVATE$/.exec(`${refusal}`) ?? [];
+        expect([others, set === undefined]).toEqual([others, others !== ""]);
+        const { hostname, port, protocol } = new URL(url);
+        const policy = createAddressPolicy(parseAllowRules(set ?? `${others},${added}`));
+        const host = hostname.replace(/^\[|\]$/g, "");
+        const address = host === "docs.test" ? "10.0.0.7" : host;
+        expect(policy.objection(host, address, Number(port) || (protocol === "https:" ? 443 : 80))).toBe(null);
+      }
     });
 
     test.each([
@@ -98,7 +131,7 @@ export function testGuard(create: (options: GuardOptions) => Guard): void {
       ["not an address", '"not an address" is not a valid URL'],
       [
         "https://example.com:8443/",
-        "example.com cannot be reached on port 8443: only ports 80 and 443 are allowed; the operator can allow others with EVALD_ALLOW_PRIVATE",
+        "example.com cannot be reached on port 8443: only ports 80 and 443 are allowed; to allow it, the operator can set EVALD_ALLOW_PRIVATE=VALUE",
       ],
     ])("such as %s is blocked without a DNS lookup", async (url, message) => {
       const lookup = () => Promise.reject(new Error("looked up"));
@@ -168,7 +201,7 @@ export function testGuard(create: (options: GuardOptions) => Guard): void {
       ).toEqual(
         refused(
           "http://public.test:PORT/",
-          "public.test cannot be reached on port 8080: only ports 80 and 443 are allowed; the operator can allow others with EVALD_ALLOW_PRIVATE",
+          `public.test cannot be reached on port 8080: only ports 80 and 443 are allowed; ${remedy}`,
         ),
       );
     });
@@ -244,7 +277,10 @@ export function testGuard(create: (options: GuardOptions) => Guard): void {
           message: "More than 5 redirects, the last one to 127.0.0.1:PORT",
         },
         file: refused("file:///etc/passwd", "file:///etc/passwd is a file: URL; only http and https are allowed"),
-        metadata: refused("http://169.254.169.254/latest/", `169.254.169.254 is a link-local address; ${remedy}`),
+        metadata: refused(
+          "http://169.254.169.254/latest/",
+          `169.254.169.254 is a link-local address; ${metadataRemedy}`,
+        ),
         port: refused(`${host}/`, `127.0.0.1 is a loopback address; ${remedy}`),
         bad: {
           kind: "redirect",

@@ -120,6 +120,13 @@ function checkStart(ctx: Context, org: OrgId, { text, targetProviderId, addition
     throw invalidField("docsUrl", "required; enter the URL of your docs, or choose a provider that has one");
 }
 
+/** An error in the URLs of a prompt as one of its form, whose docs URL became the first of them. */
+function toFieldOfForm(error: unknown): unknown {
+  const [, index, rest] = (error instanceof AppError && /^additionalUrls\.(\d+)(.*)$/.exec(error.field ?? "")) || [];
+  if (!(error instanceof AppError) || index === undefined || error.problem === undefined) return error;
+  return invalidField(index === "0" ? "docsUrl" : `additionalUrls.${Number(index) - 1}${rest}`, error.problem);
+}
+
 /** Handles the form of a prompt; `prompt`: null for a new one. Shows the form again for a preview, or with an error. */
 async function submitPrompt(
   ctx: Context,
@@ -141,7 +148,11 @@ async function submitPrompt(
     }
     const input = toPromptInput(form);
     checkStart(ctx, viewer.org, input);
-    return await save(input);
+    try {
+      return await save(input);
+    } catch (error) {
+      throw form.get("docsUrl") ? toFieldOfForm(error) : error;
+    }
   } catch (error) {
     if (!isInputError(error)) throw error;
     return pageResponse(formPage(ctx, viewer, site, id, prompt, form, { error, seen }), statusOf(error));
