@@ -10,6 +10,7 @@ import { toMessage } from "../src/notifications/messages.ts";
 import { toSlack } from "../src/notifications/slack.ts";
 import { createService } from "../src/service.ts";
 import { deliveringApp } from "./support/deliveries.ts";
+import { signedIn } from "./support/people.ts";
 import { startReceiver } from "./support/receiver.ts";
 import { until } from "./support/until.ts";
 
@@ -298,4 +299,133 @@ test("a range of EVALD_ALLOW_PRIVATE allows webhooks without TLS to the addresse
     const body = { kind: "webhook", url: "http://127.0.0.1:8080/hook", events: ["run.completed"] };
     expect((await app.send("POST", "/api/v1/destinations", { body })).status).toBe(status);
   }
+});
+
+const failing = (answers: number[]) => ({
+  answer: () => new Response(null, { status: answers.shift() ?? 204 }),
+});
+
+test("a delivery that is being retried is replayed immediately, with all its tries left", async () => {
+  const app = setUp(failing(Array(3).fill(500)));
+  const { id, secret } = await app.addWebhook(["run.completed"]);
+  const { id: deliveryId } = await app.post(`/api/v1/destinations/${id}/test`);
+  const replay = () => app.send("POST", `/api/v1/destinations/${id}/deliveries/${deliveryId}/replay`);
+  for (const count of [1, 2, 3]) {
+    await app.deliver();
+    const { status, nextTryAt } = await app.lastOf(id);
+    expect([app.receiver.received.length, status, Date.parse(nextTryAt) > app.now()]).toEqual([count, "pending", true]);
+    const replayed = await replay();
+    expect([replayed.status, replayed.body.id, replayed.body.nextTryAt]).toEqual([202, deliveryId, null]);
+  }
+  const jobs = () => app.db.$client.query("select spent from jobs where kind = 'delivery'").values();
+  expect(jobs()).toEqual([[0]]);
+  await app.deliver();
+  expect(await app.lastOf(id)).toMatchObject({ id: deliveryId, status: "delivered", tries: 4 });
+  for (const request of app.receiver.received) app.verified(secret, request);
+  expect(new Set(app.receiver.received.map(({ headers }) => headers["webhook-id"])).size).toBe(1);
+  expect((await replay()).body.id).not.toBe(deliveryId);
+});
+
+test("everything that a destination missed is replayed at once", async () => {
+  let isDown = true;
+  const app = setUp({ answer: () => new Response(null, { status: isDown ? 500 : 204 }) });
+  const { id } = await app.addWebhook(["run.completed", "run.failed"]);
+  const path = `/api/v1/destinations/${id}`;
+  const prompt = await app.post("/api/v1/prompts", { text: "Upload a file. https://docs.test" });
+  const run = async () => {
+    await app.post(`/api/v1/prompts/${prompt.id}/run`, { urlMap: {} });
+    await app.runJobs();
+  };
+  await run();
+  await app.deliver();
+  await app.send("PATCH", path, { body: { status: "disabled" } });
+  app.pass(hourMs);
+  // This delivery ends as failed, because the destination is disabled.
+  await app.deliver();
+  expect((await app.send("POST", `${path}/replay`)).status).toBe(409);
+  await app.send("PATCH", path, { body: { status: "active" } });
+  await run();
+  await app.deliver();
+  const statuses = async () => (await app.deliveriesOf(id)).map(({ status }: { status: string }) => status).sort();
+  expect(await statuses()).toEqual(["failed", "pending"]);
+  isDown = false;
+  const { status, body } = await app.send("POST", `${path}/replay`);
+  expect([status, body]).toEqual([202, { replayed: 2 }]);
+  await app.deliver();
+  expect(await statuses()).toEqual(["delivered", "delivered", "failed"]);
+  const ids = app.receiver.received.map(({ headers }) => headers["webhook-id"]);
+  expect([ids.length, new Set(ids).size]).toEqual([4, 2]);
+  expect((await app.send("POST", `${path}/replay`)).body).toEqual({ replayed: 0 });
+  expect((await app.send("POST", `/api/v1/destinations/${prompt.id}/replay`)).status).toBe(404);
+});
+
+test("after the forms of a destination, the address is a page, and reloading it sends nothing", async () => {
+  const app = setUp(failing([500]));
+  const admin = await signedIn(app, { role: "admin" });
+  const { id } = await app.addWebhook(["run.completed"]);
+  const here = `/settings/notifications/${id}`;
+  const tested = await admin.post(`${here}/change`, { do: "test" });
+  const { id: deliveryId } = await app.lastOf(id);
+  expect([tested.status, tested.location]).toEqual([303, `${here}/deliveries/${deliveryId}`]);
+  await app.deliver();
+  const shown = await admin.get(`${here}/deliveries/${deliveryId}`);
+  expect(shown.body).toContain(`action="${here}/deliveries/${deliveryId}/replay"`);
+  const replayed = await admin.post(`${here}/deliveries/${deliveryId}/replay`);
+  expect([replayed.status, replayed.location]).toEqual([303, `${here}/deliveries/${deliveryId}`]);
+  await app.deliver();
+  for (const [action, location] of [
+    ["disable", here],
+    ["enable", here],
+    ["replay", here],
+  ] as const) {
+    const changed = await admin.post(`${here}/change`, { do: action });
+    expect([action, changed.status, changed.location]).toEqual([action, 303, location]);
+  }
+  // Someone who reloads after an error, or keeps the address, gets the page of the form.
+  for (const [path, page] of [
+    [`${here}/change`, here],
+    [`${here}/deliveries/${deliveryId}/replay`, `${here}/deliveries/${deliveryId}`],
+  ] as const) {
+    const got = await admin.get(path);
+    expect([got.status, got.location]).toEqual([303, page]);
+  }
+  const deleted = await admin.post(`${here}/change`, { do: "delete", confirmed: "1" });
+  expect([deleted.status, deleted.location]).toEqual([303, "/settings/notifications"]);
+});
+
+test("a form that is refused names everything that is wrong with it", async () => {
+  const app = setUp({ env: { EVALD_SECRET_KEY: "", EVALD_ALLOW_PRIVATE: "" } });
+  const admin = await signedIn(app, { role: "admin" });
+  const path = "/settings/notifications";
+  expect((await admin.get(path)).body).toContain("EVALD_SECRET_KEY");
+  const form = { kind: "webhook", url: "http://127.0.0.1:4000/hook", name: "CI", header: "no value" };
+  const { status, body } = await admin.post(path, form);
+  expect(status).toBe(400);
+  const wrong = [...body.matchAll(/id="(\w+)-wrong"/g)].map(([, field]) => field);
+  expect(wrong).toEqual(["url", "header", "events"]);
+  expect(body).toContain("EVALD_ALLOW_PRIVATE=127.0.0.1:4000");
+  expect(/role="alert">([^<]*)/.exec(body)?.[1]).toContain("EVALD_SECRET_KEY");
+  const sent = { ...form, header: undefined, headers: { Host: "a" }, events: ["run.failed"] };
+  const { body: error } = await app.send("POST", "/api/v1/destinations", { body: sent });
+  for (const text of ["Invalid url", "Invalid headers", "EVALD_SECRET_KEY"]) expect(error.detail).toContain(text);
+});
+
+test("a test event is sent from the form before anything is saved", async () => {
+  const app = setUp(failing([500, 204]));
+  const admin = await signedIn(app, { role: "admin" });
+  const form = { kind: "webhook", url: app.receiver.url, name: "CI", header: "X-Token: t0k3n", events: "run.failed" };
+  for (const status of [500, 204]) {
+    const answer = await admin.post("/settings/notifications", { ...form, do: "test" });
+    expect([answer.status, answer.body.includes(`value="${app.receiver.url}"`)]).toEqual([
+      status === 204 ? 200 : 400,
+      true,
+    ]);
+    expect(answer.body).toContain(String(status));
+    const request = app.receiver.received.at(-1);
+    expect([request?.headers["x-token"], JSON.parse(request?.body ?? "").type]).toEqual(["t0k3n", "destination.test"]);
+  }
+  expect((await app.send("GET", "/api/v1/destinations")).body).toEqual([]);
+  const member = await signedIn(app, { role: "member" });
+  expect((await member.post("/settings/notifications", { ...form, do: "test" })).status).toBe(403);
+  expect(app.receiver.received.length).toBe(2);
 });

@@ -1,6 +1,7 @@
 import { Argument, type Command, Option } from "commander";
 import { deliveryStatuses, destinationKinds } from "../db/tables/notifications.ts";
 import { badRequest } from "../errors.ts";
+import { count } from "../grading/text.ts";
 import { subscribableTypes } from "../notifications/events.ts";
 import type { DestinationInput } from "../notifications/schema.ts";
 import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
@@ -141,6 +142,7 @@ function addCreate(destination: Command, useApi: UseApi): void {
     );
 }
 
+type ReplayOptions = CommonOptions & { all?: boolean };
 type ListOptions = CommonOptions & { status?: (typeof deliveryStatuses)[number]; limit: number };
 
 /** Adds the commands about deliveries. */
@@ -198,16 +200,27 @@ function addDeliveries(destination: Command, addOptions: (command: Command) => C
         print(json ? toJson(delivery, 2) : table([["TRY", "AT", "RESPONSE", "TIME", "BODY OR ERROR"], ...rows]));
       }),
     );
-  addOptions(destination.command("replay <id> <delivery>"))
-    .description("Queue a delivery again, with the same webhook-id")
-    .addHelpText("after", example(`replay ${exampleId} ${exampleDeliveryId}`))
-    .action((destinationId: string, deliveryId: string, { json, ...address }: CommonOptions) =>
-      useApi(address, async (api) => {
-        const delivery = await api.request("POST /destinations/{destinationId}/deliveries/{deliveryId}/replay", {
-          path: { destinationId, deliveryId },
+  addOptions(destination.command("replay <id> [delivery]"))
+    .description(
+      "Send a delivery again, with the same webhook-id, or with --all everything that the destination missed",
+    )
+    .option("--all", "All deliveries that are being retried, and the failed ones whose event was not delivered later")
+    .addHelpText("after", example(`replay ${exampleId} --all`))
+    .action(
+      (destinationId: string, deliveryId: string | undefined, { json, all = false, ...address }: ReplayOptions) => {
+        if (all === (deliveryId !== undefined)) throw badRequest("Name one delivery, or use --all.");
+        return useApi(address, async (api) => {
+          if (deliveryId === undefined) {
+            const result = await api.request("POST /destinations/{destinationId}/replay", { path: { destinationId } });
+            say(`Queued ${count(result.replayed, "delivery", "deliveries")}.`);
+            return print(json ? toJson(result) : String(result.replayed));
+          }
+          const delivery = await api.request("POST /destinations/{destinationId}/deliveries/{deliveryId}/replay", {
+            path: { destinationId, deliveryId },
+          });
+          say("Queued the delivery.");
+          print(json ? toJson(delivery) : delivery.id);
         });
-        say("Queued the delivery.");
-        print(json ? toJson(delivery) : delivery.id);
-      }),
+      },
     );
 }

@@ -90,6 +90,7 @@ export type Operations = {
   "DELETE /destinations/{destinationId}": { result: Destination };
   "POST /destinations/{destinationId}/rotate": { result: NewDestination };
   "POST /destinations/{destinationId}/test": { result: DeliveryDetail };
+  "POST /destinations/{destinationId}/replay": { result: unknown };
   "GET /destinations/{destinationId}/deliveries": { query: { limit?: number; offset?: number; status?: "pending" | "delivered" | "failed" }; result: Delivery[] };
   "GET /destinations/{destinationId}/deliveries/{deliveryId}": { result: DeliveryDetail };
   "POST /destinations/{destinationId}/deliveries/{deliveryId}/replay": { result: DeliveryDetail };

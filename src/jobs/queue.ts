@@ -1,4 +1,4 @@
-import { and, eq, lte, sql } from "drizzle-orm";
+import { and, eq, gt, lte, sql } from "drizzle-orm";
 import type { Context } from "../context.ts";
 import type { Db, Tx } from "../db/open.ts";
 import { perConnection } from "../db/per-connection.ts";
@@ -116,6 +116,14 @@ export const bringJobsForward = (ctx: Context, tx: Tx, pool: Pool, ms: number): 
   tx.run(
     sql`update ${jobs} set available_at = available_at - ${ms} where ${queued} and ${eq(jobs.pool, pool)} and available_at > ${ctx.now()}`,
   );
+
+/** Makes the waiting job of a subject due now, with all its attempts left. */
+export const restartJob = (ctx: Context, tx: Tx, { kind, subject }: { kind: string; subject: string }): void =>
+  void tx
+    .update(jobs)
+    .set({ availableAt: 0, spent: 0 })
+    .where(and(eq(jobs.kind, kind), eq(jobs.subject, subject), queued, gt(jobs.availableAt, ctx.now())))
+    .run();
 
 /** Cancels the job of a subject that ended `at`, even if a process holds it. False if the job has ended. */
 export function cancelJob(

@@ -103,6 +103,12 @@ export function isListed(allow: readonly AllowRule[], host: string): boolean {
   return allow.map(toRule).some(matches);
 }
 
+/** What kind of address a host is that isn't public: "a loopback address"; null for a public address and for a name. `host` without brackets. */
+export function nonPublicKind(host: string): string | null {
+  const address = parse(host);
+  return address && describeNonPublic(address);
+}
+
 const toName = (host: string) => host.toLowerCase().replace(/\.$/, "");
 
 /** How the operator allows an address, with the exact value. `host` without brackets. */

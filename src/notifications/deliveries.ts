@@ -1,18 +1,22 @@
-import { and, asc, count, desc, eq, inArray } from "drizzle-orm";
+import { and, asc, count, desc, eq, gt, inArray, ne, notExists, or, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/sqlite-core";
 import type { Context, OrgId } from "../context.ts";
-import { transaction } from "../db/open.ts";
+import { type Tx, transaction } from "../db/open.ts";
 import { jobs } from "../db/tables/jobs.ts";
 import { deliveries, deliveryTries, notifications } from "../db/tables/notifications.ts";
 import { conflict, notFound } from "../errors.ts";
 import type { Page, Paged } from "../http/paging.ts";
+import { restartJob } from "../jobs/queue.ts";
 import { toIso } from "../schema.ts";
-import { getDestinationRow } from "./destinations.ts";
+import { type DestinationRow, getDestinationRow } from "./destinations.ts";
 import { type EventType, payloadOf } from "./events.ts";
 import { enqueueDelivery, sendEvent } from "./outbox.ts";
 import type { Delivery, DeliveryDetail } from "./schema.ts";
 
 /** Unfinished tests and replays of a destination. */
 const maxPending = 100;
+/** Deliveries that are replayed in one transaction. */
+const maxReplayed = 1_000;
 
 type Filter = { status?: Delivery["status"] };
 
@@ -23,6 +27,8 @@ const columns = {
 };
 
 type DeliveryRow = ReturnType<ReturnType<typeof selectDeliveries>["all"]>[number];
+
+type StoredDelivery = typeof deliveries.$inferSelect;
 
 type Try = typeof deliveryTries.$inferSelect;
 
@@ -72,30 +78,86 @@ export function listDeliveries(
 /** Sends a test event. Throws not_found, and conflict for a disabled destination. */
 export function testDestination(ctx: Context, org: OrgId, id: string): DeliveryDetail {
   const destination = getDestinationRow(ctx, org, id);
-  if (destination.disabledAt !== null) throw conflict("The destination is disabled. Enable it first.");
+  checkEnabled(destination);
   checkPending(ctx, org, destination.id);
   const data = { destination: { id: destination.id, name: destination.name } };
   const deliveryId = transaction(ctx.db, (tx) => sendEvent(ctx, tx, destination, "destination.test", data));
   return getDelivery(ctx, org, destination.id, deliveryId);
 }
 
-/** Sends the notification of a delivery again, with the same webhook-id. Throws not_found, and conflict for a disabled destination or an unfinished delivery. */
+/**
+ * Sends the notification of a delivery again, with the same webhook-id: as a new delivery, or, while it is still being retried, by trying it
+ * now and giving it all its tries again. Throws not_found, and conflict for a disabled destination.
+ */
 export function replayDelivery(ctx: Context, org: OrgId, destinationId: string, id: string): DeliveryDetail {
   const destination = getDestinationRow(ctx, org, destinationId);
   const { delivery } = getDeliveryRow(ctx, org, destinationId, id);
-  if (destination.disabledAt !== null) throw conflict("The destination is disabled. Enable it first.");
-  if (delivery.status === "pending") throw conflict("The delivery has not ended yet.");
-  checkPending(ctx, org, destination.id);
-  const replayId = transaction(ctx.db, (tx) => enqueueDelivery(ctx, tx, destination, delivery.notificationId));
+  checkEnabled(destination);
+  if (delivery.status !== "pending") checkPending(ctx, org, destination.id);
+  const replayId = transaction(ctx.db, (tx) => replay(ctx, tx, destination, delivery));
   return getDelivery(ctx, org, destination.id, replayId);
 }
+
+/**
+ * Replays what a destination missed: its deliveries that wait for their next try, and the events of failed ones that no other delivery has
+ * sent or is sending, oldest first, at most 1,000. Throws not_found, and conflict for a disabled destination.
+ */
+export function replayMissed(ctx: Context, org: OrgId, destinationId: string): { replayed: number } {
+  const destination = getDestinationRow(ctx, org, destinationId);
+  checkEnabled(destination);
+  return transaction(ctx.db, (tx) => {
+    const where = whereMissed(ctx, org, destination.id);
+    const missed = selectDeliveries(ctx).where(where).orderBy(asc(deliveries.id)).limit(maxReplayed).all();
+    for (const { delivery } of missed) replay(ctx, tx, destination, delivery);
+    return { replayed: missed.length };
+  });
+}
+
+/** How many deliveries `replayMissed` has to replay. */
+export const countMissed = (ctx: Context, org: OrgId, destinationId: string): number =>
+  ctx.db
+    .select({ n: count() })
+    .from(deliveries)
+    .innerJoin(notifications, eq(notifications.id, deliveries.notificationId))
+    .leftJoin(jobs, jobOfDelivery)
+    .where(whereMissed(ctx, org, destinationId))
+    .get()?.n ?? 0;
+
+/** Deliveries that wait for their next try, and failed ones whose event no later delivery sends. */
+function whereMissed(ctx: Context, org: OrgId, destinationId: string) {
+  const others = alias(deliveries, "others");
+  const isSameEvent = and(
+    eq(others.orgId, deliveries.orgId),
+    eq(others.notificationId, deliveries.notificationId),
+    eq(others.destinationId, deliveries.destinationId),
+  );
+  const isSent = or(ne(others.status, "failed"), gt(others.id, deliveries.id));
+  const sends = ctx.db.select({ one: sql`1` }).from(others).where(and(isSameEvent, isSent));
+  const waits = and(eq(deliveries.status, "pending"), eq(jobs.state, "queued"), gt(jobs.availableAt, ctx.now()));
+  const failed = and(eq(deliveries.status, "failed"), ne(notifications.type, "destination.test"), notExists(sends));
+  return and(eq(deliveries.orgId, org), eq(deliveries.destinationId, destinationId), or(waits, failed));
+}
+
+function checkEnabled({ disabledAt }: DestinationRow): void {
+  if (disabledAt !== null) throw conflict("The destination is disabled. Enable it first.");
+}
+
+/** Returns the ID of the delivery that sends the notification. */
+function replay(ctx: Context, tx: Tx, destination: DestinationRow, { id, status, notificationId }: StoredDelivery) {
+  if (status !== "pending") return enqueueDelivery(ctx, tx, destination, notificationId);
+  restartJob(ctx, tx, { kind: "delivery", subject: id });
+  ctx.signals.deliveryQueued.emit();
+  return id;
+}
+
+const jobOfDelivery = and(eq(jobs.kind, "delivery"), eq(jobs.subject, deliveries.id));
 
 const selectDeliveries = (ctx: Context) =>
   ctx.db
     .select(columns)
     .from(deliveries)
     .innerJoin(notifications, eq(notifications.id, deliveries.notificationId))
-    .leftJoin(jobs, and(eq(jobs.kind, "delivery"), eq(jobs.subject, deliveries.id)));
+    .leftJoin(jobs, jobOfDelivery);
 
 const groupTries = (ctx: Context, org: OrgId, ids: string[]): Map<string, Try[]> =>
   Map.groupBy(

@@ -4,12 +4,12 @@ import type { Context, OrgId } from "../context.ts";
 import { type Tx, transaction } from "../db/open.ts";
 import { earlierAttempts, jobs } from "../db/tables/jobs.ts";
 import { deliveries, deliveryTries, destinations, type disableReasons } from "../db/tables/notifications.ts";
-import { badRequest, conflict, invalidField, notFound } from "../errors.ts";
+import { badRequest, checkAll, conflict, invalidField, notFound } from "../errors.ts";
 import { toIso, toName } from "../schema.ts";
 import type { EventType } from "./events.ts";
 import { checkFields, checkHeaders, checkRecipients, checkUrl } from "./fields.ts";
 import type { Destination, DestinationInput, DestinationPatch, NewDestination } from "./schema.ts";
-import { sealContent, unsealContent, unsealContentOrThrow } from "./secrets.ts";
+import { requireSecretKey, sealContent, unsealContent, unsealContentOrThrow } from "./secrets.ts";
 import { newSecret } from "./signing.ts";
 
 const maxDestinations = 20;
@@ -145,19 +145,43 @@ const disabledFields = (ctx: Context) => ({ disabledAt: ctx.now(), disableReason
 const toDestination = (ctx: Context, row: DestinationRow) =>
   describe(row, unsealContent(ctx, row)?.headers ?? {}, ctx.now());
 
-function newRow(
+/** Throws one bad_request that names everything that is wrong. */
+export function checkDestination(
+  ctx: Context,
+  org: OrgId,
+  input: Pick<DestinationInput, "kind" | "url" | "headers" | "recipients">,
+): void {
+  const { kind, url, headers = {}, recipients = null } = input;
+  const isEmail = kind === "email";
+  checkAll(
+    () => checkFields(kind, input),
+    () => {
+      if (url !== undefined) checkUrl(ctx.config, url);
+      else if (!isEmail) throw invalidField("url", "is required for webhook and slack");
+    },
+    () => void checkHeaders(headers),
+    () => void (isEmail && checkRecipients(listMemberEmails(ctx, org), recipients)),
+    () => void (isEmail ? requireMail(ctx) : requireSecretKey(ctx)),
+  );
+}
+
+function requireMail({ config }: Context): void {
+  if (!config.people.mail)
+    throw badRequest("Set EVALD_SMTP_URL and EVALD_MAIL_FROM before adding an email destination.");
+}
+
+/** A destination that is not stored yet, and its signing secret. Throws bad_request. */
+export function newRow(
   ctx: Context,
   org: OrgId,
   input: DestinationInput,
   id: string,
 ): { row: DestinationRow; secret: string | null } {
-  checkFields(input.kind, input);
+  checkDestination(ctx, org, input);
   const { kind, events, recipients = null } = input;
   const row = { id, orgId: org, kind, url: null, sealed: null, recipients: null, events, createdAt: ctx.now() };
   const state = { ...enabledFields, ...(input.status === "disabled" && disabledFields(ctx)), overlapUntil: null };
   if (kind === "email") {
-    if (!ctx.config.people.mail)
-      throw badRequest("Set EVALD_SMTP_URL and EVALD_MAIL_FROM before adding an email destination.");
     const name = toName(input.name ?? "Email");
     return {
       row: {
@@ -169,8 +193,7 @@ function newRow(
       secret: null,
     };
   }
-  if (input.url === undefined) throw invalidField("url", "is required for webhook and slack");
-  const url = checkUrl(ctx.config, input.url);
+  const url = new URL(input.url ?? "");
   const name = toName(input.name ?? (kind === "slack" ? "Slack" : url.host));
   if (kind === "slack")
     return {
@@ -178,7 +201,7 @@ function newRow(
       secret: null,
     };
   const secret = newSecret();
-  const content = { secret, headers: checkHeaders(input.headers ?? {}) };
+  const content = { secret, headers: input.headers ?? {} };
   return { row: { ...row, ...state, name, url: url.href, sealed: sealContent(ctx, row, content) }, secret };
 }
 

@@ -7,7 +7,7 @@ import { jsonBody } from "../http/elysia.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
 import { listResponse, pageOf, pageQuery, paginate } from "../http/paging.ts";
 import { OneOf, PathId } from "../schema.ts";
-import { getDelivery, listDeliveries, replayDelivery, testDestination } from "./deliveries.ts";
+import { getDelivery, listDeliveries, replayDelivery, replayMissed, testDestination } from "./deliveries.ts";
 import {
   createDestination,
   deleteDestination,
@@ -17,7 +17,15 @@ import {
   updateDestination,
   withoutAddresses,
 } from "./destinations.ts";
-import { Delivery, DeliveryDetail, Destination, DestinationInput, DestinationPatch, NewDestination } from "./schema.ts";
+import {
+  Delivery,
+  DeliveryDetail,
+  Destination,
+  DestinationInput,
+  DestinationPatch,
+  NewDestination,
+  ReplayResult,
+} from "./schema.ts";
 
 const path = Type.Object({ destinationId: PathId("ID of the destination") });
 const deliveryPath = Type.Object({
@@ -113,6 +121,20 @@ export const notificationRoutes = (ctx: Context) =>
         params: path,
         ...operation("Notifications", "testDestination", "Send a test event to a destination", {
           202: DeliveryDetail,
+          ...errors(404, 409),
+        }),
+      },
+    )
+    .post(
+      "/api/v1/destinations/:destinationId/replay",
+      ({ request, params, set }) => {
+        set.status = 202;
+        return replayMissed(ctx, orgOf(request), params.destinationId);
+      },
+      {
+        params: path,
+        ...operation("Notifications", "replayMissed", "Send everything again that a destination missed", {
+          202: ReplayResult,
           ...errors(404, 409),
         }),
       },

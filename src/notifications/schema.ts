@@ -199,3 +199,13 @@ export const DeliveryDetail = Type.Object(
   },
 );
 export type DeliveryDetail = Static<typeof DeliveryDetail>;
+
+export const ReplayResult = Type.Object(
+  {
+    replayed: Type.Integer({
+      description:
+        "Deliveries that are sent now: those that waited for their next try, and the failed ones whose event was not delivered later, oldest first, at most 1,000",
+    }),
+  },
+  { title: "ReplayResult", examples: [{ replayed: 12 }] },
+);

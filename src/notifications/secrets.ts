@@ -11,13 +11,16 @@ type RowKey = { orgId: string; id: string };
 export type SecretContent = { secret?: string; previous?: string; headers?: Record<string, string>; url?: string };
 
 /** Throws bad_request without EVALD_SECRET_KEY. */
-export function sealContent(ctx: Context, row: RowKey, content: SecretContent): Buffer {
-  if (!ctx.config.secretKey)
-    throw badRequest(
-      "Set EVALD_SECRET_KEY before adding a destination with a secret. Generate one with: openssl rand -base64 32",
-    );
-  return seal(JSON.stringify(content), ctx.config.secretKey, sealContextOf(row));
+export function requireSecretKey({ config }: Context): Uint8Array {
+  if (config.secretKey) return config.secretKey;
+  throw badRequest(
+    "Set EVALD_SECRET_KEY before adding a destination with a secret. Generate one with: openssl rand -base64 32",
+  );
 }
+
+/** Throws bad_request without EVALD_SECRET_KEY. */
+export const sealContent = (ctx: Context, row: RowKey, content: SecretContent): Buffer =>
+  seal(JSON.stringify(content), requireSecretKey(ctx), sealContextOf(row));
 
 /** null: EVALD_SECRET_KEY is missing or has changed. */
 export function unsealContent(ctx: Context, row: Row): SecretContent | null {

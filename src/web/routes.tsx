@@ -3,6 +3,7 @@ import type { Context } from "../context.ts";
 import type { AppError } from "../errors.ts";
 import type { Service } from "../service.ts";
 import { errorResponse, showPublic } from "./page-requests.tsx";
+import { redirect } from "./page-responses.ts";
 import type { OpenApiDocument } from "./pages/reference.tsx";
 import { wantsHtml } from "./responses.ts";
 import { accountPages } from "./routes/account.tsx";
@@ -41,7 +42,30 @@ import { trustPages } from "./routes/trusts.tsx";
 import { workerPages } from "./routes/workers.tsx";
 
 /** All page routes: the web UI and the documentation. */
-export const pageRoutes = ({ ctx, workers }: Service, openApi: () => OpenApiDocument) =>
+export function pageRoutes(service: Service, openApi: () => OpenApiDocument) {
+  const pages = allPages(service, openApi);
+  return pages.use(formAddresses(service.ctx, pages.routes));
+}
+
+/** Leads from the addresses of forms, which a reload or a bookmark requests, to the page that the form is on. */
+function formAddresses({ config }: Context, routes: readonly { method: string; path: string }[]) {
+  const pathsOf = (method: string) => routes.filter((route) => route.method === method).map(({ path }) => path);
+  const pages = new Set(pathsOf("GET"));
+  const addresses = new Elysia({ name: "form addresses" });
+  for (const path of new Set(pathsOf("POST"))) {
+    if (pages.has(path)) continue;
+    const segments = path.split("/");
+    while (segments.length > 1 && !pages.has(segments.join("/") || "/")) segments.pop();
+    const { length } = segments;
+    addresses.get(path, ({ request }) => {
+      const pathname = new URL(request.url).pathname.slice(config.basePath.length);
+      return redirect(config.basePath + (pathname.split("/").slice(0, length).join("/") || "/"));
+    });
+  }
+  return addresses;
+}
+
+const allPages = ({ ctx, workers }: Service, openApi: () => OpenApiDocument) =>
   new Elysia({ name: "pages" })
     .use(publicPages(ctx))
     .use(docPages(ctx, openApi))

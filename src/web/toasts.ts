@@ -15,6 +15,13 @@ const messages = {
   runCancelled: "Run cancelled.",
   providerAdded: "Provider added.",
   providerSaved: "Provider saved.",
+  destinationSaved: "Changes saved.",
+  destinationEnabled: "Destination enabled. Replay sends what it missed.",
+  destinationDisabled: "Destination disabled.",
+  destinationDeleted: "Destination deleted.",
+  testSent: "Test event queued.",
+  deliveryReplayed: "Delivery replayed.",
+  deliveriesReplayed: "Deliveries replayed.",
   reportsNotSelected: "Select 2 to 10 reports to compare them.",
 } as const;
 export type ToastCode = keyof typeof messages;

@@ -399,14 +399,14 @@ test("an admin adds, tests, rotates and deletes a webhook in Settings, and repla
   const [{ id }] = (await app.send("GET", "/api/v1/destinations")).body;
   const here = `${path}/${id}`;
   expect([added.status, secret.length > 30, (await admin.get(here)).body.includes(secret)]).toEqual([200, true, false]);
-  expect((await admin.post(`${here}/change`, { do: "test" })).status).toBe(200);
+  expect((await admin.post(`${here}/change`, { do: "test" })).status).toBe(303);
   await app.deliver();
   expect(app.receiver.received[0]?.headers["x-token"]).toBe("t0k3n");
   app.verified(secret, app.receiver.received[0]);
   const delivery = await app.lastOf(id);
   const shown = await admin.get(`${here}/deliveries/${delivery.id}`);
   expect([shown.status, shown.body.includes(delivery.notificationId)]).toEqual([200, true]);
-  expect((await admin.post(`${here}/deliveries/${delivery.id}/replay`, {})).status).toBe(200);
+  expect((await admin.post(`${here}/deliveries/${delivery.id}/replay`, {})).status).toBe(303);
   await app.deliver();
   expect(app.receiver.received.length).toBe(2);
   expect((await admin.post(`${here}/change`, { do: "rotate" })).body).toContain("whsec_");
@@ -414,6 +414,6 @@ test("an admin adds, tests, rotates and deletes a webhook in Settings, and repla
   const member = await signedIn(app, { role: "member" });
   expect((await member.post(path, form)).status).toBe(403);
   expect((await admin.post(`${here}/change`, { do: "delete" })).body).toContain("confirmed");
-  expect((await admin.post(`${here}/change`, { do: "delete", confirmed: "1" })).status).toBe(200);
+  expect((await admin.post(`${here}/change`, { do: "delete", confirmed: "1" })).status).toBe(303);
   expect((await app.send("GET", "/api/v1/destinations")).body).toEqual([]);
 });

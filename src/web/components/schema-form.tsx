@@ -6,16 +6,22 @@ import { capitalize } from "../../reports/labels.ts";
 import { nonNullSchema, schemaAt } from "../form-values.ts";
 import { controlProps, Field } from "./field.tsx";
 
-/** A validation error of a form: its field, and what to show there. `field` empty: the whole form. */
-export type FormError = { field: string; message: string };
+/** A validation error of a form: its field, and what to show there. `field` empty: the whole form. `others`: of other fields. */
+export type FormError = { field: string; message: string; others?: readonly FormError[] };
 
 /** An AppError as the error of a form. An error of a part of a field, such as a row, starts with its place. `fields`: of the form; by default, all. */
 export function toFormError(
-  { field: fullPath = "", detail, problem }: AppError,
+  { field = "", detail, problem, problems }: AppError,
   fields?: readonly string[],
 ): FormError {
+  const isOfForm = (path: string) => fields?.includes(path.split(".")[0] ?? "") !== false;
+  if (problem === undefined || !isOfForm(field)) return { field: "", message: capitalize(detail) };
+  const others = problems.filter((each) => each.field !== "" && each.field !== field && isOfForm(each.field));
+  return { ...toFieldError({ field, problem }), others: others.map(toFieldError) };
+}
+
+function toFieldError({ field: fullPath, problem }: { field: string; problem: string }): FormError {
   const [field = "", ...place] = fullPath.split(".");
-  if (problem === undefined || fields?.includes(field) === false) return { field: "", message: capitalize(detail) };
   const [index = "", ...inRow] = place;
   // A column says enough, a field within it doesn't.
   const path = inRow.length > 1 ? `, ${inRow.join(".")}` : "";
@@ -45,7 +51,7 @@ export function useForm(): FormState {
 
 /** What is wrong with a field. */
 export const errorMessageAt = ({ formError }: Pick<FormState, "formError">, name: string): string | undefined =>
-  formError?.field === name ? formError.message : undefined;
+  formError ? [formError, ...(formError.others ?? [])].find(({ field }) => field === name)?.message : undefined;
 
 /** What is wrong with a group of fields. */
 export function FieldError({ name, id }: { name: string; id?: string }) {

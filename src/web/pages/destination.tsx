@@ -23,12 +23,14 @@ export const DestinationSettings = Type.Required(Type.Pick(NewDestination, ["nam
 type DestinationProps = SettingsProps & {
   destination: Destination;
   deliveries: Paged<Delivery>;
+  /** How many deliveries a replay of everything would send. */
+  missed: number;
   /** A new signing secret, which is shown only once. */
   secret?: string | null;
 };
 
 /** A destination with its events and its log. */
-export function DestinationPage({ destination, deliveries, secret, ...frame }: DestinationProps) {
+export function DestinationPage({ destination, deliveries, missed, secret, ...frame }: DestinationProps) {
   const {
     site: { base },
     typedValues,
@@ -39,6 +41,11 @@ export function DestinationPage({ destination, deliveries, secret, ...frame }: D
   const here = `${base}${notificationsPath}/${id}`;
   const actions = [
     ["test", "Send test event", destination.status === "active"],
+    [
+      "replay",
+      missed === 1 ? "Replay 1 missed delivery" : `Replay ${missed} missed deliveries`,
+      missed > 0 && destination.status === "active",
+    ],
     ["disable", "Disable", destination.status === "active"],
     ["enable", "Enable", destination.status === "disabled"],
     ["rotate", "Rotate secret", kind === "webhook"],
@@ -110,6 +117,9 @@ const resultOf = ({ status, lastStatus, failure, nextTryAt }: Delivery) => {
   return nextTryAt === null ? "Pending" : `Failed${last}, next try`;
 };
 
+/** Not while a try is in progress or due. */
+const isReplayable = ({ status, nextTryAt }: Delivery) => status !== "pending" || nextTryAt !== null;
+
 function Deliveries({ here, items, total }: Paged<Delivery> & { here: string }) {
   if (items.length === 0) return <p class="muted">Nothing has been sent yet.</p>;
   return (
@@ -158,13 +168,19 @@ export function DeliveryPage({ destination, delivery, ...frame }: DeliveryProps)
       <p class="muted">{events[type].description}.</p>
       <dl class="facts">
         <Fact name="Result">
-          {resultOf(delivery)} {delivery.nextTryAt && <Time at={delivery.nextTryAt} />}
+          {delivery.nextTryAt === null ? (
+            resultOf(delivery)
+          ) : (
+            <>
+              evald is still retrying. Next try: <Time at={delivery.nextTryAt} />
+            </>
+          )}
         </Fact>
         <Fact name="webhook-id">
           <code>{notificationId}</code>
         </Fact>
       </dl>
-      {frame.mayChange && delivery.status !== "pending" && destination.status === "active" && (
+      {frame.mayChange && destination.status === "active" && isReplayable(delivery) && (
         <ButtonForm action={`${here}/deliveries/${delivery.id}/replay`}>Replay</ButtonForm>
       )}
       <h2>Tries</h2>

@@ -46,8 +46,14 @@ export const NewDestination = Type.Object({
   events: Type.Array(OneOf(subscribableTypes)),
 });
 
+type NotificationsProps = SettingsProps & {
+  destinations: Destination[];
+  /** Whether EVALD_SECRET_KEY is set, without which no webhook or Slack channel can be added. */
+  canEncrypt: boolean;
+};
+
 /** Webhooks, Slack channels and email digests of an organization, and a form to add one. */
-export function NotificationsPage({ destinations, ...frame }: SettingsProps & { destinations: Destination[] }) {
+export function NotificationsPage({ destinations, canEncrypt, ...frame }: NotificationsProps) {
   const { base } = frame.site;
   return (
     <SettingsFrame {...frame} path={notificationsPath}>
@@ -71,6 +77,12 @@ export function NotificationsPage({ destinations, ...frame }: SettingsProps & { 
             </tr>
           ))}
         </List>
+      )}
+      {frame.mayChange && !canEncrypt && (
+        <p class="notice">
+          To add webhooks and Slack channels, the operator must set <code>EVALD_SECRET_KEY</code>, which encrypts their
+          secrets. Generate one with <code>openssl rand -base64 32</code>.
+        </p>
       )}
       {frame.mayChange ? <DestinationForm {...frame} /> : <OnlyAdminsNote />}
     </SettingsFrame>
@@ -99,9 +111,13 @@ const DestinationForm = ({ site, typedValues, formError }: SettingsProps) => (
       autocomplete="off"
       placeholder="Authorization: Bearer …"
       hint="Optional, for webhooks. Stored encrypted and never shown again."
-      value=""
     />
     <ChoiceField name="events" legend="Events" labels={eventLabels} />
-    <Submit>Add destination</Submit>
+    <p class="acts">
+      <Submit>Add destination</Submit>
+      <button type="submit" name="do" value="test">
+        Send test event
+      </button>
+    </p>
   </SchemaForm>
 );

@@ -1,9 +1,17 @@
+import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
-import type { JSX } from "preact";
 import type { Context } from "../../context.ts";
-import { badRequest, invalidField } from "../../errors.ts";
-import { getDelivery, listDeliveries, replayDelivery, testDestination } from "../../notifications/deliveries.ts";
+import { AppError, badRequest, checkAll, invalidField } from "../../errors.ts";
 import {
+  countMissed,
+  getDelivery,
+  listDeliveries,
+  replayDelivery,
+  replayMissed,
+  testDestination,
+} from "../../notifications/deliveries.ts";
+import {
+  checkDestination,
   createDestination,
   deleteDestination,
   getDestination,
@@ -12,17 +20,22 @@ import {
   updateDestination,
   withoutAddresses,
 } from "../../notifications/destinations.ts";
+import { checkHeaders } from "../../notifications/fields.ts";
 import type { DestinationInput } from "../../notifications/schema.ts";
+import { tryDestination } from "../../notifications/trial.ts";
 import { readForm } from "../form-values.ts";
 import { showPage, submitOrShowAgain } from "../page-requests.tsx";
+import { type PageOrResponse, pageResponse, seeOtherWithToast } from "../page-responses.ts";
 import { requireConfirmation } from "../pages/confirm.tsx";
 import { DeliveryPage, DestinationPage, DestinationSettings } from "../pages/destination.tsx";
-import { NewDestination, NotificationsPage } from "../pages/notifications.tsx";
+import { NewDestination, NotificationsPage, notificationsPath } from "../pages/notifications.tsx";
 import type { FormResult } from "../pages/settings.tsx";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 
 const maxDeliveries = 50;
+/** Of the response to a test event. */
+const maxShownChars = 200;
 
 type Result = FormResult & { secret?: string | null };
 
@@ -30,6 +43,7 @@ const listPage = (ctx: Context, viewer: Viewer, site: Site, result: Result = {})
   <NotificationsPage
     {...{ site, viewer, ...result }}
     destinations={listDestinations(ctx, viewer.org)}
+    canEncrypt={ctx.config.secretKey !== null}
     mayChange={may(viewer, "notifications")}
   />
 );
@@ -41,6 +55,7 @@ const destinationPage = (ctx: Context, viewer: Viewer, site: Site, id: string, r
   <DestinationPage
     {...{ site, viewer, ...result }}
     destination={visibleDestination(ctx, viewer, id)}
+    missed={countMissed(ctx, viewer.org, id)}
     deliveries={listDeliveries(ctx, viewer.org, id, {}, { limit: maxDeliveries, offset: 0 })}
     mayChange={may(viewer, "notifications")}
   />
@@ -67,7 +82,7 @@ const submitDestination = (
   ctx: Context,
   request: Request,
   id: string,
-  handle: (viewer: Viewer, form: URLSearchParams, site: Site) => JSX.Element,
+  handle: (viewer: Viewer, form: URLSearchParams, site: Site) => PageOrResponse,
 ) =>
   submitOrShowAgain(
     ctx,
@@ -85,7 +100,9 @@ export const notificationPages = (ctx: Context) =>
     )
     .post("/settings/notifications", ({ request }) =>
       submitOrShowAgain(ctx, request, "notifications", listPage, (viewer, form, site) => {
-        const { id, name, secret } = createDestination(ctx, viewer.org, toInput(form));
+        const input = toInput(ctx, viewer, form);
+        if (form.get("do") === "test") return showTrial(ctx, viewer, site, { form, input });
+        const { id, name, secret } = createDestination(ctx, viewer.org, input);
         return destinationPage(ctx, viewer, site, id, { successMessage: `“${name}” added.`, secret });
       }),
     )
@@ -93,40 +110,44 @@ export const notificationPages = (ctx: Context) =>
       showPage(ctx, request, (viewer, site) => destinationPage(ctx, viewer, site, params.destinationId)),
     )
     .post("/settings/notifications/:destinationId", ({ request, params: { destinationId: id } }) =>
-      submitDestination(ctx, request, id, (viewer, form, site) => {
+      submitDestination(ctx, request, id, (viewer, form) => {
         const changes = readForm(DestinationSettings, form);
         checkEvents(changes.events);
         updateDestination(ctx, viewer.org, id, changes);
-        return destinationPage(ctx, viewer, site, id, { successMessage: "Changes saved." });
+        return seeOtherWithToast(ctx, `${notificationsPath}/${id}`, "destinationSaved");
       }),
     )
     .post("/settings/notifications/:destinationId/change", ({ request, params: { destinationId: id } }) =>
       submitDestination(ctx, request, id, (viewer, form, site) => {
         const { name } = getDestination(ctx, viewer.org, id);
-        const show = (result: Result) => destinationPage(ctx, viewer, site, id, result);
+        const here = `${notificationsPath}/${id}`;
         switch (form.get("do")) {
-          case "test":
-            testDestination(ctx, viewer.org, id);
-            return show({ successMessage: "Test event sent. Reload the page to see the result." });
+          case "test": {
+            const { id: deliveryId } = testDestination(ctx, viewer.org, id);
+            return seeOtherWithToast(ctx, `${here}/deliveries/${deliveryId}`, "testSent");
+          }
+          case "replay":
+            replayMissed(ctx, viewer.org, id);
+            return seeOtherWithToast(ctx, here, "deliveriesReplayed");
           case "enable":
             updateDestination(ctx, viewer.org, id, { status: "active" });
-            return show({ successMessage: "Destination enabled. You can replay failed deliveries." });
+            return seeOtherWithToast(ctx, here, "destinationEnabled");
           case "disable":
             updateDestination(ctx, viewer.org, id, { status: "disabled" });
-            return show({ successMessage: "Destination disabled." });
+            return seeOtherWithToast(ctx, here, "destinationDisabled");
           case "rotate": {
             const { secret } = rotateDestinationSecret(ctx, viewer.org, id);
-            return show({ secret });
+            return destinationPage(ctx, viewer, site, id, { secret });
           }
           case "delete": {
             requireConfirmation(form, {
               title: `Delete the destination “${name}”?`,
               consequences: ["Its log is deleted too, and nothing more is sent to it. This can’t be undone."],
               buttonText: "Delete",
-              back: `/settings/notifications/${id}`,
+              back: here,
             });
             deleteDestination(ctx, viewer.org, id);
-            return listPage(ctx, viewer, site, { successMessage: `“${name}” deleted.` });
+            return seeOtherWithToast(ctx, notificationsPath, "destinationDeleted");
           }
           default:
             throw badRequest("Select one of the listed actions.");
@@ -146,27 +167,66 @@ export const notificationPages = (ctx: Context) =>
           request,
           "notifications",
           (_, viewer, site, result) => deliveryPage(ctx, viewer, site, destinationId, deliveryId, result),
-          (viewer, _, site) => {
-            replayDelivery(ctx, viewer.org, destinationId, deliveryId);
-            return destinationPage(ctx, viewer, site, destinationId, { successMessage: "Event sent again." });
+          (viewer) => {
+            const { id } = replayDelivery(ctx, viewer.org, destinationId, deliveryId);
+            return seeOtherWithToast(ctx, `${notificationsPath}/${destinationId}/deliveries/${id}`, "deliveryReplayed");
           },
         ),
     );
 
-function checkEvents({ length }: string[]): void {
-  if (length === 0) throw badRequest("Select at least one event.");
+/** Shows the form again with the result of a test event. */
+async function showTrial(
+  ctx: Context,
+  viewer: Viewer,
+  site: Site,
+  { form, input }: { form: URLSearchParams; input: DestinationInput },
+): Promise<Response> {
+  const { ok, status, ms, error, body } = await tryDestination(ctx, viewer.org, input);
+  const answer = `${status === null ? "" : ` with status ${status}`} after ${ms} ms`;
+  const reason = error ?? body?.slice(0, maxShownChars) ?? "";
+  const page = listPage(ctx, viewer, site, {
+    typedValues: form,
+    ...(ok
+      ? { successMessage: `Test event accepted${answer}. Nothing was saved.` }
+      : { errorMessage: `The test event was not accepted: it ended${answer}. ${reason}` }),
+  });
+  return pageResponse(page, ok ? 200 : 400);
 }
 
-function toInput(form: URLSearchParams): DestinationInput {
-  const { kind, name, url, header = "", events } = readForm(NewDestination, form);
-  const [, field, value = ""] = /^([^:\s]+):\s*(.*)$/.exec(header) ?? [];
-  if (header && field === undefined) throw invalidField("header", "must have the form Name: value");
-  checkEvents(events);
-  return {
-    kind,
-    name,
-    events,
-    ...(kind !== "email" && { url }),
-    ...(kind === "webhook" && field !== undefined && { headers: { [field]: value } }),
-  };
+function checkEvents({ length }: string[]): void {
+  if (length === 0) throw invalidField("events", "select at least one");
+}
+
+/** `Name: value` as a record. Throws bad_request. */
+function toHeaders(header: string): Record<string, string> | undefined {
+  if (header.trim() === "") return undefined;
+  const [, field, value = ""] = /^([^:\s]+):\s*(.*)$/.exec(header.trim()) ?? [];
+  if (field === undefined) throw invalidField("header", "must have the form Name: value");
+  return { [field]: value };
+}
+
+/** What the form of a new destination sends. Throws one bad_request that names everything that is wrong. */
+function toInput(ctx: Context, { org }: Viewer, form: URLSearchParams): DestinationInput {
+  const { kind } = readForm(Type.Pick(NewDestination, ["kind"]), form);
+  const header = kind === "webhook" ? (form.get("header") ?? "") : "";
+  const url = kind === "email" ? undefined : form.get("url")?.trim() || undefined;
+  checkAll(
+    () => void readForm(NewDestination, form),
+    () => checkDestination(ctx, org, { kind, url }),
+    () => void checkHeader(header),
+    () => checkEvents(form.getAll("events")),
+  );
+  const { name, events } = readForm(NewDestination, form);
+  const headers = toHeaders(header);
+  return { kind, name, events, ...(url !== undefined && { url }), ...(headers && { headers }) };
+}
+
+/** Throws bad_request that names the field of the form. */
+function checkHeader(header: string): void {
+  try {
+    checkHeaders(toHeaders(header) ?? {});
+  } catch (error) {
+    if (!(error instanceof AppError) || error.problem === undefined) throw error;
+    throw invalidField("header", error.problem);
+  }
 }
