@@ -142,12 +142,60 @@ describe("search", () => {
   const found = (html: string) =>
     [...html.matchAll(/<ol class="found">[\s\S]*?<\/ol>/g)].flatMap(([list]) => linksOf(list));
 
-  test("finds the sections with all words, in any form, and marks the words", async () => {
+  test("finds words in any form, or their beginning, and marks them", async () => {
     const { status, body } = await get(app, "/docs/search?q=api+key");
     expect([status, found(body).some((href) => href.startsWith("/docs/keys"))]).toEqual([200, true]);
     expect(body).toMatch(/<mark>keys?<\/mark>/i);
     expect(found((await get(app, "/docs/search?q=webho")).body).length).toBeGreaterThan(0);
     expect(found(body).length).toBeLessThanOrEqual(20);
+  });
+
+  test.each<[question: string, pages: string[]]>([
+    ["why is my score low", ["reports"]],
+    ["why is my score so low?", ["scoring", "reports"]],
+    ["what does a run cost", ["models", "agents"]],
+    ["what does a run cost in practice?", ["models"]],
+    ["docs behind a login", ["prompts", "runs", "troubleshooting"]],
+    ["how do I test docs behind basic auth?", ["prompts", "runs", "troubleshooting"]],
+    ["vercel preview protection", ["prompts", "runs", "ci"]],
+    ["data retention", ["people", "operations"]],
+    ["how do I delete data (GDPR)?", ["people", "operations"]],
+    ["delete an organization", ["people"]],
+    ["delete my account", ["people"]],
+    ["change my email address", ["people"]],
+    ["two-factor authentication", ["people"]],
+    ["confidence interval", ["gates", "scoring"]],
+    ["what is a confidence interval?", ["gates", "scoring"]],
+    ["quickstart in the browser", ["start"]],
+    ["how do I start without curl?", ["start"]],
+    ["getting started", ["start"]],
+    ["how do I run evald in GitHub Actions?", ["ci"]],
+    ["how do I revoke a key?", ["keys"]],
+    ["invite a colleague", ["people"]],
+    ["how can I stop a run that is running?", ["runs"]],
+    ["my webhook was not received, can it be sent again?", ["webhooks"]],
+    ["how do I verify the signature of a webhook?", ["webhooks"]],
+    ["can I use Claude Code as the agent?", ["agents"]],
+    ["connect evald to Cursor", ["mcp"]],
+    ["does evald work with Ollama?", ["models"]],
+    ["how do I limit what we spend each month?", ["models"]],
+    ["how many runs do I need to see a change?", ["gates", "scoring"]],
+    ["what happens when the disk is full?", ["operations"]],
+    ["how do I back up the database?", ["operations"]],
+    ["how are the weights of the dimensions chosen?", ["scoring"]],
+    ["run a prompt every Monday morning", ["schedules"]],
+    ["what is urlMap for?", ["runs"]],
+    ["where can I see a changelog of fixes that helped?", ["history"]],
+    ["allow a private address", ["configuration"]],
+    ["which files does an export contain?", ["exports"]],
+    ["add a badge to my README", ["prompts"]],
+    ["how do workers get the sessions?", ["workers"]],
+    ["why did my run time out?", ["runs", "troubleshooting"]],
+    ["what does the explorer not find?", ["explorer"]],
+  ])("answers the question %s among the first three", async (question, pages) => {
+    const { body } = await get(app, `/docs/search?q=${encodeURIComponent(question)}`);
+    const slugs = found(body).map((href) => href.replace("/docs/", "").replace(/#.*/, ""));
+    expect(slugs.slice(0, 3).filter((slug) => pages.includes(slug))).not.toEqual([]);
   });
 
   test("leads to existing headings", async () => {

@@ -9,7 +9,7 @@ import type { Fix } from "../friction/fix-schema.ts";
 import type { FrictionDetail, FrictionSummary } from "../friction/schema.ts";
 import type { Gate, GateRequest } from "../gates/schema.ts";
 import type { Inbox, InboxItem, InboxMark } from "../inbox/schema.ts";
-import type { Delivery, DeliveryDetail, Destination, DestinationInput, DestinationPatch, NewDestination } from "../notifications/schema.ts";
+import type { Delivery, DeliveryDetail, Destination, DestinationInput, DestinationPatch, NewDestination, ReplayResult } from "../notifications/schema.ts";
 import type { Prompt, PromptInput, PromptPatch, PromptSummary } from "../prompts/schema.ts";
 import type { Provider, ProviderInput, ProviderPatch } from "../providers/schema.ts";
 import type { Regrade, RegradeRequest } from "../regrades/schema.ts";
@@ -90,7 +90,7 @@ export type Operations = {
   "DELETE /destinations/{destinationId}": { result: Destination };
   "POST /destinations/{destinationId}/rotate": { result: NewDestination };
   "POST /destinations/{destinationId}/test": { result: DeliveryDetail };
-  "POST /destinations/{destinationId}/replay": { result: unknown };
+  "POST /destinations/{destinationId}/replay": { result: ReplayResult };
   "GET /destinations/{destinationId}/deliveries": { query: { limit?: number; offset?: number; status?: "pending" | "delivered" | "failed" }; result: Delivery[] };
   "GET /destinations/{destinationId}/deliveries/{deliveryId}": { result: DeliveryDetail };
   "POST /destinations/{destinationId}/deliveries/{deliveryId}/replay": { result: DeliveryDetail };

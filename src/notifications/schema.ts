@@ -209,3 +209,4 @@ export const ReplayResult = Type.Object(
   },
   { title: "ReplayResult", examples: [{ replayed: 12 }] },
 );
+export type ReplayResult = Static<typeof ReplayResult>;

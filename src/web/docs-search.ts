@@ -21,10 +21,10 @@ const toText = (html: string): string =>
     .replace(/\s+/g, " ")
     .trim();
 
-let searchStatement: Statement<SearchHit, [string]> | undefined;
+let search: { find: Statement<SearchHit, [string]> } | undefined;
 
 /** Indexes all sections in memory, and prepares the query for them. */
-function prepareSearch(site: Site): Statement<SearchHit, [string]> {
+function prepareSearch(site: Site) {
   const db = new Database(":memory:");
   db.run(
     "CREATE VIRTUAL TABLE sections USING fts5(title, heading, text, slug UNINDEXED, anchor UNINDEXED, tokenize = 'porter unicode61')",
@@ -38,17 +38,37 @@ function prepareSearch(site: Site): Statement<SearchHit, [string]> {
       insert.run(doc.title, toText(heading), toText(text), doc.slug, anchor);
     }
   }
-  return db.prepare(
+  const find = db.prepare<SearchHit, [string]>(
     `SELECT slug, title, heading, anchor, snippet(sections, 2, char(1), char(2), ' … ', 24) AS snippet
      FROM sections WHERE sections MATCH ? ORDER BY bm25(sections, 6, 4, 1) LIMIT ${maxHits}`,
   );
+  return { find };
 }
 
-/** The sections of the documentation that contain each of the first 12 words of `text`, or a word that starts with it, best first. At most 20. */
+/** Words of questions and the most frequent words of English, which say nothing about what is searched for. */
+const stopWords = new Set(
+  "a an and are as at be but by can could did do does for from get getting has have how i if in into is it its me my no not of on or our should so some than that the their them then there these they this those to us was we were what when where which while who why will with would you your".split(
+    " ",
+  ),
+);
+
+function wordsOf(text: string): string[] {
+  const words = [
+    ...new Set((text.toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? []).map((word) => word.slice(0, maxWordChars))),
+  ];
+  const telling = words.filter((word) => !stopWords.has(word));
+  return (telling.length > 0 ? telling : words).slice(0, maxWords);
+}
+
+/**
+ * The sections of the documentation that contain the first 12 telling words of `text`, in any form, best first: those with all words, then
+ * those with some. A word that is in no section stands for all words that start with it. At most 20.
+ */
 export function searchDocs(text: string, site: Site): SearchHit[] {
-  const allWords = text.toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? [];
-  const words = [...new Set(allWords.map((word) => word.slice(0, maxWordChars)))].slice(0, maxWords);
-  if (words.length === 0) return [];
-  searchStatement ??= prepareSearch(site);
-  return searchStatement.all(words.map((word) => `"${word}"*`).join(" "));
+  search ??= prepareSearch(site);
+  const { find } = search;
+  const terms = wordsOf(text).map((word) => (find.get(`"${word}"`) ? `"${word}"` : `"${word}"*`));
+  if (terms.length === 0) return [];
+  const hits = [...find.all(terms.join(" ")), ...find.all(terms.join(" OR "))];
+  return [...new Map(hits.map((hit) => [`${hit.slug}#${hit.anchor}`, hit])).values()].slice(0, maxHits);
 }
