@@ -186,6 +186,14 @@ describe("members", () => {
     const [one, two] = await Promise.all([down(ada, ada), down(bea, bea)]);
     expect([one?.status, two?.status].sort()).toEqual([303, 409]);
     const last = one?.status === 409 ? ada : bea;
+    // Nobody is asked to confirm what would be refused.
+    for (const [path, form] of [
+      ["/account/leave", { org: app.a.org }],
+      ["/settings/members/change", { member: memberId(app, last.email), do: "remove" }],
+    ] as const)
+      expect([path, (await last.post(path, form)).status]).toEqual([path, 409]);
+    expect((await last.get("/account")).body).not.toContain('action="/account/leave"');
+    expect((await last.get("/settings/members")).body.match(/value="remove"/g)).toHaveLength(1);
     for (const answer of [
       await down(last, last),
       await last.post("/settings/members/change", { member: memberId(app, last.email), do: "remove", confirmed: "1" }),

@@ -73,8 +73,12 @@ function getMember(ctx: Context, org: OrgId, memberId: string) {
   return row;
 }
 
-function refuseLastOwner(ctx: Context, org: OrgId, { role }: { role: Role }): void {
-  const owners = and(eq(members.orgId, org), eq(members.role, "owner"));
-  if (role === "owner" && ctx.db.select({ id: members.id }).from(members).where(owners).all().length <= 1)
+/** Whether a member with the role is the only owner of the organization, who can't leave it. */
+export const isLastOwner = (ctx: Context, org: OrgId, role: Role): boolean =>
+  role === "owner" && listOwnerEmails(ctx, org).length <= 1;
+
+/** Throws conflict for the only owner of an organization. Ask before asking for confirmation. */
+export function refuseLastOwner(ctx: Context, org: OrgId, { role }: { role: Role }): void {
+  if (isLastOwner(ctx, org, role))
     throw conflict("An organization needs at least one owner. Make another member an owner first.");
 }

@@ -141,18 +141,36 @@ export async function runProgram(
   return code;
 }
 
-/** Commander shows the help of all commands for `help nope`. Without `help`, it says that there is no such command, and suggests one. */
-function withoutUnknownHelp(program: Command, argv: string[]): string[] {
+/**
+ * Replaces `help` with `--help` after the command that it is about. Commander knows only one level: for `help prompt create` it shows the help of
+ * `prompt`, and for `help nope` that of all commands. Without `help`, it says that there is no such command, and suggests one.
+ */
+function withHelpOption(program: Command, argv: string[]): string[] {
   let command: Command | undefined = program;
   for (const [i, word] of argv.entries()) {
-    const names: string[] = command.commands.map((each) => each.name());
-    const next = argv[i + 1];
-    if (word === "help" && names.length > 0)
-      return next === undefined || next.startsWith("-") || names.includes(next) ? argv : argv.toSpliced(i, 1);
+    if (word === "help" && command.commands.length > 0) {
+      const names = argv.slice(i + 1).filter((name) => !name.startsWith("-"));
+      const path = findPath(command, names);
+      return path ? [...argv.slice(0, i), ...path, "--help"] : argv.toSpliced(i, 1);
+    }
     command = command.commands.find((each) => each.name() === word);
     if (!command) return argv;
   }
   return argv;
+}
+
+/** The names of the commands, up to one without commands of its own; null: there is no such command. */
+function findPath(program: Command, names: readonly string[]): string[] | null {
+  const path: string[] = [];
+  let command = program;
+  for (const name of names) {
+    if (command.commands.length === 0) break;
+    const next = command.commands.find((each) => each.name() === name);
+    if (!next) return null;
+    path.push(name);
+    command = next;
+  }
+  return path;
 }
 
 async function runCommand(argv: string[], create: () => Command): Promise<number> {
@@ -162,7 +180,7 @@ async function runCommand(argv: string[], create: () => Command): Promise<number
       return exits.passed;
     }
     const program = create();
-    await program.parseAsync(withoutUnknownHelp(program, argv), { from: "user" });
+    await program.parseAsync(withHelpOption(program, argv), { from: "user" });
     return Number(process.exitCode ?? 0);
   } catch (error) {
     const json = argv.includes("--json");

@@ -251,3 +251,23 @@ function toProperties(json: string): object {
     return {};
   }
 }
+
+/** A field whose values differ; empty: it has none. */
+export type Difference = { field: string; stored: string; typed: string };
+
+/** Fields of the form that differ between what is stored and what was typed. */
+export function differencesOf(stored: URLSearchParams, typed: URLSearchParams): Difference[] {
+  const isField = (name: string) => Object.hasOwn(tables, groupOf(name)) || promptFields.includes(groupOf(name));
+  const valueIn = (form: URLSearchParams, name: string) =>
+    form
+      .getAll(name)
+      .map((value) => value.replaceAll("\r\n", "\n").trim())
+      .filter((value) => value !== "")
+      .join("\n");
+  return [...new Set([...stored.keys(), ...typed.keys()])]
+    .filter(isField)
+    .map((field) => ({ field, stored: valueIn(stored, field), typed: valueIn(typed, field) }))
+    .filter((difference) => difference.stored !== difference.typed);
+}
+
+const groupOf = (name: string): string => name.split(".")[0] ?? "";

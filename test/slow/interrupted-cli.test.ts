@@ -125,6 +125,15 @@ test("the help for an unknown command says so, and suggests one", async () => {
     expect([code, stdout, stderr]).toEqual([2, "", expect.stringMatching(`unknown command '${args.at(-1)}'`)]);
     expect(stderr).toContain(suggestion);
   }
+  for (const [args, usage] of [
+    [["help", "prompt", "create"], "evald prompt create"],
+    [["help", "destination", "replay"], "evald destination replay"],
+    // Nothing is cancelled.
+    [["help", "cancel", crypto.randomUUID()], "evald cancel"],
+  ] as const) {
+    const { code, stdout } = await call([...args], { cwd });
+    expect([args, code, stdout]).toEqual([args, 0, expect.stringContaining(`Usage: ${usage}`)]);
+  }
   for (const args of [["help"], ["help", "gate"], ["key", "help", "create"], ["key", "help"]])
     expect([args, (await call(args, { cwd })).code]).toEqual([args, 0]);
 }, 60_000);

@@ -217,6 +217,9 @@ test("concurrent changes are not overwritten unnoticed", async () => {
   const refused = await bea.post(path, { ...his, title: "Of Bea", text });
   expect([refused.status, refused.body]).toEqual([409, expect.stringContaining('role="alert"')]);
   expect(refused.body).toContain('value="Of Bea"');
+  const rows = [...refused.body.matchAll(/<tr data-field="([^"]+)">([\s\S]*?)<\/tr>/g)];
+  expect(rows.map(([, field]) => field)).toEqual(["title"]);
+  expect(rows[0]?.[2]).toMatch(/Of Ada[\s\S]*Of Bea/);
   expect(getPrompt(app.service.ctx, app.a.org, id).title).toBe("Of Ada");
   // A preview of the form, or an error in it, keeps the warning.
   const looked = await bea.post(path, { ...his, title: "", text, do: "preview" });

@@ -5,9 +5,8 @@ const width = 1000;
 
 const labelOf = (segment: ScoreSegment) =>
   segment.kind === "fix" ? `Fix ${segment.priority}` : segmentLabels[segment.kind];
-/** Fixes alternate in color, so that neighbors differ. */
-const classOf = (segment: ScoreSegment) =>
-  `segment-${segment.kind.replace("_", "-")}${segment.kind === "fix" && segment.priority % 2 === 0 ? " even" : ""}`;
+/** The color says only what kind of points it is: all fixes have the same one, with a gap between neighbors. */
+const classOf = (segment: ScoreSegment) => `segment-${segment.kind.replace("_", "-")}`;
 
 /** All 100 points as one bar: the score, and what the other points were lost to. */
 export function ScoreBar({ report }: { report: Report }) {

@@ -17,7 +17,8 @@ type Props = {
   person: Person;
   hasPassword: boolean;
   signIns: SignIn[];
-  memberships: Membership[];
+  /** `isLastOwner`: the person can't leave. */
+  memberships: (Membership & { isLastOwner: boolean })[];
   invitations: ReceivedInvitation[];
   mayCreateOrgs: boolean;
   successMessage?: string;
@@ -85,14 +86,18 @@ export function AccountPage(props: Props) {
         <section>
           <h2>Organizations</h2>
           <ul class="rows">
-            {memberships.map(({ org, orgName, role }) => (
+            {memberships.map(({ org, orgName, role, isLastOwner }) => (
               <li key={org}>
                 <span>
                   <strong>{orgName}</strong> <span class="aside">{capitalize(role)}</span>
                 </span>
-                <ButtonForm action={to("leave")} name="org" value={org} label={`Leave ${orgName}`}>
-                  Leave
-                </ButtonForm>
+                {isLastOwner ? (
+                  <span class="aside">You’re the only owner. To leave, make another member an owner first.</span>
+                ) : (
+                  <ButtonForm action={to("leave")} name="org" value={org} label={`Leave ${orgName}`}>
+                    Leave
+                  </ButtonForm>
+                )}
               </li>
             ))}
           </ul>

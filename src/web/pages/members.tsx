@@ -32,6 +32,9 @@ const roleDescriptions: Record<Role, string> = {
 export function MembersPage({ site, viewer, members, sort, invitations, link, successMessage, errorMessage }: Props) {
   const to = (path: string) => `${site.base}/settings/members/${path}`;
   const isOwner = may(viewer, "members");
+  const owners = members.filter(({ role }) => role === "owner");
+  // An organization keeps its last owner.
+  const lastOwner = owners.length === 1 ? owners[0] : undefined;
   return (
     <SettingsFrame {...{ site, viewer, successMessage, errorMessage }} path="/settings/members">
       {link && (
@@ -71,9 +74,11 @@ export function MembersPage({ site, viewer, members, sort, invitations, link, su
                   <button type="submit" name="do" value="reset" aria-label={`Reset password of ${member.name}`}>
                     Reset password
                   </button>
-                  <button type="submit" class="bad" name="do" value="remove" aria-label={`Remove ${member.name}`}>
-                    Remove
-                  </button>
+                  {member === lastOwner || (
+                    <button type="submit" class="bad" name="do" value="remove" aria-label={`Remove ${member.name}`}>
+                      Remove
+                    </button>
+                  )}
                 </form>
               </td>
             )}

@@ -4,6 +4,7 @@ import type { AgentInfo } from "../../prompts/agent-schema.ts";
 import { untestedScopes } from "../../prompts/schema.ts";
 import type { Provider } from "../../providers/schema.ts";
 import { capitalize, scopeLabels } from "../../reports/labels.ts";
+import { List } from "../components/figures.tsx";
 import { Notices, Submit } from "../components/form-parts.tsx";
 import { Layout } from "../components/layout.tsx";
 import {
@@ -23,7 +24,7 @@ import {
   SchemaField,
   SchemaForm,
 } from "../components/schema-form.tsx";
-import { frequencyPresets, PromptForm } from "../prompt-form.ts";
+import { type Difference, frequencyPresets, PromptForm } from "../prompt-form.ts";
 import type { PageProps } from "../viewer.ts";
 
 type Props = PageProps & {
@@ -44,11 +45,32 @@ type Props = PageProps & {
   /** Whether workers run the agents. */
   hasWorkers: boolean;
   formError: FormError | null;
+  /** Fields that someone else changed after the form was opened. */
+  conflicts?: Difference[] | undefined;
 };
+
+/** The name of a field in words: "workspace.setup" is "Workspace setup". */
+const toFieldName = (field: string) =>
+  capitalize(field.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`).replaceAll(".", " "));
+
+const Conflicts = ({ conflicts }: { conflicts: Difference[] }) => (
+  <List label="Differences" labels={["Field", "Their version", "Yours"]}>
+    {conflicts.map(({ field, stored, typed }) => (
+      <tr key={field} data-field={field}>
+        <th scope="row">{toFieldName(field)}</th>
+        {[stored, typed].map((value, i) => (
+          <td key={i === 0 ? "stored" : "typed"} class="prose" dir="auto">
+            {value === "" ? <span class="muted">None</span> : value}
+          </td>
+        ))}
+      </tr>
+    ))}
+  </List>
+);
 
 /** Form to create or edit a prompt, with errors next to their fields. */
 export function PromptFormPage(props: Props) {
-  const { site, viewer, prompt, id, query, values, hasWorkers, formError } = props;
+  const { site, viewer, prompt, id, query, values, hasWorkers, formError, conflicts = [] } = props;
   const path = prompt ? `/prompts/${prompt.id}/edit` : "/prompts/new";
   const action = site.base + (prompt ? `/prompts/${prompt.id}/edit` : "/prompts") + query;
   const updateDerivedFields = {
@@ -78,6 +100,7 @@ export function PromptFormPage(props: Props) {
           errorMessage={formError.field === "" ? formError.message : "Couldn’t save. Fix the highlighted field."}
         />
       )}
+      {conflicts.length > 0 && <Conflicts conflicts={conflicts} />}
       <SchemaForm
         {...{ schema: PromptForm, values, formError, action }}
         enctype="multipart/form-data"

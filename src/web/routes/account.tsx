@@ -1,7 +1,7 @@
 import { Elysia } from "elysia";
 import { changePassword, endSignIn, hasPassword, listSignIns, renamePerson } from "../../auth/account.ts";
 import { listReceivedInvitations } from "../../auth/invitations.ts";
-import { leaveOrg } from "../../auth/members.ts";
+import { isLastOwner, leaveOrg, refuseLastOwner } from "../../auth/members.ts";
 import { createOrgAsPerson } from "../../auth/orgs.ts";
 import { chooseOrg, listMemberships } from "../../auth/people.ts";
 import type { SignedIn } from "../../auth/person.ts";
@@ -34,7 +34,10 @@ const accountPage = (
     person={signedIn.person}
     hasPassword={hasPassword(ctx, signedIn)}
     signIns={listSignIns(ctx, signedIn)}
-    memberships={listMemberships(ctx, signedIn.person.id)}
+    memberships={listMemberships(ctx, signedIn.person.id).map((membership) => ({
+      ...membership,
+      isLastOwner: isLastOwner(ctx, membership.org, membership.role),
+    }))}
     invitations={listReceivedInvitations(ctx, signedIn.person.id)}
     mayCreateOrgs={ctx.config.people.canCreateOrgs}
   />
@@ -97,6 +100,7 @@ export const accountPages = (ctx: Context) =>
       submitAccount(ctx, request, async (signedIn, form) => {
         const membership = listMemberships(ctx, signedIn.person.id).find((each) => each.org === form.get("org"));
         if (!membership) throw new AppError("not_found", "You are not a member of this organization.");
+        refuseLastOwner(ctx, membership.org, membership);
         requireConfirmation(form, {
           title: `Leave ${membership.orgName}?`,
           consequences: ["You lose access immediately. Only an owner can invite you back."],

@@ -3,7 +3,7 @@ import { Elysia } from "elysia";
 import { invitePerson, listInvitations, revokeInvitation } from "../../auth/invitations.ts";
 import { mailInvitation, sendsMail } from "../../auth/mail.ts";
 import type { Member } from "../../auth/members.ts";
-import { listMembers, removeMember, setRole } from "../../auth/members.ts";
+import { listMembers, refuseLastOwner, removeMember, setRole } from "../../auth/members.ts";
 import { toResetPathByOwner } from "../../auth/resets.ts";
 import type { Context } from "../../context.ts";
 import { roles } from "../../db/tables/people.ts";
@@ -112,7 +112,8 @@ export const memberPages = (ctx: Context) =>
         if (form.get("do") !== "remove")
           return membersPage(ctx, viewer, site, { link: toResetPathByOwner(ctx, viewer.org, memberId, viewer.person) });
         const member = listMembers(ctx, viewer.org).find((each) => each.memberId === memberId);
-        if (member)
+        if (member) {
+          refuseLastOwner(ctx, viewer.org, member);
           requireConfirmation(form, {
             title: `Remove ${member.name} from ${viewer.orgName}?`,
             consequences: [
@@ -122,6 +123,7 @@ export const memberPages = (ctx: Context) =>
             buttonText: "Remove member",
             back: "/settings/members",
           });
+        }
         await removeMember(ctx, viewer.org, memberId, clientOf(request));
         return seeOther(ctx, "/settings/members?done=removed");
       }),

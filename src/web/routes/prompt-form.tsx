@@ -22,7 +22,16 @@ import { formatZoned } from "../components/when.tsx";
 import { showPage, submitForm } from "../page-requests.tsx";
 import { pageResponse, seeOther, seeOtherWithToast } from "../page-responses.ts";
 import { PromptFormPage } from "../pages/prompt-form.tsx";
-import { checkRows, frequencyOf, promptFields, toPromptFields, toPromptInput, variablesIn } from "../prompt-form.ts";
+import {
+  checkRows,
+  type Difference,
+  differencesOf,
+  frequencyOf,
+  promptFields,
+  toPromptFields,
+  toPromptInput,
+  variablesIn,
+} from "../prompt-form.ts";
 import { idIn } from "../query.ts";
 import { uploadQuery } from "../received-forms.ts";
 import { privateResponse, statusOf } from "../responses.ts";
@@ -32,7 +41,7 @@ import { may, minimumRoleFor, type Viewer } from "../viewer.ts";
 /** Fingerprint of the editable fields of a prompt, to detect a concurrent edit. */
 const fingerprintOf = (prompt: Prompt): string => Bun.hash(toPromptFields(prompt).toString()).toString(36);
 const concurrentEditMessage =
-  "Someone changed this prompt after you opened it. Review their version; saving now overwrites it.";
+  "Someone changed this prompt after you opened it. Compare the versions below; saving now replaces theirs with yours.";
 
 /** Fields of the workspace with an archive, which can be uploaded with the form. */
 const archiveFields = ["archive", "skills.archive"];
@@ -85,7 +94,7 @@ function formPage(
   id: string,
   prompt: Prompt | null,
   values: URLSearchParams,
-  { error, seen }: { error?: AppError; seen?: string } = {},
+  { error, seen, conflicts }: { error?: AppError; seen?: string; conflicts?: Difference[] } = {},
 ) {
   if (!may(viewer, "write") || viewer.person === null)
     throw new AppError(
@@ -96,7 +105,7 @@ function formPage(
     );
   return (
     <PromptFormPage
-      {...{ site, viewer, id, values }}
+      {...{ site, viewer, id, values, conflicts }}
       derived={derivedValuesOf(ctx, viewer.org, id, values)}
       providers={listProviders(ctx, viewer.org)}
       archives={listArchives(ctx, viewer.org)}
@@ -144,7 +153,8 @@ async function submitPrompt(
     if (form.get("do") === "preview") return formPage(ctx, viewer, site, id, prompt, form, { seen });
     if (prompt && seen !== fingerprintOf(prompt)) {
       const error = conflict(concurrentEditMessage);
-      return pageResponse(formPage(ctx, viewer, site, id, prompt, form, { error }), statusOf(error));
+      const conflicts = differencesOf(toPromptFields(prompt), form);
+      return pageResponse(formPage(ctx, viewer, site, id, prompt, form, { error, conflicts }), statusOf(error));
     }
     const input = toPromptInput(form);
     checkStart(ctx, viewer.org, input);
