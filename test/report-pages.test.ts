@@ -183,6 +183,17 @@ describe("a report", () => {
   });
 });
 
+test("fixes have one color in the bar of a score, however many there are", async () => {
+  const app = testApp();
+  const [fix] = niceGrade.recommendations as [Grade["recommendations"][number]];
+  const recommendations = [1, 2, 3].map((priority) => ({ ...fix, priority, title: `Fix ${priority}`, lostPoints: 4 }));
+  const lost = { fixes: 18.5, agent: 0, network: 0, unmeasured: 0, total: 18.5 };
+  const { slug } = runWithReport(app, { ...niceGrade, recommendations, lost });
+  const { body } = await (await signedIn(app)).get(`/reports/${slug}`);
+  const classes = [...body.matchAll(/<li class="([^"]+)" data-segment="fix"/g)].map(([, name]) => name);
+  expect([classes.length, new Set(classes).size]).toEqual([3, 1]);
+});
+
 test("has gradings, one of which an admin can pin", async () => {
   const app = testApp();
   const { slug } = runWithReport(app, niceGrade);

@@ -1,4 +1,4 @@
-import { Elysia } from "elysia";
+import { type AnyElysia, Elysia } from "elysia";
 import type { Context } from "../context.ts";
 import type { AppError } from "../errors.ts";
 import type { Service } from "../service.ts";
@@ -42,8 +42,8 @@ import { trustPages } from "./routes/trusts.tsx";
 import { workerPages } from "./routes/workers.tsx";
 
 /** All page routes: the web UI and the documentation. */
-export function pageRoutes(service: Service, openApi: () => OpenApiDocument) {
-  const pages = allPages(service, openApi);
+export function pageRoutes(service: Service, openApi: () => OpenApiDocument): AnyElysia {
+  const pages: AnyElysia = allPages(service, openApi);
   return pages.use(formAddresses(service.ctx, pages.routes));
 }
 
