@@ -68,6 +68,7 @@ const layers: [string, (file: string) => boolean][] = [
       "config",
       "schema",
       "errors",
+      "build",
     ],
   ].map((name): [string, (file: string) => boolean] => [
     name,
@@ -219,6 +220,7 @@ test("the top level contains only the listed files", async () => {
     "openapi.json",
     "package.json",
     "patches",
+    "release",
     "src",
     "test",
     "tsconfig.json",

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import manifest from "../package.json" with { type: "json" };
-import { listParts, toNotices, toSbom } from "./support/bill-of-materials.ts";
+import { listParts, toNotices, toSbom } from "../release/bill-of-materials.ts";
 
 const permissive =
   /^(MIT|MIT-0|ISC|OFL-1\.1|0BSD|Apache-2\.0|BSD-[23]-Clause|BlueOak-1\.0\.0|PSF-2\.0|\(AFL-2\.1 OR BSD-3-Clause\))$/;
@@ -13,7 +13,12 @@ test("packages have exact versions and permissive licenses, and only Bun may run
 });
 
 test("the bill of materials names each package with its digest, license and the packages that it uses", async () => {
-  const { components, dependencies, metadata } = await toSbom();
+  const commit = { id: "7".repeat(40), seconds: 1_700_000_000 };
+  const { components, dependencies, metadata, serialNumber } = await toSbom(commit);
+  expect(metadata.timestamp).toBe("2023-11-14T22:13:20.000Z");
+  expect(serialNumber).toMatch(/^urn:uuid:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
+  expect((await toSbom(commit)).serialNumber).toBe(serialNumber);
+  expect((await toSbom({ ...commit, id: "8".repeat(40) })).serialNumber).not.toBe(serialNumber);
   const refs = components.map((each) => each["bom-ref"]);
   expect(new Set(refs).size).toBe(refs.length);
   for (const [name, version] of Object.entries({ ...manifest.dependencies, bun: manifest.devDependencies.bun }))
@@ -24,7 +29,7 @@ test("the bill of materials names each package with its digest, license and the 
       expect(each).toMatchObject({ hashes: [{ content: expect.stringMatching(/^[0-9a-f]{128}$/) }] });
   }
   // Bun contains these; they have versions of their own.
-  for (const name of ["sqlite", "JavaScriptCore"])
+  for (const name of ["sqlite", "JavaScriptCore", "boringssl", "zlib"])
     expect(components.find((each) => each.name === name)?.version).toMatch(/^(3\.\d+\.\d+|[0-9a-f]{40})$/);
   // A package that we patch is not the one that its digest stands for.
   const patched = components.filter((each) => "pedigree" in each).map(({ name, version }) => `${name}@${version}`);

@@ -1,5 +1,6 @@
 import { closeSync, existsSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from "node:fs";
 import { join } from "node:path";
+import { isCompiled } from "../build.ts";
 import { tailOf } from "./lines.ts";
 import { lowerPriority } from "./priority.ts";
 import type { AgentCommand } from "./sandbox/agent-command.ts";
@@ -39,7 +40,6 @@ export type AgentProcess = {
 /** The command that runs this executable as the process of an agent, even after its file was replaced by a newer version. */
 export function ownAgentCommand(): string[] {
   const program = existsSync("/proc/self/exe") ? "/proc/self/exe" : process.execPath;
-  const isCompiled = import.meta.dir.startsWith("/$bunfs/");
   return [program, ...(isCompiled ? [] : [join(import.meta.dir, "..", "main.ts")]), "__agent"];
 }
 

@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import { readMigrationFiles } from "drizzle-orm/migrator";
 import { sql } from "drizzle-orm/sql";
+import { isCompiled } from "../build.ts";
 import { AppError, badRequest, reasonOf } from "../errors.ts";
 import { codeOf, diskFault, isBusy, isReadOnly, refineDiskError } from "./fault.ts";
 import { checkFiles, rememberFiles } from "./open-files.ts";
@@ -15,9 +16,7 @@ export type Db = BunSQLiteDatabase & { $client: Database };
 export type Tx = Parameters<Parameters<Db["transaction"]>[0]>[0];
 
 // A compiled executable embeds the folder `drizzle` beside its modules; from source it is two folders up.
-const migrationsFolder = Bun.main.startsWith("/$bunfs/")
-  ? join(import.meta.dir, "drizzle")
-  : join(import.meta.dir, "..", "..", "drizzle");
+const migrationsFolder = isCompiled ? join(import.meta.dir, "drizzle") : join(import.meta.dir, "..", "..", "drizzle");
 
 type OpenOptions = {
   /** The migrations, oldest first; by default, the ones of this version. */

@@ -10,7 +10,12 @@ export const instant = join(root, "dist", "instant");
 
 async function build(file: string, command: string[], entry: string): Promise<void> {
   const builtAt = statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
-  const sources = [...new Bun.Glob("{src,drizzle,patches}/**/*").scanSync(root), entry, "package.json", "bun.lock"];
+  const sources = [
+    ...new Bun.Glob("{src,drizzle,patches,release}/**/*").scanSync(root),
+    entry,
+    "package.json",
+    "bun.lock",
+  ];
   if (sources.every((source) => statSync(join(root, source)).mtimeMs < builtAt)) return;
   const build = Bun.spawnSync([process.execPath, ...command], { cwd: root });
   if (!build.success) throw new Error(`the build failed:\n${build.stderr}`);
@@ -19,12 +24,10 @@ async function build(file: string, command: string[], entry: string): Promise<vo
 /** Builds the executable if it is missing or older than a source file. */
 export const buildExecutable = (): Promise<void> => build(executable, ["run", "build"], "src/main.ts");
 
-/** Builds `instant` by the same command, if it is missing or older than a source file. */
+/** Builds `instant` in the same way, if it is missing or older than a source file. */
 export async function buildInstant(): Promise<void> {
   const entry = "test/support/instant.ts";
-  const { scripts } = await Bun.file(join(root, "package.json")).json();
-  const command = scripts.compile.replace("src/main.ts", entry).replace("dist/evald", instant);
-  await build(instant, command.split(" ").slice(1), entry);
+  await build(instant, ["release/compile.ts", entry, "dist/instant"], entry);
 }
 
 /** Builds both. */

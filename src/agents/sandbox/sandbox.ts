@@ -1,6 +1,7 @@
 import { chownSync, closeSync, realpathSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import type { Subprocess } from "bun";
+import { isCompiled } from "../../build.ts";
 import type { Workspace } from "../agent.ts";
 import { type LimitHit, type SandboxLimits, watch, workspaceLimitOf } from "./bounds.ts";
 import { type BridgePort, type BridgeRoute, bridgePorts, bridgeVariable } from "./bridge.ts";
@@ -260,7 +261,7 @@ const isUsablePort = ({ port }: { port: number }) => port >= 1024 && !Object.val
 
 /** This executable: one file if it is compiled; from source, Bun and the sources. */
 export function ownProgram(): Program {
-  if (import.meta.dir.startsWith("/$bunfs")) return compiledProgram(ownExecutable());
+  if (isCompiled) return compiledProgram(ownExecutable());
   const root = join(import.meta.dir, "..", "..", "..");
   const sources = ["src", "node_modules", "package.json", "tsconfig.json", "drizzle"].map((name) => ({
     from: realpathSync(join(root, name)),

@@ -1,9 +1,9 @@
-import { Database } from "bun:sqlite";
+import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import manifest from "../../package.json" with { type: "json" };
+import manifest from "../package.json" with { type: "json" };
 
-const root = join(import.meta.dir, "..", "..");
+const root = join(import.meta.dir, "..");
 
 /** A package in the executable. `path`: its key in bun.lock, such as `a/b` for the version of b that only a uses. */
 type Part = { path: string; name: string; version: string; integrity: string; license: string; needs: string[] };
@@ -15,7 +15,8 @@ type Needs = Partial<
 >;
 type Lock = { packages: Record<string, [id: string, registry: string, needs: Needs, integrity: string]> };
 
-const readLock = async (): Promise<Lock> => Bun.JSONC.parse(await Bun.file(join(root, "bun.lock")).text()) as Lock;
+export const readLock = async (): Promise<Lock> =>
+  Bun.JSONC.parse(await Bun.file(join(root, "bun.lock")).text()) as Lock;
 const folderOf = (path: string) => join(root, "node_modules", ...installedAt(path).split("/"));
 /** `a/@b/c` of the lock file is the folder `a/node_modules/@b/c`. */
 const installedAt = (path: string) => (path.match(/@[^/]+\/[^/]+|[^/]+/g) ?? []).join("/node_modules/");
@@ -71,17 +72,47 @@ function licenseOf(path: string): string {
 const purlOf = ({ name, version }: Pick<Part, "name" | "version">) => `pkg:npm/${name.replace("@", "%40")}@${version}`;
 
 /**
- * Parts of Bun that have advisories of their own. Bun states the version of SQLite at run time and the commit of WebKit, of which
- * JavaScriptCore is a part.
+ * The libraries in Bun, which have advisories of their own, by their name in `process.versions`: where their source is, and their license.
+ * Bun states the version or the commit of each.
  */
-const bunParts = () => {
-  const sqlite = new Database(":memory:").query<{ v: string }, []>("select sqlite_version() v").get()?.v ?? "";
-  const webkit = process.versions.webkit ?? "";
-  return [
-    { name: "sqlite", version: sqlite, license: "blessing", purl: `pkg:generic/sqlite@${sqlite}` },
-    { name: "JavaScriptCore", version: webkit, license: "LGPL-2.1-only", purl: `pkg:github/oven-sh/WebKit@${webkit}` },
-  ];
+const bunLibraries: Record<string, { name: string; repository?: string; license: string }> = {
+  ares: { name: "c-ares", repository: "c-ares/c-ares", license: "MIT" },
+  boringssl: { name: "boringssl", repository: "oven-sh/boringssl", license: "Apache-2.0" },
+  icu: { name: "icu", license: "Unicode-3.0" },
+  libarchive: { name: "libarchive", repository: "libarchive/libarchive", license: "BSD-2-Clause" },
+  libdeflate: { name: "libdeflate", repository: "ebiggers/libdeflate", license: "MIT" },
+  llhttp: { name: "llhttp", license: "MIT" },
+  lolhtml: { name: "lol-html", repository: "cloudflare/lol-html", license: "BSD-3-Clause" },
+  lshpack: { name: "ls-hpack", repository: "litespeedtech/ls-hpack", license: "MIT" },
+  mimalloc: { name: "mimalloc", repository: "oven-sh/mimalloc", license: "MIT" },
+  picohttpparser: { name: "picohttpparser", repository: "h2o/picohttpparser", license: "MIT" },
+  sqlite: { name: "sqlite", license: "blessing" },
+  tinycc: { name: "tinycc", repository: "oven-sh/tinycc", license: "LGPL-2.1-only" },
+  uv: { name: "libuv", license: "MIT" },
+  uwebsockets: { name: "uWebSockets", repository: "uNetworking/uWebSockets", license: "Apache-2.0" },
+  webkit: { name: "JavaScriptCore", repository: "oven-sh/WebKit", license: "LGPL-2.1-only" },
+  zlib: { name: "zlib", repository: "cloudflare/zlib", license: "Zlib" },
+  zstd: { name: "zstd", repository: "facebook/zstd", license: "BSD-3-Clause" },
 };
+
+/** Names in `process.versions` that are no library: Bun itself, interfaces that it provides, its compilers, and the part of uWebSockets with the same commit. */
+const notInBun = ["bun", "node", "modules", "napi", "openssl", "unicode", "v8", "typescript", "zig", "usockets"];
+
+/** The libraries in Bun as components. Throws for one that isn't listed above, such as a new one. */
+function bunParts() {
+  const versions = Object.entries(process.versions).filter(([key]) => !notInBun.includes(key));
+  return versions.map(([key, version = ""]) => {
+    const library = bunLibraries[key];
+    if (!library) throw new Error(`Bun contains ${key}, which the bill of materials doesn't know`);
+    const { name, repository, license } = library;
+    return {
+      name,
+      version,
+      license,
+      purl: `pkg:${repository ? `github/${repository}` : `generic/${name}`}@${version}`,
+    };
+  });
+}
 
 /** How we changed a package, which CycloneDX calls its pedigree. */
 function toPedigree({ name, version }: Pick<Part, "name" | "version">) {
@@ -96,8 +127,11 @@ function toPedigree({ name, version }: Pick<Part, "name" | "version">) {
 /** Bun is the runtime inside the executable. */
 const bun = { name: "bun", version: manifest.devDependencies.bun, license: "MIT" };
 
-/** A bill of materials of the executable in the format CycloneDX 1.6. The same lock file gives the same text. */
-export async function toSbom() {
+/**
+ * A bill of materials of the executable in the format CycloneDX 1.6. The same lock file and commit give the same text: its serial number
+ * stands for them. `commit`: what the executable was built from; without it, the bill has no time.
+ */
+export async function toSbom(commit: { id: string; seconds: number } | null) {
   const parts = await listParts();
   const byPath = new Map(parts.map((part) => [part.path, part]));
   const own = `pkg:generic/${manifest.name}@${manifest.version}`;
@@ -111,8 +145,10 @@ export async function toSbom() {
     $schema: "http://cyclonedx.org/schema/bom-1.6.schema.json",
     bomFormat: "CycloneDX",
     specVersion: "1.6",
+    serialNumber: toSerialNumber(JSON.stringify([commit?.id ?? null, parts])),
     version: 1,
     metadata: {
+      ...(commit && { timestamp: new Date(commit.seconds * 1000).toISOString() }),
       component: {
         ...{ type: "application", "bom-ref": own, name: manifest.name, version: manifest.version },
         ...{ licenses: licensed(manifest.license), purl: own },
@@ -141,6 +177,19 @@ export async function toSbom() {
       { ref: purlOf(bun), dependsOn: bunParts().map(({ purl }) => purl) },
     ],
   };
+}
+
+/** A UUID that stands for a text: version 8 of RFC 9562. */
+function toSerialNumber(text: string): string {
+  const hex = createHash("sha256").update(text).digest("hex");
+  const parts = [
+    hex.slice(0, 8),
+    hex.slice(8, 12),
+    `8${hex.slice(13, 16)}`,
+    `8${hex.slice(17, 20)}`,
+    hex.slice(20, 32),
+  ];
+  return `urn:uuid:${parts.join("-")}`;
 }
 
 /** The licenses of all packages in the executable, with their texts, which most of them require to be passed on. */

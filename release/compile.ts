@@ -1,0 +1,50 @@
+// `bun release/compile.ts ENTRY FILE`: builds the executable for this machine.
+import { mkdirSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { ownPlatform, type Platform } from "./platforms.ts";
+
+const root = join(import.meta.dir, "..");
+
+/**
+ * How each executable is built. Names are kept for stack traces and error names. Functions inside functions get their bytecode when first
+ * called: ahead of time it would add 11 MB. Bun would replace `__dirname` of packages by the folder of the build.
+ */
+const flags = [
+  ...["--compile", "--bytecode", "--bytecode-depth=1", "--format=esm", "--splitting"],
+  ...["--minify", "--keep-names", "--asset=drizzle"],
+  ...["--no-compile-autoload-dotenv", "--no-compile-autoload-bunfig"],
+  ...["--define", '__dirname="/$bunfs/root"'],
+];
+
+/** `runtime`: the file of Bun for the platform; by default, the one that runs this. `commit`: null if there is none to name. */
+type Build = { entry: string; file: string; platform: Platform; runtime?: string; commit: string | null };
+
+/** Builds an executable from the sources of this folder. Throws with what Bun says if it fails. */
+export async function compile({ entry, file, platform, runtime, commit }: Build, more: string[] = []): Promise<void> {
+  mkdirSync(dirname(file), { recursive: true });
+  const command = [
+    ...[process.execPath, "build", ...flags, ...more],
+    ...["--define", `EVALD_COMMIT=${JSON.stringify(commit)}`],
+    ...["--define", `EVALD_PLATFORM=${JSON.stringify(platform.name)}`],
+    ...(runtime === undefined ? [] : [`--target=${platform.target}`, `--compile-executable-path=${runtime}`]),
+    ...[entry, "--outfile", file],
+  ];
+  const build = Bun.spawn(command, { cwd: root, stdout: "pipe", stderr: "pipe", stdin: "ignore" });
+  const output = Promise.all([new Response(build.stdout).text(), new Response(build.stderr).text()]);
+  if ((await build.exited) !== 0) throw new Error(`bun build failed for ${platform.name}:\n${(await output).join("")}`);
+}
+
+/** The commit of this folder, and its time in seconds since 1970; null if tracked files have changes, or without Git. */
+export function findCommit(): { id: string; seconds: number } | null {
+  const git = (...args: string[]) => Bun.spawnSync(["git", ...args], { cwd: root, stderr: "ignore" });
+  const status = git("status", "--porcelain");
+  if (!status.success || status.stdout.length > 0) return null;
+  const [id = "", seconds] = git("log", "-1", "--format=%H %ct").stdout.toString().trim().split(" ");
+  return { id, seconds: Number(seconds) };
+}
+
+if (import.meta.main) {
+  const [entry, file] = process.argv.slice(2);
+  if (!entry || !file) throw new Error("usage: bun release/compile.ts ENTRY FILE");
+  await compile({ entry, file: join(process.cwd(), file), platform: ownPlatform(), commit: findCommit()?.id ?? null });
+}
