@@ -18,7 +18,7 @@ export function toTarGz(entries: Entry[], seconds: number): Uint8Array<ArrayBuff
     return [toTarHeader(entry, seconds), entry.content, padding];
   });
   const tar = Buffer.concat([...parts, new Uint8Array(2 * block)]);
-  return Bun.gzipSync(tar, { library: "libdeflate", level: 9 });
+  return Bun.gzipSync(tar, { library: "libdeflate", level: 6 });
 }
 
 function toTarHeader({ path, content, isExecutable = false }: Entry, seconds: number): Uint8Array {
@@ -42,6 +42,6 @@ function toTarHeader({ path, content, isExecutable = false }: Entry, seconds: nu
 /** A zip file. It states the time in UTC, in steps of two seconds. */
 export function toZip(entries: Entry[], seconds: number): Uint8Array {
   const local = new Date(seconds * 1000 + new Date(seconds * 1000).getTimezoneOffset() * 60_000);
-  const files = entries.map(({ path, content }) => [path, [content, { mtime: local, level: 9 }]] as const);
+  const files = entries.map(({ path, content }) => [path, [content, { mtime: local, level: 6 }]] as const);
   return zipSync(Object.fromEntries(files) as Parameters<typeof zipSync>[0]);
 }

@@ -76,8 +76,9 @@ export function signMachO(executable: Uint8Array, identifier: string): Uint8Arra
   view.setBigUint64(linkEdit.at + 32, BigInt(roundUp(linkEditBytes, 0x4000)), true);
   view.setBigUint64(linkEdit.at + 48, BigInt(linkEditBytes), true);
 
-  const write = (at: number, values: number[]) =>
-    values.forEach((value, i) => view.setUint32(signature.offset + at + 4 * i, value));
+  const write = (at: number, values: number[]) => {
+    for (const [i, value] of values.entries()) view.setUint32(signature.offset + at + 4 * i, value);
+  };
   write(0, [superBlob, 20 + directoryBytes, 1, 0, 20]);
   write(20, [codeDirectory, directoryBytes, directoryVersion, adHocLinkerSigned]);
   write(36, [digestsAt, directoryHeaderBytes, 0, pages, signature.offset]);
