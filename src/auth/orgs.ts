@@ -88,7 +88,9 @@ export function limitsOfOrg(ctx: Context, id: string): OrgLimits {
 export function updateOrg(ctx: Context, id: OrgId, { hasResultsPage, ...patch }: OrgPatch): Org {
   const { timeZone } = patch;
   const name = patch.name === undefined ? undefined : toName(patch.name);
-  checkPatch({ ...patch, hasResultsPage });
+  if (Object.values({ ...patch, hasResultsPage }).every((value) => value === undefined))
+    throw badRequest("Nothing to change. Set a name, a time zone, a limit, a judge model or the results page.");
+  checkOrgSettings(patch);
   const nextEvaluations = timeZone === undefined ? [] : listNextEvaluations(ctx, id, timeZone);
   transaction(ctx.db, (tx) => {
     if (name !== undefined) refuseUsedName(tx, name, id);
@@ -174,11 +176,9 @@ function checkReservedName({ config }: Context, name: string): void {
     throw conflict(`The name ${JSON.stringify(joined.name)} is reserved by the operator of this server.`);
 }
 
-/** Throws bad_request that names the value, or if there is nothing to change. */
-function checkPatch(patch: OrgPatch): void {
-  const { timeZone, maxRunsAtOnce, maxRunsADay, maxUsdAMonth, maxUsdARun, judgeModels } = patch;
-  if (Object.values(patch).every((value) => value === undefined))
-    throw badRequest("Nothing to change. Set a name, a time zone, a limit, a judge model or the results page.");
+/** Throws bad_request that names the value. */
+export function checkOrgSettings(settings: OrgPatch): void {
+  const { timeZone, maxRunsAtOnce, maxRunsADay, maxUsdAMonth, maxUsdARun, judgeModels } = settings;
   if (timeZone !== undefined) checkTimeZone(timeZone);
   for (const limit of [maxRunsAtOnce, maxRunsADay])
     if (limit != null && !(Number.isInteger(limit) && limit >= 1 && limit <= maxLimit))

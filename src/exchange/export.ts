@@ -30,13 +30,15 @@ function toOrder(ctx: Context, org: OrgId, filter: ExportFilter): ExportOrder {
   if (scope !== undefined && minScore === undefined)
     throw badRequest("scope only applies to minScore. Leave it out, or pass minScore.");
   const zone = timeZoneOf(db, org);
-  const from = since === undefined ? "" : firstIdOf(toInstant("since", since, zone));
-  const to = until === undefined ? "g" : firstIdOf(toInstant("until", until, zone));
+  const sinceMs = since === undefined ? null : toInstant("since", since, zone);
+  const untilMs = until === undefined ? null : toInstant("until", until, zone);
+  const [from, to] = [sinceMs === null ? "" : firstIdOf(sinceMs), untilMs === null ? "g" : firstIdOf(untilMs)];
   return {
     format,
-    span: { org, promptId, from, to, endedBy: now() },
+    span: { org, promptId, from, to, sinceMs, untilMs, endedBy: now() },
     bar: minScore === undefined ? null : { minScore, scope: scope ?? "goal" },
     organization: db.select({ name: orgs.name }).from(orgs).where(eq(orgs.id, org)).get()?.name ?? "",
+    timeZone: zone,
     secrets: listModelSecrets(ctx, org),
   };
 }

@@ -1,19 +1,25 @@
-import { getTableColumns, getTableName } from "drizzle-orm";
+import { and, eq, getTableColumns, getTableName } from "drizzle-orm";
+import { checkOrgSettings } from "../auth/orgs.ts";
 import type { Context, OrgId } from "../context.ts";
 import { frequencyProblem, nextTime } from "../cron.ts";
 import { codeOf } from "../db/fault.ts";
 import { type Db, transaction } from "../db/open.ts";
 import { insertStatement, timeZoneOf } from "../db/rows.ts";
-import type { prompts } from "../db/tables/prompts.ts";
-import { badRequest, conflict } from "../errors.ts";
+import { orgs } from "../db/tables/orgs.ts";
+import { prompts } from "../db/tables/prompts.ts";
+import { spending } from "../db/tables/runs.ts";
+import { AppError, badRequest, conflict } from "../errors.ts";
+import { newDestinationState } from "../notifications/destinations.ts";
 import { templateVarsOf } from "../prompts/template.ts";
 import type { WorkspaceSetup } from "../prompts/workspace-schema.ts";
 import { updateReportCounts } from "../reports/counts.ts";
-import { type Line, linesOf } from "./lines.ts";
-import { columnsOf, findReservedField, labelOf, type RowType, rowTypes, shapes } from "./rows.ts";
+import { type Line, linesOf, readHeader } from "./lines.ts";
+import { columnsOf, findReservedField, keyOf, labelOf, type RowType, rowTypes, shapes } from "./rows.ts";
 
 /** Rows per transaction. A running service waits only milliseconds for one. */
 const batchRows = 500;
+/** The length of a period of the spending. */
+const spendingMs = 900_000;
 /** Limit of a run with its events, stored in one transaction. An agent may report up to 64 MiB per attempt, over a few attempts. */
 const maxBundleBytes = 512 * 1024 * 1024;
 
@@ -21,31 +27,58 @@ type Row = Line["row"];
 /** Rows stored together: a single row, or a run with everything that belongs to it. */
 type Bundle = Line[];
 
-/** Counts of imported rows by type, or with `check` of rows that would be imported; the CLI prints them as JSON. `there`: rows that the organization already has. */
-export type ImportResult = { rows: Partial<Record<RowType, number>>; there: number; scheduled: number };
+/** `check`: only validate the file. `isPaused`: imported prompts don't run on their schedule until someone resumes them. */
+export type ImportOptions = { check?: boolean; isPaused?: boolean };
+
+/** Counts of imported rows by type, or with `check` of rows that would be imported; the CLI prints them as JSON. */
+export type ImportResult = {
+  rows: Partial<Record<RowType, number>>;
+  /** Rows that the organization already has. */
+  there: number;
+  /** Imported prompts whose schedule runs here, and those with a schedule that were paused. */
+  scheduled: number;
+  paused: number;
+  /** Settings that the organization keeps, although the file has others: only an organization without prompts gets them. */
+  keptSettings: string[];
+  /** What the file does not contain, in words. */
+  omitted: string[];
+};
 
 /**
  * Imports an export file into an organization, or only validates it with `check`. Throws bad_request or conflict with the line number. The
  * whole file is validated before the first row is stored, so a rejected file stores nothing.
  */
-export function importFile(ctx: Context, org: OrgId, file: string, { check = false } = {}): ImportResult {
-  const counts = importBundles(ctx, org, file, () => {});
-  if (check) return counts;
+export function importFile(ctx: Context, org: OrgId, file: string, options: ImportOptions = {}): ImportResult {
+  const counts = importBundles(ctx, org, file, options, () => {});
+  if (options.check) return counts;
   let batch: Line[] = [];
-  const imported = importBundles(ctx, org, file, (bundle) => {
+  const imported = importBundles(ctx, org, file, options, (bundle) => {
     batch.push(...bundle);
     if (batch.length < batchRows) return;
-    storeRows(ctx, org, batch);
+    storeRows(ctx, org, batch, options);
     batch = [];
   });
-  storeRows(ctx, org, batch);
+  storeRows(ctx, org, batch, options);
   return imported;
 }
 
-/** Passes each bundle that the organization does not have yet to `store`. */
-function importBundles({ db }: Context, org: OrgId, file: string, store: (bundle: Bundle) => void): ImportResult {
-  const imported: ImportResult = { rows: {}, there: 0, scheduled: 0 };
+/** Passes each bundle that the organization does not have yet to `store`. Throws conflict if schedules would run at other times. */
+function importBundles(
+  { db }: Context,
+  org: OrgId,
+  file: string,
+  { isPaused = false }: ImportOptions,
+  store: (bundle: Bundle) => void,
+): ImportResult {
+  const { timeZone, omitted } = readHeader(file);
+  const imported: ImportResult = { rows: {}, there: 0, scheduled: 0, paused: 0, keptSettings: [], omitted };
+  let zone = timeZoneOf(db, org);
   for (const bundle of bundlesOf(file)) {
+    const [settings] = bundle;
+    if (settings?.type === "organization") {
+      if (hasPrompts(db, org)) imported.keptSettings = differingSettings(db, org, settings.row);
+      else zone = String(settings.row.timeZone);
+    }
     const existing = bundle.map((line) => isStored(db, org, line));
     if (existing[0]) {
       imported.there += bundle.length;
@@ -58,20 +91,42 @@ function importBundles({ db }: Context, org: OrgId, file: string, store: (bundle
       );
     for (const { type, row } of bundle) {
       imported.rows[type] = (imported.rows[type] ?? 0) + 1;
-      if (type === "prompt" && row.frequency !== null && row.status === "active") imported.scheduled++;
+      if (type === "prompt" && isScheduled(row)) imported[isPaused ? "paused" : "scheduled"]++;
     }
     store(bundle);
   }
+  if (imported.scheduled > 0 && timeZone !== null && timeZone !== zone)
+    throw conflict(
+      `The schedules of the file are in the time zone ${timeZone}, but the organization is in ${zone}. Set its time zone with evald org set --time-zone, or import the prompts paused with --paused.`,
+    );
   return imported;
+}
+
+const isScheduled = (row: Row) => row.frequency !== null && row.status === "active";
+
+const hasPrompts = (db: Db, org: OrgId) =>
+  db.select({ id: prompts.id }).from(prompts).where(eq(prompts.orgId, org)).limit(1).get() !== undefined;
+
+/** The settings in which an organization differs from those of a file. */
+function differingSettings(db: Db, org: OrgId, row: Row): string[] {
+  const stored: Record<string, unknown> = db.select().from(orgs).where(eq(orgs.id, org)).get() ?? {};
+  return columnsOf("organization")
+    .map(([name]) => name)
+    .filter((name) => !Bun.deepEquals(stored[name], row[name]));
 }
 
 const typesWithId = new Set(rowTypes.filter((type) => "id" in getTableColumns(shapes[type].table)));
 
 /** Whether the organization already has the row. Throws conflict with the line number if it belongs to another organization. */
-function isStored({ $client }: Db, org: OrgId, { lineNumber, type, row }: Line): boolean {
-  if (type === "listed_page") {
-    const query = "select 1 from listed_pages where org_id = ? and prompt_id = ? and page = ?";
-    return $client.query(query).get(org, String(row.promptId), String(row.page)) !== null;
+function isStored(db: Db, org: OrgId, { lineNumber, type, row }: Line): boolean {
+  const { $client } = db;
+  if (type === "organization") return hasPrompts(db, org);
+  const keys = keyOf(type);
+  if (keys.length > 0 && rowTypes.indexOf(type) < rowTypes.indexOf("run")) {
+    const query = `select 1 from ${getTableName(shapes[type].table)} where ${keys.map(({ name }) => `"${name}" = ?`).join(" and ")}`;
+    const columns = Object.entries(getTableColumns(shapes[type].table));
+    const values = keys.map((key) => row[columns.find(([, column]) => column === key)?.[0] ?? ""] ?? org);
+    return $client.query(query).get(...(values as string[])) !== null;
   }
   if (!typesWithId.has(type)) return false;
   // Built once per table: the client keeps what it has prepared.
@@ -93,15 +148,18 @@ function isStored({ $client }: Db, org: OrgId, { lineNumber, type, row }: Line):
 const insertByType = new Map(rowTypes.map((type) => [type, insertStatement(shapes[type].table)]));
 
 /** Stores rows in one transaction. */
-function storeRows(ctx: Context, org: OrgId, lines: Line[]): void {
+function storeRows(ctx: Context, org: OrgId, lines: Line[], { isPaused = false }: ImportOptions): void {
   const { db } = ctx;
-  const timeZone = timeZoneOf(db, org);
   try {
     transaction(db, (tx) => {
+      const spent: Spent = new Map();
       for (const { type, row } of lines) {
-        insertByType.get(type)?.(db)(toStored(ctx, org, type, row, timeZone));
-        if (type === "event") subtractSpending(db, org, row);
+        if (type === "event") rememberSpending(db, org, row, spent);
+        if (type === "organization") tx.update(orgs).set(toSettings(row)).where(eq(orgs.id, org)).run();
+        else if (type === "prompt") insertPrompt(ctx, org, row, isPaused);
+        else insertByType.get(type)?.(db)(toStored(ctx, org, type, row));
       }
+      restoreSpending(db, org, spent);
       for (const { type, row } of lines)
         if (type === "report" && row.status === "published")
           updateReportCounts(ctx, tx, row.id, 1, { announces: false });
@@ -115,32 +173,53 @@ function storeRows(ctx: Context, org: OrgId, lines: Line[]): void {
 /** The costs in the data of a usage event. */
 type UsageData = { costUsd?: number | null; estimate?: { costUsd?: number | null } };
 
-/** Subtracts imported model costs, which a trigger adds to this instance's spending. */
-function subtractSpending({ $client }: Db, org: OrgId, row: Row): void {
+/** The spending before the imported events, by the start of its period. */
+type Spent = Map<number, typeof spending.$inferSelect | undefined>;
+const wherePeriod = (org: OrgId, from: number) => and(eq(spending.orgId, org), eq(spending.from, from));
+
+/** A trigger adds the costs of events to the spending, but that of the file includes them. */
+function rememberSpending(db: Db, org: OrgId, row: Row, spent: Spent): void {
   if (row.type !== "usage" || row.source === "agent") return;
-  const { costUsd, estimate } = row.data as UsageData;
-  const at = Number(row.at);
-  $client
-    .query(
-      'update spending set usd = max(0, usd - ?), unpriced_calls = max(0, unpriced_calls - ?) where org_id = ? and "from" = ?',
-    )
-    .run(costUsd ?? estimate?.costUsd ?? 0, costUsd == null ? 1 : 0, org, at - (at % 900_000));
+  const from = Number(row.at) - (Number(row.at) % spendingMs);
+  if (!spent.has(from)) spent.set(from, db.select().from(spending).where(wherePeriod(org, from)).get());
+}
+
+function restoreSpending(db: Db, org: OrgId, spent: Spent): void {
+  for (const [from, row] of spent) {
+    db.delete(spending).where(wherePeriod(org, from)).run();
+    if (row) db.insert(spending).values(row).run();
+  }
+}
+
+/** The settings of an organization in a file. */
+const toSettings = (row: Row) => Object.fromEntries(columnsOf("organization").map(([name]) => [name, row[name]]));
+
+/** The columns of an imported row, with the values that this instance gives the others. */
+function toColumns(org: OrgId, type: RowType, row: Row): Record<string, unknown> {
+  const columns = columnsOf(type).map(([name, { default: value }]) => [name, row[name] ?? value ?? null]);
+  const { omittedColumns = [], withheldColumns = {} } = shapes[type];
+  const others = [...omittedColumns, ...Object.keys(withheldColumns)].map((name) => [name, null]);
+  return { ...Object.fromEntries([...columns, ...others]), orgId: org };
+}
+
+function insertPrompt(ctx: Context, org: OrgId, row: Row, isPaused: boolean): void {
+  const { id, frequency } = row as unknown as typeof prompts.$inferSelect;
+  const isActive = frequency !== null && isScheduled(row);
+  const nextEvaluationAt =
+    isActive && !isPaused ? nextTime({ id, frequency, timeZone: timeZoneOf(ctx.db, org) }, ctx.now()) : null;
+  const state = isActive && isPaused ? { status: "paused" } : {};
+  insertByType.get("prompt")?.(ctx.db)({ ...toColumns(org, "prompt", row), nextEvaluationAt, ...state });
 }
 
 /** Turns an imported row into the row to store. */
-function toStored(ctx: Context, org: OrgId, type: RowType, row: Row, timeZone: string): Record<string, unknown> {
-  const columns = columnsOf(type).map(([name, { default: value }]) => [name, row[name] ?? value ?? null]);
-  const storedRow = { ...Object.fromEntries(columns), orgId: org };
-  if (type === "run")
-    return { ...storedRow, idempotencyKey: null, idempotencyHash: null, reservedUsd: null, waitingFor: null };
+function toStored(ctx: Context, org: OrgId, type: RowType, row: Row): Record<string, unknown> {
+  const columns = toColumns(org, type, row);
   // Triggers set it from the runs that follow.
-  if (type === "eval_request") return { ...storedRow, status: "pending" };
-  if (type === "report") return { ...storedRow, agent: null, agentVersion: null };
-  if (type === "artifact" || type === "archive") return { ...storedRow, data: Buffer.from(String(row.data), "base64") };
-  if (type !== "prompt") return storedRow;
-  const { id, frequency, status } = row as unknown as typeof prompts.$inferSelect;
-  const isScheduled = frequency !== null && status === "active";
-  return { ...storedRow, nextEvaluationAt: isScheduled ? nextTime({ id, frequency, timeZone }, ctx.now()) : null };
+  if (type === "eval_request") return { ...columns, status: "pending" };
+  if (type === "artifact" || type === "archive") return { ...columns, data: Buffer.from(String(row.data), "base64") };
+  if (type === "share_link") return { ...columns, tokenHash: Buffer.from(String(row.tokenHash), "base64") };
+  if (type === "destination") return { ...columns, ...newDestinationState(ctx, org, row) };
+  return columns;
 }
 
 /** Yields the rows of a file in bundles; the last one only after the whole file was validated. Throws bad_request with the line number. */
@@ -187,7 +266,13 @@ function* bundlesOf(file: string): Generator<Bundle> {
 
 /** The unique keys of a row. Events need none: their order is checked. */
 function keysOf({ type, row }: Line): unknown[] {
+  if (type === "organization") return ["settings"];
   if (type === "listed_page") return [`${row.promptId} ${row.page}`];
+  if (type === "scheduled_evaluation") return [`${row.promptId} ${row.scheduledAt}`];
+  if (type === "inbox_mark") return [row.itemId];
+  if (type === "spending") return [row.from];
+  if (type === "attempt") return [`${row.jobId} ${row.attempt}`];
+  if (type === "share_link") return [row.id, row.tokenHash];
   if (type === "artifact") return [`${row.runId} ${row.attempt} ${row.name}`];
   if (type === "reach") return [row.reportId];
   if (type === "event") return [];
@@ -226,6 +311,16 @@ function checkRow({ lineNumber, type, row }: Line, keys: Set<string>): void {
       requireReference("prompt", target.promptId);
       for (const id of [target.headRequestId, target.baseRequestId ?? null]) requireReference("eval_request", id);
     }
+  if (type === "organization") checkSettings(row, invalidLine);
+  if (type === "scheduled_evaluation") {
+    requireReference("eval_request", row.evalRequestId ?? null);
+    const hasRun = row.outcome === "ran";
+    if (hasRun !== (row.evalRequestId != null) || hasRun !== (row.reason == null))
+      throw invalidLine("a scheduled evaluation has either an evaluation or a reason");
+  }
+  if (type === "destination" && (row.kind === "email") !== (row.url == null))
+    throw invalidLine("only a destination of kind email has no url");
+  if (type === "job" && row.completedAt == null) throw invalidLine("an unfinished job cannot be imported");
   if (type === "field_report") requireReference("field_friction", row.frictionId);
   if (type === "fix") for (const id of [row.beforeId, row.afterId]) requireReference("eval_request", id);
   if (type === "run") requireReference("eval_request", row.evalRequestId);
@@ -251,6 +346,14 @@ function checkRow({ lineNumber, type, row }: Line, keys: Set<string>): void {
     throw invalidLine("hash must match the methodology in its grade");
 }
 
+function checkSettings(row: Row, invalidLine: (reason: string) => Error): void {
+  try {
+    checkOrgSettings(toSettings(row));
+  } catch (error) {
+    throw error instanceof AppError ? invalidLine(error.detail.replace(/\.$/, "")) : error;
+  }
+}
+
 /** Checks that the rows of a run are consistent with each other. Throws bad_request with the line number. */
 function checkBundle(bundle: Bundle): void {
   const [runLine] = bundle;
@@ -265,6 +368,8 @@ function checkBundle(bundle: Bundle): void {
     runId: runLine.row.id,
     promptId: runLine.row.promptId,
     reportId: report?.row.id,
+    subject: runLine.row.id,
+    jobId: rowsOfType("job")[0]?.row.id,
   };
   for (const line of bundle.slice(1))
     for (const [name, value] of Object.entries(expected))

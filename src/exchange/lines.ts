@@ -1,15 +1,18 @@
 import { createHash } from "node:crypto";
 import { closeSync, openSync, readSync } from "node:fs";
-import type { TSchema } from "@sinclair/typebox";
+import { type TSchema, Type } from "@sinclair/typebox";
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
+import { Value } from "@sinclair/typebox/value";
 import { AppError, badRequest } from "../errors.ts";
 import { parseJson } from "../http/body.ts";
-import { invalidInput } from "../schema.ts";
+import { invalidInput, Nullable } from "../schema.ts";
 import { formatVersion, labelOf, type RowType, rowTypes, schemaOf } from "./rows.ts";
 
 const maxLineBytes = 8 * 1024 * 1024;
 
 type Row = Record<string, unknown> & { id: string };
+/** What the first line says. `timeZone`: of its schedules; null: unknown. `omitted`: what is not in the file, in words. */
+export type Header = { timeZone: string | null; omitted: string[] };
 export type Line = { lineNumber: number; type: RowType; row: Row; bytes: number };
 
 const checks = new Map<RowType, TypeCheck<TSchema>>();
@@ -17,6 +20,13 @@ function checkOf(type: RowType): TypeCheck<TSchema> {
   const check = checks.get(type) ?? TypeCompiler.Compile(schemaOf(type));
   checks.set(type, check);
   return check;
+}
+
+/** Reads the first line of a file. Throws bad_request if it isn't that of an export. */
+export function readHeader(file: string): Header {
+  const [first] = textLinesOf(file).take(1);
+  // Reading the rows says where a file is truncated.
+  return first?.isWhole ? checkHeader(first.text) : { timeZone: null, omitted: [] };
 }
 
 /** Yields the rows of a file, each validated against its schema. Throws bad_request for a file that is not an export, damaged or truncated. */
@@ -68,22 +78,29 @@ function parse(text: string, lineNumber: number): Record<string, unknown> {
   }
 }
 
+const HeaderFields = Type.Object({
+  timeZone: Nullable(Type.String({ maxLength: 100 })),
+  omitted: Type.Array(Type.String({ maxLength: 100 }), { maxItems: 100 }),
+});
+
 const notAnExport = () =>
   badRequest("Line 1: this is not an evald export. Pass a file created by evald export, uncompressed.");
 
-function checkHeader(text: string): void {
+function checkHeader(text: string): Header {
   let header: unknown;
   try {
     header = parseJson(text, "JSON");
   } catch {
     throw notAnExport();
   }
-  const { type, version, evald } = (header ?? {}) as Record<string, unknown>;
+  const { type, version, evald, timeZone = null, omitted = [] } = (header ?? {}) as Record<string, unknown>;
   if (type !== "evald export" || !Number.isInteger(version)) throw notAnExport();
   if (Number(version) > formatVersion)
     throw badRequest(
       `Line 1: the file has format ${version}, written by evald ${String(evald).slice(0, 40)}, but this version reads formats up to ${formatVersion}. Import it with that version.`,
     );
+  if (!Value.Check(HeaderFields, { timeZone, omitted })) throw notAnExport();
+  return { timeZone, omitted } as Header;
 }
 
 /** Yields the lines of a file, read in chunks. `isWhole`: the line ends with a newline. Throws bad_request for a line that is too long or not UTF-8. */

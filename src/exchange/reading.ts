@@ -1,21 +1,49 @@
-import { and, asc, eq, exists, gt, gte, inArray, isNull, lt, lte, notExists, or, type SQL, sql } from "drizzle-orm";
+import {
+  and,
+  asc,
+  eq,
+  exists,
+  getTableColumns,
+  gte,
+  inArray,
+  isNotNull,
+  isNull,
+  lt,
+  lte,
+  ne,
+  notExists,
+  or,
+  type SQL,
+  sql,
+} from "drizzle-orm";
 import type { SQLiteColumn } from "drizzle-orm/sqlite-core";
 import type { OrgId } from "../context.ts";
 import type { Db } from "../db/open.ts";
 import { statement } from "../db/prepared.ts";
 import { exposures, fixes, frictionPoints, recommendations } from "../db/tables/friction.ts";
 import { gates } from "../db/tables/gates.ts";
+import { earlierAttempts, jobs } from "../db/tables/jobs.ts";
 import { archives, prompts, providers } from "../db/tables/prompts.ts";
-import { gradings, regrades, reports } from "../db/tables/reports.ts";
-import { artifacts, evalRequests, runs, sessionEvents } from "../db/tables/runs.ts";
+import { gradings, regrades, reports, shareLinks } from "../db/tables/reports.ts";
+import { artifacts, evalRequests, runs, sessionEvents, spending } from "../db/tables/runs.ts";
+import { scheduledEvaluations } from "../db/tables/schedules.ts";
 import { listedPages } from "../db/tables/trends.ts";
-import { type RowType, shapes } from "./rows.ts";
+import { keyOf, type RowType, shapes, typesOfOrg } from "./rows.ts";
 
 /** Rows per page. An archive may have 5 MiB, an event 32 KiB. An export holds a page in memory for as long as its client takes to read it. */
 const pageRowsOf = (type: RowType): number => (type === "archive" ? 1 : type === "event" ? 16 : 200);
 
 /** Selects the runs that ended before the export started, narrowed by its filters. */
-export type Span = { org: OrgId; promptId: string | null; from: string; to: string; endedBy: number };
+export type Span = {
+  org: OrgId;
+  promptId: string | null;
+  /** IDs from the first and before the second; the same as times, null: without this filter. */
+  from: string;
+  to: string;
+  sinceMs: number | null;
+  untilMs: number | null;
+  endedBy: number;
+};
 
 /** Whether a run is exported: it ended before the export started. */
 export const inSpan = ({ org, promptId, from, to, endedBy }: Span): SQL | undefined =>
@@ -32,7 +60,7 @@ type Row = Record<string, unknown>;
 type ExportedRow = [type: RowType, row: Row];
 
 /** Yields a list page by page; `read` returns the rows after `last`. */
-function* paged(type: RowType, read: (last: Row) => Row[], first: Row = { id: "" }): Generator<ExportedRow> {
+function* paged(type: RowType, read: (last: Row) => Row[], first: Row): Generator<ExportedRow> {
   for (let last = first; ; ) {
     const page = read(last);
     for (const row of page) yield [type, row];
@@ -69,14 +97,53 @@ const whereExported = (db: Db, id: SQLiteColumn, span: Span) => exists(runsOf(db
 const whereWhole = (db: Db, id: SQLiteColumn, span: Span) =>
   and(whereExported(db, id, span), notExists(runsOf(db, id, sql`(${inSpan(span)}) is not true`)));
 
-const afterPrompts = ["eval_request", "fix", "dismissal", "field_friction", "field_report", "gate", "regrade"] as const;
-/** Tables that are exported in the order of their IDs. */
-type ListedType = "provider" | "archive" | "prompt" | "run" | (typeof afterPrompts)[number];
+const beforeRuns = [
+  ...([
+    "organization",
+    "provider",
+    "archive",
+    "prompt",
+    "listed_page",
+    "eval_request",
+    "scheduled_evaluation",
+  ] as const),
+  ...(["fix", "dismissal", "field_friction", "field_report", "gate", "regrade"] as const),
+  ...(["destination", "inbox_mark", "spending"] as const),
+];
+/** Tables that are exported in the order of their keys. */
+type ListedType = "run" | (typeof beforeRuns)[number];
+
+/** Whether a time is within the filter and before the start of the export. */
+const within = (column: SQLiteColumn, { sinceMs, untilMs, endedBy }: Span) =>
+  and(
+    lte(column, endedBy),
+    sinceMs === null ? undefined : gte(column, sinceMs),
+    untilMs === null ? undefined : lt(column, untilMs),
+  );
 
 /** Which rows of a table are exported. */
 function filterOf(db: Db, type: ListedType, span: Span): SQL | undefined {
   const { promptId, from, to, endedBy } = span;
+  if (promptId !== null && typesOfOrg[type] !== undefined) return sql`false`;
   switch (type) {
+    case "organization":
+    case "dismissal":
+    case "field_friction":
+    case "field_report":
+    case "destination":
+    case "inbox_mark":
+      return;
+    case "spending":
+      return within(spending.from, span);
+    case "listed_page":
+      return promptId === null ? undefined : eq(listedPages.promptId, promptId);
+    case "scheduled_evaluation": {
+      const { outcome, evalRequestId, createdAt } = scheduledEvaluations;
+      return and(
+        promptId === null ? undefined : eq(scheduledEvaluations.promptId, promptId),
+        or(whereExported(db, evalRequestId, span), and(ne(outcome, "ran"), within(createdAt, span))),
+      );
+    }
     case "provider":
       return usedBy(db, providers.id, prompts.targetProviderId, span);
     case "archive":
@@ -88,11 +155,6 @@ function filterOf(db: Db, type: ListedType, span: Span): SQL | undefined {
       return promptId === null ? undefined : eq(prompts.id, promptId);
     case "eval_request":
       return whereExported(db, evalRequests.id, span);
-    case "dismissal":
-    case "field_friction":
-    case "field_report":
-      // They belong to no prompt, so they are not in the export of one.
-      return promptId === null ? undefined : sql`false`;
     case "fix":
       return and(whereExported(db, fixes.beforeId, span), whereExported(db, fixes.afterId, span));
     case "gate":
@@ -119,34 +181,28 @@ function filterOf(db: Db, type: ListedType, span: Span): SQL | undefined {
   }
 }
 
-/** The rows of a table in the order of their IDs. */
+/** The rows of a table in the order of their keys. */
 function listRows(db: Db, type: ListedType, span: Span): Generator<ExportedRow> {
-  const table = shapes[type].table as unknown as typeof runs;
-  const where = and(eq(table.orgId, span.org), filterOf(db, type, span));
-  return paged(type, ({ id }) =>
-    db
-      .select()
-      .from(table)
-      .where(and(where, gt(table.id, String(id))))
-      .orderBy(asc(table.id))
-      .limit(pageRowsOf(type))
-      .all(),
-  );
-}
-
-/** Pages that the docs linked to in the runs of a prompt. */
-function listNamedPages(db: Db, span: Span): Generator<ExportedRow> {
-  const { orgId, promptId, page } = listedPages;
-  const whereInScope = and(eq(orgId, span.org), span.promptId === null ? undefined : eq(promptId, span.promptId));
+  const { table } = shapes[type];
+  const columns = getTableColumns(table);
+  const owner = (type === "organization" ? columns.id : columns.orgId) as SQLiteColumn;
+  const keys = Object.entries(columns).filter(([, column]) => column.primary || keyOf(type).includes(column));
+  const after = (last: Row) => {
+    const [names, values] = [keys.map(([, column]) => sql`${column}`), keys.map(([name]) => sql`${last[name]}`)];
+    return sql`(${sql.join(names, sql`, `)}) > (${sql.join(values, sql`, `)})`;
+  };
+  const where = and(eq(owner, span.org), filterOf(db, type, span));
+  // Text is greater than any number, so an empty one is only less than other texts.
+  const first = Object.fromEntries(keys.map(([name, { dataType }]) => [name, dataType === "string" ? "" : -1]));
   const read = (last: Row) =>
     db
       .select()
-      .from(listedPages)
-      .where(and(whereInScope, sql`(${promptId}, ${page}) > (${last.promptId}, ${last.page})`))
-      .orderBy(asc(promptId), asc(page))
-      .limit(pageRowsOf("listed_page"))
+      .from(table)
+      .where(and(where, after(last)))
+      .orderBy(...keys.map(([, column]) => asc(column)))
+      .limit(pageRowsOf(type))
       .all();
-  return paged("listed_page", read, { promptId: "", page: "" });
+  return paged(type, read, first);
 }
 
 // Statements are prepared once: preparing them per run would take longer than all reads.
@@ -165,6 +221,7 @@ const createRowReader = (type: RowType, owner: SQLiteColumn, ...order: SQLiteCol
       .all({ id })
       .map((row): ExportedRow => [type, row]);
 };
+const attemptsOf = createRowReader("attempt", earlierAttempts.jobId, earlierAttempts.attempt);
 const artifactsOf = createRowReader("artifact", artifacts.runId, artifacts.attempt, artifacts.name);
 const reportOf = createRowReader("report", reports.runId, reports.id);
 const reportPartsOf = [
@@ -172,7 +229,16 @@ const reportPartsOf = [
   createRowReader("friction_point", frictionPoints.reportId, frictionPoints.position),
   createRowReader("recommendation", recommendations.reportId, recommendations.priority),
   createRowReader("grading", gradings.reportId, gradings.id),
+  createRowReader("share_link", shareLinks.reportId, shareLinks.id),
 ];
+
+// A session that was cut off may still be ending.
+const endedJobOf = statement((db) =>
+  db
+    .select()
+    .from(jobs)
+    .where(and(eq(jobs.kind, "run"), eq(jobs.subject, id), isNotNull(jobs.completedAt))),
+);
 
 const { runId, attempt, seq } = sessionEvents;
 const eventsAfter = statement((db) =>
@@ -186,14 +252,12 @@ const eventsAfter = statement((db) =>
 
 /** Reads all rows of an export, in the order in which an import needs them, a page at a time. */
 export function* readRows(db: Db, span: Span): Generator<ExportedRow> {
-  yield* listRows(db, "provider", span);
-  yield* listRows(db, "archive", span);
-  yield* listRows(db, "prompt", span);
-  yield* listNamedPages(db, span);
-  for (const type of afterPrompts) yield* listRows(db, type, span);
+  for (const type of beforeRuns) yield* listRows(db, type, span);
   for (const run of listRows(db, "run", span)) {
     yield run;
     const { id } = run[1];
+    const job = endedJobOf(db).get({ id });
+    if (job) yield* [["job", job] satisfies ExportedRow, ...attemptsOf(db, job.id)];
     const events = eventsAfter(db);
     yield* paged("event", ({ attempt, seq }) => events.all({ id, attempt, seq }), { attempt: -1, seq: -1 });
     yield* artifactsOf(db, id);

@@ -1,6 +1,6 @@
 import { type TSchema, Type } from "@sinclair/typebox";
 import { type Column, getTableColumns } from "drizzle-orm";
-import type { SQLiteTable } from "drizzle-orm/sqlite-core";
+import { getTableConfig, type SQLiteTable } from "drizzle-orm/sqlite-core";
 import { provenances } from "../agents/agent.ts";
 import { maxArchiveBytes } from "../archives/archive-check.ts";
 import { digest } from "../archives/schema.ts";
@@ -9,11 +9,19 @@ import { Limits } from "../config/limits.ts";
 import { fieldFriction, fieldReports } from "../db/tables/field.ts";
 import { dismissals, exposures, fixes, frictionPoints, recommendations } from "../db/tables/friction.ts";
 import { gateStatuses, gates } from "../db/tables/gates.ts";
+import { inboxMarks } from "../db/tables/inbox.ts";
+import { earlierAttempts, jobs } from "../db/tables/jobs.ts";
+import { apiKeys, modelKeys, trusts } from "../db/tables/keys.ts";
+import { deliveries, deliveryTries, destinations, notifications } from "../db/tables/notifications.ts";
+import { orgs } from "../db/tables/orgs.ts";
+import { invitations, members, signIns } from "../db/tables/people.ts";
 import { archives, prompts, providers } from "../db/tables/prompts.ts";
-import { gradings, regradeStatuses, regrades, reports } from "../db/tables/reports.ts";
-import { artifacts, evalRequests, runStatuses, runs, sessionEvents } from "../db/tables/runs.ts";
+import { gradings, regradeStatuses, regrades, reports, shareLinks } from "../db/tables/reports.ts";
+import { artifacts, evalRequests, runStatuses, runs, sessionEvents, spending } from "../db/tables/runs.ts";
+import { scheduledEvaluations } from "../db/tables/schedules.ts";
 import { listedPages } from "../db/tables/trends.ts";
 import { FrictionPoint } from "../friction/schema.ts";
+import { eventTypes } from "../notifications/events.ts";
 import { AgentOptions, PromptAgents, WorkerLabels } from "../prompts/agent-schema.ts";
 import { AdditionalUrl, DeclaredCheck, SuccessBar, Tags } from "../prompts/schema.ts";
 import { WorkspaceSetup } from "../prompts/workspace-schema.ts";
@@ -112,14 +120,22 @@ const isFinal = (status: string) => status !== "pending" && status !== "running"
 
 type Shape = {
   table: SQLiteTable;
-  /** Columns that are not exported because they belong to this instance, besides the owner: schedule state, request secrets. */
+  /** Columns that belong to this instance, besides the owner: schedule state, request secrets. */
   omittedColumns?: readonly string[];
+  /** Columns that an export never contains, in words: secrets and email addresses. */
+  withheldColumns?: Record<string, string>;
   /** Stricter schemas for columns than their table type. */
   columnSchemas?: Record<string, TSchema>;
 };
 
 /** The exported row types, in file order. From `run` on, the rows of a run are grouped. */
 const typedShapes = {
+  organization: {
+    table: orgs,
+    omittedColumns: ["id", "name", "createdAt"],
+    withheldColumns: { resultsToken: "URL of the results page" },
+    columnSchemas: { judgeModels: Type.Array(Type.String({ maxLength: 300 }), { maxItems: 20 }) },
+  },
   provider: { table: providers },
   archive: {
     table: archives,
@@ -148,6 +164,7 @@ const typedShapes = {
   },
   listed_page: { table: listedPages },
   eval_request: { table: evalRequests, omittedColumns: ["status"] },
+  scheduled_evaluation: { table: scheduledEvaluations },
   fix: { table: fixes, columnSchemas: { fingerprints } },
   dismissal: { table: dismissals, columnSchemas: { fingerprints } },
   field_friction: {
@@ -189,11 +206,37 @@ const typedShapes = {
       status: OneOf(regradeStatuses.filter(isFinal)),
     },
   },
+  destination: {
+    table: destinations,
+    omittedColumns: ["disabledAt", "disableReason", "failingSince", "overlapUntil"],
+    withheldColumns: { sealed: "secrets of destinations", recipients: "recipients of destinations" },
+    columnSchemas: {
+      url: Type.String({ ...shape("^https?://", "an http or https URL"), maxLength: 2000 }),
+      events: Type.Array(OneOf(eventTypes)),
+    },
+  },
+  inbox_mark: {
+    table: inboxMarks,
+    withheldColumns: { assignee: "assignees in the inbox" },
+    columnSchemas: { itemId: Type.String({ minLength: 1, maxLength: 500 }) },
+  },
+  spending: { table: spending, columnSchemas: { usd: Type.Number({ minimum: 0 }) } },
   run: {
     table: runs,
     omittedColumns: ["idempotencyKey", "idempotencyHash", "reservedUsd", "waitingFor"],
     columnSchemas: { urlMap: textMap, templateArgs: textMap, task, status: OneOf(runStatuses.filter(isFinal)) },
   },
+  job: {
+    table: jobs,
+    omittedColumns: ["leaseUntil"],
+    columnSchemas: {
+      pool: OneOf(["runs"]),
+      kind: OneOf(["run"]),
+      subject: uuid,
+      state: OneOf(["done", "failed", "cancelled"]),
+    },
+  },
+  attempt: { table: earlierAttempts },
   event: { table: sessionEvents, columnSchemas: { data } },
   artifact: {
     table: artifacts,
@@ -232,17 +275,55 @@ const typedShapes = {
     table: gradings,
     columnSchemas: { grade, judging, hash: Type.String(digest), repeat: Type.Integer({ minimum: 1 }) },
   },
+  share_link: {
+    table: shareLinks,
+    columnSchemas: { tokenHash: Type.String(shape("^[A-Za-z0-9+/]{43}=$", "a SHA-256 as base64")) },
+  },
 } satisfies Record<string, Shape>;
 
 export type RowType = keyof typeof typedShapes;
 export const shapes: Record<RowType, Shape> = typedShapes;
 export const rowTypes = Object.keys(shapes) as RowType[];
 
+/** The types that belong to the organization and to no prompt, so they are not in the export of one, in words. */
+export const typesOfOrg: Partial<Record<RowType, string>> = {
+  organization: "settings of the organization",
+  dismissal: "dismissals",
+  field_friction: "friction from the field",
+  field_report: "reports from the field",
+  destination: "destinations",
+  inbox_mark: "marks in the inbox",
+  spending: "spending",
+};
+
+/** The tables of an organization that no export contains: access, people and what was sent. All others are exported, or derived from exported ones. */
+export const omittedTables: Record<string, SQLiteTable> = {
+  "API keys": apiKeys,
+  "model keys": modelKeys,
+  "trusts of CI jobs": trusts,
+  members,
+  "sign-ins": signIns,
+  invitations,
+  notifications,
+  deliveries,
+  "tries of deliveries": deliveryTries,
+};
+
+/** What an export does not contain, in words. */
+export function omissionsOf(isOfPrompt: boolean): string[] {
+  const withheld = rowTypes.flatMap((type) => Object.values(shapes[type].withheldColumns ?? {}));
+  return [...(isOfPrompt ? Object.values(typesOfOrg) : []), ...withheld, ...Object.keys(omittedTables)];
+}
+
 /** The columns of a line, in the order of the table. */
-export const columnsOf = (type: RowType): [name: string, column: Column][] =>
-  Object.entries(getTableColumns(shapes[type].table)).filter(
-    ([name]) => name !== "orgId" && !shapes[type].omittedColumns?.includes(name),
-  );
+export const columnsOf = (type: RowType): [name: string, column: Column][] => {
+  const { table, omittedColumns = [], withheldColumns = {} } = shapes[type];
+  const without = ["orgId", ...omittedColumns, ...Object.keys(withheldColumns)];
+  return Object.entries(getTableColumns(table)).filter(([name]) => !without.includes(name));
+};
+
+/** The columns of the key of a table. */
+export const keyOf = (type: RowType): Column[] => getTableConfig(shapes[type].table).primaryKeys[0]?.columns ?? [];
 
 /** The schema of a row type. */
 export function schemaOf(type: RowType): TSchema {

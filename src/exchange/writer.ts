@@ -6,7 +6,7 @@ import { redactKeys, redactSecrets, toIso } from "../schema.ts";
 import { type Bar, exportCsv, exportJunit, exportMarkdown } from "./formats.ts";
 import type { Span } from "./reading.ts";
 import { readRows } from "./reading.ts";
-import { columnsOf, formatVersion, rowTypes } from "./rows.ts";
+import { columnsOf, formatVersion, omissionsOf, rowTypes } from "./rows.ts";
 import type { ExportFormat } from "./schema.ts";
 
 /** What to export, as plain data: everything about a request that its export needs. */
@@ -16,6 +16,8 @@ export type ExportOrder = {
   bar: Bar | null;
   /** The organization's name. */
   organization: string;
+  /** Its time zone, in which the exported schedules run. */
+  timeZone: string;
   /** Texts that must not appear in the file. */
   secrets: string[];
 };
@@ -29,10 +31,12 @@ export function writeExport(ctx: Context, order: ExportOrder): Generator<string>
 }
 
 /** Yields a header line, a line per row, and an end line with the row count and checksum. */
-function* writeLines(ctx: Context, { span, organization, secrets }: ExportOrder): Generator<string> {
+function* writeLines(ctx: Context, { span, organization, timeZone, secrets }: ExportOrder): Generator<string> {
   const secretsInJson = secrets.map((secret) => JSON.stringify(secret).slice(1, -1));
   const exportedAt = toIso(span.endedBy);
-  yield `${JSON.stringify({ type: "evald export", version: formatVersion, evald: version, organization, exportedAt })}\n`;
+  const omitted = omissionsOf(span.promptId !== null);
+  const format = { type: "evald export", version: formatVersion, evald: version };
+  yield `${JSON.stringify({ ...format, organization, timeZone, exportedAt, omitted })}\n`;
   const hash = createHash("sha256");
   let rows = 0;
   const columns = new Map(rowTypes.map((type) => [type, columnsOf(type).map(([name]) => name)]));

@@ -84,6 +84,8 @@ export function updateDestination(ctx: Context, org: OrgId, id: string, patch: D
     if (url) change.url = url.href;
     if (headers) change.sealed = sealContent(ctx, row, { ...unsealContentOrThrow(ctx, row), headers });
   }
+  if (patch.status === "active" && row.kind === "slack" && !url && unsealContent(ctx, row)?.url === undefined)
+    throw invalidField("url", "is required, because it was not in the import");
   if (patch.status === "active") Object.assign(change, enabledFields);
   if (patch.status === "disabled" && row.disabledAt === null) Object.assign(change, disabledFields(ctx));
   if (Object.keys(change).length > 0) ctx.db.update(destinations).set(change).where(whereDestination(org, id)).run();
@@ -122,6 +124,16 @@ export function rotateDestinationSecret(ctx: Context, org: OrgId, id: string): N
   };
   ctx.db.update(destinations).set(change).where(whereDestination(org, id)).run();
   return { ...toDestination(ctx, { ...row, ...change }), secret };
+}
+
+/**
+ * What an imported destination starts with: it is disabled, because its secrets are not in the file. A webhook has a new signing secret,
+ * Slack no URL. Without EVALD_SECRET_KEY nothing can be stored for them, and they have to be added again.
+ */
+export function newDestinationState(ctx: Context, org: OrgId, { id, kind }: { id: string; kind?: unknown }) {
+  const content = kind === "webhook" ? { secret: newSecret() } : {};
+  const secrets = ctx.config.secretKey ? sealContent(ctx, { orgId: org, id }, content) : Buffer.alloc(0);
+  return { ...disabledFields(ctx), sealed: kind === "email" ? null : secrets };
 }
 
 /** Stops sending to a destination. */

@@ -12,8 +12,9 @@ export const secret = "evals_0123456789abcdefghijABCDEFGHIJ012345";
  * An organization with everything that can be exported: judged sessions, several gradings, failed and superseded runs,
  * drafts, a schedule.
  */
-export async function furnished() {
+export async function furnished(more: Record<string, string> = {}) {
   const env = {
+    ...more,
     EVALD_METHODOLOGY: JSON.stringify({
       id: "acme-1",
       weights: {

@@ -261,8 +261,8 @@ export function borders(world: Tenants): Record<string, () => Promise<string | u
           .replace(/"slug":"([^"]+)"/g, (_, slug: string) => `"slug":"${other(slug)}"`)
           .trimEnd()
           .split("\n")
-          // The same file twice would be a conflict.
-          .filter((line) => !line.startsWith('{"type":"archive"'))
+          // The same file or token twice would be a conflict.
+          .filter((line) => !/^\{"type":"(archive|share_link)"/.test(line))
           .map((line) => line.replace(/"workspace":\{"archive":"[^"]+"\}/, '"workspace":null'));
         const sha256 = new Bun.CryptoHasher("sha256").update(`${lines.slice(1, -1).join("\n")}\n`).digest("hex");
         lines[lines.length - 1] = JSON.stringify({ type: "end", rows: lines.length - 2, sha256 });
