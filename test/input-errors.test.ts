@@ -32,6 +32,7 @@ const texts = [
   hex.repeat(4),
   uuid,
   "H4sI",
+  `${"A".repeat(43)}=`,
   "a.webp",
   "a-01234567",
   " ",

@@ -1,12 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { getTableColumns, getTableName } from "drizzle-orm";
 import fc from "fast-check";
 import { createExplorer } from "../../src/agents/explorer/explorer.ts";
 import { artifacts } from "../../src/db/tables/runs.ts";
 import { importFile } from "../../src/exchange/import.ts";
-import { shapes } from "../../src/exchange/rows.ts";
 import type { Gate } from "../../src/gates/schema.ts";
 import type { Grade } from "../../src/grading/grade.ts";
 import { listPrompts } from "../../src/prompts/lists.ts";
