@@ -143,7 +143,7 @@ describe("a report", () => {
 
   test("shows the pages visited: which helped, which were dead ends, which didn't exist", async () => {
     const { body } = await app.send("GET", path);
-    const steps = [...body.matchAll(/<li class="step-([\w-]+)"><span class="page" title="([^"]+)">([^<]*)/g)];
+    const steps = [...body.matchAll(/<li class="step-([\w-]+)"><span class="page" title="([^"]+)"[^>]*>([^<]*)/g)];
     expect(steps.map(([, kind, url, title]) => [kind, url, title])).toEqual([
       ["read", `${docs}/`, "Start"],
       ["dead-end", `${docs}/about`, "About us"],
@@ -300,7 +300,7 @@ describe("a session", () => {
     expect(body).toContain('<details id="e7" class="event-error failed">');
     const later = (await app.send("GET", `${path}?limit=2`)).body;
     expect(later).toContain('data-jump="next" href="?fromSeq=1#e4"');
-    expect(body).toContain("<pre>line one\nline 1</pre>");
+    expect(body).toContain('<pre dir="auto" lang>line one\nline 1</pre>');
   });
 
   test("loads a large payload when it is opened, as text", async () => {
@@ -359,6 +359,10 @@ describe("a share link", () => {
     expect(body).toContain('<meta name="robots" content="noindex"/>');
     expect(body).toContain("&lt;script>alert(1)&lt;/script>");
     expect(body).not.toMatch(/href="\/(reports|runs|prompts|friction)\b/);
+    // Organization, date of the run and validity; nothing of the service around it.
+    for (const text of ['<strong dir="auto" lang>A</strong>', "2026-11-21", "2026-11-28"])
+      expect([text, body.includes(text)]).toEqual([text, true]);
+    expect(body).not.toMatch(/href="\/(docs\b|sign-in|llms\.txt|")/);
     expect([...body.matchAll(/<form[^>]* action="([^"]+)"/g)].map(([, action]) => action)).toEqual(["/theme"]);
     expect((await look(`${shared}/session`)).status).toBe(404);
     expect((await look(`${shared}/session/1`)).status).toBe(404);

@@ -151,3 +151,50 @@ document.addEventListener("formdata", ({ target, formData }) => {
   if (!(target instanceof HTMLFormElement) || target.method !== "get") return;
   for (const [name, value] of [...formData]) if (value === "") formData.delete(name);
 });
+
+// Paper shows everything. Browsers that can't open the parts of a page by style do it here.
+const openedToPrint = new Set<HTMLDetailsElement>();
+addEventListener("beforeprint", () => {
+  for (const each of document.querySelectorAll<HTMLDetailsElement>("main details:not([open], .act)")) {
+    openedToPrint.add(each);
+    each.open = true;
+  }
+});
+addEventListener("afterprint", () => {
+  for (const each of openedToPrint) each.open = false;
+  openedToPrint.clear();
+});
+
+// Without a network, a page stays as it is until someone clicks: then the browser shows its own error page.
+const offlineNotice = Object.assign(document.createElement("p"), {
+  id: "offline",
+  className: "notice bad",
+  textContent:
+    "You’re offline. This page may be out of date, and links and forms won’t work until the connection is back.",
+});
+offlineNotice.setAttribute("role", "alert");
+/** A service on this machine can be reached without a network. */
+const isReachable = () =>
+  window.fetch(asset?.href ?? location.href, { method: "HEAD", cache: "no-store" }).then(
+    () => true,
+    () => false,
+  );
+const asset = document.querySelector<HTMLLinkElement>('link[rel="stylesheet"]');
+const showNetwork = async () => {
+  if (navigator.onLine || (await isReachable())) offlineNotice.remove();
+  else document.querySelector("main")?.prepend(offlineNotice);
+};
+addEventListener("online", showNetwork);
+addEventListener("offline", showNetwork);
+void showNetwork();
+// A link or a form would replace the page, with what was typed, by the browser's error page.
+const keepPage = (event: Event) => {
+  if (!offlineNotice.isConnected || event.defaultPrevented) return;
+  event.preventDefault();
+  offlineNotice.scrollIntoView({ block: "nearest" });
+};
+document.addEventListener("submit", keepPage);
+document.addEventListener("click", (event) => {
+  const link = event.target instanceof Element ? event.target.closest("a[href]") : null;
+  if (link && !link.getAttribute("href")?.startsWith("#") && event.button === 0) keepPage(event);
+});

@@ -3,7 +3,8 @@ import type { Scope } from "../grading/grade.ts";
 import { gradeLetter } from "../grading/methodology.ts";
 
 /** An older result says little about the current docs. */
-const staleMs = 30 * 24 * 3600_000;
+export const staleDays = 30;
+const staleMs = staleDays * 24 * 3600_000;
 
 /** The score of a prompt as strangers see it: the mean of its newest evaluation. */
 export type PublicScore = {

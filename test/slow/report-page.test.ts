@@ -45,6 +45,49 @@ test("the line to change is on the first screen of a report, without a click", a
   }
 });
 
+test("a shared report is printed with organization, date and validity, and with all its parts open", async () => {
+  const owner = await signedIn(app);
+  const made = await owner.post(`/reports/${report.slug}/shares`, { days: "7", session: "1" });
+  const url = /<code id="made">([^<]+)</.exec(made.body)?.[1] ?? "";
+  for (const path of [new URL(url).pathname, `/reports/${report.slug}`]) {
+    const { page } = await open(path);
+    await page.emulateMedia({ media: "print" });
+    const parts = await page.evaluate(() =>
+      [...document.querySelectorAll("main details:not(.act)")].map((details) => {
+        const content = [...details.children].find((each) => each.tagName !== "SUMMARY");
+        return content === undefined || (content.getBoundingClientRect().height > 0 && content.checkVisibility());
+      }),
+    );
+    expect([parts.length > 5, parts.filter((isOpen) => !isOpen)]).toEqual([true, []]);
+    const origin = page.locator(".shared, .on-paper");
+    expect([await origin.isVisible(), await origin.textContent()]).toEqual([
+      true,
+      expect.stringMatching(/\bA\b.*\d{4}-\d\d-\d\d/),
+    ]);
+    expect(await page.locator("header.bar nav, header.menu").isVisible()).toBe(false);
+    await page.context().close();
+  }
+});
+
+test("a page without a network says so, and keeps what was typed", async () => {
+  const { page } = await open("/prompts/new");
+  const notice = page.locator("#offline");
+  expect(await notice.count()).toBe(0);
+  await page.locator("#title").fill("Upload a file");
+  await page.context().setOffline(true);
+  await notice.waitFor();
+  await page.getByRole("link", { name: "Reports" }).click();
+  await page.locator("form.prompt-form button[type=submit].main").click();
+  expect([new URL(page.url()).pathname, await page.locator("#title").inputValue()]).toEqual([
+    "/prompts/new",
+    "Upload a file",
+  ]);
+  await page.context().setOffline(false);
+  await notice.waitFor({ state: "detached" });
+  await page.getByRole("link", { name: "Reports" }).click();
+  await page.waitForURL("**/reports");
+});
+
 test("an event of the evidence is open, and red if it failed", async () => {
   const { page } = await open(`/reports/${report.slug}`);
   await page.locator(".step-of-failed a").click();

@@ -5,6 +5,7 @@ import { failureText } from "../run-labels.ts";
 import type { Site } from "../site.ts";
 import { withSign } from "./baseline.tsx";
 import { Sparkline } from "./charts.tsx";
+import { quoted } from "./layout.tsx";
 import { Day, When } from "./when.tsx";
 
 /** What a viewer can do with a line. `members`: whom it can be assigned to. */
@@ -137,7 +138,7 @@ function partsOf(item: InboxItem, { base }: Site, now: number): Parts {
 const Named = ({ prompt, agent, base }: { prompt: { id: string; title: string }; agent: string; base: string }) => (
   <>
     <a class="plain" href={`${base}/prompts/${prompt.id}`}>
-      {prompt.title}
+      <span {...quoted}>{prompt.title}</span>
     </a>{" "}
     <span class="pill">{agent}</span>
   </>

@@ -26,6 +26,8 @@ type Props = {
   path: string;
   title: string;
   description?: string;
+  /** The organization that shows the page to people without an account. It has no menu and no links to other pages of the service. */
+  publisher?: string;
   /** Public pages are indexed by search engines and have a Markdown version. */
   isPublic?: boolean;
   markdownPath?: string;
@@ -61,6 +63,7 @@ export function Layout(props: Props) {
     path,
     title,
     description,
+    publisher,
     isPublic = false,
     markdownPath,
     refreshSeconds,
@@ -94,7 +97,15 @@ export function Layout(props: Props) {
         <a class="skip" href="#content">
           Skip to content
         </a>
-        {viewer ? <Menu {...{ site, viewer, path }} /> : <SiteBar {...{ site, isSignedIn, path }} />}
+        {viewer ? (
+          <Menu {...{ site, viewer, path }} />
+        ) : publisher === undefined ? (
+          <SiteBar {...{ site, isSignedIn, path }} />
+        ) : (
+          <header class="bar publisher">
+            <strong {...quoted}>{publisher}</strong>
+          </header>
+        )}
         <div class={aside ? "frame with-aside" : "frame"}>
           <main id="content">
             {viewer?.toast && <ToastLine base={base} toast={viewer.toast} />}
@@ -105,9 +116,15 @@ export function Layout(props: Props) {
         </div>
         {!viewer && (
           <footer class="foot">
-            <span>evald {version}</span>
-            <a href={`${base}/docs/api`}>REST API</a>
-            <a href={`${base}/llms.txt`}>llms.txt</a>
+            {publisher === undefined ? (
+              <>
+                <span>evald {version}</span>
+                <a href={`${base}/docs/api`}>REST API</a>
+                <a href={`${base}/llms.txt`}>llms.txt</a>
+              </>
+            ) : (
+              <span>Measured with evald {version}</span>
+            )}
             <ThemeSwitch {...{ site, path }} />
           </footer>
         )}
@@ -293,6 +310,9 @@ const Crumbs = ({ base, crumbs, markdownPath }: CrumbsProps) => (
     {markdownPath && <a href={base + markdownPath}>View as Markdown</a>}
   </nav>
 );
+
+/** Attributes of text in the language of someone else: its direction is that of its letters, and its language is unknown. */
+export const quoted = { dir: "auto", lang: "" } as const;
 
 /** A URL from a target or a caller: a link only for http(s), without referrer. */
 export function ExternalLink({ url }: { url: string }) {

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { Fact } from "./figures.tsx";
-import { ExternalLink } from "./layout.tsx";
+import { ExternalLink, quoted } from "./layout.tsx";
 
 /** Values nested deeper are shown as JSON. */
 const maxDepth = 3;
@@ -27,7 +27,13 @@ export function Payload({ fields, depth = 1 }: { fields: Record<string, unknown>
 function Value({ value, depth }: { value: unknown; depth: number }) {
   if (typeof value === "string") {
     if (/^https?:\/\/\S+$/.test(value)) return <ExternalLink url={value} />;
-    return value.includes("\n") || value.length > 200 ? <pre>{value}</pre> : <span class="s">{value || "“”"}</span>;
+    return value.includes("\n") || value.length > 200 ? (
+      <pre {...quoted}>{value}</pre>
+    ) : (
+      <span class="s" {...quoted}>
+        {value || "“”"}
+      </span>
+    );
   }
   if (isMap(value) && depth < maxDepth && Object.keys(value).length > 0)
     return <Payload fields={value} depth={depth + 1} />;

@@ -8,6 +8,7 @@ import { may, type Viewer } from "../viewer.ts";
 import { BaselineSummary } from "./baseline.tsx";
 import { Sparkline } from "./charts.tsx";
 import { GradeMark } from "./figures.tsx";
+import { quoted } from "./layout.tsx";
 import { PreviewMark } from "./run-table.tsx";
 import { LatestChange } from "./score.tsx";
 
@@ -27,7 +28,9 @@ export function ReportHead({ site, viewer, report, result, latest }: Props) {
         <p class="pills">
           <span class={`pill outcome-${outcome}`}>{outcomeLabels[outcome]}</span>
           {place && <span class="pill product">{place}</span>}
-          <span class="pill">{titleOf(report.task)}</span>
+          <span class="pill" {...quoted}>
+            {titleOf(report.task)}
+          </span>
           <span class="pill">{agentLabel(agent)}</span>
           {runs > 0 && <span class="pill">{count(runs, "run")}</span>}
           {Object.keys(run.urlMap).length > 0 && <PreviewMark />}

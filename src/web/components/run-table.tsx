@@ -4,6 +4,7 @@ import type { RunListItem } from "../../runs/lists.ts";
 import type { Run } from "../../runs/schema.ts";
 import { failureText, runDuration, statusLabels, triggerLabels, waitingLabels } from "../run-labels.ts";
 import { GradeMark, type Sorting, TableHead } from "./figures.tsx";
+import { quoted } from "./layout.tsx";
 import { SelectRow } from "./selection.tsx";
 import { When } from "./when.tsx";
 
@@ -141,7 +142,7 @@ const RunRow = ({ run, base, now, hasPrompt, isSelectable }: RowProps) => (
       {run.isPreview && <PreviewMark />}
     </td>
     {hasPrompt && (
-      <td class="title">
+      <td class="title" {...quoted}>
         <a class="plain" href={`${base}/prompts/${run.promptId}`}>
           {run.title}
         </a>

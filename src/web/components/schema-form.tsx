@@ -121,11 +121,11 @@ export function SchemaField({ name, label, hint, rows, options, ...attributes }:
           ))}
         </select>
       ) : rows ? (
-        <textarea {...props} rows={rows}>
+        <textarea dir="auto" {...props} rows={rows}>
           {value}
         </textarea>
       ) : (
-        <input {...(attributes.type ? {} : constraintsOf(form.schema, name))} value={value} {...props} />
+        <input {...(attributes.type ? {} : constraintsOf(form.schema, name))} dir="auto" value={value} {...props} />
       )}
     </Field>
   );

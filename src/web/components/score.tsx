@@ -5,6 +5,7 @@ import { humanize, outcomeLabels, scoreText, titleOf } from "../../reports/label
 import { formatPointChange } from "./baseline.tsx";
 import { Sparkline } from "./charts.tsx";
 import { type Column, GradeMark, type Sorting, TableHead } from "./figures.tsx";
+import { quoted } from "./layout.tsx";
 import { SelectRow } from "./selection.tsx";
 import { Day } from "./when.tsx";
 
@@ -45,7 +46,7 @@ export const ScoreTable = ({ base, prompts, columns = [], numbers, sorting, isSe
               <SelectRow name={prompt.id} label={titleOf(prompt)} />
             </td>
           )}
-          <td class="title">
+          <td class="title" {...quoted}>
             <a class="plain" href={`${base}/prompts/${prompt.id}`}>
               {titleOf(prompt)}
             </a>

@@ -10,12 +10,14 @@ import type { Viewer } from "../viewer.ts";
 
 type Event = Trace["events"][number];
 
-/** Page of one event with all its fields. */
-export function EventPage({ site, viewer, path, event }: { site: Site; viewer?: Viewer; path: string; event: Event }) {
+type Props = { site: Site; viewer?: Viewer; path: string; event: Event; publisher?: string };
+
+/** Page of one event with all its fields. `publisher`: of a shared page. */
+export function EventPage({ site, viewer, path, event, publisher }: Props) {
   const { seq, at, tMs, type, source, ...fields } = event;
   return (
     <Layout
-      {...{ site, viewer }}
+      {...{ site, viewer, publisher }}
       path={`${path}/session/${seq}`}
       title={`Event ${seq}`}
       crumbs={[

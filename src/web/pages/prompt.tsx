@@ -7,7 +7,7 @@ import type { ScheduledEvaluation } from "../../schedules/schema.ts";
 import { ScoreLine } from "../components/charts.tsx";
 import { TableHead } from "../components/figures.tsx";
 import { ButtonForm } from "../components/form-parts.tsx";
-import { Layout } from "../components/layout.tsx";
+import { Layout, quoted } from "../components/layout.tsx";
 import { PromptSettings } from "../components/prompt-settings.tsx";
 import { RunForm, type RunFormProps } from "../components/run-form.tsx";
 import { RunTable } from "../components/run-table.tsx";
@@ -43,7 +43,7 @@ export function PromptPage(props: Props) {
       crumbs={[{ name: "Prompts", path: "/prompts" }, { name: oneLine(title, 60) }]}
     >
       <header class="toolbar">
-        <h1>{title}</h1>
+        <h1 {...quoted}>{title}</h1>
         {prompt.status !== "active" && <span class="pill">{prompt.status}</span>}
         <Actions base={base} prompt={prompt} viewer={viewer} />
       </header>
@@ -56,11 +56,15 @@ export function PromptPage(props: Props) {
             </p>
           ))}
           <h2>Task</h2>
-          <p class="task">{prompt.text}</p>
+          <p class="task" {...quoted}>
+            {prompt.text}
+          </p>
           {prompt.endGoal && (
             <>
               <h2>End goal</h2>
-              <p class="task">{prompt.endGoal}</p>
+              <p class="task" {...quoted}>
+                {prompt.endGoal}
+              </p>
             </>
           )}
           {prompt.wordings && (

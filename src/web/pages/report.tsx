@@ -18,13 +18,13 @@ import { Bar, EvidenceLinks, Fold, GradeMark, List, ScrollArea, toEventHref } fr
 import { FrictionList } from "../components/findings.tsx";
 import { Fixes, type Verification } from "../components/fixes.tsx";
 import { Gradings } from "../components/gradings.tsx";
-import { ExternalLink, Layout } from "../components/layout.tsx";
+import { ExternalLink, Layout, quoted } from "../components/layout.tsx";
 import { VisitedPages } from "../components/pages-visited.tsx";
 import { ReportHead } from "../components/report-head.tsx";
 import { Properties, ReportActions, type ReportExtras } from "../components/report-properties.tsx";
 import { ScoreBar } from "../components/score-bar.tsx";
 import { DimensionParts } from "../components/score-curve.tsx";
-import { Time, useTime } from "../components/when.tsx";
+import { Day, Time, useTime } from "../components/when.tsx";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 
@@ -57,6 +57,7 @@ export function ReportPage(props: Props) {
   return (
     <Layout
       {...{ site, viewer }}
+      publisher={share?.orgName}
       path={path}
       title={`${report.grade ?? "No score"}: ${title}`}
       markdownPath={viewer && `${path}.md`}
@@ -71,7 +72,13 @@ export function ReportPage(props: Props) {
       <article class="report">
         {share && (
           <p class="notice shared">
-            Shared by {share.orgName}. This link expires on <Time at={share.expiresAt} />.
+            Shared by <span {...quoted}>{share.orgName}</span>. Run on <Day at={report.createdAt} />. This link works
+            until <Time at={share.expiresAt} />.
+          </p>
+        )}
+        {viewer && (
+          <p class="on-paper">
+            <span {...quoted}>{viewer.orgName}</span> · <Day at={report.createdAt} />
           </p>
         )}
         <ReportActions {...{ site, report, viewer, extras }} />
@@ -236,11 +243,15 @@ const DimensionChange = ({ change }: { change: number | null }) =>
 const Task = ({ task }: { task: Report["task"] }) => (
   <>
     <h3>Task</h3>
-    <p class="task">{task.text}</p>
+    <p class="task" {...quoted}>
+      {task.text}
+    </p>
     {task.endGoal && (
       <>
         <h3>End goal</h3>
-        <p class="task">{task.endGoal}</p>
+        <p class="task" {...quoted}>
+          {task.endGoal}
+        </p>
       </>
     )}
   </>
@@ -259,7 +270,7 @@ function Goal({ report: { judge }, session }: { report: Report; session: string 
                 <span class="name">G{i + 1}</span> {text} <strong>{goalPartLabels[met]}</strong>
               </summary>
               {why && <p>{why}</p>}
-              {quote && <blockquote>{quote}</blockquote>}
+              {quote && <blockquote {...quoted}>{quote}</blockquote>}
             </details>
             {events.length > 0 && <EvidenceLinks events={events} session={session} />}
           </li>

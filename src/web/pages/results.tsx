@@ -4,8 +4,8 @@ import { agentLabel, outcomeLabels, scoreText } from "../../reports/labels.ts";
 import type { Report } from "../../reports/schema.ts";
 import { Sparkline } from "../components/charts.tsx";
 import { GradeMark } from "../components/figures.tsx";
-import { Layout } from "../components/layout.tsx";
-import type { PublicScore } from "../public-score.ts";
+import { Layout, quoted } from "../components/layout.tsx";
+import { type PublicScore, staleDays } from "../public-score.ts";
 import type { Site } from "../site.ts";
 
 /** What strangers see of a prompt. `result` null: it has no published report. */
@@ -18,11 +18,16 @@ type Props = { site: Site; path: string; orgName: string; results: PublicResult[
 
 /** The chosen prompts of an organization, with grade, trend and method, for everyone with the URL. */
 export const ResultsPage = ({ site, path, orgName, results }: Props) => (
-  <Layout site={site} path={path} title={`${orgName}: results`} description={`How well AI agents can use ${orgName}.`}>
+  <Layout
+    {...{ site, path }}
+    publisher={orgName}
+    title={`${orgName}: results`}
+    description={`How well AI agents can use ${orgName}.`}
+  >
     <h1>{orgName}: results</h1>
     <p>
-      How well AI agents can use the docs and product of {orgName}, measured with evald.{" "}
-      <a href={`${site.base}/docs/scoring`}>How scores are computed</a>
+      How well AI agents can use the docs and product of {orgName}, measured with evald. Results are from the day in the
+      column Evaluated; after {staleDays} days without a new one, they are marked as outdated.
     </p>
     {results.length === 0 ? (
       <p class="muted">No results yet.</p>
@@ -40,7 +45,7 @@ export const ResultsPage = ({ site, path, orgName, results }: Props) => (
         <tbody>
           {results.map(({ title, result }, i) => (
             <tr key={`${i} ${title}`}>
-              <th scope="row" class="title">
+              <th scope="row" class="title" {...quoted}>
                 {title ?? "Untitled task"}
               </th>
               {result === null ? (

@@ -9,7 +9,7 @@ import type { LimitUsage } from "../../runs/usage.ts";
 import { Meter } from "../components/charts.tsx";
 import { Fact, GradeMark } from "../components/figures.tsx";
 import { ButtonForm, DangerButton } from "../components/form-parts.tsx";
-import { ExternalLink, Layout } from "../components/layout.tsx";
+import { ExternalLink, Layout, quoted } from "../components/layout.tsx";
 import { PreviewMark, Status } from "../components/run-table.tsx";
 import { TimelineRows } from "../components/timeline.tsx";
 import { Time, When } from "../components/when.tsx";
@@ -129,7 +129,7 @@ export function RunState({
   return (
     <>
       <header class="toolbar">
-        <h1>{title}</h1>
+        <h1 {...quoted}>{title}</h1>
         <Status status={run.status} waitingFor={run.waitingFor} />
         {isPreview && <PreviewMark />}
         <span class="end">
@@ -225,11 +225,15 @@ const Attempts = ({ path, attempts }: { path: string; attempts: Attempt[] }) => 
 const RunPrompt = ({ run, requested: { task, urlMap } }: { run: Run; requested: RequestedTask }) => (
   <aside aria-label="Prompt">
     <h2>Task</h2>
-    <p class="task">{task.text}</p>
+    <p class="task" {...quoted}>
+      {task.text}
+    </p>
     {task.endGoal && (
       <>
         <h2>End goal</h2>
-        <p class="task">{task.endGoal}</p>
+        <p class="task" {...quoted}>
+          {task.endGoal}
+        </p>
       </>
     )}
     {run.templateArgs && Object.keys(run.templateArgs).length > 0 && (

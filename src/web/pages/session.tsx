@@ -6,7 +6,7 @@ import { turnsOf } from "../../reports/turns.ts";
 import { maxInlineEventChars } from "../components/event-line.tsx";
 import { toEventHref } from "../components/figures.tsx";
 import { Choice, Filter } from "../components/filter.tsx";
-import { Layout } from "../components/layout.tsx";
+import { Layout, quoted } from "../components/layout.tsx";
 import { Pager, toHref } from "../components/pager.tsx";
 import { PreviewMark } from "../components/run-table.tsx";
 import { SessionStrip } from "../components/session-strip.tsx";
@@ -25,6 +25,8 @@ type Props = {
   hasEarlier: boolean;
   timeline: Timeline;
   query: TraceQuery;
+  /** Of a shared page. */
+  publisher?: string;
 };
 
 /** Total characters of inline payloads on a page. */
@@ -32,7 +34,7 @@ const maxInlineChars = 24_000;
 
 /** The events of a session, paginated, under an overview of the whole session. */
 export function SessionPage(props: Props) {
-  const { site, viewer, path, report, trace, hasEarlier, timeline, query } = props;
+  const { site, viewer, publisher, path, report, trace, hasEarlier, timeline, query } = props;
   const here = `${site.base}${path}/session`;
   const labels = frictionLabels(report);
   const marks = report.frictionPoints.map(({ id, title, events }) => ({
@@ -55,7 +57,7 @@ export function SessionPage(props: Props) {
   }
   return (
     <Layout
-      {...{ site, viewer }}
+      {...{ site, viewer, publisher }}
       path={`${path}/session`}
       title={`Session: ${titleOf(report.task)}`}
       crumbs={[
@@ -66,7 +68,7 @@ export function SessionPage(props: Props) {
     >
       <div class="session" data-session={here}>
         <header class="head">
-          <h1>{titleOf(report.task)}</h1>
+          <h1 {...quoted}>{titleOf(report.task)}</h1>
           {Object.keys(report.run.urlMap).length > 0 && <PreviewMark />}
           {trace.notice && <p class="notice">{trace.notice}</p>}
         </header>

@@ -70,6 +70,7 @@ export const sharePages = (ctx: Context) =>
               {...{ site, path, report, trace, query }}
               timeline={await getTimeline(ctx, session)}
               hasEarlier={hasEarlierEvents}
+              publisher={share.orgName}
             />,
             share.timeZone,
           );
@@ -78,10 +79,10 @@ export const sharePages = (ctx: Context) =>
     )
     .get("/shared/:token/session/:seq", ({ request, params }) =>
       showShare(ctx, request, params.token, (share) => {
-        const { site, path, timeZone } = share;
+        const { site, path, timeZone, orgName } = share;
         const event = getEvent(ctx, getSharedSession(ctx, share), Number(params.seq));
         return request.headers.has("hx-request")
           ? renderPayload(event)
-          : renderPage(<EventPage {...{ site, path, event }} />, timeZone);
+          : renderPage(<EventPage {...{ site, path, event }} publisher={orgName} />, timeZone);
       }),
     );
