@@ -331,7 +331,9 @@ describe("the pages of prompts", () => {
     updatePrompt(app.service.ctx, app.a.org, third!.id, { status: "archived" });
     const shown = async (query: string) => {
       const { body } = await app.send("GET", `/prompts${query}`);
-      return [...body.matchAll(/<td class="title"><a class="plain" href="\/prompts\/([^"]+)">/g)].map(([, id]) => id);
+      return [...body.matchAll(/<td class="title"[^>]*><a class="plain" href="\/prompts\/([^"]+)">/g)].map(
+        ([, id]) => id,
+      );
     };
     expect(await shown("")).toEqual([second!.id, first!.id]);
     expect(await shown("?search=UPLOAD")).toEqual([first!.id]);

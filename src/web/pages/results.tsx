@@ -26,8 +26,9 @@ export const ResultsPage = ({ site, path, orgName, results }: Props) => (
   >
     <h1>{orgName}: results</h1>
     <p>
-      How well AI agents can use the docs and product of {orgName}, measured with evald. Results are from the day in the
-      column Evaluated; after {staleDays} days without a new one, they are marked as outdated.
+      How well AI agents can use the docs and product of {orgName}, measured with evald. Each result is from the day in
+      the column Evaluated. After {staleDays} days without a new one, it is marked as outdated.{" "}
+      <a href={`${site.base}/docs/scoring`}>How scores are computed</a>
     </p>
     {results.length === 0 ? (
       <p class="muted">No results yet.</p>
