@@ -710,6 +710,8 @@ CREATE TABLE `runs` (
 	`agent_index` integer DEFAULT 0 NOT NULL,
 	`attempt` integer NOT NULL,
 	`failure_cause` text,
+	`failure_code` text,
+	`failure_subject` text,
 	`failure_detail` text,
 	`created_at` integer NOT NULL,
 	`started_at` integer,
@@ -723,7 +725,8 @@ CREATE TABLE `runs` (
 	CONSTRAINT "runs_status" CHECK("runs"."status" in ('pending', 'running', 'completed', 'failed', 'superseded')),
 	CONSTRAINT "runs_terminal" CHECK(("runs"."completed_at" is not null) = ("runs"."status" in ('completed', 'failed', 'superseded'))),
 	CONSTRAINT "runs_failure_cause" CHECK("runs"."failure_cause" in ('timeout', 'budget', 'credentials', 'infrastructure', 'agent_crashed', 'cancelled', 'superseded')),
-	CONSTRAINT "runs_failure" CHECK(("runs"."failure_cause" is not null) = ("runs"."status" in ('failed', 'superseded')) and ("runs"."failure_detail" is null) = ("runs"."failure_cause" is null))
+	CONSTRAINT "runs_failure_code" CHECK("runs"."failure_code" in ('address_not_allowed', 'url_not_allowed', 'name_not_resolved', 'certificate_invalid', 'site_unreachable', 'site_unavailable', 'site_response_invalid', 'no_start_url', 'agent_not_installed', 'agent_not_available', 'agent_unsuitable', 'agent_login_needed', 'agent_asked_question', 'agent_not_started', 'agent_replaced', 'agent_failed', 'agent_crashed', 'sandbox_unavailable', 'workspace_failed', 'workspace_setup_failed', 'model_key_missing', 'model_key_refused', 'model_payment_required', 'model_not_found', 'model_request_rejected', 'model_rate_limited', 'model_server_error', 'model_unreachable', 'model_answer_incomplete', 'model_price_unknown', 'conversation_too_long', 'prompt_time_limit', 'server_time_limit', 'prompt_idle_limit', 'server_idle_limit', 'prompt_cost_limit', 'organization_cost_limit', 'server_cost_limit', 'month_budget_spent', 'prompt_limit', 'server_limit', 'session_too_large', 'no_worker', 'worker_lost', 'disk_full', 'session_not_stored', 'grading_failed', 'judge_unreachable', 'service_crashed', 'internal_error', 'cancelled', 'superseded')),
+	CONSTRAINT "runs_failure" CHECK(("runs"."failure_cause" is not null) = ("runs"."status" in ('failed', 'superseded')) and ("runs"."failure_detail" is null) = ("runs"."failure_cause" is null) and ("runs"."failure_code" is null) = ("runs"."failure_cause" is null))
 ) STRICT;
 --> statement-breakpoint
 CREATE INDEX `runs_by_prompt` ON `runs` (`org_id`,`prompt_id`,`id`);--> statement-breakpoint

@@ -5,6 +5,7 @@ import type { TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { parse } from "unbash";
 import { presetEntries } from "../src/agents/coding/presets.ts";
+import { RunFailure } from "../src/agents/remedies.ts";
 import { createProgram } from "../src/cli/program.ts";
 import { checkEntries } from "../src/config/agent-entries.ts";
 import { AgentEntry } from "../src/config/agent-entry.ts";
@@ -32,6 +33,7 @@ import {
   commandsTable,
   docFile,
   endingsTable,
+  failuresTable,
   partOf,
   settingsTable,
   toolsTable,
@@ -336,6 +338,7 @@ const jsonSamples: Record<string, ((value: unknown) => unknown)[]> = {
     isShape(PromptPatch),
     isShape(PromptPatch),
   ],
+  failures: [isShape(RunFailure)],
   runs: [isShape(RunResponse), isShape(RunRequest), isShape(RunRequest)],
   reports: [isShape(RunReport.properties.dimensions.items)],
   regrading: [
@@ -522,6 +525,7 @@ test("the README is short and its links work", async () => {
 test.each([
   ["configuration.md", "settings", settingsTable()],
   ["agents.md", "endings", endingsTable()],
+  ["failures.md", "failures", failuresTable()],
   ["cli.md", "commands", commandsTable()],
   ["explorer.md", "findings", findingsTables(newestFigures(await readMeasurements()))],
   ["explorer.md", "languages", languagesTable(newestFigures(await readMeasurements()))],

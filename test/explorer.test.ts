@@ -60,7 +60,7 @@ async function failure(task: PartOfTask): Promise<{ cause: string; detail: strin
     (error) => error,
   );
   if (!(thrown instanceof AgentFailure)) throw thrown ?? new Error("it did not fail");
-  return { cause: thrown.failureCause, detail: thrown.detail, retryable: thrown.options.retryable };
+  return { cause: thrown.failure.cause, detail: thrown.detail, retryable: thrown.options.retryable };
 }
 
 const checksOf = (events: AgentEvent[], id?: string): Check[] =>

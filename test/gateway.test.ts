@@ -267,7 +267,7 @@ describe.each(names)("the gateway for %s", (name) => {
       const { session, failures, usage } = openRun(provider, scenario);
       const model = make(session, scenario);
       await expect(generateText({ model, prompt: "Hi." })).rejects.toThrow();
-      expect(failures).toMatchObject([{ failureCause: "credentials", options: { retryable: false } }]);
+      expect(failures).toMatchObject([{ failure: { cause: "credentials" }, options: { retryable: false } }]);
       expect(failures[0]?.detail).toStartWith(`${provider} rejected the API key (${status}): `);
       await expect(generateText({ model, prompt: "Hi." })).rejects.toThrow(/the run has ended/);
       expect([failures.length, usage()]).toEqual([1, []]);
@@ -286,7 +286,7 @@ describe.each(names)("the gateway for %s", (name) => {
       });
     }
     expect(failures).toMatchObject([
-      { failureCause: "infrastructure", options: { retryable: true, retryAfterMs: 7000 } },
+      { failure: { cause: "infrastructure" }, options: { retryable: true, retryAfterMs: 7000 } },
     ]);
     expect(failures[0]?.detail).toBe(`${provider} returned 429: slow down (5 failures in a row)`);
     expect(events.filter(({ type }) => type === "error").length).toBe(5);
@@ -365,14 +365,14 @@ describe("a failure of the provider", () => {
   test("can have a date as Retry-After", async () => {
     const { session, failures } = openRun("openai", "dated");
     for (let i = 0; i < 5; i++) await ask(session, "dated");
-    expect(failures).toMatchObject([{ failureCause: "infrastructure", options: { retryAfterMs: 9000 } }]);
+    expect(failures).toMatchObject([{ failure: { cause: "infrastructure" }, options: { retryAfterMs: 9000 } }]);
     await session.close();
   });
 
   test("for an unknown key is a 400 from Google", async () => {
     const { session, failures } = openRun("google", "badkey");
     const answer = await call(session, "/google/v1beta/models/badkey:generateContent", { contents: [] });
-    expect([answer.status, failures.map(({ failureCause }) => failureCause)]).toEqual([400, ["credentials"]]);
+    expect([answer.status, failures.map(({ failure }) => failure.cause)]).toEqual([400, ["credentials"]]);
     const other = openRun("openai", "badkey");
     await ask(other.session, "badkey");
     expect(other.failures).toEqual([]);

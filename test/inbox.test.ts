@@ -100,7 +100,7 @@ test("runs that failed are one line, which a report makes less important and a w
   evaluation(app, id, Array(5).fill("timeout: no end after 30 min"));
   const [line, ...others] = (await app.inbox()).problems;
   expect(others).toEqual([]);
-  expect(line).toMatchObject({ kind: "runs_failed", prompt: { id }, failed: 5, of: 5, cause: "timeout" });
+  expect(line).toMatchObject({ kind: "runs_failed", prompt: { id }, failed: 5, of: 5, failure: { cause: "timeout" } });
   expect(line.since).toBe(new Date(start + dayMs).toISOString());
   app.pass(1);
   evaluation(app, id, [clean(80)]);

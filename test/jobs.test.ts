@@ -374,19 +374,25 @@ describe("the runner", () => {
     ],
     [
       "a temporary fault is tried five times, and uses no attempt",
-      () => new AgentFailure("infrastructure", "the model is overloaded", { retryable: true }),
+      () => new AgentFailure("model_server_error", "the model is overloaded", { retryable: true }),
       5,
       1,
       "infrastructure: the model is overloaded",
     ],
     [
       "a permanent fault is tried once",
-      () => new AgentFailure("credentials", "the model refused the key"),
+      () => new AgentFailure("model_key_refused", "the model refused the key"),
       1,
       1,
       "credentials: the model refused the key",
     ],
-    ["a used-up budget is tried once", () => new AgentFailure("budget", "$2 are spent"), 1, 1, "budget: $2 are spent"],
+    [
+      "a used-up budget is tried once",
+      () => new AgentFailure("session_too_large", "$2 are spent"),
+      1,
+      1,
+      "budget: $2 are spent",
+    ],
   ];
   test.each(failures)("retries by the cause: %s", async (_, error, begins, attempt, reason) => {
     let begun = 0;
@@ -432,7 +438,7 @@ describe("the runner", () => {
     let begun = 0;
     const agent = scriptedAgent(async function* () {
       if (++begun === 1)
-        throw new AgentFailure("infrastructure", "too many requests", { retryable: true, retryAfterMs });
+        throw new AgentFailure("model_server_error", "too many requests", { retryable: true, retryAfterMs });
       yield end;
     });
     const { trigger, service, jobOf, get } = await setUp(agent, { now: () => time });
@@ -453,7 +459,7 @@ describe("the runner", () => {
 
   test("respects a Retry-After from an agent's process", async () => {
     const time = 1_790_000_000_000;
-    const line = { type: "failure", cause: "infrastructure", detail: "busy", retryable: true, retryAfterMs: 90_000 };
+    const line = { type: "failure", code: "model_server_error", detail: "busy", retryable: true, retryAfterMs: 90_000 };
     const agent = createChildAgent(instantAgent, {
       startAgentProcess: () => startProcess(["sh", "-c", `echo '${JSON.stringify(line)}'`], {}),
     });
@@ -469,7 +475,7 @@ describe("the runner", () => {
     const time = 1_790_000_000_000;
     const broken = scriptedAgent(async function* () {
       yield { type: "thought", text: "here it comes", by: "rule" };
-      throw new AgentFailure("infrastructure", "busy", { retryable: true });
+      throw new AgentFailure("model_server_error", "busy", { retryable: true });
     });
     const { trigger, db, jobOf, service: own } = await setUp(broken);
     const { config, baseUrl } = own.ctx;
@@ -490,7 +496,7 @@ describe("the runner", () => {
     let begun = 0;
     const agent = scriptedAgent(async function* () {
       if (++begun === 1)
-        throw new AgentFailure("infrastructure", "too many requests", { retryable: true, retryAfterMs: 600_000 });
+        throw new AgentFailure("model_server_error", "too many requests", { retryable: true, retryAfterMs: 600_000 });
       yield end;
     });
     const { trigger, service, jobOf, get } = await setUp(agent, { now: () => time });

@@ -381,7 +381,7 @@ describe("list_eval_requests", () => {
     const prompt = createPrompt(app.service.ctx, app.a.org, { text: "Upload. https://docs.example.com" });
     const [done] = evaluation(app, prompt.id, [niceGrade, "timeout: too long"]);
     app.db.$client.run(
-      "update runs set status = 'pending', completed_at = null, failure_cause = null, failure_detail = null where status = 'failed'",
+      "update runs set status = 'pending', completed_at = null, failure_cause = null, failure_code = null, failure_detail = null where status = 'failed'",
     );
     const [running] = (await call("list_eval_requests", { status: "running" })).evalRequests;
     expect([running.status, running.runs[0].report.slug]).toEqual(["running", done?.slug]);

@@ -27,7 +27,7 @@ describe("metrics", () => {
   test("count runs by how they ended, and jobs", async () => {
     let session = 0;
     const agent = scriptedAgent(async function* () {
-      if (++session === 2) throw new AgentFailure("credentials", "the key was rejected");
+      if (++session === 2) throw new AgentFailure("model_key_refused", "the key was rejected");
       yield end;
     });
     const app = testApp({ env, agent });

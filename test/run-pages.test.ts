@@ -278,7 +278,7 @@ describe("the page of a run", () => {
     const [runId] = await ask(app, promptOf(app).id);
     expect((await person.post(`/runs/${runId}/cancel`, { confirmed: "1" })).location).toBe(`/runs/${runId}`);
     const { body } = await person.get(`/runs/${runId}`);
-    expect(body).toMatch(/role="alert" data-cause="cancelled">.*By A member/);
+    expect(body).toMatch(/role="alert" data-code="cancelled" data-cause="cancelled">.*By A member/);
     expect((await person.post(`/runs/${runId}/cancel`, { confirmed: "1" })).status).toBe(409);
     const { location } = await person.post(`/runs/${runId}/rerun`);
     expect(location).toMatch(/^\/runs\//);

@@ -175,7 +175,7 @@ describe("a trace", () => {
     const { first, url } = collector();
     const agent = scriptedAgent(async function* () {
       yield { type: "thought", text: "trying", by: "rule" };
-      throw new AgentFailure("credentials", "the key was rejected");
+      throw new AgentFailure("model_key_refused", "the key was rejected");
     });
     await tracedApp(url, { agent }).run();
     const [root] = spansOf((await first()).text);

@@ -1,7 +1,8 @@
 import type { AllowRule } from "../config/allow-rules.ts";
 import type { ModelProvider } from "../config/model-settings.ts";
 import { reasonOf } from "../errors.ts";
-import { type EndingName, endings, type FailureCause } from "./endings.ts";
+import { type EndingName, endings } from "./endings.ts";
+import { type FailedCode, type Failure, failureRules, toFailure } from "./failure.ts";
 import type { Milestone, UnreadableMilestone } from "./milestones.ts";
 import type { AgentOptions, Task } from "./task.ts";
 
@@ -209,8 +210,8 @@ export type AgentContext = {
 export const optionalParts = ["skills", "mcpServers"] as const;
 export type OptionalPart = (typeof optionalParts)[number];
 
-/** A requirement of an agent, and whether this machine or the settings meet it. `detail` says where it was found, or what to do. */
-type Need = { what: string; isMet: boolean; detail: string };
+/** A requirement of an agent, and whether this machine or the settings meet it. `detail` says where it was found, or what to do; `install` is the command that installs it, if it is only missing. */
+type Need = { what: string; isMet: boolean; detail: string; install?: string };
 
 /** The values of each option that an agent has; null: any value. */
 export type SupportedOptions = Partial<Record<keyof AgentOptions, readonly string[] | null>>;
@@ -245,21 +246,22 @@ export type Agent = {
   run(task: Task, context: AgentContext): AsyncIterable<AgentEvent>;
 };
 
-/** Why a run failed: the cause, and a sentence for people. */
-export type Failure = { cause: FailureCause; detail: string };
-
-/** `ending`: how the session ended, if it is known. */
-export type FailureOptions = { retryable: boolean; retryAfterMs?: number; ending?: EndingName };
+/** `ending`: how the session ended, if it is known. `subject`: what the failure is about, such as an address. */
+export type FailureOptions = { retryable: boolean; retryAfterMs?: number; ending?: EndingName; subject?: string };
 
 /** Thrown when a run fails, which says nothing about the target. */
 export class AgentFailure extends Error {
   override readonly name = "AgentFailure";
   constructor(
-    readonly failureCause: FailureCause,
+    readonly code: FailedCode,
     readonly detail: string,
     readonly options: FailureOptions = { retryable: false },
   ) {
-    super(`${failureCause}: ${detail}`);
+    super(`${failureRules[code].cause}: ${detail}`);
+  }
+
+  get failure(): Failure {
+    return toFailure(this.code, this.detail, this.options.subject);
   }
 }
 
@@ -268,19 +270,32 @@ export type FailingEnding = {
   [Name in EndingName]: (typeof endings)[Name]["failure"] extends null ? never : Name;
 }[EndingName];
 
-/** The failure of a run whose session ended like this. */
-export function toAgentFailure(ending: FailingEnding, detail: string, retryAfterMs?: number): AgentFailure {
-  const { cause, retry } = endings[ending].failure;
-  const options = { retryable: retry !== "never", ending, ...(retryAfterMs !== undefined && { retryAfterMs }) };
-  return new AgentFailure(cause, detail, options);
+/** The failure of a run whose session ended like this. `code`: if it is more precise than that of the ending. */
+export function toAgentFailure(
+  ending: FailingEnding,
+  detail: string,
+  { code, ...facts }: { code?: FailedCode | undefined; subject?: string; retryAfterMs?: number } = {},
+): AgentFailure {
+  const rule = endings[ending].failure;
+  return new AgentFailure(code ?? rule.code, detail, { retryable: rule.retry !== "never", ending, ...facts });
 }
 
+/** Whether the operating system has no space for a file. */
+export const isDiskFull = (error: unknown): boolean =>
+  /^(ENOSPC|EDQUOT)$/.test(String((error as { code?: unknown })?.code));
+
 /** Runs a step whose failure says nothing about the target: it becomes a retryable AgentFailure that begins with `problem`. */
-export async function runInfrastructureStep<T>(problem: string, step: () => T | Promise<T>): Promise<T> {
+export async function runInfrastructureStep<T>(
+  code: FailedCode,
+  problem: string,
+  step: () => T | Promise<T>,
+): Promise<T> {
   try {
     return await step();
   } catch (error) {
-    throw new AgentFailure("infrastructure", `${problem}: ${reasonOf(error)}`, { retryable: true });
+    throw new AgentFailure(isDiskFull(error) ? "disk_full" : code, `${problem}: ${reasonOf(error)}`, {
+      retryable: true,
+    });
   }
 }
 

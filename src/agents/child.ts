@@ -1,4 +1,5 @@
 import { availableParallelism } from "node:os";
+import type { Limits } from "../config/limits.ts";
 import { createSlots } from "../net/slots.ts";
 import { firstCall } from "../once.ts";
 import {
@@ -11,7 +12,8 @@ import {
   outcomes,
   runInfrastructureStep,
 } from "./agent.ts";
-import { endings, failureCauses } from "./endings.ts";
+import { endings } from "./endings.ts";
+import { failedCodes } from "./failure.ts";
 import { readMilestone } from "./milestones.ts";
 import type { Answer, Order } from "./order.ts";
 import { maxStartMs } from "./priority.ts";
@@ -78,7 +80,7 @@ export function createChildAgent(
         signal.throwIfAborted();
         egress = await openEgress?.();
         const access = accessOf(egress ?? null, rest.means);
-        child = await runInfrastructureStep("the agent's process could not be started", () =>
+        child = await runInfrastructureStep("agent_not_started", "the agent's process could not be started", () =>
           startAgentProcess(access),
         );
         const context = { ...rest, ...(egress && { egress: { path: egress.path, token: egress.token } }) };
@@ -120,15 +122,17 @@ async function* runOrder(
   /** CPU time at the last event. */
   let cpuMs = 0;
   const watchTimer = setInterval(() => {
-    const problem =
+    const failure =
       (child.memory() ?? 0) > memoryBytes
-        ? `used more than ${Math.round(memoryBytes / mib)} MiB of memory`
+        ? toMemoryFailure(memoryBytes)
         : (child.cpuMs() ?? 0) - cpuMs > silentCpuMs
-          ? `used ${silentCpuMs / 1000} s of CPU time without an event, such as on a page that is slow to parse,`
+          ? toLimitFailure(
+              `used ${silentCpuMs / 1000} s of CPU time without an event, such as on a page that is slow to parse,`,
+            )
           : null;
-    if (problem === null) return;
+    if (failure === null) return;
     child.kill();
-    stop(toLimitFailure(problem));
+    stop(failure);
   }, watchMs);
   try {
     child.write(`${JSON.stringify(order)}\n`);
@@ -138,7 +142,7 @@ async function* runOrder(
       hasReported = true;
       stopController.signal.throwIfAborted();
       const answer = parseAnswer(line);
-      if (answer.type === "failure") throw new AgentFailure(answer.cause, answer.detail, answer);
+      if (answer.type === "failure") throw new AgentFailure(answer.code, answer.detail, answer);
       onEvent(answer);
       yield answer;
       cpuMs = child.cpuMs() ?? cpuMs;
@@ -149,7 +153,7 @@ async function* runOrder(
     const exit = await child.end("wait");
     stopController.signal.throwIfAborted();
     if (!hasEnded && !hasReported && !child.hasRun())
-      throw new AgentFailure("infrastructure", `the agent's process could not be started: ${child.stderrTail()}`, {
+      throw new AgentFailure("agent_not_started", `the agent's process could not be started: ${child.stderrTail()}`, {
         retryable: true,
       });
     if (!hasEnded || (exit !== null && exit !== "exited with code 0")) throw toCrashFailure(exit, child.stderrTail());
@@ -206,9 +210,10 @@ function isAnswer(value: Partial<Record<string, unknown>> | null): value is Answ
   const isOneOf = (list: readonly string[], item: unknown) => list.some((each) => each === item);
   if (value?.type === "failure")
     return (
-      isOneOf(failureCauses, value.cause) &&
+      isOneOf(failedCodes, value.code) &&
       typeof value.detail === "string" &&
       /^(undefined|number)$/.test(typeof value.retryAfterMs) &&
+      /^(undefined|string)$/.test(typeof value.subject) &&
       (value.ending === undefined || isOneOf(Object.keys(endings), value.ending))
     );
   return isOneOf(eventTypes, value?.type) && (value?.type !== "end" || isOneOf(outcomes, value.outcome));
@@ -216,7 +221,14 @@ function isAnswer(value: Partial<Record<string, unknown>> | null): value is Answ
 
 const toLineFailure = () =>
   new AgentFailure("agent_crashed", `its process wrote a line longer than ${maxLineBytes / mib} MiB`);
-const toLimitFailure = (problem: string) => new AgentFailure("budget", `the agent ${problem} and was stopped`);
+const toLimitFailure = (problem: string) =>
+  new AgentFailure("session_too_large", `the agent ${problem} and was stopped`);
+const toMemoryFailure = (memoryBytes: number) =>
+  new AgentFailure(
+    "server_limit",
+    `the agent used more than ${Math.round(memoryBytes / mib)} MiB of memory and was stopped`,
+    { retryable: false, subject: "memoryBytes" satisfies keyof Limits },
+  );
 
 function toCrashFailure(exit: string | null, stderr: string): AgentFailure {
   const ending = exit === null ? "stopped responding and was killed" : `${exit} without a result`;

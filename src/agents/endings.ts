@@ -1,12 +1,4 @@
-export const failureCauses = [
-  "timeout",
-  "budget",
-  "credentials",
-  "infrastructure",
-  "agent_crashed",
-  "cancelled",
-] as const;
-export type FailureCause = (typeof failureCauses)[number];
+import type { FailedCode } from "./failure.ts";
 
 /** How often a run is retried after a failure. `fault`: as often as after other infrastructure faults; `attempt`: until it has used its attempts. */
 export type Retry = "never" | "fault" | "attempt";
@@ -16,11 +8,11 @@ type EndingRule = {
   meaning: string;
   /** The outcome of the session if it is graded, unless success checks decide; `claimed`: what the agent itself says. */
   outcome: "claimed" | "goal_not_met" | null;
-  /** The failure of the run if it is not graded. null: it is always graded. With both, it is graded if the agent had called a tool. */
-  failure: { cause: FailureCause; retry: Retry } | null;
+  /** The failure of the run if it is not graded, unless its code is known more precisely. null: it is always graded. With both, it is graded if the agent had called a tool. */
+  failure: { code: FailedCode; retry: Retry } | null;
 };
 
-const failure = (cause: FailureCause, retry: Retry) => ({ cause, retry });
+const failure = <Code extends FailedCode>(code: Code, retry: Retry) => ({ code, retry });
 
 /** Every way in which a session of an agent with a model can end, and what becomes of its run. */
 export const endings = {
@@ -28,7 +20,7 @@ export const endings = {
   no_answer: {
     meaning: "The agent ended without an answer.",
     outcome: "claimed",
-    failure: failure("agent_crashed", "attempt"),
+    failure: failure("agent_failed", "attempt"),
   },
   stopped: { meaning: "The model stopped calling tools without a result.", outcome: "goal_not_met", failure: null },
   refused: {
@@ -45,77 +37,77 @@ export const endings = {
   run_limit: {
     meaning: "The run reached a limit on its tool calls, requests, model calls, tokens, cost or time.",
     outcome: "goal_not_met",
-    failure: failure("budget", "never"),
+    failure: failure("server_limit", "never"),
   },
   context_overflow: {
     meaning: "The conversation became too long for the model, and the agent could not shorten it.",
     outcome: "goal_not_met",
-    failure: failure("infrastructure", "never"),
+    failure: failure("conversation_too_long", "never"),
   },
   login_needed: {
     meaning: "The agent needs a login, as from a browser.",
     outcome: null,
-    failure: failure("credentials", "never"),
+    failure: failure("agent_login_needed", "never"),
   },
   key_rejected: {
     meaning: "The provider rejects the key, or requires payment.",
     outcome: null,
-    failure: failure("credentials", "never"),
+    failure: failure("model_key_refused", "never"),
   },
   question: {
     meaning: "The agent asked something on its terminal, which nobody answers.",
     outcome: null,
-    failure: failure("infrastructure", "never"),
+    failure: failure("agent_asked_question", "never"),
   },
   provider_fault: {
     meaning: "The provider was overloaded, failed or did not respond.",
     outcome: null,
-    failure: failure("infrastructure", "fault"),
+    failure: failure("model_server_error", "fault"),
   },
   provider_rejected: {
     meaning: "The provider rejects the request, as for a model that it does not have.",
     outcome: null,
-    failure: failure("infrastructure", "never"),
+    failure: failure("model_request_rejected", "never"),
   },
   cut_answer: {
     meaning: "The last answer of the model ended early, or was no answer.",
     outcome: null,
-    failure: failure("infrastructure", "fault"),
+    failure: failure("model_answer_incomplete", "fault"),
   },
   not_started: {
     meaning: "The program of the agent could not be started.",
     outcome: null,
-    failure: failure("infrastructure", "fault"),
+    failure: failure("agent_not_started", "fault"),
   },
   unusable: {
     meaning: "The agent is not installed, there is no sandbox, or it cannot use the model or the workspace.",
     outcome: null,
-    failure: failure("infrastructure", "never"),
+    failure: failure("agent_unsuitable", "never"),
   },
   disk_full: {
     meaning: "The disk of the machine had no room for the workspace.",
     outcome: null,
-    failure: failure("infrastructure", "fault"),
+    failure: failure("disk_full", "fault"),
   },
   replaced: {
     meaning: "The program of the agent was upgraded or removed during the session.",
     outcome: null,
-    failure: failure("infrastructure", "fault"),
+    failure: failure("agent_replaced", "fault"),
   },
   out_of_memory: {
     meaning: "The agent used more memory than the run allows.",
     outcome: null,
-    failure: failure("budget", "never"),
+    failure: failure("server_limit", "never"),
   },
   resource_limit: {
     meaning: "The agent used more disk or more processes than the run allows.",
     outcome: null,
-    failure: failure("budget", "never"),
+    failure: failure("server_limit", "never"),
   },
   agent_error: {
     meaning: "The agent reported an error of its own.",
     outcome: null,
-    failure: failure("agent_crashed", "attempt"),
+    failure: failure("agent_failed", "attempt"),
   },
   exited: {
     meaning: "The agent exited in the middle of its session.",
@@ -130,7 +122,7 @@ export const endings = {
   idle: {
     meaning: "The agent did nothing for longer than the idle limit, or did not begin to work.",
     outcome: null,
-    failure: failure("timeout", "never"),
+    failure: failure("server_idle_limit", "never"),
   },
 } as const satisfies Record<string, EndingRule>;
 
@@ -162,6 +154,17 @@ export function endingOfCall(status: number | null, message: string): EndingName
   if (status < 400) return "cut_answer";
   if (status === 401 || status === 402 || status === 403) return "key_rejected";
   return status === 408 || status === 409 || status === 429 || status >= 500 ? "provider_fault" : "provider_rejected";
+}
+
+/** The code of a failed model call, by the status of its response; null: there was none. */
+export function codeOfCall(status: number | null): FailedCode {
+  if (status === null) return "model_unreachable";
+  if (status === 402) return "model_payment_required";
+  if (status === 401 || status === 403) return "model_key_refused";
+  if (status === 404) return "model_not_found";
+  if (status === 429) return "model_rate_limited";
+  if (status < 400) return "model_answer_incomplete";
+  return status === 408 || status === 409 || status >= 500 ? "model_server_error" : "model_request_rejected";
 }
 
 /** The ending that an agent's own error describes. `status`: that of the model's response, if the agent reports it. */

@@ -1,7 +1,8 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import { Nullable, OneOf } from "../schema.ts";
-import { type EndingName, endings, failureCauses } from "./endings.ts";
+import { type EndingName, endings } from "./endings.ts";
+import { failedCodes, failureCauses } from "./failure.ts";
 
 const Texts = Type.Array(Type.String());
 const Count = Type.Integer({ minimum: 0 });
@@ -89,6 +90,7 @@ const details = {
 
   /** An attempt of the run failed. `ending`: how the session ended; null: it did not start, or the service ended it. */
   attempt_failed: Type.Object({
+    code: OneOf(failedCodes),
     cause: OneOf(failureCauses),
     ending: Nullable(OneOf(Object.keys(endings) as EndingName[])),
     detail: Type.String(),

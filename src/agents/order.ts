@@ -1,5 +1,5 @@
 import { type Agent, type AgentContext, type AgentEvent, AgentFailure, type FailureOptions } from "./agent.ts";
-import type { FailureCause } from "./endings.ts";
+import type { FailedCode } from "./failure.ts";
 import type { Task } from "./task.ts";
 
 /** The order that the service sends to an agent's process, on one line: the agent, its task and its context. */
@@ -11,7 +11,7 @@ export type Order = {
 
 /** The lines that the process writes: its events, or in place of `end` the reason why the run failed. */
 export type Answer = AgentEvent | FailureLine;
-type FailureLine = { type: "failure"; cause: FailureCause; detail: string } & FailureOptions;
+type FailureLine = { type: "failure"; code: FailedCode; detail: string } & FailureOptions;
 
 type ServiceConnection = {
   /** Yields the order, and ends when the service does. */
@@ -42,8 +42,8 @@ export async function executeOrder(
         await answer(event);
     } catch (error) {
       if (!(error instanceof AgentFailure)) throw error;
-      const { failureCause: cause, detail, options } = error;
-      await answer({ type: "failure", cause, detail, ...options });
+      const { code, detail, options } = error;
+      await answer({ type: "failure", code, detail, ...options });
     }
   };
   await Promise.race([runAgent(), rejectAtEnd(service)]);

@@ -14,11 +14,11 @@ import { reportMarkdown } from "../reports/markdown.ts";
 import { getReport } from "../reports/reports.ts";
 import { describeEstimate, getEstimate } from "../runs/estimates.ts";
 import { requestEval } from "../runs/requests.ts";
-import { getRun, getRunFailure } from "../runs/runs.ts";
+import { getRun } from "../runs/runs.ts";
 import { createService } from "../service.ts";
 import { onInterruption } from "./interruption.ts";
 import { addMinScore, checkMinScore } from "./min-score.ts";
-import { exits, print, say, sayFailure, toJson, toOwnUrl } from "./terminal.ts";
+import { exits, failureText, print, say, sayFailure, toJson, toOwnUrl } from "./terminal.ts";
 
 type EvalOptions = {
   goal: string;
@@ -113,8 +113,9 @@ async function evaluate(
   const report = run.report ? getReport(service.ctx, org, run.report.slug) : null;
 
   if (!report) {
-    const { failureCause } = getRunFailure(service.ctx, org, runId);
-    sayFailure({ error: failureCause ?? "internal", detail: `The run failed: ${run.failureReason}` }, json);
+    const { failure } = run;
+    const detail = failure === null ? `The run is ${run.status}.` : failureText(failure);
+    sayFailure({ error: failure?.cause ?? "internal", detail, ...(failure && { failure }) }, json);
     closeDb(db);
     return exits.error;
   }

@@ -6,7 +6,7 @@ import { type Api, findPromptId, whatGoesOn } from "./api.ts";
 import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
 import { onInterruption } from "./interruption.ts";
 import { addMinScore, checkMinScore, type MinScore } from "./min-score.ts";
-import { exits, parsePair, print, say, sayError, toJson } from "./terminal.ts";
+import { exits, failureText, parsePair, print, say, sayError, toJson } from "./terminal.ts";
 
 type RunOptions = ServiceAddress &
   MinScore & {
@@ -95,10 +95,11 @@ async function toText(api: Api, { runId, prompt, report }: Run): Promise<string>
   return `# ${prompt.title ?? prompt.text}\n\n${result}\n\n${report.url}`;
 }
 
-function exitCodeOf({ runId, status, report, failureReason }: Run, bar: MinScore): number {
+function exitCodeOf({ runId, status, report, failure, failureReason }: Run, bar: MinScore): number {
   // Other servers with this API measure goals only.
   if (report !== null) return checkMinScore({ ...report, scope: report.scope ?? "goal" }, bar);
-  sayError(`Run ${runId}: ${failureReason ?? status}`);
+  // Older servers don’t have `failure`.
+  sayError(`Run ${runId}: ${failure ? failureText(failure) : (failureReason ?? status)}`);
   return exits.error;
 }
 

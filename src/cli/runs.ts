@@ -31,10 +31,11 @@ export function addRuns(program: Command, useApi: UseApi): void {
   );
 }
 
-function toRow({ runId, status, report, failureReason, agent, prompt, createdAt }: Run): string[] {
+function toRow({ runId, status, report, failure, failureReason, agent, prompt, createdAt }: Run): string[] {
   // Other servers with this API say nothing about the agent, and measure goals only.
   const scored = report && { ...report, scope: report.scope ?? "goal" };
-  const result = scored === null ? (failureReason ?? "") : (scoreSummary(scored) ?? scored.nullNotice ?? "");
+  const result =
+    scored === null ? (failure?.title ?? failureReason ?? "") : (scoreSummary(scored) ?? scored.nullNotice ?? "");
   const what = [(agent as Run["agent"] | undefined) ? agentLabel(agent) : "", cut(prompt.title ?? prompt.text)];
   return [runId, status, cut(result), report?.slug ?? "", ...what, createdAt];
 }

@@ -1,6 +1,7 @@
 import { InvalidArgumentError } from "commander";
 import pino from "pino";
 import { createAgentStandby, createChildAgents } from "../agents/all.ts";
+import type { RunFailure } from "../agents/remedies.ts";
 import { getOrgByName, listOrgs } from "../auth/orgs.ts";
 import type { Config } from "../config/config.ts";
 import type { OrgId } from "../context.ts";
@@ -74,10 +75,14 @@ export function exitOf(error: unknown): number {
 }
 
 /** Reports a failure on stderr and, with `--json`, also on stdout, in the format of an API error. */
-export function sayFailure({ error, detail }: { error: string; detail: string }, json = false): void {
-  sayError(detail);
-  if (json) print(toJson({ error, detail }, 2));
+export function sayFailure(failure: { error: string; detail: string; failure?: RunFailure }, json = false): void {
+  sayError(failure.detail);
+  if (json) print(toJson(failure, 2));
 }
+
+/** A failed run as lines of text: what happened, what to do, and the command or setting for it. */
+export const failureText = ({ title, detail, remedy, command }: RunFailure): string =>
+  [`${title}. ${detail}`, `  ${remedy}`, ...(command === null ? [] : [`  ${command}`])].join("\n");
 
 /** An error as code and message. */
 export const toFailure = (error: unknown): { error: string; detail: string } => ({

@@ -11,7 +11,7 @@ import { getReport } from "../reports/reports.ts";
 import { acceptEval } from "../runs/requests.ts";
 import { getRun } from "../runs/runs.ts";
 import type { Service } from "../service.ts";
-import { print, say } from "./terminal.ts";
+import { failureText, print, say } from "./terminal.ts";
 
 /**
  * On the first start: creates an example organization with an API key, and runs an example prompt against the docs of a
@@ -42,7 +42,7 @@ Running an example prompt on the docs of a made-up product…
     run = getRun(ctx, org, runId);
   }
   if (!run.report) {
-    say(`The example run failed: ${run.failureReason}. See ${run.runUrl}`);
+    say(`The example run failed: ${run.failure ? failureText(run.failure) : run.status}\nSee ${run.runUrl}`);
     return;
   }
   const report = getReport(ctx, org, run.report.slug);

@@ -53,6 +53,15 @@ export function checkLimits(limits: Limits | null, config: Config): void {
   }
 }
 
+/** Where a limit is set, if the prompt doesn't set one that is as low. */
+export const settingOf = (name: keyof Limits): string => settings[name].setting;
+
+/** Whether the prompt itself sets the limit that applies, rather than the operator. */
+export function isSetByPrompt(limits: Limits | null | undefined, config: Config, name: keyof Limits): boolean {
+  const value = limits?.[name] ?? null;
+  return value !== null && value <= (settings[name].maxOf(config) ?? Number.POSITIVE_INFINITY);
+}
+
 /** The effective limits of a run: the prompt's, capped by the operator's current ones. */
 export function decideLimits(limits: Limits | null | undefined, config: Config) {
   const atMost = (name: keyof Limits) =>

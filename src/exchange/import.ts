@@ -326,10 +326,9 @@ function checkRow({ lineNumber, type, row }: Line, keys: Set<string>): void {
   if (type === "run") requireReference("eval_request", row.evalRequestId);
   if (type === "run" || type === "regrade") {
     const isFailure = ["failed", "superseded", "cancelled"].includes(String(row.status));
-    if ((row.failureCause != null) !== isFailure || (row.failureDetail != null) !== isFailure)
-      throw invalidLine(
-        `a ${row.status} ${labelOf(type)} must ${isFailure ? "" : "not "}have failureCause and failureDetail`,
-      );
+    const fields = ["failureCause", "failureDetail", ...(type === "run" ? ["failureCode"] : [])];
+    if (fields.some((field) => (row[field] != null) !== isFailure))
+      throw invalidLine(`a ${row.status} ${labelOf(type)} must ${isFailure ? "" : "not "}have ${fields.join(", ")}`);
   }
   if (["run", "gate", "regrade"].includes(type) && row.completedAt == null)
     throw invalidLine(`an unfinished ${labelOf(type)} cannot be imported`);

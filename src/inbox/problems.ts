@@ -1,4 +1,5 @@
 import { and, asc, count, desc, eq, gt, gte, isNotNull, isNull, lt, ne, or, sql } from "drizzle-orm";
+import { toRunFailure } from "../agents/remedies.ts";
 import type { Context, OrgId } from "../context.ts";
 import { firstIdOf } from "../db/rows.ts";
 import { deliveries, deliveryTries, destinations } from "../db/tables/notifications.ts";
@@ -21,9 +22,18 @@ const budgetShare = 0.8;
 const waitingMs = 5 * 60_000;
 
 export type Problem = Unmarked<InboxItem>;
+export type FailedRuns = Extract<Problem, { kind: "runs_failed" }>;
+
+const failureColumns = {
+  promptId: runs.promptId,
+  failureCause: runs.failureCause,
+  failureCode: runs.failureCode,
+  failureDetail: runs.failureDetail,
+  failureSubject: runs.failureSubject,
+};
 
 /** The prompts whose live runs have all failed since their last report, or some of which failed in the last week, each with one agent. */
-export function listFailedRuns(ctx: Context, org: OrgId): Problem[] {
+export function listFailedRuns(ctx: Context, org: OrgId, onlyPromptId?: string): FailedRuns[] {
   const isLive = sql`${runs.urlMap} = '{}'`;
   const groups = ctx.db
     .select({
@@ -40,13 +50,13 @@ export function listFailedRuns(ctx: Context, org: OrgId): Problem[] {
         eq(runs.status, "failed"),
         ne(runs.failureCause, "cancelled"),
         gte(runs.id, firstIdOf(ctx.now() - failedWithinMs)),
-        ne(prompts.status, "archived"),
+        onlyPromptId === undefined ? ne(prompts.status, "archived") : eq(runs.promptId, onlyPromptId),
         isLive,
       ),
     )
     .groupBy(runs.promptId, runs.agent)
     .all();
-  return groups.flatMap(({ promptId, agent, ...prompt }): Problem[] => {
+  return groups.flatMap(({ promptId, agent, ...prompt }): FailedRuns[] => {
     const ofGroup = and(eq(runs.orgId, org), eq(runs.promptId, promptId), eq(runs.agent, agent), isLive);
     const lastDone = ctx.db
       .select({ id: runs.id, at: reports.createdAt })
@@ -58,7 +68,7 @@ export function listFailedRuns(ctx: Context, org: OrgId): Problem[] {
       .get();
     const endedAfter = (id: string) =>
       ctx.db
-        .select({ id: runs.id, at: runs.createdAt, cause: runs.failureCause, detail: runs.failureDetail })
+        .select({ id: runs.id, at: runs.createdAt, ...failureColumns })
         .from(runs)
         .where(
           and(
@@ -71,9 +81,10 @@ export function listFailedRuns(ctx: Context, org: OrgId): Problem[] {
         .all();
     const sinceReport = endedAfter([firstIdOf(ctx.now() - failedWithinMs), lastDone?.id ?? ""].sort().at(-1) as string);
     const ended = sinceReport.length > 0 ? sinceReport : endedAfter(firstIdOf(ctx.now() - recentMs));
-    const failed = ended.filter(({ cause }) => cause !== null);
+    const failed = ended.filter(({ failureCause }) => failureCause !== null);
     const [newest, oldest] = [failed[0], failed.at(-1)];
-    if (!newest || !oldest || newest.cause === null) return [];
+    const failure = newest && toRunFailure(ctx.baseUrl(), newest);
+    if (!newest || !oldest || !failure) return [];
     return [
       {
         kind: "runs_failed",
@@ -84,8 +95,7 @@ export function listFailedRuns(ctx: Context, org: OrgId): Problem[] {
           agent,
           failed: failed.length,
           of: ended.length,
-          cause: newest.cause,
-          detail: newest.detail ?? "",
+          failure,
           runId: newest.id,
         },
         lastReportAt: toIso(lastDone?.at ?? null),

@@ -1,5 +1,5 @@
 import { type Static, Type } from "@sinclair/typebox";
-import { endCauses } from "../agents/failure.ts";
+import { RunFailure } from "../agents/remedies.ts";
 import { destinationKinds } from "../db/tables/notifications.ts";
 import { Id, Nullable, OneOf, Time, Url } from "../schema.ts";
 
@@ -108,9 +108,8 @@ const RunsFailed = Type.Object({
   of: Type.Integer({
     description: "Runs since the last report, within 30 days; if none failed since then, those of the last 7 days",
   }),
-  cause: OneOf(endCauses),
-  detail: Type.String(),
-  runId: Type.String({ format: "uuid", description: "The newest of them" }),
+  failure: RunFailure,
+  runId: Type.String({ format: "uuid", description: "The newest of them; failure is its" }),
   lastReportAt: Nullable(Time),
 });
 

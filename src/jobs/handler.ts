@@ -1,13 +1,16 @@
-import type { Failure } from "../agents/agent.ts";
+import type { Failure, FailureCause } from "../agents/failure.ts";
 import type { Tx } from "../db/open.ts";
 import type { Lease } from "./queue.ts";
+
+/** What a failed job stores: of a run, with its code. */
+export type StoredReason = { cause: FailureCause; detail: string } & Partial<Pick<Failure, "code" | "subject">>;
 
 /** Why an attempt of a job failed. `fault`: an infrastructure fault, which uses no attempt; `attempt`: its own failure, which uses one. */
 export class JobFailure extends Error {
   override readonly name = "JobFailure";
   constructor(
     /** The failure that is stored if the job is not retried. */
-    readonly failure: Failure,
+    readonly failure: StoredReason,
     readonly retry: "fault" | "attempt" | "never",
     readonly retryAfterMs = 0,
     cause?: unknown,
@@ -23,7 +26,7 @@ export type JobHandler = {
   run(lease: Lease, signal: AbortSignal): Promise<(tx: Tx) => void>;
   /** Called when the job is requeued. */
   onRequeue(tx: Tx, lease: Lease): void;
-  onFailure(tx: Tx, lease: Lease, failure: Failure): void;
+  onFailure(tx: Tx, lease: Lease, failure: StoredReason): void;
   /** Cost of the attempt so far in USD; null if unknown. */
   costOf(lease: Lease): number | null;
 };

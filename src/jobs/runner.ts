@@ -1,4 +1,5 @@
 import { hostname } from "node:os";
+import { toFailure } from "../agents/failure.ts";
 import type { Context } from "../context.ts";
 import { diskFault } from "../db/fault.ts";
 import type { Tx } from "../db/open.ts";
@@ -61,7 +62,8 @@ type Runner = Settlement &
 class ServiceStopping extends Error {}
 class LeaseLost extends Error {}
 
-const toFault = (detail: string) => new JobFailure({ cause: "infrastructure", detail }, "fault");
+const toFault = (detail: string, error: unknown) =>
+  new JobFailure(toFailure(diskFault(error) === "full" ? "disk_full" : "internal_error", detail), "fault");
 
 /** This is stored for people who debug the table. */
 const owner = `${hostname()} pid ${process.pid}`;
@@ -199,7 +201,7 @@ async function runJob(settlement: Settlement, lease: Lease, stop: AbortSignal): 
     if (stop.reason instanceof LeaseLost) return;
     if (stop.aborted) return await storeEnd(settlement, lease, stop, (tx) => releaseJob(settlement, tx, lease));
     log.info({ job: lease.id, subject: lease.subject, attempt: lease.attempt, err: error }, "attempt failed");
-    const failure = error instanceof JobFailure ? error : toFault(String(error));
+    const failure = error instanceof JobFailure ? error : toFault(String(error), error);
     return await storeEnd(settlement, lease, stop, (tx) => settleFailure(settlement, tx, lease, failure));
   }
   try {
@@ -207,7 +209,7 @@ async function runJob(settlement: Settlement, lease: Lease, stop: AbortSignal): 
   } catch (error) {
     if (diskFault(error) !== null) throw error;
     log.error({ job: lease.id, subject: lease.subject, err: error }, "could not store result");
-    const failure = toFault(`the result could not be stored: ${String(error)}`);
+    const failure = toFault(`the result could not be stored: ${String(error)}`, error);
     await storeEnd(settlement, lease, stop, (tx) => settleFailure(settlement, tx, lease, failure));
   }
 }

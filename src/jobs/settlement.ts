@@ -1,3 +1,4 @@
+import { toFailure } from "../agents/failure.ts";
 import type { Context } from "../context.ts";
 import { diskFault } from "../db/fault.ts";
 import type { Tx } from "../db/open.ts";
@@ -13,7 +14,7 @@ export const maxFaults = 5;
 /** The number is high because a service may crash for other reasons, and limited because the job may be the cause. */
 const maxCrashes = 20;
 const crashedTooOften = new JobFailure(
-  { cause: "infrastructure", detail: `the service crashed ${maxCrashes} times during this job` },
+  toFailure("service_crashed", `the service crashed ${maxCrashes} times during this job`),
   "never",
 );
 const maxCrashPauseMs = 60_000;

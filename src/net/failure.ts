@@ -10,16 +10,23 @@ export type GuardErrorKind =
   | "aborted"
   | "protocol";
 
-/** A request that got no usable response: `kind` for programs, `message` for people. */
+/** A request that got no usable response: `kind` for programs, `message` for people. `address`: host and port that were to be reached. */
 export class GuardError extends Error {
   override readonly name = "GuardError";
   constructor(
     readonly kind: GuardErrorKind,
     readonly url: string,
     message: string,
+    readonly address = toAddress(url),
   ) {
     super(message);
   }
+}
+
+/** Host and port of an http or https URL; anything else stays as it is. */
+export function toAddress(url: string): string {
+  const { hostname, port, protocol } = (/^https?:/i.test(url) && URL.parse(url)) || {};
+  return hostname ? `${hostname}:${port || (protocol === "https:" ? 443 : 80)}` : url;
 }
 
 const unreachableMessages: Record<string, string> = {

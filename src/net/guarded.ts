@@ -252,7 +252,7 @@ async function withTimeout<T>(
 /** Reports an error at a mapped host under the URL that the caller requested. */
 function toCallerError(error: GuardError, url: URL): GuardError {
   if (error.url === url.href) return error;
-  return new GuardError(error.kind, url.href, `${error.message} (urlMap maps ${url.host} to it)`);
+  return new GuardError(error.kind, url.href, `${error.message} (urlMap maps ${url.host} to it)`, error.address);
 }
 
 const toAbortError = (url: URL) => new GuardError("aborted", url.href, `The request to ${url.host} was cancelled`);

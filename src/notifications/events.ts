@@ -1,6 +1,6 @@
 import { type Static, type TObject, type TSchema, Type } from "@sinclair/typebox";
 import { outcomes } from "../agents/agent.ts";
-import { endCauses } from "../agents/failure.ts";
+import { RunFailure } from "../agents/remedies.ts";
 import { reportStatuses } from "../db/tables/reports.ts";
 import { triggers } from "../db/tables/runs.ts";
 import { frictionCategories, scopes, severities } from "../grading/kinds.ts";
@@ -90,11 +90,24 @@ export const events = {
   ),
   "run.failed": event(
     "A run ended without a report, or was cancelled",
-    Type.Object({ run, prompt, failure: Type.Object({ cause: OneOf(endCauses), detail: Text }) }),
+    Type.Object({ run, prompt, failure: RunFailure }),
     {
       run: exampleRun,
       prompt: examplePrompt,
-      failure: { cause: "timeout", detail: "the agent did not finish within 30 minutes" },
+      failure: {
+        code: "address_not_allowed",
+        cause: "infrastructure",
+        title: "Address not allowed",
+        detail: "10.0.0.8 is a private address; the operator can allow private addresses with EVALD_ALLOW_PRIVATE.",
+        subject: "10.0.0.8:8080",
+        remedy: "Add the address to this setting, after a comma if it has a value, and restart the service.",
+        command: "EVALD_ALLOW_PRIVATE=10.0.0.8:8080",
+        action: {
+          label: "How to allow an address",
+          url: "https://evald.example.com/docs/configuration#allow-private-networks",
+        },
+        runAgainHelps: false,
+      },
     },
   ),
   "gate.decided": event(

@@ -71,7 +71,16 @@ const messageByType: { [T in EventType]: ToMessage<T> } = {
   "run.failed": ({ run, prompt, failure }, { title }) => ({
     title: `${title(prompt)}: a run failed`,
     url: run.url,
-    parts: [{ lines: [{ text: `${failure.cause}: ${failure.detail}` }] }],
+    parts: [
+      {
+        lines: [
+          { text: `${failure.title}. ${failure.detail}` },
+          { text: failure.remedy },
+          ...(failure.command === null ? [] : [{ text: failure.command }]),
+          ...(failure.action === null ? [] : [{ text: failure.action.label, url: failure.action.url }]),
+        ],
+      },
+    ],
   }),
   "gate.decided": ({ gate, prompts }, { title }) => ({
     title: `Gate ${gateTexts[gate.status]}: ${prompts.map(title).join(", ")}`,

@@ -343,7 +343,7 @@ export function confirmBatch(fleet: Fleet, session: Assignment): void {
 }
 
 function failSession({ sessions }: Fleet, key: string, detail: string): void {
-  sessions.get(key)?.batches.fail(new AgentFailure("infrastructure", detail, { retryable: true }));
+  sessions.get(key)?.batches.fail(new AgentFailure("worker_lost", detail, { retryable: true }));
   sessions.delete(key);
 }
 

@@ -1,7 +1,7 @@
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { type Agent, type AgentEvent, AgentFailure, type Means } from "../agents/agent.ts";
+import { type Agent, type AgentEvent, AgentFailure, isDiskFull, type Means } from "../agents/agent.ts";
 import { type Egress, type EgressRun, type EgressSession, startEgress } from "../agents/egress/egress.ts";
 import { tokenOf } from "../agents/gateway/gateway.ts";
 import { type BrowserStatus, detectBrowser } from "../agents/sandbox/chromium.ts";
@@ -114,11 +114,12 @@ async function* runHere(machine: Machine, order: SessionOrder, hooks: SessionHoo
   const { agents, now, operatorHosts } = machine;
   const { task, model, allow, labels } = order;
   const agent = agents[order.agent];
-  if (!agent) throw new AgentFailure("infrastructure", `the agent ${order.agent} does not exist here`);
+  if (!agent) throw new AgentFailure("agent_not_available", `the agent ${order.agent} does not exist here`);
   if (labels.length > 0)
     throw new AgentFailure(
-      "infrastructure",
+      "no_worker",
       `the prompt needs a worker with the labels ${labels.join(", ")}, but this server runs agents itself; remove its worker labels, or set EVALD_REDIS_URL and start a worker`,
+      { retryable: false, subject: order.agent },
     );
   const resources = model && (await openResources(machine, model, order, hooks));
   const means = resources && { ...resources.means, operatorHosts };
@@ -182,7 +183,11 @@ async function openResources(
     };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    throw new AgentFailure("infrastructure", `the workspace could not be created: ${reason}`, { retryable: true });
+    throw new AgentFailure(
+      isDiskFull(error) ? "disk_full" : "workspace_failed",
+      `the workspace could not be created: ${reason}`,
+      { retryable: true },
+    );
   }
 }
 

@@ -1,6 +1,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { type AgentEvent, eventTypes } from "../agents/agent.ts";
-import { type EndingName, endings, failureCauses } from "../agents/endings.ts";
+import { type EndingName, endings } from "../agents/endings.ts";
+import { failedCodes } from "../agents/failure.ts";
 import { workerLabel } from "../config/worker-settings.ts";
 import { Nullable, OneOf } from "../schema.ts";
 import type { SessionOrder } from "./executor.ts";
@@ -103,7 +104,8 @@ const Line = Type.Union([
   Type.Object({
     end: Nullable(
       Type.Object({
-        cause: OneOf(failureCauses),
+        code: OneOf(failedCodes),
+        subject: Type.Optional(text(1024)),
         detail: text(64 * 1024),
         retryable: Type.Boolean(),
         retryAfterMs: Type.Optional(Type.Number({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),

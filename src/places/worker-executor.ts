@@ -303,7 +303,7 @@ async function* runOnWorker(fleet: Fleet, order: SessionOrder, hooks: SessionHoo
         else if (line.end === null) {
           isFaulty = false;
           return;
-        } else throw new AgentFailure(line.end.cause, line.end.detail, line.end);
+        } else throw new AgentFailure(line.end.code, line.end.detail, line.end);
       }
       confirmBatch(fleet, session);
     }
@@ -316,7 +316,7 @@ async function* runOnWorker(fleet: Fleet, order: SessionOrder, hooks: SessionHoo
   }
 }
 
-const toSizeFailure = () => new AgentFailure("budget", "the worker sent more than a session may contain");
+const toSizeFailure = () => new AgentFailure("session_too_large", "the worker sent more than a session may contain");
 
 /** An event that a worker has sent, checked as that of an agent on this machine. */
 function toEvent({ event, source }: Extract<Line, { event: unknown }>): AgentEvent {
@@ -364,7 +364,8 @@ async function startSession(
       // Without Redis, no worker can be reached.
       const mayFail = what === "worker" && redis.problem === null && fleet.isClaimed && fleet.otherService === null;
       if (!mayFail) failsAt = at + waitMs;
-      else if (at >= failsAt) throw new AgentFailure("infrastructure", describeLack(fleet, needs));
+      else if (at >= failsAt)
+        throw new AgentFailure("no_worker", describeLack(fleet, needs), { retryable: false, subject: needs.agent });
       waiting.set(run, what);
       const state = `${what} ${mayFail}`;
       if (state !== reportedState && (what === "worker" || at - since >= briefMs)) {

@@ -253,7 +253,7 @@ async function endSessions(worker: WorkerState, drainMs: number): Promise<void> 
   const { sessions } = worker;
   await settlesWithin(waitUntilIdle(worker), drainMs);
   for (const { controller } of sessions.values())
-    controller.abort(new AgentFailure("infrastructure", "the worker was shut down", { retryable: true }));
+    controller.abort(new AgentFailure("worker_lost", "the worker was shut down", { retryable: true }));
   if (sessions.size > 0) await settlesWithin(waitUntilIdle(worker), abortGraceMs);
 }
 
@@ -336,7 +336,7 @@ const describeAgents = (agents: Record<string, Agent>, { level }: Sandbox): Work
 /** The last line of a session that failed. An error that is no AgentFailure is a crash of the agent, as on the service's own machine. */
 function toFailureLine(error: unknown): Extract<Line, { end: unknown }>["end"] {
   if (!(error instanceof AgentFailure))
-    return { cause: "agent_crashed", detail: error instanceof Error ? error.message : String(error), retryable: true };
-  const { failureCause: cause, detail, options } = error;
-  return { cause, detail, ...options };
+    return { code: "agent_crashed", detail: error instanceof Error ? error.message : String(error), retryable: true };
+  const { code, detail, options } = error;
+  return { code, detail, ...options };
 }

@@ -1,5 +1,6 @@
 import { asc, eq } from "drizzle-orm";
-import type { EndCause } from "../agents/failure.ts";
+import type { Failure } from "../agents/failure.ts";
+import { describeFailure } from "../agents/remedies.ts";
 import type { Context, OrgId } from "../context.ts";
 import type { Tx } from "../db/open.ts";
 import { reports } from "../db/tables/reports.ts";
@@ -18,19 +19,14 @@ const unusableUsd = 0.25;
  * Notifies destinations of a run that ended, and of what follows from it, in the transaction that ends it. `failure` is null if it has a
  * report or was superseded.
  */
-export function announceEnd(
-  ctx: Context,
-  tx: Tx,
-  runId: string,
-  failure: { cause: EndCause; detail: string } | null,
-): void {
+export function announceEnd(ctx: Context, tx: Tx, runId: string, failure: Failure | null): void {
   const run = tx.select().from(runs).where(eq(runs.id, runId)).get();
   if (!run) return;
   if (failure)
     emitEvent(ctx, tx, run.orgId, "run.failed", () => ({
       run: toRunEvent(ctx.baseUrl(), run),
       prompt: toPromptEvent(tx, run.promptId),
-      failure: { cause: failure.cause, detail: cut(failure.detail, maxDetail) },
+      failure: describeFailure(ctx.baseUrl(), run.promptId, { ...failure, detail: cut(failure.detail, maxDetail) }),
     }));
   announceEvaluation(ctx, tx, run);
   announceBudget(ctx, tx, run.orgId, failure?.cause === "budget");

@@ -1,10 +1,12 @@
 import { type AgentDescription, type AgentEvent, AgentFailure, type EventSource } from "../agents/agent.ts";
 import { endings } from "../agents/endings.ts";
+import { type Failure, ruleOf, toFailure } from "../agents/failure.ts";
 import type { Task } from "../agents/task.ts";
 import { readArchive } from "../archives/archives.ts";
 import type { AllowRule } from "../config/allow-rules.ts";
 import { decideLimits } from "../config/limits.ts";
 import type { Context, OrgId } from "../context.ts";
+import { diskFault } from "../db/fault.ts";
 import { untilUnlocked } from "../db/write-lock.ts";
 import { settlesWithin } from "../deadline.ts";
 import { AppError } from "../errors.ts";
@@ -14,6 +16,7 @@ import { gatewayOf, getModel, listModelSecrets } from "../models/models.ts";
 import { secretsOf } from "../net/mapping.ts";
 import type { Executor, SessionHooks, SessionOrder } from "../places/executor.ts";
 import { storeArtifact } from "../reports/artifacts.ts";
+import { toRunFailure } from "./limit-failures.ts";
 import { monthBudgetOf } from "./month-budget.ts";
 import { countEvent, createRunLimits, finalEventsOf, startClocks, stopClocks } from "./run-limits.ts";
 import type { RunRow } from "./run-row.ts";
@@ -56,11 +59,13 @@ export async function runAgent(
       throw error;
     }
     const reason: unknown = ended.signal.aborted ? ended.signal.reason : error;
-    const { failure, retry, retryAfterMs, cause } = toJobFailure(reason);
+    const { failure, retry, retryAfterMs, cause } = toJobFailure(ctx, attempt, reason);
     // Keep the events so far, unless storing them is what failed.
     if (attempt.isStored) {
       const ending = reason instanceof AgentFailure ? (reason.options.ending ?? null) : null;
-      writer.append({ type: "milestone", name: "attempt_failed", detail: { ...failure, ending } }, "runner");
+      const { code = "internal_error", cause: failureCause, detail } = failure;
+      const milestone = { code, cause: failureCause, detail, ending };
+      writer.append({ type: "milestone", name: "attempt_failed", detail: milestone }, "runner");
       await writer.close(stop);
     }
     // Error messages of providers and processes may contain a key.
@@ -83,7 +88,8 @@ function openAttempt(ctx: Context, run: RunRow, agent: AgentDescription, lease: 
   const writer = openSession(ctx, secrets, session, mayWrite, (error) => {
     attempt.isStored = false;
     const detail = `the session could not be stored: ${error}`;
-    ended.abort(new JobFailure({ cause: "infrastructure", detail }, "fault", 0, error));
+    const code = diskFault(error) === "full" ? "disk_full" : "session_not_stored";
+    ended.abort(new JobFailure(toFailure(code, detail), "fault", 0, error));
   });
   const runLimits = createRunLimits(agent.kind, task.limits, {
     storeEvent: (event) => writer.append(event, "runner"),
@@ -144,8 +150,8 @@ async function openModel(ctx: Context, attempt: Attempt) {
     return { session, files, grant: { id, provider, name, socketPath, token } };
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
-    const cause = error.code === "not_found" ? "infrastructure" : "credentials";
-    throw new JobFailure({ cause, detail: error.detail }, "never");
+    const code = error.code === "not_found" ? "model_not_found" : "model_key_missing";
+    throw new JobFailure(toFailure(code, error.detail, run.model), "never");
   }
 }
 
@@ -204,10 +210,10 @@ async function followAgent(
 
 const toBudgetFailure = (ctx: Context, { orgId }: RunRow) =>
   new JobFailure(
-    {
-      cause: "budget",
-      detail: budgetObjection(ctx, orgId) ?? "The rest of the monthly budget is reserved for other runs.",
-    },
+    toFailure(
+      "month_budget_spent",
+      budgetObjection(ctx, orgId) ?? "The rest of the monthly budget is reserved for other runs.",
+    ),
     "never",
   );
 
@@ -234,17 +240,27 @@ function toTask(ctx: Context, run: RunRow, { memoryBytes = 0 }: AgentDescription
 }
 
 /** Infrastructure faults use no attempt; a crash of the agent does. If the ending is known, its rule decides. */
-function toJobFailure(error: unknown): JobFailure {
+function toJobFailure(ctx: Context, { run, runLimits }: Attempt, error: unknown): JobFailure {
   if (error instanceof JobFailure) return error;
   if (error instanceof AgentFailure) {
     const { retryable, retryAfterMs, ending } = error.options;
     const rule = ending && endings[ending].failure;
-    if (rule) return new JobFailure({ cause: error.failureCause, detail: error.detail }, rule.retry, retryAfterMs);
-    const retry = error.failureCause === "agent_crashed" ? "attempt" : retryable ? "fault" : "never";
-    return new JobFailure({ cause: error.failureCause, detail: error.detail }, retry, retryAfterMs);
+    const failure = toRunFailure(ctx, run, runLimits, error);
+    const retry = failure.cause === "agent_crashed" ? "attempt" : retryable ? "fault" : "never";
+    return new JobFailure(
+      { ...failure, subject: failure.subject ?? subjectOf(run, failure) },
+      rule ? rule.retry : retry,
+      retryAfterMs,
+    );
   }
   const detail = error instanceof Error ? error.message : String(error);
-  return new JobFailure({ cause: "agent_crashed", detail }, "attempt");
+  return new JobFailure(toFailure("agent_crashed", detail, run.agent), "attempt");
+}
+
+/** The agent or the model of a run, if its failure is about that. */
+function subjectOf({ agent, model }: RunRow, { code }: Failure): string | null {
+  const { subject } = ruleOf(code);
+  return subject === "Agent" ? agent : subject === "Model" ? model : null;
 }
 
 /** Time for an agent to stop after an abort; after that it is abandoned. */

@@ -1,5 +1,5 @@
 import { and, eq, isNull } from "drizzle-orm";
-import type { EndCause } from "../agents/failure.ts";
+import { type Failure, type StoredFailure, toFailure, toFailureColumns, toFailureReason } from "../agents/failure.ts";
 import type { Context, OrgId } from "../context.ts";
 import type { Tx } from "../db/open.ts";
 import { endedAt } from "../db/rows.ts";
@@ -25,7 +25,8 @@ export async function cancelRun(ctx: Context, org: OrgId, id: string, requester:
   const runId = await ctx.commit((tx) => {
     const run = getRunRow(tx, org, id);
     if (run.completedAt !== null) throw conflict(`The run has already ended with status ${run.status}.`);
-    endRun(ctx, tx, run.id, "failed", "cancelled", `by ${requester}`);
+    const failure = toFailure("cancelled", `by ${requester}`);
+    endRun(ctx, tx, run.id, toFailureColumns(failure), failure);
     return run.id;
   });
   stopEndedRuns(ctx, [runId]);
@@ -47,32 +48,25 @@ export function supersedeRuns(
   const unfinishedRuns = and(eq(runs.orgId, org), eq(runs.promptId, promptId), isNull(runs.completedAt));
   const rows = tx.select({ id: runs.id, urlMap: runs.urlMap }).from(runs).where(unfinishedRuns).all();
   const ids = rows.filter((row) => hostsOf(row.urlMap) === hosts).map(({ id }) => id);
-  for (const id of ids) endRun(ctx, tx, id, "superseded", "superseded", `by run ${successor}`);
+  const columns = { failureCause: "superseded", failureCode: "superseded", failureSubject: successor } as const;
+  for (const id of ids) endRun(ctx, tx, id, { ...columns, failureDetail: `by run ${successor}` }, null);
   return ids;
 }
 
-/** Ends an unfinished run and its job. */
-function endRun(
-  ctx: Context,
-  tx: Tx,
-  runId: string,
-  status: "failed" | "superseded",
-  failureCause: EndCause,
-  failureDetail: string,
-): void {
+/** Ends an unfinished run and its job. `failure`: null if it is superseded. */
+function endRun(ctx: Context, tx: Tx, runId: string, columns: StoredFailure, failure: Failure | null): void {
   const at = ctx.now();
-  const reason = `${failureCause}: ${failureDetail}`;
+  const reason = toFailureReason(columns) ?? "";
   cancelJob(tx, { kind: "run", subject: runId, reason, at }, (lease) => costOfAttempt(ctx, lease));
   tx.update(runs)
     .set({
-      status,
-      failureCause,
-      failureDetail,
+      status: failure === null ? "superseded" : "failed",
+      ...columns,
       completedAt: endedAt(at, runs.startedAt),
       reservedUsd: null,
       waitingFor: null,
     })
     .where(eq(runs.id, runId))
     .run();
-  announceEnd(ctx, tx, runId, status === "failed" ? { cause: failureCause, detail: failureDetail } : null);
+  announceEnd(ctx, tx, runId, failure);
 }

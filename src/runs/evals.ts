@@ -1,6 +1,7 @@
 import { and, asc, count, desc, eq, inArray, type SQL, sql } from "drizzle-orm";
 import type { Outcome } from "../agents/agent.ts";
 import { type EndCause, toFailureReason } from "../agents/failure.ts";
+import { toRunFailure } from "../agents/remedies.ts";
 import type { Context, OrgId } from "../context.ts";
 import { prompts } from "../db/tables/prompts.ts";
 import { type ReportStatus, reports } from "../db/tables/reports.ts";
@@ -19,17 +20,6 @@ export function getEvalRequest(ctx: Context, org: OrgId, id: string): EvalReques
   if (!evaluation) throw notFound(`No evaluation has the ID ${id}.`);
   return evaluation;
 }
-
-/** Why runs of a request ended without a report, by run. */
-export const failuresOfEval = (ctx: Context, org: OrgId, id: string): Map<string, EndCause> =>
-  new Map(
-    ctx.db
-      .select({ runId: runs.id, cause: runs.failureCause })
-      .from(runs)
-      .where(and(eq(runs.orgId, org), eq(runs.evalRequestId, id.toLowerCase())))
-      .all()
-      .flatMap(({ runId, cause }) => (cause === null ? [] : [[runId, cause] as const])),
-  );
 
 /** Newest first. */
 export function listEvalRequests(
@@ -93,7 +83,10 @@ function select(ctx: Context, where: SQL | undefined, { limit, offset }: Page): 
         status: runs.status,
         agentIndex: runs.agentIndex,
         agent: { id: runs.agent, version: runs.agentVersion, model: runs.model, contextDigest: runs.contextDigest },
+        promptId: runs.promptId,
         failureCause: runs.failureCause,
+        failureCode: runs.failureCode,
+        failureSubject: runs.failureSubject,
         failureDetail: runs.failureDetail,
         report: {
           slug: reports.slug,
@@ -129,6 +122,7 @@ function select(ctx: Context, where: SQL | undefined, { limit, offset }: Page): 
         ...runUrls(ctx.baseUrl(), runId),
         report,
         failureReason: toFailureReason(failure),
+        failure: toRunFailure(ctx.baseUrl(), failure),
       })),
       result: agents[0]?.result ?? resultOfRows([]),
       agents,

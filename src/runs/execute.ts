@@ -1,6 +1,7 @@
 import { eq, sql } from "drizzle-orm";
-import type { Agent, Failure } from "../agents/agent.ts";
+import type { Agent } from "../agents/agent.ts";
 import { objectionToAgent } from "../agents/choice.ts";
+import { type FailedCode, toFailure, toFailureColumns } from "../agents/failure.ts";
 import { type Context, perContext } from "../context.ts";
 import { diskFault } from "../db/fault.ts";
 import type { Tx } from "../db/open.ts";
@@ -9,7 +10,7 @@ import { endedAt } from "../db/rows.ts";
 import { runs } from "../db/tables/runs.ts";
 import type { Grade } from "../grading/grade.ts";
 import { listMethodologies } from "../grading/methodology.ts";
-import { JobFailure, type JobHandler } from "../jobs/handler.ts";
+import { JobFailure, type JobHandler, type StoredReason } from "../jobs/handler.ts";
 import type { Lease } from "../jobs/queue.ts";
 import { gradeStored } from "../reports/grader.ts";
 import { insertReport } from "../reports/report-writer.ts";
@@ -63,7 +64,7 @@ async function executeRun(ctx: Context, host: RunHost, lease: Lease, stop: Abort
   const earlierAttempt = findStartedJudging(ctx, run.id);
   let version: string | null = null;
   if (earlierAttempt === null) {
-    if (run.task.startUrls.length === 0) throw toFinalFailure(noStartUrl);
+    if (run.task.startUrls.length === 0) throw toFinalFailure("no_start_url", noStartUrl);
     version = await runAgent(ctx, host, run, agent, lease, stop);
   }
   const session = { orgId: run.orgId, runId: run.id, attempt: earlierAttempt ?? lease.attempt };
@@ -86,11 +87,11 @@ async function executeRun(ctx: Context, host: RunHost, lease: Lease, stop: Abort
   };
 }
 
-function failRun(ctx: Context, tx: Tx, runId: string, failure: Failure): void {
-  const { cause: failureCause, detail: failureDetail } = failure;
+function failRun(ctx: Context, tx: Tx, runId: string, { code, detail, subject }: StoredReason): void {
+  const failure = toFailure(code ?? "internal_error", detail, subject);
   const completedAt = endedAt(ctx.now(), runs.startedAt);
   tx.update(runs)
-    .set({ status: "failed", failureCause, failureDetail, completedAt, reservedUsd: null, waitingFor: null })
+    .set({ status: "failed", ...toFailureColumns(failure), completedAt, reservedUsd: null, waitingFor: null })
     .where(eq(runs.id, runId))
     .run();
   announceEnd(ctx, tx, runId, failure);
@@ -107,7 +108,10 @@ function getAgent(ctx: Context, { agent: id }: RunRow): Agent {
   const agent = ownMember(ctx.agents, id);
   const objection = agent ? objectionToAgent(agent) : null;
   if (agent && objection === null) return agent;
-  throw toFinalFailure(`the agent ${id} is not available on this server${objection === null ? "" : `: ${objection}`}`);
+  const missing = agent?.preflight().find(({ isMet }) => !isMet);
+  const code = missing?.install === undefined ? "agent_not_available" : "agent_not_installed";
+  const detail = `the agent ${id} is not available on this server${objection === null ? "" : `: ${objection}`}`;
+  throw toFinalFailure(code, detail, missing?.install ?? id);
 }
 
 /** Throws a JobFailure if the session cannot be graded, and errors of the disk. */
@@ -117,9 +121,10 @@ async function gradeRun(ctx: Context, session: SessionId): Promise<Grade> {
   } catch (error) {
     if (diskFault(error) !== null) throw error;
     ctx.log.error({ run: session.runId, err: error }, "could not grade session");
-    throw toFinalFailure(`the session could not be graded: ${String(error)}`);
+    throw toFinalFailure("grading_failed", `the session could not be graded: ${String(error)}`);
   }
 }
 
 /** A failure that another attempt would meet as well. */
-const toFinalFailure = (detail: string) => new JobFailure({ cause: "infrastructure", detail }, "never");
+const toFinalFailure = (code: FailedCode, detail: string, subject?: string) =>
+  new JobFailure(toFailure(code, detail, subject), "never");

@@ -1,4 +1,5 @@
 import type { AgentEvent, AgentFailure } from "../agents/agent.ts";
+import { toFailure } from "../agents/failure.ts";
 import type { GatewaySession } from "../agents/gateway/gateway.ts";
 import type { ModelAccess } from "../agents/gateway/prices.ts";
 import type { Context, OrgId } from "../context.ts";
@@ -137,7 +138,7 @@ function toReason(
   const isFault = status === null || status < 400 || status === 408 || status === 429 || status >= 500;
   if (!isFault || lease.faults >= maxFaults) return message;
   const detail = `the judge could not be reached: ${message}`;
-  throw new JobFailure({ cause: "infrastructure", detail }, "fault", retryAfterMs);
+  throw new JobFailure(toFailure("judge_unreachable", detail), "fault", retryAfterMs);
 }
 
 /** The result of work on a session, or why it can't be done. Throws errors of the disk. */

@@ -51,6 +51,8 @@ const columns = {
   runId: runs.id,
   status: runs.status,
   failureCause: runs.failureCause,
+  failureCode: runs.failureCode,
+  failureSubject: runs.failureSubject,
   failureDetail: runs.failureDetail,
   title,
   promptId: runs.promptId,

@@ -48,6 +48,8 @@ const pendingFields = {
   contextDigest: null,
   attempt: 0,
   failureCause: null,
+  failureCode: null,
+  failureSubject: null,
   failureDetail: null,
   startedAt: null,
   completedAt: null,

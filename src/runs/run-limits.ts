@@ -37,6 +37,8 @@ export const createRunLimits = (kind: "rules" | "model", limits: Task["limits"],
   stopper: new AbortController(),
   /** The limit that was reached first. */
   reachedLimit: null as Limit | null,
+  /** The limit on its model that was reached last. */
+  modelLimit: null as string | null,
   used: { tool_calls: 0, requests: 0, bytes_out: 0 },
   /** Limits that the agent was warned of. */
   warnedLimits: new Set<string>(),
@@ -70,7 +72,7 @@ function beginWork(runLimits: RunLimits): void {
   const workMs = wallClockMs - endReserveMs(wallClockMs);
   runLimits.isWorking = true;
   runLimits.clocks = [
-    setTimeout(() => failRun(new AgentFailure("timeout", tooLong)), wallClockMs),
+    setTimeout(() => failRun(new AgentFailure("server_time_limit", tooLong)), wallClockMs),
     ...(kind === "model"
       ? [
           setTimeout(endAtLimit, workMs, runLimits, time),
@@ -104,6 +106,8 @@ export function countEvent(runLimits: RunLimits, event: AgentEvent, source: Even
   else if (event.type === "http") {
     if (!isPageRequest) countUse(runLimits, "requests", 1);
     countUse(runLimits, "bytes_out", event.bytesOut ?? 0);
+  } else if (event.type === "limit" && source === "gateway" && !event.near) {
+    runLimits.modelLimit = event.limit;
   } else if (event.type === "limit" && source === "agent" && kind === "model") {
     const { limit, value, unit } = event;
     const stops = (stopsByLimit.get(limit) ?? 0) + (event.near ? 0 : 1);
@@ -127,7 +131,7 @@ export function finalEventsOf({ reachedLimit, isEnded, used }: RunLimits): Agent
   const amount = inWords(reachedLimit);
   if (used.tool_calls === 0)
     throw new AgentFailure(
-      reachedLimit.limit === "wall_clock" ? "timeout" : "budget",
+      reachedLimit.limit === "wall_clock" ? "server_time_limit" : "server_limit",
       `the model made no tool call before the run reached its limit of ${amount}`,
     );
   return [

@@ -1,5 +1,6 @@
 import { and, asc, desc, eq, inArray, sql } from "drizzle-orm";
-import { type StoredFailure, toFailureReason } from "../agents/failure.ts";
+import { toFailureReason } from "../agents/failure.ts";
+import { toRunFailure } from "../agents/remedies.ts";
 import type { Context, OrgId } from "../context.ts";
 import type { Db } from "../db/open.ts";
 import { perConnection } from "../db/per-connection.ts";
@@ -27,6 +28,9 @@ const columns = {
     id: runs.id,
     status: runs.status,
     failureCause: runs.failureCause,
+    failureCode: runs.failureCode,
+    failureSubject: runs.failureSubject,
+    promptId: runs.promptId,
     failureDetail: runs.failureDetail,
     templateArgs: runs.templateArgs,
     agent: runs.agent,
@@ -92,12 +96,6 @@ export function getRun(ctx: Context, org: OrgId, id: string): Run {
 export function getRunTask(ctx: Context, org: OrgId, id: string): RequestedTask {
   const { task, urlMap } = getRunRow(ctx.db, org, id);
   return { task, urlMap };
-}
-
-/** Why a run ended without a report. Throws not_found. */
-export function getRunFailure(ctx: Context, org: OrgId, id: string): StoredFailure {
-  const { failureCause, failureDetail } = getRunRow(ctx.db, org, id);
-  return { failureCause, failureDetail };
 }
 
 /** The number of runs of a prompt, or in total. */
@@ -217,6 +215,7 @@ function toRun(ctx: Context, { run, prompt, promptSettings, report }: Row): Run 
     completedAt: toIso(run.completedAt),
     createdAt: toIso(run.createdAt),
     failureReason: toFailureReason(run),
+    failure: toRunFailure(ctx.baseUrl(), run),
     templateArgs: run.templateArgs,
     prompt: toPromptSummary(prompt),
     agent: { id: run.agent, version: run.agentVersion, model: run.model, contextDigest: run.contextDigest },

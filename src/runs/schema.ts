@@ -1,5 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { outcomes } from "../agents/agent.ts";
+import { RunFailure } from "../agents/remedies.ts";
 import { attemptOutcomes } from "../db/tables/jobs.ts";
 import { reportStatuses } from "../db/tables/reports.ts";
 import { runStatuses, triggers, waitingReasons } from "../db/tables/runs.ts";
@@ -76,6 +77,7 @@ export const runExample = {
   completedAt: "2026-11-21T09:31:02.000Z",
   createdAt: "2026-11-21T09:31:00.000Z",
   failureReason: null,
+  failure: null,
   templateArgs: { language: "Python" },
   prompt: promptExample,
   agent: { id: "explorer", version: "1.0.0", model: null, contextDigest: null },
@@ -111,6 +113,7 @@ export const Run = Type.Object(
           "Cause (timeout, budget, credentials, infrastructure, agent_crashed or cancelled), a colon and a sentence",
       }),
     ),
+    failure: Nullable(RunFailure),
     templateArgs: Type.Optional(
       Nullable(
         mapOf(Type.String(), {
@@ -218,6 +221,7 @@ export const EvalRequest = Type.Object(
           }),
         ),
         failureReason: Nullable(Type.String()),
+        failure: Nullable(RunFailure),
       }),
     ),
     result: Type.Object(EvalResult.properties, {

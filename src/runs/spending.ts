@@ -78,6 +78,23 @@ export function budgetOfRun(ctx: Context, orgId: string, limits: Limits | null, 
   };
 }
 
+/** The limit on money that a run reaches first, and whose it is. */
+export function findCostLimit(
+  ctx: Context,
+  { orgId, task, reservedUsd }: Pick<typeof runs.$inferSelect, "orgId" | "task" | "reservedUsd">,
+): { code: CostLimitCode; usd: number | null } {
+  const limits: { code: CostLimitCode; usd: number | null }[] = [
+    { code: "prompt_cost_limit", usd: task.limits?.costUsd ?? null },
+    { code: "organization_cost_limit", usd: budgetLimits(ctx.db).get({ org: orgId })?.run ?? null },
+    { code: "server_cost_limit", usd: ctx.config.modelLimits.costUsd },
+    { code: "month_budget_spent", usd: reservedUsd },
+  ];
+  const lowest = Math.min(...limits.flatMap(({ usd }) => usd ?? []));
+  return limits.find(({ usd }) => usd === lowest) ?? { code: "server_cost_limit", usd: null };
+}
+
+type CostLimitCode = "prompt_cost_limit" | "organization_cost_limit" | "server_cost_limit" | "month_budget_spent";
+
 /** Model spending and budget of an organization in the current month of its time zone. */
 export function getSpending(ctx: Context, org: OrgId): Spending {
   const { row, month, usd, unpriced, reservedUsd } = monthlySpending(ctx, org);

@@ -13,7 +13,7 @@ import {
 } from "../mcp/tool.ts";
 import { readPromptId } from "../prompts/names.ts";
 import { getPromptRow, getPromptWarnings } from "../prompts/prompts.ts";
-import { Id, OneOf } from "../schema.ts";
+import { Id, Nullable, OneOf } from "../schema.ts";
 import { cancelRun } from "./endings.ts";
 import { describeEstimate, getEstimate } from "./estimates.ts";
 import { getEvalRequest, listEvalRequests, waitForEval } from "./evals.ts";
@@ -23,7 +23,9 @@ import { EvalRequest, evalStatuses, IdempotencyKey, Run, RunRequest } from "./sc
 
 const { urlMap, templateArgs } = RunRequest.properties;
 /** `result` is not described in detail, since every word of the tool list costs tokens in every conversation. */
-const BriefRuns = Type.Array(Type.Object({ ...EvalRequest.properties.runs.items.properties, agent: Undescribed }));
+const BriefRuns = Type.Array(
+  Type.Object({ ...EvalRequest.properties.runs.items.properties, agent: Undescribed, failure: Nullable(Undescribed) }),
+);
 const BriefEvalRequest = Type.Object({
   ...EvalRequest.properties,
   runs: BriefRuns,

@@ -7,6 +7,7 @@ import configuration from "./docs/configuration.md" with { type: "text" };
 import explorer from "./docs/explorer.md" with { type: "text" };
 import exports from "./docs/exports.md" with { type: "text" };
 import extending from "./docs/extending.md" with { type: "text" };
+import failures from "./docs/failures.md" with { type: "text" };
 import field from "./docs/field.md" with { type: "text" };
 import gates from "./docs/gates.md" with { type: "text" };
 import glossary from "./docs/glossary.md" with { type: "text" };
@@ -41,6 +42,7 @@ export const docs: Doc[] = [
   toDoc("prompts", "Guides", prompts),
   toDoc("schedules", "Guides", schedules),
   toDoc("runs", "Guides", runs),
+  toDoc("failures", "Guides", failures),
   toDoc("reports", "Guides", reports),
   toDoc("gates", "Guides", gates),
   toDoc("ci", "Guides", ci),

@@ -1,5 +1,4 @@
-import type { EndCause } from "../agents/failure.ts";
-import { dollars, duration, sentence } from "../grading/text.ts";
+import { dollars, duration } from "../grading/text.ts";
 import type { Attempt, EvalRequest, Run } from "../runs/schema.ts";
 import type { LimitUsage } from "../runs/usage.ts";
 
@@ -45,41 +44,6 @@ export const attemptLabels: Record<NonNullable<Attempt["outcome"]>, string> = {
   lost: "process died",
   cancelled: "cancelled",
 };
-
-/** Title and remedy for each cause. */
-const causes: Record<EndCause, { title: string; remedy: string }> = {
-  timeout: {
-    title: "Timed out",
-    remedy: "Simplify the task, or raise EVALD_RUN_TIMEOUT_SECONDS or EVALD_IDLE_TIMEOUT_SECONDS.",
-  },
-  budget: {
-    title: "Limit reached",
-    remedy: "Simplify the task, or raise this limit.",
-  },
-  credentials: {
-    title: "Missing or invalid credentials",
-    remedy:
-      "Check the organization’s model API key (evald model test MODEL) and the credentials that the product requires.",
-  },
-  infrastructure: {
-    title: "Environment error",
-    remedy: "Check that the URLs are reachable from this server, then run it again.",
-  },
-  agent_crashed: {
-    title: "Agent crashed",
-    remedy: "Run it again. If it crashes again, check the server log.",
-  },
-  cancelled: { title: "Cancelled", remedy: "Run it again to get a report." },
-  superseded: { title: "Superseded", remedy: "See the newer run." },
-};
-
-/** A failure as title, detail and remedy. */
-export function failureText(cause: EndCause, detail: string | null): { title: string; detail: string; remedy: string } {
-  const text = detail ?? "";
-  // A URL keeps its lower case.
-  const capitalized = /^\S*:\/\//.test(text) ? text : text.charAt(0).toUpperCase() + text.slice(1);
-  return { ...causes[cause], detail: sentence(capitalized) };
-}
 
 const formatUsage = (value: number, unit: LimitUsage["unit"]): string =>
   unit === "seconds" ? duration(value) : unit === "usd" ? dollars(value) : value.toLocaleString("en");

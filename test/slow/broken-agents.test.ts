@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { createCodingAgent } from "../../src/agents/coding/coding.ts";
 import { toPreset } from "../../src/agents/coding/preset.ts";
 import { type EndingName, endings } from "../../src/agents/endings.ts";
+import { failureRules } from "../../src/agents/failure.ts";
 import type { StreamFormat } from "../../src/config/agent-entry.ts";
 import { testApp } from "../support/app.ts";
 import { serveFakeModel } from "../support/fake-model.ts";
@@ -105,7 +106,7 @@ test.each(streams.flatMap((stream) => Object.entries(faults).map(([name, fault])
     const { failure } = endings[ending];
     const count = failure?.retry === "attempt" ? 3 : 1;
     expect(result.endings).toEqual(Array.from({ length: count }, () => ending));
-    expect(result.run.failureReason).toMatch(new RegExp(`^${failure?.cause}: `));
+    expect(result.run.failureReason).toMatch(new RegExp(`^${failure && failureRules[failure.code].cause}: `));
     expect(result.run.failureReason).toMatch(text);
   },
   300_000,

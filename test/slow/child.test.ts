@@ -18,8 +18,8 @@ const shell = (script: string) => ["sh", "-c", script];
 const bun = (script: string) => [process.execPath, "-e", script];
 const thought = JSON.stringify({ type: "thought", text: "hm", by: "rule" });
 const end = JSON.stringify({ type: "end", outcome: "not_judged", reason: "scripted" });
-const failure = (cause: string, options: object) =>
-  JSON.stringify({ type: "failure", cause, detail: "so it is", ...options });
+const failure = (code: string, options: object) =>
+  JSON.stringify({ type: "failure", code, detail: "so it is", ...options });
 
 /** One run over REST whose agent is the process of a command. */
 async function runOf(command: string[], env: Record<string, string> = {}, silentCpuMs?: number) {
@@ -114,8 +114,12 @@ describe("the output of a process", () => {
       const { status, attempt, failureReason } = await runOf(shell(`echo '${line}'`));
       return [status, attempt, failureReason];
     };
-    expect(await told(failure("credentials", { retryable: false }))).toEqual(["failed", 1, "credentials: so it is"]);
-    expect(await told(failure("infrastructure", { retryable: true }))).toEqual([
+    expect(await told(failure("model_key_refused", { retryable: false }))).toEqual([
+      "failed",
+      1,
+      "credentials: so it is",
+    ]);
+    expect(await told(failure("model_server_error", { retryable: true }))).toEqual([
       "failed",
       1,
       "infrastructure: so it is",
@@ -168,7 +172,7 @@ describe("a process", () => {
       }
     };
     expect(await drink().catch((error) => error)).toEqual(
-      new AgentFailure("budget", "the agent sent more than 64 MiB of events and was stopped"),
+      new AgentFailure("session_too_large", "the agent sent more than 64 MiB of events and was stopped"),
     );
     expect(events).toBeGreaterThan(15_000);
     expect(most / 1024 ** 2).toBeLessThan(100);

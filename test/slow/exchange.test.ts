@@ -391,17 +391,18 @@ describe("a rejected file stores nothing", () => {
     [
       "a failed run without a cause",
       () => at("run", { status: "failed", failureCause: null, failureDetail: null }),
-      /a failed run must have failureCause and failureDetail/,
+      /a failed run must have failureCause, failureDetail, failureCode/,
     ],
     [
       "a cause without its detail",
-      () => at("run", { status: "failed", failureCause: "timeout", failureDetail: null }),
-      /a failed run must have failureCause and failureDetail/,
+      () =>
+        at("run", { status: "failed", failureCause: "timeout", failureCode: "server_time_limit", failureDetail: null }),
+      /a failed run must have failureCause, failureDetail, failureCode/,
     ],
     [
       "a completed run with a cause",
       () => at("run", { status: "completed", failureCause: "timeout", failureDetail: "too long" }),
-      /a completed run must not have failureCause and failureDetail/,
+      /a completed run must not have failureCause, failureDetail, failureCode/,
     ],
     [
       "an unknown cause",

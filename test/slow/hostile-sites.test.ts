@@ -186,7 +186,7 @@ test.each(process.env.ATTACK === "long" ? Object.keys(kinds) : inCheck)(
       ),
     ).then(
       (events) => events.at(-1)?.type,
-      (error) => (error instanceof AgentFailure ? error.failureCause : error),
+      (error) => (error instanceof AgentFailure ? error.failure.cause : error),
     );
     expect(["end", "budget"]).toContain(ended);
     site.stop();

@@ -182,7 +182,7 @@ describe.each([
   test("a failure with a time to wait requeues the run until then", async () => {
     const failure = {
       type: "failure",
-      cause: "infrastructure",
+      code: "model_server_error",
       detail: "busy",
       retryable: true,
       retryAfterMs: 600_000,

@@ -232,7 +232,7 @@ test("messages of a rogue worker change nothing but its own session", async () =
   const attacks: (() => Promise<unknown>)[] = [
     // Sessions and workers of others.
     ...[1, 2, 3, 4].map((number) => () => lines(other.key, number, ofOther)),
-    () => lines(other.key, 2, [{ end: { cause: "credentials", detail: "forged", retryable: false } }]),
+    () => lines(other.key, 2, [{ end: { code: "model_key_refused", detail: "forged", retryable: false } }]),
     () => lines(other.key, 2, [{ secrets: ["before", "after", "thought"] }]),
     () => sendMessage({ kind: "bye", worker: honest.id }),
     () => hello({ id: honest.id }),

@@ -7,7 +7,7 @@ const run = (command: string, binds: { from: string; to: string }[] = []) =>
 
 test("a sandbox that cannot start is a failure of the infrastructure, and is tried again", async () => {
   const start = run("true", [{ from: "/nowhere/at-all", to: "/opt/shown" }]);
-  await expect(start).rejects.toMatchObject({ failureCause: "infrastructure", options: { retryable: true } });
+  await expect(start).rejects.toMatchObject({ failure: { cause: "infrastructure" }, options: { retryable: true } });
 });
 
 test.each([

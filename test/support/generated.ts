@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { Command } from "commander";
 import { endings } from "../../src/agents/endings.ts";
+import { failureCodes, failureRules, ruleOf } from "../../src/agents/failure.ts";
 import { createProgram } from "../../src/cli/program.ts";
 import { settingTable } from "../../src/config/config.ts";
 import { maxFaults } from "../../src/jobs/settlement.ts";
@@ -48,11 +49,28 @@ export function endingsTable(): string {
       `\`${name}\``,
       meaning,
       outcome === null ? "No" : failure === null ? gradedAs[outcome] : `${gradedAs[outcome]}, after a tool call`,
-      failure === null ? "" : `\`${failure.cause}\``,
+      failure === null ? "" : `\`${failureRules[failure.code].cause}\``,
       failure === null ? "" : retries[failure.retry],
     ]),
   );
 }
+
+/** Every code with which a run can fail, and what to do about it. */
+export const failuresTable = (): string =>
+  toTable(
+    ["`code`", "`cause`", "What happened", "`subject`", "What to do", "Running it again can help"],
+    failureCodes.map((code) => {
+      const { cause, title, subject, remedy, command, runAgain } = ruleOf(code);
+      return [
+        `\`${code}\``,
+        `\`${cause}\``,
+        title,
+        subject ?? "",
+        command === undefined ? remedy : `${remedy} \`${command}\``,
+        runAgain ? "Yes" : "No",
+      ];
+    }),
+  );
 
 const gradedAs = { claimed: "Yes", goal_not_met: "Yes, as `goal_not_met`" };
 

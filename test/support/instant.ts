@@ -39,7 +39,7 @@ const callingAgent: Agent = {
         signal,
       });
       if (!answer.ok)
-        throw new AgentFailure("infrastructure", `call ${id}: ${answer.status}: ${await answer.text()}`, {
+        throw new AgentFailure("model_server_error", `call ${id}: ${answer.status}: ${await answer.text()}`, {
           retryable: true,
         });
       const { choices } = await answer.json();

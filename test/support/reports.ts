@@ -1,6 +1,6 @@
 import { and, asc, eq } from "drizzle-orm";
 import type { AgentEvent } from "../../src/agents/agent.ts";
-import { type EndCause, endCauses } from "../../src/agents/failure.ts";
+import { type Failure, failedCodes, ruleOf, toFailure, toFailureColumns } from "../../src/agents/failure.ts";
 import { transaction } from "../../src/db/open.ts";
 import { jobs } from "../../src/db/tables/jobs.ts";
 import { runs } from "../../src/db/tables/runs.ts";
@@ -47,12 +47,12 @@ export function evaluation(
   });
 }
 
-/** A failure in the form "cause: detail". */
-function failureOf(words: string): { failureCause: EndCause; failureDetail: string } {
-  const [cause = "", ...detail] = words.split(": ");
-  const failureCause = endCauses.find((each) => each === cause);
-  if (!failureCause) throw new Error(`no cause of failure: ${words}`);
-  return { failureCause, failureDetail: detail.join(": ") };
+/** A failure in the form "cause: detail", with the first code of that cause, or "code: detail". */
+function failureOf(words: string): Failure {
+  const [name = "", ...detail] = words.split(": ");
+  const code = failedCodes.find((each) => each === name) ?? failedCodes.find((each) => ruleOf(each).cause === name);
+  if (!code) throw new Error(`no cause of failure: ${words}`);
+  return toFailure(code, detail.join(": "));
 }
 
 /** Ends a run as given, without a session. */
@@ -63,7 +63,9 @@ function endRun(
 ): void {
   const done = { attempt: 1, agentVersion: "test", completedAt: service.ctx.now() };
   const ended =
-    typeof end === "string" ? { status: "failed" as const, ...failureOf(end) } : { status: "completed" as const };
+    typeof end === "string"
+      ? { status: "failed" as const, ...toFailureColumns(failureOf(end)) }
+      : { status: "completed" as const };
   db.transaction((tx) => {
     tx.update(runs)
       .set({ ...done, ...ended })
@@ -71,7 +73,7 @@ function endRun(
       .run();
     if (typeof end !== "string") insertReport(service.ctx, tx, run, 1, end);
     const failure = typeof end === "string" ? failureOf(end) : null;
-    announceEnd(service.ctx, tx, run.id, failure && { cause: failure.failureCause, detail: failure.failureDetail });
+    announceEnd(service.ctx, tx, run.id, failure);
   });
 }
 

@@ -2,13 +2,22 @@
 import { toTools } from "../../src/mcp-endpoints.ts";
 import { testApp } from "./app.ts";
 import { writeFindings } from "./explorer-findings.ts";
-import { commandsTable, docFile, endingsTable, settingsTable, toolsTable, withPart } from "./generated.ts";
+import {
+  commandsTable,
+  docFile,
+  endingsTable,
+  failuresTable,
+  settingsTable,
+  toolsTable,
+  withPart,
+} from "./generated.ts";
 
 const write = async (file: string, name: string, part: string) =>
   Bun.write(docFile(file), withPart(await Bun.file(docFile(file)).text(), name, part));
 
 await write("configuration.md", "settings", settingsTable());
 await write("agents.md", "endings", endingsTable());
+await write("failures.md", "failures", failuresTable());
 await write("cli.md", "commands", commandsTable());
 await write("mcp.md", "tools", toolsTable(toTools(testApp().service.ctx)));
 await writeFindings();

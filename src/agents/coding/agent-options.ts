@@ -38,7 +38,7 @@ export function applyOptions(preset: Preset, options: AgentOptions = {}): Preset
   const unsupported = findUnsupportedOption(supportedOptions(preset), options);
   if (unsupported)
     throw new AgentFailure(
-      "infrastructure",
+      "agent_unsuitable",
       `${preset.name} does not support the option ${unsupported.name} as it is set`,
     );
   const { args, env, effort, permissions = "allow", systemPrompt, webSearch } = options;

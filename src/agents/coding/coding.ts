@@ -39,7 +39,12 @@ export function createCodingAgent(preset: Preset, { path }: { path: string }): A
       const program = findProgram(preset, path);
       return [
         "missing" in program
-          ? { what: name, isMet: false, detail: program.missing }
+          ? {
+              what: name,
+              isMet: false,
+              detail: program.missing,
+              ...(preset.install !== null && { install: preset.install }),
+            }
           : { what: name, isMet: true, detail: program.path },
       ];
     },

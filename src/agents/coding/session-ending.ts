@@ -1,5 +1,7 @@
+import type { Limits } from "../../config/limits.ts";
 import { type AgentFailure, type FailingEnding, toAgentFailure } from "../agent.ts";
-import { asksForLogin, asksQuestion, type EndingName, endingOfCall, endings } from "../endings.ts";
+import { asksForLogin, asksQuestion, codeOfCall, type EndingName, endingOfCall, endings } from "../endings.ts";
+import type { FailedCode } from "../failure.ts";
 import type { Ending } from "../goal-checks.ts";
 import { messageIn } from "../model-errors.ts";
 import type { ProgramResult } from "./agent-output.ts";
@@ -10,8 +12,8 @@ import type { SessionReporter } from "./session-reporter.ts";
 /** What an agent waits for that was stopped because of it. */
 export type Wait = "login_needed" | "question";
 
-/** What is known about the end of a session. `reason`: what the provider or the agent says about it; null: nothing. */
-type SessionEnd = { ending: EndingName; reason: string | null; answer: string | null };
+/** What is known about the end of a session. `reason`: what the provider or the agent says about it; null: nothing. `code`: that of the failed call that ended it. */
+type SessionEnd = { ending: EndingName; reason: string | null; answer: string | null; code?: FailedCode };
 
 type Session = { reporter: SessionReporter; record: ModelRecord; result: ProgramResult; wait: Wait | null };
 
@@ -60,7 +62,8 @@ function findEnd({ reporter, record, result, wait }: Session): SessionEnd {
   // The failed call of a title, say, ends no session that goes on.
   if (lastFailure && (lastFailure.isMain || hasFailed)) {
     const ending = endingOfCall(lastFailure.status, lastFailure.message);
-    if (ending !== null) return toEnd(ending, lastFailure.message);
+    const code = ending === "context_overflow" ? {} : { code: codeOfCall(lastFailure.status) };
+    if (ending !== null) return { ...toEnd(ending, lastFailure.message), ...code };
   }
   if (wasCut(record)) return toEnd("cut_answer");
   if (stop !== null) return toEnd(stop);
@@ -91,7 +94,13 @@ function toFailure(end: SessionEnd, { reporter, result }: Session): AgentFailure
   const { failure } = endings[ending];
   const detail = `${describe(reporter.preset.name, end, result)}${describePrinted(reporter.printed)}`;
   if (failure === null) throw new Error(`A session with the ending ${ending} is always graded.`);
-  return toAgentFailure(ending as FailingEnding, detail);
+  return toAgentFailure(ending as FailingEnding, detail, { code: end.code, ...subjectOf(end, result) });
+}
+
+/** The limit that a session reached in its sandbox, if that ended it. */
+function subjectOf({ ending }: SessionEnd, { limit }: ProgramResult): { subject?: keyof Limits } {
+  if (limit === null || (ending !== "out_of_memory" && ending !== "resource_limit")) return {};
+  return limit.limit === "memory" ? { subject: "memoryBytes" } : { subject: "workspaceBytes" };
 }
 
 /** The end as a sentence without a period. */

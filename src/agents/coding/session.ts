@@ -62,9 +62,15 @@ export async function runSession(
   const { sandbox, model } = means;
   const preset = applyOptions(basePreset, task.agentOptions);
   if ("missing" in sandbox)
-    throw toAgentFailure("unusable", `${preset.name} only runs in a sandbox, and there is none: ${sandbox.missing}`);
+    throw toAgentFailure("unusable", `${preset.name} only runs in a sandbox, and there is none: ${sandbox.missing}`, {
+      code: "sandbox_unavailable",
+    });
   const program = findProgram(preset, path);
-  if ("missing" in program) throw toAgentFailure("unusable", `${preset.name}: ${program.missing}`);
+  if ("missing" in program)
+    throw toAgentFailure("unusable", `${preset.name}: ${program.missing}`, {
+      code: "agent_not_installed",
+      ...(preset.install !== null && { subject: preset.install }),
+    });
   const values = toTemplateValues(preset, model, task);
   send(toStartedEvent(preset, version, program, task, means));
   let ids = 0;
@@ -100,7 +106,7 @@ export async function runSession(
       return findOnly(openCalls) ?? findOnly(record.pending.keys());
     };
     const { openRelay } = await import("../relay/relay.ts");
-    await using relay = await runInfrastructureStep("the relay could not be opened", () =>
+    await using relay = await runInfrastructureStep("workspace_failed", "the relay could not be opened", () =>
       openRelay({
         ...sandbox,
         task,
@@ -113,7 +119,7 @@ export async function runSession(
     const { commandEnv, ...run } = toSandboxRun(preset, program, values, task);
     const { workspace } = sandbox;
     const limits = { ...task.limits, processes: maxProcesses };
-    const agentProcess = await runInfrastructureStep(`${preset.name} could not be started`, () =>
+    const agentProcess = await runInfrastructureStep("agent_not_started", `${preset.name} could not be started`, () =>
       runSandboxed({
         ...run,
         workspace,

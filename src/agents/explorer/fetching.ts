@@ -27,7 +27,8 @@ export type FetchRequest = {
  */
 export type FetchFailureKind = GuardErrorKind | "cut" | "disallowed";
 
-type FetchFailure = { ok: false; kind: FetchFailureKind; message: string };
+/** `address`: host and port that were to be reached. */
+type FetchFailure = { ok: false; kind: FetchFailureKind; message: string; address: string };
 
 export type FetchResult =
   | {
@@ -124,7 +125,7 @@ export async function fetchUrl(fetcher: Fetcher, request: FetchRequest, log: Log
   if (limit) {
     fetcher.firstLimit ??= limit;
     fetcher.preventedCount++;
-    return { ok: false, kind: "cut", message: `The limit of ${limit.value} ${limit.unit} was reached` };
+    return { ok: false, kind: "cut", message: `The limit of ${limit.value} ${limit.unit} was reached`, address: url };
   }
   const fetchResult = sendUntilAccepted(fetcher, { ...request, url }, log);
   fetcher.cache.set(key, fetchResult);
@@ -182,11 +183,11 @@ async function send(fetcher: Fetcher, request: FetchRequest, log: Log): Promise<
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof GuardError)) throw error;
-    const { kind, message } = error;
+    const { kind, message, address } = error;
     const ms = now() - startedAt;
     const mappedUrl = guard.findMappedUrl(url);
     log.events.push({ ...event, mappedUrl, status: null, ms, bytes: 0, contentType: null, error: { kind, message } });
-    return { ok: false, kind, message };
+    return { ok: false, kind, message, address };
   }
 }
 
@@ -195,7 +196,7 @@ export async function findRefusal(fetcher: Fetcher, url: string, log: Log): Prom
   const fetchResult = await fetchUrl(fetcher, robotsRequest(url), log);
   if (await fetcher.robots.isAllowed(url)) return null;
   if (!fetchResult.ok && (fetchResult.kind === "refused" || fetchResult.kind === "cut")) return fetchResult;
-  return { ok: false, kind: "disallowed", message: "disallowed by the host's robots.txt" };
+  return { ok: false, kind: "disallowed", message: "disallowed by the host's robots.txt", address: url };
 }
 
 /** The sitemaps listed in the robots.txt of the URL's host. */

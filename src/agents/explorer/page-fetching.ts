@@ -1,3 +1,4 @@
+import { toAddress } from "../../net/failure.ts";
 import { maxRedirects } from "../../net/guarded.ts";
 import { pageKey } from "../../net/page-key.ts";
 import { isReadable, type Page, readPage } from "../page.ts";
@@ -38,7 +39,12 @@ export async function fetchPage({ fetcher }: Session, request: FetchRequest, log
     passed.push(...redirects, url);
     followed.push(url);
     if (passed.includes(target) || followed.length > maxRedirects)
-      return { ok: false, kind: "redirect", message: `${url} sends its reader to ${target}, which leads back to it` };
+      return {
+        ok: false,
+        kind: "redirect",
+        message: `${url} sends its reader to ${target}, which leads back to it`,
+        address: toAddress(target),
+      };
     const next = { ...request, url: target, foundOn: url };
     fetchResult = (await findRefusal(fetcher, target, log)) ?? (await fetchUrl(fetcher, next, log));
   }

@@ -10,7 +10,7 @@ import { cut, errorEvent, type ReadPage, type Session, type Steps, useTool } fro
 export type OpenResult =
   | { page: ReadPage; status: number; fetchFailure: null }
   | { page: null; status: number; fetchFailure: null; message: string; retryAfterMs?: number | null }
-  | { page: null; status: null; fetchFailure: FetchFailureKind; message: string };
+  | { page: null; status: null; fetchFailure: FetchFailureKind; message: string; address: string };
 
 const excerptLength = 2000;
 /** The explorer itself decides not to request the URL, so the docs are not to blame. */
@@ -29,13 +29,13 @@ export async function* openPage(
     const fetchResult =
       refusal ?? (await fetchPage(session, { ...request, accept: readerAccept, purpose: "task" }, log));
     if (!fetchResult.ok) {
-      const { kind, message } = fetchResult;
+      const { kind, message, address } = fetchResult;
       const laterEvents = skipKinds.has(kind) ? [] : [errorEvent("fetch_page", message, url, transientKinds.has(kind))];
       return {
         ok: false,
         output: { url, error: kind, message },
         laterEvents,
-        value: { page: null, status: null, fetchFailure: kind, message },
+        value: { page: null, status: null, fetchFailure: kind, message, address },
       };
     }
     const { status } = fetchResult.response;

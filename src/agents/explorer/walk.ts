@@ -1,4 +1,6 @@
+import { toAddress } from "../../net/failure.ts";
 import { AgentFailure } from "../agent.ts";
+import type { FailedCode } from "../failure.ts";
 import { toPagesListedEvent } from "../milestones.ts";
 import { findAnswer, minReportedShare } from "./answer.ts";
 import { describeSection, wordsOf } from "./conclusion.ts";
@@ -91,7 +93,30 @@ function unreadable({ url, result }: Start, others: number, again?: AgentFailure
   const describeChoice = result.page === null ? result.message : `${url} returned status ${result.status}`;
   const message = result.fetchFailure === "refused" ? `${url} is not allowed: ${describeChoice}` : describeChoice;
   const more = others === 0 ? "" : ` None of the other ${others} start URLs could be read either.`;
-  return new AgentFailure("infrastructure", `${message.replace(/\.$/, "")}.${more}`, again);
+  const { code, subject } = codeOf(url, result);
+  return new AgentFailure(code, `${message.replace(/\.$/, "")}.${more}`, { retryable: false, ...again, subject });
+}
+
+/** The code of a start URL that could not be read, and the address or host that it is about. */
+function codeOf(url: string, result: OpenResult): { code: FailedCode; subject: string } {
+  if (result.fetchFailure === null) return { code: "site_unavailable", subject: toAddress(url) };
+  const { fetchFailure, address } = result;
+  switch (fetchFailure) {
+    case "refused": {
+      const { protocol = "", username, password } = URL.parse(url) ?? {};
+      const isPossible = /^https?:$/.test(protocol) && !username && !password;
+      return { code: isPossible ? "address_not_allowed" : "url_not_allowed", subject: address };
+    }
+    case "dns":
+      return { code: "name_not_resolved", subject: address.replace(/:\d+$/, "") };
+    case "tls":
+      return { code: "certificate_invalid", subject: address };
+    case "unreachable":
+    case "timeout":
+      return { code: "site_unreachable", subject: address };
+    default:
+      return { code: "site_response_invalid", subject: address };
+  }
 }
 
 /** Too many requests, a gateway without its server, or maintenance. */

@@ -106,7 +106,7 @@ export function endRun(account: CallAccount, failure: AgentFailure): void {
 export function failWithoutPrice(account: CallAccount, reason: string, remedy: string): boolean {
   if (!account.run.mustHavePrice) return false;
   const text = `${reason}, so the spending limit cannot be enforced; ${remedy}, or remove the limit`;
-  endRun(account, toAgentFailure("run_limit", text));
+  endRun(account, toAgentFailure("run_limit", text, { code: "model_price_unknown", subject: account.run.model.id }));
   return true;
 }
 

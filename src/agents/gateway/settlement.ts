@@ -1,6 +1,8 @@
 import { providerVariables } from "../../config/model-settings.ts";
 import { readRetryAfter } from "../../net/retry-after.ts";
 import { toAgentFailure } from "../agent.ts";
+import { codeOfCall } from "../endings.ts";
+import type { FailedCode } from "../failure.ts";
 import { type CallAccount, endRun, failWithoutPrice, reportNearLimits, reportUnknownPrice } from "./call-account.ts";
 import type { CallOutcome } from "./forward.ts";
 import { type ModelAccess, priceOf } from "./prices.ts";
@@ -18,19 +20,20 @@ function settleRefusal(
   { status, detail, retryAfter }: Extract<CallOutcome, { kind: "refused" }>,
 ): void {
   const { model } = account.run;
-  if (status === null) countFailure(account, `did not respond: ${detail}`, null);
+  const facts = { code: codeOfCall(status), subject: model.id };
+  if (status === null) countFailure(account, `did not respond: ${detail}`, null, facts);
   else if (status === 402) {
     const reason = `${model.provider} requires payment (402): ${detail}; top up the account, or use another key`;
-    endRun(account, toAgentFailure("key_rejected", reason));
+    endRun(account, toAgentFailure("key_rejected", reason, facts));
   } else if (status === 404) {
     const reason = `${model.provider} returned 404: ${detail}; check that ${model.baseUrl} serves the model ${model.name} and includes the API version in its path, if the provider uses one`;
-    endRun(account, toAgentFailure("provider_rejected", reason));
+    endRun(account, toAgentFailure("provider_rejected", reason, facts));
   } else if (rejectsKey(model, status, detail)) {
     const remedy = `set a valid key in ${providerVariables[model.provider].key}, or for the organization with evald model set-key ${model.provider}`;
     const reason = `${model.provider} rejected the API key (${status}): ${detail}; ${remedy}`;
-    endRun(account, toAgentFailure("key_rejected", reason));
+    endRun(account, toAgentFailure("key_rejected", reason, { ...facts, code: "model_key_refused" }));
   } else if (status < 400 || status === 429 || status >= 500)
-    countFailure(account, `returned ${status}: ${detail}`, retryAfter);
+    countFailure(account, `returned ${status}: ${detail}`, retryAfter, facts);
 }
 
 function settleAnswer(
@@ -84,7 +87,10 @@ function settleAnswer(
   const problem = error ?? cutReason ?? (isComplete ? null : incompleteReason);
   if (problem === null) account.failures = 0;
   else if (error !== null || !clientLeft)
-    countFailure(account, `sent an incomplete response: ${problem.slice(0, 300)}`, null, "cut_answer");
+    countFailure(account, `sent an incomplete response: ${problem.slice(0, 300)}`, null, {
+      code: "model_answer_incomplete",
+      subject: model.id,
+    });
 }
 
 /** What a call has probably used whose response did not say so, or was cut before it did. Never less than it has reported. */
@@ -98,7 +104,7 @@ function countFailure(
   account: CallAccount,
   detail: string,
   retryAfter: string | null,
-  ending: "provider_fault" | "cut_answer" = "provider_fault",
+  facts: { code: FailedCode; subject: string },
 ): void {
   const { model, onEvent } = account.run;
   const message = `${model.provider} ${detail}`;
@@ -107,7 +113,8 @@ function countFailure(
   if (account.failures < account.maxFailures) return;
   const retryAfterMs = readRetryAfter(retryAfter, account.now());
   const text = account.failures > 1 ? `${message} (${account.failures} failures in a row)` : message;
-  endRun(account, toAgentFailure(ending, text, retryAfterMs ?? undefined));
+  const ending = facts.code === "model_answer_incomplete" ? "cut_answer" : "provider_fault";
+  endRun(account, toAgentFailure(ending, text, { ...facts, ...(retryAfterMs !== null && { retryAfterMs }) }));
 }
 
 /** Google returns 400 where others return 401. */

@@ -118,7 +118,9 @@ async function runSession(
   const session = { task, context, nextId, report };
   const prepared = sandbox && (await setUpWorkspace(session, sandbox, { contextFile: "AGENTS.md", skillsFolder }));
   if (!sandbox && task.workspace)
-    throw toAgentFailure("unusable", `the workspace can't be set up: ${unavailable.join("; ")}`);
+    throw toAgentFailure("unusable", `the workspace can't be set up: ${unavailable.join("; ")}`, {
+      code: "sandbox_unavailable",
+    });
   const { skills = [] } = prepared ?? {};
   await using mcp = sandbox && relay && (await openMcp({ task, sandbox, openRelay: relay.open, version, signal }));
   Object.assign(specs, mcp?.tools);
@@ -166,7 +168,8 @@ async function runSession(
         continue;
       }
       const isFinal = endings[step.ending].failure.retry === "never";
-      if (isFinal || ++failures >= maxFailures) throw toAgentFailure(step.ending, step.message);
+      if (isFinal || ++failures >= maxFailures)
+        throw toAgentFailure(step.ending, step.message, { code: step.code, subject: means.model.id });
       await pauseAfter(failures, step, signal);
     } else {
       failures = 0;

@@ -8,7 +8,8 @@ import {
 import { reasonOf } from "../../errors.ts";
 import { ownMember } from "../../schema.ts";
 import type { AgentEvent } from "../agent.ts";
-import { endingOfCall } from "../endings.ts";
+import { codeOfCall, endingOfCall } from "../endings.ts";
+import type { FailedCode } from "../failure.ts";
 import { messageIn } from "../model-errors.ts";
 import type { Toolbox } from "./tool.ts";
 
@@ -22,6 +23,8 @@ export type StepEnd =
       kind: "failed";
       /** The ending of the session if it cannot go on because of this. */
       ending: CallEnding;
+      /** Undefined: that of the ending. */
+      code: FailedCode | undefined;
       message: string;
       retryAfterMs: number | null;
       isBusy: boolean;
@@ -160,7 +163,8 @@ function toFailure(error: unknown): StepEnd {
   const retryAfterMs = Number.isFinite(ms) ? ms : null;
   const ending = (status === null ? "cut_answer" : endingOfCall(status, message)) as CallEnding;
   const isBusy = status !== null && status >= 400;
-  return { kind: "failed", ending, message: `the model call failed: ${message}`, retryAfterMs, isBusy };
+  const code = ending === "context_overflow" || status === null ? undefined : codeOfCall(status);
+  return { kind: "failed", ending, code, message: `the model call failed: ${message}`, retryAfterMs, isBusy };
 }
 
 const pauseMs = 200;

@@ -10,7 +10,8 @@ export function createRelayOpener(sandbox: SandboxMeans, relayRun: RelayRun) {
   };
   return {
     /** Throws AgentFailure. */
-    open: (): Promise<Relay> => (relay ??= runInfrastructureStep("the proxy for commands could not be started", start)),
+    open: (): Promise<Relay> =>
+      (relay ??= runInfrastructureStep("workspace_failed", "the proxy for commands could not be started", start)),
     [Symbol.asyncDispose]: async () => (await relay?.catch(() => null))?.[Symbol.asyncDispose](),
   };
 }

@@ -39,7 +39,7 @@ export type CommandEnd = {
 /** Runs one command in a sandbox of its own until it exits, reaches a limit or times out. Throws what `signal` carries, and an AgentFailure if the sandbox could not start, or if the command failed on a full disk. */
 export async function runCommand({ argv, stdin = "", env, seconds, onOutput, ...run }: Command): Promise<CommandEnd> {
   const start = () => runSandboxed({ argv, env: { HOME: "/workspace/.home", ...env }, ...run });
-  const sandboxed = await runInfrastructureStep("a command could not be started", start);
+  const sandboxed = await runInfrastructureStep("workspace_failed", "a command could not be started", start);
   let timedOut = false;
   const timer = setTimeout(() => {
     timedOut = true;
@@ -59,11 +59,10 @@ export async function runCommand({ argv, stdin = "", env, seconds, onOutput, ...
     const [stdout = "", stderr = ""] = await outputs;
     run.signal.throwIfAborted();
     if (!hasRun && !limit && !timedOut)
-      throw new AgentFailure("infrastructure", `a command could not be started: ${stderr.trim().slice(-300)}`, {
+      throw new AgentFailure("workspace_failed", `a command could not be started: ${stderr.trim().slice(-300)}`, {
         retryable: true,
       });
-    if (wasDiskFull && exitCode !== 0 && !limit)
-      throw new AgentFailure("infrastructure", diskFull, { retryable: true });
+    if (wasDiskFull && exitCode !== 0 && !limit) throw new AgentFailure("disk_full", diskFull, { retryable: true });
     return { exitCode, stdout, stderr, limit, timedOut };
   } finally {
     clearTimeout(timer);

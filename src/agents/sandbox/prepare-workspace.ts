@@ -45,7 +45,7 @@ export async function prepareWorkspace(options: Options): Promise<PreparedWorksp
     const problem =
       stopReason(end, command.seconds) ??
       (end.exitCode === 0 ? null : `exit code ${end.exitCode}${lastLine(end.stderr || end.stdout)}`);
-    if (problem !== null) throw new AgentFailure("infrastructure", `${name} failed: ${problem}`);
+    if (problem !== null) throw new AgentFailure("workspace_setup_failed", `${name} failed: ${problem}`);
     return end;
   }
 

@@ -126,7 +126,7 @@ export async function copyWorkspace(workspace: Workspace, to: string): Promise<v
   const copy = Bun.spawn(["cp", "-a", "--", `${pathOf(workspace)}/.`, to], { stdio: ["ignore", "ignore", "pipe"] });
   const [code, reason] = await Promise.all([copy.exited, new Response(copy.stderr).text()]);
   if (code !== 0)
-    throw new AgentFailure("infrastructure", `the workspace could not be copied: ${reason.trim().slice(-500)}`, {
+    throw new AgentFailure("workspace_failed", `the workspace could not be copied: ${reason.trim().slice(-500)}`, {
       retryable: true,
     });
 }

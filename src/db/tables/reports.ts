@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import { blob, check, index, integer, primaryKey, real, sqliteTable, text, unique } from "drizzle-orm/sqlite-core";
 import { outcomes, type SessionEvent } from "../../agents/agent.ts";
-import { failureCauses } from "../../agents/endings.ts";
+import { failureCauses } from "../../agents/failure.ts";
 import type { Dimension, Friction, Grade, LostPoints, Metrics, Recommendation, Wordings } from "../../grading/grade.ts";
 import { evidenceGrades, scopes } from "../../grading/kinds.ts";
 import { boolean, json, oneOf, orgReference, timestamp } from "./columns.ts";

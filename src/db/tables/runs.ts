@@ -12,7 +12,7 @@ import {
   unique,
 } from "drizzle-orm/sqlite-core";
 import { eventSources, eventTypes } from "../../agents/agent.ts";
-import { endCauses } from "../../agents/failure.ts";
+import { endCauses, type FailureCode, failureCodes } from "../../agents/failure.ts";
 import type { AgentOptions, DeclaredCheck, WorkspaceSetup } from "../../agents/task.ts";
 import type { Limits } from "../../config/limits.ts";
 import { json, oneOf, orgReference, timestamp } from "./columns.ts";
@@ -117,6 +117,9 @@ export const runs = sqliteTable(
     agentIndex: integer("agent_index").notNull().default(0),
     attempt: integer().notNull(),
     failureCause: text("failure_cause", { enum: endCauses }),
+    /** What exactly happened, and with what: see `failureRules`. */
+    failureCode: text("failure_code", { enum: failureCodes as [FailureCode, ...FailureCode[]] }),
+    failureSubject: text("failure_subject"),
     failureDetail: text("failure_detail"),
     createdAt: timestamp("created_at").notNull(),
     startedAt: timestamp("started_at"),
@@ -154,9 +157,10 @@ export const runs = sqliteTable(
       sql`(${table.completedAt} is not null) = (${table.status} in ('completed', 'failed', 'superseded'))`,
     ),
     check("runs_failure_cause", oneOf(table.failureCause, endCauses)),
+    check("runs_failure_code", oneOf(table.failureCode, failureCodes)),
     check(
       "runs_failure",
-      sql`(${table.failureCause} is not null) = (${table.status} in ('failed', 'superseded')) and (${table.failureDetail} is null) = (${table.failureCause} is null)`,
+      sql`(${table.failureCause} is not null) = (${table.status} in ('failed', 'superseded')) and (${table.failureDetail} is null) = (${table.failureCause} is null) and (${table.failureCode} is null) = (${table.failureCause} is null)`,
     ),
   ],
 );

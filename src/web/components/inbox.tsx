@@ -1,17 +1,18 @@
 import type { ComponentChildren } from "preact";
 import { count, dollars, shortUrl } from "../../grading/text.ts";
 import type { ChangeCause, InboxItem, ScoreChange } from "../../inbox/schema.ts";
-import { failureText } from "../run-labels.ts";
 import type { Site } from "../site.ts";
+import type { Viewer } from "../viewer.ts";
 import { withSign } from "./baseline.tsx";
 import { Sparkline } from "./charts.tsx";
+import { RemedyButtons } from "./failure.tsx";
 import { quoted } from "./layout.tsx";
 import { Day, When } from "./when.tsx";
 
 /** What a viewer can do with a line. `members`: whom it can be assigned to. */
 export type InboxActions = { members: { name: string; email: string }[] };
 
-type LineProps = { site: Site; now: number; item: InboxItem; actions: InboxActions | null };
+type LineProps = { site: Site; viewer: Viewer; now: number; item: InboxItem; actions: InboxActions | null };
 
 /** One line per problem or improvement: how large it is, what and since when, where, and what to do. */
 export const InboxList = ({ items, ...props }: Omit<LineProps, "item"> & { items: InboxItem[] }) => (
@@ -21,7 +22,8 @@ export const InboxList = ({ items, ...props }: Omit<LineProps, "item"> & { items
         key={item.id}
         data-kind={item.kind}
         data-item={item.id}
-        data-cause={"detail" in item ? item.cause : undefined}
+        data-code={item.kind === "runs_failed" ? item.failure.code : undefined}
+        data-cause={item.kind === "runs_failed" ? item.failure.cause : undefined}
       >
         <Line {...{ ...props, item }} />
       </li>
@@ -29,8 +31,8 @@ export const InboxList = ({ items, ...props }: Omit<LineProps, "item"> & { items
   </ul>
 );
 
-function Line({ site, now, item, actions }: LineProps) {
-  const { size, name, text, where, button } = partsOf(item, site, now);
+function Line({ site, viewer, now, item, actions }: LineProps) {
+  const { size, name, text, where, button } = partsOf(item, site, viewer, now);
   return (
     <>
       <strong class={item.kind === "score_rose" ? "size good" : "size bad"}>{size}</strong>
@@ -59,19 +61,24 @@ const ButtonLink = ({ href, children }: { href: string; children: string }) => (
   </a>
 );
 
-function partsOf(item: InboxItem, { base }: Site, now: number): Parts {
+function partsOf(item: InboxItem, { base }: Site, viewer: Viewer, now: number): Parts {
   switch (item.kind) {
     case "score_fell":
     case "score_rose":
       return scoreParts(item, base);
     case "runs_failed": {
-      const { title, detail } = failureText(item.cause, item.detail);
+      const { failure } = item;
+      const runs =
+        item.failed === 1
+          ? `${base}/runs/${item.runId}`
+          : `${base}/runs?status=failed&promptId=${item.prompt.id}&agent=${encodeURIComponent(item.agent)}`;
       return {
         size: item.of === 1 ? "Failed" : `${item.failed} of ${item.of} failed`,
         name: <Named {...item} base={base} />,
         text: (
           <>
-            Since <Day at={item.since} />: {title}. {detail}
+            Since <Day at={item.since} />: {failure.title}. {failure.detail} {failure.remedy}{" "}
+            {failure.command !== null && <code>{failure.command}</code>}
           </>
         ),
         where: item.lastReportAt && (
@@ -80,15 +87,10 @@ function partsOf(item: InboxItem, { base }: Site, now: number): Parts {
           </>
         ),
         button: (
-          <ButtonLink
-            href={
-              item.failed === 1
-                ? `${base}/runs/${item.runId}`
-                : `${base}/runs?status=failed&promptId=${item.prompt.id}&agent=${encodeURIComponent(item.agent)}`
-            }
-          >
-            {item.failed === 1 ? "Open run" : "Open runs"}
-          </ButtonLink>
+          <>
+            <RemedyButtons {...{ base, viewer, failure }} runId={failure.runAgainHelps ? item.runId : null} />
+            <a href={runs}>{item.failed === 1 ? "Open run" : "Open runs"}</a>
+          </>
         ),
       };
     }

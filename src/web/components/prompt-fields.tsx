@@ -278,7 +278,7 @@ function useIsOpen(group: string): boolean {
 
 /** The limits of one run. */
 export const LimitFields = () => (
-  <details class="more" open={useIsOpen("limits")}>
+  <details class="more" id="limits" open={useIsOpen("limits")}>
     <summary>Run limits</summary>
     <p class="hint">Leave blank to use the server default, which is also the maximum.</p>
     <div class="pairs">
@@ -292,7 +292,7 @@ export const LimitFields = () => (
 
 /** What the workspace holds when the agent starts. */
 export const WorkspaceFields = ({ archives }: { archives: Archive[] }) => (
-  <details class="more" open={useIsOpen("workspace")}>
+  <details class="more" id="workspace" open={useIsOpen("workspace")}>
     <summary>Workspace</summary>
     <p class="hint">Files and settings for the agent. Leave blank to start in an empty directory.</p>
     <SchemaField

@@ -1,8 +1,9 @@
+import { ruleOf } from "../../agents/failure.ts";
 import { count } from "../../grading/text.ts";
 import { outcomeLabels, scoreText } from "../../reports/labels.ts";
 import type { RunListItem } from "../../runs/lists.ts";
 import type { Run } from "../../runs/schema.ts";
-import { failureText, runDuration, statusLabels, triggerLabels, waitingLabels } from "../run-labels.ts";
+import { runDuration, statusLabels, triggerLabels, waitingLabels } from "../run-labels.ts";
 import { GradeMark, type Sorting, TableHead } from "./figures.tsx";
 import { quoted } from "./layout.tsx";
 import { SelectRow } from "./selection.tsx";
@@ -36,8 +37,8 @@ function Result({ run, base }: { run: RunListItem; base: string }) {
         <span>{scoreText(run.report) ?? outcomeLabels[run.report.outcome]}</span>
       </a>
     );
-  if (run.failureCause && run.status === "failed")
-    return <span>{failureText(run.failureCause, run.failureDetail).title}</span>;
+  if (run.failureCode && run.status === "failed")
+    return <span data-code={run.failureCode}>{ruleOf(run.failureCode).title}</span>;
   return <span class="muted">–</span>;
 }
 

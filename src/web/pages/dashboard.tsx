@@ -62,7 +62,7 @@ export const DashboardPage = ({ viewer, steps, isRunFree, ...overview }: Props) 
         </header>
         {steps && <FirstStepsList site={overview.site} steps={steps} />}
         <div class="overview" hx-sse:connect={`${overview.site.base}/live?org=${viewer.org}`} hx-swap="innerMorph">
-          <DashboardPart {...overview} />
+          <DashboardPart {...overview} viewer={viewer} />
         </div>
       </>
     )}
@@ -70,8 +70,8 @@ export const DashboardPage = ({ viewer, steps, isRunFree, ...overview }: Props) 
 );
 
 /** The part of the page that updates live. */
-export function DashboardPart(overview: Overview) {
-  const { site, inbox, promptCount, activeRuns, maxRuns, next, actions, showsAll, now } = overview;
+export function DashboardPart(overview: Overview & { viewer: Viewer }) {
+  const { site, viewer, inbox, promptCount, activeRuns, maxRuns, next, actions, showsAll, now } = overview;
   const { base } = site;
   const problems = showsAll ? inbox.problems : inbox.problems.slice(0, maxLines);
   const hidden = inbox.problems.length - problems.length + inbox.snoozed;
@@ -94,7 +94,7 @@ export function DashboardPart(overview: Overview) {
         {problems.length === 0 ? (
           <p class="muted">Nothing got worse, and nothing fails.</p>
         ) : (
-          <InboxList {...{ site, now, actions }} items={problems} />
+          <InboxList {...{ site, viewer, now, actions }} items={problems} />
         )}
         {hidden > 0 && (
           <p class="hint">
@@ -106,7 +106,7 @@ export function DashboardPart(overview: Overview) {
       {inbox.improvements.length > 0 && (
         <section aria-labelledby="improvements">
           <h2 id="improvements">Got better</h2>
-          <InboxList {...{ site, now }} actions={null} items={inbox.improvements.slice(0, maxImprovements)} />
+          <InboxList {...{ site, viewer, now }} actions={null} items={inbox.improvements.slice(0, maxImprovements)} />
         </section>
       )}
       <Spending {...{ base, spending: inbox.spending }} />

@@ -1,20 +1,21 @@
-import type { EndCause } from "../../agents/failure.ts";
+import type { RunFailure } from "../../agents/remedies.ts";
 import { count, dollars, duration, oneLine, percent } from "../../grading/text.ts";
 import { agentLabel, outcomeLabels, scoreText } from "../../reports/labels.ts";
 import type { EvalRequest } from "../../runs/schema.ts";
+import { FailureNotice } from "../components/failure.tsx";
 import { GradeMark, TableHead } from "../components/figures.tsx";
 import { Copyable } from "../components/form-parts.tsx";
 import { Layout } from "../components/layout.tsx";
 import { PreviewMark, Status } from "../components/run-table.tsx";
 import { When } from "../components/when.tsx";
-import { failureText, triggerLabels } from "../run-labels.ts";
+import { triggerLabels } from "../run-labels.ts";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 
 type EvalPartProps = {
   site: Site;
+  viewer: Viewer;
   request: EvalRequest;
-  failures: Map<string, EndCause>;
   isPreview: boolean;
   gateId: string | null;
   /** Reports of the comparable evaluation before and of this one; null if there is none. */
@@ -23,8 +24,8 @@ type EvalPartProps = {
 };
 
 /** The runs of an evaluation and their combined results. */
-export function EvalPage({ viewer, ...part }: EvalPartProps & { viewer: Viewer }) {
-  const { site, request } = part;
+export function EvalPage(part: EvalPartProps) {
+  const { site, viewer, request } = part;
   const path = `/evals/${request.id}`;
   const title = request.prompt.title ?? "Evaluation";
   const isOpen = request.status === "pending" || request.status === "running";
@@ -99,8 +100,9 @@ const intervalText = (low: number | null, high: number | null, format: (value: n
   low === null || high === null ? null : `95% CI ${format(low)} to ${format(high)}`;
 
 /** The part of the page that updates while runs are in progress. */
-export function EvalPart({ site: { base }, request, failures, isPreview, gateId, comparedSlugs, now }: EvalPartProps) {
+export function EvalPart({ site: { base }, viewer, request, isPreview, gateId, comparedSlugs, now }: EvalPartProps) {
   const runs = request.runs;
+  const failedGroups = groupFailures(request);
   return (
     <>
       <header class="toolbar">
@@ -125,6 +127,20 @@ export function EvalPart({ site: { base }, request, failures, isPreview, gateId,
           </>
         )}
       </p>
+      {failedGroups.map(({ failure, runIds, agent }, i) => (
+        <FailureNotice
+          key={i}
+          id={`remedy-${i}`}
+          {...{ base, viewer, failure }}
+          runId={runIds.at(-1) ?? null}
+          lead={
+            <>
+              {runIds.length} of {count(runs.length, "run")} failed
+              {request.agents.length > 1 && ` with ${agentLabel(agent)}`}.{" "}
+            </>
+          }
+        />
+      ))}
       {request.agents.map(({ agent, result }, i) => (
         <section key={i} data-agent={agent.id}>
           {request.agents.length > 1 && <h2>{agentLabel(agent)}</h2>}
@@ -154,7 +170,7 @@ export function EvalPart({ site: { base }, request, failures, isPreview, gateId,
                       </span>
                     </a>
                   ) : (
-                    <Failure cause={failures.get(run.runId)} />
+                    <Failure failure={run.failure} />
                   )}
                 </td>
               </tr>
@@ -168,11 +184,23 @@ export function EvalPart({ site: { base }, request, failures, isPreview, gateId,
   );
 }
 
-function Failure({ cause }: { cause: EndCause | undefined }) {
-  if (cause === undefined) return <span class="soft">–</span>;
+function Failure({ failure }: { failure: RunFailure | null }) {
+  if (failure === null) return <span class="soft">–</span>;
   return (
-    <span class="soft" data-cause={cause}>
-      {failureText(cause, null).title}
+    <span class="soft" data-code={failure.code} data-cause={failure.cause}>
+      {failure.title}
     </span>
   );
+}
+
+/** The failed runs of an evaluation, by what to do about them; cancelled ones need nothing. */
+function groupFailures({ runs }: EvalRequest) {
+  const failed = runs.flatMap(({ runId, agent, status, failure }) =>
+    status === "failed" && failure !== null && failure.code !== "cancelled" ? [{ runId, agent, failure }] : [],
+  );
+  const groups = Map.groupBy(failed, ({ agent, failure }) => `${agent.id} ${failure.code} ${failure.subject}`);
+  return [...groups.values()].flatMap((group) => {
+    const last = group.at(-1);
+    return last ? [{ ...last, runIds: group.map(({ runId }) => runId) }] : [];
+  });
 }

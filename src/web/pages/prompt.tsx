@@ -1,10 +1,12 @@
 import type { LatestResults } from "../../comparisons/latest.ts";
 import { count, oneLine } from "../../grading/text.ts";
+import type { FailedRuns } from "../../inbox/problems.ts";
 import type { Prompt } from "../../prompts/schema.ts";
 import { titleOf } from "../../reports/labels.ts";
 import type { RunListItem } from "../../runs/lists.ts";
 import type { ScheduledEvaluation } from "../../schedules/schema.ts";
 import { ScoreLine } from "../components/charts.tsx";
+import { FailureNotice } from "../components/failure.tsx";
 import { TableHead } from "../components/figures.tsx";
 import { ButtonForm } from "../components/form-parts.tsx";
 import { Layout, quoted } from "../components/layout.tsx";
@@ -12,7 +14,7 @@ import { PromptSettings } from "../components/prompt-settings.tsx";
 import { RunForm, type RunFormProps } from "../components/run-form.tsx";
 import { RunTable } from "../components/run-table.tsx";
 import { LatestChange, Score } from "../components/score.tsx";
-import { formatZoned, Time, useTime, When } from "../components/when.tsx";
+import { Day, formatZoned, Time, useTime, When } from "../components/when.tsx";
 import { may, type PageProps, type Viewer } from "../viewer.ts";
 
 type Props = PageProps & {
@@ -23,6 +25,8 @@ type Props = PageProps & {
   latest: LatestResults | null;
   runs: RunListItem[];
   runCount: number;
+  /** Its agents whose last runs all failed. */
+  failedRuns: FailedRuns[];
   scheduledEvaluations: ScheduledEvaluation[];
   timeZone: string;
   now: number;
@@ -31,7 +35,7 @@ type Props = PageProps & {
 
 /** A prompt with its scores, runs, schedule and settings, and the form to run it. */
 export function PromptPage(props: Props) {
-  const { site, viewer, prompt, latest, runs, runCount, now, runForm } = props;
+  const { site, viewer, prompt, latest, runs, runCount, failedRuns, now, runForm } = props;
   const { base } = site;
   const title = titleOf(prompt);
   const here = `/prompts/${prompt.id}`;
@@ -49,6 +53,9 @@ export function PromptPage(props: Props) {
       </header>
       <div class="columns">
         <div>
+          {failedRuns.map((failed) => (
+            <AllFailed key={failed.agent} {...{ base, viewer }} runs={failed} />
+          ))}
           <ScoreHistory latest={latest} base={site.base} promptId={prompt.id} />
           {prompt.warnings.map((warning) => (
             <p key={warning} class="notice">
@@ -103,6 +110,23 @@ export function PromptPage(props: Props) {
     </Layout>
   );
 }
+
+/** Says that all runs with an agent failed since its last report, why, and what to do. */
+const AllFailed = ({ base, viewer, runs }: { base: string; viewer: Viewer; runs: FailedRuns }) => (
+  <FailureNotice
+    {...{ base, viewer, failure: runs.failure }}
+    id={`remedy-${runs.agent}`}
+    runId={runs.runId}
+    lead={
+      <span data-failed={runs.failed} data-of={runs.of}>
+        {runs.of === 1 ? "The last run" : `${runs.failed} of ${runs.of} runs`} with {runs.agent} failed since{" "}
+        <Day at={runs.since} />.{" "}
+      </span>
+    }
+  >
+    <a href={`${base}/runs/${runs.runId}`}>Open newest run</a>
+  </FailureNotice>
+);
 
 type ActionsProps = { base: string; prompt: Prompt; viewer: Viewer };
 

@@ -1,4 +1,3 @@
-import type { StoredFailure } from "../../agents/failure.ts";
 import { count, oneLine } from "../../grading/text.ts";
 import { withoutUrlMapTokens } from "../../net/mapping.ts";
 import { agentLabel, outcomeLabels, scoreText } from "../../reports/labels.ts";
@@ -7,20 +6,20 @@ import type { RequestedTask } from "../../runs/runs.ts";
 import type { Attempt, Run } from "../../runs/schema.ts";
 import type { LimitUsage } from "../../runs/usage.ts";
 import { Meter } from "../components/charts.tsx";
+import { FailureNotice } from "../components/failure.tsx";
 import { Fact, GradeMark } from "../components/figures.tsx";
 import { ButtonForm, DangerButton } from "../components/form-parts.tsx";
 import { ExternalLink, Layout, quoted } from "../components/layout.tsx";
 import { PreviewMark, Status } from "../components/run-table.tsx";
 import { TimelineRows } from "../components/timeline.tsx";
 import { Time, When } from "../components/when.tsx";
-import { attemptLabels, failureText, runDuration, usageText, waitingLabels, waitingText } from "../run-labels.ts";
+import { attemptLabels, runDuration, usageText, waitingLabels, waitingText } from "../run-labels.ts";
 import { may, type PageProps } from "../viewer.ts";
 
 type RunStateProps = PageProps & {
   title: string;
   isPreview: boolean;
   run: Run;
-  failure: StoredFailure;
   limitUsage: LimitUsage[];
   attempts: Attempt[];
   now: number;
@@ -39,7 +38,6 @@ export function RunPage({
   title,
   isPreview,
   run,
-  failure,
   requested,
   limitUsage,
   attempts,
@@ -73,7 +71,7 @@ export function RunPage({
     >
       <div {...live}>
         <div id="run-state">
-          <RunState {...{ site, viewer, title, isPreview, run, failure, limitUsage, attempts, now }} />
+          <RunState {...{ site, viewer, title, isPreview, run, limitUsage, attempts, now }} />
         </div>
         <section class="columns">
           <div>
@@ -113,19 +111,9 @@ export function RunPage({
 }
 
 /** The part of the page that updates while the run is in progress. */
-export function RunState({
-  site: { base },
-  viewer,
-  title,
-  isPreview,
-  run,
-  failure: { failureCause, failureDetail },
-  limitUsage,
-  attempts,
-  now,
-}: RunStateProps) {
+export function RunState({ site: { base }, viewer, title, isPreview, run, limitUsage, attempts, now }: RunStateProps) {
   const isOpen = run.completedAt === null;
-  const failure = run.status === "failed" && failureCause ? failureText(failureCause, failureDetail) : null;
+  const { failure } = run;
   return (
     <>
       <header class="toolbar">
@@ -135,9 +123,9 @@ export function RunState({
         <span class="end">
           {!may(viewer, "run") ? null : isOpen ? (
             <DangerButton action={`${base}/runs/${run.runId}/cancel`}>Cancel run</DangerButton>
-          ) : (
+          ) : failure === null || run.status === "superseded" ? (
             <ButtonForm action={`${base}/runs/${run.runId}/rerun`}>Run again</ButtonForm>
-          )}
+          ) : null}
         </span>
       </header>
       {run.waitingFor && (
@@ -152,14 +140,8 @@ export function RunState({
         </p>
       )}
       {failure && (
-        <div class="notice bad" role="alert" data-cause={failureCause}>
-          <strong>{failure.title}.</strong> {failure.detail}
-          <p class="muted">
-            {failure.remedy} {may(viewer, "write") && <a href={`${base}/prompts/${run.prompt.id}/edit`}>Edit prompt</a>}
-          </p>
-        </div>
+        <FailureNotice {...{ base, viewer, failure }} runId={run.status === "superseded" ? null : run.runId} />
       )}
-      {run.status === "superseded" && <p class="notice">{run.failureReason}</p>}
       {run.report && (
         <a class="report-link" href={`${base}/reports/${run.report.slug}`}>
           {run.report.grade !== null && <GradeMark grade={run.report.grade} />}

@@ -2,7 +2,7 @@ import { Elysia } from "elysia";
 import { findLatestResults, findReportsBeforeAndAfter } from "../../comparisons/latest.ts";
 import type { Context } from "../../context.ts";
 import { findGateOfEval } from "../../gates/gates.ts";
-import { failuresOfEval, getEvalRequest } from "../../runs/evals.ts";
+import { getEvalRequest } from "../../runs/evals.ts";
 import { previewsAmong } from "../../runs/lists.ts";
 import type { EvalRequest } from "../../runs/schema.ts";
 import { renderFragment } from "../components/layout.tsx";
@@ -22,10 +22,10 @@ function evalPartProps(ctx: Context, viewer: Viewer, site: Site, id: string) {
   const request = getEvalRequest(ctx, viewer.org, id);
   return {
     site,
+    viewer,
     request,
     isPreview: isPreview(ctx, viewer, request),
     comparedSlugs: findReportsBeforeAndAfter(findLatestResults(ctx, viewer.org, request.prompt.id), id),
-    failures: failuresOfEval(ctx, viewer.org, id),
     gateId: findGateOfEval(ctx, viewer.org, id),
     now: ctx.now(),
   };
@@ -37,7 +37,7 @@ export const evaluationPages = (ctx: Context) =>
     .get("/evals/:evalId", ({ request, params }) =>
       showPage(ctx, request, (viewer, site) => {
         const props = evalPartProps(ctx, viewer, site, params.evalId);
-        return <EvalPage {...{ viewer, ...props }} />;
+        return <EvalPage {...props} />;
       }),
     )
     .get("/evals/:evalId/live", ({ request, params }) =>

@@ -125,6 +125,7 @@ export const homePages = (ctx: Context) =>
       streamPart(
         ctx,
         request,
-        (viewer, site) => () => renderFragment(<DashboardPart {...overviewOf(ctx, viewer, site, false)} />, viewer),
+        (viewer, site) => () =>
+          renderFragment(<DashboardPart {...overviewOf(ctx, viewer, site, false)} viewer={viewer} />, viewer),
       ),
     );

@@ -8,6 +8,7 @@ import { promptStatuses } from "../../db/tables/prompts.ts";
 import { badRequest } from "../../errors.ts";
 import { type Page, pageQuery } from "../../http/paging.ts";
 import { isDescending, type Sort, sortBy, sorted } from "../../http/sorting.ts";
+import { listFailedRuns } from "../../inbox/problems.ts";
 import { listPromptItems, listTags, type PromptFilter, type PromptSort, promptColumns } from "../../prompts/lists.ts";
 import { agentsForRun, agentsOfPrompt } from "../../prompts/prompt-check.ts";
 import { getPrompt, getPromptRow, listAgents, updatePrompt } from "../../prompts/prompts.ts";
@@ -91,6 +92,7 @@ async function promptPage(
       latest={findLatestResults(ctx, org, prompt.id)}
       runs={listRunPage(ctx, org, { promptId: prompt.id }, { limit: maxRunsListed }).items}
       runCount={countRuns(ctx, org, prompt.id)}
+      failedRuns={listFailedRuns(ctx, org, prompt.id).filter(({ failed, of }) => failed === of)}
       scheduledEvaluations={listScheduledEvaluations(ctx, org, prompt.id, firstPage).items}
       timeZone={getOrg(ctx, org).timeZone}
       now={ctx.now()}

@@ -11,7 +11,7 @@ import { cancelRun } from "../../runs/endings.ts";
 import { followRun, formatPosition, getRunProgress, type Progress, parsePosition } from "../../runs/follow.ts";
 import { listRunPage, runColumns } from "../../runs/lists.ts";
 import { requestRerun } from "../../runs/requests.ts";
-import { countRuns, getRun, getRunFailure, getRunTask, listAttempts } from "../../runs/runs.ts";
+import { countRuns, getRun, getRunTask, listAttempts } from "../../runs/runs.ts";
 import { listLimitUsage } from "../../runs/usage.ts";
 import { Id, OneOf } from "../../schema.ts";
 import { renderFragment } from "../components/layout.tsx";
@@ -49,7 +49,6 @@ const runListProps = (ctx: Context, viewer: Viewer, site: Site, query: Static<ty
 
 const runStateProps = (ctx: Context, viewer: Viewer, site: Site, { run, position }: Progress) => {
   const requested = getRunTask(ctx, viewer.org, run.runId);
-  const failure = getRunFailure(ctx, viewer.org, run.runId);
   const limitUsage = listLimitUsage(ctx, viewer.org, run, requested.task, position.attempt);
   const attempts = listAttempts(ctx, viewer.org, run.runId);
   const isPreview = Object.keys(requested.urlMap).length > 0;
@@ -60,7 +59,6 @@ const runStateProps = (ctx: Context, viewer: Viewer, site: Site, { run, position
     isPreview,
     requested,
     run,
-    failure,
     limitUsage,
     attempts,
     now: ctx.now(),

@@ -1,0 +1,42 @@
+export const failureCauses = [
+  "timeout",
+  "budget",
+  "credentials",
+  "infrastructure",
+  "agent_crashed",
+  "cancelled",
+] as const;
+export type FailureCause = (typeof failureCauses)[number];
+
+/** Why a run ended without a report: it failed, or a newer run replaced it. */
+export const endCauses = [...failureCauses, "superseded"] as const;
+export type EndCause = (typeof endCauses)[number];
+
+/** A way in which a run ends without a report. */
+export type FailureRule = {
+  cause: EndCause;
+  /** What happened, in a few words. */
+  title: string;
+  /** What `subject` of the failure is; null: it has none. */
+  subject: string | null;
+  /** What to do, in sentences. */
+  remedy: string;
+  /** A setting or command to copy; `{subject}` stands for the subject. */
+  command?: string;
+  /** Where to do it: a path of the pages. `{prompt}`, `{agent}` and `{subject}` stand for those of the run. */
+  button?: { label: string; path: string };
+  /** Whether running it again, with nothing changed, can succeed. Then it comes before the button. */
+  runAgain: boolean;
+};
+
+export const editLimits = { label: "Edit limits of the prompt", path: "/prompts/{prompt}/edit#limits" };
+export const editPrompt = { label: "Edit prompt", path: "/prompts/{prompt}/edit" };
+export const editWorkspace = { label: "Edit workspace of the prompt", path: "/prompts/{prompt}/edit#workspace" };
+export const openModels = { label: "Open model settings", path: "/settings/models" };
+export const openWorkers = { label: "Open workers", path: "/settings/workers" };
+export const openBudget = { label: "Change budget", path: "/settings" };
+export const readLimits = { label: "Read about limits", path: "/docs/configuration#limit-runs" };
+export const readAgents = { label: "Read about agents", path: "/docs/agents#agents" };
+export const address = "Host and port";
+export const model = "Model";
+export const agent = "Agent";

@@ -1,0 +1,73 @@
+import type { ComponentChildren } from "preact";
+import type { RunFailure } from "../../agents/remedies.ts";
+import { type Action, may, type Viewer } from "../viewer.ts";
+import { ButtonForm, Copyable } from "./form-parts.tsx";
+
+/** Who may do something on the pages that remedies link to; anyone may read the others. */
+const requiredActions: [path: RegExp, action: Action][] = [
+  [/\/prompts\/[^/]+\/edit/, "write"],
+  [/\/settings\/models$/, "models"],
+  [/\/settings$/, "organization"],
+];
+
+/** The path of a link to this service: pages are also served at other addresses than the configured one. */
+const pathOf = (url: string): string => url.replace(/^https?:\/\/[^/]+/, "");
+
+type RemedyProps = {
+  base: string;
+  viewer: Viewer | undefined;
+  failure: RunFailure;
+  /** The run to repeat; null: don't offer it. */
+  runId: string | null;
+};
+
+/** What to do about a failed run: the button that helps most comes first, and is the main one. */
+export function RemedyButtons({ base, viewer, failure: { action, runAgainHelps }, runId }: RemedyProps) {
+  const path = action && pathOf(action.url);
+  const required = requiredActions.find(([pattern]) => pattern.test(path?.replace(/#.*/, "") ?? ""))?.[1];
+  const canAct = action !== null && (required === undefined || may(viewer, required));
+  const link = canAct && (
+    <a
+      key="remedy"
+      class={runAgainHelps && runId !== null ? "button" : "button main"}
+      data-remedy="true"
+      href={path ?? ""}
+    >
+      {action.label}
+    </a>
+  );
+  const again = runId !== null && may(viewer, "run") && (
+    <ButtonForm key="again" action={`${base}/runs/${runId}/rerun`} {...(runAgainHelps && { class: "main" })}>
+      Run again
+    </ButtonForm>
+  );
+  return <>{runAgainHelps ? [again, link] : [link, again]}</>;
+}
+
+type NoticeProps = RemedyProps & {
+  /** Before the title, such as how many runs failed. */
+  lead?: ComponentChildren;
+  /** More buttons, after the others. */
+  children?: ComponentChildren;
+  /** Identifies the notice on its page. */
+  id?: string;
+};
+
+/** Why a run failed, and what to do. */
+export const FailureNotice = ({ lead, children, id = "remedy", ...props }: NoticeProps) => {
+  const { code, cause, title, detail, remedy, command } = props.failure;
+  return (
+    <div class="notice bad failure" role="alert" data-code={code} data-cause={cause}>
+      <p>
+        {lead}
+        <strong>{title}.</strong> {detail}
+      </p>
+      <p>{remedy}</p>
+      {command !== null && <Copyable id={`${id}-command`} value={command} />}
+      <div class="actions">
+        <RemedyButtons {...props} />
+        {children}
+      </div>
+    </div>
+  );
+};
