@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { createKey } from "../src/auth/keys.ts";
 import { createPrompt, updatePrompt } from "../src/prompts/prompts.ts";
 import { testApp } from "./support/app.ts";
 import { rpc } from "./support/mcp.ts";
@@ -40,7 +41,10 @@ test("docs on a private address are refused by the page and over MCP, and later 
   expect([second.status, second.body.includes('id="docsUrl-wrong"')]).toEqual([400, false]);
   expect(second.body).toContain("EVALD_ALLOW_PRIVATE=127.0.0.1:4000");
 
-  expect((await rpc(app).call("create_prompt", docs(url))).detail).toContain("EVALD_ALLOW_PRIVATE=127.0.0.1:4000");
+  const { key } = createKey(app.service.ctx, app.a.org, "agent", { scopes: ["write"] });
+  expect((await rpc(app, key).call("create_prompt", docs(url))).detail).toContain(
+    "EVALD_ALLOW_PRIVATE=127.0.0.1:4000",
+  );
 
   const { id } = createPrompt(app.service.ctx, app.a.org, docs("https://docs.example.com/"));
   expect(

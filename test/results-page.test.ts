@@ -14,7 +14,7 @@ function setUp() {
   const app = testApp({ now: () => at });
   const { service, a } = app;
   const newPrompt = (title: string | null, isOnResultsPage = true) =>
-    createPrompt(service.ctx, a.org, { title, text: "Secret task. https://docs.example.com", isOnResultsPage }).id;
+    createPrompt(service.ctx, a.org, { title, text: "Say hello. Secret task. https://docs.example.com", isOnResultsPage }).id;
   const turn = (hasResultsPage: boolean) => updateOrg(service.ctx, a.org, { hasResultsPage }).resultsPath ?? "";
   const stranger = browse(app);
   return { app, newPrompt, turn, get: stranger.get, pass: (days: number) => (at += days * 24 * 3600_000) };
@@ -40,7 +40,7 @@ describe("the public results page", () => {
     expect(status).toBe(200);
     for (const shown of ["A: results", "Upload a file", "A-", "2 runs", "2026-11-23", "Read the docs", "Docs 93"])
       expect([shown, body.includes(shown)]).toEqual([shown, true]);
-    for (const shown of ["Goal not tested", "Untitled task", "No result yet", "oldest first: 88, 90"])
+    for (const shown of ["Goal not tested", "Say hello", "No result yet", "oldest first: 88, 90"])
       expect([shown, body.includes(shown)]).toEqual([shown, true]);
     expect(body).not.toMatch(/href="\/("|docs"|docs\/api|sign-in|llms)/);
     for (const hidden of ["Not chosen", "Secret task", tested, app.a.org, ...slugs])

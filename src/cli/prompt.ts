@@ -1,6 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { badRequest, conflict } from "../errors.ts";
 import type { Prompt, PromptPatch } from "../prompts/schema.ts";
+import { titleOf } from "../reports/labels.ts";
 import { type Api, findPromptId } from "./api.ts";
 import { addApiOptions, addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
 import { addFields, type FieldOptions, toFields } from "./prompt-fields.ts";
@@ -45,7 +46,7 @@ function addList(prompt: Command, useApi: UseApi): void {
         const query = { limit, tag, includeArchived: archived ? ("1" as const) : undefined };
         const prompts = await api.list("GET /prompts", { query });
         const items = await Promise.all(prompts.items.map(({ id }) => getPrompt(api, id)));
-        const rows = items.map((p) => [p.id, p.status, p.title ?? p.text.slice(0, 60), p.nextRunsAt?.[0] ?? ""]);
+        const rows = items.map((p) => [p.id, p.status, titleOf(p), p.nextRunsAt?.[0] ?? ""]);
         print(json ? toJson(items) : table([["ID", "STATUS", "TITLE", "NEXT RUN"], ...rows]));
         sayRest(prompts);
       }),

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { AppError } from "../errors.ts";
+import { titleOf } from "../reports/labels.ts";
 import { reportMarkdown } from "../reports/markdown.ts";
 import type { Run } from "../runs/schema.ts";
 import { type Api, findPromptId, whatGoesOn } from "./api.ts";
@@ -92,7 +93,7 @@ async function toText(api: Api, { runId, prompt, report }: Run): Promise<string>
   if (whole) return reportMarkdown(whole);
   const { score = null, grade = null } = report;
   const result = score === null ? "No score" : `${score} of 100${grade === null ? "" : ` (${grade})`}`;
-  return `# ${prompt.title ?? prompt.text}\n\n${result}\n\n${report.url}`;
+  return `# ${titleOf(prompt)}\n\n${result}\n\n${report.url}`;
 }
 
 function exitCodeOf({ runId, status, report, failure, failureReason }: Run, bar: MinScore): number {

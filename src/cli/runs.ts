@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { agentLabel, scoreSummary } from "../reports/labels.ts";
+import { agentLabel, scoreSummary, titleOf } from "../reports/labels.ts";
 import type { Run } from "../runs/schema.ts";
 import { findPromptId } from "./api.ts";
 import { addApiOptions, type ServiceAddress, type UseApi } from "./connection.ts";
@@ -36,7 +36,7 @@ function toRow({ runId, status, report, failure, failureReason, agent, prompt, c
   const scored = report && { ...report, scope: report.scope ?? "goal" };
   const result =
     scored === null ? (failure?.title ?? failureReason ?? "") : (scoreSummary(scored) ?? scored.nullNotice ?? "");
-  const what = [(agent as Run["agent"] | undefined) ? agentLabel(agent) : "", cut(prompt.title ?? prompt.text)];
+  const what = [(agent as Run["agent"] | undefined) ? agentLabel(agent) : "", cut(titleOf(prompt))];
   return [runId, status, cut(result), report?.slug ?? "", ...what, createdAt];
 }
 

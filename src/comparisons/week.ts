@@ -5,6 +5,8 @@ import { prompts } from "../db/tables/prompts.ts";
 import { runs } from "../db/tables/runs.ts";
 import { listFriction } from "../friction/friction.ts";
 import { cut, type EventData } from "../notifications/events.ts";
+import { titleText } from "../prompts/lists.ts";
+import { titleOf } from "../reports/labels.ts";
 import { reportUrl } from "../reports/links.ts";
 import { getReport } from "../reports/reports.ts";
 import { toIso } from "../schema.ts";
@@ -51,12 +53,13 @@ const reportLink = (ctx: Context, slug: string) => ({ slug, url: reportUrl(ctx.b
 
 function scoresOf(ctx: Context, org: OrgId, promptIds: string[], since: string) {
   const titles = ctx.db
-    .select({ id: prompts.id, title: prompts.title })
+    .select({ id: prompts.id, title: prompts.title, text: titleText })
     .from(prompts)
     .where(and(eq(prompts.orgId, org), inArray(prompts.id, promptIds)))
     .all();
   return titles
-    .flatMap((prompt) => {
+    .flatMap(({ id, ...named }) => {
+      const prompt = { id, title: titleOf(named) };
       const { verdict, delta, at, slugs } = findLatestResults(ctx, org, prompt.id)?.change ?? {};
       if (!slugs || (verdict !== "improved" && verdict !== "regressed") || (at ?? "") < since) return [];
       return { prompt, verdict, delta: Math.round((delta ?? 0) * 10) / 10, after: reportLink(ctx, slugs[1]) };

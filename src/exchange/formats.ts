@@ -7,9 +7,10 @@ import { prompts } from "../db/tables/prompts.ts";
 import { reports } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
 import type { Scope } from "../grading/grade.ts";
-import { oneLine } from "../grading/text.ts";
 import { toXmlAttributes, toXmlText } from "../http/xml.ts";
 import { withoutUrlMapTokens } from "../net/mapping.ts";
+import { titleText } from "../prompts/lists.ts";
+import { titleOf } from "../reports/labels.ts";
 import { reportMarkdown } from "../reports/markdown.ts";
 import { getReport } from "../reports/reports.ts";
 import { toIso } from "../schema.ts";
@@ -79,11 +80,11 @@ export function* exportJunit(ctx: Context, span: Span, bar: Bar | null): Generat
   }
   for (const [promptId, { tests, errors, failures }] of [...suites].sort(([a], [b]) => (a < b ? -1 : 1))) {
     const prompt = ctx.db
-      .select({ title: prompts.title, text: prompts.text })
+      .select({ title: prompts.title, text: titleText })
       .from(prompts)
       .where(eq(prompts.id, promptId))
       .get();
-    const name = oneLine(prompt?.title ?? prompt?.text, 200);
+    const name = prompt ? titleOf(prompt) : "";
     yield `  <testsuite${toXmlAttributes({ name, tests, failures, errors, skipped: 0 })}>\n`;
     for (const { run, report } of results(ctx, { ...span, promptId }, whereNotArchived)) yield toCase(run, report, bar);
     yield "  </testsuite>\n";

@@ -9,6 +9,8 @@ import { notFound } from "../errors.ts";
 import type { Page, Paged } from "../http/paging.ts";
 import type { Sort } from "../http/sorting.ts";
 import { withoutUrlMapTokens } from "../net/mapping.ts";
+import { titleText } from "../prompts/lists.ts";
+import { titleOf } from "../reports/labels.ts";
 import { toIso } from "../schema.ts";
 import { minRuns, smallestP } from "../stats/power.ts";
 import type { Gate } from "./schema.ts";
@@ -84,7 +86,7 @@ export function listGates(
 
 const promptTitle = statement((db) =>
   db
-    .select({ title: prompts.title })
+    .select({ title: prompts.title, text: titleText })
     .from(prompts)
     .where(eq(prompts.id, sql.placeholder("id"))),
 );
@@ -94,7 +96,10 @@ function toGate(ctx: Context, gate: GateRow): Gate {
   const { urlMap, templateArgs } = requestOfGate(ctx, gate);
   const groups = listGateAgents(ctx, gate);
   const deciding = groups[decidingIndex(gate.agents ?? [])] as GateAgentGroup;
-  const titles = targetsOf(gate).map(({ promptId }) => promptTitle(ctx.db).get({ id: promptId })?.title ?? null);
+  const titles = targetsOf(gate).map(({ promptId }) => {
+    const prompt = promptTitle(ctx.db).get({ id: promptId });
+    return prompt ? titleOf(prompt) : null;
+  });
   return {
     id,
     statusUrl: `${ctx.baseUrl()}/api/v1/gates/${id}`,

@@ -99,14 +99,23 @@ export function shortUrl(address: string, current: string | null = null): string
   return oneLine(isOtherHost ? `${url.host}${path}` : path, 100);
 }
 
-/** At most eight words of a title as a slug; `report` if it contains no Latin letters. */
-export function toSlug(title: string): string {
-  const words = title
-    .normalize("NFKD")
-    .toLowerCase()
-    .replace(/\p{M}/gu, "")
-    .match(/[a-z0-9]+/g);
-  return (words ?? ["report"]).slice(0, 8).join("-").slice(0, 60).replace(/-+$/, "");
+const sentences = new Intl.Segmenter("en", { granularity: "sentence" });
+const words = new Intl.Segmenter("en", { granularity: "word" });
+
+/** A title for a task that has none: its first sentence, cut after a word at `max` characters. In any script. */
+export function titleFromTask(task: string, max = 80): string {
+  const line = oneLine(
+    task.split(/\n/).find((each) => each.trim() !== ""),
+    2000,
+  );
+  const [first] = sentences.segment(line);
+  const title = first?.segment.trim().replace(/[.。．।]$/u, "") ?? "";
+  if (title.length <= max) return title;
+  const cut = [...words.segment(title)].findLast(({ index }) => index < max);
+  return `${title
+    .slice(0, cut?.index || max)
+    .toWellFormed()
+    .trimEnd()}…`;
 }
 
 /** Where a line contains a path or command as a whole, or -1: `/notes` is not in `https://host/v1/notes`. */

@@ -155,12 +155,15 @@ export function findPromptByBadge(ctx: Context, token: string) {
 }
 
 /** The prompts on the results page of an organization, without archived ones, in alphabetical order of their titles; at most 100. */
-export const listPromptsOnResultsPage = (ctx: Context, org: OrgId): { id: string; title: string | null }[] =>
+export const listPromptsOnResultsPage = (
+  ctx: Context,
+  org: OrgId,
+): { id: string; title: string | null; text: string }[] =>
   ctx.db
-    .select({ id: prompts.id, title: prompts.title })
+    .select({ id: prompts.id, title: prompts.title, text: titleText })
     .from(prompts)
     .where(and(promptCondition(org, {}), eq(prompts.isOnResultsPage, true)))
-    .orderBy(sql`lower(${prompts.title}) nulls last`, asc(prompts.id))
+    .orderBy(sql`lower(coalesce(${prompts.title}, ${prompts.text}))`, asc(prompts.id))
     .limit(maxResults)
     .all();
 

@@ -1,8 +1,10 @@
-import { and, eq, ne } from "drizzle-orm";
+import { and, eq, isNull, ne } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
 import { bound, literal, statement } from "../db/prepared.ts";
 import { prompts } from "../db/tables/prompts.ts";
 import { badRequest } from "../errors.ts";
+import { titleFromTask } from "../grading/text.ts";
+import { titleText } from "./lists.ts";
 
 const promptsByTitle = statement((db) =>
   db
@@ -10,6 +12,14 @@ const promptsByTitle = statement((db) =>
     .from(prompts)
     .where(and(eq(prompts.orgId, bound("org")), eq(prompts.title, bound("title")), ne(prompts.status, "archived")))
     .limit(literal(10)),
+);
+
+const untitledPrompts = statement((db) =>
+  db
+    .select({ id: prompts.id, text: titleText })
+    .from(prompts)
+    .where(and(eq(prompts.orgId, bound("org")), isNull(prompts.title), ne(prompts.status, "archived")))
+    .limit(literal(1000)),
 );
 
 /**
@@ -20,7 +30,13 @@ export function readPromptId(ctx: Context, org: OrgId, text: string): string {
   const [, ofUrl] = /^https?:\/\/.*\/prompts\/([0-9a-f-]{36})(?:[/?#].*)?$/i.exec(text) ?? [];
   if (ofUrl !== undefined) return ofUrl;
   if (/^[0-9a-f-]{36}$/i.test(text)) return text;
-  const found = promptsByTitle(ctx.db).all({ org, title: text });
+  const titled = promptsByTitle(ctx.db).all({ org, title: text });
+  const found =
+    titled.length > 0
+      ? titled
+      : untitledPrompts(ctx.db)
+          .all({ org })
+          .filter((each) => titleFromTask(each.text) === text);
   if (found.length > 1)
     throw badRequest(
       `Several prompts have the title ${JSON.stringify(text)}. Use an ID: ${found.map(({ id }) => id).join(", ")}.`,

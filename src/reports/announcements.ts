@@ -7,7 +7,9 @@ import type { runs } from "../db/tables/runs.ts";
 import type { CountedReport, PointRow } from "../friction/lifecycle-rows.ts";
 import { cut } from "../notifications/events.ts";
 import { emitEvent } from "../notifications/outbox.ts";
+import { titleText } from "../prompts/lists.ts";
 import { toIso } from "../schema.ts";
+import { titleOf } from "./labels.ts";
 import { reportUrl, runUrls } from "./links.ts";
 
 /** Characters of a text in an event, which receivers expect to be small. */
@@ -42,8 +44,8 @@ export const toReportEvent = (baseUrl: string, { slug, status, outcome, score, s
 
 /** The prompt of an event. */
 export function toPromptEvent(tx: Tx, id: string): { id: string; title: string | null } {
-  const row = tx.select({ title: prompts.title }).from(prompts).where(eq(prompts.id, id)).get();
-  return { id, title: row?.title ?? null };
+  const row = tx.select({ title: prompts.title, text: titleText }).from(prompts).where(eq(prompts.id, id)).get();
+  return { id, title: row ? titleOf(row) : null };
 }
 
 export function announceReport(ctx: Context, tx: Tx, run: RunRow, report: ReportRow): void {

@@ -1,4 +1,4 @@
-import { count, list, oneLine, percent } from "../grading/text.ts";
+import { count, list, oneLine, percent, titleFromTask } from "../grading/text.ts";
 import type { Report } from "./schema.ts";
 
 type Judge = NonNullable<Report["judge"]>;
@@ -16,8 +16,9 @@ export const outcomeLabels: Record<Report["outcome"], string> = {
 /** `2026-11-21 09:31:02 UTC` */
 export const formatTime = (iso: string): string => `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`;
 
+/** The title of a prompt, or one from its task. */
 export const titleOf = ({ title, text }: { title: string | null; text: string }): string =>
-  title === null ? oneLine(text, 120) : oneLine(title, 200);
+  title === null ? titleFromTask(text) : oneLine(title, 200);
 
 export const agentLabel = ({ id, version, model }: Report["agent"]): string =>
   [id, version, model].filter((word) => word !== null).join(" ");

@@ -6,7 +6,9 @@ import { reports } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
 import type { Page, Paged } from "../http/paging.ts";
 import type { Sort } from "../http/sorting.ts";
+import { titleText } from "../prompts/lists.ts";
 import { toInstant, toIso } from "../schema.ts";
+import { titleOf } from "./labels.ts";
 import { reportUrl } from "./links.ts";
 import type { ReportFilter, ReportSummary } from "./schema.ts";
 
@@ -83,7 +85,7 @@ export function listReports(
         keyFinding: reports.keyFinding,
       },
       createdAt: reports.createdAt,
-      prompt: { id: prompts.id, title: prompts.title },
+      prompt: { id: prompts.id, title: prompts.title, text: titleText },
       runId: reports.runId,
       agent: { id: runs.agent, version: runs.agentVersion, model: runs.model, contextDigest: runs.contextDigest },
     })
@@ -103,9 +105,10 @@ export function listReports(
         .where(and(otherConditions, promptCondition, promptCondition ? unindexedAgentCondition : agentCondition))
         .get()?.n ?? 0);
   return {
-    items: rows.map(({ report, createdAt, ...rest }) => ({
+    items: rows.map(({ report, createdAt, prompt, ...rest }) => ({
       ...report,
       url: reportUrl(ctx.baseUrl(), report.slug),
+      prompt: { id: prompt.id, title: titleOf(prompt) },
       ...rest,
       createdAt: toIso(createdAt),
     })),
@@ -119,7 +122,7 @@ export function listReportsBySlug(ctx: Context, org: OrgId, text: string, limit:
   const { slug, score, scope, createdAt } = reports;
   return (
     ctx.db
-      .select({ slug, score, scope, createdAt, prompt: { title: prompts.title } })
+      .select({ slug, score, scope, createdAt, prompt: { title: prompts.title, text: titleText } })
       .from(reports)
       .innerJoin(prompts, eq(prompts.id, reports.promptId))
       // A tilde sorts after all characters of slugs.
@@ -127,7 +130,7 @@ export function listReportsBySlug(ctx: Context, org: OrgId, text: string, limit:
       .orderBy(slug)
       .limit(limit)
       .all()
-      .map((row) => ({ ...row, createdAt: toIso(row.createdAt) }))
+      .map(({ prompt, ...row }) => ({ ...row, prompt: { title: titleOf(prompt) }, createdAt: toIso(row.createdAt) }))
   );
 }
 

@@ -1,4 +1,5 @@
 import { eq } from "drizzle-orm";
+import { slugify } from "transliteration";
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/open.ts";
 import { frictionPoints, recommendations } from "../db/tables/friction.ts";
@@ -6,7 +7,7 @@ import { reports } from "../db/tables/reports.ts";
 import type { runs } from "../db/tables/runs.ts";
 import { recordListedPages } from "../friction/page-counts.ts";
 import type { Grade } from "../grading/grade.ts";
-import { toSlug } from "../grading/text.ts";
+import { titleFromTask } from "../grading/text.ts";
 import { announceReport } from "./announcements.ts";
 import { updateReportCounts, writeExposure } from "./counts.ts";
 
@@ -21,7 +22,7 @@ export function insertReport(ctx: Context, tx: Tx, run: typeof runs.$inferSelect
     runId: run.id,
     promptId: run.promptId,
     attempt,
-    slug: unusedSlug(tx, run.task.title ?? run.task.text),
+    slug: unusedSlug(tx, run.task.title ?? titleFromTask(run.task.text)),
     status: run.task.reviewBeforePublishing ? ("draft" as const) : ("published" as const),
     createdAt,
   };
@@ -43,6 +44,12 @@ export function insertReport(ctx: Context, tx: Tx, run: typeof runs.$inferSelect
   recordListedPages(tx, run, exposure.listed);
   announceReport(ctx, tx, run, report);
   if (!run.task.reviewBeforePublishing) updateReportCounts(ctx, tx, reportId, 1);
+}
+
+/** At most eight words of a title in Latin letters; `report` if it has no letters or digits. */
+function toSlug(title: string): string {
+  const [slug] = /^(?:[a-z0-9]+-?){0,8}/.exec(slugify(title.toWellFormed()).slice(0, 60)) ?? [];
+  return slug?.replace(/-+$/, "") || "report";
 }
 
 function unusedSlug(tx: Tx, title: string): string {

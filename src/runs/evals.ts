@@ -8,6 +8,8 @@ import { type ReportStatus, reports } from "../db/tables/reports.ts";
 import { evalCounts, evalRequests, runs } from "../db/tables/runs.ts";
 import { notFound } from "../errors.ts";
 import type { Page, Paged } from "../http/paging.ts";
+import { titleText } from "../prompts/lists.ts";
+import { titleOf } from "../reports/labels.ts";
 import { runUrls } from "../reports/links.ts";
 import { toIso } from "../schema.ts";
 import { resultOf } from "../stats/repeats.ts";
@@ -66,7 +68,7 @@ export async function waitForEval(
 
 function select(ctx: Context, where: SQL | undefined, { limit, offset }: Page): EvalRequest[] {
   const rows = ctx.db
-    .select({ request: evalRequests, title: prompts.title })
+    .select({ request: evalRequests, title: prompts.title, text: titleText })
     .from(evalRequests)
     .innerJoin(prompts, eq(prompts.id, evalRequests.promptId))
     .where(where)
@@ -106,12 +108,12 @@ function select(ctx: Context, where: SQL | undefined, { limit, offset }: Page): 
       .all(),
     ({ evalRequestId }) => evalRequestId,
   );
-  return rows.map(({ request, title }) => {
+  return rows.map(({ request, ...named }) => {
     const all = runsByRequest.get(request.id) ?? [];
     const agents = agentsOf(all);
     return {
       id: request.id,
-      prompt: { id: request.promptId, title },
+      prompt: { id: request.promptId, title: titleOf(named) },
       trigger: request.trigger,
       status: request.status,
       requestedAt: toIso(request.createdAt),

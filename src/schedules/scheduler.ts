@@ -7,6 +7,7 @@ import { isTemporary } from "../db/fault.ts";
 import { createPoll } from "../poll.ts";
 import { getPromptRow } from "../prompts/prompts.ts";
 import { pausedReason } from "../prompts/warnings.ts";
+import { titleOf } from "../reports/labels.ts";
 import { type DueResult, type Outcome, settleDueEvaluations } from "./due-evaluations.ts";
 import {
   deleteLaterEvaluations,
@@ -151,7 +152,7 @@ function announceResult(ctx: Context, promptId: string, { latest, missed }: DueR
 
 /** Emails the owners of an organization that a prompt was paused, because its scheduled evaluations failed. */
 function announcePause(ctx: Context, org: OrgId, prompt: { id: string; title: string | null; text: string }): void {
-  const title = (prompt.title ?? prompt.text).replace(/\s+/g, " ").slice(0, maxTitleLength);
+  const title = titleOf(prompt).slice(0, maxTitleLength);
   const { name } = getOrg(ctx, org);
   for (const email of listOwnerEmails(ctx, org))
     void mailPromptPaused(ctx, email, name, title, `/prompts/${prompt.id}`);

@@ -1,12 +1,13 @@
 import type { ComponentChildren } from "preact";
 import { oneLine } from "../../grading/text.ts";
+import { titleOf } from "../../reports/labels.ts";
 
 /** A prompt as an option of a filter. */
-export type PromptName = { id: string; title: string | null };
+export type PromptName = { id: string; title: string | null; text: string };
 
 /** Prompts as options of a Choice. */
 export const promptChoices = (prompts: PromptName[]) =>
-  prompts.map(({ id, title }) => [id, oneLine(title ?? id, 60)] as const);
+  prompts.map((prompt) => [prompt.id, oneLine(titleOf(prompt), 60)] as const);
 
 type Props = {
   name: string;

@@ -1,6 +1,6 @@
 import type { FrictionDetail } from "../../friction/schema.ts";
 import { count, oneLine } from "../../grading/text.ts";
-import { humanize } from "../../reports/labels.ts";
+import { humanize, titleOf } from "../../reports/labels.ts";
 import { Fact, List } from "../components/figures.tsx";
 import type { PromptName } from "../components/filter.tsx";
 import { ExternalLink, Layout, quoted } from "../components/layout.tsx";
@@ -9,6 +9,12 @@ import type { PageProps } from "../viewer.ts";
 import { costText, State, toScopeQuery } from "./friction.tsx";
 
 type Scope = { promptId?: string; providerId?: string };
+/** The title of a prompt; without one, of a prompt that is too old for the list. */
+function nameOf(prompts: PromptName[], id: string): string {
+  const prompt = prompts.find((each) => each.id === id);
+  return prompt ? oneLine(titleOf(prompt), 100) : "Another prompt";
+}
+
 type Props = PageProps & { friction: FrictionDetail; scope: Scope; prompts: PromptName[] };
 
 const stateDescriptions: Record<FrictionDetail["state"], string> = {
@@ -96,7 +102,7 @@ export function FrictionPointPage({ site, site: { base }, viewer, friction, scop
       {friction.prompts.map(({ promptId, state, since, evaluations }) => (
         <section key={promptId}>
           <h2>
-            {oneLine(prompts.find(({ id }) => id === promptId)?.title ?? promptId, 100)} <State state={state} />
+            {nameOf(prompts, promptId)} <State state={state} />
           </h2>
           <p class="muted">
             Seen in {since.met} of {since.of} runs since it first appeared

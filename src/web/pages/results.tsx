@@ -10,7 +10,7 @@ import type { Site } from "../site.ts";
 
 /** What strangers see of a prompt. `result` null: it has no published report. */
 export type PublicResult = {
-  title: string | null;
+  title: string;
   result: { agent: Report["agent"]; methodology: Report["methodology"]; current: PublicScore; scores: number[] } | null;
 };
 
@@ -47,14 +47,14 @@ export const ResultsPage = ({ site, path, orgName, results }: Props) => (
           {results.map(({ title, result }, i) => (
             <tr key={`${i} ${title}`}>
               <th scope="row" class="title" {...quoted}>
-                {title ?? "Untitled task"}
+                {title}
               </th>
               {result === null ? (
                 <td colSpan={4} class="muted">
                   No result yet
                 </td>
               ) : (
-                <Result title={title ?? "Untitled task"} {...result} />
+                <Result title={title} {...result} />
               )}
             </tr>
           ))}

@@ -1,6 +1,6 @@
 import { duration, oneLine } from "../../grading/text.ts";
 import { describeMethodology } from "../../reports/differences.ts";
-import { capitalize } from "../../reports/labels.ts";
+import { capitalize, titleOf } from "../../reports/labels.ts";
 import type { Trends } from "../../trends/trends.ts";
 import { goalReachedText, ScrollArea, summaryColumns, TableHead } from "../components/figures.tsx";
 import { Choice, Filter, type PromptName, promptChoices } from "../components/filter.tsx";
@@ -39,11 +39,7 @@ export function TrendsPage({ site, site: { base }, viewer, trends, sides, query,
   const dayOf = useDay();
   const scoredPoints = points.filter(({ score }) => score !== null);
   const prompt = prompts.find(({ id }) => id === query.promptId);
-  const subject = prompt
-    ? oneLine(prompt.title ?? prompt.id, 80)
-    : query.tag
-      ? `prompts tagged ${query.tag}`
-      : "all prompts";
+  const subject = prompt ? oneLine(titleOf(prompt), 80) : query.tag ? `prompts tagged ${query.tag}` : "all prompts";
   return (
     <Layout site={site} viewer={viewer} path="/trends" title="Trends">
       <div class="toolbar">

@@ -6,6 +6,7 @@ import type { Context, OrgId } from "../../context.ts";
 import { cachedResult } from "../../db/cache.ts";
 import { notFound } from "../../errors.ts";
 import { listPromptsOnResultsPage } from "../../prompts/lists.ts";
+import { titleOf } from "../../reports/labels.ts";
 import { getReport } from "../../reports/reports.ts";
 import { renderPage } from "../components/layout.tsx";
 import { showByLink } from "../page-requests.tsx";
@@ -17,7 +18,8 @@ import { publicResponse } from "../responses.ts";
 const cacheHeaders = { "cache-control": "public, max-age=60, must-revalidate", vary: "Cookie" };
 
 function listResults(ctx: Context, org: OrgId, timeZone: string): PublicResult[] {
-  return listPromptsOnResultsPage(ctx, org).map(({ id, title }) => {
+  return listPromptsOnResultsPage(ctx, org).map(({ id, ...named }) => {
+    const title = titleOf(named);
     const latest = findLatestResults(ctx, org, id);
     if (latest === null) return { title, result: null };
     const { agent, methodology } = getReport(ctx, org, latest.slug);
