@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import type { AgentEvent } from "../src/agents/agent.ts";
 import type { Grade } from "../src/grading/grade.ts";
 import { createPrompt } from "../src/prompts/prompts.ts";
-import { noisy, testApp } from "./support/app.ts";
+import { instantAgent, noisy, testApp } from "./support/app.ts";
 import { evaluation, niceGrade } from "./support/reports.ts";
 
 const dayMs = 24 * 3600_000;
@@ -16,10 +16,23 @@ type App = ReturnType<typeof testApp>;
 const [deadLink] = niceGrade.frictions as [Grade["frictions"][number]];
 const [fix] = niceGrade.recommendations as [Grade["recommendations"][number]];
 
+/** A clock that moves by a second each time it is read. */
+function clock() {
+  let at = start;
+  return () => {
+    at += 1000;
+    return at;
+  };
+}
+
 /** A service whose clock the test moves. */
 function setUp() {
   let at = start;
-  const app = testApp({ agents: noisy, now: () => at });
+  const app = testApp({
+    agents: noisy,
+    now: () => at,
+    env: { EVALD_SECRET_KEY: Buffer.alloc(32, 7).toString("base64") },
+  });
   const inbox = async (query = "") => (await app.send("GET", `/api/v1/inbox${query}`)).body;
   const pass = (days: number) => {
     at += days * dayMs;
@@ -196,4 +209,92 @@ test("the explanation of a change has both sides, what friction explains, and th
   for (const text of ["92", "70", deadLink.title, "[the client](/reference/client)"]) expect(why.body).toContain(text);
   const steady = history(app, "Steady", around(80, clean), around(80, clean));
   expect((await app.send("GET", `/api/v1/prompts/${steady}/score-change`)).status).toBe(404);
+});
+
+/** The links of a page whose address contains a text. */
+const linksTo = (body: string, part: string): string[] =>
+  [...body.matchAll(/href="([^"]+)"/g)]
+    .map(([, href = ""]) => href.replaceAll("&amp;", "&"))
+    .filter((href) => href.includes(part));
+
+/** The change of the mean score and the numbers of runs that a comparison page shows. */
+const comparedOn = (body: string) => ({
+  delta: /Change in mean score: (-?[\d.]+) points/.exec(body)?.[1],
+  verdict: /verdict-card verdict-(\w+)/.exec(body)?.[1],
+  runs: [...body.matchAll(/<tr><th scope="row">(?:Before|After) <\/th><td class="number">(\d+)/g)].map(
+    ([, runs]) => runs,
+  ),
+});
+
+test("every link from a change to its comparison compares all runs of both windows, with the same number", async () => {
+  const app = setUp();
+  const id = promptOf(app, "Refund a payment");
+  for (const score of [92, 91, 93, 92, 91, 93, 70, 71, 69, 70, 71, 69]) {
+    evaluation(app, id, [clean(score)], {}, shortSession);
+    app.pass(1);
+  }
+  const [line] = (await app.inbox()).problems;
+  expect(line).toMatchObject({ kind: "score_fell", delta: -22 });
+  const page = async (path: string): Promise<string> => (await app.send("GET", path)).body;
+  const [why] = linksTo(await page("/"), "/why");
+  const [fromWhy] = linksTo(await page(why ?? ""), "/compare?");
+  const trends = await page(`/trends?promptId=${id}&interval=day`);
+  expect(linksTo(trends, "/why")).toEqual([why ?? ""]);
+  const [fromTrends] = linksTo(trends, "/compare?");
+  const report = await page(`/reports/${line.after}`);
+  expect(linksTo(report, "/why")).toEqual([why ?? ""]);
+  // The usual range of the last ten runs would be that of both sides.
+  expect(report).not.toContain("usual range");
+  const [fromReport] = linksTo(report, "/compare?");
+  for (const path of [fromWhy, fromTrends, fromReport])
+    expect(comparedOn(await page(path ?? ""))).toEqual({ delta: "-22", verdict: "regressed", runs: ["6", "6"] });
+});
+
+test("a significant change of less than 5 points is a small change everywhere, and no regression", async () => {
+  const app = setUp();
+  const id = promptOf(app, "Refund a payment");
+  const { body: hook } = await app.send("POST", "/api/v1/destinations", {
+    body: { kind: "webhook", url: "https://hooks.example.com/", events: ["score.changed"] },
+  });
+  for (const score of [90, 90.2, 89.8, 90.1, 89.9, 90, 88.2, 88.4, 88, 88.3, 88.1, 88.2]) {
+    evaluation(app, id, [clean(score)], {}, shortSession);
+    app.pass(1);
+  }
+  expect((await app.inbox()).problems).toEqual([]);
+  const list = (await app.send("GET", "/prompts")).body;
+  expect(list).toContain("change-soft_regression");
+  expect(list).not.toContain("change-regressed");
+  const { changes } = (await app.send("GET", `/api/v1/trends?promptId=${id}`)).body;
+  expect(changes).toMatchObject([{ what: "score", verdict: "soft_regression" }]);
+  const { body: sent } = await app.send("GET", `/api/v1/destinations/${hook.id}/deliveries`);
+  expect(sent).toEqual([]);
+});
+
+test("a large change whose interval contains 0 is no regression", async () => {
+  const app = setUp();
+  const id = promptOf(app, "Refund a payment");
+  evaluation(app, id, [66, 66.5, 67, 67.5].map(clean), {}, shortSession);
+  evaluation(app, id, [10, 66, 65.9, 65.8].map(clean), {}, shortSession);
+  expect((await app.inbox()).problems).toEqual([]);
+});
+
+test("the explorer's change is on Home after one run, with the number that a gate shows", async () => {
+  const app = testApp({ agents: { explorer: instantAgent }, now: clock() });
+  const { id } = createPrompt(app.service.ctx, app.a.org, { agent: "explorer", text: "https://docs.example.com" });
+  const graded = (score: number, quality: number): Grade => ({
+    ...clean(score),
+    dimensions: [
+      { name: "Docs quality", weight: 0.35, score: quality, grade: "A-", parts: [], unmeasured: [] },
+      { name: "Efficiency", weight: 0.1, score: 90 + (score % 3), grade: "B", parts: [], unmeasured: [] },
+    ],
+  });
+  const evaluate = (grade: Grade) => evaluation(app, id, [grade], {}, shortSession);
+  for (const score of [89.1, 89, 89.2]) evaluate(graded(score, 92));
+  const problems = async () => (await app.send("GET", "/api/v1/inbox")).body.problems;
+  evaluate(graded(84, 85.4));
+  expect(await problems()).toMatchObject([{ kind: "score_fell", delta: -6.6 }]);
+  evaluate(graded(84.1, 85.4));
+  expect(await problems()).toMatchObject([{ kind: "score_fell", delta: -6.6 }]);
+  evaluate(graded(89, 92));
+  expect(await problems()).toEqual([]);
 });

@@ -1,6 +1,7 @@
 import { mean } from "../stats/estimates.ts";
+import { threshold } from "../stats/power.ts";
 import { round } from "../stats/repeats.ts";
-import { type Evidence, threshold, type Verdict } from "./evidence.ts";
+import type { Evidence, Verdict } from "./evidence.ts";
 import { dimensionNames, type Pair, roundedMeans, type Sample, samplesOf, scoreOn, without } from "./samples.ts";
 
 /** The dimension that depends on the time of day rather than the docs. Exact differences exclude it. */

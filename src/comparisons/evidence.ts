@@ -3,8 +3,6 @@ import { Nullable, OneOf } from "../schema.ts";
 import { EvalResult } from "../stats/repeats.ts";
 import { EndsEvidence } from "./ends.ts";
 
-/** The smallest change of a score that matters, in points. */
-export const threshold = 5;
 export const alpha = 0.05;
 
 const verdicts = [

@@ -1,3 +1,4 @@
+import { isRuleBased } from "../agents/agent.ts";
 import { type Context, type OrgId, perContext } from "../context.ts";
 import type { reports } from "../db/tables/reports.ts";
 import type { Scope } from "../grading/grade.ts";
@@ -7,7 +8,7 @@ import type { PublishedRun } from "../reports/run-rows.ts";
 import { listPublished } from "../reports/run-rows.ts";
 import { toIso } from "../schema.ts";
 import { changePoints } from "../stats/change-points.ts";
-import { minRuns } from "../stats/power.ts";
+import { minRuns, threshold } from "../stats/power.ts";
 import type { Comparison } from "./compare.ts";
 import { compareEvals } from "./compare.ts";
 
@@ -38,40 +39,47 @@ export type LatestResults = {
 };
 
 /**
- * The newest significant change of a prompt's scores: of the last two evaluations, else the newest change of their level,
- * as in trends; without either, the verdict on the last two evaluations. `at`: of the first report after it. `slugs`: a
- * report before and one after it, to compare.
+ * The newest change of a prompt's scores: of the last two evaluations, else the newest change of their level, as in trends; without either,
+ * the verdict on the last two evaluations. It compares all runs of both windows. `at`: of the first report after it. `slugs`: the last report
+ * before and the first after it. `low`, `high`: 95% interval of `delta`; null: exact.
  */
-type LatestChange = {
+export type LatestChange = {
   verdict: NonNullable<Comparison["verdict"]>;
   delta: number;
+  low: number | null;
+  high: number | null;
   at: string;
   slugs: [before: string, after: string];
+  before: ChangeWindow;
+  after: ChangeWindow;
 };
+/** Evaluations on one side of a change, oldest first. `mean`: as compared, so that the means differ by `delta`. */
+export type ChangeWindow = { mean: number; evaluations: ScorePoint[] };
 
-/** Reports of the comparable evaluation before an evaluation, and of itself; null if one of them is not among the points. */
-export function findReportsBeforeAndAfter(
+/**
+ * What an evaluation is compared with: its runs with those of the one before; if they are too few for a verdict and the evaluation came with
+ * or after the newest clear change, both windows of that change. null: it is not among the points, or has none before it.
+ */
+export function findComparison(
   latest: LatestResults | null,
   evalRequestId: string,
-): [before: string, after: string] | null {
+): { slugs: [before: string, after: string] } | { change: LatestChange } | null {
   const index = latest?.points.findIndex((point) => point.evalRequestId === evalRequestId) ?? -1;
   const [before, after] = index < 1 ? [] : (latest?.points.slice(index - 1, index + 1) ?? []);
-  return before && after ? [before.slug, after.slug] : null;
+  if (!latest || !before || !after) return null;
+  const { change, agent } = latest;
+  const isAfterChange = change?.after.evaluations.some((each) => each.evalRequestId === evalRequestId) ?? false;
+  const hasVerdict = isRuleBased(agent) || Math.min(before.runs, after.runs) >= minRuns;
+  return change && isAfterChange && !hasVerdict && isClear(change) ? { change } : { slugs: [before.slug, after.slug] };
 }
 
 type Point = ScorePoint & { scores: number[] };
 
-/** The newest change of the level of the scores, between two evaluations. */
-function lastLevelChange(points: Point[]): LatestChange | null {
+/** The indices of the evaluations with which the level of the scores changed. */
+function levelChangesOf(points: Point[]): number[] {
   const values = points.flatMap((point, i) => point.scores.map((score) => ({ score, i })));
-  const last = changePoints(values.map(({ score }) => score)).at(-1);
-  if (!last) return null;
   // If runs of one evaluation are on both sides, it counts as after the change.
-  const index = Math.max(1, values[last.index]?.i ?? 1);
-  const [before, after] = [points[index - 1], points[index]];
-  const delta = last.to - last.from;
-  const verdict = delta > 0 ? "improved" : "regressed";
-  return before && after ? { verdict, delta, at: after.at, slugs: [before.slug, after.slug] } : null;
+  return changePoints(values.map(({ score }) => score)).map(({ index }) => Math.max(1, values[index]?.i ?? 1));
 }
 
 /** The last result of each prompt with what it is the result of, because comparing is slow. */
@@ -112,29 +120,63 @@ export function findLatestResults(ctx: Context, org: OrgId, promptId: string): L
   };
 }
 
-/** The change between the last two evaluations. */
-function lastEvaluationChange(
-  ctx: Context,
-  org: OrgId,
-  { agent, model }: PublishedRun,
-  before: ScorePoint | undefined,
-  after: ScorePoint | undefined,
-): LatestChange | null {
-  if (!before || !after || Math.min(before.runs, after.runs) < minRuns) return null;
-  const { verdict, evidence } = compareEvals(
-    ctx,
-    org,
-    { evalRequestIds: [before.evalRequestId] },
-    [after.evalRequestId],
-    {
+type Compare = (before: Point[], after: Point[]) => LatestChange | null;
+
+/** Compares all runs of one agent in evaluations. */
+const comparing =
+  (ctx: Context, org: OrgId, { agent, model }: PublishedRun): Compare =>
+  (before, after) => {
+    const [last, first] = [before.at(-1), after[0]];
+    if (!last || !first) return null;
+    const ids = (points: Point[]) => points.map(({ evalRequestId }) => evalRequestId);
+    const { verdict, evidence } = compareEvals(ctx, org, { evalRequestIds: ids(before) }, ids(after), {
       // A run without a report names the model that was requested.
       keeps: (run) => run.agent === agent && (run.report === null || run.model === model),
-    },
-  );
-  return verdict && { verdict, delta: evidence.delta?.value ?? 0, at: after.at, slugs: [before.slug, after.slug] };
+    });
+    const { score, delta } = evidence;
+    const windowOf = (points: Point[], mean = 0) => ({
+      mean,
+      evaluations: points.map(({ scores: _, ...point }) => point),
+    });
+    return (
+      verdict && {
+        ...{ verdict, delta: delta?.value ?? 0, low: delta?.low ?? null, high: delta?.high ?? null },
+        ...{ at: first.at, slugs: [last.slug, first.slug] },
+        before: windowOf(before, score?.before),
+        after: windowOf(after, score?.after),
+      }
+    );
+  };
+
+const isClear = (change: LatestChange | null) => change?.verdict === "improved" || change?.verdict === "regressed";
+
+/** The change of the last two evaluations. */
+function lastEvaluationChange(points: Point[], compare: Compare): LatestChange | null {
+  const [before, after] = points.slice(-2);
+  if (!before || !after || Math.min(before.runs, after.runs) < minRuns) return null;
+  return compare([before], [after]);
 }
 
-/** `points`: oldest first, at least the last two. */
+/** The newest change of the level, with the evaluations of the levels before and after it. */
+function lastLevelChange(points: Point[], compare: Compare): LatestChange | null {
+  const changes = levelChangesOf(points);
+  const [earlier = 0, index] = changes.length === 1 ? [0, changes[0]] : changes.slice(-2);
+  return index === undefined ? null : compare(points.slice(earlier, index), points.slice(index));
+}
+
+/** The same for an agent whose runs on the same docs don't differ: two evaluations of one run show a change. */
+function lastExactChange(points: Point[], compare: Compare): LatestChange | null {
+  const steps = points.flatMap((point, i) => {
+    const previous = points[i - 1];
+    // The comparison leaves out a dimension, so that the difference may be larger than that of the scores.
+    if (!previous || Math.abs(point.score - previous.score) < threshold / 2) return [];
+    return isClear(compare([previous], [point])) ? [i] : [];
+  });
+  const [earlier = 0, index] = steps.length === 1 ? [0, steps[0]] : steps.slice(-2);
+  return index === undefined ? null : compare(points.slice(earlier, index), points.slice(index));
+}
+
+/** `points`: oldest first. */
 function changeOf(
   ctx: Context,
   org: OrgId,
@@ -149,9 +191,10 @@ function changeOf(
   ].join(" ");
   const lastChange = lastChanges(ctx).get(promptId);
   if (lastChange?.basis === basis) return lastChange.change;
-  const step = lastEvaluationChange(ctx, org, latestRun, points.at(-2), points.at(-1));
-  const isClear = step?.verdict === "improved" || step?.verdict === "regressed";
-  const change = isClear ? step : (lastLevelChange(points) ?? step);
+  const compare = comparing(ctx, org, latestRun);
+  const exact = isRuleBased(latestRun.agent) ? lastExactChange(points, compare) : null;
+  const step = exact ?? lastEvaluationChange(points, compare);
+  const change = isClear(step) ? step : (lastLevelChange(points, compare) ?? step);
   if (lastChanges(ctx).size >= maxKept) lastChanges(ctx).clear();
   lastChanges(ctx).set(promptId, { basis, change });
   return change;

@@ -1,6 +1,6 @@
 import type { Estimate } from "../stats/estimates.ts";
 import { holm } from "../stats/hypothesis-tests.ts";
-import { minRuns, runsToShow } from "../stats/power.ts";
+import { minRuns, runsToShow, threshold } from "../stats/power.ts";
 import {
   type EvalResult,
   infraFailuresOf,
@@ -16,7 +16,7 @@ import {
 } from "../stats/repeats.ts";
 import { verdictOfDeterministic } from "./deterministic.ts";
 import { describeEnds, roundedEnds, testEnds, worseEnds } from "./ends.ts";
-import { alpha, type Evidence, noEvidence, threshold, type Verdict } from "./evidence.ts";
+import { alpha, type Evidence, noEvidence, type Verdict } from "./evidence.ts";
 import {
   commonDimensions,
   dimensionNames,
@@ -190,7 +190,8 @@ function verdictOf({ value, low, high }: Estimate, p: number, level: number): Ve
   const [from, to] = [low ?? value, high ?? value];
   const isLarge = Math.abs(value) >= threshold;
   const isBetter = value > 0;
-  if (p < level && isLarge) return isBetter ? "improved" : "regressed";
+  // The test and the interval can disagree in few or skewed runs.
+  if (p < level && isLarge && from * to > 0) return isBetter ? "improved" : "regressed";
   if (p < softAlpha && (isLarge || from * to > 0)) return isBetter ? "soft_improvement" : "soft_regression";
   return from >= -threshold && to <= threshold ? "no_change" : "inconclusive";
 }

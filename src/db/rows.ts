@@ -32,6 +32,9 @@ export function firstIdOf(atMs: number): string {
   return `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-000000000000`;
 }
 
+/** When a row with this ID was created, epoch ms. */
+export const timeOfId = (id: string): number => Number.parseInt(id.replace("-", "").slice(0, 12), 16);
+
 /** The time of an end, epoch ms: never before the beginning, even if the clock was set back since. */
 export const endedAt = (atMs: number, beganAt: SQLiteColumn) => sql<number>`max(${atMs}, coalesce(${beganAt}, 0))`;
 

@@ -1,9 +1,9 @@
 import { isRuleBased } from "../agents/agent.ts";
 import type { Comparison } from "../comparisons/compare.ts";
-import { threshold } from "../comparisons/evidence.ts";
 import type { Scope } from "../grading/grade.ts";
 import { severities } from "../grading/kinds.ts";
 import { humanize } from "../reports/labels.ts";
+import { threshold } from "../stats/power.ts";
 import { type EvalResult, isInconclusive } from "../stats/repeats.ts";
 import type { Gate } from "./schema.ts";
 

@@ -1,5 +1,5 @@
 import { and, eq, inArray, sql } from "drizzle-orm";
-import type { LatestResults } from "../comparisons/latest.ts";
+import type { LatestChange } from "../comparisons/latest.ts";
 import type { Context, OrgId } from "../context.ts";
 import { frictionPoints, recommendations } from "../db/tables/friction.ts";
 import { reports } from "../db/tables/reports.ts";
@@ -7,33 +7,18 @@ import { runs } from "../db/tables/runs.ts";
 import { round } from "../stats/repeats.ts";
 import type { ChangeCause } from "./schema.ts";
 
-/** Evaluations on each side of a change in which its causes are looked for. */
-const maxEvaluations = 5;
 /** By how much the share of runs that hit a friction point must have moved for it to be a cause. */
 const minShare = 0.5;
-
-/** The evaluations before and after a change of the score, those next to it, oldest first. `after`: slug of the first report after it. */
-export function sidesOf(
-  { points }: LatestResults,
-  after: string,
-): { before: LatestResults["points"]; after: LatestResults["points"] } {
-  const index = points.findIndex(({ slug }) => slug === after);
-  return index < 1
-    ? { before: [], after: [] }
-    : {
-        before: points.slice(Math.max(0, index - maxEvaluations), index),
-        after: points.slice(index, index + maxEvaluations),
-      };
-}
 
 /**
  * The friction that runs on one side of a change hit and those on the other did not, the one that explains most of it first. What it
  * explains: its points, times the change of the share of runs that hit it.
  */
-export function findCauses(ctx: Context, org: OrgId, latest: LatestResults, after: string): ChangeCause[] {
-  const sides = sidesOf(latest, after);
-  const before = new Set(sides.before.map(({ evalRequestId }) => evalRequestId));
-  const ids = [...before, ...sides.after.map(({ evalRequestId }) => evalRequestId)];
+export function findCauses(ctx: Context, org: OrgId, agent: string, change: LatestChange): ChangeCause[] {
+  const [before, after] = [change.before, change.after].map(
+    ({ evaluations }) => new Set(evaluations.map(({ evalRequestId }) => evalRequestId)),
+  ) as [Set<string>, Set<string>];
+  const ids = [...before, ...after];
   const rows = ctx.db
     .select({ evalRequestId: runs.evalRequestId, reportId: reports.id, slug: reports.slug, point: frictionPoints })
     .from(runs)
@@ -43,7 +28,7 @@ export function findCauses(ctx: Context, org: OrgId, latest: LatestResults, afte
       and(
         eq(runs.orgId, org),
         inArray(runs.evalRequestId, ids),
-        eq(runs.agent, latest.agent),
+        eq(runs.agent, agent),
         eq(reports.status, "published"),
       ),
     )

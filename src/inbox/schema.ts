@@ -54,8 +54,16 @@ export const ScoreChange = Type.Object(
 );
 export type ScoreChange = Static<typeof ScoreChange>;
 
+const SessionStep = Type.Object({
+  role: OneOf(["read", "request", "guess", "command"], "guess: a page that doesn't exist"),
+  what: Type.String({ description: "The page, the request, or the program" }),
+  status: Nullable(Type.Integer({ description: "HTTP status" })),
+  times: Type.Integer({ description: "How often in a row" }),
+});
+export type SessionStep = Static<typeof SessionStep>;
+
 const Side = Type.Object({
-  mean: Type.Number({ description: "Mean score of its runs" }),
+  mean: Type.Number({ description: "Mean score of its runs, without the dimensions that comparisons leave out" }),
   runs: Type.Integer(),
   evaluations: Type.Array(
     Type.Object({
@@ -66,6 +74,18 @@ const Side = Type.Object({
       at: Time,
     }),
     { description: "Oldest first" },
+  ),
+  session: Nullable(
+    Type.Object(
+      {
+        slug: Type.String(),
+        steps: Type.Array(SessionStep, { description: "The first ones" }),
+        calls: Type.Integer(),
+        costUsd: Nullable(Type.Number()),
+        seconds: Nullable(Type.Number()),
+      },
+      { description: "What the agent did in the run next to the change" },
+    ),
   ),
 });
 
@@ -88,8 +108,12 @@ export const Explanation = Type.Object(
     ...changeFields,
     before: Side,
     after: Side,
+    low: Nullable(Type.Number({ description: "Lower end of the 95% interval of delta; null: exact" })),
+    high: Nullable(Type.Number()),
     causes: Type.Array(ChangeCause, { description: "The one that explains most first" }),
-    unexplained: Type.Number({ description: "Points of the change that no friction explains" }),
+    agentPoints: Type.Number({ description: "Points of the change that the agent's own mistakes explain" }),
+    networkPoints: Type.Number({ description: "Points of the change that the network explains" }),
+    unexplained: Type.Number({ description: "The rest of the points" }),
     pages: Type.Array(ChangedPage),
   },
   {

@@ -82,7 +82,9 @@ export function createScoreChangeLoop(ctx: Context) {
 function findScoreChange(ctx: Context, org: OrgId, promptId: string): StoredChange | null {
   const latest = findLatestResults(ctx, org, promptId);
   const change = latest && toScoreChange(promptId, latest);
-  return change && { ...change, cause: findCauses(ctx, org, latest, change.after)[0] ?? null };
+  return (
+    change && { ...change, cause: (latest.change && findCauses(ctx, org, latest.agent, latest.change)[0]) ?? null }
+  );
 }
 
 /** The newest change in the results of a prompt, without its cause; null if it is not significant. */
@@ -94,7 +96,7 @@ export function toScoreChange(promptId: string, { change, points, agent, model }
     id: `score-${promptId}-${points.find(({ slug }) => slug === after)?.evalRequestId ?? after}`,
     since: change.at,
     ...{ agent, model, before, after },
-    delta: round(change.delta, 1),
+    delta: change.delta,
     scores: points.map(({ score }) => round(score, 1)),
   };
 }

@@ -5,6 +5,9 @@ import { cached, lnChoose, noncentralTail, solve, tQuantile } from "./distributi
 const alpha = 0.05;
 const targetPower = 0.8;
 
+/** The smallest change of a score that matters, in points: a smaller one is never a regression. */
+export const threshold = 5;
+
 /** Minimum runs per side for a comparison: with 3 against 3, p is never below 0.1. */
 export const minRuns = 4;
 

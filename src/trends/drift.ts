@@ -6,8 +6,9 @@ import { describeMethodology } from "../reports/differences.ts";
 import { readScoreDays, type ScoreDay } from "../reports/score-days.ts";
 import { Nullable, OneOf, Time, toIso } from "../schema.ts";
 import { type ChangePoint, changePoints } from "../stats/change-points.ts";
-import { mean, welch } from "../stats/estimates.ts";
+import { type Estimate, mean, welch } from "../stats/estimates.ts";
 import { permutationTest } from "../stats/hypothesis-tests.ts";
+import { threshold } from "../stats/power.ts";
 import { pWords, rounded } from "../stats/repeats.ts";
 
 /** Maximum number of scores to search for change points, the newest. */
@@ -24,6 +25,12 @@ export const Change = Type.Object({
   from: Type.String(),
   to: Type.String(),
   delta: Nullable(Type.Object({ value: Type.Number(), low: bound, high: bound })),
+  verdict: Nullable(
+    OneOf(
+      ["regressed", "improved", "soft_regression", "soft_improvement"],
+      "soft: less than the smallest change that matters, or an interval with 0; null: not a change of the score",
+    ),
+  ),
   p: bound,
   canary: Nullable(
     OneOf(["moved", "stayed"], "moved: the model drifted; stayed: the docs changed; null: too few runs"),
@@ -69,10 +76,18 @@ function scoreChange({ p, from, to, before, after }: ChangePoint, at: number, ca
     from: from.toFixed(1),
     to: to.toFixed(1),
     delta,
+    verdict: verdictOf(delta),
     p: Number(p.toFixed(4)),
     canary: canary.verdict,
     note: `${finding}; ${canary.note}`,
   };
+}
+
+/** The words of comparisons for a change that the series shows. */
+function verdictOf({ value, low, high }: Estimate): Change["verdict"] {
+  const isCertain = Math.abs(value) >= threshold && (low ?? value) * (high ?? value) > 0;
+  if (value < 0) return isCertain ? "regressed" : "soft_regression";
+  return isCertain ? "improved" : "soft_improvement";
 }
 
 type Canary = { verdict: Change["canary"]; note: string };
@@ -140,7 +155,9 @@ function canaryChangeAt(
 function propertyChangesOf({ others, promptId }: ChangeContext, [series]: ScoreDay[]): Change[] {
   if (!series) return [];
   const changeIfDifferent = (at: number, what: Change["what"], from: string, to: string): Change[] =>
-    from === to ? [] : [{ at: toIso(at), what, from, to, delta: null, p: null, canary: null, note: null }];
+    from === to
+      ? []
+      : [{ at: toIso(at), what, from, to, delta: null, verdict: null, p: null, canary: null, note: null }];
   const sameAgentDays = others.filter(({ agent }) => agent === series.agent);
   const isOther = (day: ScoreDay) => day.model !== series.model || day.methodology.hash !== series.methodology.hash;
   const first = sameAgentDays.find((day) => !isOther(day)) ?? series;

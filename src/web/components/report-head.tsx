@@ -62,12 +62,24 @@ export function ReportHead({ site, viewer, report, result, latest }: Props) {
           )}
           <Sparkline scores={(latest?.points ?? []).map((point) => point.score)} subject="the latest evaluations" />
         </p>
-        {score !== null && <BaselineSummary report={report} result={result} />}
+        {score !== null && (
+          <BaselineSummary
+            report={mixesSides(latest, report) ? { ...report, baseline: null } : report}
+            result={result}
+          />
+        )}
         {score === null && nullNotice !== null && nullNotice !== keyFinding && <p class="notice">{nullNotice}</p>}
       </div>
     </header>
   );
 }
+
+/** Whether the last runs before the report are from both sides of a change, so that their usual range would contradict it. */
+const mixesSides = (latest: LatestResults | null, report: Report): boolean =>
+  isAtOrAfterChange(latest, report) &&
+  report.baseline?.kind === "window" &&
+  report.baseline.score?.isUsual === true &&
+  report.baseline.from < (latest?.change?.at ?? "");
 
 /** Whether the prompt's newest significant change came with the evaluation of this report or before it. */
 function isAtOrAfterChange(latest: LatestResults | null, { run }: Report): boolean {

@@ -18,8 +18,8 @@ export type ReportExtras = {
   newLink?: string;
   /** Id of the link that the form creates. */
   nextId?: string;
-  /** Report of the evaluation before, to compare with. */
-  previous?: string | null;
+  /** Where it is compared with what came before. */
+  comparisonHref?: string | null;
 };
 
 type Props = { site: Site; report: Report; viewer?: Viewer; extras: ReportExtras };
@@ -34,8 +34,8 @@ export function ReportActions({ site, report, viewer, extras }: Props) {
           View session
         </a>
       )}
-      {viewer && extras.previous && (
-        <a class="button" href={`${site.base}/compare?slugs=${extras.previous},${report.slug}`}>
+      {viewer && extras.comparisonHref && (
+        <a class="button" href={extras.comparisonHref}>
           Compare with previous
         </a>
       )}
@@ -133,7 +133,7 @@ const Sharing = ({ path, extras: { shares, newLink, nextId } }: { path: string; 
         </button>
       </div>
     )}
-    <form method="post" action={`${path}/shares`}>
+    <form id="share" method="post" action={`${path}/shares`}>
       <p class="hint">Anyone with the link can read the report, without signing in.</p>
       <input type="hidden" name="id" value={nextId} />
       <label>

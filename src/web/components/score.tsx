@@ -2,7 +2,9 @@ import { type ComponentChildren, Fragment } from "preact";
 import type { LatestResults } from "../../comparisons/latest.ts";
 import type { PromptItem } from "../../prompts/lists.ts";
 import { humanize, outcomeLabels, scoreText, titleOf } from "../../reports/labels.ts";
+import { threshold } from "../../stats/power.ts";
 import { formatPointChange } from "./baseline.tsx";
+import { toChangeHref } from "./change-links.ts";
 import { Sparkline } from "./charts.tsx";
 import { type Column, GradeMark, type Sorting, TableHead } from "./figures.tsx";
 import { quoted } from "./layout.tsx";
@@ -93,6 +95,12 @@ export const Score = ({ latest, base }: { latest: LatestResults | null; base: st
     </a>
   );
 
+/** The word for a change: only one that is large and certain enough is a regression or an improvement. */
+function verdictText({ verdict, delta }: NonNullable<LatestResults["change"]>): string {
+  if (verdict !== "soft_regression" && verdict !== "soft_improvement") return humanize(verdict);
+  return Math.abs(delta) < threshold ? "small change" : "possible change";
+}
+
 /** The newest change of a prompt, linked to what explains it or, if it is not significant, to the comparison of before and after. */
 export function LatestChange({
   latest,
@@ -104,15 +112,15 @@ export function LatestChange({
   promptId: string;
 }) {
   const change = latest?.change ?? null;
-  if (change === null) return <span class="muted">–</span>;
-  const { verdict, delta, at, slugs } = change;
+  if (latest === null || change === null) return <span class="muted">–</span>;
+  const { verdict, delta, at } = change;
   const isSignificant = verdict === "improved" || verdict === "regressed";
   return (
     <a
       class={`change change-${verdict}`}
-      href={isSignificant ? `${base}/prompts/${promptId}/why` : `${base}/compare?slugs=${slugs.join()}`}
+      href={isSignificant ? `${base}/prompts/${promptId}/why` : toChangeHref(base, latest, change)}
     >
-      {formatPointChange(delta)} {humanize(verdict)}
+      {formatPointChange(delta)} {verdictText(change)}
       {isSignificant && (
         <span class="soft">
           {" "}

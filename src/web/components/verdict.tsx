@@ -2,10 +2,8 @@ import type { ComponentChildren } from "preact";
 import type { Comparison } from "../../comparisons/compare.ts";
 import { duration } from "../../grading/text.ts";
 import { capitalize, humanize, metricLabels } from "../../reports/labels.ts";
+import { threshold } from "../../stats/power.ts";
 import { Fact, goalReachedText, List, summaryColumns } from "./figures.tsx";
-
-/** Smallest change in points that counts. */
-const threshold = 5;
 
 type Evidence = Comparison["evidence"];
 /** `agent`: of a side, where sides may have different ones. `names`: of the sides, in all tables. */

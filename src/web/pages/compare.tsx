@@ -1,8 +1,12 @@
+import type { Comparison as SidesComparison } from "../../comparisons/compare.ts";
 import type { ReportsComparison as Comparison } from "../../comparisons/side-by-side.ts";
-import { oneLine } from "../../grading/text.ts";
+import { timeOfId } from "../../db/rows.ts";
+import { count, oneLine } from "../../grading/text.ts";
 import { agentLabel, humanize, metricLabels, outcomeLabels, scoreText } from "../../reports/labels.ts";
+import { toIso } from "../../schema.ts";
 import { withSign } from "../components/baseline.tsx";
-import { GradeMark, ScrollArea } from "../components/figures.tsx";
+import { ComparedFriction } from "../components/compared-friction.tsx";
+import { GradeMark, List, ScrollArea } from "../components/figures.tsx";
 import { Layout } from "../components/layout.tsx";
 import { PreviewMark } from "../components/run-table.tsx";
 import { VerdictCard } from "../components/verdict.tsx";
@@ -129,6 +133,35 @@ export function ComparePage({ site, viewer, comparison, titles, previews, isAcro
     </Layout>
   );
 }
+
+/** All runs of evaluations before a change and after it. */
+export const CompareSidesPage = ({ site, viewer, comparison }: PageProps & { comparison: SidesComparison }) => (
+  <Layout {...{ site, viewer }} path="/compare" title="Comparison" crumbs={[{ name: "Comparison" }]}>
+    <h1>
+      Comparison of {count(comparison.base.runs, "run")} with {count(comparison.head.runs, "run")}
+    </h1>
+    <VerdictCard verdict={comparison.verdict} evidence={comparison.evidence} />
+    <ComparedFriction comparison={comparison} base={site.base} />
+    <h2>Evaluations</h2>
+    <List label="Evaluations" labels={["Before", "After"]}>
+      <tr>
+        {[comparison.base, comparison.head].map(({ evalRequestIds }, i) => (
+          <td key={i}>
+            <ul class="brief">
+              {evalRequestIds.map((id) => (
+                <li key={id}>
+                  <a href={`${site.base}/evals/${id}`}>
+                    <Time at={toIso(timeOfId(id))} />
+                  </a>
+                </li>
+              ))}
+            </ul>
+          </td>
+        ))}
+      </tr>
+    </List>
+  </Layout>
+);
 
 function NumberRow({ row }: { row: Row }) {
   const [first, last] = [row.values[0] ?? null, row.values.at(-1) ?? null];

@@ -19,7 +19,7 @@ type EvalPartProps = {
   isPreview: boolean;
   gateId: string | null;
   /** Reports of the comparable evaluation before and of this one; null if there is none. */
-  comparedSlugs: [before: string, after: string] | null;
+  comparisonHref: string | null;
   now: number;
 };
 
@@ -100,7 +100,7 @@ const intervalText = (low: number | null, high: number | null, format: (value: n
   low === null || high === null ? null : `95% CI ${format(low)} to ${format(high)}`;
 
 /** The part of the page that updates while runs are in progress. */
-export function EvalPart({ site: { base }, viewer, request, isPreview, gateId, comparedSlugs, now }: EvalPartProps) {
+export function EvalPart({ site: { base }, viewer, request, isPreview, gateId, comparisonHref, now }: EvalPartProps) {
   const runs = request.runs;
   const failedGroups = groupFailures(request);
   return (
@@ -109,9 +109,9 @@ export function EvalPart({ site: { base }, viewer, request, isPreview, gateId, c
         <h1>{request.prompt.title ?? "Evaluation"}</h1>
         <Status status={request.status} />
         {isPreview && <PreviewMark />}
-        {comparedSlugs && (
+        {comparisonHref && (
           <span class="end">
-            <a class="button" href={`${base}/compare?slugs=${comparedSlugs.join()}`}>
+            <a class="button" href={comparisonHref}>
               Compare with previous
             </a>
           </span>

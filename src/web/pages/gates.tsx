@@ -4,6 +4,7 @@ import type { Gate } from "../../gates/schema.ts";
 import { count } from "../../grading/text.ts";
 import { capitalize, formatNumber, humanize } from "../../reports/labels.ts";
 import { formatPointChange } from "../components/baseline.tsx";
+import { ComparedFriction } from "../components/compared-friction.tsx";
 import { Fact, List, ScrollArea, TableHead, toSorting } from "../components/figures.tsx";
 import { Choice, Filter, type PromptName, promptChoices } from "../components/filter.tsx";
 import { ExternalLink, Layout } from "../components/layout.tsx";
@@ -159,7 +160,7 @@ export function GatePage({ site, site: { base }, viewer, gate, now }: Props) {
       {comparison && (
         <VerdictCard verdict={comparison.verdict} evidence={comparison.evidence} names={["Base", "Head"]} />
       )}
-      {comparison && <GateFriction comparison={comparison} base={base} />}
+      {comparison && <ComparedFriction comparison={comparison} base={base} />}
       <h2>Prompts</h2>
       <List label="Prompts" labels={["Prompt", "Base", "Head"]}>
         {gate.prompts.map(({ id, title, headRequestId, baseRequestId }) => (
@@ -201,37 +202,3 @@ export function GatePage({ site, site: { base }, viewer, gate, now }: Props) {
     </Layout>
   );
 }
-
-type Comparison = NonNullable<Gate["comparison"]>;
-
-const GateFriction = ({ comparison: { friction }, base }: { comparison: Comparison; base: string }) => (
-  <>
-    <FrictionChanges name="New friction" points={friction.new} side="after" base={base} />
-    <FrictionChanges name="Resolved friction" points={friction.gone} side="before" base={base} />
-  </>
-);
-
-type ChangesProps = { name: string; points: Comparison["friction"]["new"]; side: "before" | "after"; base: string };
-
-/** Friction that is on one side only. */
-const FrictionChanges = ({ name, points, side, base }: ChangesProps) =>
-  points.length === 0 ? null : (
-    <section data-friction={side}>
-      <h2>
-        {name} <small>{points.length}</small>
-      </h2>
-      <ul class="brief">
-        {points.map(({ fingerprint, severity, category, title, [side]: share }) => (
-          <li key={fingerprint}>
-            <a class="plain" href={`${base}/friction/${fingerprint}`}>
-              {title}
-            </a>
-            <span class="soft">
-              <span class={`severity-${severity}`}>{capitalize(severity)}</span> · {humanize(category)} · in{" "}
-              {share.runs} of {count(share.of, "run")}
-            </span>
-          </li>
-        ))}
-      </ul>
-    </section>
-  );

@@ -2,6 +2,7 @@ import { duration, oneLine } from "../../grading/text.ts";
 import { describeMethodology } from "../../reports/differences.ts";
 import { capitalize, titleOf } from "../../reports/labels.ts";
 import type { Trends } from "../../trends/trends.ts";
+import { toWindowsHref } from "../components/change-links.ts";
 import { goalReachedText, ScrollArea, summaryColumns, TableHead } from "../components/figures.tsx";
 import { Choice, Filter, type PromptName, promptChoices } from "../components/filter.tsx";
 import { Layout } from "../components/layout.tsx";
@@ -126,8 +127,13 @@ function chartLabel(subject: string, scored: Trends["points"], dayOf: (iso: stri
   return `Mean score of ${subject}: ${first?.score?.mean} on ${dayOf(first?.from ?? "")}, ${last?.score?.mean} on ${dayOf(last?.from ?? "")}. The table below lists all values.`;
 }
 
-/** A report before and one after a change, and the friction that only one of them met. */
-export type ChangeSides = { slugs: [before: string, after: string]; gone: string[]; added: string[] };
+/** The evaluations before and after a change, and the friction that only one side met. `whyOf`: the prompt whose page explains it. */
+export type ChangeSides = {
+  windows: Parameters<typeof toWindowsHref>[1];
+  whyOf: string | null;
+  gone: string[];
+  added: string[];
+};
 
 const ChangeCauses = ({ base, side }: { base: string; side: ChangeSides | undefined }) =>
   side === undefined ? null : (
@@ -143,7 +149,12 @@ const ChangeCauses = ({ base, side }: { base: string; side: ChangeSides | undefi
         </li>
       ))}
       <li>
-        <a href={`${base}/compare?slugs=${side.slugs.join()}`}>Compare before and after</a>
+        {side.whyOf !== null && (
+          <>
+            <a href={`${base}/prompts/${side.whyOf}/why`}>See why</a> ·{" "}
+          </>
+        )}
+        <a href={toWindowsHref(base, side.windows)}>Compare before and after</a>
       </li>
     </ul>
   );
@@ -172,6 +183,12 @@ const Changes = ({ base, changes, sides }: ChangesProps) =>
             {change.canary === "stayed" && "; the canary did not change, so check the docs"}
             {change.delta === null && change.note && <small> {change.note}</small>}
             {change.p !== null && `, p ${change.p}`}
+            {change.verdict?.startsWith("soft") && (
+              <>
+                {" "}
+                <span class="pill">small or uncertain</span>
+              </>
+            )}
             <ChangeCauses base={base} side={sides.get(change.at)} />
           </li>
         ))}

@@ -1,23 +1,33 @@
-import { count } from "../../grading/text.ts";
-import type { ChangedPage, Explanation } from "../../inbox/schema.ts";
+import { count, dollars, duration, shortUrl } from "../../grading/text.ts";
+import type { ChangedPage, Explanation, SessionStep } from "../../inbox/schema.ts";
+import type { Report } from "../../reports/schema.ts";
 import { withSign } from "../components/baseline.tsx";
+import { toChangeHref } from "../components/change-links.ts";
 import { ScoreLine } from "../components/charts.tsx";
+import { Fixes, type Verification } from "../components/fixes.tsx";
 import { ExternalLink, Layout } from "../components/layout.tsx";
 import { Day } from "../components/when.tsx";
 import type { Site } from "../site.ts";
-import type { Viewer } from "../viewer.ts";
+import { may, type Viewer } from "../viewer.ts";
 
-type Props = { site: Site; viewer: Viewer; explanation: Explanation };
+type Props = {
+  site: Site;
+  viewer: Viewer;
+  explanation: Explanation;
+  /** The first report after the change, with the fixes for what explains it. */
+  report: Report;
+  verifications: ReadonlyMap<string, Verification> | null;
+};
+type PartProps = { base: string; explanation: Explanation };
 
 const signed = (points: number) => withSign(points, (value) => value.toFixed(1));
 
-/** Why the score of a prompt changed: both sides, the friction that came or went, and what changed on the pages. */
-export function WhyPage({ site, viewer, explanation }: Props) {
+/** Why the score of a prompt changed: both sides, what explains the points, the pages and what agents did before and after, and the fixes. */
+export function WhyPage({ site, viewer, explanation, report, verifications }: Props) {
   const { base } = site;
-  const { prompt, kind, agent, model, delta, since, before, after, pages } = explanation;
+  const { prompt, kind, agent, model, delta, low, high, since, before, after, pages } = explanation;
   const title = kind === "score_fell" ? "Why it got worse" : "Why it got better";
-  const [first] = after.evaluations;
-  const last = before.evaluations.at(-1);
+  const path = `/reports/${report.slug}`;
   return (
     <Layout
       site={site}
@@ -26,25 +36,33 @@ export function WhyPage({ site, viewer, explanation }: Props) {
       title={`${title}: ${prompt.title}`}
       crumbs={[{ name: prompt.title, path: `/prompts/${prompt.id}` }, { name: title }]}
     >
-      <h1>{title}</h1>
+      <h1>
+        {prompt.title} {kind === "score_fell" ? "fell" : "rose"} from {before.mean.toFixed(1)} to{" "}
+        {after.mean.toFixed(1)}
+      </h1>
       <p class="lead">
-        <strong class={delta < 0 ? "bad" : "good"}>{signed(delta)} points</strong> since <Day at={since} />: from{" "}
-        {before.mean.toFixed(1)} to {after.mean.toFixed(1)}, with {[agent, model].filter(Boolean).join(" and ")}.{" "}
-        {count(before.runs, "run")} before, {count(after.runs, "run")} after.
+        <strong class={delta < 0 ? "bad" : "good"}>{signed(delta)} points</strong>
+        {low !== null && high !== null && low !== high && ` (95% CI ${signed(low)} to ${signed(high)})`} since{" "}
+        <Day at={since} />. {count(before.runs, "run")} before, {count(after.runs, "run")} after, with{" "}
+        {[agent, model].filter(Boolean).join(" and ")}.
       </p>
-      <p>
-        {first && (
-          <a class="button main" href={`${base}/reports/${first.slug}#advice`}>
-            Open the fixes
-          </a>
-        )}{" "}
-        {first && last && (
-          <a class="button" href={`${base}/compare?slugs=${last.slug},${first.slug}`}>
-            Compare two runs
+      <p class="soft">
+        Both sides have the same agent version, model and methodology, so the docs or the product changed, or the model
+        did without a new name.
+      </p>
+      <p class="acts">
+        <a class="button main" href={toChangeHref(base, { agent, model }, explanation)}>
+          Compare before and after
+        </a>{" "}
+        <a class="button" href={`${base}${path}`}>
+          Open the first report after it
+        </a>{" "}
+        {may(viewer, "share") && (
+          <a class="button" href={`${base}${path}#share`}>
+            Share
           </a>
         )}
       </p>
-      <Evaluations {...{ base, explanation }} />
       <Causes {...{ base, explanation }} />
       <section aria-labelledby="pages">
         <h2 id="pages">What changed on the pages that agents read</h2>
@@ -57,67 +75,182 @@ export function WhyPage({ site, viewer, explanation }: Props) {
           <PageDiff key={page.url} page={page} />
         ))}
       </section>
+      <AgentSteps {...{ base, explanation }} />
+      {kind === "score_fell" && (
+        <Fixes
+          report={report}
+          labels={new Map(report.frictionPoints.map(({ id }, i) => [id, `F${i + 1}`]))}
+          path={`${base}${path}`}
+          session={`${base}${path}/session`}
+          verifications={verifications}
+          mayDismiss={may(viewer, "write")}
+        />
+      )}
+      <Evaluations {...{ base, explanation }} />
     </Layout>
   );
 }
 
-const Causes = ({
-  base,
-  explanation: { causes, unexplained, delta, before, after },
-}: Omit<Props, "site" | "viewer"> & { base: string }) => (
-  <section aria-labelledby="causes">
-    <h2 id="causes">What explains it</h2>
-    <table class="list">
-      <thead>
-        <tr>
-          <th>Friction</th>
-          <th class="number">Before</th>
-          <th class="number">After</th>
-          <th class="number">Points</th>
-        </tr>
-      </thead>
-      <tbody>
-        {causes.map(({ fingerprint, title, url, line, points, slug, ...share }) => (
-          <tr key={fingerprint} data-fingerprint={fingerprint}>
-            <td class="title">
-              <a class="plain" href={`${base}/reports/${slug}#friction`}>
-                {title}
-              </a>
-              {url && (
-                <p class="soft">
-                  <ExternalLink url={url} />
-                  {line !== null && `, line ${line}`}
-                </p>
-              )}
-            </td>
-            <td class="number">
-              {share.before.met} of {share.before.of}
-            </td>
-            <td class="number">
-              {share.after.met} of {share.after.of}
-            </td>
-            <td class="number">{points === null ? "–" : signed(points)}</td>
-          </tr>
+/** The points of the change as one bar, as far as they go in its direction. */
+function PointsBar({
+  explanation: { causes, agentPoints, networkPoints, unexplained, delta },
+}: Omit<PartProps, "base">) {
+  const segments = [
+    ...causes.map(({ title, points }, i) => ({
+      name: title,
+      points: points ?? 0,
+      look: `segment-fix${i % 2 ? " even" : ""}`,
+    })),
+    { name: "The agent’s own mistakes", points: agentPoints, look: "segment-agent" },
+    { name: "Network", points: networkPoints, look: "segment-network" },
+    { name: "Unexplained", points: unexplained, look: "segment-unmeasured" },
+  ].filter(({ points }) => points * delta > 0);
+  const total = segments.reduce((sum, { points }) => sum + Math.abs(points), 0);
+  const starts = segments.map((_, i) => segments.slice(0, i).reduce((sum, { points }) => sum + Math.abs(points), 0));
+  return (
+    <figure class="score-bar">
+      <svg viewBox="0 0 1000 20" preserveAspectRatio="none" aria-hidden="true">
+        {segments.map(({ name, points, look }, i) => (
+          <rect
+            key={name}
+            class={look}
+            x={((starts[i] ?? 0) / total) * 1000}
+            width={Math.max(3, (Math.abs(points) / total) * 1000 - (i < segments.length - 1 ? 2 : 0))}
+            height="20"
+          />
         ))}
-        <tr>
-          <td class="title">Not explained by friction</td>
-          <td class="number" />
-          <td class="number" />
-          <td class="number">{signed(unexplained)}</td>
-        </tr>
-        <tr>
-          <th scope="row">Change of the score</th>
-          <td class="number">{before.mean.toFixed(1)}</td>
-          <td class="number">{after.mean.toFixed(1)}</td>
-          <td class="number">{signed(delta)}</td>
-        </tr>
-      </tbody>
-    </table>
-    <p class="hint">Friction counts for the share of runs that hit it on one side but not on the other.</p>
+      </svg>
+      <figcaption>
+        <ul aria-label="Points by cause">
+          {segments.map(({ name, points, look }) => (
+            <li key={name} class={look}>
+              <i class="key" />
+              {name} <strong>{signed(points)}</strong>
+            </li>
+          ))}
+        </ul>
+      </figcaption>
+    </figure>
+  );
+}
+
+/** What agents did before and after, a line each. */
+const AgentSteps = ({ base, explanation: { before, after } }: PartProps) => (
+  <section aria-labelledby="steps">
+    <h2 id="steps">What agents did</h2>
+    <dl class="facts agent-steps">
+      {(["Before", "After"] as const).map((name, i) => {
+        const { session } = i === 0 ? before : after;
+        return (
+          session && (
+            <div key={name} data-side={name.toLowerCase()}>
+              <dt>{name}</dt>
+              <dd>
+                {session.steps.map((step, i) => (
+                  <span key={i}>
+                    {i > 0 && " → "}
+                    <Step {...step} />
+                  </span>
+                ))}{" "}
+                <a class="soft" href={`${base}/reports/${session.slug}/session`}>
+                  {[
+                    count(session.calls, "call"),
+                    session.costUsd ? dollars(session.costUsd) : null,
+                    session.seconds === null ? null : duration(session.seconds),
+                  ]
+                    .filter(Boolean)
+                    .join(", ")}
+                </a>
+              </dd>
+            </div>
+          )
+        );
+      })}
+    </dl>
   </section>
 );
 
-function Evaluations({ base, explanation: { before, after } }: Omit<Props, "site" | "viewer"> & { base: string }) {
+const Step = ({ role, what, status, times }: SessionStep) => (
+  <span class={`step-of-${role === "read" ? "read" : status !== null && status >= 400 ? "failed" : "worked"}`}>
+    {role === "guess"
+      ? `guessed ${times === 1 ? shortUrl(what) : count(times, "page")}`
+      : role === "read"
+        ? `read ${shortUrl(what)}`
+        : what}
+    {role !== "guess" && times > 1 && ` ${times} times`}
+    {status !== null && (role !== "read" || status >= 400) && (
+      <>
+        {" "}
+        <strong>{status}</strong>
+      </>
+    )}
+  </span>
+);
+
+const Causes = ({ base, explanation }: PartProps) => {
+  const { causes, agentPoints, networkPoints, unexplained, delta, before, after } = explanation;
+  return (
+    <section aria-labelledby="causes">
+      <h2 id="causes">What explains it</h2>
+      <PointsBar explanation={explanation} />
+      <table class="list">
+        <thead>
+          <tr>
+            <th>Friction</th>
+            <th class="number">Before</th>
+            <th class="number">After</th>
+            <th class="number">Points</th>
+          </tr>
+        </thead>
+        <tbody>
+          {causes.map(({ fingerprint, title, url, line, points, slug, ...share }) => (
+            <tr key={fingerprint} data-fingerprint={fingerprint}>
+              <td class="title">
+                <a class="plain" href={`${base}/reports/${slug}#friction`}>
+                  {title}
+                </a>
+                {url && (
+                  <p class="soft">
+                    <ExternalLink url={url} />
+                    {line !== null && `, line ${line}`}
+                  </p>
+                )}
+              </td>
+              <td class="number">
+                {share.before.met} of {share.before.of}
+              </td>
+              <td class="number">
+                {share.after.met} of {share.after.of}
+              </td>
+              <td class="number">{points === null ? "–" : signed(points)}</td>
+            </tr>
+          ))}
+          <Rest name="The agent’s own mistakes" owner="agent" points={agentPoints} />
+          <Rest name="Network" owner="network" points={networkPoints} />
+          <Rest name="Unexplained" owner="unexplained" points={unexplained} />
+          <tr>
+            <th scope="row">Change of the score</th>
+            <td class="number">{before.mean.toFixed(1)}</td>
+            <td class="number">{after.mean.toFixed(1)}</td>
+            <td class="number">{signed(delta)}</td>
+          </tr>
+        </tbody>
+      </table>
+      <p class="hint">Friction counts for the share of runs that hit it on one side but not on the other.</p>
+    </section>
+  );
+};
+
+const Rest = ({ name, owner, points }: { name: string; owner: string; points: number }) => (
+  <tr data-owner={owner}>
+    <td class="title">{name}</td>
+    <td class="number" />
+    <td class="number" />
+    <td class="number">{signed(points)}</td>
+  </tr>
+);
+
+function Evaluations({ base, explanation: { before, after } }: PartProps) {
   const evaluations = [...before.evaluations, ...after.evaluations];
   const points = evaluations.map(({ score, at }) => ({
     score,

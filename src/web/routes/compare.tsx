@@ -1,6 +1,8 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
+import { compareSides } from "../../comparisons/compare.ts";
 import { compareReports } from "../../comparisons/side-by-side.ts";
+import type { SideQuery } from "../../comparisons/sides.ts";
 import type { Context, OrgId } from "../../context.ts";
 import { badRequest } from "../../errors.ts";
 import { titleOf } from "../../reports/labels.ts";
@@ -9,18 +11,26 @@ import { getRun } from "../../runs/runs.ts";
 import { orgField } from "../components/layout.tsx";
 import { showPage } from "../page-requests.tsx";
 import { seeOther, seeOtherWithToast } from "../page-responses.ts";
-import { ComparePage } from "../pages/compare.tsx";
+import { ComparePage, CompareSidesPage } from "../pages/compare.tsx";
 
 /** The report of a selected row: of a run, or itself. */
 const slugOf = (ctx: Context, org: OrgId, name: string) =>
   /^[0-9a-f-]{36}$/.test(name) ? (getRun(ctx, org, name).report?.slug ?? null) : name;
 
-/** The comparison page. */
+const idList = { minLength: 36, maxLength: 4000 };
+const idsIn = (list: string) => list.split(",").filter((id) => id !== "");
+
+/** The comparison page: of reports side by side, or of all runs of evaluations. */
 export const comparePages = (ctx: Context) =>
   new Elysia({ name: "compare pages" }).get(
     "/compare",
-    ({ request, query: { slugs, acrossAgents, ...selectedRows } }) =>
+    ({ request, query: { slugs, base, head, agent, model, acrossAgents, ...selectedRows } }) =>
       showPage(ctx, request, (viewer, site) => {
+        if (base !== undefined && head !== undefined) {
+          const [before, after] = [base, head].map((ids) => ({ of: idsIn(ids), agent, model }));
+          const comparison = compareSides(ctx, viewer.org, before as SideQuery, after as SideQuery);
+          return <CompareSidesPage {...{ site, viewer, comparison }} />;
+        }
         // The list of reports sends the checked slugs newest first; a comparison reads oldest first.
         if (slugs === undefined) {
           const fields = Object.keys(selectedRows).filter((name) => name !== orgField);
@@ -45,6 +55,10 @@ export const comparePages = (ctx: Context) =>
           slugs: Type.Optional(
             Type.String({ maxLength: 2000, description: "2 to 10 report slugs, separated by commas" }),
           ),
+          base: Type.Optional(Type.String({ ...idList, description: "IDs of evaluations, separated by commas" })),
+          head: Type.Optional(Type.String({ ...idList, description: "IDs of later evaluations" })),
+          agent: Type.Optional(Type.String({ maxLength: 200, description: "Only runs of this agent" })),
+          model: Type.Optional(Type.String({ maxLength: 200, description: "Only runs with this model" })),
           acrossAgents: Type.Optional(
             Type.Literal("1", { description: "Compare different agents, versions and models" }),
           ),

@@ -1,10 +1,11 @@
 import { Elysia } from "elysia";
-import { findLatestResults, findReportsBeforeAndAfter } from "../../comparisons/latest.ts";
+import { findLatestResults } from "../../comparisons/latest.ts";
 import type { Context } from "../../context.ts";
 import { findGateOfEval } from "../../gates/gates.ts";
 import { getEvalRequest } from "../../runs/evals.ts";
 import { previewsAmong } from "../../runs/lists.ts";
 import type { EvalRequest } from "../../runs/schema.ts";
+import { toComparisonHref } from "../components/change-links.ts";
 import { renderFragment } from "../components/layout.tsx";
 import { showPage, streamPart } from "../page-requests.tsx";
 import { EvalPage, EvalPart } from "../pages/evaluation.tsx";
@@ -25,7 +26,7 @@ function evalPartProps(ctx: Context, viewer: Viewer, site: Site, id: string) {
     viewer,
     request,
     isPreview: isPreview(ctx, viewer, request),
-    comparedSlugs: findReportsBeforeAndAfter(findLatestResults(ctx, viewer.org, request.prompt.id), id),
+    comparisonHref: toComparisonHref(site.base, findLatestResults(ctx, viewer.org, request.prompt.id), id),
     gateId: findGateOfEval(ctx, viewer.org, id),
     now: ctx.now(),
   };

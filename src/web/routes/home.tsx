@@ -3,12 +3,15 @@ import { listInvitations } from "../../auth/invitations.ts";
 import { listKeys } from "../../auth/keys.ts";
 import { listMembers } from "../../auth/members.ts";
 import { findLatestResults } from "../../comparisons/latest.ts";
-import type { Context } from "../../context.ts";
+import type { Context, OrgId } from "../../context.ts";
 import { findExplanation } from "../../inbox/explanation.ts";
 import { getInbox, markInboxItem } from "../../inbox/inbox.ts";
+import type { Explanation } from "../../inbox/schema.ts";
 import { findFirstPrompt, listPromptItems, listScheduledPrompts } from "../../prompts/lists.ts";
 import { agentOfPrompt } from "../../prompts/prompt-check.ts";
 import { listProviders } from "../../providers/providers.ts";
+import { getReport } from "../../reports/reports.ts";
+import type { Report } from "../../reports/schema.ts";
 import { listRunPage, listUnfinishedRuns } from "../../runs/lists.ts";
 import { toIso } from "../../schema.ts";
 import { type FirstSteps, isComplete } from "../components/first-steps.tsx";
@@ -19,6 +22,7 @@ import { DashboardPage, DashboardPart, type Overview } from "../pages/dashboard.
 import { HomePage } from "../pages/home.tsx";
 import { WhyPage } from "../pages/why.tsx";
 import type { Site } from "../site.ts";
+import { verificationsOf } from "../verifications.ts";
 import { may, type Viewer } from "../viewer.ts";
 
 const maxRuns = 100;
@@ -66,6 +70,15 @@ function findFirstSteps(ctx: Context, viewer: Viewer, request: Request): FirstSt
   return isComplete(steps) ? null : steps;
 }
 
+/** The report next to the change on its later side, with only the fixes for what explains the change. */
+function reportOfChange(ctx: Context, org: OrgId, { causes, after }: Explanation): Report {
+  const report = getReport(ctx, org, causes[0]?.slug ?? after.session?.slug ?? "");
+  const isCause = new Set(causes.map(({ fingerprint }) => fingerprint));
+  const ids = report.frictionPoints.filter(({ fingerprint }) => isCause.has(fingerprint)).map(({ id }) => id);
+  const explains = ({ frictionIds }: Report["recommendations"][number]) => frictionIds.some((id) => ids.includes(id));
+  return { ...report, recommendations: report.recommendations.filter(explains) };
+}
+
 function dashboardPage(ctx: Context, request: Request, viewer: Viewer, site: Site) {
   const { org } = viewer;
   const steps = findFirstSteps(ctx, viewer, request);
@@ -103,10 +116,10 @@ export const homePages = (ctx: Context) =>
     .get("/prompts/:promptId/why", ({ request, params }) =>
       showPage(ctx, request, (viewer, site) => {
         const explanation = findExplanation(ctx, viewer.org, params.promptId);
-        return explanation ? (
-          <WhyPage {...{ site, viewer, explanation }} />
-        ) : (
-          seeOther(ctx, `/trends?promptId=${params.promptId}`)
+        if (explanation === null) return seeOther(ctx, `/trends?promptId=${params.promptId}`);
+        const report = reportOfChange(ctx, viewer.org, explanation);
+        return (
+          <WhyPage {...{ site, viewer, explanation, report }} verifications={verificationsOf(ctx, viewer, report)} />
         );
       }),
     )

@@ -1,10 +1,9 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { outcomes } from "../../agents/agent.ts";
-import { findLatestResults, findReportsBeforeAndAfter } from "../../comparisons/latest.ts";
+import { findLatestResults } from "../../comparisons/latest.ts";
 import type { Context } from "../../context.ts";
 import { reportStatuses } from "../../db/tables/reports.ts";
-import { countVerificationRuns } from "../../fixes/done-fixes.ts";
 import { sortBy } from "../../http/sorting.ts";
 import { listPromptChoices } from "../../prompts/lists.ts";
 import { gradingsOfReport } from "../../reports/gradings.ts";
@@ -12,14 +11,13 @@ import { listReports, reportColumns } from "../../reports/lists.ts";
 import { reportMarkdown } from "../../reports/markdown.ts";
 import { getPagesVisited } from "../../reports/pages-visited.ts";
 import { getReport } from "../../reports/reports.ts";
-import { type Report, reportFilter } from "../../reports/schema.ts";
+import { reportFilter } from "../../reports/schema.ts";
 import { getSession } from "../../reports/trace.ts";
-import { getEstimate } from "../../runs/estimates.ts";
 import { getEvalRequest } from "../../runs/evals.ts";
 import { previewsAmong } from "../../runs/lists.ts";
 import { OneOf } from "../../schema.ts";
 import { createShare, sharesOfReport } from "../../shares/shares.ts";
-import type { Verification } from "../components/fixes.tsx";
+import { toComparisonHref } from "../components/change-links.ts";
 import { renderPage } from "../components/layout.tsx";
 import { showPage, submitForm } from "../page-requests.tsx";
 import { seeOther } from "../page-responses.ts";
@@ -28,6 +26,7 @@ import { gradeLetters, ReportsPage, reportsPerPage } from "../pages/reports.tsx"
 import { agentChoices, idIn, queryOptions } from "../query.ts";
 import { prefersMarkdown, privateResponse, varyAccept } from "../responses.ts";
 import type { Site } from "../site.ts";
+import { verificationsOf } from "../verifications.ts";
 import { may, type Viewer } from "../viewer.ts";
 
 const listQuery = Type.Object({
@@ -72,7 +71,7 @@ async function reportPage(ctx: Context, viewer: Viewer, site: Site, slug: string
     shares: may(viewer, "share") ? sharesOfReport(ctx, session.report) : [],
     newLink,
     nextId: ctx.newId(ctx.now()),
-    previous: findReportsBeforeAndAfter(latest, report.run.evalRequestId)?.[0] ?? null,
+    comparisonHref: toComparisonHref(site.base, latest, report.run.evalRequestId),
   };
   const pagesVisited = getPagesVisited(ctx, session);
   const { gradings } = gradingsOfReport(ctx, session.report);
@@ -81,30 +80,10 @@ async function reportPage(ctx: Context, viewer: Viewer, site: Site, slug: string
     ({ agent }) => agent.id === report.agent.id && agent.model === report.agent.model,
   );
   const { result } = resultOfAgent ?? evaluation;
-  const verifications = await verificationsOf(ctx, viewer, report);
+  const verifications = verificationsOf(ctx, viewer, report);
   const props = { site, viewer, path, report, result, latest, pagesVisited, extras, gradings, verifications };
   const body = renderPage(<ReportPage {...props} />);
   return privateResponse("html", body, 200, varyAccept);
-}
-
-/** What verifying each open fix takes; null if the viewer may not start runs. */
-async function verificationsOf(
-  ctx: Context,
-  viewer: Viewer,
-  report: Report,
-): Promise<Map<string, Verification> | null> {
-  if (!may(viewer, "run") || report.recommendations.length === 0) return null;
-  const { model, costUsd } = getEstimate(ctx, viewer.org, report.prompt.id);
-  const fingerprints = new Map(report.frictionPoints.map(({ id, fingerprint }) => [id, fingerprint]));
-  return new Map(
-    report.recommendations.flatMap(({ id, frictionIds, dismissed }) => {
-      const fingerprint = fingerprints.get(frictionIds[0] ?? "");
-      const count =
-        dismissed || !fingerprint ? null : countVerificationRuns(ctx, viewer.org, report.prompt.id, fingerprint);
-      const maxUsd = model === null ? 0 : costUsd === null ? null : costUsd.high * (count ?? 0);
-      return count === null ? [] : [[id, { runs: count, maxUsd }] as const];
-    }),
-  );
 }
 
 /** Report pages. */

@@ -1,20 +1,26 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
-import { compareReports } from "../../comparisons/side-by-side.ts";
+import { compareSides } from "../../comparisons/compare.ts";
+import { findLatestResults } from "../../comparisons/latest.ts";
 import type { Context, OrgId } from "../../context.ts";
+import { timeOfId } from "../../db/rows.ts";
 import { oneLine } from "../../grading/text.ts";
 import { listPromptChoices, listTags } from "../../prompts/lists.ts";
 import { getPromptRow } from "../../prompts/prompts.ts";
-import { listReports } from "../../reports/lists.ts";
+import { listPublished, type PublishedRun } from "../../reports/run-rows.ts";
 import { toIso } from "../../schema.ts";
 import { getTrends, type Trends, trendFilter } from "../../trends/trends.ts";
 import { showPage } from "../page-requests.tsx";
 import { type ChangeSides, TrendsPage } from "../pages/trends.tsx";
 import { agentChoices, queryOptions } from "../query.ts";
 
-/** Maximum number of changes whose reports are compared, the newest, and of friction points listed for each side. */
+/** Maximum number of changes whose runs are compared, the newest, and of friction points listed for each side. */
 const maxSides = 4;
 const maxFriction = 5;
+/** Newest runs among which the sides of changes are, as many as changes are searched in. */
+const maxRuns = 300;
+/** Evaluations on each side whose friction is compared. */
+const maxEvaluations = 10;
 
 const dayMs = 86_400_000;
 
@@ -22,33 +28,64 @@ const dayMs = 86_400_000;
 const dayAfter = (until: string | undefined): string | undefined =>
   until?.length === 10 && !Number.isNaN(Date.parse(until)) ? toIso(Date.parse(until) + dayMs).slice(0, 10) : until;
 
-/** The newest reports before and after each change of the score of a prompt, and the friction that came or went. */
+/** All runs before and after each change of the score of a prompt, up to the changes next to it, and the friction that came or went. */
 function sidesOf(
   ctx: Context,
   org: OrgId,
   promptId: string | undefined,
-  { agent, changes }: Trends,
+  { agent, model, agentVersion, contextDigest, methodology, changes }: Trends,
 ): Map<string, ChangeSides> {
   if (promptId === undefined || agent === null) return new Map();
+  const isSameSeries = (run: PublishedRun) =>
+    run.agent === agent &&
+    (run.model || null) === model &&
+    (run.agentVersion || null) === agentVersion &&
+    (run.contextDigest || null) === contextDigest &&
+    run.methodology.hash === methodology?.hash;
   const scoreChanges = changes.filter(({ what }) => what === "score");
-  const sides = scoreChanges.slice(-maxSides).flatMap(({ at }, i, newestChanges): [string, ChangeSides][] => {
-    const findNewestReport = (range: { since?: string; until?: string }) =>
-      listReports(ctx, org, { promptId, agent, status: "published", ...range }, { limit: 1, offset: 0 }).items[0];
-    const [before, after] = [
-      findNewestReport({ until: at }),
-      findNewestReport({ since: at, until: newestChanges[i + 1]?.at }),
+  if (scoreChanges.length === 0) return new Map();
+  const newest = findLatestResults(ctx, org, promptId)?.change ?? null;
+  const isNewest = (at: string) => newest !== null && newest.at.slice(0, 10) === at.slice(0, 10);
+  const published = listPublished(ctx, org, promptId, maxRuns, { matches: isSameSeries, limit: maxRuns });
+  const evaluationsBetween = (since: string | undefined, until: string | undefined) => [
+    ...new Set(
+      published
+        .filter(({ runId }) => isWithin(timeOfId(runId), since, until))
+        .map(({ evalRequestId }) => evalRequestId)
+        .reverse(),
+    ),
+  ];
+  const sides = scoreChanges.slice(-maxSides).flatMap(({ at, verdict }): [string, ChangeSides][] => {
+    const index = scoreChanges.findIndex((change) => change.at === at);
+    const before = evaluationsBetween(scoreChanges[index - 1]?.at, at);
+    const after = evaluationsBetween(at, scoreChanges[index + 1]?.at);
+    if (before.length === 0 || after.length === 0) return [];
+    const sideOf = (of: string[]) => ({ of, agent, ...(model !== null && { model }) });
+    const { friction } = compareSides(
+      ctx,
+      org,
+      sideOf(before.slice(-maxEvaluations)),
+      sideOf(after.slice(0, maxEvaluations)),
+    );
+    const titles = (points: { title: string }[]) =>
+      points.slice(0, maxFriction).map(({ title }) => oneLine(title, 160));
+    const isExplained = isNewest(at) && newest?.verdict === verdict;
+    return [
+      [
+        at,
+        {
+          windows: { before, after, agent, model },
+          whyOf: isExplained ? promptId : null,
+          ...{ gone: titles(friction.gone), added: titles(friction.new) },
+        },
+      ],
     ];
-    if (!before || !after) return [];
-    const { only } = compareReports(ctx, org, [before.slug, after.slug]).friction;
-    const titles = (slug: string) =>
-      only
-        .filter(({ slugs }) => slugs.includes(slug))
-        .slice(0, maxFriction)
-        .map(({ title }) => oneLine(title, 160));
-    return [[at, { slugs: [before.slug, after.slug], gone: titles(before.slug), added: titles(after.slug) }]];
   });
   return new Map(sides);
 }
+
+const isWithin = (at: number, since: string | undefined, until: string | undefined) =>
+  (since === undefined || at >= Date.parse(since)) && (until === undefined || at < Date.parse(until));
 
 /** The trends page. */
 export const trendPages = (ctx: Context) =>

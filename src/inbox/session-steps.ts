@@ -1,0 +1,54 @@
+import { partOf } from "../grading/actions/action.ts";
+import { intentsOf } from "../grading/actions/call.ts";
+import { actionsDuring } from "../grading/actions/session-actions.ts";
+import { hasFailed, isProbe, isRedirect } from "../grading/events.ts";
+import type { Facts } from "../grading/facts.ts";
+import type { SessionStep } from "./schema.ts";
+
+const maxSteps = 12;
+
+type Step = SessionStep & { seq: number };
+
+/** What an agent did, in order: pages that it read or guessed, requests and commands. Of a long session, the first steps. */
+export function stepsOf(facts: Facts): SessionStep[] {
+  const sent = new Set(facts.taskRequests.map(({ id }) => id));
+  const requests = facts.taskRequests
+    .filter((http) => !isRedirect(http) && !isProbe(http))
+    .map((http): Step => {
+      const { seq, url, method, status, provenance } = http;
+      const isPage = method === "GET" && !facts.hosts.isProduct(http);
+      const isGuess = isPage && hasFailed(http) && provenance === "guessed";
+      const role = isGuess ? "guess" : isPage ? "read" : "request";
+      return { seq, role, what: isPage ? url : `${method} ${pathOf(url)}`, status, times: 1 };
+    });
+  const commands = facts.calls
+    .filter(({ id }) => !sent.has(id))
+    .flatMap((call): Step[] => {
+      const [action] = intentsOf(actionsDuring(call, facts));
+      if (action === undefined || action.kind === "code") return [];
+      const what =
+        action.kind === "request"
+          ? `${partOf(action, "method") ?? "GET"} ${partOf(action, "path") ?? ""}`
+          : (action.words[0] ?? "");
+      const role = action.kind === "request" ? ("request" as const) : ("command" as const);
+      return what.trim() === "" ? [] : [{ seq: call.seq, role, what, status: null, times: 1 }];
+    });
+  return joinRepeats([...requests, ...commands].sort((a, b) => a.seq - b.seq)).slice(0, maxSteps);
+}
+
+/** Guesses in a row, pages in a row and the same step in a row are one step. */
+function joinRepeats(steps: Step[]): SessionStep[] {
+  const joined: SessionStep[] = [];
+  for (const { seq: _, ...step } of steps) {
+    const last = joined.at(-1);
+    const isSame = last?.role === step.role && last.status === step.status;
+    if (last && isSame && (step.role === "guess" || step.what === last.what)) last.times += step.times;
+    else joined.push(step);
+  }
+  return joined;
+}
+
+function pathOf(url: string): string {
+  const parsed = URL.parse(url);
+  return parsed === null ? url : parsed.pathname;
+}

@@ -1,0 +1,31 @@
+import { findComparison, type LatestChange, type LatestResults } from "../../comparisons/latest.ts";
+
+/** Evaluations on each side of a link: those next to the change, because an address has a limit. */
+const maxEvaluations = 50;
+
+type Windows = { before: string[]; after: string[]; agent: string; model: string | null };
+
+/** The comparison of all runs of an agent in evaluations before and after, given by ID, oldest first. */
+export function toWindowsHref(base: string, { before, after, agent, model }: Windows): string {
+  const sides = { base: before.slice(-maxEvaluations).join(), head: after.slice(0, maxEvaluations).join() };
+  return `${base}/compare?${new URLSearchParams({ ...sides, agent, ...(model !== null && { model }) })}`;
+}
+
+/** Where an evaluation is compared with what came before; null: there is nothing. */
+export function toComparisonHref(base: string, latest: LatestResults | null, evalRequestId: string): string | null {
+  const comparison = findComparison(latest, evalRequestId);
+  if (latest === null || comparison === null) return null;
+  return "change" in comparison
+    ? toChangeHref(base, latest, comparison.change)
+    : `${base}/compare?slugs=${comparison.slugs.join()}`;
+}
+
+/** The comparison of both windows of a change. */
+export function toChangeHref(
+  base: string,
+  { agent, model }: Pick<LatestResults, "agent" | "model">,
+  change: Pick<LatestChange, "before" | "after">,
+): string {
+  const ids = ({ evaluations }: LatestChange["before"]) => evaluations.map(({ evalRequestId }) => evalRequestId);
+  return toWindowsHref(base, { agent, model, before: ids(change.before), after: ids(change.after) });
+}
