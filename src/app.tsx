@@ -12,7 +12,7 @@ import { fieldRoutes } from "./field/routes.ts";
 import { fixRoutes } from "./fixes/routes.ts";
 import { frictionRoutes } from "./friction/routes.ts";
 import { gateRoutes } from "./gates/routes.ts";
-import { closeIfUnread } from "./http/body.ts";
+import { answerLargeBody, hasLargeBody } from "./http/body.ts";
 import type { Authenticate } from "./http/caller.ts";
 import { addHeaders, routedAsGet, statusOf } from "./http/elysia.ts";
 import { toOpenApi } from "./http/openapi.ts";
@@ -109,7 +109,7 @@ export function createApp(service: Service, options: AppOptions = {}) {
       }
     };
     const answer = answerRequest(ctx.config, request, route);
-    return request.headers.has("transfer-encoding") ? closeIfUnread(request, answer) : answer;
+    return hasLargeBody(request) ? answerLargeBody(request, answer) : answer;
   }
   return { handle, routes: app.routes };
 }

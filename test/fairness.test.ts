@@ -157,6 +157,34 @@ test.each(["x", "abc", "docs.example.com"])("a chunked body over the limit gets 
   await server.stop(true);
 });
 
+test.each([
+  ["Content-Length: 6291456", "/api/v1/archives"],
+  ["Transfer-Encoding: chunked", "/api/v1/archives"],
+  ["Content-Length: 6291456", "/api/v1/prompts"],
+  ["Transfer-Encoding: chunked", "/api/v1/prompts"],
+  ["Transfer-Encoding: chunked", "/api/mcp"],
+])("a proxy that sends a body to its end before it reads the response gets 413: %s, %s", async (length, path) => {
+  const { app, a } = testApp();
+  const server = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: (request) => app.handle(request) });
+  const socket = connect(server.port ?? 0, "127.0.0.1");
+  const response = Promise.withResolvers<string>();
+  let text = "";
+  socket.on("data", (bytes) => (text += bytes));
+  socket.on("close", () => response.resolve(text)).on("error", response.reject);
+  const write = (data: string) =>
+    new Promise<void>((resolve, reject) => socket.write(data, (error) => (error ? reject(error) : resolve())));
+  // nginx asks its upstream to close the connection.
+  await write(
+    `POST ${path} HTTP/1.1\r\nHost: docs.example.com\r\nConnection: close\r\nAuthorization: Bearer ${a.key}\r\nContent-Type: application/json\r\n${length}\r\n\r\n`,
+  );
+  const piece = " ".repeat(0x10000);
+  const isChunked = length.startsWith("Transfer");
+  for (let i = 0; i < 96; i++) await write(isChunked ? `10000\r\n${piece}\r\n` : piece);
+  if (isChunked) await write("0\r\n\r\n");
+  expect(await response.promise).toMatch(/^HTTP\/1\.1 413 [^]*"error":"too_large"/);
+  await server.stop(true);
+});
+
 test("no route reads more than 64 KiB of a stranger", async () => {
   const app = testApp();
   const { key: reporter } = createKey(app.service.ctx, app.a.org, "widget", { scopes: ["report_friction"] });

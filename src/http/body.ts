@@ -14,20 +14,60 @@ const maxValues = 20_000;
 /** Bun returns a bare 413 for a longer body. Up to this size, the app responds with an error body. */
 export const maxRequestBodySize = 16 * defaultMaxBytes;
 
-/** The limit of a body of the API in bytes, once its caller is known. */
-function maxBytesOf(request: Request): number {
+/** Whether anyone could send a request: it has no key, or one that may be public. */
+function isStranger(request: Request): boolean {
   const caller = findRequestState(request)?.caller;
-  return caller && !isReporter(caller) ? defaultMaxBytes : maxPublicBytes;
+  return !caller || isReporter(caller);
 }
+
+/** The limit of a body of the API in bytes, once its caller is known. */
+const maxBytesOf = (request: Request): number => (isStranger(request) ? maxPublicBytes : defaultMaxBytes);
+
+/** Whether a request has a body that may not have arrived yet. */
+export const hasLargeBody = ({ headers }: Request): boolean =>
+  headers.has("transfer-encoding") || Number(headers.get("content-length") ?? 0) > maxPublicBytes;
 
 /** Throws too_large for a request to the API that says it is larger than `max` bytes; by default 1 MiB, or 64 KiB of a stranger. */
 export function refuseLargeBody(request: Request, max = maxBytesOf(request)): void {
   if (Number(request.headers.get("content-length") ?? 0) > max) throw tooLarge(max);
 }
 
-/** Closes the connection after the response to a request whose body was not read to its end: nothing else limits what may follow. */
-export async function closeIfUnread(request: Request, answer: Response | Promise<Response>): Promise<Response> {
+/** How long what is left of a refused body is received: without new data, and in total. */
+const restMs = { idle: 500, total: 10_000 };
+
+/**
+ * Receives the rest of a refused body and drops it. A proxy such as nginx sends a body to its end before it reads the response, and asks to
+ * close the connection: if Bun closed it earlier, the client would get 502 in place of the error (RFC 9112, section 9.6). Strangers get no
+ * such service.
+ */
+async function receiveRest(request: Request): Promise<void> {
+  if (isStranger(request) || request.bodyUsed || !request.body) return;
+  const reader = request.body.getReader();
+  await dropRest(() => reader.read());
+  reader.cancel().catch(() => {});
+}
+
+/** Reads until the end, until nothing more arrives, or up to the largest body that Bun receives. */
+async function dropRest(read: () => Promise<{ done?: boolean; value?: Uint8Array }>): Promise<void> {
+  const deadline = performance.now() + restMs.total;
+  for (let bytes = 0; bytes <= maxRequestBodySize && performance.now() < deadline; ) {
+    const { promise, resolve } = Promise.withResolvers<{ done: true; value?: undefined }>();
+    const timer = setTimeout(() => resolve({ done: true }), restMs.idle);
+    const next = await Promise.race([read(), promise]).catch(() => ({ done: true as const, value: undefined }));
+    clearTimeout(timer);
+    if (next.done) return;
+    bytes += next.value?.length ?? 0;
+  }
+}
+
+/**
+ * Responds to a request with a body that is chunked or large. If the body was refused, its rest is received first. The connection closes
+ * after one that was not read to its end: nothing else limits what may follow.
+ */
+export async function answerLargeBody(request: Request, answer: Response | Promise<Response>): Promise<Response> {
   const response = await answer;
+  if (response.status >= 400) await receiveRest(request);
+  if (!request.headers.has("transfer-encoding")) return response;
   if (!request.bodyUsed || response.status === errorStatus.too_large) response.headers.set("connection", "close");
   return response;
 }
@@ -77,10 +117,15 @@ async function readChunks(request: Request, maxBytes: number): Promise<Uint8Arra
   if (!request.body) return new Uint8Array();
   const chunks: Uint8Array[] = [];
   let bytes = 0;
-  for await (const chunk of request.body) {
-    bytes += chunk.length;
-    if (bytes > maxBytes) throw tooLarge(maxBytes);
-    chunks.push(chunk);
+  const reader = request.body.getReader();
+  for (let next = await reader.read(); !next.done; next = await reader.read()) {
+    bytes += next.value.length;
+    if (bytes > maxBytes) {
+      if (!isStranger(request)) await dropRest(() => reader.read());
+      reader.cancel().catch(() => {});
+      throw tooLarge(maxBytes);
+    }
+    chunks.push(next.value);
   }
   return new Uint8Array(Buffer.concat(chunks));
 }
