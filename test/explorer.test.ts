@@ -154,7 +154,7 @@ describe("a site without problems", () => {
       {
         type: "thought",
         by: "rule",
-        text: "I follow rules and use no model. I'm looking for a page about verify, signature, webhook, event that shows how.",
+        text: "Looking for a page that shows how to do this: verify, signature, webhook, event.",
       },
     ]);
     expect(milestone(events, "page_read")).toEqual([

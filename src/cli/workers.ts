@@ -51,7 +51,7 @@ export function addWorkers(program: Command, configOf: () => Config): void {
 
   for (const [action, description] of [
     ["drain", "Drain a worker: it finishes its sessions and exits; by ID or name"],
-    ["remove", "Take back the sessions of a worker and stop it; by ID or name"],
+    ["remove", "Stop a worker now; its sessions restart on others; by ID or name"],
   ] as const)
     addJson(workers.command(`${action} <worker>`).description(description))
       .addHelpText("after", `\nExample:\n  evald workers ${action} worker-1`)

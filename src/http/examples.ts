@@ -8,7 +8,7 @@ const hints: Record<string, Json> = {
   by: "Ada Lovelace",
   data: {},
   day: "2026-11-21",
-  desc: "Links (100%): 82% of the links tested or followed lead to a page.",
+  desc: "Links (100%): 82 of 100, because 82% of the links tested or followed lead to a page.",
   detail: "One of 14 links is dead.",
   doneBy: "Ada Lovelace",
   fingerprint: "3f9c0a17b2d4e6f8",

@@ -111,7 +111,7 @@ export const events = {
     },
   ),
   "gate.decided": event(
-    "A gate passed, failed or could not tell",
+    "A gate passed, failed or was inconclusive",
     Type.Object({
       gate: Type.Object({
         id: Id,
@@ -138,7 +138,7 @@ export const events = {
     },
   ),
   "evaluation.completed": event(
-    "All runs of an evaluation ended. A gate can add runs to its evaluations, which then complete again",
+    "All runs of an evaluation ended",
     Type.Object({
       evaluation: Type.Object({
         id: Id,

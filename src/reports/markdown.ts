@@ -122,7 +122,7 @@ function friction(point: FrictionPoint, name: string): string {
   const { events, lostSeconds, seenIn } = point;
   const properties = [severity, humanize(category), phase, `${state} (${seenIn.runs} of ${seenIn.of})`];
   if (!onPath) properties.push("elsewhere in the docs");
-  if (lostSeconds !== null) properties.push(`${lostSeconds} s lost`);
+  if (lostSeconds !== null && lostSeconds >= 0.1) properties.push(`${lostSeconds} s lost`);
   return [
     `### ${name}: ${text(title)}`,
     properties.join(" · "),

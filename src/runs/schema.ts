@@ -55,7 +55,7 @@ export const runExample = {
         weight: "15%",
         score: 82,
         grade: "B-",
-        desc: "Links (100%): 82% of the links tested or followed lead to a page (100 at 100%, 0 at 0%) = 82.",
+        desc: "Links (100%): 82 of 100, because 82% of the links tested or followed lead to a page.",
         parts: [],
         unmeasured: ["Pages"],
       },

@@ -24,7 +24,7 @@ import { receiveForm, receivePublicForm } from "./received-forms.ts";
 import { compress, privateResponse, statusOf, wantsHtml } from "./responses.ts";
 import { type Site, toSite } from "./site.ts";
 import { findToast, toastRemovalCookie } from "./toasts.ts";
-import { type Action, may, minimumRoleFor, type Viewer } from "./viewer.ts";
+import { type Action, may, refusalOf, type Viewer } from "./viewer.ts";
 import { findVisitor, requireOrg, showInOrg, toViewer, type Visitor, whileAllowed } from "./visitors.ts";
 
 /** A viewer who submits a form: always a person, never an API key. */
@@ -226,8 +226,7 @@ function askToConfirm(error: unknown, request: Request, page: { site: Site; view
 
 function requireRole(viewer: Viewer, action: Action): void {
   if (may(viewer, action)) return;
-  const detail = `This requires the role ${minimumRoleFor(action)}; yours is ${viewer.role}. Owners can change roles in Settings > Members.`;
-  throw new AppError("forbidden", detail);
+  throw new AppError("forbidden", refusalOf(viewer, action));
 }
 
 /** The path and query of a URL without empty parameters, which browsers send for empty fields; null if it has none. */

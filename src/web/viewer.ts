@@ -1,5 +1,6 @@
 import type { OrgId } from "../context.ts";
 import { type Role, roles } from "../db/tables/people.ts";
+import { list } from "../grading/text.ts";
 import type { Site } from "./site.ts";
 import type { Toast } from "./toasts.ts";
 
@@ -24,25 +25,30 @@ export type Viewer = {
 /** What every page of an organization is rendered from. */
 export type PageProps = { site: Site; viewer: Viewer };
 
-/** Minimum role for each action, as documented in `/docs/people`. Every role may read; a viewer may do nothing else. */
-const minimumRoles = {
-  write: "member",
-  run: "member",
-  publish: "admin",
-  archive: "admin",
-  providers: "admin",
-  keys: "admin",
-  models: "admin",
-  notifications: "admin",
-  members: "owner",
-  organization: "owner",
-  share: "owner",
-} as const satisfies Record<string, Role>;
+/** Minimum role for each action, as documented in `/docs/people`, and what it allows. Every role may read; a viewer may do nothing else. */
+const actions = {
+  write: ["member", "create and change prompts"],
+  run: ["member", "start and cancel runs"],
+  publish: ["admin", "publish and archive reports"],
+  archive: ["admin", "archive prompts and reports"],
+  providers: ["admin", "manage providers"],
+  keys: ["admin", "manage API keys"],
+  models: ["admin", "manage models"],
+  notifications: ["admin", "manage notifications"],
+  members: ["owner", "manage members"],
+  organization: ["owner", "change the organization"],
+  share: ["owner", "share reports"],
+} as const satisfies Record<string, readonly [minimum: Role, allows: string]>;
 
-export type Action = keyof typeof minimumRoles;
+export type Action = keyof typeof actions;
 
-export const minimumRoleFor = (action: Action): Role => minimumRoles[action];
+/** Why a person may not perform an action: who may, and the role of the viewer. */
+export function refusalOf({ role }: Viewer, action: Action): string {
+  const [minimum, allows] = actions[action];
+  const others = roles.slice(0, roles.indexOf(minimum) + 1).map((each) => `${each}s`);
+  return `Only ${list(others.reverse())} can ${allows}. You’re ${/^[aeiou]/.test(role) ? "an" : "a"} ${role}. Owners can change roles in Settings > Members.`;
+}
 
 /** Whether a viewer may perform an action. API keys may only read. Pages show forms only to viewers who may submit them. */
 export const may = (viewer: Viewer | undefined, action: Action): boolean =>
-  viewer?.person != null && roles.indexOf(viewer.role) <= roles.indexOf(minimumRoles[action]);
+  viewer?.person != null && roles.indexOf(viewer.role) <= roles.indexOf(actions[action][0]);

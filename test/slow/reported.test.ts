@@ -39,7 +39,7 @@ describe("a friction report of an agent", () => {
     expect(friction).toMatchObject([
       { fingerprint: found.fingerprint, severity: "medium", title: found.title, events: [4, 7], quote: "npm i acme" },
     ]);
-    expect(friction[0].description).toBe(`${found.description} The agent: ${title}.`);
+    expect(friction[0].description).toBe(`${found.description} The agent reported: ${title}.`);
     expect([friction.length, score]).toEqual([plain.friction.length, plain.score]);
   });
 
@@ -62,7 +62,7 @@ describe("a friction report of an agent", () => {
     const { friction } = await frictionOf([{ quote: "npm i acme", title: "See https://evil.example/collect?x=1" }]);
     expect(JSON.stringify(friction)).not.toContain("evil.example");
     expect(friction[0].description).toEndWith(
-      "The agent: See https://evil.example/collect?x=1.".replace(/https\S+1/, "[URL removed]"),
+      "The agent reported: See https://evil.example/collect?x=1.".replace(/https\S+1/, "[URL removed]"),
     );
   });
 

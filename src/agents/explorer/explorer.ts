@@ -66,8 +66,8 @@ async function* explore(
   yield { type: "milestone", name: "goal_terms", detail: { terms: words } };
   yield thoughtEvent(
     words.length > 0
-      ? `I follow rules and use no model. I'm looking for a page about ${words.join(", ")} that shows how.`
-      : "I follow rules and use no model. The goal has no words to search for, so I only read the start URLs.",
+      ? `Looking for a page that shows how to do this: ${words.join(", ")}.`
+      : "The goal has no words to search for, so only the start URLs are read.",
   );
   const index = createSectionIndex(session.terms);
   const frontier = createFrontier(session.terms, session.origins, (term) => rarityOf(term, index));

@@ -52,6 +52,19 @@ const describeShare =
   ({ value }) =>
     `${percent(value)} ${words}`;
 
+const wastedKinds = ["failed", "repeats", "useless"] as const;
+const wastedRequests = { failed: "failed", repeats: "repeated an earlier one", useless: "did not lead to the goal" };
+const wastedCalls = { repeats: "repeated an earlier one", useless: "did not lead to the goal" };
+
+/** "of 5 requests, 1 failed and 2 repeated an earlier one", without kinds that did not occur. `kinds`: what happened, by the name of its count. */
+function describeKinds(part: DimensionPart, all: string, kinds: Record<string, string>): string {
+  const phrases = Object.entries(kinds).flatMap(([name, happened]) => {
+    const n = countOf(name)(part);
+    return n > 0 ? [`${n} ${happened}`] : [];
+  });
+  return phrases.length === 0 ? `none of ${all} was wasted` : `of ${all}, ${list(phrases)}`;
+}
+
 const sentences: Record<PartName, Sentence> = {
   "Success checks": describeShare("of the success checks passed, by weight"),
   "Goal parts": (part) => {
@@ -68,8 +81,10 @@ const sentences: Record<PartName, Sentence> = {
         : `is ${count(countOf("clicks")(part), "click")} from the start page`;
     return `the likely answer ${clicks} and ${fit}`;
   },
-  "Failed page requests": (part) =>
-    `${countOf("failed")(part)} of ${count(countOf("requests")(part), "page request")} failed, ${countOf("guessed")(part)} of them at guessed URLs`,
+  "Failed page requests": (part) => {
+    const guessed = countOf("guessed")(part);
+    return `${countOf("failed")(part)} of ${count(countOf("requests")(part), "page request")} failed${guessed > 0 ? `, ${guessed} of them at guessed URLs` : ""}`;
+  },
   "Site checks": describeShare("of the site checks passed, by weight"),
   Pages: (part) => {
     const [pages, unreadable] = [countOf("pages")(part), countOf("unreadable")(part)];
@@ -81,11 +96,21 @@ const sentences: Record<PartName, Sentence> = {
   "Sample labels": describeShare("of the code samples name their language"),
   "API description": describeShare("of the API description is valid, by weight"),
   Recovery: (part) =>
-    `of ${count(countOf("errors")(part), "error")}, ${countOf("atOnce")(part)} fixed on the next attempt, ${countOf("afterDocs")(part)} after reading the docs, ${countOf("later")(part)} after more attempts, ${countOf("never")(part)} not fixed`,
-  "Wasted requests": (part) =>
-    `${count(countOf("repeats")(part), "repeated request")}, ${count(countOf("failed")(part), "failed request")} and ${count(countOf("useless")(part), "page")} that did not lead to the goal, of ${count(countOf("requests")(part), "request")}; by how well the closest section matches the goal, ${percent(part.value)} were wasted`,
-  "Wasted calls": (part) =>
-    `${count(countOf("repeats")(part), "repeated call")} and ${count(countOf("useless")(part), "page")} that did not lead to the goal, of ${count(countOf("calls")(part), "tool call")}`,
+    describeKinds(part, count(countOf("errors")(part), "error"), {
+      atOnce: "fixed on the next attempt",
+      afterDocs: "fixed after reading the docs",
+      later: "fixed after more attempts",
+      never: "not fixed",
+    }),
+  "Wasted requests": (part) => {
+    const requests = countOf("requests")(part);
+    const wasted = wastedKinds.reduce((sum, kind) => sum + countOf(kind)(part), 0) / requests;
+    // The share includes how well the closest section matches the goal.
+    const fit = wasted < 1 ? (1 - part.value) / (1 - wasted) : 1;
+    const closest = fit < 0.995 ? `; the closest section matches ${percent(fit)} of the goal` : "";
+    return describeKinds(part, count(requests, "request"), wastedRequests) + closest;
+  },
+  "Wasted calls": (part) => describeKinds(part, count(countOf("calls")(part), "tool call"), wastedCalls),
   "Response time": (part) => `${duration(part.value)} per request`,
   Cost: (part) => `$${part.value.toFixed(2)} for the session`,
   Interruptions: (part) => `the agent needed a person ${count(part.value, "time")}`,
@@ -103,13 +128,11 @@ export function describeCurve({ curve, unit }: DimensionPart): string {
   return `100 at ${best}, ${curve.floor} at ${worst}${isLowerBetter ? " or more" : ""}${scale}`;
 }
 
-/** One sentence per part: what was measured, its value, and which values score 100 and 0. */
+/** One sentence per part: its share of the dimension, its score, and what was measured. */
 export function describeDimension({ parts, unmeasured }: Dimension): string {
-  const sentences = parts.map((part) => {
-    const curve = describeCurve(part);
-    const curveNote = curve === "" ? "" : ` (${curve})`;
-    return `${part.name} (${percent(part.weight)}): ${describePart(part)}${curveNote} = ${part.score}.`;
-  });
+  const sentences = parts.map(
+    (part) => `${part.name} (${percent(part.weight)}): ${part.score} of 100, because ${describePart(part)}.`,
+  );
   const names = list(
     unmeasured.map((name) => lowerFirst(name)),
     20,

@@ -134,7 +134,7 @@ function unclearDraft(answer: GoalAnswer, facts: Facts): FindingDraft {
     severity: unseen.length > 0 && answer.fit < farFromGoal && !hasUnreadPages(facts) ? "medium" : "low",
     title: `${pathKinds.unclearAnswer.title}.${closest}`,
     description: `${count(answer.pages + facts.surveyedPages.length, "page")} read.${closest}${missingNote}${unseenNote}${othersNote}`,
-    fix: `Name the goal in the heading of the section that answers it, or write one with a sample.${unseen.length > 0 ? ` Use the words ${quoteWords(unseen)}.` : ""}`,
-    remedy: ["goal", "Answer the goal in one section with a sample"],
+    fix: `Name the goal in the heading of that section.${unseen.length > 0 ? ` Use the words ${quoteWords(unseen)}.` : ""}`,
+    remedy: ["goal", "Write one section that shows how to reach the goal, with a sample"],
   };
 }

@@ -45,7 +45,7 @@ export function withReportedFriction(findings: Finding[], facts: Facts, session:
     else
       all[index] = {
         ...finding,
-        description: oneLine(`${sentence(finding.description)} The agent: ${sentence(title)}`, 1200),
+        description: oneLine(`${sentence(finding.description)} The agent reported: ${sentence(title)}`, 1200),
         quote: finding.quote ?? (oneLine(quote) || null),
         events: sortedUnique([...finding.events, ...(page ? [page.seq] : [])]),
       };
@@ -112,7 +112,7 @@ function toFinding({ failure, page, quote }: Proof, title: string): Finding {
     phase: "execution",
     category,
     title,
-    description: `The agent: ${sentence(title)}`,
+    description: `The agent reported: ${sentence(title)}`,
     quote: oneLine(quote) || null,
     url: failure.url === null ? null : oneLine(failure.url, 2000),
     onPath: true,

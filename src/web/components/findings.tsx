@@ -1,4 +1,5 @@
 import type { FrictionPoint } from "../../friction/schema.ts";
+import { count } from "../../grading/text.ts";
 import { humanize } from "../../reports/labels.ts";
 import type { Report } from "../../reports/schema.ts";
 import type { Site } from "../site.ts";
@@ -35,7 +36,11 @@ export function FrictionList({ report, labels, session, hasHistory, site }: List
 }
 
 const stateText = ({ state, seenIn: { runs, of } }: FrictionPoint) =>
-  state === "new" ? (of === 1 ? "first report" : "new in this report") : `${state}, in ${runs} of ${of} reports`;
+  state === "new"
+    ? of === 1
+      ? "first report"
+      : "new in this report"
+    : `${state}, in ${runs} of ${count(of, "report")}`;
 
 type FrictionProps = { friction: FrictionPoint; label: string; session: string | null; history: string | null };
 
@@ -58,7 +63,7 @@ function Friction({ friction, label, session, history }: FrictionProps) {
         {dismissed && <span title={dismissed.reason}>not a problem</span>}
         {history === null ? <span>{stateText(friction)}</span> : <a href={history}>{stateText(friction)}</a>}
         {lostPoints ? <span>{lostPoints} points lost</span> : null}
-        {lostSeconds !== null && <span>{lostSeconds} s lost</span>}
+        {lostSeconds !== null && lostSeconds >= 0.1 && <span>{lostSeconds} s lost</span>}
         {lostUsd !== null && lostUsd > 0 && <span>${lostUsd.toFixed(2)} lost</span>}
       </p>
       <p>{description}</p>

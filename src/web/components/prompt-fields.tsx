@@ -244,9 +244,9 @@ export const Checks = () => (
           placeholder="Expected text"
         />
         <select name="check.invariant" aria-label={`Result of check ${i + 1} before the run`}>
-          <option value="">Must fail before</option>
+          <option value="">Must fail before the run</option>
           <option value="yes" selected={invariant !== ""}>
-            May pass before
+            May already pass
           </option>
         </select>
       </div>

@@ -51,7 +51,7 @@ export function FrictionPointPage({ site, site: { base }, viewer, friction, scop
       </header>
       <dl class="facts">
         <Fact name="Occurrences">
-          {seenIn.runs} of {seenIn.of} runs that reached this page
+          {seenIn.runs} of {count(seenIn.of, "run")} that reached this page
         </Fact>
         <Fact name="Cost per run">{costText(friction.cost, friction.seenIn)}</Fact>
         <Fact name="First seen">

@@ -273,11 +273,10 @@ const CiAndPublishing = () => (
       </div>
       <FieldError name="successBar" />
       <p class="hint">
-        For clients that only look at the outcome of a run: with this score, a run whose goal was not tested succeeds.
+        Counts a run as a success if its goal wasn’t tested but its score is at least this. Only for clients that look
+        at nothing but the outcome, such as a CI job.
       </p>
-      <CheckField name="supersedesByDefault">
-        A new run over the API supersedes unfinished runs of the same preview
-      </CheckField>
+      <CheckField name="supersedesByDefault">New API runs replace unfinished runs of the same preview</CheckField>
     </fieldset>
     <fieldset>
       <legend>Publishing</legend>

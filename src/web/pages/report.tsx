@@ -1,5 +1,5 @@
 import type { LatestResults } from "../../comparisons/latest.ts";
-import { count, percent } from "../../grading/text.ts";
+import { percent } from "../../grading/text.ts";
 import { fixBrief } from "../../reports/fix-brief.ts";
 import {
   capitalize,
@@ -278,7 +278,11 @@ function Goal({ report: { judge }, session }: { report: Report; session: string 
       </ol>
       {judge.dropped.length > 0 && (
         <details>
-          <summary>{count(judge.dropped.length, "judge claim")} dropped: no supporting event</summary>
+          <summary>
+            {judge.dropped.length === 1
+              ? "1 statement of the judge was ignored because nothing in the session proves it"
+              : `${judge.dropped.length} statements of the judge were ignored because nothing in the session proves them`}
+          </summary>
           <ul>
             {judge.dropped.map((claim) => (
               <li key={claim}>{claim}</li>

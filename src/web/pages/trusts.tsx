@@ -19,8 +19,8 @@ export function TrustsPage({ trusts, ...frame }: Props) {
   return (
     <SettingsFrame {...frame} path="/settings/ci">
       <p>
-        Jobs of these repositories get an API key for their ID token, so that no key is stored in CI. The tokens must be
-        for the audience <code>{baseUrl}</code>. See <a href={`${base}/docs/ci`}>Pull requests and CI</a>.
+        CI jobs of these repositories sign in with their ID token. No stored key needed. The audience of the tokens must
+        be <code>{baseUrl}</code>. See <a href={`${base}/docs/ci`}>Pull requests and CI</a>.
       </p>
       {trusts.length === 0 ? (
         <p class="muted">No trusted repositories yet.</p>

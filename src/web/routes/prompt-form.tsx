@@ -36,7 +36,7 @@ import { idIn } from "../query.ts";
 import { uploadQuery } from "../received-forms.ts";
 import { privateResponse, statusOf } from "../responses.ts";
 import type { Site } from "../site.ts";
-import { may, minimumRoleFor, type Viewer } from "../viewer.ts";
+import { may, refusalOf, type Viewer } from "../viewer.ts";
 
 /** Fingerprint of the editable fields of a prompt, to detect a concurrent edit. */
 const fingerprintOf = (prompt: Prompt): string => Bun.hash(toPromptFields(prompt).toString()).toString(36);
@@ -99,9 +99,7 @@ function formPage(
   if (!may(viewer, "write") || viewer.person === null)
     throw new AppError(
       "forbidden",
-      viewer.person
-        ? `This requires the role ${minimumRoleFor("write")}; yours is ${viewer.role}.`
-        : "API keys can only read pages. Use the REST API to edit prompts.",
+      viewer.person ? refusalOf(viewer, "write") : "API keys can only read pages. Use the REST API to edit prompts.",
     );
   return (
     <PromptFormPage

@@ -12,7 +12,7 @@ import { formErrorResponse } from "../page-responses.ts";
 import { requireConfirmation } from "../pages/confirm.tsx";
 import { TagSchedulePage } from "../pages/tag-schedule.tsx";
 import { queryOptions } from "../query.ts";
-import { may, minimumRoleFor } from "../viewer.ts";
+import { may, refusalOf } from "../viewer.ts";
 
 /** The form that schedules all prompts with a tag. */
 export const tagSchedulePages = (ctx: Context) =>
@@ -21,8 +21,7 @@ export const tagSchedulePages = (ctx: Context) =>
       "/prompts/schedule",
       ({ request, query }) =>
         showPage(ctx, request, (viewer, site) => {
-          if (!may(viewer, "write"))
-            throw new AppError("forbidden", `Scheduling prompts requires the role ${minimumRoleFor("write")}.`);
+          if (!may(viewer, "write")) throw new AppError("forbidden", refusalOf(viewer, "write"));
           const tags = listTags(ctx, viewer.org);
           return <TagSchedulePage {...{ site, viewer, tags, values: new URLSearchParams(query) }} />;
         }),
