@@ -49,9 +49,6 @@ export type AddressPolicy = ReturnType<typeof createAddressPolicy>;
 export function createAddressPolicy(allow: readonly AllowRule[]) {
   const rules = allow.map(toRule);
   const remedyFor = (host: string, port: number) => allowRemedy(allow, host, port);
-  const isWebPort = (port: number) => port === 80 || port === 443;
-  const matches = (rule: Rule, name: string, address: Address, port: number) =>
-    (rule.port === null || rule.port === port) && (rule.name === name || contains(rule.range, address));
   const closedPortMessage = (host: string, port: number) =>
     `${host} cannot be reached on port ${port}: only ports 80 and 443 are allowed; ${remedyFor(host, port)}`;
   return {
@@ -103,16 +100,15 @@ export function isListed(allow: readonly AllowRule[], host: string): boolean {
   return allow.map(toRule).some(matches);
 }
 
-/** What kind of address a host is that isn't public: "a loopback address"; null for a public address and for a name. `host` without brackets. */
-export function nonPublicKind(host: string): string | null {
-  const address = parse(host);
-  return address && describeNonPublic(address);
-}
+const isWebPort = (port: number) => port === 80 || port === 443;
+
+const matches = (rule: Rule, name: string, address: Address, port: number) =>
+  (rule.port === null || rule.port === port) && (rule.name === name || contains(rule.range, address));
 
 const toName = (host: string) => host.toLowerCase().replace(/\.$/, "");
 
 /** How the operator allows an address, with the exact value. `host` without brackets. */
-function allowRemedy(allow: readonly AllowRule[], host: string, port: number): string {
+export function allowRemedy(allow: readonly AllowRule[], host: string, port: number): string {
   const value = `${isIP(host) === 6 ? `[${host}]` : host}:${port}`;
   const hasOthers = allow.some(({ publicPort }) => publicPort === undefined);
   return `to allow it, the operator can ${hasOthers ? `add ${value} to EVALD_ALLOW_PRIVATE` : `set EVALD_ALLOW_PRIVATE=${value}`}`;

@@ -1,7 +1,7 @@
 import type { Config } from "../config/config.ts";
 import type { destinationKinds } from "../db/tables/notifications.ts";
 import { invalidField } from "../errors.ts";
-import { isListed, nonPublicKind } from "../net/addresses.ts";
+import { allowRemedy, isListed } from "../net/addresses.ts";
 import { objectionToUrl } from "../net/upstream.ts";
 import { checkHttpUrl } from "../schema.ts";
 import type { DestinationPatch } from "./schema.ts";
@@ -25,17 +25,11 @@ export function checkUrl(config: Config, url: string): URL {
 
 /** Why a URL can't be a destination, with the setting that would allow it; null if it can. */
 function objectionTo({ allowPrivate }: Config, url: URL): string | null {
-  const { protocol, hostname, href } = url;
+  const { protocol, hostname, port, href } = url;
+  const objection = objectionToUrl(href, allowPrivate);
   const host = hostname.replace(/^\[|\]$/g, "");
-  const isPlain = protocol !== "https:" && !isListed(allowPrivate, host);
-  if (!isPlain && objectionToUrl(href, allowPrivate) === null) return null;
-  const port = Number(url.port) || (protocol === "https:" ? 443 : 80);
-  const rule = `${hostname}:${port}`;
-  const isSet = allowPrivate.some(({ publicPort }) => publicPort === undefined);
-  const remedy = isSet ? `add ${rule} to EVALD_ALLOW_PRIVATE` : `set EVALD_ALLOW_PRIVATE=${rule}`;
-  const kind = nonPublicKind(host);
-  const reason = kind ? `${host} is ${kind}` : isPlain ? "must be an https URL" : `port ${port} is not allowed`;
-  return `${reason}; to allow it, ${remedy} and restart evald`;
+  if (objection !== null || protocol === "https:" || isListed(allowPrivate, host)) return objection;
+  return `must be an https URL; ${allowRemedy(allowPrivate, host, Number(port) || 80)}`;
 }
 
 /** Throws bad_request for a field of another kind. */

@@ -4,7 +4,7 @@ import { barriersOf, complaintsOf, looking, openBrowser } from "../support/brows
 import { goal, guessedPathAnswer, guessedPathSession, guide } from "../support/guessed-path.ts";
 import { judgedApp, says } from "../support/judged.ts";
 import { signedIn } from "../support/people.ts";
-import { evaluation } from "../support/reports.ts";
+import { evaluation, niceGrade } from "../support/reports.ts";
 
 const port = 4871;
 const base = `http://127.0.0.1:${port}`;
@@ -67,6 +67,23 @@ test("a shared report is printed with organization, date and validity, and with 
     expect(await page.locator("header.bar nav, header.menu").isVisible()).toBe(false);
     await page.context().close();
   }
+});
+
+test("a prompt whose score changed fits a phone", async () => {
+  const prompt = createPrompt(app.service.ctx, app.a.org, { title: "Pay", text: "Pay. https://docs.notes.example/" });
+  const conduct = { ...niceGrade, outcome: "not_judged", scope: "conduct_only", grade: null } as const;
+  for (const scores of [
+    [88.4, 89, 88, 90],
+    [60.4, 62, 61, 60],
+  ])
+    evaluation(
+      app,
+      prompt.id,
+      scores.map((score) => ({ ...conduct, score })),
+    );
+  const { page } = await open(`/prompts/${prompt.id}`, 390);
+  await page.locator(".newest .change-regressed").waitFor();
+  expect(await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)).toBeLessThanOrEqual(0);
 });
 
 test("a page without a network says so, and keeps what was typed", async () => {

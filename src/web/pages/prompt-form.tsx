@@ -51,21 +51,25 @@ type Props = PageProps & {
 
 /** The name of a field in words: "workspace.setup" is "Workspace setup". */
 const toFieldName = (field: string) =>
-  capitalize(field.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`).replaceAll(".", " "));
+  field === "text"
+    ? "Task"
+    : capitalize(field.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`).replaceAll(".", " "));
 
 const Conflicts = ({ conflicts }: { conflicts: Difference[] }) => (
-  <List label="Differences" labels={["Field", "Their version", "Yours"]}>
-    {conflicts.map(({ field, stored, typed }) => (
-      <tr key={field} data-field={field}>
-        <th scope="row">{toFieldName(field)}</th>
-        {[stored, typed].map((value, i) => (
-          <td key={i === 0 ? "stored" : "typed"} class="prose" dir="auto">
-            {value === "" ? <span class="muted">None</span> : value}
-          </td>
-        ))}
-      </tr>
-    ))}
-  </List>
+  <section class="conflicts">
+    <List label="Differences" labels={["Field", "Their version", "Yours"]}>
+      {conflicts.map(({ field, stored, typed }) => (
+        <tr key={field} data-field={field}>
+          <th scope="row">{toFieldName(field)}</th>
+          {[stored, typed].map((value, i) => (
+            <td key={i === 0 ? "stored" : "typed"} class="prose" dir="auto">
+              {value === "" ? <span class="muted">None</span> : value}
+            </td>
+          ))}
+        </tr>
+      ))}
+    </List>
+  </section>
 );
 
 /** Form to create or edit a prompt, with errors next to their fields. */
