@@ -9,13 +9,14 @@ import { emitEvent, eventWantedSince } from "./outbox.ts";
 
 const pollMs = 5 * 60_000;
 const dayMs = 24 * 3600_000;
-/** A digest that is later than this is not sent. */
-const maxLateMs = 3 * dayMs;
 
 /** What happened in an organization between two times, epoch ms. */
 type DigestOf = (org: OrgId, from: number, until: number) => EventData<"digest.weekly">;
 
-/** Sends each organization that wants it a digest on Mondays at 8:00 in its time zone, once. */
+/**
+ * Sends each organization that wants it a digest on Mondays at 8:00 in its time zone, once. After a downtime it is late, but about the same
+ * week; of several weeks, only the last one has a digest.
+ */
 export function createDigests(ctx: Context, digestOf: DigestOf) {
   const { db, now, log, commit } = ctx;
   /** Organizations that want the digest. */
@@ -45,7 +46,7 @@ export function createDigests(ctx: Context, digestOf: DigestOf) {
     for (const { id, timeZone } of listOrgs()) {
       const until = lastDigestTime(timeZone);
       const since = eventWantedSince(ctx, id, "digest.weekly");
-      if (until === null || since === null || until < since || now() - until > maxLateMs) continue;
+      if (until === null || since === null || until < since) continue;
       const onceKey = `digest ${new Date(until).toISOString().slice(0, 10)}`;
       const whereSent = and(eq(notifications.orgId, id), eq(notifications.onceKey, onceKey));
       if (db.select({ id: notifications.id }).from(notifications).where(whereSent).get()) continue;

@@ -33,9 +33,10 @@ export async function withRedis<T>(url: string, work: (redis: Redis) => Promise<
   } catch (error) {
     if (error instanceof AppError || error instanceof ConfigError) throw error;
     const { host } = new URL(url);
-    throw unavailable(
-      `Cannot use the Redis server ${host}: ${problem.replace(/\.$/, "")}. Check the URL and its password.`,
-    );
+    const remedy = /certificate|self.signed/i.test(problem)
+      ? "If your own authority signed its certificate, set NODE_EXTRA_CA_CERTS to the file of that authority."
+      : "Check the URL and its password.";
+    throw unavailable(`Cannot use the Redis server ${host}: ${problem.replace(/\.$/, "")}. ${remedy}`);
   } finally {
     redis.disconnect();
   }

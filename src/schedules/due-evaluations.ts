@@ -22,11 +22,12 @@ import {
 } from "./scheduled-prompts.ts";
 import type { ScheduledEvaluation } from "./schema.ts";
 
-/** After a downtime, the latest missed evaluation still runs if it is at most this old. */
-const catchUpMs = 24 * 3600_000;
+const dayMs = 24 * 3600_000;
+/** How late the latest missed evaluation still runs after a downtime: up to half of the time to the next one, but 1 to 7 days. */
+const catchUpMs = (periodMs: number): number => Math.min(7 * dayMs, Math.max(dayMs, periodMs / 2));
 const missedReasons = {
   notLatest: "the service was not running at that time, and only the latest missed evaluation runs later",
-  tooOld: "the service was not running at that time or within 24 hours after it",
+  tooOld: "the service was not running at that time or soon enough after it",
 };
 
 export type Outcome = Omit<ScheduledEvaluation, "scheduledAt" | "createdAt">;
@@ -57,7 +58,8 @@ export function settleDueEvaluations(
     const following = nextTime(schedule, dueAt);
     if (!settledEvaluationAt(ctx.db).get({ id: prompt.id, at: dueAt })) {
       const isLatest = following === null || following > time;
-      const reason = !isLatest ? missedReasons.notLatest : time - dueAt > catchUpMs ? missedReasons.tooOld : null;
+      const isTooOld = time - dueAt > catchUpMs((following ?? Number.POSITIVE_INFINITY) - dueAt);
+      const reason = !isLatest ? missedReasons.notLatest : isTooOld ? missedReasons.tooOld : null;
       if (reason === null) latest = failure ?? runDueEvaluation(ctx, tx, prompt);
       else missedAt.push(dueAt);
       const outcome = latest ?? { outcome: "missed" as const, evalRequestId: null, reason };

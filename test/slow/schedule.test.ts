@@ -225,11 +225,12 @@ describe("a scheduled evaluation", () => {
     });
   });
 
-  test("runs after a downtime if it is the latest and at most 24 hours old; all others are missed", async () => {
+  test("runs after a downtime if it is the latest and at most half of its period old, 1 to 7 days; all others are missed", async () => {
     const { create, change, tickAt, restart, outcomes, send, finish } = scheduledApp("2026-01-01T00:00:00Z");
     const minutely = await create({ frequency: "* * * * *" });
     const daily = await create({ frequency: "0 6 * * *" });
     const yearly = await create({ frequency: "30 6 1 1 *" });
+    const weekly = await create({ frequency: "0 6 * * 5" });
     await restart();
     // There are more evaluations than one transaction processes.
     await tickAt("2026-01-02T06:30:00.000Z");
@@ -257,15 +258,23 @@ describe("a scheduled evaluation", () => {
     expect(await outcomes(yearly)).toEqual(["2026-01-01T06:30 ran"]);
     await change(minutely, { status: "paused" });
     await finish(yearly);
+    expect(await outcomes(weekly)).toEqual(["2026-01-02T06:00 ran"]);
+    await finish(weekly);
+    for (const at of ["2026-01-12T18:00:00.000Z", "2026-01-19T18:00:00.001Z"]) {
+      await restart();
+      await tickAt(at);
+    }
+    expect(await outcomes(weekly)).toEqual(["2026-01-02T06:00 ran", "2026-01-09T06:00 ran", "2026-01-16T06:00 missed"]);
+    await change(weekly, { status: "paused" });
     await restart();
-    await tickAt("2027-01-02T06:30:00.001Z");
+    await tickAt("2027-01-08T06:30:00.001Z");
     const [evaluation] = (await send("GET", `/api/v1/prompts/${yearly}/scheduled-evaluations`)).body;
     expect(evaluation).toMatchObject({
       scheduledAt: "2027-01-01T06:30:00.000Z",
       outcome: "missed",
-      reason: expect.stringContaining("within 24 hours"),
+      reason: expect.stringContaining("soon enough"),
     });
-    expect((await outcomes(daily)).length).toBe(367);
+    expect((await outcomes(daily)).length).toBe(373);
   });
 });
 

@@ -386,6 +386,12 @@ test("the weekly digest is sent once on Monday morning, to Slack, by webhook and
   expect(slack?.headers["webhook-signature"]).toBeUndefined();
   const mail = await smtp.first();
   expect([mail.to, mail.text]).toEqual(["member@acme.test", expect.stringContaining("What to fix first")]);
+  // After a downtime over two Mondays, only the last digest is sent, six days late.
+  app.pass(20 * 24 * 3600_000);
+  for (let i = 0; i < 2; i++) await service.notifier.digests.tick();
+  await app.deliver();
+  const late = app.receiver.received.map(({ body }) => JSON.parse(body)).filter((each) => each.type);
+  expect(late.map(({ data }) => data.until)).toEqual(["2026-11-23T08:00:00.000Z", "2026-12-07T08:00:00.000Z"]);
   smtp.close();
 });
 
