@@ -110,7 +110,7 @@ describe("the page of a report", async () => {
   test("names the product, the organization and the expiry when it is shared", async () => {
     const { url, expiresAt } = createShare(app.service.ctx, app.a.org, report.slug, { days: 7, withSession: false });
     const { body } = await app.send("GET", new URL(url).pathname, { headers: { authorization: "" } });
-    for (const words of ["docs.notes.example", "Shared by A.", `datetime="${expiresAt}"`])
+    for (const words of ["docs.notes.example", 'Shared by <span dir="auto" lang>A</span>.', `datetime="${expiresAt}"`])
       expect(body).toContain(words);
     expect(body).not.toContain(report.prompt.id);
   });
