@@ -162,9 +162,9 @@ test("custom weights are another methodology and change nothing else", () => {
 });
 
 test.each<[Outcome, string]>([
-  ["no_creds", "No score: required credentials were missing. Because of that."],
-  ["excluded", "No score: the evaluation failed. Because of that."],
-  ["scoring_failed", "No score: the session could not be graded. Because of that."],
+  ["no_creds", "Not measured: required credentials were missing. Because of that."],
+  ["excluded", "Not measured: the evaluation failed. Because of that."],
+  ["scoring_failed", "Not measured: the session could not be graded. Because of that."],
 ])("%s has no score, but reports its friction", (outcome, nullNotice) => {
   const grade = gradeSession(session(...bad.slice(0, -1), end(outcome, "Because of that")));
   expect(grade).toMatchObject({ outcome, score: null, grade: null, nullNotice, dimensions: [], coverage: 0 });
@@ -176,14 +176,14 @@ test.each<[Outcome, string]>([
 test("a session without an end or without events has no score", () => {
   expect(gradeSession(bad.slice(0, -1))).toMatchObject({
     outcome: "excluded",
-    nullNotice: "No score: the evaluation failed. The session was not finished.",
+    nullNotice: "Not measured: the evaluation failed. The session was not finished.",
   });
   expect(gradeSession([])).toMatchObject({
     score: null,
     frictions: [],
     metrics: { time: "unknown", timeSeconds: null, cost: "unknown", costUsd: null },
   });
-  expect(gradeSession(rules())).toMatchObject({ score: null, nullNotice: "No score: nothing could be measured." });
+  expect(gradeSession(rules())).toMatchObject({ score: null, nullNotice: "Not measured: nothing could be measured." });
 });
 
 test("requests that the service blocked count against nobody", () => {
@@ -309,7 +309,7 @@ test("an agent with a model is also graded on recovery and autonomy", () => {
     { title: "shell failed: E404.", lostSeconds: 1, lostUsd: 0.1 },
     { title: "deploy failed", lostSeconds: 1, lostUsd: null },
   ]);
-  expect(grade.verdict).toEndWith("Whether the goal can be reached was not judged.");
+  expect(grade.verdict).toEndWith("The goal was not tested.");
 });
 
 test("exit codes and statuses take precedence over the agent's claims, and its notes count nowhere by themselves", () => {

@@ -122,7 +122,7 @@ describe("a page", () => {
     const { body } = await app.send("GET", `/reports/${bare}`);
     expect(body).toContain('<p class="notice">The session held no event.</p>');
     expect(body).not.toContain(" big");
-    expect((await app.send("GET", `/reports/${bare}.md`)).body).toMatch(/^# No score: Upload a file\n/);
+    expect((await app.send("GET", `/reports/${bare}.md`)).body).toMatch(/^# Not measured: Upload a file\n/);
   });
 
   test("of a session has pagination, filters and search", async () => {
@@ -234,7 +234,7 @@ test("a report as Markdown reads as plain text", () => {
   const { slug } = runWithReport(app, niceGrade);
   const lines = reportMarkdown(getReport(app.service.ctx, app.a.org, slug)).split("\n");
   expect(lines[0]).toBe("# C+ (78.4 of 100): Upload a file");
-  expect(lines[2]).toStartWith("Goal not judged · 45% of the scoring weight measured · explorer test · ");
+  expect(lines[2]).toStartWith("Goal not tested · 45% of the scoring weight measured · explorer test · ");
   expect(lines).toContain("| Docs discoverability | 20%    | 88.2  | B+ |");
   expect(lines).toContain("1. **Mend dead links on Quickstart** (+4.1 points, fixes F1)");
   expect(lines).toContain("### F1: Dead link on Quickstart: /reference/client (404)");

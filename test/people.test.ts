@@ -130,6 +130,19 @@ describe("the first owner", () => {
   });
 });
 
+test("a server without accounts says how to create the first one, until there is one", async () => {
+  const app = testApp();
+  const setupLines = async (path: string) => {
+    const { status, body } = await browse(app).get(path);
+    return [status, body.includes("evald org setup-link"), body.includes("Ask an owner")];
+  };
+  expect(await setupLines("/")).toEqual([200, true, false]);
+  expect(await setupLines("/sign-in")).toEqual([200, true, false]);
+  await signedIn(app);
+  expect(await setupLines("/")).toEqual([200, false, false]);
+  expect(await setupLines("/sign-in")).toEqual([200, false, true]);
+});
+
 describe("sign-in", () => {
   const app = testApp();
 

@@ -52,3 +52,21 @@ test("prompts without a title are called after their task everywhere, in any scr
   }
   expect((await person.get("/search?q=guide")).body).toContain("Follow the guide!");
 });
+
+test("a score without a tested goal is shown without a grade, in lists and in the title of its report", async () => {
+  const app = testApp();
+  const { id } = createPrompt(app.service.ctx, app.a.org, { title: "Upload", text: "Upload a file." });
+  const [{ slug = "" } = {}] = evaluation(app, id, [
+    { ...niceGrade, score: 70.3, grade: null, scope: "docs_only", outcome: "not_judged", evidence: null },
+  ]);
+  const person = await signedIn(app);
+  for (const path of ["/prompts", "/reports", "/runs"]) {
+    const { body } = await person.get(path);
+    expect([path, body.includes("Docs 70.3"), /class="grade[^>]*>–</.test(body)]).toEqual([path, true, false]);
+  }
+  expect((await person.get("/prompts")).body).toMatch(/class="result"[^>]* title="Docs: /);
+  const report = (await person.get(`/reports/${slug}`)).body;
+  expect(/<title>([^<]*)/.exec(report)?.[1]).toStartWith("Docs 70.3: Upload");
+  expect(report).toContain("Goal not tested");
+  expect(report).not.toMatch(/not judged|No score|No grade/i);
+});

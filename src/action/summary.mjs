@@ -6,11 +6,16 @@
  */
 
 const order = /** @type {const} */ (["failed", "inconclusive", "not_judged", "passed"]);
-const labels = { passed: "✅ Passed", failed: "❌ Failed", not_judged: "⚪ Not judged", inconclusive: "⚪ No verdict" };
+const labels = {
+  passed: "✅ Passed",
+  failed: "❌ Failed",
+  not_judged: "⚪ Goal not tested",
+  inconclusive: "⚪ No verdict",
+};
 const heads = {
   passed: "passed",
   failed: "failed",
-  not_judged: "the goal was not judged",
+  not_judged: "the goal was not tested",
   inconclusive: "no verdict",
 };
 const maxFriction = 10;
@@ -72,7 +77,7 @@ function verdictOf({ report, status, failureReason }, minScore, scope) {
   if (minScore === null) {
     if (outcome === "succeeded") return { verdict: "passed", reason: "the goal was reached" };
     if (outcome === "goal_not_met") return { verdict: "failed", reason: "the goal was not reached" };
-    return { verdict: "not_judged", reason: reason(nullNotice ?? "the goal was not judged") };
+    return { verdict: "not_judged", reason: reason(nullNotice ?? "the goal was not tested") };
   }
   if (report.scope !== scope)
     return {

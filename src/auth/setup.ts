@@ -1,7 +1,7 @@
 import { eq } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
 import { orgs } from "../db/tables/orgs.ts";
-import { members, signIns } from "../db/tables/people.ts";
+import { members, people, signIns } from "../db/tables/people.ts";
 import { conflict, notFound } from "../errors.ts";
 import { type Client, inSequence, loadBetterAuth, withAppErrors, withCookies } from "./better-auth-calls.ts";
 import { readLinkToken, toLinkToken } from "./links.ts";
@@ -33,6 +33,10 @@ export function setupPath(ctx: Context, org: OrgId): string {
     throw conflict("The organization already has members. Its owners can invite others under Settings, Members.");
   return `/setup/${toLinkToken(ctx, "setup", org, ctx.now() + setupLifetimeMs)}`;
 }
+
+/** Whether nobody has an account on this server yet: the first one is created with a setup link. */
+export const isWithoutPeople = (ctx: Context): boolean =>
+  ctx.db.select({ id: people.id }).from(people).limit(1).get() === undefined;
 
 /** Makes the signed-in person an owner of an organization, and switches to it. */
 export async function addOwner(ctx: Context, org: OrgId, { person, signInId }: SignedIn): Promise<void> {

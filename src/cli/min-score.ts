@@ -23,7 +23,7 @@ export function checkMinScore(report: ScoredReport, { minScore, scope }: MinScor
   if (minScore === undefined) return exits.passed;
   const { score, nullNotice } = report;
   if (score === null) {
-    sayError(nullNotice ?? "No score.");
+    sayError(nullNotice ?? "Not measured.");
     return exits.error;
   }
   if (report.scope !== scope) {

@@ -92,7 +92,7 @@ async function toText(api: Api, { runId, prompt, report }: Run): Promise<string>
     .catch((error) => (error instanceof AppError && error.code === "not_found" ? null : Promise.reject(error)));
   if (whole) return reportMarkdown(whole);
   const { score = null, grade = null } = report;
-  const result = score === null ? "No score" : `${score} of 100${grade === null ? "" : ` (${grade})`}`;
+  const result = score === null ? "Not measured" : `${score} of 100${grade === null ? "" : ` (${grade})`}`;
   return `# ${titleOf(prompt)}\n\n${result}\n\n${report.url}`;
 }
 

@@ -2,6 +2,7 @@ import { resolve } from "node:path";
 import { createKey } from "../auth/keys.ts";
 import { createOrg, listOrgs } from "../auth/orgs.ts";
 import { setupPath } from "../auth/setup.ts";
+import type { Config } from "../config/config.ts";
 import type { OrgId } from "../context.ts";
 import { transaction } from "../db/open.ts";
 import { createPrompt } from "../prompts/prompts.ts";
@@ -29,7 +30,7 @@ export async function welcome(service: Service, ownUrl: string): Promise<void> {
 Welcome to evald. This is the first start, so an example organization was created.
 
   Create your account   ${url}${setupPath(ctx, org)}
-                        The link works once and expires in 3 days. For a new one: evald org setup-link Example
+                        The link works once and expires in 3 days. For a new one: evald org setup-link${dataOption(ctx.config)}
   API key               printed on stdout, shown only once. To use it: export EVALD_KEY=evals_…
   Data directory        ${resolve(ctx.config.dataDir)}
   Docs                  ${url}/docs
@@ -51,6 +52,10 @@ Running an example prompt on the docs of a made-up product…
   Read it               ${run.report.url}
 `);
 }
+
+/** The option with which other commands find this data directory; nothing if they do without. */
+const dataOption = ({ dataDir }: Config): string =>
+  resolve(dataDir) === resolve("data") ? "" : ` --data ${resolve(dataDir)}`;
 
 /**
  * Creates everything in one transaction, and prints the key as its last step, so that a stored organization always had its key shown. If the

@@ -25,12 +25,12 @@ export function narrate(facts: Facts, measured: Measurement, frictions: Friction
 
 function nullNoticeOf({ outcome, endReason, judgment }: Facts, { score }: Measurement): string | null {
   if (outcome === "scoring_failed" && judgment?.reason)
-    return `No score: ${judgment.model} could not judge the session: ${sentence(oneLine(judgment.reason, 300))}`;
+    return `Not measured: ${judgment.model} could not judge the session: ${sentence(oneLine(judgment.reason, 300))}`;
   const reason = endReason === null ? "" : ` ${sentence(oneLine(endReason, 200))}`;
-  if (outcome === "no_creds") return `No score: required credentials were missing.${reason}`;
-  if (outcome === "excluded") return `No score: the evaluation failed.${reason}`;
-  if (outcome === "scoring_failed") return `No score: the session could not be graded.${reason}`;
-  return score === null ? "No score: nothing could be measured." : null;
+  if (outcome === "no_creds") return `Not measured: required credentials were missing.${reason}`;
+  if (outcome === "excluded") return `Not measured: the evaluation failed.${reason}`;
+  if (outcome === "scoring_failed") return `Not measured: the session could not be graded.${reason}`;
+  return score === null ? "Not measured: nothing could be measured." : null;
 }
 
 function keyFindingOf(facts: Facts, frictions: Friction[]): string {
@@ -69,12 +69,12 @@ function verdictOf(facts: Facts, { score, coverage, dimensions }: Measurement): 
         ? "The goal counts as reached because the success checks passed"
         : "The goal was reached: every part is proven",
     goal_not_met: `The goal was not reached, so the score is at most ${standardMethodology.notMetCap}`,
-    not_judged: "Whether the goal can be reached was not judged",
+    not_judged: "The goal was not tested",
   }[facts.outcome as "succeeded" | "goal_not_met" | "not_judged"];
   const reader = byRules
     ? facts.outcome === "not_judged"
       ? ": a rule-based explorer read the docs."
-      : "; a rule-based explorer read the docs, so understanding was not judged."
+      : "; a rule-based explorer read the docs, so understanding was not measured."
     : ".";
   return `${scoreText} ${goal}${reader}`;
 }

@@ -41,7 +41,7 @@ const gateTexts: Record<EventData<"gate.decided">["gate"]["status"], string> = {
 };
 
 const describeScore = ({ score, grade }: { score: number | null; grade: string | null }) =>
-  score === null ? "no score" : `score ${score.toFixed(1)}${grade === null ? "" : ` (${grade})`}`;
+  score === null ? "not measured" : `score ${score.toFixed(1)}${grade === null ? "" : ` (${grade})`}`;
 
 const toFrictionMessage =
   (news: string) =>

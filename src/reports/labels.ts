@@ -7,7 +7,7 @@ type Judge = NonNullable<Report["judge"]>;
 export const outcomeLabels: Record<Report["outcome"], string> = {
   succeeded: "Goal reached",
   goal_not_met: "Goal not reached",
-  not_judged: "Goal not judged",
+  not_judged: "Goal not tested",
   no_creds: "Missing credentials",
   excluded: "Excluded",
   scoring_failed: "Scoring failed",
@@ -72,6 +72,13 @@ export const formatBytes = (bytes: number): string =>
 
 /** `20,000` */
 export const formatNumber = (value: number): string => value.toLocaleString("en-US");
+
+/** What a score without a tested goal measures; undefined for one with it. */
+export const scopeHints = {
+  goal: undefined,
+  conduct_only: "Conduct: how the agent worked. The goal was not tested.",
+  docs_only: "Docs: how well the docs can be found and read. The goal was not tested.",
+} as const;
 
 export const scopeLabels = { goal: null, conduct_only: "Conduct", docs_only: "Docs" } as const;
 

@@ -27,7 +27,7 @@ export function reportMarkdown(report: Report, { isStored = true } = {}): string
   const names = frictionLabels(report);
   const title = text(titleOf(report.task));
   return [
-    `# ${scoreSummary(report) ?? "No score"}: ${title}`,
+    `# ${scoreSummary(report) ?? "Not measured"}: ${title}`,
     facts(report),
     nullNotice && `**${text(nullNotice)}**`,
     `**${text(keyFinding)}**`,

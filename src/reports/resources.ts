@@ -43,7 +43,7 @@ export function reportResources(ctx: Context) {
           resources: items.map(({ slug, prompt, score, grade, createdAt }) => ({
             uri: toReportUri(slug),
             name: slug,
-            title: `${prompt.title ?? slug}: ${score === null ? "no score" : `${grade} (${score})`}, ${createdAt.slice(0, 10)}`,
+            title: `${prompt.title ?? slug}: ${score === null ? "not measured" : `${grade} (${score})`}, ${createdAt.slice(0, 10)}`,
             mimeType,
           })),
           ...(next < total ? { nextCursor: String(next) } : {}),

@@ -37,7 +37,7 @@ describe("a judge that fails", () => {
     const { run, report } = await app.run();
     expect(run.status).toBe("completed");
     expect(report).toMatchObject({ outcome: "scoring_failed", score: null, grade: null, dimensions: [] });
-    expect(report.nullNotice).toStartWith("No score: openai-compatible/judge could not judge the session:");
+    expect(report.nullNotice).toStartWith("Not measured: openai-compatible/judge could not judge the session:");
     expect(report.nullNotice).toMatch(reason);
     expect(report.judge).toMatchObject({ costUsd, parts: [], confidence: null });
     expect(app.model.requests).toHaveLength(calls);

@@ -4,9 +4,10 @@ import type { Repeats } from "../../stats/repeats.ts";
 import { toHref } from "./pager.tsx";
 
 /** A colored grade, or a dash if there is none. */
-export const GradeMark = ({ grade, big = false }: { grade: string | null; big?: boolean }) => (
-  <span class={`grade grade-${(grade ?? "none").charAt(0).toLowerCase()}${big ? " big" : ""}`}>{grade ?? "–"}</span>
-);
+export const GradeMark = ({ grade, big = false }: { grade: string | null; big?: boolean }) =>
+  grade === null ? null : (
+    <span class={`grade grade-${grade.charAt(0).toLowerCase()}${big ? " big" : ""}`}>{grade}</span>
+  );
 
 /** A score of 100 as a bar. */
 export const Bar = ({ score, grade }: { score: number; grade: string }) => (
@@ -118,7 +119,7 @@ export const summaryColumns = ["Mean score (95% CI)", "Goal reached", "Median ti
 
 /** How many of the judged runs reached the goal. The others say nothing about it. */
 export const goalReachedText = (rate: Repeats["successRate"]): string =>
-  rate === null ? "Not judged" : `${percent(rate.value)} of ${rate.of} judged`;
+  rate === null ? "Not tested" : `${percent(rate.value)} of ${rate.of} judged`;
 
 /** Scrolls a table that is wider than the page, by keyboard as well. */
 export const ScrollArea = ({ label, children }: { label: string; children: ComponentChildren }) => (

@@ -39,7 +39,7 @@ export function ReportHead({ site, viewer, report, result, latest }: Props) {
         <h1>{keyFinding}</h1>
         <p class="score-line">
           {score === null ? (
-            "No score"
+            "Not measured"
           ) : (
             <>
               {scope !== "goal" && `${scopeLabels[scope]} `}

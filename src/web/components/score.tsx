@@ -1,7 +1,7 @@
 import { type ComponentChildren, Fragment } from "preact";
 import type { LatestResults } from "../../comparisons/latest.ts";
 import type { PromptItem } from "../../prompts/lists.ts";
-import { humanize, outcomeLabels, scoreText, titleOf } from "../../reports/labels.ts";
+import { humanize, outcomeLabels, scopeHints, scoreText, titleOf } from "../../reports/labels.ts";
 import { threshold } from "../../stats/power.ts";
 import { formatPointChange } from "./baseline.tsx";
 import { toChangeHref } from "./change-links.ts";
@@ -89,7 +89,7 @@ export const Score = ({ latest, base }: { latest: LatestResults | null; base: st
   latest === null ? (
     <span class="muted">No reports</span>
   ) : (
-    <a class="result" href={`${base}/reports/${latest.slug}`}>
+    <a class="result" href={`${base}/reports/${latest.slug}`} title={scopeHints[latest.scope]}>
       <GradeMark grade={latest.grade} />
       <span>{scoreText(latest) ?? outcomeLabels[latest.outcome]}</span>
     </a>

@@ -69,7 +69,7 @@ function Result({ result, runCount }: { result: EvalRequest["result"]; runCount:
           <dd class="soft">
             {successRate
               ? `${intervalText(successRate.low, successRate.high, percent) ?? ""} of ${successRate.of} judged`
-              : "not judged"}
+              : "not tested"}
           </dd>
         </div>
         <div>
@@ -166,7 +166,7 @@ export function EvalPart({ site: { base }, viewer, request, isPreview, gateId, c
                     <a class="result" href={`${base}/reports/${run.report.slug}`}>
                       <GradeMark grade={run.report.grade} />
                       <span>
-                        {scoreText(run.report) ?? "no score"} · {outcomeLabels[run.report.outcome]}
+                        {scoreText(run.report) ?? "not measured"} · {outcomeLabels[run.report.outcome]}
                       </span>
                     </a>
                   ) : (

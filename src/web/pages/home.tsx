@@ -1,9 +1,10 @@
 import { Layout } from "../components/layout.tsx";
 import { summary } from "../crawler-files.ts";
 import type { Site } from "../site.ts";
+import { SetupNote } from "./sign-in.tsx";
 
-/** Landing page for visitors who are not signed in. */
-export function HomePage({ site }: { site: Site }) {
+/** Landing page for visitors who are not signed in. `isUnused`: nobody has an account yet. */
+export function HomePage({ site, isUnused }: { site: Site; isUnused: boolean }) {
   const { base, baseUrl } = site;
   return (
     <Layout site={site} path="/" title="evald" description={summary} isPublic>
@@ -13,6 +14,7 @@ export function HomePage({ site }: { site: Site }) {
           Describe a task with an end goal. evald sends an agent to do it with nothing but your documentation and your
           product. You get a graded report: where the agent got stuck, the evidence and what to fix first.
         </p>
+        {isUnused && <SetupNote />}
         <ul class="ways">
           <li>
             <a href={`${base}/docs/start`}>Getting started</a>

@@ -8,6 +8,8 @@ import {
   describeSpread,
   frictionLabels,
   goalPartLabels,
+  outcomeLabels,
+  scoreText,
   titleOf,
 } from "../../reports/labels.ts";
 import type { PagesVisited } from "../../reports/pages-visited.ts";
@@ -59,7 +61,7 @@ export function ReportPage(props: Props) {
       {...{ site, viewer }}
       publisher={share?.orgName}
       path={path}
-      title={`${report.grade ?? "No score"}: ${title}`}
+      title={`${report.grade ?? scoreText(report) ?? outcomeLabels[report.outcome]}: ${title}`}
       markdownPath={viewer && `${path}.md`}
       crumbs={
         viewer && [

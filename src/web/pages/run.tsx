@@ -151,7 +151,7 @@ export function RunState({ site: { base }, viewer, title, isPreview, run, limitU
               {run.report.passedBar
                 ? `Succeeded with a score of at least ${run.report.passedBar.minScore}, goal not tested`
                 : outcomeLabels[run.report.outcome]}{" "}
-              · {scoreText(run.report) ?? "No score"} · View report
+              · {scoreText(run.report) ?? "Not measured"} · View report
             </small>
           </span>
         </a>

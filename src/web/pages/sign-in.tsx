@@ -35,6 +35,19 @@ export function AuthPage({
 
 export const passwordHint = "At least 12 characters. A phrase of several unrelated words works well.";
 
+/** For a server on which nobody has an account: where the setup link is, and the command that prints it again. */
+export const SetupNote = () => (
+  <div class="notice setup-note">
+    <p>
+      <strong>Nobody has an account here yet.</strong> Open the setup link that <code>evald serve</code> printed in its
+      terminal or log. To print a new one, run this on the server, with the data directory of the service:
+    </p>
+    <pre>
+      <code>evald org setup-link</code>
+    </pre>
+  </div>
+);
+
 type Props = {
   site: Site;
   next: string;
@@ -43,10 +56,13 @@ type Props = {
   /** Name of the identity provider; null: none is configured. */
   ssoName: string | null;
   sendsMail: boolean;
+  /** Nobody has an account yet. */
+  isUnused: boolean;
 };
 
-export const SignInPage = ({ site, next, email, errorMessage, ssoName, sendsMail }: Props) => (
+export const SignInPage = ({ site, next, email, errorMessage, ssoName, sendsMail, isUnused }: Props) => (
   <AuthPage site={site} path="/sign-in" title="Sign in" errorMessage={errorMessage}>
+    {isUnused && <SetupNote />}
     {ssoName !== null && (
       <>
         <p class="single-sign-on">
@@ -63,7 +79,7 @@ export const SignInPage = ({ site, next, email, errorMessage, ssoName, sendsMail
       <TextField name="password" label="Password" type="password" autocomplete="current-password" />
       <Submit>Sign in</Submit>
     </form>
-    {sendsMail ? (
+    {isUnused ? null : sendsMail ? (
       <p class="aside">
         <a href={`${site.base}/sign-in/forgotten`}>Forgot your password?</a> No account? Ask an owner of your
         organization to invite you.

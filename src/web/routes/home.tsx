@@ -2,6 +2,7 @@ import { Elysia } from "elysia";
 import { listInvitations } from "../../auth/invitations.ts";
 import { listKeys } from "../../auth/keys.ts";
 import { listMembers } from "../../auth/members.ts";
+import { isWithoutPeople } from "../../auth/setup.ts";
 import { findLatestResults } from "../../comparisons/latest.ts";
 import type { Context, OrgId } from "../../context.ts";
 import { findExplanation } from "../../inbox/explanation.ts";
@@ -102,7 +103,7 @@ export const homePages = (ctx: Context) =>
         ) : viewer ? (
           dashboardPage(ctx, request, viewer, site)
         ) : (
-          <HomePage site={site} />
+          <HomePage site={site} isUnused={isWithoutPeople(ctx)} />
         ),
       ),
     )

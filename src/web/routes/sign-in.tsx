@@ -3,6 +3,7 @@ import { Elysia } from "elysia";
 import { mailReset, sendsMail } from "../../auth/mail.ts";
 import { findPerson, signIn, signOut } from "../../auth/people.ts";
 import { readReset, resetPassword, toResetPath } from "../../auth/resets.ts";
+import { isWithoutPeople } from "../../auth/setup.ts";
 import { countSignInAttempt } from "../../auth/sign-in-attempts.ts";
 import { beginSso, endSso, ssoNameOf } from "../../auth/sso.ts";
 import type { Context } from "../../context.ts";
@@ -31,7 +32,11 @@ const noMailError = new AppError(
 );
 
 /** How people can sign in, besides with a password. */
-const signInOptions = (ctx: Context) => ({ ssoName: ssoNameOf(ctx), sendsMail: sendsMail(ctx) });
+const signInOptions = (ctx: Context) => ({
+  ssoName: ssoNameOf(ctx),
+  sendsMail: sendsMail(ctx),
+  isUnused: isWithoutPeople(ctx),
+});
 
 /** Sign-in, sign-out and password reset. */
 export const signInPages = (ctx: Context) =>
