@@ -9,6 +9,7 @@ import { markdownLinks, plainText } from "./markdown-links.ts";
 import { type DocLink, readMarkup } from "./markup.ts";
 import { readOwnContent } from "./own-content.ts";
 import { findProblem, isPictured, isStub, isThin, type PageProblem } from "./page-problem.ts";
+import { limitTags } from "./tag-limits.ts";
 
 /** A heading of a page, or the term of a definition (level 7); `line` is 1-based in the page's Markdown. */
 type Heading = { level: number; text: string; line: number };
@@ -133,8 +134,8 @@ function firstLongEnough(attempts: (() => string)[], minChars: number): string {
 /** Reads a page from a response body. Never throws: unreadable content yields an empty page. */
 export function readPage(url: string, contentType: string | null, text: string): Page {
   const clean = text.replaceAll("\r\n", "\n").replaceAll("\0", "");
-  if (!isHtml(contentType, clean)) return readMarkdown(url, clean);
-  const html = clean.slice(0, maxHtmlChars);
+  if (!isHtmlText(contentType, clean)) return readMarkdown(url, clean);
+  const html = limitTags(clean.slice(0, maxHtmlChars));
   return readHtml(url, breakCodeLines(closeHead(/xhtml/i.test(contentType ?? "") ? expandEmptyTags(html) : html)));
 }
 
@@ -147,7 +148,8 @@ export function isReadable(contentType: string | null): boolean {
   );
 }
 
-function isHtml(contentType: string | null, text: string): boolean {
+/** Whether a page is HTML, by its content type or its start. */
+export function isHtmlText(contentType: string | null, text: string): boolean {
   return /html/i.test(contentType ?? "") || /^\s*(<!doctype html|<html[\s>])/i.test(text);
 }
 

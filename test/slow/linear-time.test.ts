@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { violationsOf } from "../../src/agents/explorer/api-schema.ts";
+import { createExplorer } from "../../src/agents/explorer/explorer.ts";
 import { callsOf } from "../../src/agents/explorer/http-calls.ts";
 import { inferLanguage } from "../../src/agents/explorer/inferred-languages.ts";
 import { Fields } from "../../src/agents/explorer/literals.ts";
@@ -7,8 +8,11 @@ import { ownText } from "../../src/agents/explorer/page-sections.ts";
 import { secretsOf } from "../../src/agents/explorer/secrets.ts";
 import { commandsOf } from "../../src/agents/explorer/shell-samples.ts";
 import { type CodeSample, readPage } from "../../src/agents/page.ts";
+import type { Task } from "../../src/agents/task.ts";
 import { scriptedAgent, testApp } from "../support/app.ts";
 import { cpuMsOf } from "../support/cpu.ts";
+import { wideLimits } from "../support/limits.ts";
+import { serveSite } from "../support/site.ts";
 
 test.each([
   ["text/markdown", "[![a]("],
@@ -39,6 +43,94 @@ test.each([
 ])("hostile HTML with %s is read in linear time", async (_, html) => {
   expect(await cpuMsOf(() => readPage("https://docs.test/", "text/html", html()))).toBeLessThan(5000);
 });
+
+const markdown = (piece: string) => ["text/markdown", piece] as const;
+const html = (piece: string, before = "") => ["text/html", piece, before] as const;
+
+/** Explores a site whose start page links to a hostile page and to another one. Returns the milliseconds of CPU time, and the pages read. */
+async function explore(type: string, body: string) {
+  const text = `<p>${"Upload a file with the SDK, and read how it is stored. ".repeat(20)}</p>`;
+  const site = serveSite({
+    "/": { body: `<title>Acme</title><h1>Acme</h1>${text}<a href="/upload">Upload</a> <a href="/file">File</a>` },
+    "/upload": { type, body },
+    "/file": { body: `<title>File</title><h1>File</h1>${text}` },
+  });
+  const goal = "Upload a file with the SDK";
+  const task: Task = {
+    ...{ text: goal, endGoal: goal, startUrls: [`${site.url}/`], productUrl: null, urlMap: {} },
+    ...{ declaredChecks: [], limits: wideLimits },
+  };
+  const pages: unknown[] = [];
+  const ms = await cpuMsOf(async () => {
+    for await (const event of createExplorer({ version: "0.0.0" }).run(task, {
+      ...{ signal: new AbortController().signal, now: Date.now, startedAt: Date.now(), means: null },
+      allow: [{ host: "127.0.0.1", port: null }],
+    }))
+      if (event.type === "milestone" && event.name === "page_read") pages.push(event.detail.url);
+  });
+  site.stop();
+  return { ms, readsOther: pages.includes(`${site.url}/file`) };
+}
+
+// Four times the text may take ten times the work, and sixteen times where that grows with its square.
+test.each([
+  html("<!-- "),
+  html("<script>"),
+  html("[a "),
+  html("- "),
+  html("a &nbsp;"),
+  html("<div>"),
+  html("<x-a>"),
+  html("<table><tr><td>"),
+  html("<ul><li>"),
+  html("<b>a</b>"),
+  html("</x>"),
+  html("<a "),
+  html("<pre>a</pre>"),
+  html("a{n}=1 ", "<p "),
+  html("<h2>a</h2>"),
+  markdown("<!-- "),
+  markdown("["),
+  markdown("[a]("),
+  markdown("![a"),
+  markdown("- "),
+  markdown("> "),
+  markdown("1. "),
+  markdown(" "),
+  markdown("\n"),
+  markdown("```bash\n"),
+  markdown("~~~\n"),
+  markdown("[a]: \\\\\\\n"),
+  markdown("\\"),
+  markdown("*a "),
+  markdown("a* "),
+  markdown("_a_"),
+  markdown("`"),
+  markdown("|a|b|\n"),
+  markdown("# a\n"),
+  markdown("&amp;"),
+  markdown("<https://"),
+])(
+  "a hostile page (%s) made of %j is explored in linear time, and others after it",
+  async (type, piece, before = "") => {
+    const page = (chars: number) => {
+      let n = 0;
+      const count = chars / piece.length;
+      return (
+        before +
+        (piece.includes("{n}")
+          ? Array.from({ length: count }, () => piece.replace("{n}", String(n++))).join("")
+          : piece.repeat(count))
+      );
+    };
+    await explore("text/html", "<p>Warm up");
+    const small = await explore(type, page(200_000));
+    const large = await explore(type, page(800_000));
+    expect([small.readsOther, large.readsOther]).toEqual([true, true]);
+    expect(large.ms).toBeLessThan(10 * Math.max(small.ms, 200));
+  },
+  300_000,
+);
 
 const sample = (language: string | null, code: string): CodeSample => ({ language, code, line: 1, isClosed: true });
 const aliases = (of: (name: string, value: string) => string) =>

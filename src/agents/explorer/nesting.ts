@@ -1,3 +1,5 @@
+import { createForwardSearch } from "../forward-search.ts";
+
 /** Browsers stop at this depth. Docs pages rarely have more than 50 elements inside each other. */
 export const maxNesting = 512;
 
@@ -28,39 +30,39 @@ const raw = new Set(["script", "style", "noscript", "pre"]);
 const nameAt = /[a-z][-.:\w]*/iy;
 
 /**
- * Whether more than `maxNesting` elements of an HTML page are open at once, because they are inside each other or never closed. Parsers take
- * quadratic time for such pages; this takes linear time. It counts as node-html-parser does, which afdocs uses: an end tag of an element that isn't
- * the innermost one counts for nothing.
+ * Whether more than `maxNesting` elements and comments of an HTML page are open at once, because they are inside each other or never closed.
+ * Parsers take quadratic time for such pages; this takes linear time. It counts as node-html-parser does, which afdocs uses: an end tag of an
+ * element that isn't the innermost one counts for nothing.
  */
 export function isNestedTooDeeply(html: string): boolean {
   const open: string[] = [];
+  const find = createForwardSearch(html);
   for (let at = html.indexOf("<"); at >= 0; at = html.indexOf("<", at + 1)) {
+    if (open.length > maxNesting) return true;
     if (html.startsWith("<!--", at)) {
-      const end = html.indexOf("-->", at);
-      if (end < 0) return false;
-      at = end;
+      const end = find("-->", at);
+      if (end < 0) open.push("!--");
+      else at = end;
       continue;
     }
     const isEnd = html[at + 1] === "/";
     nameAt.lastIndex = at + (isEnd ? 2 : 1);
     const name = nameAt.exec(html)?.[0].toLowerCase();
-    if (name === undefined || empty.has(name)) continue;
+    if (name === undefined || (empty.has(name) && find(">", at) >= 0)) continue;
     if (isEnd) {
       while (endedByEnd[open.at(-1) ?? ""]?.has(name)) open.pop();
       if (open.at(-1) === name) open.pop();
       continue;
     }
-    const end = html.indexOf(">", nameAt.lastIndex);
-    if (end < 0) return false;
+    const end = find(">", nameAt.lastIndex);
     if (html[end - 1] === "/") continue;
-    if (raw.has(name)) {
-      const close = html.indexOf(`</${name}`, end);
-      if (close > 0) at = close;
+    const close = raw.has(name) ? find(`</${name}`, at) : -1;
+    if (close >= 0) {
+      at = close;
       continue;
     }
     if (endedByStart[open.at(-1) ?? ""]?.has(name)) open.pop();
     open.push(name);
-    if (open.length > maxNesting) return true;
   }
-  return false;
+  return open.length > maxNesting;
 }

@@ -1,9 +1,11 @@
 import type { CheckContext, CheckResult } from "afdocs";
 import type { Check } from "../agent.ts";
+import { isHtmlText } from "../page.ts";
 import type { PageProblem } from "../page-problem.ts";
 import { advice } from "./advice.ts";
 import { type Fetcher, fetchUrl, findLimit, findRefusal, type Log } from "./fetching.ts";
 import { isNestedTooDeeply, maxNesting } from "./nesting.ts";
+import { cutToBudget } from "./parse-budget.ts";
 import { cut, mapInOrder, type ReadPage, type Session, type Steps, toCheck, useTool } from "./session.ts";
 
 /** Maximum number of pages per site for static checks, and of llms.txt links that they follow. */
@@ -12,7 +14,7 @@ const maxLinks = 40;
 const concurrency = 4;
 const maxSites = 2;
 /** Maximum characters of one page for afdocs, well above any size that it calls too large. */
-const maxPageChars = 2_000_000;
+const maxPageChars = 1_000_000;
 
 /** IDs of checks of how pages are discovered; all others are about the pages themselves. */
 const discoveryChecks = new Set([
@@ -225,7 +227,9 @@ function toHttp(
         ...(status === 429 && retryAfter && { retryAfter }),
       };
       fetchLedger?.onRecord(responseRecord);
-      const text = fetchResult.text().slice(0, maxPageChars);
+      const whole = fetchResult.text().slice(0, maxPageChars);
+      const isHtml = isHtmlText(fetchResult.contentType, whole);
+      const text = cutToBudget(whole, isHtml);
       if (isNestedTooDeeply(text)) {
         missingResponses.add("elements are nested too deeply at");
         deepUrls.add(url);

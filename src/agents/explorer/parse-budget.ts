@@ -1,0 +1,54 @@
+import { createForwardSearch } from "../forward-search.ts";
+
+/**
+ * Limits of the text of a page for parsers that take quadratic time for some texts: what one line nests, brackets that are open at once, white
+ * space in a row, and characters with a meaning in Markdown. A parser keeps a few kilobytes for each of the last.
+ */
+const maxNested = 200;
+const maxBlank = 1000;
+const maxMarks = 30_000;
+
+const marks = new Set("\n<>[]()*_`~\\#|&!");
+/** The content of these isn't text. */
+const hiddenName = /(?:script|style|svg)(?=[\s/>])/iy;
+
+/**
+ * The part of a page that parsers read in linear time: up to the place where a limit is exceeded, which no author writes. Takes linear time.
+ * `isHtml`: tags, comments and scripts count as one mark each.
+ */
+export function cutToBudget(text: string, isHtml: boolean): string {
+  const find = createForwardSearch(text);
+  let used = 0;
+  let blanks = 0;
+  let openBrackets = 0;
+  let openParentheses = 0;
+  /** Containers at the start of the line; null after its first word. */
+  let nested: number | null = 0;
+  for (let at = 0; at < text.length; at++) {
+    const char = text[at]!;
+    const isBlank = char === " " || char === "\n" || char === "\t" || char === "\r";
+    blanks = isBlank ? blanks + 1 : 0;
+    if (char === "\n") nested = 0;
+    else if (nested !== null && !isBlank) {
+      if (char === ">" || (/[-*+.)]/.test(char) && /\s/.test(text[at + 1] ?? ""))) nested++;
+      else if (!/\d/.test(char)) nested = null;
+    }
+    if (char === "[") openBrackets++;
+    else if (char === "]") openBrackets = Math.max(0, openBrackets - 1);
+    else if (char === "(") openParentheses++;
+    else if (char === ")") openParentheses = Math.max(0, openParentheses - 1);
+    if (marks.has(char)) used++;
+    if (used > maxMarks || blanks > maxBlank || Math.max(openBrackets, openParentheses, nested ?? 0) > maxNested)
+      return text.slice(0, at);
+    if (isHtml && char === "<") at = endOfMarkup(text, at, find);
+  }
+  return text;
+}
+
+/** Where a tag, a comment or an element without text ends, which starts at `at`; `at` if it has no end. */
+function endOfMarkup(html: string, at: number, find: ReturnType<typeof createForwardSearch>): number {
+  hiddenName.lastIndex = at + 1;
+  const name = hiddenName.exec(html)?.[0].toLowerCase();
+  const end = find(html.startsWith("<!--", at) ? "-->" : name === undefined ? ">" : `</${name}`, at);
+  return Math.max(at, end);
+}

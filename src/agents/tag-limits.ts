@@ -1,0 +1,44 @@
+/** Limits of a page for parsers of HTML, far above what authors write: tags of a page, and attributes of a tag. */
+const maxTags = 100_000;
+const maxAttributes = 100;
+
+const startTag = /<(?:!--|\/?[a-z][^\s/>]*)/gi;
+/** A quotation mark that isn't closed doesn't start a value. */
+const attribute = /[\s/]*[^\s/>][^\s/>=]*(?:\s*=\s*(?:"[^"]*"|'[^']*'|(?!["'])[^\s>]*))?/y;
+/** Elements whose content is text. */
+const rawName = /^<(?:script|style|textarea|title|xmp)$/i;
+
+/**
+ * HTML with at most 100 attributes per tag, up to its 100,000th tag. Parsers take quadratic time for a tag with more, and several times that of a
+ * page for all that it contains. Takes linear time.
+ */
+export function limitTags(html: string): string {
+  const parts: string[] = [];
+  let kept = 0;
+  let tags = 0;
+  startTag.lastIndex = 0;
+  for (let tag = startTag.exec(html); tag; tag = startTag.exec(html)) {
+    if (++tags > maxTags) return parts.join("") + html.slice(kept, tag.index);
+    const [name] = tag;
+    if (name === "<!--") {
+      const end = html.indexOf("-->", startTag.lastIndex);
+      if (end < 0) break;
+      startTag.lastIndex = end;
+      continue;
+    }
+    attribute.lastIndex = startTag.lastIndex;
+    let end = startTag.lastIndex;
+    for (let count = 0; attribute.test(html); count++) {
+      if (count === maxAttributes) parts.push(html.slice(kept, end));
+      end = attribute.lastIndex;
+      if (count >= maxAttributes) kept = end;
+    }
+    startTag.lastIndex = end;
+    if (!rawName.test(name)) continue;
+    const endTag = new RegExp(`</${name.slice(1)}(?=[\\s/>])`, "gi");
+    endTag.lastIndex = end;
+    if (!endTag.test(html)) break;
+    startTag.lastIndex = endTag.lastIndex;
+  }
+  return parts.join("") + html.slice(kept);
+}
