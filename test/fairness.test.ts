@@ -1,7 +1,7 @@
 import { expect, spyOn, test } from "bun:test";
 import { connect } from "node:net";
 import { createKey } from "../src/auth/keys.ts";
-import { testApp } from "./support/app.ts";
+import { scriptedAgent, testApp } from "./support/app.ts";
 
 type App = ReturnType<typeof testApp>;
 
@@ -35,6 +35,34 @@ test("a read of another organization is answered before a flood of writes, bodie
     const place = order.findIndex(([tenant]) => tenant === "B");
     expect({ name, isEarly: place < 6, status: order[place]?.[1] }).toEqual({ name, isEarly: true, status: 200 });
   }
+}, 60_000);
+
+test("each batch of a stream or a trace takes a turn of its organization", async () => {
+  const agent = scriptedAgent(async function* () {
+    for (let i = 0; i < 100; i++) yield { type: "thought", text: `thought ${i}`, by: "rule" };
+    yield { type: "end", outcome: "not_judged", reason: "scripted" };
+  });
+  const app = testApp({ agent });
+  const reader = async ({ key }: { key: string }) => {
+    const headers = { authorization: `Bearer ${key}` };
+    const { id } = (await app.send("POST", "/api/v1/prompts", { headers, body: { text: "See https://a.example/" } }))
+      .body;
+    const { runId } = (await app.send("POST", `/api/v1/prompts/${id}/run`, { headers, body: { urlMap: {} } })).body;
+    await app.runJobs();
+    const { slug } = (await app.send("GET", `/api/v1/runs/${runId}`, { headers })).body.report;
+    return {
+      open: () => app.app.handle(new Request(`${app.baseUrl}/api/v1/runs/${runId}/events`, { headers })),
+      trace: () => app.send("GET", `/api/v1/reports/${slug}/trace?search=nothing`, { headers }),
+    };
+  };
+  const [a, b] = [await reader(app.a), await reader(app.b)];
+  const traces = await orderOf([...flood(a.trace, 24), ["B", b.trace()]]);
+  expect(traces.findIndex(([tenant]) => tenant === "B")).toBeLessThan(6);
+  const open = [...Array.from({ length: 24 }, () => a.open()), b.open()];
+  const [streams, last] = [await Promise.all(open), 24];
+  const read = async (response: Response) => ({ status: (await response.text()).length > 1000 ? 200 : 0 });
+  const order = await orderOf(streams.map((response, i) => [i === last ? "B" : "A", read(response)]));
+  expect(order.findIndex(([tenant, status]) => tenant === "B" && status === 200)).toBeLessThan(6);
 }, 60_000);
 
 test("networks without a key take the turns of one organization, and are served in turn", async () => {

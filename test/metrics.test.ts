@@ -57,6 +57,18 @@ describe("metrics", () => {
     });
   });
 
+  test("measure turns of at least a millisecond", async () => {
+    const app = testApp({ env });
+    app.service.telemetry.start();
+    const count = async () => Number((await scrape(app)).evald_turn_seconds_count);
+    const before = await count();
+    const body = { title: "x".repeat(150), text: "Upload a file. ".repeat(1000) };
+    for (let i = 0; i < 20; i++) await app.send("POST", "/api/v1/prompts", { body });
+    await new Promise(setImmediate);
+    expect(await count()).toBeGreaterThan(before);
+    await app.service.telemetry.stop();
+  });
+
   test("count requests by route template, whatever the path, method and credential", async () => {
     const app = testApp({ env });
     await app.send("GET", "/api/v1/runs/unknown-1");

@@ -1,7 +1,7 @@
 import { readConfig } from "../config/config.ts";
 import { type Context, createContext, perContext } from "../context.ts";
 import { openReader } from "../db/open.ts";
-import { yieldToEventLoop } from "../event-loop.ts";
+import { turnOfOrg } from "../http/turns.ts";
 import { createThread, hasThreads } from "../jobs/thread.ts";
 import { createLog } from "../log.ts";
 import { type ExportOrder, writeExport } from "./writer.ts";
@@ -68,7 +68,7 @@ function exportHere(ctx: Context, order: ExportOrder): ExportPieces {
   const texts = writeExport(ctx, order);
   return {
     async next() {
-      await yieldToEventLoop();
+      await turnOfOrg(ctx, order.span.org);
       return readPiece(texts, pieceLimitsHere);
     },
     close: () => void texts.return(undefined),

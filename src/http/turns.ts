@@ -1,5 +1,6 @@
-import { perContext } from "../context.ts";
+import { type Context, type OrgId, perContext } from "../context.ts";
 import { unavailable } from "../errors.ts";
+import { yieldToEventLoop } from "../event-loop.ts";
 import { createFairQueue, type Tenant } from "./fair-queue.ts";
 
 /** How long a turn goes on with further requests that are answered at once, in milliseconds. */
@@ -31,15 +32,19 @@ function createTurns() {
   let number = 0;
   /** Milliseconds of requests that were answered at once, since the last turn. */
   let spentMs = 0;
+  let startedAt = 0;
+  let onLongTurn: (ms: number) => void = () => {};
 
-  function end(): void {
+  function end(since: number): void {
     if (isTaken) return;
     isTaken = true;
+    startedAt = since;
     setImmediate(next);
   }
 
   function next(): void {
     const now = performance.now();
+    if (now - startedAt >= maxTurnMs) onLongTurn(now - startedAt);
     isTaken = false;
     spentMs = 0;
     number++;
@@ -47,7 +52,7 @@ function createTurns() {
       const waiting = queue.take();
       if (!waiting) return;
       if (waiting.start() || performance.now() - now >= maxTurnMs) {
-        end();
+        end(now);
         return;
       }
     }
@@ -56,10 +61,10 @@ function createTurns() {
   function goOn(work: () => Response | Promise<Response>): Response | Promise<Response> {
     const since = performance.now();
     const answer = work();
-    if (answer instanceof Promise) end();
+    if (answer instanceof Promise) end(since);
     else {
       spentMs += performance.now() - since;
-      if (spentMs >= maxTurnMs) end();
+      if (spentMs >= maxTurnMs) end(since);
     }
     return answer;
   }
@@ -91,7 +96,7 @@ function createTurns() {
     /** Waits for a turn of a tenant; not at all if nobody else does. Throws unavailable if too many requests of the tenant wait. */
     wait(tenant: Tenant): Promise<void> | undefined {
       if (!isTaken && queue.size() === 0) {
-        end();
+        end(performance.now());
         return undefined;
       }
       const { promise, resolve } = Promise.withResolvers<void>();
@@ -101,6 +106,14 @@ function createTurns() {
       };
       if (!queue.add(tenant, { start })) throw tooManyWaiting();
       return promise;
+    },
+
+    /**
+     * Reports the length of each turn of at least a millisecond, in milliseconds: the time from the start of its work until another tenant may go
+     * on, with what arrived in between.
+     */
+    measure(observe: (ms: number) => void): void {
+      onLongTurn = observe;
     },
 
     /** The number of the current turn. */
@@ -122,6 +135,18 @@ export async function nextTurn(request: Request): Promise<void> {
   if (!state || state.number === state.turns.number()) return;
   await state.turns.wait(state.tenantOf());
   state.number = state.turns.number();
+}
+
+/**
+ * Waits for a turn of an organization, before the next part of long work: a batch of a stream, of a session or of a list. It waits behind what
+ * all others do if too many requests of the organization wait.
+ */
+export async function turnOfOrg(ctx: Context, org: OrgId | string): Promise<void> {
+  try {
+    await turnsOf(ctx).wait(tenantOfOrg(org));
+  } catch {
+    await yieldToEventLoop();
+  }
 }
 
 /** The tenant of an organization. */

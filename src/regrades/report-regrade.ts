@@ -38,7 +38,7 @@ export async function regradeReport(ctx: Context, item: RegradeItem): Promise<Re
   if (!hasEvents(ctx.db, id)) return { result: "withoutEvents" };
   const gradings = listGradingRows(ctx.db, report);
   if (regrade.judge === null) return await regradeByStoredJudgment(ctx, item, id, gradings);
-  const { session } = splitJudging(await readSessionInBatches(ctx.db, id));
+  const { session } = splitJudging(await readSessionInBatches(ctx, id));
   const lastEvent = session.at(-1);
   if (!lastEvent || !isJudgeable(session)) return await regradeByStoredJudgment(ctx, item, id, gradings);
   return await regradeByJudge(ctx, { ...item, judge: regrade.judge, lastEvent }, id, gradings);

@@ -1,9 +1,10 @@
 import { and, asc, eq, gt, type SQL } from "drizzle-orm";
 import type { SessionEvent } from "../agents/agent.ts";
 import { readMilestone } from "../agents/milestones.ts";
+import type { Context } from "../context.ts";
 import type { Db } from "../db/open.ts";
 import { sessionEvents } from "../db/tables/runs.ts";
-import { yieldToEventLoop } from "../event-loop.ts";
+import { turnOfOrg } from "../http/turns.ts";
 
 /** The run and attempt of a session. */
 export type SessionId = { orgId: string; runId: string; attempt: number };
@@ -35,13 +36,13 @@ export const readSession = (db: Db, session: SessionId): SessionEvent[] =>
 const eventsPerBatch = 50;
 
 /** The same, so that other work gets its turn in between. */
-export async function readSessionInBatches(db: Db, session: SessionId): Promise<SessionEvent[]> {
+export async function readSessionInBatches(ctx: Context, session: SessionId): Promise<SessionEvent[]> {
   const events: SessionEvent[] = [];
   for (let after = -1; ; after = events.at(-1)?.seq ?? after) {
-    const rows = selectEvents(db, session, gt(sessionEvents.seq, after)).limit(eventsPerBatch).all();
+    const rows = selectEvents(ctx.db, session, gt(sessionEvents.seq, after)).limit(eventsPerBatch).all();
     for (const row of rows) events.push(toSessionEvent(row));
     if (rows.length < eventsPerBatch) return events;
-    await yieldToEventLoop();
+    await turnOfOrg(ctx, session.orgId);
   }
 }
 

@@ -3,7 +3,7 @@ import { type EventType, eventTypes } from "../agents/agent.ts";
 import type { Context, OrgId } from "../context.ts";
 import { sessionEvents } from "../db/tables/runs.ts";
 import { badRequest, notFound } from "../errors.ts";
-import { yieldToEventLoop } from "../event-loop.ts";
+import { turnOfOrg } from "../http/turns.ts";
 import { toIso } from "../schema.ts";
 import { withMissingArtifacts } from "./artifacts.ts";
 import { getReportRow, type ReportRow } from "./report-row.ts";
@@ -84,16 +84,16 @@ const eventsPerBatch = 50;
 
 /** What `read` finds in one part of a session after another, so that other work gets its turn in between. `part` is the condition for its rows. */
 export async function readInBatches<T>(
-  { db }: Context,
-  { events }: StoredSession,
+  ctx: Context,
+  { events, report }: StoredSession,
   read: (part: SQL | undefined) => T[],
 ): Promise<T[]> {
   const { seq } = sessionEvents;
-  const last = db.select({ seq }).from(sessionEvents).where(events).orderBy(desc(seq)).limit(1).get()?.seq ?? -1;
+  const last = ctx.db.select({ seq }).from(sessionEvents).where(events).orderBy(desc(seq)).limit(1).get()?.seq ?? -1;
   const rows: T[] = [];
   for (let from = 0; from <= last; from += eventsPerBatch) {
     for (const row of read(and(events, gte(seq, from), lt(seq, from + eventsPerBatch)))) rows.push(row);
-    await yieldToEventLoop();
+    await turnOfOrg(ctx, report.orgId);
   }
   return rows;
 }
@@ -126,7 +126,7 @@ export async function getTrace(ctx: Context, session: StoredSession, query: Trac
   const { events, notice } = session;
   const { seq, data } = sessionEvents;
   const isBackward = beforeSeq !== undefined;
-  await yieldToEventLoop();
+  await turnOfOrg(ctx, session.report.orgId);
   const matchingSeqs = await searchContent(ctx, session, query);
   const pageSeqs =
     matchingSeqs &&

@@ -4,7 +4,7 @@ import type { Context, OrgId } from "../context.ts";
 import { changeMark } from "../db/cache.ts";
 import { bound, literal, statement } from "../db/prepared.ts";
 import { sessionEvents } from "../db/tables/runs.ts";
-import { yieldToEventLoop } from "../event-loop.ts";
+import { turnOfOrg } from "../http/turns.ts";
 import { toSessionEvent } from "../reports/session-events.ts";
 import { getAttempt, getRun } from "./runs.ts";
 import type { Run } from "./schema.ts";
@@ -83,7 +83,7 @@ export async function* followRun(
   let position = after ?? { attempt: 0, seq: -1 };
   let lastState = "";
   for (;;) {
-    await yieldToEventLoop();
+    await turnOfOrg(ctx, org);
     if (stopSignal.aborted) return;
     const mark = changeMark(ctx.db);
     // Read the run before its events: an ended run has all its events stored.

@@ -51,7 +51,7 @@ export async function judgeSession(
 ): Promise<void> {
   const judge = findJudge(ctx, run.orgId as OrgId, run.model);
   if (judge === null) return;
-  const events = await readSessionInBatches(ctx.db, session);
+  const events = await readSessionInBatches(ctx, session);
   const end = splitJudging(events).session.findLast((event) => event.type === "end");
   if (end === undefined || unjudgeable.includes(end.outcome)) return;
   if (events.some((event) => event.source === "runner" && event.type === "milestone" && event.name === "judged"))

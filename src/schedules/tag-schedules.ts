@@ -4,7 +4,7 @@ import { nextTime } from "../cron.ts";
 import { timeZoneOf } from "../db/rows.ts";
 import { prompts, providers } from "../db/tables/prompts.ts";
 import { AppError, badRequest } from "../errors.ts";
-import { yieldToEventLoop } from "../event-loop.ts";
+import { turnOfOrg } from "../http/turns.ts";
 import { hasTag } from "../prompts/lists.ts";
 import { checkFrequency, checkSchedule } from "../prompts/prompt-check.ts";
 import type { TagSchedule, TagScheduleResult } from "./schema.ts";
@@ -23,7 +23,7 @@ export async function scheduleTag(ctx: Context, org: OrgId, { tag, frequency }: 
   const timeZone = timeZoneOf(ctx.db, org);
   let scheduled = 0;
   const problems: TagScheduleResult["problems"] = [];
-  for (let lastId = ""; ; await yieldToEventLoop()) {
+  for (let lastId = ""; ; await turnOfOrg(ctx, org)) {
     const rows = await ctx.commit(() => {
       const prompts = listTaggedPrompts(ctx, org, tag, lastId);
       for (const each of prompts) {

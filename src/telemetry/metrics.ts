@@ -12,6 +12,7 @@ import { addGauges } from "./gauges.ts";
 const responseBuckets = [0.005, 0.025, 0.1, 0.5, 2.5, 10];
 const jobBuckets = [0.1, 1, 5, 15, 60, 300, 900, 3600];
 const delayBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
+const turnBuckets = [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1];
 const delayEveryMs = 100;
 
 /** HTTP methods with their own label; a client can send any other. */
@@ -45,6 +46,12 @@ function addCounters(registry: Registry) {
       "status",
     ]),
     seconds: histogram("http_request_duration_seconds", "Time to respond to HTTP requests", ["route"], responseBuckets),
+    turns: histogram(
+      "turn_seconds",
+      "Time that one organization or network kept all others waiting, from 1 ms on",
+      [],
+      turnBuckets,
+    ),
     delays: histogram("event_loop_delay_seconds", "Delay of a timer, measured 10 times a second", [], delayBuckets),
   };
 }

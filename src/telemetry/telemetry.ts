@@ -1,4 +1,5 @@
 import type { Context } from "../context.ts";
+import { turnsOf } from "../http/turns.ts";
 import type { Lease } from "../jobs/queue.ts";
 import type { WorkerExecutor } from "../places/worker-executor.ts";
 import { countAttempt, countEndedRuns, createMetrics, measureDelays } from "./metrics.ts";
@@ -27,6 +28,7 @@ export function createTelemetry(ctx: Context, workers: WorkerExecutor | null) {
     },
     start(): void {
       delays = metrics ? measureDelays(metrics) : undefined;
+      if (metrics) turnsOf(ctx).measure((ms) => metrics.counters.turns.observe(ms / 1000));
       traces?.poll.start();
     },
     async stop(): Promise<void> {

@@ -124,7 +124,8 @@ function dropTrace({ ctx, metrics }: TraceExport, run: string, reason: string): 
 }
 
 /** null: the run has not ended, or there is no session. */
-async function readRun({ db }: Context, id: string): Promise<TracedRun | null> {
+async function readRun(ctx: Context, id: string): Promise<TracedRun | null> {
+  const { db } = ctx;
   const row = db
     .select({ run: runs, report: reports })
     .from(runs)
@@ -139,7 +140,7 @@ async function readRun({ db }: Context, id: string): Promise<TracedRun | null> {
     .where(eq(sessionEvents.runId, id));
   const attempt = report?.attempt ?? last.get()?.attempt ?? null;
   if (attempt === null) return null;
-  const events = await readSessionInBatches(db, { orgId: run.orgId, runId: id, attempt });
+  const events = await readSessionInBatches(ctx, { orgId: run.orgId, runId: id, attempt });
   return events.length === 0 ? null : { ...run, text: run.task.text, attempt, report, events };
 }
 

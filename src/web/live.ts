@@ -1,5 +1,6 @@
-import { type Context, perContext } from "../context.ts";
+import { type Context, type OrgId, perContext } from "../context.ts";
 import type { Message } from "../http/event-stream.ts";
+import { turnOfOrg } from "../http/turns.ts";
 import { watchDatabase } from "../runs/follow.ts";
 
 /** Share of the event loop that rendering may take, so that many open pages don't delay other requests. */
@@ -17,16 +18,18 @@ type LivePart = {
 const liveParts = perContext(() => ({ open: new Map<string, LivePart>(), turn: Promise.resolve() }));
 
 /**
- * Yields a part of a page, and again whenever its content changes. Pages with the same key share one part, which is rendered once per change
+ * Yields a part of a page, and again whenever its content changes. Pages with the same organization and name share one part, which is rendered once per change
  * for all viewers. Parts are rendered one at a time. Throws what `render` throws.
  */
 export async function* followPart(
   ctx: Context,
-  key: string,
+  org: OrgId,
+  name: string,
   render: () => string,
   signal: AbortSignal,
 ): AsyncGenerator<Message> {
-  const part = liveParts(ctx).open.get(key) ?? openPart(ctx, key, render);
+  const key = `${org} ${name}`;
+  const part = liveParts(ctx).open.get(key) ?? openPart(ctx, key, () => inTurn(ctx, org, render));
   part.readers++;
   const disconnected = new Promise<void>((resolve) =>
     signal.addEventListener("abort", () => resolve(), { once: true }),
@@ -46,7 +49,7 @@ export async function* followPart(
   }
 }
 
-function openPart(ctx: Context, key: string, render: () => string): LivePart {
+function openPart(ctx: Context, key: string, render: () => Promise<string>): LivePart {
   const part: LivePart = {
     readers: 0,
     html: null,
@@ -69,9 +72,9 @@ function closePart(ctx: Context, key: string, part: LivePart): void {
   if (open.get(key) === part) open.delete(key);
 }
 
-async function updatePart(ctx: Context, part: LivePart, render: () => string): Promise<void> {
+async function updatePart(ctx: Context, part: LivePart, render: () => Promise<string>): Promise<void> {
   for await (const _ of watchDatabase(ctx, part.closing.signal)) {
-    const html = await inTurn(ctx, render);
+    const html = await render();
     if (html === part.html) continue;
     part.html = html;
     const { resolve } = part.nextChange;
@@ -83,12 +86,13 @@ async function updatePart(ctx: Context, part: LivePart, render: () => string): P
 }
 
 /** Renders when all earlier parts have been rendered and the event loop had its share. */
-async function inTurn(ctx: Context, render: () => string): Promise<string> {
+async function inTurn(ctx: Context, org: OrgId, render: () => string): Promise<string> {
   const parts = liveParts(ctx);
   const { promise, resolve } = Promise.withResolvers<void>();
   const previousTurn = parts.turn;
   parts.turn = promise;
   await previousTurn;
+  await turnOfOrg(ctx, org);
   const startedAt = performance.now();
   try {
     return render();
