@@ -66,9 +66,15 @@ export function listFailedRuns(ctx: Context, org: OrgId, onlyPromptId?: string):
       .orderBy(desc(runs.id))
       .limit(1)
       .get();
+    const failedId = sql`case when ${runs.failureCause} is not null then ${runs.id} end`;
     const endedAfter = (id: string) =>
       ctx.db
-        .select({ id: runs.id, at: runs.createdAt, ...failureColumns })
+        .select({
+          of: count(),
+          failed: count(runs.failureCause),
+          newestId: sql<string | null>`max(${failedId})`,
+          oldestId: sql<string | null>`min(${failedId})`,
+        })
         .from(runs)
         .where(
           and(
@@ -77,24 +83,28 @@ export function listFailedRuns(ctx: Context, org: OrgId, onlyPromptId?: string):
             gt(runs.id, id),
           ),
         )
-        .orderBy(desc(runs.id))
-        .all();
+        .get() ?? { of: 0, failed: 0, newestId: null, oldestId: null };
+    const findFailed = (id: string | null) =>
+      ctx.db
+        .select({ id: runs.id, at: runs.createdAt, ...failureColumns })
+        .from(runs)
+        .where(eq(runs.id, id ?? ""))
+        .get();
     const sinceReport = endedAfter([firstIdOf(ctx.now() - failedWithinMs), lastDone?.id ?? ""].sort().at(-1) as string);
-    const ended = sinceReport.length > 0 ? sinceReport : endedAfter(firstIdOf(ctx.now() - recentMs));
-    const failed = ended.filter(({ failureCause }) => failureCause !== null);
-    const [newest, oldest] = [failed[0], failed.at(-1)];
+    const ended = sinceReport.of > 0 ? sinceReport : endedAfter(firstIdOf(ctx.now() - recentMs));
+    const [newest, oldest] = [findFailed(ended.newestId), findFailed(ended.oldestId)];
     const failure = newest && toRunFailure(ctx.baseUrl(), newest);
     if (!newest || !oldest || !failure) return [];
     return [
       {
         kind: "runs_failed",
-        id: `runs-${sinceReport.length > 0 ? oldest.id : newest.id}`,
+        id: `runs-${sinceReport.of > 0 ? oldest.id : newest.id}`,
         since: toIso(oldest.at),
         prompt: { id: promptId, title: titleOf(prompt) },
         ...{
           agent,
-          failed: failed.length,
-          of: ended.length,
+          failed: ended.failed,
+          of: ended.of,
           failure,
           runId: newest.id,
         },

@@ -3,6 +3,7 @@ import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import openApi from "../../openapi.json";
 import { seedHistory } from "../bench/history.ts";
 import { testApp } from "../support/app.ts";
 
@@ -71,3 +72,76 @@ test("trends, friction, docs map and fixes scan no large table, with and without
   client.run("analyze sqlite_schema");
   expect(own.flatMap(scans)).toEqual([]);
 });
+
+type Parameter = { name: string; in: string; schema: Schema };
+type Schema = { type?: string; enum?: string[]; const?: string; anyOf?: Schema[]; default?: unknown; format?: string };
+
+/** What a caller may pass for a parameter of a list: each value of a closed set, else one that it would have. */
+function valuesOf({ name, schema }: Parameter, samples: Record<string, string>): string[] {
+  const closed = [schema, ...(schema.anyOf ?? [])].flatMap((each) => each.enum ?? each.const ?? []);
+  if (closed.length > 0) return closed;
+  if (samples[name] !== undefined) return [samples[name]];
+  if (schema.type === "boolean") return ["true"];
+  return schema.type === "integer" || schema.type === "number" ? ["50"] : ["upload"];
+}
+
+test("no list scans a large table, with any filter and any order", async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), "evald-lists-"));
+  const { key, promptIds, providerId, slugs } = seedHistory(dataDir, 3000);
+  const samples: Record<string, string> = {
+    promptId: promptIds[3] ?? "",
+    providerId,
+    ids: promptIds.slice(0, 3).join(),
+    slugs: slugs.slice(0, 3).join(),
+    since: "2020-01-01T00:00:00.000Z",
+    until: "2099-01-01T00:00:00.000Z",
+    from: "2020-01-01T00:00:00.000Z",
+    to: "2099-01-01T00:00:00.000Z",
+    agent: "explorer",
+    limit: "20",
+    offset: "40",
+  };
+  const paths: Record<string, { get?: { parameters?: Parameter[] } }> = openApi.paths as never;
+  const lists = Object.entries(paths).flatMap(([path, { get }]) => {
+    const query = get?.parameters?.filter((parameter) => parameter.in === "query") ?? [];
+    return !path.includes("{") && query.some(({ name }) => name === "limit") ? [{ path, query }] : [];
+  });
+  expect(lists.length).toBeGreaterThan(12);
+  const urls = lists.flatMap(({ path, query }) => {
+    const pairs = query.flatMap((parameter) =>
+      valuesOf(parameter, samples).map((value) => `${parameter.name}=${value}`),
+    );
+    const sorts = pairs.filter((pair) => pair.startsWith("sort="));
+    return [
+      path,
+      ...pairs.flatMap((pair) =>
+        ["", ...sorts].map((sort) => `${path}?${[...new Set([pair, sort])].filter(Boolean).join("&")}`),
+      ),
+    ];
+  });
+  let app: ReturnType<typeof testApp> | undefined;
+  const statements = await statementsOf(async () => {
+    app = testApp({ dataDir });
+    for (const url of new Set(urls)) {
+      const headers = { authorization: `Bearer ${key}` };
+      let { status } = await app.send("GET", url, { headers });
+      const ofPrompt = `${url}${url.includes("?") ? "&" : "?"}promptId=${samples.promptId}`;
+      // Some lists are those of one prompt.
+      if (status === 400) ({ status } = await app.send("GET", ofPrompt, { headers }));
+      expect([url, status]).toEqual([url, 200]);
+    }
+  });
+  expect(urls.length).toBeGreaterThan(80);
+  const client = app?.db.$client as Database;
+  const scans = statements
+    .filter((sql) => !/"scheduled_evaluations"|"next_evaluation_at"|where false /.test(sql))
+    .flatMap((sql) =>
+      client
+        .query<{ detail: string }, []>(`explain query plan ${sql}`)
+        .all()
+        .filter(({ detail }) => large.test(detail))
+        .map(({ detail }) => `${detail}: ${sql}`),
+    );
+  expect(scans).toEqual([]);
+  rmSync(dataDir, { recursive: true });
+}, 120_000);
