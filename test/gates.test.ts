@@ -113,6 +113,22 @@ describe("a gate", () => {
     expect(gate.reason).toEndWith(found);
   });
 
+  test("ends without a verdict after it was cancelled", async () => {
+    const { ask, get, send, b, service } = setUp(steady(80, 70));
+    const { id } = (await ask({ urlMap: preview })).body;
+    const cancel = (gateId: string, headers = {}) => send("POST", `/api/v1/gates/${gateId}/cancel`, { headers });
+    expect((await cancel(id, { authorization: `Bearer ${b.key}` })).status).toBe(404);
+    const { status, body } = await cancel(id);
+    expect([status, body.id, body.progress]).toEqual([200, id, { ended: 10, of: 10 }]);
+    await advanceGates(service.ctx);
+    expect(await get(id)).toMatchObject({ status: "error" });
+    const failures = (await send("GET", "/api/v1/runs?limit=20")).body.map(
+      ({ failureReason }: { failureReason: string }) => failureReason,
+    );
+    expect(failures).toEqual(Array(10).fill('cancelled: by the API key "test"'));
+    expect((await cancel(id)).status).toBe(409);
+  });
+
   test("is decided by the remaining runs if a fifth fail, and inconclusive if more fail", async () => {
     const ends = (timeouts: number) => (side: string, nth: number) =>
       side === "head" && nth < timeouts + 1

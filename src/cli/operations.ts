@@ -81,6 +81,7 @@ export type Operations = {
   "PATCH /inbox/{itemId}": { body: InboxMark; result: InboxItem };
   "POST /gates": { body: GateRequest; result: Gate };
   "GET /gates": { query: { promptId?: string; limit?: number; offset?: number }; result: Gate[] };
+  "POST /gates/{gateId}/cancel": { result: Gate };
   "GET /gates/{gateId}": { result: Gate };
   "GET /export": { query: { format?: "jsonl" | "csv" | "junit" | "markdown"; promptId?: string; since?: string; until?: string; scope?: "goal" | "conduct_only" | "docs_only"; minScore?: number }; result: unknown };
   "GET /destinations": { query: { limit?: number; offset?: number }; result: Destination[] };

@@ -1,13 +1,14 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import type { Context } from "../context.ts";
-import { orgOf } from "../http/caller.ts";
+import { orgOf, requesterOf } from "../http/caller.ts";
 import { jsonBody } from "../http/elysia.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
 import { listResponse, pageOf, pageQuery } from "../http/paging.ts";
 import { triggerOf } from "../runs/requests.ts";
 import { IdempotencyKey } from "../runs/schema.ts";
 import { PathId } from "../schema.ts";
+import { cancelGate } from "./cancellation.ts";
 import { getGate, listGates } from "./gates.ts";
 import { requestGate } from "./requests.ts";
 import { Gate, GateRequest } from "./schema.ts";
@@ -59,6 +60,20 @@ export const gateRoutes = (ctx: Context) =>
           200: listOf(Gate, "Gates, newest first"),
           ...errors(400),
         }),
+      },
+    )
+    .post(
+      "/api/v1/gates/:gateId/cancel",
+      ({ request, params }) => cancelGate(ctx, orgOf(request, "run"), params.gateId, requesterOf(request)),
+      {
+        params: Type.Object({ gateId: PathId("ID of the gate") }),
+        ...operation(
+          "Gates",
+          "cancelGate",
+          "Cancel a gate",
+          { 200: Gate, ...errors(404, 409) },
+          { description: "Cancels all unfinished runs of the gate, which then ends without a verdict." },
+        ),
       },
     )
     .get("/api/v1/gates/:gateId", ({ request, params }) => getGate(ctx, orgOf(request), params.gateId), {

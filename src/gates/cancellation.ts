@@ -1,0 +1,33 @@
+import { and, eq, inArray, isNull } from "drizzle-orm";
+import type { Context, OrgId } from "../context.ts";
+import { gates } from "../db/tables/gates.ts";
+import { runs } from "../db/tables/runs.ts";
+import { AppError, conflict, notFound } from "../errors.ts";
+import { cancelRun } from "../runs/endings.ts";
+import { getGate } from "./gates.ts";
+import type { Gate } from "./schema.ts";
+import { targetsOf } from "./targets.ts";
+
+/**
+ * Cancels all unfinished runs of a gate, which then ends without a verdict. `requester` is named in the failure reason of the runs. Throws
+ * not_found, and conflict if none is unfinished.
+ */
+export async function cancelGate(ctx: Context, org: OrgId, id: string, requester: string): Promise<Gate> {
+  const whereGate = and(eq(gates.orgId, org), eq(gates.id, id.toLowerCase()));
+  const gate = ctx.db.select().from(gates).where(whereGate).get();
+  if (!gate) throw notFound(`No gate has the ID ${id}.`);
+  const requestIds = targetsOf(gate).flatMap(({ headRequestId, baseRequestId }) => [headRequestId, baseRequestId]);
+  const evaluations = requestIds.filter((each) => each !== null);
+  const unfinished = ctx.db
+    .select({ id: runs.id })
+    .from(runs)
+    .where(and(eq(runs.orgId, org), inArray(runs.evalRequestId, evaluations), isNull(runs.completedAt)))
+    .all();
+  if (unfinished.length === 0) throw conflict("No run of this gate is unfinished.");
+  for (const run of unfinished)
+    await cancelRun(ctx, org, run.id, requester).catch((error) => {
+      // It ended in the meantime.
+      if (!(error instanceof AppError) || error.code !== "conflict") throw error;
+    });
+  return getGate(ctx, org, gate.id);
+}
