@@ -1,4 +1,5 @@
 import { isMainThread } from "node:worker_threads";
+import { isVersionRequest, printVersion } from "./cli/version.ts";
 
 const [command, ...rest] = process.argv.slice(2);
 // Agent processes and sandboxes do not load the code of the service.
@@ -30,6 +31,10 @@ async function bridge(): Promise<number> {
 }
 
 async function program(): Promise<number> {
+  if (isVersionRequest(process.argv.slice(2))) {
+    printVersion(process.argv.slice(2));
+    return 0;
+  }
   // Output that a full or closed stderr rejects is dropped; the work goes on.
   process.stderr.on("error", () => {});
   const { runProgram } = await import("./cli/program.ts");

@@ -29,8 +29,10 @@ import { addRestore } from "./restore.ts";
 import { addRun } from "./run.ts";
 import { addRuns } from "./runs.ts";
 import { addServe, type ServeOverrides } from "./serve.ts";
+import { addStack } from "./stack.ts";
 import { closeStdout, endOnStdoutError, exitOf, exits, print, sayFailure, toFailure, toJson } from "./terminal.ts";
 import { addTrust } from "./trust.ts";
+import { addUpgrade } from "./upgrade.ts";
 import { addWorker } from "./worker.ts";
 import { addWorkers } from "./workers.ts";
 
@@ -51,7 +53,11 @@ export function createProgram(
 ): Command {
   const program = new Command("evald")
     .description("Measures how well AI agents can use a developer tool.")
-    .version(version, "-V, --version", "Print the version")
+    .version(
+      version,
+      "-V, --version",
+      "Print the version; with --json also the commit, runtime, platform and how evald was installed",
+    )
     .option("--data <dir>", "Data directory (default: EVALD_DATA_DIR, else ./data)")
     .helpOption("-h, --help", "Show help")
     .configureHelp({ showGlobalOptions: true })
@@ -104,6 +110,8 @@ export function createProgram(
   addExport(program, configOf, useApi);
   addImport(program, configOf);
   addDoctor(program, configOf, env);
+  addUpgrade(program);
+  addStack(program);
   addCompletion(program);
   for (const each of [program, ...program.commands])
     if (each.commands.length > 0) each.helpCommand("help [command]", "Show help for a command");

@@ -50,6 +50,15 @@ export const telemetrySettings = {
     "1: traces include tasks, arguments and results of tools, and final answers; 0: they don't",
     parseFlag,
   ),
+  latestReleaseUrl: setting(
+    "EVALD_LATEST_RELEASE_URL",
+    "",
+    "URL of the latest.json of a release, which evald reads once a day to tell owners of a newer version; default: none, evald never asks",
+    (value) =>
+      value === "" || httpUrl(value)
+        ? value
+        : throwExpected("an http or https URL, such as https://example.com/evald/latest.json"),
+  ),
 };
 
 /** Combines the settings. */
@@ -58,9 +67,12 @@ export const toTelemetrySettings = ({
   otlpUrl: url,
   otlpHeaders: headers,
   otlpContent: withContent,
+  latestReleaseUrl,
 }: SettingValues<typeof telemetrySettings>) => ({
   /** Where Prometheus can scrape metrics; null: nowhere. */
   metrics,
   /** Where traces are sent; null: nowhere. */
   otlp: url === "" ? null : ({ url, headers, withContent } satisfies OtlpSettings),
+  /** Where the newest version is read; null: nowhere. */
+  latestReleaseUrl: latestReleaseUrl || null,
 });

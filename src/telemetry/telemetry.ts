@@ -3,13 +3,15 @@ import { turnsOf } from "../http/turns.ts";
 import type { Lease } from "../jobs/queue.ts";
 import type { WorkerExecutor } from "../places/worker-executor.ts";
 import { countAttempt, countEndedRuns, createMetrics, measureDelays } from "./metrics.ts";
+import { createReleaseCheck } from "./new-release.ts";
 import { createTraceExport, exportTraces, stopTraceExport } from "./traces.ts";
 
-/** Metrics and traces, as far as they are configured. They report what has been stored. `workers` null: agents run on this machine. */
+/** Metrics, traces and the check for releases, as far as they are configured. They report what has been stored. `workers` null: agents run on this machine. */
 export function createTelemetry(ctx: Context, workers: WorkerExecutor | null) {
   const { telemetry: settings } = ctx.config;
   const metrics = settings.metrics && createMetrics(ctx, workers);
   const traces = settings.otlp && createTraceExport(ctx, settings.otlp, metrics);
+  const releaseCheck = settings.latestReleaseUrl === null ? null : createReleaseCheck(ctx, settings.latestReleaseUrl);
   let delays: ReturnType<typeof measureDelays> | undefined;
   // Runs that ended otherwise than by an attempt.
   ctx.signals.runsEnded.subscribe((runIds) => {
@@ -30,10 +32,12 @@ export function createTelemetry(ctx: Context, workers: WorkerExecutor | null) {
       delays = metrics ? measureDelays(metrics) : undefined;
       if (metrics) turnsOf(ctx).measure((ms) => metrics.counters.turns.observe(ms / 1000));
       traces?.poll.start();
+      releaseCheck?.start();
     },
     async stop(): Promise<void> {
       clearInterval(delays);
       if (traces) await stopTraceExport(traces);
+      await releaseCheck?.stop();
     },
   };
 }

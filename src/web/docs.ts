@@ -14,6 +14,7 @@ import glossary from "./docs/glossary.md" with { type: "text" };
 import growing from "./docs/growing.md" with { type: "text" };
 import guarantees from "./docs/guarantees.md" with { type: "text" };
 import history from "./docs/history.md" with { type: "text" };
+import install from "./docs/install.md" with { type: "text" };
 import keys from "./docs/keys.md" with { type: "text" };
 import mcp from "./docs/mcp.md" with { type: "text" };
 import models from "./docs/models.md" with { type: "text" };
@@ -57,6 +58,7 @@ export const docs: Doc[] = [
   toDoc("keys", "Reference", keys),
   toDoc("explorer", "Reference", explorer),
   toDoc("scoring", "Reference", scoring),
+  toDoc("install", "Run evald", install),
   toDoc("operations", "Run evald", operations),
   toDoc("workers", "Run evald", workers),
   toDoc("growing", "Run evald", growing),

@@ -1,5 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import type { ComponentChildren } from "preact";
+import { version } from "../../../package.json" with { type: "json" };
 import type { Org } from "../../auth/orgs.ts";
 import { Nullable } from "../../schema.ts";
 import { Notices, Submit } from "../components/form-parts.tsx";
@@ -85,14 +86,22 @@ type Props = SettingsProps & {
   spentUsd: number;
   /** Server defaults for settings that the organization leaves blank. */
   defaults: { runsAtOnce: number; runsADay: number | null };
+  /** A release that is newer than this service; null: none is known, or the viewer isn't an owner. */
+  newerVersion: string | null;
 };
 
 /** Name, time zone and limits of an organization. */
-export function OrgPage({ org, spentUsd, defaults, ...frame }: Props) {
+export function OrgPage({ org, spentUsd, defaults, newerVersion, ...frame }: Props) {
   const { site, mayChange, typedValues, formError } = frame;
   const stored = { ...org, hasResultsPage: org.resultsPath !== null };
   return (
     <SettingsFrame {...frame} path="/settings">
+      {newerVersion !== null && (
+        <p class="notice">
+          evald {newerVersion} is available. This service runs {version}.{" "}
+          <a href={`${site.base}/docs/install`}>Upgrade</a>
+        </p>
+      )}
       <SchemaForm
         {...{ schema: OrgSettings, values: typedValues ?? toFields(OrgSettings, stored), formError, mayChange }}
         action={`${site.base}/settings`}

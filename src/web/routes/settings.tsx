@@ -2,6 +2,7 @@ import { Elysia } from "elysia";
 import { getOrg, updateOrgAsPerson } from "../../auth/orgs.ts";
 import type { Context } from "../../context.ts";
 import { getSpending } from "../../runs/spending.ts";
+import { findNewerVersion } from "../../telemetry/new-release.ts";
 import { readForm } from "../form-values.ts";
 import { showPage, submitOrShowAgain } from "../page-requests.tsx";
 import type { FormResult } from "../pages/settings.tsx";
@@ -16,6 +17,7 @@ const orgPage = (ctx: Context, viewer: Viewer, site: Site, result: FormResult = 
     spentUsd={getSpending(ctx, viewer.org).spentUsd}
     defaults={{ runsAtOnce: ctx.config.runsPerOrg, runsADay: ctx.config.runsADay }}
     mayChange={may(viewer, "organization")}
+    newerVersion={viewer.role === "owner" ? findNewerVersion(ctx) : null}
   />
 );
 

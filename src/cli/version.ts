@@ -1,0 +1,28 @@
+import { version } from "../../package.json" with { type: "json" };
+import { commit, platform } from "../build.ts";
+import { findInstallation } from "./installation.ts";
+
+/** The C library that the executable needs; null where there is one only, and from source. */
+const libc = !platform?.startsWith("linux") ? null : platform.endsWith("-musl") ? "musl" : "glibc";
+
+/** Whether a command line asks for nothing but the version. */
+export const isVersionRequest = (argv: string[]): boolean =>
+  argv.some((word) => word === "--version" || word === "-V") &&
+  argv.every((word) => ["--version", "-V", "--json"].includes(word));
+
+/** Prints the version, or with `--json` also what this program is: a few facts for a report of a defect. */
+export function printVersion(argv: string[]): void {
+  if (!argv.includes("--json")) {
+    process.stdout.write(`${version}\n`);
+    return;
+  }
+  const about = {
+    version,
+    commit,
+    runtime: `bun ${Bun.version}`,
+    platform: `${process.platform === "win32" ? "windows" : process.platform}-${process.arch}`,
+    libc,
+    installedWith: findInstallation().method,
+  };
+  process.stdout.write(`${JSON.stringify(about, null, 2)}\n`);
+}
