@@ -1,13 +1,13 @@
 #!/bin/sh
 # Installs evald @VERSION@ for this user: $HOME/.local/bin/evald. It needs no root, and refuses an archive whose digest is not the one below.
 #
-#   EVALD_PREFIX         folder to install into, instead of $HOME/.local
-#   EVALD_DOWNLOAD_URL   folder with the files of this release, instead of the one that they were published in
+#   PREFIX         folder to install into, instead of $HOME/.local
+#   DOWNLOAD_URL   folder with the files of this release, instead of the one that they were published in
 set -eu
 
 version="@VERSION@"
-url="${EVALD_DOWNLOAD_URL:-@URL@}"
-prefix="${EVALD_PREFIX:-$HOME/.local}"
+url="${DOWNLOAD_URL:-@URL@}"
+prefix="${PREFIX:-$HOME/.local}"
 
 fail() {
   echo "install.sh: $1" >&2
@@ -66,10 +66,10 @@ main() {
   find_platform
   expected=$(digest_of "$platform")
   [ -n "$expected" ] || fail "there is no release for $platform."
-  [ -n "$url" ] || fail "set EVALD_DOWNLOAD_URL to the folder with the files of the release."
+  [ -n "$url" ] || fail "set DOWNLOAD_URL to the folder with the files of the release."
   name="evald-$version-$platform"
 
-  mkdir -p "$prefix/bin" "$prefix/share/evald" || fail "can't write to $prefix. Choose another folder with EVALD_PREFIX."
+  mkdir -p "$prefix/bin" "$prefix/share/evald" || fail "can't write to $prefix. Choose another folder with PREFIX."
   # In the same file system, so that the last step replaces the old executable at once.
   folder=$(mktemp -d "$prefix/share/evald/install-XXXXXX")
   trap 'rm -rf "$folder"' EXIT

@@ -1,6 +1,6 @@
 // `bun run release [PLATFORM…]`: makes the files of a release in `dist/release`, by default for every platform. It publishes nothing.
 //
-//   EVALD_RELEASE_URL    the folder that the files will be published in; without it there is no Homebrew formula
+//   RELEASE_URL    the folder that the files will be published in; without it there is no Homebrew formula
 //   MINISIGN_SECRET_KEY  the file of a minisign key without password; without it the release is not signed
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -74,7 +74,7 @@ function sign(commit: Commit): void {
 async function release(names: string[]): Promise<void> {
   const commit = findCommit();
   if (!commit) throw new Error("A release is made from a commit: commit or remove the changes in this folder first.");
-  const url = process.env.EVALD_RELEASE_URL?.replace(/\/+$/, "") ?? "";
+  const url = process.env.RELEASE_URL?.replace(/\/+$/, "") ?? "";
   const selected = names.length === 0 ? platforms : names.map(platformNamed);
   rmSync(out, { recursive: true, force: true });
   mkdirSync(out, { recursive: true });
@@ -89,7 +89,7 @@ async function release(names: string[]): Promise<void> {
   const digestOf = (name: string) => sha256(readFileSync(join(out, name)));
   write("install.sh", toInstallScript(url, [...selected], digestOf));
   if (url === "" || selected.length < platforms.length)
-    console.log("No Homebrew formula: it needs EVALD_RELEASE_URL and every platform.");
+    console.log("No Homebrew formula: it needs RELEASE_URL and every platform.");
   else
     write(
       "evald.rb",

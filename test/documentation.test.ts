@@ -419,7 +419,7 @@ test.each(texts)("every command in %s exists, with its options", (_, text) => {
     const rest = words[0] === "--data" ? words.slice(2) : words;
     const name = [rest.slice(0, 2).join(" "), rest[0] ?? ""].find((each) => commands.has(each));
     const known = commands.get(name ?? "")?.options.map(({ long }) => long);
-    if (rest[0] === "help" || rest[0] === "COMMAND") return [];
+    if (["help", "COMMAND", "--version"].includes(rest[0] ?? "")) return [];
     if (!known) return [words.join(" ")];
     const options = rest.filter((word) => word.startsWith("--")).map((word) => word.replace(/=.*/, ""));
     return options.filter((each) => ![...known, "--help"].includes(each)).map((each) => `${name} ${each}`);

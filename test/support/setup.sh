@@ -11,7 +11,7 @@ for package in sqlite3-doc git-doc faketime python-flask-doc python-click-doc py
   python-peewee-doc python-bottle-doc python-attr-doc redis-server; do
   dpkg -s "$package" >/dev/null 2>&1 || missing="$missing $package"
 done
-for tool in curl jq strace git python3 chromium zsh fish; do
+for tool in curl jq strace git python3 chromium zsh fish minisign; do
   command -v "$tool" >/dev/null || missing="$missing $tool"
 done
 command -v Rscript >/dev/null || missing="$missing r-base-core"
