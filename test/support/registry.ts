@@ -10,8 +10,9 @@ export function startRegistry() {
     hostname: "127.0.0.1",
     port: 0,
     maxRequestBodySize: 1 << 30,
-    async fetch(request) {
-      const path = decodeURIComponent(new URL(request.url).pathname).slice(1);
+    async fetch(request): Promise<Response> {
+      const { origin, pathname } = new URL(request.url);
+      const path = decodeURIComponent(pathname).slice(1);
       if (request.method === "PUT") {
         const { versions, _attachments } = (await request.json()) as {
           versions: Record<string, Manifest>;
@@ -27,15 +28,14 @@ export function startRegistry() {
       const tarball = packages.get(path.replace(/^tarball\//, ""));
       if (path.startsWith("tarball/") && tarball) return new Response(tarball.tarball);
       const found = packages.get(path);
-      return found ? Response.json(toDocument(found)) : Response.json({ error: "not_found" }, { status: 404 });
+      return found ? Response.json(toDocument(found, origin)) : Response.json({ error: "not_found" }, { status: 404 });
     },
   });
-  const url = `http://127.0.0.1:${server.port}/`;
   const add = (manifest: Manifest, tarball: Uint8Array<ArrayBuffer>) =>
     void packages.set(manifest.name, { manifest, tarball });
-  const toDocument = ({ manifest, tarball }: { manifest: Manifest; tarball: Uint8Array }) => {
+  const toDocument = ({ manifest, tarball }: { manifest: Manifest; tarball: Uint8Array }, origin: string) => {
     const integrity = `sha512-${createHash("sha512").update(tarball).digest("base64")}`;
-    const dist = { tarball: `${url}tarball/${manifest.name}`, integrity };
+    const dist = { tarball: `${origin}/tarball/${manifest.name}`, integrity };
     return {
       name: manifest.name,
       "dist-tags": { latest: manifest.version },
@@ -43,7 +43,7 @@ export function startRegistry() {
     };
   };
   return {
-    url,
+    url: `http://127.0.0.1:${server.port}/`,
     /** The names of published packages, in order. */
     published,
     /** Adds the package in a tarball without publishing it. */
