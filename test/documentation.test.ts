@@ -6,7 +6,7 @@ import { Value } from "@sinclair/typebox/value";
 import { parse } from "unbash";
 import { presetEntries } from "../src/agents/coding/presets.ts";
 import { RunFailure } from "../src/agents/remedies.ts";
-import { createProgram } from "../src/cli/program.ts";
+import { createProgram, wrapped } from "../src/cli/program.ts";
 import { checkEntries } from "../src/config/agent-entries.ts";
 import { AgentEntry } from "../src/config/agent-entry.ts";
 import { readConfig, settingTable } from "../src/config/config.ts";
@@ -403,6 +403,22 @@ const texts = [
 ];
 
 const commands = new Map(commandsOf(createProgram({})));
+test("no line of a help text has more than 80 columns, and a broken example stays the same command", () => {
+  const wide: string[] = [];
+  const broken: string[] = [];
+  for (const [name, command] of commands) {
+    let text = "";
+    command.configureOutput({ writeOut: (part) => (text += part), getOutHelpWidth: () => 80 });
+    command.outputHelp();
+    const help = wrapped(text);
+    wide.push(...help.split("\n").filter((line) => line.length > 80));
+    const words = (from: string) => from.replaceAll("\\\n", " ").replaceAll(/\s+/g, " ");
+    if (words(help) !== words(text)) broken.push(name);
+  }
+  expect([wide, broken]).toEqual([[], []]);
+  expect(commands.size).toBeGreaterThan(40);
+});
+
 /** The commands in a text, as words: from `evald` to the end of the shell command. */
 function callsOf(text: string): string[][] {
   const shells = [...text.matchAll(/^```(?:bash|text|sh|yaml)\n([\s\S]*?)^```$/gm)].map(([, code = ""]) => code);

@@ -60,9 +60,9 @@ export function createProgram(
     )
     .option("--data <dir>", "Data directory (default: EVALD_DATA_DIR, else ./data)")
     .helpOption("-h, --help", "Show help")
-    .configureHelp({ showGlobalOptions: true })
+    .configureHelp({ showGlobalOptions: true, minWidthToWrap: 20 })
     .configureOutput({
-      writeOut: (text) => process.stdout.write(toPrintable(text)),
+      writeOut: (text) => process.stdout.write(wrapped(toPrintable(text))),
       writeErr: (text) => process.stderr.write(toPrintable(text)),
     })
     .exitOverride();
@@ -116,6 +116,29 @@ export function createProgram(
   for (const each of [program, ...program.commands])
     if (each.commands.length > 0) each.helpCommand("help [command]", "Show help for a command");
   return program;
+}
+
+const maxColumns = 80;
+
+/** Help without lines of more than 80 columns. Commander wraps its lists, but no sentences and examples. A command continues after a backslash. */
+export const wrapped = (text: string): string => text.split("\n").map(wrappedLine).join("\n");
+
+function wrappedLine(line: string): string {
+  if (line.length <= maxColumns) return line;
+  const isCommand = /^ +(evald|--)/.test(line);
+  const [indent = ""] = /^ */.exec(line) ?? [];
+  const lines: string[] = [];
+  let current = indent;
+  // A quoted text is one word.
+  for (const word of line.match(/("[^"]*"|\S)+/g) ?? []) {
+    const isFull = current.length + word.length + (isCommand ? 2 : 0) > maxColumns && current.trim() !== "";
+    if (isFull) {
+      lines.push(isCommand ? `${current}\\` : current.trimEnd());
+      current = isCommand ? `${indent}  ` : indent;
+    }
+    current += `${word} `;
+  }
+  return [...lines, current.trimEnd()].join("\n");
 }
 
 /** What `evald` alone prints: where to start. The list of all commands is long. */
