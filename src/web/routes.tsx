@@ -57,10 +57,11 @@ function formAddresses({ config }: Context, routes: readonly { method: string; p
     const segments = path.split("/");
     while (segments.length > 1 && !pages.has(segments.join("/") || "/")) segments.pop();
     const { length } = segments;
-    addresses.get(path, ({ request }) => {
+    const showPage = ({ request }: { request: Request }) => {
       const pathname = new URL(request.url).pathname.slice(config.basePath.length);
       return redirect(config.basePath + (pathname.split("/").slice(0, length).join("/") || "/"));
-    });
+    };
+    addresses.get(path, showPage, { detail: { hide: true, tags: ["Form address"] } });
   }
   return addresses;
 }

@@ -4,6 +4,7 @@ import { createOrg, updateOrg } from "../../src/auth/orgs.ts";
 import { toResetPathByOwner } from "../../src/auth/resets.ts";
 import { setupPath } from "../../src/auth/setup.ts";
 import type { Demo } from "./demo.ts";
+import { isFormAddress } from "./page-routes.ts";
 import { signedIn } from "./people.ts";
 import { idsOf } from "./probes.ts";
 
@@ -34,7 +35,9 @@ export async function everyPage(app: Demo): Promise<Shown[]> {
     "/runs/:runId": ["running", "failed"].map((status) => `/runs/${newestRun(app, status)}`),
   };
   const found: Shown[] = [];
-  const routes = app.app.routes.filter(({ method, path }) => method === "GET" && !path.startsWith("/api/"));
+  const routes = app.app.routes.filter(
+    ({ method, path, hooks }) => method === "GET" && !path.startsWith("/api/") && !isFormAddress(hooks),
+  );
   for (const { path: route } of routes) {
     const plain = route.replace(/:(\w+)/g, (_, name: keyof typeof filled) => {
       const [value] = (filled as Record<string, string[]>)[name] ?? [];

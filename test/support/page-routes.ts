@@ -5,11 +5,15 @@ type Routes = ReturnType<typeof createApp>["routes"];
 type Schemas = Record<string, TSchema>;
 type Paths = Record<string, Record<string, object>>;
 
+/** Whether a route only leads from the address of a form to its page. */
+export const isFormAddress = (hooks: unknown): boolean =>
+  (hooks as { detail?: { tags?: string[] } }).detail?.tags?.includes("Form address") === true;
+
 /** The API description plus the pages and forms that it leaves out: their paths, with their query parameters. */
 export function withPages<T extends { paths: Paths }>(document: T, routes: Routes): T {
   const paths: Paths = { ...document.paths };
   for (const { method, path, hooks } of routes) {
-    if (path.startsWith("/api/") || !["GET", "POST"].includes(method)) continue;
+    if (path.startsWith("/api/") || !["GET", "POST"].includes(method) || isFormAddress(hooks)) continue;
     const { properties = {} } = ((hooks as { query?: TSchema }).query ?? {}) as { properties?: Schemas };
     const parameters = Object.entries(properties).map(([name, schema]) => ({ in: "query", name, schema }));
     const place = path.replace(/:(\w+)/g, "{$1}");
