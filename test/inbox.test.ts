@@ -1,7 +1,11 @@
 import { expect, test } from "bun:test";
 import type { AgentEvent } from "../src/agents/agent.ts";
+import { modelKeys } from "../src/db/tables/keys.ts";
+import { scheduledEvaluations } from "../src/db/tables/schedules.ts";
 import type { Grade } from "../src/grading/grade.ts";
-import { createPrompt } from "../src/prompts/prompts.ts";
+import { setModelKey } from "../src/models/models.ts";
+import { createPrompt, updatePrompt } from "../src/prompts/prompts.ts";
+import { pausedReason } from "../src/prompts/warnings.ts";
 import { instantAgent, noisy, testApp } from "./support/app.ts";
 import { evaluation, niceGrade } from "./support/reports.ts";
 
@@ -229,8 +233,9 @@ const comparedOn = (body: string) => ({
 test("every link from a change to its comparison compares all runs of both windows, with the same number", async () => {
   const app = setUp();
   const id = promptOf(app, "Refund a payment");
+  let last: string | undefined;
   for (const score of [92, 91, 93, 92, 91, 93, 70, 71, 69, 70, 71, 69]) {
-    evaluation(app, id, [clean(score)], {}, shortSession);
+    last = evaluation(app, id, [clean(score)], {}, shortSession)[0]?.slug;
     app.pass(1);
   }
   const [line] = (await app.inbox()).problems;
@@ -241,10 +246,10 @@ test("every link from a change to its comparison compares all runs of both windo
   const trends = await page(`/trends?promptId=${id}&interval=day`);
   expect(linksTo(trends, "/why")).toEqual([why ?? ""]);
   const [fromTrends] = linksTo(trends, "/compare?");
-  const report = await page(`/reports/${line.after}`);
+  const report = await page(`/reports/${last}`);
   expect(linksTo(report, "/why")).toEqual([why ?? ""]);
   // The usual range of the last ten runs would be that of both sides.
-  expect(report).not.toContain("usual range");
+  expect(report).not.toContain("within the usual range");
   const [fromReport] = linksTo(report, "/compare?");
   for (const path of [fromWhy, fromTrends, fromReport])
     expect(comparedOn(await page(path ?? ""))).toEqual({ delta: "-22", verdict: "regressed", runs: ["6", "6"] });
@@ -297,4 +302,51 @@ test("the explorer's change is on Home after one run, with the number that a gat
   expect(await problems()).toMatchObject([{ kind: "score_fell", delta: -6.6 }]);
   evaluate(graded(89, 92));
   expect(await problems()).toEqual([]);
+});
+
+test("a site that is down for six prompts is one line", async () => {
+  const app = setUp();
+  const ids = Array.from({ length: 6 }, (_, i) => promptOf(app, `Prompt ${i}`));
+  for (const id of ids) evaluation(app, id, ["infrastructure: could not reach https://docs.example.com/"]);
+  const other = promptOf(app, "Charge a card");
+  evaluation(app, other, ["timeout: no end after 30 min"]);
+  const { problems } = await app.inbox();
+  expect(problems).toHaveLength(2);
+  expect(problems[0]).toMatchObject({ kind: "runs_failed", failed: 6, of: 6, prompt: { id: ids[0] } });
+  expect(problems[0].otherPrompts.map(({ id }: { id: string }) => id)).toEqual(ids.slice(1));
+  const home = (await app.send("GET", "/")).body;
+  for (const id of ids) expect(home).toContain(`/prompts/${id}`);
+});
+
+test("a schedule that evald paused is a line until the prompt is resumed", async () => {
+  const app = setUp();
+  const { service, a, db } = app;
+  const id = promptOf(app, "Nightly");
+  updatePrompt(service.ctx, a.org, id, { frequency: "daily" });
+  updatePrompt(service.ctx, a.org, id, { status: "paused" });
+  expect((await app.inbox()).problems).toEqual([]);
+  const at = service.ctx.now();
+  db.insert(scheduledEvaluations)
+    .values({ orgId: a.org, promptId: id, scheduledAt: at, outcome: "failed", reason: pausedReason, createdAt: at })
+    .run();
+  expect((await app.inbox()).problems).toMatchObject([{ kind: "schedule_paused", prompt: { id } }]);
+  expect((await app.send("GET", "/")).body).toContain('data-kind="schedule_paused"');
+  updatePrompt(service.ctx, a.org, id, { status: "active" });
+  expect((await app.inbox()).problems).toEqual([]);
+});
+
+test("secrets that can't be decrypted any more are a line of their organization only", async () => {
+  const app = setUp();
+  const { service, a } = app;
+  setModelKey(service.ctx, a.org, "openai", "sk-of-acme-0123456789");
+  expect((await app.inbox()).problems).toEqual([]);
+  app.db
+    .update(modelKeys)
+    .set({ sealed: Buffer.alloc(60) })
+    .run();
+  expect((await app.inbox()).problems).toMatchObject([
+    { kind: "secrets_unreadable", modelKeys: 1, destinations: 0, isKeyMissing: false },
+  ]);
+  const foreign = await app.send("GET", "/api/v1/inbox", { headers: { authorization: `Bearer ${app.b.key}` } });
+  expect(foreign.body.problems).toEqual([]);
 });

@@ -6,7 +6,16 @@ import { invalidField, notFound } from "../errors.ts";
 import type { Spending } from "../runs/schema.ts";
 import { getSpending } from "../runs/spending.ts";
 import { toIso } from "../schema.ts";
-import { listFailedRuns, listFailingDestinations, listSpentBudget, listWaitingRuns, type Problem } from "./problems.ts";
+import {
+  joinSameReason,
+  listFailedRuns,
+  listFailingDestinations,
+  listPausedSchedules,
+  listSpentBudget,
+  listUnreadableSecrets,
+  listWaitingRuns,
+  type Problem,
+} from "./problems.ts";
 import type { Inbox, InboxItem, InboxMark, ScoreChange } from "./schema.ts";
 import { listScoreChanges } from "./score-changes.ts";
 
@@ -24,6 +33,10 @@ function weightOf(problem: Problem): number {
       return Math.min(15, 5 + 2 * problem.runs);
     case "budget_spent":
       return problem.spentUsd >= problem.maxUsd ? 20 : 4;
+    case "secrets_unreadable":
+      return 20;
+    case "schedule_paused":
+      return 10;
     case "destination_failing":
       return problem.isDisabled ? 5 : 3;
   }
@@ -43,7 +56,9 @@ const addMark = <T extends Problem>(problem: T, mark: Mark | undefined) => ({
 const listProblems = (ctx: Context, org: OrgId, changes: Problem[], spending: Spending): Problem[] =>
   [
     ...changes.filter(({ kind }) => kind === "score_fell"),
-    ...listFailedRuns(ctx, org),
+    ...joinSameReason(listFailedRuns(ctx, org)),
+    ...listPausedSchedules(ctx, org),
+    ...listUnreadableSecrets(ctx, org),
     ...listWaitingRuns(ctx, org),
     ...listSpentBudget(spending),
     ...listFailingDestinations(ctx, org),

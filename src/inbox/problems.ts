@@ -6,7 +6,9 @@ import { deliveries, deliveryTries, destinations } from "../db/tables/notificati
 import { prompts } from "../db/tables/prompts.ts";
 import { reports } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
+import { countUnreadableSecrets } from "../notifications/secrets.ts";
 import { titleText } from "../prompts/lists.ts";
+import { findPausedAt } from "../prompts/warnings.ts";
 import { titleOf } from "../reports/labels.ts";
 import type { Spending } from "../runs/schema.ts";
 import { toIso } from "../schema.ts";
@@ -106,12 +108,59 @@ export function listFailedRuns(ctx: Context, org: OrgId, onlyPromptId?: string):
           failed: ended.failed,
           of: ended.of,
           failure,
+          otherPrompts: [],
           runId: newest.id,
         },
         lastReportAt: toIso(lastDone?.at ?? null),
       },
     ];
   });
+}
+
+/** One line for all prompts whose runs fail for the same reason, such as a site that is down. */
+export function joinSameReason(lines: FailedRuns[]): FailedRuns[] {
+  const reasonOf = ({ failure: { code, subject, detail }, failed, of }: FailedRuns) =>
+    [code, subject ?? detail, failed === of].join(" ");
+  return [...Map.groupBy(lines, reasonOf).values()].flatMap((same) => {
+    const [oldest, ...others] = same.toSorted((a, b) => (a.since < b.since ? -1 : 1));
+    if (!oldest) return [];
+    const newest = same.reduce((a, b) => (a.runId > b.runId ? a : b));
+    const sum = (name: "failed" | "of") => same.reduce((all, line) => all + line[name], 0);
+    const isOther = ({ prompt }: FailedRuns) => prompt.id !== oldest.prompt.id;
+    const otherPrompts = new Map(others.filter(isOther).map(({ prompt }) => [prompt.id, prompt]));
+    return [
+      {
+        ...oldest,
+        ...{ failure: newest.failure, runId: newest.runId, failed: sum("failed"), of: sum("of") },
+        otherPrompts: [...otherPrompts.values()],
+      },
+    ];
+  });
+}
+
+/** The prompts whose schedule evald paused. */
+export function listPausedSchedules(ctx: Context, org: OrgId): Problem[] {
+  const rows = ctx.db
+    .select({ id: prompts.id, title: prompts.title, text: titleText })
+    .from(prompts)
+    .where(and(eq(prompts.orgId, org), eq(prompts.status, "paused"), isNotNull(prompts.frequency)))
+    .all();
+  return rows.flatMap(({ id, ...prompt }): Problem[] => {
+    const pausedAt = findPausedAt(ctx, org, id);
+    if (pausedAt === null) return [];
+    const since = toIso(pausedAt);
+    return [
+      { kind: "schedule_paused", id: `schedule-${id}-${pausedAt}`, since, prompt: { id, title: titleOf(prompt) } },
+    ];
+  });
+}
+
+/** The secrets of the organization that can't be decrypted, since the service started. */
+export function listUnreadableSecrets(ctx: Context, org: OrgId): Problem[] {
+  const found = countUnreadableSecrets(ctx, org);
+  if (found.modelKeys + found.destinations === 0) return [];
+  const isKeyMissing = !ctx.config.secretKey;
+  return [{ kind: "secrets_unreadable", id: "secrets", since: toIso(ctx.now()), isKeyMissing, ...found }];
 }
 
 /** The destinations whose last try failed, or that were disabled because of that. */

@@ -133,6 +133,9 @@ const RunsFailed = Type.Object({
     description: "Runs since the last report, within 30 days; if none failed since then, those of the last 7 days",
   }),
   failure: RunFailure,
+  otherPrompts: Type.Array(prompt, {
+    description: "Prompts whose runs fail for the same reason; failed and of cover all",
+  }),
   runId: Type.String({ format: "uuid", description: "The newest of them; failure is its" }),
   lastReportAt: Nullable(Time),
 });
@@ -162,12 +165,27 @@ const RunsWaiting = Type.Object({
   runId: Type.String({ format: "uuid", description: "The one that has waited longest" }),
 });
 
+const SchedulePaused = Type.Object({
+  ...fields,
+  kind: OneOf(["schedule_paused"], "evald paused the schedule of a prompt, because its evaluations failed"),
+  prompt,
+});
+
+const SecretsUnreadable = Type.Object({
+  ...fields,
+  kind: OneOf(["secrets_unreadable"], "Stored secrets can't be decrypted with EVALD_SECRET_KEY"),
+  modelKeys: Type.Integer(),
+  destinations: Type.Integer(),
+  isKeyMissing: Type.Boolean({ description: "EVALD_SECRET_KEY is not set; false: it has changed" }),
+});
+
 /** A line without what people decided about it. */
 export type Unmarked<T> = T extends unknown ? Omit<T, "snoozedUntil" | "assignee" | "markedBy" | "markedAt"> : never;
 
-export const InboxItem = Type.Union([ScoreChange, RunsFailed, DestinationFailing, BudgetSpent, RunsWaiting], {
-  title: "InboxItem",
-});
+export const InboxItem = Type.Union(
+  [ScoreChange, RunsFailed, DestinationFailing, BudgetSpent, RunsWaiting, SchedulePaused, SecretsUnreadable],
+  { title: "InboxItem" },
+);
 export type InboxItem = Static<typeof InboxItem>;
 
 export const Inbox = Type.Object(

@@ -104,10 +104,11 @@ export function listModelSecrets(ctx: Context, org: OrgId): string[] {
 }
 
 /** The number of stored keys that EVALD_SECRET_KEY doesn't decrypt. */
-export const countUnreadableKeys = (ctx: Context): number =>
+export const countUnreadableKeys = (ctx: Context, org?: OrgId): number =>
   ctx.db
     .select()
     .from(modelKeys)
+    .where(org === undefined ? undefined : eq(modelKeys.orgId, org))
     .all()
     .filter((row) => typeof unsealKey(ctx, row) !== "string").length;
 

@@ -1,4 +1,5 @@
-import type { Context } from "../context.ts";
+import { eq } from "drizzle-orm";
+import type { Context, OrgId } from "../context.ts";
 import { destinations } from "../db/tables/notifications.ts";
 import { badRequest, conflict } from "../errors.ts";
 import { count } from "../grading/text.ts";
@@ -29,11 +30,18 @@ export function unsealContent(ctx: Context, row: Row): SecretContent | null {
   return text === null ? null : JSON.parse(text);
 }
 
-/** The number of destinations whose secrets EVALD_SECRET_KEY doesn't decrypt. */
-const countUnreadableDestinations = (ctx: Context): number =>
+/** The secrets of an organization that EVALD_SECRET_KEY doesn't decrypt. */
+export const countUnreadableSecrets = (ctx: Context, org: OrgId) => ({
+  modelKeys: countUnreadableKeys(ctx, org),
+  destinations: countUnreadableDestinations(ctx, org),
+});
+
+/** The number of destinations whose secrets EVALD_SECRET_KEY doesn't decrypt, of one organization or of all. */
+const countUnreadableDestinations = (ctx: Context, org?: OrgId): number =>
   ctx.db
     .select()
     .from(destinations)
+    .where(org === undefined ? undefined : eq(destinations.orgId, org))
     .all()
     .filter((row) => unsealContent(ctx, row) === null).length;
 

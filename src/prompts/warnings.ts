@@ -40,7 +40,7 @@ const multiPromptGate = statement((db) =>
 
 const latestEvaluation = statement((db) =>
   db
-    .select({ reason: scheduledEvaluations.reason })
+    .select({ reason: scheduledEvaluations.reason, at: scheduledEvaluations.createdAt })
     .from(scheduledEvaluations)
     .where(and(eq(scheduledEvaluations.orgId, org), eq(scheduledEvaluations.promptId, id)))
     .orderBy(desc(scheduledEvaluations.scheduledAt))
@@ -53,6 +53,12 @@ const providerOf = statement((db) =>
     .from(providers)
     .where(and(eq(providers.orgId, org), eq(providers.id, id))),
 );
+
+/** When evald paused the schedule of a prompt, epoch ms; null: it didn't, or the prompt was evaluated since. */
+export function findPausedAt(ctx: Context, org: string, promptId: string): number | null {
+  const latest = latestEvaluation(ctx.db).get({ org, id: promptId });
+  return latest?.reason === pausedReason ? latest.at : null;
+}
 
 export const warningsOfPrompt = (ctx: Context, row: PromptRow, runs: number): string[] => [
   ...startUrlWarnings(ctx, row),

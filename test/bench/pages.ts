@@ -42,6 +42,18 @@ function seedSession(dataDir: string, slug: string): string {
   return run.id;
 }
 
+/** Makes the newest reports of a prompt 20 points worse, so that its score changed. */
+function seedChange(dataDir: string, promptId: string): string {
+  const db = openDb(dataDir);
+  db.$client
+    .query(
+      "update reports set score = max(0, score - 20) where id in (select id from reports where prompt_id = ? order by run_id desc limit 20)",
+    )
+    .run(promptId);
+  closeDb(db);
+  return promptId;
+}
+
 const sorts = (...columns: string[]) => columns.flatMap((column) => [`sort=${column}`, `sort=-${column}`]);
 
 /** A list with each of some queries. */
@@ -54,6 +66,7 @@ export async function benchPages({ startService, row, folder }: Bench): Promise<
   const { key, promptIds, providerId, slugs } = seedHistory(dataDir, count);
   const [slug, ...others] = slugs.toReversed() as [string, ...string[]];
   const runId = seedSession(dataDir, slug);
+  const changedPrompt = seedChange(dataDir, promptIds[8] as string);
   const service = await startService(dataDir);
   const headers = { authorization: `Bearer ${key}`, accept: "text/html", "accept-encoding": "gzip" };
   const get = (path: string) => fetch(service.url + path, { headers, decompress: false });
@@ -70,6 +83,7 @@ export async function benchPages({ startService, row, folder }: Bench): Promise<
       ...sorts("change", "title", "score", "next"),
     ]),
     ["a prompt", `/prompts/${prompt}`],
+    ["why a score changed", `/prompts/${changedPrompt}/why`],
     ["runs", "/runs"],
     ...filtered("runs", [
       `promptId=${prompt}`,

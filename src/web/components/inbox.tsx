@@ -71,10 +71,24 @@ function partsOf(item: InboxItem, { base }: Site, viewer: Viewer, now: number): 
       const runs =
         item.failed === 1
           ? `${base}/runs/${item.runId}`
-          : `${base}/runs?status=failed&promptId=${item.prompt.id}&agent=${encodeURIComponent(item.agent)}`;
+          : item.otherPrompts.length > 0
+            ? `${base}/runs?status=failed`
+            : `${base}/runs?status=failed&promptId=${item.prompt.id}&agent=${encodeURIComponent(item.agent)}`;
       return {
         size: item.of === 1 ? "Failed" : `${item.failed} of ${item.of} failed`,
-        name: <Named {...item} base={base} />,
+        name: (
+          <>
+            <Named {...item} base={base} />
+            {item.otherPrompts.map(({ id, title }) => (
+              <span key={id}>
+                ,{" "}
+                <a class="plain" href={`${base}/prompts/${id}`}>
+                  {title}
+                </a>
+              </span>
+            ))}
+          </>
+        ),
         text: (
           <>
             Since <Day at={item.since} />: {failure.title}. {failure.detail} {failure.remedy}{" "}
@@ -121,6 +135,34 @@ function partsOf(item: InboxItem, { base }: Site, viewer: Viewer, now: number): 
         text: `${dollars(item.spentUsd)} of ${dollars(item.maxUsd)} spent. ${item.spentUsd >= item.maxUsd ? "Runs with a model don’t start until next month." : ""}`,
         where: null,
         button: <ButtonLink href={`${base}/settings`}>Change budget</ButtonLink>,
+      };
+    case "schedule_paused":
+      return {
+        size: "Paused",
+        name: (
+          <a class="plain" href={`${base}/prompts/${item.prompt.id}`}>
+            {item.prompt.title}
+          </a>
+        ),
+        text: (
+          <>
+            Since <Day at={item.since} />: evald paused its schedule, because its evaluations failed.
+          </>
+        ),
+        where: null,
+        button: <ButtonLink href={`${base}/prompts/${item.prompt.id}`}>Open prompt</ButtonLink>,
+      };
+    case "secrets_unreadable":
+      return {
+        size: "Secrets",
+        name: item.isKeyMissing ? "EVALD_SECRET_KEY is missing" : "EVALD_SECRET_KEY has changed",
+        text: `${count(item.modelKeys, "model key")} and ${count(item.destinations, "destination")} can’t be used. Restore the setting, or store them again.`,
+        where: null,
+        button: (
+          <ButtonLink href={`${base}/settings/${item.modelKeys > 0 ? "models" : "notifications"}`}>
+            Open settings
+          </ButtonLink>
+        ),
       };
     case "runs_waiting":
       return {
