@@ -1,4 +1,5 @@
 import { toXmlText } from "../http/xml.ts";
+import type { Report } from "../reports/schema.ts";
 import { ownMember } from "../schema.ts";
 import errors from "./example/errors.md" with { type: "text" };
 import home from "./example/index.md" with { type: "text" };
@@ -8,6 +9,28 @@ import upload from "./example/upload.md" with { type: "text" };
 import type { Site } from "./site.ts";
 
 const pages: Record<string, string> = { "": home, quickstart, upload, share, errors };
+
+/** The mistakes in the pages, each with the friction that it causes. */
+const plantedMistakes = [
+  { page: "quickstart", category: "dead_link" },
+  { page: "upload", category: "broken_sample" },
+  { page: "upload", category: "dead_link" },
+  { page: "share", category: "dead_link" },
+] as const;
+
+/** How many mistakes of the example docs a report found; null for a report of other docs. */
+export function countPlantedMistakes(
+  { task, frictionPoints }: Pick<Report, "task" | "frictionPoints">,
+  { baseUrl }: Site,
+): { planted: number; found: number } | null {
+  if (!task.startUrls.includes(`${baseUrl}/example`)) return null;
+  const found = plantedMistakes.filter((mistake) =>
+    frictionPoints.some(
+      ({ url, category }) => url === `${baseUrl}/example/${mistake.page}` && category === mistake.category,
+    ),
+  );
+  return { planted: plantedMistakes.length, found: found.length };
+}
 
 const titleOf = (text: string): string => /^# (.+)$/m.exec(text)?.[1] ?? "";
 

@@ -3,6 +3,7 @@ import { count, percent } from "../../grading/text.ts";
 import { agentLabel, describeEvidence, outcomeLabels, scopeLabels, titleOf } from "../../reports/labels.ts";
 import type { Report } from "../../reports/schema.ts";
 import type { EvalResult } from "../../stats/repeats.ts";
+import { countPlantedMistakes } from "../example.ts";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 import { BaselineSummary } from "./baseline.tsx";
@@ -21,6 +22,7 @@ export function ReportHead({ site, viewer, report, result, latest }: Props) {
   const { score, scope, grade, outcome, status, coverage, nullNotice, keyFinding, product, agent, run } = report;
   const place = [product.name, product.host].filter((word) => word !== null).join(" · ");
   const runs = result?.n ?? 0;
+  const mistakes = countPlantedMistakes(report, site);
   return (
     <header class={grade === null ? "head" : "head graded"}>
       {grade !== null && <GradeMark grade={grade} big />}
@@ -28,6 +30,11 @@ export function ReportHead({ site, viewer, report, result, latest }: Props) {
         <p class="pills">
           <span class={`pill outcome-${outcome}`}>{outcomeLabels[outcome]}</span>
           {place && <span class="pill product">{place}</span>}
+          {mistakes && (
+            <span class="pill planted">
+              {count(mistakes.planted, "planted mistake")}, {mistakes.found} found
+            </span>
+          )}
           <span class="pill" {...quoted}>
             {titleOf(report.task)}
           </span>
