@@ -170,7 +170,7 @@ test("a stack trace of the executable is resolved to source lines by the maps of
   mustRun(["tar", "-xzf", join(first, `${maps}.tar.gz`), "-C", folder]);
   const evald = join(folder, "installed", "bin", "evald");
   const chunk = readdirSync(join(folder, maps)).find((name) => name.startsWith("program-"));
-  const trace = `    at f (/$bunfs/root/${chunk?.replace(".js.map", ".js")}:1:2000)\n`;
+  const trace = `    at f (/$bunfs/root/${chunk?.replace(".js.map", ".js")}:3:2000)\n`;
   const stack = (folderOfMaps: string) =>
     Bun.spawnSync([evald, "stack", "--maps", folderOfMaps], { stdin: Buffer.from(trace), stderr: "pipe" });
   expect(stack(join(folder, maps)).stdout.toString()).toMatch(/ {4}at f \([\w./@-]+\.tsx?:\d+:\d+\)\n/);
