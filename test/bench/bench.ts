@@ -205,7 +205,8 @@ await buildExecutable();
 say(
   `${cpus()[0]?.model}, ${cpus().length} cores, bun ${Bun.version}; medians of ${repeats} × ${seconds} s, 16 connections unless said`,
 );
-const startService = (dataDir: string) => start([executable, "serve"], serviceEnv(dataDir));
+const startService = (dataDir: string, env: Record<string, string> = {}) =>
+  start([executable, "serve"], { ...serviceEnv(dataDir), ...env });
 const history = () =>
   benchHistory({
     startService,

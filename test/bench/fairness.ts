@@ -12,7 +12,7 @@ import { percentile } from "./load.ts";
 
 /** What the bench lends: how it starts the service, writes a row, and where data may lie. */
 type Bench = {
-  startService: (dataDir: string) => Promise<{ url: string; stop: () => Promise<void> }>;
+  startService: (dataDir: string, env: Record<string, string>) => Promise<{ url: string; stop: () => Promise<void> }>;
   row: (what: string, ours: string, floor: string, ratio: string, aim: string) => void;
   folder: () => string;
 };
@@ -29,6 +29,26 @@ function addOrg(dataDir: string): string {
   const { key } = createKey(ctx, createOrg(ctx, "Neighbor").id, "bench");
   closeDb(db);
   return key;
+}
+
+/** Gives a run a session of 2,000 events. Returns the run, and the slug of its report. */
+function addSession(dataDir: string): { runId: string; slug: string } {
+  const db = openDb(dataDir);
+  const { $client } = db;
+  const { runId, slug, org } = $client
+    .query<{ runId: string; slug: string; org: string }, []>(
+      "select run_id as runId, slug, org_id as org from reports order by id desc limit 1",
+    )
+    .get() as { runId: string; slug: string; org: string };
+  const insert = $client.prepare(
+    "insert into session_events (org_id, run_id, attempt, seq, at, t_ms, type, source, data) values (?, ?, 1, ?, ?, ?, 'thought', 'agent', ?)",
+  );
+  $client.transaction(() => {
+    for (let seq = 0; seq < 2000; seq++)
+      insert.run(org, runId, seq, Date.now(), seq, JSON.stringify({ text: "I read on. ".repeat(150), by: "rule" }));
+  })();
+  closeDb(db);
+  return { runId, slug };
 }
 
 /** Latencies in milliseconds of one read after the other. */
@@ -54,14 +74,16 @@ export async function benchFairness({ startService, row, folder }: Bench, only: 
   const dataDir = folder();
   const { key, promptIds, slugs } = seedHistory(dataDir, count);
   const neighborKey = addOrg(dataDir);
-  const service = await startService(dataDir);
+  const { runId, slug } = addSession(dataDir);
+  // Floods of sign-ins come from many networks.
+  const service = await startService(dataDir, { EVALD_TRUST_PROXY: "1" });
   const { url } = service;
   const read = { method: "GET", headers: { authorization: `Bearer ${key}`, "accept-encoding": "gzip" } };
   const json = { "content-type": "application/json" };
   const write = { method: "POST", headers: { authorization: `Bearer ${key}`, ...json } };
   const call = (name: string, args: object) =>
     JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: args } });
-  const floods: Record<string, Omit<Flood, "url" | "connections">> = {
+  const floods: Record<string, Omit<Flood, "url" | "connections"> & { connections?: number }> = {
     pages: { ...read, path: "/reports" },
     "long lists": { ...read, path: "/api/v1/reports?limit=1000" },
     lists: { ...read, path: "/api/v1/reports?limit=100" },
@@ -80,6 +102,20 @@ export async function benchFairness({ startService, row, folder }: Bench, only: 
       body: "[{piece}1]",
       repeat: ["1,", 480_000],
     },
+    "small bodies without a key": {
+      method: "POST",
+      headers: json,
+      path: "/api/v1/oidc/exchange",
+      body: "[{piece}1]",
+      repeat: ["1,", 19_000],
+    },
+    "forms without a sign-in": {
+      method: "POST",
+      headers: { origin: url, "content-type": "application/x-www-form-urlencoded" },
+      path: "/sign-in",
+      body: "{piece}",
+      repeat: ["a=1&", 1900],
+    },
     "docs searches": {
       method: "GET",
       headers: {},
@@ -94,8 +130,35 @@ export async function benchFairness({ startService, row, folder }: Bench, only: 
       path: "/sign-in",
       body: "email=u{n}%40e.example&password=aaaaaaaaaaaaaa",
     },
+    "sign-ins of many networks": {
+      method: "POST",
+      headers: {
+        origin: url,
+        "content-type": "application/x-www-form-urlencoded",
+        "x-forwarded-for": "{address}",
+      },
+      path: "/sign-in",
+      body: "email=u{n}%40e.example&password=aaaaaaaaaaaaaa",
+    },
+    "exports within their limit": { ...read, path: "/api/v1/export", connections: 5 },
     exports: { ...read, path: "/api/v1/export" },
-    comparisons: { ...read, path: `/api/v1/compare?slugs=${slugs.slice(0, 10).join()}` },
+    comparisons: { ...read, path: `/api/v1/compare/reports?slugs=${slugs.slice(0, 10).join()}` },
+    "comparisons of one prompt": {
+      ...read,
+      // Every tenth report is of the same prompt.
+      path: `/api/v1/compare/reports?slugs=${slugs
+        .filter((_, i) => i % 10 === 3)
+        .slice(0, 10)
+        .join()}`,
+    },
+    "event streams": { ...read, path: `/api/v1/runs/${runId}/events` },
+    traces: { ...read, path: `/api/v1/reports/${slug}/trace?limit=500` },
+    "searches of traces": { ...read, path: `/api/v1/reports/${slug}/trace?search=nothing` },
+    "run pages": { ...read, path: `/runs/${runId}` },
+    "session pages": { ...read, path: `/reports/${slug}/session` },
+    Home: { ...read, path: "/" },
+    Why: { ...read, path: `/prompts/${promptIds[3]}/why` },
+    inbox: { ...read, path: "/api/v1/inbox" },
     "friction pages": { ...read, path: `/friction?promptId=${promptIds[3]}` },
     trends: { ...read, path: "/api/v1/trends?interval=day" },
   };
@@ -103,7 +166,7 @@ export async function benchFairness({ startService, row, folder }: Bench, only: 
   for (const [name, flood] of Object.entries(floods)) {
     if (only.length > 0 && !only.includes(name)) continue;
     const alone = await probe(url, neighborKey);
-    const order: Flood = { ...flood, url, connections: clients };
+    const order: Flood = { connections: clients, ...flood, url };
     const sender = Bun.spawn([process.execPath, join(import.meta.dir, "flood.ts"), JSON.stringify(order)], {
       stdin: "pipe",
       stdout: "pipe",
@@ -115,7 +178,7 @@ export async function benchFairness({ startService, row, folder }: Bench, only: 
     const counts = JSON.parse(await new Response(sender.stdout).text());
     await sender.exited;
     row(
-      `Read of another organization during ${name} of ${clients} clients`,
+      `Read of another organization during ${name} of ${order.connections} clients`,
       toText(during),
       toText(alone),
       `${(percentile(during, 0.99) / percentile(alone, 0.99)).toFixed(1)} ×`,

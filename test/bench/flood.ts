@@ -1,7 +1,7 @@
 // Sends requests over many connections, each the next one when its response is whole, until it is killed. A process of its own, so that it
 // shares no thread with what is measured. Prints a count of the responses by status when its standard input ends.
 
-/** What a flood sends. `{n}` in the path and the body is a number that is never repeated. */
+/** What a flood sends. `{n}` in the path and the body is a number that is never repeated, `{address}` in a header an IP address of that kind. */
 export type Flood = {
   url: string;
   connections: number;
@@ -15,7 +15,13 @@ export type Flood = {
 
 if (import.meta.main) {
   const flood: Flood = JSON.parse(process.argv[2] as string);
-  const { url, connections, method, headers } = flood;
+  const { url, connections, method } = flood;
+  const headersOf = (n: number) => {
+    const address = `10.${[16, 8, 0].map((bits) => (n >> bits) & 255).join(".")}`;
+    return Object.fromEntries(
+      Object.entries(flood.headers).map(([name, value]) => [name, value.replace("{address}", address)]),
+    );
+  };
   const [piece, times] = flood.repeat ?? ["", 0];
   const body = flood.body?.replace("{piece}", () => piece.repeat(times));
   const isNumbered = body?.includes("{n}");
@@ -27,7 +33,7 @@ if (import.meta.main) {
       try {
         const response = await fetch(url + flood.path.replace("{n}", n), {
           method,
-          headers,
+          headers: headersOf(sent),
           redirect: "manual",
           ...(body !== undefined && { body: isNumbered ? body.replace("{n}", n) : body }),
         });
