@@ -9,6 +9,7 @@ import { createDestination } from "../src/notifications/destinations.ts";
 import { createProvider } from "../src/providers/providers.ts";
 import { getReport } from "../src/reports/reports.ts";
 import { testApp } from "./support/app.ts";
+import { isFormAddress } from "./support/page-routes.ts";
 import { browse, signedIn } from "./support/people.ts";
 import { niceGrade, runWithReport } from "./support/reports.ts";
 
@@ -90,7 +91,10 @@ const ownerOnly: RegExp[] = [/^\/settings\/(members|ci|workers)\b/, /^\/settings
 
 const { routes } = app.app;
 const pages = routes
-  .filter(({ method, path }) => ["GET", "POST"].includes(method) && !path.startsWith("/api/"))
+  // The address of a form leads to its page, which has its own access rules.
+  .filter(
+    ({ method, path, hooks }) => ["GET", "POST"].includes(method) && !path.startsWith("/api/") && !isFormAddress(hooks),
+  )
   .map(({ method, path }) => ({ method, path }));
 const pathOf = (path: string) =>
   path.replace(/:(\w+)/g, (_, name: string) => {
