@@ -327,8 +327,8 @@ describe("request_eval", () => {
     const { estimate } = again.result;
     expect(again).toEqual({ said: [first.said[0], end], result: { ...first.result, estimate } });
     expect([first.result.estimate, estimate]).toEqual([
-      "a run takes at most 30 min, at no cost, based on its limits",
-      expect.stringMatching(/^a run takes about .*, based on 2 earlier runs$/),
+      "At most 30 min. Free.",
+      expect.stringMatching(/^About .* in the last 2 runs\). Free\.$/),
     ]);
     await app.service.runner.stop(0);
   });

@@ -10,7 +10,6 @@ import type { Scope } from "../grading/grade.ts";
 import { createCommandLog } from "../log.ts";
 import { createPrompt } from "../prompts/prompts.ts";
 import { createProvider } from "../providers/providers.ts";
-import { reportMarkdown } from "../reports/markdown.ts";
 import { getReport } from "../reports/reports.ts";
 import { describeEstimate, getEstimate } from "../runs/estimates.ts";
 import { requestEval } from "../runs/requests.ts";
@@ -18,6 +17,7 @@ import { getRun } from "../runs/runs.ts";
 import { createService } from "../service.ts";
 import { onInterruption } from "./interruption.ts";
 import { addMinScore, checkMinScore } from "./min-score.ts";
+import { addReportFormat, toReportText } from "./report-screen.ts";
 import { exits, failureText, print, say, sayFailure, toJson, toOwnUrl } from "./terminal.ts";
 
 type EvalOptions = {
@@ -27,6 +27,7 @@ type EvalOptions = {
   agent?: string;
   model?: string;
   json?: boolean;
+  format?: "text" | "markdown";
   minScore?: number;
   scope: Scope;
 };
@@ -46,7 +47,7 @@ export function addEval(program: Command, configOf: () => Config, agents: Record
     .option("--agent <id>", `Agent to use: ${Object.keys(agents).join(", ")}`)
     .option("--model <id>", "Model of the agent, such as anthropic/claude-opus-4-8 (default: EVALD_AGENT_MODEL)")
     .option("--json", "Print the report as JSON");
-  addMinScore(command)
+  addMinScore(addReportFormat(command))
     .addHelpText(
       "after",
       '\nExit codes: 0 passed, 1 below --min-score, 2 usage error, 3 no verdict (the run failed, or there is no score to compare).\n\nExamples:\n  evald eval https://docs.acme.example --goal "Upload a file with the Python SDK"\n  evald eval http://localhost:8000 --goal "Run a first query" --json --min-score 80 --scope docs_only',
@@ -60,7 +61,7 @@ async function evaluate(
   config: Config,
   available: Record<string, Agent>,
   url: string,
-  { goal, wording, task, agent, model, json, minScore, scope }: EvalOptions,
+  { goal, wording, task, agent, model, json, format, minScore, scope }: EvalOptions,
 ): Promise<number> {
   if (!/^https?:\/\//i.test(url) || !URL.canParse(url))
     throw badRequest(
@@ -120,7 +121,11 @@ async function evaluate(
     return exits.error;
   }
   closeDb(db);
-  print(json ? toJson(report, 2) : reportMarkdown(report, { isStored: false }));
+  print(
+    json
+      ? toJson(report, 2)
+      : toReportText(report, { format }, { isStored: false, all: "the same command with --format markdown" }),
+  );
   return checkMinScore(report, { minScore, scope });
 }
 

@@ -1,18 +1,18 @@
 import type { Command } from "commander";
-import { reportMarkdown } from "../reports/markdown.ts";
 import { addApiOptions, type ServiceAddress, type UseApi } from "./connection.ts";
+import { addReportFormat, type ReportFormat, toReportText } from "./report-screen.ts";
 import { print, toJson } from "./terminal.ts";
 
 /** Adds `report`: prints a report. */
 export function addReport(program: Command, useApi: UseApi): void {
   addApiOptions(
-    program.command("report <slug>").description("Print a report as Markdown"),
+    addReportFormat(program.command("report <slug>").description("Print a report")),
     "Print the report as JSON",
     "report first-query-7f3a91c2",
-  ).action((slug: string, { json, ...address }: ServiceAddress & { json?: boolean }) =>
+  ).action((slug: string, { json, format, ...address }: ServiceAddress & ReportFormat & { json?: boolean }) =>
     useApi(address, async (api) => {
       const report = await api.request("GET /reports/{slug}", { path: { slug } });
-      print(json ? toJson(report, 2) : reportMarkdown(report).trimEnd());
+      print(json ? toJson(report, 2) : toReportText(report, { format }, { isStored: true, all: report.url }));
     }),
   );
 }

@@ -1,16 +1,17 @@
 import type { Command } from "commander";
 import { AppError } from "../errors.ts";
 import { titleOf } from "../reports/labels.ts";
-import { reportMarkdown } from "../reports/markdown.ts";
 import type { Run } from "../runs/schema.ts";
 import { type Api, findPromptId, whatGoesOn } from "./api.ts";
 import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
 import { onInterruption } from "./interruption.ts";
 import { addMinScore, checkMinScore, type MinScore } from "./min-score.ts";
+import { addReportFormat, type ReportFormat, toReportText } from "./report-screen.ts";
 import { exits, failureText, parsePair, print, say, sayError, toJson } from "./terminal.ts";
 
 type RunOptions = ServiceAddress &
-  MinScore & {
+  MinScore &
+  ReportFormat & {
     urlMap?: Record<string, string>;
     arg?: Record<string, string>;
     agent?: string;
@@ -31,7 +32,7 @@ export function addRun(program: Command, useApi: UseApi): void {
     .option("--model <id>", "Model to use instead of the prompt's")
     .option("--supersede", "End unfinished runs of this prompt whose --url-map replaces the same hosts")
     .option("--wait", "Wait for the report and print it");
-  addServiceOptions(addMinScore(command))
+  addServiceOptions(addMinScore(addReportFormat(command)))
     .option("--json", "Print the runs as JSON")
     .addHelpText(
       "after",
@@ -65,7 +66,7 @@ async function runPrompt(useApi: UseApi, prompt: string, options: RunOptions): P
       stopListening();
     }
     if (json) print(toJson({ runs }, 2));
-    else for (const each of runs) print(waits ? await toText(api, each) : each.runId);
+    else for (const each of runs) print(waits ? await toText(api, each, options) : each.runId);
     return waits ? worstExitCode(runs.map((each) => exitCodeOf(each, options))) : exits.passed;
   };
   return await useApi({ url, org }, work, waits ? { execute: { allowUrls: Object.values(urlMap) } } : {});
@@ -84,13 +85,13 @@ async function waitForRun(api: Api, runId: string): Promise<Run> {
   }
 }
 
-/** The report as Markdown. Of a server that has the API of runs but not of reports: what the run says about it. */
-async function toText(api: Api, { runId, prompt, report }: Run): Promise<string> {
+/** The report as text. Of a server that has the API of runs but not of reports: what the run says about it. */
+async function toText(api: Api, { runId, prompt, report }: Run, format: ReportFormat): Promise<string> {
   if (report === null) return runId;
   const whole = await api
     .request("GET /reports/{slug}", { path: { slug: report.slug } })
     .catch((error) => (error instanceof AppError && error.code === "not_found" ? null : Promise.reject(error)));
-  if (whole) return reportMarkdown(whole);
+  if (whole) return toReportText(whole, format, { isStored: true, all: whole.url });
   const { score = null, grade = null } = report;
   const result = score === null ? "Not measured" : `${score} of 100${grade === null ? "" : ` (${grade})`}`;
   return `# ${titleOf(prompt)}\n\n${result}\n\n${report.url}`;

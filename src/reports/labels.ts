@@ -31,7 +31,7 @@ export const metricLabels: Record<string, string> = {
   timeSeconds: "Time",
   errors: "Errors",
   toolCalls: "Tool calls",
-  costUsd: "Cost",
+  costUsd: "Agent cost",
   interruptions: "Interruptions",
 };
 
@@ -136,4 +136,14 @@ export function contextRows({ instructions, skills, mcpServers }: NonNullable<Re
     ...skills.map(row("Skill")),
     ...mcpServers.map(row("MCP server")),
   ];
+}
+
+/** Events that are named as evidence; the others are counted. */
+const maxEvents = 3;
+
+/** "events 3, 5, 8 and 4 more". */
+export function describeEvents(events: readonly number[]): string {
+  const more = events.length - maxEvents;
+  const shown = events.slice(0, maxEvents).join(", ");
+  return `${events.length === 1 ? "event" : "events"} ${shown}${more > 0 ? ` and ${more} more` : ""}`;
 }

@@ -3,6 +3,7 @@ import { percent } from "../grading/text.ts";
 import {
   agentLabel,
   contextRows,
+  describeEvents,
   describeEvidence,
   describeNotChecked,
   describeSpread,
@@ -61,7 +62,7 @@ const facts = ({ outcome, scope, evidence, coverage, agent, createdAt }: Report)
 function goal({ judge }: Report): string | null {
   if (judge === null) return null;
   const parts = judge.parts.map(({ text: part, met, events, quote, why }, i) => {
-    const proof = events.length === 0 ? "" : `; evidence: events ${events.join(", ")}`;
+    const proof = events.length === 0 ? "" : `; evidence: ${describeEvents(events)}`;
     return [`${i + 1}. **${text(part)}** (${goalPartLabels[met]}${proof})`, quote && code(quote), why && text(why)]
       .filter(Boolean)
       .join("\n   ");
@@ -92,7 +93,7 @@ function metrics({ metrics: m }: Report): string {
     ["Time", m.time, m.timeDetail],
     ["Errors", String(m.errors), m.errorsDetail],
     ["Tool calls", String(m.toolCalls), m.toolCallsDetail],
-    ["Cost", m.cost, m.costDetail],
+    ["Agent cost", m.cost, m.costDetail],
     ["Interruptions", String(m.interruptions), "How often a person would have had to step in."],
   ];
   return table([["Metric", "Value", "Detail"], ...rows]);
@@ -128,7 +129,7 @@ function friction(point: FrictionPoint, name: string): string {
     properties.join(" · "),
     text(description, 4000),
     quote && `> ${code(quote)}`,
-    [url && autolink(url), `evidence: events ${events.join(", ")}`].filter(Boolean).join(" · "),
+    [url && autolink(url), `evidence: ${describeEvents(events)}`].filter(Boolean).join(" · "),
   ]
     .filter(Boolean)
     .join("\n\n");

@@ -7,14 +7,17 @@ import { splitJudging } from "../grading/judge/judge.ts";
 import { toSessionEvent } from "./session-events.ts";
 import { field, hasFailed, readInBatches, type StoredSession, toolName } from "./trace.ts";
 
+/** Cost in USD; null: there were no calls, or the price of one is unknown. */
+type ModelCost = number | null;
+
 type EventCount<T> = { name: T; events: number };
 
 /** An overview of a whole session. */
 export type Timeline = {
   events: number;
   durationMs: number;
-  /** Cost of the model calls; null: there were none, or the price of one is unknown. */
-  costUsd: number | null;
+  /** Cost of the model calls of the agent, as in the report, and of the judge. */
+  costs: Record<"agent" | "judge", ModelCost>;
   types: EventCount<EventType>[];
   sources: EventCount<EventSource>[];
   tools: EventCount<string>[];
@@ -77,18 +80,28 @@ async function buildTimeline(ctx: Context, session: StoredSession): Promise<Time
     .where(and(events, eq(type, "tool_call")))
     .all();
   const costs = ctx.db
-    .select({ usd: sql<number | null>`json_extract(${data}, '$.costUsd')` })
+    .select({ seq, usd: sql<number | null>`json_extract(${data}, '$.costUsd')` })
     .from(sessionEvents)
     .where(and(events, eq(type, "usage")))
     .all();
-  const isPriced = costs.length > 0 && costs.every(({ usd }) => usd !== null);
+  const judgedFrom =
+    ctx.db
+      .select({ seq })
+      .from(sessionEvents)
+      .where(and(events, eq(source, "runner"), eq(type, "milestone"), sql`${field("name")} = 'judging'`))
+      .orderBy(asc(seq))
+      .limit(1)
+      .get()?.seq ?? Number.POSITIVE_INFINITY;
   const firstSeqs = failures.map(({ seqs }) => seqs[0] ?? 0).sort((a, b) => a - b);
   const durationMs = eventRows.reduce((max, row) => Math.max(max, row.tMs), 0);
   const times = new Map(eventRows.map((row) => [row.seq, row.tMs]));
   return {
     events: eventRows.length,
     durationMs,
-    costUsd: isPriced ? costs.reduce((sum, { usd }) => sum + (usd ?? 0), 0) : null,
+    costs: {
+      agent: sumOf(costs.filter((call) => call.seq < judgedFrom)),
+      judge: sumOf(costs.filter((call) => call.seq >= judgedFrom)),
+    },
     types: countByName(
       eventRows.map((row) => row.type),
       eventTypes,
@@ -110,6 +123,11 @@ async function buildTimeline(ctx: Context, session: StoredSession): Promise<Time
     slices: slicesOf(eventRows, new Set(firstSeqs), durationMs),
     tMsOf: (seq) => times.get(seq) ?? 0,
   };
+}
+
+function sumOf(calls: { usd: number | null }[]): ModelCost {
+  const isPriced = calls.length > 0 && calls.every(({ usd }) => usd !== null);
+  return isPriced ? calls.reduce((sum, { usd }) => sum + (usd ?? 0), 0) : null;
 }
 
 /** How often each value of a closed set occurs in a list, in the order of the set, without zeros. */

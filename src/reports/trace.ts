@@ -102,15 +102,22 @@ export async function readInBatches<T>(
  * The seq of every event that matches a query about the content of events. Null if the query isn't about content: then the index is
  * enough. Throws bad_request.
  */
-async function searchContent(ctx: Context, session: StoredSession, query: TraceQuery): Promise<number[] | null> {
+async function searchContent(
+  ctx: Context,
+  session: StoredSession,
+  query: TraceQuery,
+  failedEvents?: ReadonlySet<number>,
+): Promise<number[] | null> {
   const { search, tool, failed } = query;
   if (search === undefined && tool === undefined && failed === undefined) return null;
   const { seq } = sessionEvents;
-  const matching = matchConditions(query);
+  const isFailed = failed === undefined ? null : (failedEvents ?? null);
+  const matching = matchConditions(isFailed === null ? query : { ...query, failed: undefined });
   const rows = await readInBatches(ctx, session, (part) =>
     ctx.db.select({ seq }).from(sessionEvents).where(and(part, matching)).orderBy(asc(seq)).all(),
   );
-  return rows.map((row) => row.seq);
+  const seqs = rows.map((row) => row.seq);
+  return isFailed === null ? seqs : seqs.filter((each) => isFailed.has(each));
 }
 
 /** A page ends before the event that exceeds this size, because hundreds of large events would block other requests. */
@@ -118,16 +125,22 @@ const maxPageBytes = 1024 * 1024;
 
 /**
  * A page of a report's session, in order: from `fromSeq`, or the last events before `beforeSeq`. `search` finds text in
- * any field, ignoring case. A page has fewer than `limit` events if they are large. Throws bad_request.
+ * any field, ignoring case. A page has fewer than `limit` events if they are large. `failedEvents`: what `failed` means, if not every event
+ * that reports a failure. Throws bad_request.
  */
-export async function getTrace(ctx: Context, session: StoredSession, query: TraceQuery): Promise<Trace> {
+export async function getTrace(
+  ctx: Context,
+  session: StoredSession,
+  query: TraceQuery,
+  failedEvents?: ReadonlySet<number>,
+): Promise<Trace> {
   const { db } = ctx;
   const { fromSeq = 0, beforeSeq, limit = 100 } = query;
   const { events, notice } = session;
   const { seq, data } = sessionEvents;
   const isBackward = beforeSeq !== undefined;
   await turnOfOrg(ctx, session.report.orgId);
-  const matchingSeqs = await searchContent(ctx, session, query);
+  const matchingSeqs = await searchContent(ctx, session, query, failedEvents);
   const pageSeqs =
     matchingSeqs &&
     (isBackward
@@ -166,8 +179,9 @@ export async function hasEarlier(
   session: StoredSession,
   query: TraceQuery,
   seq: number,
+  failedEvents?: ReadonlySet<number>,
 ): Promise<boolean> {
-  const matchingSeqs = await searchContent(ctx, session, query);
+  const matchingSeqs = await searchContent(ctx, session, query, failedEvents);
   if (matchingSeqs) return (matchingSeqs[0] ?? seq) < seq;
   const before = and(session.events, matchConditions(query), lt(sessionEvents.seq, seq));
   return ctx.db.select({ seq: sessionEvents.seq }).from(sessionEvents).where(before).limit(1).get() !== undefined;

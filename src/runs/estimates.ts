@@ -137,26 +137,24 @@ const rangeOf = (values: number[]) => ({
 /** An estimate in one line, for a person. */
 export function describeEstimate({ others, ...first }: Estimate): string {
   if (others.length === 0) return describeAgent(first);
-  return [first, ...others].map((each) => `${agentName(each)}: ${describeAgent(each)}`).join("; ");
+  return [first, ...others].map((each) => `${agentName(each)}: ${describeAgent(each)}`).join(" ");
 }
 
 const agentName = ({ agent, model }: AgentEstimate): string => (model === null ? agent : `${agent} with ${model}`);
 
-function describeAgent({ basis, of, seconds, costUsd }: AgentEstimate): string {
+/** "At most 30 min. Free." or "About 1 s and $0.14 (at most 3 s and $0.21 in the last 20 runs)." */
+function describeAgent({ of, seconds, costUsd }: AgentEstimate): string {
   const usd = (value: number) => `$${value.toFixed(value < 0.1 ? 4 : 2)}`;
-  const minutes = (value: number) => (value < 120 ? `${Math.round(value)} s` : `${Math.round(value / 60)} min`);
-
-  const rangeText = (low: string, high: string) => (low === high ? "" : ` (${low} to ${high})`);
-  const format = (range: Estimate["seconds"], unit: (value: number) => string) =>
-    range.median === null
-      ? `${range.low === null ? "" : `at least ${unit(range.low)} and `}at most ${unit(range.high)}`
-      : `about ${unit(range.median)}${rangeText(unit(range.low ?? 0), unit(range.high))}`;
-  const cost =
-    costUsd === null
-      ? ", at an unknown cost"
-      : costUsd.high === 0
-        ? ", at no cost"
-        : ` and costs ${format(costUsd, usd)}`;
-  const basisText = basis === "limits" ? "based on its limits" : `based on ${of} earlier ${of === 1 ? "run" : "runs"}`;
-  return `a run takes ${format(seconds, minutes)}${cost}, ${basisText}`;
+  const time = (value: number) => (value < 120 ? `${Math.round(value)} s` : `${Math.round(value / 60)} min`);
+  const isFree = costUsd?.high === 0;
+  const price = costUsd === null || isFree ? null : costUsd;
+  const and = (first: string, second: string | null | undefined) => (second == null ? first : `${first} and ${second}`);
+  const end = isFree ? " Free." : costUsd === null ? " Cost unknown." : "";
+  const highest = `at most ${and(time(seconds.high), price && usd(price.high))}`;
+  if (seconds.median === null) {
+    const lowest = price?.low == null ? "" : `, at least ${usd(price.low)}`;
+    return `A${highest.slice(1)}${lowest}.${end}`;
+  }
+  const usual = and(time(seconds.median), price?.median == null ? null : usd(price.median));
+  return `About ${usual} (${highest} in the last ${of === 1 ? "run" : `${of} runs`}).${end}`;
 }

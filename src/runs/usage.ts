@@ -27,11 +27,29 @@ export function listLimitUsage(
     eq(sessionEvents.attempt, attempt),
   );
   const countOfType = (type: string) => sql<number>`coalesce(sum(${sessionEvents.type} = ${type}), 0)`;
+  const isMilestone = (name: string) =>
+    sql`${sessionEvents.type} = 'milestone' and json_extract(${sessionEvents.data}, '$.name') = ${name}`;
+  const judging = db
+    .select({ seq: sessionEvents.seq })
+    .from(sessionEvents)
+    .where(and(whereOfAttempt, eq(sessionEvents.source, "runner"), isMilestone("judging")))
+    .orderBy(sessionEvents.seq)
+    .limit(1)
+    .get();
+  const judgedFrom = judging?.seq ?? Number.MAX_SAFE_INTEGER;
   const count = db
-    .select({ tools: countOfType("tool_call"), requests: countOfType("http") })
+    .select({
+      tools: countOfType("tool_call"),
+      requests: countOfType("http"),
+      // As for the limit: the setup before the work and the judging after it don't count.
+      from: sql<
+        number | null
+      >`coalesce(min(case when ${isMilestone("work_began")} then ${sessionEvents.at} end), min(${sessionEvents.at}))`,
+      lastAt: sql<number | null>`max(case when ${sessionEvents.seq} < ${judgedFrom} then ${sessionEvents.at} end)`,
+    })
     .from(sessionEvents)
     .where(whereOfAttempt)
-    .get() ?? { tools: 0, requests: 0 };
+    .get() ?? { tools: 0, requests: 0, from: null, lastAt: null };
   const field = (name: string) => sql`json_extract(${sessionEvents.data}, ${`$.${name}`})`;
   const model = db
     .select({
@@ -42,8 +60,8 @@ export function listLimitUsage(
     .from(sessionEvents)
     .where(and(whereOfAttempt, eq(sessionEvents.type, "usage")))
     .get() ?? { calls: 0, tokens: 0, usd: 0 };
-  const seconds =
-    startedAt === null ? 0 : ((completedAt === null ? now() : Date.parse(completedAt)) - Date.parse(startedAt)) / 1000;
+  const lastAt = completedAt === null ? now() : count.lastAt;
+  const seconds = startedAt === null || count.from === null || lastAt === null ? 0 : (lastAt - count.from) / 1000;
   return [
     { name: "Time", unit: "seconds", used: Math.max(0, seconds), limit: limits.wallClockMs / 1000 },
     { name: "Requests", unit: "count", used: count.requests, limit: limits.maxRequests },

@@ -27,7 +27,7 @@ const messages = {
 export type ToastCode = keyof typeof messages;
 
 /** `undo`: the form that takes the change back. */
-export type Toast = { text: string; undo: { path: string; name: string; value: string } | null };
+export type Toast = { code: ToastCode; text: string; undo: { path: string; name: string; value: string } | null };
 
 const cookieName = "evald.toast";
 
@@ -50,5 +50,5 @@ export function findToast(request: Request): Toast | null {
   const [, code = "", id = ""] =
     /(?:^|;\s*)evald\.toast=(\w+)\.([0-9a-f-]{0,36})(?:;|$)/.exec(request.headers.get("cookie") ?? "") ?? [];
   const text = Object.hasOwn(messages, code) ? messages[code as ToastCode] : undefined;
-  return text === undefined ? null : { text, undo: undoOf(code as ToastCode, id) };
+  return text === undefined ? null : { code: code as ToastCode, text, undo: undoOf(code as ToastCode, id) };
 }

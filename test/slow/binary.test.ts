@@ -351,7 +351,7 @@ test("eval prints progress on stderr and the report on stdout, and exits with 1 
   expect([dead.code, JSON.parse(dead.stdout).error, dead.stderr]).toEqual([
     3,
     "infrastructure",
-    expect.stringMatching(/error: .*infrastructure: .*refused/),
+    expect.stringMatching(/error: Site not reachable\. .*refused/),
   ]);
   const failure = async (...args: string[]) => {
     const { code, stdout } = await call(["eval", ...args, "--json"], { cwd });

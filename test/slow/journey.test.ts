@@ -207,7 +207,7 @@ test("a first start leads to a report shared by link", async () => {
   await ada.goto(`${report}/session`);
   await ada.getByRole("link", { name: /^http/ }).click();
   expect(await ada.locator(".line > details:not(.event-http)").count()).toBe(0);
-  await ada.getByLabel("Errors only").check();
+  await ada.getByLabel("Failures only").check();
   await press(ada, "Filter");
   expect(await ada.locator(".line > details.failed").count()).toBeGreaterThan(0);
   await ada.goto(`${report}/session?types=end${proof}`);

@@ -108,7 +108,7 @@ export function Layout(props: Props) {
         )}
         <div class={aside ? "frame with-aside" : "frame"}>
           <main id="content">
-            {viewer?.toast && <ToastLine base={base} toast={viewer.toast} />}
+            <div id="toast">{viewer?.toast && <ToastLine base={base} toast={viewer.toast} />}</div>
             {crumbs && <Crumbs base={base} crumbs={crumbs} markdownPath={markdownPath} />}
             {children}
           </main>

@@ -66,7 +66,8 @@ export function SessionStrip({ timeline, marks, firstAndLast }: Props) {
         <span>0 s</span>
         <span>
           {formatNumber(events)} events in {duration(durationMs / 1000)} · <i class="key bad" />{" "}
-          {formatNumber(failures.length)} failures · <i class="key mark" /> friction
+          {formatNumber(failures.length)} {failures.length === 1 ? "failure" : "failures"} · <i class="key mark" />{" "}
+          friction
         </span>
         <span>{duration(durationMs / 1000)}</span>
       </figcaption>

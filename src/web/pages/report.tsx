@@ -172,7 +172,7 @@ function Metrics({ report: { metrics, baseline } }: { report: Report }) {
     ["Time", "timeSeconds", metrics.time, metrics.timeDetail, (value) => `${Number(value.toFixed(1))} s`],
     ["Errors", "errors", metrics.errors, metrics.errorsDetail, String],
     ["Tool calls", "toolCalls", metrics.toolCalls, metrics.toolCallsDetail, String],
-    ["Cost", "costUsd", metrics.cost, metrics.costDetail, (value) => `$${value.toFixed(2)}`],
+    ["Agent cost", "costUsd", metrics.cost, metrics.costDetail, (value) => `$${value.toFixed(2)}`],
     ["Interruptions", "interruptions", metrics.interruptions, "How often a person would have had to step in.", String],
   ];
   return (

@@ -14,7 +14,7 @@ import { PreviewMark, Status } from "../components/run-table.tsx";
 import { TimelineRows } from "../components/timeline.tsx";
 import { Time, When } from "../components/when.tsx";
 import { attemptLabels, runDuration, usageText, waitingLabels, waitingText } from "../run-labels.ts";
-import { may, type PageProps } from "../viewer.ts";
+import { may, type PageProps, type Viewer } from "../viewer.ts";
 
 type RunStateProps = PageProps & {
   title: string;
@@ -59,7 +59,9 @@ export function RunPage({
     : {};
   return (
     <Layout
-      {...{ site, viewer }}
+      site={site}
+      // A short run has ended before its page is shown.
+      viewer={run.completedAt !== null && viewer.toast?.code === "runStarted" ? withoutToast(viewer) : viewer}
       path={path}
       title={`Run: ${title}`}
       refreshSeconds={isOpen ? 5 : undefined}
@@ -77,13 +79,18 @@ export function RunPage({
           <div>
             <h2 id="timeline-title">
               Timeline{shownAttempt !== undefined && ` of attempt ${shownAttempt}`}{" "}
-              <small>{isOpen ? "live" : count(position.seq + 1, "event")}</small>
+              <small id="timeline-state">
+                <TimelineState isOpen={isOpen} events={position.seq + 1} />
+              </small>
             </h2>
             {isOpen && (
-              <label class="check follow">
-                <input type="checkbox" data-follow="#timeline" checked autocomplete="off" /> Follow newest event
-              </label>
+              <div id="follow">
+                <label class="check follow">
+                  <input type="checkbox" data-follow="#timeline" checked autocomplete="off" /> Follow newest event
+                </label>
+              </div>
             )}
+            {isOpen && <p id="run-ended" class="visually-hidden" role="status" />}
             {first && first.seq > 0 && (
               <p class="muted">
                 Latest {events.length} events.{" "}
@@ -109,6 +116,22 @@ export function RunPage({
     </Layout>
   );
 }
+
+const withoutToast = ({ toast: _, ...viewer }: Viewer): Viewer => viewer;
+
+/** Beside the title of the timeline: that it is live, or how many events it has. */
+export const TimelineState = ({ isOpen, events }: { isOpen: boolean; events: number }) => (
+  <>{isOpen ? "live" : count(events, "event")}</>
+);
+
+/** What a screen reader says when a run has ended. */
+export const RunEnd = ({ run: { status, failure, report } }: { run: Run }) => (
+  <>
+    {status === "completed"
+      ? `The run has ended. ${(report && scoreText(report)) ?? "No score"}.`
+      : `The run has ended: ${failure?.title ?? status}.`}
+  </>
+);
 
 /** The part of the page that updates while the run is in progress. */
 export function RunState({ site: { base }, viewer, title, isPreview, run, limitUsage, attempts, now }: RunStateProps) {

@@ -1,3 +1,4 @@
+import { count, dollars } from "../../grading/text.ts";
 import { formatNumber, frictionLabels, humanize, titleOf } from "../../reports/labels.ts";
 import type { Report } from "../../reports/schema.ts";
 import type { Timeline } from "../../reports/timeline.ts";
@@ -105,7 +106,7 @@ export function SessionPage(props: Props) {
 type JumpProps = Omit<Parameters<typeof SessionStrip>[0], "firstAndLast"> & { first?: number; last?: number };
 
 /** Links to the previous and next failure and to each friction point. */
-function JumpLinks({ timeline: { failures, costUsd }, marks, first = 0, last = 0 }: JumpProps) {
+function JumpLinks({ timeline: { failures, costs }, marks, first = 0, last = 0 }: JumpProps) {
   const before = failures.findLast((seq) => seq < first);
   const after = failures.find((seq) => seq > last);
   return (
@@ -130,7 +131,16 @@ function JumpLinks({ timeline: { failures, costUsd }, marks, first = 0, last = 0
           ))}
         </span>
       )}
-      {costUsd !== null && <span class="muted">Model cost: ${costUsd.toFixed(2)}</span>}
+      {costs.agent !== null && (
+        <span class="muted" data-cost="agent">
+          Cost of the agent: {dollars(costs.agent)}
+        </span>
+      )}
+      {costs.judge !== null && (
+        <span class="muted" data-cost="judge">
+          Cost of the judge: {dollars(costs.judge)}
+        </span>
+      )}
     </nav>
   );
 }
@@ -181,7 +191,8 @@ function EventFilter({ here, timeline, query }: { here: string; timeline: Timeli
           </Choice>
         )}
         <label class="check">
-          <input type="checkbox" name="failed" value="1" checked={failed !== undefined} /> Errors only
+          <input type="checkbox" name="failed" value="1" checked={failed !== undefined} /> Failures only{" "}
+          <small data-failed-events={timeline.failedEvents.size}>{count(timeline.failedEvents.size, "event")}</small>
         </label>
       </Filter>
     </>

@@ -65,7 +65,7 @@ async function costText(ctx: Context, org: OrgId, prompt: Prompt, choice: Chosen
   const estimate = getEstimate(ctx, org, prompt.id, choice);
   const models = [estimate, ...estimate.others].flatMap(({ model }) => model ?? []);
   if (models.length === 0) return null;
-  return `I agree to pay for ${[...new Set(models)].join(" and ")}: ${describeEstimate(estimate)}.`;
+  return `I agree to pay for ${[...new Set(models)].join(" and ")}. ${describeEstimate(estimate)}`;
 }
 
 /** `rejected`: a form to run the prompt, with its error. */

@@ -19,7 +19,7 @@ import { TimelineRows } from "../components/timeline.tsx";
 import { showPage, streamPage, streamPart, submitForm } from "../page-requests.tsx";
 import { seeOtherWithToast } from "../page-responses.ts";
 import { requireConfirmation } from "../pages/confirm.tsx";
-import { RunPage, RunState } from "../pages/run.tsx";
+import { RunEnd, RunPage, RunState, TimelineState } from "../pages/run.tsx";
 import { RunsPage, RunsPart } from "../pages/runs.tsx";
 import { queryOptions } from "../query.ts";
 import type { Site } from "../site.ts";
@@ -83,9 +83,24 @@ async function* followRunPage(
     attempt = position.attempt;
     const state = renderFragment(<RunState {...runStateProps(ctx, viewer, site, progress)} />, viewer);
     const rows = renderFragment(<TimelineRows events={events} />);
-    const data = `<hx-partial hx-target="#run-state" hx-swap="innerMorph">${state}</hx-partial>${
-      events.length > 0 ? `<hx-partial hx-target="#timeline" hx-swap="${swap}">${rows}</hx-partial>` : ""
-    }`;
+    const partial = (target: string, how: string, html: string) =>
+      `<hx-partial hx-target="${target}" hx-swap="${how}">${html}</hx-partial>`;
+    const { run } = progress;
+    const ended = [
+      partial(
+        "#timeline-state",
+        "innerHTML",
+        renderFragment(<TimelineState isOpen={false} events={position.seq + 1} />),
+      ),
+      partial("#follow", "innerHTML", ""),
+      partial("#toast", "innerHTML", ""),
+      partial("#run-ended", "innerHTML", renderFragment(<RunEnd run={run} />)),
+    ];
+    const data = [
+      partial("#run-state", "innerMorph", state),
+      ...(events.length > 0 ? [partial("#timeline", swap, rows)] : []),
+      ...(progress.isOver ? ended : []),
+    ].join("");
     yield { id: formatPosition(position), data } satisfies Message;
     if (progress.isOver) yield { event: "end", data: "" } satisfies Message;
   }

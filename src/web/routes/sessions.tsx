@@ -20,9 +20,15 @@ export const sessionPages = (ctx: Context) =>
         showPage(ctx, request, async (viewer, site) => {
           const report = getReport(ctx, viewer.org, params.slug);
           const session = getSession(ctx, viewer.org, params.slug);
-          const trace = await getTrace(ctx, session, query);
           const timeline = await getTimeline(ctx, session);
-          const hasEarlierEvents = await hasEarlier(ctx, session, query, trace.events[0]?.seq ?? 0);
+          const trace = await getTrace(ctx, session, query, timeline.failedEvents);
+          const hasEarlierEvents = await hasEarlier(
+            ctx,
+            session,
+            query,
+            trace.events[0]?.seq ?? 0,
+            timeline.failedEvents,
+          );
           const path = `/reports/${params.slug}`;
           return (
             <SessionPage {...{ site, viewer, path, report, trace, timeline, query }} hasEarlier={hasEarlierEvents} />

@@ -63,13 +63,13 @@ export const sharePages = (ctx: Context) =>
           const session = getSharedSession(ctx, share);
           const { org, slug, site, path } = share;
           const report = getReport(ctx, org, slug);
-          const trace = await getTrace(ctx, session, query);
-          const hasEarlierEvents = await hasEarlier(ctx, session, query, trace.events[0]?.seq ?? 0);
+          const timeline = await getTimeline(ctx, session);
+          const trace = await getTrace(ctx, session, query, timeline.failedEvents);
+          const firstSeq = trace.events[0]?.seq ?? 0;
           return renderPage(
             <SessionPage
-              {...{ site, path, report, trace, query }}
-              timeline={await getTimeline(ctx, session)}
-              hasEarlier={hasEarlierEvents}
+              {...{ site, path, report, trace, timeline, query }}
+              hasEarlier={await hasEarlier(ctx, session, query, firstSeq, timeline.failedEvents)}
               publisher={share.orgName}
             />,
             share.timeZone,

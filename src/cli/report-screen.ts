@@ -1,0 +1,153 @@
+import { styleText } from "node:util";
+import { type Command, Option } from "commander";
+import type { FrictionPoint } from "../friction/schema.ts";
+import { severities } from "../grading/kinds.ts";
+import { count, percent, sentence } from "../grading/text.ts";
+import { toPrintable } from "../log.ts";
+import { agentLabel, describeEvents, describeEvidence, scopeLabels, titleOf } from "../reports/labels.ts";
+import { reportMarkdown } from "../reports/markdown.ts";
+import type { Recommendation, Report } from "../reports/schema.ts";
+
+/** Fixes that are shown; the others are counted. */
+const maxFixes = 3;
+/** Lines are not longer, however wide the terminal is: longer ones are hard to read. */
+const maxWidth = 100;
+const minWidth = 40;
+
+/** `width`: columns of the terminal. `all`: how to see the whole report. */
+export type Screen = { width: number; hasColor: boolean; all: string };
+
+type Style = Parameters<typeof styleText>[0];
+
+/**
+ * A report on one screen of a terminal: the result in a sentence, where the answer is, the fixes that matter most, and how many more there
+ * are. Text of the target loses its control characters.
+ */
+export function reportScreen(report: Report, { width, hasColor, all }: Screen): string {
+  const columns = Math.max(minWidth, Math.min(width, maxWidth));
+  const style = (format: Style, text: string) => (hasColor ? styleText(format, text, { validateStream: false }) : text);
+  const wrapped = (text: string, indent = "", first = indent) => wrap(oneLine(text), columns, indent, first).join("\n");
+  const { keyFinding, recommendations, frictionPoints } = report;
+  const fixes = recommendations.filter(({ isConvention }) => !isConvention);
+  const shown = (fixes.length > 0 ? fixes : recommendations).slice(0, maxFixes);
+  const rest = recommendations.length - shown.length;
+  const fixText = (fix: Recommendation, i: number) => {
+    const gain = fix.expectedGain ? ` (+${fix.expectedGain} points)` : "";
+    const edit = editOf(fix);
+    const place = placeOf(fix);
+    return [
+      style("bold", wrapped(`${fix.title}${gain}`, "   ", `${i + 1}. `)),
+      ...(place === null ? [] : [style("cyan", wrapped(place, "   "))]),
+      ...(edit === null
+        ? [wrapped(fix.action, "   ")]
+        : [
+            style("red", wrapped(edit.before, "     ", "   - ")),
+            style("green", wrapped(edit.after, "     ", "   + ")),
+          ]),
+      style("dim", wrapped(evidenceText(fix, frictionPoints), "   ")),
+    ].join("\n");
+  };
+  return [
+    [style(["bold", toneOf(report)], wrapped(resultText(report))), style("dim", wrapped(describeTask(report)))].join(
+      "\n",
+    ),
+    wrapped(keyFinding),
+    ...(shown.length === 0
+      ? ["No fixes to recommend."]
+      : [
+          `${style("bold", shown.length === 1 ? "Fix this" : "Fix these first")}\n\n${shown.map(fixText).join("\n\n")}`,
+        ]),
+    [wrapped(restText(rest, frictionPoints)), style("dim", wrapped(`All of it: ${all}`))].join("\n"),
+  ].join("\n\n");
+}
+
+/** "Docs 70 of 100. Goal not tested, 45% of the score measured." */
+function resultText(report: Report): string {
+  const { score, scope, grade, nullNotice, coverage } = report;
+  if (score === null) return sentence(nullNotice ?? "No score");
+  const label = scopeLabels[scope] ?? "Score";
+  const evidence = describeEvidence(report);
+  const facts = [...(evidence === null ? [] : [evidence]), `${percent(coverage)} of the score measured`].join(", ");
+  return `${label} ${score} of 100${grade === null ? "" : `, grade ${grade}`}. ${facts.charAt(0).toUpperCase()}${facts.slice(1)}.`;
+}
+
+const describeTask = ({ task, agent }: Report): string => `${titleOf(task)} · ${agentLabel(agent)}`;
+
+const toneOf = ({ score }: Report): "green" | "yellow" | "red" =>
+  score === null || score < 60 ? "red" : score < 80 ? "yellow" : "green";
+
+/** The page of a fix, and its line; null if it is about none. */
+function placeOf({ url, evidence }: Recommendation): string | null {
+  const page = evidence?.url ?? url;
+  if (page === null) return null;
+  return evidence?.line == null ? page : `${page}, line ${evidence.line}`;
+}
+
+/** The line to change, and what it becomes; null if that is not known. */
+function editOf({ evidence }: Recommendation): { before: string; after: string } | null {
+  const { text = null, found = null, expected = null } = evidence ?? {};
+  if (found === null || expected === null) return null;
+  return text?.includes(found)
+    ? { before: text.trim(), after: text.replace(found, expected).trim() }
+    : { before: found, after: expected };
+}
+
+function evidenceText({ frictionIds }: Recommendation, points: FrictionPoint[]): string {
+  const events = points.filter(({ id }) => frictionIds.includes(id)).flatMap((point) => point.events);
+  return `Evidence: ${describeEvents([...new Set(events)].sort((a, b) => a - b))}`;
+}
+
+/** How many fixes are not shown, and how many friction points there are. */
+function restText(fixes: number, points: FrictionPoint[]): string {
+  const bySeverity = severities.flatMap((severity) => {
+    const n = points.filter((point) => point.severity === severity).length;
+    return n === 0 ? [] : [`${n} ${severity}`];
+  });
+  const friction =
+    points.length === 0 ? "no friction" : `${count(points.length, "friction point")} (${bySeverity.join(", ")})`;
+  return `${fixes === 0 ? "" : `${count(fixes, "more fix", "more fixes")} · `}${friction}`;
+}
+
+const oneLine = (text: string): string => toPrintable(text).replace(/\s+/g, " ").trim();
+
+/** Lines of at most `columns` characters. Words that are longer stay whole, so that a URL can be copied. */
+function wrap(text: string, columns: number, indent: string, first: string): string[] {
+  const lines: string[] = [];
+  let line = first;
+  let isEmpty = true;
+  for (const word of text.split(" ")) {
+    if (!isEmpty && line.length + 1 + word.length > columns) {
+      lines.push(line);
+      line = indent;
+      isEmpty = true;
+    }
+    line += isEmpty ? word : ` ${word}`;
+    isEmpty = false;
+  }
+  return [...lines, line];
+}
+
+/** What to print of a report, if not JSON. */
+export type ReportFormat = { format?: "text" | "markdown" };
+
+/** Adds the option `--format`. */
+export const addReportFormat = (command: Command): Command =>
+  command.addOption(
+    new Option(
+      "--format <format>",
+      "Print one screen of text, or the whole report (default: text in a terminal)",
+    ).choices(["text", "markdown"]),
+  );
+
+/** A report for stdout: one screen in a terminal, and the whole as Markdown elsewhere. `all`: how to see the whole report from a terminal. */
+export function toReportText(
+  report: Report,
+  { format }: ReportFormat,
+  { isStored, all }: { isStored: boolean; all: string },
+) {
+  const { isTTY, columns } = process.stdout;
+  if ((format ?? (isTTY ? "text" : "markdown")) === "markdown") return reportMarkdown(report, { isStored }).trimEnd();
+  // Node decides by the terminal and by variables such as NO_COLOR.
+  const hasColor = styleText("bold", "x", { stream: process.stdout }) !== "x";
+  return reportScreen(report, { width: columns ?? 80, hasColor, all });
+}
