@@ -4,6 +4,7 @@ import type { Report } from "../../reports/schema.ts";
 import { withSign } from "../components/baseline.tsx";
 import { toChangeHref } from "../components/change-links.ts";
 import { ScoreLine } from "../components/charts.tsx";
+import { ScrollArea } from "../components/figures.tsx";
 import { Fixes, type Verification } from "../components/fixes.tsx";
 import { ExternalLink, Layout } from "../components/layout.tsx";
 import { Day } from "../components/when.tsx";
@@ -193,49 +194,51 @@ const Causes = ({ base, explanation }: PartProps) => {
     <section aria-labelledby="causes">
       <h2 id="causes">What explains it</h2>
       <PointsBar explanation={explanation} />
-      <table class="list">
-        <thead>
-          <tr>
-            <th>Friction</th>
-            <th class="number">Before</th>
-            <th class="number">After</th>
-            <th class="number">Points</th>
-          </tr>
-        </thead>
-        <tbody>
-          {causes.map(({ fingerprint, title, url, line, points, slug, ...share }) => (
-            <tr key={fingerprint} data-fingerprint={fingerprint}>
-              <td class="title">
-                <a class="plain" href={`${base}/reports/${slug}#friction`}>
-                  {title}
-                </a>
-                {url && (
-                  <p class="soft">
-                    <ExternalLink url={url} />
-                    {line !== null && `, line ${line}`}
-                  </p>
-                )}
-              </td>
-              <td class="number">
-                {share.before.met} of {share.before.of}
-              </td>
-              <td class="number">
-                {share.after.met} of {share.after.of}
-              </td>
-              <td class="number">{points === null ? "–" : signed(points)}</td>
+      <ScrollArea label="What explains it">
+        <table class="list">
+          <thead>
+            <tr>
+              <th>Friction</th>
+              <th class="number">Before</th>
+              <th class="number">After</th>
+              <th class="number">Points</th>
             </tr>
-          ))}
-          <Rest name="The agent’s own mistakes" owner="agent" points={agentPoints} />
-          <Rest name="Network" owner="network" points={networkPoints} />
-          <Rest name="Unexplained" owner="unexplained" points={unexplained} />
-          <tr>
-            <th scope="row">Change of the score</th>
-            <td class="number">{before.mean.toFixed(1)}</td>
-            <td class="number">{after.mean.toFixed(1)}</td>
-            <td class="number">{signed(delta)}</td>
-          </tr>
-        </tbody>
-      </table>
+          </thead>
+          <tbody>
+            {causes.map(({ fingerprint, title, url, line, points, slug, ...share }) => (
+              <tr key={fingerprint} data-fingerprint={fingerprint}>
+                <td class="title">
+                  <a class="plain" href={`${base}/reports/${slug}#friction`}>
+                    {title}
+                  </a>
+                  {url && (
+                    <p class="soft">
+                      <ExternalLink url={url} />
+                      {line !== null && `, line ${line}`}
+                    </p>
+                  )}
+                </td>
+                <td class="number">
+                  {share.before.met} of {share.before.of}
+                </td>
+                <td class="number">
+                  {share.after.met} of {share.after.of}
+                </td>
+                <td class="number">{points === null ? "–" : signed(points)}</td>
+              </tr>
+            ))}
+            <Rest name="The agent’s own mistakes" owner="agent" points={agentPoints} />
+            <Rest name="Network" owner="network" points={networkPoints} />
+            <Rest name="Unexplained" owner="unexplained" points={unexplained} />
+            <tr>
+              <th scope="row">Change of the score</th>
+              <td class="number">{before.mean.toFixed(1)}</td>
+              <td class="number">{after.mean.toFixed(1)}</td>
+              <td class="number">{signed(delta)}</td>
+            </tr>
+          </tbody>
+        </table>
+      </ScrollArea>
       <p class="hint">Friction counts for the share of runs that hit it on one side but not on the other.</p>
     </section>
   );
