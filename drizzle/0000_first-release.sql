@@ -682,10 +682,12 @@ CREATE TABLE `eval_requests` (
 	`org_id` text NOT NULL,
 	`prompt_id` text NOT NULL,
 	`trigger` text NOT NULL,
+	`person_id` text,
+	`key_id` text,
 	`created_at` integer NOT NULL,
 	`status` text DEFAULT 'pending' NOT NULL,
 	FOREIGN KEY (`org_id`,`prompt_id`) REFERENCES `prompts`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
-	CONSTRAINT "eval_requests_trigger" CHECK("eval_requests"."trigger" in ('schedule', 'api', 'mcp', 'web', 'cli')),
+	CONSTRAINT "eval_requests_trigger" CHECK("eval_requests"."trigger" in ('schedule', 'ci', 'api', 'mcp', 'web', 'cli')),
 	CONSTRAINT "eval_requests_status" CHECK("eval_requests"."status" in ('pending', 'running', 'completed', 'failed', 'superseded'))
 ) STRICT;
 --> statement-breakpoint
@@ -718,6 +720,7 @@ CREATE TABLE `runs` (
 	`completed_at` integer,
 	`waiting_for` text,
 	`reserved_usd` real,
+	`spent_usd` real,
 	`idempotency_key` text,
 	`idempotency_hash` text,
 	FOREIGN KEY (`org_id`,`prompt_id`) REFERENCES `prompts`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
@@ -735,6 +738,7 @@ CREATE INDEX `runs_failed` ON `runs` (`org_id`,`prompt_id`,`id`) WHERE "runs"."s
 CREATE INDEX `runs_reserved` ON `runs` (`org_id`) WHERE "runs"."reserved_usd" is not null;--> statement-breakpoint
 CREATE INDEX `runs_by_agent` ON `runs` (`org_id`,`agent`,`id`);--> statement-breakpoint
 CREATE INDEX `runs_without_report` ON `runs` (`org_id`,`status`,`id`) WHERE "runs"."status" in ('failed', 'superseded');--> statement-breakpoint
+CREATE INDEX `runs_failed_paid` ON `runs` (`org_id`,`id`,`spent_usd`) WHERE "runs"."status" = 'failed' and "runs"."spent_usd" > 0;--> statement-breakpoint
 CREATE INDEX `runs_by_eval_request` ON `runs` (`org_id`,`eval_request_id`,`id`);--> statement-breakpoint
 CREATE INDEX `runs_by_duration` ON `runs` (`org_id`,case when "completed_at" > "started_at" then "completed_at" - "started_at" else -1 end,`id`,`prompt_id`,`agent`,`status`);--> statement-breakpoint
 CREATE INDEX `runs_by_idempotency_key` ON `runs` (`org_id`,`idempotency_key`) WHERE "runs"."idempotency_key" is not null;--> statement-breakpoint
@@ -756,14 +760,6 @@ CREATE TABLE `session_events` (
 ) STRICT;
 --> statement-breakpoint
 CREATE INDEX `session_events_usage` ON `session_events` (`run_id`,`attempt`) WHERE "session_events"."type" = 'usage';--> statement-breakpoint
-CREATE TABLE `spending` (
-	`org_id` text NOT NULL,
-	`from` integer NOT NULL,
-	`usd` real NOT NULL,
-	`unpriced_calls` integer NOT NULL,
-	PRIMARY KEY(`org_id`, `from`)
-) STRICT;
---> statement-breakpoint
 CREATE TABLE `scheduled_evaluations` (
 	`org_id` text NOT NULL,
 	`prompt_id` text NOT NULL,
@@ -780,6 +776,48 @@ CREATE TABLE `scheduled_evaluations` (
 	CONSTRAINT "scheduled_evaluations_reason" CHECK(("scheduled_evaluations"."outcome" = 'ran') = ("scheduled_evaluations"."reason" is null))
 ) STRICT;
 --> statement-breakpoint
+CREATE TABLE `budgets` (
+	`id` text PRIMARY KEY NOT NULL,
+	`org_id` text NOT NULL,
+	`prompt_id` text,
+	`tag` text,
+	`max_usd_a_month` real NOT NULL,
+	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action,
+	FOREIGN KEY (`org_id`,`prompt_id`) REFERENCES `prompts`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "budgets_of" CHECK(("budgets"."prompt_id" is null) != ("budgets"."tag" is null)),
+	CONSTRAINT "budgets_max" CHECK("budgets"."max_usd_a_month" >= 0)
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `budgets_of_org` ON `budgets` (`org_id`);--> statement-breakpoint
+CREATE TABLE `spending` (
+	`org_id` text NOT NULL,
+	`from` integer NOT NULL,
+	`usd` real NOT NULL,
+	`estimated_usd` real NOT NULL,
+	`unpriced_calls` integer NOT NULL,
+	PRIMARY KEY(`org_id`, `from`)
+) STRICT;
+--> statement-breakpoint
+CREATE TABLE `spending_details` (
+	`org_id` text NOT NULL,
+	`prompt_id` text NOT NULL,
+	`length_ms` integer NOT NULL,
+	`from` integer NOT NULL,
+	`agent` text NOT NULL,
+	`model` text NOT NULL,
+	`purpose` text NOT NULL,
+	`trigger` text NOT NULL,
+	`person_id` text NOT NULL,
+	`key_id` text NOT NULL,
+	`usd` real NOT NULL,
+	`estimated_usd` real NOT NULL,
+	PRIMARY KEY(`org_id`, `prompt_id`, `length_ms`, `from`, `agent`, `model`, `purpose`, `trigger`, `person_id`, `key_id`),
+	FOREIGN KEY (`org_id`,`prompt_id`) REFERENCES `prompts`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "spending_details_purpose" CHECK("spending_details"."purpose" in ('agent', 'judge')),
+	CONSTRAINT "spending_details_trigger" CHECK("spending_details"."trigger" in ('schedule', 'ci', 'api', 'mcp', 'web', 'cli', 'regrade'))
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `spending_details_by_time` ON `spending_details` (`org_id`,`length_ms`,`from`);--> statement-breakpoint
 CREATE TABLE `listed_pages` (
 	`org_id` text NOT NULL,
 	`prompt_id` text NOT NULL,
@@ -875,13 +913,6 @@ END;
 CREATE TRIGGER `reports_uncounted` AFTER DELETE ON `reports` BEGIN
 	UPDATE `run_counts` SET `count` = `count` - 1
 	WHERE `org_id` = old.`org_id` AND `prompt_id` = old.`prompt_id` AND `report_status` = old.`status`;
-END;
---> statement-breakpoint
--- Money spent on models, in quarters of an hour.
-CREATE TRIGGER `session_events_paid` AFTER INSERT ON `session_events` WHEN new.`type` = 'usage' AND new.`source` != 'agent' BEGIN
-	INSERT INTO `spending` (`org_id`, `from`, `usd`, `unpriced_calls`)
-	VALUES (new.`org_id`, new.`at` - new.`at` % 900000, coalesce(json_extract(new.`data`, '$.costUsd'), json_extract(new.`data`, '$.estimate.costUsd'), 0), json_extract(new.`data`, '$.costUsd') IS NULL)
-	ON CONFLICT (`org_id`, `from`) DO UPDATE SET `usd` = `usd` + excluded.`usd`, `unpriced_calls` = `unpriced_calls` + excluded.`unpriced_calls`;
 END;
 --> statement-breakpoint
 -- Lists of reports are filtered by the agent without reading runs.

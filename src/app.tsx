@@ -43,6 +43,7 @@ import { runRoutes } from "./runs/routes.ts";
 import { scheduleRoutes } from "./schedules/routes.ts";
 import type { Service } from "./service.ts";
 import { shareRoutes } from "./shares/routes.ts";
+import { spendingRoutes } from "./spending/routes.ts";
 import { trendRoutes } from "./trends/routes.ts";
 import { trustRoutes } from "./trusts/routes.ts";
 import type { OpenApiDocument } from "./web/pages/reference.tsx";
@@ -123,6 +124,7 @@ const featureRoutes = ({ ctx, workers }: Service) =>
     .use(providerRoutes(ctx))
     .use(archiveRoutes(ctx))
     .use(runRoutes(ctx))
+    .use(spendingRoutes(ctx))
     .use(reportRoutes(ctx))
     .use(shareRoutes(ctx))
     .use(comparisonRoutes(ctx))

@@ -46,6 +46,21 @@ export function nextTimes(schedule: Schedule, afterMs: number, count: number): n
   return times;
 }
 
+/** Times that are counted one by one. */
+const maxCounted = 1000;
+
+/** How many times a schedule has after one time and before another, both in epoch ms. Beyond 1000, at the pace of the first 1000. */
+export function countTimes(schedule: Schedule, afterMs: number, untilMs: number): number {
+  const cron = cronOf(schedule);
+  let last = afterMs;
+  for (let n = 0; ; n++) {
+    const next = cron.nextRun(new Date(last))?.getTime() ?? untilMs;
+    if (next >= untilMs) return n;
+    last = next;
+    if (n + 1 === maxCounted) return Math.round((maxCounted * (untilMs - afterMs)) / (last - afterMs));
+  }
+}
+
 /** Why a frequency is invalid; null if it is valid. `0 0 30 2 *` is well formed but never occurs. */
 export function frequencyProblem(frequency: string): string | null {
   const invalid = (what: string) =>

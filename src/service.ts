@@ -18,8 +18,8 @@ import { createLocalExecutor, sweepWorkspaces } from "./places/local.ts";
 import type { WorkerExecutor } from "./places/worker-executor.ts";
 import { createRegradeJob } from "./regrades/job.ts";
 import { closeGrader } from "./reports/grader.ts";
+import { limitsWithinBudget } from "./runs/budgets.ts";
 import { createRunJob } from "./runs/execute.ts";
-import { limitsWithinBudget } from "./runs/spending.ts";
 import { createScheduler } from "./schedules/scheduler.ts";
 import { createTelemetry } from "./telemetry/telemetry.ts";
 

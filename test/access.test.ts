@@ -30,7 +30,7 @@ app.db
 const [friction] = getReport(app.service.ctx, app.a.org, slug).frictionPoints;
 
 const preview = { "docs.example.com": "https://preview.example.com" };
-const gate = await requestGate(app.service.ctx, app.a.org, { promptId, urlMap: preview, trigger: "api" });
+const gate = await requestGate(app.service.ctx, app.a.org, { promptId, urlMap: preview });
 
 const destination = createDestination(app.service.ctx, app.a.org, {
   ...{ kind: "webhook", url: "https://hooks.example.com/", events: ["run.completed"] },

@@ -39,7 +39,6 @@ test("computations over stored reports use indexes, and scan no table", async ()
   const gate = await requestGate(ctx, org, {
     promptId,
     urlMap: { "docs.example.com": "https://x.example" },
-    trigger: "api",
   });
   app.db.$client.run(
     "update runs set status = 'failed', failure_cause = 'timeout', failure_detail = 'x', completed_at = 1 where status = 'pending'",

@@ -7,6 +7,7 @@ import { prompts } from "../db/tables/prompts.ts";
 import { reports } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
 import type { Scope } from "../grading/grade.ts";
+import { toCsv } from "../http/csv.ts";
 import { toXmlAttributes, toXmlText } from "../http/xml.ts";
 import { withoutUrlMapTokens } from "../net/mapping.ts";
 import { titleText } from "../prompts/lists.ts";
@@ -135,15 +136,6 @@ const csvHeading = [
   ...dimensionNames,
   "keyFinding",
 ];
-
-/** Formats a CSV row (RFC 4180). Text that a spreadsheet would read as a formula is prefixed with an apostrophe (OWASP, CSV injection). */
-function toCsv(values: readonly (string | number | null | undefined)[]): string {
-  const cells = values.map((value) => {
-    const text = typeof value === "string" && /^[=+\-@＝＋－＠\t\r\n]/.test(value) ? `'${value}` : String(value ?? "");
-    return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-  });
-  return `${cells.join(",")}\r\n`;
-}
 
 function toCase(run: typeof runs.$inferSelect, report: typeof reports.$inferSelect | null, bar: Bar | null): string {
   const classname = [run.agent, run.model].filter(Boolean).join(" ");

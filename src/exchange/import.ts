@@ -1,4 +1,4 @@
-import { and, eq, getTableColumns, getTableName } from "drizzle-orm";
+import { eq, getTableColumns, getTableName } from "drizzle-orm";
 import { checkOrgSettings } from "../auth/orgs.ts";
 import type { Context, OrgId } from "../context.ts";
 import { frequencyProblem, nextTime } from "../cron.ts";
@@ -7,7 +7,6 @@ import { type Db, transaction } from "../db/open.ts";
 import { insertStatement, timeZoneOf } from "../db/rows.ts";
 import { orgs } from "../db/tables/orgs.ts";
 import { prompts } from "../db/tables/prompts.ts";
-import { spending } from "../db/tables/runs.ts";
 import { AppError, badRequest, conflict } from "../errors.ts";
 import { newDestinationState } from "../notifications/destinations.ts";
 import { templateVarsOf } from "../prompts/template.ts";
@@ -18,8 +17,6 @@ import { columnsOf, findReservedField, keyOf, labelOf, type RowType, rowTypes, s
 
 /** Rows per transaction. A running service waits only milliseconds for one. */
 const batchRows = 500;
-/** The length of a period of the spending. */
-const spendingMs = 900_000;
 /** Limit of a run with its events, stored in one transaction. An agent may report up to 64 MiB per attempt, over a few attempts. */
 const maxBundleBytes = 512 * 1024 * 1024;
 
@@ -152,14 +149,11 @@ function storeRows(ctx: Context, org: OrgId, lines: Line[], { isPaused = false }
   const { db } = ctx;
   try {
     transaction(db, (tx) => {
-      const spent: Spent = new Map();
       for (const { type, row } of lines) {
-        if (type === "event") rememberSpending(db, org, row, spent);
         if (type === "organization") tx.update(orgs).set(toSettings(row)).where(eq(orgs.id, org)).run();
         else if (type === "prompt") insertPrompt(ctx, org, row, isPaused);
         else insertByType.get(type)?.(db)(toStored(ctx, org, type, row));
       }
-      restoreSpending(db, org, spent);
       for (const { type, row } of lines)
         if (type === "report" && row.status === "published")
           updateReportCounts(ctx, tx, row.id, 1, { announces: false });
@@ -172,24 +166,6 @@ function storeRows(ctx: Context, org: OrgId, lines: Line[], { isPaused = false }
 
 /** The costs in the data of a usage event. */
 type UsageData = { costUsd?: number | null; estimate?: { costUsd?: number | null } };
-
-/** The spending before the imported events, by the start of its period. */
-type Spent = Map<number, typeof spending.$inferSelect | undefined>;
-const wherePeriod = (org: OrgId, from: number) => and(eq(spending.orgId, org), eq(spending.from, from));
-
-/** A trigger adds the costs of events to the spending, but that of the file includes them. */
-function rememberSpending(db: Db, org: OrgId, row: Row, spent: Spent): void {
-  if (row.type !== "usage" || row.source === "agent") return;
-  const from = Number(row.at) - (Number(row.at) % spendingMs);
-  if (!spent.has(from)) spent.set(from, db.select().from(spending).where(wherePeriod(org, from)).get());
-}
-
-function restoreSpending(db: Db, org: OrgId, spent: Spent): void {
-  for (const [from, row] of spent) {
-    db.delete(spending).where(wherePeriod(org, from)).run();
-    if (row) db.insert(spending).values(row).run();
-  }
-}
 
 /** The settings of an organization in a file. */
 const toSettings = (row: Row) => Object.fromEntries(columnsOf("organization").map(([name]) => [name, row[name]]));
@@ -270,7 +246,7 @@ function keysOf({ type, row }: Line): unknown[] {
   if (type === "listed_page") return [`${row.promptId} ${row.page}`];
   if (type === "scheduled_evaluation") return [`${row.promptId} ${row.scheduledAt}`];
   if (type === "inbox_mark") return [row.itemId];
-  if (type === "spending") return [row.from];
+  if (type === "spending" || type === "spending_detail") return [row.from];
   if (type === "attempt") return [`${row.jobId} ${row.attempt}`];
   if (type === "share_link") return [row.id, row.tokenHash];
   if (type === "artifact") return [`${row.runId} ${row.attempt} ${row.name}`];

@@ -25,7 +25,8 @@ import { gates } from "../db/tables/gates.ts";
 import { earlierAttempts, jobs } from "../db/tables/jobs.ts";
 import { archives, prompts, providers } from "../db/tables/prompts.ts";
 import { gradings, regrades, reports, shareLinks } from "../db/tables/reports.ts";
-import { artifacts, evalRequests, runs, sessionEvents, spending } from "../db/tables/runs.ts";
+import { artifacts, evalRequests, runs, sessionEvents } from "../db/tables/runs.ts";
+import { spending, spendingDetails } from "../db/tables/spending.ts";
 import { scheduledEvaluations } from "../db/tables/schedules.ts";
 import { listedPages } from "../db/tables/trends.ts";
 import { keyOf, type RowType, shapes, typesOfOrg } from "./rows.ts";
@@ -108,7 +109,7 @@ const beforeRuns = [
     "scheduled_evaluation",
   ] as const),
   ...(["fix", "dismissal", "field_friction", "field_report", "gate", "regrade"] as const),
-  ...(["destination", "inbox_mark", "spending"] as const),
+  ...(["destination", "inbox_mark", "spending", "spending_detail", "budget"] as const),
 ];
 /** Tables that are exported in the order of their keys. */
 type ListedType = "run" | (typeof beforeRuns)[number];
@@ -132,9 +133,12 @@ function filterOf(db: Db, type: ListedType, span: Span): SQL | undefined {
     case "field_report":
     case "destination":
     case "inbox_mark":
+    case "budget":
       return;
     case "spending":
       return within(spending.from, span);
+    case "spending_detail":
+      return within(spendingDetails.from, span);
     case "listed_page":
       return promptId === null ? undefined : eq(listedPages.promptId, promptId);
     case "scheduled_evaluation": {

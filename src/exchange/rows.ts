@@ -17,8 +17,9 @@ import { orgs } from "../db/tables/orgs.ts";
 import { invitations, members, signIns } from "../db/tables/people.ts";
 import { archives, prompts, providers } from "../db/tables/prompts.ts";
 import { gradings, regradeStatuses, regrades, reports, shareLinks } from "../db/tables/reports.ts";
-import { artifacts, evalRequests, runStatuses, runs, sessionEvents, spending } from "../db/tables/runs.ts";
+import { artifacts, evalRequests, runStatuses, runs, sessionEvents } from "../db/tables/runs.ts";
 import { scheduledEvaluations } from "../db/tables/schedules.ts";
+import { budgets, spending, spendingDetails } from "../db/tables/spending.ts";
 import { listedPages } from "../db/tables/trends.ts";
 import { FrictionPoint } from "../friction/schema.ts";
 import { eventTypes } from "../notifications/events.ts";
@@ -221,6 +222,8 @@ const typedShapes = {
     columnSchemas: { itemId: Type.String({ minLength: 1, maxLength: 500 }) },
   },
   spending: { table: spending, columnSchemas: { usd: Type.Number({ minimum: 0 }) } },
+  spending_detail: { table: spendingDetails, columnSchemas: { usd: Type.Number({ minimum: 0 }) } },
+  budget: { table: budgets },
   run: {
     table: runs,
     omittedColumns: ["idempotencyKey", "idempotencyHash", "reservedUsd", "waitingFor"],
@@ -294,6 +297,8 @@ export const typesOfOrg: Partial<Record<RowType, string>> = {
   destination: "destinations",
   inbox_mark: "marks in the inbox",
   spending: "spending",
+  spending_detail: "details of the spending",
+  budget: "budgets of prompts and tags",
 };
 
 /** The tables of an organization that no export contains: access, people and what was sent. All others are exported, or derived from exported ones. */

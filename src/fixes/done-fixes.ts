@@ -3,13 +3,13 @@ import { and, count, desc, eq } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
 import { fixes, frictionLifecycles, frictionPoints, recommendations } from "../db/tables/friction.ts";
 import { reports } from "../db/tables/reports.ts";
-import { runs, type Trigger } from "../db/tables/runs.ts";
+import { runs } from "../db/tables/runs.ts";
 import { conflict, notFound } from "../errors.ts";
 import { type Fix, fixStatuses } from "../friction/fix-schema.ts";
 import { fixRowsOf, toFix } from "../friction/fixes.ts";
 import { type Page, type Paged, paginate } from "../http/paging.ts";
 import { getPromptRow } from "../prompts/prompts.ts";
-import { acceptEval } from "../runs/requests.ts";
+import { acceptEval, type EvalSource } from "../runs/requests.ts";
 import { MappedUrl, mapOf, maxMappedHosts, Nullable, OneOf } from "../schema.ts";
 
 export const DoneInput = Type.Object(
@@ -61,7 +61,7 @@ export async function markFixDone(
   org: OrgId,
   fingerprint: string,
   input: DoneInput,
-  requester: { by: string; trigger: Trigger },
+  { by, ...source }: EvalSource & { by: string },
 ): Promise<Fix> {
   const prompt = getPromptRow(ctx, org, input.promptId);
   const { report, run } = getLatest(ctx, org, prompt.id, fingerprint);
@@ -80,7 +80,7 @@ export async function markFixDone(
       urlMap: input.urlMap ?? run.urlMap,
       templateArgs: run.templateArgs ?? undefined,
       runs: Math.max(runsToVerify(ctx, org, run.evalRequestId, prompt.runsPerEval), input.runs ?? 1),
-      trigger: requester.trigger,
+      ...source,
     });
     const row = {
       id: ctx.newId(createdAt),
@@ -88,7 +88,7 @@ export async function markFixDone(
       promptId: prompt.id,
       title,
       fingerprints,
-      doneBy: requester.by,
+      doneBy: by,
       note: input.note ?? null,
       createdAt,
       beforeId: run.evalRequestId,

@@ -6,6 +6,7 @@ import { orgOf, requesterOf } from "../http/caller.ts";
 import { jsonBody } from "../http/elysia.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
 import { listResponse, pageOf, pageQuery } from "../http/paging.ts";
+import { sourceOf } from "../runs/requests.ts";
 import { DoneInput, fixFilter, listDoneFixes, markFixDone } from "./done-fixes.ts";
 
 /** Recommended fixes that were marked as done. */
@@ -15,7 +16,7 @@ export const fixRoutes = (ctx: Context) =>
       "/api/v1/recommendations/:fingerprint/done",
       async ({ request, params, body, set }) => {
         set.status = 201;
-        const requester = { by: requesterOf(request), trigger: "api" as const };
+        const requester = { by: requesterOf(request), ...sourceOf(request) };
         return markFixDone(ctx, orgOf(request), params.fingerprint, body, requester);
       },
       {

@@ -3,8 +3,9 @@ import { isRuleBased } from "../agents/agent.ts";
 import type { Context, OrgId } from "../context.ts";
 import type { Tx } from "../db/open.ts";
 import { type GateTarget, gates } from "../db/tables/gates.ts";
-import { runs, type Trigger } from "../db/tables/runs.ts";
+import { runs } from "../db/tables/runs.ts";
 import { badRequest } from "../errors.ts";
+import type { Requester } from "../http/caller.ts";
 import { listPrompts } from "../prompts/lists.ts";
 import { getPromptRow } from "../prompts/prompts.ts";
 import { findBaseline } from "../reports/baseline.ts";
@@ -17,7 +18,7 @@ import { firstStep } from "./steps.ts";
 import { extendGate, type GateRow } from "./targets.ts";
 
 /** The request for a gate, and who made it. */
-export type GateInput = GateRequest & { trigger: Trigger; idempotencyKey?: string };
+export type GateInput = GateRequest & { requester?: Requester; idempotencyKey?: string };
 
 /** What is compared. A prompt that gets the tag later does not make a retry another request. */
 type Selection = { promptIds: string[] } | { tag: string };
@@ -62,12 +63,12 @@ function acceptGate(
   selection: Selection,
   input: Omit<GateInput, "promptId" | "promptIds" | "tag">,
 ): string {
-  const { urlMap = {}, templateArgs, trigger, idempotencyKey } = input;
+  const { urlMap = {}, templateArgs, requester, idempotencyKey } = input;
   const settings = toSettings(input);
   // Distinguishes different gates with the same idempotency key.
   const identity = { ...settings, ...selection };
   const requestRuns = (promptId: string, side: { urlMap: Record<string, string>; idempotencyKey?: string }) =>
-    acceptEval(ctx, tx, org, promptId, { templateArgs, trigger, runs: 1, ...side, gate: identity });
+    acceptEval(ctx, tx, org, promptId, { trigger: "ci", requester, templateArgs, runs: 1, ...side, gate: identity });
 
   const [firstId = "", ...otherIds] = promptIds;
   const firstHead = requestRuns(firstId, { urlMap, idempotencyKey });

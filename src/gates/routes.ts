@@ -5,7 +5,7 @@ import { orgOf, requesterOf } from "../http/caller.ts";
 import { jsonBody } from "../http/elysia.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
 import { listResponse, pageOf, pageQuery } from "../http/paging.ts";
-import { triggerOf } from "../runs/requests.ts";
+import { sourceOf } from "../runs/requests.ts";
 import { IdempotencyKey } from "../runs/schema.ts";
 import { PathId } from "../schema.ts";
 import { cancelGate } from "./cancellation.ts";
@@ -20,8 +20,8 @@ export const gateRoutes = (ctx: Context) =>
       async ({ request, body, headers, set }) => {
         set.status = 201;
         const idempotencyKey = headers["idempotency-key"];
-        const trigger = triggerOf(request);
-        return await requestGate(ctx, orgOf(request, "run"), { ...body, trigger, idempotencyKey });
+        const { requester } = sourceOf(request);
+        return await requestGate(ctx, orgOf(request, "run"), { ...body, requester, idempotencyKey });
       },
       {
         headers: Type.Object({

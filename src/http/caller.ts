@@ -62,6 +62,14 @@ export function orgOf(request: Request, scope: KeyScope = request.method === "GE
 /** Who requested a change, for failure reasons and histories. */
 export const requesterOf = (request: Request): string => `the API key ${JSON.stringify(callerOf(request).name)}`;
 
+/** Who requested something: a person, or an API key or trust; neither: a schedule or the operator. */
+export type Requester = { personId?: string; keyId?: string };
+
+/** Who sent a request: its API key, or the trust of a CI job, which gets a new key each time. The command line on the server's machine has none. */
+export const toRequester = ({ keyId, trustId }: Pick<Caller, "keyId" | "trustId">): Requester => ({
+  keyId: trustId ?? (keyId || undefined),
+});
+
 /** Whether the request comes from a client that was not written for evald. */
 export const isCompatible = (request: Request): boolean => findRequestState(request)?.caller?.isCompatible ?? false;
 

@@ -55,6 +55,7 @@ const tags = [
   { name: "OIDC", description: "API keys for CI jobs in exchange for their ID tokens" },
   { name: "Friction", description: "Friction points over time, and the fixes for them" },
   { name: "Gates", description: "Pass or fail verdicts for CI on whether a change made results worse" },
+  { name: "Spending", description: "What models cost, and budgets" },
   { name: "Inbox", description: "What changed and needs attention, over all prompts" },
   { name: "Notifications", description: "Webhooks, Slack messages and email digests, with a log of their deliveries" },
   { name: "MCP", description: "Tools, resources and prompts over the Model Context Protocol" },

@@ -5,13 +5,13 @@ import type { Lease } from "./queue.ts";
 /** What a failed job stores: of a run, with its code. */
 export type StoredReason = { cause: FailureCause; detail: string } & Partial<Pick<Failure, "code" | "subject">>;
 
-/** Why an attempt of a job failed. `fault`: an infrastructure fault, which uses no attempt; `attempt`: its own failure, which uses one. */
+/** Why an attempt of a job failed. `fault`: an infrastructure fault, which uses no attempt; `attempt`: its own failure, which uses one; `wait`: it must wait for others, however often. */
 export class JobFailure extends Error {
   override readonly name = "JobFailure";
   constructor(
     /** The failure that is stored if the job is not retried. */
     readonly failure: StoredReason,
-    readonly retry: "fault" | "attempt" | "never",
+    readonly retry: "fault" | "attempt" | "wait" | "never",
     readonly retryAfterMs = 0,
     cause?: unknown,
   ) {
@@ -24,8 +24,8 @@ export type JobHandler = {
   onStart(tx: Tx, lease: Lease): void;
   /** Does the work and returns a function that writes the result if the lease is still held. Stops when `signal` aborts. Throws a JobFailure. */
   run(lease: Lease, signal: AbortSignal): Promise<(tx: Tx) => void>;
-  /** Called when the job is requeued. */
-  onRequeue(tx: Tx, lease: Lease): void;
+  /** Called when the job is requeued. `isWaiting`: because it must wait for others. */
+  onRequeue(tx: Tx, lease: Lease, isWaiting: boolean): void;
   onFailure(tx: Tx, lease: Lease, failure: StoredReason): void;
   /** Cost of the attempt so far in USD; null if unknown. */
   costOf(lease: Lease): number | null;

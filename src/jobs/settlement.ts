@@ -69,6 +69,10 @@ export function requeueLostJob(settlement: Settlement, tx: Tx, lease: Lease): bo
 
 /** Requeues a job after a failed attempt, or fails it if it may not be retried again. */
 export function settleFailure(settlement: Settlement, tx: Tx, lease: Lease, failure: JobFailure): boolean {
+  if (failure.retry === "wait") {
+    const { retryAfterMs: delayMs, message: reason } = failure;
+    return requeue(settlement, tx, lease, { outcome: "released", counter: null, delayMs, reason }, true);
+  }
   const counter = failure.retry === "fault" ? "faults" : "spent";
   const { backoffMs = counter === "faults" ? defaultFaultBackoff : defaultBackoff } = settlement;
   const { maxRetryAfterMs = defaultMaxRetryAfterMs } = settlement;
@@ -117,9 +121,15 @@ function failJob(settlement: Settlement, tx: Tx, lease: Lease, { message, failur
   return isHeld;
 }
 
-function requeue(settlement: Settlement, tx: Tx, lease: Lease, change: Omit<Requeue, "costUsd">): boolean {
+function requeue(
+  settlement: Settlement,
+  tx: Tx,
+  lease: Lease,
+  change: Omit<Requeue, "costUsd">,
+  isWaiting = false,
+): boolean {
   const handler = handlerOf(settlement, lease);
   const isHeld = requeueJob(settlement.ctx, tx, lease, { ...change, costUsd: handler.costOf(lease) });
-  if (isHeld) handler.onRequeue(tx, lease);
+  if (isHeld) handler.onRequeue(tx, lease, isWaiting);
   return isHeld;
 }

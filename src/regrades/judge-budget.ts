@@ -1,4 +1,5 @@
 import { eq, sql } from "drizzle-orm";
+import type { AgentEvent } from "../agents/agent.ts";
 import { priceOf } from "../agents/gateway/prices.ts";
 import { type Context, type OrgId, perContext } from "../context.ts";
 import { regrades } from "../db/tables/reports.ts";
@@ -6,7 +7,8 @@ import { JobFailure } from "../jobs/handler.ts";
 import { attemptKey, type Lease } from "../jobs/queue.ts";
 import { getModel } from "../models/models.ts";
 import { announceSpending } from "../runs/announcements.ts";
-import { budgetObjection, getSpending, recordSpending } from "../runs/spending.ts";
+import { budgetObjection, budgetsOfPrompt, stateOf } from "../runs/budgets.ts";
+import { recordSpending } from "../runs/paid-calls.ts";
 import { getRegradeRow, type RegradeRow, regradeIdOf } from "./regrade-row.ts";
 
 /** Upper bounds of a judge's input and output. */
@@ -16,15 +18,15 @@ const maxUsage = { input: 130_000, output: 16_000, cached: 0, cacheWritten: 0, c
 const spentByAttempt = perContext(() => new Map<string, number>());
 
 /**
- * Records the cost of a judge's call immediately, whether or not the answer is usable. `costUsd` null: unknown; the month counts
- * `estimatedUsd` then. Resolves when it is stored.
+ * Records the cost of a judge's call immediately, whether or not the answer is usable. Of a call of unknown cost, the month counts
+ * the estimate. Resolves when it is stored.
  */
 export function recordJudgeCost(
   ctx: Context,
   lease: Lease,
   { id, orgId }: RegradeRow,
-  costUsd: number | null,
-  estimatedUsd: number,
+  runId: string,
+  { model, costUsd, estimate }: Extract<AgentEvent, { type: "usage" }>,
 ): Promise<void> {
   const spentUsdByAttempt = spentByAttempt(ctx);
   spentUsdByAttempt.set(attemptKey(lease), (spentUsdByAttempt.get(attemptKey(lease)) ?? 0) + (costUsd ?? 0));
@@ -34,24 +36,31 @@ export function recordJudgeCost(
       : { spentUsd: sql`${regrades.spentUsd} + ${costUsd}` };
   return ctx.commit((tx) => {
     tx.update(regrades).set(change).where(eq(regrades.id, id)).run();
-    recordSpending(tx, orgId, ctx.now(), costUsd, estimatedUsd);
+    recordSpending(ctx, tx, runId, {
+      ...{ at: ctx.now(), model, purpose: "judge", isRegrade: true },
+      ...{ usd: costUsd, estimatedUsd: estimate?.costUsd ?? 0 },
+    });
     announceSpending(ctx, tx, orgId);
   });
 }
 
 /**
- * The remaining budget of the judge in USD, by the request and the organization's month. A call of unknown cost counts as the most
+ * The remaining budget of the judge in USD, by the request and the monthly budgets of the prompt. A call of unknown cost counts as the most
  * expensive. Throws a JobFailure if nothing is left.
  */
-export function getJudgeBudget(ctx: Context, { orgId, maxUsd, spentUsd, unpriced, judge }: RegradeRow): number {
+export function getJudgeBudget(
+  ctx: Context,
+  { orgId, maxUsd, spentUsd, unpriced, judge }: RegradeRow,
+  promptId: string,
+): number {
   const org = orgId as OrgId;
-  const month = getSpending(ctx, org);
-  const monthLeftUsd = month.maxUsdAMonth === null ? null : month.maxUsdAMonth - month.spentUsd - month.reservedUsd;
-  if (monthLeftUsd !== null && monthLeftUsd <= 0)
-    throw toFailure(budgetObjection(ctx, org) ?? "The rest of the organization's monthly budget is reserved for runs.");
+  const monthsLeftUsd = budgetsOfPrompt(ctx, org, promptId).map((budget) => stateOf(ctx, org, budget).freeUsd);
+  const monthLeftUsd = Math.min(...monthsLeftUsd);
+  if (monthLeftUsd <= 0)
+    throw toFailure(budgetObjection(ctx, org, promptId) ?? "The rest of a monthly budget is reserved for runs.");
   const maxCallUsd = unpriced === 0 ? 0 : priceOf(maxUsage, null, getModel(ctx, org, judge ?? ""));
   const remainingUsd = (maxUsd ?? 0) - spentUsd - unpriced * (maxCallUsd ?? Number.POSITIVE_INFINITY);
-  if (remainingUsd > 0) return Math.min(remainingUsd, monthLeftUsd ?? remainingUsd);
+  if (remainingUsd > 0) return Math.min(remainingUsd, monthLeftUsd);
   const unknownCostNote = unpriced === 0 ? "" : `, plus ${unpriced} calls of unknown cost`;
   throw toFailure(
     `the judge has cost $${spentUsd.toFixed(4)}${unknownCostNote} of at most $${maxUsd}; to continue, request the regrade again with a higher maxUsd`,

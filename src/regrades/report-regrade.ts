@@ -10,7 +10,7 @@ import { addGrading, showGradingAgain } from "../reports/gradings.ts";
 import type { ReportRow } from "../reports/report-row.ts";
 import { hasEvents, readSessionInBatches, type SessionId } from "../reports/session-events.ts";
 import { type GradingRow, listGradingRows } from "../reports/stored-grade.ts";
-import { isJudgeable, rejudgeSession } from "../runs/judging.ts";
+import { isJudgeable, type Rejudging, rejudgeSession } from "../runs/judging.ts";
 import type { RunRow } from "../runs/run-row.ts";
 import { getJudgeBudget, recordJudgeCost } from "./judge-budget.ts";
 import { getRegradeRow, type RegradeRow } from "./regrade-row.ts";
@@ -99,10 +99,10 @@ async function judgeSession(
   { run, regrade, judge, lastEvent, lease, stop }: RegradeItem & { judge: string; lastEvent: SessionEvent },
   session: SessionId,
 ): Promise<SessionEvent[]> {
-  const maxUsd = getJudgeBudget(ctx, getRegradeRow(ctx.db, regrade.id));
+  const maxUsd = getJudgeBudget(ctx, getRegradeRow(ctx.db, regrade.id), run.promptId);
   const costs: Promise<void>[] = [];
-  const onModelCost = (costUsd: number | null, estimatedUsd: number) => {
-    const countedCost = recordJudgeCost(ctx, lease, regrade, costUsd, estimatedUsd);
+  const onModelCall: Rejudging["onModelCall"] = (usage) => {
+    const countedCost = recordJudgeCost(ctx, lease, regrade, run.id, usage);
     // Thrown below, once the judge is done.
     countedCost.catch(() => {});
     costs.push(countedCost);
@@ -114,7 +114,7 @@ async function judgeSession(
       lastAgentEvent: lastEvent,
       model: judge,
       maxUsd,
-      onModelCost,
+      onModelCall,
       lease,
       stop,
     });

@@ -16,12 +16,13 @@ import { gatewayOf, getModel, listModelSecrets } from "../models/models.ts";
 import { secretsOf } from "../net/mapping.ts";
 import type { Executor, SessionHooks, SessionOrder } from "../places/executor.ts";
 import { storeArtifact } from "../reports/artifacts.ts";
+import { budgetObjection } from "./budgets.ts";
 import { toRunFailure } from "./limit-failures.ts";
-import { monthBudgetOf } from "./month-budget.ts";
+import { sharedBudgetsOf } from "./month-budget.ts";
 import { countEvent, createRunLimits, finalEventsOf, startClocks, stopClocks } from "./run-limits.ts";
 import type { RunRow } from "./run-row.ts";
 import { openSession } from "./session.ts";
-import { budgetObjection, budgetOfRun } from "./spending.ts";
+import { budgetOfRun } from "./spending.ts";
 import { createWaitWriter } from "./waiting.ts";
 
 /** What runs the agents of a service. */
@@ -135,7 +136,7 @@ async function openModel(ctx: Context, attempt: Attempt) {
       model,
       mustHavePrice: budgetOfRun(ctx, run.orgId, run.task.limits, run.reservedUsd).isCapped,
       limits: task.limits.model,
-      shared: monthBudgetOf(ctx, run.orgId),
+      shared: sharedBudgetsOf(ctx, run.orgId, run.promptId),
       // A silent model is reported before the agent counts as idle.
       silenceMs: task.limits.idleMs / 2,
       allowsWebSearch: task.agentOptions?.webSearch ?? false,
@@ -208,14 +209,15 @@ async function followAgent(
   return version;
 }
 
-const toBudgetFailure = (ctx: Context, { orgId }: RunRow) =>
-  new JobFailure(
-    toFailure(
-      "month_budget_spent",
-      budgetObjection(ctx, orgId) ?? "The rest of the monthly budget is reserved for other runs.",
-    ),
-    "never",
-  );
+/** How long a run waits before it looks again whether active runs have left enough of a budget. */
+const budgetPauseMs = 5_000;
+
+/** A budget is spent, or active runs have reserved the rest, so that it waits for them. */
+function toBudgetFailure(ctx: Context, { orgId, promptId }: RunRow): JobFailure {
+  const objection = budgetObjection(ctx, orgId, promptId);
+  const detail = objection ?? "The rest of the monthly budget is reserved for other runs.";
+  return new JobFailure(toFailure("month_budget_spent", detail), objection === null ? "wait" : "never", budgetPauseMs);
+}
 
 /** What the agent of a run gets to do, within its limits. */
 function toTask(ctx: Context, run: RunRow, { memoryBytes = 0 }: AgentDescription): Task {

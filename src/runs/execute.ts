@@ -18,10 +18,10 @@ import type { SessionId } from "../reports/session-events.ts";
 import { ownMember } from "../schema.ts";
 import { announceEnd } from "./announcements.ts";
 import { type RunHost, runAgent } from "./attempt.ts";
+import { reserveBudget } from "./budgets.ts";
 import { contextDigestOf } from "./context-digest.ts";
 import { findStartedJudging, judgeSession } from "./judging.ts";
 import type { RunRow } from "./run-row.ts";
-import { reserveBudget } from "./spending.ts";
 import { costOfAttempt, lastModelOf } from "./usage.ts";
 
 const noStartUrl =
@@ -44,14 +44,19 @@ export const createRunJob = (ctx: Context, host: RunHost): JobHandler => ({
         status: "running",
         startedAt: sql`coalesce(${runs.startedAt}, ${endedAt(ctx.now(), runs.createdAt)})`,
         attempt: spent + 1,
+        waitingFor: null,
       })
       .where(eq(runs.id, subject))
       .run();
     reserveBudget(ctx, tx, getRowOfJob(ctx, subject));
   },
   run: (lease, stop) => executeRun(ctx, host, lease, stop),
-  onRequeue(tx, { subject }) {
-    tx.update(runs).set({ status: "pending", reservedUsd: null, waitingFor: null }).where(eq(runs.id, subject)).run();
+  onRequeue(tx, { subject }, isWaiting) {
+    const { agent } = getRowOfJob(ctx, subject);
+    const waitingFor = isWaiting
+      ? ({ what: "budget", agent, sandbox: false, labels: [], failsAt: null } as const)
+      : null;
+    tx.update(runs).set({ status: "pending", reservedUsd: null, waitingFor }).where(eq(runs.id, subject)).run();
   },
   onFailure: (tx, { subject }, failure) => failRun(ctx, tx, subject, failure),
   costOf: (lease) => costOfAttempt(ctx, lease),

@@ -13,7 +13,7 @@ import { readRetryAfter } from "../net/retry-after.ts";
 import { createRedaction } from "../redaction/redaction.ts";
 import { checkJudgeAnswer, judgePromptFor } from "../reports/grader.ts";
 import type { SessionId } from "../reports/session-events.ts";
-import { monthBudgetOf } from "./month-budget.ts";
+import { sharedBudgetsOf } from "./month-budget.ts";
 
 /** One call, and one retry that states the error. */
 const limits = { calls: 2, tokens: 400_000 };
@@ -27,7 +27,7 @@ export type JudgeCall = {
   access: ModelAccess;
   session: SessionId;
   /** `usd`: spending limit; null: none. */
-  task: { org: OrgId; text: string; goal: string; usd: number | null; mustHavePrice: boolean };
+  task: { org: OrgId; promptId: string; text: string; goal: string; usd: number | null; mustHavePrice: boolean };
   /** Called with the usage and the errors of each call. */
   onEvent: (event: AgentEvent) => void;
   lease: Lease;
@@ -53,7 +53,7 @@ export async function callJudge(ctx: Context, call: JudgeCall): Promise<JudgeRes
     drainMs,
     model: access,
     limits: { ...limits, costUsd: task.usd },
-    shared: monthBudgetOf(ctx, task.org),
+    shared: sharedBudgetsOf(ctx, task.org, task.promptId),
     mustHavePrice: task.mustHavePrice,
     onEvent: (event) => {
       if (event.type === "usage" || event.type === "error") onEvent(event);

@@ -93,15 +93,15 @@ export type Rejudging = {
   /** Any judge. */
   model: string;
   maxUsd: number;
-  /** Called with the cost of each call in USD; null if unknown: `estimatedUsd` is what it counts for then. */
-  onModelCost: (costUsd: number | null, estimatedUsd: number) => void;
+  /** Called with the usage of each call. */
+  onModelCall: (usage: Extract<AgentEvent, { type: "usage" }>) => void;
   lease: Lease;
   stop: AbortSignal;
 };
 
 /** Judges a stored session again. Returns the new events, which are not stored with the session. Throws like `judgeSession`. */
 export async function rejudgeSession(ctx: Context, rejudging: Rejudging): Promise<SessionEvent[]> {
-  const { run, session, lastAgentEvent: last, model, maxUsd, onModelCost, lease, stop } = rejudging;
+  const { run, session, lastAgentEvent: last, model, maxUsd, onModelCall, lease, stop } = rejudging;
   const { clean } = createRedaction(secretsFor(ctx, run));
   const task = { ...toTask(run, (text) => clean(text)), usd: maxUsd, mustHavePrice: false };
   const events: SessionEvent[] = [];
@@ -113,7 +113,7 @@ export async function rejudgeSession(ctx: Context, rejudging: Rejudging): Promis
   add({ type: "milestone", name: "judging", detail: toJudgingDetail(model, task.goal) });
   const onEvent = (event: AgentEvent) => {
     add(event);
-    if (event.type === "usage") onModelCost(event.costUsd, event.estimate?.costUsd ?? 0);
+    if (event.type === "usage") onModelCall(event);
   };
   const judge = { model, access: accessOf(ctx, task.org, model) };
   add(await requestJudgment(ctx, judge, { session, task, onEvent, lease, stop }, clean));
@@ -179,8 +179,9 @@ const toJudgedMilestone = (
     : { type: "milestone", name: "not_judged", detail: { ...assignment, reason: String(result.reason) } };
 
 /** The task as the judge reads it. It is cleaned like the stored events, so that the stored goal has the parts that were judged. */
-const toTask = ({ orgId, task }: RunRow, clean: (text: string) => string) => ({
+const toTask = ({ orgId, promptId, task }: RunRow, clean: (text: string) => string) => ({
   org: orgId as OrgId,
+  promptId,
   text: clean(task.text),
   goal: clean((task.endGoal ?? task.text).slice(0, 8000)),
 });

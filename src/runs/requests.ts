@@ -5,6 +5,7 @@ import type { Tx } from "../db/open.ts";
 import { insertStatement } from "../db/rows.ts";
 import { evalRequests, type RunTask, runs, type Trigger } from "../db/tables/runs.ts";
 import { conflict, notFound } from "../errors.ts";
+import { callerOf, type Requester, toRequester } from "../http/caller.ts";
 import { enqueue } from "../jobs/queue.ts";
 import { compileMapping, createMapping, type Mapping, parseUrlMap } from "../net/mapping.ts";
 import { agentsForRun, type PromptRow } from "../prompts/prompt-check.ts";
@@ -12,21 +13,23 @@ import { getPromptRow } from "../prompts/prompts.ts";
 import { startUrls } from "../prompts/start-urls.ts";
 import { fillTemplate, selectArgs } from "../prompts/template.ts";
 import { getProvider } from "../providers/providers.ts";
+import { checkBudget } from "./budgets.ts";
 import { hashOf } from "./context-digest.ts";
 import { stopEndedRuns, supersedeRuns } from "./endings.ts";
 import { getRunRow, type RunRow } from "./run-row.ts";
-import { checkBudget } from "./spending.ts";
 
 const idempotencyMs = 24 * 3600_000;
 /** Attempts per run. Only a crash of the agent uses one. */
 export const maxAttempts = 3;
 
-export type EvalRequestInput = {
+/** How an evaluation was requested, and by whom: by default a schedule or the operator. */
+export type EvalSource = { trigger: Trigger; requester?: Requester };
+
+export type EvalRequestInput = EvalSource & {
   urlMap: Record<string, string>;
   templateArgs?: Record<string, string>;
   /** Default 1; null: the prompt's runsPerEval. */
   runs?: number | null;
-  trigger: Trigger;
   idempotencyKey?: string;
   /** The run to retry; part of the idempotency digest. */
   rerunOf?: string;
@@ -54,6 +57,7 @@ const pendingFields = {
   startedAt: null,
   completedAt: null,
   reservedUsd: null,
+  spentUsd: 0,
   waitingFor: null,
 } as const;
 
@@ -82,7 +86,7 @@ export function acceptEval(ctx: Context, tx: Tx, org: OrgId, promptId: string, i
   const args = selectArgs(prompt.templateVars, templateArgs);
   const task = toTask(ctx, org, prompt, parsedUrlMap, args ?? {});
   const agents = agentsForRun(ctx, org, prompt, { agent: input.agent, model: input.model });
-  if (agents.some(({ model }) => model !== null)) checkBudget(ctx, org);
+  if (agents.some(({ model }) => model !== null)) checkBudget(ctx, org, prompt.id);
 
   const createdAt = ctx.now();
   const evalRequestId = ctx.newId(createdAt);
@@ -91,12 +95,12 @@ export function acceptEval(ctx: Context, tx: Tx, org: OrgId, promptId: string, i
   const runIds = pendingRuns.map(({ id }) => id);
   const shouldSupersede = typeof supersede === "function" ? supersede(prompt) : supersede;
   const superseded = shouldSupersede ? supersedeRuns(ctx, tx, org, prompt.id, urlMap, runIds[0] as string) : [];
-  const { trigger } = input;
+  const { trigger, requester: { personId = null, keyId = null } = {} } = input;
   insertEvalRequest(ctx.db)({
     id: evalRequestId,
     orgId: org,
     promptId: prompt.id,
-    trigger,
+    ...{ trigger, personId, keyId },
     createdAt,
     status: "pending",
   });
@@ -157,7 +161,10 @@ function toTask(
 function hashOfRequest(promptId: string, input: EvalRequestInput): string {
   const { templateArgs = {} } = input;
   const hasArgs = Object.keys(templateArgs).length > 0;
-  return hashOf({ promptId, input: { ...input, templateArgs: hasArgs ? templateArgs : undefined } });
+  return hashOf({
+    promptId,
+    input: { ...input, requester: undefined, templateArgs: hasArgs ? templateArgs : undefined },
+  });
 }
 
 /** Adds a run for each agent of an evaluation within a transaction; emit `jobQueued` afterwards. `model`: that of a single agent. */
@@ -196,16 +203,14 @@ export function requestRerun(
   ctx: Context,
   org: OrgId,
   runId: string,
-  trigger: Trigger,
-  idempotencyKey?: string,
+  by: Pick<EvalRequestInput, keyof EvalSource | "idempotencyKey">,
 ): Promise<AcceptedEval> {
   const { id: rerunOf, promptId, urlMap, templateArgs, task } = getRunRow(ctx.db, org, runId);
   return requestEval(ctx, org, promptId, {
     ...task.chosen,
     urlMap,
     templateArgs: templateArgs ?? undefined,
-    trigger,
-    idempotencyKey,
+    ...by,
     rerunOf,
   });
 }
@@ -247,6 +252,13 @@ function firstHost([first]: string[], { toHost }: Mapping): string {
   return first === undefined ? "" : toHost(new URL(first));
 }
 
-/** Who made a REST request: the command line names itself as its user agent. */
-export const triggerOf = ({ headers }: Request): "api" | "cli" =>
-  headers.get("user-agent")?.startsWith("evald-cli/") ? "cli" : "api";
+/** How a REST request was made, and with which API key. The command line names itself as its user agent. */
+export const sourceOf = (request: Request): EvalSource => ({
+  requester: toRequester(callerOf(request)),
+  trigger:
+    callerOf(request).trustId !== null
+      ? "ci"
+      : request.headers.get("user-agent")?.startsWith("evald-cli/")
+        ? "cli"
+        : "api",
+});

@@ -15,7 +15,7 @@ import { Estimate } from "./estimate-schema.ts";
 import { getEstimate } from "./estimates.ts";
 import { getEvalRequest, listEvalRequests } from "./evals.ts";
 import { followRun, formatPosition, parsePosition } from "./follow.ts";
-import { type AcceptedEval, requestEval, requestRerun, triggerOf } from "./requests.ts";
+import { type AcceptedEval, requestEval, requestRerun, sourceOf } from "./requests.ts";
 import { getAttempt, getRun, listAttempts, listRuns, withGradeOfBar } from "./runs.ts";
 import {
   Attempt,
@@ -26,9 +26,7 @@ import {
   RunRequest,
   RunResponse,
   runsQuery,
-  Spending,
 } from "./schema.ts";
-import { getSpending } from "./spending.ts";
 
 const idempotencyHeaders = Type.Object({
   "idempotency-key": Type.Optional(
@@ -87,7 +85,7 @@ const requestRoutes = (ctx: Context) =>
           ...body,
           supersede: body.supersede ?? ((prompt) => prompt.supersedesByDefault || isCompatible(request)),
           idempotencyKey: headers["idempotency-key"],
-          trigger: triggerOf(request),
+          ...sourceOf(request),
         });
         return toRunResponse(ctx.baseUrl(), accepted);
       },
@@ -129,13 +127,10 @@ const requestRoutes = (ctx: Context) =>
     .post(
       "/api/v1/runs/:runId/rerun",
       async ({ request, params, headers }) => {
-        const accepted = await requestRerun(
-          ctx,
-          orgOf(request, "run"),
-          params.runId,
-          triggerOf(request),
-          headers["idempotency-key"],
-        );
+        const accepted = await requestRerun(ctx, orgOf(request, "run"), params.runId, {
+          ...sourceOf(request),
+          idempotencyKey: headers["idempotency-key"],
+        });
         return toRunResponse(ctx.baseUrl(), accepted);
       },
       {
@@ -285,26 +280,19 @@ const evalRoutes = (ctx: Context) =>
       }),
     });
 
-/** What runs will cost, and what they have cost. */
-const spendingRoutes = (ctx: Context) =>
-  new Elysia({ name: "spending" })
-    .get(
-      "/api/v1/prompts/:promptId/estimate",
-      ({ request, params }) => getEstimate(ctx, orgOf(request), params.promptId),
-      {
-        params: Type.Object({ promptId: PathId("ID of the prompt") }),
-        ...operation("Prompts", "getEstimate", "Estimate the duration and cost of a run", {
-          200: Estimate,
-          ...errors(404),
-        }),
-      },
-    )
-    .get("/api/v1/spending", ({ request }) => getSpending(ctx, orgOf(request)), {
-      ...operation("System", "getSpending", "Get the model spending and budget of the current month", {
-        200: Spending,
-        ...errors(),
+/** What runs will cost. */
+const estimateRoutes = (ctx: Context) =>
+  new Elysia({ name: "estimates" }).get(
+    "/api/v1/prompts/:promptId/estimate",
+    ({ request, params }) => getEstimate(ctx, orgOf(request), params.promptId),
+    {
+      params: Type.Object({ promptId: PathId("ID of the prompt") }),
+      ...operation("Prompts", "getEstimate", "Estimate the duration and cost of a run", {
+        200: Estimate,
+        ...errors(404),
       }),
-    });
+    },
+  );
 
 export const runRoutes = (ctx: Context) =>
   new Elysia({ name: "runs" })
@@ -312,4 +300,4 @@ export const runRoutes = (ctx: Context) =>
     .use(readRoutes(ctx))
     .use(outputRoutes(ctx))
     .use(evalRoutes(ctx))
-    .use(spendingRoutes(ctx));
+    .use(estimateRoutes(ctx));

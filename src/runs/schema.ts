@@ -269,7 +269,13 @@ export const Spending = Type.Object(
   {
     from: Type.String({ format: "date-time", description: "Start of the month in the organization's time zone" }),
     until: Time,
-    spentUsd: Type.Number({ description: "Model spending this month, including judges and lost attempts" }),
+    spentUsd: Type.Number({
+      description: "Model calls of agents and judges this month, also of failed runs, lost attempts and regrades",
+    }),
+    estimatedUsd: Type.Number({ description: "The part of spentUsd that is an estimate" }),
+    expectedUsd: Nullable(
+      Type.Number({ description: "For the whole month at the pace so far; null on the first day" }),
+    ),
     reservedUsd: Type.Number({ description: "Reserved for active runs" }),
     unpricedCalls: Type.Integer({
       description: "Model calls of unknown cost, of which spentUsd includes an estimate, if there is one",
@@ -284,6 +290,8 @@ export const Spending = Type.Object(
         from: "2026-11-01T00:00:00.000Z",
         until: "2026-12-01T00:00:00.000Z",
         spentUsd: 12.41,
+        estimatedUsd: 0,
+        expectedUsd: 24.82,
         reservedUsd: 2.25,
         unpricedCalls: 0,
         maxUsdAMonth: 50,

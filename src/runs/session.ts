@@ -8,7 +8,7 @@ import { cleanLines } from "../redaction/lines.ts";
 import { createRedaction } from "../redaction/redaction.ts";
 import { mapTexts } from "../redaction/texts.ts";
 import type { SessionId } from "../reports/session-events.ts";
-import { recordSpending } from "./spending.ts";
+import { paidCallOf, recordSpending } from "./paid-calls.ts";
 
 const batchRows = 100;
 const batchMs = 50;
@@ -38,13 +38,14 @@ export type SessionWriter = {
  * first event on.
  */
 export function openSession(
-  { db, now, monotonicNow }: Context,
+  ctx: Context,
   secrets: readonly string[],
   { orgId, runId, attempt }: SessionId,
   mayWrite: () => boolean,
   onError: (error: unknown) => void,
   lastEvent?: SessionEvent,
 ): SessionWriter {
+  const { db, now, monotonicNow } = ctx;
   const startedMs = monotonicNow() - (lastEvent?.tMs ?? 0);
   const redaction = createRedaction(secrets);
   let seq = lastEvent ? lastEvent.seq + 1 : 0;
@@ -67,13 +68,11 @@ export function openSession(
         transaction(db, (tx) => {
           const rows = batch.map(({ row }) => row);
           if (mayWrite()) tx.insert(sessionEvents).values(rows).run();
-          // It was paid for anyway.
-          else
-            for (const { type, source, at, data } of rows)
-              if (type === "usage" && source !== "agent") {
-                const { costUsd, estimate } = data as Extract<AgentEvent, { type: "usage" }>;
-                recordSpending(tx, orgId, at, costUsd, estimate?.costUsd ?? 0);
-              }
+          // Calls were paid for, whether or not their events are stored.
+          for (const { type, source, at, data } of rows) {
+            const call = paidCallOf(at, source, { type, ...data } as AgentEvent);
+            if (call) recordSpending(ctx, tx, runId, call);
+          }
         }),
       );
       blockedSince = null;

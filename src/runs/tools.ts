@@ -1,5 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import type { Context } from "../context.ts";
+import { toRequester } from "../http/caller.ts";
 import {
   pageArguments,
   pageResult,
@@ -83,6 +84,7 @@ export const runTools = (ctx: Context): Tool[] => [
         runs: runs ?? null,
         idempotencyKey,
         trigger: "mcp",
+        requester: toRequester(caller),
       });
       const total = runIds.length;
       progress(0, total, `queued ${total === 1 ? "1 run" : `${total} runs`}`);

@@ -6,6 +6,7 @@ const contentTypes = {
   markdown: "text/markdown; charset=utf-8",
   text: "text/plain; charset=utf-8",
   json: "application/json",
+  csv: "text/csv; charset=utf-8",
   css: "text/css; charset=utf-8",
   js: "text/javascript; charset=utf-8",
   xml: "application/xml; charset=utf-8",

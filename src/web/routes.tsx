@@ -36,6 +36,7 @@ import { sessionPages } from "./routes/sessions.tsx";
 import { settingsPages } from "./routes/settings.tsx";
 import { sharePages } from "./routes/share.tsx";
 import { signInPages } from "./routes/sign-in.tsx";
+import { spendingPages } from "./routes/spending.tsx";
 import { tagSchedulePages } from "./routes/tag-schedule.tsx";
 import { trendPages } from "./routes/trends.tsx";
 import { trustPages } from "./routes/trusts.tsx";
@@ -90,6 +91,7 @@ const allPages = ({ ctx, workers }: Service, openApi: () => OpenApiDocument) =>
     .use(examplePages(ctx))
     .use(comparePages(ctx))
     .use(trendPages(ctx))
+    .use(spendingPages(ctx))
     .use(fieldFrictionPages(ctx))
     .use(frictionPages(ctx))
     .use(providerPages(ctx))

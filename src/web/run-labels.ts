@@ -15,10 +15,13 @@ export const statusLabels: Record<Run["status"], string> = {
 export const waitingLabels: Record<WaitingFor["what"], string> = {
   worker: "Waiting for a worker",
   slot: "Waiting for a slot",
+  budget: "Waiting for a budget",
 };
 
 /** What a run waits for, in sentences. */
 export function waitingText({ what, agent, sandbox, labels }: WaitingFor): string {
+  if (what === "budget")
+    return "Active runs have reserved the rest of a monthly budget. The run starts when they leave enough of it.";
   const parts = [
     `the agent ${agent}`,
     ...(sandbox ? ["a sandbox"] : []),
@@ -30,6 +33,7 @@ export function waitingText({ what, agent, sandbox, labels }: WaitingFor): strin
 
 export const triggerLabels: Record<EvalRequest["trigger"], string> = {
   schedule: "Schedule",
+  ci: "CI",
   api: "API",
   mcp: "MCP",
   web: "Web",

@@ -1,6 +1,7 @@
 import type { OrgId } from "../context.ts";
 import { type Role, roles } from "../db/tables/people.ts";
 import { list } from "../grading/text.ts";
+import type { EvalSource } from "../runs/requests.ts";
 import type { Site } from "./site.ts";
 import type { Toast } from "./toasts.ts";
 
@@ -52,3 +53,9 @@ export function refusalOf({ role }: Viewer, action: Action): string {
 /** Whether a viewer may perform an action. API keys may only read. Pages show forms only to viewers who may submit them. */
 export const may = (viewer: Viewer | undefined, action: Action): boolean =>
   viewer?.person != null && roles.indexOf(viewer.role) <= roles.indexOf(actions[action][0]);
+
+/** The source of what a person requests on a page. */
+export const webSourceOf = ({ person }: { person: { id: string } }): EvalSource => ({
+  trigger: "web",
+  requester: { personId: person.id },
+});

@@ -163,7 +163,7 @@ describe("for a model agent that varies, judged by a model", () => {
     const urlMap = { "docs.acme.dev": "https://preview.acme.dev" };
     const ended = [];
     for (let round = 0; round < rounds; round++) {
-      const { id } = await requestGate(service.ctx, a.org, { promptId: prompt.id, urlMap, trigger: "api" });
+      const { id } = await requestGate(service.ctx, a.org, { promptId: prompt.id, urlMap });
       await runJobs();
       await advanceGates(service.ctx);
       ended.push(getGate(service.ctx, a.org, id));

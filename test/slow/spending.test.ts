@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createModelAgent } from "../../src/agents/llm/llm.ts";
 import { updateOrg } from "../../src/auth/orgs.ts";
 import { transaction } from "../../src/db/open.ts";
-import { recordSpending } from "../../src/runs/spending.ts";
+import { recordSpending } from "../../src/runs/paid-calls.ts";
 import { testApp } from "../support/app.ts";
 import { serveFakeModel, type Turn } from "../support/fake-model.ts";
 import { call, finish, modelKey, modelRuns } from "../support/model-runs.ts";
@@ -69,7 +69,9 @@ describe("the monthly budget", () => {
     updateOrg(service.ctx, a.org, { maxUsdAMonth: 5, timeZone: "Asia/Tokyo" });
     const body = { text: "See https://docs.test/", frequency: "0 * * * *" };
     const { id } = (await send("POST", "/api/v1/prompts", { body })).body;
-    transaction(db, (tx) => recordSpending(tx, a.org, at, 5));
+    const { body: before } = await send("POST", `/api/v1/prompts/${id}/run`, { body: { urlMap: {} } });
+    const call = { at, model: "gpt-5", purpose: "agent", usd: 5, estimatedUsd: 0 } as const;
+    transaction(db, (tx) => recordSpending(service.ctx, tx, before.runId, call));
     const refused = await send("POST", `/api/v1/prompts/${id}/run`, { body: { urlMap: {} } });
     const detail = expect.stringMatching(
       /^The organization has spent \$5\.00 of its monthly budget of \$5\. .* December 1\.$/,
@@ -84,7 +86,7 @@ describe("the monthly budget", () => {
     expect((await send("POST", `/api/v1/prompts/${free}/run`, { body: { urlMap: {} } })).status).toBe(200);
     // The month is the organization's: in Tokyo it is already December.
     at = Date.UTC(2026, 10, 30, 15, 0);
-    expect(await spendingOf(app)).toEqual({
+    expect(await spendingOf(app)).toMatchObject({
       from: "2026-11-30T15:00:00.000Z",
       until: "2026-12-31T15:00:00.000Z",
       spentUsd: 0,

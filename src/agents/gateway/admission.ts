@@ -19,10 +19,8 @@ export function admitCall(account: CallAccount, need: Need, signal: AbortSignal)
       if (signal.aborted || account.failure) return null;
       const result = tryToAdmit(account, need);
       if (result !== null) return result;
-      const { shared } = account.run;
-      await Promise.race(
-        [account.reserves.freed.promise, shared?.reserves.freed.promise, aborted.promise].filter(Boolean),
-      );
+      const reserves = [account.reserves, ...(account.run.shared ?? []).map((budget) => budget.reserves)];
+      await Promise.race([...reserves.map(({ freed }) => freed.promise), aborted.promise]);
     }
   });
   const ended = () => {};
@@ -30,17 +28,21 @@ export function admitCall(account: CallAccount, need: Need, signal: AbortSignal)
   return admission;
 }
 
+type BudgetState = { budget: SharedBudget; state: ReturnType<SharedBudget["read"]> };
+
 /** null: it must wait. */
 function tryToAdmit(account: CallAccount, need: Need): Admission | string | null {
   const { run, spent, reserves } = account;
-  const { limits, shared, model } = run;
-  const sharedState = shared?.read() ?? null;
-  const objection = findReachedLimit(account, sharedState);
+  const { limits, shared = [], model } = run;
+  const states = shared.map((budget) => ({ budget, state: budget.read() }));
+  const objection = findReachedLimit(account, states);
   if (objection !== null) return objection;
   const remainders = [
     tokensLeft(limits.tokens, spent.tokens, reserves, need),
     limits.costUsd === null ? null : moneyLeft(limits.costUsd, spent.costUsd, reserves, need, model),
-    sharedState && shared && moneyLeft(sharedState.maxUsd, sharedState.spentUsd, shared.reserves, need, model),
+    ...states.map(
+      ({ budget, state }) => state && moneyLeft(state.maxUsd, state.spentUsd, budget.reserves, need, model),
+    ),
   ];
   const output = grantOutput(
     need,
@@ -54,7 +56,7 @@ function tryToAdmit(account: CallAccount, need: Need): Admission | string | null
     tokens: need.input + maxOutput,
     usd: maxPriceOf(need.input, maxOutput, model) ?? 0,
   };
-  const releases = [hold(reserves, reserve), ...(shared ? [hold(shared.reserves, reserve)] : [])];
+  const releases = [reserves, ...shared.map((budget) => budget.reserves)].map((each) => hold(each, reserve));
   return {
     output,
     settle(outcome, likelyInput) {
@@ -69,7 +71,7 @@ function tryToAdmit(account: CallAccount, need: Need): Admission | string | null
 }
 
 /** The error message if a limit is reached; null if not. */
-function findReachedLimit(account: CallAccount, sharedState: ReturnType<SharedBudget["read"]>): string | null {
+function findReachedLimit(account: CallAccount, states: BudgetState[]): string | null {
   const { run } = account;
   const kind = limitKinds.find((each) => shareOf(account, each) >= 1);
   if (kind !== undefined) {
@@ -77,10 +79,13 @@ function findReachedLimit(account: CallAccount, sharedState: ReturnType<SharedBu
     reportReachedLimit(account, { ...limitNames[kind], value });
     return `the run has used its model budget of ${kind === "costUsd" ? `$${value}` : `${value} ${kind}`}`;
   }
-  if (!run.shared || !sharedState || sharedState.spentUsd < sharedState.maxUsd) return null;
-  const { maxUsd } = sharedState;
-  reportReachedLimit(account, { limit: run.shared.limit, unit: "USD", value: maxUsd });
-  return `the organization has spent its budget of $${maxUsd}`;
+  for (const { budget, state } of states) {
+    if (!state || state.spentUsd < state.maxUsd) continue;
+    const { owner, maxUsd } = state;
+    reportReachedLimit(account, { limit: budget.limit, unit: "USD", value: maxUsd });
+    return `${owner} has spent its budget of $${maxUsd}`;
+  }
+  return null;
 }
 
 function reportReachedLimit({ run, reportedReachedLimits }: CallAccount, limit: Omit<LimitEvent, "type">): void {

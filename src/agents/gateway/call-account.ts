@@ -12,7 +12,7 @@ export type ModelRun = {
   /** A call of unknown cost ends the run, because its spending limit could not be enforced. */
   mustHavePrice?: boolean;
   /** Money that it shares with other runs. */
-  shared?: SharedBudget;
+  shared?: SharedBudget[];
   onEvent: (event: AgentEvent) => void;
   /** Called once, when the run cannot continue with its model. */
   onFailure: (failure: AgentFailure) => void;

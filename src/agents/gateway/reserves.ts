@@ -10,8 +10,8 @@ export type Reserve = { tokens: number; usd: number };
 export type SharedBudget = {
   /** Its name in `limit` events. */
   limit: string;
-  /** Its limit, and what calls that ended have cost, in USD; null: there is no limit. */
-  read(): { maxUsd: number; spentUsd: number } | null;
+  /** Its limit, and what calls that ended have cost, in USD; null: there is no limit. `owner`: whose it is, in words. */
+  read(): { owner: string; maxUsd: number; spentUsd: number } | null;
   /** Counts the cost of a call that ended, in USD. */
   count(usd: number): void;
   reserves: Reserves;

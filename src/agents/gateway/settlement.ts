@@ -59,7 +59,7 @@ function settleAnswer(
   account.longestCall = Math.max(account.longestCall, usedTokens);
   spent.tokens += usedTokens;
   spent.costUsd += usedUsd;
-  run.shared?.count(usedUsd);
+  for (const budget of run.shared ?? []) budget.count(usedUsd);
   if (costUsd === null) spent.unpriced++;
   reportNearLimits(account);
   onEvent({

@@ -19,9 +19,10 @@ import { json, oneOf, orgReference, timestamp } from "./columns.ts";
 import { prompts } from "./prompts.ts";
 
 export const runStatuses = ["pending", "running", "completed", "failed", "superseded"] as const;
-export const triggers = ["schedule", "api", "mcp", "web", "cli"] as const;
-/** `worker`: no connected worker has what a run needs; `slot`: every worker that has is busy. */
-export const waitingReasons = ["worker", "slot"] as const;
+/** `ci`: a gate, or a job that signed in with its ID token. */
+export const triggers = ["schedule", "ci", "api", "mcp", "web", "cli"] as const;
+/** `worker`: no connected worker has what a run needs; `slot`: every worker that has is busy; `budget`: active runs have reserved the rest of it. */
+export const waitingReasons = ["worker", "slot", "budget"] as const;
 export type Trigger = (typeof triggers)[number];
 
 /** The task of a run: the prompt when the run was accepted, with variables filled in. */
@@ -65,6 +66,9 @@ export const evalRequests = sqliteTable(
     orgId: text("org_id").notNull(),
     promptId: text("prompt_id").notNull(),
     trigger: text({ enum: triggers }).notNull(),
+    /** Who requested it: a person, or an API key; both null: a schedule, the operator, or an instance that it was imported from. */
+    personId: text("person_id"),
+    keyId: text("key_id"),
     createdAt: timestamp("created_at").notNull(),
     status: text({ enum: runStatuses }).notNull().default("pending"),
   },
@@ -128,6 +132,8 @@ export const runs = sqliteTable(
     waitingFor: json<WaitingFor>("waiting_for"),
     /** Budget reserved for it while it is active; null: none. */
     reservedUsd: real("reserved_usd"),
+    /** Cost of the model calls of all its attempts and of its judge, with estimates; null: it was imported. */
+    spentUsd: real("spent_usd"),
     idempotencyKey: text("idempotency_key"),
     /** SHA-256 of the request with the idempotency key, in hex. */
     idempotencyHash: text("idempotency_hash"),
@@ -143,6 +149,10 @@ export const runs = sqliteTable(
     index("runs_without_report")
       .on(table.orgId, table.status, table.id)
       .where(sql`${table.status} in ('failed', 'superseded')`),
+    /** Failed runs that cost money. */
+    index("runs_failed_paid")
+      .on(table.orgId, table.id, table.spentUsd)
+      .where(sql`${table.status} = 'failed' and ${table.spentUsd} > 0`),
     index("runs_by_eval_request").on(table.orgId, table.evalRequestId, table.id),
     /** The index has all filters of lists, so that only listed rows are read. */
     index("runs_by_duration").on(table.orgId, durationOf(table), table.id, table.promptId, table.agent, table.status),
@@ -203,17 +213,4 @@ export const artifacts = sqliteTable(
     orgReference("artifacts_run", [table.orgId, table.runId], runs),
     check("artifacts_data", sql`length(${table.data}) between 1 and 524288`),
   ],
-);
-
-/** Model spending of an organization per 15 minutes, starting at `from`. Maintained by a trigger on session events. */
-export const spending = sqliteTable(
-  "spending",
-  {
-    orgId: text("org_id").notNull(),
-    from: timestamp("from").notNull(),
-    usd: real().notNull(),
-    /** Calls of unknown cost. */
-    unpricedCalls: integer("unpriced_calls").notNull(),
-  },
-  (table) => [primaryKey({ columns: [table.orgId, table.from] })],
 );

@@ -122,7 +122,9 @@ const Spending = ({
   spending: Inbox["spending"];
 }) => (
   <section aria-labelledby="spending">
-    <h2 id="spending">Spending this month</h2>
+    <h2 id="spending">
+      <a href={`${base}/spending`}>Spending this month</a>
+    </h2>
     <p>
       <strong>{dollars(spentUsd)}</strong>
       {maxUsd !== null && ` of ${dollars(maxUsd)}`}

@@ -8,6 +8,7 @@ import { getReport } from "../../reports/reports.ts";
 import { getRunTask } from "../../runs/runs.ts";
 import { submitForm } from "../page-requests.tsx";
 import { seeOther } from "../page-responses.ts";
+import { webSourceOf } from "../viewer.ts";
 import { requireCostConsent } from "./prompts.tsx";
 
 const seeFixes = (ctx: Context, slug: string) => seeOther(ctx, `/reports/${slug}#advice`);
@@ -20,7 +21,7 @@ export const fixPages = (ctx: Context) =>
         const { prompt, run } = getReport(ctx, viewer.org, params.slug);
         requireCostConsent(ctx, viewer.org, prompt.id, fields);
         const { urlMap } = getRunTask(ctx, viewer.org, run.runId);
-        const who = { by: viewer.person.name, trigger: "web" as const };
+        const who = { by: viewer.person.name, ...webSourceOf(viewer) };
         const input = { promptId: prompt.id, note: fields.get("note") || null, urlMap };
         await markFixDone(ctx, viewer.org, params.fingerprint, input, who);
         return seeFixes(ctx, params.slug);

@@ -15,7 +15,7 @@ import { startUrls } from "../../prompts/start-urls.ts";
 import { maxVariables, templateVarsOf } from "../../prompts/template.ts";
 import { getProvider, listProviders } from "../../providers/providers.ts";
 import { titleOf } from "../../reports/labels.ts";
-import { requestEval } from "../../runs/requests.ts";
+import { type EvalSource, requestEval } from "../../runs/requests.ts";
 import { DerivedFields, type DerivedValues } from "../components/prompt-fields.tsx";
 import { toFormError } from "../components/schema-form.tsx";
 import { formatZoned } from "../components/when.tsx";
@@ -36,7 +36,7 @@ import { idIn } from "../query.ts";
 import { uploadQuery } from "../received-forms.ts";
 import { privateResponse, statusOf } from "../responses.ts";
 import type { Site } from "../site.ts";
-import { may, refusalOf, type Viewer } from "../viewer.ts";
+import { may, refusalOf, type Viewer, webSourceOf } from "../viewer.ts";
 
 /** Fingerprint of the editable fields of a prompt, to detect a concurrent edit. */
 const fingerprintOf = (prompt: Prompt): string => Bun.hash(toPromptFields(prompt).toString()).toString(36);
@@ -168,12 +168,12 @@ async function submitPrompt(
 }
 
 /** Creates a prompt and, if that was asked for, runs it. Then shows either. */
-async function savePrompt(ctx: Context, org: OrgId, input: PromptInput, id: string, startsRun: boolean) {
+async function savePrompt(ctx: Context, org: OrgId, input: PromptInput, id: string, source: EvalSource | null) {
   const prompt = createPrompt(ctx, org, input, id);
   // The page of the prompt asks for the values of variables, and for consent to the cost of a paid model.
-  if (!startsRun || prompt.templateVars || agentOfPrompt(ctx, org, prompt).model !== null)
+  if (!source || prompt.templateVars || agentOfPrompt(ctx, org, prompt).model !== null)
     return seeOtherWithToast(ctx, `/prompts/${prompt.id}`, "promptCreated");
-  const { runIds } = await requestEval(ctx, org, prompt.id, { urlMap: {}, trigger: "web" });
+  const { runIds } = await requestEval(ctx, org, prompt.id, { urlMap: {}, ...source });
   return seeOtherWithToast(ctx, `/runs/${runIds[0]}`, "runStarted");
 }
 
@@ -214,7 +214,7 @@ export const promptFormPages = (ctx: Context) =>
           // A form submitted twice creates one prompt.
           if (hasPrompt(ctx, viewer.org, id)) return seeOther(ctx, `/prompts/${id}`);
           return submitPrompt(ctx, viewer, site, form, id, null, (input) =>
-            savePrompt(ctx, viewer.org, input, id, form.get("do") === "run"),
+            savePrompt(ctx, viewer.org, input, id, form.get("do") === "run" ? webSourceOf(viewer) : null),
           );
         },
         fileFields,

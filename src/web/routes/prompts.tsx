@@ -32,7 +32,7 @@ import { PromptsPage } from "../pages/prompts.tsx";
 import { queryOptions } from "../query.ts";
 import { statusOf } from "../responses.ts";
 import type { Site } from "../site.ts";
-import type { Viewer } from "../viewer.ts";
+import { type Viewer, webSourceOf } from "../viewer.ts";
 import { isInputError } from "./prompt-form.tsx";
 
 const perPage = 50;
@@ -129,7 +129,6 @@ function toRunInput(form: URLSearchParams) {
     runs,
     supersede: form.has("supersede"),
     idempotencyKey: new RegExp(idempotencyKeyShape).test(key) ? key : undefined,
-    trigger: "web" as const,
   };
 }
 
@@ -215,7 +214,10 @@ export const promptPages = (ctx: Context) =>
       submitForm(ctx, request, "run", async (viewer, form, site) => {
         try {
           requireCostConsent(ctx, viewer.org, params.promptId, form);
-          const { evalRequestId, runIds } = await requestEval(ctx, viewer.org, params.promptId, toRunInput(form));
+          const { evalRequestId, runIds } = await requestEval(ctx, viewer.org, params.promptId, {
+            ...toRunInput(form),
+            ...webSourceOf(viewer),
+          });
           return runIds.length === 1
             ? seeOtherWithToast(ctx, `/runs/${runIds[0]}`, "runStarted")
             : seeOtherWithToast(ctx, `/evals/${evalRequestId}`, "runsStarted");

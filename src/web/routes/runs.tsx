@@ -23,7 +23,7 @@ import { RunEnd, RunPage, RunState, TimelineState } from "../pages/run.tsx";
 import { RunsPage, RunsPart } from "../pages/runs.tsx";
 import { queryOptions } from "../query.ts";
 import type { Site } from "../site.ts";
-import type { Viewer } from "../viewer.ts";
+import { type Viewer, webSourceOf } from "../viewer.ts";
 
 const perPage = 50;
 
@@ -168,7 +168,7 @@ export const runPages = (ctx: Context) =>
     )
     .post("/runs/:runId/rerun", ({ request, params }) =>
       submitForm(ctx, request, "run", async (viewer) => {
-        const { runIds } = await requestRerun(ctx, viewer.org, params.runId, "web");
+        const { runIds } = await requestRerun(ctx, viewer.org, params.runId, webSourceOf(viewer));
         return seeOtherWithToast(ctx, `/runs/${runIds[0]}`, "runStarted");
       }),
     );

@@ -7,13 +7,14 @@ import { titleOf } from "../../reports/labels.ts";
 import { getReport, setReportStatus } from "../../reports/reports.ts";
 import type { Estimate } from "../../runs/estimate-schema.ts";
 import { getEstimate } from "../../runs/estimates.ts";
-import { requestEval, requestRerun } from "../../runs/requests.ts";
+import { type EvalSource, requestEval, requestRerun } from "../../runs/requests.ts";
 import { getRun, getRunTask } from "../../runs/runs.ts";
 import { maxSelected } from "../components/selection.tsx";
 import { showPage, submitForm } from "../page-requests.tsx";
 import { seeOtherWithToast } from "../page-responses.ts";
 import { requireConfirmation } from "../pages/confirm.tsx";
 import { privateResponse } from "../responses.ts";
+import { webSourceOf } from "../viewer.ts";
 import { archivingEffect } from "./report-forms.tsx";
 
 /** Field with an idempotency key, so that a form that is sent twice starts its runs once. */
@@ -38,23 +39,23 @@ const jsonDownload = (name: string, rows: unknown[]) =>
     "content-disposition": `attachment; filename="evald-${name}.json"`,
   });
 
-async function planRun(ctx: Context, org: OrgId, runId: string): Promise<Plan> {
+async function planRun(ctx: Context, org: OrgId, runId: string, source: EvalSource): Promise<Plan> {
   const { prompt } = getRun(ctx, org, runId);
   const { task } = getRunTask(ctx, org, runId);
   if (prompt.status === "archived")
     throw conflict(`“${titleOf(prompt)}” is archived. Unarchive it, or deselect its runs.`);
   const estimate = getEstimate(ctx, org, prompt.id, task.chosen);
   const agentCount = 1 + estimate.others.length;
-  const start = (key: string) => requestRerun(ctx, org, runId, "web", `${key}-${runId}`);
+  const start = (key: string) => requestRerun(ctx, org, runId, { ...source, idempotencyKey: `${key}-${runId}` });
   return { title: titleOf(task), runs: agentCount, estimate, start };
 }
 
-async function planPrompt(ctx: Context, org: OrgId, promptId: string): Promise<Plan> {
+async function planPrompt(ctx: Context, org: OrgId, promptId: string, source: EvalSource): Promise<Plan> {
   const prompt = getPrompt(ctx, org, promptId);
   if (prompt.templateVars) throw badRequest(`“${titleOf(prompt)}” has variables. Run it from its page.`);
   if (prompt.status === "archived") throw conflict(`“${titleOf(prompt)}” is archived. Unarchive it, or deselect it.`);
   const estimate = getEstimate(ctx, org, promptId);
-  const input = { urlMap: {}, runs: null, trigger: "web" as const };
+  const input = { urlMap: {}, runs: null, ...source };
   const start = (key: string) => requestEval(ctx, org, promptId, { ...input, idempotencyKey: `${key}-${promptId}` });
   return { title: titleOf(prompt), runs: estimate.runs * (1 + estimate.others.length), estimate, start };
 }
@@ -64,10 +65,12 @@ const startSelected = (
   ctx: Context,
   request: Request,
   back: string,
-  plan: (ctx: Context, org: OrgId, id: string) => Promise<Plan>,
+  plan: (ctx: Context, org: OrgId, id: string, source: EvalSource) => Promise<Plan>,
 ) =>
   submitForm(ctx, request, "run", async (viewer, form) => {
-    const plans = await Promise.all(selectedRowsIn(form.keys()).map((id) => plan(ctx, viewer.org, id)));
+    const plans = await Promise.all(
+      selectedRowsIn(form.keys()).map((id) => plan(ctx, viewer.org, id, webSourceOf(viewer))),
+    );
     if (!form.has(keyField)) form.set(keyField, crypto.randomUUID());
     const total = plans.reduce((sum, { runs }) => sum + runs, 0);
     requireConfirmation(form, {
@@ -107,8 +110,8 @@ export const selectionPages = (ctx: Context) =>
     )
     .post("/runs/selected/rerun", ({ request }) => startSelected(ctx, request, "/runs", planRun))
     .post("/reports/selected/rerun", ({ request }) =>
-      startSelected(ctx, request, "/reports", (ctx, org, slug) =>
-        planRun(ctx, org, getReport(ctx, org, slug).run.runId),
+      startSelected(ctx, request, "/reports", (ctx, org, slug, source) =>
+        planRun(ctx, org, getReport(ctx, org, slug).run.runId, source),
       ),
     )
     .post("/prompts/selected/run", ({ request }) => startSelected(ctx, request, "/prompts", planPrompt))

@@ -1,0 +1,201 @@
+import { and, eq, gte, inArray, lt, sql } from "drizzle-orm";
+import { decideLimits } from "../config/limits.ts";
+import type { Context } from "../context.ts";
+import type { Tx } from "../db/open.ts";
+import { statement } from "../db/prepared.ts";
+import { timeZoneOf } from "../db/rows.ts";
+import { orgs } from "../db/tables/orgs.ts";
+import { prompts } from "../db/tables/prompts.ts";
+import { runs } from "../db/tables/runs.ts";
+import { budgets, spendingDetails } from "../db/tables/spending.ts";
+import { conflict } from "../errors.ts";
+import type { OrgLimits } from "../jobs/claim-order.ts";
+import { hasTag } from "../prompts/lists.ts";
+import { partsOf } from "./paid-calls.ts";
+import { lowerLimit, type Month, monthAt, reservedBy, spentWithin } from "./spending.ts";
+
+/** Amount reserved for judging a session, in USD. */
+const judgeUsd = 0.25;
+
+/** What the runs of a prompt may spend per month: the budget of the organization, of the prompt, or of all prompts with a tag. */
+export type MonthBudget = { id: string; maxUsd: number } & (
+  | { of: "organization"; name: string }
+  | { of: "prompt"; promptId: string; name: string }
+  | { of: "tag"; tag: string; name: string }
+);
+
+/** The month so far of a budget, in USD. `free`: neither spent nor reserved. */
+export type BudgetState = { spentUsd: number; reservedUsd: number; reservedRuns: number; freeUsd: number };
+
+const orgBudget = statement((db) =>
+  db
+    .select({ id: orgs.id, name: orgs.name, maxUsd: orgs.maxUsdAMonth })
+    .from(orgs)
+    .where(eq(orgs.id, sql.placeholder("org"))),
+);
+
+const otherBudgets = statement((db) =>
+  db
+    .select({
+      id: budgets.id,
+      promptId: budgets.promptId,
+      tag: budgets.tag,
+      title: prompts.title,
+      maxUsd: budgets.maxUsdAMonth,
+    })
+    .from(budgets)
+    .leftJoin(prompts, and(eq(prompts.orgId, budgets.orgId), eq(prompts.id, budgets.promptId)))
+    .where(eq(budgets.orgId, sql.placeholder("org")))
+    .orderBy(budgets.id),
+);
+
+/** The budget of an organization; null: it has none. */
+export function findOrgBudget(ctx: Context, org: string): MonthBudget | null {
+  const row = orgBudget(ctx.db).get({ org });
+  return row?.maxUsd == null ? null : { id: row.id, of: "organization", name: row.name, maxUsd: row.maxUsd };
+}
+
+/** The budgets of prompts and tags of an organization, oldest first. */
+export const listOtherBudgets = (ctx: Context, org: string): MonthBudget[] =>
+  otherBudgets(ctx.db)
+    .all({ org })
+    .map(({ id, promptId, tag, title, maxUsd }) =>
+      promptId === null
+        ? { id, of: "tag", tag: tag ?? "", name: tag ?? "", maxUsd }
+        : { id, of: "prompt", promptId, name: title ?? promptId, maxUsd },
+    );
+
+/** The budgets that the runs of a prompt must keep. */
+export function budgetsOfPrompt(ctx: Context, org: string, promptId: string): MonthBudget[] {
+  const ofOrg = findOrgBudget(ctx, org);
+  const others = otherBudgetsOfPrompt(ctx, org, promptId);
+  return ofOrg ? [ofOrg, ...others] : others;
+}
+
+/** The same without that of the organization. */
+export const otherBudgetsOfPrompt = (ctx: Context, org: string, promptId: string): MonthBudget[] =>
+  listOtherBudgets(ctx, org).filter(
+    (budget) =>
+      (budget.of === "prompt" && budget.promptId === promptId) ||
+      (budget.of === "tag" && hasPromptTag(ctx, org, promptId, budget.tag)),
+  );
+
+const hasPromptTag = ({ db }: Context, org: string, promptId: string, tag: string): boolean =>
+  db
+    .select({ id: prompts.id })
+    .from(prompts)
+    .where(and(eq(prompts.orgId, org), eq(prompts.id, promptId), hasTag(tag)))
+    .get() !== undefined;
+
+/** The current month of an organization. */
+export const currentMonthOf = (ctx: Context, org: string): Month => monthAt(timeZoneOf(ctx.db, org), ctx.now());
+
+/** What a budget's month has cost so far. */
+export function stateOf(ctx: Context, org: string, budget: MonthBudget, month = currentMonthOf(ctx, org)): BudgetState {
+  const promptIds = idsOf(ctx, org, budget);
+  const spentUsd = spentUsdOf(ctx, org, budget, month);
+  const reserved = reservedBy(ctx, org, promptIds === null ? undefined : inArray(runs.promptId, promptIds));
+  const { usd: reservedUsd, runs: reservedRuns } = reserved;
+  return { spentUsd, reservedUsd, reservedRuns, freeUsd: budget.maxUsd - spentUsd - reservedUsd };
+}
+
+/** What a month has cost of a budget, in USD. */
+export function spentUsdOf(ctx: Context, org: string, budget: MonthBudget, month: Month): number {
+  const promptIds = idsOf(ctx, org, budget);
+  return promptIds === null ? spentWithin(ctx, org, month).usd : spentOnPrompts(ctx, org, promptIds, month);
+}
+
+/** The prompts of a budget; null: all. */
+function idsOf({ db }: Context, org: string, budget: MonthBudget): string[] | null {
+  if (budget.of === "organization") return null;
+  if (budget.of === "prompt") return [budget.promptId];
+  const tagged = db
+    .select({ id: prompts.id })
+    .from(prompts)
+    .where(and(eq(prompts.orgId, org), hasTag(budget.tag)));
+  return tagged.all().map(({ id }) => id);
+}
+
+/** What runs of prompts cost in a month. Prompt by prompt, so that each is a range of the primary key. */
+function spentOnPrompts({ db }: Context, org: string, promptIds: string[], month: Month): number {
+  const parts = partsOf(month);
+  let usd = 0;
+  for (const promptId of promptIds)
+    for (const [lengthMs, start, end] of parts)
+      usd +=
+        db
+          .select({ usd: sql<number>`coalesce(sum(${spendingDetails.usd}), 0)` })
+          .from(spendingDetails)
+          .where(
+            and(
+              eq(spendingDetails.orgId, org),
+              eq(spendingDetails.promptId, promptId),
+              eq(spendingDetails.lengthMs, lengthMs),
+              gte(spendingDetails.from, start),
+              lt(spendingDetails.from, end),
+            ),
+          )
+          .get()?.usd ?? 0;
+  return usd;
+}
+
+/** The error message if a budget of a prompt is spent; null if all have some left. */
+export function budgetObjection(ctx: Context, org: string, promptId: string): string | null {
+  const found = budgetsOfPrompt(ctx, org, promptId)
+    .map((budget) => ({ budget, ...stateOf(ctx, org, budget) }))
+    .find(({ budget, spentUsd }) => spentUsd >= budget.maxUsd);
+  if (!found) return null;
+  const { budget, spentUsd } = found;
+  const until = new Date(currentMonthOf(ctx, org).until).toLocaleDateString("en-US", {
+    timeZone: timeZoneOf(ctx.db, org),
+    day: "numeric",
+    month: "long",
+  });
+  const raise =
+    budget.of === "organization"
+      ? `evald org set ${JSON.stringify(budget.name)} --max-usd-a-month`
+      : `evald spending budget --${budget.of} ${JSON.stringify(budget.name)} --max-usd`;
+  return `${capitalizedOwner(budget)} has spent $${spentUsd.toFixed(2)} of its monthly budget of $${budget.maxUsd}. Raise the budget with ${raise}, or wait until ${until}.`;
+}
+
+/** Whose budget it is, in words. */
+export const ownerOf = (budget: MonthBudget): string =>
+  budget.of === "organization" ? "the organization" : `the ${budget.of} ${JSON.stringify(budget.name)}`;
+
+function capitalizedOwner(budget: MonthBudget): string {
+  const owner = ownerOf(budget);
+  return `T${owner.slice(1)}`;
+}
+
+/** Throws conflict if a budget of the prompt is spent, because the run would only fail. */
+export function checkBudget(ctx: Context, org: string, promptId: string): void {
+  const problem = budgetObjection(ctx, org, promptId);
+  if (problem !== null) throw conflict(problem);
+}
+
+/** The limits of an organization, reduced while active runs reserve the rest of its monthly budget. */
+export function limitsWithinBudget(ctx: Context, org: string, limits: OrgLimits): OrgLimits {
+  const budget = findOrgBudget(ctx, org);
+  if (budget === null) return limits;
+  const { freeUsd, reservedRuns, spentUsd } = stateOf(ctx, org, budget);
+  if (spentUsd >= budget.maxUsd) return limits;
+  const maxUsdPerRun = lowerLimit(ctx.config.modelLimits.costUsd, maxUsdARunOf(ctx, org));
+  const additionalRuns = maxUsdPerRun === null ? 0 : Math.max(0, Math.floor(freeUsd / (maxUsdPerRun + judgeUsd)));
+  const atOnce = reservedRuns + Math.max(additionalRuns, reservedRuns === 0 ? 1 : 0);
+  return { ...limits, atOnce: limits.atOnce === null ? atOnce : Math.min(limits.atOnce, atOnce) };
+}
+
+const maxUsdARunOf = ({ db }: Context, org: string): number | null =>
+  db.select({ run: orgs.maxUsdARun }).from(orgs).where(eq(orgs.id, org)).get()?.run ?? null;
+
+/** Reserves the maximum cost of a run within all its budgets, in the transaction that starts it. */
+export function reserveBudget(ctx: Context, tx: Tx, run: typeof runs.$inferSelect): void {
+  if (run.model === null) return;
+  const ofPrompt = budgetsOfPrompt(ctx, run.orgId, run.promptId);
+  if (ofPrompt.length === 0) return;
+  const freeUsd = Math.min(...ofPrompt.map((budget) => stateOf(ctx, run.orgId, budget).freeUsd));
+  const maxUsdARun = maxUsdARunOf(ctx, run.orgId);
+  const agentMaxUsd = lowerLimit(decideLimits(run.task.limits, ctx.config).model.costUsd, maxUsdARun);
+  const usd = Math.max(0, Math.min(freeUsd, agentMaxUsd === null ? freeUsd : agentMaxUsd + judgeUsd));
+  tx.update(runs).set({ reservedUsd: usd }).where(eq(runs.id, run.id)).run();
+}

@@ -1,0 +1,122 @@
+import { and, eq, sql } from "drizzle-orm";
+import type { AgentEvent } from "../agents/agent.ts";
+import type { Context } from "../context.ts";
+import type { Tx } from "../db/open.ts";
+import { bound, statement } from "../db/prepared.ts";
+import { evalRequests, runs } from "../db/tables/runs.ts";
+import { type callPurposes, spending, spendingDetails } from "../db/tables/spending.ts";
+
+/** Lengths of the periods by which spending is stored, in ms. Every time zone is a multiple of the shorter one from UTC. */
+export const quarterMs = 900_000;
+export const dayMs = 86_400_000;
+
+/** The stored periods that a period consists of: their length, and the start of the first and after the last one. */
+export function partsOf({
+  from,
+  until,
+}: {
+  from: number;
+  until: number;
+}): [lengthMs: number, start: number, end: number][] {
+  const firstDay = Math.ceil(from / dayMs) * dayMs;
+  const afterDays = Math.max(firstDay, Math.floor(until / dayMs) * dayMs);
+  return [
+    [quarterMs, from, firstDay],
+    [dayMs, firstDay, afterDays],
+    [quarterMs, afterDays, until],
+  ];
+}
+
+/** A model call of a run, or for its session. */
+export type PaidCall = {
+  /** When it ended, epoch ms. */
+  at: number;
+  model: string;
+  purpose: (typeof callPurposes)[number];
+  /** null: unknown. */
+  usd: number | null;
+  /** What it counts for if its cost is unknown; 0: there is no estimate either. */
+  estimatedUsd: number;
+  /** Whether the session was judged again for a regrade, which is not a cost of the run. */
+  isRegrade?: boolean;
+};
+
+/** The call of a usage event of a session; null if it counts nothing: agents only claim what they used. */
+export function paidCallOf(at: number, source: string, event: AgentEvent): PaidCall | null {
+  if (event.type !== "usage" || source === "agent") return null;
+  const { model, costUsd, estimate } = event;
+  const purpose = source === "gateway" ? "agent" : "judge";
+  return { at, model, purpose, usd: costUsd, estimatedUsd: estimate?.costUsd ?? 0 };
+}
+
+const requestOfRun = statement((db) =>
+  db
+    .select({
+      orgId: runs.orgId,
+      promptId: runs.promptId,
+      agent: runs.agent,
+      trigger: evalRequests.trigger,
+      personId: evalRequests.personId,
+      keyId: evalRequests.keyId,
+    })
+    .from(runs)
+    .innerJoin(evalRequests, and(eq(evalRequests.orgId, runs.orgId), eq(evalRequests.id, runs.evalRequestId)))
+    .where(eq(runs.id, bound("runId"))),
+);
+
+/** Counts the cost of a call in the transaction that stores its event, or without one: it was paid for. */
+export function recordSpending({ db }: Context, tx: Tx, runId: string, call: PaidCall): void {
+  const request = requestOfRun(db).get({ runId });
+  if (!request) throw new Error(`There is no run ${runId} to count the cost of a call for.`);
+  const { orgId, promptId, agent, trigger, personId, keyId } = request;
+  const { at, model, purpose, isRegrade = false } = call;
+  const estimatedUsd = call.usd === null ? call.estimatedUsd : 0;
+  const usd = call.usd ?? estimatedUsd;
+  const unpricedCalls = call.usd === null ? 1 : 0;
+  tx.insert(spending)
+    .values({ orgId, from: at - (at % quarterMs), usd, estimatedUsd, unpricedCalls })
+    .onConflictDoUpdate({
+      target: [spending.orgId, spending.from],
+      set: {
+        usd: sql`${spending.usd} + ${usd}`,
+        estimatedUsd: sql`${spending.estimatedUsd} + ${estimatedUsd}`,
+        unpricedCalls: sql`${spending.unpricedCalls} + ${unpricedCalls}`,
+      },
+    })
+    .run();
+  for (const lengthMs of [quarterMs, dayMs])
+    tx.insert(spendingDetails)
+      .values({
+        ...{ orgId, promptId, lengthMs, from: at - (at % lengthMs), agent, model, purpose },
+        ...(isRegrade
+          ? { trigger: "regrade", personId: "", keyId: "" }
+          : { trigger, personId: personId ?? "", keyId: keyId ?? "" }),
+        ...{ usd, estimatedUsd },
+      })
+      .onConflictDoUpdate({
+        target: detailKey,
+        set: {
+          usd: sql`${spendingDetails.usd} + ${usd}`,
+          estimatedUsd: sql`${spendingDetails.estimatedUsd} + ${estimatedUsd}`,
+        },
+      })
+      .run();
+  if (!isRegrade && usd > 0)
+    tx.update(runs)
+      .set({ spentUsd: sql`coalesce(${runs.spentUsd}, 0) + ${usd}` })
+      .where(eq(runs.id, runId))
+      .run();
+}
+
+const detailKey = [
+  spendingDetails.orgId,
+  spendingDetails.promptId,
+  spendingDetails.lengthMs,
+  spendingDetails.from,
+  spendingDetails.agent,
+  spendingDetails.model,
+  spendingDetails.purpose,
+  spendingDetails.trigger,
+  spendingDetails.personId,
+  spendingDetails.keyId,
+];

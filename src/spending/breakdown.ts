@@ -1,0 +1,166 @@
+import { and, eq, inArray } from "drizzle-orm";
+import { listKeys } from "../auth/keys.ts";
+import type { Context, OrgId } from "../context.ts";
+import { trusts } from "../db/tables/keys.ts";
+import { people } from "../db/tables/people.ts";
+import { prompts } from "../db/tables/prompts.ts";
+import { titleText } from "../prompts/lists.ts";
+import { titleOf } from "../reports/labels.ts";
+import type { Month } from "../runs/spending.ts";
+import { round } from "../stats/repeats.ts";
+import { type Detail, readDetails, readQuarters } from "./details.ts";
+import type { BreakdownName, SpendingReport, SpendingRow } from "./schema.ts";
+
+/** Rows of a breakdown; the rest is one row. */
+const maxRows = 100;
+
+type Amount = { usd: number; estimatedUsd: number };
+
+/** Adds up amounts by key, for this month and the one before. Most expensive first. */
+function rowsBy<T extends Amount>(
+  current: T[],
+  previous: T[],
+  keyOf: (detail: T) => string,
+): Omit<SpendingRow, "name">[] {
+  const rows = new Map<string, Omit<SpendingRow, "name">>();
+  const rowOf = (key: string) => {
+    const row = rows.get(key) ?? { key, spentUsd: 0, estimatedUsd: 0, previousUsd: 0 };
+    rows.set(key, row);
+    return row;
+  };
+  for (const detail of current) {
+    const row = rowOf(keyOf(detail));
+    row.spentUsd += detail.usd;
+    row.estimatedUsd += detail.estimatedUsd;
+  }
+  for (const detail of previous) rowOf(keyOf(detail)).previousUsd += detail.usd;
+  const sorted = [...rows.values()].sort((a, b) => b.spentUsd - a.spentUsd || b.previousUsd - a.previousUsd);
+  const rest = sorted.splice(maxRows);
+  if (rest.length > 0)
+    sorted.push(
+      rest.reduce(
+        (sum, row) => ({
+          key: "other",
+          spentUsd: sum.spentUsd + row.spentUsd,
+          estimatedUsd: sum.estimatedUsd + row.estimatedUsd,
+          previousUsd: sum.previousUsd + row.previousUsd,
+        }),
+        { key: "other", spentUsd: 0, estimatedUsd: 0, previousUsd: 0 },
+      ),
+    );
+  return sorted.map(toRounded);
+}
+
+const toRounded = <T extends Omit<SpendingRow, "name">>(row: T): T => ({
+  ...row,
+  spentUsd: round(row.spentUsd, 6),
+  estimatedUsd: round(row.estimatedUsd, 6),
+  previousUsd: round(row.previousUsd, 6),
+});
+
+const withNames = (rows: Omit<SpendingRow, "name">[], nameOf: (key: string) => string | undefined): SpendingRow[] =>
+  rows.map(({ key, ...row }) => ({ key, name: key === "other" ? "Other" : (nameOf(key) ?? key), ...row }));
+
+const purposeNames = { agent: "Agents", judge: "Judges" };
+const triggerNames: Record<string, string> = {
+  manual: "Manual",
+  schedule: "Schedule",
+  ci: "CI",
+  api: "API",
+  regrade: "Regrade",
+};
+const noRequesterNames: Record<string, string> = {
+  schedule: "Schedules",
+  regrade: "Regrades",
+  operator: "Operator",
+};
+
+/** How a run was started, in as few words as people ask for. */
+export const triggerKeyOf = ({ trigger }: Pick<Detail, "trigger">): string =>
+  trigger === "web" || trigger === "cli" ? "manual" : trigger === "mcp" ? "api" : trigger;
+
+const requesterKeyOf = ({ trigger, personId, keyId }: Detail): string =>
+  personId
+    ? `person:${personId}`
+    : keyId
+      ? `key:${keyId}`
+      : trigger === "schedule" || trigger === "regrade"
+        ? trigger
+        : "operator";
+
+/** What a month cost by what it was for, beside the month before. */
+export function getBreakdown(
+  ctx: Context,
+  org: OrgId,
+  month: Month,
+  previousMonth: Month,
+  timeZone: string,
+): SpendingReport["breakdown"] {
+  const [current, previous] = [readDetails(ctx, org, month), readDetails(ctx, org, previousMonth)];
+  const by = (keyOf: (detail: Detail) => string) => rowsBy(current, previous, keyOf);
+  const byPrompt = by(({ promptId }) => promptId);
+  const titles = titlesOf(
+    ctx,
+    org,
+    byPrompt.map(({ key }) => key),
+  );
+  const requesters = requesterNamesOf(ctx, org);
+  return {
+    prompt: withNames(byPrompt, (key) => titles.get(key)),
+    agent: withNames(
+      by(({ agent }) => agent),
+      String,
+    ),
+    model: withNames(
+      by(({ model }) => model),
+      String,
+    ),
+    purpose: withNames(
+      by(({ purpose }) => purpose),
+      (key) => purposeNames[key as Detail["purpose"]],
+    ),
+    requester: withNames(by(requesterKeyOf), requesters),
+    trigger: withNames(by(triggerKeyOf), (key) => triggerNames[key]),
+    day: daysOf(ctx, org, month, previousMonth, timeZone),
+  } satisfies Record<BreakdownName, SpendingRow[]>;
+}
+
+/** Each day until the last one with a cost. */
+function daysOf(ctx: Context, org: OrgId, month: Month, previousMonth: Month, timeZone: string): SpendingRow[] {
+  const format = new Intl.DateTimeFormat("en-CA", { timeZone, year: "numeric", month: "2-digit", day: "2-digit" });
+  const dateOf = (at: number) => format.format(at);
+  const dayOfMonth = ({ from }: { from: number }) => dateOf(from).slice(8);
+  const rows = rowsBy(readQuarters(ctx, org, month), readQuarters(ctx, org, previousMonth), dayOfMonth);
+  const monthText = dateOf(month.from).slice(0, 8);
+  return rows
+    .map(({ key, ...row }) => ({ key: monthText + key, name: monthText + key, ...row }))
+    .sort((a, b) => (a.key < b.key ? -1 : 1));
+}
+
+function titlesOf({ db }: Context, org: OrgId, ids: string[]): Map<string, string> {
+  const rows = db
+    .select({ id: prompts.id, title: prompts.title, text: titleText })
+    .from(prompts)
+    .where(and(eq(prompts.orgId, org), inArray(prompts.id, ids)))
+    .all();
+  return new Map(rows.map(({ id, ...prompt }) => [id, titleOf(prompt)]));
+}
+
+/** The name of a requester by its key. */
+function requesterNamesOf(ctx: Context, org: OrgId): (key: string) => string {
+  const keys = new Map(listKeys(ctx, org).map(({ id, name }) => [id, name]));
+  const repositories = ctx.db
+    .select({ id: trusts.id, repository: trusts.repository })
+    .from(trusts)
+    .where(eq(trusts.orgId, org))
+    .all();
+  const trustNames = new Map(repositories.map(({ id, repository }) => [id, repository]));
+  return (key) => {
+    const [kind = "", id = ""] = key.split(":");
+    if (kind === "person")
+      return ctx.db.select({ name: people.name }).from(people).where(eq(people.id, id)).get()?.name ?? "Former member";
+    if (kind !== "key") return noRequesterNames[kind] ?? kind;
+    const repository = trustNames.get(id);
+    return repository === undefined ? `API key ${keys.get(id) ?? "that was deleted"}` : `CI of ${repository}`;
+  };
+}

@@ -1,0 +1,59 @@
+import { and, eq, isNull } from "drizzle-orm";
+import type { Context, OrgId } from "../context.ts";
+import { budgets } from "../db/tables/spending.ts";
+import { badRequest } from "../errors.ts";
+import { listTags } from "../prompts/lists.ts";
+import { getPromptRow } from "../prompts/prompts.ts";
+import { currentMonthOf, listOtherBudgets, stateOf } from "../runs/budgets.ts";
+import { round } from "../stats/repeats.ts";
+import type { Budget, BudgetInput } from "./schema.ts";
+
+const maxBudgets = 100;
+
+/** The budgets of prompts and tags, with what this month has cost of them, oldest first. */
+export function listBudgets(ctx: Context, org: OrgId): Budget[] {
+  const month = currentMonthOf(ctx, org);
+  return listOtherBudgets(ctx, org).map((budget) => {
+    const { spentUsd, reservedUsd } = stateOf(ctx, org, budget, month);
+    return {
+      id: budget.id,
+      promptId: budget.of === "prompt" ? budget.promptId : null,
+      tag: budget.of === "tag" ? budget.tag : null,
+      name: budget.name,
+      maxUsdAMonth: budget.maxUsd,
+      spentUsd: round(spentUsd, 6),
+      reservedUsd: round(reservedUsd, 6),
+    };
+  });
+}
+
+/**
+ * Sets the budget of a prompt or a tag; null removes it. Runs that start from now on keep it. Returns all budgets. Throws not_found for an
+ * unknown prompt, and bad_request unless there is exactly one of `promptId` and `tag`, for a tag that no prompt has, or for too many.
+ */
+export function setBudget(ctx: Context, org: OrgId, { promptId, tag, maxUsdAMonth }: BudgetInput): Budget[] {
+  if ((promptId === undefined) === (tag === undefined)) throw badRequest("Pass exactly one of promptId and tag.");
+  const subject = {
+    promptId: promptId === undefined ? null : getPromptRow(ctx, org, promptId).id,
+    tag: tag ?? null,
+  };
+  const existing = and(
+    eq(budgets.orgId, org),
+    subject.promptId === null ? isNull(budgets.promptId) : eq(budgets.promptId, subject.promptId),
+    subject.tag === null ? isNull(budgets.tag) : eq(budgets.tag, subject.tag),
+  );
+  if (maxUsdAMonth !== null && tag !== undefined && !listTags(ctx, org).includes(tag))
+    throw badRequest(`Invalid tag: no prompt has the tag ${JSON.stringify(tag)}.`);
+  if (maxUsdAMonth === null) ctx.db.delete(budgets).where(existing).run();
+  else if (
+    ctx.db.update(budgets).set({ maxUsdAMonth }).where(existing).returning({ id: budgets.id }).all().length === 0
+  ) {
+    if (listOtherBudgets(ctx, org).length >= maxBudgets)
+      throw badRequest(`An organization has at most ${maxBudgets} budgets of prompts and tags.`);
+    ctx.db
+      .insert(budgets)
+      .values({ id: ctx.newId(ctx.now()), orgId: org, ...subject, maxUsdAMonth })
+      .run();
+  }
+  return listBudgets(ctx, org);
+}

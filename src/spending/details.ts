@@ -1,0 +1,49 @@
+import { and, eq, gte, lt, sql } from "drizzle-orm";
+import type { Context, OrgId } from "../context.ts";
+import { spending, spendingDetails } from "../db/tables/spending.ts";
+import { partsOf } from "../runs/paid-calls.ts";
+import type { Month } from "../runs/spending.ts";
+
+const kinds = {
+  promptId: spendingDetails.promptId,
+  agent: spendingDetails.agent,
+  model: spendingDetails.model,
+  purpose: spendingDetails.purpose,
+  trigger: spendingDetails.trigger,
+  personId: spendingDetails.personId,
+  keyId: spendingDetails.keyId,
+};
+
+export type Detail = ReturnType<typeof readDetails>[number];
+
+/** What a month cost by what it was for: its whole days in UTC, and the quarters of an hour at both ends. */
+export function readDetails({ db }: Context, org: OrgId, month: Month) {
+  const readPart = (lengthMs: number, start: number, end: number) =>
+    db
+      .select({
+        ...kinds,
+        usd: sql<number>`sum(${spendingDetails.usd})`,
+        estimatedUsd: sql<number>`sum(${spendingDetails.estimatedUsd})`,
+      })
+      .from(spendingDetails)
+      .where(
+        and(
+          eq(spendingDetails.orgId, org),
+          eq(spendingDetails.lengthMs, lengthMs),
+          gte(spendingDetails.from, start),
+          lt(spendingDetails.from, end),
+        ),
+      )
+      .groupBy(...Object.values(kinds))
+      .all();
+  return partsOf(month).flatMap(([lengthMs, start, end]) => readPart(lengthMs, start, end));
+}
+
+/** What a month cost per quarter of an hour, oldest first. */
+export const readQuarters = ({ db }: Context, org: OrgId, { from, until }: Month) =>
+  db
+    .select({ from: spending.from, usd: spending.usd, estimatedUsd: spending.estimatedUsd })
+    .from(spending)
+    .where(and(eq(spending.orgId, org), gte(spending.from, from), lt(spending.from, until)))
+    .orderBy(spending.from)
+    .all();

@@ -1,0 +1,112 @@
+import { and, desc, eq, inArray, sql } from "drizzle-orm";
+import type { Context, OrgId } from "../context.ts";
+import { createdWithin, timeZoneOf } from "../db/rows.ts";
+import { prompts } from "../db/tables/prompts.ts";
+import { runs } from "../db/tables/runs.ts";
+import { toCsv } from "../http/csv.ts";
+import { titleText } from "../prompts/lists.ts";
+import { titleOf } from "../reports/labels.ts";
+import { quarterMs } from "../runs/paid-calls.ts";
+import { getSpending, type Month, monthAt, spentWithin } from "../runs/spending.ts";
+import { toIso } from "../schema.ts";
+import { round } from "../stats/repeats.ts";
+import { getBreakdown } from "./breakdown.ts";
+import { listBudgets } from "./budgets.ts";
+import { getForecast } from "./forecast.ts";
+import { breakdownNames, type SpendingReport } from "./schema.ts";
+
+const maxFailed = 10;
+
+/** What an organization spent in a month (such as 2026-11; default: the current one), and what for. */
+export function getSpendingReport(ctx: Context, org: OrgId, monthText?: string): SpendingReport {
+  const timeZone = timeZoneOf(ctx.db, org);
+  const current = monthAt(timeZone, ctx.now());
+  const month = monthText === undefined ? current : monthAt(timeZone, Date.parse(`${monthText}-15T12:00:00Z`));
+  const before = monthAt(timeZone, month.from - 1);
+  const isCurrent = month.from === current.from;
+  const { usd, estimatedUsd, unpriced } = spentWithin(ctx, org, month);
+  const now = getSpending(ctx, org);
+  const sameTime = Math.min(before.until, before.from + (ctx.now() - month.from));
+  const spentUsd = round(usd, 6);
+  return {
+    ...now,
+    ...(!isCurrent && {
+      ...{ from: toIso(month.from), until: toIso(month.until), spentUsd, estimatedUsd: round(estimatedUsd, 6) },
+      ...{ expectedUsd: null, reservedUsd: 0, unpricedCalls: unpriced },
+    }),
+    previous: {
+      from: toIso(before.from),
+      spentUsd: round(spentWithin(ctx, org, before).usd, 6),
+      sameTimeUsd: round(
+        spentWithin(ctx, org, { from: before.from, until: isCurrent ? ceilQuarter(sameTime) : before.until }).usd,
+        6,
+      ),
+    },
+    breakdown: getBreakdown(ctx, org, month, before, timeZone),
+    failedRuns: getFailedRuns(ctx, org, month),
+    forecast: isCurrent ? getForecast(ctx, org, { until: month.until, timeZone, spentUsd }) : null,
+    budgets: listBudgets(ctx, org),
+  };
+}
+
+const ceilQuarter = (at: number) => Math.ceil(at / quarterMs) * quarterMs;
+
+/** The money spent on runs of a month that failed. */
+function getFailedRuns({ db }: Context, org: OrgId, { from, until }: Month): SpendingReport["failedRuns"] {
+  const where = and(
+    eq(runs.orgId, org),
+    createdWithin(runs.id, [from, until]),
+    // As in the partial index.
+    sql`${runs.status} = 'failed' and ${runs.spentUsd} > 0`,
+  );
+  const total = db
+    .select({ runs: sql<number>`count(*)`, usd: sql<number>`coalesce(sum(${runs.spentUsd}), 0)` })
+    .from(runs)
+    .where(where)
+    .get() ?? { runs: 0, usd: 0 };
+  const ids = db
+    .select({ id: runs.id })
+    .from(runs)
+    .where(where)
+    .orderBy(desc(runs.spentUsd), desc(runs.id))
+    .limit(maxFailed)
+    .all()
+    .map(({ id }) => id);
+  const rows = db
+    .select({ run: runs, title: prompts.title, text: titleText })
+    .from(runs)
+    .innerJoin(prompts, eq(prompts.id, runs.promptId))
+    .where(and(eq(runs.orgId, org), inArray(runs.id, ids)))
+    .all();
+  return {
+    runs: total.runs,
+    spentUsd: round(total.usd, 6),
+    mostExpensive: rows
+      .sort((a, b) => ids.indexOf(a.run.id) - ids.indexOf(b.run.id))
+      .flatMap(({ run: { id, promptId, agent, failureCause, spentUsd, createdAt }, ...prompt }) =>
+        failureCause === null
+          ? []
+          : [
+              {
+                runId: id,
+                prompt: { id: promptId, title: titleOf(prompt) },
+                agent,
+                cause: failureCause,
+                spentUsd: round(spentUsd ?? 0, 6),
+                createdAt: toIso(createdAt),
+              },
+            ],
+      ),
+  };
+}
+
+/** The breakdowns of a month as CSV, one row each. */
+export const spendingCsv = ({ breakdown }: SpendingReport): string =>
+  [
+    toCsv(["by", "key", "name", "spentUsd", "estimatedUsd", "previousUsd"]),
+    ...breakdownNames.flatMap((by) =>
+      breakdown[by].map(({ key, name, spentUsd, estimatedUsd, previousUsd }) =>
+        toCsv([by, key, name, spentUsd, estimatedUsd, previousUsd]),
+      ),
+    ),
+  ].join("");

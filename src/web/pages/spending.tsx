@@ -1,0 +1,300 @@
+import { count, dollars } from "../../grading/text.ts";
+import { capitalize, humanize } from "../../reports/labels.ts";
+import type { BreakdownName, Budget, SpendingReport, SpendingRow } from "../../spending/schema.ts";
+import { Meter } from "../components/charts.tsx";
+import { Fact, List, ScrollArea } from "../components/figures.tsx";
+import { type PromptName, promptChoices } from "../components/filter.tsx";
+import { ButtonForm, Notices, Submit } from "../components/form-parts.tsx";
+import { Layout } from "../components/layout.tsx";
+import { Day } from "../components/when.tsx";
+import type { PageProps } from "../viewer.ts";
+
+type Props = PageProps & {
+  report: SpendingReport;
+  /** The month shown, such as 2026-11, and those around it; null: it lies in the future. */
+  month: string;
+  previousMonth: string;
+  nextMonth: string | null;
+  prompts: PromptName[];
+  tags: string[];
+  mayChange: boolean;
+  successMessage?: string;
+  errorMessage?: string;
+};
+
+const breakdownTitles: Record<Exclude<BreakdownName, "day">, string> = {
+  prompt: "Prompts",
+  agent: "Agents",
+  model: "Models",
+  purpose: "Agents and judges",
+  requester: "Members and API keys",
+  trigger: "Triggers",
+};
+
+/** Rows of a breakdown that are shown; the rest is folded. */
+const shownRows = 10;
+
+/** What models cost in a month, what for, and the budgets. */
+export function SpendingPage(props: Props) {
+  const { site, viewer, report, month, previousMonth, nextMonth } = props;
+  const here = `${site.base}/spending`;
+  const { breakdown, previous } = report;
+  return (
+    <Layout site={site} viewer={viewer} path="/spending" title="Spending">
+      <div class="toolbar">
+        <h1>Spending</h1>
+        <span class="muted">{monthName(month)}</span>
+        <a href={`${here}?month=${previousMonth}`}>← {monthName(previousMonth)}</a>
+        {nextMonth && <a href={`${here}?month=${nextMonth}`}>{monthName(nextMonth)} →</a>}
+        <a href={`${here}/export?month=${month}&format=csv`}>CSV</a>
+        <a href={`${here}/export?month=${month}&format=json`}>JSON</a>
+      </div>
+      <Notices successMessage={props.successMessage} errorMessage={props.errorMessage} />
+      <Total {...{ report, viewer }} />
+      <ForecastPart forecast={report.forecast} />
+      {report.spentUsd === 0 && previous.spentUsd === 0 ? (
+        <p class="muted">No model was called in this month or the one before. The explorer is free.</p>
+      ) : (
+        <>
+          {(Object.keys(breakdownTitles) as (keyof typeof breakdownTitles)[]).map((by) => (
+            <section key={by} aria-labelledby={`by-${by}`}>
+              <h2 id={`by-${by}`}>{breakdownTitles[by]}</h2>
+              <Rows
+                rows={breakdown[by]}
+                label={breakdownTitles[by]}
+                toHref={by === "prompt" ? (key) => `${site.base}/prompts/${key}` : undefined}
+              />
+            </section>
+          ))}
+          <section aria-labelledby="by-day">
+            <h2 id="by-day">Days</h2>
+            <DayChart days={breakdown.day} />
+            <details class="fold">
+              <summary>All days</summary>
+              <Rows rows={breakdown.day} label="Days" />
+            </details>
+          </section>
+          <FailedRuns {...{ base: site.base, failed: report.failedRuns }} />
+        </>
+      )}
+      <Budgets {...props} />
+    </Layout>
+  );
+}
+
+const monthName = (month: string): string =>
+  new Date(`${month}-15T00:00:00Z`).toLocaleDateString("en", { month: "long", year: "numeric", timeZone: "UTC" });
+
+const Total = ({ report, viewer }: Pick<Props, "report" | "viewer">) => {
+  const { spentUsd, maxUsdAMonth, expectedUsd, estimatedUsd, reservedUsd, unpricedCalls, previous } = report;
+  return (
+    <section aria-label="Total">
+      <dl class="facts">
+        <Fact name="Spent">
+          <strong>{dollars(spentUsd)}</strong>
+          {maxUsdAMonth !== null && ` of ${dollars(maxUsdAMonth)}`}
+        </Fact>
+        {expectedUsd !== null && (
+          <Fact name="At this pace">
+            {dollars(expectedUsd)} in the whole month
+            {maxUsdAMonth !== null && expectedUsd > maxUsdAMonth && (
+              <span class="bad"> · {dollars(expectedUsd - maxUsdAMonth)} over the budget</span>
+            )}
+          </Fact>
+        )}
+        <Fact name="Month before">
+          {dollars(previous.spentUsd)}
+          {previous.sameTimeUsd !== previous.spentUsd && ` · ${dollars(previous.sameTimeUsd)} at the same time`}
+        </Fact>
+        {reservedUsd > 0 && <Fact name="Reserved for active runs">{dollars(reservedUsd)}</Fact>}
+        {estimatedUsd > 0 && <Fact name="Of it estimated">{dollars(estimatedUsd)}</Fact>}
+      </dl>
+      {maxUsdAMonth !== null && <Meter share={spentUsd / maxUsdAMonth} label="Share of the monthly budget" />}
+      <p class="hint">
+        Model calls of agents and judges, also of failed runs, lost attempts and regrades. Days begin at midnight in{" "}
+        {viewer.timeZone}. A call that didn’t report its usage counts with an estimate, marked ≈.
+        {unpricedCalls > 0 && ` ${count(unpricedCalls, "call")} had no known cost.`}
+      </p>
+    </section>
+  );
+};
+
+const ForecastPart = ({ forecast }: { forecast: SpendingReport["forecast"] }) =>
+  forecast === null || forecast.evaluations === 0 ? null : (
+    <section aria-labelledby="forecast">
+      <h2 id="forecast">Forecast</h2>
+      <p>
+        <strong>{dollars(forecast.monthUsd.expected)}</strong> by the end of the month, between{" "}
+        {dollars(forecast.monthUsd.low)} and {dollars(forecast.monthUsd.high)}.
+      </p>
+      <p class="hint">
+        What is spent, plus {count(forecast.runs, "run")} in {count(forecast.evaluations, "scheduled evaluation")} at
+        the mean cost of the last 20 runs of their prompt and agent; between their lowest and highest cost. Runs that
+        people, CI or scripts start are not included.
+        {forecast.unknownRuns > 0 && ` ${count(forecast.unknownRuns, "run")} without earlier runs are left out.`}
+      </p>
+    </section>
+  );
+
+type RowsProps = { rows: SpendingRow[]; label: string; toHref?: (key: string) => string };
+
+function Rows({ rows, label, toHref }: RowsProps) {
+  const total = rows.reduce((sum, { spentUsd }) => sum + spentUsd, 0);
+  const shown = label === "Days" ? rows : rows.slice(0, shownRows);
+  return (
+    <>
+      <SpendingTable {...{ rows: shown, label, toHref, total }} />
+      {rows.length > shown.length && (
+        <details class="fold">
+          <summary>{rows.length - shown.length} more</summary>
+          <SpendingTable {...{ rows: rows.slice(shown.length), label: `More ${label.toLowerCase()}`, toHref, total }} />
+        </details>
+      )}
+    </>
+  );
+}
+
+const SpendingTable = ({ rows, label, toHref, total }: RowsProps & { total: number }) => (
+  <List label={label} labels={["Name"]} numbers={["Spent", "Share", "Month before"]}>
+    {rows.map(({ key, name, spentUsd, estimatedUsd, previousUsd }) => (
+      <tr key={key} data-key={key}>
+        <th scope="row">{toHref && key !== "other" ? <a href={toHref(key)}>{name}</a> : name}</th>
+        <td class="number">
+          {estimatedUsd > 0 && "≈ "}
+          {dollars(spentUsd)}
+        </td>
+        <td class="number">{total === 0 ? "–" : `${Math.round((100 * spentUsd) / total)}%`}</td>
+        <td class="number soft">{dollars(previousUsd)}</td>
+      </tr>
+    ))}
+  </List>
+);
+
+/** The days of a month as bars. The table below has the same values. */
+function DayChart({ days }: { days: SpendingRow[] }) {
+  const [width, height] = [620, 96];
+  const highest = Math.max(...days.map(({ spentUsd }) => spentUsd), 0.01);
+  const most = days.reduce<SpendingRow | null>((a, b) => (a && a.spentUsd >= b.spentUsd ? a : b), null);
+  const label = `Spending per day. ${most ? `Most on ${most.name}: ${dollars(most.spentUsd)}.` : ""}`;
+  return (
+    <svg class="day-chart" viewBox={`0 0 ${width} ${height}`} role="img" aria-label={label}>
+      {days.map(({ key, name, spentUsd }) => {
+        const size = (spentUsd / highest) * (height - 4);
+        return (
+          <rect key={key} x={(Number(key.slice(8)) - 1) * 20} y={height - size} width="14" height={size}>
+            <title>{`${name}: ${dollars(spentUsd)}`}</title>
+          </rect>
+        );
+      })}
+    </svg>
+  );
+}
+
+const FailedRuns = ({ base, failed }: { base: string; failed: SpendingReport["failedRuns"] }) =>
+  failed.runs === 0 ? null : (
+    <section aria-labelledby="failed">
+      <h2 id="failed">Failed runs</h2>
+      <p>
+        {dollars(failed.spentUsd)} on {count(failed.runs, "run")} that failed. The most expensive:
+      </p>
+      <List label="Failed runs" labels={["Run", "Agent", "Cause", "Requested"]} numbers={["Spent"]}>
+        {failed.mostExpensive.map(({ runId, prompt, agent, cause, spentUsd, createdAt }) => (
+          <tr key={runId}>
+            <th scope="row">
+              <a href={`${base}/runs/${runId}`}>{prompt.title}</a>
+            </th>
+            <td>{agent}</td>
+            <td>{capitalize(humanize(cause))}</td>
+            <td class="when">
+              <Day at={createdAt} />
+            </td>
+            <td class="number">{dollars(spentUsd)}</td>
+          </tr>
+        ))}
+      </List>
+    </section>
+  );
+
+const Budgets = ({ site: { base }, report, prompts, tags, mayChange }: Props) => (
+  <section aria-labelledby="budgets">
+    <h2 id="budgets">Budgets</h2>
+    <p class="hint">
+      Once a monthly budget is spent, runs with a model are refused until the next month. While active runs have
+      reserved the rest, others wait.{" "}
+      {mayChange && <a href={`${base}/settings`}>Change the budget of the organization</a>}
+    </p>
+    {report.budgets.length > 0 && (
+      <ScrollArea label="Budgets">
+        <table class="list">
+          <thead>
+            <tr>
+              <th scope="col">Prompt or tag</th>
+              <th scope="col" class="number">
+                Spent
+              </th>
+              <th scope="col" class="number">
+                Budget
+              </th>
+              {mayChange && <th scope="col">Actions</th>}
+            </tr>
+          </thead>
+          <tbody>
+            {report.budgets.map((budget) => (
+              <BudgetRow key={budget.id} {...{ base, budget, mayChange }} />
+            ))}
+          </tbody>
+        </table>
+      </ScrollArea>
+    )}
+    {mayChange && prompts.length > 0 && (
+      <form class="narrow" method="post" action={`${base}/spending/budgets`}>
+        <div class="field">
+          <label for="budget-of">Prompt or tag</label>
+          <select id="budget-of" name="of">
+            {tags.map((tag) => (
+              <option key={tag} value={`tag:${tag}`}>
+                Tag {tag}
+              </option>
+            ))}
+            {promptChoices(prompts).map(([id, title]) => (
+              <option key={id} value={`prompt:${id}`}>
+                {title}
+              </option>
+            ))}
+          </select>
+        </div>
+        <div class="field">
+          <label for="budget-usd">Monthly budget (USD)</label>
+          <input id="budget-usd" name="maxUsdAMonth" inputmode="decimal" required />
+        </div>
+        <Submit>Set budget</Submit>
+      </form>
+    )}
+  </section>
+);
+
+const BudgetRow = ({ base, budget, mayChange }: { base: string; budget: Budget; mayChange: boolean }) => {
+  const { promptId, tag, name, maxUsdAMonth, spentUsd, reservedUsd } = budget;
+  return (
+    <tr>
+      <th scope="row">{promptId === null ? `Tag ${tag}` : <a href={`${base}/prompts/${promptId}`}>{name}</a>}</th>
+      <td class={`number${spentUsd >= maxUsdAMonth ? " bad" : ""}`}>
+        {dollars(spentUsd)}
+        {reservedUsd > 0 && <small> + {dollars(reservedUsd)} reserved</small>}
+      </td>
+      <td class="number">{dollars(maxUsdAMonth)}</td>
+      {mayChange && (
+        <td>
+          <ButtonForm
+            action={`${base}/spending/budgets`}
+            name="remove"
+            value={promptId === null ? `tag:${tag}` : `prompt:${promptId}`}
+            label={`Remove the budget of ${name}`}
+          >
+            Remove
+          </ButtonForm>
+        </td>
+      )}
+    </tr>
+  );
+};

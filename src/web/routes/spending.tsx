@@ -1,0 +1,80 @@
+import { Type } from "@sinclair/typebox";
+import { Elysia } from "elysia";
+import type { Context } from "../../context.ts";
+import { invalidField } from "../../errors.ts";
+import { listPromptChoices, listTags } from "../../prompts/lists.ts";
+import { OneOf } from "../../schema.ts";
+import { setBudget } from "../../spending/budgets.ts";
+import { getSpendingReport, spendingCsv } from "../../spending/report.ts";
+import { spendingQuery } from "../../spending/schema.ts";
+import { showPage, submitOrShowAgain } from "../page-requests.tsx";
+import { seeOther } from "../page-responses.ts";
+import { SpendingPage } from "../pages/spending.tsx";
+import { queryOptions } from "../query.ts";
+import { privateResponse } from "../responses.ts";
+import type { Site } from "../site.ts";
+import { may, type Viewer } from "../viewer.ts";
+
+/** A month before or after one such as 2026-11. */
+const monthAfter = (month: string, n: number): string => {
+  const [year = 0, ofYear = 0] = month.split("-").map(Number);
+  return new Date(Date.UTC(year, ofYear - 1 + n, 15)).toISOString().slice(0, 7);
+};
+
+type Result = { month?: string; successMessage?: string; errorMessage?: string };
+
+function spendingPage(ctx: Context, viewer: Viewer, site: Site, { month: chosen, ...messages }: Result = {}) {
+  const report = getSpendingReport(ctx, viewer.org, chosen);
+  const monthOf = (iso: string) => new Date(Date.parse(iso) + 36 * 3600_000).toISOString().slice(0, 7);
+  const month = monthOf(report.from);
+  const isCurrent = Date.parse(report.until) > ctx.now();
+  return (
+    <SpendingPage
+      {...{ site, viewer, report, month, ...messages }}
+      previousMonth={monthAfter(month, -1)}
+      nextMonth={isCurrent ? null : monthAfter(month, 1)}
+      prompts={listPromptChoices(ctx, viewer.org)}
+      tags={listTags(ctx, viewer.org)}
+      mayChange={may(viewer, "organization")}
+    />
+  );
+}
+
+/** The prompt or tag that a field of the form names. */
+function subjectOf(field: string): { promptId: string } | { tag: string } {
+  const [kind = "", ...rest] = field.split(":");
+  return kind === "prompt" ? { promptId: rest.join(":") } : { tag: rest.join(":") };
+}
+
+/** What models cost, and the budgets of prompts and tags. */
+export const spendingPages = (ctx: Context) =>
+  new Elysia({ name: "spending pages" })
+    .get(
+      "/spending",
+      ({ request, query: { month } }) =>
+        showPage(ctx, request, (viewer, site) => spendingPage(ctx, viewer, site, { month })),
+      queryOptions(spendingQuery),
+    )
+    .get(
+      "/spending/export",
+      ({ request, query: { month, format = "json" } }) =>
+        showPage(ctx, request, (viewer) => {
+          const report = getSpendingReport(ctx, viewer.org, month);
+          const body = format === "csv" ? spendingCsv(report) : `${JSON.stringify(report, null, 2)}\n`;
+          return privateResponse(format, body, 200, {
+            "content-disposition": `attachment; filename="evald-spending-${report.from.slice(0, 10)}.${format}"`,
+          });
+        }),
+      queryOptions({ ...spendingQuery, format: Type.Optional(OneOf(["json", "csv"])) }),
+    )
+    .post("/spending/budgets", ({ request }) =>
+      submitOrShowAgain(ctx, request, "organization", spendingPage, (viewer, form) => {
+        const removed = form.get("remove");
+        const typed = (form.get("maxUsdAMonth") ?? "").trim();
+        const maxUsdAMonth = removed === null ? Number(typed || Number.NaN) : null;
+        if (maxUsdAMonth !== null && !(maxUsdAMonth >= 0 && maxUsdAMonth <= 1_000_000))
+          throw invalidField("maxUsdAMonth", "must be an amount from 0 to 1000000");
+        setBudget(ctx, viewer.org, { ...subjectOf(removed ?? form.get("of") ?? ""), maxUsdAMonth });
+        return seeOther(ctx, "/spending#budgets");
+      }),
+    );
