@@ -785,7 +785,7 @@ CREATE TABLE `budgets` (
 	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action,
 	FOREIGN KEY (`org_id`,`prompt_id`) REFERENCES `prompts`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
 	CONSTRAINT "budgets_of" CHECK(("budgets"."prompt_id" is null) != ("budgets"."tag" is null)),
-	CONSTRAINT "budgets_max" CHECK("budgets"."max_usd_a_month" >= 0)
+	CONSTRAINT "budgets_max" CHECK("budgets"."max_usd_a_month" > 0)
 ) STRICT;
 --> statement-breakpoint
 CREATE INDEX `budgets_of_org` ON `budgets` (`org_id`);--> statement-breakpoint

@@ -30,6 +30,7 @@ import { addRun } from "./run.ts";
 import { addRuns } from "./runs.ts";
 import { addServe, type ServeOverrides } from "./serve.ts";
 import { addStack } from "./stack.ts";
+import { addSpending } from "./spending.ts";
 import { closeStdout, endOnStdoutError, exitOf, exits, print, sayFailure, toFailure, toJson } from "./terminal.ts";
 import { addTrust } from "./trust.ts";
 import { addUpgrade } from "./upgrade.ts";
@@ -99,6 +100,7 @@ export function createProgram(
   addPerson(program, configOf);
   addPrompt(program, useApi);
   addProvider(program, useApi);
+  addSpending(program, useApi);
   addTrust(program, useApi);
   addArchive(program, useApi);
   addModel(program, configOf);

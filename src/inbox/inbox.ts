@@ -11,15 +11,13 @@ import {
   listFailedRuns,
   listFailingDestinations,
   listPausedSchedules,
-  listSpentBudget,
+  listSpentBudgets,
   listUnreadableSecrets,
   listWaitingRuns,
   type Problem,
 } from "./problems.ts";
 import type { Inbox, InboxItem, InboxMark, ScoreChange } from "./schema.ts";
 import { listScoreChanges } from "./score-changes.ts";
-
-const dayMs = 24 * 3600_000;
 
 /** What each problem weighs against a change of the score by one point. */
 function weightOf(problem: Problem): number {
@@ -60,7 +58,7 @@ const listProblems = (ctx: Context, org: OrgId, changes: Problem[], spending: Sp
     ...listPausedSchedules(ctx, org),
     ...listUnreadableSecrets(ctx, org),
     ...listWaitingRuns(ctx, org),
-    ...listSpentBudget(spending),
+    ...listSpentBudgets(ctx, org, spending),
     ...listFailingDestinations(ctx, org),
   ].sort((a, b) => weightOf(b) - weightOf(a));
 
@@ -70,6 +68,7 @@ export function getInbox(ctx: Context, org: OrgId, { withSnoozed = false }: { wi
   const marks = new Map(rows.map((mark) => [mark.itemId, mark]));
   const changes = listScoreChanges(ctx, org);
   const spending = getSpending(ctx, org);
+  const { spentUsd, maxUsdAMonth, expectedUsd, until } = spending;
   const all = listProblems(ctx, org, changes, spending).map(
     (problem) => addMark(problem, marks.get(problem.id)) as InboxItem,
   );
@@ -81,16 +80,8 @@ export function getInbox(ctx: Context, org: OrgId, { withSnoozed = false }: { wi
       .filter(({ kind }) => kind === "score_rose")
       .sort((a, b) => b.delta - a.delta)
       .map((change) => addMark(change, marks.get(change.id)) as ScoreChange),
-    spending: paceOf(ctx, spending),
+    spending: { spentUsd, maxUsd: maxUsdAMonth, expectedUsd, until },
   };
-}
-
-/** The spending of a month, with what it comes to at its pace so far. */
-function paceOf(ctx: Context, { from, until, spentUsd, maxUsdAMonth }: Spending): Inbox["spending"] {
-  const [startMs, endMs] = [Date.parse(from), Date.parse(until)];
-  const passedMs = ctx.now() - startMs;
-  const expectedUsd = passedMs < dayMs ? null : Math.round((spentUsd * 100 * (endMs - startMs)) / passedMs) / 100;
-  return { spentUsd, maxUsd: maxUsdAMonth, expectedUsd, until };
 }
 
 /** Snoozes or assigns a line; omitted fields keep their values. `by`: who did it. Throws not_found and bad_request. */

@@ -12,6 +12,7 @@ import { findPausedAt } from "../prompts/warnings.ts";
 import { titleOf } from "../reports/labels.ts";
 import type { Spending } from "../runs/schema.ts";
 import { toIso } from "../schema.ts";
+import { listBudgets } from "../spending/budgets.ts";
 import type { InboxItem, Unmarked } from "./schema.ts";
 
 const dayMs = 24 * 3600_000;
@@ -201,10 +202,17 @@ export function listFailingDestinations(ctx: Context, org: OrgId): Problem[] {
   });
 }
 
-/** The monthly budget, once most of it is spent. */
-export function listSpentBudget({ from, spentUsd, maxUsdAMonth }: Spending): Problem[] {
-  if (maxUsdAMonth === null || spentUsd < budgetShare * maxUsdAMonth) return [];
-  return [{ kind: "budget_spent", id: `budget-${from}`, since: from, spentUsd, maxUsd: maxUsdAMonth }];
+/** The monthly budgets of which most is spent: of the organization, and of prompts and tags. */
+export function listSpentBudgets(ctx: Context, org: OrgId, { from, spentUsd, maxUsdAMonth }: Spending): Problem[] {
+  const ofOrg = maxUsdAMonth === null ? [] : [{ id: "budget", spentUsd, maxUsd: maxUsdAMonth, budget: null }];
+  const others = listBudgets(ctx, org).map(({ id, promptId, tag, name, spentUsd, maxUsdAMonth }) => ({
+    id: `budget-${id}`,
+    ...{ spentUsd, maxUsd: maxUsdAMonth },
+    budget: { promptId, tag, name },
+  }));
+  return [...ofOrg, ...others]
+    .filter(({ spentUsd, maxUsd }) => spentUsd >= budgetShare * maxUsd)
+    .map(({ id, ...budget }) => ({ kind: "budget_spent", id: `${id}-${from}`, since: from, ...budget }));
 }
 
 /** Runs that no connected worker can run, by agent. */

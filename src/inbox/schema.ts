@@ -2,6 +2,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import { RunFailure } from "../agents/remedies.ts";
 import { destinationKinds } from "../db/tables/notifications.ts";
 import { Id, Nullable, OneOf, Time, Url } from "../schema.ts";
+import { Budget } from "../spending/schema.ts";
 
 const fields = {
   id: Type.String({ description: "The same as long as the problem is the same; it has another one if it comes back" }),
@@ -155,6 +156,7 @@ const BudgetSpent = Type.Object({
   kind: OneOf(["budget_spent"], "At least 80% of the monthly budget is spent"),
   spentUsd: Type.Number(),
   maxUsd: Type.Number(),
+  budget: Nullable(Type.Pick(Budget, ["promptId", "tag", "name"], { description: "null: of the organization" })),
 });
 
 const RunsWaiting = Type.Object({

@@ -3,7 +3,6 @@ import type { Context, OrgId } from "../context.ts";
 import { createdWithin, timeZoneOf } from "../db/rows.ts";
 import { prompts } from "../db/tables/prompts.ts";
 import { runs } from "../db/tables/runs.ts";
-import { toCsv } from "../http/csv.ts";
 import { titleText } from "../prompts/lists.ts";
 import { titleOf } from "../reports/labels.ts";
 import { quarterMs } from "../runs/paid-calls.ts";
@@ -13,7 +12,7 @@ import { round } from "../stats/repeats.ts";
 import { getBreakdown } from "./breakdown.ts";
 import { listBudgets } from "./budgets.ts";
 import { getForecast } from "./forecast.ts";
-import { breakdownNames, type SpendingReport } from "./schema.ts";
+import type { SpendingReport } from "./schema.ts";
 
 const maxFailed = 10;
 
@@ -99,14 +98,3 @@ function getFailedRuns({ db }: Context, org: OrgId, { from, until }: Month): Spe
       ),
   };
 }
-
-/** The breakdowns of a month as CSV, one row each. */
-export const spendingCsv = ({ breakdown }: SpendingReport): string =>
-  [
-    toCsv(["by", "key", "name", "spentUsd", "estimatedUsd", "previousUsd"]),
-    ...breakdownNames.flatMap((by) =>
-      breakdown[by].map(({ key, name, spentUsd, estimatedUsd, previousUsd }) =>
-        toCsv([by, key, name, spentUsd, estimatedUsd, previousUsd]),
-      ),
-    ),
-  ].join("");

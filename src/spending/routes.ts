@@ -6,7 +6,8 @@ import { jsonBody } from "../http/elysia.ts";
 import { errors, operation } from "../http/operation.ts";
 import { OneOf } from "../schema.ts";
 import { setBudget } from "./budgets.ts";
-import { getSpendingReport, spendingCsv } from "./report.ts";
+import { spendingCsv } from "./csv.ts";
+import { getSpendingReport } from "./report.ts";
 import { Budget, BudgetInput, SpendingReport, spendingQuery } from "./schema.ts";
 
 const spendingOperation = operation("Spending", "getSpending", "Get what models cost in a month, and the budgets", {

@@ -88,7 +88,7 @@ export const BudgetInput = Type.Object(
   {
     promptId: Type.Optional(Type.String({ format: "uuid" })),
     tag: Type.Optional(Type.String({ minLength: 1, maxLength: 50 })),
-    maxUsdAMonth: Nullable(Type.Number({ minimum: 0, maximum: 1_000_000, description: "null: no budget" })),
+    maxUsdAMonth: Nullable(Type.Number({ exclusiveMinimum: 0, maximum: 1_000_000, description: "null: no budget" })),
   },
   { title: "BudgetInput", examples: [{ tag: "billing", maxUsdAMonth: 20 }] },
 );

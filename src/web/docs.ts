@@ -27,6 +27,7 @@ import rest from "./docs/rest.md" with { type: "text" };
 import runs from "./docs/runs.md" with { type: "text" };
 import schedules from "./docs/schedules.md" with { type: "text" };
 import scoring from "./docs/scoring.md" with { type: "text" };
+import spending from "./docs/spending.md" with { type: "text" };
 import start from "./docs/start.md" with { type: "text" };
 import troubleshooting from "./docs/troubleshooting.md" with { type: "text" };
 import webhooks from "./docs/webhooks.md" with { type: "text" };
@@ -49,6 +50,7 @@ export const docs: Doc[] = [
   toDoc("ci", "Guides", ci),
   toDoc("history", "Guides", history),
   toDoc("field", "Guides", field),
+  toDoc("spending", "Guides", spending),
   toDoc("regrading", "Guides", regrading),
   toDoc("exports", "Guides", exports),
   toDoc("webhooks", "Guides", webhooks),

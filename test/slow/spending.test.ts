@@ -115,6 +115,48 @@ describe("the monthly budget", () => {
   });
 });
 
+test("runs of a tag wait while others have reserved its budget, then fail once it is spent, and Home says so", async () => {
+  const cap = 0.03;
+  const { app, runs } = await modelRuns(fake).runsOf("short", {
+    many: 3,
+    prompt: { tags: ["paid"] },
+    env: { EVALD_CONCURRENCY: "3", EVALD_RUNS_PER_HOST: "3" },
+    before: async ({ send }) => {
+      await send("POST", "/api/v1/prompts", { body: { text: "See https://docs.test/", tags: ["paid"] } });
+      const { status, body } = await send("PUT", "/api/v1/budgets", { body: { tag: "paid", maxUsdAMonth: cap } });
+      expect([status, body]).toMatchObject([200, [{ tag: "paid", promptId: null, maxUsdAMonth: cap, spentUsd: 0 }]]);
+    },
+  });
+  const { spentUsd, budgets } = await spendingOf(app);
+  expect(spentUsd).toBeGreaterThanOrEqual(cap);
+  expect(spentUsd).toBeLessThan(cap + callUsd);
+  expect(budgets).toMatchObject([{ tag: "paid", spentUsd, reservedUsd: 0 }]);
+  const attempts = await Promise.all(
+    runs.map(async ({ runId }) => (await app.send("GET", `/api/v1/runs/${runId}/attempts`)).body),
+  );
+  expect(attempts.flat().some(({ outcome }) => outcome === "released")).toBe(true);
+  const reason = /The tag "paid" has spent \$0\.03 of its monthly budget of \$0\.03\. /;
+  expect(runs.map(({ failureReason }) => failureReason).filter(Boolean)).toEqual([expect.stringMatching(reason)]);
+  const { problems } = (await app.send("GET", "/api/v1/inbox")).body;
+  expect(problems).toContainEqual(
+    expect.objectContaining({
+      kind: "budget_spent",
+      maxUsd: cap,
+      budget: { promptId: null, tag: "paid", name: "paid" },
+    }),
+  );
+  // Another prompt of the tag is refused; one without the tag is not.
+  const [tagged] = (await app.send("GET", "/api/v1/prompts?tag=paid")).body.slice(-1);
+  const refused = await app.send("POST", `/api/v1/prompts/${tagged.id}/run`, { body: { urlMap: {} } });
+  expect([refused.status, refused.body.detail]).toEqual([409, expect.stringMatching(reason)]);
+  const { id } = (await app.send("POST", "/api/v1/prompts", { body: { text: "See https://docs.test/" } })).body;
+  expect((await app.send("POST", `/api/v1/prompts/${id}/run`, { body: { urlMap: {} } })).status).toBe(200);
+  const removed = await app.send("PUT", "/api/v1/budgets", { body: { tag: "paid", maxUsdAMonth: null } });
+  expect(removed.body).toEqual([]);
+  const again = await app.send("POST", `/api/v1/prompts/${tagged.id}/run`, { body: { urlMap: {} } });
+  expect(again.status).toBe(200);
+}, 120_000);
+
 test("a cancelled run frees its slot immediately, and its last call is counted when its cost is known", async () => {
   const app = testApp({
     agents: { llm: createModelAgent({ version: "test" }) },

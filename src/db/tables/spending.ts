@@ -85,6 +85,6 @@ export const budgets = sqliteTable(
     index("budgets_of_org").on(table.orgId),
     orgReference("budgets_prompt", [table.orgId, table.promptId], prompts),
     check("budgets_of", sql`(${table.promptId} is null) != (${table.tag} is null)`),
-    check("budgets_max", sql`${table.maxUsdAMonth} >= 0`),
+    check("budgets_max", sql`${table.maxUsdAMonth} > 0`),
   ],
 );

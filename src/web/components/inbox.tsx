@@ -131,10 +131,17 @@ function partsOf(item: InboxItem, { base }: Site, viewer: Viewer, now: number): 
     case "budget_spent":
       return {
         size: `${Math.floor((100 * item.spentUsd) / item.maxUsd)}%`,
-        name: "Monthly budget",
+        name:
+          item.budget === null
+            ? "Monthly budget"
+            : `Monthly budget of ${item.budget.tag === null ? item.budget.name : `tag ${item.budget.tag}`}`,
         text: `${dollars(item.spentUsd)} of ${dollars(item.maxUsd)} spent. ${item.spentUsd >= item.maxUsd ? "Runs with a model don’t start until next month." : ""}`,
         where: null,
-        button: <ButtonLink href={`${base}/settings`}>Change budget</ButtonLink>,
+        button: (
+          <ButtonLink href={item.budget === null ? `${base}/settings` : `${base}/spending#budgets`}>
+            Change budget
+          </ButtonLink>
+        ),
       };
     case "schedule_paused":
       return {

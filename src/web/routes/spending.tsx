@@ -5,7 +5,8 @@ import { invalidField } from "../../errors.ts";
 import { listPromptChoices, listTags } from "../../prompts/lists.ts";
 import { OneOf } from "../../schema.ts";
 import { setBudget } from "../../spending/budgets.ts";
-import { getSpendingReport, spendingCsv } from "../../spending/report.ts";
+import { spendingCsv } from "../../spending/csv.ts";
+import { getSpendingReport } from "../../spending/report.ts";
 import { spendingQuery } from "../../spending/schema.ts";
 import { showPage, submitOrShowAgain } from "../page-requests.tsx";
 import { seeOther } from "../page-responses.ts";
@@ -72,8 +73,8 @@ export const spendingPages = (ctx: Context) =>
         const removed = form.get("remove");
         const typed = (form.get("maxUsdAMonth") ?? "").trim();
         const maxUsdAMonth = removed === null ? Number(typed || Number.NaN) : null;
-        if (maxUsdAMonth !== null && !(maxUsdAMonth >= 0 && maxUsdAMonth <= 1_000_000))
-          throw invalidField("maxUsdAMonth", "must be an amount from 0 to 1000000");
+        if (maxUsdAMonth !== null && !(maxUsdAMonth > 0 && maxUsdAMonth <= 1_000_000))
+          throw invalidField("maxUsdAMonth", "must be an amount above 0");
         setBudget(ctx, viewer.org, { ...subjectOf(removed ?? form.get("of") ?? ""), maxUsdAMonth });
         return seeOther(ctx, "/spending#budgets");
       }),
