@@ -87,7 +87,12 @@ const memberMay: RegExp[] = [
   /^\/(runs|reports|prompts)\/selected\/(re)?run$/,
 ];
 /** Forms that require an owner. */
-const ownerOnly: RegExp[] = [/^\/settings\/(members|ci|workers)\b/, /^\/settings$/, /^\/reports\/:slug\/shares/];
+const ownerOnly: RegExp[] = [
+  /^\/settings\/(members|ci|workers)\b/,
+  /^\/settings$/,
+  /^\/spending\/budgets$/,
+  /^\/reports\/:slug\/shares/,
+];
 
 const { routes } = app.app;
 const pages = routes
@@ -129,7 +134,7 @@ describe.each(names(reads))("GET %s", (path) => {
     // The error may quote the request, but nothing else of A.
     const told = [slug, runId, promptId, provider.id, apiKey.id].filter((id) => !pathOf(path).includes(id));
     for (const secret of [...told, provider.name, "Upload a file", people.owner.email, apiKey.display])
-      expect([secret, foreign.body.includes(secret)]).toEqual([secret, false]);
+      expect([secret, JSON.stringify(foreign.body).includes(secret)]).toEqual([secret, false]);
   });
 });
 
@@ -156,6 +161,7 @@ const mediaTypes: Record<string, string[]> = {
   "/reports/:slug/artifacts/:name": ["image/webp"],
   "/reports/selected/export": ["application/json"],
   "/runs/selected/export": ["application/json"],
+  "/spending/export": ["application/json"],
   "/live": ["text/event-stream"],
   "/runs/live": ["text/event-stream"],
   "/runs/:runId/events": ["text/event-stream"],

@@ -34,7 +34,8 @@ const layers: [string, (file: string) => boolean][] = [
   ["app", isApp],
   ["adapters", isAdapter],
   ...[
-    ...["cli", "web", "service", "mcp", "trusts", "workers", "gates", "regrades", "exchange", "inbox", "comparisons"],
+    ...["cli", "web", "service", "mcp", "trusts", "workers", "gates", "regrades", "exchange", "inbox"],
+    ...["spending", "comparisons"],
     ...[
       "trends",
       "schedules",

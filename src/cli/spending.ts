@@ -29,7 +29,7 @@ export function addSpending(program: Command, useApi: UseApi): void {
     .addOption(new Option("--csv", "Print all breakdowns as CSV").conflicts("json"))
     .option("--json", "Print everything as JSON");
   addServiceOptions(show)
-    .addHelpText("after", "\nExamples:\n  evald spending\n  evald spending --month 2026-10 --by model")
+    .addHelpText("after", "\nExamples:\n  evald spending\n  evald spending show --month 2026-10 --by model")
     .action(async ({ org, url, month, by, json, csv }: Options) => {
       await useApi({ org, url }, async (api) => {
         const report = await api.request("GET /spending", { query: { month } });

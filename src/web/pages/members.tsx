@@ -21,7 +21,8 @@ type Props = PageProps & {
 };
 
 const roleDescriptions: Record<Role, string> = {
-  owner: "Everything an admin can do, and manage members, organization settings, limits, workers and share links.",
+  owner:
+    "Everything an admin can do, and manage members, organization settings, limits, budgets, workers and share links.",
   admin:
     "Everything a member can do, and archive prompts, publish and archive reports, and manage providers, API keys and models.",
   member: "View everything, create, edit and run prompts, and mark recommended fixes as done.",
