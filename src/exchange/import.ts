@@ -246,7 +246,11 @@ function keysOf({ type, row }: Line): unknown[] {
   if (type === "listed_page") return [`${row.promptId} ${row.page}`];
   if (type === "scheduled_evaluation") return [`${row.promptId} ${row.scheduledAt}`];
   if (type === "inbox_mark") return [row.itemId];
-  if (type === "spending" || type === "spending_detail") return [row.from];
+  if (type === "spending") return [row.from];
+  if (type === "spending_detail") {
+    const { promptId, lengthMs, from, agent, model, purpose, trigger, personId, keyId } = row;
+    return [[promptId, lengthMs, from, agent, model, purpose, trigger, personId, keyId].join(" ")];
+  }
   if (type === "attempt") return [`${row.jobId} ${row.attempt}`];
   if (type === "share_link") return [row.id, row.tokenHash];
   if (type === "artifact") return [`${row.runId} ${row.attempt} ${row.name}`];

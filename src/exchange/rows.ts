@@ -222,7 +222,15 @@ const typedShapes = {
     columnSchemas: { itemId: Type.String({ minLength: 1, maxLength: 500 }) },
   },
   spending: { table: spending, columnSchemas: { usd: Type.Number({ minimum: 0 }) } },
-  spending_detail: { table: spendingDetails, columnSchemas: { usd: Type.Number({ minimum: 0 }) } },
+  spending_detail: {
+    table: spendingDetails,
+    // Empty if it was neither a person nor an API key.
+    columnSchemas: {
+      usd: Type.Number({ minimum: 0 }),
+      personId: Type.String({ maxLength: 100 }),
+      keyId: Type.String({ maxLength: 100 }),
+    },
+  },
   budget: { table: budgets },
   run: {
     table: runs,

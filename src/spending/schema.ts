@@ -1,5 +1,4 @@
 import { type Static, Type } from "@sinclair/typebox";
-import { endCauses } from "../agents/failure.ts";
 import { Spending } from "../runs/schema.ts";
 import { Id, Nullable, OneOf, shape, Time } from "../schema.ts";
 
@@ -43,7 +42,7 @@ const FailedRuns = Type.Object(
         runId: Id,
         prompt: Type.Object({ id: Id, title: Type.String() }),
         agent: Type.String(),
-        cause: OneOf(endCauses),
+        cause: Type.String(),
         spentUsd: Type.Number(),
         createdAt: Time,
       }),
@@ -53,20 +52,21 @@ const FailedRuns = Type.Object(
   { title: "SpendingOnFailedRuns" },
 );
 
-const Range = Type.Object({ low: Type.Number(), expected: Type.Number(), high: Type.Number() });
+const Range = Type.Object({ low: Type.Number(), expected: Type.Number(), high: Type.Number() }, { title: "UsdRange" });
 
 const Forecast = Type.Object(
   {
-    scheduledUsd: Type.Object(Range.properties, {
-      description:
-        "Runs that schedules will request until the end of the month, at the mean, lowest and highest cost of the last 20 runs of their prompt and agent",
-    }),
-    monthUsd: Type.Object(Range.properties, { description: "With what is spent. Other runs are not included" }),
-    evaluations: Type.Integer({ description: "Scheduled evaluations until the end of the month" }),
+    scheduledUsd: Range,
+    monthUsd: Range,
+    evaluations: Type.Integer(),
     runs: Type.Integer(),
     unknownRuns: Type.Integer({ description: "Runs that are left out because no earlier run has a cost" }),
   },
-  { title: "SpendingForecast" },
+  {
+    title: "SpendingForecast",
+    description:
+      "scheduledUsd: runs that schedules will request this month, at the mean, lowest and highest cost of the last 20 runs of their prompt and agent. monthUsd: with what is spent",
+  },
 );
 export type Forecast = Static<typeof Forecast>;
 

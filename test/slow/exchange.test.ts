@@ -82,7 +82,7 @@ describe("an export as JSON lines", () => {
       [...Map.groupBy(rows, ({ type }) => type)].map(([type, all]) => [type, all.length]),
     );
     expect(counts).toEqual({
-      ...{ organization: 1, spending: 1, job: counts.job },
+      ...{ organization: 1, spending: 1, spending_detail: 4, job: counts.job },
       ...{ provider: 1, prompt: 2, eval_request: 7, gate: 2, regrade: 2, run: 9, event: 17 + 3 * 121, report: 7 },
       ...{ friction_point: counts.friction_point, recommendation: counts.recommendation, grading: 3, reach: 7 },
     });
