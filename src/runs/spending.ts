@@ -44,7 +44,7 @@ export function findCostLimit(
 ): { code: CostLimitCode; usd: number | null } {
   const limits: { code: CostLimitCode; usd: number | null }[] = [
     { code: "prompt_cost_limit", usd: task.limits?.costUsd ?? null },
-    { code: "organization_cost_limit", usd: budgetLimits(ctx.db).get({ org: orgId })?.run ?? null },
+    { code: "organization_cost_limit", usd: orgLimits(ctx.db).get({ org: orgId })?.run ?? null },
     { code: "server_cost_limit", usd: ctx.config.modelLimits.costUsd },
     { code: "month_budget_spent", usd: reservedUsd },
   ];

@@ -1,6 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Spending } from "../runs/schema.ts";
-import { Id, Nullable, OneOf, shape, Time } from "../schema.ts";
+import { Id, Nullable, shape, Time } from "../schema.ts";
 
 /** What spending is broken down by. */
 export const breakdownNames = ["prompt", "agent", "model", "purpose", "requester", "trigger", "day"] as const;
