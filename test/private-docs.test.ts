@@ -42,9 +42,7 @@ test("docs on a private address are refused by the page and over MCP, and later 
   expect(second.body).toContain("EVALD_ALLOW_PRIVATE=127.0.0.1:4000");
 
   const { key } = createKey(app.service.ctx, app.a.org, "agent", { scopes: ["write"] });
-  expect((await rpc(app, key).call("create_prompt", docs(url))).detail).toContain(
-    "EVALD_ALLOW_PRIVATE=127.0.0.1:4000",
-  );
+  expect((await rpc(app, key).call("create_prompt", docs(url))).detail).toContain("EVALD_ALLOW_PRIVATE=127.0.0.1:4000");
 
   const { id } = createPrompt(app.service.ctx, app.a.org, docs("https://docs.example.com/"));
   expect(

@@ -14,7 +14,11 @@ function setUp() {
   const app = testApp({ now: () => at });
   const { service, a } = app;
   const newPrompt = (title: string | null, isOnResultsPage = true) =>
-    createPrompt(service.ctx, a.org, { title, text: "Say hello. Secret task. https://docs.example.com", isOnResultsPage }).id;
+    createPrompt(service.ctx, a.org, {
+      title,
+      text: "Say hello. Secret task. https://docs.example.com",
+      isOnResultsPage,
+    }).id;
   const turn = (hasResultsPage: boolean) => updateOrg(service.ctx, a.org, { hasResultsPage }).resultsPath ?? "";
   const stranger = browse(app);
   return { app, newPrompt, turn, get: stranger.get, pass: (days: number) => (at += days * 24 * 3600_000) };

@@ -32,29 +32,34 @@ const Change = Type.Object(
   { title: "Change" },
 );
 
-export const Evidence = Type.Object({
-  reason: Type.String(),
-  method: Nullable(Type.String()),
-  level: Type.Number({ description: "p below which a change is significant" }),
-  seed: Nullable(Type.Integer({ description: "Seed of the random splits; null if all splits were used" })),
-  sides: Type.Array(EvalResult),
-  score: Nullable(
-    Type.Object({
-      before: Type.Number({ description: "Mean" }),
-      after: Type.Number(),
-      without: Type.Array(Type.String(), { description: "Dimensions that are left out; the score of a side has them" }),
-    }),
-  ),
-  delta: Nullable(Type.Object(Interval.properties, { description: "Change of score" })),
-  p: bound,
-  smallestP: Nullable(Type.Number({ description: "Smallest possible p" })),
-  successP: Nullable(Type.Number({ description: "Two-sided p of the success rates" })),
-  withinP: Nullable(Type.Number({ description: "p within prompts, even if the prompts disagree" })),
-  ends: Nullable(EndsEvidence),
-  causes: Type.Array(OneOf(["score", "success", "unfinished"]), { description: "What caused a regression" }),
-  dimensions: Type.Array(Change),
-  metrics: Type.Array(Change),
-});
+export const Evidence = Type.Object(
+  {
+    reason: Type.String(),
+    method: Nullable(Type.String()),
+    level: Type.Number({ description: "p below which a change is significant" }),
+    seed: Nullable(Type.Integer({ description: "Seed of the random splits; null if all splits were used" })),
+    sides: Type.Array(EvalResult),
+    score: Nullable(
+      Type.Object({
+        before: Type.Number({ description: "Mean" }),
+        after: Type.Number(),
+        without: Type.Array(Type.String(), {
+          description: "Dimensions that are left out; the score of a side has them",
+        }),
+      }),
+    ),
+    delta: Nullable(Type.Object(Interval.properties, { description: "Change of score" })),
+    p: bound,
+    smallestP: Nullable(Type.Number({ description: "Smallest possible p" })),
+    successP: Nullable(Type.Number({ description: "Two-sided p of the success rates" })),
+    withinP: Nullable(Type.Number({ description: "p within prompts, even if the prompts disagree" })),
+    ends: Nullable(EndsEvidence),
+    causes: Type.Array(OneOf(["score", "success", "unfinished"]), { description: "What caused a regression" }),
+    dimensions: Type.Array(Change),
+    metrics: Type.Array(Change),
+  },
+  { title: "ComparisonEvidence" },
+);
 export type Evidence = Static<typeof Evidence>;
 export const NullableVerdict = Nullable(OneOf(verdicts, "Verdict for the later side; null unless both have repeats"));
 

@@ -26,8 +26,8 @@ import { earlierAttempts, jobs } from "../db/tables/jobs.ts";
 import { archives, prompts, providers } from "../db/tables/prompts.ts";
 import { gradings, regrades, reports, shareLinks } from "../db/tables/reports.ts";
 import { artifacts, evalRequests, runs, sessionEvents } from "../db/tables/runs.ts";
-import { spending, spendingDetails } from "../db/tables/spending.ts";
 import { scheduledEvaluations } from "../db/tables/schedules.ts";
+import { spending, spendingDetails } from "../db/tables/spending.ts";
 import { listedPages } from "../db/tables/trends.ts";
 import { keyOf, type RowType, shapes, typesOfOrg } from "./rows.ts";
 

@@ -82,6 +82,8 @@ export function toOpenApi({ paths }: { paths: object }, baseUrl: string): object
     addExamples(operation, schemas, examples);
     operation.responses = shareErrors(operation.responses as Record<string, JsonObject>, responses);
   }
+  // Each example stands once.
+  for (const name of Object.keys(examples)) delete (schemas[name] as JsonObject).examples;
   return {
     openapi: "3.1.0",
     info: {

@@ -79,7 +79,8 @@ export const streamPart = (
   streamPage(ctx, request, (viewer, site) => {
     const { pathname, search } = new URL(request.url);
     const render = show(viewer, site);
-    return (signal) => followPart(ctx, viewer.org, `${viewer.person && viewer.role} ${pathname}${search}`, render, signal);
+    return (signal) =>
+      followPart(ctx, viewer.org, `${viewer.person && viewer.role} ${pathname}${search}`, render, signal);
   });
 
 /** Handles a form for a person whose role allows `action`. API keys are refused. `files`: names of its fields with files; the form must add `uploadQuery` to its action. */
