@@ -41,7 +41,7 @@ test("computations over stored reports use indexes, and scan no table", async ()
     urlMap: { "docs.example.com": "https://x.example" },
   });
   app.db.$client.run(
-    "update runs set status = 'failed', failure_cause = 'timeout', failure_detail = 'x', completed_at = 1 where status = 'pending'",
+    "update runs set status = 'failed', failure_cause = 'timeout', failure_code = 'server_time_limit', failure_detail = 'x', completed_at = 1 where status = 'pending'",
   );
   await advanceGates(ctx);
   expect(listGates(ctx, org, { promptId }, { limit: 20, offset: 0 }).items.map(({ status }) => status)).toEqual([

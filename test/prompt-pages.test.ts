@@ -6,7 +6,7 @@ import { createPrompt, getPrompt, updatePrompt } from "../src/prompts/prompts.ts
 import { getEvalRequest } from "../src/runs/evals.ts";
 import { listRunPage } from "../src/runs/lists.ts";
 import { countRuns, getRun, getRunTask } from "../src/runs/runs.ts";
-import { instantAgent, testApp } from "./support/app.ts";
+import { instantAgent, noisy, testApp } from "./support/app.ts";
 import { decode, fieldsOf } from "./support/form-fields.ts";
 import { browse, signedIn } from "./support/people.ts";
 import { evaluation, niceGrade, runWithReport } from "./support/reports.ts";
@@ -349,8 +349,12 @@ describe("the pages of prompts", () => {
   });
 
   test("show a prompt as better or worse only if a comparison shows it", async () => {
-    const app = testApp();
-    const { id } = createPrompt(app.service.ctx, app.a.org, { title: "Upload", text: `Do it. ${docs}` });
+    const app = testApp({ agents: noisy });
+    const { id } = createPrompt(app.service.ctx, app.a.org, {
+      title: "Upload",
+      text: `Do it. ${docs}`,
+      agent: "noisy",
+    });
     const scores = (...all: number[]) => all.map((score) => ({ ...niceGrade, score }));
     evaluation(app, id, scores(60, 61));
     evaluation(app, id, scores(90, 91));

@@ -194,6 +194,7 @@ test("a run is complete before and after it is executed", async () => {
     runUrl: `http://localhost:3000/runs/${runId}`,
     completedAt: null,
     createdAt: "2026-09-21T14:13:20.000Z",
+    failure: null,
     failureReason: null,
     templateArgs: null,
     waitingFor: null,

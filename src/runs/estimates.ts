@@ -143,10 +143,10 @@ export function describeEstimate({ others, ...first }: Estimate): string {
 const agentName = ({ agent, model }: AgentEstimate): string => (model === null ? agent : `${agent} with ${model}`);
 
 /** "At most 30 min. Free." or "About 1 s and $0.14 (at most 3 s and $0.21 in the last 20 runs)." */
-function describeAgent({ of, seconds, costUsd }: AgentEstimate): string {
+function describeAgent({ model, of, seconds, costUsd }: AgentEstimate): string {
   const usd = (value: number) => `$${value.toFixed(value < 0.1 ? 4 : 2)}`;
   const time = (value: number) => (value < 120 ? `${Math.round(value)} s` : `${Math.round(value / 60)} min`);
-  const isFree = costUsd?.high === 0;
+  const isFree = model === null || costUsd?.high === 0;
   const price = costUsd === null || isFree ? null : costUsd;
   const and = (first: string, second: string | null | undefined) => (second == null ? first : `${first} and ${second}`);
   const end = isFree ? " Free." : costUsd === null ? " Cost unknown." : "";
