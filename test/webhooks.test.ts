@@ -201,7 +201,7 @@ test("old deliveries are deleted with their logs, except for pending ones and ev
   const rows = (table: string) => app.db.$client.query(`select count(*) from ${table}`).values()[0]?.[0];
   const stored = () => ["notifications", "deliveries", "delivery_tries"].map(rows);
   const jobs = () => rows("jobs where kind = 'delivery'");
-  const spend = () => app.db.$client.run("insert into spending values (?, ?, 11, 0)", [app.a.org, app.now()]);
+  const spend = () => app.db.$client.run("insert into spending values (?, ?, 11, 0, 0)", [app.a.org, app.now()]);
   updateOrg(app.service.ctx, app.a.org, { maxUsdAMonth: 10 });
   spend();
   const prompt = await app.post("/api/v1/prompts", { text: "Upload a file. https://docs.test" });
