@@ -17,7 +17,7 @@ const methods = [
 ] as const;
 
 /** How evald was installed. `archive`: unpacked or built by hand. */
-export type Method = (typeof methods)[number];
+type Method = (typeof methods)[number];
 
 /** `command`: what upgrades it; null if that depends on what this process can't see. `hint`: what to do then. */
 export type Installation = { method: Method; command: string | null; hint: string | null };

@@ -20,7 +20,7 @@ export type SpendingRow = Static<typeof SpendingRow>;
 
 const rowsBy = (description: string) => Type.Array(SpendingRow, { description });
 
-export const Breakdown = Type.Object(
+const Breakdown = Type.Object(
   {
     prompt: rowsBy("Most expensive first, like all but days"),
     agent: rowsBy("Judges count for the agent whose session they judged"),

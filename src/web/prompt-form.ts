@@ -51,7 +51,7 @@ const formats = {
 };
 
 /** The options of an agent. Each has an input per agent: its name begins with `options.` for the first, with `furtherAgent.` for the others. */
-export const agentOptionNames = ["effort", "permissions", "webSearch", "systemPrompt", "args", "env"] as const;
+const agentOptionNames = ["effort", "permissions", "webSearch", "systemPrompt", "args", "env"] as const;
 /** What the inputs of an agent's options contain. */
 export type OptionTexts = Record<(typeof agentOptionNames)[number], string>;
 const optionFormats: Formats = { systemPrompt: verbatim, args: lines, env: assignments };

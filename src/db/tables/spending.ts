@@ -23,7 +23,7 @@ export const spending = sqliteTable(
 /** What a model call is for. */
 export const callPurposes = ["agent", "judge"] as const;
 /** The trigger of an evaluation, or that its session was judged again later. */
-export const spendingTriggers = [...triggers, "regrade"] as const;
+const spendingTriggers = [...triggers, "regrade"] as const;
 
 /**
  * The same spending by what it was for, once per 15 minutes and once per day in UTC: a month of any time zone is a sum of whole days, and of

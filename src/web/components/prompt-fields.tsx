@@ -111,7 +111,7 @@ type AgentOptionsProps = {
 };
 
 /** Settings of a coding agent. All are optional; the prompt is rejected if its agent lacks one. */
-export function AgentOptionFields({ prefix, agentName, texts }: AgentOptionsProps) {
+function AgentOptionFields({ prefix, agentName, texts }: AgentOptionsProps) {
   const toProps = (name: keyof OptionTexts, label: string) => ({
     name: `${prefix}.${name}`,
     "aria-label": `${label} of ${agentName}`,
