@@ -190,7 +190,7 @@ test("a coding agent is not run without a sandbox", async () => {
   const { code, stderr } = await call(args, { cwd, env: { ...env, PATH: cwd, EVALD_AGENTS: JSON.stringify([fake]) } });
   expect([code, stderr]).toEqual([
     3,
-    expect.stringMatching(/infrastructure: fake only runs in a sandbox.*bubblewrap is not installed/),
+    expect.stringMatching(/No sandbox\. .*bubblewrap is not installed/),
   ]);
 });
 
