@@ -55,8 +55,8 @@ function Line({ site, viewer, now, item, actions }: LineProps) {
 
 type Parts = Record<"size" | "name" | "text" | "where" | "button", ComponentChildren>;
 
-const ButtonLink = ({ href, children }: { href: string; children: string }) => (
-  <a class="button" href={href}>
+const ButtonLink = ({ href, isMain = false, children }: { href: string; isMain?: boolean; children: string }) => (
+  <a class={isMain ? "button main" : "button"} href={href}>
     {children}
   </a>
 );
@@ -217,7 +217,11 @@ function scoreParts(item: ScoreChange, base: string): Parts {
         )}
       </>
     ),
-    button: <ButtonLink href={`${base}/prompts/${item.prompt.id}/why`}>See why</ButtonLink>,
+    button: (
+      <ButtonLink href={`${base}/prompts/${item.prompt.id}/why`} isMain={item.kind === "score_fell"}>
+        See why
+      </ButtonLink>
+    ),
   };
 }
 
