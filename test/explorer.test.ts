@@ -49,7 +49,7 @@ async function explore(task: PartOfTask, signal = new AbortController().signal):
       now,
       startedAt: now(),
       allow: [{ host: "127.0.0.1", port: null }],
-      means: null,
+      resources: null,
     }),
   );
 }

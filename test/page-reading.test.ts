@@ -217,7 +217,7 @@ async function gradeThrough(startUrl: string, urlMap: Record<string, string>) {
   };
   const events = await Array.fromAsync(
     createExplorer({ version: "0.0.0" }).run(task, {
-      ...{ signal: new AbortController().signal, now: clock.now, startedAt, means: null },
+      ...{ signal: new AbortController().signal, now: clock.now, startedAt, resources: null },
       allow: [{ host: "127.0.0.1", port: null }],
     }),
   );

@@ -167,7 +167,7 @@ export type EgressSocket = { path: string; token: string };
 export type Workspace = { path: string; holder: number | null };
 
 /** The means for commands. In `folder`, which the service removes after the run, the agent opens a relay to the egress proxy. */
-export type SandboxMeans = {
+export type SandboxResources = {
   workspace: Workspace;
   folder: string;
   egress: EgressSocket;
@@ -180,10 +180,10 @@ export type SandboxMeans = {
 };
 
 /** What the service provides to one run of an agent with a model. The tokens expire with the run. */
-export type Means = {
+export type AgentResources = {
   model: { id: string; provider: ModelProvider; name: string; socketPath: string; token: string };
   /** The sandbox for commands; `missing` says why there is none. */
-  sandbox: SandboxMeans | { missing: string };
+  sandbox: SandboxResources | { missing: string };
   /** The browser, with its own proxy session. */
   browser: { program: string; egress: EgressSocket } | { missing: string };
   /** Hosts that the operator allows for every run. */
@@ -199,7 +199,7 @@ export type AgentContext = {
   /** Private addresses that the run may reach. */
   allow: readonly AllowRule[];
   /** null: the agent has no model. */
-  means: Means | null;
+  resources: AgentResources | null;
   /** The network access of the agent itself, as tunnels to any host at an address that the run may reach. Absent: its process connects itself. */
   egress?: EgressSocket;
   /** Opens `egress` for an agent in a process of its own, which has no network. */

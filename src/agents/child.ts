@@ -6,9 +6,9 @@ import {
   type Agent,
   type AgentEvent,
   AgentFailure,
+  type AgentResources,
   type EgressSocket,
   eventTypes,
-  type Means,
   outcomes,
   runInfrastructureStep,
 } from "./agent.ts";
@@ -79,7 +79,7 @@ export function createChildAgent(
       try {
         signal.throwIfAborted();
         egress = await openEgress?.();
-        const access = accessOf(egress ?? null, rest.means);
+        const access = accessOf(egress ?? null, rest.resources);
         child = await runInfrastructureStep("agent_not_started", "the agent's process could not be started", () =>
           startAgentProcess(access),
         );
@@ -96,9 +96,9 @@ export function createChildAgent(
 }
 
 /** The files of a run outside of its process. A folder brings the sockets in it. */
-function accessOf(egress: EgressSocket | null, means: Means | null): Access {
-  const sandbox = means && "workspace" in means.sandbox ? means.sandbox : null;
-  const sockets = [egress?.path ?? [], means?.model.socketPath ?? [], sandbox?.egress.path ?? []].flat();
+function accessOf(egress: EgressSocket | null, resources: AgentResources | null): Access {
+  const sandbox = resources && "workspace" in resources.sandbox ? resources.sandbox : null;
+  const sockets = [egress?.path ?? [], resources?.model.socketPath ?? [], sandbox?.egress.path ?? []].flat();
   const folders = sandbox ? [sandbox.workspace.path, sandbox.folder] : [];
   const isOutside = (path: string) => !folders.some((folder) => path.startsWith(`${folder}/`));
   return { sockets: [...new Set(sockets.filter(isOutside))], folders };

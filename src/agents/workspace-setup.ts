@@ -1,6 +1,6 @@
 import { chmodSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Artifact, SandboxMeans } from "./agent.ts";
+import type { Artifact, SandboxResources } from "./agent.ts";
 import type { AgentSession } from "./goal-checks.ts";
 import { runHostsOf } from "./relay/run-hosts.ts";
 import { type PreparedWorkspace, prepareWorkspace } from "./sandbox/prepare-workspace.ts";
@@ -10,7 +10,7 @@ import { diffWorkspace } from "./sandbox/workspace-diff.ts";
 import type { Task } from "./task.ts";
 
 const diffName = "workspace.diff";
-const baselineOf = ({ folder }: SandboxMeans) => join(folder, "baseline");
+const baselineOf = ({ folder }: SandboxResources) => join(folder, "baseline");
 
 /**
  * Fills the workspace as the prompt says, reports what it holds, and keeps a copy to compare with. Throws an AgentFailure that names the step
@@ -18,7 +18,7 @@ const baselineOf = ({ folder }: SandboxMeans) => join(folder, "baseline");
  */
 export async function setUpWorkspace(
   { task, context, report }: AgentSession,
-  sandbox: SandboxMeans,
+  sandbox: SandboxResources,
   { contextFile, skillsFolder }: { contextFile: string; skillsFolder: string },
 ): Promise<PreparedWorkspace | null> {
   const { workspace: setup, limits } = task;
@@ -46,7 +46,7 @@ export async function setUpWorkspace(
 }
 
 /** Network access of the setup: the hosts of the run and of the repository. */
-function proxyOf({ setupEgress: setup }: SandboxMeans, task: Task): SandboxProxy | null {
+function proxyOf({ setupEgress: setup }: SandboxResources, task: Task): SandboxProxy | null {
   if (setup === null) return null;
   const { repository } = task.workspace ?? {};
   const { names, routes } = runHostsOf({
@@ -59,7 +59,7 @@ function proxyOf({ setupEgress: setup }: SandboxMeans, task: Task): SandboxProxy
 /** Reports how the agent changed its workspace, with the diff as an artifact, or nothing if it changed nothing. */
 export async function reportWorkspaceDiff(
   { task, context, report }: AgentSession,
-  sandbox: SandboxMeans,
+  sandbox: SandboxResources,
 ): Promise<void> {
   const diff = await diffWorkspace(sandbox.workspace, baselineOf(sandbox), task.limits, context.signal);
   if ("problem" in diff) {

@@ -2,7 +2,7 @@ import { mean } from "../stats/estimates.ts";
 import { threshold } from "../stats/power.ts";
 import { round } from "../stats/repeats.ts";
 import type { Evidence, Verdict } from "./evidence.ts";
-import { dimensionNames, type Pair, roundedMeans, type Sample, samplesOf, scoreOn, without } from "./samples.ts";
+import { dimensionNames, listLeftOut, type Pair, roundedMeans, type Sample, samplesOf, scoreOn } from "./samples.ts";
 
 /** The dimension that depends on the time of day rather than the docs. Exact differences exclude it. */
 const timedDimension = "Efficiency";
@@ -20,7 +20,7 @@ export function verdictOfDeterministic(
   const isWhole = compared.length === 0 || (names === null && compared.length === all.length);
   const scores = samplesOf(pairs, (run) => scoreOn(run, isWhole ? names : compared));
   const means = differenceOf(scores);
-  const score = { ...roundedMeans(means.before, means.after), without: without(pairs, isWhole ? null : compared) };
+  const score = { ...roundedMeans(means.before, means.after), without: listLeftOut(pairs, isWhole ? null : compared) };
   const value = round(score.after - score.before, 1);
   const verdict = value <= -threshold ? "regressed" : value >= threshold ? "improved" : "no_change";
   return {

@@ -77,7 +77,7 @@ const goalName = "Goal achievement";
  * Pairs in which an unclear goal counts as far as it was proven: unclear parts count as unmet, and the score is at most
  * that of a missed goal. Otherwise a single unclear run would exclude the goal from the whole comparison.
  */
-export function withUnproven(pairs: Pair[]): Pair[] {
+export function countUnprovenAsUnmet(pairs: Pair[]): Pair[] {
   const all = pairs.flatMap(({ before, after }) => [...before, ...after]);
   const weight = all.flatMap(({ dimensions }) => dimensions.find(({ name }) => name === goalName)?.weight ?? [])[0];
   if (weight === undefined) return pairs;
@@ -121,7 +121,7 @@ export const dimensionNames = (pairs: Pair[]): string[] =>
   );
 
 /** The dimensions that a comparison on the named ones leaves out; null: it compares whole scores. */
-export const without = (pairs: Pair[], names: string[] | null): string[] =>
+export const listLeftOut = (pairs: Pair[], names: string[] | null): string[] =>
   names === null ? [] : dimensionNames(pairs).filter((name) => !names.includes(name));
 
 export const roundedMeans = (before: number, after: number) => ({ before: round(before, 1), after: round(after, 1) });

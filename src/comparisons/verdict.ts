@@ -19,7 +19,9 @@ import { describeEnds, roundedEnds, testEnds, worseEnds } from "./ends.ts";
 import { alpha, type Evidence, noEvidence, type Verdict } from "./evidence.ts";
 import {
   commonDimensions,
+  countUnprovenAsUnmet,
   dimensionNames,
+  listLeftOut,
   type Pair,
   pairsOf,
   roundedMeans,
@@ -28,8 +30,6 @@ import {
   scoreOn,
   type Tested,
   testSamples,
-  without,
-  withUnproven,
 } from "./samples.ts";
 
 const softAlpha = 0.2;
@@ -50,36 +50,36 @@ export function decideVerdict(
   const sides = [before, after];
   const summaries = sides.map(({ unfinished, runs }) => resultOf(runs, unfinished));
   const none = { ...noEvidence(""), level, sides: summaries };
-  const without = (verdict: Verdict | null, reason: string, more: Partial<Evidence> = {}) => ({
+  const withoutTest = (verdict: Verdict | null, reason: string, more: Partial<Evidence> = {}) => ({
     verdict,
     evidence: { ...none, ...more, reason },
   });
-  if (differences.length > 0) return without("not_comparable", `these differ: ${differences.join("; ")}`);
+  if (differences.length > 0) return withoutTest("not_comparable", `these differ: ${differences.join("; ")}`);
   const isDeterministic = sides.every(({ runs }) => runs.length > 0 && runs.every((run) => run.isDeterministic));
   if (!isDeterministic && sides.some(({ runs, unfinished }) => runs.length + unfinished === 1))
-    return without(null, "a single run per side is not enough to tell a change from chance");
+    return withoutTest(null, "a single run per side is not enough to tell a change from chance");
   const open = sides.find(({ unfinished }) => unfinished > 0);
   if (open)
-    return without(
+    return withoutTest(
       "insufficient_data",
       `${open.unfinished} runs of ${open.name} are still active; compare again when they have finished`,
     );
   const broken = sides.find(({ runs }) => isInconclusive(infraFailuresOf(runs), runs.length));
   if (broken)
-    return without(
+    return withoutTest(
       "insufficient_data",
       `more than 20% of the runs of ${broken.name} failed for reasons unrelated to the target`,
     );
   const pairs = pairsOf(before.runs, after.runs);
-  if (pairs.length === 0) return without("not_comparable", "the sides have no prompt in common");
+  if (pairs.length === 0) return withoutTest("not_comparable", "the sides have no prompt in common");
   const { ends: testedEnds = null, successP = null } = (isDeterministic ? null : testEnds(pairs)) ?? {};
   const causes = testedEnds ? worseEnds(testedEnds, level) : [];
   const ends = testedEnds && roundedEnds(testedEnds);
   const worse = ends ? describeEnds(ends, causes) : [];
   const isScored = summaries.every(({ n }) => n > 0);
   const common = { ends, causes, successP: successP && roundP(successP) };
-  if (!isScored && causes.length > 0) return without("regressed", worse.join("; "), common);
-  if (!isScored) return without("insufficient_data", "one side has no scored run", common);
+  if (!isScored && causes.length > 0) return withoutTest("regressed", worse.join("; "), common);
+  if (!isScored) return withoutTest("insufficient_data", "one side has no scored run", common);
   const scoreVerdict = verdictOfScores(before, after, pairs, level, isDeterministic);
   const evidence = { ...none, ...common, ...scoreVerdict.evidence };
   if (causes.length > 0) {
@@ -103,7 +103,7 @@ function verdictOfScores(
   level: number,
   isDeterministic: boolean,
 ): ScoreVerdict {
-  const proven = withUnproven(pairs);
+  const proven = countUnprovenAsUnmet(pairs);
   const names = commonDimensions(proven.flatMap((pair) => [...pair.before, ...pair.after]));
   if (names?.length === 0)
     return { verdict: "not_comparable", evidence: { reason: "no dimension is common to all runs" } };
@@ -116,7 +116,7 @@ function verdictOfScores(
   const evidence = {
     method: methodOf(score, level) + (names ? `; on the dimensions common to all runs: ${names.join(", ")}` : ""),
     seed: score.seed,
-    score: { ...means, without: without(proven, names) },
+    score: { ...means, without: listLeftOut(proven, names) },
     // People check the arithmetic of a table.
     delta: { ...rounded(score.delta, 1), value: round(means.after - means.before, 1) },
     p: roundP(score.p),

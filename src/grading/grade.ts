@@ -150,7 +150,7 @@ export type LostPoints = { total: number; fixes: number; agent: number; network:
 export type JudgedPart = {
   text: string;
   met: "yes" | "no" | "unclear";
-  /** `judged`: the judge says that it was met, but its proof doesn't hold, so `met` is unclear. null: it makes no claim. */
+  /** What the claim of the judge stands on. `judged`: only on the judge itself, so `met` is unclear. null: it makes no claim. */
   evidence: EvidenceGrade | null;
   events: number[];
   quote: string | null;

@@ -3,7 +3,7 @@ import { anyKey } from "../schema.ts";
 import { exampleOf, nameOf } from "./examples.ts";
 import { type Json, type JsonObject, mergeNull } from "./json-schema.ts";
 import { ApiError } from "./operation.ts";
-import { isTagged } from "./responses.ts";
+import { hasEtag } from "./responses.ts";
 
 /** The text of each status, and the name of its response if operations share it. */
 const statuses: Record<string, { text: string; name?: string }> = {
@@ -72,7 +72,7 @@ export function toOpenApi({ paths }: { paths: object }, baseUrl: string): object
   const operationsByPath = entries.map(([path, methods]) => {
     const operations = Object.entries(methods).map(([method, each]) => {
       const operation = toOperation(each, schemas);
-      return [method, method === "get" && isTagged(path) ? withEtag(operation) : operation] as const;
+      return [method, method === "get" && hasEtag(path) ? withEtag(operation) : operation] as const;
     });
     return [path, operations] as const;
   });

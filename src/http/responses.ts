@@ -50,7 +50,7 @@ const openApiJsonPath = "/openapi.json";
 const reportsPath = "/api/v1/reports/";
 
 /** Whether JSON responses at a path, without the base path, have an ETag. */
-export const isTagged = (path: string): boolean =>
+export const hasEtag = (path: string): boolean =>
   path === openApiJsonPath || path === openApiPath || path.startsWith(reportsPath);
 
 /** The path of a request's URL, as the router reads it. */
@@ -82,7 +82,7 @@ export function answerRequest(
   if (!isDescription && !path.startsWith("/api/")) return next(request);
   const isGet = request.method === "GET";
   const mayCompress = isGet && acceptsGzip(request);
-  const mayTag = isGet && isTagged(path);
+  const mayTag = isGet && hasEtag(path);
   if (corsOrigins.length === 0 && !mayCompress && !mayTag) return next(request);
   const deliverNext = async () => {
     const response = await next(request);

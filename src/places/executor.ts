@@ -1,4 +1,4 @@
-import type { AgentEvent, Means } from "../agents/agent.ts";
+import type { AgentEvent, AgentResources } from "../agents/agent.ts";
 import type { Task } from "../agents/task.ts";
 import type { AllowRule } from "../config/allow-rules.ts";
 
@@ -14,7 +14,7 @@ export type SessionOrder = {
   /** Labels that the worker must have. */
   labels: readonly string[];
   /** Access to the gateway; null: an agent without a model, which gets no sandbox either. */
-  model: Means["model"] | null;
+  model: AgentResources["model"] | null;
   /** The archive that the workspace starts with. */
   archive: Uint8Array | null;
   /** The archive with its skills. */

@@ -1,7 +1,7 @@
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { type Agent, type AgentEvent, AgentFailure, isDiskFull, type Means } from "../agents/agent.ts";
+import { type Agent, type AgentEvent, AgentFailure, type AgentResources, isDiskFull } from "../agents/agent.ts";
 import { type Egress, type EgressRun, type EgressSession, startEgress } from "../agents/egress/egress.ts";
 import { tokenOf } from "../agents/gateway/gateway.ts";
 import { type BrowserStatus, detectBrowser } from "../agents/sandbox/chromium.ts";
@@ -121,15 +121,15 @@ async function* runHere(machine: Machine, order: SessionOrder, hooks: SessionHoo
       `the prompt needs a worker with the labels ${labels.join(", ")}, but this server runs agents itself; remove its worker labels, or set EVALD_REDIS_URL and start a worker`,
       { retryable: false, subject: order.agent },
     );
-  const resources = model && (await openResources(machine, model, order, hooks));
-  const means = resources && { ...resources.means, operatorHosts };
+  const opened = model && (await openResources(machine, model, order, hooks));
+  const resources = opened && { ...opened.resources, operatorHosts };
   try {
     hooks.onStart(agent.describe().version);
-    const context = { signal: hooks.signal, now, startedAt: now(), allow, means };
+    const context = { signal: hooks.signal, now, startedAt: now(), allow, resources };
     yield* agent.run(task, { ...context, openEgress: () => openTunnels(machine, order, hooks) });
   } finally {
     hooks.onEnd();
-    await resources?.close();
+    await opened?.close();
   }
 }
 
@@ -157,17 +157,17 @@ async function openTunnels({ openProxy }: Machine, { task, allow }: SessionOrder
   return { ...session, path: egress.socketPath };
 }
 
-type Model = Means["model"];
+type Model = AgentResources["model"];
 
 /** The model, the sandbox and the browser of a run, opened for it. */
-type Resources = { means: Omit<Means, "operatorHosts">; close: () => Promise<void> };
+type OpenedResources = { resources: Omit<AgentResources, "operatorHosts">; close: () => Promise<void> };
 
 async function openResources(
   machine: Machine,
   model: Model,
   order: SessionOrder,
   hooks: SessionHooks,
-): Promise<Resources> {
+): Promise<OpenedResources> {
   try {
     const [{ level, detail }, browser] = [await machine.findSandbox(), await machine.findBrowser()];
     if (level !== "none") return await openSandbox(machine, browser, { ...order, model }, hooks);
@@ -175,7 +175,7 @@ async function openResources(
     const gateway = await openGatewaySocket(model, socketPath);
     const browserProblem = "missing" in browser ? browser.missing : detail;
     return {
-      means: { model: gateway.model, sandbox: { missing: detail }, browser: { missing: browserProblem } },
+      resources: { model: gateway.model, sandbox: { missing: detail }, browser: { missing: browserProblem } },
       async close() {
         await gateway.close();
         await remove(folder);
@@ -207,7 +207,7 @@ async function openSandbox(
   browser: BrowserStatus,
   { agent, task, archive, skillsArchive, allow, model }: SessionOrder & { model: Model },
   { hide, onEgress }: SessionHooks,
-): Promise<Resources> {
+): Promise<OpenedResources> {
   const { egress } = await machine.openProxy();
   const { workspace, storage } = machine.nextRunFolders.pop() ?? (await makeFolders(machine));
   const commonRun = {
@@ -231,7 +231,7 @@ async function openSandbox(
   };
   const gateway = await openGatewaySocket(model, join(storage, "gateway"));
   return {
-    means: {
+    resources: {
       model: gateway.model,
       sandbox: {
         workspace: { path: workspace, holder: null },

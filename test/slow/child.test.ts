@@ -147,7 +147,7 @@ describe("a process", () => {
       declaredChecks: [],
       limits: wideLimits,
     },
-    context: { now: () => 0, startedAt: 0, allow: [], means: null },
+    context: { now: () => 0, startedAt: 0, allow: [], resources: null },
   };
 
   test("that floods the service with events waits, and is stopped", async () => {

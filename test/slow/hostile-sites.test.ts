@@ -181,7 +181,7 @@ test.each(process.env.ATTACK === "long" ? Object.keys(kinds) : inCheck)(
         },
         {
           ...{ signal: new AbortController().signal, now: Date.now, startedAt: Date.now() },
-          ...{ allow: [{ host: "127.0.0.1", port: null }], means: null },
+          ...{ allow: [{ host: "127.0.0.1", port: null }], resources: null },
         },
       ),
     ).then(

@@ -64,7 +64,7 @@ async function explore(type: string, body: string) {
   const pages: unknown[] = [];
   const ms = await cpuMsOf(async () => {
     for await (const event of createExplorer({ version: "0.0.0" }).run(task, {
-      ...{ signal: new AbortController().signal, now: Date.now, startedAt: Date.now(), means: null },
+      ...{ signal: new AbortController().signal, now: Date.now, startedAt: Date.now(), resources: null },
       allow: [{ host: "127.0.0.1", port: null }],
     }))
       if (event.type === "milestone" && event.name === "page_read") pages.push(event.detail.url);

@@ -188,10 +188,7 @@ test("a coding agent is not run without a sandbox", async () => {
   const fake = { id: "fake", command: program, stream: "claude", provider: "openai" };
   const args = ["eval", docs.url, "--goal", "Read it.", "--agent", "fake", "--model", "openai/gpt-5.6-sol"];
   const { code, stderr } = await call(args, { cwd, env: { ...env, PATH: cwd, EVALD_AGENTS: JSON.stringify([fake]) } });
-  expect([code, stderr]).toEqual([
-    3,
-    expect.stringMatching(/No sandbox\. .*bubblewrap is not installed/),
-  ]);
+  expect([code, stderr]).toEqual([3, expect.stringMatching(/No sandbox\. .*bubblewrap is not installed/)]);
 });
 
 test("an agent that is defined in a file with a relative path is run", async () => {

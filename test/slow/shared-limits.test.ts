@@ -27,7 +27,7 @@ beforeAll(async () => {
 });
 afterAll(() => redis.kill());
 
-type Model = NonNullable<AgentContext["means"]>["model"];
+type Model = NonNullable<AgentContext["resources"]>["model"];
 
 /** One call over a run's socket. */
 const callModel = ({ provider, name, socketPath }: Model, token: string, signal?: AbortSignal, body: object = {}) =>
@@ -47,8 +47,8 @@ let sentCalls = 0;
 const greedyAgent = (calls: number, body: object = {}): Agent => ({
   describe: () => ({ id: "greedy", version: "1", model: null, kind: "model" }),
   preflight: () => [],
-  async *run(task, { means, signal }): AsyncGenerator<AgentEvent> {
-    const model = means?.model;
+  async *run(task, { resources, signal }): AsyncGenerator<AgentEvent> {
+    const model = resources?.model;
     if (!model) throw new Error("The agent has no model.");
     const started = { agent: "greedy", version: "1", kind: "model" as const, model: modelId, goal: task.text };
     yield { type: "milestone", name: "started", detail: { ...started, starts: task.startUrls } };
@@ -234,7 +234,7 @@ describe.each([
     const spy: Agent = {
       ...greedyAgent(0),
       async *run(task, context) {
-        const own = context.means?.model;
+        const own = context.resources?.model;
         if (!own) throw new Error("no model");
         met.push(own);
         if (met.length === 2) meeting.resolve();

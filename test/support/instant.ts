@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { type Agent, AgentFailure, type Means } from "../../src/agents/agent.ts";
+import { type Agent, AgentFailure, type AgentResources } from "../../src/agents/agent.ts";
 import { runProgram } from "../../src/cli/program.ts";
 
 /**
@@ -27,8 +27,8 @@ const pacedAgent: Agent = {
 const callingAgent: Agent = {
   describe: () => ({ id: "llm", version: "test", model: null, kind: "model" }),
   preflight: () => [],
-  async *run({ text }, { signal, means }) {
-    const { model } = means as Means;
+  async *run({ text }, { signal, resources }) {
+    const { model } = resources as AgentResources;
     for (let left = Number(/\bcall (\d+) times/.exec(text)?.[1] ?? 1); left > 0; left--) {
       const id = crypto.randomUUID();
       const answer = await fetch(`http://gateway/${model.provider}/v1/chat/completions`, {

@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import type { Means } from "../../src/agents/agent.ts";
+import type { AgentResources } from "../../src/agents/agent.ts";
 import { createModelAgent } from "../../src/agents/llm/llm.ts";
 import { requestEval } from "../../src/runs/requests.ts";
 import { testApp } from "./app.ts";
@@ -66,7 +66,7 @@ export function modelRuns(fake: ReturnType<typeof serveFakeModel>) {
         llm: {
           ...agent,
           run(task, context) {
-            const { model: way, sandbox } = context.means as Means;
+            const { model: way, sandbox } = context.resources as AgentResources;
             tokens.push(way.token, ...("egress" in sandbox ? [sandbox.egress.token] : []));
             return agent.run(task, context);
           },

@@ -28,7 +28,7 @@ export async function explore(start: string, goal: string, limits: Partial<Task[
       now: clock.now,
       startedAt,
       allow: [{ host: "127.0.0.1", port: null }],
-      means: null,
+      resources: null,
     }),
   );
   const events = said.map((event, seq): SessionEvent => ({ ...event, seq, at: startedAt, tMs: seq, source: "agent" }));

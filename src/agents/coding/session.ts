@@ -3,7 +3,7 @@ import {
   type AgentContext,
   type AgentEvent,
   AgentFailure,
-  type Means,
+  type AgentResources,
   runInfrastructureStep,
   toAgentFailure,
 } from "../agent.ts";
@@ -57,9 +57,9 @@ export async function runSession(
   context: AgentContext,
   send: (event: AgentEvent) => void,
 ): Promise<void> {
-  const { means, signal } = context;
-  if (!means) throw toAgentFailure("unusable", "the agent was started without a model");
-  const { sandbox, model } = means;
+  const { resources, signal } = context;
+  if (!resources) throw toAgentFailure("unusable", "the agent was started without a model");
+  const { sandbox, model } = resources;
   const preset = applyOptions(basePreset, task.agentOptions);
   if ("missing" in sandbox)
     throw toAgentFailure("unusable", `${preset.name} only runs in a sandbox, and there is none: ${sandbox.missing}`, {
@@ -72,7 +72,7 @@ export async function runSession(
       ...(preset.install !== null && { subject: preset.install }),
     });
   const values = toTemplateValues(preset, model, task);
-  send(toStartedEvent(preset, version, program, task, means));
+  send(toStartedEvent(preset, version, program, task, resources));
   let ids = 0;
   const session = { task, context, nextId: () => `check${++ids}`, report: send };
   const prepared = await setUpWorkspace(session, sandbox, preset);
@@ -172,7 +172,7 @@ function findOnly(items: Iterable<string>): string | null {
 /** The values for the templates of a preset. Throws an AgentFailure if the agent can't use the model, or can't be passed the task. */
 function toTemplateValues(
   preset: Preset,
-  { id, provider, name: model, token }: Means["model"],
+  { id, provider, name: model, token }: AgentResources["model"],
   task: Task,
 ): TemplateValues {
   const { name, providers } = preset;
@@ -206,7 +206,7 @@ function toStartedEvent(
   version: string,
   program: InstalledProgram,
   task: Task,
-  { model }: Means,
+  { model }: AgentResources,
 ): AgentEvent {
   const goal = (task.endGoal ?? task.text).slice(0, 2000);
   const detail = {

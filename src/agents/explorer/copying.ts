@@ -6,8 +6,8 @@ import { cut, type ReadPage, toCheck } from "./session.ts";
 import { commandsOf } from "./shell-samples.ts";
 
 const shell = /^(?:sh|bash|shell|zsh)$/;
-/** Labels of terminal sessions, in which a prompt belongs to the text. */
-const commandLine = /^(?:sh|bash|shell|zsh|console|terminal|shell-session|shellsession|sh-session|bash-session|http)$/;
+/** Labels of commands, in which `<name>` is a placeholder rather than markup. */
+const commands = /^(?:sh|bash|shell|zsh|console|terminal|shell-session|shellsession|sh-session|bash-session|http)$/;
 
 /** Checks whether the samples of a page can be copied: what to fill in is explained, and commands have no prompt. */
 export const checkCopying = (page: ReadPage, pages: ReadPage[]): Check[] => [
@@ -19,7 +19,7 @@ export const checkCopying = (page: ReadPage, pages: ReadPage[]): Check[] => [
 function placeholdersOf(sample: CodeSample): { name: string; text: string }[] {
   // What a program printed is not for readers to fill in.
   const code = commandsOf(sample.code) ?? sample.code;
-  const marked = commandLine.test(languageOf(sample)) ? [...code.matchAll(/<([a-z][\w -]{2,40})>/gi)] : [];
+  const marked = commands.test(languageOf(sample)) ? [...code.matchAll(/<([a-z][\w -]{2,40})>/gi)] : [];
   // In a string with replacements, braces hold an expression.
   const inUrls = [...code.matchAll(/(?<![`]|[fF$]["'])https?:\/\/[^\s"'`]+/g)].flatMap(([url]) => [
     ...url.matchAll(/(?<![$#])\{([a-z]\w{2,40})\}|<([a-z][\w-]{2,40})>/gi),

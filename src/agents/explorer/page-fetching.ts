@@ -133,8 +133,8 @@ function wordsOf({ markdown }: Page, urls: string[]): string {
 /** Nobody has a page of this name. */
 const missingName = "evald-no-such-page-7f3a";
 
-/** Reads what a host shows for a page that doesn't exist, if it doesn't say so by the status. */
-export async function readMissingPage(session: Session, start: string, log: Log): Promise<void> {
+/** Keeps what a host shows for a page that doesn't exist, if it doesn't say so by the status: pages that look like it are missing too. */
+export async function probeMissingPage(session: Session, start: string, log: Log): Promise<void> {
   const url = new URL(missingName, start).href;
   if (await findRefusal(session.fetcher, url, log)) return;
   const request = { url, provenance: "guessed" as const, foundOn: null, purpose: "check" as const };

@@ -2,7 +2,7 @@ import { parse as parsePath } from "node:path/posix";
 import { readPage } from "../page.ts";
 import { fetchUrl, findRefusal, type Log, listSitemaps } from "./fetching.ts";
 import type { PageLink } from "./frontier.ts";
-import { readMissingPage } from "./page-fetching.ts";
+import { probeMissingPage } from "./page-fetching.ts";
 import { mapInOrder, type Session, type Steps, useTool } from "./session.ts";
 
 /** What a host publishes about its pages, known before any of them is opened. */
@@ -14,13 +14,13 @@ const maxSitemaps = 5;
 const maxSitemapLinks = 2000;
 
 /**
- * Requests robots.txt, llms.txt, sitemaps and a Markdown version of the first start URL, and reports what exists and
- * what is dead.
+ * Requests robots.txt, llms.txt, sitemaps and a Markdown version of the first start URL, and reports which of them exist. Keeps what the site
+ * shows for a missing page.
  */
 export async function* readSiteListings(session: Session, origin: string, start: string): Steps<SiteListings> {
   return yield* useTool(session, "read_map", { origin }, async (log) => {
     const { fetcher } = session;
-    const robotsText = await fetchUrl(fetcher, checkRequest(`${origin}/robots.txt`), log);
+    const robotsText = await fetchUrl(fetcher, toCheckRequest(`${origin}/robots.txt`), log);
     const folder = folderOf(start);
     const llmsTxtUrls = [...new Set([`${origin}/llms.txt`, `${folder}llms.txt`])];
     const markdownUrl = markdownUrlOf(start);
@@ -29,7 +29,7 @@ export async function* readSiteListings(session: Session, origin: string, start:
       await isMarkdown(session, markdownUrl, log),
     ];
     const sitemaps = await readSitemaps(session, origin, log);
-    await readMissingPage(session, start, log);
+    await probeMissingPage(session, start, log);
     const fromLlmsTxt = llms.filter((file) => file !== null);
     const output = {
       origin,
@@ -42,7 +42,7 @@ export async function* readSiteListings(session: Session, origin: string, start:
   });
 }
 
-const checkRequest = (url: string, foundOn: string | null = null) => ({
+const toCheckRequest = (url: string, foundOn: string | null = null) => ({
   url,
   provenance: "guessed" as const,
   foundOn,
@@ -50,7 +50,7 @@ const checkRequest = (url: string, foundOn: string | null = null) => ({
 });
 
 async function readLlmsTxt(session: Session, url: string, log: Log): Promise<ListingFile | null> {
-  const fetchResult = await fetchUrl(session.fetcher, checkRequest(url), log);
+  const fetchResult = await fetchUrl(session.fetcher, toCheckRequest(url), log);
   if (!fetchResult.ok || fetchResult.response.status !== 200) return null;
   const text = fetchResult.text();
   if (/^\s*<(!doctype|html)/i.test(text) || !/\]\(|^#\s/m.test(text)) return null;
@@ -70,7 +70,7 @@ async function readLlmsTxt(session: Session, url: string, log: Log): Promise<Lis
 
 async function isMarkdown(session: Session, url: string | null, log: Log): Promise<boolean> {
   if (url === null || (await findRefusal(session.fetcher, url, log))) return false;
-  const fetchResult = await fetchUrl(session.fetcher, checkRequest(url), log);
+  const fetchResult = await fetchUrl(session.fetcher, toCheckRequest(url), log);
   return (
     fetchResult.ok &&
     fetchResult.response.status === 200 &&
@@ -89,7 +89,7 @@ async function readSitemaps(session: Session, origin: string, log: Log): Promise
     if (!URL.canParse(url) || !session.origins.has(new URL(url).origin) || /\.gz$/i.test(url)) continue;
     const fetchResult = await fetchUrl(
       session.fetcher,
-      checkRequest(url, listedUrls.includes(url) ? `${origin}/robots.txt` : null),
+      toCheckRequest(url, listedUrls.includes(url) ? `${origin}/robots.txt` : null),
       log,
     );
     if (!fetchResult.ok || fetchResult.response.status !== 200) continue;

@@ -104,14 +104,18 @@ type Evidence = { command?: string; file?: string; exitCode: number; output: str
 
 /** Checks that need the workspace; skipped if the agent has none. */
 async function testWorkspace(
-  { task, context: { means, signal, now } }: ToolSession,
+  { task, context: { resources, signal, now } }: ToolSession,
   declaredChecks: DeclaredCheck[],
   when: "before" | "after",
   id: string,
 ): Promise<{ check: Check; evidence: Evidence | null }[]> {
   if (declaredChecks.length === 0) return [];
-  const skipReason = !means ? "the agent has no workspace" : "missing" in means.sandbox ? means.sandbox.missing : null;
-  const sandbox = means && "workspace" in means.sandbox ? means.sandbox : null;
+  const skipReason = !resources
+    ? "the agent has no workspace"
+    : "missing" in resources.sandbox
+      ? resources.sandbox.missing
+      : null;
+  const sandbox = resources && "workspace" in resources.sandbox ? resources.sandbox : null;
   // What a check fetches is nothing that the agent read.
   const terms = { task, reader: createReader(task), report: () => {}, now };
   await using relay = sandbox && createRelayOpener(sandbox, terms);

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { reasonOf } from "../../errors.ts";
 import { createHostList, type HostList } from "../../net/hosts.ts";
 import { failureHeader } from "../../net/tunnel-agents.ts";
-import type { EgressSocket, Means } from "../agent.ts";
+import type { AgentResources, EgressSocket } from "../agent.ts";
 import type { Relay } from "../relay/relay.ts";
 import { hostUrlsOf, type Task } from "../task.ts";
 import { BrowserLost, createBrowserDriver } from "./browser-page.ts";
@@ -18,7 +18,7 @@ const elementMs = 8_000;
 const maxImageBytes = 512 * 1024;
 const maxScreenshots = 20;
 
-type BrowserMeans = Means & { browser: Extract<Means["browser"], { program: string }> };
+type BrowserResources = AgentResources & { browser: Extract<AgentResources["browser"], { program: string }> };
 
 /** Opens a relay to the browser's egress session; `findCurrentCallId` tells the ID of the call in progress. */
 type OpenRelay = (
@@ -44,11 +44,11 @@ type Browser = {
 /** The browser as a tool: `browse`, one action per call. */
 export function browserTools(
   task: Task,
-  { browser: means, operatorHosts }: BrowserMeans,
+  { browser: resources, operatorHosts }: BrowserResources,
   { signal, openRelay }: { signal: AbortSignal; openRelay: OpenRelay | null },
 ) {
   const { urlMap, limits } = task;
-  const { program, egress } = means;
+  const { program, egress } = resources;
   const relay = openRelay?.(egress, () => browser.callId) ?? null;
   const openProxy = async () => (relay ? await (await relay.open()).toBrowserProxy() : egress);
   const driver = createBrowserDriver({ program, openProxy, memoryBytes: limits.memoryBytes, urlMap, signal });

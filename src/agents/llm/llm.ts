@@ -1,5 +1,5 @@
 import type { LanguageModelV4Message } from "@ai-sdk/provider";
-import { type Agent, type AgentContext, type AgentEvent, type SandboxMeans, toAgentFailure } from "../agent.ts";
+import { type Agent, type AgentContext, type AgentEvent, type SandboxResources, toAgentFailure } from "../agent.ts";
 import { createStartReporter, startCpuMeter, toShortage } from "../cpu-meter.ts";
 import { type EndingName, endings } from "../endings.ts";
 import { checkGoal, decideEnding, type Ending } from "../goal-checks.ts";
@@ -63,33 +63,37 @@ async function runSession(
   baseContext: AgentContext,
   report: (event: AgentEvent) => void,
 ): Promise<void> {
-  const { means, signal } = baseContext;
-  if (!means) throw toAgentFailure("unusable", "the agent was started without a model");
+  const { resources, signal } = baseContext;
+  if (!resources) throw toAgentFailure("unusable", "the agent was started without a model");
   let ids = 0;
   let calls = 0;
   let hasWritten = false;
   let finishEnding: Ending | null = null;
   const notices = new Set<string>();
   const nextId = () => `t${++ids}`;
-  const { browser } = means;
+  const { browser } = resources;
   const reader = createReader(task);
   const relayRun = { task, reader, report, now: baseContext.now };
-  await using relay = "workspace" in means.sandbox ? createRelayOpener(means.sandbox, relayRun) : null;
-  const { sandbox: sandboxMeans } = means;
+  await using relay = "workspace" in resources.sandbox ? createRelayOpener(resources.sandbox, relayRun) : null;
+  const { sandbox: sandboxResources } = resources;
   // The browser itself reports the pages that it opens.
   const openRelay: Parameters<typeof browserTools>[2]["openRelay"] = (egress, findCurrentCallId) =>
     createRelayOpener(
-      { ...(sandboxMeans as SandboxMeans), egress },
+      { ...(sandboxResources as SandboxResources), egress },
       { ...relayRun, report: () => {}, findCurrentCallId },
     );
   await using browserTool =
     "program" in browser
-      ? browserTools(task, { ...means, browser }, { signal, openRelay: "workspace" in sandboxMeans ? openRelay : null })
+      ? browserTools(
+          task,
+          { ...resources, browser },
+          { signal, openRelay: "workspace" in sandboxResources ? openRelay : null },
+        )
       : null;
   // `mounted` is assigned before the first tool is called.
   const specs: Record<string, ToolSpec> = {
-    ...webTools(task, means, baseContext, reader),
-    ...(relay ? workspaceTools(() => (mounted.sandbox as SandboxMeans).workspace, relay.open, task) : {}),
+    ...webTools(task, resources, baseContext, reader),
+    ...(relay ? workspaceTools(() => (mounted.sandbox as SandboxResources).workspace, relay.open, task) : {}),
     ...browserTool?.tools,
     ...createReportTools((ending) => {
       finishEnding = { ...ending, ending: "finished" };
@@ -104,12 +108,12 @@ async function runSession(
     report(event);
   };
   const unavailable = [
-    ...("missing" in means.sandbox ? [`commands and files (${means.sandbox.missing})`] : []),
+    ...("missing" in resources.sandbox ? [`commands and files (${resources.sandbox.missing})`] : []),
     ...("missing" in browser ? [`a browser (${browser.missing})`] : []),
   ];
   const goal = (task.endGoal ?? task.text).slice(0, 2000);
   const tools = Object.keys(specs);
-  const setup = { agent: id, version, kind, model: means.model.id, goal, starts: task.startUrls };
+  const setup = { agent: id, version, kind, model: resources.model.id, goal, starts: task.startUrls };
   const detail = { ...setup, product: task.productUrl, tools, missing: unavailable };
   report({ type: "milestone", name: "started", detail });
 
@@ -134,7 +138,7 @@ async function runSession(
   await checkGoal(session, "before");
   const system = { role: "system" as const, content: toInstructions(task, tools, unavailable) };
   const messages = [fromUser(toFirstMessage(task, skills))];
-  const model = await toModel(means.model, (limit) => notices.add(limitNames[limit] ?? limit));
+  const model = await toModel(resources.model, (limit) => notices.add(limitNames[limit] ?? limit));
   const toolbox = await createToolbox(specs, { nextId, signal, report: countAndReport });
   const sentNotices = new Set<string>();
   let maxChars = defaultMaxChars;
@@ -169,7 +173,7 @@ async function runSession(
       }
       const isFinal = endings[step.ending].failure.retry === "never";
       if (isFinal || ++failures >= maxFailures)
-        throw toAgentFailure(step.ending, step.message, { code: step.code, subject: means.model.id });
+        throw toAgentFailure(step.ending, step.message, { code: step.code, subject: resources.model.id });
       await pauseAfter(failures, step, signal);
     } else {
       failures = 0;

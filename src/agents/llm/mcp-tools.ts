@@ -7,7 +7,7 @@ import { ReadBuffer, serializeMessage } from "@modelcontextprotocol/sdk/shared/s
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { CallToolResultSchema, ListToolsResultSchema } from "@modelcontextprotocol/sdk/types.js";
 import { reasonOf } from "../../errors.ts";
-import type { SandboxMeans } from "../agent.ts";
+import type { SandboxResources } from "../agent.ts";
 import { tailOf } from "../lines.ts";
 import type { Relay } from "../relay/relay.ts";
 import { runSandboxed, type SandboxProcess } from "../sandbox/sandbox.ts";
@@ -24,7 +24,7 @@ const stderrChars = 2_000;
 
 type Options = {
   task: Task;
-  sandbox: SandboxMeans;
+  sandbox: SandboxResources;
   openRelay: () => Promise<Relay>;
   version: string;
   signal: AbortSignal;
@@ -131,7 +131,7 @@ async function connect(server: McpServer, options: Options, callId: () => string
 /** A server on the network. The egress proxy decides whether it may be reached, and records the requests. */
 const createRemoteTransport = (
   url: string,
-  { path, token }: SandboxMeans["egress"],
+  { path, token }: SandboxResources["egress"],
   callId: () => string | null,
 ): Transport =>
   new StreamableHTTPClientTransport(new URL(url), {

@@ -1,6 +1,6 @@
 import type { LanguageModelV4 } from "@ai-sdk/provider";
 import { viaSocket } from "../../net/upstream.ts";
-import type { Means } from "../agent.ts";
+import type { AgentResources } from "../agent.ts";
 import { nearLimitHeader } from "../gateway/wire.ts";
 
 /** OpenAI models that predate the Responses API. */
@@ -12,7 +12,7 @@ const beforeResponses = /^gpt-(3\.5|4)(-|$)/;
  * as near.
  */
 export async function toModel(
-  { provider, name, socketPath, token }: Means["model"],
+  { provider, name, socketPath, token }: AgentResources["model"],
   onNear: (limit: string) => void = () => {},
 ): Promise<LanguageModelV4> {
   const settings = {

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { createGuard, GuardError, type GuardedRequest, type GuardedResponse } from "../../net/guarded.ts";
 import { createHostList } from "../../net/hosts.ts";
 import { createMapping } from "../../net/mapping.ts";
-import type { AgentContext, Means } from "../agent.ts";
+import type { AgentContext, AgentResources } from "../agent.ts";
 import { addListedUrl, searchPagesRead } from "../pages-read.ts";
 import { type Reader, toPageReadEvent } from "../reader.ts";
 import { hostUrlsOf, type Task } from "../task.ts";
@@ -40,7 +40,12 @@ function objectionToHeaders(headers: Record<string, string>): string | null {
 const withoutFragment = (url: string) => url.replace(/#.*$/s, "");
 
 /** The network tools. All requests go through the guard, to allowed hosts only. */
-export function webTools(task: Task, { operatorHosts }: Means, { allow, now, egress }: AgentContext, reader: Reader) {
+export function webTools(
+  task: Task,
+  { operatorHosts }: AgentResources,
+  { allow, now, egress }: AgentContext,
+  reader: Reader,
+) {
   const guard = createGuard({ allow, urlMap: task.urlMap, now, proxy: egress });
   const mapping = createMapping(task.urlMap);
   const hosts = createHostList({ ...hostUrlsOf(task), operatorHosts });

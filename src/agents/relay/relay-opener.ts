@@ -1,8 +1,8 @@
-import { runInfrastructureStep, type SandboxMeans } from "../agent.ts";
+import { runInfrastructureStep, type SandboxResources } from "../agent.ts";
 import type { Relay, RelayRun } from "./relay.ts";
 
 /** The relay of a run, which is opened when it is first needed, because many runs need none. */
-export function createRelayOpener(sandbox: SandboxMeans, relayRun: RelayRun) {
+export function createRelayOpener(sandbox: SandboxResources, relayRun: RelayRun) {
   let relay: Promise<Relay> | undefined;
   const start = async () => {
     const { openRelay } = await import("./relay.ts");

@@ -1,7 +1,7 @@
 import { mkdtempSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { SandboxMeans, Workspace } from "../agent.ts";
+import type { SandboxResources, Workspace } from "../agent.ts";
 import type { Task } from "../task.ts";
 import { type CommandEnd, runCommand, stopReason } from "./command.ts";
 import type { SandboxProxy } from "./sandbox.ts";
@@ -30,7 +30,7 @@ export type WorkspaceChecker = {
  * nothing they write reaches the agent. Make the copy before the agent starts: it must not follow what an agent left there.
  */
 export async function openWorkspaceChecker(
-  sandbox: SandboxMeans,
+  sandbox: SandboxResources,
   /** The network access of a command by the ID of its check. */
   proxyOf: (id: string) => Promise<SandboxProxy>,
   { limits, workspace: setup }: Task,
@@ -92,7 +92,7 @@ function commandProblem(end: CommandEnd, output: string, exitCode: number, conta
 }
 
 async function copyOf(
-  { workspace, folder: parent }: SandboxMeans,
+  { workspace, folder: parent }: SandboxResources,
   bytes: number,
 ): Promise<Workspace & AsyncDisposable> {
   const folder = mkdtempSync(join(parent, "check-"));

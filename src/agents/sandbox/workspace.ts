@@ -2,7 +2,7 @@ import { mkdtempSync, realpathSync, statfsSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type AgentContext, AgentFailure, type SandboxMeans, type Workspace } from "../agent.ts";
+import { type AgentContext, AgentFailure, type SandboxResources, type Workspace } from "../agent.ts";
 import type { Task } from "../task.ts";
 
 /** A workspace in memory is opened only if this many times its size is free. */
@@ -92,16 +92,16 @@ export async function testWorkspace(bytes: number): Promise<string | null> {
 }
 
 /** A run's context with its workspace mounted, until it is disposed. `sandbox`: its means for commands; null: none. */
-type MountedWorkspace = AsyncDisposable & { context: AgentContext; sandbox: SandboxMeans | null };
+type MountedWorkspace = AsyncDisposable & { context: AgentContext; sandbox: SandboxResources | null };
 
 export async function mountWorkspace({ limits }: Task, context: AgentContext): Promise<MountedWorkspace> {
-  const { means } = context;
-  if (!means || !("workspace" in means.sandbox))
+  const { resources } = context;
+  if (!resources || !("workspace" in resources.sandbox))
     return { context, sandbox: null, [Symbol.asyncDispose]: async () => {} };
-  const workspace = await openWorkspace(means.sandbox.workspace.path, limits.workspaceBytes);
-  const sandbox = { ...means.sandbox, workspace };
+  const workspace = await openWorkspace(resources.sandbox.workspace.path, limits.workspaceBytes);
+  const sandbox = { ...resources.sandbox, workspace };
   return {
-    context: { ...context, means: { ...means, sandbox } },
+    context: { ...context, resources: { ...resources, sandbox } },
     sandbox,
     [Symbol.asyncDispose]: workspace[Symbol.asyncDispose],
   };

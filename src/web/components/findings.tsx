@@ -4,7 +4,7 @@ import { humanize } from "../../reports/labels.ts";
 import type { Report } from "../../reports/schema.ts";
 import type { Site } from "../site.ts";
 import { EvidenceLinks, Fold } from "./figures.tsx";
-import { ExternalLink, quoted } from "./layout.tsx";
+import { ExternalLink, foreignText } from "./layout.tsx";
 
 type ListProps = {
   report: Report;
@@ -67,7 +67,7 @@ function Friction({ friction, label, session, history }: FrictionProps) {
         {lostUsd !== null && lostUsd > 0 && <span>${lostUsd.toFixed(2)} lost</span>}
       </p>
       <p>{description}</p>
-      {quote && <blockquote {...quoted}>{quote}</blockquote>}
+      {quote && <blockquote {...foreignText}>{quote}</blockquote>}
       <p class="meta">
         {url && <ExternalLink url={url} />}
         <EvidenceLinks events={events} session={session} />

@@ -6,7 +6,7 @@ import type { Viewer } from "../viewer.ts";
 import { withSign } from "./baseline.tsx";
 import { Sparkline } from "./charts.tsx";
 import { RemedyButtons } from "./failure.tsx";
-import { quoted } from "./layout.tsx";
+import { foreignText } from "./layout.tsx";
 import { Day, When } from "./when.tsx";
 
 /** What a viewer can do with a line. `members`: whom it can be assigned to. */
@@ -189,7 +189,7 @@ function partsOf(item: InboxItem, { base }: Site, viewer: Viewer, now: number): 
 const Named = ({ prompt, agent, base }: { prompt: { id: string; title: string }; agent: string; base: string }) => (
   <>
     <a class="plain" href={`${base}/prompts/${prompt.id}`}>
-      <span {...quoted}>{prompt.title}</span>
+      <span {...foreignText}>{prompt.title}</span>
     </a>{" "}
     <span class="pill">{agent}</span>
   </>

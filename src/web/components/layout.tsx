@@ -103,7 +103,7 @@ export function Layout(props: Props) {
           <SiteBar {...{ site, isSignedIn, path }} />
         ) : (
           <header class="bar publisher">
-            <strong {...quoted}>{publisher}</strong>
+            <strong {...foreignText}>{publisher}</strong>
           </header>
         )}
         <div class={aside ? "frame with-aside" : "frame"}>
@@ -312,7 +312,7 @@ const Crumbs = ({ base, crumbs, markdownPath }: CrumbsProps) => (
 );
 
 /** Attributes of text in the language of someone else: its direction is that of its letters, and its language is unknown. */
-export const quoted = { dir: "auto", lang: "" } as const;
+export const foreignText = { dir: "auto", lang: "" } as const;
 
 /** A URL from a target or a caller: a link only for http(s), without referrer. */
 export function ExternalLink({ url }: { url: string }) {

@@ -2,7 +2,7 @@ import { duration } from "../../grading/text.ts";
 import { formatBytes } from "../../reports/labels.ts";
 import type { PagesVisited, Step, StepKind } from "../../reports/pages-visited.ts";
 import { Fold, toEventHref } from "./figures.tsx";
-import { quoted } from "./layout.tsx";
+import { foreignText } from "./layout.tsx";
 
 const kindLabels: Record<StepKind, string> = {
   goal: "answers the goal",
@@ -86,7 +86,7 @@ function StepRow({ step, session }: { step: Step; session: string | null }) {
   const { pathname, search } = URL.parse(url) ?? { pathname: url, search: "" };
   return (
     <li class={`step-${kind}`}>
-      <span class="page" title={url} {...quoted}>
+      <span class="page" title={url} {...foreignText}>
         {title ?? pathname + search}
         {title !== null && <small>{pathname + search}</small>}
       </span>

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { Fact } from "./figures.tsx";
-import { ExternalLink, quoted } from "./layout.tsx";
+import { ExternalLink, foreignText } from "./layout.tsx";
 
 /** Values nested deeper are shown as JSON. */
 const maxDepth = 3;
@@ -28,9 +28,9 @@ function Value({ value, depth }: { value: unknown; depth: number }) {
   if (typeof value === "string") {
     if (/^https?:\/\/\S+$/.test(value)) return <ExternalLink url={value} />;
     return value.includes("\n") || value.length > 200 ? (
-      <pre {...quoted}>{value}</pre>
+      <pre {...foreignText}>{value}</pre>
     ) : (
-      <span class="s" {...quoted}>
+      <span class="s" {...foreignText}>
         {value || "“”"}
       </span>
     );

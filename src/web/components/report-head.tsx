@@ -9,7 +9,7 @@ import { may, type Viewer } from "../viewer.ts";
 import { BaselineSummary } from "./baseline.tsx";
 import { Sparkline } from "./charts.tsx";
 import { GradeMark } from "./figures.tsx";
-import { quoted } from "./layout.tsx";
+import { foreignText } from "./layout.tsx";
 import { PreviewMark } from "./run-table.tsx";
 import { LatestChange } from "./score.tsx";
 
@@ -35,7 +35,7 @@ export function ReportHead({ site, viewer, report, result, latest }: Props) {
               {count(mistakes.planted, "planted mistake")}, {mistakes.found} found
             </span>
           )}
-          <span class="pill" {...quoted}>
+          <span class="pill" {...foreignText}>
             {titleOf(report.task)}
           </span>
           <span class="pill">{agentLabel(agent)}</span>

@@ -5,7 +5,7 @@ import type { RunListItem } from "../../runs/lists.ts";
 import type { Run } from "../../runs/schema.ts";
 import { runDuration, statusLabels, triggerLabels, waitingLabels } from "../run-labels.ts";
 import { GradeMark, type Sorting, TableHead } from "./figures.tsx";
-import { quoted } from "./layout.tsx";
+import { foreignText } from "./layout.tsx";
 import { SelectRow } from "./selection.tsx";
 import { When } from "./when.tsx";
 
@@ -143,7 +143,7 @@ const RunRow = ({ run, base, now, hasPrompt, isSelectable }: RowProps) => (
       {run.isPreview && <PreviewMark />}
     </td>
     {hasPrompt && (
-      <td class="title" {...quoted}>
+      <td class="title" {...foreignText}>
         <a class="plain" href={`${base}/prompts/${run.promptId}`}>
           {run.title}
         </a>

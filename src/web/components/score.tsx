@@ -7,7 +7,7 @@ import { formatPointChange } from "./baseline.tsx";
 import { toChangeHref } from "./change-links.ts";
 import { Sparkline } from "./charts.tsx";
 import { type Column, GradeMark, type Sorting, TableHead } from "./figures.tsx";
-import { quoted } from "./layout.tsx";
+import { foreignText } from "./layout.tsx";
 import { SelectRow } from "./selection.tsx";
 import { Day } from "./when.tsx";
 
@@ -48,7 +48,7 @@ export const ScoreTable = ({ base, prompts, columns = [], numbers, sorting, isSe
               <SelectRow name={prompt.id} label={titleOf(prompt)} />
             </td>
           )}
-          <td class="title" {...quoted}>
+          <td class="title" {...foreignText}>
             <a class="plain" href={`${base}/prompts/${prompt.id}`}>
               {titleOf(prompt)}
             </a>

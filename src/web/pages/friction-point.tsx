@@ -3,7 +3,7 @@ import { count, oneLine } from "../../grading/text.ts";
 import { humanize, titleOf } from "../../reports/labels.ts";
 import { Fact, List } from "../components/figures.tsx";
 import type { PromptName } from "../components/filter.tsx";
-import { ExternalLink, Layout, quoted } from "../components/layout.tsx";
+import { ExternalLink, foreignText, Layout } from "../components/layout.tsx";
 import { Time, useTime } from "../components/when.tsx";
 import type { PageProps } from "../viewer.ts";
 import { costText, State, toScopeQuery } from "./friction.tsx";
@@ -78,7 +78,7 @@ export function FrictionPointPage({ site, site: { base }, viewer, friction, scop
       </dl>
       <p>{description}</p>
       {quote && (
-        <blockquote class="quote" {...quoted}>
+        <blockquote class="quote" {...foreignText}>
           {quote}
         </blockquote>
       )}

@@ -9,7 +9,7 @@ import { ScoreLine } from "../components/charts.tsx";
 import { FailureNotice } from "../components/failure.tsx";
 import { TableHead } from "../components/figures.tsx";
 import { ButtonForm } from "../components/form-parts.tsx";
-import { Layout, quoted } from "../components/layout.tsx";
+import { foreignText, Layout } from "../components/layout.tsx";
 import { PromptSettings } from "../components/prompt-settings.tsx";
 import { RunForm, type RunFormProps } from "../components/run-form.tsx";
 import { RunTable } from "../components/run-table.tsx";
@@ -47,7 +47,7 @@ export function PromptPage(props: Props) {
       crumbs={[{ name: "Prompts", path: "/prompts" }, { name: oneLine(title, 60) }]}
     >
       <header class="toolbar">
-        <h1 {...quoted}>{title}</h1>
+        <h1 {...foreignText}>{title}</h1>
         {prompt.status !== "active" && <span class="pill">{prompt.status}</span>}
         <Actions base={base} prompt={prompt} viewer={viewer} />
       </header>
@@ -63,13 +63,13 @@ export function PromptPage(props: Props) {
             </p>
           ))}
           <h2>Task</h2>
-          <p class="task" {...quoted}>
+          <p class="task" {...foreignText}>
             {prompt.text}
           </p>
           {prompt.endGoal && (
             <>
               <h2>End goal</h2>
-              <p class="task" {...quoted}>
+              <p class="task" {...foreignText}>
                 {prompt.endGoal}
               </p>
             </>

@@ -20,7 +20,7 @@ import { Bar, EvidenceLinks, Fold, GradeMark, List, ScrollArea, toEventHref } fr
 import { FrictionList } from "../components/findings.tsx";
 import { Fixes, type Verification } from "../components/fixes.tsx";
 import { Gradings } from "../components/gradings.tsx";
-import { ExternalLink, Layout, quoted } from "../components/layout.tsx";
+import { ExternalLink, foreignText, Layout } from "../components/layout.tsx";
 import { VisitedPages } from "../components/pages-visited.tsx";
 import { ReportHead } from "../components/report-head.tsx";
 import { Properties, ReportActions, type ReportExtras } from "../components/report-properties.tsx";
@@ -74,13 +74,13 @@ export function ReportPage(props: Props) {
       <article class="report">
         {share && (
           <p class="notice shared">
-            Shared by <span {...quoted}>{share.orgName}</span>. Run on <Day at={report.createdAt} />. This link works
-            until <Time at={share.expiresAt} />.
+            Shared by <span {...foreignText}>{share.orgName}</span>. Run on <Day at={report.createdAt} />. This link
+            works until <Time at={share.expiresAt} />.
           </p>
         )}
         {viewer && (
           <p class="on-paper">
-            <span {...quoted}>{viewer.orgName}</span> · <Day at={report.createdAt} />
+            <span {...foreignText}>{viewer.orgName}</span> · <Day at={report.createdAt} />
           </p>
         )}
         <ReportActions {...{ site, report, viewer, extras }} />
@@ -245,13 +245,13 @@ const DimensionChange = ({ change }: { change: number | null }) =>
 const Task = ({ task }: { task: Report["task"] }) => (
   <>
     <h3>Task</h3>
-    <p class="task" {...quoted}>
+    <p class="task" {...foreignText}>
       {task.text}
     </p>
     {task.endGoal && (
       <>
         <h3>End goal</h3>
-        <p class="task" {...quoted}>
+        <p class="task" {...foreignText}>
           {task.endGoal}
         </p>
       </>
@@ -272,7 +272,7 @@ function Goal({ report: { judge }, session }: { report: Report; session: string 
                 <span class="name">G{i + 1}</span> {text} <strong>{goalPartLabels[met]}</strong>
               </summary>
               {why && <p>{why}</p>}
-              {quote && <blockquote {...quoted}>{quote}</blockquote>}
+              {quote && <blockquote {...foreignText}>{quote}</blockquote>}
             </details>
             {events.length > 0 && <EvidenceLinks events={events} session={session} />}
           </li>

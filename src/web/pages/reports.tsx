@@ -7,7 +7,7 @@ import type { ReportSort } from "../../reports/lists.ts";
 import type { ReportSummary } from "../../reports/schema.ts";
 import { GradeMark, TableHead, toSorting } from "../components/figures.tsx";
 import { Choice, Filter, type PromptName, promptChoices } from "../components/filter.tsx";
-import { Layout, quoted } from "../components/layout.tsx";
+import { foreignText, Layout } from "../components/layout.tsx";
 import { offsetLinks, Pager, toHref } from "../components/pager.tsx";
 import { PreviewMark } from "../components/run-table.tsx";
 import { type BulkAction, BulkActions, SelectRow } from "../components/selection.tsx";
@@ -148,7 +148,7 @@ const ReportRow = ({ report, isPreview, base, now }: RowProps) => {
         <GradeMark grade={grade} />
       </td>
       <td class="number">{scoreText(report) ?? "–"}</td>
-      <td class="title what" {...quoted}>
+      <td class="title what" {...foreignText}>
         <a class="plain" href={`${base}/reports/${slug}`}>
           {title}
         </a>

@@ -4,7 +4,7 @@ import { agentLabel, outcomeLabels, scoreText } from "../../reports/labels.ts";
 import type { Report } from "../../reports/schema.ts";
 import { Sparkline } from "../components/charts.tsx";
 import { GradeMark } from "../components/figures.tsx";
-import { Layout, quoted } from "../components/layout.tsx";
+import { foreignText, Layout } from "../components/layout.tsx";
 import { type PublicScore, staleDays } from "../public-score.ts";
 import type { Site } from "../site.ts";
 
@@ -46,7 +46,7 @@ export const ResultsPage = ({ site, path, orgName, results }: Props) => (
         <tbody>
           {results.map(({ title, result }, i) => (
             <tr key={`${i} ${title}`}>
-              <th scope="row" class="title" {...quoted}>
+              <th scope="row" class="title" {...foreignText}>
                 {title}
               </th>
               {result === null ? (

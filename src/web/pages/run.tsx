@@ -9,7 +9,7 @@ import { Meter } from "../components/charts.tsx";
 import { FailureNotice } from "../components/failure.tsx";
 import { Fact, GradeMark } from "../components/figures.tsx";
 import { ButtonForm, DangerButton } from "../components/form-parts.tsx";
-import { ExternalLink, Layout, quoted } from "../components/layout.tsx";
+import { ExternalLink, foreignText, Layout } from "../components/layout.tsx";
 import { PreviewMark, Status } from "../components/run-table.tsx";
 import { TimelineRows } from "../components/timeline.tsx";
 import { Time, When } from "../components/when.tsx";
@@ -140,7 +140,7 @@ export function RunState({ site: { base }, viewer, title, isPreview, run, limitU
   return (
     <>
       <header class="toolbar">
-        <h1 {...quoted}>{title}</h1>
+        <h1 {...foreignText}>{title}</h1>
         <Status status={run.status} waitingFor={run.waitingFor} />
         {isPreview && <PreviewMark />}
         <span class="end">
@@ -230,13 +230,13 @@ const Attempts = ({ path, attempts }: { path: string; attempts: Attempt[] }) => 
 const RunPrompt = ({ run, requested: { task, urlMap } }: { run: Run; requested: RequestedTask }) => (
   <aside aria-label="Prompt">
     <h2>Task</h2>
-    <p class="task" {...quoted}>
+    <p class="task" {...foreignText}>
       {task.text}
     </p>
     {task.endGoal && (
       <>
         <h2>End goal</h2>
-        <p class="task" {...quoted}>
+        <p class="task" {...foreignText}>
           {task.endGoal}
         </p>
       </>

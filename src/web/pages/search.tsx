@@ -1,5 +1,5 @@
 import { oneLine } from "../../grading/text.ts";
-import { Layout, quoted } from "../components/layout.tsx";
+import { foreignText, Layout } from "../components/layout.tsx";
 import { Day } from "../components/when.tsx";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
@@ -25,7 +25,7 @@ export const Hits = ({ site: { base }, hits }: Props) =>
       {hits.map(({ kind, title, path, at }) => (
         <li key={kind + path}>
           <a href={base + path}>
-            <span {...quoted}>{oneLine(title, 100)}</span>{" "}
+            <span {...foreignText}>{oneLine(title, 100)}</span>{" "}
             <small>
               {kind}
               {at && (

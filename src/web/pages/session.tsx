@@ -7,7 +7,7 @@ import { turnsOf } from "../../reports/turns.ts";
 import { maxInlineEventChars } from "../components/event-line.tsx";
 import { toEventHref } from "../components/figures.tsx";
 import { Choice, Filter } from "../components/filter.tsx";
-import { Layout, quoted } from "../components/layout.tsx";
+import { foreignText, Layout } from "../components/layout.tsx";
 import { Pager, toHref } from "../components/pager.tsx";
 import { PreviewMark } from "../components/run-table.tsx";
 import { SessionStrip } from "../components/session-strip.tsx";
@@ -69,7 +69,7 @@ export function SessionPage(props: Props) {
     >
       <div class="session" data-session={here}>
         <header class="head">
-          <h1 {...quoted}>{titleOf(report.task)}</h1>
+          <h1 {...foreignText}>{titleOf(report.task)}</h1>
           {Object.keys(report.run.urlMap).length > 0 && <PreviewMark />}
           {trace.notice && <p class="notice">{trace.notice}</p>}
         </header>
