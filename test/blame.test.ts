@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { AgentEvent } from "../src/agents/agent.ts";
-import type { Evidence } from "../src/grading/grade.ts";
+import type { TextChange } from "../src/grading/grade.ts";
 import { gradeSession } from "../src/grading/score.ts";
 import { api, docs, finishes, productSession, reads, runs, sends, uses } from "./fixtures/grading/product.ts";
 
@@ -499,7 +499,7 @@ const graded = (guide: string, steps: Step[]) =>
   gradeSession(productSession([home, reads("/guide", guide), ...steps, reached, finishes("succeeded")]));
 
 /** The guide with the change that a fix proposes. */
-function corrected(guide: string, evidence: Evidence | null | undefined): string {
+function corrected(guide: string, evidence: TextChange | null | undefined): string {
   const lines = guide.split("\n");
   const at = (evidence?.line ?? 1) - 1;
   const { found, expected } = evidence ?? {};

@@ -27,7 +27,7 @@ import { AgentOptions, PromptAgents, WorkerLabels } from "../prompts/agent-schem
 import { AdditionalUrl, DeclaredCheck, SuccessBar, Tags } from "../prompts/schema.ts";
 import { WorkspaceSetup } from "../prompts/workspace-schema.ts";
 import { artifactName, maxArtifactBytes } from "../reports/artifacts.ts";
-import { Evidence, FixDetails, GradeFields } from "../reports/grade-schema.ts";
+import { TextChange, FixDetails, GradeFields } from "../reports/grade-schema.ts";
 import { Fingerprint, mapOf, Nullable, OneOf, shape } from "../schema.ts";
 
 /** Version of the file format. Files of a newer version are rejected. */
@@ -73,7 +73,7 @@ const visit = Type.Object({
   found: Type.Partial(Type.Record(OneOf(provenances), count)),
 });
 const { gain, lostPoints } = FixDetails;
-const evidence = Nullable(Evidence);
+const evidence = Nullable(TextChange);
 const recommendationColumns = {
   priority: Type.Integer({ minimum: 1 }),
   frictionIds: Type.Array(uuid, { minItems: 1 }),

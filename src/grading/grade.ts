@@ -66,11 +66,11 @@ export type Recommendation = {
    */
   lostPoints: number | null;
   /** Where to change what, as far as events show it. */
-  evidence: Evidence | null;
+  evidence: TextChange | null;
 };
 
 /** The current text and its replacement: the URL or command that worked after one that failed. */
-export type Evidence = {
+export type TextChange = {
   /** The page to change, and the line in the text that the agent read. */
   url: string | null;
   line: number | null;

@@ -2,7 +2,7 @@ import type { SessionEvent } from "../agents/agent.ts";
 import { suggestLinkEdits } from "../agents/link-edits.ts";
 import type { LinkEdit } from "../agents/milestones.ts";
 import { milestonesOf } from "./events.ts";
-import type { Evidence } from "./grade.ts";
+import type { TextChange } from "./grade.ts";
 import { lineOrNull, normalizeUrl, oneLine } from "./text.ts";
 
 /** The corrections of dead links that the explorer reports, or those that the pages show that a model read. */
@@ -27,7 +27,7 @@ export function linkEvidence(
   target: string,
   page: string | null,
   { linkEdits }: { linkEdits: LinkEdit[] },
-): Evidence | null {
+): TextChange | null {
   if (page === null) return null;
   const edit = linkEdits.find(
     (each) => normalizeUrl(each.target) === normalizeUrl(target) && normalizeUrl(each.url) === normalizeUrl(page),

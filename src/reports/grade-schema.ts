@@ -50,7 +50,7 @@ const EvidenceStep = Type.Object({
 });
 
 /** Where to change what, and how the session shows it. */
-export const Evidence = Type.Object({
+export const TextChange = Type.Object({
   url: Nullable(Type.String()),
   line: Nullable(Type.Integer({ description: "Line in the text that the agent read" })),
   found: Nullable(Type.String({ description: "What failed" })),
@@ -65,7 +65,7 @@ export const Evidence = Type.Object({
 export const FixDetails = {
   gain: Nullable(Type.Object({ low: Type.Number(), high: Type.Number() })),
   lostPoints: Nullable(Type.Number({ description: "Its share of lost.fixes" })),
-  evidence: Nullable(Evidence),
+  evidence: Nullable(TextChange),
 };
 
 /** Who is responsible for the points missing to 100. */

@@ -10,7 +10,7 @@ import {
   text,
   unique,
 } from "drizzle-orm/sqlite-core";
-import type { Evidence, Visit } from "../../grading/grade.ts";
+import type { TextChange, Visit } from "../../grading/grade.ts";
 import { frictionCategories, frictionStates, phases, severities } from "../../grading/kinds.ts";
 import type { History } from "../../stats/lifecycle.ts";
 import { boolean, json, oneOf, orgReference, timestamp } from "./columns.ts";
@@ -71,7 +71,7 @@ export const recommendations = sqliteTable(
     expectedGain: real("expected_gain"),
     gain: json<{ low: number; high: number }>("gain"),
     lostPoints: real("lost_points"),
-    evidence: json<Evidence>("evidence"),
+    evidence: json<TextChange>("evidence"),
   },
   (table) => [
     unique("recommendations_of_report").on(table.reportId, table.priority),

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { pageKey } from "../../net/page-key.ts";
 import type { Facts } from "../facts.ts";
-import type { Evidence, Friction } from "../grade.ts";
+import type { TextChange, Friction } from "../grade.ts";
 import { severityRank } from "../methodology.ts";
 import { shortUrl } from "../text.ts";
 
@@ -24,7 +24,7 @@ export type Finding = Omit<Friction, "lostSeconds" | "lostUsd" | "lostPoints"> &
   /** What could have prevented it: the recommended fixes, the agent, or neither, because the network failed. */
   owner: "fixes" | "agent" | "network";
   /** Where to change what, as far as events show it. */
-  evidence: Evidence | null;
+  evidence: TextChange | null;
   fix: string | null;
 };
 
