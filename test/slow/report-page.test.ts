@@ -145,8 +145,8 @@ test("reports and sessions have no barriers, no complaints, and nothing wider th
       }
 }, 300_000);
 
-test("a report prints on one page", async () => {
+test("a report prints with its details open, on at most three pages", async () => {
   const { page } = await open(`/reports/${report.slug}`);
   const pdf = (await page.pdf({ format: "A4" })).toString("latin1");
-  expect(pdf.match(/\/Type\s*\/Page\b/g)).toHaveLength(1);
+  expect(pdf.match(/\/Type\s*\/Page\b/g)?.length).toBeLessThanOrEqual(3);
 });
