@@ -28,17 +28,18 @@ export function findInstallation(): Installation {
   const file = realpathSync(process.execPath).replaceAll("\\", "/");
   if (file.includes("/node_modules/@evald/")) return byPackageManager(file);
   if (file.includes("/Cellar/evald/")) return by("homebrew", "brew upgrade evald");
+  if (file === "/usr/bin/evald" && existsSync("/var/lib/dpkg/info/evald.list"))
+    return by("debian", "sudo apt-get install --only-upgrade evald");
+  // The install script leaves the address that it came from.
+  const source = join(dirname(file), "..", "share", "evald", "install-url");
+  if (existsSync(source)) return by("script", `curl -fsSL ${readFileSync(source, "utf8").trim()} | sh`);
+  // Last, because somebody can also install it in a container of their own.
   if (existsSync("/.dockerenv") || existsSync("/run/.containerenv"))
     return {
       method: "container",
       command: null,
       hint: "Pull the image of the new version and start the container again.",
     };
-  if (file === "/usr/bin/evald" && existsSync("/var/lib/dpkg/info/evald.list"))
-    return by("debian", "sudo apt-get install --only-upgrade evald");
-  // The install script leaves the address that it came from.
-  const source = join(dirname(file), "..", "share", "evald", "install-url");
-  if (existsSync(source)) return by("script", `curl -fsSL ${readFileSync(source, "utf8").trim()} | sh`);
   return { method: "archive", command: null, hint: `Replace ${file} by the one in the archive of the new version.` };
 }
 

@@ -1,6 +1,8 @@
+import { join } from "node:path";
+
 /** Build-time macro: bundles a browser script into one string. It spawns a process because Bun.build cannot be called from a macro. */
 export function bundle(entry: string): string {
-  const path = new URL(entry, import.meta.url).pathname;
+  const path = join(import.meta.dir, entry);
   const built = Bun.spawnSync([process.execPath, "build", path, "--target=browser", "--minify"]);
   if (!built.success) throw new Error(built.stderr.toString());
   return built.stdout.toString();
