@@ -181,6 +181,6 @@ test("a stack trace of the executable is resolved to source lines by the maps of
   const trace = `    at f (/$bunfs/root/${chunk?.replace(".js.map", ".js")}:3:2000)\n`;
   const stack = (folderOfMaps: string) =>
     Bun.spawnSync([evald, "stack", "--maps", folderOfMaps], { stdin: Buffer.from(trace), stderr: "pipe" });
-  expect(stack(join(folder, maps)).stdout.toString()).toMatch(/ {4}at f \([\w./@-]+\.tsx?:\d+:\d+\)\n/);
+  expect(stack(join(folder, maps)).stdout.toString()).toMatch(/ {4}at f \([\w./@-]+\.[jt]sx?:\d+:\d+\)\n/);
   expect(stack(first)).toMatchObject({ exitCode: 2 });
 }, 120_000);
