@@ -27,7 +27,7 @@ import { AgentOptions, PromptAgents, WorkerLabels } from "../prompts/agent-schem
 import { AdditionalUrl, DeclaredCheck, SuccessBar, Tags } from "../prompts/schema.ts";
 import { WorkspaceSetup } from "../prompts/workspace-schema.ts";
 import { artifactName, maxArtifactBytes } from "../reports/artifacts.ts";
-import { TextChange, FixDetails, GradeFields } from "../reports/grade-schema.ts";
+import { FixDetails, GradeFields, TextChange } from "../reports/grade-schema.ts";
 import { Fingerprint, mapOf, Nullable, OneOf, shape } from "../schema.ts";
 
 /** Version of the file format. Files of a newer version are rejected. */

@@ -1,8 +1,9 @@
-import { and, desc, eq, inArray, sql } from "drizzle-orm";
+import { and, desc, eq, inArray, min, sql } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
 import { createdWithin, timeZoneOf } from "../db/rows.ts";
 import { prompts } from "../db/tables/prompts.ts";
 import { runs } from "../db/tables/runs.ts";
+import { spending } from "../db/tables/spending.ts";
 import { titleText } from "../prompts/lists.ts";
 import { titleOf } from "../reports/labels.ts";
 import { quarterMs } from "../runs/paid-calls.ts";
@@ -15,6 +16,14 @@ import { getForecast } from "./forecast.ts";
 import type { SpendingReport } from "./schema.ts";
 
 const maxFailed = 10;
+
+/** When the first model call of an organization was counted, epoch ms; null: none was. */
+export const findFirstSpending = (ctx: Context, org: OrgId): number | null =>
+  ctx.db
+    .select({ at: min(spending.from) })
+    .from(spending)
+    .where(eq(spending.orgId, org))
+    .get()?.at ?? null;
 
 /** What an organization spent in a month (such as 2026-11; default: the current one), and what for. */
 export function getSpendingReport(ctx: Context, org: OrgId, monthText?: string): SpendingReport {

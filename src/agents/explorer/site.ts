@@ -2,6 +2,7 @@ import type { CheckContext, CheckResult } from "afdocs";
 import type { Check } from "../agent.ts";
 import { isHtmlText } from "../page.ts";
 import type { PageProblem } from "../page-problem.ts";
+import { limitTags } from "../tag-limits.ts";
 import { advice } from "./advice.ts";
 import { type Fetcher, fetchUrl, findLimit, findRefusal, type Log } from "./fetching.ts";
 import { isNestedTooDeeply, maxNesting } from "./nesting.ts";
@@ -229,7 +230,7 @@ function toHttp(
       fetchLedger?.onRecord(responseRecord);
       const whole = fetchResult.text().slice(0, maxPageChars);
       const isHtml = isHtmlText(fetchResult.contentType, whole);
-      const text = cutToBudget(whole, isHtml);
+      const text = cutToBudget(isHtml ? limitTags(whole) : whole, isHtml);
       if (isNestedTooDeeply(text)) {
         missingResponses.add("elements are nested too deeply at");
         deepUrls.add(url);

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { pageKey } from "../../net/page-key.ts";
 import type { Facts } from "../facts.ts";
-import type { TextChange, Friction } from "../grade.ts";
+import type { Friction, TextChange } from "../grade.ts";
 import { severityRank } from "../methodology.ts";
 import { shortUrl } from "../text.ts";
 

@@ -13,7 +13,7 @@ type Props = PageProps & {
   report: SpendingReport;
   /** The month shown, such as 2026-11, and those around it; null: it lies in the future. */
   month: string;
-  previousMonth: string;
+  previousMonth: string | null;
   nextMonth: string | null;
   prompts: PromptName[];
   tags: string[];
@@ -44,7 +44,7 @@ export function SpendingPage(props: Props) {
       <div class="toolbar">
         <h1>Spending</h1>
         <span class="muted">{monthName(month)}</span>
-        <a href={`${here}?month=${previousMonth}`}>← {monthName(previousMonth)}</a>
+        {previousMonth && <a href={`${here}?month=${previousMonth}`}>← {monthName(previousMonth)}</a>}
         {nextMonth && <a href={`${here}?month=${nextMonth}`}>{monthName(nextMonth)} →</a>}
         <a href={`${here}/export?month=${month}&format=csv`}>CSV</a>
         <a href={`${here}/export?month=${month}&format=json`}>JSON</a>

@@ -6,7 +6,7 @@ import { listPromptChoices, listTags } from "../../prompts/lists.ts";
 import { OneOf } from "../../schema.ts";
 import { setBudget } from "../../spending/budgets.ts";
 import { spendingCsv } from "../../spending/csv.ts";
-import { getSpendingReport } from "../../spending/report.ts";
+import { findFirstSpending, getSpendingReport } from "../../spending/report.ts";
 import { spendingQuery } from "../../spending/schema.ts";
 import { showPage, submitOrShowAgain } from "../page-requests.tsx";
 import { seeOther } from "../page-responses.ts";
@@ -28,11 +28,12 @@ function spendingPage(ctx: Context, viewer: Viewer, site: Site, { month: chosen,
   const report = getSpendingReport(ctx, viewer.org, chosen);
   const monthOf = (iso: string) => new Date(Date.parse(iso) + 36 * 3600_000).toISOString().slice(0, 7);
   const month = monthOf(report.from);
+  const earliest = findFirstSpending(ctx, viewer.org);
   const isCurrent = Date.parse(report.until) > ctx.now();
   return (
     <SpendingPage
       {...{ site, viewer, report, month, ...messages }}
-      previousMonth={monthAfter(month, -1)}
+      previousMonth={earliest !== null && earliest < Date.parse(report.from) ? monthAfter(month, -1) : null}
       nextMonth={isCurrent ? null : monthAfter(month, 1)}
       prompts={listPromptChoices(ctx, viewer.org)}
       tags={listTags(ctx, viewer.org)}
