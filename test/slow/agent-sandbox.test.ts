@@ -135,6 +135,7 @@ test("an agent that is installed while a process waits for the next run works in
     OPENAI_COMPATIBLE_BASE_URL: fake.baseUrls["openai-compatible"],
     EVALD_AGENT_MODEL: "openai-compatible/done",
     EVALD_AGENTS: JSON.stringify([agent]),
+    EVALD_ALLOW_PRIVATE: "127.0.0.1",
     PATH: `${process.env.PATH}:${bin}`,
   };
   await call(["org", "create", "Acme"], { cwd, env });
