@@ -506,6 +506,7 @@ test("every command has a help text with a description and valid examples", asyn
     "person",
     "prompt",
     "provider",
+    "spending",
     "trust",
     "archive",
     "model",
@@ -517,6 +518,8 @@ test("every command has a help text with a description and valid examples", asyn
     "export",
     "import",
     "doctor",
+    "upgrade",
+    "stack",
     "completion",
   ]);
   const leaves: string[][] = [];

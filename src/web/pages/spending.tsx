@@ -265,7 +265,7 @@ const Budgets = ({ site: { base }, report, prompts, tags, mayChange }: Props) =>
         </div>
         <div class="field">
           <label for="budget-usd">Monthly budget (USD)</label>
-          <input id="budget-usd" name="maxUsdAMonth" inputmode="decimal" required />
+          <input id="budget-usd" name="maxUsdAMonth" type="number" min="0.01" step="any" required />
         </div>
         <Submit>Set budget</Submit>
       </form>
