@@ -61,7 +61,7 @@ test("the gate command executes the runs itself in an unused data folder, and fa
     expect.stringContaining("\n2 of 2 runs finished\nGate failed: regressed: -"),
   ]);
   expect(found.stdout).toStartWith("## Gate failed: Upload\n\n**regressed: -");
-  expect(found.stdout).toContain("| Runs         | 1 ");
+  expect(found.stdout).toMatch(/\| Runs +\| 1 /);
   expect(found.stdout).toContain("\nNew friction:\n\n- ");
   expect(found.stdout).toContain("- exact difference, without a test");
   expect(await Bun.file(markdown).text()).toBe(found.stdout);
