@@ -190,7 +190,7 @@ const ours: Record<string, (row: Record<string, Cell>) => [number | null, number
       [interval.high, high],
     ];
   },
-  resources: ({ x, sd, low, high }) => {
+  means: ({ x, sd, low, high }) => {
     const interval = meanInterval(x!);
     return [
       [standardDeviation(x!), sd],

@@ -48,7 +48,7 @@ export const Evidence = Type.Object(
         }),
       }),
     ),
-    delta: Nullable(Type.Object(Interval.properties, { description: "Change of score" })),
+    delta: Nullable(Interval),
     p: bound,
     smallestP: Nullable(Type.Number({ description: "Smallest possible p" })),
     successP: Nullable(Type.Number({ description: "Two-sided p of the success rates" })),

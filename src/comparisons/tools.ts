@@ -16,7 +16,7 @@ export const comparisonTools = (ctx: Context): Tool[] => [
     name: "compare_reports",
     title: "Compare reports",
     description:
-      "Compare 2 to 10 reports side by side: scores, dimensions, metrics, shared and unshared friction points, and whether they are comparable. For a statistical verdict, pass one slug from each of two evaluations with at least 4 runs (see request_eval).",
+      "Compare 2 to 10 reports side by side: scores, dimensions, metrics, shared and unshared friction points, and whether they are comparable. For a statistical verdict, pass one slug from each of two evaluations with at least 4 runs.",
     input: Type.Object({
       slugs: Type.Array(slugArgument, { minItems: 2, maxItems: 10, uniqueItems: true }),
       acrossAgents: Type.Optional(Type.Boolean({ description: "Compare different agents, versions or models" })),

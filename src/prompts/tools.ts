@@ -36,7 +36,7 @@ export const promptTools = (ctx: Context): Tool[] => [
   tool({
     name: "list_prompts",
     title: "List eval prompts",
-    description: "List prompts, the tasks that agents are evaluated on, newest first. Use it to find a promptId.",
+    description: "List prompts, the tasks for agents, newest first, to find a promptId.",
     input: Type.Object({
       includeArchived: Type.Optional(Type.Boolean({ default: false })),
       tag: Type.Optional(Type.String()),

@@ -50,13 +50,10 @@ export const runTools = (ctx: Context): Tool[] => [
         Type.Integer({
           minimum: 1,
           maximum: 50,
-          description:
-            "Runs with each agent; default: the prompt's runsPerEval. A verdict of compare_reports needs 4 per side",
+          description: "Runs with each agent; default: the prompt's runsPerEval. A verdict needs 4 per side",
         }),
       ),
-      idempotencyKey: Type.Optional(
-        IdempotencyKey("Repeating the call with the same key within 24 hours returns the same evaluation"),
-      ),
+      idempotencyKey: Type.Optional(IdempotencyKey("The same key within 24 hours returns the same evaluation")),
       waitSeconds: Type.Optional(
         Type.Integer({ minimum: 0, maximum: 50, default: 0, description: "Seconds to wait for the runs to end" }),
       ),

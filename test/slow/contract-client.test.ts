@@ -58,12 +58,13 @@ const stateOf = (run: { status: string; report: { outcome?: string } | null }) =
 
 async function start({ file }: { file?: string } = {}) {
   const cwd = emptyFolder();
-  const ask = async (...args: string[]) => (await call(args, { cwd })).stdout.trim();
+  const env = { EVALD_ALLOW_PRIVATE: "127.0.0.1" };
+  const ask = async (...args: string[]) => (await call(args, { cwd, env })).stdout.trim();
   await ask("org", "create", "Acme");
   const create = async (...more: string[]) =>
     await ask("prompt", "create", "--agent", "explorer", "--title", "Upload", ...more);
   const key = await ask("key", "create", "--name", "ci", "--scopes", "read,run", "--compatible");
-  const service = await serve({ cwd, file, env: { EVALD_ALLOW_PRIVATE: "127.0.0.1", EVALD_RUNS_PER_ORG: "1" } });
+  const service = await serve({ cwd, file, env: { ...env, EVALD_RUNS_PER_ORG: "1" } });
   return { service, create, client: contractClient(`${service.url}/api/v1`, key) };
 }
 

@@ -69,7 +69,9 @@ beforeAll(async () => {
   mkdirSync(join(folder, "home"));
   // The files as they are now, committed.
   const source = join(folder, "source");
-  for (const file of (await mustRun(["git", "ls-files", "-co", "--exclude-standard"], { cwd: root })).trim().split("\n"))
+  for (const file of (await mustRun(["git", "ls-files", "-co", "--exclude-standard"], { cwd: root }))
+    .trim()
+    .split("\n"))
     cpSync(join(root, file), join(source, file));
   const who = ["-c", "user.name=evald", "-c", "user.email=evald@example.com"];
   for (const args of [
