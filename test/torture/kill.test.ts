@@ -109,8 +109,8 @@ test(
     // The run is killed at any moment: before it starts, in its session, while it is settled, after.
     const outcomes = await Promise.all(
       Array.from({ length: Math.max(100, times(100)) }, async (_, i) => {
-        const runId = await request(`short-${i}`, 400);
-        await Bun.sleep(random() * 400);
+        const runId = await request(`short-${i}`, 800);
+        await Bun.sleep(random() * 1600);
         return { runId, status: (await ask("POST", `/api/v1/runs/${runId}/cancel`)).status };
       }),
     );
