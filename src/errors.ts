@@ -89,3 +89,9 @@ export function checkAll(...checks: readonly (() => void)[]): void {
 
 /** Why something was thrown, in words. */
 export const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** A detail as a sentence: capitalized unless it begins with a URL, with a full stop. */
+export function toSentence(detail: string): string {
+  const capitalized = /^\S*:\/\//.test(detail) ? detail : detail.charAt(0).toUpperCase() + detail.slice(1);
+  return capitalized === "" || /[.!?…]$/.test(capitalized) ? capitalized : `${capitalized}.`;
+}

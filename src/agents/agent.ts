@@ -166,7 +166,7 @@ export type EgressSocket = { path: string; token: string };
  */
 export type Workspace = { path: string; holder: number | null };
 
-/** The means for commands. In `folder`, which the service removes after the run, the agent opens a relay to the egress proxy. */
+/** What commands run in. In `folder`, which the service removes after the run, the agent opens a relay to the egress proxy. */
 export type SandboxResources = {
   workspace: Workspace;
   folder: string;

@@ -1,4 +1,5 @@
 import { type Static, Type } from "@sinclair/typebox";
+import { toSentence } from "../errors.ts";
 import { Nullable, OneOf } from "../schema.ts";
 import { type EndCause, endCauses, type FailureCode, failureCodes, ruleOf, type StoredFailure } from "./failure.ts";
 
@@ -50,10 +51,4 @@ export function describeFailure(
     action: button && path !== null ? { label: button.label, url: base + path } : null,
     runAgainHelps: runAgain,
   };
-}
-
-/** A URL keeps its lower case. */
-function toSentence(text: string): string {
-  const capitalized = /^\S*:\/\//.test(text) ? text : text.charAt(0).toUpperCase() + text.slice(1);
-  return capitalized === "" || /[.!?…]$/.test(capitalized) ? capitalized : `${capitalized}.`;
 }

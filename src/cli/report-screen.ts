@@ -4,7 +4,7 @@ import type { FrictionPoint } from "../friction/schema.ts";
 import { severities } from "../grading/kinds.ts";
 import { count, percent, sentence } from "../grading/text.ts";
 import { toPrintable } from "../log.ts";
-import { agentLabel, describeEvents, describeEvidence, scopeLabels, titleOf } from "../reports/labels.ts";
+import { agentLabel, capitalize, describeEvents, describeEvidence, scopeLabels, titleOf } from "../reports/labels.ts";
 import { reportMarkdown } from "../reports/markdown.ts";
 import type { Recommendation, Report } from "../reports/schema.ts";
 
@@ -68,7 +68,7 @@ function resultText(report: Report): string {
   const label = scopeLabels[scope] ?? "Score";
   const evidence = describeEvidence(report);
   const facts = [...(evidence === null ? [] : [evidence]), `${percent(coverage)} of the score measured`].join(", ");
-  return `${label} ${score} of 100${grade === null ? "" : `, grade ${grade}`}. ${facts.charAt(0).toUpperCase()}${facts.slice(1)}.`;
+  return `${label} ${score} of 100${grade === null ? "" : `, grade ${grade}`}. ${capitalize(facts)}.`;
 }
 
 const describeTask = ({ task, agent }: Report): string => `${titleOf(task)} · ${agentLabel(agent)}`;

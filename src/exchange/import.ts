@@ -120,9 +120,8 @@ function isStored(db: Db, org: OrgId, { lineNumber, type, row }: Line): boolean 
   if (type === "organization") return hasPrompts(db, org);
   const keys = keyOf(type);
   if (keys.length > 0 && rowTypes.indexOf(type) < rowTypes.indexOf("run")) {
-    const query = `select 1 from ${getTableName(shapes[type].table)} where ${keys.map(({ name }) => `"${name}" = ?`).join(" and ")}`;
-    const columns = Object.entries(getTableColumns(shapes[type].table));
-    const values = keys.map((key) => row[columns.find(([, column]) => column === key)?.[0] ?? ""] ?? org);
+    const query = `select 1 from ${getTableName(shapes[type].table)} where ${keys.map(([, { name }]) => `"${name}" = ?`).join(" and ")}`;
+    const values = keys.map(([name]) => row[name] ?? org);
     return $client.query(query).get(...(values as string[])) !== null;
   }
   if (!typesWithId.has(type)) return false;
@@ -243,19 +242,12 @@ function* bundlesOf(file: string): Generator<Bundle> {
 /** The unique keys of a row. Events need none: their order is checked. */
 function keysOf({ type, row }: Line): unknown[] {
   if (type === "organization") return ["settings"];
-  if (type === "listed_page") return [`${row.promptId} ${row.page}`];
-  if (type === "scheduled_evaluation") return [`${row.promptId} ${row.scheduledAt}`];
-  if (type === "inbox_mark") return [row.itemId];
-  if (type === "spending") return [row.from];
-  if (type === "spending_detail") {
-    const { promptId, lengthMs, from, agent, model, purpose, trigger, personId, keyId } = row;
-    return [[promptId, lengthMs, from, agent, model, purpose, trigger, personId, keyId].join(" ")];
-  }
-  if (type === "attempt") return [`${row.jobId} ${row.attempt}`];
-  if (type === "share_link") return [row.id, row.tokenHash];
-  if (type === "artifact") return [`${row.runId} ${row.attempt} ${row.name}`];
-  if (type === "reach") return [row.reportId];
   if (type === "event") return [];
+  if (type === "reach") return [row.reportId];
+  // The file doesn't name the organization, which the key of some tables begins with.
+  const composite = keyOf(type).filter(([name]) => name !== "orgId");
+  if (composite.length > 0) return [composite.map(([name]) => row[name]).join(" ")];
+  if (type === "share_link") return [row.id, row.tokenHash];
   if (type === "archive") return [row.id, row.digest];
   return [row.id, ...(type === "report" ? [row.slug] : []), ...(type === "gate" ? [row.headRequestId] : [])];
 }
@@ -365,10 +357,10 @@ function checkBundle(bundle: Bundle): void {
     ["recommendation", ({ priority }) => priority],
     ["grading", ({ hash, repeat }) => `${hash} ${repeat}`],
   ];
-  for (const [type, keyOf] of keys) {
+  for (const [type, toKey] of keys) {
     const earlier = new Set<unknown>();
     for (const line of rowsOfType(type)) {
-      const key = keyOf(line.row);
+      const key = toKey(line.row);
       if (earlier.has(key)) throw invalidLine(line, `the ${labelOf(type)} ${key} appears twice`);
       earlier.add(key);
     }

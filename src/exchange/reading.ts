@@ -190,7 +190,8 @@ function listRows(db: Db, type: ListedType, span: Span): Generator<ExportedRow> 
   const { table } = shapes[type];
   const columns = getTableColumns(table);
   const owner = (type === "organization" ? columns.id : columns.orgId) as SQLiteColumn;
-  const keys = Object.entries(columns).filter(([, column]) => column.primary || keyOf(type).includes(column));
+  const composite = keyOf(type);
+  const keys = composite.length > 0 ? composite : Object.entries(columns).filter(([, column]) => column.primary);
   const after = (last: Row) => {
     const [names, values] = [keys.map(([, column]) => sql`${column}`), keys.map(([name]) => sql`${last[name]}`)];
     return sql`(${sql.join(names, sql`, `)}) > (${sql.join(values, sql`, `)})`;

@@ -335,8 +335,12 @@ export const columnsOf = (type: RowType): [name: string, column: Column][] => {
   return Object.entries(getTableColumns(table)).filter(([name]) => !without.includes(name));
 };
 
-/** The columns of the key of a table. */
-export const keyOf = (type: RowType): Column[] => getTableConfig(shapes[type].table).primaryKeys[0]?.columns ?? [];
+/** The columns of the key of a table that has several, in the order of the table. */
+export function keyOf(type: RowType): [name: string, column: Column][] {
+  const { table } = shapes[type];
+  const key: Column[] = getTableConfig(table).primaryKeys[0]?.columns ?? [];
+  return Object.entries(getTableColumns(table)).filter(([, column]) => key.includes(column));
+}
 
 /** The schema of a row type. */
 export function schemaOf(type: RowType): TSchema {

@@ -1,6 +1,7 @@
 import { type AgentDescription, type AgentEvent, AgentFailure, type EventSource } from "../agents/agent.ts";
 import { endings } from "../agents/endings.ts";
 import { type Failure, ruleOf, toFailure } from "../agents/failure.ts";
+import { agent as agentSubject, model as modelSubject } from "../agents/failure-rule.ts";
 import type { Task } from "../agents/task.ts";
 import { readArchive } from "../archives/archives.ts";
 import type { AllowRule } from "../config/allow-rules.ts";
@@ -17,7 +18,7 @@ import { secretsOf } from "../net/mapping.ts";
 import type { Executor, SessionHooks, SessionOrder } from "../places/executor.ts";
 import { storeArtifact } from "../reports/artifacts.ts";
 import { budgetObjection } from "./budgets.ts";
-import { toRunFailure } from "./limit-failures.ts";
+import { withLimitOwner } from "./limit-failures.ts";
 import { sharedBudgetsOf } from "./month-budget.ts";
 import { countEvent, createRunLimits, finalEventsOf, startClocks, stopClocks } from "./run-limits.ts";
 import type { RunRow } from "./run-row.ts";
@@ -247,7 +248,7 @@ function toJobFailure(ctx: Context, { run, runLimits }: Attempt, error: unknown)
   if (error instanceof AgentFailure) {
     const { retryable, retryAfterMs, ending } = error.options;
     const rule = ending && endings[ending].failure;
-    const failure = toRunFailure(ctx, run, runLimits, error);
+    const failure = withLimitOwner(ctx, run, runLimits, error);
     const retry = failure.cause === "agent_crashed" ? "attempt" : retryable ? "fault" : "never";
     return new JobFailure(
       { ...failure, subject: failure.subject ?? subjectOf(run, failure) },
@@ -262,7 +263,7 @@ function toJobFailure(ctx: Context, { run, runLimits }: Attempt, error: unknown)
 /** The agent or the model of a run, if its failure is about that. */
 function subjectOf({ agent, model }: RunRow, { code }: Failure): string | null {
   const { subject } = ruleOf(code);
-  return subject === "Agent" ? agent : subject === "Model" ? model : null;
+  return subject === agentSubject ? agent : subject === modelSubject ? model : null;
 }
 
 /** Time for an agent to stop after an abort; after that it is abandoned. */

@@ -1,4 +1,4 @@
-import { and, eq, gte, inArray, lt, sql } from "drizzle-orm";
+import { and, eq, inArray, sql } from "drizzle-orm";
 import { decideLimits } from "../config/limits.ts";
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/open.ts";
@@ -11,7 +11,8 @@ import { budgets, spendingDetails } from "../db/tables/spending.ts";
 import { conflict } from "../errors.ts";
 import type { OrgLimits } from "../jobs/claim-order.ts";
 import { hasTag } from "../prompts/lists.ts";
-import { partsOf } from "./paid-calls.ts";
+import { capitalize } from "../reports/labels.ts";
+import { isWithin, partsOf } from "./paid-calls.ts";
 import { lowerLimit, type Month, monthAt, reservedBy, spentWithin } from "./spending.ts";
 
 /** Amount reserved for judging a session, in USD. */
@@ -121,20 +122,12 @@ function spentOnPrompts({ db }: Context, org: string, promptIds: string[], month
   const parts = partsOf(month);
   let usd = 0;
   for (const promptId of promptIds)
-    for (const [lengthMs, start, end] of parts)
+    for (const part of parts)
       usd +=
         db
           .select({ usd: sql<number>`coalesce(sum(${spendingDetails.usd}), 0)` })
           .from(spendingDetails)
-          .where(
-            and(
-              eq(spendingDetails.orgId, org),
-              eq(spendingDetails.promptId, promptId),
-              eq(spendingDetails.lengthMs, lengthMs),
-              gte(spendingDetails.from, start),
-              lt(spendingDetails.from, end),
-            ),
-          )
+          .where(and(eq(spendingDetails.promptId, promptId), isWithin(org, part)))
           .get()?.usd ?? 0;
   return usd;
 }
@@ -155,17 +148,12 @@ export function budgetObjection(ctx: Context, org: string, promptId: string): st
     budget.of === "organization"
       ? `evald org set ${JSON.stringify(budget.name)} --max-usd-a-month`
       : `evald spending budget --${budget.of} ${JSON.stringify(budget.name)} --max-usd`;
-  return `${capitalizedOwner(budget)} has spent $${spentUsd.toFixed(2)} of its monthly budget of $${budget.maxUsd}. Raise the budget with ${raise}, or wait until ${until}.`;
+  return `${capitalize(ownerOf(budget))} has spent $${spentUsd.toFixed(2)} of its monthly budget of $${budget.maxUsd}. Raise the budget with ${raise}, or wait until ${until}.`;
 }
 
 /** Whose budget it is, in words. */
 export const ownerOf = (budget: MonthBudget): string =>
   budget.of === "organization" ? "the organization" : `the ${budget.of} ${JSON.stringify(budget.name)}`;
-
-function capitalizedOwner(budget: MonthBudget): string {
-  const owner = ownerOf(budget);
-  return `T${owner.slice(1)}`;
-}
 
 /** Throws conflict if a budget of the prompt is spent, because the run would only fail. */
 export function checkBudget(ctx: Context, org: string, promptId: string): void {

@@ -18,7 +18,7 @@ const limitsByEventName: Record<string, keyof Limits> = {
 };
 
 /** The failure of a run, which knows who set the limit that it reached: its prompt, its organization or the operator. */
-export function toRunFailure(
+export function withLimitOwner(
   ctx: Context,
   run: RunRow,
   { reachedLimit, modelLimit, limits }: RunLimits,

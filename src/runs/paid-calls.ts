@@ -1,4 +1,4 @@
-import { and, eq, sql } from "drizzle-orm";
+import { and, eq, gte, lt, sql } from "drizzle-orm";
 import type { AgentEvent } from "../agents/agent.ts";
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/open.ts";
@@ -10,14 +10,11 @@ import { type callPurposes, spending, spendingDetails } from "../db/tables/spend
 export const quarterMs = 900_000;
 export const dayMs = 86_400_000;
 
-/** The stored periods that a period consists of: their length, and the start of the first and after the last one. */
-export function partsOf({
-  from,
-  until,
-}: {
-  from: number;
-  until: number;
-}): [lengthMs: number, start: number, end: number][] {
+/** Stored periods of one length: the start of the first, and the end of the last one. */
+type Part = [lengthMs: number, start: number, end: number];
+
+/** The stored periods that a period consists of. */
+export function partsOf({ from, until }: { from: number; until: number }): Part[] {
   const firstDay = Math.ceil(from / dayMs) * dayMs;
   const afterDays = Math.max(firstDay, Math.floor(until / dayMs) * dayMs);
   return [
@@ -26,6 +23,15 @@ export function partsOf({
     [quarterMs, afterDays, until],
   ];
 }
+
+/** Whether details of an organization's spending belong to these periods. */
+export const isWithin = (org: string, [lengthMs, start, end]: Part) =>
+  and(
+    eq(spendingDetails.orgId, org),
+    eq(spendingDetails.lengthMs, lengthMs),
+    gte(spendingDetails.from, start),
+    lt(spendingDetails.from, end),
+  );
 
 /** A model call of a run, or for its session. */
 export type PaidCall = {

@@ -1,7 +1,7 @@
 import { and, eq, gte, lt, sql } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
 import { spending, spendingDetails } from "../db/tables/spending.ts";
-import { partsOf } from "../runs/paid-calls.ts";
+import { isWithin, partsOf } from "../runs/paid-calls.ts";
 import type { Month } from "../runs/spending.ts";
 
 const kinds = {
@@ -18,7 +18,7 @@ export type Detail = ReturnType<typeof readDetails>[number];
 
 /** What a month cost by what it was for: its whole days in UTC, and the quarters of an hour at both ends. */
 export function readDetails({ db }: Context, org: OrgId, month: Month) {
-  const readPart = (lengthMs: number, start: number, end: number) =>
+  return partsOf(month).flatMap((part) =>
     db
       .select({
         ...kinds,
@@ -26,17 +26,10 @@ export function readDetails({ db }: Context, org: OrgId, month: Month) {
         estimatedUsd: sql<number>`sum(${spendingDetails.estimatedUsd})`,
       })
       .from(spendingDetails)
-      .where(
-        and(
-          eq(spendingDetails.orgId, org),
-          eq(spendingDetails.lengthMs, lengthMs),
-          gte(spendingDetails.from, start),
-          lt(spendingDetails.from, end),
-        ),
-      )
+      .where(isWithin(org, part))
       .groupBy(...Object.values(kinds))
-      .all();
-  return partsOf(month).flatMap(([lengthMs, start, end]) => readPart(lengthMs, start, end));
+      .all(),
+  );
 }
 
 /** What a month cost per quarter of an hour, oldest first. */

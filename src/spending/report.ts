@@ -32,16 +32,11 @@ export function getSpendingReport(ctx: Context, org: OrgId, monthText?: string):
   const month = monthText === undefined ? current : monthAt(timeZone, Date.parse(`${monthText}-15T12:00:00Z`));
   const before = monthAt(timeZone, month.from - 1);
   const isCurrent = month.from === current.from;
-  const { usd, estimatedUsd, unpriced } = spentWithin(ctx, org, month);
   const now = getSpending(ctx, org);
   const sameTime = Math.min(before.until, before.from + (ctx.now() - month.from));
-  const spentUsd = round(usd, 6);
   return {
     ...now,
-    ...(!isCurrent && {
-      ...{ from: toIso(month.from), until: toIso(month.until), spentUsd, estimatedUsd: round(estimatedUsd, 6) },
-      ...{ expectedUsd: null, reservedUsd: 0, unpricedCalls: unpriced },
-    }),
+    ...(!isCurrent && getPastSpending(ctx, org, month)),
     previous: {
       from: toIso(before.from),
       spentUsd: round(spentWithin(ctx, org, before).usd, 6),
@@ -52,8 +47,17 @@ export function getSpendingReport(ctx: Context, org: OrgId, monthText?: string):
     },
     breakdown: getBreakdown(ctx, org, month, before, timeZone),
     failedRuns: getFailedRuns(ctx, org, month),
-    forecast: isCurrent ? getForecast(ctx, org, { until: month.until, timeZone, spentUsd }) : null,
+    forecast: isCurrent ? getForecast(ctx, org, { until: month.until, timeZone, spentUsd: now.spentUsd }) : null,
     budgets: listBudgets(ctx, org),
+  };
+}
+
+/** What differs from the current month. */
+function getPastSpending(ctx: Context, org: OrgId, month: Month) {
+  const { usd, estimatedUsd, unpriced } = spentWithin(ctx, org, month);
+  return {
+    ...{ from: toIso(month.from), until: toIso(month.until), spentUsd: round(usd, 6) },
+    ...{ estimatedUsd: round(estimatedUsd, 6), expectedUsd: null, reservedUsd: 0, unpricedCalls: unpriced },
   };
 }
 

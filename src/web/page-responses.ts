@@ -1,9 +1,8 @@
 import type { JSX } from "preact";
 import type { Context } from "../context.ts";
-import { AppError } from "../errors.ts";
+import { AppError, toSentence } from "../errors.ts";
 import { renderPage } from "./components/layout.tsx";
 import { type FormError, toFormError } from "./components/schema-form.tsx";
-import { toSentence } from "./pages/error.tsx";
 import { privateResponse, statusOf } from "./responses.ts";
 import { type ToastCode, toastCookie } from "./toasts.ts";
 

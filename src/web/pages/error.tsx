@@ -1,4 +1,4 @@
-import type { AppError } from "../../errors.ts";
+import { type AppError, toSentence } from "../../errors.ts";
 import { Submit } from "../components/form-parts.tsx";
 import { Layout } from "../components/layout.tsx";
 import type { Site } from "../site.ts";
@@ -88,7 +88,3 @@ export const SignedOutNote = ({ site }: { site: Site }) => (
     , then continue here.
   </p>
 );
-
-/** An error detail as a sentence: capitalized, with a full stop. */
-export const toSentence = (detail: string) =>
-  `${detail.charAt(0).toUpperCase()}${detail.slice(1)}${/[.!?]$/.test(detail) ? "" : "."}`;

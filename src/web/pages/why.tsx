@@ -1,5 +1,6 @@
 import { count, dollars, duration, shortUrl } from "../../grading/text.ts";
 import type { ChangedPage, Explanation, SessionStep } from "../../inbox/schema.ts";
+import { frictionLabels } from "../../reports/labels.ts";
 import type { Report } from "../../reports/schema.ts";
 import { withSign } from "../components/baseline.tsx";
 import { toChangeHref } from "../components/change-links.ts";
@@ -80,7 +81,7 @@ export function WhyPage({ site, viewer, explanation, report, verifications }: Pr
       {kind === "score_fell" && (
         <Fixes
           report={report}
-          labels={new Map(report.frictionPoints.map(({ id }, i) => [id, `F${i + 1}`]))}
+          labels={frictionLabels(report)}
           path={`${base}${path}`}
           session={`${base}${path}/session`}
           verifications={verifications}
