@@ -23,18 +23,29 @@ export type FailureRule = {
   remedy: string;
   /** A setting or command to copy; `{subject}` stands for the subject. */
   command?: string;
-  /** Where to do it: a path of the pages. `{prompt}`, `{agent}` and `{subject}` stand for those of the run. */
-  button?: { label: string; path: string };
+  /**
+   * Where to do it: a path of the pages, in which `{prompt}` is the ID of the prompt and `{subject}` the subject. `needs`: what a member must
+   * be allowed to do there; everyone may read the others.
+   */
+  button?: { label: string; path: string; needs?: "write" | "models" | "organization" };
   /** Whether running it again, with nothing changed, can succeed. Then it comes before the button. */
   runAgain: boolean;
 };
 
-export const editLimits = { label: "Edit limits of the prompt", path: "/prompts/{prompt}/edit#limits" };
-export const editPrompt = { label: "Edit prompt", path: "/prompts/{prompt}/edit" };
-export const editWorkspace = { label: "Edit workspace of the prompt", path: "/prompts/{prompt}/edit#workspace" };
-export const openModels = { label: "Open model settings", path: "/settings/models" };
+export const editLimits = {
+  label: "Edit limits of the prompt",
+  path: "/prompts/{prompt}/edit#limits",
+  needs: "write",
+} as const;
+export const editPrompt = { label: "Edit prompt", path: "/prompts/{prompt}/edit", needs: "write" } as const;
+export const editWorkspace = {
+  label: "Edit workspace of the prompt",
+  path: "/prompts/{prompt}/edit#workspace",
+  needs: "write",
+} as const;
+export const openModels = { label: "Open model settings", path: "/settings/models", needs: "models" } as const;
 export const openWorkers = { label: "Open workers", path: "/settings/workers" };
-export const openBudget = { label: "Change budget", path: "/settings" };
+export const openBudget = { label: "Change budget", path: "/settings", needs: "organization" } as const;
 export const readLimits = { label: "Read about limits", path: "/docs/configuration#limit-runs" };
 export const readAgents = { label: "Read about agents", path: "/docs/agents#agents" };
 export const address = "Host and port";

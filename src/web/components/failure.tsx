@@ -1,14 +1,8 @@
 import type { ComponentChildren } from "preact";
+import { ruleOf } from "../../agents/failure.ts";
 import type { RunFailure } from "../../agents/remedies.ts";
-import { type Action, may, type Viewer } from "../viewer.ts";
+import { may, type Viewer } from "../viewer.ts";
 import { ButtonForm, Copyable } from "./form-parts.tsx";
-
-/** Who may do something on the pages that remedies link to; anyone may read the others. */
-const requiredActions: [path: RegExp, action: Action][] = [
-  [/\/prompts\/[^/]+\/edit/, "write"],
-  [/\/settings\/models$/, "models"],
-  [/\/settings$/, "organization"],
-];
 
 /** The path of a link to this service: pages are also served at other addresses than the configured one. */
 const pathOf = (url: string): string => url.replace(/^https?:\/\/[^/]+/, "");
@@ -22,10 +16,10 @@ type RemedyProps = {
 };
 
 /** What to do about a failed run: the button that helps most comes first, and is the main one. */
-export function RemedyButtons({ base, viewer, failure: { action, runAgainHelps }, runId }: RemedyProps) {
+export function RemedyButtons({ base, viewer, failure: { code, action, runAgainHelps }, runId }: RemedyProps) {
   const path = action && pathOf(action.url);
-  const required = requiredActions.find(([pattern]) => pattern.test(path?.replace(/#.*/, "") ?? ""))?.[1];
-  const canAct = action !== null && (required === undefined || may(viewer, required));
+  const needed = ruleOf(code).button?.needs;
+  const canAct = action !== null && (needed === undefined || may(viewer, needed));
   const link = canAct && (
     <a
       key="remedy"

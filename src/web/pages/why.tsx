@@ -98,11 +98,7 @@ function PointsBar({
   explanation: { causes, agentPoints, networkPoints, unexplained, delta },
 }: Omit<PartProps, "base">) {
   const segments = [
-    ...causes.map(({ title, points }, i) => ({
-      name: title,
-      points: points ?? 0,
-      look: `segment-fix${i % 2 ? " even" : ""}`,
-    })),
+    ...causes.map(({ title, points }) => ({ name: title, points: points ?? 0, look: "segment-fix" })),
     { name: "The agent’s own mistakes", points: agentPoints, look: "segment-agent" },
     { name: "Network", points: networkPoints, look: "segment-network" },
     { name: "Unexplained", points: unexplained, look: "segment-unmeasured" },
