@@ -89,14 +89,17 @@ describe("the time limits of a session", () => {
 });
 
 test("a session that waited for a processor longer than it ran says so in its report", async () => {
-  // Five loops on one processor: four of them wait at any time.
-  const spin = 'end=$(($(date +%s) + 5)); while [ "$(date +%s)" -lt $end ]; do :; done';
-  const spins = Array.from({ length: 5 }, () => `taskset -c 0 sh -c '${spin}' &`).join("\n");
+  // Five loops on one processor: four of them wait at any time. They start no processes, whose times would be lost when they end.
+  const spins = Array.from({ length: 5 }, () => "taskset -c 0 timeout 5 sh -c 'while :; do :; done' &").join("\n");
   const { report, milestoneOf } = await runOf(`${callModel}\n${spins}\nwait\n${sayEnd}`);
   const { ranMs, waitedMs } = milestoneOf("cpu_shortage");
   expect(waitedMs).toBeGreaterThan(Math.max(5_000, ranMs));
   expect(JSON.stringify(report)).toContain("short of CPU time");
 });
+
+/** Whether a process handles SIGUSR1 (bit 9 of its mask), which would end it otherwise. */
+const catchesUserSignal = (pid: number) =>
+  ((BigInt(`0x${/^SigCgt:\s*(\w+)$/m.exec(processFile(pid, "status"))?.[1] ?? 0}`) >> 9n) & 1n) === 1n;
 
 const cpuFolder = "/sys/fs/cgroup/cpu";
 test.if(process.getuid?.() === 0 && existsSync(join(cpuFolder, "cgroup.procs")))(
@@ -130,6 +133,7 @@ test.if(process.getuid?.() === 0 && existsSync(join(cpuFolder, "cgroup.procs")))
         processFile(pid, "cmdline").startsWith("/bin/sh\0/opt/agent/bin/scripted"),
       );
     const script = await until("the agent runs", findScript);
+    await until("it waits for the signal", () => catchesUserSignal(script));
     const group = groupOf(script);
     expect(dirname(group)).toBe(common);
     expect([weightOf(group), weightOf(common)]).toEqual([1024, 2048]);
