@@ -1,11 +1,14 @@
 import { Database } from "bun:sqlite";
 import { afterEach, expect, test } from "bun:test";
-import { rmSync } from "node:fs";
+import { readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { openData } from "../src/cli/data-directory.ts";
+import { copyFromBackup } from "../src/db/backup-file.ts";
 import { closeDb, type Migration, openDb, readMigrations } from "../src/db/open.ts";
 import { AppError } from "../src/errors.ts";
 import { testApp } from "./support/app.ts";
 import { emptyFolder } from "./support/executable.ts";
+import { keepDatabase, listReleasedDatabases, unpackDatabase } from "./support/released-databases.ts";
 import { niceGrade, runWithReport } from "./support/reports.ts";
 
 const folders: string[] = [];
@@ -31,7 +34,8 @@ const withLater = (...statements: string[]): Migration[] => [
 const addColumn = "alter table runs add later text";
 const addIndex = "create index runs_later on runs (org_id, agent_version)";
 
-const schemaOf = (client: Database) => client.query("select type, name, sql from sqlite_master order by name").all();
+const schemaOf = (client: Database) =>
+  client.query("select type, name, sql from sqlite_master where name not like 'sqlite_stat%' order by name").all();
 /** The rows of each table of the schema, except for the planner's statistics. */
 const rowsIn = (client: Database) =>
   client
@@ -39,7 +43,10 @@ const rowsIn = (client: Database) =>
       "select name from sqlite_master where type = 'table' and name not like 'sqlite_%' and name not like '!_!_%' escape '!' order by name",
     )
     .all()
-    .map(({ name }) => [name, client.query<{ n: number }, []>(`select count(*) n from "${name}"`).get()?.n]);
+    .map(({ name }): [string, number | undefined] => [
+      name,
+      client.query<{ n: number }, []>(`select count(*) n from "${name}"`).get()?.n,
+    ]);
 const appliedIn = (client: Database) => client.query("select hash, created_at from __drizzle_migrations").all();
 
 test("an upgrade applies the pending migrations, keeps every row and records what it applied", () => {
@@ -54,6 +61,33 @@ test("an upgrade applies the pending migrations, keeps every row and records wha
   // Once it is applied, nothing is pending.
   closeDb(openDb(folder, { migrations, beforeMigration: () => expect.unreachable() }));
   client.close();
+});
+
+/** Upgrades a released database, and checks that it keeps every row and has the tables of a new one. */
+function checkUpgrade(file: string, migrations = readMigrations()): void {
+  const [folder, newFolder] = [emptyFolder(), emptyFolder()];
+  folders.push(folder, newFolder);
+  unpackDatabase(file, folder);
+  const client = new Database(join(folder, "evald.db"));
+  const rows = new Map(rowsIn(client));
+  closeDb(openData(folder, { migrations }));
+  const expected = openData(newFolder, { migrations });
+  expect(schemaOf(client)).toEqual(schemaOf(expected.$client));
+  expect(rowsIn(client).filter(([name, count]) => rows.has(name) && rows.get(name) !== count)).toEqual([]);
+  expect(client.query("pragma foreign_key_check").all()).toEqual([]);
+  closeDb(expected);
+  client.close();
+}
+
+test("databases of released versions are upgraded, and so will be those of this one", () => {
+  const folder = emptyFolder();
+  folders.push(folder);
+  const file = keepDatabase(folder);
+  expect(() => keepDatabase(folder)).toThrow("EEXIST");
+  expect(listReleasedDatabases(folder)).toEqual([file]);
+  for (const each of listReleasedDatabases()) checkUpgrade(each);
+  checkUpgrade(file, withLater(addColumn, addIndex));
+  expect(() => checkUpgrade(file, withLater("delete from reports"))).toThrow();
 });
 
 test("a migration that fails leaves the database unchanged", () => {
@@ -78,6 +112,37 @@ test("an upgrade also gives the planner statistics of new indexes", () => {
   const analyzed = db.$client.query<{ idx: string }, []>("select idx from sqlite_stat1").all();
   expect(indexes.filter((name) => !analyzed.some(({ idx }) => idx === name))).toEqual([]);
   closeDb(db);
+  client.close();
+});
+
+test("before an upgrade, the database is backed up beside itself, as it was", () => {
+  const { folder, client } = usedFolder();
+  const before = [schemaOf(client), rowsIn(client), appliedIn(client)];
+  const backups = () => readdirSync(folder).filter((name) => name.startsWith("evald.db.before-upgrade-"));
+  closeDb(openData(folder));
+  expect(backups()).toEqual([]);
+  closeDb(openData(folder, { migrations: withLater(addColumn) }));
+  expect(client.query("select later from runs").all()).toEqual([{ later: null }]);
+  const [name = ""] = backups();
+  expect(backups()).toEqual([name]);
+  expect(statSync(join(folder, name)).mode & 0o777).toBe(0o600);
+  expect(copyFromBackup(join(folder, name), join(folder, "copy"))).toMatchObject({ runs: 1 });
+  const copy = new Database(join(folder, "copy"), { readonly: true });
+  expect([schemaOf(copy), rowsIn(copy), appliedIn(copy)]).toEqual(before);
+  copy.close();
+  client.close();
+});
+
+test("without a backup there is no upgrade", () => {
+  const { folder, client } = usedFolder();
+  const before = [schemaOf(client), rowsIn(client), appliedIn(client)];
+  client.run("pragma foreign_keys = OFF");
+  client.run("update runs set prompt_id = 'gone'");
+  expect(() => openData(folder, { migrations: withLater(addColumn) })).toThrow(
+    expect.objectContaining({ code: "bad_request" }),
+  );
+  expect([schemaOf(client), rowsIn(client), appliedIn(client)]).toEqual(before);
+  expect(readdirSync(folder).filter((name) => name.includes("before-upgrade"))).toEqual([]);
   client.close();
 });
 

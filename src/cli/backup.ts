@@ -1,5 +1,5 @@
 import { Database } from "bun:sqlite";
-import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSync } from "node:fs";
+import { chownSync, closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import type { Command } from "commander";
 import type { Config } from "../config/config.ts";
@@ -8,6 +8,7 @@ import { recordBackup } from "../db/backup-record.ts";
 import { codeOf } from "../db/fault.ts";
 import { badRequest, unavailable } from "../errors.ts";
 import { count } from "../grading/text.ts";
+import { toIso } from "../schema.ts";
 import { checkNewFile, removeUnfinished, toWriteError } from "./files.ts";
 import { print, say, toJson, toSize } from "./terminal.ts";
 
@@ -34,14 +35,34 @@ function backup(dataDir: string, file: string, force: boolean) {
   if (!existsSync(database))
     throw badRequest(`There is no database at ${database}. Choose the data directory with --data.`);
   checkNewFile(dataDir, file, force);
+  const result = copyTo(database, file);
+  recordBackup(dataDir);
+  return { file, ...result };
+}
+
+/**
+ * Backs up the database next to itself before its tables change, and says where. It belongs to the owner of the database, and isn't recorded as a
+ * backup: it is on the same disk. Throws unavailable or bad_request, which name the remedy.
+ */
+export function backUpBeforeUpgrade(dataDir: string): void {
+  const database = join(dataDir, "evald.db");
+  const file = `${database}.before-upgrade-${toIso(Date.now()).replaceAll(":", "-")}`;
+  say("Backing up the database before its upgrade…");
+  const { runs, bytes } = copyTo(database, file);
+  const { uid, gid } = statSync(database);
+  if (uid !== statSync(file).uid) chownSync(file, uid, gid);
+  say(`Backed up ${count(runs, "run")} (${toSize(bytes)}) to ${file}. Delete it once you no longer need it.`);
+}
+
+/** Copies a database to a file, which appears only when it is complete. */
+function copyTo(database: string, file: string): CopySummary {
   const folder = dirname(resolve(file));
   removeUnfinished(file);
   const unfinished = join(folder, `${basename(file)}.${process.pid}.unfinished`);
-  const copyResult = copyDatabase(database, unfinished);
+  const result = copyDatabase(database, unfinished);
   renameSync(unfinished, file);
   syncPath(folder);
-  recordBackup(dataDir);
-  return { file, ...copyResult };
+  return result;
 }
 
 /** Size and number of runs of a database file. */

@@ -4,14 +4,15 @@ import { createApp } from "../app.tsx";
 import { toAllowRule } from "../config/allow-rules.ts";
 import type { Config } from "../config/config.ts";
 import { secretsIn } from "../config/model-settings.ts";
-import { closeDb, type DataLock, lockData, openDb } from "../db/open.ts";
+import { closeDb, type DataLock, lockData } from "../db/open.ts";
 import { AppError, badRequest } from "../errors.ts";
 import { createCommandLog } from "../log.ts";
 import { httpUrl, toIso } from "../schema.ts";
 import { createService, type Service } from "../service.ts";
 import { type Api, createApi, overNetwork } from "./api.ts";
+import { lockToMigrate, openData } from "./data-directory.ts";
 import { getKey } from "./id-token.ts";
-import { linkBase, lockToMigrate, orgOf, upgradeProgress } from "./terminal.ts";
+import { linkBase, orgOf } from "./terminal.ts";
 
 /** Where the service is: at a URL, or the data directory with an organization in it. */
 export type ServiceAddress = { url?: string; org?: string };
@@ -98,11 +99,10 @@ async function openLocal(
 ): Promise<{ api: Api; close: () => Promise<void> }> {
   let lock = execute ? tryLock(config.dataDir) : null;
   const actsAsService = lock !== null;
-  const db = openDb(config.dataDir, {
+  const db = openData(config.dataDir, {
     beforeMigration() {
       lock ??= lockToMigrate(config.dataDir);
     },
-    onProgress: upgradeProgress(),
   });
   const service = createService({
     db,

@@ -20,7 +20,8 @@ import { runs } from "../db/tables/runs.ts";
 import { findSecretKeyProblem } from "../notifications/secrets.ts";
 import type { RedisState } from "../places/control.ts";
 import { toIso } from "../schema.ts";
-import { print, table, toJson, toMessage, toSize, withData } from "./terminal.ts";
+import { withData } from "./data-directory.ts";
+import { print, table, toJson, toMessage, toSize } from "./terminal.ts";
 
 type Check = { what: string; state: "ok" | "missing" | "fault"; detail: string };
 

@@ -2,7 +2,8 @@ import type { Command } from "commander";
 import type { Config } from "../config/config.ts";
 import { importFile } from "../exchange/import.ts";
 import { count } from "../grading/text.ts";
-import { orgOf, print, say, toJson, withData } from "./terminal.ts";
+import { withData } from "./data-directory.ts";
+import { orgOf, print, say, toJson } from "./terminal.ts";
 
 type Options = { org?: string; check?: boolean; paused?: boolean; json?: boolean };
 

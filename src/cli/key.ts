@@ -2,7 +2,8 @@ import type { Command } from "commander";
 import { createKey, listKeys, revokeKey } from "../auth/keys.ts";
 import type { Config } from "../config/config.ts";
 import { keyScopes } from "../http/operation.ts";
-import { orgOf, print, say, table, toJson, wholeNumber, withData } from "./terminal.ts";
+import { withData } from "./data-directory.ts";
+import { orgOf, print, say, table, toJson, wholeNumber } from "./terminal.ts";
 
 type CreateOptions = {
   org?: string;

@@ -5,7 +5,8 @@ import { type ModelProvider, modelProviders } from "../config/model-settings.ts"
 import { badRequest } from "../errors.ts";
 import { getModel, listModels, removeModelKey, setModelKey } from "../models/models.ts";
 import { describeTrial, tryModel } from "../models/trial.ts";
-import { orgOf, print, say, table, toJson, withData } from "./terminal.ts";
+import { withData } from "./data-directory.ts";
+import { orgOf, print, say, table, toJson } from "./terminal.ts";
 
 type Options = { org?: string; json?: boolean; baseUrl?: string };
 

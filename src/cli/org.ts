@@ -4,7 +4,8 @@ import { setupPath } from "../auth/setup.ts";
 import type { Config } from "../config/config.ts";
 import { badRequest } from "../errors.ts";
 import { getSpending } from "../runs/spending.ts";
-import { orgOf, print, say, table, toJson, withData } from "./terminal.ts";
+import { withData } from "./data-directory.ts";
+import { orgOf, print, say, table, toJson } from "./terminal.ts";
 
 type SetOptions = {
   name?: string;

@@ -3,7 +3,8 @@ import { findPerson } from "../auth/people.ts";
 import { toResetPath } from "../auth/resets.ts";
 import type { Config } from "../config/config.ts";
 import { notFound } from "../errors.ts";
-import { print, say, toJson, withData } from "./terminal.ts";
+import { withData } from "./data-directory.ts";
+import { print, say, toJson } from "./terminal.ts";
 
 /** Adds `person reset-link`. */
 export function addPerson(program: Command, configOf: () => Config): void {

@@ -15,6 +15,7 @@ import { addDoctor } from "./doctor.ts";
 import { addEval } from "./eval.ts";
 import { addExport } from "./export.ts";
 import { addGate } from "./gate.ts";
+import { addHealth } from "./health.ts";
 import { addImport } from "./import.ts";
 import { addKey } from "./key.ts";
 import { addModel } from "./model.ts";
@@ -112,6 +113,7 @@ export function createProgram(
   addExport(program, configOf, useApi);
   addImport(program, configOf);
   addDoctor(program, configOf, env);
+  addHealth(program, configOf);
   addUpgrade(program);
   addStack(program);
   addCompletion(program);

@@ -13,7 +13,7 @@ import type { Config } from "../config/config.ts";
 import { secretsIn } from "../config/model-settings.ts";
 import type { Address } from "../config/telemetry-settings.ts";
 import { redisSecrets } from "../config/worker-settings.ts";
-import { closeDb, type Db, lockData, openDb, releaseCache } from "../db/open.ts";
+import { closeDb, type Db, lockData, releaseCache } from "../db/open.ts";
 import { isLocked } from "../db/write-lock.ts";
 import { ConfigError } from "../errors.ts";
 import { maxRequestBodySize } from "../http/body.ts";
@@ -24,9 +24,11 @@ import { toIso } from "../schema.ts";
 import { createService } from "../service.ts";
 import { type Metrics, respondToScrape } from "../telemetry/metrics.ts";
 import { listCredentials } from "../workers/credentials.ts";
+import { openData } from "./data-directory.ts";
 import { releaseMemoryWhenIdle } from "./idle-memory.ts";
-import { publishUrl } from "./running.ts";
-import { say, toMessage, toOwnUrl, upgradeProgress } from "./terminal.ts";
+import { publishUrls } from "./running.ts";
+import { notifySupervisor } from "./supervisor.ts";
+import { say, toMessage, toOwnUrl } from "./terminal.ts";
 import { welcome } from "./welcome.ts";
 
 /** Adds `serve`: runs the service in this process until SIGTERM or SIGINT. */
@@ -67,7 +69,7 @@ async function serve(config: Config, { threadFile = null, ...overrides }: ServeO
   const addresses = await resolveHost(config.host, hostSetting);
   if (config.telemetry.metrics) await resolveHost(config.telemetry.metrics.host, metricsSetting);
   const lock = lockData(config.dataDir, { pid: process.pid, since: toIso(Date.now()) });
-  const db = openDb(config.dataDir, { onProgress: upgradeProgress() });
+  const db = openData(config.dataDir);
   const log = createLog(config, [...secretsIn(config.modelEndpoints), ...redisSecrets(config.workers)]);
   let ownUrl = "";
   let ownRules: AllowRule[] = [];
@@ -96,7 +98,7 @@ async function serve(config: Config, { threadFile = null, ...overrides }: ServeO
     service.telemetry.metrics &&
     config.telemetry.metrics &&
     listenForMetrics(service.telemetry.metrics, config.telemetry.metrics);
-  const removePublishedUrl = publishUrl(config.dataDir, baseUrl());
+  const removePublishedUrls = publishUrls(config.dataDir, { url: baseUrl(), ownUrl });
 
   const storeLastUsed = (all: boolean) => {
     try {
@@ -118,12 +120,13 @@ async function serve(config: Config, { threadFile = null, ...overrides }: ServeO
     if (isStopping) process.exit(130);
     isStopping = true;
     log.info({ signal, graceMs: config.drainMs }, "stopping");
+    notifySupervisor("STOPPING=1");
     clearInterval(lastUsedTimer);
     clearInterval(idleTimer);
     await Promise.all([service.upkeep.stop(), service.stop(config.drainMs)]);
     await Promise.all([server.stop(true), publicServer.stop(true), metricsServer?.stop(true)]);
     storeLastUsed(true);
-    removePublishedUrl();
+    removePublishedUrls();
     closeDb(db);
     lock.release();
     await flushLog(log);
@@ -134,6 +137,7 @@ async function serve(config: Config, { threadFile = null, ...overrides }: ServeO
 
   // This comes after the handlers, because a supervisor that waits for this line may send a signal immediately.
   say(`listening on ${ownUrl}`);
+  notifySupervisor("READY=1");
   if (baseUrl() !== ownUrl) say(`public URL ${baseUrl()}`);
   if (metricsServer) say(`metrics on ${new URL("/metrics", metricsServer.url)}`);
 

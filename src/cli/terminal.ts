@@ -1,33 +1,19 @@
 import { InvalidArgumentError } from "commander";
-import pino from "pino";
-import { createAgentStandby, createChildAgents } from "../agents/all.ts";
 import type { RunFailure } from "../agents/remedies.ts";
 import { getOrgByName, listOrgs } from "../auth/orgs.ts";
 import type { Config } from "../config/config.ts";
 import type { OrgId } from "../context.ts";
 import { codeOf } from "../db/fault.ts";
-import { closeDb, type DataLock, lockData, openDb } from "../db/open.ts";
-import { AppError, badRequest, ConfigError, conflict, errorStatus } from "../errors.ts";
+import { AppError, badRequest, ConfigError, errorStatus } from "../errors.ts";
 import type { Paged } from "../http/paging.ts";
 import { controlCharacters, toPrintable } from "../log.ts";
-import { toIso } from "../schema.ts";
-import { createService, type Service } from "../service.ts";
-import { findRunningUrl } from "./running.ts";
+import type { Service } from "../service.ts";
+import { findRunningUrls } from "./running.ts";
 
 /** Writes a line for people, to stderr. */
 export const say = (text: string): void => {
   process.stderr.write(`${toPrintable(text)}\n`);
 };
-
-/** Says how far the upgrade of a database is, at most once a second. */
-export function upgradeProgress() {
-  let saidAt = 0;
-  return ({ done, of }: { done: number; of: number }): void => {
-    if (done < of && Date.now() - saidAt < 1000) return;
-    saidAt = Date.now();
-    say(`Upgrading the database: step ${done} of ${of}`);
-  };
-}
 
 /** Writes a line for programs, to stdout: text that is cleaned, or the result of `toJson`. `endOnStdoutError` handles a failure. */
 export const print = (text: string): void => {
@@ -94,8 +80,6 @@ export const toFailure = (error: unknown): { error: string; detail: string } => 
 export const toMessage = (error: unknown): string =>
   error instanceof AppError ? error.detail : error instanceof Error ? error.message : String(error);
 
-const outdatedService = "The running service is older than this command. Restart the service with this version first.";
-
 /** The URL at which this machine reaches a service that listens on `host`, which may be a wildcard address. */
 export function toOwnUrl({ host, port }: { host: string; port: number }): string {
   const name = host.includes(":") && !host.startsWith("[") ? `[${host}]` : host;
@@ -104,39 +88,7 @@ export function toOwnUrl({ host, port }: { host: string; port: number }): string
 
 /** The URL of the service in links that commands print: the configured one, that of the running service, or the default. */
 export const linkBase = (config: Config): string =>
-  config.baseUrl ?? findRunningUrl(config.dataDir) ?? toOwnUrl(config);
-
-/** Opens the data directory for the duration of `work`, also next to a running service, unless that is older. */
-export function withData<T>(config: Config, work: (service: Service) => T): T {
-  let lock: DataLock | undefined;
-  try {
-    const db = openDb(config.dataDir, {
-      beforeMigration() {
-        lock = lockToMigrate(config.dataDir);
-      },
-      onProgress: upgradeProgress(),
-    });
-    try {
-      const baseUrl = () => linkBase(config);
-      const agents = createChildAgents(process.env, createAgentStandby(process.env));
-      return work(createService({ db, config, log: pino({ level: "silent" }), agents, baseUrl }));
-    } finally {
-      closeDb(db);
-    }
-  } finally {
-    lock?.release();
-  }
-}
-
-/** Takes the lock before a migration: the tables must not change under a running service. */
-export function lockToMigrate(dataDir: string): DataLock {
-  try {
-    return lockData(dataDir, { pid: process.pid, since: toIso(Date.now()) });
-  } catch (error) {
-    if (!(error instanceof AppError) || error.code !== "conflict") throw error;
-    throw conflict(outdatedService);
-  }
-}
+  config.baseUrl ?? findRunningUrls(config.dataDir)?.url ?? toOwnUrl(config);
 
 /** The organization named by `--org`, or the only one there is. */
 export function orgOf({ ctx }: Service, name: string | undefined): OrgId {

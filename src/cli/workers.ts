@@ -3,7 +3,8 @@ import type { Config } from "../config/config.ts";
 import { badRequest, ConfigError } from "../errors.ts";
 import { createCredential, listCredentials, revokeCredential, toListed } from "../workers/credentials.ts";
 import { toWorker } from "../workers/workers.ts";
-import { print, say, table, toJson, withData } from "./terminal.ts";
+import { withData } from "./data-directory.ts";
+import { print, say, table, toJson } from "./terminal.ts";
 
 type Options = { json?: boolean };
 

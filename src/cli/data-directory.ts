@@ -1,0 +1,67 @@
+import pino from "pino";
+import { createAgentStandby, createChildAgents } from "../agents/all.ts";
+import type { Config } from "../config/config.ts";
+import { closeDb, type DataLock, type Db, lockData, openDb } from "../db/open.ts";
+import { AppError, conflict } from "../errors.ts";
+import { toIso } from "../schema.ts";
+import { createService, type Service } from "../service.ts";
+import { backUpBeforeUpgrade } from "./backup.ts";
+import { linkBase, say } from "./terminal.ts";
+
+type OpenOptions = Parameters<typeof openDb>[1];
+
+/**
+ * Opens the database of a data directory. Before an upgrade, it calls `beforeMigration` and backs the database up; if either fails, nothing
+ * changes.
+ */
+export function openData(dataDir: string, { beforeMigration = () => {}, ...options }: OpenOptions = {}): Db {
+  return openDb(dataDir, {
+    onProgress: sayUpgradeProgress(),
+    ...options,
+    beforeMigration() {
+      beforeMigration();
+      backUpBeforeUpgrade(dataDir);
+    },
+  });
+}
+
+/** Says how far the upgrade of a database is, at most once a second. */
+function sayUpgradeProgress() {
+  let saidAt = 0;
+  return ({ done, of }: { done: number; of: number }): void => {
+    if (done < of && Date.now() - saidAt < 1000) return;
+    saidAt = Date.now();
+    say(`Upgrading the database: step ${done} of ${of}`);
+  };
+}
+
+/** Opens the data directory for the duration of `work`, also next to a running service, unless that is older. */
+export function withData<T>(config: Config, work: (service: Service) => T): T {
+  let lock: DataLock | undefined;
+  try {
+    const db = openData(config.dataDir, {
+      beforeMigration() {
+        lock = lockToMigrate(config.dataDir);
+      },
+    });
+    try {
+      const baseUrl = () => linkBase(config);
+      const agents = createChildAgents(process.env, createAgentStandby(process.env));
+      return work(createService({ db, config, log: pino({ level: "silent" }), agents, baseUrl }));
+    } finally {
+      closeDb(db);
+    }
+  } finally {
+    lock?.release();
+  }
+}
+
+/** Takes the lock before a migration: the tables must not change under a running service. */
+export function lockToMigrate(dataDir: string): DataLock {
+  try {
+    return lockData(dataDir, { pid: process.pid, since: toIso(Date.now()) });
+  } catch (error) {
+    if (!(error instanceof AppError) || error.code !== "conflict") throw error;
+    throw conflict("The running service is older than this command. Restart the service with this version first.");
+  }
+}

@@ -1,0 +1,39 @@
+import { dlopen, ptr } from "bun:ffi";
+
+/** From sys/socket.h of Linux. */
+const [afUnix, sockDgram, closeOnExec] = [1, 2, 0o2000000];
+
+/**
+ * Tells systemd the state of the service (sd_notify), such as `READY=1`, if it started this process with `Type=notify`. Node and Bun have no
+ * datagrams for unix sockets. A message that can't be sent is lost, as with sd_notify itself.
+ */
+export function notifySupervisor(state: string, path = process.env.NOTIFY_SOCKET): void {
+  if (!path || process.platform !== "linux") return;
+  // The C library of glibc, then that of musl.
+  const libc = openLibc("libc.so.6") ?? openLibc(`libc.musl-${process.arch === "x64" ? "x86_64" : "aarch64"}.so.1`);
+  if (!libc) return;
+  const { socket, sendto, close } = libc.symbols;
+  const family = Buffer.alloc(2);
+  family.writeUInt16LE(afUnix);
+  // An abstract name starts with a zero byte, for which systemd writes @.
+  const address = Buffer.concat([family, Buffer.from(path.replace(/^@/, "\0"))]);
+  const message = Buffer.from(state);
+  const descriptor = socket(afUnix, sockDgram | closeOnExec, 0);
+  if (descriptor >= 0) {
+    sendto(descriptor, ptr(message), message.length, 0, ptr(address), address.length);
+    close(descriptor);
+  }
+  libc.close();
+}
+
+function openLibc(name: string) {
+  try {
+    return dlopen(name, {
+      socket: { args: ["i32", "i32", "i32"], returns: "i32" },
+      sendto: { args: ["i32", "ptr", "u64", "i32", "ptr", "u32"], returns: "i64" },
+      close: { args: ["i32"], returns: "i32" },
+    });
+  } catch {
+    return null;
+  }
+}
