@@ -364,25 +364,22 @@ describe("the runner", () => {
     expect([status, report.outcome]).toEqual(["completed", "not_judged"]);
   });
 
-  const failures: [name: string, error: () => Error, begun: number, attempt: number, reason: string][] = [
+  const failures: [name: string, error: () => Error, begun: number, reason: string][] = [
     [
       "a crash is tried three times",
       () => new TypeError("x is not a function"),
       3,
-      3,
       "agent_crashed: x is not a function",
     ],
     [
-      "a temporary fault is tried five times, and uses no attempt",
+      "a temporary fault is tried five times",
       () => new AgentFailure("model_server_error", "the model is overloaded", { retryable: true }),
       5,
-      1,
       "infrastructure: the model is overloaded",
     ],
     [
       "a permanent fault is tried once",
       () => new AgentFailure("model_key_refused", "the model refused the key"),
-      1,
       1,
       "credentials: the model refused the key",
     ],
@@ -390,11 +387,10 @@ describe("the runner", () => {
       "a used-up budget is tried once",
       () => new AgentFailure("session_too_large", "$2 are spent"),
       1,
-      1,
       "budget: $2 are spent",
     ],
   ];
-  test.each(failures)("retries by the cause: %s", async (_, error, begins, attempt, reason) => {
+  test.each(failures)("retries by the cause: %s", async (_, error, begins, reason) => {
     let begun = 0;
     const agent = scriptedAgent(async function* () {
       begun++;
@@ -409,7 +405,7 @@ describe("the runner", () => {
       report: null,
       failureReason: reason,
       completedAt: expect.any(String),
-      attempt,
+      attempt: begins,
     });
     expect([begun, jobOf(runId)]).toEqual([begins, expect.objectContaining({ state: "failed", lastError: reason })]);
   });
@@ -543,7 +539,8 @@ describe("the runner", () => {
     expect(jobOf(runId)).toMatchObject({ state: "queued", spent: 0, faults: 0, crashes: 0, availableAt: 0 });
     await runJobs();
     const run = await get(runId);
-    expect([begun, run.status, run.attempt]).toEqual([2, "completed", 1]);
+    expect([begun, run.status, run.attempt]).toEqual([2, "completed", 2]);
+    expect((await send("GET", `/api/v1/runs/${runId}/attempts`)).body.at(-1).attempt).toBe(2);
     const trace = (await send("GET", `/api/v1/reports/${run.report.slug}/trace?search=begun`)).body;
     expect([trace.total, trace.events[0].text]).toEqual([1, "begun 2"]);
   });
@@ -586,7 +583,7 @@ describe("the runner", () => {
     await after.runner.start();
     await until(() => before.jobOf(runId)?.attempt === 2);
     const held = getRun(after.ctx, before.a.org, runId);
-    expect([held.status, held.attempt]).toEqual(["running", 1]);
+    expect([held.status, held.attempt]).toEqual(["running", 2]);
 
     finish();
     await before.service.runner.stop(60_000);
@@ -597,7 +594,7 @@ describe("the runner", () => {
     await until(() => countUnfinishedJobs(after.ctx, "runs") === 0);
     await after.runner.stop(0);
     const run = getRun(after.ctx, before.a.org, runId);
-    expect([run.status, run.attempt, run.report?.outcome]).toEqual(["completed", 1, "not_judged"]);
+    expect([run.status, run.attempt, run.report?.outcome]).toEqual(["completed", 2, "not_judged"]);
     expect(db.select().from(reports).all().length).toBe(1);
   });
 

@@ -3,7 +3,7 @@ import { checkOrgSettings } from "../auth/orgs.ts";
 import type { Context, OrgId } from "../context.ts";
 import { frequencyProblem, nextTime } from "../cron.ts";
 import { codeOf } from "../db/fault.ts";
-import { type Db, transaction } from "../db/open.ts";
+import { type Db, type Tx, transaction } from "../db/open.ts";
 import { insertStatement, timeZoneOf } from "../db/rows.ts";
 import { orgs } from "../db/tables/orgs.ts";
 import { prompts } from "../db/tables/prompts.ts";
@@ -11,7 +11,7 @@ import { AppError, badRequest, conflict } from "../errors.ts";
 import { newDestinationState } from "../notifications/destinations.ts";
 import { templateVarsOf } from "../prompts/template.ts";
 import type { WorkspaceSetup } from "../prompts/workspace-schema.ts";
-import { updateReportCounts } from "../reports/counts.ts";
+import { countChange } from "../reports/counts.ts";
 import { type Line, linesOf, readHeader } from "./lines.ts";
 import { columnsOf, findReservedField, keyOf, labelOf, type RowType, rowTypes, shapes } from "./rows.ts";
 
@@ -48,14 +48,17 @@ export type ImportResult = {
 export function importFile(ctx: Context, org: OrgId, file: string, options: ImportOptions = {}): ImportResult {
   const counts = importBundles(ctx, org, file, options, () => {});
   if (options.check) return counts;
-  let batch: Line[] = [];
+  let batch: Bundle[] = [];
+  let rows = 0;
   const imported = importBundles(ctx, org, file, options, (bundle) => {
-    batch.push(...bundle);
-    if (batch.length < batchRows) return;
-    storeRows(ctx, org, batch, options);
+    batch.push(bundle);
+    rows += bundle.length;
+    if (rows < batchRows) return;
+    storeBundles(ctx, org, batch, options);
     batch = [];
+    rows = 0;
   });
-  storeRows(ctx, org, batch, options);
+  storeBundles(ctx, org, batch, options);
   return imported;
 }
 
@@ -143,19 +146,24 @@ function isStored(db: Db, org: OrgId, { lineNumber, type, row }: Line): boolean 
 
 const insertByType = new Map(rowTypes.map((type) => [type, insertStatement(shapes[type].table)]));
 
-/** Stores rows in one transaction. */
-function storeRows(ctx: Context, org: OrgId, lines: Line[], { isPaused = false }: ImportOptions): void {
+/** Stores bundles in one transaction. */
+function storeBundles(ctx: Context, org: OrgId, bundles: Bundle[], { isPaused = false }: ImportOptions): void {
   const { db } = ctx;
+  const store = (tx: Tx, { type, row }: Line) => {
+    if (type === "organization") tx.update(orgs).set(toSettings(row)).where(eq(orgs.id, org)).run();
+    else if (type === "prompt") insertPrompt(ctx, org, row, isPaused);
+    else insertByType.get(type)?.(db)(toStored(ctx, org, type, row));
+  };
   try {
     transaction(db, (tx) => {
-      for (const { type, row } of lines) {
-        if (type === "organization") tx.update(orgs).set(toSettings(row)).where(eq(orgs.id, org)).run();
-        else if (type === "prompt") insertPrompt(ctx, org, row, isPaused);
-        else insertByType.get(type)?.(db)(toStored(ctx, org, type, row));
+      for (const bundle of bundles) {
+        const storeAll = () => {
+          for (const line of bundle) store(tx, line);
+        };
+        const report = bundle.find(({ type }) => type === "report");
+        if (report) countChange(ctx, tx, report.row.id, storeAll, { announces: false });
+        else storeAll();
       }
-      for (const { type, row } of lines)
-        if (type === "report" && row.status === "published")
-          updateReportCounts(ctx, tx, row.id, 1, { announces: false });
     });
   } catch (error) {
     if (!/^SQLITE_CONSTRAINT/.test(codeOf(error))) throw error;

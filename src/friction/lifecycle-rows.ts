@@ -1,20 +1,23 @@
-import { and, desc, eq, inArray, ne } from "drizzle-orm";
+import { and, asc, eq, gte } from "drizzle-orm";
 import type { Tx } from "../db/open.ts";
-import { exposures, frictionLifecycles, frictionPoints } from "../db/tables/friction.ts";
+import { exposures, type frictionLifecycles, frictionPoints } from "../db/tables/friction.ts";
 import { reports } from "../db/tables/reports.ts";
-import { runs } from "../db/tables/runs.ts";
+import { evalRequests, runs } from "../db/tables/runs.ts";
+import { hasReached } from "../grading/exposure.ts";
 import { mappedHostsOf } from "../net/mapping.ts";
 import { pageKey } from "../net/page-key.ts";
-import { currentStateOf, type History } from "../stats/lifecycle.ts";
+import type { Evaluation } from "../stats/lifecycle.ts";
 
 export type LifecycleRow = typeof frictionLifecycles.$inferSelect;
+export type LifecycleKey = Pick<LifecycleRow, "orgId" | "promptId" | "preview" | "fingerprint">;
 export type PointRow = typeof frictionPoints.$inferSelect;
 
-/** A report that starts or stops counting, with everything that is counted of it. */
+/** A report, with everything that is counted of it. */
 export type CountedReport = {
   report: typeof reports.$inferSelect;
   run: typeof runs.$inferSelect;
   exposure: typeof exposures.$inferSelect | null;
+  points: PointRow[];
 };
 
 /** Whether a run used the live docs, and no preview. */
@@ -30,77 +33,121 @@ export const previewOf = (urlMap: Record<string, string>): string =>
         .slice(0, 16);
 
 /** Runs of another agent or model don't show what this one would have met. */
-export const agentKey = ({ agent, model }: CountedReport["run"]) => `${agent} ${model ?? ""}`;
+export const agentKey = ({ agent, model }: Pick<CountedReport["run"], "agent" | "model">) => `${agent} ${model ?? ""}`;
 
 /** The agents that met a friction point. */
-export const agentsOf = (rows: { metBy: string[] }[]): string[] => [
-  ...new Set(rows.flatMap(({ metBy }) => metBy.map((key) => key.split(" ")[0] ?? key))),
+export const agentsOf = (rows: Pick<LifecycleRow, "metBy">[]): string[] => [
+  ...new Set(rows.flatMap(({ metBy }) => Object.keys(metBy).map((key) => key.split(" ")[0] ?? key))),
 ];
 
-export const whereOfPreview = (report: CountedReport["report"], preview: string) =>
-  and(
-    eq(frictionLifecycles.orgId, report.orgId),
-    eq(frictionLifecycles.promptId, report.promptId),
-    eq(frictionLifecycles.preview, preview),
+/** The stored details of a friction point, from its newest report. */
+export const detailsOf = ({ reportId, severity, url }: Pick<PointRow, "reportId" | "severity" | "url">) => ({
+  reportId,
+  severity,
+  page: url === null ? null : pageKey(url),
+});
+
+/** What is counted of a report while it is published; null if it isn't. */
+export function findCounted(tx: Tx, reportId: string): CountedReport | null {
+  const row = tx
+    .select({ report: reports, run: runs, exposure: exposures })
+    .from(reports)
+    .innerJoin(runs, eq(runs.id, reports.runId))
+    .leftJoin(exposures, eq(exposures.reportId, reports.id))
+    .where(and(eq(reports.id, reportId), eq(reports.status, "published")))
+    .get();
+  return row
+    ? {
+        ...row,
+        points: tx
+          .select()
+          .from(frictionPoints)
+          .where(eq(frictionPoints.reportId, reportId))
+          .orderBy(asc(frictionPoints.position))
+          .all(),
+      }
+    : null;
+}
+
+/** A published report of an evaluation: the friction points that it has, and what its session reached. */
+type CountedRun = {
+  evalRequestId: string;
+  at: number;
+  agent: string;
+  exposure: typeof exposures.$inferSelect | null;
+  fingerprints: Set<string>;
+};
+
+/** The published reports of a prompt in its evaluations from `fromId` on, oldest evaluation first. */
+export function listCountedRuns(tx: Tx, { orgId, promptId }: CountedReport["run"], preview: string, fromId: string) {
+  const where = and(
+    eq(evalRequests.orgId, orgId),
+    eq(evalRequests.promptId, promptId),
+    gte(evalRequests.id, fromId),
+    eq(reports.status, "published"),
   );
-
-/** Other published reports of an evaluation with the same agent and model, with the friction points of each. */
-export function siblingsOf(tx: Tx, { report, run }: CountedReport) {
   const rows = tx
-    .select({ reportId: reports.id, run: runs, exposure: exposures })
-    .from(runs)
+    .select({
+      reportId: reports.id,
+      evalRequestId: evalRequests.id,
+      at: evalRequests.createdAt,
+      run: { agent: runs.agent, model: runs.model, urlMap: runs.urlMap },
+      exposure: exposures,
+    })
+    .from(evalRequests)
+    .innerJoin(runs, and(eq(runs.orgId, evalRequests.orgId), eq(runs.evalRequestId, evalRequests.id)))
     .innerJoin(reports, eq(reports.runId, runs.id))
-    .innerJoin(exposures, eq(exposures.reportId, reports.id))
-    .where(
-      and(
-        eq(runs.orgId, run.orgId),
-        eq(runs.evalRequestId, run.evalRequestId),
-        ne(reports.id, report.id),
-        eq(reports.status, "published"),
-      ),
-    )
-    .all()
-    .filter((sibling) => agentKey(sibling.run) === agentKey(run));
-  const points = tx
-    .select({ reportId: frictionPoints.reportId, fingerprint: frictionPoints.fingerprint })
-    .from(frictionPoints)
-    .where(
-      inArray(
-        frictionPoints.reportId,
-        rows.map(({ reportId }) => reportId),
-      ),
-    )
+    .leftJoin(exposures, eq(exposures.reportId, reports.id))
+    .where(where)
+    .orderBy(asc(evalRequests.id), asc(runs.id))
     .all();
-  const met = new Set(points.map(({ reportId, fingerprint }) => `${reportId} ${fingerprint}`));
-  return rows.map(({ reportId, exposure }) => ({
-    exposure,
-    hasMet: (fingerprint: string) => met.has(`${reportId} ${fingerprint}`),
-  }));
+  const points = tx
+    .select({ reportId: reports.id, fingerprint: frictionPoints.fingerprint })
+    .from(evalRequests)
+    .innerJoin(runs, and(eq(runs.orgId, evalRequests.orgId), eq(runs.evalRequestId, evalRequests.id)))
+    .innerJoin(reports, eq(reports.runId, runs.id))
+    .innerJoin(frictionPoints, eq(frictionPoints.reportId, reports.id))
+    .where(where)
+    .all();
+  const pointsByReport = Map.groupBy(points, ({ reportId }) => reportId);
+  return rows.flatMap(({ reportId, run, ...row }): CountedRun[] => {
+    if (previewOf(run.urlMap) !== preview) return [];
+    const fingerprints = new Set(pointsByReport.get(reportId)?.map(({ fingerprint }) => fingerprint));
+    return [{ ...row, agent: agentKey(run), fingerprints }];
+  });
 }
 
-export function updateLifecycle(
-  tx: Tx,
-  key: Pick<LifecycleRow, "orgId" | "promptId" | "preview" | "fingerprint">,
-  row: Partial<LifecycleRow>,
-) {
-  const { state, fixedAt } = currentStateOf(row.life as History);
-  tx.update(frictionLifecycles)
-    .set({ ...row, state: state ?? "new", fixedAt })
-    .where(
-      and(
-        eq(frictionLifecycles.orgId, key.orgId),
-        eq(frictionLifecycles.promptId, key.promptId),
-        eq(frictionLifecycles.preview, key.preview),
-        eq(frictionLifecycles.fingerprint, key.fingerprint),
-      ),
-    )
-    .run();
+/** The evaluations of a friction point. A run that didn't meet it counts only if its agent has met it by then. */
+export function toEvaluations(
+  countedRuns: CountedRun[],
+  { fingerprint, metBy, preconditions }: Pick<LifecycleRow, "fingerprint" | "metBy" | "preconditions">,
+): Evaluation[] {
+  const evaluations: Evaluation[] = [];
+  for (const { evalRequestId: id, at, agent, exposure, fingerprints } of countedRuns) {
+    const hasMet = fingerprints.has(fingerprint);
+    const metSince = metBy[agent];
+    if (!hasMet && !(metSince !== undefined && metSince <= id && exposure && hasReached(exposure, preconditions)))
+      continue;
+    let evaluation = evaluations.at(-1);
+    if (evaluation?.id !== id) {
+      evaluation = { id, at, met: 0, passed: 0, byModel: false };
+      evaluations.push(evaluation);
+    }
+    evaluation[hasMet ? "met" : "passed"]++;
+    evaluation.byModel ||= exposure?.byRules === false;
+  }
+  return evaluations;
 }
 
-/** The newest other published report that contains a friction point, and when it was first and last seen; null if there is none. */
-export function findNewestSighting(tx: Tx, { orgId, promptId, preview, fingerprint }: LifecycleRow, reportId: string) {
-  const sightings = tx
-    .select({ id: reports.id, at: reports.createdAt, urlMap: runs.urlMap, point: frictionPoints })
+/** The published reports that contain a friction point, oldest first. */
+export function listSightings(tx: Tx, { orgId, promptId, preview, fingerprint }: LifecycleKey) {
+  const { severity, url, preconditions, lostPoints, lostSeconds, lostUsd } = frictionPoints;
+  return tx
+    .select({
+      at: reports.createdAt,
+      run: { evalRequestId: runs.evalRequestId, agent: runs.agent, model: runs.model, urlMap: runs.urlMap },
+      point: { reportId: reports.id, severity, url, preconditions, lostPoints, lostSeconds, lostUsd },
+    })
     .from(frictionPoints)
     .innerJoin(reports, eq(reports.id, frictionPoints.reportId))
     .innerJoin(runs, eq(runs.id, reports.runId))
@@ -110,21 +157,9 @@ export function findNewestSighting(tx: Tx, { orgId, promptId, preview, fingerpri
         eq(frictionPoints.promptId, promptId),
         eq(frictionPoints.fingerprint, fingerprint),
         eq(reports.status, "published"),
-        ne(reports.id, reportId),
       ),
     )
-    .orderBy(desc(reports.createdAt), desc(reports.id))
+    .orderBy(asc(reports.createdAt), asc(reports.id))
     .all()
-    .filter(({ urlMap }) => previewOf(urlMap) === preview);
-  const [last] = sightings;
-  if (!last) return null;
-  const firstSeenAt = sightings.at(-1)?.at ?? last.at;
-  return { ...detailsOf(last.point), lastSeenAt: last.at, firstSeenAt };
+    .filter(({ run }) => previewOf(run.urlMap) === preview);
 }
-
-/** The stored details of a friction point, from its newest report. */
-export const detailsOf = ({ reportId, severity, url }: PointRow) => ({
-  reportId,
-  severity,
-  page: url === null ? null : pageKey(url),
-});

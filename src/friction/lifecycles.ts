@@ -1,30 +1,19 @@
-import { and, asc, eq, sql } from "drizzle-orm";
-import type { Context } from "../context.ts";
+import { and, eq } from "drizzle-orm";
 import type { Tx } from "../db/open.ts";
-import { statement } from "../db/prepared.ts";
-import { frictionLifecycles, frictionPoints } from "../db/tables/friction.ts";
-import { evalRequests } from "../db/tables/runs.ts";
+import { frictionLifecycles } from "../db/tables/friction.ts";
 import { hasReached } from "../grading/exposure.ts";
-import {
-  currentStateOf,
-  type Evaluation,
-  emptyHistory,
-  findEvaluation,
-  type History,
-  withRuns,
-} from "../stats/lifecycle.ts";
-
+import { currentStateOf, emptyHistory, replaceEvaluations } from "../stats/lifecycle.ts";
 import {
   agentKey,
   type CountedReport,
   detailsOf,
-  findNewestSighting,
+  type LifecycleKey,
   type LifecycleRow,
+  listCountedRuns,
+  listSightings,
   type PointRow,
   previewOf,
-  siblingsOf,
-  updateLifecycle,
-  whereOfPreview,
+  toEvaluations,
 } from "./lifecycle-rows.ts";
 
 /** Called when a friction point of the live docs is new or regressed. */
@@ -35,123 +24,157 @@ export type AnnounceFriction = (
   point: PointRow,
 ) => void;
 
-const pointsOf = statement((db) =>
-  db
-    .select()
-    .from(frictionPoints)
-    .where(eq(frictionPoints.reportId, sql.placeholder("report")))
-    .orderBy(asc(frictionPoints.position)),
-);
+/** What is counted of a report before and after a change, with one friction point of it. null: it isn't published. */
+type Change = {
+  before: CountedReport | null;
+  after: CountedReport | null;
+  was: PointRow | undefined;
+  is: PointRow | undefined;
+};
 
-/** Adds the friction of a report to the lifecycles of its prompt, or subtracts it (`by` -1) when the report stops counting. */
+/** What is known of a friction point from the reports that contain it. */
+type Sightings = Omit<LifecycleRow, keyof LifecycleKey | "state" | "fixedAt" | "reached" | "life">;
+
+/**
+ * Brings the lifecycles of a prompt up to date when a report starts or stops counting, or shows another grading. The history of each is computed
+ * from the stored rows of the report's evaluation and later ones, so that it doesn't depend on the order in which reports arrive. `before` and
+ * `after`: what was counted of the report, and what is now.
+ */
 export function updateLifecycles(
-  ctx: Context,
   tx: Tx,
-  counted: CountedReport,
-  by: 1 | -1,
+  before: CountedReport | null,
+  after: CountedReport | null,
   announce: AnnounceFriction,
 ): void {
-  const { report, run, exposure } = counted;
-  const preview = previewOf(run.urlMap);
+  const counted = after ?? before;
+  if (!counted) return;
+  const { orgId, promptId, urlMap, evalRequestId } = counted.run;
+  const preview = previewOf(urlMap);
+  const rows = new Map(listLifecycles(tx, { orgId, promptId, preview }).map((row) => [row.fingerprint, row]));
+  const pointsBefore = new Map(before?.points.map((point) => [point.fingerprint, point]));
+  const pointsAfter = new Map(after?.points.map((point) => [point.fingerprint, point]));
+  const listed = new Map<string, ReturnType<typeof listCountedRuns>>();
+  function runsFrom(fromId: string) {
+    const runs = listed.get(fromId) ?? listCountedRuns(tx, counted!.run, preview, fromId);
+    listed.set(fromId, runs);
+    return runs;
+  }
+
+  for (const fingerprint of new Set([...pointsAfter.keys(), ...pointsBefore.keys(), ...rows.keys()])) {
+    const row = rows.get(fingerprint);
+    const change = { before, after, was: pointsBefore.get(fingerprint), is: pointsAfter.get(fingerprint) };
+    if (row && !concerns(change, row)) continue;
+    const key = { orgId, promptId, preview, fingerprint };
+    const sightings = sightingsAfter(tx, change, key, row);
+    if (sightings === null) {
+      tx.delete(frictionLifecycles).where(whereKey(key)).run();
+      continue;
+    }
+    const fromId = row && Bun.deepEquals(row.preconditions, sightings.preconditions) ? evalRequestId : "";
+    const evaluationsFrom = (id: string) => toEvaluations(runsFrom(id), { ...sightings, fingerprint });
+    const life =
+      replaceEvaluations(row?.life ?? emptyHistory, fromId, evaluationsFrom(fromId)) ??
+      replaceEvaluations(emptyHistory, "", evaluationsFrom("")) ??
+      emptyHistory;
+    const { state, fixedAt, reached } = currentStateOf(life);
+    const next = { ...key, ...sightings, state: state ?? "new", fixedAt, reached, life };
+    tx.insert(frictionLifecycles)
+      .values(next)
+      .onConflictDoUpdate({
+        target: [
+          frictionLifecycles.orgId,
+          frictionLifecycles.promptId,
+          frictionLifecycles.preview,
+          frictionLifecycles.fingerprint,
+        ],
+        set: next,
+      })
+      .run();
+    if (!after || !change.is || change.was || preview !== "") continue;
+    if (!row) announce(tx, "friction.opened", after, change.is);
+    else if (row.state !== "regressed" && state === "regressed") announce(tx, "friction.regressed", after, change.is);
+  }
+}
+
+const listLifecycles = (tx: Tx, { orgId, promptId, preview }: Omit<LifecycleKey, "fingerprint">) =>
+  tx
+    .select()
+    .from(frictionLifecycles)
+    .where(
+      and(
+        eq(frictionLifecycles.orgId, orgId),
+        eq(frictionLifecycles.promptId, promptId),
+        eq(frictionLifecycles.preview, preview),
+      ),
+    )
+    .all();
+
+const whereKey = ({ orgId, promptId, preview, fingerprint }: LifecycleKey) =>
+  and(
+    eq(frictionLifecycles.orgId, orgId),
+    eq(frictionLifecycles.promptId, promptId),
+    eq(frictionLifecycles.preview, preview),
+    eq(frictionLifecycles.fingerprint, fingerprint),
+  );
+
+/** Whether a change of a report can change a lifecycle. */
+function concerns({ before, after, was, is }: Change, row: LifecycleRow): boolean {
+  const byRules = (each: CountedReport | null) => each?.exposure?.byRules;
+  if (was && is) return !Bun.deepEquals(tellingOf(was), tellingOf(is)) || byRules(before) !== byRules(after);
+  if (was || is) return true;
+  const { id } = row.life.evaluations.at(-1) ?? { id: "" };
+  const passes = (each: CountedReport | null): boolean => {
+    if (!each?.exposure) return false;
+    const metSince = row.metBy[agentKey(each.run)];
+    // Once it is fixed, it isn't updated until it is met again.
+    if (metSince === undefined || metSince > each.run.evalRequestId) return false;
+    if (row.state === "fixed" && each.run.evalRequestId > id) return false;
+    return hasReached(each.exposure, row.preconditions);
+  };
+  return passes(before) !== passes(after) || (passes(after) && byRules(before) !== byRules(after));
+}
+
+/** What a lifecycle shows or counts of a friction point. */
+const tellingOf = ({ severity, url, preconditions, lostPoints, lostSeconds, lostUsd }: PointRow) => ({
+  severity,
+  url,
+  preconditions,
+  lostPoints,
+  lostSeconds,
+  lostUsd,
+});
+
+/** The sightings of a friction point after a change; null if no published report contains it. */
+function sightingsAfter(tx: Tx, { after, was, is }: Change, key: LifecycleKey, row?: LifecycleRow): Sightings | null {
+  if (row && !was && !is) return row;
+  const isAdded = row && after && is && !was;
+  // Others of the prompt may have lost as much, so only adding is possible without reading them.
+  const sightings = isAdded ? [{ at: after.report.createdAt, run: after.run, point: is }] : listSightings(tx, key);
+  return sightings.reduce<Sightings | null>(addSighting, isAdded ? row : null);
+}
+
+type Sighting = ReturnType<typeof listSightings>[number];
+
+function addSighting(all: Sightings | null, { at, run, point }: Sighting): Sightings {
   const agent = agentKey(run);
-  const points = pointsOf(ctx.db).all({ report: report.id });
-  const fingerprints = new Set(points.map(({ fingerprint }) => fingerprint));
-  const lifecycles = tx.select().from(frictionLifecycles).where(whereOfPreview(report, preview)).all();
-  const lifecycleOf = new Map(lifecycles.map((row) => [row.fingerprint, row]));
-  const evalRequest = tx.select().from(evalRequests).where(eq(evalRequests.id, run.evalRequestId)).get();
-  const evaluation = {
-    id: run.evalRequestId,
-    at: evalRequest?.createdAt ?? run.createdAt,
-    byModel: exposure?.byRules === false,
-  };
-  const hits: Evaluation = { ...evaluation, met: by, passed: 0 };
-  const misses: Evaluation = { ...evaluation, met: 0, passed: by };
-  let siblings: ReturnType<typeof siblingsOf> | undefined;
-
-  /** The history of a friction point that is new or returns. Runs of the evaluation that passed its place without meeting it count too. */
-  function startHistory({ fingerprint, preconditions }: PointRow, life: History): { life: History; passed: number } {
-    siblings ??= siblingsOf(tx, counted);
-    const passingSiblings = siblings.filter(
-      (each) => !each.hasMet(fingerprint) && hasReached(each.exposure, preconditions),
-    );
-    const passed = passingSiblings.length;
-    return { life: withRuns(life, { ...hits, passed }) ?? life, passed };
-  }
-
-  function addPoint(point: PointRow): void {
-    const before = lifecycleOf.get(point.fingerprint);
-    const { fingerprint, preconditions, lostPoints, lostSeconds, lostUsd } = point;
-    const isCounted = before !== undefined && findEvaluation(before.life, evaluation.id) !== null;
-    const startsAnew = before === undefined || (!isCounted && currentStateOf(before.life).state === "fixed");
-    const current = startsAnew
-      ? startHistory(point, before?.life ?? emptyHistory)
-      : { life: withRuns(before.life, hits) ?? before.life, passed: 0 };
-    const key = { orgId: report.orgId, promptId: report.promptId, preview, fingerprint };
-    const newest = { ...detailsOf(point), lastSeenAt: report.createdAt };
-    if (!before) {
-      const { state, fixedAt } = currentStateOf(current.life);
-      const lost = { lostPoints, lostSeconds, lostUsd };
-      const counts = {
-        met: 1,
-        reached: 1 + current.passed,
-        firstSeenAt: report.createdAt,
-        metBy: [agent],
-        preconditions,
-      };
-      const row = { ...key, ...newest, ...counts, ...lost, state: state ?? "new", fixedAt, life: current.life };
-      tx.insert(frictionLifecycles).values(row).run();
-      if (preview === "") announce(tx, "friction.opened", counted, point);
-      return;
-    }
-    const isRegression = before.state !== "regressed" && currentStateOf(current.life).state === "regressed";
-    if (isRegression && preview === "") announce(tx, "friction.regressed", counted, point);
-    updateLifecycle(tx, key, {
-      ...(report.createdAt >= before.lastSeenAt ? newest : {}),
-      firstSeenAt: Math.min(before.firstSeenAt, report.createdAt),
-      met: before.met + 1,
-      reached: before.reached + 1 + current.passed,
-      ...addLosses(before, point, 1),
-      metBy: [...new Set([...before.metBy, agent])],
-      preconditions,
-      life: current.life,
-    });
-  }
-
-  function removePoint(point: PointRow): void {
-    const before = lifecycleOf.get(point.fingerprint);
-    if (!before) return;
-    const last = findNewestSighting(tx, before, report.id);
-    if (!last) {
-      tx.delete(frictionLifecycles)
-        .where(and(whereOfPreview(report, preview), eq(frictionLifecycles.fingerprint, point.fingerprint)))
-        .run();
-      return;
-    }
-    const counts = { met: Math.max(1, before.met - 1), reached: Math.max(1, before.reached - 1) };
-    const life = withRuns(before.life, hits) ?? before.life;
-    updateLifecycle(tx, before, { ...last, ...counts, ...addLosses(before, point, -1), life });
-  }
-
-  for (const point of points) (by > 0 ? addPoint : removePoint)(point);
-  for (const row of lifecycles) {
-    const { fingerprint, metBy, preconditions, state, life } = row;
-    if (!exposure || fingerprints.has(fingerprint) || !metBy.includes(agent)) continue;
-    // Once it was fixed in an earlier evaluation, it isn't updated until it is met again.
-    const isCounted = findEvaluation(life, evaluation.id) !== null;
-    if ((state === "fixed" && !isCounted) || !hasReached(exposure, preconditions)) continue;
-    const history = withRuns(life, misses);
-    if (history) updateLifecycle(tx, row, { reached: Math.max(row.met, row.reached + by), life: history });
-  }
-}
-
-type Losses = Pick<LifecycleRow, "lostPoints" | "lostSeconds" | "lostUsd">;
-
-/** The sum of the known values; null if none is known. */
-function addLosses(a: Losses, b: Losses, by: 1 | -1): Losses {
-  const sum = (x: number | null, y: number | null) => (y === null ? x : Math.max(0, (x ?? 0) + by * y));
+  const { metBy = {}, lastSeenAt = -1, reportId = "" } = all ?? {};
+  const isNewest = at > lastSeenAt || (at === lastSeenAt && point.reportId > reportId);
+  const metSince = metBy[agent];
+  const since = metSince !== undefined && metSince < run.evalRequestId ? metSince : run.evalRequestId;
+  const sum = (name: "lostPoints" | "lostSeconds" | "lostUsd") => addLoss(all?.[name] ?? null, point[name]);
+  const newest = { ...detailsOf(point), lastSeenAt: at, preconditions: point.preconditions };
+  const { severity, page, preconditions } = all ?? newest;
   return {
-    lostPoints: sum(a.lostPoints, b.lostPoints),
-    lostSeconds: sum(a.lostSeconds, b.lostSeconds),
-    lostUsd: sum(a.lostUsd, b.lostUsd),
+    ...(isNewest ? newest : { reportId, severity, page, lastSeenAt, preconditions }),
+    firstSeenAt: Math.min(all?.firstSeenAt ?? at, at),
+    met: (all?.met ?? 0) + 1,
+    metBy: Object.fromEntries(Object.entries({ ...metBy, [agent]: since }).sort(([a], [b]) => (a < b ? -1 : 1))),
+    lostPoints: sum("lostPoints"),
+    lostSeconds: sum("lostSeconds"),
+    lostUsd: sum("lostUsd"),
   };
 }
+
+/** The sum of the known values, in millionths, which add up to the same in any order; null if none is known. */
+const addLoss = (all: number | null, one: number | null): number | null =>
+  one === null ? all : (Math.round((all ?? 0) * 1e6) + Math.round(one * 1e6)) / 1e6;

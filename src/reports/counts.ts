@@ -1,11 +1,8 @@
-import { eq } from "drizzle-orm";
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/open.ts";
 import { exposures } from "../db/tables/friction.ts";
-import { reports } from "../db/tables/reports.ts";
-import { runs } from "../db/tables/runs.ts";
 import { scoreChanges } from "../db/tables/trends.ts";
-import { isLive } from "../friction/lifecycle-rows.ts";
+import { type CountedReport, findCounted, isLive } from "../friction/lifecycle-rows.ts";
 import { updateLifecycles } from "../friction/lifecycles.ts";
 import { updatePageCounts } from "../friction/page-counts.ts";
 import type { Exposure } from "../grading/grade.ts";
@@ -25,30 +22,31 @@ export function writeExposure(
 }
 
 /**
- * Adds a report to everything that is counted over reports, or takes it away. `announces`: whether new and regressed friction is announced,
- * which is not so for imported reports.
+ * Makes a change to a report, and brings everything up to date that is counted over published reports. `announces`: whether new and regressed
+ * friction is announced, which is not so for imported reports.
  */
-export function updateReportCounts(
+export function countChange(
   ctx: Context,
   tx: Tx,
   reportId: string,
-  delta: 1 | -1,
+  change: () => void,
   { announces = true }: { announces?: boolean } = {},
 ): void {
-  const countedReport = tx
-    .select({ report: reports, run: runs, exposure: exposures })
-    .from(reports)
-    .innerJoin(runs, eq(runs.id, reports.runId))
-    .leftJoin(exposures, eq(exposures.reportId, reports.id))
-    .where(eq(reports.id, reportId))
-    .get();
-  if (!countedReport) return;
-  updateLifecycles(ctx, tx, countedReport, delta, (...event) => {
+  const before = findCounted(tx, reportId);
+  change();
+  const after = findCounted(tx, reportId);
+  updateLifecycles(tx, before, after, (...event) => {
     if (announces) announceFriction(ctx, ...event);
   });
-  updatePageCounts(ctx, tx, countedReport, delta);
-  updateScoreDays(ctx, tx, countedReport, delta);
-  const { orgId, promptId, urlMap } = countedReport.run;
+  if (before) countReport(ctx, tx, before, -1);
+  if (after) countReport(ctx, tx, after, 1);
+}
+
+/** Adds the visits and the result of a report to those of its prompt, or takes them away. */
+function countReport(ctx: Context, tx: Tx, counted: CountedReport, delta: 1 | -1): void {
+  updatePageCounts(ctx, tx, counted, delta);
+  updateScoreDays(ctx, tx, counted, delta);
+  const { orgId, promptId, urlMap } = counted.run;
   if (!isLive({ urlMap })) return;
   tx.insert(scoreChanges)
     .values({ orgId, promptId, isStale: true })

@@ -9,7 +9,7 @@ import { recordListedPages } from "../friction/page-counts.ts";
 import type { Grade } from "../grading/grade.ts";
 import { titleFromTask } from "../grading/text.ts";
 import { announceReport } from "./announcements.ts";
-import { updateReportCounts, writeExposure } from "./counts.ts";
+import { countChange, writeExposure } from "./counts.ts";
 
 export function insertReport(ctx: Context, tx: Tx, run: typeof runs.$inferSelect, attempt: number, grade: Grade): void {
   const createdAt = ctx.now();
@@ -26,24 +26,25 @@ export function insertReport(ctx: Context, tx: Tx, run: typeof runs.$inferSelect
     status: run.task.reviewBeforePublishing ? ("draft" as const) : ("published" as const),
     createdAt,
   };
-  tx.insert(reports).values(report).run();
-  const owner = { orgId: run.orgId, reportId };
-  const ids = new Map(frictions.map(({ fingerprint }) => [fingerprint, ctx.newId(createdAt)]));
-  const idOf = (fingerprint: string) => ids.get(fingerprint) as string;
-  frictions.forEach((friction, position) => {
-    const id = idOf(friction.fingerprint);
-    tx.insert(frictionPoints)
-      .values({ ...friction, ...owner, id, promptId: run.promptId, position })
-      .run();
+  countChange(ctx, tx, reportId, () => {
+    tx.insert(reports).values(report).run();
+    const owner = { orgId: run.orgId, reportId };
+    const ids = new Map(frictions.map(({ fingerprint }) => [fingerprint, ctx.newId(createdAt)]));
+    const idOf = (fingerprint: string) => ids.get(fingerprint) as string;
+    frictions.forEach((friction, position) => {
+      const id = idOf(friction.fingerprint);
+      tx.insert(frictionPoints)
+        .values({ ...friction, ...owner, id, promptId: run.promptId, position })
+        .run();
+    });
+    for (const { frictions: fingerprints, ...recommendation } of fixes)
+      tx.insert(recommendations)
+        .values({ ...recommendation, ...owner, id: ctx.newId(createdAt), frictionIds: fingerprints.map(idOf) })
+        .run();
+    writeExposure(tx, owner, exposure);
+    recordListedPages(tx, run, exposure.listed);
+    announceReport(ctx, tx, run, report);
   });
-  for (const { frictions: fingerprints, ...recommendation } of fixes)
-    tx.insert(recommendations)
-      .values({ ...recommendation, ...owner, id: ctx.newId(createdAt), frictionIds: fingerprints.map(idOf) })
-      .run();
-  writeExposure(tx, owner, exposure);
-  recordListedPages(tx, run, exposure.listed);
-  announceReport(ctx, tx, run, report);
-  if (!run.task.reviewBeforePublishing) updateReportCounts(ctx, tx, reportId, 1);
 }
 
 /** At most eight words of a title in Latin letters; `report` if it has no letters or digits. */

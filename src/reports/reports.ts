@@ -16,7 +16,7 @@ import { withoutUrlMapTokens } from "../net/mapping.ts";
 import { promptSummaryColumns, toPromptSummary } from "../prompts/lists.ts";
 import { toIso } from "../schema.ts";
 import { baselineOfReport } from "./baseline.ts";
-import { updateReportCounts } from "./counts.ts";
+import { countChange } from "./counts.ts";
 import { pickGradeFields, toDimension, toNullNotice } from "./grade-schema.ts";
 import { reportUrl, runUrls } from "./links.ts";
 import { getReportRow, reportNotFound } from "./report-row.ts";
@@ -99,10 +99,10 @@ export const getReport = (ctx: Context, org: OrgId, slug: string): Report =>
 /** Publishes, withdraws or archives a report. Throws not_found. */
 export function setReportStatus(ctx: Context, org: OrgId, slug: string, status: ReportStatus): Report {
   transaction(ctx.db, (tx) => {
-    const before = getReportRow(tx, org, slug);
-    tx.update(reports).set({ status }).where(eq(reports.id, before.id)).run();
-    const change = Number(status === "published") - Number(before.status === "published");
-    if (change === 1 || change === -1) updateReportCounts(ctx, tx, before.id, change);
+    const { id } = getReportRow(tx, org, slug);
+    countChange(ctx, tx, id, () => {
+      tx.update(reports).set({ status }).where(eq(reports.id, id)).run();
+    });
   });
   return getReport(ctx, org, slug);
 }

@@ -4,7 +4,7 @@ import type { Tx } from "../db/open.ts";
 import { frictionPoints, recommendations } from "../db/tables/friction.ts";
 import { reports } from "../db/tables/reports.ts";
 import type { Grade } from "../grading/grade.ts";
-import { updateReportCounts, writeExposure } from "./counts.ts";
+import { countChange, writeExposure } from "./counts.ts";
 import type { ReportRow } from "./report-row.ts";
 import type { GradingRow } from "./stored-grade.ts";
 
@@ -12,12 +12,20 @@ import type { GradingRow } from "./stored-grade.ts";
 export function showGrading(
   ctx: Context,
   tx: Tx,
-  { id: reportId, orgId, promptId, status }: ReportRow,
+  report: ReportRow,
+  grading: GradingRow,
+  exposure?: Grade["exposure"],
+): void {
+  countChange(ctx, tx, report.id, () => replaceGrading(tx, report, grading, exposure));
+}
+
+function replaceGrading(
+  tx: Tx,
+  { id: reportId, orgId, promptId }: ReportRow,
   { id: gradingId, grade }: GradingRow,
   exposure?: Grade["exposure"],
 ): void {
   const { frictions, recommendations: _, ...reportFields } = grade;
-  if (status === "published") updateReportCounts(ctx, tx, reportId, -1);
   if (exposure) writeExposure(tx, { orgId, reportId }, exposure);
   tx.update(reports)
     .set({ ...reportFields, gradingId })
@@ -52,5 +60,4 @@ export function showGrading(
       .onConflictDoUpdate({ target: recommendations.id, set: each })
       .run();
   }
-  if (status === "published") updateReportCounts(ctx, tx, reportId, 1);
 }

@@ -38,12 +38,12 @@ const methodologyOf = perContext((ctx) => listMethodologies(ctx.config.methodolo
 
 /** The job of a run: run the agent, store its events, grade them, and publish run and report together. */
 export const createRunJob = (ctx: Context, host: RunHost): JobHandler => ({
-  onStart(tx, { subject, spent }) {
+  onStart(tx, { subject, attempt }) {
     tx.update(runs)
       .set({
         status: "running",
         startedAt: sql`coalesce(${runs.startedAt}, ${endedAt(ctx.now(), runs.createdAt)})`,
-        attempt: spent + 1,
+        attempt,
         waitingFor: null,
       })
       .where(eq(runs.id, subject))

@@ -127,7 +127,7 @@ export const Run = Type.Object(
     startedAt: Nullable(Time),
     attempt: Type.Integer({
       minimum: 0,
-      description: "Attempt number, from 1; restarts of the service and infrastructure faults do not count",
+      description: "Number of the last attempt, as in GET …/attempts: how often the run was started; 0: not yet",
     }),
     waitingFor: Nullable(WaitingFor),
   },
@@ -237,7 +237,10 @@ export type EvalRequest = Static<typeof EvalRequest>;
 
 export const Attempt = Type.Object(
   {
-    attempt: Type.Integer({ minimum: 1, description: "Number of times the run was started, including this one" }),
+    attempt: Type.Integer({
+      minimum: 1,
+      description: "Number of the attempt, from 1; restarts of the service and infrastructure faults count too",
+    }),
     startedAt: Time,
     completedAt: Nullable(Time),
     outcome: Nullable(

@@ -5,7 +5,7 @@ export type Evaluation = { id: string; at: number; met: number; passed: number; 
 
 /**
  * The state of a friction point after some evaluations. `met` of `of` runs met it since it (re)appeared; `missed`
- * reached its place since the last one that met it.
+ * reached its place since the last one that met it. `reached`: runs of all evaluations that count.
  */
 type LifecycleState = {
   /** null: nobody has met it. */
@@ -13,11 +13,12 @@ type LifecycleState = {
   met: number;
   of: number;
   missed: number;
+  reached: number;
   byModel: boolean;
   fixedAt: number | null;
 };
 
-/** The latest evaluations, oldest first, and the state before them. Evaluation IDs are ordered by time. */
+/** The latest evaluations that count, oldest first, and the state before them. Evaluation IDs are ordered by time. */
 export type History = { before: LifecycleState; beforeId: string; evaluations: Evaluation[] };
 
 /** Number of evaluations that are kept individually, because they may finish in another order than they started. */
@@ -26,7 +27,7 @@ const maxEvaluations = 30;
 export const maxMissProbability = 0.05;
 
 export const emptyHistory: History = {
-  before: { state: null, met: 0, of: 0, missed: 0, byModel: false, fixedAt: null },
+  before: { state: null, met: 0, of: 0, missed: 0, reached: 0, byModel: false, fixedAt: null },
   beforeId: "",
   evaluations: [],
 };
@@ -36,30 +37,44 @@ export const emptyHistory: History = {
  * again, so the rate is met / of; with a model, one more miss is assumed (Laplace), so that a single run proves
  * nothing.
  */
-export const missProbability = ({ met, of, missed, byModel }: Omit<LifecycleState, "state" | "fixedAt">): number =>
-  (1 - met / (byModel ? of + 1 : of)) ** missed;
+export const missProbability = ({
+  met,
+  of,
+  missed,
+  byModel,
+}: Pick<LifecycleState, "met" | "of" | "missed" | "byModel">): number => (1 - met / (byModel ? of + 1 : of)) ** missed;
+
+/** Once something is fixed, an evaluation counts only if it is met again; before it is first met, none does. */
+const counts = ({ state }: LifecycleState, { met, passed }: Evaluation): boolean =>
+  met > 0 || (passed > 0 && state !== null && state !== "fixed");
 
 function nextState(before: LifecycleState, { at, met, passed, byModel }: Evaluation): LifecycleState {
   const { state } = before;
-  if (met > 0) {
-    const isActive = state === "new" || state === "open" || state === "regressed";
-    if (!isActive)
-      return {
-        state: state === null ? "new" : "regressed",
-        met,
-        of: met + passed,
-        missed: 0,
-        byModel,
-        fixedAt: null,
-      };
-    const of = before.of + before.missed + met + passed;
-    return { ...before, state: "open", met: before.met + met, of, missed: 0, byModel: before.byModel || byModel };
+  const reached = before.reached + met + passed;
+  if (met === 0) {
+    const missed = { ...before, reached, missed: before.missed + passed };
+    return missProbability(missed) < maxMissProbability ? { ...missed, state: "fixed", fixedAt: at } : missed;
   }
-  if (passed === 0 || state === null) return before;
-  const missed = { ...before, missed: before.missed + passed };
-  return state !== "fixed" && missProbability(missed) < maxMissProbability
-    ? { ...missed, state: "fixed", fixedAt: at }
-    : missed;
+  if (state === null || state === "fixed")
+    return {
+      state: state === null ? "new" : "regressed",
+      met,
+      of: met + passed,
+      missed: 0,
+      reached,
+      byModel,
+      fixedAt: null,
+    };
+  const of = before.of + before.missed + met + passed;
+  return {
+    ...before,
+    state: "open",
+    met: before.met + met,
+    of,
+    missed: 0,
+    reached,
+    byModel: before.byModel || byModel,
+  };
 }
 
 /**
@@ -69,25 +84,25 @@ function nextState(before: LifecycleState, { at, met, passed, byModel }: Evaluat
 export const currentStateOf = ({ before, evaluations }: History): LifecycleState =>
   evaluations.reduce(nextState, before);
 
-/** The evaluation if it is kept individually, else null. */
-export const findEvaluation = ({ evaluations }: History, id: string): Evaluation | null =>
-  evaluations.find((each) => each.id === id) ?? null;
-
-/** Adds runs of an evaluation or, with negative numbers, removes them. Null if the evaluation is too old. */
-export function withRuns(history: History, { id, at, met, passed, byModel }: Evaluation): History | null {
-  const existing = findEvaluation(history, id);
-  if (existing) {
-    const changed = {
-      ...existing,
-      met: Math.max(0, existing.met + met),
-      passed: Math.max(0, existing.passed + passed),
-      byModel: existing.byModel || byModel,
-    };
-    return { ...history, evaluations: history.evaluations.map((each) => (each === existing ? changed : each)) };
+/**
+ * A history whose evaluations from `fromId` on are replaced by these, which are all that there are, oldest first. It is the same however it
+ * came about. null: it must be computed from all evaluations (`fromId` empty), since the replaced ones are no longer kept individually.
+ */
+export function replaceEvaluations(history: History, fromId: string, replacements: Evaluation[]): History | null {
+  if (fromId !== "" && fromId <= history.beforeId) return null;
+  const { before, beforeId, evaluations: kept } = fromId === "" ? emptyHistory : history;
+  const evaluations = kept.filter(({ id }) => id < fromId);
+  let state = currentStateOf({ before, beforeId, evaluations });
+  for (const each of replacements) {
+    if (!counts(state, each)) continue;
+    state = nextState(state, each);
+    evaluations.push(each);
   }
-  if (id <= history.beforeId || met + passed < 0) return null;
-  const evaluations = [...history.evaluations, { id, at, met, passed, byModel }].sort((a, b) => (a.id < b.id ? -1 : 1));
-  const [oldest] = evaluations;
-  if (evaluations.length <= maxEvaluations || !oldest) return { ...history, evaluations };
-  return { before: nextState(history.before, oldest), beforeId: oldest.id, evaluations: evaluations.slice(1) };
+  if (beforeId !== "" && evaluations.length < maxEvaluations) return null;
+  const older = evaluations.slice(0, -maxEvaluations);
+  return {
+    before: older.reduce(nextState, before),
+    beforeId: older.at(-1)?.id ?? beforeId,
+    evaluations: evaluations.slice(-maxEvaluations),
+  };
 }

@@ -211,7 +211,7 @@ export function seedHistory(dataDir: string, count: number) {
         passed: 1,
         byModel: false,
       }));
-      const before = { state: "open", met, of: met, missed: 0, byModel: false, fixedAt: null };
+      const before = { state: "open", met, of: met, missed: 0, reached: met * 2, byModel: false, fixedAt: null };
       const life = JSON.stringify({ before, beforeId: "", evaluations });
       insertLife.run(
         org,
@@ -226,7 +226,7 @@ export function seedHistory(dataDir: string, count: number) {
         met,
         met * 2,
         url(n % pageCount),
-        '["explorer "]',
+        '{"explorer ":""}',
         `["tested ${url(n % pageCount)}"]`,
         life,
       );

@@ -146,7 +146,7 @@ test("after SIGTERM, the service is immediately not ready, requeues the active r
   release();
   const again = await serve({ cwd, env });
   const run = await untilRun(client(again.url, key), body.runId, "completed", "failed");
-  expect(run).toMatchObject({ status: "completed", attempt: 1 });
+  expect(run).toMatchObject({ status: "completed", attempt: 2 });
   await again.stop();
   site.stop();
 });

@@ -377,5 +377,5 @@ test("a process that stopped responding is detected although the service is neve
   await until(() => db.select().from(jobs).where(eq(jobs.subject, lost)).get()?.state === "done");
   clearInterval(asked);
   await service.runner.stop(60_000);
-  expect(await get(lost)).toMatchObject({ status: "completed", attempt: 1 });
+  expect(await get(lost)).toMatchObject({ status: "completed", attempt: 2 });
 });

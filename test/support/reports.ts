@@ -56,7 +56,7 @@ function failureOf(words: string): Failure {
 }
 
 /** Ends a run as given, without a session. */
-function endRun(
+export function endRun(
   { service, db }: Pick<App, "service" | "db">,
   run: typeof runs.$inferSelect,
   end: Grade | string,

@@ -118,8 +118,8 @@ export const frictionLifecycles = sqliteTable(
     lostUsd: real("lost_usd"),
     /** Its place according to the newest report, as a page key. */
     page: text(),
-    /** Agents and models that hit it. Only their runs can miss it. */
-    metBy: json<string[]>("met_by").notNull(),
+    /** Agents and models that hit it, each with the first evaluation in which it did. Only their later runs can miss it. */
+    metBy: json<Record<string, string>>("met_by").notNull(),
     preconditions: json<string[]>("preconditions").notNull(),
     life: json<History>("life").notNull(),
   },
