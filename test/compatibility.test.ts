@@ -123,7 +123,7 @@ describe("the outcome of a run", () => {
     expect(outcome).toBe(grade.outcome ?? "not_judged");
     // Pages don't claim that the goal was met.
     const { body } = await (await signedIn(app)).get(`/runs/${run?.runId}`);
-    expect(body.includes("Succeeded with a score of at least 80, goal not tested")).toBe(isByBar);
+    expect(body.includes("Succeeded with a score of at least 80 · Goal not tested")).toBe(isByBar);
   });
 
   test("follows the bar when it changes, and the bar must be valid", async () => {

@@ -526,6 +526,50 @@ describe("the explorer", () => {
   });
 });
 
+describe("docs in a folder", () => {
+  const goal = { text: "Upload a file to a bucket.", endGoal: "A file was uploaded to a bucket." };
+  const linkTo = (...paths: string[]) => paths.map((path) => `<a href="${path}">${path}</a>`).join(" ");
+  const upload = "<h1>Upload a file to a bucket</h1><p>Upload a file to a bucket:</p><pre>curl -T file</pre>";
+  const neighbors = {
+    "/llms.txt": { body: "# Host\n\n- [Blog](/blog/a)\n- [Upload](/tool/upload)\n- [Dead](/blog/dead)\n" },
+    "/openapi.json": { body: "{}" },
+    "/blog/a": { body: `<h1>Blog</h1>${linkTo("/blog/dead")}` },
+    "/blog/c": { body: "<h1>Blog</h1>" },
+    "/auth/setup": { body: `<h1>Set up a key</h1>${linkTo("/blog/c")}` },
+  };
+  const project = (links: string) => ({
+    ...neighbors,
+    "/tool": { body: `<h1>Tool</h1>${linkTo("/tool/upload", "/tool/share")}${links}` },
+    "/tool/upload": { body: `${upload}<p>First ${linkTo("/auth/setup")}.</p>` },
+    "/tool/share": { body: `<h1>Share</h1>${linkTo("/tool/limits", "/blog/a", "/blog/gone")}` },
+    "/tool/limits": { body: "<h1>Limits</h1>" },
+  });
+  const readPaths = (events: AgentEvent[]) =>
+    milestone(events, "page_read")
+      .map(({ url }) => new URL(url).pathname)
+      .sort();
+
+  test("are all that a survey reads, besides what the answer needs; links that leave them are tested", async () => {
+    const { url, requests } = open(project(""));
+    const events = await explore({ ...goal, startUrls: [`${url}/tool`] });
+    expect(readPaths(events)).toEqual(["/auth/setup", "/tool", "/tool/limits", "/tool/share", "/tool/upload"]);
+    expect(
+      checksOf(events)
+        .filter(({ status, subject }) => status === "fail" && subject.includes("/blog"))
+        .map(({ id, subject }) => [id, subject]),
+    ).toEqual([["link-resolves", `${url}/blog/gone`]]);
+    expect(requests.filter((request) => /openapi/.test(request))).toEqual(
+      ["/tool/openapi.json", "/tool/openapi.yaml"].map((path) => `GET ${path}`),
+    );
+  });
+
+  test("are the whole host if the start page leads to as much outside of its folder", async () => {
+    const { url } = open(project(linkTo("/blog/a", "/auth/setup")));
+    const events = await explore({ ...goal, startUrls: [`${url}/tool`] });
+    expect(readPaths(events)).toContain("/blog/a");
+  });
+});
+
 describe("the check", () => {
   test("for headings ignores the titles of a long page and its manual", async () => {
     const text = Array.from({ length: 12 }, (_, at) => prose(`part ${at}`));

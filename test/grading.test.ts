@@ -309,7 +309,7 @@ test("an agent with a model is also graded on recovery and autonomy", () => {
     { title: "shell failed: E404.", lostSeconds: 1, lostUsd: 0.1 },
     { title: "deploy failed", lostSeconds: 1, lostUsd: null },
   ]);
-  expect(grade.verdict).toEndWith("The goal was not tested.");
+  expect(grade.verdict).toEndWith("Goal not tested.");
 });
 
 test("exit codes and statuses take precedence over the agent's claims, and its notes count nowhere by themselves", () => {

@@ -73,7 +73,7 @@ describe("a page", () => {
       '<span class="grade grade-c big">C+</span>',
       "<strong>78.4</strong> of 100",
       '<span class="pill outcome-not_judged">',
-      "45% measured",
+      "Based on 45% of the scoring weight.",
       '<rect class="done" width="64.3" height="8">',
       "weight 15%",
       '<span class="gain">+4.1 points</span>',

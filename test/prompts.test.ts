@@ -524,7 +524,7 @@ describe("a badge", () => {
     });
     const docs = badged([docsOnly]);
     expect(await docs.shields()).toMatchObject({
-      message: "Docs 93 · goal not tested · 1 run · 2026-11-22",
+      message: "Docs 93 · Goal not tested · 1 run · 2026-11-22",
       color: gray,
     });
     expect(await badged([]).shields()).toMatchObject({ message: "no report yet", color: gray });

@@ -53,20 +53,45 @@ test("prompts without a title are called after their task everywhere, in any scr
   expect((await person.get("/search?q=guide")).body).toContain("Follow the guide!");
 });
 
-test("a score without a tested goal is shown without a grade, in lists and in the title of its report", async () => {
-  const app = testApp();
-  const { id } = createPrompt(app.service.ctx, app.a.org, { title: "Upload", text: "Upload a file." });
-  const [{ slug = "" } = {}] = evaluation(app, id, [
-    { ...niceGrade, score: 70.3, grade: null, scope: "docs_only", outcome: "not_judged", evidence: null },
-  ]);
-  const person = await signedIn(app);
-  for (const path of ["/prompts", "/reports", "/runs"]) {
-    const { body } = await person.get(path);
-    expect([path, body.includes("Docs 70.3"), /class="grade[^>]*>–</.test(body)]).toEqual([path, true, false]);
-  }
-  expect((await person.get("/prompts")).body).toMatch(/class="result"[^>]* title="Docs: /);
-  const report = (await person.get(`/reports/${slug}`)).body;
-  expect(/<title>([^<]*)/.exec(report)?.[1]).toStartWith("Docs 70.3: Upload");
-  expect(report).toContain("Goal not tested");
-  expect(report).not.toMatch(/not judged|No score|No grade/i);
-});
+/** Other words for the two states, which nothing uses. */
+const otherWords = /not judged|unjudged|no score|no grade|untested|unmeasured/i;
+
+test.each([
+  ["Goal not tested", "Docs 70.3", { score: 70.3, outcome: "not_judged", nullNotice: null }],
+  ["Not measured", "Not measured", { score: null, outcome: "no_creds", nullNotice: "Not measured: no key." }],
+] as const)(
+  "%s is the only word for its state, on pages, in lists, Markdown, REST and MCP",
+  async (state, title, part) => {
+    const app = testApp();
+    const { id } = createPrompt(app.service.ctx, app.a.org, {
+      title: "Upload",
+      text: "Upload a file.",
+      isOnResultsPage: true,
+    });
+    const grade = { ...niceGrade, ...part, grade: null, scope: "docs_only", evidence: null } as const;
+    const [{ slug = "", runId = "", evalRequestId = "" } = {}] = evaluation(app, id, [grade]);
+    const person = await signedIn(app);
+    const { resultsPath } = updateOrg(app.service.ctx, app.a.org, { hasResultsPage: true });
+    const lists = ["/prompts", "/reports", "/runs", "/search?q=Upload"];
+    const pages = [
+      `/reports/${slug}`,
+      `/reports/${slug}.md`,
+      `/runs/${runId}`,
+      `/evals/${evalRequestId}`,
+      resultsPath ?? "",
+    ];
+    for (const path of [...lists, ...pages]) {
+      const { status, body } = await person.get(path);
+      const visible = body.replace(/<(script|style)[\s\S]*?<\/\1>/g, "").replace(/<[^>]*>/g, " ");
+      const shown = [status, body.includes(title), otherWords.test(visible), /class="grade[^>]*>–</.test(body)];
+      expect([path, ...shown]).toEqual([path, 200, true, false, false]);
+      if (pages.includes(path)) expect([path, body.includes(state)]).toEqual([path, true]);
+    }
+    expect((await person.get("/prompts")).body).toMatch(/class="result"[^>]* title="Docs: /);
+    const report = (await person.get(`/reports/${slug}`)).body;
+    expect(/<title>([^<]*)/.exec(report)?.[1]).toStartWith(`${title}: Upload`);
+    const { nullNotice } = await rpc(app).call("get_report", { slug });
+    expect(nullNotice).toStartWith(state);
+    expect((await app.send("GET", `/api/v1/reports/${slug}`)).body.nullNotice).toBe(nullNotice);
+  },
+);

@@ -77,7 +77,7 @@ function verdictOf({ report, status, failureReason }, minScore, scope) {
   if (minScore === null) {
     if (outcome === "succeeded") return { verdict: "passed", reason: "the goal was reached" };
     if (outcome === "goal_not_met") return { verdict: "failed", reason: "the goal was not reached" };
-    return { verdict: "not_judged", reason: reason(nullNotice ?? "the goal was not tested") };
+    return { verdict: "not_judged", reason: reason(nullNotice ?? "Goal not tested") };
   }
   if (report.scope !== scope)
     return {

@@ -1,7 +1,7 @@
 import { type Command, Option } from "commander";
 import type { Scope } from "../grading/grade.ts";
 import { scopes } from "../grading/kinds.ts";
-import { scoreSummary } from "../reports/labels.ts";
+import { notMeasured, scoreSummary } from "../reports/labels.ts";
 import type { RunReport } from "../reports/schema.ts";
 import { exits, parseScore, sayError } from "./terminal.ts";
 
@@ -16,14 +16,14 @@ export const addMinScore = (command: Command): Command =>
       new Option("--scope <scope>", "Scope of the score that --min-score checks").choices(scopes).default("goal"),
     );
 
-type ScoredReport = Pick<RunReport, "score" | "grade" | "scope" | "evidence" | "coverage" | "nullNotice">;
+type ScoredReport = Pick<RunReport, "score" | "grade" | "scope" | "evidence" | "nullNotice">;
 
 /** The exit code: passed from the minimum up or without one, failed below it, error if there is no score of this scope. */
 export function checkMinScore(report: ScoredReport, { minScore, scope }: MinScore): number {
   if (minScore === undefined) return exits.passed;
   const { score, nullNotice } = report;
   if (score === null) {
-    sayError(nullNotice ?? "Not measured.");
+    sayError(nullNotice ?? `${notMeasured}.`);
     return exits.error;
   }
   if (report.scope !== scope) {

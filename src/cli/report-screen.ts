@@ -2,9 +2,17 @@ import { styleText } from "node:util";
 import { type Command, Option } from "commander";
 import type { FrictionPoint } from "../friction/schema.ts";
 import { severities } from "../grading/kinds.ts";
-import { count, percent, sentence } from "../grading/text.ts";
+import { count, sentence } from "../grading/text.ts";
 import { toPrintable } from "../log.ts";
-import { agentLabel, capitalize, describeEvents, describeEvidence, scopeLabels, titleOf } from "../reports/labels.ts";
+import {
+  agentLabel,
+  capitalize,
+  describeEvents,
+  describeEvidence,
+  notMeasured,
+  scopeLabels,
+  titleOf,
+} from "../reports/labels.ts";
 import { reportMarkdown } from "../reports/markdown.ts";
 import type { Recommendation, Report } from "../reports/schema.ts";
 
@@ -61,14 +69,13 @@ export function reportScreen(report: Report, { width, hasColor, all }: Screen): 
   ].join("\n\n");
 }
 
-/** "Docs 70 of 100. Goal not tested, 45% of the score measured." */
+/** "Docs 70 of 100. Goal not tested." */
 function resultText(report: Report): string {
-  const { score, scope, grade, nullNotice, coverage } = report;
-  if (score === null) return sentence(nullNotice ?? "No score");
+  const { score, scope, grade, nullNotice } = report;
+  if (score === null) return sentence(nullNotice ?? notMeasured);
   const label = scopeLabels[scope] ?? "Score";
   const evidence = describeEvidence(report);
-  const facts = [...(evidence === null ? [] : [evidence]), `${percent(coverage)} of the score measured`].join(", ");
-  return `${label} ${score} of 100${grade === null ? "" : `, grade ${grade}`}. ${capitalize(facts)}.`;
+  return `${label} ${score} of 100${grade === null ? "" : `, grade ${grade}`}.${evidence === null ? "" : ` ${capitalize(evidence)}.`}`;
 }
 
 const describeTask = ({ task, agent }: Report): string => `${titleOf(task)} · ${agentLabel(agent)}`;

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { AppError } from "../errors.ts";
-import { titleOf } from "../reports/labels.ts";
+import { notMeasured, titleOf } from "../reports/labels.ts";
 import type { Run } from "../runs/schema.ts";
 import { type Api, findPromptId, whatGoesOn } from "./api.ts";
 import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
@@ -93,7 +93,7 @@ async function toText(api: Api, { runId, prompt, report }: Run, format: ReportFo
     .catch((error) => (error instanceof AppError && error.code === "not_found" ? null : Promise.reject(error)));
   if (whole) return toReportText(whole, format, { isStored: true, all: whole.url });
   const { score = null, grade = null } = report;
-  const result = score === null ? "Not measured" : `${score} of 100${grade === null ? "" : ` (${grade})`}`;
+  const result = score === null ? notMeasured : `${score} of 100${grade === null ? "" : ` (${grade})`}`;
   return `# ${titleOf(prompt)}\n\n${result}\n\n${report.url}`;
 }
 

@@ -12,6 +12,7 @@ import { getReport } from "../reports/reports.ts";
 import { acceptEval } from "../runs/requests.ts";
 import { getRun } from "../runs/runs.ts";
 import type { Service } from "../service.ts";
+import { countPlantedMistakes, describeMistakes } from "../web/example.ts";
 import { failureText, print, say } from "./terminal.ts";
 
 /**
@@ -48,7 +49,9 @@ Running an example prompt on the docs of a made-up product…
   }
   const report = getReport(ctx, org, run.report.slug);
   const first = report.recommendations[0];
-  say(`  Example report        ${scoreSummary(report) ?? report.nullNotice}. ${report.keyFinding}${first ? `\n  Recommended fix       ${first.title}` : ""}
+  const mistakes = countPlantedMistakes(report, { baseUrl: url });
+  say(`  Example report        ${scoreSummary(report) ?? report.nullNotice}${mistakes ? `. ${describeMistakes(mistakes)}` : ""}
+  First fix             ${first?.title ?? "none"}
   Read it               ${run.report.url}
 `);
 }

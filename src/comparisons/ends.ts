@@ -16,7 +16,8 @@ export const EndsEvidence = Type.Object(
   {
     success: Nullable(
       Type.Object(Compared.properties, {
-        description: "Runs that reached the goal; unclear counts as not reached. Null: not judged",
+        description:
+          "Runs that reached the goal; a part that the judge left unclear counts as not reached. Null: goal not tested",
       }),
     ),
     unfinished: Type.Object(Compared.properties, {

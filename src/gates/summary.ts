@@ -52,7 +52,7 @@ const figures: [string, (side: EvalResult) => string][] = [
   ["Score", ({ score }) => (score === null ? "none" : `${score.mean}${range(score)}`)],
   [
     "Goal reached",
-    ({ successes, successRate }) => (successRate ? `${successes} of ${successRate.of} judged` : "not tested"),
+    ({ successes, successRate }) => (successRate ? `${successes} of ${successRate.of} judged` : "Goal not tested"),
   ],
   ["Median time", ({ medianSeconds }) => (medianSeconds === null ? "unknown" : `${medianSeconds} s`)],
   ["Median cost", ({ medianCostUsd }) => (medianCostUsd === null ? "unknown" : `$${medianCostUsd}`)],

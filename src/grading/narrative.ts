@@ -69,7 +69,7 @@ function verdictOf(facts: Facts, { score, coverage, dimensions }: Measurement): 
         ? "The goal counts as reached because the success checks passed"
         : "The goal was reached: every part is proven",
     goal_not_met: `The goal was not reached, so the score is at most ${standardMethodology.notMetCap}`,
-    not_judged: "The goal was not tested",
+    not_judged: "Goal not tested",
   }[facts.outcome as "succeeded" | "goal_not_met" | "not_judged"];
   const reader = byRules
     ? facts.outcome === "not_judged"

@@ -8,7 +8,7 @@ import { Id, Nullable, OneOf, Time, Url } from "../schema.ts";
 
 const Text = Type.String();
 const Count = Type.Integer({ minimum: 0 });
-const score = Nullable(Type.Number({ description: "0 to 100; null: no score" }));
+const score = Nullable(Type.Number({ description: "0 to 100; null: not measured" }));
 
 const prompt = Type.Object({ id: Id, title: Nullable(Text) });
 const run = Type.Object({

@@ -28,7 +28,7 @@ const pointsOf = (delta: number) => `${withSign(delta)} points`;
 const outcomeTexts: Record<EventData<"run.completed">["report"]["outcome"], string> = {
   succeeded: "reached the goal",
   goal_not_met: "did not reach the goal",
-  not_judged: "completed",
+  not_judged: "ended, goal not tested",
   no_creds: "stopped because credentials were missing",
   excluded: "is not counted",
   scoring_failed: "could not be scored",

@@ -189,7 +189,9 @@ export const GradeFields = Type.Object({
   evidence: Nullable(
     OneOf(evidenceGrades, "verified by a check or the product, observed from its program, or only judged"),
   ),
-  nullNotice: Nullable(Type.String({ description: "Why there is no score, or no grade" })),
+  nullNotice: Nullable(
+    Type.String({ description: "Not measured: why there is no score. Goal not tested: why there is no grade" }),
+  ),
   keyFinding: Type.String(),
   verdict: Type.String(),
   summary: Type.Object({ whatWorked: Type.String(), whatDidnt: Type.String() }),
@@ -209,16 +211,14 @@ const gradeFieldNames = Object.keys(GradeFields.properties) as GradeFieldName[];
 export const pickGradeFields = <T extends Record<GradeFieldName, unknown>>(from: T) =>
   Object.fromEntries(gradeFieldNames.map((field) => [field, from[field]])) as Pick<T, GradeFieldName>;
 
-/** Why there is no score, or why a score has no grade. */
+/** Why nothing was measured, or that the goal was not tested and a score therefore has no grade. */
 export function toNullNotice({
   nullNotice,
   scope,
   evidence,
 }: Pick<Grade, "nullNotice" | "scope" | "evidence">): string | null {
   if (nullNotice !== null || scope === "goal") return nullNotice;
-  return evidence === "judged"
-    ? "No grade: only the judge says that the goal was reached. Add a success check"
-    : "No grade: the goal was not tested";
+  return evidence === "judged" ? "Goal not tested: only the judge says that it was reached" : "Goal not tested";
 }
 
 /** A stored dimension as a report shows it. */

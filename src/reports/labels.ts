@@ -3,11 +3,16 @@ import type { Report } from "./schema.ts";
 
 type Judge = NonNullable<Report["judge"]>;
 
+/** In place of a score that could not be measured. */
+export const notMeasured = "Not measured";
+/** The state of a report with a score whose goal nothing verified. */
+const goalNotTested = "Goal not tested";
+
 /** Outcome labels. */
 export const outcomeLabels: Record<Report["outcome"], string> = {
   succeeded: "Goal reached",
   goal_not_met: "Goal not reached",
-  not_judged: "Goal not tested",
+  not_judged: goalNotTested,
   no_creds: "Missing credentials",
   excluded: "Excluded",
   scoring_failed: "Scoring failed",
@@ -76,8 +81,8 @@ export const formatNumber = (value: number): string => value.toLocaleString("en-
 /** What a score without a tested goal measures; undefined for one with it. */
 export const scopeHints = {
   goal: undefined,
-  conduct_only: "Conduct: how the agent worked. The goal was not tested.",
-  docs_only: "Docs: how well the docs can be found and read. The goal was not tested.",
+  conduct_only: `Conduct: how the agent worked. ${goalNotTested}.`,
+  docs_only: `Docs: how well the docs can be found and read. ${goalNotTested}.`,
 } as const;
 
 export const scopeLabels = { goal: null, conduct_only: "Conduct", docs_only: "Docs" } as const;
@@ -86,32 +91,31 @@ export const scopeLabels = { goal: null, conduct_only: "Conduct", docs_only: "Do
 const evidenceLabels = {
   verified: "shown by a success check or the product’s answer",
   observed: "shown by the product’s own program",
-  judged: "only the judge says that the goal was reached",
+  judged: `${goalNotTested}: only the judge says that it was reached`,
 } as const;
 
 /** What the score of a report rests on: its evidence, or that the goal was not tested. */
 export const describeEvidence = ({ scope, evidence }: Pick<Report, "scope" | "evidence">): string | null =>
-  evidence !== null ? evidenceLabels[evidence] : scope === "goal" ? null : "goal not tested";
+  evidence !== null ? evidenceLabels[evidence] : scope === "goal" ? null : goalNotTested;
 
 type Scored = { score: number | null; scope: keyof typeof scopeLabels };
 
-/** A score in a list: `93.0`, or `Docs 93.0` if the goal was not tested; null without a score. */
-export const scoreText = ({ score, scope }: Scored): string | null =>
-  score === null ? null : [scopeLabels[scope], score.toFixed(1)].filter((word) => word !== null).join(" ");
+/** A score in a list: `93.0`, `Docs 93.0` if the goal was not tested, or `Not measured`. */
+export const scoreText = ({ score, scope }: Scored): string =>
+  score === null ? notMeasured : [scopeLabels[scope], score.toFixed(1)].filter((word) => word !== null).join(" ");
 
-/** `B+ (88 of 100)`, or `Docs 93 · goal not tested · 45 % of the weight`; null without a score. */
+/** `B+ (88 of 100)`, or `Docs 93 of 100 · Goal not tested`; null without a score. */
 export function scoreSummary({
   score,
   scope,
   evidence,
   grade,
-  coverage,
-}: Scored & Pick<Report, "grade" | "coverage" | "evidence">): string | null {
+}: Scored & Pick<Report, "grade" | "evidence">): string | null {
   if (score === null) return null;
   const label = scopeLabels[scope];
   return label === null
     ? `${grade} (${score} of 100)`
-    : `${label} ${score} · ${describeEvidence({ scope, evidence })} · ${percent(coverage)} of the weight`;
+    : `${label} ${score} of 100 · ${describeEvidence({ scope, evidence })}`;
 }
 
 const yesNo = (value: boolean | null) => (value === null ? "unknown" : value ? "yes" : "no");

@@ -12,6 +12,7 @@ import {
   goalPartLabels,
   humanize,
   judgeText,
+  notMeasured,
   outcomeLabels,
   scoreSummary,
   titleOf,
@@ -24,13 +25,13 @@ import type { Recommendation, Report } from "./schema.ts";
  * markup. `isStored`: false for a report that is not stored and therefore has no URL.
  */
 export function reportMarkdown(report: Report, { isStored = true } = {}): string {
-  const { nullNotice, verdict, keyFinding, summary, frictionPoints, recommendations } = report;
+  const { score, nullNotice, verdict, keyFinding, summary, frictionPoints, recommendations } = report;
   const names = frictionLabels(report);
   const title = text(titleOf(report.task));
   return [
-    `# ${scoreSummary(report) ?? "Not measured"}: ${title}`,
+    `# ${scoreSummary(report) ?? notMeasured}: ${title}`,
     facts(report),
-    nullNotice && `**${text(nullNotice)}**`,
+    score === null && nullNotice !== null && nullNotice !== keyFinding && `**${text(nullNotice)}**`,
     `**${text(keyFinding)}**`,
     text(verdict),
     `## What worked\n\n${text(summary.whatWorked)}`,
@@ -57,7 +58,7 @@ export function reportMarkdown(report: Report, { isStored = true } = {}): string
 }
 
 const facts = ({ outcome, scope, evidence, coverage, agent, createdAt }: Report) =>
-  `${[outcomeLabels[outcome], describeEvidence({ scope, evidence })].filter(Boolean).join(", ")} · ${percent(coverage)} of the scoring weight measured · ${text(agentLabel(agent))} · ${formatTime(createdAt)}`;
+  `${[...new Set([outcomeLabels[outcome], describeEvidence({ scope, evidence })])].filter(Boolean).join(", ")} · ${percent(coverage)} of the scoring weight measured · ${text(agentLabel(agent))} · ${formatTime(createdAt)}`;
 
 function goal({ judge }: Report): string | null {
   if (judge === null) return null;

@@ -1,6 +1,7 @@
 import type { Context } from "../context.ts";
 import { AppError } from "../errors.ts";
 import { type Call, invalidParams, RpcError } from "../mcp/tool.ts";
+import { scoreText } from "./labels.ts";
 import { listReports } from "./lists.ts";
 import { reportMarkdown } from "./markdown.ts";
 import { getReport } from "./reports.ts";
@@ -40,10 +41,10 @@ export function reportResources(ctx: Context) {
         const { items, total } = listReports(ctx, caller.org, {}, { limit: pageRows, offset });
         const next = offset + pageRows;
         return {
-          resources: items.map(({ slug, prompt, score, grade, createdAt }) => ({
+          resources: items.map(({ slug, prompt, score, scope, grade, createdAt }) => ({
             uri: toReportUri(slug),
             name: slug,
-            title: `${prompt.title ?? slug}: ${score === null ? "not measured" : `${grade} (${score})`}, ${createdAt.slice(0, 10)}`,
+            title: `${prompt.title ?? slug}: ${grade === null ? scoreText({ score, scope }) : `${grade} (${score})`}, ${createdAt.slice(0, 10)}`,
             mimeType,
           })),
           ...(next < total ? { nextCursor: String(next) } : {}),

@@ -64,7 +64,7 @@ export const runExample = {
     outcome: "not_judged",
     scope: "docs_only",
     evidence: null,
-    nullNotice: "No grade: the goal was not tested",
+    nullNotice: "Goal not tested",
     keyFinding: "The page for the goal was found after 3 pages.",
     verdict: "Easy to find; two samples do not parse.",
     summary: { whatWorked: "llms.txt led to the page.", whatDidnt: "Two samples do not parse." },

@@ -20,12 +20,19 @@ ${listDocs(site)}
 - [Documentation index](${site.baseUrl}/docs.md): All pages with a description.
 `;
 
-/** Crawlers may read the documentation, but not the API, runs and reports. */
+/**
+ * Crawlers may read the documentation, but not the API, runs and reports. Nobody should find the docs of a made-up product in a search engine,
+ * so only evald itself may read the example.
+ */
 export const robotsTxt = ({ baseUrl, base }: Site): string => `User-agent: *
 Allow: ${base}/
 Disallow: ${base}/api/
+Disallow: ${base}/example
 Disallow: ${base}/reports/
 Disallow: ${base}/runs/
+
+User-agent: evald
+Disallow:
 
 Sitemap: ${baseUrl}/sitemap.xml
 `;

@@ -1,3 +1,4 @@
+import { count } from "../grading/text.ts";
 import { toXmlText } from "../http/xml.ts";
 import type { Report } from "../reports/schema.ts";
 import { ownMember } from "../schema.ts";
@@ -18,11 +19,18 @@ const plantedMistakes = [
   { page: "share", category: "dead_link" },
 ] as const;
 
+/** Numbers of mistakes. */
+export type PlantedMistakes = { planted: number; found: number };
+
+/** "4 planted mistakes, 4 found" */
+export const describeMistakes = ({ planted, found }: PlantedMistakes): string =>
+  `${count(planted, "planted mistake")}, ${found} found`;
+
 /** How many mistakes of the example docs a report found; null for a report of other docs. */
 export function countPlantedMistakes(
   { task, frictionPoints }: Pick<Report, "task" | "frictionPoints">,
-  { baseUrl }: Site,
-): { planted: number; found: number } | null {
+  { baseUrl }: Pick<Site, "baseUrl">,
+): PlantedMistakes | null {
   if (!task.startUrls.includes(`${baseUrl}/example`)) return null;
   const found = plantedMistakes.filter((mistake) =>
     frictionPoints.some(
@@ -36,10 +44,16 @@ const titleOf = (text: string): string => /^# (.+)$/m.exec(text)?.[1] ?? "";
 
 /**
  * A page of the docs of a made-up product, as Markdown: the first run evaluates them. They have mistakes on purpose, so that
- * its report has something to fix. null: no such page.
+ * its report has something to fix, and none besides. null: no such page.
  */
-export const findExamplePage = (slug: string, { baseUrl }: Site): string | null =>
-  ownMember(pages, slug)?.replaceAll(/\]\((?=[a-z])/g, `](${baseUrl}/example/`) ?? null;
+export function findExamplePage(slug: string, { baseUrl }: Site): string | null {
+  const text = ownMember(pages, slug);
+  return text === undefined
+    ? null
+    : text
+        .replace("\n\n", "\n\n> For agents: [llms.txt](llms.txt) lists all pages.\n\n")
+        .replaceAll(/\]\((?=[a-z])/g, `](${baseUrl}/example/`);
+}
 
 /** A page of the example docs as HTML. */
 export function toExampleHtml(text: string, { base }: Site): string {
@@ -55,7 +69,6 @@ export function toExampleHtml(text: string, { base }: Site): string {
 </head>
 <body class="example">
 <main class="prose">
-<p>For agents: <a href="${base}/example/llms.txt">llms.txt</a></p>
 ${Bun.markdown.html(text, { noHtmlBlocks: true, noHtmlSpans: true, headings: { ids: true } })}
 </main>
 <nav><a href="${base}/example">Acme Files</a></nav>

@@ -5,7 +5,7 @@ import { createProvider } from "../../src/providers/providers.ts";
 import { testApp } from "../support/app.ts";
 import { signedIn } from "../support/people.ts";
 
-test("the report of the example docs says how many planted mistakes it found: all of them, and each costs points", async () => {
+test("the report of the example docs has the planted mistakes and nothing else, says that it found all, and each costs a point", async () => {
   let handle: (request: Request) => Response | Promise<Response> = () => new Response();
   const server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: (request) => handle(request) });
   const base = server.url.origin;
@@ -26,9 +26,22 @@ test("the report of the example docs says how many planted mistakes it found: al
   const [, planted, found] = /class="pill planted">(\d+) planted mistakes, (\d+) found</.exec(body) ?? [];
   expect([planted, found]).toEqual(["4", "4"]);
   const report = (await app.send("GET", `/api/v1/reports/${slug}`)).body;
-  const mistakes = report.frictionPoints.filter(({ category }: { category: string }) =>
-    /dead_link|broken/.test(category),
+  const mistakes = report.frictionPoints.map(({ category, lostPoints }: { category: string; lostPoints: number }) => [
+    category,
+    lostPoints >= 1,
+  ]);
+  expect(mistakes.sort()).toEqual([
+    ["broken_sample", true],
+    ["dead_link", true],
+    ["dead_link", true],
+    ["dead_link", true],
+  ]);
+  const trace = (await app.send("GET", `/api/v1/reports/${slug}/trace?types=milestone&limit=500`)).body;
+  const pagesRead = trace.events.flatMap(({ name, detail }: { name: string; detail: { url: string } }) =>
+    name === "page_read" ? [new URL(detail.url).pathname] : [],
   );
-  for (const { title, lostPoints } of mistakes) expect([title, lostPoints > 0]).toEqual([title, true]);
+  expect(pagesRead.sort()).toEqual(
+    ["", "/errors", "/llms.txt", "/quickstart", "/share", "/upload"].map((path) => `/example${path}`),
+  );
   server.stop(true);
 }, 60_000);

@@ -4,12 +4,12 @@ import type { ApiDescription } from "./api-contract.ts";
 import { fetchUrl, findRefusal, type Log } from "./fetching.ts";
 import { cut, mapInOrder, type Session, type Steps, toCheck, useTool } from "./session.ts";
 
-/** Common paths of API descriptions, requested at each origin that was read. */
-const commonPaths = ["/openapi.json", "/openapi.yaml", "/swagger.json"];
+/** Common names of API descriptions, requested in the folder of the docs. */
+const commonNames = ["openapi.json", "openapi.yaml", "swagger.json"];
 /** URLs whose path looks like an API description. */
 const descriptionName = /\b(openapi|swagger)[\w.-]*\.(json|ya?ml)$/i;
 const maxLinked = 5;
-const maxOrigins = 2;
+const maxFolders = 2;
 /** Time limit for one document, in ms. */
 const parseMs = 5000;
 
@@ -52,9 +52,11 @@ function findSources(session: Session): Source[] {
       const address = url.replace(/#.*$/s, "");
       if (!linked.has(address)) linked.set(address, { url: address, provenance: "link", foundOn: page.url });
     }
-  const origins = [...new Set(session.pages.map(({ url }) => new URL(url).origin))].slice(0, maxOrigins);
-  const guessed = origins
-    .flatMap((origin) => commonPaths.map((path) => `${origin}${path}`))
+  const origins = new Set(session.pages.map(({ url }) => new URL(url).origin));
+  const folders = [...origins].flatMap((origin) => [...(session.docsFolders.get(origin) ?? [`${origin}/`])]);
+  const guessed = folders
+    .slice(0, maxFolders)
+    .flatMap((folder) => commonNames.map((name) => `${folder}${name}`))
     .filter((url) => !linked.has(url))
     .map((url): Source => ({ url, provenance: "guessed", foundOn: null }));
   return [...linked.values().take(maxLinked), ...guessed];

@@ -55,6 +55,7 @@ async function* explore(
     origins: new Set(
       [...task.startUrls, ...Object.keys(task.urlMap)].flatMap((address) => httpOriginOf(address) ?? []),
     ),
+    docsFolders: new Map(),
     nextId: () => `t${++lastId}`,
   };
   const words = session.terms.map(({ word }) => word);

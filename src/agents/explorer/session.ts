@@ -49,6 +49,8 @@ export type Session = ToolSession & {
    * Origins whose pages may be read: those of the start URLs and the urlMap, and those to which a start URL redirected.
    */
   origins: Set<string>;
+  /** The folders of the docs on each host with a start page that was read, by origin. */
+  docsFolders: Map<string, Set<string>>;
   /** URLs of the pages on which the answer depends, as they were requested. */
   neededUrls: Set<string>;
   /** What each origin shows for a page that doesn't exist, if with a success status. */

@@ -35,9 +35,10 @@ export async function* checkSites(session: Session): Steps {
     const pages = allPages.slice(0, maxPages);
     const urls = pages.map(({ url }) => url);
     yield* useTool(session, "check_site", { origin, pages: urls.length }, async (log) => {
-      const afdocs = await createCheckContext(urls);
+      const base = baseOf(session, urls);
+      const afdocs = await createCheckContext(base, urls);
       if (afdocs === null) return { ok: false, output: { origin, message: blockedMessage(origin) }, value: undefined };
-      const checks = await runChecks(session, afdocs, pages, log);
+      const checks = await runChecks(session, afdocs, base, pages, log);
       const count = (status: Check["status"]) => checks.filter((check) => check.status === status).length;
       const output = { origin, pass: count("pass"), warn: count("warn"), fail: count("fail"), skip: count("skip") };
       return { ok: true, output, checks, value: undefined };
@@ -49,10 +50,10 @@ const blockedMessage = (origin: string) =>
   `The site was not checked, because fetch blocks port ${new URL(origin).port}. Serve the docs on another port.`;
 
 /** null: fetch blocks the port of the site. */
-async function createCheckContext(urls: string[]): Promise<CheckContext | null> {
+async function createCheckContext(base: string, urls: string[]): Promise<CheckContext | null> {
   const { createContext } = await import("afdocs");
   try {
-    return createContext(commonFolder(urls), {
+    return createContext(base, {
       requestDelay: 0,
       maxConcurrency: concurrency,
       maxLinksToTest: maxLinks,
@@ -67,12 +68,17 @@ async function createCheckContext(urls: string[]): Promise<CheckContext | null> 
   }
 }
 
-async function runChecks(session: Session, afdocs: CheckContext, pages: ReadPage[], log: Log): Promise<Check[]> {
+async function runChecks(
+  session: Session,
+  afdocs: CheckContext,
+  base: string,
+  pages: ReadPage[],
+  log: Log,
+): Promise<Check[]> {
   const urls = pages.map(({ url }) => url);
   const { getChecksSorted } = await import("afdocs");
   const { getCheckProportion, CHECK_WEIGHTS } = await import("afdocs/scoring");
   const { fetcher, context } = session;
-  const base = commonFolder(urls);
   const irrelevantChecks = (await servesMarkdown(fetcher, urls, log)) ? htmlSiteChecks : new Set<string>();
   const checks: Check[] = [];
   const deepUrls = new Set<string>();
@@ -111,9 +117,11 @@ async function runChecks(session: Session, afdocs: CheckContext, pages: ReadPage
       ? skip("The pages are always Markdown")
       : reliableResult.status !== "pass" && isDisproved(definition.id, pages)
         ? skip("The pages could be read")
-        : share?.tested === 0 || hasNothingToCheck(reliableResult)
-          ? skip(reliableResult.message)
-          : reliableResult;
+        : hasOnlyDeadLinks(reliableResult)
+          ? skip("Links are absolute; those that are dead are reported one by one")
+          : share?.tested === 0 || hasNothingToCheck(reliableResult)
+            ? skip(reliableResult.message)
+            : reliableResult;
     checks.push(toSiteCheck(reportedResult, share?.proportion ?? 0, weight.weight, base, urls));
   }
   return [...checks, ...urls.filter((url) => deepUrls.has(url)).map(toDepthCheck)];
@@ -167,6 +175,13 @@ const toGroups = (dependsOn: string[] | string[][]) =>
 
 const areDependenciesMet = (groups: string[][], { previousResults }: CheckContext) =>
   groups.every((group) => group.some((id) => /^(pass|warn)$/.test(previousResults.get(id)?.status ?? "")));
+
+/** Whether the check of relative links in Markdown failed only because of links that are dead, which other checks report. */
+function hasOnlyDeadLinks({ id, status, details }: CheckResult): boolean {
+  if (id !== "markdown-link-portability" || status !== "fail") return false;
+  const { broken, ...otherReasons } = (details?.reasons ?? {}) as Record<string, number>;
+  return broken !== undefined && Object.values(otherReasons).every((count) => count === 0);
+}
 
 /** Checks of tabs pass if there are no tabs, which says nothing about the pages. */
 function hasNothingToCheck({ id, status, details }: CheckResult): boolean {
@@ -291,7 +306,16 @@ function findWorstPage({ details }: CheckResult, urls: string[]): string | null 
   return worst?.url && urls.includes(worst.url) ? worst.url : null;
 }
 
-/** The deepest folder that contains all pages, without a trailing slash: where a site's own llms.txt would be. */
+/** The folder where the llms.txt of the docs would be, without a trailing slash. */
+function baseOf({ docsFolders }: Session, urls: string[]): string {
+  const { origin } = new URL(urls[0]!);
+  const [folder, ...others] = docsFolders.get(origin) ?? [];
+  return folder === undefined || others.length > 0 || folder === `${origin}/`
+    ? commonFolder(urls)
+    : folder.replace(/\/$/, "");
+}
+
+/** The deepest folder that contains all pages, without a trailing slash. */
 function commonFolder(urls: string[]): string {
   const folders = urls.map((url) => new URL(".", url).pathname.split("/"));
   const first = folders[0] ?? [];

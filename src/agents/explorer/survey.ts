@@ -1,6 +1,7 @@
 import { pageKey } from "../../net/page-key.ts";
 import type { AgentEvent, Check, Provenance } from "../agent.ts";
 import type { DocLink } from "../markup.ts";
+import { isInDocs } from "./docs-folders.ts";
 import { type FetchResult, findRefusal, type Log, readerAccept } from "./fetching.ts";
 import type { Frontier } from "./frontier.ts";
 import { isPrivate, lineOf, toEntryFault } from "./links.ts";
@@ -30,7 +31,7 @@ type SurveyCandidate = { url: string; provenance: Provenance; foundOn: string; t
 
 /**
  * Continues reading after the search: pages that the goal needs, linked pages, and entries of llms.txt and sitemaps.
- * None of it is part of the agent's path to the goal. Problems of pages become checks; `needed` marks those of pages on
+ * Of docs in a folder, it leaves the folder only for what the goal needs. None of it is part of the agent's path to the goal. Problems of pages become checks; `needed` marks those of pages on
  * which the answer depends.
  */
 export async function* surveySite(session: Session, frontier: Frontier, index: SectionIndex): Steps {
@@ -79,6 +80,7 @@ function chooseCandidates(
       candidates.length >= limit ||
       chosenKeys.has(key) ||
       !mayBePage(candidate.url, session.origins) ||
+      !(candidate.needed || isInDocs(session, candidate.url)) ||
       isPrivate(candidate)
     )
       return;

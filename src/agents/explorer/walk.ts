@@ -4,6 +4,7 @@ import type { FailedCode } from "../failure.ts";
 import { toPagesListedEvent } from "../milestones.ts";
 import { findAnswer, minReportedShare } from "./answer.ts";
 import { describeSection, wordsOf } from "./conclusion.ts";
+import { findDocsFolder, isInDocs } from "./docs-folders.ts";
 import { findLimit } from "./fetching.ts";
 import type { Candidate, Frontier } from "./frontier.ts";
 import { addToGraph } from "./link-graph.ts";
@@ -45,13 +46,20 @@ async function* openStarts(session: Session, frontier: Frontier, index: SectionI
     const result = yield* openPage(session, { url, provenance: "given", foundOn: null });
     starts.push({ url, result });
     if (result.page) {
-      session.origins.add(new URL(result.page.url).origin);
+      addDocsOf(session, result.page);
       yield* addPageToSearch(session, frontier, index, result.page);
     }
     if (result.fetchFailure === "cut") break;
   }
   failIfNothingAnswered(starts);
   return starts;
+}
+
+function addDocsOf({ origins, docsFolders }: Session, page: ReadPage): void {
+  const { origin } = new URL(page.url);
+  origins.add(origin);
+  if (page.problem !== null) return;
+  docsFolders.set(origin, (docsFolders.get(origin) ?? new Set()).add(findDocsFolder(page)));
 }
 
 /**
@@ -133,7 +141,10 @@ async function* readAllListings(session: Session, frontier: Frontier, index: Sec
     if (findLimit(session.fetcher)) return;
     const { fromLlmsTxt, fromSitemap } = yield* readSiteListings(session, origin, start);
     for (const [by, lists] of [["llms.txt", fromLlmsTxt] as const, ["sitemap", fromSitemap] as const])
-      for (const { url, text, links } of lists) {
+      for (const { url, text, links: allLinks } of lists) {
+        // The list of a host leads to other docs too.
+        const links = isInDocs(session, url) ? allLinks : allLinks.filter((link) => isInDocs(session, link.url));
+        if (links.length === 0) continue;
         frontier.add(links, by, url);
         const listing: Listing = { url, kind: by, text, links };
         session.listings.push(listing);

@@ -1,6 +1,6 @@
-import type { Artifact } from "../../agents/agent.ts";
+import type { Artifact, Outcome } from "../../agents/agent.ts";
 import { oneLine } from "../../grading/text.ts";
-import { formatBytes, formatNumber, humanize } from "../../reports/labels.ts";
+import { formatBytes, formatNumber, humanize, outcomeLabels } from "../../reports/labels.ts";
 import type { Trace } from "../../reports/trace-schema.ts";
 import { Payload } from "./payload.tsx";
 
@@ -102,7 +102,7 @@ function textOf(type: Event["type"], fields: Record<string, unknown>): string {
         ? `Unreadable milestone · ${JSON.stringify(fields.raw)}`
         : `${humanize(text("name"))} · ${describeFields(fields.detail)}`;
     case "end":
-      return `${humanize(text("outcome"))}: ${text("reason")}`;
+      return `${outcomeLabels[text("outcome") as Outcome] ?? text("outcome")}: ${text("reason")}`;
   }
 }
 

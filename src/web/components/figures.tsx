@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { percent } from "../../grading/text.ts";
+import { outcomeLabels } from "../../reports/labels.ts";
 import type { Repeats } from "../../stats/repeats.ts";
 import { toHref } from "./pager.tsx";
 
@@ -119,7 +120,7 @@ export const summaryColumns = ["Mean score (95% CI)", "Goal reached", "Median ti
 
 /** How many of the judged runs reached the goal. The others say nothing about it. */
 export const goalReachedText = (rate: Repeats["successRate"]): string =>
-  rate === null ? "Not tested" : `${percent(rate.value)} of ${rate.of} judged`;
+  rate === null ? outcomeLabels.not_judged : `${percent(rate.value)} of ${rate.of} judged`;
 
 /** Scrolls a table that is wider than the page, by keyboard as well. */
 export const ScrollArea = ({ label, children }: { label: string; children: ComponentChildren }) => (

@@ -49,7 +49,7 @@ export function Gradings({ gradings, path, mayPin }: Props) {
             <td>
               <GradeMark grade={result.grade} />
             </td>
-            <td class="number">{scoreText(result) ?? "–"}</td>
+            <td class="number">{scoreText(result)}</td>
             <td>{outcomeLabels[result.outcome]}</td>
             <td class="number">{percent(result.coverage)}</td>
             <td class="when">

@@ -1,9 +1,17 @@
 import type { LatestResults } from "../../comparisons/latest.ts";
-import { count, percent } from "../../grading/text.ts";
-import { agentLabel, describeEvidence, outcomeLabels, scopeLabels, titleOf } from "../../reports/labels.ts";
+import { count } from "../../grading/text.ts";
+import {
+  agentLabel,
+  describeEvidence,
+  notMeasured,
+  outcomeLabels,
+  scopeHints,
+  scopeLabels,
+  titleOf,
+} from "../../reports/labels.ts";
 import type { Report } from "../../reports/schema.ts";
 import type { EvalResult } from "../../stats/repeats.ts";
-import { countPlantedMistakes } from "../example.ts";
+import { countPlantedMistakes, describeMistakes } from "../example.ts";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 import { BaselineSummary } from "./baseline.tsx";
@@ -19,7 +27,7 @@ type Props = { site: Site; viewer?: Viewer; report: Report; result: EvalResult |
 /** What was evaluated, by whom and how often; the grade, the key finding and the score, each once. */
 export function ReportHead({ site, viewer, report, result, latest }: Props) {
   const evidence = describeEvidence(report);
-  const { score, scope, grade, outcome, status, coverage, nullNotice, keyFinding, product, agent, run } = report;
+  const { score, scope, grade, outcome, status, nullNotice, keyFinding, product, agent, run } = report;
   const place = [product.name, product.host].filter((word) => word !== null).join(" · ");
   const runs = result?.n ?? 0;
   const mistakes = countPlantedMistakes(report, site);
@@ -28,13 +36,11 @@ export function ReportHead({ site, viewer, report, result, latest }: Props) {
       {grade !== null && <GradeMark grade={grade} big />}
       <div>
         <p class="pills">
-          <span class={`pill outcome-${outcome}`}>{outcomeLabels[outcome]}</span>
-          {place && <span class="pill product">{place}</span>}
-          {mistakes && (
-            <span class="pill planted">
-              {count(mistakes.planted, "planted mistake")}, {mistakes.found} found
-            </span>
+          {outcomeLabels[outcome] !== evidence && (
+            <span class={`pill outcome-${outcome}`}>{outcomeLabels[outcome]}</span>
           )}
+          {place && <span class="pill product">{place}</span>}
+          {mistakes && <span class="pill planted">{describeMistakes(mistakes)}</span>}
           <span class="pill" {...foreignText}>
             {titleOf(report.task)}
           </span>
@@ -46,19 +52,18 @@ export function ReportHead({ site, viewer, report, result, latest }: Props) {
         <h1>{keyFinding}</h1>
         <p class="score-line">
           {score === null ? (
-            "Not measured"
+            notMeasured
           ) : (
             <>
-              {scope !== "goal" && `${scopeLabels[scope]} `}
+              {scope !== "goal" && <span title={scopeHints[scope]}>{scopeLabels[scope]} </span>}
               <strong>{score}</strong> of 100
             </>
           )}
           {evidence !== null && ` · ${evidence}`}
-          {coverage < 1 && ` · ${percent(coverage)} measured`}
-          {scope === "conduct_only" && may(viewer, "write") && (
+          {score !== null && scope !== "goal" && may(viewer, "write") && (
             <>
-              {" · "}
-              <a href={`${site.base}/prompts/${report.prompt.id}/edit#checks`}>Add a success check</a>
+              {evidence === null ? " · " : ": "}
+              <a href={`${site.base}/prompts/${report.prompt.id}/edit#checks`}>add a success check</a>
             </>
           )}
           {viewer && isAtOrAfterChange(latest, report) && (

@@ -1,6 +1,6 @@
 import { ruleOf } from "../../agents/failure.ts";
 import { count } from "../../grading/text.ts";
-import { outcomeLabels, scoreText } from "../../reports/labels.ts";
+import { scoreText } from "../../reports/labels.ts";
 import type { RunListItem } from "../../runs/lists.ts";
 import type { Run } from "../../runs/schema.ts";
 import { runDuration, statusLabels, triggerLabels, waitingLabels } from "../run-labels.ts";
@@ -34,7 +34,7 @@ function Result({ run, base }: { run: RunListItem; base: string }) {
     return (
       <a class="result" href={`${base}/reports/${run.report.slug}`}>
         <GradeMark grade={run.report.grade} />
-        <span>{scoreText(run.report) ?? outcomeLabels[run.report.outcome]}</span>
+        <span>{scoreText(run.report)}</span>
       </a>
     );
   if (run.failureCode && run.status === "failed")

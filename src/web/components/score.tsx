@@ -1,7 +1,7 @@
 import { type ComponentChildren, Fragment } from "preact";
 import type { LatestResults } from "../../comparisons/latest.ts";
 import type { PromptItem } from "../../prompts/lists.ts";
-import { humanize, outcomeLabels, scopeHints, scoreText, titleOf } from "../../reports/labels.ts";
+import { humanize, scopeHints, scoreText, titleOf } from "../../reports/labels.ts";
 import { threshold } from "../../stats/power.ts";
 import { formatPointChange } from "./baseline.tsx";
 import { toChangeHref } from "./change-links.ts";
@@ -91,7 +91,7 @@ export const Score = ({ latest, base }: { latest: LatestResults | null; base: st
   ) : (
     <a class="result" href={`${base}/reports/${latest.slug}`} title={scopeHints[latest.scope]}>
       <GradeMark grade={latest.grade} />
-      <span>{scoreText(latest) ?? outcomeLabels[latest.outcome]}</span>
+      <span>{scoreText(latest)}</span>
     </a>
   );
 

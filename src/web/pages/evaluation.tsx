@@ -1,6 +1,6 @@
 import type { RunFailure } from "../../agents/remedies.ts";
 import { count, dollars, duration, oneLine, percent } from "../../grading/text.ts";
-import { agentLabel, outcomeLabels, scoreText } from "../../reports/labels.ts";
+import { agentLabel, notMeasured, outcomeLabels, scoreText } from "../../reports/labels.ts";
 import type { EvalRequest } from "../../runs/schema.ts";
 import { FailureNotice } from "../components/failure.tsx";
 import { GradeMark, TableHead } from "../components/figures.tsx";
@@ -59,7 +59,7 @@ function Result({ result, runCount }: { result: EvalRequest["result"]; runCount:
           <dd>{score ? score.mean.toFixed(1) : "–"}</dd>
           <dd class="soft">
             {score === null
-              ? "no scores yet"
+              ? notMeasured
               : (intervalText(score.low, score.high, (value) => value.toFixed(1)) ?? "n = 1, no confidence interval")}
           </dd>
         </div>
@@ -69,7 +69,7 @@ function Result({ result, runCount }: { result: EvalRequest["result"]; runCount:
           <dd class="soft">
             {successRate
               ? `${intervalText(successRate.low, successRate.high, percent) ?? ""} of ${successRate.of} judged`
-              : "not tested"}
+              : outcomeLabels.not_judged}
           </dd>
         </div>
         <div>
@@ -166,7 +166,7 @@ export function EvalPart({ site: { base }, viewer, request, isPreview, gateId, c
                     <a class="result" href={`${base}/reports/${run.report.slug}`}>
                       <GradeMark grade={run.report.grade} />
                       <span>
-                        {scoreText(run.report) ?? "not measured"} · {outcomeLabels[run.report.outcome]}
+                        {scoreText(run.report)} · {outcomeLabels[run.report.outcome]}
                       </span>
                     </a>
                   ) : (

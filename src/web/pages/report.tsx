@@ -8,7 +8,6 @@ import {
   describeSpread,
   frictionLabels,
   goalPartLabels,
-  outcomeLabels,
   scoreText,
   titleOf,
 } from "../../reports/labels.ts";
@@ -61,7 +60,7 @@ export function ReportPage(props: Props) {
       {...{ site, viewer }}
       publisher={share?.orgName}
       path={path}
-      title={`${report.grade ?? scoreText(report) ?? outcomeLabels[report.outcome]}: ${title}`}
+      title={`${report.grade ?? scoreText(report)}: ${title}`}
       markdownPath={viewer && `${path}.md`}
       crumbs={
         viewer && [

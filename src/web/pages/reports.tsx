@@ -147,7 +147,7 @@ const ReportRow = ({ report, isPreview, base, now }: RowProps) => {
       <td>
         <GradeMark grade={grade} />
       </td>
-      <td class="number">{scoreText(report) ?? "–"}</td>
+      <td class="number">{scoreText(report)}</td>
       <td class="title what" {...foreignText}>
         <a class="plain" href={`${base}/reports/${slug}`}>
           {title}

@@ -75,9 +75,9 @@ const Result = ({
     <td>
       <span class="result">
         <GradeMark grade={grade} />
-        <span>{scoreText({ score, scope: grade === null ? scope : "goal" }) ?? outcomeLabels[outcome]}</span>
+        <span>{scoreText({ score, scope: grade === null ? scope : "goal" })}</span>
       </span>
-      {score !== null && grade === null && <small class="soft">Goal not tested</small>}
+      {grade === null && <small class="soft">{outcomeLabels[outcome]}</small>}
     </td>
     <td>
       <Sparkline scores={scores} subject={title} />

@@ -1,6 +1,6 @@
 import { count, oneLine } from "../../grading/text.ts";
 import { withoutUrlMapTokens } from "../../net/mapping.ts";
-import { agentLabel, outcomeLabels, scoreText } from "../../reports/labels.ts";
+import { agentLabel, notMeasured, outcomeLabels, scoreText } from "../../reports/labels.ts";
 import { formatPosition, type getRunProgress } from "../../runs/follow.ts";
 import type { RequestedTask } from "../../runs/runs.ts";
 import type { Attempt, Run } from "../../runs/schema.ts";
@@ -128,7 +128,7 @@ export const TimelineState = ({ isOpen, events }: { isOpen: boolean; events: num
 export const RunEnd = ({ run: { status, failure, report } }: { run: Run }) => (
   <>
     {status === "completed"
-      ? `The run has ended. ${(report && scoreText(report)) ?? "No score"}.`
+      ? `The run has ended. ${report === null ? notMeasured : scoreText(report)}.`
       : `The run has ended: ${failure?.title ?? status}.`}
   </>
 );
@@ -172,9 +172,9 @@ export function RunState({ site: { base }, viewer, title, isPreview, run, limitU
             <strong>{run.report.keyFinding}</strong>
             <small>
               {run.report.passedBar
-                ? `Succeeded with a score of at least ${run.report.passedBar.minScore}, goal not tested`
+                ? `Succeeded with a score of at least ${run.report.passedBar.minScore} · Goal not tested`
                 : outcomeLabels[run.report.outcome]}{" "}
-              · {scoreText(run.report) ?? "Not measured"} · View report
+              · {scoreText(run.report)} · View report
             </small>
           </span>
         </a>

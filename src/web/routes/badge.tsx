@@ -6,7 +6,7 @@ import { timeZoneOf } from "../../db/rows.ts";
 import { notFound } from "../../errors.ts";
 import { count } from "../../grading/text.ts";
 import { findPromptByBadge } from "../../prompts/lists.ts";
-import { outcomeLabels, scopeLabels } from "../../reports/labels.ts";
+import { notMeasured, outcomeLabels, scopeLabels } from "../../reports/labels.ts";
 import { getReport } from "../../reports/reports.ts";
 import { type Badge, renderBadge, toShields } from "../components/badge.tsx";
 import { type PublicScore, toPublicScore } from "../public-score.ts";
@@ -16,11 +16,11 @@ import { publicResponse } from "../responses.ts";
  * The score with the number of its runs and its date. It has the color of its grade only if the goal was tested, the result is not from a
  * single run of an agent whose runs differ, and it is not outdated.
  */
-function toBadge({ score, grade, scope, outcome, runs, day, isStale, isSingle }: PublicScore): Badge {
+function toBadge({ score, grade, scope, runs, day, isStale, isSingle }: PublicScore): Badge {
   const date = isStale ? `${day} (outdated)` : day;
-  if (score === null) return { message: `${outcomeLabels[outcome]} · ${date}`, grade: null };
+  if (score === null) return { message: `${notMeasured} · ${date}`, grade: null };
   const parts = [
-    grade === null ? `${scopeLabels[scope]} ${score} · goal not tested` : `${grade} (${score} of 100)`,
+    grade === null ? `${scopeLabels[scope]} ${score} · ${outcomeLabels.not_judged}` : `${grade} (${score} of 100)`,
     isSingle ? "single run" : count(runs, "run"),
     date,
   ];

@@ -6,19 +6,15 @@ import { errorResponse } from "../page-requests.tsx";
 import { prefersMarkdown, publicResponse, varyAccept } from "../responses.ts";
 import { toSite } from "../site.ts";
 
-/** Nobody should find the docs of a made-up product in a search engine. */
-const noIndexHeaders = { "x-robots-tag": "noindex, nofollow" };
-
 function exampleResponse(ctx: Context, request: Request, slug: string): Response {
   const site = toSite(ctx);
-  if (slug === "llms.txt") return publicResponse(request, "text", exampleLlmsTxt(site), noIndexHeaders);
+  if (slug === "llms.txt") return publicResponse(request, "text", exampleLlmsTxt(site));
   const name = slug.replace(/\.md$/, "");
   const text = findExamplePage(name === "index" ? "" : name, site);
   if (text === null) return errorResponse(ctx, request, notFound("The example docs have no such page."));
-  const headers = { ...noIndexHeaders, ...varyAccept };
   return slug !== name || prefersMarkdown(request)
-    ? publicResponse(request, "markdown", text, headers)
-    : publicResponse(request, "html", toExampleHtml(text, site), headers);
+    ? publicResponse(request, "markdown", text, varyAccept)
+    : publicResponse(request, "html", toExampleHtml(text, site), varyAccept);
 }
 
 /** Public example docs, which the first run evaluates. */

@@ -116,7 +116,7 @@ type ReportLine = Parameters<typeof scoreText>[0] & {
 
 const toReportHit = (report: ReportLine): Hit => ({
   kind: "Report",
-  title: `${report.prompt.title ?? report.slug}, ${scoreText(report) ?? "not measured"}`,
+  title: `${report.prompt.title ?? report.slug}, ${scoreText(report)}`,
   at: report.createdAt,
   path: `/reports/${report.slug}`,
 });
