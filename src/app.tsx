@@ -21,6 +21,7 @@ import { answerRequest, pathBelow, pathOf } from "./http/responses.ts";
 import { healthRoutes, openApiRoutes } from "./http/system-routes.ts";
 import { trackTurn, turnsOf } from "./http/turns.ts";
 import { inboxRoutes } from "./inbox/routes.ts";
+import { matrixRoutes } from "./matrix/routes.ts";
 import type { Surface } from "./mcp/endpoint.ts";
 import { mcpRoutes } from "./mcp/routes.ts";
 import { createMcpEndpoints } from "./mcp-endpoints.ts";
@@ -132,6 +133,7 @@ const featureRoutes = ({ ctx, workers }: Service) =>
     .use(fixRoutes(ctx))
     .use(fieldRoutes(ctx))
     .use(trendRoutes(ctx))
+    .use(matrixRoutes(ctx))
     .use(inboxRoutes(ctx))
     .use(gateRoutes(ctx))
     .use(exchangeRoutes(ctx))

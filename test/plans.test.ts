@@ -5,6 +5,7 @@ import { closeDb } from "../src/db/open.ts";
 import { getGate, listGates } from "../src/gates/gates.ts";
 import { advanceGates } from "../src/gates/progress.ts";
 import { requestGate } from "../src/gates/requests.ts";
+import { getMatrix } from "../src/matrix/matrix.ts";
 import { updatePrompt } from "../src/prompts/prompts.ts";
 import type { ReportSort } from "../src/reports/lists.ts";
 import { listReports } from "../src/reports/lists.ts";
@@ -36,6 +37,9 @@ test("computations over stored reports use indexes, and scan no table", async ()
   expect(getReport(ctx, org, report?.report?.slug ?? "").baseline).toMatchObject({ kind: "window", n: 10 });
   expect(listEvalRequests(ctx, org, { promptId }, { limit: 20, offset: 0 }).items.length).toBe(20);
   expect(listAttempts(ctx, org, report?.runId ?? "")).toEqual([]);
+  const side = { limit: 20, offset: 0 };
+  expect(getMatrix(ctx, org, { since: "2020-01-01" }, side).total).toBe(10);
+  expect(getMatrix(ctx, org, { evalRequestId: head }, side).prompts[0]?.cells[0]?.n).toBe(5);
   const gate = await requestGate(ctx, org, {
     promptId,
     urlMap: { "docs.example.com": "https://x.example" },

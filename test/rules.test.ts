@@ -37,6 +37,7 @@ const layers: [string, (file: string) => boolean][] = [
     ...["cli", "web", "service", "mcp", "trusts", "workers", "gates", "regrades", "exchange", "inbox"],
     ...["spending", "comparisons"],
     ...[
+      "matrix",
       "trends",
       "schedules",
       "fixes",
@@ -143,7 +144,7 @@ test.each([
   [
     "Drizzle",
     /^drizzle-orm/,
-    /^src\/(db|auth|trusts|jobs|prompts|archives|providers|models|comparisons|friction|field|fixes|gates|runs|schedules|reports|shares|trends|regrades|exchange|telemetry|notifications|workers|inbox|spending)\/|^src\/cli\/doctor\.ts$/,
+    /^src\/(db|auth|trusts|jobs|prompts|archives|providers|models|comparisons|friction|field|fixes|gates|runs|schedules|reports|shares|trends|matrix|regrades|exchange|telemetry|notifications|workers|inbox|spending)\/|^src\/cli\/doctor\.ts$/,
   ],
 ])("only the expected files import %s", (_, packages, places) => {
   expect(

@@ -9,6 +9,7 @@ import type { Fix } from "../friction/fix-schema.ts";
 import type { FrictionDetail, FrictionSummary } from "../friction/schema.ts";
 import type { Gate, GateRequest } from "../gates/schema.ts";
 import type { Inbox, InboxItem, InboxMark } from "../inbox/schema.ts";
+import type { Matrix } from "../matrix/schema.ts";
 import type { Delivery, DeliveryDetail, Destination, DestinationInput, DestinationPatch, NewDestination, ReplayResult } from "../notifications/schema.ts";
 import type { Prompt, PromptInput, PromptPatch, PromptSummary } from "../prompts/schema.ts";
 import type { Provider, ProviderInput, ProviderPatch } from "../providers/schema.ts";
@@ -78,6 +79,7 @@ export type Operations = {
   "GET /field-friction/{fieldId}": { result: FieldFrictionDetail };
   "PATCH /field-friction/{fieldId}": { body: FieldFrictionChange; result: FieldFriction };
   "GET /trends": { query: { promptId?: string; tag?: string; agent?: string; model?: string; since?: string; until?: string; interval?: "day" | "week" | "month" | "eval" }; result: Trends };
+  "GET /matrix": { query: { tag?: string; promptId?: string; evalRequestId?: string; since?: string; until?: string; limit?: number; offset?: number; format?: "json" | "csv" }; result: Matrix };
   "GET /inbox": { query: { snoozed?: "true" | "false" }; result: Inbox };
   "GET /prompts/{promptId}/score-change": { result: unknown };
   "PATCH /inbox/{itemId}": { body: InboxMark; result: InboxItem };

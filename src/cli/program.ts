@@ -18,6 +18,7 @@ import { addGate } from "./gate.ts";
 import { addHealth } from "./health.ts";
 import { addImport } from "./import.ts";
 import { addKey } from "./key.ts";
+import { addMatrix } from "./matrix.ts";
 import { addModel } from "./model.ts";
 import { addOpen } from "./open.ts";
 import { addOrg } from "./org.ts";
@@ -102,6 +103,7 @@ export function createProgram(
   addPrompt(program, useApi);
   addProvider(program, useApi);
   addSpending(program, useApi);
+  addMatrix(program, useApi);
   addTrust(program, useApi);
   addArchive(program, useApi);
   addModel(program, configOf);

@@ -11,18 +11,12 @@ import type { Side, SideQuery } from "./sides.ts";
 import { baselineOf, sideOf, sideOfEvals, sideOfRuns } from "./sides.ts";
 
 const { fingerprint, severity, category, title, url, onPath } = FrictionPoint.properties;
-const RunShare = Type.Object({ runs: Type.Integer(), of: Type.Integer() });
+const RunShare = Type.Object({ runs: Type.Integer(), of: Type.Integer() }, { title: "RunShare" });
 const SideFriction = Type.Array(
-  Type.Object({
-    fingerprint,
-    severity,
-    category,
-    title,
-    url,
-    onPath,
-    before: RunShare,
-    after: RunShare,
-  }),
+  Type.Object(
+    { fingerprint, severity, category, title, url, onPath, before: RunShare, after: RunShare },
+    { title: "ComparedFriction" },
+  ),
 );
 const SideSummary = Type.Object({ evalRequestIds: Type.Array(Id), promptIds: Type.Array(Id), runs: Type.Integer() });
 

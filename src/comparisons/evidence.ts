@@ -1,6 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Nullable, OneOf } from "../schema.ts";
-import { EvalResult } from "../stats/repeats.ts";
+import { EvalResult, Interval } from "../stats/repeats.ts";
 import { EndsEvidence } from "./ends.ts";
 
 export const alpha = 0.05;
@@ -18,7 +18,6 @@ const verdicts = [
 export type Verdict = (typeof verdicts)[number];
 
 const bound = Nullable(Type.Number());
-const Interval = Type.Object({ value: Type.Number(), low: bound, high: bound });
 
 const Change = Type.Object(
   {

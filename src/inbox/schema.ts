@@ -63,32 +63,35 @@ const SessionStep = Type.Object({
 });
 export type SessionStep = Static<typeof SessionStep>;
 
-const Side = Type.Object({
-  mean: Type.Number({ description: "Mean score of its runs, without the dimensions that comparisons leave out" }),
-  runs: Type.Integer(),
-  evaluations: Type.Array(
-    Type.Object({
-      evalRequestId: Id,
-      slug: Type.String({ description: "Its newest report" }),
-      score: Type.Number({ description: "Mean of its runs" }),
-      runs: Type.Integer(),
-      at: Time,
-    }),
-    { description: "Oldest first" },
-  ),
-  session: Nullable(
-    Type.Object(
-      {
-        slug: Type.String(),
-        steps: Type.Array(SessionStep, { description: "The first ones" }),
-        calls: Type.Integer(),
-        costUsd: Nullable(Type.Number()),
-        seconds: Nullable(Type.Number()),
-      },
-      { description: "What the agent did in the run next to the change" },
+const Side = Type.Object(
+  {
+    mean: Type.Number({ description: "Mean score of its runs, without the dimensions that comparisons leave out" }),
+    runs: Type.Integer(),
+    evaluations: Type.Array(
+      Type.Object({
+        evalRequestId: Id,
+        slug: Type.String({ description: "Its newest report" }),
+        score: Type.Number({ description: "Mean of its runs" }),
+        runs: Type.Integer(),
+        at: Time,
+      }),
+      { description: "Oldest first" },
     ),
-  ),
-});
+    session: Nullable(
+      Type.Object(
+        {
+          slug: Type.String(),
+          steps: Type.Array(SessionStep, { description: "The first ones" }),
+          calls: Type.Integer(),
+          costUsd: Nullable(Type.Number()),
+          seconds: Nullable(Type.Number()),
+        },
+        { description: "What the agent did in the run next to the change" },
+      ),
+    ),
+  },
+  { title: "ScoreChangeSide" },
+);
 
 const ChangedPage = Type.Object({
   url: Type.String(),

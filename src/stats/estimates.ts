@@ -1,5 +1,5 @@
 // Estimates from a few repeats: centers, spreads and intervals. Pure functions, each with its source.
-import { tQuantile } from "./distributions.ts";
+import { lnChoose, tQuantile } from "./distributions.ts";
 
 /** A value with its confidence interval, 95 % unless stated otherwise; null for a single run. */
 export type Estimate = { value: number; low: number | null; high: number | null };
@@ -12,6 +12,23 @@ export function median(values: number[]): number | null {
   const half = sorted.length / 2;
   if (sorted.length === 0) return null;
   return sorted.length % 2 ? (sorted[Math.floor(half)] as number) : mean(sorted.slice(half - 1, half + 1));
+}
+
+/**
+ * The median with an interval between two of the values, which contains the true median in at least 95 % of cases, whatever the distribution:
+ * W. R. Thompson, Ann. Math. Stat. 7 (1936) 122–128. Without an interval for fewer than six values; null if there are none.
+ */
+export function medianInterval(values: number[]): Estimate | null {
+  const value = median(values);
+  if (value === null) return null;
+  const sorted = [...values].sort((a, b) => a - b);
+  const n = sorted.length;
+  // The most values that can be left out at each end: the true median is below all others with at most 2.5 %.
+  let outside = 0;
+  for (let below = Math.exp(-n * Math.LN2); below <= 0.025; outside++)
+    below += Math.exp(lnChoose(n, outside + 1) - n * Math.LN2);
+  if (outside === 0) return { value, low: null, high: null };
+  return { value, low: sorted[outside - 1] ?? null, high: sorted[n - outside] ?? null };
 }
 
 /** Unbiased sample variance (n − 1). */

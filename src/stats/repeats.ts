@@ -28,6 +28,9 @@ export type SideRun = EndedRun & {
 
 const bound = Nullable(Type.Number());
 
+/** A value with its 95% interval; null: without one. */
+export const Interval = Type.Object({ value: Type.Number(), low: bound, high: bound }, { title: "Interval" });
+
 /** The combined results of repeated runs. */
 export const Repeats = Type.Object({
   n: Type.Integer({ description: "Runs with a score" }),

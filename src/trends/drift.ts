@@ -9,7 +9,7 @@ import { type ChangePoint, changePoints } from "../stats/change-points.ts";
 import { type Estimate, mean, welch } from "../stats/estimates.ts";
 import { permutationTest } from "../stats/hypothesis-tests.ts";
 import { threshold } from "../stats/power.ts";
-import { pWords, rounded } from "../stats/repeats.ts";
+import { Interval, pWords, rounded } from "../stats/repeats.ts";
 
 /** Maximum number of scores to search for change points, the newest. */
 export const maxScores = 300;
@@ -24,7 +24,7 @@ export const Change = Type.Object({
   what: OneOf(["score", "agent version", "context", "model", "methodology"]),
   from: Type.String(),
   to: Type.String(),
-  delta: Nullable(Type.Object({ value: Type.Number(), low: bound, high: bound })),
+  delta: Nullable(Interval),
   verdict: Nullable(
     OneOf(
       ["regressed", "improved", "soft_regression", "soft_improvement"],

@@ -1,6 +1,7 @@
 import { type TProperties, Type } from "@sinclair/typebox";
 import type { Context } from "../context.ts";
 import { listAgents } from "../prompts/prompts.ts";
+import { toIso } from "../schema.ts";
 
 const uuid7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
@@ -21,6 +22,12 @@ export const queryOptions = <T extends TProperties>(properties: T) => ({
   transform: removeBlanks,
   query: Type.Object(properties),
 });
+
+const dayMs = 86_400_000;
+
+/** The end of the last day to show: people expect it to be included. Any other time, valid or not, as it is. */
+export const dayAfter = (until: string | undefined): string | undefined =>
+  until?.length === 10 && !Number.isNaN(Date.parse(until)) ? toIso(Date.parse(until) + dayMs).slice(0, 10) : until;
 
 /** The IDs of agents to filter by. `selected`: one that may no longer exist. */
 export const agentChoices = (ctx: Context, selected: string | undefined): string[] => [

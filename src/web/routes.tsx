@@ -18,6 +18,7 @@ import { frictionPages } from "./routes/friction.tsx";
 import { gatePages } from "./routes/gates.tsx";
 import { homePages } from "./routes/home.tsx";
 import { keyPages } from "./routes/keys.tsx";
+import { matrixPages } from "./routes/matrix.tsx";
 import { memberPages } from "./routes/members.tsx";
 import { modelPages } from "./routes/models.tsx";
 import { notificationPages } from "./routes/notifications.tsx";
@@ -91,6 +92,7 @@ const allPages = ({ ctx, workers }: Service, openApi: () => OpenApiDocument) =>
     .use(examplePages(ctx))
     .use(comparePages(ctx))
     .use(trendPages(ctx))
+    .use(matrixPages(ctx))
     .use(spendingPages(ctx))
     .use(fieldFrictionPages(ctx))
     .use(frictionPages(ctx))

@@ -49,7 +49,7 @@ export async function everyPage(app: Demo): Promise<Shown[]> {
       if (await isPage(app, path, isOut ? "" : cookie)) found.push({ path, cookie: isOut ? "" : cookie });
     }
   }
-  const empty = ["/", "/prompts", "/reports", "/runs", "/trends", "/friction", "/gates", "/providers"];
+  const empty = ["/", "/prompts", "/reports", "/runs", "/trends", "/matrix", "/friction", "/gates", "/providers"];
   return [...found, { path: "/no-such-page", cookie }, ...empty.map((path) => ({ path, cookie: newcomer }))];
 }
 

@@ -141,6 +141,11 @@ export function EvalPart({ site: { base }, viewer, request, isPreview, gateId, c
           }
         />
       ))}
+      {request.agents.length > 1 && (
+        <p>
+          <a href={`${base}/matrix?evalRequestId=${request.id}`}>Compare agents side by side</a>
+        </p>
+      )}
       {request.agents.map(({ agent, result }, i) => (
         <section key={i} data-agent={agent.id}>
           {request.agents.length > 1 && <h2>{agentLabel(agent)}</h2>}

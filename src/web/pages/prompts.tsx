@@ -102,9 +102,15 @@ export function PromptsPage({ site, viewer, filter, tags, prompts, total, offset
             )}
           </div>
         )}
-        {tag && total > 0 && may(viewer, "write") && (
+        {total > 0 && (
           <p>
-            <a href={`${here}/schedule?tag=${encodeURIComponent(tag)}`}>Schedule all prompts with this tag</a>
+            <a href={toHref(`${site.base}/matrix`, { tag })}>Compare agents side by side</a>
+            {tag && may(viewer, "write") && (
+              <>
+                {" · "}
+                <a href={`${here}/schedule?tag=${encodeURIComponent(tag)}`}>Schedule all prompts with this tag</a>
+              </>
+            )}
           </p>
         )}
         <Pager links={offsetLinks({ offset, perPage, total, toPage })} />

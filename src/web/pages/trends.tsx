@@ -6,6 +6,7 @@ import { toWindowsHref } from "../components/change-links.ts";
 import { goalReachedText, ScrollArea, summaryColumns, TableHead } from "../components/figures.tsx";
 import { Choice, Filter, type PromptName, promptChoices } from "../components/filter.tsx";
 import { Layout } from "../components/layout.tsx";
+import { toHref } from "../components/pager.tsx";
 import { seriesLabel, TrendChart } from "../components/trend-chart.tsx";
 import { withMinus } from "../components/verdict.tsx";
 import { Day, useDay } from "../components/when.tsx";
@@ -45,6 +46,7 @@ export function TrendsPage({ site, site: { base }, viewer, trends, sides, query,
     <Layout site={site} viewer={viewer} path="/trends" title="Trends">
       <div class="toolbar">
         <h1>Trends</h1>
+        <a href={toHref(`${base}/matrix`, { tag: query.tag, promptId: query.promptId })}>Agents side by side</a>
       </div>
       {prompts.length > 0 && (
         <Filter action={here} part="trends">

@@ -8,11 +8,10 @@ import { oneLine } from "../../grading/text.ts";
 import { listPromptChoices, listTags } from "../../prompts/lists.ts";
 import { getPromptRow } from "../../prompts/prompts.ts";
 import { listPublished, type PublishedRun } from "../../reports/run-rows.ts";
-import { toIso } from "../../schema.ts";
 import { getTrends, type Trends, trendFilter } from "../../trends/trends.ts";
 import { showPage } from "../page-requests.tsx";
 import { type ChangeSides, TrendsPage } from "../pages/trends.tsx";
-import { agentChoices, queryOptions } from "../query.ts";
+import { agentChoices, dayAfter, queryOptions } from "../query.ts";
 
 /** Maximum number of changes whose runs are compared, the newest, and of friction points listed for each side. */
 const maxSides = 4;
@@ -21,12 +20,6 @@ const maxFriction = 5;
 const maxRuns = 300;
 /** Evaluations on each side whose friction is compared. */
 const maxEvaluations = 10;
-
-const dayMs = 86_400_000;
-
-/** The end of the last day to show: people expect it to be included. Any other time, valid or not, as it is. */
-const dayAfter = (until: string | undefined): string | undefined =>
-  until?.length === 10 && !Number.isNaN(Date.parse(until)) ? toIso(Date.parse(until) + dayMs).slice(0, 10) : until;
 
 /** All runs before and after each change of the score of a prompt, up to the changes next to it, and the friction that came or went. */
 function sidesOf(
