@@ -251,6 +251,16 @@ CREATE INDEX `jobs_waiting` ON `jobs` (`available_at`) WHERE "jobs"."state" = 'q
 CREATE INDEX `jobs_running` ON `jobs` (`lease_until`) WHERE "jobs"."state" = 'running';--> statement-breakpoint
 CREATE INDEX `jobs_started` ON `jobs` (`org_id`,`started_at`) WHERE "jobs"."started_at" is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX `jobs_subject` ON `jobs` (`kind`,`subject`);--> statement-breakpoint
+CREATE TABLE `agent_logins` (
+	`org_id` text NOT NULL,
+	`agent` text NOT NULL,
+	`sealed` blob NOT NULL,
+	`expires_at` integer,
+	`created_at` integer NOT NULL,
+	PRIMARY KEY(`org_id`, `agent`),
+	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action
+) STRICT;
+--> statement-breakpoint
 CREATE TABLE `api_keys` (
 	`hash` blob PRIMARY KEY NOT NULL,
 	`id` text NOT NULL,

@@ -25,6 +25,7 @@ import { matrixRoutes } from "./matrix/routes.ts";
 import type { Surface } from "./mcp/endpoint.ts";
 import { mcpRoutes } from "./mcp/routes.ts";
 import { createMcpEndpoints } from "./mcp-endpoints.ts";
+import { loginRoutes } from "./models/routes.ts";
 import { notificationRoutes } from "./notifications/routes.ts";
 import { lazy } from "./once.ts";
 import { promptRoutes } from "./prompts/routes.ts";
@@ -123,6 +124,7 @@ const featureRoutes = ({ ctx, workers }: Service) =>
     .use(promptRoutes(ctx))
     .use(scheduleRoutes(ctx))
     .use(providerRoutes(ctx))
+    .use(loginRoutes(ctx))
     .use(archiveRoutes(ctx))
     .use(runRoutes(ctx))
     .use(spendingRoutes(ctx))

@@ -58,6 +58,7 @@ const ids: Record<string, string> = {
   shareId: "none",
   trustId: "none",
   workerId: "none",
+  agent: "none",
   destinationId: destination.id,
   deliveryId: delivery.id,
   name: picture,

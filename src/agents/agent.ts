@@ -1,3 +1,4 @@
+import type { LoginEntry } from "../config/agent-entry.ts";
 import type { AllowRule } from "../config/allow-rules.ts";
 import type { ModelProvider } from "../config/model-settings.ts";
 import { reasonOf } from "../errors.ts";
@@ -175,6 +176,8 @@ export type SandboxResources = {
   archive: string | null;
   /** Path of the archive with its skills. */
   skillsArchive: string | null;
+  /** Path of the login file of the agent. */
+  login: string | null;
   /** Network access while the workspace is set up; its requests are no part of the session. */
   setupEgress: EgressSocket | null;
 };
@@ -230,6 +233,8 @@ export type AgentDescription = {
   options?: SupportedOptions;
   /** Hosts of its vendor that it needs. Their requests are no part of a session. */
   hosts?: readonly string[];
+  /** How it works with the login of a person. Default: it cannot. */
+  login?: LoginEntry;
   /** Hosts of its vendor that it works without. Their requests are refused, and no part of a session. */
   blockedHosts?: readonly string[];
   /** Memory that a usual session needs. Its runs get at least this much, unless their prompt sets a limit. */

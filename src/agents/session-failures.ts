@@ -100,7 +100,7 @@ export const sessionFailures = {
     cause: "credentials",
     title: "Agent not signed in",
     subject: agent,
-    remedy: "evald runs only agents that accept a model API key. Choose an agent or a model that needs no login.",
+    remedy: "Store a new login for the agent in Settings > Models, or choose an agent or a model that needs no login.",
     button: { label: "Read about agents with a login", path: "/docs/agents#agents-that-need-a-login" },
     runAgain: false,
   },

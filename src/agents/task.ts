@@ -47,6 +47,8 @@ export type AgentOptions = {
   permissions?: (typeof permissionModes)[number];
   /** Search at the provider of the model. Default: false. */
   webSearch?: boolean;
+  /** With the organization's login in place of an API key. Default: false. */
+  login?: boolean;
 };
 
 /** A task that is ready to run: variables are filled in and limits are set. */

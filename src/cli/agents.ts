@@ -8,13 +8,14 @@ import { readHeader, replayOutput } from "../agents/coding/replay.ts";
 import type { Config } from "../config/config.ts";
 import { AppError, badRequest, reasonOf } from "../errors.ts";
 import { initAgent } from "./agent-init.ts";
+import { addLogins } from "./logins.ts";
 import { print, say, table, toJson } from "./terminal.ts";
 import { describeEvent, summarizeEvent, tryAgent } from "./trial.ts";
 import { explain } from "./trial-diagnosis.ts";
 
 type Env = Record<string, string | undefined>;
 
-/** Adds `agent list`, `agent init`, `agent try` and `agent replay`. */
+/** Adds `agent list`, `agent init`, `agent try`, `agent replay`, and those of logins. */
 export function addAgents(program: Command, configOf: () => Config, agents: Record<string, Agent>, env: Env): void {
   const command = program.command("agent").description("List, add and try coding agents");
   command
@@ -89,6 +90,7 @@ export function addAgents(program: Command, configOf: () => Config, agents: Reco
       if (replay.unreadableLines > 0) say(`Lines that are not JSON: ${replay.unreadableLines}`);
       if (replay.unknownKinds.length > 0) say(`Unknown kinds of lines: ${replay.unknownKinds.join(", ")}`);
     });
+  addLogins(command, configOf);
 }
 
 /** Throws bad_request. */

@@ -10,6 +10,7 @@ import type { FrictionDetail, FrictionSummary } from "../friction/schema.ts";
 import type { Gate, GateRequest } from "../gates/schema.ts";
 import type { Inbox, InboxItem, InboxMark } from "../inbox/schema.ts";
 import type { Matrix } from "../matrix/schema.ts";
+import type { AgentLogin } from "../models/login-schema.ts";
 import type { Delivery, DeliveryDetail, Destination, DestinationInput, DestinationPatch, NewDestination, ReplayResult } from "../notifications/schema.ts";
 import type { Prompt, PromptInput, PromptPatch, PromptSummary } from "../prompts/schema.ts";
 import type { Provider, ProviderInput, ProviderPatch } from "../providers/schema.ts";
@@ -38,6 +39,9 @@ export type Operations = {
   "POST /providers": { body: ProviderInput; result: Provider };
   "GET /providers/{providerId}": { result: Provider };
   "PATCH /providers/{providerId}": { body: ProviderPatch; result: Provider };
+  "GET /agent-logins": { query: { limit?: number; offset?: number }; result: AgentLogin[] };
+  "PUT /agent-logins/{agent}": { body: unknown; result: AgentLogin };
+  "DELETE /agent-logins/{agent}": { result: AgentLogin };
   "GET /archives": { query: { limit?: number; offset?: number }; result: Archive[] };
   "POST /archives": { body: Blob; result: Archive };
   "DELETE /archives/{archiveId}": { result: Archive };

@@ -120,7 +120,7 @@ function toAgentOption(
 ) {
   if (variable !== undefined) return { env: { ...env, [variable]: value } };
   if (name === "args") return { args: [...args, value] };
-  if (name === "webSearch" && ["true", "false"].includes(value)) return { webSearch: value === "true" };
+  if (["webSearch", "login"].includes(name) && ["true", "false"].includes(value)) return { [name]: value === "true" };
   return { [name]: value };
 }
 

@@ -89,7 +89,7 @@ export const providersOf = ({ provider }: AgentEntry): Partial<Record<ModelProvi
 
 /** What no schema can say about an agent. */
 function findContradictions(entry: AgentEntry): string[] {
-  const { stream, args = [], exitCode, failure, mcp, files = {}, options = {}, acp } = entry;
+  const { stream, args = [], exitCode, failure, mcp, files = {}, options = {}, acp, login } = entry;
   const ownPlaceholders = Object.values(providersOf(entry)).flatMap((values) => Object.keys(values ?? {}));
   const known = new Set([...placeholders, ...ownPlaceholders]);
   const problems: string[] = [];
@@ -107,6 +107,11 @@ function findContradictions(entry: AgentEntry): string[] {
   if (mcp) checkAddition("mcp.", mcp);
   if (acp) checkAddition("acp.", acp);
   if (options.systemPrompt) checkAddition("options.systemPrompt.", options.systemPrompt, ["systemPrompt"]);
+  if (login) checkAddition("login.", login);
+  if (login && stream === "none")
+    problems.push(
+      "login needs another stream than none, because evald doesn't see the model calls of an agent with a login; remove it",
+    );
   const taskIndex = args.findIndex((arg) => /\{prompt(File)?\}/.test(arg));
   if (stream === "acp" && taskIndex !== -1)
     problems.push(

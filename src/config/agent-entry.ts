@@ -64,6 +64,33 @@ const Options = Type.Object(
   { additionalProperties: false },
 );
 
+const fieldPath = shape(
+  "^[\\w-]+(\\.[\\w-]+)*$",
+  "names of fields with dots between them, such as tokens.access_token",
+);
+
+/** How an agent works with the login of a person in place of an API key. It then calls its vendor itself. */
+const Login = Type.Object(
+  {
+    /** Path in its home directory of the file that its own login writes. */
+    file: Type.String(relativePath),
+    /** Further hosts of its vendor that it needs. */
+    hosts: Type.Optional(Type.Array(Type.String(hostName))),
+    /** The field of the file that says when the login expires: a time, or a token that contains one. */
+    expiry: Type.Optional(Type.String(fieldPath)),
+    /** Fields that are emptied: tokens that work once, so that a session can't end the login of the person. */
+    emptied: Type.Optional(Type.Array(Type.String(fieldPath))),
+    /** Whether it must be able to change the file. It then gets a copy, whose changes end with the session. */
+    copied: Type.Optional(Type.Boolean()),
+    args: Type.Optional(Args),
+    /** null removes a variable. */
+    env: Type.Optional(Env),
+    files: Type.Optional(Files),
+  },
+  { additionalProperties: false },
+);
+export type LoginEntry = Static<typeof Login>;
+
 const Mcp = Type.Object(
   {
     file: Type.String(relativePath),
@@ -137,6 +164,7 @@ export const AgentEntry = Type.Object(
     /** Hosts of the agent's vendor that it works without. Requests to them are refused, and no part of the session. */
     blockedHosts: Type.Optional(Type.Array(Type.String(hostName))),
     options: Type.Optional(Options),
+    login: Type.Optional(Login),
     /** Over the Agent Client Protocol: whether it may use files and terminals of evald in place of its own. Default: true. */
     clientMethods: Type.Optional(Type.Boolean()),
     /** How to start it with the Agent Client Protocol, as the agent `ID-acp`: its arguments, and what is added to `env` and `files`. */

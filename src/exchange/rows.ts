@@ -11,7 +11,7 @@ import { dismissals, exposures, fixes, frictionPoints, recommendations } from ".
 import { gateStatuses, gates } from "../db/tables/gates.ts";
 import { inboxMarks } from "../db/tables/inbox.ts";
 import { earlierAttempts, jobs } from "../db/tables/jobs.ts";
-import { apiKeys, modelKeys, trusts } from "../db/tables/keys.ts";
+import { agentLogins, apiKeys, modelKeys, trusts } from "../db/tables/keys.ts";
 import { deliveries, deliveryTries, destinations, notifications } from "../db/tables/notifications.ts";
 import { orgs } from "../db/tables/orgs.ts";
 import { invitations, members, signIns } from "../db/tables/people.ts";
@@ -313,6 +313,7 @@ export const typesOfOrg: Partial<Record<RowType, string>> = {
 export const omittedTables: Record<string, SQLiteTable> = {
   "API keys": apiKeys,
   "model keys": modelKeys,
+  "logins of agents": agentLogins,
   "trusts of CI jobs": trusts,
   members,
   "sign-ins": signIns,

@@ -82,6 +82,7 @@ export function toOpenApi({ paths }: { paths: object }, baseUrl: string): object
     addExamples(operation, schemas, examples);
     operation.responses = shareErrors(operation.responses as Record<string, JsonObject>, responses);
   }
+  const parameters = shareParameters(operations);
   // Each example stands once.
   for (const name of Object.keys(examples)) delete (schemas[name] as JsonObject).examples;
   return {
@@ -99,6 +100,7 @@ export function toOpenApi({ paths }: { paths: object }, baseUrl: string): object
     components: {
       schemas: sortedByName(schemas),
       responses,
+      parameters: sortedByName(parameters),
       examples: sortedByName(examples),
       headers,
       securitySchemes: {
@@ -107,6 +109,9 @@ export function toOpenApi({ paths }: { paths: object }, baseUrl: string): object
     },
   };
 }
+
+/** Operations with the same parameter from which it is shared. */
+const minUses = 3;
 
 const sortedByName = (parts: JsonObject): JsonObject =>
   Object.fromEntries(Object.entries(parts).sort(([a], [b]) => (a < b ? -1 : 1)));
@@ -121,6 +126,24 @@ function shareErrors(responses: Record<string, JsonObject>, shared: JsonObject):
     return [status, isSame ? { $ref: `#/components/responses/${name}` } : response];
   });
   return Object.fromEntries(entries);
+}
+
+/** Replaces each parameter that several operations have with a reference. Returns these parameters by name. */
+function shareParameters(operations: JsonObject[]): JsonObject {
+  const all = operations.flatMap(({ parameters = [] }) => parameters as JsonObject[]);
+  const counts = Map.groupBy(all, (each) => JSON.stringify(each));
+  const shared: JsonObject = {};
+  for (const operation of operations) {
+    if (!operation.parameters) continue;
+    operation.parameters = (operation.parameters as JsonObject[]).map((parameter) => {
+      const { name, in: place } = parameter;
+      if ((counts.get(JSON.stringify(parameter))?.length ?? 0) < minUses) return parameter;
+      const key = `${name}.${place}`;
+      shared[key] ??= parameter;
+      return Bun.deepEquals(shared[key], parameter) ? { $ref: `#/components/parameters/${key}` } : parameter;
+    });
+  }
+  return shared;
 }
 
 /** Adds the ETag of JSON responses, and the response to a client that has the same version. */

@@ -16,6 +16,7 @@ import { type Context, type OrgId, perContext } from "../context.ts";
 import { modelKeys } from "../db/tables/keys.ts";
 import { AppError, badRequest, ConfigError, notFound } from "../errors.ts";
 import { objectionToUrl } from "../net/upstream.ts";
+import { listLoginSecrets } from "./logins.ts";
 import { seal, unseal } from "./seal.ts";
 
 /** The gateway through which agents and judges call models. */
@@ -60,6 +61,13 @@ export function getModel(ctx: Context, org: OrgId, id: string): ModelAccess {
   return { id, provider, name, baseUrl, key: key || null, prices, allow: isPreset ? null : allowPrivate };
 }
 
+/** A model that an agent calls by itself, with a login. Throws bad_request for an invalid name. */
+export function getModelOfLogin({ config }: Context, id: string): ModelAccess {
+  const model = parseModelId(id);
+  if (!model) throw badRequest(`Invalid model ${JSON.stringify(id)}. Use ${modelSyntax}.`);
+  return { id, ...model, baseUrl: "", key: null, prices: config.modelPrices, allow: null };
+}
+
 /** Stores an organization's own key, encrypted. Throws bad_request for an invalid key or base URL. */
 export function setModelKey(
   ctx: Context,
@@ -100,7 +108,11 @@ export function removeModelKey({ db }: Context, org: OrgId, provider: ModelProvi
 export function listModelSecrets(ctx: Context, org: OrgId): string[] {
   const rows = ctx.db.select().from(modelKeys).where(eq(modelKeys.orgId, org)).all();
   const keys = rows.map((row) => unsealKey(ctx, row)).filter((key) => typeof key === "string");
-  return [...keys.filter((key) => key.length >= minSecretLength), ...secretsIn(ctx.config.modelEndpoints)];
+  return [
+    ...keys.filter((key) => key.length >= minSecretLength),
+    ...secretsIn(ctx.config.modelEndpoints),
+    ...listLoginSecrets(ctx, org),
+  ];
 }
 
 /** The number of stored keys that EVALD_SECRET_KEY doesn't decrypt. */

@@ -278,13 +278,18 @@ export function dismissWorker(fleet: Fleet, id: string, how: "drain" | "remove")
 
 /** Gives a session to a worker. */
 export function assignSession(fleet: Fleet, worker: ConnectedWorker, order: SessionOrder): Assignment {
-  const { archive, skillsArchive, ...rest } = order;
+  const { archive, skillsArchive, login, ...rest } = order;
   const session: Assignment = {
     worker: worker.info.id,
     workerOrder: {
       service: fleet.service,
       since: fleet.stateNumber + 1,
-      order: { ...rest, archive: archive !== null, skillsArchive: skillsArchive !== null },
+      order: {
+        ...rest,
+        archive: archive !== null,
+        skillsArchive: skillsArchive !== null,
+        login: login !== null,
+      },
     },
     batches: createChannel(),
     lastArrived: 0,

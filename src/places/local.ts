@@ -205,7 +205,7 @@ const isRequestTo = (hosts: readonly string[], event: AgentEvent): boolean =>
 async function openSandbox(
   machine: Machine,
   browser: BrowserStatus,
-  { agent, task, archive, skillsArchive, allow, model }: SessionOrder & { model: Model },
+  { agent, task, archive, skillsArchive, login, allow, model }: SessionOrder & { model: Model },
   { hide, onEgress }: SessionHooks,
 ): Promise<OpenedResources> {
   const { egress } = await machine.openProxy();
@@ -217,7 +217,9 @@ async function openSandbox(
     allowPrivate: allow,
     onEvent: onEgress,
   };
-  const { hosts = [], blockedHosts = [] } = machine.agents[agent]?.describe() ?? {};
+  const description = machine.agents[agent]?.describe();
+  const hosts = [...(description?.hosts ?? []), ...((login && description?.login?.hosts) || [])];
+  const blockedHosts = description?.blockedHosts ?? [];
   const runHosts = [...commonRun.docsUrls, ...commonRun.urls].flatMap((url) => URL.parse(url)?.hostname ?? []);
   const vendorHosts = [...hosts, ...blockedHosts].filter((host) => !runHosts.includes(host));
   const { maxRequests: requests, maxBytesOut: bytesOut } = task.limits;
@@ -243,8 +245,9 @@ async function openSandbox(
           // What an agent exchanges with its vendor is no part of its session.
           onEvent: (event) => isRequestTo(vendorHosts, event) || onEgress(event),
         }),
-        archive: await storeArchive(join(storage, "archive.tar.gz"), archive),
-        skillsArchive: await storeArchive(join(storage, "skills.tar.gz"), skillsArchive),
+        archive: await storeFile(join(storage, "archive.tar.gz"), archive),
+        skillsArchive: await storeFile(join(storage, "skills.tar.gz"), skillsArchive),
+        login: await storeFile(join(storage, "login"), login),
         // Requests of the setup are not the agent's.
         setupEgress: task.workspace ? open({ ...commonRun, urls: setupUrls, onEvent: () => {} }) : null,
       },
@@ -262,8 +265,8 @@ async function openSandbox(
   };
 }
 
-/** Returns the path; null if there is no archive. */
-async function storeArchive(path: string, data: Uint8Array | null): Promise<string | null> {
+/** Returns the path; null if there is no file. */
+async function storeFile(path: string, data: Uint8Array | null): Promise<string | null> {
   if (data === null) return null;
   await Bun.write(path, data);
   // The process of an agent may be another user's. The folder around it is closed to all others.

@@ -160,10 +160,12 @@ export type ToWorker = {
   sessions: Record<string, number>;
 };
 
-/** A session to run, as a job of the worker's queue. Archives are fetched from the gateway. */
+type OrderFile = "archive" | "skillsArchive" | "login";
+
+/** A session to run, as a job of the worker's queue. Files are fetched from the gateway. */
 export type WorkerOrder = {
   service: string;
   /** The number of the first `ToWorker` that lists the session. */
   since: number;
-  order: Omit<SessionOrder, "archive" | "skillsArchive"> & { archive: boolean; skillsArchive: boolean };
+  order: Omit<SessionOrder, OrderFile> & Record<OrderFile, boolean>;
 };

@@ -311,19 +311,20 @@ async function sendEvents(
   await waitUntilTaken(outgoing);
 }
 
-/** Completes an order for this machine: adds the gateway's socket and the archives. The service has already compared the labels. */
+/** Completes an order for this machine: adds the gateway's socket and the files. The service has already compared the labels. */
 async function localizeOrder(
   { gatewayUrl, socketPath }: WorkerState,
-  { model, archive, skillsArchive, ...rest }: WorkerOrder["order"],
+  { model, archive, skillsArchive, login, ...rest }: WorkerOrder["order"],
 ): Promise<SessionOrder> {
-  const fetchArchive = async (name: string, isThere: boolean) =>
+  const fetchIfPresent = async (name: string, isThere: boolean) =>
     isThere && model ? await fetchFile(gatewayUrl, `/files/${name}`, model.token) : null;
   return {
     ...rest,
     labels: [],
     model: model && { ...model, socketPath },
-    archive: await fetchArchive("archive", archive),
-    skillsArchive: await fetchArchive("skillsArchive", skillsArchive),
+    archive: await fetchIfPresent("archive", archive),
+    skillsArchive: await fetchIfPresent("skillsArchive", skillsArchive),
+    login: await fetchIfPresent("login", login),
   };
 }
 

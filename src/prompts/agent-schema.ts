@@ -30,6 +30,9 @@ export const AgentOptions = Type.Object(
     webSearch: Type.Optional(
       Type.Boolean({ description: "Search the web at the provider of its model; its fees are not part of the cost" }),
     ),
+    login: Type.Optional(
+      Type.Boolean({ description: "Use the organization's login for the agent, not an API key; its cost is unknown" }),
+    ),
   },
   {
     title: "AgentOptions",

@@ -13,7 +13,8 @@ import { type PromptAgent, type prompts, providers } from "../db/tables/prompts.
 import { reports } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
 import { AppError, invalidField } from "../errors.ts";
-import { getModel } from "../models/models.ts";
+import { checkLogin } from "../models/logins.ts";
+import { getModel, getModelOfLogin } from "../models/models.ts";
 import { checkHttpUrl } from "../schema.ts";
 import type { DeclaredCheck } from "./schema.ts";
 import { checkReachable, defaultStartUrls } from "./start-urls.ts";
@@ -150,7 +151,7 @@ export function agentsForRun(ctx: Context, org: OrgId, row: PromptRow, selection
 }
 
 /** Throws bad_request that names the field. */
-function checkAgent(ctx: Context, org: OrgId, { agent: id, model }: AgentSelection): void {
+function checkAgent(ctx: Context, org: OrgId, { agent: id, model, options }: AgentSelection): void {
   const agents = listAgentChoices(ctx.agents);
   const agent = agents.find((each) => each.id === id);
   const available = agents.filter(({ objection }) => objection === null);
@@ -168,12 +169,13 @@ function checkAgent(ctx: Context, org: OrgId, { agent: id, model }: AgentSelecti
       "model",
       `the agent ${agent.id} does not use a model; leave it null, or use the agent ${modelAgents.join(" or ")}`,
     );
-  if (model !== null) blame("model", () => getModel(ctx, org, model));
+  const checkModel = (name: string) => (options?.login ? getModelOfLogin(ctx, name) : getModel(ctx, org, name));
+  if (model !== null) blame("model", () => checkModel(model));
   else if (agent?.hasModel) {
     const { agentModel } = ctx.config;
     if (agentModel === null)
       throw invalidField("agent", `${agent.id} needs a model; set model, or EVALD_AGENT_MODEL on the server`);
-    blame("agent", () => getModel(ctx, org, agentModel));
+    blame("agent", () => checkModel(agentModel));
   }
   const effectiveModel = model ?? ctx.config.agentModel;
   const provider = parseModelId(effectiveModel ?? "")?.provider;
@@ -189,7 +191,7 @@ function checkAgents(ctx: Context, org: OrgId, agents: NonNullable<PromptRow["ag
   for (const [i, choice] of agents.entries()) {
     within(`agents.${i}`, () => {
       checkAgent(ctx, org, choice);
-      checkOptions(ctx, choice);
+      checkOptions(ctx, org, choice);
     });
     const { agent, model } = agentOfPrompt(ctx, org, choice);
     if (choices.has(`${agent} ${model}`))
@@ -199,7 +201,7 @@ function checkAgents(ctx: Context, org: OrgId, agents: NonNullable<PromptRow["ag
 }
 
 /** Throws bad_request that names the option that an agent doesn't have. */
-function checkOptions(ctx: Context, { agent: id, options }: PromptAgent): void {
+function checkOptions(ctx: Context, org: OrgId, { agent: id, options }: PromptAgent): void {
   const agent = listAgentChoices(ctx.agents).find((each) => each.id === id);
   if (options === undefined || !agent) return;
   const unsupported = findUnsupportedOption(agent.options, options);
@@ -212,6 +214,7 @@ function checkOptions(ctx: Context, { agent: id, options }: PromptAgent): void {
     );
   }
   checkVariables("options.env", options.env);
+  if (options.login) checkLogin(ctx, org, agent.id);
 }
 
 function selectAgents(ctx: Context, org: OrgId, row: PromptRow, selection: Partial<AgentSelection>): SelectedAgents {

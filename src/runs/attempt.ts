@@ -13,7 +13,8 @@ import { settlesWithin } from "../deadline.ts";
 import { AppError } from "../errors.ts";
 import { JobFailure } from "../jobs/handler.ts";
 import { isLeaseHeld, type Lease } from "../jobs/queue.ts";
-import { gatewayOf, getModel, listModelSecrets } from "../models/models.ts";
+import { readLogin } from "../models/logins.ts";
+import { gatewayOf, getModel, getModelOfLogin, listModelSecrets } from "../models/models.ts";
 import { secretsOf } from "../net/mapping.ts";
 import type { Executor, SessionHooks, SessionOrder } from "../places/executor.ts";
 import { storeArtifact } from "../reports/artifacts.ts";
@@ -131,15 +132,17 @@ async function openModel(ctx: Context, attempt: Attempt) {
   const readIfPresent = (id: string | undefined) =>
     id === undefined ? null : readArchive(ctx, run.orgId as OrgId, id);
   try {
-    const model = getModel(ctx, run.orgId as OrgId, run.model ?? "");
-    const files = { archive: readIfPresent(archive), skillsArchive: readIfPresent(skills?.archive) };
+    const login = task.agentOptions?.login ? readLogin(ctx, run.orgId as OrgId, run.agent) : null;
+    const model = login ? getModelOfLogin(ctx, run.model ?? "") : getModel(ctx, run.orgId as OrgId, run.model ?? "");
+    const files = { archive: readIfPresent(archive), skillsArchive: readIfPresent(skills?.archive), login };
     const session = gatewayOf(ctx).openSession({
       model,
-      mustHavePrice: budgetOfRun(ctx, run.orgId, run.task.limits, run.reservedUsd).isCapped,
+      mustHavePrice: login === null && budgetOfRun(ctx, run.orgId, run.task.limits, run.reservedUsd).isCapped,
       limits: task.limits.model,
       shared: sharedBudgetsOf(ctx, run.orgId, run.promptId),
       // A silent model is reported before the agent counts as idle.
       silenceMs: task.limits.idleMs / 2,
+      takesCalls: login === null,
       allowsWebSearch: task.agentOptions?.webSearch ?? false,
       files,
       onEvent: (event) => record(ctx, attempt, event, "gateway"),
@@ -178,6 +181,7 @@ async function followAgent(
     model: model?.grant ?? null,
     archive: model?.files.archive ?? null,
     skillsArchive: model?.files.skillsArchive ?? null,
+    login: model?.files.login ?? null,
   };
   const hooks: SessionHooks = {
     signal,

@@ -36,9 +36,12 @@ function estimateAgent(ctx: Context, org: OrgId, prompt: PromptRow, agent: Promp
   const { firstRequestTokens = null } = listAgentChoices(ctx.agents).find(({ id }) => id === agent.agent) ?? {};
   const basics = { agent: agent.agent, model: agent.model, firstRequestTokens };
   const earlierRuns = listEarlierRuns(ctx, org, prompt.id, agent);
-  return earlierRuns.length > 0
-    ? { ...basics, ...estimateFromRuns(earlierRuns) }
-    : estimateFromLimits(ctx, org, prompt, basics);
+  const estimate =
+    earlierRuns.length > 0
+      ? { ...basics, ...estimateFromRuns(earlierRuns) }
+      : estimateFromLimits(ctx, org, prompt, basics);
+  // What a login costs is agreed between the vendor and the person.
+  return agent.options?.login ? { ...estimate, costUsd: null } : estimate;
 }
 
 function listEarlierRuns({ db }: Context, org: OrgId, promptId: string, { agent, model }: PromptAgent) {

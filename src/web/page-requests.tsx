@@ -127,8 +127,9 @@ export const submitOrShowAgain = (
   action: Action,
   show: (ctx: Context, viewer: Viewer, site: Site, result: FormResult) => Exclude<PageOrResponse, Response>,
   handle: (viewer: Actor, form: URLSearchParams, site: Site) => MaybePromise<PageOrResponse>,
-): Promise<Response> =>
-  submitForm(ctx, request, action, async (viewer, form, site) => {
+  files: readonly string[] = [],
+): Promise<Response> => {
+  const handleOrShow = async (viewer: Actor, form: URLSearchParams, site: Site) => {
     try {
       return await handle(viewer, form, site);
     } catch (error) {
@@ -136,7 +137,9 @@ export const submitOrShowAgain = (
         show(ctx, viewer, site, { errorMessage, formError, typedValues: form }),
       );
     }
-  });
+  };
+  return submitForm(ctx, request, action, handleOrShow, files);
+};
 
 /** What a page of the person's own account is made from. */
 export type AccountPageInput = { signedIn: SignedIn; viewer: Viewer | null; form: URLSearchParams; site: Site };

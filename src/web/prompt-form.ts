@@ -51,7 +51,7 @@ const formats = {
 };
 
 /** The options of an agent. Each has an input per agent: its name begins with `options.` for the first, with `furtherAgent.` for the others. */
-const agentOptionNames = ["effort", "permissions", "webSearch", "systemPrompt", "args", "env"] as const;
+const agentOptionNames = ["effort", "permissions", "webSearch", "login", "systemPrompt", "args", "env"] as const;
 /** What the inputs of an agent's options contain. */
 export type OptionTexts = Record<(typeof agentOptionNames)[number], string>;
 const optionFormats: Formats = { systemPrompt: verbatim, args: lines, env: assignments };
@@ -68,9 +68,9 @@ function toOptionTexts(options: PromptAgent["options"] = {}): OptionTexts {
 /** undefined: all are the agent's defaults. */
 function toOptions(texts: OptionTexts): object | undefined {
   const filled = agentOptionNames.filter((name) => texts[name].trim() !== "").map((name) => [name, texts[name]]);
-  // No web search is the default.
-  const { webSearch, ...options } = readFields(AgentOptions, new URLSearchParams(filled), optionFormats);
-  const all = { ...options, ...(webSearch === true && { webSearch }) };
+  // Without web search and without a login is the default.
+  const { webSearch, login, ...options } = readFields(AgentOptions, new URLSearchParams(filled), optionFormats);
+  const all = { ...options, ...(webSearch === true && { webSearch }), ...(login === true && { login }) };
   return Object.keys(all).length === 0 ? undefined : all;
 }
 

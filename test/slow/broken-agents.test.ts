@@ -83,7 +83,7 @@ const quickIdle = { limits: { idleSeconds: 40 } };
 const faults: Record<string, { mode: string; ending: EndingName; text: RegExp; options?: Options }> = {
   "asks a question and exits": { mode: "asks", ending: "question", text: /Do you trust the files in this folder\?/ },
   "waits for a login": {
-    mode: "login",
+    mode: "login-wait",
     ending: "login_needed",
     text: /https:\/\/auth\.acme\.test\/device .*ABCD-1234/,
     options: quickIdle,

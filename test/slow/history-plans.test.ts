@@ -6,6 +6,7 @@ import { join } from "node:path";
 import openApi from "../../openapi.json";
 import { seedHistory } from "../bench/history.ts";
 import { testApp } from "../support/app.ts";
+import { withOwnParts } from "../support/openapi.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "evald-plans-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -101,7 +102,7 @@ test("no list scans a large table, with any filter and any order", async () => {
     limit: "20",
     offset: "40",
   };
-  const paths: Record<string, { get?: { parameters?: Parameter[] } }> = openApi.paths as never;
+  const paths: Record<string, { get?: { parameters?: Parameter[] } }> = withOwnParts(openApi).paths as never;
   const lists = Object.entries(paths).flatMap(([path, { get }]) => {
     const query = get?.parameters?.filter((parameter) => parameter.in === "query") ?? [];
     return !path.includes("{") && query.some(({ name }) => name === "limit") ? [{ path, query }] : [];

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { cpuMsOf } from "../support/cpu.ts";
+import { withOwnParts } from "../support/openapi.ts";
 import { signedIn } from "../support/people.ts";
 import { type ApiDocument, idsOf, probesOn, toolProbes } from "../support/probes.ts";
 import { tenants } from "../support/tenants.ts";
@@ -43,7 +44,7 @@ let cookie: string;
 beforeAll(async () => {
   world = tenants();
   await world.furnish(world.as(world.a));
-  document = (await world.send("GET", "/openapi.json", { headers: { authorization: "" } })).body;
+  document = withOwnParts((await world.send("GET", "/openapi.json", { headers: { authorization: "" } })).body);
   ids = idsOf(world, world.a.org, 1);
   cookie = (await signedIn(world)).cookie();
 });

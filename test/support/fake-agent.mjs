@@ -2,7 +2,8 @@
 // A coding agent that misbehaves: `fake-agent MODE [MARK] [WORK]`. It writes the stream of Claude Code, or speaks ACP in modes that start with
 // "acp". WORK: the lines of another stream, with a tool call and its result.
 import { spawn, spawnSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 
 const [mode = "fine", , ownWork] = process.argv.slice(2);
@@ -74,6 +75,40 @@ const modes = {
     await result("c2", "saved");
     await done("All done.");
   },
+  /** Uses a login, repeats it everywhere, and tries to change it. */
+  async login() {
+    const file = `${process.env.HOME}/.acme/auth.json`;
+    const content = existsSync(file) ? readFileSync(file, "utf8") : "{}";
+    const { access_token = "", refresh_token } = JSON.parse(content).tokens ?? {};
+    let canChange = true;
+    try {
+      writeFileSync(file, content);
+    } catch {
+      canChange = false;
+    }
+    if (existsSync(file)) writeFileSync(`${process.env.HOME}/.acme/state.json`, "{}");
+    await use("c1", "Bash", { command: `curl -H "x-login: ${access_token}" https://api.acme.test/` });
+    const headers = ["-H", `x-login: ${access_token}`];
+    const { stdout } = spawnSync("curl", ["-sS", ...headers, "http://api.acme.test/"], { encoding: "utf8" });
+    const spellings = [content, access_token, Buffer.from(access_token).toString("base64")];
+    await result("c1", [...spellings, Buffer.from(access_token).toString("hex")].join("\n"));
+    process.stderr.write(content);
+    await write(`${content} is no message\n`);
+    const digest = createHash("sha256").update(access_token).digest("hex");
+    const said = { digest, refresh_token, canChange, vendor: stdout, hasGateway: GATEWAY !== undefined };
+    await text(`My login is ${access_token}.`);
+    await done(JSON.stringify(said), /rejected/.test(ownWork) ? { is_error: true, api_error_status: 401 } : {});
+  },
+  /** Requests each URL of a list. */
+  async requests() {
+    await use("c1", "Bash", { command: "curl" });
+    const seen = JSON.parse(ownWork).map((url) => {
+      const args = ["-sS", "-o", "/dev/null", "-w", "%{http_code} %{http_connect}", url];
+      return spawnSync("curl", args, { encoding: "utf8" }).stdout;
+    });
+    await result("c1", "");
+    await done(JSON.stringify(seen));
+  },
   async crash() {
     await work();
     process.stderr.write("Segmentation fault of my own\n");
@@ -120,7 +155,7 @@ const modes = {
     await write("Do you trust the files in this folder? [y/N] ");
     process.exit(1);
   },
-  async login() {
+  async "login-wait"() {
     await write("To log in, open https://auth.acme.test/device and enter the code ABCD-1234\n");
     await forever();
   },

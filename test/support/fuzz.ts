@@ -1,7 +1,7 @@
 import Ajv2020 from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 import { type ApiDocument, createFuzzer } from "./fuzz-requests.ts";
-import { withResponses } from "./openapi.ts";
+import { withOwnParts } from "./openapi.ts";
 import { withPages } from "./page-routes.ts";
 import { signedIn } from "./people.ts";
 import { idsOf } from "./probes.ts";
@@ -27,7 +27,7 @@ export async function fuzz({ seed, count }: { seed: number; count: number }): Pr
 async function attack(world: ReturnType<typeof tenants>, seed: number, count: number): Promise<FuzzResult> {
   const { app, a, b, baseUrl } = world;
   const api: ApiDocument = (await world.send("GET", "/openapi.json", { headers: { authorization: "" } })).body;
-  const document = withPages(withResponses(api), app.routes);
+  const document = withPages(withOwnParts(api), app.routes);
   const cookie = (await signedIn(world)).cookie();
   const ids = idsOf(world, a.org, 20);
   // The key of the requests is not revoked.

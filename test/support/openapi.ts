@@ -10,15 +10,22 @@ export async function servedOpenApi() {
   return (await service.send("GET", "/openapi.json", { headers: { authorization: "" } })).body;
 }
 
-type Described = Record<string, Record<string, { responses: Record<string, object> }>>;
+type Described = Record<string, Record<string, { responses: Record<string, object>; parameters?: object[] }>>;
 
-/** A description in which each operation has its own copies of shared responses, in place of references. */
-export function withResponses<T extends { paths: Described; components: object }>(document: T): T {
-  const { responses: shared } = document.components as { responses: Record<string, object> };
-  const own = (response: object) =>
-    "$ref" in response ? (shared[String(response.$ref).split("/").at(-1) ?? ""] ?? {}) : response;
+/** A description in which each operation has its own copies of shared responses and parameters, in place of references. */
+export function withOwnParts<T extends { paths: Described; components: object }>(document: T): T {
+  const components = document.components as Record<string, Record<string, object>>;
+  const own = (part: object): object => {
+    if (!("$ref" in part)) return part;
+    const [kind = "", name = ""] = String(part.$ref).split("/").slice(-2);
+    return components[kind]?.[name] ?? {};
+  };
   const paths = mapValues(document.paths, (methods) =>
-    mapValues(methods, (operation) => ({ ...operation, responses: mapValues(operation.responses, own) })),
+    mapValues(methods, ({ parameters, ...operation }) => ({
+      ...operation,
+      ...(parameters && { parameters: parameters.map(own) }),
+      responses: mapValues(operation.responses, own),
+    })),
   );
   return { ...document, paths };
 }
@@ -38,6 +45,6 @@ function toText(value: object): string {
 if (import.meta.main) {
   const description = await servedOpenApi();
   await Bun.write(openApiFile, toText(description));
-  await Bun.write(operationsFile, await operationTypes(description));
+  await Bun.write(operationsFile, await operationTypes(withOwnParts(description)));
   process.exit();
 }

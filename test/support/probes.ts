@@ -34,10 +34,11 @@ const idQueries: Record<string, string> = {
   name: "select name from artifacts where org_id = ?",
   seq: "select 1 where ? <> ''",
   token: "select 'none' where ? <> ''",
+  agent: "select 'none' where ? <> ''",
   page: "select 'start' where ? <> ''",
 };
 /** IDs that don't belong to an organization. */
-const common = new Set(["seq", "token", "page", "name", "workerId"]);
+const common = new Set(["seq", "token", "page", "name", "workerId", "agent"]);
 
 /** Which IDs a field of a query, a body or a tool takes, and in which form. */
 const fields: Record<string, { kind: string; toValue?: (ids: string[]) => unknown }> = {

@@ -1,4 +1,5 @@
 import type { OrgId } from "../../src/context.ts";
+import { withOwnParts } from "./openapi.ts";
 import { withPages } from "./page-routes.ts";
 import { signedIn } from "./people.ts";
 import {
@@ -110,7 +111,9 @@ export async function findBorderLeak(): Promise<string | undefined> {
 
 async function enter(world: Tenants) {
   const { app, a, b, service, baseUrl } = world;
-  const api: ApiDocument = (await world.send("GET", "/openapi.json", { headers: { authorization: "" } })).body;
+  const api: ApiDocument = withOwnParts(
+    (await world.send("GET", "/openapi.json", { headers: { authorization: "" } })).body,
+  );
   const document = withPages(api, app.routes);
   const cookies: Record<string, string> = {};
   for (const { org } of [a, b]) cookies[org] = (await signedIn(world, { org })).cookie();

@@ -5,7 +5,7 @@ import { addTo, type Preset } from "./preset.ts";
 const onOrOff = (isOn: boolean | undefined): "on" | "off" => (isOn ? "on" : "off");
 
 /** The options that an agent has, each with its values; null: any value. */
-export function supportedOptions({ options, stream }: Preset): SupportedOptions {
+export function supportedOptions({ options, stream, login }: Preset): SupportedOptions {
   const { effort, permissions, systemPrompt, webSearch } = options;
   return {
     args: null,
@@ -15,15 +15,20 @@ export function supportedOptions({ options, stream }: Preset): SupportedOptions 
     ...((permissions || stream === "acp") && { permissions: Object.keys(permissions ?? { allow: {}, ask: {} }) }),
     ...(systemPrompt && { systemPrompt: null }),
     ...(webSearch && { webSearch: Object.keys(webSearch) }),
+    ...(login && { login: ["off", "on"] }),
   };
 }
 
 /** The first option that an agent doesn't have, with the values that it has; null: it has all of them. */
 export function findUnsupportedOption(
   supported: SupportedOptions,
-  { webSearch, ...options }: AgentOptions,
+  { webSearch, login, ...options }: AgentOptions,
 ): { name: string; values: readonly string[] } | null {
-  const wanted = { ...options, ...(webSearch !== undefined && { webSearch: onOrOff(webSearch) }) };
+  const wanted = {
+    ...options,
+    ...(webSearch !== undefined && { webSearch: onOrOff(webSearch) }),
+    ...(login !== undefined && { login: onOrOff(login) }),
+  };
   for (const [name, value] of Object.entries(wanted)) {
     if (value === undefined) continue;
     const values = supported[name as keyof AgentOptions];
@@ -43,12 +48,14 @@ export function applyOptions(preset: Preset, options: AgentOptions = {}): Preset
     );
   const { args, env, effort, permissions = "allow", systemPrompt, webSearch } = options;
   const entry = preset.options;
+  const login = options.login ? preset.login : null;
   const additions = [
+    login,
     entry.permissions?.[permissions],
     entry.webSearch?.[onOrOff(webSearch)],
     effort && entry.effort?.[effort],
     systemPrompt === undefined ? undefined : entry.systemPrompt,
     { ...(args && { args }), ...(env && { env }) },
   ];
-  return additions.reduce<Preset>((sum, addition) => (addition ? addTo(sum, addition) : sum), preset);
+  return additions.reduce<Preset>((sum, addition) => (addition ? addTo(sum, addition) : sum), { ...preset, login });
 }

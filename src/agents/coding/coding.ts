@@ -30,6 +30,7 @@ export function createCodingAgent(preset: Preset, { path }: { path: string }): A
       options,
       hosts,
       blockedHosts,
+      ...(preset.login && { login: preset.login }),
       ...size,
     } as const;
   };

@@ -1,5 +1,5 @@
 import { providersOf } from "../../config/agent-entries.ts";
-import type { Addition, AgentEntry, StreamFormat, ToolName } from "../../config/agent-entry.ts";
+import type { Addition, AgentEntry, LoginEntry, StreamFormat, ToolName } from "../../config/agent-entry.ts";
 import type { ModelProvider } from "../../config/model-settings.ts";
 
 /** Text or JSON in which `{name}` is replaced by a value of the run; see `TemplateValues`. */
@@ -37,6 +37,8 @@ export type Preset = {
   hosts: string[];
   blockedHosts: string[];
   options: NonNullable<AgentEntry["options"]>;
+  /** null: it has no login, or the task doesn't use it. */
+  login: LoginEntry | null;
   clientMethods: boolean;
 };
 
@@ -104,6 +106,7 @@ export function toPreset(entry: AgentEntry, origin: "preset" | "custom" = "custo
     hosts: [],
     blockedHosts: [],
     options: {},
+    login: null,
     clientMethods: true,
     ...fields,
     id,
@@ -120,7 +123,7 @@ export function toPresets(entry: AgentEntry, origin: "preset" | "custom" = "cust
   const { id, name = id, acp, ...rest } = entry;
   const preset = toPreset(entry, origin);
   if (!acp) return [preset];
-  const { mcp: _, options: _options, ...fields } = rest;
+  const { mcp: _, options: _options, login: _login, ...fields } = rest;
   const { clientMethods = true, ...addition } = acp;
   const own = { ...fields, id: `${id}-acp`, name: `${name} (ACP)`, stream: "acp" as const, args: [], clientMethods };
   return [preset, addTo(toPreset(own, origin), addition)];
@@ -131,13 +134,14 @@ function digestOf({ id: _, name: _name, install: _install, testedVersions: _test
   return new Bun.CryptoHasher("sha256").update(JSON.stringify(behavior)).digest("hex").slice(0, 8);
 }
 
-/** A preset with what a setting adds. */
+/** A preset with what a setting adds. A variable that is null is removed. */
 export function addTo(preset: Preset, { args = [], env = {}, files = {} }: Addition): Preset {
   const mergedFiles = Object.entries(files).map(([path, content]) => [path, merge(preset.files[path], content)]);
+  const mergedEnv = Object.entries({ ...preset.env, ...env }).filter(([, value]) => value !== null);
   return {
     ...preset,
     args: [...preset.args, ...args],
-    env: { ...preset.env, ...env },
+    env: Object.fromEntries(mergedEnv),
     files: { ...preset.files, ...Object.fromEntries(mergedFiles) },
   };
 }

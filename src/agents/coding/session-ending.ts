@@ -24,7 +24,7 @@ const maxAnswerChars = 2000;
 
 /** How a session is graded. Throws an AgentFailure if it is not. */
 export function toEnding(session: Session): Ending {
-  const end = findEnd(session);
+  const end = withLogin(findEnd(session), session);
   const { ending, answer } = end;
   const { outcome, failure } = endings[ending];
   const { preset, callCount } = session.reporter;
@@ -77,6 +77,10 @@ function findEnd({ reporter, record, result, wait }: Session): SessionEnd {
   }
   return toEnd(findExit(result, reporter));
 }
+
+/** An agent with a login has no key: what is rejected is its login. */
+const withLogin = (end: SessionEnd, { reporter: { preset } }: Session): SessionEnd =>
+  end.ending === "key_rejected" && preset.login !== null ? { ...end, ending: "login_needed" } : end;
 
 /** Whether an exit code says that a signal ended the process. */
 const isSignal = (exitCode: number) => exitCode > 128 && exitCode <= 128 + 64;

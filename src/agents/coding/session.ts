@@ -43,9 +43,18 @@ const promptFile = ".evald/prompt.md";
 /** The longest text that Linux passes in one argument or variable. */
 const maxArgumentBytes = 128 * 1024 - 1;
 
-/** Writes the files of a preset, and stdin to the file `$1` unless that is empty, as the agent's own user; then becomes the agent. */
+/** Path of the login file in the sandbox of the agent. */
+const loginInSandbox = "/opt/agent/login";
+
+/**
+ * Writes the files of a preset, stdin to the file `$1`, and the login as `$2`, unless these are empty, as the agent's own user; then becomes
+ * the agent. A link keeps the login out of the workspace, which other sandboxes see. `$3`: whether the agent gets a copy instead.
+ */
 const launchScript = `mkdir -p "$HOME"
-if [ -n "$1" ]; then mkdir -p "$HOME/$(dirname "$1")"; cat >"$HOME/$1"; fi; shift
+if [ -n "$1" ]; then mkdir -p "$HOME/$(dirname "$1")"; cat >"$HOME/$1"; fi
+if [ -n "$2" ]; then mkdir -p "$HOME/$(dirname "$2")"; fi
+if [ -n "$2" ] && [ "$3" = copy ]; then (umask 077; cat ${loginInSandbox} >"$HOME/$2"); elif [ -n "$2" ]; then ln -s ${loginInSandbox} "$HOME/$2"; fi
+shift 3
 while [ "$1" != -- ]; do mkdir -p "$HOME/$(dirname "$1")"; printf %s "$2" >"$HOME/$1"; shift 2; done; shift; exec "$@"`;
 
 /** One session of a coding agent: reports its events and ends with `end`. Throws an AgentFailure. `path`: where its program is looked for. */
@@ -116,7 +125,7 @@ export async function runSession(
         findCurrentCallId,
       }),
     );
-    const { commandEnv, ...run } = toSandboxRun(preset, program, values, task);
+    const { commandEnv, ...run } = toSandboxRun(preset, program, values, task, sandbox.login);
     const { workspace } = sandbox;
     const limits = { ...task.limits, processes: maxProcesses };
     const agentProcess = await runInfrastructureStep("agent_not_started", `${preset.name} could not be started`, () =>
@@ -229,6 +238,7 @@ function toSandboxRun(
   { argv, binds }: InstalledProgram,
   values: TemplateValues,
   { workspace = {} }: Task,
+  login: string | null,
 ) {
   const { mcpServers = {}, env: variables = {} } = workspace;
   const files = Object.entries(presetFilesOf(preset, values, mcpServers, Object.keys(variables))).flat();
@@ -240,9 +250,13 @@ function toSandboxRun(
   );
   const commandEnv = { PATH: "/usr/local/bin:/usr/bin:/bin", HOME: home, TERM: "dumb", ...variables };
   return {
-    argv: ["sh", "-c", launchScript, "sh", isInFile ? promptFile : "", ...files, "--", ...argv, ...args],
+    argv: [
+      ...["sh", "-c", launchScript, "sh", isInFile ? promptFile : ""],
+      ...[preset.login?.file ?? "", preset.login?.copied ? "copy" : "link"],
+      ...[...files, "--", ...argv, ...args],
+    ],
     env: { ...commandEnv, PATH: `${programBinFolder}:${commandEnv.PATH}`, ...variables, ...env },
-    binds,
+    binds: login === null ? binds : [...binds, { from: login, to: loginInSandbox }],
     /** The variables of commands that evald starts in the agent's name. The agent's own may hold its token. */
     commandEnv,
   };

@@ -69,7 +69,13 @@ export function createGateway({
 
   /** Lets one run call one model, within its limits. */
   function openSession(
-    run: ModelRun & { files?: Files; silenceMs?: number; drainMs?: number; allowsWebSearch?: boolean },
+    run: ModelRun & {
+      files?: Files;
+      silenceMs?: number;
+      drainMs?: number;
+      allowsWebSearch?: boolean;
+      takesCalls?: boolean;
+    },
   ): GatewaySession {
     listener ??= listen();
     const id = randomBytes(9).toString("base64url");
@@ -80,6 +86,7 @@ export function createGateway({
       silenceMs: run.silenceMs ?? silenceMs,
       drainMs: run.drainMs ?? drainMs,
       allowsWebSearch: run.allowsWebSearch ?? false,
+      takesCalls: run.takesCalls ?? true,
       closing: new AbortController(),
       activeCalls: new Set<Promise<void>>(),
       digest: digestOf(token),

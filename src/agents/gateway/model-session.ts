@@ -21,6 +21,8 @@ export type ModelSession = {
   silenceMs: number;
   /** How long an abandoned response is still read, to learn its cost. */
   drainMs: number;
+  /** Whether the run may call its model here. An agent with a login calls its vendor itself. */
+  takesCalls: boolean;
   /** Whether its requests may search the web at the provider. */
   allowsWebSearch: boolean;
   /** Aborts when the run ends. */
@@ -37,7 +39,13 @@ const forwardedHeaders = ["accept", "anthropic-version", "anthropic-beta", "open
 
 /** Forwards a request to the model, if it is allowed and within the run's limits. */
 export async function answerCall(session: ModelSession, request: Request): Promise<Response> {
-  const { account, closing, activeCalls, allowsWebSearch } = session;
+  const { account, closing, activeCalls, allowsWebSearch, takesCalls } = session;
+  if (!takesCalls)
+    return refusalResponse(
+      403,
+      "an agent with a login must call its vendor itself; remove in login.env of its entry what names the gateway",
+      "forbidden",
+    );
   const { model } = account.run;
   const endpoint = request.method === "POST" ? findEndpoint(model.provider, new URL(request.url)) : null;
   if (!endpoint) return refusalResponse(404, `this is not a supported ${model.provider} endpoint`, "not_found");

@@ -85,6 +85,21 @@ export const modelKeys = sqliteTable(
   ],
 );
 
+/** Logins of people for coding agents, one per organization and agent, encrypted. */
+export const agentLogins = sqliteTable(
+  "agent_logins",
+  {
+    orgId: orgIdColumn(),
+    agent: text().notNull(),
+    /** 12 bytes of nonce, the encrypted file, and 16 bytes of authentication tag. */
+    sealed: blob({ mode: "buffer" }).notNull(),
+    /** null: the file does not say when it expires. */
+    expiresAt: timestamp("expires_at"),
+    createdAt: timestamp("created_at").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.orgId, table.agent] })],
+);
+
 /** Access of workers to Redis. They belong to the service, not to an organization. Only the SHA-256 of a password is stored. */
 export const workerCredentials = sqliteTable(
   "worker_credentials",

@@ -150,6 +150,7 @@ function AgentOptionFields({ prefix, agentName, texts }: AgentOptionsProps) {
         ["ask", "It asks first (counts as interruptions)"],
       ])}
       {select("webSearch", "Web search", [["on", "On"]])}
+      {select("login", "Credentials", [["on", "Login of the organization"]])}
       {textarea("systemPrompt", "Further instructions", "Prefer the Python SDK.")}
       {textarea("args", "Further arguments, one per line", "--verbose")}
       {textarea("env", "Environment variables, not secret", "NAME=value")}
@@ -163,7 +164,7 @@ export function FurtherAgents({ agents }: { agents: AgentInfo[] }) {
   const rows = rowsOf(form.values, "furtherAgent");
   const emptyRow = {
     ...{ agent: "", model: "" },
-    ...{ effort: "", permissions: "", webSearch: "", systemPrompt: "", args: "", env: "" },
+    ...{ effort: "", permissions: "", webSearch: "", login: "", systemPrompt: "", args: "", env: "" },
   };
   return (
     <>

@@ -3,6 +3,7 @@ import type { Config } from "../../config/config.ts";
 import { modelProviders, providerVariables } from "../../config/model-settings.ts";
 import type { ModelSource } from "../../models/models.ts";
 import { OneOf } from "../../schema.ts";
+import { AgentLogins } from "../components/agent-logins.tsx";
 import { Fact } from "../components/figures.tsx";
 import { DangerButton, Submit } from "../components/form-parts.tsx";
 import { SchemaField, SchemaForm } from "../components/schema-form.tsx";
@@ -23,6 +24,7 @@ export const ModelKey = Type.Object({
 });
 
 type Props = SettingsProps & {
+  logins: Omit<Parameters<typeof AgentLogins>[0], "base" | "mayChange" | "values">;
   providers: ModelSource[];
   /** Judge models of the organization; null: the server default. */
   judgeModels: string[] | null;
@@ -30,7 +32,7 @@ type Props = SettingsProps & {
 };
 
 /** Models of agents and the judge, and their API keys. */
-export function ModelsPage({ providers, judgeModels, config, ...frame }: Props) {
+export function ModelsPage({ providers, judgeModels, config, logins, ...frame }: Props) {
   const {
     site: { base },
     typedValues,
@@ -72,8 +74,8 @@ export function ModelsPage({ providers, judgeModels, config, ...frame }: Props) 
       <h2>Model API keys</h2>
       {mayChange && !canStore && (
         <p class="notice">
-          To let organizations store their own keys, the operator must set <code>EVALD_SECRET_KEY</code>, which encrypts
-          them. Generate one with <code>openssl rand -base64 32</code>.
+          To let organizations store their own keys and logins, the operator must set <code>EVALD_SECRET_KEY</code>,
+          which encrypts them. Generate one with <code>openssl rand -base64 32</code>.
         </p>
       )}
       {providers.map(({ provider, source, key, baseUrl }) => (
@@ -131,7 +133,8 @@ export function ModelsPage({ providers, judgeModels, config, ...frame }: Props) 
           )}
         </section>
       ))}
-      {!mayChange && <p class="muted">Only admins and owners can change model keys.</p>}
+      <AgentLogins {...{ base, mayChange, ...logins }} values={typedValues} />
+      {!mayChange && <p class="muted">Only admins and owners can change model keys and logins.</p>}
     </SettingsFrame>
   );
 }

@@ -29,17 +29,22 @@ type Operation = {
   description: string;
   tags: string[];
   security?: object[];
-  parameters?: { name: string; in: string; required?: boolean; description?: string; schema: Schema }[];
+  parameters?: (Parameter | { $ref: string })[];
   requestBody?: { content: Content };
   responses: Record<string, Response | { $ref: string }>;
 };
+type Parameter = { name: string; in: string; required?: boolean; description?: string; schema: Schema };
 type Response = { description: string; content?: Content };
 
 /** The parts of an OpenAPI document that are shown. */
 export type OpenApiDocument = {
   tags: { name: string; description: string }[];
   paths: Record<string, Record<string, Operation>>;
-  components: { schemas: Record<string, Schema>; responses: Record<string, Response> };
+  components: {
+    schemas: Record<string, Schema>;
+    responses: Record<string, Response>;
+    parameters: Record<string, Parameter>;
+  };
 };
 
 type Endpoint = { method: string; path: string; operation: Operation };
@@ -56,8 +61,9 @@ export function ReferencePage({ site, viewer, document }: DocsProps & { document
     .map((tag) => ({ ...tag, operations: all.filter(({ operation }) => operation.tags.includes(tag.name)) }))
     .filter(({ operations }) => operations.length > 0);
   const schemas = Object.entries(document.components.schemas);
-  const findSharedResponse = (reference: string) =>
-    document.components.responses[reference.split("/").at(-1) ?? ""] as Response;
+  const { responses, parameters } = document.components;
+  const findSharedResponse = (reference: string) => responses[nameIn(reference)] as Response;
+  const findSharedParameter = (reference: string) => parameters[nameIn(reference)] as Parameter;
   return (
     <Layout
       {...{ site, viewer }}
@@ -101,7 +107,10 @@ export function ReferencePage({ site, viewer, document }: DocsProps & { document
             <h2 id={name.toLowerCase()}>{name}</h2>
             <p class="muted">{description}</p>
             {operations.map((endpoint) => (
-              <OperationPart key={endpoint.operation.operationId} {...{ site, findSharedResponse, ...endpoint }} />
+              <OperationPart
+                key={endpoint.operation.operationId}
+                {...{ site, findSharedResponse, findSharedParameter, ...endpoint }}
+              />
             ))}
           </section>
         ))}
@@ -122,10 +131,20 @@ export function ReferencePage({ site, viewer, document }: DocsProps & { document
 
 const Method = ({ method }: { method: string }) => <code class={`method ${method.toLowerCase()}`}>{method}</code>;
 
-type PartProps = Endpoint & { site: Site; findSharedResponse: (reference: string) => Response };
+/** The name of a shared part in a reference. */
+const nameIn = (reference: string): string => reference.split("/").at(-1) ?? "";
 
-function OperationPart({ site, method, path, operation, findSharedResponse }: PartProps) {
-  const { operationId, summary, description, parameters = [], requestBody, responses, security } = operation;
+type PartProps = Endpoint & {
+  site: Site;
+  findSharedResponse: (reference: string) => Response;
+  findSharedParameter: (reference: string) => Parameter;
+};
+
+function OperationPart({ site, method, path, operation, findSharedResponse, findSharedParameter }: PartProps) {
+  const { operationId, summary, description, requestBody, responses, security } = operation;
+  const parameters = (operation.parameters ?? []).map((each) =>
+    "$ref" in each ? findSharedParameter(each.$ref) : each,
+  );
   const body = Object.values(requestBody?.content ?? {})[0]?.schema;
   return (
     <section id={operationId} class="operation">

@@ -2,12 +2,15 @@ import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { getOrg } from "../../auth/orgs.ts";
 import type { Context } from "../../context.ts";
+import { listLoginAgents, listLogins, removeLogin, setLogin } from "../../models/logins.ts";
 import { getModel, listModels, removeModelKey, setModelKey } from "../../models/models.ts";
 import { describeTrial, tryModel } from "../../models/trial.ts";
+import { LoginForm } from "../components/agent-logins.tsx";
 import { readForm } from "../form-values.ts";
 import { showPage, submitOrShowAgain } from "../page-requests.tsx";
 import { ModelKey, ModelsPage } from "../pages/models.tsx";
 import type { FormResult } from "../pages/settings.tsx";
+import { uploadQuery } from "../received-forms.ts";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 
@@ -17,6 +20,12 @@ const modelsPage = (ctx: Context, viewer: Viewer, site: Site, result: FormResult
     providers={listModels(ctx, viewer.org)}
     judgeModels={getOrg(ctx, viewer.org).judgeModels}
     mayChange={may(viewer, "models")}
+    logins={{
+      agents: listLoginAgents(ctx),
+      logins: listLogins(ctx, viewer.org),
+      uploadQuery: viewer.person && ctx.config.secretKey && uploadQuery(ctx, viewer.org, viewer.person.id),
+      now: ctx.now(),
+    }}
   />
 );
 
@@ -37,6 +46,26 @@ export const modelPages = (ctx: Context) =>
       submitOrShowAgain(ctx, request, "models", modelsPage, (viewer, form, site) => {
         removeModelKey(ctx, viewer.org, readForm(Type.Pick(ModelKey, ["provider"]), form).provider);
         return modelsPage(ctx, viewer, site, { successMessage: "API key removed." });
+      }),
+    )
+    .post("/settings/models/logins", ({ request }) =>
+      submitOrShowAgain(
+        ctx,
+        request,
+        "models",
+        modelsPage,
+        (viewer, form, site) => {
+          const { agent, file } = readForm(LoginForm, form);
+          setLogin(ctx, viewer.org, agent, Buffer.from(file, "base64").toString());
+          return modelsPage(ctx, viewer, site, { successMessage: `Login for ${agent} saved.` });
+        },
+        ["file"],
+      ),
+    )
+    .post("/settings/models/logins/remove", ({ request }) =>
+      submitOrShowAgain(ctx, request, "models", modelsPage, (viewer, form, site) => {
+        const { agent } = removeLogin(ctx, viewer.org, readForm(Type.Pick(LoginForm, ["agent"]), form).agent);
+        return modelsPage(ctx, viewer, site, { successMessage: `Login for ${agent} removed.` });
       }),
     )
     .post("/settings/models/test", ({ request }) =>

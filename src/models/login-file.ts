@@ -1,0 +1,84 @@
+import type { LoginEntry } from "../config/agent-entry.ts";
+import { invalidField } from "../errors.ts";
+
+/** Largest login file, in bytes. */
+export const maxLoginBytes = 64 * 1024;
+/** Shorter texts of a login file are words, such as the kind of a subscription. */
+const minTokenLength = 20;
+/** Values that are no secrets, although they are long. */
+const publicValue = /\s|:\/\/|^\d{4}-\d\d-\d\dT/;
+/** Times in seconds since 1970 are below this, times in milliseconds above. */
+const maxSeconds = 1e11;
+
+/** A login file as it is stored. `expiresAt`: in epoch ms; null: it doesn't say. */
+type LoginFile = { content: string; expiresAt: number | null };
+
+/** Checks the login file of an agent, and empties what its entry says. Throws bad_request, which quotes nothing of the file. */
+export function parseLoginFile(agent: string, text: string, { file, expiry, emptied = [] }: LoginEntry): LoginFile {
+  if (text.trim() === "") throw invalidField("file", "is empty");
+  if (Buffer.byteLength(text) > maxLoginBytes) throw invalidField("file", `has more than ${maxLoginBytes} bytes`);
+  if (expiry === undefined && emptied.length === 0) return { content: text, expiresAt: null };
+  const fields = parse(text);
+  const expiresAt = expiry === undefined ? null : toTime(fieldOf(fields, expiry));
+  if (expiry !== undefined && expiresAt === null)
+    throw invalidField("file", `has no time in ${expiry}. Log in with ${agent}, and upload the file ~/${file}`);
+  for (const path of emptied) emptyField(fields, path);
+  return { content: JSON.stringify(fields), expiresAt };
+}
+
+/** The tokens of a login file, which must not appear in anything that is stored. */
+export function secretsInLogin(content: string): string[] {
+  try {
+    return [...new Set(textsOf(JSON.parse(content)).filter(isSecret))];
+  } catch {
+    return [...new Set(content.split(/[\s"'=]+/).filter(isSecret))];
+  }
+}
+
+const isSecret = (value: string): boolean => value.length >= minTokenLength && !publicValue.test(value);
+
+/** Every text of a JSON value. */
+function textsOf(value: unknown): string[] {
+  if (typeof value === "string") return [value];
+  return typeof value === "object" && value !== null ? Object.values(value).flatMap(textsOf) : [];
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw invalidField("file", "is not valid JSON");
+  }
+}
+
+/** The value at names with dots between them; undefined: there is none. */
+const fieldOf = (value: unknown, path: string): unknown =>
+  path
+    .split(".")
+    .reduce<unknown>((rest, name) => (isObject(rest) && Object.hasOwn(rest, name) ? rest[name] : undefined), value);
+
+function emptyField(value: unknown, path: string): void {
+  const names = path.split(".");
+  const last = names.pop() as string;
+  const parent = names.length === 0 ? value : fieldOf(value, names.join("."));
+  if (isObject(parent) && typeof parent[last] === "string") parent[last] = "";
+}
+
+/** A time as programs write it, in epoch ms: a number of seconds or milliseconds, ISO 8601, or the `exp` of a JSON Web Token. */
+function toTime(value: unknown): number | null {
+  if (typeof value === "number") return value < maxSeconds ? value * 1000 : value;
+  if (typeof value !== "string") return null;
+  const [, payload] = /^[\w-]+\.([\w-]+)\.[\w-]*$/.exec(value) ?? [];
+  const time = payload === undefined ? Date.parse(value) : toTime(fieldOf(parsePayload(payload), "exp"));
+  return time === null || Number.isNaN(time) ? null : time;
+}
+
+function parsePayload(payload: string): unknown {
+  try {
+    return JSON.parse(Buffer.from(payload, "base64url").toString());
+  } catch {
+    return null;
+  }
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;
