@@ -15,6 +15,7 @@ import { rowTypes } from "../src/exchange/rows.ts";
 import { ApiError } from "../src/http/operation.ts";
 import type { Lease } from "../src/jobs/queue.ts";
 import { toTools } from "../src/mcp-endpoints.ts";
+import { parseLoginFile } from "../src/models/login-file.ts";
 import { events } from "../src/notifications/events.ts";
 import type { WorkerStatus } from "../src/places/messages.ts";
 import type { WorkerExecutor } from "../src/places/worker-executor.ts";
@@ -346,8 +347,14 @@ const jsonSamples: Record<string, ((value: unknown) => unknown)[]> = {
     isShape(JudgeVariance),
   ],
   agents: [
+    (value) => {
+      const { login } = presetEntries.find(({ id }) => id === "claude") ?? {};
+      const { expiresAt } = parseLoginFile("claude", JSON.stringify(value), login ?? { file: "" });
+      expect(expiresAt).toBe(1_795_000_000_000);
+    },
     isShape(PromptPatch),
     (value) => expect(readConfig({ EVALD_AGENTS: JSON.stringify(value) }).customAgents[0]?.id).toBe("acme"),
+    (value) => expect(checkEntries({ ...presetEntries[0], ...(value as object) }, "")).toHaveLength(1),
     (value) => expect(checkEntries({ ...presetEntries[0], ...(value as object) }, "")).toHaveLength(1),
   ],
   webhooks: [isPayload, isPayload],

@@ -2,7 +2,8 @@ import type { Command } from "commander";
 import type { Config } from "../config/config.ts";
 import type { AgentLogin } from "../models/login-schema.ts";
 import { listLogins, removeLogin, setLogin } from "../models/logins.ts";
-import { orgOf, print, say, table, toJson, withData } from "./terminal.ts";
+import { withData } from "./data-directory.ts";
+import { orgOf, print, say, table, toJson } from "./terminal.ts";
 
 type Options = { org?: string; json?: boolean };
 
