@@ -1,4 +1,3 @@
-import { toOpenAPISchema } from "@elysiajs/openapi";
 import { type AnyElysia, Elysia } from "elysia";
 import { archiveRoutes } from "./archives/routes.ts";
 import { type Peer, trackClient } from "./auth/address.ts";
@@ -21,6 +20,7 @@ import { answerRequest, pathBelow, pathOf } from "./http/responses.ts";
 import { healthRoutes, openApiRoutes } from "./http/system-routes.ts";
 import { trackTurn, turnsOf } from "./http/turns.ts";
 import { inboxRoutes } from "./inbox/routes.ts";
+import { loadOpenApiPlugin } from "./lazy-packages.ts";
 import { matrixRoutes } from "./matrix/routes.ts";
 import type { Surface } from "./mcp/endpoint.ts";
 import { mcpRoutes } from "./mcp/routes.ts";
@@ -69,9 +69,13 @@ export function createApp(service: Service, options: AppOptions = {}) {
   const apiRoutes = () =>
     new Elysia().use(featureRoutes(service)).use(mcpRoutes(endpointOf)).use(openApiRoutes(openApi));
   // Applies to routes without the base path. In the OpenAPI document, the base path is part of the server URL.
-  const openApi: () => OpenApiDocument = lazy(
-    () => toOpenApi(toOpenAPISchema(apiRoutes() as AnyElysia, { staticFile: false }), ctx.baseUrl()) as OpenApiDocument,
-  );
+  const openApi: () => OpenApiDocument = lazy(() => {
+    const { toOpenAPISchema } = loadOpenApiPlugin();
+    return toOpenApi(
+      toOpenAPISchema(apiRoutes() as AnyElysia, { staticFile: false }),
+      ctx.baseUrl(),
+    ) as OpenApiDocument;
+  });
 
   const app = new Elysia({ prefix: basePath, normalize: true })
     .onRequest(({ request, set }) => admitRequest(service, request, set, findCaller))

@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import { createGunzip } from "node:zlib";
-import { Parser } from "tar";
 import { AppError, invalidField } from "../errors.ts";
+import { loadTar } from "../lazy-packages.ts";
 
 /** Of the compressed file: base64 of it fits into one line of an export. */
 export const maxArchiveBytes = 5 * 1024 * 1024;
@@ -50,6 +50,7 @@ function createTarCheck() {
   let bytes = 0;
   let isAtEnd = false;
   let problem: Error | undefined;
+  const { Parser } = loadTar();
   const parser = new Parser({
     strict: true,
     // The parser would decompress the content of a tar.gz once more.

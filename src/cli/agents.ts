@@ -4,7 +4,6 @@ import type { Agent } from "../agents/agent.ts";
 import { listPresets } from "../agents/all.ts";
 import type { Preset } from "../agents/coding/preset.ts";
 import { findInstalled } from "../agents/coding/program.ts";
-import { readHeader, replayOutput } from "../agents/coding/replay.ts";
 import type { Config } from "../config/config.ts";
 import { AppError, badRequest, reasonOf } from "../errors.ts";
 import { initAgent } from "./agent-init.ts";
@@ -77,8 +76,9 @@ export function addAgents(program: Command, configOf: () => Config, agents: Reco
     .option("--agent <id>", "The agent that wrote it; default: as the file says")
     .option("--json", "Print the events as JSON, one per line")
     .addHelpText("after", "\nExample:\n  evald agent try codex --save codex.jsonl\n  evald agent replay codex.jsonl")
-    .action((file: string, { agent, json }: { agent?: string; json?: boolean }) => {
+    .action(async (file: string, { agent, json }: { agent?: string; json?: boolean }) => {
       configOf();
+      const { readHeader, replayOutput } = await import("../agents/coding/replay.ts");
       const output = readText(file);
       const id = agent ?? readHeader(output)?.agent;
       if (id === undefined) throw badRequest(`${file} does not say which agent wrote it. Name it with --agent.`);

@@ -1,8 +1,8 @@
 import { readFileSync, statSync } from "node:fs";
 import type { Command } from "commander";
-import { create } from "tar";
 import { checkArchive } from "../archives/archive-check.ts";
 import { count } from "../grading/text.ts";
+import { loadTar } from "../lazy-packages.ts";
 import { addApiOptions, type ServiceAddress, type UseApi } from "./connection.ts";
 import { toReadError } from "./files.ts";
 import { print, say, table, toJson } from "./terminal.ts";
@@ -58,7 +58,7 @@ export function addArchive(program: Command, useApi: UseApi): void {
 async function readArchive(path: string): Promise<Uint8Array<ArrayBuffer>> {
   try {
     if (!statSync(path).isDirectory()) return new Uint8Array(readFileSync(path));
-    const packed = create({ gzip: true, portable: true, cwd: path }, ["."]);
+    const packed = loadTar().create({ gzip: true, portable: true, cwd: path }, ["."]);
     return new Uint8Array(await packed.concat());
   } catch (error) {
     throw toReadError(error, path);

@@ -1,5 +1,4 @@
 import { eq } from "drizzle-orm";
-import { slugify } from "transliteration";
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/open.ts";
 import { frictionPoints, recommendations } from "../db/tables/friction.ts";
@@ -8,6 +7,7 @@ import type { runs } from "../db/tables/runs.ts";
 import { recordListedPages } from "../friction/page-counts.ts";
 import type { Grade } from "../grading/grade.ts";
 import { titleFromTask } from "../grading/text.ts";
+import { loadTransliteration } from "../lazy-packages.ts";
 import { announceReport } from "./announcements.ts";
 import { countChange, writeExposure } from "./counts.ts";
 
@@ -49,6 +49,7 @@ export function insertReport(ctx: Context, tx: Tx, run: typeof runs.$inferSelect
 
 /** At most eight words of a title in Latin letters; `report` if it has no letters or digits. */
 function toSlug(title: string): string {
+  const { slugify } = loadTransliteration();
   const [slug] = /^(?:[a-z0-9]+-?){0,8}/.exec(slugify(title.toWellFormed()).slice(0, 60)) ?? [];
   return slug?.replace(/-+$/, "") || "report";
 }

@@ -1,16 +1,18 @@
 import { statfsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
-import { Counter, Gauge, type Registry } from "prom-client";
+import type { Counter as CounterMetric, Registry } from "prom-client";
 import { version } from "../../package.json" with { type: "json" };
 import type { Context } from "../context.ts";
 import { lastBackupAt } from "../db/backup-record.ts";
 import type { Db } from "../db/open.ts";
 import { jobPools } from "../db/tables/jobs.ts";
+import { loadPromClient } from "../lazy-packages.ts";
 import { workerStates } from "../places/messages.ts";
 import type { WorkerExecutor } from "../places/worker-executor.ts";
 
 /** Registers what is read from the database, the disk and the process with each scrape. Returns the function that reads it. */
 export function addGauges(registry: Registry, { db, now }: Context, workers: WorkerExecutor | null): () => void {
+  const { Counter, Gauge } = loadPromClient();
   const registers = [registry];
   const gauge = (name: string, help: string) => new Gauge({ name, help, registers });
   const counter = (name: string, help: string) => new Counter({ name, help, registers });
@@ -47,7 +49,7 @@ export function addGauges(registry: Registry, { db, now }: Context, workers: Wor
   const { filename } = db.$client;
   const readStored = createStoredReader(db, now);
   const readWorkers = workers && addWorkerGauges(registry, workers);
-  const setTotal = (total: Counter, value: number) => {
+  const setTotal = (total: CounterMetric, value: number) => {
     total.reset();
     total.inc(value);
   };
@@ -82,6 +84,7 @@ const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false 
 
 /** Registers what is known about workers. Returns the function that reads it. */
 function addWorkerGauges(registry: Registry, workers: WorkerExecutor): () => void {
+  const { Gauge } = loadPromClient();
   const registers = [registry];
   const gauge = (name: string, help: string, label: string) =>
     new Gauge({ name: `evald_${name}`, help, labelNames: [label], registers });

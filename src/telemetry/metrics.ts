@@ -1,11 +1,12 @@
 import { and, eq, sql } from "drizzle-orm";
-import { Counter, Histogram, Registry } from "prom-client";
+import type { Registry } from "prom-client";
 import type { Context } from "../context.ts";
 import { statement } from "../db/prepared.ts";
 import { attempts, jobs } from "../db/tables/jobs.ts";
 import { reports } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
 import type { Lease } from "../jobs/queue.ts";
+import { loadPromClient } from "../lazy-packages.ts";
 import type { WorkerExecutor } from "../places/worker-executor.ts";
 import { addGauges } from "./gauges.ts";
 
@@ -20,6 +21,7 @@ const methods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIO
 
 /** Counters and histograms, which count since the start of the process. */
 function addCounters(registry: Registry) {
+  const { Counter, Histogram } = loadPromClient();
   const registers = [registry];
   const counter = <L extends string>(name: string, help: string, labelNames: L[]) =>
     new Counter({ name: `evald_${name}`, help, labelNames, registers });
@@ -86,7 +88,7 @@ export type Metrics = ReturnType<typeof createMetrics>;
 
 /** Metrics in the Prometheus text format. `workers` null: agents run on this machine. */
 export function createMetrics(ctx: Context, workers: WorkerExecutor | null) {
-  const registry = new Registry();
+  const registry = new (loadPromClient().Registry)();
   return {
     registry,
     counters: addCounters(registry),

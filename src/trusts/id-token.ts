@@ -1,15 +1,8 @@
-import {
-  createLocalJWKSet,
-  decodeJwt,
-  decodeProtectedHeader,
-  errors,
-  type JSONWebKeySet,
-  type JWTPayload,
-  jwtVerify,
-} from "jose";
+import type { JSONWebKeySet, JWTPayload } from "jose";
 import type { Context } from "../context.ts";
 import { perContext } from "../context.ts";
 import { AppError, reasonOf } from "../errors.ts";
+import { loadJose } from "../lazy-packages.ts";
 import { createGuard } from "../net/guarded.ts";
 import { createIssuerKeys } from "./issuer-keys.ts";
 
@@ -26,6 +19,7 @@ export const tokenRefused = (detail: string): AppError => new AppError("unauthor
  * the token itself.
  */
 export function readIdToken(ctx: Context, token: string, audience: string): Claims {
+  const { decodeJwt, decodeProtectedHeader } = loadJose();
   let claims: JWTPayload;
   try {
     const { alg } = decodeProtectedHeader(token);
@@ -73,6 +67,7 @@ export const forgetIssuer = (ctx: Context, issuer: string): void => issuerKeys(c
 /** Why a token isn't one that `issuer` signed; null: it is. */
 export async function findForgery(ctx: Context, token: string, issuer: string): Promise<string | null> {
   const options = { issuer, algorithms, currentDate: new Date(ctx.now()), clockTolerance: toleranceSeconds };
+  const { createLocalJWKSet, errors, jwtVerify } = loadJose();
   const verify = async (keys: JSONWebKeySet | null): Promise<unknown> => {
     try {
       await jwtVerify(token, createLocalJWKSet(keys ?? { keys: [] }), options);

@@ -1,5 +1,6 @@
 import type { AllowRule } from "../../config/allow-rules.ts";
 import type { ModelProvider, Prices } from "../../config/model-settings.ts";
+import { loadPrices } from "../../lazy-packages.ts";
 import type { Usage } from "./wire.ts";
 
 /** A model that a run may call: its base URL, API key and configured prices. */
@@ -15,9 +16,6 @@ export type ModelAccess = {
   /** The private addresses that the operator allows, if an organization set the base URL; null if the operator did. */
   allow: readonly AllowRule[] | null;
 };
-
-/** The price list, loaded on first use because loading is slow. */
-const priceList = (): typeof import("@pydantic/genai-prices") => require("@pydantic/genai-prices");
 
 /** What Anthropic charges for input that it writes to its cache, relative to other input (docs.claude.com, "Prompt caching"). */
 const anthropicCacheWrites = { fiveMinutes: 1.25, hour: 2 };
@@ -44,7 +42,7 @@ export function priceOf(usage: Usage, answeringModel: string | null, access: Mod
   const provider = findPricedProvider(access);
   if (!provider) return null;
   try {
-    const price = priceList().calcPrice(
+    const price = loadPrices().calcPrice(
       {
         input_tokens: input,
         cache_read_tokens: cached,
@@ -97,6 +95,6 @@ export function affordableOutput(usd: number, access: ModelAccess): number {
  * serve a llama3.
  */
 function findPricedProvider({ provider, baseUrl }: ModelAccess) {
-  if (provider === "openai-compatible") return priceList().findProvider({ providerApiUrl: baseUrl });
-  return priceList().findProvider({ providerId: provider });
+  if (provider === "openai-compatible") return loadPrices().findProvider({ providerApiUrl: baseUrl });
+  return loadPrices().findProvider({ providerId: provider });
 }

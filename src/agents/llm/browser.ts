@@ -4,12 +4,13 @@ import { reasonOf } from "../../errors.ts";
 import { createHostList, type HostList } from "../../net/hosts.ts";
 import { failureHeader } from "../../net/tunnel-agents.ts";
 import type { AgentResources, EgressSocket } from "../agent.ts";
+import { shorten } from "../event-size.ts";
 import type { Relay } from "../relay/relay.ts";
 import { hostUrlsOf, type Task } from "../task.ts";
 import { BrowserLost, createBrowserDriver } from "./browser-page.ts";
 import type { PageEffects } from "./browser-setup.ts";
 import { type PageText, toPageText } from "./browser-tree.ts";
-import { defineTool, maxUrlChars, shorten, type ToolCall, type ToolResult } from "./tool.ts";
+import { defineTool, maxUrlChars, type ToolCall, type ToolResult } from "./tool.ts";
 
 /** Limits of one snapshot. */
 const snapshotChars = 12_000;

@@ -8,11 +8,12 @@ import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { CallToolResultSchema, ListToolsResultSchema } from "@modelcontextprotocol/sdk/types.js";
 import { reasonOf } from "../../errors.ts";
 import type { SandboxResources } from "../agent.ts";
+import { shorten } from "../event-size.ts";
 import { tailOf } from "../lines.ts";
 import type { Relay } from "../relay/relay.ts";
 import { runSandboxed, type SandboxProcess } from "../sandbox/sandbox.ts";
 import type { McpServer, Task } from "../task.ts";
-import { defineTool, shorten, type ToolResult, type ToolSpec } from "./tool.ts";
+import { defineTool, type ToolResult, type ToolSpec } from "./tool.ts";
 
 /** Package managers may download a server first. */
 const startMs = 60_000;

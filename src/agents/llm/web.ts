@@ -4,10 +4,11 @@ import { createGuard, GuardError, type GuardedRequest, type GuardedResponse } fr
 import { createHostList } from "../../net/hosts.ts";
 import { createMapping } from "../../net/mapping.ts";
 import type { AgentContext, AgentResources } from "../agent.ts";
+import { shorten } from "../event-size.ts";
 import { addListedUrl, searchPagesRead } from "../pages-read.ts";
 import { type Reader, toPageReadEvent } from "../reader.ts";
 import { hostUrlsOf, type Task } from "../task.ts";
-import { defineTool, maxUrlChars, shorten, type ToolCall, type ToolResult } from "./tool.ts";
+import { defineTool, maxUrlChars, type ToolCall, type ToolResult } from "./tool.ts";
 
 const pageChars = 20_000;
 const bodyChars = 8_000;

@@ -1,10 +1,11 @@
 import { z } from "zod";
 import type { Workspace } from "../agent.ts";
+import { shorten } from "../event-size.ts";
 import type { Relay } from "../relay/relay.ts";
 import { runCommand, stopReason } from "../sandbox/command.ts";
 import type { Task } from "../task.ts";
 import { createLiveOutput } from "./live-output.ts";
-import { defineTool, shorten, type ToolCall, type ToolResult } from "./tool.ts";
+import { defineTool, type ToolCall, type ToolResult } from "./tool.ts";
 
 const outputChars = 12_000;
 const fileChars = 20_000;

@@ -1,7 +1,7 @@
 import type { AgentEvent } from "../../agent.ts";
 import { type EndingName, endingOfError } from "../../endings.ts";
+import { boundFields, shorten } from "../../event-size.ts";
 import { type Fields, list, object, parseObject, text } from "../../fields.ts";
-import { boundFields, shorten } from "../../llm/tool.ts";
 
 /** Why an agent ended early. `status`: the status of the model's response, if the agent reports it. */
 export type StreamError = { status: number | null; message: string };
