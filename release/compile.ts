@@ -6,8 +6,16 @@ import { ownPlatform, type Platform } from "./platforms.ts";
 const root = join(import.meta.dir, "..");
 
 /**
- * How each executable is built. Names are kept for stack traces and error names. Functions inside functions get their bytecode when first
- * called: ahead of time it would add 11 MB. Bun would replace `__dirname` of packages by the folder of the build.
+ * How each executable is built. What was measured for linux-x64, beside Bun, which is 107 MB and 51 MB compressed; start: CPU time of all
+ * threads until `serve` answers:
+ *
+ *     as here                       33 MB, 12 MB compressed, 177 ms
+ *     without --minify              42 MB, 14 MB compressed, 198 ms
+ *     bytecode at every depth       45 MB, 18 MB compressed, 169 ms
+ *     bytecode of modules only      21 MB,  6 MB compressed, 202 ms
+ *     without bytecode              14 MB,  3 MB compressed, 301 ms
+ *
+ * Names are kept for stack traces and error names. Bun would replace `__dirname` of packages by the folder of the build.
  */
 const flags = [
   ...["--compile", "--bytecode", "--bytecode-depth=1", "--format=esm", "--splitting"],

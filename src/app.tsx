@@ -20,7 +20,6 @@ import { answerRequest, pathBelow, pathOf } from "./http/responses.ts";
 import { healthRoutes, openApiRoutes } from "./http/system-routes.ts";
 import { trackTurn, turnsOf } from "./http/turns.ts";
 import { inboxRoutes } from "./inbox/routes.ts";
-import { loadOpenApiPlugin } from "./lazy-packages.ts";
 import { matrixRoutes } from "./matrix/routes.ts";
 import type { Surface } from "./mcp/endpoint.ts";
 import { mcpRoutes } from "./mcp/routes.ts";
@@ -70,7 +69,8 @@ export function createApp(service: Service, options: AppOptions = {}) {
     new Elysia().use(featureRoutes(service)).use(mcpRoutes(endpointOf)).use(openApiRoutes(openApi));
   // Applies to routes without the base path. In the OpenAPI document, the base path is part of the server URL.
   const openApi: () => OpenApiDocument = lazy(() => {
-    const { toOpenAPISchema } = loadOpenApiPlugin();
+    // Like those in lazy-packages.ts.
+    const { toOpenAPISchema }: typeof import("@elysiajs/openapi") = require("@elysiajs/openapi");
     return toOpenApi(
       toOpenAPISchema(apiRoutes() as AnyElysia, { staticFile: false }),
       ctx.baseUrl(),

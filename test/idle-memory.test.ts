@@ -6,19 +6,19 @@ afterEach(() => {
   jest.restoreAllMocks();
 });
 
-/** How often memory is released in 20 checks of an idle process that has used this much CPU time, in milliseconds. */
-function releasesAfter(workMs: number): number {
-  spyOn(process, "cpuUsage").mockReturnValue({ user: workMs * 1000, system: 0 });
+test("memory is released once after the start, and again when the process is idle after much work, but not after little", () => {
+  jest.useFakeTimers();
+  let cpuMs = 0;
+  spyOn(process, "cpuUsage").mockImplementation(() => ({ user: cpuMs * 1000, system: 0 }));
   let released = 0;
   const timer = releaseMemoryWhenIdle(() => released++, 50);
-  jest.advanceTimersByTime(1000);
+  const releasesAfter = (workMs: number) => {
+    cpuMs += workMs;
+    jest.advanceTimersByTime(1000);
+    return released;
+  };
+  expect([releasesAfter(150), releasesAfter(100), releasesAfter(1000), releasesAfter(0)]).toEqual([1, 1, 2, 2]);
   clearInterval(timer);
-  return released;
-}
-
-test("memory is released once when the process becomes idle after much work, and not after little", () => {
-  jest.useFakeTimers();
-  expect([releasesAfter(1000), releasesAfter(0)]).toEqual([1, 0]);
 });
 
 test("memory is not released during work", () => {

@@ -67,6 +67,7 @@ const layers: [string, (file: string) => boolean][] = [
       "signal",
       "redaction",
       "event-loop",
+      "lazy-packages",
       "config",
       "schema",
       "errors",

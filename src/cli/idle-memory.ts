@@ -10,12 +10,14 @@ const cpuTimeMs = (): number => {
 };
 
 /**
- * Releases memory whenever the process has become idle after work: garbage, compiled code and, with `releaseMore`, what else can be made
- * again. Bun and SQLite keep all of it for the next work, which may come days later. `everyMs`: how often to look. Returns the timer.
+ * Releases memory when the process has become idle after its start, and whenever it has after work: garbage, compiled code and, with
+ * `releaseMore`, what else can be made again. Bun and SQLite keep all of it for the next work, which may come days later. `everyMs`: how
+ * often to look. Returns the timer.
  */
 export function releaseMemoryWhenIdle(releaseMore: () => void = () => {}, everyMs = defaultEveryMs): Timer {
   let lastCpuMs = cpuTimeMs();
-  let releasedAt = 0;
+  // The start is work too.
+  let releasedAt = Number.NEGATIVE_INFINITY;
   return setInterval(() => {
     const cpuMs = cpuTimeMs();
     const isIdle = cpuMs - lastCpuMs < idleShare * everyMs;

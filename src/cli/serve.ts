@@ -141,8 +141,8 @@ async function serve(config: Config, { threadFile = null, ...overrides }: ServeO
   if (baseUrl() !== ownUrl) say(`public URL ${baseUrl()}`);
   if (metricsServer) say(`metrics on ${new URL("/metrics", metricsServer.url)}`);
 
-  // It waits for the kernel, so it comes after the start.
-  joinServiceGroup();
+  // Not awaited: the kernel takes its time.
+  void joinServiceGroup();
 
   if (config.welcome) await welcome(service, ownUrl);
 }

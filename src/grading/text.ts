@@ -1,3 +1,5 @@
+import { lazy } from "../once.ts";
+
 /** Text of a target is data: one line, without control or direction characters, of limited length. */
 export function oneLine(text: unknown, max = 300): string {
   const line = (typeof text === "string" ? text : "")
@@ -99,8 +101,8 @@ export function shortUrl(address: string, current: string | null = null): string
   return oneLine(isOtherHost ? `${url.host}${path}` : path, 100);
 }
 
-const sentences = new Intl.Segmenter("en", { granularity: "sentence" });
-const words = new Intl.Segmenter("en", { granularity: "word" });
+const sentences = lazy(() => new Intl.Segmenter("en", { granularity: "sentence" }));
+const words = lazy(() => new Intl.Segmenter("en", { granularity: "word" }));
 
 /** A title for a task that has none: its first sentence, cut after a word at `max` characters. In any script. */
 export function titleFromTask(task: string, max = 80): string {
@@ -108,10 +110,10 @@ export function titleFromTask(task: string, max = 80): string {
     task.split(/\n/).find((each) => each.trim() !== ""),
     2000,
   );
-  const [first] = sentences.segment(line);
+  const [first] = sentences().segment(line);
   const title = first?.segment.trim().replace(/[.。．।]$/u, "") ?? "";
   if (title.length <= max) return title;
-  const cut = [...words.segment(title)].findLast(({ index }) => index < max);
+  const cut = [...words().segment(title)].findLast(({ index }) => index < max);
   return `${title
     .slice(0, cut?.index || max)
     .toWellFormed()

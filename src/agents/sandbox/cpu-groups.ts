@@ -1,4 +1,5 @@
 import { rmdirSync, writeFileSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { makeGroup, newName, prepareParents, read } from "./group-folders.ts";
 
@@ -41,23 +42,23 @@ export function enableCpuController(folder: string): void {
  * Puts this process in a control group beside those of its sessions, where that is possible. Within their common group, the service comes
  * before its sessions. To the rest of the machine, they are as many programs as there are sessions, and the service. Call it once.
  */
-export function joinServiceGroup(): void {
+export async function joinServiceGroup(): Promise<void> {
   try {
     const [cpu] = prepareParents("cgroup", "cpu");
-    if (cpu === undefined) joinVersion2();
-    else moveInto(cpu);
+    if (cpu === undefined) await joinVersion2();
+    else await moveInto(cpu);
   } catch {
     // Not allowed here: sessions get a lower priority instead.
   }
 }
 
 /** With a parent, the group of this process already has one that contains those of the sessions, such as its systemd unit. */
-function joinVersion2(): void {
+async function joinVersion2(): Promise<void> {
   const [own, parent] = prepareParents("cgroup2", "");
   if (own === undefined) return;
   if (parent === undefined) {
     enableCpuController(own);
-    moveInto(own);
+    await moveInto(own);
   } else {
     enableCpuController(parent);
     setCpuWeight(own, cpuWeights.service);
@@ -65,12 +66,13 @@ function joinVersion2(): void {
 }
 
 /** Creates the common group in a folder, and moves this process into a group in it until it exits. */
-function moveInto(origin: string): void {
+async function moveInto(origin: string): Promise<void> {
   const folder = makeGroup(join(origin, newName()), {});
   enableCpuController(folder);
   const own = makeGroup(join(folder, "service"), {});
   setCpuWeight(own, cpuWeights.service);
-  writeFileSync(join(own, "cgroup.procs"), String(process.pid));
+  // The kernel takes 7 to 20 ms, in which another thread waits for it.
+  await writeFile(join(own, "cgroup.procs"), String(process.pid));
   common = { folder, sessions: 0 };
   process.on("exit", () => {
     try {
