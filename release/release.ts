@@ -8,6 +8,7 @@ import manifest from "../package.json" with { type: "json" };
 import { type Entry, sha256, toTarGz, toZip } from "./archives.ts";
 import { toNotices, toSbom } from "./bill-of-materials.ts";
 import { findCommit } from "./compile.ts";
+import { architectureOf, packageFileOf, toDebianPackage } from "./debian.ts";
 import { buildExecutable } from "./executable.ts";
 import { toFormula } from "./formula.ts";
 import { type Built, packageOf, tarballOf, toLauncherPackage, toPlatformPackage } from "./npm.ts";
@@ -38,7 +39,16 @@ async function releasePlatform(platform: Platform, commit: Commit, notices: Entr
   write(`${folder}-maps.tar.gz`, toTarGz(mapFiles, commit.seconds));
   const built = { platform, executable };
   write(tarballOf(packageOf(platform)), toPlatformPackage(built, notices, commit.seconds));
+  releaseDebian(built, notices, commit);
   return built;
+}
+
+/** Writes the Debian package of a platform that has one, if this machine can make it. */
+function releaseDebian(built: Built, notices: Entry[], commit: Commit): void {
+  const architecture = architectureOf(built.platform);
+  if (architecture === null) return;
+  if (Bun.which("dpkg-deb")) write(packageFileOf(architecture), toDebianPackage(built, notices, commit.seconds));
+  else console.log(`No Debian package for ${architecture}: dpkg-deb is not installed.`);
 }
 
 type Commit = NonNullable<ReturnType<typeof findCommit>>;

@@ -14,7 +14,7 @@ import { createRunner } from "./jobs/runner.ts";
 import { gatewayOf } from "./models/models.ts";
 import { createNotifier } from "./notifications/notifier.ts";
 import { findSecretKeyProblem } from "./notifications/secrets.ts";
-import { createLocalExecutor, sweepWorkspaces } from "./places/local.ts";
+import { createLocalExecutor, sweepWorkspaces, warnWithoutSandbox } from "./places/local.ts";
 import type { WorkerExecutor } from "./places/worker-executor.ts";
 import { createRegradeJob } from "./regrades/job.ts";
 import { closeGrader } from "./reports/grader.ts";
@@ -117,6 +117,7 @@ export function createService(options: Options) {
     /** Prepares in advance what the next run needs. */
     prepare(): void {
       options.standby?.start(local, config.concurrency);
+      if (!workers) void local.findSandbox().then((sandbox) => warnWithoutSandbox(log, sandbox));
       // The first run that needs it reports errors.
       if (config.agentModel !== null) local.prepare();
     },

@@ -1,11 +1,12 @@
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
+import type { Logger } from "pino";
 import { type Agent, type AgentEvent, AgentFailure, type AgentResources, isDiskFull } from "../agents/agent.ts";
 import { type Egress, type EgressRun, type EgressSession, startEgress } from "../agents/egress/egress.ts";
 import { tokenOf } from "../agents/gateway/gateway.ts";
 import { type BrowserStatus, detectBrowser } from "../agents/sandbox/chromium.ts";
-import { detectSandbox } from "../agents/sandbox/sandbox.ts";
+import { detectSandbox, type Sandbox } from "../agents/sandbox/sandbox.ts";
 import { createTemporaryFolder, removeUnusedSockets } from "../agents/sockets.ts";
 import { hostUrlsOf, mcpUrlsOf } from "../agents/task.ts";
 import { serveOwnSocket } from "../net/forwarder.ts";
@@ -54,6 +55,12 @@ function openMachine(
   };
 }
 
+/** Logs why this machine has no sandbox, and what to do about it. */
+export function warnWithoutSandbox(log: Logger, sandbox: Sandbox): void {
+  if (sandbox.level !== "none") return;
+  log.warn({ problem: sandbox.problem, detail: sandbox.detail }, "no sandbox: agents can't run commands");
+}
+
 /**
  * Runs agents on this machine. For each run of an agent with a model, it opens the network proxy and the workspace, and closes them. `folder`:
  * where each run gets its workspace; null: next to the socket of its proxy, in the temporary folder.
@@ -70,6 +77,8 @@ export function createLocalExecutor(...options: Parameters<typeof openMachine>) 
       machine.nextRunFolders.push(folders);
       return [folders.workspace, folders.storage];
     },
+    /** The isolation that this machine offers. */
+    findSandbox: machine.findSandbox,
     /** Does what the first run would have to wait for. That run reports errors. */
     prepare: (): void => void machine.findBrowser().catch(() => {}),
     /** Call it when no run is active. */

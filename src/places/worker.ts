@@ -11,6 +11,7 @@ import { settlesWithin } from "../deadline.ts";
 import { ConfigError } from "../errors.ts";
 import { fetchFile, findGatewayProblem, forwardSocket } from "../net/forwarder.ts";
 import type { Executor, SessionOrder } from "./executor.ts";
+import { warnWithoutSandbox } from "./local.ts";
 import {
   beatMs,
   browserLabel,
@@ -133,6 +134,7 @@ export async function openWorker(options: Options) {
   // Otherwise a rejection that nobody waits for would end the process.
   refused.promise.catch(() => {});
   if (credential !== sharedCredential) callScriptsByDigest(redis);
+  warnWithoutSandbox(log, worker.sandbox);
   if (worker.problem !== null) log.warn({ problem: worker.problem }, "this worker takes no sessions");
   const jobs = new Worker<WorkerOrder>(queueOf(id), ({ data }) => runSession(worker, data), {
     connection: redis.jobs,

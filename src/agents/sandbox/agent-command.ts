@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { ProgramFiles } from "../coding/program.ts";
 import { asNobody, type Bind, fileSystem, listEtcFiles, nobody } from "./bubblewrap.ts";
 import { createDelegatedCgroup, type DelegatedCgroup } from "./control-group.ts";
+import { describeSandboxProblem, findSandboxProblem } from "./problems.ts";
 import { ownProgram } from "./sandbox.ts";
 import { seccompFilter } from "./seccomp.ts";
 import { openStatusFile } from "./status-file.ts";
@@ -137,10 +138,10 @@ export async function testAgentSandbox(kind: "rules" | "model", env: Env): Promi
     kind === "model"
       ? toSandboxCommand(nestedCommand, env, { programs: noPrograms, group: null }, noAccess)
       : toSandboxCommand([...ownProgram().argv, "--version"], env, null, noAccess);
-  if (command === null) return "bubblewrap is not installed";
+  if (command === null) return describeSandboxProblem({ code: "not_installed", line: "" });
   const child = Bun.spawn(command, { cwd: "/", env: { PATH }, stdio: ["ignore", "ignore", "pipe"] });
   const [code, output] = await Promise.all([child.exited, new Response(child.stderr).text()]);
-  return code === 0 ? null : output.trim().split("\n")[0] || `it exited with code ${code}`;
+  return code === 0 ? null : describeSandboxProblem(findSandboxProblem(output || `it exited with code ${code}`));
 }
 
 let filterPath: string | null = null;

@@ -8,6 +8,13 @@ import { type BridgePort, type BridgeRoute, bridgePorts, bridgeVariable } from "
 import { asNobody, type Bind, fileSystem, nobody } from "./bubblewrap.ts";
 import { createCgroup } from "./control-group.ts";
 import { ownExecutable } from "./own-executable.ts";
+import {
+  describeSandboxProblem,
+  findSandboxProblem,
+  openFilesInSandbox,
+  type SandboxProblem,
+  type SandboxProblemCode,
+} from "./problems.ts";
 import { killTree, signalBelow } from "./process-tree.ts";
 import { seccompFilter } from "./seccomp.ts";
 import { closeStatusFile, openStatusFile } from "./status-file.ts";
@@ -15,7 +22,9 @@ import { commonVariables, generatedFiles, trustBinds } from "./surroundings.ts";
 import { enterCommand, pathOf } from "./workspace.ts";
 
 /** The available isolation. `none`: no shell, browser or files; `detail` says why and how to fix it. */
-export type Sandbox = { level: "bubblewrap" | "none"; detail: string };
+export type Sandbox =
+  | { level: "bubblewrap"; detail: string }
+  | { level: "none"; problem: SandboxProblemCode; detail: string };
 
 /** How to run this executable inside a sandbox: the files to mount and the command. */
 type Program = { binds: Bind[]; argv: string[] };
@@ -84,22 +93,21 @@ const defaultLimits: SandboxLimits = {
 
 /** Detects it by running bubblewrap. */
 export async function detectSandbox(): Promise<Sandbox> {
+  if (process.platform !== "linux") return without({ code: "not_linux", line: "" });
   const bwrap = Bun.which("bwrap");
-  if (!bwrap) return { level: "none", detail: "bubblewrap is not installed; install it (apt-get install bubblewrap)" };
+  if (!bwrap) return without(notInstalled);
   const probe = runSandboxed({ argv: ["true"] });
   const [{ exitCode }, output] = await Promise.all([probe.ended, new Response(probe.stderr).text()]);
-  if (exitCode !== 0)
-    return { level: "none", detail: explainFailure(output.trim() || `it exited with code ${exitCode}`) };
+  if (exitCode !== 0) return without(findSandboxProblem(output || `it exited with code ${exitCode}`));
   return { level: "bubblewrap", detail: `${bwrap}; memory and processes limited by ${probe.boundBy}` };
 }
 
-function explainFailure(output: string): string {
-  const line = output.split("\n")[0];
-  if (/unknown option/i.test(output)) return `bubblewrap is too old; version 0.8.0 or newer is required (${line})`;
-  if (!/namespace|uid map|setpriv|not permitted|denied/i.test(output)) return `bubblewrap does not work here: ${line}`;
-  const asUser = process.getuid?.() === 0 ? "; or run evald as an ordinary user" : "";
-  return `this machine does not allow bubblewrap to create namespaces (${line}); allow it with an AppArmor profile for bwrap (Ubuntu), or with the seccomp and AppArmor profiles of the container${asUser}`;
-}
+const notInstalled: SandboxProblem = { code: "not_installed", line: "" };
+const without = (problem: SandboxProblem): Sandbox => ({
+  level: "none",
+  problem: problem.code,
+  detail: describeSandboxProblem(problem),
+});
 
 /**
  * Starts a command in its own namespaces, as uid 1000 without capabilities. It sees /usr, a few files of /etc and one
@@ -109,7 +117,7 @@ function explainFailure(output: string): string {
  */
 export function runSandboxed(run: SandboxRun): SandboxProcess {
   const bwrap = Bun.which("bwrap");
-  if (!bwrap) throw new Error("bubblewrap is not installed; install it (apt-get install bubblewrap)");
+  if (!bwrap) throw new Error(describeSandboxProblem(notInstalled));
   const asRoot = process.getuid?.() === 0;
   const limits = { ...defaultLimits, ...run.limits };
   const ports = portsOf(run.sockets);
@@ -227,7 +235,7 @@ export function runSandboxed(run: SandboxRun): SandboxProcess {
 
 /** A mounted workspace needs no limit for single files. */
 const rlimits = ({ processes, workspaceBytes }: SandboxLimits, isMounted: boolean) =>
-  `prlimit --nproc=${processes} --fsize=${isMounted ? "unlimited" : workspaceBytes} --nofile=8192 --core=0 --`.split(
+  `prlimit --nproc=${processes} --fsize=${isMounted ? "unlimited" : workspaceBytes} --nofile=${openFilesInSandbox} --core=0 --`.split(
     " ",
   );
 
@@ -279,8 +287,12 @@ export const compiledProgram = (path: string): Program => ({
   argv: ["/run/evald/evald"],
 });
 
-/** Writes everything to a pipe; throws if it doesn't fit. */
+/** Writes everything to a pipe; throws if it doesn't fit. A sandbox that ended before it read the pipe says why by itself. */
 function writeAll(pipe: unknown, content: string | Uint8Array): void {
   let left: Uint8Array = Buffer.from(content);
-  while (left.length > 0) left = left.subarray(writeSync(pipe as number, left));
+  try {
+    while (left.length > 0) left = left.subarray(writeSync(pipe as number, left));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EPIPE") throw error;
+  }
 }
