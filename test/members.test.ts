@@ -63,6 +63,17 @@ test("no two organizations have names that look the same", () => {
   createOrg(ctx, "OrgA  x");
   for (const twin of ["OrgA x\u200b", "Org\u00adA x", "\uff2f\uff52\uff47\uff21 x", "OrgA\u00a0x", "OrgA \u{e0041}x"])
     expect(() => createOrg(ctx, twin)).toThrow(AppError);
+  // A letter of Cyrillic, Greek or mathematics in place of a Latin one, and a digit or bar in place of a letter.
+  for (const [name, twin] of [
+    ["Acme", "\u0410cme"],
+    ["Copper", "\u0421\u043e\u0440\u0440\u0435r"],
+    ["Bolt", "\u0392olt"],
+    ["Iota", "lota"],
+    ["Zenith", "\u{1d5b9}enith"],
+  ] as const) {
+    createOrg(ctx, name);
+    expect(() => createOrg(ctx, twin)).toThrow(AppError);
+  }
   for (const invisible of ["\u202eAgrO", "\u200b", "a\u2028b", "\u2066x"])
     expect(() => createOrg(ctx, invisible)).toThrow("Invalid name");
   // Emoji of several characters, and other writing systems, are fine.

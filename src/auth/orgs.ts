@@ -1,4 +1,5 @@
 import { and, eq, gt, ne, sql } from "drizzle-orm";
+import confusables from "unhomoglyph/data.json";
 import { modelSyntax, parseModelId } from "../config/model-settings.ts";
 import type { Context, OrgId } from "../context.ts";
 import { nextTime } from "../cron.ts";
@@ -190,14 +191,24 @@ export function checkOrgSettings(settings: OrgPatch): void {
     if (!parseModelId(model)) throw badRequest(`Invalid model ${JSON.stringify(model)}. Use ${modelSyntax}.`);
 }
 
-/** Throws conflict if another organization has the name. `id`: the organization that may have it. */
+/** The same for names that look the same, also with letters of other writing systems (Unicode Technical Standard 39, section 4). */
+const toSkeleton = (name: string): string =>
+  Array.from(toVisibleName(name).normalize("NFD"), (char) => lookAlikes[char] ?? char)
+    .join("")
+    .normalize("NFD");
+
+// The function of the package compiles a regular expression of 6,000 characters, which takes 50 ms.
+const lookAlikes: Record<string, string> = confusables;
+
+/** Throws conflict if another organization has a name that looks like this one. `id`: the organization that may have it. */
 function refuseUsedName(tx: Tx | Context["db"], name: string, id?: OrgId): void {
   const others = tx
     .select({ name: orgs.name })
     .from(orgs)
     .where(id === undefined ? undefined : ne(orgs.id, id))
     .all();
-  const used = others.find((other) => toVisibleName(other.name) === toVisibleName(name));
+  const skeleton = toSkeleton(name);
+  const used = others.find((other) => toSkeleton(other.name) === skeleton);
   if (used) throw conflict(`An organization named ${JSON.stringify(used.name)} already exists.`);
 }
 
