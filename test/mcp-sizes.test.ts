@@ -53,6 +53,12 @@ function bigOrganization() {
   );
   const [promptId = ""] = ids;
   const slugs: string[] = [];
+  const many = evaluation(
+    app,
+    promptId,
+    Array.from({ length: 50 }, (_, i) => (i % 3 ? niceGrade : `timeout: ${words(3)}`)),
+  );
+  const failed = evaluation(app, promptId, Array(10).fill(`timeout: ${words(6)}`));
   for (const [i, id] of ids.entries()) {
     now += dayMs;
     const ends = [i < 10 ? longGrade : niceGrade, niceGrade, niceGrade, `timeout: ${words(3)}`, niceGrade];
@@ -63,12 +69,19 @@ function bigOrganization() {
     evaluation(app, promptId, [{ ...niceGrade, score: 60 + i }]);
   }
   app.db.$client.run(`update session_events set data = json_set(data, '$.text', '${words(60)}')`);
-  return { app, ...rpc(app), promptId, slugs, slug: slugs[0] ?? "" };
+  return {
+    app,
+    ...rpc(app),
+    promptId,
+    slugs,
+    slug: slugs[0] ?? "",
+    evaluations: [many, failed].map(([run]) => run?.evalRequestId),
+  };
 }
 
 describe("by default, the result of a big organization costs an agent at most 6,000 tokens:", () => {
   const world = bigOrganization();
-  const { call, promptId, slug, slugs } = world;
+  const { call, promptId, slug, slugs, evaluations } = world;
   test.each<[string, object]>([
     ["list_reports", {}],
     ["get_report", { slug }],
@@ -80,7 +93,9 @@ describe("by default, the result of a big organization costs an agent at most 6,
     ["get_trends", { promptId, interval: "eval" }],
     ["list_prompts", {}],
     ["request_eval", { promptId }],
+    ["request_eval", { promptId, runs: 50 }],
     ["list_eval_requests", {}],
+    ...evaluations.map((evalRequestId): [string, object] => ["list_eval_requests", { evalRequestId }]),
   ])("%s %j", async (name, args) => {
     const result = await call(name, args);
     expect(result.error).toBeUndefined();

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
-import { AppError, conflict } from "../errors.ts";
+import { AppError } from "../errors.ts";
+import type { Gate } from "../gates/schema.ts";
 import type { Run } from "../runs/schema.ts";
 import type { Api } from "./api.ts";
 import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
@@ -10,8 +11,8 @@ export function addCancel(program: Command, useApi: UseApi): void {
   addServiceOptions(
     program
       .command("cancel <id>")
-      .description("Cancel an unfinished run, or all unfinished runs of a gate, and print their IDs")
-      .option("--json", "Print the cancelled runs as JSON"),
+      .description("Cancel an unfinished run, or all unfinished runs of a gate, and print its ID")
+      .option("--json", "Print the cancelled run or gate as JSON"),
   )
     .addHelpText(
       "after",
@@ -19,45 +20,24 @@ export function addCancel(program: Command, useApi: UseApi): void {
     )
     .action((id: string, { json, ...address }: ServiceAddress & { json?: boolean }) =>
       useApi(address, async (api) => {
-        const runs = await cancel(api, id);
-        print(json ? toJson(runs, 2) : runs.map(({ runId }) => runId).join("\n"));
+        const cancelled = await cancel(api, id);
+        print(json ? toJson(cancelled, 2) : "runId" in cancelled ? cancelled.runId : cancelled.id);
       }),
     );
 }
 
-async function cancel(api: Api, id: string): Promise<Run[]> {
+/** Throws not_found, and conflict for what has ended. */
+async function cancel(api: Api, id: string): Promise<Run | Gate> {
   try {
-    return [await api.request("POST /runs/{runId}/cancel", { path: { runId: id } })];
+    return await api.request("POST /runs/{runId}/cancel", { path: { runId: id } });
   } catch (error) {
-    if (!isError(error, "not_found")) throw error;
+    if (!isNotFound(error)) throw error;
   }
-  const cancelled: Run[] = [];
-  for (const runId of await unfinishedRunsOfGate(api, id)) {
-    try {
-      cancelled.push(await api.request("POST /runs/{runId}/cancel", { path: { runId } }));
-    } catch (error) {
-      // It ended in the meantime.
-      if (!isError(error, "conflict")) throw error;
-    }
+  try {
+    return await api.request("POST /gates/{gateId}/cancel", { path: { gateId: id } });
+  } catch (error) {
+    throw isNotFound(error) ? new AppError("not_found", `No run or gate has the ID ${id}.`) : error;
   }
-  if (cancelled.length === 0) throw conflict("No run of this gate is unfinished.");
-  return cancelled;
 }
 
-const isError = (error: unknown, code: AppError["code"]): boolean => error instanceof AppError && error.code === code;
-
-/** Throws not_found. */
-async function unfinishedRunsOfGate(api: Api, gateId: string): Promise<string[]> {
-  const gate = await api.request("GET /gates/{gateId}", { path: { gateId } }).catch((error) => {
-    if (isError(error, "not_found")) throw new AppError("not_found", `No run or gate has the ID ${gateId}.`);
-    throw error;
-  });
-  const requestIds = gate.prompts.flatMap(({ headRequestId, baseRequestId }) => [headRequestId, baseRequestId]);
-  const runIds: string[] = [];
-  for (const id of requestIds)
-    if (id !== null) {
-      const { runs } = await api.request("GET /eval-requests/{id}", { path: { id } });
-      runIds.push(...runs.filter(({ status }) => ["pending", "running"].includes(status)).map(({ runId }) => runId));
-    }
-  return runIds;
-}
+const isNotFound = (error: unknown): boolean => error instanceof AppError && error.code === "not_found";

@@ -5,9 +5,19 @@ import { readSlug } from "../reports/names.ts";
 import { compareReports, ReportsComparison } from "./side-by-side.ts";
 
 const { reason, method, delta, p } = ReportsComparison.properties.evidence.properties;
+const { shared, only, total } = ReportsComparison.properties.friction.properties;
+const { slug, score, scope, grade, outcome } = ReportsComparison.properties.reports.items.properties;
+/** The fields that an agent needs most; a result has more. */
 const BriefComparison = Type.Object({
   ...ReportsComparison.properties,
-  reports: Type.Array(Type.Object({ ...ReportsComparison.properties.reports.items.properties, agent: Undescribed })),
+  reports: Type.Array(Type.Object({ slug, score, scope, grade, outcome })),
+  friction: Type.Object({
+    shared: Type.Array(Type.Pick(shared.items, ["fingerprint", "severity", "title"]), {
+      description: shared.description,
+    }),
+    only: Type.Array(Type.Pick(only.items, ["fingerprint", "severity", "title", "slugs"])),
+    total,
+  }),
   evidence: Type.Object({ reason, method, delta, p, sides: Type.Array(Undescribed) }),
 });
 

@@ -135,6 +135,7 @@ const unneededKeys = ["title", "examples"];
 /** Constraints that every result satisfies anyway. */
 const guarantees = [
   "required",
+  "enum",
   "format",
   "minimum",
   "maximum",

@@ -30,21 +30,16 @@ import { getSession, getTrace } from "./trace.ts";
 import { Trace, traceQuery } from "./trace-schema.ts";
 
 const dimension = Report.properties.dimensions.items.properties;
+/** The fields that an agent needs most; a result has all. */
 const BriefReport = Type.Object({
-  ...Report.properties,
+  ...Type.Omit(Report, ["product", "task", "wordings", "notChecked", "context", "baseline"]).properties,
   prompt: Type.Pick(Report.properties.prompt, ["id", "title"]),
   agent: Undescribed,
   metrics: Undescribed,
   run: Undescribed,
-  task: Undescribed,
-  product: Undescribed,
   methodology: Undescribed,
   lost: Nullable(Undescribed),
-  wordings: Nullable(Undescribed),
-  notChecked: Type.Array(Undescribed),
-  context: Nullable(Undescribed),
   judge: Nullable(Undescribed),
-  baseline: Nullable(Undescribed),
   frictionPoints: Type.Array(
     Type.Object({ ...Report.properties.frictionPoints.items.properties, dismissed: Nullable(Undescribed) }),
   ),
@@ -52,15 +47,7 @@ const BriefReport = Type.Object({
   frictionPointsTotal: Type.Integer(),
   recommendationsTotal: Type.Integer(),
   nextOffset: pageResult.nextOffset,
-  recommendations: Type.Array(
-    Type.Object({
-      ...Recommendation.properties,
-      gain: Nullable(Undescribed),
-      evidence: Nullable(Undescribed),
-      done: Nullable(Undescribed),
-      dismissed: Nullable(Undescribed),
-    }),
-  ),
+  recommendations: Type.Array(Type.Omit(Recommendation, ["gain", "evidence", "done", "dismissed"])),
 });
 const { fingerprint, severity, title, events, seenIn, state, isPreview, agents } = FrictionSummary.properties;
 const BriefFriction = Type.Object({

@@ -1,5 +1,6 @@
-import { Type } from "@sinclair/typebox";
+import { type Static, Type } from "@sinclair/typebox";
 import type { Context } from "../context.ts";
+import { oneLine } from "../grading/text.ts";
 import { toRequester } from "../http/caller.ts";
 import {
   pageArguments,
@@ -24,12 +25,35 @@ import { EvalRequest, evalStatuses, IdempotencyKey, Run, RunRequest } from "./sc
 
 const { urlMap, templateArgs } = RunRequest.properties;
 /** `result` is not described in detail, since every word of the tool list costs tokens in every conversation. */
-const BriefRuns = Type.Array(
-  Type.Object({ ...EvalRequest.properties.runs.items.properties, agent: Undescribed, failure: Nullable(Undescribed) }),
+const { runId, status, statusUrl, runUrl, report, failureReason } = EvalRequest.properties.runs.items.properties;
+const [{ properties }] = report.anyOf;
+const { slug, score, grade, outcome } = properties;
+const RequestedRuns = Type.Array(Type.Object({ runId, status, statusUrl, runUrl }));
+const ListedRuns = Type.Array(
+  Type.Object({ runId, status, report: Nullable(Type.Object({ slug, score, grade, outcome })), failureReason }),
 );
+
+type Runs = EvalRequest["runs"];
+/** An evaluation of more runs has less of each, so that all of them fit into a result. */
+const maxDetailedRuns = 10;
+const maxReasonChars = 120;
+
+const toRequestedRuns = (runs: Runs): Static<typeof RequestedRuns> =>
+  runs.length <= maxDetailedRuns
+    ? runs
+    : runs.map(({ runId, status, statusUrl, runUrl }) => ({ runId, status, statusUrl, runUrl }));
+
+const toListedRuns = (runs: Runs): Static<typeof ListedRuns> =>
+  runs.length <= maxDetailedRuns
+    ? runs
+    : runs.map(({ runId, status, report, failureReason }) => ({
+        ...{ runId, status, report },
+        failureReason: failureReason === null ? null : oneLine(failureReason, maxReasonChars),
+      }));
+
 const BriefEvalRequest = Type.Object({
   ...EvalRequest.properties,
-  runs: BriefRuns,
+  runs: ListedRuns,
   agents: Type.Array(Undescribed),
   result: Type.Object({}, { description: "Of the first agent, with medians and detectable change" }),
 });
@@ -61,7 +85,7 @@ export const runTools = (ctx: Context): Tool[] => [
     output: Type.Object({
       evalRequestId: Id,
       status: EvalRequest.properties.status,
-      runs: BriefRuns,
+      runs: RequestedRuns,
       estimate: Type.String({ description: "Estimated duration and cost of a run" }),
       warnings: Type.Array(Type.String()),
     }),
@@ -92,7 +116,7 @@ export const runTools = (ctx: Context): Tool[] => [
       });
       const { status } = request;
       const warnings = getPromptWarnings(ctx, caller.org, promptId, total);
-      return { evalRequestId, status, runs: request.runs, estimate, warnings };
+      return { evalRequestId, status, runs: toRequestedRuns(request.runs), estimate, warnings };
     },
   }),
   tool({
@@ -111,7 +135,9 @@ export const runTools = (ctx: Context): Tool[] => [
       const promptId = name === undefined ? undefined : getPromptRow(ctx, org, readPromptId(ctx, org, name)).id;
       const id = evalRequestId === undefined ? undefined : getEvalRequest(ctx, org, evalRequestId).id;
       const page = toPage({ limit, offset });
-      return toResultPage("evalRequests", listEvalRequests(ctx, org, { id, promptId, status }, page), offset);
+      const { items, total } = listEvalRequests(ctx, org, { id, promptId, status }, page);
+      const brief = items.map((item) => ({ ...item, runs: toListedRuns(item.runs) }));
+      return toResultPage("evalRequests", { items: brief, total }, offset);
     },
   }),
 ];

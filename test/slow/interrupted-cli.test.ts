@@ -61,8 +61,8 @@ test("an interrupted run, gate or evaluation says what goes on, and runs and gat
   const gate = await interrupt(["gate", "Upload", ...map], away, /of \d+ runs finished/);
   const [, gateId = ""] = /^Gate (\S+)$/m.exec(gate.said) ?? [];
   expect([gate.code, gate.said]).toEqual([130, expect.stringContaining(`evald cancel ${gateId}`)]);
-  const runs = JSON.parse((await call(["cancel", gateId, "--json"], away)).stdout);
-  expect(runs.map(({ status }: { status: string }) => status)).toEqual(["failed", "failed"]);
+  const cancelledGate = JSON.parse((await call(["cancel", gateId, "--json"], away)).stdout);
+  expect([cancelledGate.id, cancelledGate.progress]).toEqual([gateId, { ended: 2, of: 2 }]);
   await until("the gate has ended", async () => {
     const { status } = (await send("GET", `/api/v1/gates/${gateId}`)).body;
     return status === "error";

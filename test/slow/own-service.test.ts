@@ -72,9 +72,15 @@ test("a run reads the docs and the example of its service, and reaches nothing e
     ...closed.map((options) => askText(`${way} ${options}`, "127.0.0.1", port)),
     ...hosts.map((host) => askText(`${way} ${closed[0]}`, host, port)),
   ]);
+  // An address of its own per attempt, so that no limit of attempts would end them.
+  const attempt = `-X POST -H "X-Forwarded-For: 203.0.113.$i" -d "email=person$i@team.example&password=guess" /sign-in`;
+  const spray = Object.values(ways).map(
+    (way) => `for i in $(seq 64); do ${askText(`${way} ${attempt}`, "127.0.0.1", port)}; done`,
+  );
   turns.push(
     call("run_command", { command: openCases.join("\n"), seconds: 120 }),
     call("run_command", { command: closedCases.join("\n"), seconds: 120 }),
+    call("run_command", { command: spray.join("\n"), seconds: 120 }),
     finish("succeeded", "Done."),
   );
   const ask = client(service.url, key);
@@ -87,12 +93,13 @@ test("a run reads the docs and the example of its service, and reaches nothing e
   const run = await untilRun(ask, body.runId, "completed", "failed");
   expect([run.status, run.failureReason]).toEqual(["completed", null]);
   const { body: trace } = await ask("GET", `/api/v1/reports/${run.report.slug}/trace?types=tool_result`);
-  const [read, refused] = trace.events.map(({ output }: { output: { stdout: string } }) =>
+  const [read, refused, sprayed] = trace.events.map(({ output }: { output: { stdout: string } }) =>
     output.stdout?.split("\n").slice(0, -1),
   );
   expect(read).toEqual(openCases.map(() => "200"));
   const answered = closedCases.flatMap((command, i) => (refusals.test(refused[i]) ? [] : [[command, refused[i]]]));
   expect([refused.length, answered]).toEqual([closedCases.length, []]);
+  expect([sprayed.length, sprayed.filter((text: string) => !refusals.test(text))]).toEqual([64 * spray.length, []]);
   await service.stop();
   expect(service.stderr()).not.toMatch(/"path":"\/(sign-in|gateway|mcp|healthz)/);
 }, 300_000);
