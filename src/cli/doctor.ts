@@ -272,6 +272,7 @@ async function checkRedis(url: string): Promise<Check[]> {
     return [
       checkRedisVersion(redis),
       checkRedisAccess(url, await isOpen(url)),
+      checkRedisUsers(redis),
       checkRedisPersistence(redis),
       checkRedisMemory(redis),
     ];
@@ -303,6 +304,18 @@ function checkRedisAccess(url: string, isOpen: boolean): Check {
   if (protection === "") return { what, state: "ok", detail: "loopback, without a password" };
   if (hasTls || isLocal) return { what, state: "ok", detail: `${protection}${isLocal ? ", on loopback" : ""}` };
   return { what, state: "ok", detail: "a password without TLS: use it only on a private network" };
+}
+
+function checkRedisUsers({ createsUsers }: RedisState): Check {
+  const what = "redis users";
+  return createsUsers
+    ? { what, state: "ok", detail: "each worker can have a credential of its own" }
+    : {
+        what,
+        state: "missing",
+        detail:
+          "the server refuses ACL SETUSER, so credentials of evald workers add don't work; use a server that allows it, or give workers the URL of the service, with which each can read what all others do",
+      };
 }
 
 /** A message that Redis loses is sent again, so a loss costs time, but no run. */

@@ -1,6 +1,7 @@
 import { Redis } from "ioredis";
 import { AppError, ConfigError, unavailable } from "../errors.ts";
 import { operatorRequests, type WorkerStatus, workerList } from "./messages.ts";
+import { canCreateUsers } from "./redis-users.ts";
 
 const connectMs = 5_000;
 
@@ -10,6 +11,8 @@ export type RedisState = {
   appendOnly: string;
   appendFsync: string;
   maxMemoryPolicy: string;
+  /** Whether it creates a user for each worker. */
+  createsUsers: boolean;
   ms: number;
 };
 
@@ -78,6 +81,7 @@ export async function readRedisState(redis: Redis): Promise<RedisState> {
     appendOnly: await readSetting(redis, "appendonly"),
     appendFsync: await readSetting(redis, "appendfsync"),
     maxMemoryPolicy: await readSetting(redis, "maxmemory-policy"),
+    createsUsers: await canCreateUsers(redis),
   };
 }
 

@@ -44,6 +44,21 @@ export async function applyCredentials(
   }
 }
 
+/** Whether an error of `applyCredentials` means that the server creates no users for this service: hosted servers often forbid ACL. */
+export const isUserRefused = (error: unknown): boolean => /unknown command|NOPERM/i.test(String(error));
+
+/** Whether the server creates users for this connection. It creates one that can do nothing, and removes it. Throws if the server is away. */
+export async function canCreateUsers(redis: Redis): Promise<boolean> {
+  try {
+    await redis.acl("SETUSER", "evald-doctor", "reset");
+    await redis.acl("DELUSER", "evald-doctor");
+    return true;
+  } catch (error) {
+    if (isUserRefused(error)) return false;
+    throw error;
+  }
+}
+
 type ScriptDefinition = { lua: string; numberOfKeys?: number };
 type Scripts = Record<string, { lua: string; sha: string }>;
 

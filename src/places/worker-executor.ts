@@ -37,7 +37,7 @@ import {
   workerList,
 } from "./messages.ts";
 import { closeRedis, putValue, readMessages, removeKey, removeKeys } from "./redis.ts";
-import { applyCredentials, defineScripts, loadScripts, type WorkerCredential } from "./redis-users.ts";
+import { applyCredentials, defineScripts, isUserRefused, loadScripts, type WorkerCredential } from "./redis-users.ts";
 import { claimRedis, ownerHere, releaseRedis } from "./service-claim.ts";
 
 /** Time in which a worker confirms an order before it is sent again. */
@@ -183,7 +183,12 @@ async function grantAccess(fleet: Fleet, access: Access): Promise<void> {
     // Reported by the connection itself.
     if (redis.problem !== null || redis.isClosed) return;
     const problem = String(error);
-    if (problem !== access.problem && credentials.length > 0)
+    if (problem !== access.problem && isUserRefused(error))
+      log.warn(
+        { reason: problem, credentials: credentials.length },
+        "Redis refuses to create users, so workers can't use credentials of their own; allow the service ACL SETUSER, or give workers its EVALD_REDIS_URL, with which each can read what all others do",
+      );
+    else if (problem !== access.problem && credentials.length > 0)
       log.warn({ reason: problem }, "could not give workers access to Redis");
     access.problem = problem;
   }

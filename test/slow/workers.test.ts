@@ -65,9 +65,14 @@ function startWorkerOn({ url = redis.url, goneMs, gatewayUrl = gateway.url }: On
 }
 
 /** A service, and a run that ends only after `release`. */
-async function startRun({ url = redis.url, waitMs = 60_000, workerLabels = [] as string[] } = {}) {
+async function startRun({
+  url = redis.url,
+  waitMs = 60_000,
+  workerLabels = [] as string[],
+  log: executorLog = log,
+} = {}) {
   const file = join(emptyFolder(), "go");
-  const executor = openWorkerExecutor(url, version, agents, waitMs, log, { goneMs: shortMs });
+  const executor = openWorkerExecutor(url, version, agents, waitMs, executorLog, { goneMs: shortMs });
   const app = testApp({ workers: () => executor, log, env: { EVALD_REDIS_URL: url } });
   const prompt = await app.send("POST", "/api/v1/prompts", {
     body: { text: `See https://docs.test/ as a-session until ${file}`, workerLabels },
@@ -449,20 +454,43 @@ test("the doctor checks the Redis server", async () => {
     const states = found.filter(({ what }) => what.startsWith("redis")).map(({ what, state }) => [what, state]);
     return { code, states: Object.fromEntries(states) };
   };
-  const healthy = { redis: "ok", "redis access": "ok", "redis persistence": "ok", "redis memory": "ok" };
+  const healthy = {
+    ...{ redis: "ok", "redis access": "ok", "redis users": "ok" },
+    ...{ "redis persistence": "ok", "redis memory": "ok" },
+  };
   expect((await check(own.url)).states).toEqual(healthy);
   await own.command("config", "set", "maxmemory-policy", "allkeys-lru");
   await own.command("config", "set", "appendonly", "no");
   await own.command("config", "set", "requirepass", "");
   expect(await check(own.url)).toEqual({
     code: 1,
-    states: { redis: "ok", "redis access": "fault", "redis persistence": "missing", "redis memory": "fault" },
+    states: { ...healthy, "redis access": "fault", "redis persistence": "missing", "redis memory": "fault" },
   });
+  expect(await own.command("acl", "users")).toBe("default");
   await own.kill();
   expect(await check(own.url)).toEqual({ code: 1, states: { redis: "fault" } });
   // The setting names this server.
   expect((await command("doctor")).stdout).toMatch(/^ok +redis memory/m);
   expect((await commandOn("redis://192.0.2.1:6379", "doctor")).code).toBe(2);
+});
+
+test("a Redis server without ACL runs sessions of workers that have the access of the service, and the log and the doctor say so", async () => {
+  const own = await startRedis({ options: ["--rename-command", "ACL", ""] });
+  closings.push(own.kill);
+  const doctor = await commandOn(own.url, "doctor", "--json");
+  const checks: { what: string; state: string; detail: string }[] = JSON.parse(doctor.stdout);
+  const users = checks.find(({ what }) => what === "redis users");
+  expect([doctor.code, users?.state, users?.detail]).toEqual([0, "missing", expect.stringContaining("ACL SETUSER")]);
+  const logged: { msg: string; level: number; credentials?: number }[] = [];
+  const writer = { write: (line: string) => logged.push(JSON.parse(line)) };
+  const run = await startRun({ url: own.url, log: pino({ level: "warn" }, writer) });
+  const worker = startWorkerOn({ url: own.url });
+  await runs(worker);
+  await run.release();
+  await run.untilOver();
+  expect(await run.get()).toMatchObject({ status: "completed", attempt: 1 });
+  const warnings = logged.filter(({ msg }) => msg.includes("ACL SETUSER"));
+  expect(warnings).toMatchObject([{ level: 40, credentials: 0 }]);
 });
 
 test("workers are drained and upgraded one by one", async () => {

@@ -18,10 +18,12 @@ type Options = {
   /** The server also listens on this local address. */
   address?: string;
   password?: string;
+  /** Further arguments of redis-server. */
+  options?: string[];
 };
 
 /** Debian's Redis on a free loopback port, with its data in a new folder, once it answers. */
-export async function startRedis({ address, password = "" }: Options = {}) {
+export async function startRedis({ address, password = "", options = [] }: Options = {}) {
   const host = address ?? "127.0.0.1";
   const port = await freePort(host);
   const folder = mkdtempSync(join(tmpdir(), "evald-test-redis-"));
@@ -29,7 +31,7 @@ export async function startRedis({ address, password = "" }: Options = {}) {
 
   function start() {
     const place = ["--port", String(port), "--bind", "127.0.0.1", ...(address ? [address] : []), "--dir", folder];
-    const args = [...place, "--appendonly", "yes", "--save", "", "--requirepass", password];
+    const args = [...place, "--appendonly", "yes", "--save", "", "--requirepass", password, ...options];
     return Bun.spawn(["redis-server", ...args], { stdout: "ignore", stderr: "ignore", stdin: "ignore" });
   }
 
