@@ -7,6 +7,7 @@ import { createDiskHealth, type DiskHealth } from "./db/disk-health.ts";
 import type { Db, Tx } from "./db/open.ts";
 import { createProvenTime, type ProvenTime } from "./db/proven-time.ts";
 import { oncePer } from "./once.ts";
+import type { AwayWorker } from "./places/messages.ts";
 import { createSignal } from "./signal.ts";
 
 declare const brand: unique symbol;
@@ -50,6 +51,8 @@ export type Context = {
   allow: () => AllowRule[];
   /** The agents of this service by ID. */
   agents: Record<string, Agent>;
+  /** The workers that left without being told to, since the service started. */
+  awayWorkers: () => AwayWorker[];
   /** Runs work in a durable transaction, possibly shared with others. */
   commit: Commit;
   signals: ReturnType<typeof createSignals>;
@@ -59,7 +62,7 @@ export type Context = {
 };
 
 export type ContextOptions = Pick<Context, "db" | "config" | "log" | "agents" | "baseUrl"> &
-  Partial<Pick<Context, "now" | "monotonicNow" | "newId" | "stopping">> & {
+  Partial<Pick<Context, "now" | "monotonicNow" | "newId" | "stopping" | "awayWorkers">> & {
     /** Private addresses that runs may reach in addition to the configured ones. */
     alsoAllow?: () => AllowRule[];
     /** Called once, when the disk can no longer be trusted. Nothing more is claimed or answered, and the process should end. */
@@ -81,6 +84,7 @@ export function createContext(options: ContextOptions): Context {
     baseUrl,
     allow: () => [...config.allowPrivate, ...alsoAllow()],
     agents,
+    awayWorkers: options.awayWorkers ?? (() => []),
     commit: createCommit(db),
     signals: createSignals(),
     disk: createDiskHealth(db, log, onBroken),

@@ -3,12 +3,12 @@ import type { AgentStandby } from "./agents/all.ts";
 import { workspacesIn } from "./agents/sandbox/workspace.ts";
 import { limitsOfOrg } from "./auth/orgs.ts";
 import { announceScore } from "./comparisons/score-alert.ts";
-import { weeklyDigestOf } from "./comparisons/week.ts";
 import { type Context, type ContextOptions, createContext } from "./context.ts";
 import { createUpkeep } from "./db/upkeep.ts";
 import { reasonOf } from "./errors.ts";
 import { closeExports } from "./exchange/export-thread.ts";
 import { createGateLoop } from "./gates/progress.ts";
+import { weeklyDigestOf } from "./inbox/digest.ts";
 import { createScoreChangeLoop } from "./inbox/score-changes.ts";
 import { createRunner } from "./jobs/runner.ts";
 import { gatewayOf } from "./models/models.ts";
@@ -41,7 +41,8 @@ type Options = Omit<ContextOptions, "stopping"> & {
 export function createService(options: Options) {
   const { workers = null, leaseMs } = options;
   const stopping = new AbortController();
-  const ctx = createContext({ ...options, stopping: stopping.signal });
+  const awayWorkers = () => workers?.listAway() ?? [];
+  const ctx = createContext({ ...options, awayWorkers, stopping: stopping.signal });
   const { config, log, disk, signals } = ctx;
   const { filename } = ctx.db.$client;
 

@@ -1,9 +1,11 @@
 import { expect, test } from "bun:test";
-import type { AgentEvent } from "../src/agents/agent.ts";
+import type { Agent, AgentEvent } from "../src/agents/agent.ts";
 import { modelKeys } from "../src/db/tables/keys.ts";
 import { scheduledEvaluations } from "../src/db/tables/schedules.ts";
 import type { Grade } from "../src/grading/grade.ts";
+import { weeklyDigestOf } from "../src/inbox/digest.ts";
 import { setModelKey } from "../src/models/models.ts";
+import type { AwayWorker } from "../src/places/messages.ts";
 import { createPrompt, updatePrompt } from "../src/prompts/prompts.ts";
 import { pausedReason } from "../src/prompts/warnings.ts";
 import { instantAgent, noisy, testApp } from "./support/app.ts";
@@ -29,10 +31,11 @@ function clock() {
   };
 }
 
-/** A service whose clock the test moves. */
-function setUp() {
+/** A service whose clock the test moves. `more`: further parts of the service. */
+function setUp(more: Parameters<typeof testApp>[0] = {}) {
   let at = start;
   const app = testApp({
+    ...more,
     agents: noisy,
     now: () => at,
     env: { EVALD_SECRET_KEY: Buffer.alloc(32, 7).toString("base64") },
@@ -90,6 +93,21 @@ test("the inbox lists each prompt that got worse or better, the largest change f
   expect(improvements).toMatchObject([
     { kind: "score_rose", prompt: { id: better }, delta: 25, cause: { before: { met: 20 }, after: { met: 0 } } },
   ]);
+});
+
+test("a fall is in the inbox if it consists of errors that no run before it had", async () => {
+  const app = setUp();
+  const [discoverability] = niceGrade.dimensions as [Grade["dimensions"][number]];
+  const withoutErrors = (score: number): Grade => ({ ...clean(score), dimensions: [{ ...discoverability, score }] });
+  const withErrors = (score: number): Grade => ({
+    ...clean(score - 18),
+    dimensions: [
+      { ...discoverability, score },
+      { ...discoverability, name: "Error recovery", weight: 0.15, score: 35 },
+    ],
+  });
+  const id = history(app, "Refund a payment", around(96, withoutErrors), around(96, withErrors));
+  expect((await app.inbox()).problems).toMatchObject([{ kind: "score_fell", prompt: { id }, delta: -18 }]);
 });
 
 test("a fall is in the inbox whatever the number of prompts created since", async () => {
@@ -349,4 +367,73 @@ test("secrets that can't be decrypted any more are a line of their organization 
   ]);
   const foreign = await app.send("GET", "/api/v1/inbox", { headers: { authorization: `Bearer ${app.b.key}` } });
   expect(foreign.body.problems).toEqual([]);
+});
+
+test("a worker that is away is a line if runs need what only it had", async () => {
+  const away: AwayWorker[] = [];
+  const executor = (agents: Record<string, Agent>) => ({ agents, waiting: new Map(), listAway: () => away });
+  const app = setUp({ workers: executor as unknown as NonNullable<Parameters<typeof testApp>[0]>["workers"] });
+  const kinds = async () => (await app.inbox()).problems.map(({ kind }: { kind: string }) => kind);
+  const worker = { name: "worker-1", agents: ["noisy", "codex"], labels: ["gpu"], awayMs: 10 * 60_000 };
+  app.db.$client.run("delete from api_keys where org_id = ?", [app.b.org]);
+  app.db.$client.run("delete from orgs where id = ?", [app.b.org]);
+  away.push(worker);
+  expect(await kinds()).toEqual([]);
+  const id = promptOf(app, "Charge a card");
+  evaluation(app, id, [clean(80)], {}, shortSession);
+  expect((await app.inbox()).problems).toMatchObject([
+    { kind: "worker_away", worker: "worker-1", agents: ["noisy"], labels: [] },
+  ]);
+  expect((await app.send("GET", "/")).body).toContain("worker-1");
+  Object.assign(worker, { agents: [] });
+  expect(await kinds()).toEqual([]);
+  updatePrompt(app.service.ctx, app.a.org, id, { workerLabels: ["gpu"] });
+  expect((await app.inbox()).problems).toMatchObject([{ kind: "worker_away", agents: [], labels: ["gpu"] }]);
+  // A restart of a worker is no problem.
+  worker.awayMs = 60_000;
+  expect(await kinds()).toEqual([]);
+});
+
+test("two windows of evaluations are explained like the newest change", async () => {
+  const app = setUp();
+  const id = history(app, "Refund a payment", around(92, clean), around(70, withDeadLink));
+  const explain = (query = "") => app.send("GET", `/api/v1/prompts/${id}/score-change${query}`);
+  const { body: newest } = await explain();
+  const ids = (side: "before" | "after", count: number) =>
+    newest[side].evaluations.map((each: { evalRequestId: string }) => each.evalRequestId).slice(0, count);
+  const all = await explain(`?base=${ids("before", 5)}&head=${ids("after", 5)}`);
+  expect(all.body).toMatchObject({ delta: -22, causes: newest.causes, before: newest.before, after: newest.after });
+  const [first, second] = ids("before", 2);
+  const steady = await explain(`?base=${first}&head=${second}`);
+  expect(steady.body).toMatchObject({ delta: 0, causes: [], before: { runs: 4 }, after: { runs: 4 } });
+  const some = await explain(`?base=${first}&head=${ids("after", 1)}`);
+  expect(some.body).toMatchObject({ delta: -22, before: { runs: 4 }, causes: [{ after: { met: 4, of: 4 } }] });
+  expect((await explain(`?base=${first}&head=${crypto.randomUUID()}`)).status).toBe(400);
+  const compared = (await app.send("GET", `/compare?base=${first}&head=${ids("after", 1)}`)).body;
+  const [why] = linksTo(compared, "/why?");
+  const page = (await app.send("GET", why ?? "")).body;
+  for (const text of ["−22.0 points", deadLink.title]) expect(page).toContain(text);
+});
+
+test("the weekly digest has the lines of the inbox", async () => {
+  const app = setUp();
+  const fallen = history(app, "Refund a payment", around(92, clean), around(70, withDeadLink));
+  history(app, "Steady", around(80, clean), around(80, clean));
+  evaluation(app, promptOf(app, "Charge a card"), ["timeout: no end after 30 min"]);
+  const digestOf = (days: number) =>
+    weeklyDigestOf(app.service.ctx, app.a.org, app.service.ctx.now() - days * dayMs, app.service.ctx.now());
+  const [line] = (await app.inbox()).problems;
+  expect(line).toMatchObject({ kind: "score_fell", prompt: { id: fallen } });
+  const digest = digestOf(14);
+  expect(digest.scores).toMatchObject([
+    { prompt: { id: fallen }, verdict: "regressed", delta: line.delta, cause: deadLink.title },
+  ]);
+  expect(digest.scores[0]?.whyUrl).toEndWith(`/prompts/${fallen}/why`);
+  expect(digest.problems).toMatchObject([{ kind: "runs_failed", subject: "Charge a card" }]);
+  // The change is older, but the runs still fail.
+  expect(digestOf(1)).toMatchObject({ scores: [], problems: [{ kind: "runs_failed" }] });
+  await app.send("PATCH", `/api/v1/inbox/${line.id}`, {
+    body: { snoozedUntil: new Date(start + 60 * dayMs).toISOString() },
+  });
+  expect(digestOf(14).scores).toEqual([]);
 });

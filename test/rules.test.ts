@@ -192,6 +192,7 @@ const stateful = [
   "createBetterAuth",
   "createRunner",
   "createService",
+  "openWorkerExecutor",
 ];
 
 test("no function holds more than five named functions, unless it has state of its own", () => {

@@ -173,7 +173,8 @@ test("a Slack message stays within Slack's limits, and its text is escaped", () 
   const many = <T>(item: T) => Array.from({ length: 200 }, () => item);
   const data = {
     ...{ from: "2026-11-16T08:00:00.000Z", until: "2026-11-23T08:00:00.000Z", runs: { completed: 1, failed: 0 } },
-    scores: many({ prompt, verdict: "regressed", delta: -3, after: report }),
+    scores: many({ prompt, verdict: "regressed", delta: -3, after: report, cause: long, whyUrl: report.url }),
+    problems: many({ kind: "schedule_paused", subject: long, since: "2026-11-20T06:00:00.000Z" }),
     regressed: many(friction),
     fixFirst: many({ title: long, action: long, pageUrl: null, prompt, report }),
   };
@@ -233,7 +234,7 @@ test("times in messages are in the time zone of the organization", () => {
   const [from, until] = ["2026-10-31T10:59:00.000Z", "2026-10-31T11:01:00.000Z"];
   const wordsOf = (type: string, data: object) =>
     JSON.stringify(toMessage({ type, data }, "https://evald.test", "Pacific/Auckland"));
-  const digest = { runs: { completed: 1, failed: 0 }, scores: [], regressed: [], fixFirst: [] };
+  const digest = { runs: { completed: 1, failed: 0 }, scores: [], problems: [], regressed: [], fixFirst: [] };
   expect(wordsOf("digest.weekly", { ...digest, from, until })).toContain("2026-10-31 to 2026-11-01");
   expect(wordsOf("budget.reached", { spentUsd: 1, maxUsdAMonth: 1, until })).toContain("2026-11-01");
   expect(wordsOf("schedule.missed", { prompt, missed: 2, from, until })).toContain(

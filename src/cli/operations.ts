@@ -85,7 +85,7 @@ export type Operations = {
   "GET /trends": { query: { promptId?: string; tag?: string; agent?: string; model?: string; since?: string; until?: string; interval?: "day" | "week" | "month" | "eval" }; result: Trends };
   "GET /matrix": { query: { tag?: string; promptId?: string; evalRequestId?: string; since?: string; until?: string; limit?: number; offset?: number; format?: "json" | "csv" }; result: Matrix };
   "GET /inbox": { query: { snoozed?: "true" | "false" }; result: Inbox };
-  "GET /prompts/{promptId}/score-change": { result: unknown };
+  "GET /prompts/{promptId}/score-change": { query: { base?: string; head?: string }; result: unknown };
   "PATCH /inbox/{itemId}": { body: InboxMark; result: InboxItem };
   "POST /gates": { body: GateRequest; result: Gate };
   "GET /gates": { query: { promptId?: string; limit?: number; offset?: number }; result: Gate[] };

@@ -148,7 +148,9 @@ const comparing =
     );
   };
 
-const isClear = (change: LatestChange | null) => change?.verdict === "improved" || change?.verdict === "regressed";
+/** Whether a change is significant and large enough to be listed. */
+export const isClear = (change: LatestChange | null): boolean =>
+  change?.verdict === "improved" || change?.verdict === "regressed";
 
 /** The change of the last two evaluations. */
 function lastEvaluationChange(points: Point[], compare: Compare): LatestChange | null {

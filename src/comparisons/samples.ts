@@ -91,13 +91,22 @@ export function countUnprovenAsUnmet(pairs: Pair[]): Pair[] {
   return pairs.map((pair) => ({ ...pair, before: pair.before.map(proven), after: pair.after.map(proven) }));
 }
 
-/** The dimensions that every scored run has, if they differ between runs; null if all have the same, so that the scores can be compared. */
+/** The dimension that only runs with errors have. Leaving it out would hide that runs have errors on one side only. */
+const recoveryName = "Error recovery";
+
+/**
+ * The dimensions that every scored run has, if they differ between runs; null if all have the same, so that the scores can be compared. Runs
+ * without errors are compared with others as they are.
+ */
 export function commonDimensions(runs: SideRun[]): string[] | null {
   const lists = runs
     .filter(({ report }) => report?.score != null)
     .map(({ dimensions }) => dimensions.map(({ name }) => name));
-  const common = lists.reduce((left, names) => left.filter((name) => names.includes(name)));
-  return lists.every((names) => names.length === common.length) ? null : common;
+  const others = lists.map((names) => names.filter((name) => name !== recoveryName));
+  const common = others.reduce((left, names) => left.filter((name) => names.includes(name)));
+  if (others.every((names) => names.length === common.length)) return null;
+  const hasErrors = lists.some((names) => names.includes(recoveryName));
+  return hasErrors ? [...common, recoveryName] : common;
 }
 
 /** The score of a run; for selected dimensions, their weighted mean, capped if the goal was missed. */

@@ -32,7 +32,8 @@ export type CheckResult = Check & {
   /** Its result before the agent started; null: not run then. */
   before?: Check["status"] | null;
 };
-type PageRead = { seq: number; url: string; title: string | null };
+/** `chars`: length of its text; null: unknown. */
+type PageRead = { seq: number; url: string; title: string | null; chars: number | null };
 
 /** The facts in the events, without duplicates. The rest of grading uses only these. */
 export type Facts = {
@@ -188,9 +189,10 @@ export function factsOf(sessionEvents: SessionEvent[], judgment: Judgment | null
   };
 }
 
-const toPageRead = ({ seq, detail: { url, title } }: MilestoneOf<"page_read">): PageRead => ({
+const toPageRead = ({ seq, detail: { url, title, chars } }: MilestoneOf<"page_read">): PageRead => ({
   seq,
   url,
+  chars,
   title: lineOrNull(title, 60),
 });
 

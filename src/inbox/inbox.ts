@@ -8,6 +8,7 @@ import { getSpending } from "../runs/spending.ts";
 import { toIso } from "../schema.ts";
 import {
   joinSameReason,
+  listAwayWorkers,
   listFailedRuns,
   listFailingDestinations,
   listPausedSchedules,
@@ -29,6 +30,8 @@ function weightOf(problem: Problem): number {
       return problem.failed === problem.of ? Math.min(15, 5 + 2 * problem.failed) : (3 * problem.failed) / problem.of;
     case "runs_waiting":
       return Math.min(15, 5 + 2 * problem.runs);
+    case "worker_away":
+      return 8;
     case "budget_spent":
       return problem.spentUsd >= problem.maxUsd ? 20 : 4;
     case "secrets_unreadable":
@@ -58,6 +61,7 @@ const listProblems = (ctx: Context, org: OrgId, changes: Problem[], spending: Sp
     ...listPausedSchedules(ctx, org),
     ...listUnreadableSecrets(ctx, org),
     ...listWaitingRuns(ctx, org),
+    ...listAwayWorkers(ctx, org),
     ...listSpentBudgets(ctx, org, spending),
     ...listFailingDestinations(ctx, org),
   ].sort((a, b) => weightOf(b) - weightOf(a));

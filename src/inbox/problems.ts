@@ -1,5 +1,6 @@
 import { and, asc, count, desc, eq, gt, gte, isNotNull, isNull, lt, ne, or, sql } from "drizzle-orm";
 import { toRunFailure } from "../agents/remedies.ts";
+import { hasOneOrg } from "../auth/orgs.ts";
 import type { Context, OrgId } from "../context.ts";
 import { firstIdOf } from "../db/rows.ts";
 import { deliveries, deliveryTries, destinations } from "../db/tables/notifications.ts";
@@ -21,7 +22,7 @@ const failedWithinMs = 30 * dayMs;
 const recentMs = 7 * dayMs;
 /** Share of the monthly budget from which it is a problem. */
 const budgetShare = 0.8;
-/** How long a run waits for a worker before that is a problem. */
+/** How long a run waits for a worker, or a worker is away, before that is a problem. */
 const waitingMs = 5 * 60_000;
 
 export type Problem = Unmarked<InboxItem>;
@@ -235,5 +236,35 @@ export function listWaitingRuns(ctx: Context, org: OrgId): Problem[] {
     if (!oldest) return [];
     const { id, at } = oldest;
     return [{ kind: "runs_waiting", id: `waiting-${id}`, since: toIso(at), runs: ofAgent.length, agent, runId: id }];
+  });
+}
+
+/** The workers that are away and have what no connected one has: agents of runs in the last week, or labels of active prompts. */
+export function listAwayWorkers(ctx: Context, org: OrgId): Problem[] {
+  const away = ctx.awayWorkers().filter(({ awayMs }) => awayMs >= waitingMs && awayMs < recentMs);
+  // Workers belong to the operator.
+  if (away.length === 0 || !hasOneOrg(ctx)) return [];
+  const used = new Set(
+    ctx.db
+      .selectDistinct({ agent: runs.agent })
+      .from(runs)
+      .where(and(eq(runs.orgId, org), gte(runs.id, firstIdOf(ctx.now() - recentMs))))
+      .all()
+      .map(({ agent }) => agent),
+  );
+  const wanted = new Set(
+    ctx.db
+      .select({ labels: prompts.workerLabels })
+      .from(prompts)
+      .where(and(eq(prompts.orgId, org), eq(prompts.status, "active")))
+      .all()
+      .flatMap(({ labels }) => labels),
+  );
+  return away.flatMap(({ name, awayMs, ...only }): Problem[] => {
+    const agents = only.agents.filter((agent) => used.has(agent));
+    const labels = only.labels.filter((label) => wanted.has(label));
+    if (agents.length + labels.length === 0) return [];
+    const at = ctx.now() - awayMs;
+    return [{ kind: "worker_away", id: `worker-${name}`, since: toIso(at), worker: name, agents, labels }];
   });
 }

@@ -7,7 +7,7 @@ import { errors, operation } from "../http/operation.ts";
 import { OneOf, PathId } from "../schema.ts";
 import { explainScoreChange } from "./explanation.ts";
 import { getInbox, markInboxItem } from "./inbox.ts";
-import { Explanation, Inbox, InboxItem, InboxMark } from "./schema.ts";
+import { Explanation, Inbox, InboxItem, InboxMark, toWindows, Windows } from "./schema.ts";
 
 export const inboxRoutes = (ctx: Context) =>
   new Elysia({ name: "inbox" })
@@ -24,12 +24,14 @@ export const inboxRoutes = (ctx: Context) =>
     )
     .get(
       "/api/v1/prompts/:promptId/score-change",
-      ({ request, params }) => explainScoreChange(ctx, orgOf(request), params.promptId),
+      ({ request, params, query }) =>
+        explainScoreChange(ctx, orgOf(request), params.promptId, toWindows(query.base, query.head)),
       {
         params: Type.Object({ promptId: PathId("ID of the prompt") }),
-        ...operation("Inbox", "explainScoreChange", "Explain the newest significant change of a prompt's score", {
+        query: Windows,
+        ...operation("Inbox", "explainScoreChange", "Explain a change of a prompt's score, by default the newest", {
           200: Explanation,
-          ...errors(404),
+          ...errors(400, 404),
         }),
       },
     )

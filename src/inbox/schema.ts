@@ -93,16 +93,35 @@ const Side = Type.Object(
   { title: "ScoreChangeSide" },
 );
 
+const PageState = Type.Object({
+  isRead: Type.Boolean({ description: "Whether the agent could read it" }),
+  status: Nullable(Type.Integer({ description: "HTTP status" })),
+  chars: Nullable(Type.Integer({ description: "Length of its text" })),
+});
+
 const ChangedPage = Type.Object({
   url: Type.String(),
+  before: PageState,
+  after: PageState,
   lines: Type.Array(Type.Object({ change: OneOf(["none", "added", "removed"]), text: Type.String() }), {
     description:
-      "The lines that differ between the last session before the change and the first after it, with two around them",
+      "The lines that differ between the last session before the change and the first after it, with two around them; empty if the sessions don't have the text",
   }),
 });
 export type ChangedPage = Static<typeof ChangedPage>;
 
 const { cause: _, before: __, after: ___, ...changeFields } = scoreFields;
+const idList = { minLength: 36, maxLength: 4000 };
+/** Which change to explain. */
+export const Windows = Type.Object({
+  base: Type.Optional(Type.String({ ...idList, description: "IDs of evaluations, separated by commas" })),
+  head: Type.Optional(Type.String({ ...idList, description: "IDs of later evaluations" })),
+});
+
+/** The windows of a query; undefined: it names none. */
+export const toWindows = (base: string | undefined, head: string | undefined) =>
+  base === undefined || head === undefined ? undefined : { before: base.split(","), after: head.split(",") };
+
 /** Why a score changed. */
 export const Explanation = Type.Object(
   {
@@ -170,6 +189,14 @@ const RunsWaiting = Type.Object({
   runId: Type.String({ format: "uuid", description: "The one that has waited longest" }),
 });
 
+const WorkerAway = Type.Object({
+  ...fields,
+  kind: OneOf(["worker_away"], "A worker left without being told to, and no other has what runs need"),
+  worker: Type.String({ description: "Its name" }),
+  agents: Type.Array(Type.String(), { description: "Agents of recent runs that no connected worker has" }),
+  labels: Type.Array(Type.String(), { description: "Labels of prompts that no connected worker has" }),
+});
+
 const SchedulePaused = Type.Object({
   ...fields,
   kind: OneOf(["schedule_paused"], "evald paused the schedule of a prompt, because its evaluations failed"),
@@ -188,7 +215,16 @@ const SecretsUnreadable = Type.Object({
 export type Unmarked<T> = T extends unknown ? Omit<T, "snoozedUntil" | "assignee" | "markedBy" | "markedAt"> : never;
 
 export const InboxItem = Type.Union(
-  [ScoreChange, RunsFailed, DestinationFailing, BudgetSpent, RunsWaiting, SchedulePaused, SecretsUnreadable],
+  [
+    ScoreChange,
+    RunsFailed,
+    DestinationFailing,
+    BudgetSpent,
+    RunsWaiting,
+    WorkerAway,
+    SchedulePaused,
+    SecretsUnreadable,
+  ],
   { title: "InboxItem" },
 );
 export type InboxItem = Static<typeof InboxItem>;

@@ -1,5 +1,5 @@
 import { and, eq, isNotNull, ne, or, sql } from "drizzle-orm";
-import { findLatestResults, type LatestResults } from "../comparisons/latest.ts";
+import { findLatestResults, isClear, type LatestChange, type LatestResults } from "../comparisons/latest.ts";
 import type { Context, OrgId } from "../context.ts";
 import { prompts } from "../db/tables/prompts.ts";
 import { scoreChanges } from "../db/tables/trends.ts";
@@ -81,18 +81,21 @@ export function createScoreChangeLoop(ctx: Context) {
 /** The newest significant change of a prompt's scores; null: none. */
 function findScoreChange(ctx: Context, org: OrgId, promptId: string): StoredChange | null {
   const latest = findLatestResults(ctx, org, promptId);
-  const change = latest && toScoreChange(promptId, latest);
-  return (
-    change && { ...change, cause: (latest.change && findCauses(ctx, org, latest.agent, latest.change)[0]) ?? null }
-  );
+  const change = latest?.change ?? null;
+  if (!latest || change === null || !isClear(change)) return null;
+  const [cause = null] = findCauses(ctx, org, latest.agent, change).causes;
+  return { ...toScoreChange(promptId, { ...latest, change }), cause };
 }
 
-/** The newest change in the results of a prompt, without its cause; null if it is not significant. */
-export function toScoreChange(promptId: string, { change, points, agent, model }: LatestResults) {
-  if (change?.verdict !== "regressed" && change?.verdict !== "improved") return null;
+/** A change in the results of a prompt, without its cause. */
+export function toScoreChange(
+  promptId: string,
+  { change, points, agent, model }: Pick<LatestResults, "points" | "agent" | "model"> & { change: LatestChange },
+) {
   const [before, after] = change.slugs;
+  const isFall = isClear(change) ? change.verdict === "regressed" : change.delta < 0;
   return {
-    kind: change.verdict === "regressed" ? ("score_fell" as const) : ("score_rose" as const),
+    kind: isFall ? ("score_fell" as const) : ("score_rose" as const),
     id: `score-${promptId}-${points.find(({ slug }) => slug === after)?.evalRequestId ?? after}`,
     since: change.at,
     ...{ agent, model, before, after },

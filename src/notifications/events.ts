@@ -28,6 +28,16 @@ const report = Type.Object({
   scope: OneOf(scopes, "What the score is of; scores of different scopes can't be compared"),
   grade: Nullable(Text),
 });
+/** What can need attention besides scores. */
+const problemKinds = [
+  "runs_failed",
+  "destination_failing",
+  "budget_spent",
+  "runs_waiting",
+  "worker_away",
+  "schedule_paused",
+  "secrets_unreadable",
+] as const;
 const link = Type.Object({ slug: Text, url: Url });
 const frictionPoint = Type.Object({
   fingerprint: Type.String({ description: "Identifies the friction point across runs" }),
@@ -206,13 +216,28 @@ export const events = {
     },
   ),
   "digest.weekly": event(
-    "The week of an organization: what regressed, and what to fix first. Sent on Mondays at 8:00 in its time zone",
+    "The week of an organization: changes and problems as on Home, friction that regressed, and what to fix first. Sent on Mondays at 8:00 in its time zone",
     Type.Object({
       from: Time,
       until: Time,
       runs: Type.Object({ completed: Count, failed: Count }),
       scores: Type.Array(
-        Type.Object({ prompt, verdict: OneOf(["improved", "regressed"]), delta: Type.Number(), after: link }),
+        Type.Object({
+          prompt,
+          verdict: OneOf(["improved", "regressed"]),
+          delta: Type.Number(),
+          after: link,
+          cause: Nullable(Type.String({ description: "The friction that explains most of it" })),
+          whyUrl: Type.String({ format: "uri", description: "Page that explains it" }),
+        }),
+      ),
+      problems: Type.Array(
+        Type.Object({
+          kind: OneOf(problemKinds),
+          subject: Nullable(Type.String({ description: "Prompt, destination, budget, agent or worker" })),
+          since: Time,
+        }),
+        { description: "What needs attention besides scores, worst first" },
       ),
       regressed: Type.Array(frictionPoint),
       fixFirst: Type.Array(Type.Object({ title: Text, action: Text, pageUrl: Nullable(Text), prompt, report: link })),
@@ -221,7 +246,17 @@ export const events = {
       from: "2026-11-16T08:00:00.000Z",
       until: "2026-11-23T08:00:00.000Z",
       runs: { completed: 42, failed: 1 },
-      scores: [{ prompt: examplePrompt, verdict: "regressed", delta: -13.2, after: exampleLink }],
+      scores: [
+        {
+          prompt: examplePrompt,
+          verdict: "regressed",
+          delta: -13.2,
+          after: exampleLink,
+          cause: exampleFriction.friction.title,
+          whyUrl: `https://evald.example.com/prompts/${examplePrompt.id}/why`,
+        },
+      ],
+      problems: [{ kind: "schedule_paused", subject: "Upload a file", since: "2026-11-20T06:00:00.000Z" }],
       regressed: [exampleFriction.friction],
       fixFirst: [
         {

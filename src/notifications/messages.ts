@@ -34,6 +34,17 @@ const outcomeTexts: Record<EventData<"run.completed">["report"]["outcome"], stri
   scoring_failed: "could not be scored",
 };
 
+const problemTexts: Record<EventData<"digest.weekly">["problems"][number]["kind"], (subject: string | null) => string> =
+  {
+    runs_failed: (prompt) => `${prompt}: runs fail`,
+    destination_failing: (name) => `${name}: deliveries fail`,
+    budget_spent: (name) => `${name === null ? "The monthly budget" : `The monthly budget of ${name}`} is nearly spent`,
+    runs_waiting: (agent) => `Runs with ${agent} wait for a worker`,
+    worker_away: (name) => `Worker ${name} is not connected`,
+    schedule_paused: (prompt) => `${prompt}: the schedule is paused, because its evaluations failed`,
+    secrets_unreadable: () => "Stored secrets can’t be read",
+  };
+
 const gateTexts: Record<EventData<"gate.decided">["gate"]["status"], string> = {
   passed: "passed",
   failed: "failed",
@@ -131,14 +142,24 @@ const messageByType: { [T in EventType]: ToMessage<T> } = {
     url: `${baseUrl}/prompts/${prompt.id}`,
     parts: [{ lines: [{ text: `The service was not running. Missed from ${time(from)} to ${time(until)}.` }] }],
   }),
-  "digest.weekly": ({ from, until, runs, scores, regressed, fixFirst }, { baseUrl, title, day }) => ({
+  "digest.weekly": ({ from, until, runs, scores, problems, regressed, fixFirst }, { baseUrl, title, day }) => ({
     title: `Your week on evald, ${day(from)} to ${day(until)}`,
     url: baseUrl,
     parts: [
       { lines: [{ text: `${count(runs.completed, "run")} completed, ${runs.failed} failed.` }] },
       ...listOf(
         "Scores that changed",
-        scores.map(({ prompt, delta, after }) => ({ text: `${title(prompt)}: ${pointsOf(delta)}`, url: after.url })),
+        scores.map(({ prompt, delta, cause, whyUrl }) => ({
+          text: `${title(prompt)}: ${pointsOf(delta)}${cause === null ? "" : `. ${cause}`}`,
+          url: whyUrl,
+        })),
+      ),
+      ...listOf(
+        "What needs attention",
+        problems.map(({ kind, subject, since }) => ({
+          text: `${problemTexts[kind](subject)}, since ${day(since)}`,
+          url: baseUrl,
+        })),
       ),
       ...listOf(
         "What regressed",
@@ -151,7 +172,7 @@ const messageByType: { [T in EventType]: ToMessage<T> } = {
         "What to fix first",
         fixFirst.map(({ title: what, action, report }) => ({ text: `${what}. ${action}`, url: report.url })),
       ),
-      ...(scores.length + regressed.length + fixFirst.length === 0
+      ...(scores.length + problems.length + regressed.length + fixFirst.length === 0
         ? [{ lines: [{ text: "No score changed, nothing regressed, and there is nothing to fix." }] }]
         : []),
     ],

@@ -4,6 +4,7 @@ import { AgentFailure } from "../agents/agent.ts";
 import { createChannel } from "../agents/llm/channel.ts";
 import type { SessionOrder } from "./executor.ts";
 import {
+  type AwayWorker,
   beatMs,
   type Duty,
   type FromWorker,
@@ -21,6 +22,8 @@ import { connectRedis, removeKey, replaceMessage } from "./redis.ts";
 
 /** How long a state waits for further changes before it is sent. */
 const stateDelayMs = 20;
+/** Workers that left and are remembered. */
+const maxAway = 1_000;
 /** Removed workers of one credential that are remembered, in case that they come back. */
 const maxRemoved = 1_000;
 /** Bytes of messages of a session that may wait to be taken, which no worker of evald reaches. */
@@ -47,6 +50,8 @@ export const openFleet = (url: string, version: string, waitMs: number, log: Log
   waiting: new Map<object, "worker" | "slot">(),
   /** Connected workers by ID. */
   workers: new Map<string, ConnectedWorker>(),
+  /** Workers that left without being told to, by name. */
+  away: new Map<string, { info: WorkerInfo; heardAt: number }>(),
   /** By credential: IDs of workers that an operator removed, or that a restarted one replaced. */
   removedIds: new Map<string, Set<string>>(),
   /** By run: names of the workers on which it had faults. */
@@ -231,11 +236,33 @@ function addWorker(fleet: Fleet, credential: string, info: WorkerInfo, isDrainin
     ...times,
   };
   fleet.workers.set(id, worker);
+  fleet.away.delete(name);
   if (info.version === version)
     log.info({ worker: name, id, agents: agents.map((agent) => agent.id), labels }, "worker connected");
   else log.warn({ worker: name, id, version: info.version, ours: version }, "worker refused: version mismatch");
   sendState(fleet, worker);
   return worker;
+}
+
+/** Removes a worker that left by itself, which is missed unless it was told to. */
+export function missWorker(fleet: Fleet, worker: ConnectedWorker, why: string): void {
+  const { info, heardAt, isDraining } = worker;
+  if (!isDraining) fleet.away.set(info.name, { info, heardAt });
+  if (fleet.away.size > maxAway) for (const oldest of fleet.away.keys().take(1)) fleet.away.delete(oldest);
+  forgetWorker(fleet, worker, why);
+}
+
+/** The workers that left without being told to, with the agents and labels that no connected worker has. */
+export function listAwayWorkers(fleet: Fleet): AwayWorker[] {
+  const here = listUsableWorkers(fleet).map(({ info }) => info);
+  const agents = new Set(here.flatMap((info) => info.agents.map(({ id }) => id)));
+  const labels = new Set(here.flatMap((info) => info.labels));
+  return [...fleet.away.values()].map(({ info, heardAt }) => ({
+    name: info.name,
+    agents: info.agents.map(({ id }) => id).filter((id) => !agents.has(id)),
+    labels: info.labels.filter((label) => !labels.has(label)),
+    awayMs: Math.round(performance.now() - heardAt),
+  }));
 }
 
 /** Removes a worker that is gone, and fails its sessions. */

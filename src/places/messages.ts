@@ -87,6 +87,9 @@ export type WorkerStatus = WorkerInfo & {
   silentMs: number;
 };
 
+/** A worker that left without being told to, with what no connected one has. `awayMs`: since it was last heard of. */
+export type AwayWorker = { name: string; agents: string[]; labels: string[]; awayMs: number };
+
 /** What the service wants of a worker. `drain`: finish its sessions, then end; `leave`: end now. */
 export type Duty = "work" | "drain" | "leave";
 

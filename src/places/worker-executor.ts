@@ -11,8 +11,10 @@ import {
   endSession,
   type Fleet,
   forgetWorker,
+  listAwayWorkers,
   listUsableWorkers,
   listWorkers,
+  missWorker,
   notifyOfChange,
   openFleet,
   receiveBatch,
@@ -98,6 +100,7 @@ export function openWorkerExecutor(
     slots: () => countSlots(fleet),
     /** All workers by name. */
     list: () => listWorkers(fleet),
+    listAway: () => listAwayWorkers(fleet),
     /** `drain`: makes a worker finish its sessions and end. `remove`: takes its sessions back and makes it end. Returns false for an unknown ID. */
     dismiss: (id: string, how: "drain" | "remove") => dismissWorker(fleet, id, how),
     /** Call it when no session is active. */
@@ -161,7 +164,7 @@ function receiveMessage(fleet: Fleet, credential: string, message: FromWorker, b
   else if (message.kind === "hello") receiveHello(fleet, credential, message);
   else {
     const worker = fleet.workers.get(message.worker);
-    if (worker?.credential === credential) forgetWorker(fleet, worker, "was shut down");
+    if (worker?.credential === credential) missWorker(fleet, worker, "was shut down");
   }
 }
 
@@ -206,7 +209,7 @@ function startBeats(fleet: Fleet, owner: string, access: Access) {
     if (fleet.isClaimed) await claimRedis(fleet, owner, "renew");
     for (const worker of workers.values()) {
       if (wasAsleep) worker.heardAt = at;
-      if (at - worker.heardAt > goneMs) forgetWorker(fleet, worker, `has sent nothing for ${goneMs / 1000} seconds`);
+      if (at - worker.heardAt > goneMs) missWorker(fleet, worker, `has sent nothing for ${goneMs / 1000} seconds`);
       else sendState(fleet, worker);
     }
     if (fleet.isClaimed && fleet.otherService === null) {

@@ -130,6 +130,13 @@ test.each(["SIGKILL", "SIGSTOP"] as const)("a session is moved to another worker
   }
   expect([run.eventsOf(1), run.eventsOf(2), await run.get()]).toEqual(before);
   expect((await run.send("GET", "/api/v1/reports")).body.length).toBe(1);
+  // The second worker has the same agents, until it leaves too.
+  const away = () => run.service.ctx.awayWorkers().flatMap((worker) => worker.agents);
+  expect(away()).toEqual([]);
+  second.signal("SIGTERM");
+  await until("the second worker is missed", () => away().length > 0);
+  startWorker();
+  await until("a worker with the same agents is connected", () => away().length === 0);
 });
 
 test("batches of a session that arrive again or too early change nothing", async () => {
@@ -315,6 +322,7 @@ test("a drained worker finishes its session, takes no other and ends", async () 
   await run.release();
   await run.untilOver();
   expect(await first.exited).toBe(0);
+  expect(run.service.ctx.awayWorkers()).toEqual([]);
   expect(await run.attempts()).toMatchObject([{ outcome: "done" }]);
   expect(second.said()).not.toContain("session started");
 });

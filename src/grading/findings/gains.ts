@@ -59,7 +59,7 @@ function withPagesRead(cause: Cause, facts: Facts): Facts[] {
       ...better.taskRequests,
       ...unreadRequests.filter(hasFailed).map((http) => ({ ...http, status: 200, error: null })),
     ],
-    pages: [...facts.pages, ...unreadRequests.map(({ seq, url }) => ({ seq, url, title: null }))],
+    pages: [...facts.pages, ...unreadRequests.map(({ seq, url }) => ({ seq, url, title: null, chars: null }))],
   };
   const unexplained = facts.checks.filter(({ id, share }) => id === "prerequisite-explained" && share < 1);
   const allCauses = joinCauses(cause, { ...noCause, checks: unexplained.map(({ key }) => key), goal: true });

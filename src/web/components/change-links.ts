@@ -7,8 +7,19 @@ type Windows = { before: string[]; after: string[]; agent: string; model: string
 
 /** The comparison of all runs of an agent in evaluations before and after, given by ID, oldest first. */
 export function toWindowsHref(base: string, { before, after, agent, model }: Windows): string {
-  const sides = { base: before.slice(-maxEvaluations).join(), head: after.slice(0, maxEvaluations).join() };
+  const sides = toSides({ before, after });
   return `${base}/compare?${new URLSearchParams({ ...sides, agent, ...(model !== null && { model }) })}`;
+}
+
+const toSides = ({ before, after }: Pick<Windows, "before" | "after">) => ({
+  base: before.slice(-maxEvaluations).join(),
+  head: after.slice(0, maxEvaluations).join(),
+});
+
+/** The page that explains the change of a prompt's score between evaluations before and after it; without them, its newest change. */
+export function toWhyHref(base: string, promptId: string, windows?: Pick<Windows, "before" | "after">): string {
+  const query = windows && `?${new URLSearchParams(toSides(windows))}`;
+  return `${base}/prompts/${promptId}/why${query ?? ""}`;
 }
 
 /** Where an evaluation is compared with what came before; null: there is nothing. */

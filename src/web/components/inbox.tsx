@@ -171,6 +171,19 @@ function partsOf(item: InboxItem, { base }: Site, viewer: Viewer, now: number): 
           </ButtonLink>
         ),
       };
+    case "worker_away":
+      return {
+        size: "Away",
+        name: `Worker ${item.worker}`,
+        text: (
+          <>
+            Since <When at={item.since} now={now} />: no connected worker has{" "}
+            {[...item.agents, ...item.labels.map((label) => `the label ${label}`)].join(", ")}.
+          </>
+        ),
+        where: null,
+        button: <ButtonLink href={`${base}/settings/workers`}>Open workers</ButtonLink>,
+      };
     case "runs_waiting":
       return {
         size: "Waiting",

@@ -11,6 +11,7 @@ import { Layout } from "../components/layout.tsx";
 import { PreviewMark } from "../components/run-table.tsx";
 import { VerdictCard } from "../components/verdict.tsx";
 import { Time } from "../components/when.tsx";
+import { SidesWhyLink, WhyLink } from "../components/why-link.tsx";
 import type { PageProps } from "../viewer.ts";
 
 type Column = { slug: string; title: string; isPreview: boolean };
@@ -18,6 +19,8 @@ type Column = { slug: string; title: string; isPreview: boolean };
 type Props = PageProps & {
   comparison: Comparison;
   titles: string[];
+  /** The prompt of all reports; undefined: there are several. */
+  promptId: string | undefined;
   previews: boolean[];
   isAcrossAgents: boolean;
 };
@@ -44,7 +47,7 @@ function lossOf({ values, isCost }: Row): number | null {
 const worstFirst = (rows: Row[]) => rows.toSorted((a, b) => (lossOf(b) ?? -1) - (lossOf(a) ?? -1));
 
 /** 2 to 10 reports side by side. */
-export function ComparePage({ site, viewer, comparison, titles, previews, isAcrossAgents }: Props) {
+export function ComparePage({ site, viewer, comparison, titles, promptId, previews, isAcrossAgents }: Props) {
   const { reports, dimensions, metrics, friction, comparability } = comparison;
   const columns = reports.map(({ slug }, i) => ({ slug, title: titles[i] ?? slug, isPreview: previews[i] ?? false }));
   const scores: Row = { name: "Score", values: reports.map(({ score }) => score), isCost: false, format: formatPoints };
@@ -82,6 +85,15 @@ export function ComparePage({ site, viewer, comparison, titles, previews, isAcro
         evidence={comparison.evidence}
         reason={!comparability.same && !isAcrossAgents && differences}
       />
+      {comparability.same && (
+        <WhyLink
+          base={site.base}
+          promptId={promptId}
+          delta={comparison.evidence.delta}
+          before={comparison.evidence.sides.slice(0, 1).map(({ evalRequestId }) => evalRequestId)}
+          after={comparison.evidence.sides.slice(1, 2).map(({ evalRequestId }) => evalRequestId)}
+        />
+      )}
       {!comparability.same && isAcrossAgents && <div class="notice">{differences}</div>}
       {(isAcrossAgents || new Set(reports.map(({ agent }) => agentKey(agent))).size > 1) && (
         <form method="get" action={`${site.base}/compare`} class="toolbar">
@@ -141,6 +153,7 @@ export const CompareSidesPage = ({ site, viewer, comparison }: PageProps & { com
       Comparison of {count(comparison.base.runs, "run")} with {count(comparison.head.runs, "run")}
     </h1>
     <VerdictCard verdict={comparison.verdict} evidence={comparison.evidence} />
+    <SidesWhyLink base={site.base} comparison={comparison} />
     <ComparedFriction comparison={comparison} base={site.base} />
     <h2>Evaluations</h2>
     <List label="Evaluations" labels={["Before", "After"]}>

@@ -11,6 +11,7 @@ import { ExternalLink, Layout } from "../components/layout.tsx";
 import { offsetLinks, Pager, toHref } from "../components/pager.tsx";
 import { VerdictCard, withMinus } from "../components/verdict.tsx";
 import { When } from "../components/when.tsx";
+import { SidesWhyLink } from "../components/why-link.tsx";
 import type { PageProps } from "../viewer.ts";
 
 const gateLabels: Record<Gate["status"], string> = {
@@ -160,6 +161,7 @@ export function GatePage({ site, site: { base }, viewer, gate, now }: Props) {
       {comparison && (
         <VerdictCard verdict={comparison.verdict} evidence={comparison.evidence} names={["Base", "Head"]} />
       )}
+      {comparison && <SidesWhyLink comparison={comparison} base={base} />}
       {comparison && <ComparedFriction comparison={comparison} base={base} />}
       <h2>Prompts</h2>
       <List label="Prompts" labels={["Prompt", "Base", "Head"]}>

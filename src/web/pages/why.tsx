@@ -19,13 +19,15 @@ type Props = {
   /** The first report after the change, with the fixes for what explains it. */
   report: Report;
   verifications: ReadonlyMap<string, Verification> | null;
+  /** Whether it explains the newest significant change, and not two chosen windows. */
+  isNewest: boolean;
 };
 type PartProps = { base: string; explanation: Explanation };
 
 const signed = (points: number) => withSign(points, (value) => value.toFixed(1));
 
 /** Why the score of a prompt changed: both sides, what explains the points, the pages and what agents did before and after, and the fixes. */
-export function WhyPage({ site, viewer, explanation, report, verifications }: Props) {
+export function WhyPage({ site, viewer, explanation, report, verifications, isNewest }: Props) {
   const { base } = site;
   const { prompt, kind, agent, model, delta, low, high, since, before, after, pages } = explanation;
   const title = kind === "score_fell" ? "Why it got worse" : "Why it got better";
@@ -48,10 +50,12 @@ export function WhyPage({ site, viewer, explanation, report, verifications }: Pr
         <Day at={since} />. {count(before.runs, "run")} before, {count(after.runs, "run")} after, with{" "}
         {[agent, model].filter(Boolean).join(" and ")}.
       </p>
-      <p class="soft">
-        Both sides have the same agent version, model and methodology, so the docs or the product changed, or the model
-        did without a new name.
-      </p>
+      {isNewest && (
+        <p class="soft">
+          Both sides have the same agent version, model and methodology, so the docs or the product changed, or the
+          model did without a new name.
+        </p>
+      )}
       <p class="acts">
         <a class="button main" href={toChangeHref(base, { agent, model }, explanation)}>
           Compare before and after
@@ -67,10 +71,10 @@ export function WhyPage({ site, viewer, explanation, report, verifications }: Pr
       </p>
       <Causes {...{ base, explanation }} />
       <section aria-labelledby="pages">
-        <h2 id="pages">What changed on the pages that agents read</h2>
+        <h2 id="pages">What changed on the pages</h2>
         {pages.length === 0 && (
           <p class="muted">
-            The pages that both the last run before the change and the first one after it read have the same text.
+            The pages that both the last run before the change and the first one after it requested had the same result.
           </p>
         )}
         {pages.map((page) => (
@@ -282,22 +286,38 @@ function Evaluations({ base, explanation: { before, after } }: PartProps) {
   );
 }
 
-const PageDiff = ({ page: { url, lines } }: { page: ChangedPage }) => (
-  <figure class="page-diff">
+/** "could be read, now returns 404" */
+function pageChange({ before, after }: ChangedPage): string {
+  const problemOf = ({ status }: ChangedPage["before"]) =>
+    status === null || status < 400 ? "could not be read" : `returned ${status}`;
+  if (before.isRead && !after.isRead) return `could be read, then ${problemOf(after)}`;
+  if (!before.isRead) return `${problemOf(before)}, then could be read`;
+  if (before.chars === null || after.chars === null || before.chars === after.chars) return "has another text";
+  return `had ${thousands(before.chars)} characters, then ${thousands(after.chars)}`;
+}
+
+const thousands = (n: number) => n.toLocaleString("en");
+
+const PageDiff = ({ page, page: { url, lines } }: { page: ChangedPage }) => (
+  <figure class="page-diff" data-page={url}>
     <figcaption>
-      <ExternalLink url={url} />
+      <ExternalLink url={url} /> <span class="soft">{pageChange(page)}</span>
     </figcaption>
-    <pre class="diff">
-      {lines.map(({ change, text }, i) => {
-        const Tag = change === "added" ? "ins" : change === "removed" ? "del" : "span";
-        return (
-          <Tag key={i}>
-            {change === "added" ? "+ " : change === "removed" ? "− " : "  "}
-            {text}
-            {"\n"}
-          </Tag>
-        );
-      })}
-    </pre>
+    {lines.length > 0 && <PageLines lines={lines} />}
   </figure>
+);
+
+const PageLines = ({ lines }: Pick<ChangedPage, "lines">) => (
+  <pre class="diff">
+    {lines.map(({ change, text }, i) => {
+      const Tag = change === "added" ? "ins" : change === "removed" ? "del" : "span";
+      return (
+        <Tag key={i}>
+          {change === "added" ? "+ " : change === "removed" ? "− " : "  "}
+          {text}
+          {"\n"}
+        </Tag>
+      );
+    })}
+  </pre>
 );

@@ -47,7 +47,13 @@ export const comparePages = (ctx: Context) =>
         const reports = slugList.map((slug) => getReport(ctx, viewer.org, slug));
         const titles = reports.map(({ task }) => titleOf(task));
         const previews = reports.map(({ run }) => Object.keys(run.urlMap).length > 0);
-        return <ComparePage {...{ site, viewer, comparison, titles, previews, isAcrossAgents }} />;
+        const [promptId, ...others] = new Set(reports.map(({ prompt }) => prompt.id));
+        return (
+          <ComparePage
+            {...{ site, viewer, comparison, titles, previews, isAcrossAgents }}
+            promptId={others.length === 0 ? promptId : undefined}
+          />
+        );
       }),
     {
       query: Type.Object(

@@ -1,3 +1,4 @@
+import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { listInvitations } from "../../auth/invitations.ts";
 import { listKeys } from "../../auth/keys.ts";
@@ -7,7 +8,7 @@ import { findLatestResults } from "../../comparisons/latest.ts";
 import type { Context, OrgId } from "../../context.ts";
 import { findExplanation } from "../../inbox/explanation.ts";
 import { getInbox, markInboxItem } from "../../inbox/inbox.ts";
-import type { Explanation } from "../../inbox/schema.ts";
+import { type Explanation, toWindows, Windows } from "../../inbox/schema.ts";
 import { findFirstPrompt, listPromptItems, listScheduledPrompts } from "../../prompts/lists.ts";
 import { agentOfPrompt } from "../../prompts/prompt-check.ts";
 import { listProviders } from "../../providers/providers.ts";
@@ -114,15 +115,23 @@ export const homePages = (ctx: Context) =>
         ]),
       ),
     )
-    .get("/prompts/:promptId/why", ({ request, params }) =>
-      showPage(ctx, request, (viewer, site) => {
-        const explanation = findExplanation(ctx, viewer.org, params.promptId);
-        if (explanation === null) return seeOther(ctx, `/trends?promptId=${params.promptId}`);
-        const report = reportOfChange(ctx, viewer.org, explanation);
-        return (
-          <WhyPage {...{ site, viewer, explanation, report }} verifications={verificationsOf(ctx, viewer, report)} />
-        );
-      }),
+    .get(
+      "/prompts/:promptId/why",
+      ({ request, params, query }) =>
+        showPage(ctx, request, (viewer, site) => {
+          const windows = toWindows(query.base, query.head);
+          const explanation = findExplanation(ctx, viewer.org, params.promptId, windows);
+          if (explanation === null) return seeOther(ctx, `/trends?promptId=${params.promptId}`);
+          const report = reportOfChange(ctx, viewer.org, explanation);
+          return (
+            <WhyPage
+              {...{ site, viewer, explanation, report }}
+              isNewest={windows === undefined}
+              verifications={verificationsOf(ctx, viewer, report)}
+            />
+          );
+        }),
+      { query: Type.Object(Windows.properties, { additionalProperties: Type.String() }) },
     )
     .post("/inbox/:itemId", ({ request, params }) =>
       submitForm(ctx, request, "write", (viewer, form) => {

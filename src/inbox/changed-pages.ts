@@ -1,0 +1,80 @@
+import { diffLines } from "diff";
+import { hasFailed } from "../grading/events.ts";
+import type { Facts } from "../grading/facts.ts";
+import { pagesReadOf } from "../grading/findings/pages-read.ts";
+import { pageKey } from "../net/page-key.ts";
+import type { ChangedPage } from "./schema.ts";
+
+/** Pages whose changes are shown, and their longest text. */
+const maxPages = 10;
+const maxPageChars = 200_000;
+/** Unchanged lines around each changed one. */
+const contextLines = 2;
+
+/** What a session got for a page. `text`: null if the session doesn't have it. `isTested`: it was only checked, and answered. */
+type Seen = ChangedPage["before"] & { url: string; text: string | null; isTested: boolean };
+
+/**
+ * The pages that two sessions requested with different results: those that only one could read first, then those whose text differs, with
+ * the lines that differ if both sessions have the text.
+ */
+export function findChangedPages(before: Facts | undefined, after: Facts | undefined): ChangedPage[] {
+  if (!before || !after) return [];
+  const [seenBefore, seenAfter] = [seenPagesOf(before), seenPagesOf(after)];
+  const pages = [...seenAfter].flatMap(([key, later]): ChangedPage[] => {
+    const earlier = seenBefore.get(key);
+    if (earlier === undefined || earlier.isTested || later.isTested || (!earlier.isRead && !later.isRead)) return [];
+    const isSame =
+      earlier.text === null || later.text === null ? earlier.chars === later.chars : earlier.text === later.text;
+    if (earlier.isRead === later.isRead && isSame) return [];
+    const lines = earlier.text === null || later.text === null ? [] : changedLines(earlier.text, later.text);
+    return [{ url: later.url, before: sideOf(earlier), after: sideOf(later), lines }];
+  });
+  const isMoved = ({ before, after }: ChangedPage) => before.isRead !== after.isRead;
+  return pages.sort((a, b) => Number(isMoved(b)) - Number(isMoved(a))).slice(0, maxPages);
+}
+
+const sideOf = ({ isRead, status, chars }: Seen): ChangedPage["before"] => ({ isRead, status, chars });
+
+/** By page key. A page that was read counts as read, whatever happened to other requests for it. */
+function seenPagesOf(facts: Facts): Map<string, Seen> {
+  const seen = new Map<string, Seen>();
+  const readUrls = new Set(facts.pages.map(({ url }) => pageKey(url)));
+  for (const http of [...facts.taskRequests, ...facts.checkRequests]) {
+    const key = pageKey(http.url);
+    const isRead = readUrls.has(key);
+    if (http.method !== "GET" || (isRead && hasFailed(http)) || (seen.has(key) && http.purpose === "check")) continue;
+    const isTested = !isRead && http.purpose === "check" && !hasFailed(http);
+    seen.set(key, { url: http.url, isRead, status: http.status, chars: null, text: null, isTested });
+  }
+  for (const { url, chars } of facts.pages) {
+    const page = seen.get(pageKey(url)) ?? { url, isRead: true, status: null, text: null, isTested: false };
+    seen.set(pageKey(url), { ...page, chars });
+  }
+  for (const { url, text } of pagesReadOf(facts)) {
+    const page = seen.get(pageKey(url)) ?? { url, status: null };
+    seen.set(pageKey(url), {
+      ...page,
+      isRead: true,
+      isTested: false,
+      chars: text.length,
+      text: text.slice(0, maxPageChars),
+    });
+  }
+  return seen;
+}
+
+function changedLines(before: string, after: string): ChangedPage["lines"] {
+  const all = diffLines(before, after).flatMap(({ value, added, removed }) =>
+    value
+      .replace(/\n$/, "")
+      .split("\n")
+      .map((text) => ({
+        change: added ? ("added" as const) : removed ? ("removed" as const) : ("none" as const),
+        text,
+      })),
+  );
+  const isNearChange = (_: unknown, i: number) =>
+    all.slice(Math.max(0, i - contextLines), i + contextLines + 1).some(({ change }) => change !== "none");
+  return all.filter(isNearChange);
+}

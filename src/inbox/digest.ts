@@ -1,0 +1,116 @@
+import { and, count, eq, gte, lt } from "drizzle-orm";
+import type { Context, OrgId } from "../context.ts";
+import { firstIdOf } from "../db/rows.ts";
+import { runs } from "../db/tables/runs.ts";
+import { listFriction } from "../friction/friction.ts";
+import { cut, type EventData } from "../notifications/events.ts";
+import { reportUrl, whyUrl } from "../reports/links.ts";
+import { getReport } from "../reports/reports.ts";
+import { toIso } from "../schema.ts";
+import { getInbox } from "./inbox.ts";
+import type { InboxItem } from "./schema.ts";
+
+/** Items per list of a digest. */
+const maxItems = 5;
+const maxScores = 10;
+/** Friction points to search for fixes. */
+const maxPoints = 50;
+const maxText = 500;
+
+/** The week of an organization, from the same lines as its inbox: changes of the week, and what needs attention now. */
+export function weeklyDigestOf(ctx: Context, org: OrgId, from: number, until: number): Digest {
+  const inWeek = and(eq(runs.orgId, org), gte(runs.id, firstIdOf(from)), lt(runs.id, firstIdOf(until)));
+  const byStatus = ctx.db
+    .select({ status: runs.status, n: count() })
+    .from(runs)
+    .where(inWeek)
+    .groupBy(runs.status)
+    .all();
+  const total = (status: string) => byStatus.find((row) => row.status === status)?.n ?? 0;
+  const since = toIso(from);
+  const { problems, improvements } = getInbox(ctx, org);
+  const regressions = listFriction(ctx, org, { everything: true, state: "regressed" }, { limit: maxPoints, offset: 0 });
+  return {
+    from: since,
+    until: toIso(until),
+    runs: { completed: total("completed"), failed: total("failed") },
+    scores: [...problems, ...improvements]
+      .flatMap((item) => toScore(ctx, item, since, toIso(until)))
+      .slice(0, maxScores),
+    problems: problems.flatMap(toProblem).slice(0, maxItems),
+    regressed: regressions.items
+      .filter(({ lastSeenAt, isPreview }) => lastSeenAt >= since && !isPreview)
+      .slice(0, maxItems)
+      .map(({ fingerprint, severity, category, title, url, lostPoints }) => ({
+        fingerprint,
+        severity,
+        category,
+        lostPoints,
+        title: cut(title, maxText),
+        pageUrl: url,
+      })),
+    fixFirst: fixesOf(ctx, org),
+  };
+}
+
+const reportLink = (ctx: Context, slug: string) => ({ slug, url: reportUrl(ctx.baseUrl(), slug) });
+
+type Digest = EventData<"digest.weekly">;
+
+/** A change of the score in the week, with its cause. */
+function toScore(ctx: Context, item: InboxItem, from: string, until: string): Digest["scores"] {
+  if ((item.kind !== "score_fell" && item.kind !== "score_rose") || item.since < from || item.since >= until) return [];
+  const { kind, prompt, delta, after, cause } = item;
+  return [
+    {
+      ...{ prompt, delta, verdict: kind === "score_fell" ? "regressed" : "improved" },
+      after: reportLink(ctx, after),
+      cause: cause && cut(cause.title, maxText),
+      whyUrl: whyUrl(ctx.baseUrl(), prompt.id),
+    },
+  ];
+}
+
+/** Everything else that needs attention, with what it is about. */
+function toProblem(item: InboxItem): Digest["problems"] {
+  const { kind, since } = item;
+  switch (kind) {
+    case "score_fell":
+    case "score_rose":
+      return [];
+    case "runs_failed":
+    case "schedule_paused":
+      return [{ kind, since, subject: item.prompt.title }];
+    case "destination_failing":
+      return [{ kind, since, subject: item.destination.name }];
+    case "budget_spent":
+      return [{ kind, since, subject: item.budget?.tag ?? item.budget?.name ?? null }];
+    case "runs_waiting":
+      return [{ kind, since, subject: item.agent }];
+    case "worker_away":
+      return [{ kind, since, subject: item.worker }];
+    case "secrets_unreadable":
+      return [{ kind, since, subject: null }];
+  }
+}
+
+/** The fixes for the friction that costs the most points. */
+function fixesOf(ctx: Context, org: OrgId): Digest["fixFirst"] {
+  const { items } = listFriction(ctx, org, { everything: true, sort: "-cost" }, { limit: maxPoints, offset: 0 });
+  const fixes = new Map<string, Digest["fixFirst"][number]>();
+  for (const { state, isPreview, slug, id } of items) {
+    if (fixes.size >= maxItems) break;
+    if (state === "fixed" || isPreview) continue;
+    const { recommendations, prompt } = getReport(ctx, org, slug);
+    const recommendation = recommendations.find(({ frictionIds }) => frictionIds.includes(id));
+    if (!recommendation || fixes.has(recommendation.id)) continue;
+    fixes.set(recommendation.id, {
+      title: cut(recommendation.title, maxText),
+      action: cut(recommendation.action, maxText),
+      pageUrl: recommendation.url,
+      prompt: { id: prompt.id, title: prompt.title },
+      report: reportLink(ctx, slug),
+    });
+  }
+  return [...fixes.values()];
+}

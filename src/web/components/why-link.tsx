@@ -1,0 +1,37 @@
+import type { Comparison } from "../../comparisons/compare.ts";
+import type { Evidence } from "../../comparisons/evidence.ts";
+import { toWhyHref } from "./change-links.ts";
+
+type Props = {
+  base: string;
+  promptId: string | undefined;
+  delta: Evidence["delta"];
+  /** IDs of evaluations. */
+  before: string[];
+  after: string[];
+};
+
+/** A link to the page that explains a change of a prompt's score between evaluations, if it changed. */
+export const WhyLink = ({ base, promptId, delta, before, after }: Props) =>
+  promptId === undefined || delta === null || delta.value === 0 || before.length === 0 || after.length === 0 ? null : (
+    <p>
+      <a class="button" href={toWhyHref(base, promptId, { before, after })}>
+        See why
+      </a>
+    </p>
+  );
+
+/** The same for a comparison of one prompt. */
+export const SidesWhyLink = ({ base, comparison }: { base: string; comparison: Comparison }) => {
+  const { base: earlier, head, evidence } = comparison;
+  const [promptId, ...others] = head.promptIds;
+  return (
+    <WhyLink
+      base={base}
+      promptId={others.length === 0 ? promptId : undefined}
+      delta={evidence.delta}
+      before={earlier.evalRequestIds}
+      after={head.evalRequestIds}
+    />
+  );
+};
