@@ -115,6 +115,19 @@ export const toArtifactResponse = (name: string, data: Buffer): Response =>
     },
   });
 
+const isPartOfOutput = like(artifacts.name, "agent-output-%.jsonl");
+
+/** The attempts of a run of which the output of a coding agent is stored. */
+export const attemptsWithOutput = ({ db }: Context, runId: string): Set<number> =>
+  new Set(
+    db
+      .selectDistinct({ attempt: artifacts.attempt })
+      .from(artifacts)
+      .where(and(eq(artifacts.runId, runId), isPartOfOutput))
+      .all()
+      .map(({ attempt }) => attempt),
+  );
+
 /** The attempt of a run. */
 type Attempt = { runId: string; attempt: number };
 
@@ -126,16 +139,14 @@ export function findAgentOutput({ db }: Context, { runId, attempt }: Attempt): s
   const parts = db
     .select({ data: artifacts.data })
     .from(artifacts)
-    .where(
-      and(eq(artifacts.runId, runId), eq(artifacts.attempt, attempt), like(artifacts.name, "agent-output-%.jsonl")),
-    )
+    .where(and(eq(artifacts.runId, runId), eq(artifacts.attempt, attempt), isPartOfOutput))
     .orderBy(asc(artifacts.name))
     .all();
   return parts.length === 0 ? null : Buffer.concat(parts.map(({ data }) => data)).toString();
 }
 
 /** The same of a run of an organization. Throws not_found. */
-export function getAgentOutput(ctx: Context, org: OrgId, { runId, attempt }: Attempt): string {
+function getAgentOutput(ctx: Context, org: OrgId, { runId, attempt }: Attempt): string {
   const [run] = ctx.db
     .select({ id: runs.id })
     .from(runs)
@@ -147,3 +158,13 @@ export function getAgentOutput(ctx: Context, org: OrgId, { runId, attempt }: Att
     `No output of a coding agent is stored of attempt ${attempt}. Output is deleted together with the session events.`,
   );
 }
+
+/** The same as a download. Throws not_found. */
+export const toOutputResponse = (ctx: Context, org: OrgId, { runId, attempt }: Attempt): Response =>
+  new Response(getAgentOutput(ctx, org, { runId, attempt }), {
+    headers: {
+      "content-type": "application/x-ndjson; charset=utf-8",
+      "content-disposition": `attachment; filename="${runId}-${attempt}.jsonl"`,
+      "cache-control": "private, no-store",
+    },
+  });

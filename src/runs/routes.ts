@@ -7,7 +7,7 @@ import { streamResponse } from "../http/event-stream.ts";
 import { header } from "../http/openapi.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
 import { listResponse, pageOf, pageQuery } from "../http/paging.ts";
-import { getAgentOutput } from "../reports/artifacts.ts";
+import { toOutputResponse } from "../reports/artifacts.ts";
 import { runUrls } from "../reports/links.ts";
 import { OneOf, PathId, toIso } from "../schema.ts";
 import { cancelRun } from "./endings.ts";
@@ -227,15 +227,7 @@ const outputRoutes = (ctx: Context) =>
     "/api/v1/runs/:runId/output",
     ({ request, params, query }) => {
       const { runId, attempt: lastAttempt } = getRun(ctx, orgOf(request), params.runId);
-      const attempt = query.attempt ?? lastAttempt;
-      const output = getAgentOutput(ctx, orgOf(request), { runId, attempt });
-      return new Response(output, {
-        headers: {
-          "content-type": "application/x-ndjson; charset=utf-8",
-          "content-disposition": `attachment; filename="${runId}-${attempt}.jsonl"`,
-          "cache-control": "private, no-store",
-        },
-      });
+      return toOutputResponse(ctx, orgOf(request), { runId, attempt: query.attempt ?? lastAttempt });
     },
     {
       params: runPath,

@@ -13,6 +13,7 @@ import { notFound } from "../errors.ts";
 import { gradeLetter } from "../grading/methodology.ts";
 import type { Page, Paged } from "../http/paging.ts";
 import { promptSummaryColumns, toPromptSummary } from "../prompts/lists.ts";
+import { attemptsWithOutput } from "../reports/artifacts.ts";
 import { reportUrl, runUrls } from "../reports/links.ts";
 import { runReportColumns, toRunReport } from "../reports/reports.ts";
 import type { RunReport } from "../reports/schema.ts";
@@ -130,6 +131,7 @@ export function listAttempts(ctx: Context, org: OrgId, id: string): Attempt[] {
     .select({ id: jobs.id })
     .from(jobs)
     .where(and(eq(jobs.kind, "run"), eq(jobs.subject, run.id)));
+  const withOutput = attemptsWithOutput(ctx, run.id);
   return ctx.db
     .select({
       attempt: attempts.attempt,
@@ -147,6 +149,7 @@ export function listAttempts(ctx: Context, org: OrgId, id: string): Attempt[] {
       ...rest,
       startedAt: toIso(startedAt),
       completedAt: toIso(completedAt),
+      hasOutput: withOutput.has(rest.attempt),
     }));
 }
 

@@ -251,6 +251,7 @@ export const Attempt = Type.Object(
     ),
     reason: Nullable(Type.String({ description: "Why it produced no report" })),
     costUsd: Nullable(Type.Number({ description: "Model cost of this attempt in USD; null: unknown" })),
+    hasOutput: Type.Boolean({ description: "Whether what its coding agent printed is stored" }),
   },
   {
     title: "Attempt",
@@ -262,6 +263,7 @@ export const Attempt = Type.Object(
         outcome: "done",
         reason: null,
         costUsd: 0,
+        hasOutput: false,
       },
     ],
   },

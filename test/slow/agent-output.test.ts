@@ -14,14 +14,16 @@ const key = "sk-the-real-key-0123456789";
 const program = join(import.meta.dir, "..", "support", "fake-agent.mjs");
 let fake: ReturnType<typeof serveFakeModel>;
 beforeAll(() => {
-  fake = serveFakeModel({ key, scenarios: { fine: { turns: [{ text: "Fine.", usage: { input: 10, output: 2 } }] } } });
+  const answer = { text: "Fine.", usage: { input: 10, output: 2 } };
+  const flaky = { ...answer, before: [{ fail: { status: 500, message: "no" } }] };
+  fake = serveFakeModel({ key, scenarios: { fine: { turns: [answer] }, flaky: { turns: [flaky] } } });
 });
 afterAll(() => fake.stop());
 
 type Event = { type: string; [name: string]: unknown };
 
 /** A run of the fake agent in a mode, with its events and its output. */
-async function runOf(mode: string, { options = {} }: { options?: object } = {}) {
+async function runOf(mode: string, { options = {}, model = "fine" }: { options?: object; model?: string } = {}) {
   const preset = toPreset({
     ...{ id: "fake", command: program, args: [mode], stream: mode.startsWith("acp") ? "acp" : "claude" },
     env: { GATEWAY: "{gateway}", TOKEN: "{token}", MODEL: "{model}" },
@@ -32,8 +34,8 @@ async function runOf(mode: string, { options = {} }: { options?: object } = {}) 
     env: {
       OPENAI_COMPATIBLE_BASE_URL: fake.baseUrls["openai-compatible"],
       OPENAI_COMPATIBLE_API_KEY: key,
-      EVALD_AGENT_MODEL: "openai-compatible/fine",
-      EVALD_MODEL_PRICES: '{"openai-compatible/fine": {"in": 10, "out": 100}}',
+      EVALD_AGENT_MODEL: `openai-compatible/${model}`,
+      EVALD_MODEL_PRICES: `{"openai-compatible/${model}": {"in": 10, "out": 100}}`,
     },
   });
   const { body: prompt } = await send("POST", "/api/v1/prompts", {
@@ -47,10 +49,15 @@ async function runOf(mode: string, { options = {} }: { options?: object } = {}) 
   const foreign = await send("GET", path, { headers: { authorization: `Bearer ${b.key}` } });
   const slug = run.report?.slug;
   const trace = slug ? await send("GET", `/api/v1/reports/${slug}/trace?limit=500`) : null;
+  const session = slug ? await send("GET", `/reports/${slug}/session`) : null;
+  const links = [...String(session?.body).matchAll(/href="(\/runs\/[^"]*attempt=[^"]*)"/g)].map(
+    ([, link = ""]) => link,
+  );
+  const pages = await Promise.all(links.map((link) => send("GET", link)));
   await service.stop(0);
   const events: Event[] = trace?.body.events ?? [];
   const of = (type: string) => events.filter((event) => event.type === type);
-  return { run, preset, output, foreign, events, of, lines: String(output.body).trim().split("\n") };
+  return { run, links, pages, preset, output, foreign, events, of, lines: String(output.body).trim().split("\n") };
 }
 
 /** The fields of an event that the agent itself reported. */
@@ -67,6 +74,15 @@ test("the output of an agent is kept, and gives the same events again", async ()
   const replay = replayOutput(String(output.body), preset);
   expect(replay).toMatchObject({ ending: "finished", answer: "I chose red.", unreadableLines: 0, unknownKinds: [] });
   expect(replay.events.map(own)).toEqual(events.filter(fromAgent).map(own));
+});
+
+test("the page of a session links to its attempts and to the output", async () => {
+  const { run, links, pages, output } = await runOf("model", { model: "flaky" });
+  const path = `/runs/${run.runId}`;
+  expect([run.attempt, links]).toEqual([2, [`${path}?attempt=1`, `${path}/output?attempt=2`]]);
+  expect(pages.map(({ status }) => status)).toEqual([200, 200]);
+  expect(String(pages[0]?.body)).toContain('data-outcome="retried"');
+  expect(pages[1]?.body).toEqual(output.body);
 });
 
 test("the output of an agent that crashes is kept", async () => {

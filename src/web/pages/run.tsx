@@ -198,17 +198,26 @@ export function RunState({ site: { base }, viewer, title, isPreview, run, limitU
           </li>
         ))}
       </ul>
-      {attempts.length > 1 && <Attempts path={`${base}/runs/${run.runId}`} attempts={attempts} />}
+      {(attempts.length > 1 || attempts.some(({ hasOutput }) => hasOutput)) && (
+        <Attempts path={`${base}/runs/${run.runId}`} attempts={attempts} />
+      )}
     </>
   );
 }
+
+/** Downloads what the coding agent printed in an attempt. `path`: of the run. */
+export const OutputLink = ({ path, attempt }: { path: string; attempt: number }) => (
+  <a href={`${path}/output?attempt=${attempt}`} download aria-label={`Output of the agent in attempt ${attempt}`}>
+    Output of the agent
+  </a>
+);
 
 const Attempts = ({ path, attempts }: { path: string; attempts: Attempt[] }) => (
   <>
     <h2>Attempts</h2>
     <table class="metrics">
       <tbody>
-        {attempts.map(({ attempt, startedAt, outcome, reason }) => (
+        {attempts.map(({ attempt, startedAt, outcome, reason, hasOutput }) => (
           <tr key={attempt} data-outcome={outcome ?? "running"}>
             <th scope="row">
               <a href={`${path}?attempt=${attempt}`}>{attempt}</a>
@@ -219,6 +228,12 @@ const Attempts = ({ path, attempts }: { path: string; attempts: Attempt[] }) => 
             <td class="detail">
               {outcome === null ? "running" : attemptLabels[outcome]}
               {reason && `: ${reason}`}
+              {hasOutput && (
+                <>
+                  {" "}
+                  <OutputLink path={path} attempt={attempt} />
+                </>
+              )}
             </td>
           </tr>
         ))}

@@ -4,6 +4,7 @@ import type { Report } from "../../reports/schema.ts";
 import type { Timeline } from "../../reports/timeline.ts";
 import type { Trace, TraceQuery } from "../../reports/trace-schema.ts";
 import { turnsOf } from "../../reports/turns.ts";
+import type { Attempt } from "../../runs/schema.ts";
 import { maxInlineEventChars } from "../components/event-line.tsx";
 import { toEventHref } from "../components/figures.tsx";
 import { Choice, Filter } from "../components/filter.tsx";
@@ -14,6 +15,7 @@ import { SessionStrip } from "../components/session-strip.tsx";
 import { Turns } from "../components/turns.tsx";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
+import { OutputLink } from "./run.tsx";
 
 type Props = {
   site: Site;
@@ -26,6 +28,8 @@ type Props = {
   hasEarlier: boolean;
   timeline: Timeline;
   query: TraceQuery;
+  /** The attempts of the run, and the one whose session this is; absent on a shared page. */
+  attempts?: { runId: string; shown: number; all: Attempt[] };
   /** Of a shared page. */
   publisher?: string;
 };
@@ -35,7 +39,7 @@ const maxInlineChars = 24_000;
 
 /** The events of a session, paginated, under an overview of the whole session. */
 export function SessionPage(props: Props) {
-  const { site, viewer, publisher, path, report, trace, hasEarlier, timeline, query } = props;
+  const { site, viewer, publisher, path, report, trace, hasEarlier, timeline, query, attempts } = props;
   const here = `${site.base}${path}/session`;
   const labels = frictionLabels(report);
   const marks = report.frictionPoints.map(({ id, title, events }) => ({
@@ -72,6 +76,7 @@ export function SessionPage(props: Props) {
           <h1 {...foreignText}>{titleOf(report.task)}</h1>
           {Object.keys(report.run.urlMap).length > 0 && <PreviewMark />}
           {trace.notice && <p class="notice">{trace.notice}</p>}
+          {attempts && <AttemptLinks base={site.base} {...attempts} />}
         </header>
         {timeline.events > 0 && (
           <>
@@ -100,6 +105,34 @@ export function SessionPage(props: Props) {
         )}
       </div>
     </Layout>
+  );
+}
+
+/** Links to the session of each attempt if there are several, and to what the agent printed. */
+function AttemptLinks({ base, runId, shown, all }: NonNullable<Props["attempts"]> & { base: string }) {
+  const path = `${base}/runs/${runId}`;
+  const hasOutput = all.some(({ attempt, hasOutput: has }) => attempt === shown && has);
+  if (all.length < 2 && !hasOutput) return null;
+  return (
+    <nav class="jumps" aria-label="Attempts">
+      {all.length > 1 && (
+        <span>
+          Attempts{" "}
+          {all.map(({ attempt }) =>
+            attempt === shown ? (
+              <strong key={attempt} aria-current="true">
+                {attempt}{" "}
+              </strong>
+            ) : (
+              <>
+                <a href={`${path}?attempt=${attempt}`}>{attempt}</a>{" "}
+              </>
+            ),
+          )}
+        </span>
+      )}
+      {hasOutput && <OutputLink path={path} attempt={shown} />}
+    </nav>
   );
 }
 

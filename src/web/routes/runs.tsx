@@ -6,6 +6,7 @@ import type { Message } from "../../http/event-stream.ts";
 import { sortBy } from "../../http/sorting.ts";
 import { listPromptChoices } from "../../prompts/lists.ts";
 import { listAgents } from "../../prompts/prompts.ts";
+import { toOutputResponse } from "../../reports/artifacts.ts";
 import { titleOf } from "../../reports/labels.ts";
 import { cancelRun } from "../../runs/endings.ts";
 import { followRun, formatPosition, getRunProgress, type Progress, parsePosition } from "../../runs/follow.ts";
@@ -26,6 +27,7 @@ import type { Site } from "../site.ts";
 import { type Viewer, webSourceOf } from "../viewer.ts";
 
 const perPage = 50;
+const attemptQuery = { attempt: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000_000 })) };
 
 const RunsQuery = Type.Object({
   promptId: Type.Optional(Id),
@@ -138,7 +140,16 @@ export const runPages = (ctx: Context) =>
           const state = runStateProps(ctx, viewer, site, progress);
           return <RunPage {...{ progress, shownAttempt: query.attempt, ...state }} />;
         }),
-      queryOptions({ attempt: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000_000 })) }),
+      queryOptions(attemptQuery),
+    )
+    .get(
+      "/runs/:runId/output",
+      ({ request, params, query }) =>
+        showPage(ctx, request, ({ org }) => {
+          const { runId, attempt } = getRun(ctx, org, params.runId);
+          return toOutputResponse(ctx, org, { runId, attempt: query.attempt ?? attempt });
+        }),
+      queryOptions(attemptQuery),
     )
     .get(
       "/runs/:runId/events",

@@ -5,6 +5,7 @@ import { getReport } from "../../reports/reports.ts";
 import { getTimeline } from "../../reports/timeline.ts";
 import { getEvent, getSession, getTrace, hasEarlier } from "../../reports/trace.ts";
 import { traceQuery } from "../../reports/trace-schema.ts";
+import { listAttempts } from "../../runs/runs.ts";
 import { showPage } from "../page-requests.tsx";
 import { EventPage, renderPayload } from "../pages/event.tsx";
 import { SessionPage } from "../pages/session.tsx";
@@ -30,8 +31,13 @@ export const sessionPages = (ctx: Context) =>
             timeline.failedEvents,
           );
           const path = `/reports/${params.slug}`;
+          const { runId, attempt } = session;
+          const attempts = { runId, shown: attempt, all: listAttempts(ctx, viewer.org, runId) };
           return (
-            <SessionPage {...{ site, viewer, path, report, trace, timeline, query }} hasEarlier={hasEarlierEvents} />
+            <SessionPage
+              {...{ site, viewer, path, report, trace, timeline, query, attempts }}
+              hasEarlier={hasEarlierEvents}
+            />
           );
         }),
       queryOptions(traceQuery),
