@@ -2,7 +2,7 @@ import { type AnyElysia, Elysia } from "elysia";
 import { archiveRoutes } from "./archives/routes.ts";
 import { type Peer, trackClient } from "./auth/address.ts";
 import { authenticate, withUnambiguousPath } from "./auth/authentication.ts";
-import { whoamiRoutes } from "./auth/routes.ts";
+import { keyRoutes } from "./auth/routes.ts";
 import { tenantOf } from "./auth/tenant.ts";
 import { comparisonRoutes } from "./comparisons/routes.ts";
 import { errorStatus } from "./errors.ts";
@@ -124,7 +124,7 @@ export function createApp(service: Service, options: AppOptions = {}) {
 /** The API of the features. */
 const featureRoutes = ({ ctx, workers }: Service) =>
   new Elysia({ name: "features" })
-    .use(whoamiRoutes(ctx))
+    .use(keyRoutes(ctx))
     .use(promptRoutes(ctx))
     .use(scheduleRoutes(ctx))
     .use(providerRoutes(ctx))

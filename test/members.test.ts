@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { listInvitations } from "../src/auth/invitations.ts";
-import { createKey } from "../src/auth/keys.ts";
+import { createKey, listKeys } from "../src/auth/keys.ts";
 import { listMembers } from "../src/auth/members.ts";
 import { createOrg } from "../src/auth/orgs.ts";
 import { findPerson } from "../src/auth/people.ts";
@@ -436,4 +436,91 @@ test("expired sign-ins, failed attempts and used tokens are deleted, and nothing
   app.db.$client.run("update sign_ins set expires_at = expires_at + ? where person_id = ?", [dayMs, left]);
   expect(await after(30 * dayMs)).toEqual([1, 0, 0]);
   expect(app.db.$client.query("select person_id from sign_ins").all()).toEqual([{ person_id: left }]);
+});
+
+describe("API keys of people who leave", () => {
+  const app = testApp();
+  const { service, a, send } = app;
+  const ada = "ada@example.com";
+
+  /** A member with an active, an expired and a revoked key, and an owner with a key. */
+  async function withKeys(email: string) {
+    const owner = await signedIn(app);
+    const member = await signedIn(app, { role: "admin", email });
+    const { id: personId = "" } = findPerson(service.ctx, email) ?? {};
+    const create = (name: string, options: object = {}) =>
+      createKey(service.ctx, a.org, name, { ...options, createdBy: personId });
+    const active = create(`active of ${email}`);
+    create(`expired of ${email}`, { lifeMs: -1 });
+    await owner.post("/settings/keys", { name: `kept beside ${email}`, scopes: "read", days: "" });
+    return { owner, member, personId, active };
+  }
+  const statusWith = async (key: string) =>
+    (await send("GET", "/api/v1/whoami", { headers: { authorization: `Bearer ${key}` } })).status;
+  const remove = (memberId: string, more: object = {}) => ({ member: memberId, do: "remove", ...more });
+
+  test("are named with their creator in REST and on the page, and can be filtered", async () => {
+    const { owner, personId, active } = await withKeys(ada);
+    const { body, headers } = await send("GET", `/api/v1/keys?createdBy=${personId}`);
+    expect(body.map((key: { name: string; createdBy: object }) => [key.name, key.createdBy])).toEqual([
+      [`expired of ${ada}`, { id: personId, name: "A admin", isMember: true }],
+      [`active of ${ada}`, { id: personId, name: "A admin", isMember: true }],
+    ]);
+    expect(headers.get("x-total-count")).toBe("2");
+    expect(JSON.stringify(body)).not.toContain(active.key);
+    const all = (await send("GET", "/api/v1/keys")).body;
+    expect(all.find(({ name }: { name: string }) => name === "test")).toMatchObject({ createdBy: null, trustId: null });
+    expect((await send("GET", "/api/v1/keys?limit=1")).body.length).toBe(1);
+    const rows = async (query: string) =>
+      [...(await owner.get(`/settings/keys${query}`)).body.matchAll(/<th scope="row">([^<]+)/g)].map(
+        ([, name]) => name,
+      );
+    expect((await rows(`?createdBy=${personId}`)).length).toBe(2);
+    expect((await rows("")).length).toBe(all.length);
+    expect((await rows("?sort=creator"))[0]).toContain("of ada");
+  });
+
+  test("are listed when a member is removed, kept unless asked, and marked afterwards", async () => {
+    const email = "bo@example.com";
+    const { owner, personId, active } = await withKeys(email);
+    const id = memberId(app, email);
+    const { body } = await owner.post("/settings/members/change", remove(id));
+    expect(body).toContain(`active of ${email} (${active.apiKey.display})`);
+    expect(body).toContain('name="revokeKeys"');
+    expect(body).not.toContain(`expired of ${email}`);
+    await owner.post("/settings/members/change", remove(id, { confirmed: "1" }));
+    expect(memberId(app, email)).toBe("none");
+    expect(await statusWith(active.key)).toBe(200);
+    const [key] = (await send("GET", `/api/v1/keys?createdBy=${personId}`)).body;
+    expect(key.createdBy).toEqual({ id: personId, name: "A admin", isMember: false });
+    expect((await owner.get("/settings/keys")).body).toContain(`data-creator="${personId}" data-left="true"`);
+  });
+
+  test("are revoked with the removal if asked, and no others", async () => {
+    const email = "cy@example.com";
+    const { owner, active } = await withKeys(email);
+    const other = createKey(service.ctx, app.b.org, "other", { createdBy: findPerson(service.ctx, email)?.id });
+    expect(await statusWith(active.key)).toBe(200);
+    const before = listKeys(service.ctx, a.org).filter(({ revokedAt }) => revokedAt === null);
+    await owner.post("/settings/members/change", remove(memberId(app, email), { confirmed: "1", revokeKeys: "1" }));
+    expect(await statusWith(active.key)).toBe(401);
+    expect(await statusWith(other.key)).toBe(200);
+    const kept = listKeys(service.ctx, a.org).filter(({ revokedAt }) => revokedAt === null);
+    expect(before.filter(({ id }) => !kept.some((key) => key.id === id)).map(({ name }) => name)).toEqual([
+      `expired of ${email}`,
+      `active of ${email}`,
+    ]);
+  });
+
+  test("are revoked by the person who leaves if asked", async () => {
+    const email = "di@example.com";
+    const { member, active } = await withKeys(email);
+    const { body } = await member.post("/account/leave", { org: a.org });
+    expect([body.includes(active.apiKey.display), body.includes('name="revokeKeys"')]).toEqual([true, true]);
+    await member.post("/account/leave", { org: a.org, confirmed: "1", revokeKeys: "1" });
+    expect([memberId(app, email), await statusWith(active.key)]).toEqual(["none", 401]);
+    // Without keys, there is nothing to ask about.
+    const free = await signedIn(app, { role: "member" });
+    expect((await free.post("/account/leave", { org: a.org })).body).not.toContain("revokeKeys");
+  });
 });

@@ -1,19 +1,18 @@
-import { and, desc, eq, isNotNull, isNull, lt, sql } from "drizzle-orm";
+import { and, desc, eq, gt, isNotNull, isNull, lt, or, type SQL, sql } from "drizzle-orm";
 import { type Context, type OrgId, perContext } from "../context.ts";
 import { createForgettableCache } from "../db/cache.ts";
 import { statement } from "../db/prepared.ts";
 import { apiKeys } from "../db/tables/keys.ts";
+import { members, people } from "../db/tables/people.ts";
 import { badRequest, conflict, notFound } from "../errors.ts";
 import type { Caller } from "../http/caller.ts";
 import { type KeyScope, keyScopes } from "../http/operation.ts";
 import { keyShape, toIso, toName } from "../schema.ts";
+import type { ApiKey, Creator } from "./key-schema.ts";
 
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const wholeKey = new RegExp(`^${keyShape.source}$`);
 const lastUsedIntervalMs = 60_000;
-
-/** An API key in lists, without the key itself. */
-export type ApiKey = ReturnType<typeof toApiKey>;
 
 /** `evals_`, 30 base62 characters (178 bits), and the CRC-32 of both in 6 characters, so that a typo never reaches the database. */
 function newKey(): string {
@@ -121,7 +120,7 @@ export function createKey(
     isCompatible,
   };
   ctx.db.insert(apiKeys).values(row).run();
-  return { key, apiKey: toApiKey(row) };
+  return { key, apiKey: getKey(ctx, org, row.id) };
 }
 
 /** The organization and name of a valid key, else null. Records the use in memory; `flushLastUsed` stores it. */
@@ -147,8 +146,44 @@ function readKey(ctx: Context, hash: Buffer): CachedKey | undefined {
   };
 }
 
-export const listKeys = (ctx: Context, org: OrgId): ApiKey[] =>
-  ctx.db.select().from(apiKeys).where(eq(apiKeys.orgId, org)).orderBy(desc(apiKeys.id)).all().map(toApiKey);
+/** Newest first. `createdBy`: only those that this person created. `isActive`: without revoked and expired ones. */
+export const listKeys = (
+  ctx: Context,
+  org: OrgId,
+  { createdBy, isActive = false }: { createdBy?: string; isActive?: boolean } = {},
+): ApiKey[] =>
+  selectKeys(
+    ctx,
+    and(
+      eq(apiKeys.orgId, org),
+      createdBy === undefined ? undefined : eq(apiKeys.createdBy, createdBy),
+      isActive ? whereActive(ctx) : undefined,
+    ),
+  );
+
+/** Keys that still work. */
+const whereActive = (ctx: Context) =>
+  and(isNull(apiKeys.revokedAt), or(isNull(apiKeys.expiresAt), gt(apiKeys.expiresAt, ctx.now())));
+
+const selectKeys = ({ db }: Context, where: SQL | undefined): ApiKey[] =>
+  db
+    .select({ key: apiKeys, name: people.name, memberId: members.id })
+    .from(apiKeys)
+    .leftJoin(people, eq(people.id, apiKeys.createdBy))
+    .leftJoin(members, and(eq(members.orgId, apiKeys.orgId), eq(members.personId, apiKeys.createdBy)))
+    .where(where)
+    .orderBy(desc(apiKeys.id))
+    .all()
+    .map(({ key, name, memberId }) =>
+      toApiKey(key, key.createdBy === null ? null : { id: key.createdBy, name, isMember: memberId !== null }),
+    );
+
+/** Throws not_found. */
+function getKey(ctx: Context, org: OrgId, id: string): ApiKey {
+  const [key] = selectKeys(ctx, and(eq(apiKeys.orgId, org), eq(apiKeys.id, id)));
+  if (!key) throw notFound(`No API key has the ID ${id}.`);
+  return key;
+}
 
 /** Takes effect with the next request. Throws not_found; revoking twice changes nothing. */
 export function revokeKey(ctx: Context, org: OrgId, id: string): ApiKey {
@@ -159,9 +194,14 @@ export function revokeKey(ctx: Context, org: OrgId, id: string): ApiKey {
     .where(and(where, isNull(apiKeys.revokedAt)))
     .run();
   cachedKeys(ctx).forget();
-  const row = ctx.db.select().from(apiKeys).where(where).get();
-  if (!row) throw notFound(`No API key has the ID ${id}.`);
-  return toApiKey(row);
+  return getKey(ctx, org, id);
+}
+
+/** Revokes all keys that a person created in the organization. */
+export function revokeKeysOfPerson(ctx: Context, org: OrgId, personId: string): void {
+  const wherePerson = and(eq(apiKeys.orgId, org), eq(apiKeys.createdBy, personId), isNull(apiKeys.revokedAt));
+  ctx.db.update(apiKeys).set({ revokedAt: ctx.now() }).where(wherePerson).run();
+  cachedKeys(ctx).forget();
 }
 
 /** Revokes the keys of a trust. */
@@ -189,14 +229,14 @@ export function flushLastUsed(ctx: Context, all = false): void {
   }
 }
 
-const toApiKey = (row: typeof apiKeys.$inferSelect) => ({
+const toApiKey = (row: typeof apiKeys.$inferSelect, createdBy: Creator | null): ApiKey => ({
   id: row.id,
   name: row.name,
   display: row.display,
-  /** null: no restrictions. */
   scopes: row.scopes as KeyScope[] | null,
-  /** For clients that were not written for evald: runs supersede by default, and `error` is readable by people. */
   isCompatible: row.isCompatible,
+  createdBy,
+  trustId: row.trustId,
   createdAt: toIso(row.createdAt),
   expiresAt: toIso(row.expiresAt),
   revokedAt: toIso(row.revokedAt),

@@ -4,6 +4,7 @@ import { members, people, type Role, roles, signIns } from "../db/tables/people.
 import { conflict, notFound } from "../errors.ts";
 import { toIso } from "../schema.ts";
 import { type Client, inSequence, loadBetterAuth, toHeaders, withAppErrors } from "./better-auth-calls.ts";
+import { revokeKeysOfPerson } from "./keys.ts";
 import { type SignedIn, toRole } from "./person.ts";
 
 export type Member = ReturnType<typeof listMembers>[number];
@@ -48,15 +49,31 @@ export const setRole = (ctx: Context, org: OrgId, memberId: string, role: string
     await withAppErrors(api.updateMemberRole({ body, headers: toHeaders(client) }));
   });
 
-export const removeMember = (ctx: Context, org: OrgId, memberId: string, client: Client): Promise<void> =>
+/** `revokesKeys`: revoke the API keys that the member created. */
+export const removeMember = (
+  ctx: Context,
+  org: OrgId,
+  memberId: string,
+  client: Client,
+  { revokesKeys = false }: { revokesKeys?: boolean } = {},
+): Promise<void> =>
   inSequence(ctx, async () => {
-    refuseLastOwner(ctx, org, getMember(ctx, org, memberId));
+    const member = getMember(ctx, org, memberId);
+    refuseLastOwner(ctx, org, member);
     const { api } = await loadBetterAuth(ctx);
     const body = { memberIdOrEmail: memberId, organizationId: org };
     await withAppErrors(api.removeMember({ body, headers: toHeaders(client) }));
+    if (revokesKeys) revokeKeysOfPerson(ctx, org, member.personId);
   });
 
-export const leaveOrg = (ctx: Context, org: OrgId, { person }: SignedIn, client: Client): Promise<void> =>
+/** `revokesKeys`: revoke the API keys that the person created. */
+export const leaveOrg = (
+  ctx: Context,
+  org: OrgId,
+  { person }: SignedIn,
+  client: Client,
+  { revokesKeys = false }: { revokesKeys?: boolean } = {},
+): Promise<void> =>
   inSequence(ctx, async () => {
     const where = and(eq(members.orgId, org), eq(members.personId, person.id));
     const row = ctx.db.select().from(members).where(where).get();
@@ -64,6 +81,7 @@ export const leaveOrg = (ctx: Context, org: OrgId, { person }: SignedIn, client:
     refuseLastOwner(ctx, org, row);
     const { api } = await loadBetterAuth(ctx);
     await withAppErrors(api.leaveOrganization({ body: { organizationId: org }, headers: toHeaders(client) }));
+    if (revokesKeys) revokeKeysOfPerson(ctx, org, person.id);
   });
 
 function getMember(ctx: Context, org: OrgId, memberId: string) {

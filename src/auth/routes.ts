@@ -1,9 +1,12 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import type { Context } from "../context.ts";
-import { callerOf } from "../http/caller.ts";
-import { errors, keyScopes, operation } from "../http/operation.ts";
+import { callerOf, orgOf } from "../http/caller.ts";
+import { errors, keyScopes, listOf, operation } from "../http/operation.ts";
+import { listResponse, pageOf, pageQuery, paginate } from "../http/paging.ts";
 import { Nullable, OneOf } from "../schema.ts";
+import { ApiKey } from "./key-schema.ts";
+import { listKeys } from "./keys.ts";
 import { getOrg } from "./orgs.ts";
 
 const Whoami = Type.Object({
@@ -15,19 +18,35 @@ const Whoami = Type.Object({
   }),
 });
 
-/** The organization and API key of a request. */
-export const whoamiRoutes = (ctx: Context) =>
-  new Elysia({ name: "whoami" }).get(
-    "/api/v1/whoami",
-    ({ request }) => {
-      const { org, keyId, name: keyName, scopes } = callerOf(request);
-      const { id, name, timeZone } = getOrg(ctx, org);
-      return { organization: { id, name, timeZone }, key: { id: keyId, name: keyName, scopes } };
-    },
-    {
-      ...operation("System", "whoami", "Get the organization and API key of the request", {
-        200: Whoami,
-        ...errors(),
-      }),
-    },
-  );
+/** The organization and API key of a request, and the API keys of the organization. */
+export const keyRoutes = (ctx: Context) =>
+  new Elysia({ name: "keys" })
+    .get(
+      "/api/v1/whoami",
+      ({ request }) => {
+        const { org, keyId, name: keyName, scopes } = callerOf(request);
+        const { id, name, timeZone } = getOrg(ctx, org);
+        return { organization: { id, name, timeZone }, key: { id: keyId, name: keyName, scopes } };
+      },
+      {
+        ...operation("System", "whoami", "Get the organization and API key of the request", {
+          200: Whoami,
+          ...errors(),
+        }),
+      },
+    )
+    .get(
+      "/api/v1/keys",
+      ({ request, query: { createdBy, ...page }, set }) =>
+        listResponse(set, paginate(listKeys(ctx, orgOf(request), { createdBy }), pageOf(page))),
+      {
+        query: Type.Object({
+          createdBy: Type.Optional(Type.String({ maxLength: 100, description: "ID of the person who created them" })),
+          ...pageQuery,
+        }),
+        ...operation("System", "listKeys", "List API keys, newest first", {
+          200: listOf(ApiKey, "Keys, newest first"),
+          ...errors(400),
+        }),
+      },
+    );

@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import type { ApiKey } from "../auth/key-schema.ts";
 import { createKey, listKeys, revokeKey } from "../auth/keys.ts";
 import type { Config } from "../config/config.ts";
 import { keyScopes } from "../http/operation.ts";
@@ -15,6 +16,13 @@ type CreateOptions = {
 };
 
 const dayMs = 24 * 3600_000;
+
+const creatorOf = ({ createdBy, trustId }: ApiKey): string =>
+  createdBy === null
+    ? trustId === null
+      ? "operator"
+      : "CI job"
+    : `${createdBy.name ?? "deleted account"}${createdBy.isMember ? "" : " (left)"}`;
 
 /** Adds `key create`, `key list` and `key revoke`. */
 export function addKey(program: Command, configOf: () => Config): void {
@@ -47,19 +55,25 @@ export function addKey(program: Command, configOf: () => Config): void {
     .command("list")
     .description("List API keys, newest first, without their secrets")
     .option("--org <name>", "Organization (required if there are several)")
+    .option("--created-by <person>", "Only keys that this person created, by name or ID")
     .option("--json", "Print the list as JSON")
     .addHelpText("after", "\nExample:\n  evald key list --org Acme")
-    .action(({ org, json }: { org?: string; json?: boolean }) => {
-      const all = withData(configOf(), (service) => listKeys(service.ctx, orgOf(service, org)));
+    .action(({ org, createdBy: person, json }: { org?: string; createdBy?: string; json?: boolean }) => {
+      const all = withData(configOf(), (service) => listKeys(service.ctx, orgOf(service, org))).filter(
+        ({ createdBy }) => person === undefined || createdBy?.id === person || createdBy?.name === person,
+      );
       const rows = all.map((k) => [
         k.id,
         k.display,
         k.name,
         k.scopes?.join(",") ?? "all",
+        creatorOf(k),
         k.lastUsedAt ?? "never",
         k.revokedAt ? "revoked" : (k.expiresAt ?? "never"),
       ]);
-      print(json ? toJson(all) : table([["ID", "KEY", "NAME", "SCOPES", "LAST USED", "EXPIRES"], ...rows]));
+      print(
+        json ? toJson(all) : table([["ID", "KEY", "NAME", "SCOPES", "CREATED BY", "LAST USED", "EXPIRES"], ...rows]),
+      );
     });
   key
     .command("revoke <id>")

@@ -1,6 +1,7 @@
 // Generated from the OpenAPI description by `bun run openapi`.
 // biome-ignore-all format: one line an operation
 import type { Archive } from "../archives/schema.ts";
+import type { ApiKey } from "../auth/key-schema.ts";
 import type { Comparison } from "../comparisons/compare.ts";
 import type { FieldFriction, FieldFrictionChange, FieldFrictionDetail } from "../field/schema.ts";
 import type { Dismissal } from "../friction/dismissals.ts";
@@ -28,6 +29,7 @@ import type { Worker } from "../workers/schema.ts";
 /** The operations of the REST API: the query, the body and the result of each. */
 export type Operations = {
   "GET /whoami": { result: unknown };
+  "GET /keys": { query: { createdBy?: string; limit?: number; offset?: number }; result: ApiKey[] };
   "GET /prompts": { query: { includeArchived?: "1"; tag?: string; limit?: number; offset?: number }; result: PromptSummary[] };
   "POST /prompts": { body: PromptInput; result: Prompt };
   "GET /agents": { query: { limit?: number; offset?: number }; result: unknown[] };

@@ -13,7 +13,10 @@ const fields = {
   markedAt: Nullable(Time),
 };
 
-const prompt = Type.Object({ id: Id, title: Type.String({ description: "Its title, or the beginning of its task" }) });
+const prompt = Type.Object(
+  { id: Id, title: Type.String({ description: "Its title, or the beginning of its task" }) },
+  { title: "PromptName" },
+);
 const share = Type.Object({
   met: Type.Integer({ description: "Runs that hit it" }),
   of: Type.Integer({ description: "Runs with a report" }),

@@ -83,6 +83,7 @@ export type DeclaredCheck = Static<typeof DeclaredCheck>;
 export const AdditionalUrl = Type.Object(
   { url: HttpUrl("Start URL") },
   {
+    title: "AdditionalUrl",
     additionalProperties: true,
     description:
       "name and kind (docs, openapi, competitor, mcp) are used by evald; other fields are returned unchanged",
@@ -139,6 +140,7 @@ const settings = {
   }),
   successBar: Nullable(
     Type.Object(SuccessBar.properties, {
+      title: "SuccessBar",
       description:
         "For clients that only look at outcome in report of a run: a run whose goal was not tested succeeds with this score",
     }),

@@ -30,17 +30,20 @@ const ReportPart = Type.Object({
 });
 
 /** A dimension in a report. */
-export const ReportDimension = Type.Object({
-  name: Type.String(),
-  weight: Type.String({ description: "20%" }),
-  score: Type.Number(),
-  grade: Type.String(),
-  desc: Type.String({ description: "What it measures" }),
-  parts: Type.Array(ReportPart),
-  unmeasured: Type.Array(Type.Unsafe<PartName>(Type.String()), {
-    description: "Parts without evidence",
-  }),
-});
+export const ReportDimension = Type.Object(
+  {
+    name: Type.String(),
+    weight: Type.String({ description: "20%" }),
+    score: Type.Number(),
+    grade: Type.String(),
+    desc: Type.String({ description: "What it measures" }),
+    parts: Type.Array(ReportPart),
+    unmeasured: Type.Array(Type.Unsafe<PartName>(Type.String()), {
+      description: "Parts without evidence",
+    }),
+  },
+  { title: "ReportDimension" },
+);
 
 const EvidenceStep = Type.Object({
   role: OneOf(evidenceRoles),
@@ -115,25 +118,28 @@ const StoredDimension = Type.Object({
   unmeasured: Type.Array(OneOf(partNames)),
 });
 
-const ReportMetrics = Type.Object({
-  time: Type.String({ description: "2m 14s" }),
-  timeDetail: Type.String(),
-  errors: Type.Number(),
-  errorsDetail: Type.String(),
-  toolCalls: Type.Number(),
-  toolCallsDetail: Type.String(),
-  cost: Type.String({ description: "$0.12, or unknown" }),
-  costDetail: Type.String(),
-  interruptions: Type.Number({ description: "How often the agent needed a person" }),
-  timeSeconds: Nullable(Type.Number()),
-  costUsd: Nullable(Type.Number()),
-  estimatedUsd: Type.Optional(
-    Type.Number({
-      description:
-        "If costUsd is null because calls were cut or did not report their usage: the cost with an estimate for those, as limits count it",
-    }),
-  ),
-});
+const ReportMetrics = Type.Object(
+  {
+    time: Type.String({ description: "2m 14s" }),
+    timeDetail: Type.String(),
+    errors: Type.Number(),
+    errorsDetail: Type.String(),
+    toolCalls: Type.Number(),
+    toolCallsDetail: Type.String(),
+    cost: Type.String({ description: "$0.12, or unknown" }),
+    costDetail: Type.String(),
+    interruptions: Type.Number({ description: "How often the agent needed a person" }),
+    timeSeconds: Nullable(Type.Number()),
+    costUsd: Nullable(Type.Number()),
+    estimatedUsd: Type.Optional(
+      Type.Number({
+        description:
+          "If costUsd is null because calls were cut or did not report their usage: the cost with an estimate for those, as limits count it",
+      }),
+    ),
+  },
+  { title: "ReportMetrics" },
+);
 
 const GoalPart = Type.Object({
   text: Type.String({ description: "One part of the end goal" }),
@@ -196,7 +202,10 @@ export const GradeFields = Type.Object({
   verdict: Type.String(),
   summary: Type.Object({ whatWorked: Type.String(), whatDidnt: Type.String() }),
   coverage: Type.Number({ minimum: 0, maximum: 1, description: "Share of the weight that was measured" }),
-  methodology: Type.Object({ id: Type.String(), hash: Type.String(), judge: Nullable(Type.String()) }),
+  methodology: Type.Object(
+    { id: Type.String(), hash: Type.String(), judge: Nullable(Type.String()) },
+    { title: "Methodology" },
+  ),
   lost: Nullable(LostPoints),
   wordings: Nullable(Wordings),
   notChecked: NotChecked,

@@ -110,7 +110,11 @@ function HeadCell({ column, sorting, isNumber = typeof column !== "string" && co
 }
 
 /** The order of a list with this query. `defaultSort`: the order without the parameter. */
-export const toSorting = (here: string, query: { sort?: string; offset?: unknown }, defaultSort: string): Sorting => ({
+export const toSorting = (
+  here: string,
+  query: { sort?: string; offset?: unknown; createdBy?: string },
+  defaultSort: string,
+): Sorting => ({
   by: query.sort ?? defaultSort,
   toHref: (sort) => toHref(here, { ...query, offset: undefined, sort: sort === defaultSort ? undefined : sort }),
 });

@@ -1,3 +1,4 @@
+import type { ApiKey } from "../../auth/key-schema.ts";
 import { Layout } from "../components/layout.tsx";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
@@ -9,6 +10,10 @@ type Confirmation = {
   /** What would be lost, changed or spent, one sentence each. */
   consequences: string[];
   buttonText: string;
+  /** A list of what it is about, after the consequences. */
+  items?: { title: string; lines: string[] };
+  /** A checkbox, which the form then sends. */
+  option?: { name: string; label: string };
   /** Where Cancel leads, without the base. */
   back: string;
   /** false: it costs money or loses nothing. */
@@ -30,6 +35,25 @@ export function requireConfirmation(form: URLSearchParams, confirmation: Confirm
   if (!form.has(confirmedField)) throw new UnconfirmedError(confirmation);
 }
 
+/** The field of the checkbox that revokes API keys. */
+export const revokesKeysField = "revokeKeys";
+
+/** The parts of a confirmation about the API keys of somebody who leaves: which keep working, unless they are revoked as well. */
+export function confirmKeys(keys: ApiKey[]): Pick<Confirmation, "items" | "option"> {
+  if (keys.length === 0) return {};
+  const lastUse = ({ lastUsedAt }: ApiKey) => (lastUsedAt ? `last used ${lastUsedAt.slice(0, 10)}` : "never used");
+  return {
+    items: {
+      title: "Active API keys, which keep working unless you revoke them",
+      lines: keys.map((key) => `${key.name} (${key.display}), ${lastUse(key)}`),
+    },
+    option: {
+      name: revokesKeysField,
+      label: `Revoke ${keys.length === 1 ? "this API key" : `these ${keys.length} API keys`}`,
+    },
+  };
+}
+
 type Props = { site: Site; viewer?: Viewer; path: string; form: URLSearchParams; confirmation: Confirmation };
 
 /** Asks for confirmation of a destructive or paid action. Resends the same form with the confirmation. */
@@ -38,7 +62,7 @@ export const ConfirmPage = ({
   viewer,
   path,
   form,
-  confirmation: { title, consequences, buttonText, back, isDestructive = true },
+  confirmation: { title, consequences, items, option, buttonText, back, isDestructive = true },
 }: Props) => (
   <Layout site={site} viewer={viewer} path={path} title={title}>
     <div class="confirm">
@@ -48,10 +72,25 @@ export const ConfirmPage = ({
           <li key={each}>{each}</li>
         ))}
       </ul>
+      {items && (
+        <>
+          <h2>{items.title}</h2>
+          <ul>
+            {items.lines.map((line) => (
+              <li key={line}>{line}</li>
+            ))}
+          </ul>
+        </>
+      )}
       <form method="post" action={path} class="toolbar">
         {[...form].map(([name, value]) => (
           <input key={`${name} ${value}`} type="hidden" name={name} value={value} />
         ))}
+        {option && (
+          <label class="check">
+            <input type="checkbox" name={option.name} value="1" /> {option.label}
+          </label>
+        )}
         <button type="submit" class={isDestructive ? "bad main" : "main"} name={confirmedField} value="1">
           {buttonText}
         </button>

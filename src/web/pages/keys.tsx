@@ -1,8 +1,9 @@
 import { Type } from "@sinclair/typebox";
-import type { ApiKey } from "../../auth/keys.ts";
+import type { ApiKey } from "../../auth/key-schema.ts";
 import { keyScopes } from "../../http/operation.ts";
 import { Nullable, OneOf } from "../../schema.ts";
 import { List, toSorting } from "../components/figures.tsx";
+import { Choice, Filter } from "../components/filter.tsx";
 import { DangerButton, NewSecret, Submit } from "../components/form-parts.tsx";
 import { CheckField, ChoiceField, SchemaField, SchemaForm } from "../components/schema-form.tsx";
 import { Time } from "../components/when.tsx";
@@ -47,6 +48,9 @@ const newKeyDefaults = { scopes: ["read", "run"], days: 90 };
 type Props = SettingsProps & {
   keys: ApiKey[];
   sort?: string;
+  createdBy?: string;
+  /** Everyone who created a key. */
+  creators: NonNullable<ApiKey["createdBy"]>[];
   /** Id of the key that the form creates. */
   nextId: string;
   now: number;
@@ -55,7 +59,7 @@ type Props = SettingsProps & {
 };
 
 /** API keys of an organization, and a form to create one. */
-export function KeysPage({ keys, sort, nextId, now, newKey, ...frame }: Props) {
+export function KeysPage({ keys, sort, createdBy, creators, nextId, now, newKey, ...frame }: Props) {
   const {
     site: { base },
     typedValues,
@@ -65,6 +69,13 @@ export function KeysPage({ keys, sort, nextId, now, newKey, ...frame }: Props) {
   return (
     <SettingsFrame {...frame} path="/settings/keys">
       {newKey && <CreatedKey site={frame.site} newKey={newKey} />}
+      {creators.length > 0 && (
+        <Filter action={`${base}/settings/keys`} sort={sort}>
+          <Choice name="createdBy" label="Created by" allLabel="Created by anyone" value={createdBy}>
+            {creators.map(({ id, name, isMember }) => [id, `${name ?? "Deleted account"}${isMember ? "" : " (left)"}`])}
+          </Choice>
+        </Filter>
+      )}
       {keys.length === 0 ? (
         <p class="muted">No API keys yet. Create one for CI, scripts or MCP clients.</p>
       ) : (
@@ -74,11 +85,12 @@ export function KeysPage({ keys, sort, nextId, now, newKey, ...frame }: Props) {
             { label: "Name", sort: "name" },
             "Key",
             "Scopes",
+            { label: "Created by", sort: "creator" },
             { label: "Last used", sort: "used", largestFirst: true },
             { label: "Expires", sort: "expires" },
           ]}
           numbers={mayChange ? ["Actions"] : []}
-          sorting={toSorting(`${base}/settings/keys`, { sort }, "-created")}
+          sorting={toSorting(`${base}/settings/keys`, { sort, createdBy }, "-created")}
         >
           {keys.map((key) => (
             <tr key={key.id} class={isInactive(key, now) ? "inactive" : undefined}>
@@ -89,6 +101,9 @@ export function KeysPage({ keys, sort, nextId, now, newKey, ...frame }: Props) {
               <td>
                 {key.scopes?.join(", ") ?? "All scopes"}
                 {key.isCompatible && ", compatibility mode"}
+              </td>
+              <td>
+                <CreatorName apiKey={key} />
               </td>
               <td class="when">{key.lastUsedAt ? <Time at={key.lastUsedAt} /> : "Never"}</td>
               <td class="when">
@@ -148,6 +163,17 @@ function CreatedKey({ site, newKey: { key, apiKey } }: { site: Site; newKey: Non
           </details>
         ))}
     </NewSecret>
+  );
+}
+
+/** Who created a key, and whether that person has left. */
+function CreatorName({ apiKey: { createdBy, trustId } }: { apiKey: ApiKey }) {
+  if (createdBy === null) return <span class="soft">{trustId === null ? "Operator" : "CI job"}</span>;
+  const { id, name, isMember } = createdBy;
+  return (
+    <span data-creator={id} data-left={isMember ? undefined : "true"}>
+      {name ?? "Deleted account"} {!isMember && <span class="pill">Left</span>}
+    </span>
   );
 }
 

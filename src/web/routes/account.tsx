@@ -1,6 +1,7 @@
 import { Elysia } from "elysia";
 import { changePassword, endSignIn, hasPassword, listSignIns, renamePerson } from "../../auth/account.ts";
 import { listReceivedInvitations } from "../../auth/invitations.ts";
+import { listKeys } from "../../auth/keys.ts";
 import { isLastOwner, leaveOrg, refuseLastOwner } from "../../auth/members.ts";
 import { createOrgAsPerson } from "../../auth/orgs.ts";
 import { chooseOrg, listMemberships } from "../../auth/people.ts";
@@ -11,7 +12,7 @@ import { AppError } from "../../errors.ts";
 import { type AccountPageInput, showAccount } from "../page-requests.tsx";
 import { formErrorResponse, seeOther, withCookies } from "../page-responses.ts";
 import { AccountPage } from "../pages/account.tsx";
-import { requireConfirmation } from "../pages/confirm.tsx";
+import { confirmKeys, requireConfirmation, revokesKeysField } from "../pages/confirm.tsx";
 import { clientOf } from "../visitors.ts";
 
 /** What the page says after each form, by the value of `done` in its URL. */
@@ -104,10 +105,11 @@ export const accountPages = (ctx: Context) =>
         requireConfirmation(form, {
           title: `Leave ${membership.orgName}?`,
           consequences: ["You lose access immediately. Only an owner can invite you back."],
+          ...confirmKeys(listKeys(ctx, membership.org, { createdBy: signedIn.person.id, isActive: true })),
           buttonText: "Leave organization",
           back: "/account",
         });
-        await leaveOrg(ctx, membership.org, signedIn, clientOf(request));
+        await leaveOrg(ctx, membership.org, signedIn, clientOf(request), { revokesKeys: form.has(revokesKeysField) });
         return redirectAfter(ctx, "left");
       }),
     )

@@ -1,5 +1,6 @@
+import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
-import type { ApiKey } from "../../auth/keys.ts";
+import type { ApiKey } from "../../auth/key-schema.ts";
 import { createKey, listKeys, revokeKey } from "../../auth/keys.ts";
 import type { Context } from "../../context.ts";
 import { badRequest } from "../../errors.ts";
@@ -16,11 +17,12 @@ import { may, type Viewer } from "../viewer.ts";
 
 const dayMs = 24 * 3600_000;
 
-const keyColumns = ["name", "used", "expires"] as const;
+const keyColumns = ["name", "creator", "used", "expires"] as const;
 type KeySort = Sort<(typeof keyColumns)[number]>;
 
 const sortValues: Record<(typeof keyColumns)[number], (key: ApiKey) => string | null> = {
   name: ({ name }) => name.toLowerCase(),
+  creator: ({ createdBy }) => createdBy?.name?.toLowerCase() ?? null,
   used: ({ lastUsedAt }) => lastUsedAt,
   expires: ({ expiresAt }) => expiresAt,
 };
@@ -28,25 +30,31 @@ const sortValues: Record<(typeof keyColumns)[number], (key: ApiKey) => string | 
 const sortKeys = (keys: ApiKey[], sort: KeySort | undefined) =>
   sort === undefined ? keys : sorted(keys, sortValues[columnOf(sort)], isDescending(sort));
 
-type Result = FormResult & { newKey?: ReturnType<typeof createKey>; sort?: KeySort };
+type Result = FormResult & { newKey?: ReturnType<typeof createKey>; sort?: KeySort; createdBy?: string };
 
-const keysPage = (ctx: Context, viewer: Viewer, site: Site, result: Result = {}) => (
-  <KeysPage
-    {...{ site, viewer, ...result }}
-    keys={sortKeys(listKeys(ctx, viewer.org), result.sort)}
-    nextId={ctx.newId(ctx.now())}
-    now={ctx.now()}
-    mayChange={may(viewer, "keys")}
-  />
-);
+function keysPage(ctx: Context, viewer: Viewer, site: Site, result: Result = {}) {
+  const all = listKeys(ctx, viewer.org);
+  const { createdBy, sort } = result;
+  const creators = new Map(all.flatMap(({ createdBy }) => (createdBy ? [[createdBy.id, createdBy] as const] : [])));
+  return (
+    <KeysPage
+      {...{ site, viewer, ...result }}
+      keys={sortKeys(createdBy === undefined ? all : all.filter((key) => key.createdBy?.id === createdBy), sort)}
+      creators={sorted([...creators.values()], ({ name }) => name, false)}
+      nextId={ctx.newId(ctx.now())}
+      now={ctx.now()}
+      mayChange={may(viewer, "keys")}
+    />
+  );
+}
 
 /** API key settings. */
 export const keyPages = (ctx: Context) =>
   new Elysia({ name: "keys pages" })
     .get(
       "/settings/keys",
-      ({ request, query: { sort } }) => showPage(ctx, request, (viewer, site) => keysPage(ctx, viewer, site, { sort })),
-      queryOptions({ sort: sortBy(keyColumns) }),
+      ({ request, query }) => showPage(ctx, request, (viewer, site) => keysPage(ctx, viewer, site, query)),
+      queryOptions({ sort: sortBy(keyColumns), createdBy: Type.Optional(Type.String({ maxLength: 100 })) }),
     )
     .post("/settings/keys", ({ request }) =>
       submitOrShowAgain(ctx, request, "keys", keysPage, (viewer, form, site) => {

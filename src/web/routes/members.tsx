@@ -1,6 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { invitePerson, listInvitations, revokeInvitation } from "../../auth/invitations.ts";
+import { listKeys } from "../../auth/keys.ts";
 import { mailInvitation, sendsMail } from "../../auth/mail.ts";
 import type { Member } from "../../auth/members.ts";
 import { listMembers, refuseLastOwner, removeMember, setRole } from "../../auth/members.ts";
@@ -10,7 +11,7 @@ import { roles } from "../../db/tables/people.ts";
 import { columnOf, isDescending, sortBy, sorted } from "../../http/sorting.ts";
 import { type Actor, showPage, submitOrShowAgain } from "../page-requests.tsx";
 import { seeOther } from "../page-responses.ts";
-import { requireConfirmation } from "../pages/confirm.tsx";
+import { confirmKeys, requireConfirmation, revokesKeysField } from "../pages/confirm.tsx";
 import { MembersPage } from "../pages/members.tsx";
 import { queryOptions } from "../query.ts";
 import type { Site } from "../site.ts";
@@ -118,13 +119,14 @@ export const memberPages = (ctx: Context) =>
             title: `Remove ${member.name} from ${viewer.orgName}?`,
             consequences: [
               `${member.email} loses access immediately. You can invite them again later.`,
-              "Prompts, runs, reports and API keys that they created are kept.",
+              "Prompts, runs and reports that they created are kept.",
             ],
+            ...confirmKeys(listKeys(ctx, viewer.org, { createdBy: member.id, isActive: true })),
             buttonText: "Remove member",
             back: "/settings/members",
           });
         }
-        await removeMember(ctx, viewer.org, memberId, clientOf(request));
+        await removeMember(ctx, viewer.org, memberId, clientOf(request), { revokesKeys: form.has(revokesKeysField) });
         return seeOther(ctx, "/settings/members?done=removed");
       }),
     );

@@ -1,0 +1,29 @@
+import { type Static, Type } from "@sinclair/typebox";
+import { keyScopes } from "../http/operation.ts";
+import { Id, Nullable, OneOf, Time } from "../schema.ts";
+
+const Creator = Type.Object({
+  id: Type.String({ description: "ID of the person" }),
+  name: Nullable(Type.String({ description: "null: the account was deleted" })),
+  isMember: Type.Boolean({ description: "false: the person left the organization" }),
+});
+export type Creator = Static<typeof Creator>;
+
+/** An API key in lists, without the key itself. */
+export const ApiKey = Type.Object(
+  {
+    id: Id,
+    name: Type.String(),
+    display: Type.String({ description: "Its first and last characters" }),
+    scopes: Nullable(Type.Array(OneOf(keyScopes), { description: "null: no restrictions" })),
+    isCompatible: Type.Boolean({ description: "For clients that were not written for evald" }),
+    createdBy: Nullable(Creator),
+    trustId: Nullable(Type.String({ description: "Trust whose CI job exchanged an ID token for it" })),
+    createdAt: Time,
+    expiresAt: Nullable(Time),
+    revokedAt: Nullable(Time),
+    lastUsedAt: Nullable(Time),
+  },
+  { title: "ApiKey" },
+);
+export type ApiKey = Static<typeof ApiKey>;
