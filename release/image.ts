@@ -140,7 +140,11 @@ export function writeImages(parts: Parts, out: string, names = Object.keys(varia
           manifests: [
             {
               ...describe("manifest.v1+json", image),
-              annotations: { "org.opencontainers.image.ref.name": `${tag}${name}` },
+              // Podman reads the first name, Docker the second.
+              annotations: {
+                "org.opencontainers.image.ref.name": `evald:${tag}${name}`,
+                "io.containerd.image.name": `docker.io/library/evald:${tag}${name}`,
+              },
             },
           ],
         });

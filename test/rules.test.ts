@@ -210,6 +210,7 @@ test("the top level contains only the listed files", async () => {
   const tracked = (await Bun.$`git ls-files`.cwd(root).text()).trim().split("\n");
   expect([...new Set(tracked.map((path) => path.split("/")[0]))].sort()).toEqual([
     ".ci",
+    ".github",
     ".gitignore",
     "CHANGELOG.md",
     "CONTRIBUTING.md",

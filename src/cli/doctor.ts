@@ -56,7 +56,7 @@ export function addDoctor(program: Command, configOf: () => Config, env: Record<
         ...presets.flatMap((preset) => checkRequirements(preset, env.PATH ?? "")),
         checkPrograms(),
         checkSandbox(sandbox),
-        checkPageSandbox(await testAgentSandbox("rules", env), await testAgentSandbox("model", env)),
+        checkPageSandbox(sandbox, await testAgentSandbox("rules", env), await testAgentSandbox("model", env)),
         ...(sandbox.level === "none" ? [] : [checkWorkspace(await testWorkspace(config.workspaceBytes))]),
         checkCpu(),
         await checkBrowser(sandbox),
@@ -228,8 +228,10 @@ function checkDatabase(config: Config): Check[] {
   }
 }
 
-function checkPageSandbox(rulesProblem: string | null, modelProblem: string | null): Check {
+function checkPageSandbox(sandbox: Sandbox, rulesProblem: string | null, modelProblem: string | null): Check {
   const what = "page sandbox";
+  if (sandbox.level === "none" && rulesProblem === sandbox.detail && modelProblem === sandbox.detail)
+    return { what, state: "missing", detail: "agents parse pages without a sandbox, for the same reason" };
   const missing = [
     ...(rulesProblem === null ? [] : [`the explorer parses pages without a sandbox: ${rulesProblem}`]),
     ...(modelProblem === null ? [] : [`agents with a model parse pages without a sandbox: ${modelProblem}`]),
