@@ -171,7 +171,7 @@ const mediaTypes: Record<string, string[]> = {
 };
 /** Pages with an ETag for everyone who isn't signed in. */
 const isTagged = (path: string) =>
-  /^\/(llms\.txt|robots\.txt|sitemap\.xml|openapi\.json|docs|badges\/|results\/|example)/.test(path);
+  /^\/(llms\.txt|robots\.txt|sitemap\.xml|openapi\.json|docs|badges\/|results\/|example(?!-report))/.test(path);
 const queries: Record<string, string> = {
   "/reports/selected/export": `?select=${slug}`,
   "/runs/selected/export": `?select=${runId}`,

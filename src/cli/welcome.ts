@@ -12,7 +12,7 @@ import { getReport } from "../reports/reports.ts";
 import { acceptEval } from "../runs/requests.ts";
 import { getRun } from "../runs/runs.ts";
 import type { Service } from "../service.ts";
-import { countPlantedMistakes, describeMistakes } from "../web/example.ts";
+import { countPlantedMistakes, describeMistakes, examplePrompt, exampleProviderName } from "../web/example.ts";
 import { failureText, print, say } from "./terminal.ts";
 
 /**
@@ -70,15 +70,8 @@ function createExample({ ctx }: Service, ownUrl: string): { org: OrgId; runId: s
     const url = ctx.baseUrl();
     const org = createOrg(ctx, "Example").id;
     const { key } = createKey(ctx, org, "first start");
-    const provider = createProvider(ctx, org, { name: "Acme Files (example)", docsUrl: `${url}/example` });
-    const prompt = createPrompt(ctx, org, {
-      title: "Upload a file",
-      text: "Upload a file to a bucket with the Acme Files API and print its URL.",
-      endGoal: "A file was uploaded to a bucket, and its URL was printed.",
-      targetProviderId: provider.id,
-      // Costs nothing.
-      agent: "explorer",
-    });
+    const provider = createProvider(ctx, org, { name: exampleProviderName, docsUrl: `${url}/example` });
+    const prompt = createPrompt(ctx, org, { ...examplePrompt, targetProviderId: provider.id });
     const { origin } = new URL(url);
     const urlMap = origin === ownUrl ? {} : { [origin]: ownUrl };
     const { runIds } = acceptEval(ctx, tx, org, prompt.id, { urlMap, trigger: "cli" });

@@ -1,15 +1,28 @@
 import { count } from "../grading/text.ts";
 import { toXmlText } from "../http/xml.ts";
+import type { PagesVisited } from "../reports/pages-visited.ts";
 import type { Report } from "../reports/schema.ts";
 import { ownMember } from "../schema.ts";
 import errors from "./example/errors.md" with { type: "text" };
 import home from "./example/index.md" with { type: "text" };
 import quickstart from "./example/quickstart.md" with { type: "text" };
+import stored from "./example/report.json" with { type: "json" };
 import share from "./example/share.md" with { type: "text" };
 import upload from "./example/upload.md" with { type: "text" };
 import type { Site } from "./site.ts";
 
 const pages: Record<string, string> = { "": home, quickstart, upload, share, errors };
+
+export const exampleProviderName = "Acme Files (example)";
+
+/** The prompt of the first run. */
+export const examplePrompt = {
+  title: "Upload a file",
+  text: "Upload a file to a bucket with the Acme Files API and print its URL.",
+  endGoal: "A file was uploaded to a bucket, and its URL was printed.",
+  // Costs nothing.
+  agent: "explorer",
+};
 
 /** The mistakes in the pages, each with the friction that it causes. */
 const plantedMistakes = [
@@ -18,6 +31,10 @@ const plantedMistakes = [
   { page: "upload", category: "dead_link" },
   { page: "share", category: "dead_link" },
 ] as const;
+
+/** The report of the example, from `bun run docs`: visitors see it before anyone has an account. */
+export const exampleReport = ({ baseUrl }: Site): { report: Report; pagesVisited: PagesVisited } =>
+  JSON.parse(JSON.stringify(stored).replaceAll("{base}", baseUrl).replaceAll("{host}", new URL(baseUrl).host));
 
 /** Numbers of mistakes. */
 export type PlantedMistakes = { planted: number; found: number };

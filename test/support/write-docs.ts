@@ -1,6 +1,9 @@
 // `bun run docs`: writes the generated tables of the docs pages.
+
+import { join } from "node:path";
 import { toTools } from "../../src/mcp-endpoints.ts";
 import { testApp } from "./app.ts";
+import { toStoredExample } from "./example-report.ts";
 import { writeFindings } from "./explorer-findings.ts";
 import {
   commandsTable,
@@ -21,3 +24,4 @@ await write("failures.md", "failures", failuresTable());
 await write("cli.md", "commands", commandsTable());
 await write("mcp.md", "tools", toolsTable(toTools(testApp().service.ctx)));
 await writeFindings();
+await Bun.write(join(import.meta.dir, "../../src/web/example/report.json"), await toStoredExample());

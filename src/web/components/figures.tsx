@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { percent } from "../../grading/text.ts";
-import { outcomeLabels } from "../../reports/labels.ts";
+import { describeEvents, outcomeLabels } from "../../reports/labels.ts";
 import type { Repeats } from "../../stats/repeats.ts";
 import { toHref } from "./pager.tsx";
 
@@ -56,16 +56,18 @@ export const toEventHref = (session: string, seq: number): string =>
 export const EvidenceLinks = ({ events, session }: { events: number[]; session: string | null }) => (
   <span>
     Evidence:{" "}
-    {events.slice(0, shownEvents).map((seq) =>
-      session === null ? (
-        <span key={seq}>event {seq} </span>
-      ) : (
-        <a key={seq} class="name" href={toEventHref(session, seq)}>
-          event {seq}
-        </a>
-      ),
+    {session === null ? (
+      describeEvents(events)
+    ) : (
+      <>
+        {events.slice(0, shownEvents).map((seq) => (
+          <a key={seq} class="name" href={toEventHref(session, seq)}>
+            event {seq}
+          </a>
+        ))}
+        {events.length > shownEvents && ` and ${events.length - shownEvents} more`}
+      </>
     )}
-    {events.length > shownEvents && ` and ${events.length - shownEvents} more`}
   </span>
 );
 

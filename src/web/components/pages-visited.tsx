@@ -103,3 +103,36 @@ function StepRow({ step, session }: { step: Step; session: string | null }) {
     </li>
   );
 }
+
+const maxPathSteps = 8;
+
+/** The pages that the agent opened, in one line. */
+export function PathTaken({
+  pagesVisited: { steps },
+  session,
+}: {
+  pagesVisited: PagesVisited;
+  session: string | null;
+}) {
+  if (steps.length === 0) return null;
+  return (
+    <p class="path-taken">
+      {steps.slice(0, maxPathSteps).map(({ seq, title, url, kind, status, provenance }, i) => {
+        const name = title ?? URL.parse(url)?.pathname ?? url;
+        const text = `${name}${kind === "missed" ? ` ${status ?? "no response"}` : ""}${provenance === "guessed" ? " (guessed)" : ""}`;
+        return (
+          <span key={seq} class={`step-${kind}`}>
+            {i > 0 && " → "}
+            {session === null ? text : <a href={toEventHref(session, seq)}>{text}</a>}
+          </span>
+        );
+      })}
+      {steps.length > maxPathSteps && (
+        <>
+          {" "}
+          → <a href="#pages-visited">{steps.length - maxPathSteps} more</a>
+        </>
+      )}
+    </p>
+  );
+}

@@ -51,18 +51,10 @@ export function ReportHead({ site, viewer, report, result, latest }: Props) {
         </p>
         <h1>{keyFinding}</h1>
         <p class="score-line">
-          {score === null ? (
-            notMeasured
-          ) : (
-            <>
-              {scope !== "goal" && <span title={scopeHints[scope]}>{scopeLabels[scope]} </span>}
-              <strong>{score}</strong> of 100
-            </>
-          )}
-          {evidence !== null && ` · ${evidence}`}
+          <ScoreLine report={report} />
           {score !== null && scope !== "goal" && may(viewer, "write") && (
             <>
-              {evidence === null ? " · " : ": "}
+              {report.evidence === null ? ": " : " · "}
               <a href={`${site.base}/prompts/${report.prompt.id}/edit#checks`}>add a success check</a>
             </>
           )}
@@ -85,6 +77,24 @@ export function ReportHead({ site, viewer, report, result, latest }: Props) {
     </header>
   );
 }
+
+/** The score, and what it rests on. */
+export const ScoreLine = ({ report, report: { score, scope } }: { report: Report }) => {
+  const evidence = describeEvidence(report);
+  return (
+    <>
+      {score === null ? (
+        notMeasured
+      ) : (
+        <>
+          {scope !== "goal" && <span title={scopeHints[scope]}>{scopeLabels[scope]} </span>}
+          <strong>{score}</strong> of 100
+        </>
+      )}
+      {evidence !== null && ` · ${evidence}`}
+    </>
+  );
+};
 
 /** Whether the last runs before the report are from both sides of a change, so that their usual range would contradict it. */
 const mixesSides = (latest: LatestResults | null, report: Report): boolean =>

@@ -15,12 +15,12 @@ import type { PagesVisited } from "../../reports/pages-visited.ts";
 import type { Grading, Report } from "../../reports/schema.ts";
 import type { EvalResult } from "../../stats/repeats.ts";
 import { Change } from "../components/baseline.tsx";
-import { Bar, EvidenceLinks, Fold, GradeMark, List, ScrollArea, toEventHref } from "../components/figures.tsx";
+import { Bar, EvidenceLinks, Fold, GradeMark, List, ScrollArea } from "../components/figures.tsx";
 import { FrictionList } from "../components/findings.tsx";
 import { Fixes, type Verification } from "../components/fixes.tsx";
 import { Gradings } from "../components/gradings.tsx";
 import { ExternalLink, foreignText, Layout } from "../components/layout.tsx";
-import { VisitedPages } from "../components/pages-visited.tsx";
+import { PathTaken, VisitedPages } from "../components/pages-visited.tsx";
 import { ReportHead } from "../components/report-head.tsx";
 import { Properties, ReportActions, type ReportExtras } from "../components/report-properties.tsx";
 import { ScoreBar } from "../components/score-bar.tsx";
@@ -123,33 +123,6 @@ export function ReportPage(props: Props) {
         </pre>
       </article>
     </Layout>
-  );
-}
-
-const maxPathSteps = 8;
-
-/** The pages that the agent opened, in one line. */
-function PathTaken({ pagesVisited: { steps }, session }: { pagesVisited: PagesVisited; session: string | null }) {
-  if (steps.length === 0) return null;
-  return (
-    <p class="path-taken">
-      {steps.slice(0, maxPathSteps).map(({ seq, title, url, kind, status, provenance }, i) => {
-        const name = title ?? URL.parse(url)?.pathname ?? url;
-        const text = `${name}${kind === "missed" ? ` ${status ?? "no response"}` : ""}${provenance === "guessed" ? " (guessed)" : ""}`;
-        return (
-          <span key={seq} class={`step-${kind}`}>
-            {i > 0 && " → "}
-            {session === null ? text : <a href={toEventHref(session, seq)}>{text}</a>}
-          </span>
-        );
-      })}
-      {steps.length > maxPathSteps && (
-        <>
-          {" "}
-          → <a href="#pages-visited">{steps.length - maxPathSteps} more</a>
-        </>
-      )}
-    </p>
   );
 }
 

@@ -1,8 +1,9 @@
 import { Elysia } from "elysia";
 import type { Context } from "../../context.ts";
 import { notFound } from "../../errors.ts";
-import { exampleLlmsTxt, findExamplePage, toExampleHtml } from "../example.ts";
-import { errorResponse } from "../page-requests.tsx";
+import { exampleLlmsTxt, exampleReport, findExamplePage, toExampleHtml } from "../example.ts";
+import { errorResponse, showPublic } from "../page-requests.tsx";
+import { ReportPage } from "../pages/report.tsx";
 import { prefersMarkdown, publicResponse, varyAccept } from "../responses.ts";
 import { toSite } from "../site.ts";
 
@@ -17,9 +18,17 @@ function exampleResponse(ctx: Context, request: Request, slug: string): Response
     : publicResponse(request, "html", toExampleHtml(text, site), varyAccept);
 }
 
-/** Public example docs, which the first run evaluates. */
+/** Public example docs, which the first run evaluates, and the report that it creates. */
 export const examplePages = (ctx: Context) =>
   new Elysia({ name: "example pages" })
     .get("/example", ({ request }) => exampleResponse(ctx, request, ""))
     .get("/example.md", ({ request }) => exampleResponse(ctx, request, "index.md"))
+    .get("/example-report", ({ request }) =>
+      showPublic(ctx, request, (_, site) => (
+        <ReportPage
+          {...{ site, ...exampleReport(site), path: "/example-report", result: null, latest: null }}
+          extras={{ session: null, notice: null, shares: [] }}
+        />
+      )),
+    )
     .get("/example/:page", ({ request, params }) => exampleResponse(ctx, request, params.page));
