@@ -67,7 +67,7 @@ describe("the verdict on two evaluations", () => {
       base.slice(3),
       base,
       null,
-      "a single run per side is not enough to tell a change from chance",
+      "one run per side can't show a change",
     ],
     [
       "another methodology is not comparable",

@@ -743,7 +743,7 @@ test("a goal covered by several sections lists each of them, the main one first"
     ),
   );
   expect(grade.keyFinding).toBe(
-    "The answer is probably under “Serve” on Acme docs and under “Rows” on SQLite, 2 clicks from the start page.",
+    "Likely answer: “Serve” on Acme docs and “Rows” on SQLite, 2 clicks from the start page.",
   );
   expect(grade.dimensions.find(({ name }) => name === "Efficiency")?.score).toBe(100);
 });

@@ -12,6 +12,7 @@ import { createService, type Service } from "../service.ts";
 import { type Api, createApi, overNetwork } from "./api.ts";
 import { lockToMigrate, openData } from "./data-directory.ts";
 import { getKey } from "./id-token.ts";
+import { findRunningService } from "./running.ts";
 import { linkBase, orgOf } from "./terminal.ts";
 
 /** Where the service is: at a URL, or the data directory with an organization in it. */
@@ -92,13 +93,14 @@ type LocalService = {
  * service holds the lock, and takes over if that service goes away.
  */
 async function openLocal(
-  config: Config,
+  ownConfig: Config,
   agents: Record<string, Agent>,
   name: string | undefined,
   { execute }: UseOptions,
 ): Promise<{ api: Api; close: () => Promise<void> }> {
-  let lock = execute ? tryLock(config.dataDir) : null;
+  let lock = execute ? tryLock(ownConfig.dataDir) : null;
   const actsAsService = lock !== null;
+  const config = actsAsService ? ownConfig : withSettingsOfService(ownConfig);
   const db = openData(config.dataDir, {
     beforeMigration() {
       lock ??= lockToMigrate(config.dataDir);
@@ -133,6 +135,12 @@ async function openLocal(
     await closeLocal(local);
     throw error;
   }
+}
+
+/** The settings of the service decide what its runs may reach, and they may be in a file that this command doesn't read. */
+function withSettingsOfService(config: Config): Config {
+  const running = findRunningService(config.dataDir);
+  return running === null ? config : { ...config, allowPrivate: running.allowPrivate };
 }
 
 async function startWork(local: LocalService): Promise<void> {

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import type { Config } from "../config/config.ts";
-import { findRunningUrls } from "./running.ts";
+import { findRunningService } from "./running.ts";
 import { exits, print, toOwnUrl } from "./terminal.ts";
 
 /** Docker waits 3 seconds for the whole command in the image of evald. */
@@ -14,7 +14,7 @@ export function addHealth(program: Command, configOf: () => Config): void {
     .addHelpText("after", "\nExample:\n  evald --data /var/lib/evald health")
     .action(async () => {
       const config = configOf();
-      const url = findRunningUrls(config.dataDir)?.ownUrl ?? toOwnUrl(config);
+      const url = findRunningService(config.dataDir)?.ownUrl ?? toOwnUrl(config);
       const { isReady, text } = await askReadiness(`${url}${config.basePath}/readyz`);
       print(text);
       process.exitCode = isReady ? exits.passed : exits.failed;

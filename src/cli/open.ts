@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { AppError, unavailable } from "../errors.ts";
 import { type Api, findPromptId, isId } from "./api.ts";
 import { addServiceOptions, type Connection, type ServiceAddress, toServiceUrl, type UseApi } from "./connection.ts";
-import { findRunningUrls } from "./running.ts";
+import { findRunningService } from "./running.ts";
 import { print, say, toJson } from "./terminal.ts";
 
 /** Adds `open`: opens a page of the service in the browser. */
@@ -17,7 +17,7 @@ export function addOpen(program: Command, connection: Connection, useApi: UseApi
     .action(async (target: string | undefined, options: ServiceAddress & { print?: boolean; json?: boolean }) => {
       const { print: printsOnly, json, ...address } = options;
       const config = connection.configOf();
-      const base = toServiceUrl(address, connection) ?? findRunningUrls(config.dataDir)?.url ?? null;
+      const base = toServiceUrl(address, connection) ?? findRunningService(config.dataDir)?.url ?? null;
       if (base === null)
         throw unavailable("No service is running on the data directory. Start it with evald serve, or pass --url.");
       const path = target === undefined ? "/" : await useApi(address, (api) => findPath(api, target));

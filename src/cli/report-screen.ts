@@ -2,17 +2,9 @@ import { styleText } from "node:util";
 import { type Command, Option } from "commander";
 import type { FrictionPoint } from "../friction/schema.ts";
 import { severities } from "../grading/kinds.ts";
-import { count, sentence } from "../grading/text.ts";
+import { capitalize, count, sentence } from "../grading/text.ts";
 import { toPrintable } from "../log.ts";
-import {
-  agentLabel,
-  capitalize,
-  describeEvents,
-  describeEvidence,
-  notMeasured,
-  scopeLabels,
-  titleOf,
-} from "../reports/labels.ts";
+import { agentLabel, describeEvents, describeEvidence, notMeasured, scopeLabels, titleOf } from "../reports/labels.ts";
 import { reportMarkdown } from "../reports/markdown.ts";
 import type { Recommendation, Report } from "../reports/schema.ts";
 

@@ -1,31 +1,38 @@
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { AllowRule } from "../config/allow-rules.ts";
 import { isAlive } from "./files.ts";
 
 const fileOf = (dataDir: string) => join(dataDir, "evald.url");
 
-/** `url`: for links. `ownUrl`: what this machine reaches the service at, without a path. */
-export type RunningUrls = { url: string; ownUrl: string };
+/**
+ * A running service. `url`: for links. `ownUrl`: what this machine reaches it at, without a path. `allowPrivate`: the private hosts that its runs
+ * may reach.
+ */
+export type RunningService = { url: string; ownUrl: string; allowPrivate: AllowRule[] };
 
-/** Publishes the URLs of the running service to commands on its data directory. Returns a function that removes them. */
-export function publishUrls(dataDir: string, { url, ownUrl }: RunningUrls): () => void {
+/** Tells commands on the data directory about the service that runs on it. Returns a function that ends that. */
+export function publishService(dataDir: string, { url, ownUrl, allowPrivate }: RunningService): () => void {
   const file = fileOf(dataDir);
   try {
-    writeFileSync(file, `${process.pid} ${url} ${ownUrl}\n`, { mode: 0o600 });
+    writeFileSync(file, `${process.pid} ${url} ${ownUrl}\n${JSON.stringify(allowPrivate)}\n`, { mode: 0o600 });
   } catch {
-    // The disk is full: commands print the default URL.
+    // The disk is full: commands use their own settings.
   }
   return () => rmSync(file, { force: true });
 }
 
-/** The URLs of the service that is running on a data directory; null if there is none. */
-export function findRunningUrls(dataDir: string): RunningUrls | null {
+/** The service that is running on a data directory; null if there is none. */
+export function findRunningService(dataDir: string): RunningService | null {
   let text: string;
   try {
     text = readFileSync(fileOf(dataDir), "utf8");
   } catch {
     return null;
   }
-  const [pid, url, ownUrl] = text.trim().split(" ");
-  return url && ownUrl && isAlive(Number(pid)) ? { url, ownUrl } : null;
+  const [urls = "", allowPrivate] = text.trim().split("\n");
+  const [pid, url, ownUrl] = urls.split(" ");
+  return url && ownUrl && allowPrivate && isAlive(Number(pid))
+    ? { url, ownUrl, allowPrivate: JSON.parse(allowPrivate) }
+    : null;
 }

@@ -26,7 +26,7 @@ import { type Metrics, respondToScrape } from "../telemetry/metrics.ts";
 import { listCredentials } from "../workers/credentials.ts";
 import { openData } from "./data-directory.ts";
 import { releaseMemoryWhenIdle } from "./idle-memory.ts";
-import { publishUrls } from "./running.ts";
+import { publishService } from "./running.ts";
 import { notifySupervisor } from "./supervisor.ts";
 import { say, toMessage, toOwnUrl } from "./terminal.ts";
 import { welcome } from "./welcome.ts";
@@ -98,7 +98,11 @@ async function serve(config: Config, { threadFile = null, ...overrides }: ServeO
     service.telemetry.metrics &&
     config.telemetry.metrics &&
     listenForMetrics(service.telemetry.metrics, config.telemetry.metrics);
-  const removePublishedUrls = publishUrls(config.dataDir, { url: baseUrl(), ownUrl });
+  const removePublishedService = publishService(config.dataDir, {
+    url: baseUrl(),
+    ownUrl,
+    allowPrivate: config.allowPrivate,
+  });
 
   const storeLastUsed = (all: boolean) => {
     try {
@@ -126,7 +130,7 @@ async function serve(config: Config, { threadFile = null, ...overrides }: ServeO
     await Promise.all([service.upkeep.stop(), service.stop(config.drainMs)]);
     await Promise.all([server.stop(true), publicServer.stop(true), metricsServer?.stop(true)]);
     storeLastUsed(true);
-    removePublishedUrls();
+    removePublishedService();
     closeDb(db);
     lock.release();
     await flushLog(log);

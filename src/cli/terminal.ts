@@ -8,7 +8,7 @@ import { AppError, badRequest, ConfigError, errorStatus } from "../errors.ts";
 import type { Paged } from "../http/paging.ts";
 import { controlCharacters, toPrintable } from "../log.ts";
 import type { Service } from "../service.ts";
-import { findRunningUrls } from "./running.ts";
+import { findRunningService } from "./running.ts";
 
 /** Writes a line for people, to stderr. */
 export const say = (text: string): void => {
@@ -88,7 +88,7 @@ export function toOwnUrl({ host, port }: { host: string; port: number }): string
 
 /** The URL of the service in links that commands print: the configured one, that of the running service, or the default. */
 export const linkBase = (config: Config): string =>
-  config.baseUrl ?? findRunningUrls(config.dataDir)?.url ?? toOwnUrl(config);
+  config.baseUrl ?? findRunningService(config.dataDir)?.url ?? toOwnUrl(config);
 
 /** The organization named by `--org`, or the only one there is. */
 export function orgOf({ ctx }: Service, name: string | undefined): OrgId {

@@ -26,13 +26,17 @@ export function verdictOfDeterministic(
   return {
     verdict,
     evidence: {
-      reason: `${value > 0 ? "+" : ""}${value.toFixed(1)} points (exact: the agent is deterministic); a change needs at least ${threshold} points`,
+      reason: `${describeDifference(value)} (limit: ${threshold}); this agent gives the same result on the same docs`,
       method: `exact difference, without a test${isWhole ? "" : `, of ${compared.join(" and ")}`}`,
       score,
       delta: { value, low: value, high: value },
     },
   };
 }
+
+/** "worse by 6.6 points" */
+const describeDifference = (value: number): string =>
+  value === 0 ? "the same score" : `${value < 0 ? "worse" : "better"} by ${Math.abs(value).toFixed(1)} points`;
 
 /** The means of both sides; each prompt counts equally. */
 function differenceOf(samples: Sample[]): { before: number; after: number } {

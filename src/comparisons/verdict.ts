@@ -57,7 +57,7 @@ export function decideVerdict(
   if (differences.length > 0) return withoutTest("not_comparable", `these differ: ${differences.join("; ")}`);
   const isDeterministic = sides.every(({ runs }) => runs.length > 0 && runs.every((run) => run.isDeterministic));
   if (!isDeterministic && sides.some(({ runs, unfinished }) => runs.length + unfinished === 1))
-    return withoutTest(null, "a single run per side is not enough to tell a change from chance");
+    return withoutTest(null, "one run per side can't show a change; run it 4 times");
   const open = sides.find(({ unfinished }) => unfinished > 0);
   if (open)
     return withoutTest(
@@ -79,7 +79,7 @@ export function decideVerdict(
   const isScored = summaries.every(({ n }) => n > 0);
   const common = { ends, causes, successP: successP && roundP(successP) };
   if (!isScored && causes.length > 0) return withoutTest("regressed", worse.join("; "), common);
-  if (!isScored) return withoutTest("insufficient_data", "one side has no scored run", common);
+  if (!isScored) return withoutTest("insufficient_data", "one side is not measured", common);
   const scoreVerdict = verdictOfScores(before, after, pairs, level, isDeterministic);
   const evidence = { ...none, ...common, ...scoreVerdict.evidence };
   if (causes.length > 0) {

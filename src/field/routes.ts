@@ -33,7 +33,7 @@ export const fieldRoutes = (ctx: Context) =>
       },
       {
         ...jsonBody(FrictionReportInput),
-        ...operation("Friction", "reportFriction", "Report friction as an agent in the field", {
+        ...operation("Friction", "reportFriction", "Report friction from an agent of your users", {
           201: Received,
           ...errors(400, 413, 429),
         }),

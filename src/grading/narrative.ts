@@ -49,12 +49,14 @@ function keyFindingOf(facts: Facts, frictions: Friction[]): string {
 function describeAnswer(facts: Facts): string | null {
   const answer = facts.goalAnswer;
   if (answer?.state !== "likely") return null;
-  const places = [...answer.sections, ...answer.alternatives].map(({ url, heading }) =>
-    [heading !== null && `under “${heading}”`, url !== null && `on ${pageName(facts, url)}`].filter(Boolean).join(" "),
-  );
-  const placeList = list(places.filter(Boolean));
-  const choice = answer.alternatives.length > 0 ? ` in one of ${places.length} places:` : "";
-  return `The answer is probably${choice}${placeList ? ` ${placeList}` : " in the docs"}${answer.clicks === null ? "" : `, ${count(answer.clicks, "click")} from the start page`}`;
+  const places = [...answer.sections, ...answer.alternatives].map(({ url, heading }) => {
+    const page = url === null ? null : pageName(facts, url);
+    if (heading === null || page === null) return heading === null ? page : `“${heading}”`;
+    return heading === page ? `“${heading}”` : `“${heading}” on ${page}`;
+  });
+  const placeList = list(places.filter((place) => place !== null)) || "in the docs";
+  const choice = answer.alternatives.length > 0 ? ` in one of ${places.length} places` : "";
+  return `Likely answer${choice}: ${placeList}${answer.clicks === null ? "" : `, ${count(answer.clicks, "click")} from the start page`}`;
 }
 
 function verdictOf(facts: Facts, { score, coverage, dimensions }: Measurement): string {

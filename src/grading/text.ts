@@ -42,6 +42,8 @@ export function sentence(text: string): string {
 }
 
 /** For the middle of a sentence; acronyms stay in upper case. */
+export const capitalize = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
+
 export function lowerFirst(text: string): string {
   return /^[A-Z][a-z]/.test(text) ? text[0]!.toLowerCase() + text.slice(1) : text;
 }

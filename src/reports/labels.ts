@@ -40,8 +40,6 @@ export const metricLabels: Record<string, string> = {
   interruptions: "Interruptions",
 };
 
-export const capitalize = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
-
 /** An API name as words: `no_change` becomes `no change`. */
 export const humanize = (word: string): string => word.replaceAll("_", " ");
 

@@ -68,7 +68,9 @@ function goal({ judge }: Report): string | null {
       .filter(Boolean)
       .join("\n   ");
   });
-  const dropped = judge.dropped.map((claim) => `- Dropped, no supporting event: ${text(claim)}`).join("\n");
+  const dropped = judge.dropped
+    .map((claim) => `- Ignored, because nothing in the session proves it: ${text(claim)}`)
+    .join("\n");
   return ["## End goal", parts.join("\n"), dropped, judge.notice && text(judge.notice), text(judgeText(judge))]
     .filter(Boolean)
     .join("\n\n");

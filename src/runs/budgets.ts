@@ -9,9 +9,9 @@ import { prompts } from "../db/tables/prompts.ts";
 import { runs } from "../db/tables/runs.ts";
 import { budgets, spendingDetails } from "../db/tables/spending.ts";
 import { conflict } from "../errors.ts";
+import { capitalize } from "../grading/text.ts";
 import type { OrgLimits } from "../jobs/claim-order.ts";
 import { hasTag } from "../prompts/lists.ts";
-import { capitalize } from "../reports/labels.ts";
 import { isWithin, partsOf } from "./paid-calls.ts";
 import { lowerLimit, type Month, monthAt, reservedBy, spentWithin } from "./spending.ts";
 

@@ -7,7 +7,7 @@ import { createKey } from "../../src/auth/keys.ts";
 import { findPerson } from "../../src/auth/people.ts";
 import { toResetPath } from "../../src/auth/resets.ts";
 import { setupPath } from "../../src/auth/setup.ts";
-import { publishUrls } from "../../src/cli/running.ts";
+import { publishService } from "../../src/cli/running.ts";
 import { recordBackup } from "../../src/db/backup-record.ts";
 import { closeDb, lockData } from "../../src/db/open.ts";
 import { createPrompt } from "../../src/prompts/prompts.ts";
@@ -72,7 +72,7 @@ test("the files of the data directory are accessible only to their owner, even i
       const app = testApp({ dataDir: folder });
       await signedIn(app);
       recordBackup(folder);
-      const unpublishUrl = publishUrls(folder, { url: app.baseUrl, ownUrl: app.baseUrl });
+      const unpublishUrl = publishService(folder, { url: app.baseUrl, ownUrl: app.baseUrl, allowPrivate: [] });
       const names = readdirSync(folder).sort();
       expect(names.filter((name) => statSync(join(folder, name)).mode & 0o77)).toEqual([]);
       expect(names).toEqual(expect.arrayContaining(["evald.db", "evald.lock", "evald.secret", "evald.url"]));

@@ -69,7 +69,7 @@ export async function* conclude(session: Session, index: SectionIndex, ended: Se
   yield thoughtEvent(
     best === undefined
       ? `None of the ${all.length} pages read contains a word of the goal.`
-      : `${state === "likely" ? "The answer is probably in" : "No section clearly answers the goal. The closest is"} "${cut(best.section.path.join(" > "), 120)}", which contains ${wordsOf(best.terms).join(", ")}.`,
+      : `${state === "likely" ? "The likely answer is" : "No section clearly answers the goal. The closest is"} "${cut(best.section.path.join(" > "), 120)}", which contains ${wordsOf(best.terms).join(", ")}.`,
   );
   yield {
     type: "milestone",

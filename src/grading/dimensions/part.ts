@@ -1,6 +1,6 @@
 import type { Curve, Dimension, DimensionPart, PartName } from "../grade.ts";
 import { round1 } from "../methodology.ts";
-import { count, duration, list, lowerFirst, percent } from "../text.ts";
+import { capitalize, count, duration, list, lowerFirst, percent } from "../text.ts";
 import { proportional, scoreOn } from "./curve.ts";
 
 /** A part before its weight is converted to a share of its dimension; `exactScore` is its score without rounding, null without evidence. */
@@ -56,20 +56,22 @@ const wastedKinds = ["failed", "repeats", "useless"] as const;
 const wastedRequests = { failed: "failed", repeats: "repeated an earlier one", useless: "did not lead to the goal" };
 const wastedCalls = { repeats: "repeated an earlier one", useless: "did not lead to the goal" };
 
-/** "of 5 requests, 1 failed and 2 repeated an earlier one", without kinds that did not occur. `kinds`: what happened, by the name of its count. */
+/** "1 of 5 requests failed and 2 repeated an earlier one", without kinds that did not occur. `kinds`: what happened, by the name of its count. */
 function describeKinds(part: DimensionPart, all: string, kinds: Record<string, string>): string {
   const phrases = Object.entries(kinds).flatMap(([name, happened]) => {
     const n = countOf(name)(part);
-    return n > 0 ? [`${n} ${happened}`] : [];
+    return n > 0 ? [{ n, happened }] : [];
   });
-  return phrases.length === 0 ? `none of ${all} was wasted` : `of ${all}, ${list(phrases)}`;
+  const [first, ...others] = phrases;
+  if (!first) return `none of ${all} was wasted`;
+  return list([`${first.n} of ${all} ${first.happened}`, ...others.map(({ n, happened }) => `${n} ${happened}`)]);
 }
 
 const sentences: Record<PartName, Sentence> = {
-  "Success checks": describeShare("of the success checks passed, by weight"),
+  "Success checks": describeShare("of the success checks passed"),
   "Goal parts": (part) => {
     const unclear = countOf("unclear")(part);
-    return `${countOf("met")(part)} of ${count(countOf("parts")(part), "part")} of the goal proven${unclear > 0 ? `, ${unclear} unclear` : ""}`;
+    return `${countOf("met")(part)} of ${count(countOf("parts")(part), "part")} of the goal ${countOf("met")(part) === 1 ? "is" : "are"} proven${unclear > 0 ? `, ${unclear} unclear` : ""}`;
   },
   "Path to the goal": (part) => {
     if (part.unit === "pages") return `the goal was found after ${count(part.value, "page")}`;
@@ -85,16 +87,16 @@ const sentences: Record<PartName, Sentence> = {
     const guessed = countOf("guessed")(part);
     return `${countOf("failed")(part)} of ${count(countOf("requests")(part), "page request")} failed${guessed > 0 ? `, ${guessed} of them at guessed URLs` : ""}`;
   },
-  "Site checks": describeShare("of the site checks passed, by weight"),
+  "Site checks": describeShare("of the site checks passed"),
   Pages: (part) => {
     const [pages, unreadable] = [countOf("pages")(part), countOf("unreadable")(part)];
     const readable = pages === 0 ? "" : `${pages - unreadable} of ${count(pages, "page")} could be read; `;
-    return `${readable}${percent(part.value)} of the page checks passed, by weight`;
+    return `${readable}${percent(part.value)} of the page checks passed`;
   },
   Links: describeShare("of the links tested or followed lead to a page"),
-  "Code samples": describeShare("of the code samples that can be parsed are valid, by weight"),
+  "Code samples": describeShare("of the code samples that evald can parse are valid"),
   "Sample labels": describeShare("of the code samples name their language"),
-  "API description": describeShare("of the API description is valid, by weight"),
+  "API description": describeShare("of the API description is valid"),
   Recovery: (part) =>
     describeKinds(part, count(countOf("errors")(part), "error"), {
       atOnce: "fixed on the next attempt",
@@ -111,8 +113,8 @@ const sentences: Record<PartName, Sentence> = {
     return describeKinds(part, count(requests, "request"), wastedRequests) + closest;
   },
   "Wasted calls": (part) => describeKinds(part, count(countOf("calls")(part), "tool call"), wastedCalls),
-  "Response time": (part) => `${duration(part.value)} per request`,
-  Cost: (part) => `$${part.value.toFixed(2)} for the session`,
+  "Response time": (part) => `a request took ${duration(part.value)}`,
+  Cost: (part) => `the session cost $${part.value.toFixed(2)}`,
   Interruptions: (part) => `the agent needed a person ${count(part.value, "time")}`,
 };
 
@@ -128,10 +130,11 @@ export function describeCurve({ curve, unit }: DimensionPart): string {
   return `100 at ${best}, ${curve.floor} at ${worst}${isLowerBetter ? " or more" : ""}${scale}`;
 }
 
-/** One sentence per part: its share of the dimension, its score, and what was measured. */
+/** One sentence per part: what was measured, its score, and its share of the dimension. */
 export function describeDimension({ parts, unmeasured }: Dimension): string {
   const sentences = parts.map(
-    (part) => `${part.name} (${percent(part.weight)}): ${part.score} of 100, because ${describePart(part)}.`,
+    (part) =>
+      `${capitalize(describePart(part))}: ${part.score} (${lowerFirst(part.name)}, weight ${percent(part.weight)}).`,
   );
   const names = list(
     unmeasured.map((name) => lowerFirst(name)),

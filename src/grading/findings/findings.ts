@@ -242,11 +242,11 @@ function titleOf(check: CheckResult, entry: CheckFriction, facts: Facts): { titl
       (http) => normalizeUrl(http.url) === address && hasFailed(http),
     );
     const status = answer?.status ? ` (${answer.status})` : "";
+    const line = check.line === null ? "" : ` (line ${check.line})`;
     const edit = linkEvidence(check.subject, check.url, facts);
-    const replacementNote = edit === null ? "" : ` → ${edit.expected}`;
     return {
       title: `${entry.title} on ${page}: ${target}${status}`,
-      place: `${target}${status}${lineNote}${replacementNote}`,
+      place: `${target}${answer?.status ? ` returns ${answer.status}` : ""}${line}${edit === null ? "" : `, use ${edit.expected}`}`,
     };
   }
   const isAboutOnePage = (URL.parse(check.subject)?.pathname ?? "/") !== "/";

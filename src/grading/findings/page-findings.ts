@@ -193,6 +193,7 @@ function requestDraft(http: Http, failure: Failure, facts: Facts, blocksStart: b
     severity: blocksStart ? "critical" : http.provenance === "given" ? "high" : "medium",
     category: "dead_link",
     title: `Dead link ${linkPlace}: ${place}`,
+    place: `${shortUrl(http.url, facts.startUrls[0])} returns ${http.status}`,
     evidence: linkEvidence(http.url, http.foundOn, facts),
     remedy: listRemedyKey
       ? [listRemedyKey, checkFrictionOf({ id: listCheckId, group: "link" }).remedy, "links"]

@@ -1,5 +1,5 @@
 import { isRuleBased } from "../../agents/agent.ts";
-import { capitalize } from "../../reports/labels.ts";
+import { capitalize } from "../../grading/text.ts";
 import type { Report } from "../../reports/schema.ts";
 import type { EvalResult } from "../../stats/repeats.ts";
 import { Fact } from "./figures.tsx";

@@ -1,6 +1,6 @@
 import type { Comparison } from "../../comparisons/compare.ts";
-import { count } from "../../grading/text.ts";
-import { capitalize, humanize } from "../../reports/labels.ts";
+import { capitalize, count } from "../../grading/text.ts";
+import { humanize } from "../../reports/labels.ts";
 
 /** Friction that is new on the later side of a comparison, or gone from it. */
 export const ComparedFriction = ({ comparison: { friction }, base }: { comparison: Comparison; base: string }) => (

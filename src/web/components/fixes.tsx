@@ -1,6 +1,5 @@
-import { count } from "../../grading/text.ts";
+import { capitalize, count } from "../../grading/text.ts";
 import { diffOf, fileNameOf } from "../../reports/fix-brief.ts";
-import { capitalize } from "../../reports/labels.ts";
 import type { Recommendation, Report } from "../../reports/schema.ts";
 import { EvidenceLinks, toEventHref } from "./figures.tsx";
 import { ButtonForm } from "./form-parts.tsx";

@@ -2,7 +2,7 @@ import type { TObject } from "@sinclair/typebox";
 import { type AllHTMLAttributes, type ComponentChildren, createContext, type FormHTMLAttributes } from "preact";
 import { useContext } from "preact/hooks";
 import type { AppError } from "../../errors.ts";
-import { capitalize } from "../../reports/labels.ts";
+import { capitalize } from "../../grading/text.ts";
 import { nonNullSchema, schemaAt } from "../form-values.ts";
 import { controlProps, Field } from "./field.tsx";
 

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import type { Comparison } from "../../comparisons/compare.ts";
-import { duration } from "../../grading/text.ts";
-import { capitalize, humanize, metricLabels } from "../../reports/labels.ts";
+import { capitalize, duration } from "../../grading/text.ts";
+import { humanize, metricLabels } from "../../reports/labels.ts";
 import { threshold } from "../../stats/power.ts";
 import { Fact, goalReachedText, List, summaryColumns } from "./figures.tsx";
 

@@ -1,7 +1,7 @@
 import type { SignIn } from "../../auth/account.ts";
 import type { ReceivedInvitation } from "../../auth/invitations.ts";
 import type { Membership, Person } from "../../auth/person.ts";
-import { capitalize } from "../../reports/labels.ts";
+import { capitalize } from "../../grading/text.ts";
 import { TextField } from "../components/field.tsx";
 import { List } from "../components/figures.tsx";
 import { ButtonForm, Notices } from "../components/form-parts.tsx";

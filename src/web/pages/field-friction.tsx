@@ -1,9 +1,9 @@
 import { fieldStates } from "../../db/tables/field.ts";
 import type { FieldFilter, FieldFriction, FieldFrictionDetail } from "../../field/schema.ts";
 import { frictionCategories } from "../../grading/kinds.ts";
-import { oneLine } from "../../grading/text.ts";
+import { capitalize, oneLine } from "../../grading/text.ts";
 import type { Paged } from "../../http/paging.ts";
-import { capitalize, formatNumber, humanize } from "../../reports/labels.ts";
+import { formatNumber, humanize } from "../../reports/labels.ts";
 import { httpUrl } from "../../schema.ts";
 import { Fact, ScrollArea, TableHead } from "../components/figures.tsx";
 import { Choice, Filter } from "../components/filter.tsx";

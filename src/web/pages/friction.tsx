@@ -1,8 +1,8 @@
 import type { FrictionFilter, FrictionSummary } from "../../friction/schema.ts";
 import { frictionStates, severities } from "../../grading/kinds.ts";
-import { oneLine } from "../../grading/text.ts";
+import { capitalize, oneLine } from "../../grading/text.ts";
 import type { Paged } from "../../http/paging.ts";
-import { capitalize, formatNumber, humanize } from "../../reports/labels.ts";
+import { formatNumber, humanize } from "../../reports/labels.ts";
 import { ScrollArea, type Sorting, TableHead, toSorting } from "../components/figures.tsx";
 import { Choice, Filter, type PromptName, promptChoices } from "../components/filter.tsx";
 import { Layout } from "../components/layout.tsx";

@@ -1,8 +1,8 @@
 import { gateStatuses } from "../../db/tables/gates.ts";
 import type { GateFilter } from "../../gates/gates.ts";
 import type { Gate } from "../../gates/schema.ts";
-import { count } from "../../grading/text.ts";
-import { capitalize, formatNumber, humanize } from "../../reports/labels.ts";
+import { capitalize, count } from "../../grading/text.ts";
+import { formatNumber, humanize } from "../../reports/labels.ts";
 import { formatPointChange } from "../components/baseline.tsx";
 import { ComparedFriction } from "../components/compared-friction.tsx";
 import { Fact, List, ScrollArea, TableHead, toSorting } from "../components/figures.tsx";

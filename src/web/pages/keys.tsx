@@ -16,7 +16,7 @@ const scopeDescriptions: Record<(typeof keyScopes)[number], string> = {
   read: "Read prompts, runs, reports and sessions",
   run: "Start and cancel runs",
   write: "Manage prompts, providers and settings",
-  report_friction: "Report friction as an agent in the field; can’t be combined with others",
+  report_friction: "Report problems from your users’ agents (use alone)",
 };
 const scopeLabels = Object.fromEntries(
   keyScopes.map((scope) => [
@@ -132,8 +132,8 @@ export function KeysPage({ keys, sort, createdBy, creators, nextId, now, newKey,
           <SchemaField name="name" label="Name" required placeholder="ci" />
           <ChoiceField name="scopes" legend="Scopes" labels={scopeLabels} />
           <CheckField name="isCompatible">
-            Compatibility mode, for clients that were not written for evald: runs supersede unfinished runs of the same
-            preview, and errors are readable without their <code>detail</code>
+            Compatibility mode: for clients of other tools. New runs replace unfinished ones; <code>error</code>{" "}
+            contains the full message.
           </CheckField>
           <SchemaField name="days" label="Expires" options={expirations} />
           <Submit>Create API key</Submit>

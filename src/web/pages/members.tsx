@@ -1,7 +1,7 @@
 import type { Invitation } from "../../auth/invitations.ts";
 import type { Member } from "../../auth/members.ts";
 import { roles } from "../../db/tables/people.ts";
-import { capitalize } from "../../reports/labels.ts";
+import { capitalize } from "../../grading/text.ts";
 import { TextField } from "../components/field.tsx";
 import { Fact, List, toSorting } from "../components/figures.tsx";
 import { DangerButton, Submit } from "../components/form-parts.tsx";

@@ -1,9 +1,9 @@
 import type { Archive } from "../../archives/schema.ts";
-import { oneLine } from "../../grading/text.ts";
+import { capitalize, oneLine } from "../../grading/text.ts";
 import type { AgentInfo } from "../../prompts/agent-schema.ts";
 import { untestedScopes } from "../../prompts/schema.ts";
 import type { Provider } from "../../providers/schema.ts";
-import { capitalize, scopeLabels } from "../../reports/labels.ts";
+import { scopeLabels } from "../../reports/labels.ts";
 import { List } from "../components/figures.tsx";
 import { Notices, Submit } from "../components/form-parts.tsx";
 import { Layout } from "../components/layout.tsx";

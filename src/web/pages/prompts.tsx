@@ -1,5 +1,6 @@
+import { capitalize } from "../../grading/text.ts";
 import type { PromptFilter } from "../../prompts/lists.ts";
-import { capitalize, formatNumber } from "../../reports/labels.ts";
+import { formatNumber } from "../../reports/labels.ts";
 import { toSorting } from "../components/figures.tsx";
 import { Choice, Filter } from "../components/filter.tsx";
 import { Layout } from "../components/layout.tsx";

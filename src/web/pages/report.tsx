@@ -1,8 +1,7 @@
 import type { LatestResults } from "../../comparisons/latest.ts";
-import { percent } from "../../grading/text.ts";
+import { capitalize, percent } from "../../grading/text.ts";
 import { fixBrief } from "../../reports/fix-brief.ts";
 import {
-  capitalize,
   contextRows,
   describeNotChecked,
   describeSpread,

@@ -1,8 +1,8 @@
 import { outcomes } from "../../agents/agent.ts";
 import { reportStatuses } from "../../db/tables/reports.ts";
-import { oneLine } from "../../grading/text.ts";
+import { capitalize, oneLine } from "../../grading/text.ts";
 import type { Paged } from "../../http/paging.ts";
-import { agentLabel, capitalize, formatNumber, humanize, outcomeLabels, scoreText } from "../../reports/labels.ts";
+import { agentLabel, formatNumber, humanize, outcomeLabels, scoreText } from "../../reports/labels.ts";
 import type { ReportSort } from "../../reports/lists.ts";
 import type { ReportSummary } from "../../reports/schema.ts";
 import { GradeMark, TableHead, toSorting } from "../components/figures.tsx";

@@ -1,5 +1,5 @@
-import { count, dollars } from "../../grading/text.ts";
-import { capitalize, humanize } from "../../reports/labels.ts";
+import { capitalize, count, dollars } from "../../grading/text.ts";
+import { humanize } from "../../reports/labels.ts";
 import type { BreakdownName, Budget, SpendingReport, SpendingRow } from "../../spending/schema.ts";
 import { Meter } from "../components/charts.tsx";
 import { Fact, List, ScrollArea } from "../components/figures.tsx";

@@ -1,6 +1,6 @@
-import { duration, oneLine } from "../../grading/text.ts";
+import { capitalize, duration, oneLine } from "../../grading/text.ts";
 import { describeMethodology } from "../../reports/differences.ts";
-import { capitalize, titleOf } from "../../reports/labels.ts";
+import { titleOf } from "../../reports/labels.ts";
 import type { Trends } from "../../trends/trends.ts";
 import { toWindowsHref } from "../components/change-links.ts";
 import { goalReachedText, ScrollArea, summaryColumns, TableHead } from "../components/figures.tsx";
@@ -81,12 +81,19 @@ export function TrendsPage({ site, site: { base }, viewer, trends, sides, query,
         ) : (
           <>
             <p class="muted">
-              Mean score of {subject} with {[agent, agentVersion, model].filter(Boolean).join(" ")}
-              {methodology && `, methodology ${describeMethodology(methodology)}`}. The band is the 95% confidence
-              interval. {query.interval === "eval" ? "Times are" : "Days begin at midnight"} in {viewer.timeZone}.
-              {others.length > 0 &&
-                " Dashed lines are other versions, contexts or methodologies, which are not comparable."}
+              Mean score, {[agent, agentVersion].filter(Boolean).join(" ")}
+              {model !== null && ` with ${model}`}. Band: 95% confidence.
+              {others.length > 0 && " Dashed: not comparable."}
             </p>
+            <details class="hint">
+              <summary>Details</summary>
+              <p>
+                Scores of {subject}
+                {methodology && `, methodology ${describeMethodology(methodology)}`}.{" "}
+                {query.interval === "eval" ? "Times are" : "Days begin at midnight"} in {viewer.timeZone}.
+                {others.length > 0 && " Dashed lines are other versions, contexts or methodologies."}
+              </p>
+            </details>
             <TrendChart trends={trends} label={chartLabel(subject, scoredPoints, dayOf)} />
             <Changes base={base} changes={changes} sides={sides} />
             <Points points={points} />
@@ -173,18 +180,25 @@ const Changes = ({ base, changes, sides }: ChangesProps) =>
             <strong>
               <Day at={change.at} />: {change.what}
             </strong>{" "}
-            {change.from} → {change.to}
-            {change.delta && (
+            {change.delta === null ? (
+              `${change.from} → ${change.to}`
+            ) : (
               <>
-                {" "}
-                by {withMinus(String(change.delta.value))} points
-                {change.delta.low !== null && withMinus(` (95% CI ${change.delta.low} to ${change.delta.high})`)}
+                {change.delta.value < 0 ? "fell" : "rose"} from {change.from} to {change.to} (
+                {withMinus(`${change.delta.value > 0 ? "+" : ""}${change.delta.value}`)})
               </>
             )}
             {change.canary === "moved" && "; the canary changed too, so the model drifted"}
             {change.canary === "stayed" && "; the canary did not change, so check the docs"}
             {change.delta === null && change.note && <small> {change.note}</small>}
-            {change.p !== null && `, p ${change.p}`}
+            {change.p !== null && (
+              <small class="soft">
+                {" "}
+                {change.delta !== null && change.delta.low !== null
+                  ? withMinus(`95% confidence: ${change.delta.low} to ${change.delta.high}, p ${change.p}`)
+                  : `p ${change.p}`}
+              </small>
+            )}
             {change.verdict?.startsWith("soft") && (
               <>
                 {" "}
