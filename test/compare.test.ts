@@ -62,13 +62,7 @@ describe("the verdict on two evaluations", () => {
       "insufficient_data",
       "3 against 3 runs; at least 4 per side are needed",
     ],
-    [
-      "a single run has no verdict",
-      base.slice(3),
-      base,
-      null,
-      "one run per side can't show a change",
-    ],
+    ["a single run has no verdict", base.slice(3), base, null, "one run per side can't show a change"],
     [
       "another methodology is not comparable",
       base,

@@ -1,15 +1,6 @@
 import { expect, test } from "bun:test";
-import type { Report } from "../../src/reports/schema.ts";
 import { exampleReport } from "../../src/web/example.ts";
-import { runExample } from "../support/example-report.ts";
-
-/** What must not depend on the machine or the time. */
-const resultOf = ({ score, keyFinding, frictionPoints, recommendations }: Report) => ({
-  score,
-  keyFinding,
-  friction: frictionPoints.map(({ title }) => title).sort(),
-  fixes: recommendations.map(({ title, action, lostPoints }) => ({ title, action, lostPoints })),
-});
+import { resultOf, runExample } from "../support/example-report.ts";
 
 test("the report of the example docs has the planted mistakes and nothing else, and visitors see the same", async () => {
   const { app, base, slug, person, report, stop } = await runExample();

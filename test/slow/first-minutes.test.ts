@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import type { Browser, Locator, Page } from "playwright-core";
 import { complaintsOf, looking, openBrowser } from "../support/browser.ts";
 import { buildExecutable, call, emptyFolder, serve } from "../support/executable.ts";
@@ -6,6 +6,8 @@ import { password } from "../support/people.ts";
 import { serveSite } from "../support/site.ts";
 
 // The first minutes of a person with the executable: from the setup link to the report of their own docs.
+
+setDefaultTimeout(120_000);
 
 const toPage = (title: string, body: string) => ({
   body: `<!doctype html><html lang="en"><title>${title}</title><h1>${title}</h1>${body}</html>`,

@@ -24,4 +24,5 @@ await write("failures.md", "failures", failuresTable());
 await write("cli.md", "commands", commandsTable());
 await write("mcp.md", "tools", toolsTable(toTools(testApp().service.ctx)));
 await writeFindings();
-await Bun.write(join(import.meta.dir, "../../src/web/example/report.json"), await toStoredExample());
+const example = await toStoredExample();
+if (example !== null) await Bun.write(join(import.meta.dir, "../../src/web/example/report.json"), example);
