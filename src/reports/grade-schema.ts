@@ -196,7 +196,7 @@ export const GradeFields = Type.Object({
     OneOf(evidenceGrades, "verified by a check or the product, observed from its program, or only judged"),
   ),
   nullNotice: Nullable(
-    Type.String({ description: "Not measured: why there is no score. Goal not tested: why there is no grade" }),
+    Type.String({ description: "Why not measured, or Goal not tested" }),
   ),
   keyFinding: Type.String(),
   verdict: Type.String(),
