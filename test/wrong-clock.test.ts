@@ -1,10 +1,12 @@
-import { expect, test } from "bun:test";
+import { afterEach, expect, setSystemTime, test } from "bun:test";
 import { createService } from "../src/service.ts";
 import { scriptedAgent, testApp } from "./support/app.ts";
-import { signedIn } from "./support/people.ts";
+import { browse, password, signedIn } from "./support/people.ts";
 
 const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;
+
+afterEach(() => void setSystemTime());
 
 /** A service whose clock can be set, and everything in its database that is deleted once it is old. */
 async function setUp() {
@@ -138,4 +140,47 @@ test("a clock that is set during a run changes no duration, and nothing ends bef
     for (const { startedAt, completedAt } of [run, attempt])
       expect(Date.parse(completedAt)).toBeGreaterThanOrEqual(Date.parse(startedAt));
   }
+});
+
+test("a clock that is set to another year signs nobody out, and sessions end by the time that passes", async () => {
+  const start = Date.now();
+  let monotonicMs = 5_000;
+  const app = testApp({ now: () => Date.now(), monotonicNow: () => monotonicMs });
+  const person = await signedIn(app);
+  const isIn = async ({ get }: Pick<typeof person, "get">) => (await get("/account")).status === 200;
+  for (const days of [100, -100]) {
+    setSystemTime(start + days * dayMs);
+    await app.service.upkeep.runOnce();
+    expect([days, await isIn(person)]).toEqual([days, true]);
+    // Who signs in meanwhile stays signed in, too.
+    const other = browse(app);
+    expect((await other.post("/sign-in", { email: person.email, password })).status).toBe(303);
+    expect(await isIn(other)).toBe(true);
+    setSystemTime(start);
+    await app.service.upkeep.runOnce();
+    expect([days, await isIn(person), await isIn(other)]).toEqual([days, true, true]);
+  }
+  for (let day = 1; day <= 31; day++) {
+    setSystemTime(start + day * dayMs);
+    monotonicMs += dayMs;
+    app.service.ctx.provenTime.now();
+  }
+  expect(await isIn(person)).toBe(false);
+});
+
+test("a clock that is set forward or back doesn't open the limit of sign-in attempts", async () => {
+  let wallMs = Date.now();
+  let monotonicMs = 5_000;
+  const app = testApp({ now: () => wallMs, monotonicNow: () => monotonicMs });
+  const { email } = await signedIn(app);
+  const attempt = async (word: string) => (await browse(app).post("/sign-in", { email, password: word })).status;
+  await Promise.all(Array.from({ length: 10 }, () => attempt("wrong password")));
+  expect(await attempt(password)).toBe(429);
+  for (const ms of [100 * dayMs, -200 * dayMs, 100 * dayMs]) {
+    wallMs += ms;
+    expect([ms, await attempt(password)]).toEqual([ms, 429]);
+  }
+  wallMs += 15 * minuteMs + 1;
+  monotonicMs += 15 * minuteMs + 1;
+  expect(await attempt(password)).toBe(303);
 });

@@ -47,7 +47,7 @@ export const listSignIns = (ctx: Context, { person, signInId }: SignedIn) =>
   ctx.db
     .select()
     .from(signIns)
-    .where(and(eq(signIns.personId, person.id), gt(signIns.expiresAt, new Date(ctx.now()))))
+    .where(and(eq(signIns.personId, person.id), gt(signIns.expiresAt, new Date(ctx.provenTime.now()))))
     .orderBy(desc(signIns.updatedAt))
     .all()
     .map(({ id, userAgent, ipAddress, createdAt, updatedAt }) => ({

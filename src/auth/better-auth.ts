@@ -1,10 +1,12 @@
 import { drizzleAdapter } from "better-auth/adapters/drizzle";
 import { APIError } from "better-auth/api";
-import { betterAuth } from "better-auth/minimal";
+import { type BetterAuthOptions, betterAuth } from "better-auth/minimal";
 import { createAccessControl } from "better-auth/plugins/access";
 import { organization } from "better-auth/plugins/organization";
 import { defaultStatements } from "better-auth/plugins/organization/access";
 import type { Context } from "../context.ts";
+import type { Db } from "../db/open.ts";
+import type { ProvenTime } from "../db/proven-time.ts";
 import { orgs } from "../db/tables/orgs.ts";
 import { accounts, invitations, members, people, signIns } from "../db/tables/people.ts";
 import { type OidcConfig, oidcPlugin } from "./oidc.ts";
@@ -25,7 +27,11 @@ type Sso = {
 export type BetterAuth = ReturnType<typeof createBetterAuth>;
 
 /** better-auth with our settings and tables: it manages people, sessions and memberships. `sso`: for sign-ins with an identity provider. */
-export function createBetterAuth({ db, config, log, now, newId, baseUrl }: Context, secret: string, sso?: Sso) {
+export function createBetterAuth(
+  { db, config, log, now, provenTime, newId, baseUrl }: Context,
+  secret: string,
+  sso?: Sso,
+) {
   const { origin, protocol } = new URL(baseUrl());
   const isSecure = protocol === "https:";
   const personField = { userId: "personId" };
@@ -34,17 +40,7 @@ export function createBetterAuth({ db, config, log, now, newId, baseUrl }: Conte
     baseURL: origin,
     basePath: `${config.basePath}/sign-in`,
     secret,
-    database: drizzleAdapter(db, {
-      provider: "sqlite",
-      schema: {
-        user: people,
-        session: signIns,
-        account: accounts,
-        organization: orgs,
-        member: members,
-        invitation: invitations,
-      },
-    }),
+    database: (options: BetterAuthOptions) => withProvenExpiry(openAdapter(db)(options), provenTime),
     telemetry: { enabled: false },
     rateLimit: { enabled: false },
     logger: { log: (level, message) => log.debug({ level }, message) },
@@ -129,6 +125,42 @@ export function createBetterAuth({ db, config, log, now, newId, baseUrl }: Conte
       ipAddress: { ipAddressHeaders: ["x-evald-address"], ipv6Subnet: 128 },
     },
   });
+}
+
+const openAdapter = (db: Db) =>
+  drizzleAdapter(db, {
+    provider: "sqlite",
+    schema: {
+      user: people,
+      session: signIns,
+      account: accounts,
+      organization: orgs,
+      member: members,
+      invitation: invitations,
+    },
+  });
+
+/**
+ * Stores when sessions end in proven time. better-auth compares it with the system clock: while that is ahead, each session would seem to have
+ * ended, and browsers would be told to forget it.
+ */
+function withProvenExpiry(adapter: ReturnType<ReturnType<typeof drizzleAdapter>>, provenTime: ProvenTime) {
+  type Values = Record<string, unknown> | null;
+  const moved = (model: string, values: Values, ms: number): Values =>
+    model === "session" && values?.expiresAt instanceof Date
+      ? { ...values, expiresAt: new Date(values.expiresAt.getTime() + ms) }
+      : values;
+  const { create, findOne, update } = adapter;
+  const toProven = (model: string, values: Values) => moved(model, values, -provenTime.aheadMs()) as never;
+  const toClock = (model: string, values: Values) => moved(model, values, provenTime.aheadMs()) as never;
+  return {
+    ...adapter,
+    create: async (args: Parameters<typeof create>[0]) =>
+      toClock(args.model, await create({ ...args, data: toProven(args.model, args.data) })),
+    findOne: async (args: Parameters<typeof findOne>[0]) => toClock(args.model, await findOne(args)),
+    update: async (args: Parameters<typeof update>[0]) =>
+      toClock(args.model, await update({ ...args, update: toProven(args.model, args.update) })),
+  };
 }
 
 const withoutTokens = {

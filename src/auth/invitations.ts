@@ -87,7 +87,7 @@ export const listReceivedInvitations = (ctx: Context, personId: string) =>
  */
 export async function invitePerson(ctx: Context, org: OrgId, email: string, role: string, client: Client) {
   const address = toEmail(email);
-  const recent = and(eq(invitations.orgId, org), gt(invitations.createdAt, new Date(ctx.now() - hourMs)));
+  const recent = and(eq(invitations.orgId, org), gt(invitations.createdAt, new Date(ctx.provenTime.now() - hourMs)));
   if (
     ctx.db.select({ id: invitations.id }).from(invitations).where(recent).limit(maxPerHour).all().length >= maxPerHour
   )

@@ -1,4 +1,4 @@
-import { eq, gt, lt, or, sql } from "drizzle-orm";
+import { eq, gt, lt, sql } from "drizzle-orm";
 import type { Context } from "../context.ts";
 import { transaction } from "../db/open.ts";
 import { signInFailures } from "../db/tables/people.ts";
@@ -41,25 +41,27 @@ type Limit = { key: string; limit: number };
 
 function countAttempt(ctx: Context, limits: Limit[], detail: string): void {
   if (limits.length === 0) return;
-  transaction(ctx.db, (tx) => {
-    const now = ctx.now();
+  const now = ctx.provenTime.now();
+  const reachedSince = transaction(ctx.db, (tx) => {
     tx.delete(signInFailures)
-      // Rows with a future time are from before the clock was set back.
-      .where(or(lt(signInFailures.since, now - windowMs), gt(signInFailures.since, now)))
+      .where(lt(signInFailures.since, now - windowMs))
       .run();
-    for (const { key, limit } of limits) {
-      const row = tx.select().from(signInFailures).where(eq(signInFailures.key, key)).get();
-      const { count, since } = row ?? { count: 0, since: now };
-      if (count >= limit)
-        throw new AppError("rate_limited", detail, {
-          retryAfterSeconds: Math.max(1, Math.ceil((since + windowMs - now) / 1000)),
-        });
+    // These are from before the clock was set back.
+    tx.update(signInFailures).set({ since: now }).where(gt(signInFailures.since, now)).run();
+    const rows = limits.map(({ key }) => tx.select().from(signInFailures).where(eq(signInFailures.key, key)).get());
+    const reached = rows.find((row, i) => row && row.count >= (limits[i]?.limit ?? 0));
+    if (reached) return reached.since;
+    for (const { key } of limits)
       tx.insert(signInFailures)
         .values({ key, count: 1, since: now })
-        .onConflictDoUpdate({ target: signInFailures.key, set: { count: count + 1 } })
+        .onConflictDoUpdate({ target: signInFailures.key, set: { count: sql`${signInFailures.count} + 1` } })
         .run();
-    }
+    return null;
   });
+  if (reachedSince !== null)
+    throw new AppError("rate_limited", detail, {
+      retryAfterSeconds: Math.max(1, Math.ceil((reachedSince + windowMs - now) / 1000)),
+    });
 }
 
 function subtractAttempt(ctx: Context, limits: Limit[]): void {

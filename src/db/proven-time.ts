@@ -18,7 +18,7 @@ const storeEveryMs = 10 * minuteMs;
 export type ProvenTime = {
   /** Epoch milliseconds. */
   now(): number;
-  /** Milliseconds by which the clock is ahead, beyond the tolerance; 0: it is believed. */
+  /** Milliseconds by which the clock is ahead of it; 0: the clock is believed. */
   aheadMs(): number;
   /** Stores the proof for the next process, if it is due. */
   store(): void;
@@ -55,7 +55,10 @@ export function createProvenTime(db: Db, now: () => number, monotonicNow: () => 
 
   return {
     now: () => prove().provenAt,
-    aheadMs: () => (prove().aheadForMs > 0 ? now() - prove().provenAt : 0),
+    aheadMs() {
+      const aheadMs = now() - prove().provenAt;
+      return aheadMs > toleranceMs ? aheadMs : 0;
+    },
     store() {
       const values = { ...prove(), id: 1 };
       if (storedAt !== null && Math.abs(values.provenAt - storedAt) < storeEveryMs) return;
