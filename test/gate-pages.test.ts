@@ -48,6 +48,12 @@ test("a gate has a page with its verdict and both sides, reached from lists and 
     expect(done).toContain(`href="/evals/${evaluation}"`);
     expect((await person.get(`/evals/${evaluation}`)).body).toContain(`href="${path}"`);
   }
+  // The reasons for the change of exactly these evaluations.
+  const [, why = ""] = /href="([^"]+\/why\?[^"]+)"/.exec(done) ?? [];
+  expect(why.replaceAll("&amp;", "&")).toBe(`/prompts/${id}/why?base=${baseRequestId}&head=${headRequestId}`);
+  const reasons = await person.get(why.replaceAll("&amp;", "&"));
+  expect(reasons.status).toBe(200);
+  for (const number of ["80.0", "40.0", "−40.0 points"]) expect(reasons.body).toContain(number);
   for (const list of ["/gates", `/gates?promptId=${id}`])
     expect((await person.get(list)).body).toContain(`href="${path}"`);
   expect((await person.get(`/prompts/${id}`)).body).toContain(`href="/gates?promptId=${id}"`);

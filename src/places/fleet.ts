@@ -51,7 +51,7 @@ export const openFleet = (url: string, version: string, waitMs: number, log: Log
   /** Connected workers by ID. */
   workers: new Map<string, ConnectedWorker>(),
   /** Workers that left without being told to, by name. */
-  away: new Map<string, { info: WorkerInfo; heardAt: number }>(),
+  away: new Map<string, Pick<ConnectedWorker, "info" | "credential" | "heardAt">>(),
   /** By credential: IDs of workers that an operator removed, or that a restarted one replaced. */
   removedIds: new Map<string, Set<string>>(),
   /** By run: names of the workers on which it had faults. */
@@ -246,8 +246,8 @@ function addWorker(fleet: Fleet, credential: string, info: WorkerInfo, isDrainin
 
 /** Removes a worker that left by itself, which is missed unless it was told to. */
 export function missWorker(fleet: Fleet, worker: ConnectedWorker, why: string): void {
-  const { info, heardAt, isDraining } = worker;
-  if (!isDraining) fleet.away.set(info.name, { info, heardAt });
+  const { info, credential, heardAt, isDraining } = worker;
+  if (!isDraining) fleet.away.set(info.name, { info, credential, heardAt });
   if (fleet.away.size > maxAway) for (const oldest of fleet.away.keys().take(1)) fleet.away.delete(oldest);
   forgetWorker(fleet, worker, why);
 }

@@ -173,11 +173,12 @@ type Access = { credentials: () => WorkerCredential[]; applied: Map<string, stri
 
 /** Lets workers with a credential use Redis, and no others. */
 async function grantAccess(fleet: Fleet, access: Access): Promise<void> {
-  const { redis, log, workers } = fleet;
+  const { redis, log, workers, away } = fleet;
   const credentials = access.credentials();
-  for (const worker of workers.values())
-    if (worker.credential !== sharedCredential && !credentials.some(({ name }) => name === worker.credential))
-      forgetWorker(fleet, worker, "lost its credential");
+  const hasCredential = ({ credential }: { credential: string }) =>
+    credential === sharedCredential || credentials.some(({ name }) => name === credential);
+  for (const worker of workers.values()) if (!hasCredential(worker)) forgetWorker(fleet, worker, "lost its credential");
+  for (const [name, worker] of away) if (!hasCredential(worker)) away.delete(name);
   try {
     await loadScripts(redis);
     await applyCredentials(redis, credentials, access.applied);

@@ -1,5 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { and, eq, ne } from "drizzle-orm";
+import type { LatestChange } from "../comparisons/latest.ts";
 import type { Context, OrgId } from "../context.ts";
 import { prompts } from "../db/tables/prompts.ts";
 import { describeMethodology } from "../reports/differences.ts";
@@ -53,8 +54,16 @@ export type ChangeContext = {
 
 const signed = (value: number) => `${value > 0 ? "+" : ""}${value.toFixed(1)}`;
 
-/** Where the level, agent, model or methodology of a series changed, oldest first. */
-export function changesOf(context: ChangeContext, days: ScoreDay[], levels: Level[]): Change[] {
+/**
+ * Where the level, agent, model or methodology of a series changed, oldest first. `newest`: the newest change of the prompt as compared, which
+ * replaces what the series shows there, so that all pages and notifications have the same numbers.
+ */
+export function changesOf(
+  context: ChangeContext,
+  days: ScoreDay[],
+  levels: Level[],
+  newest: LatestChange | null,
+): Change[] {
   const points = changePoints(levels.map(({ value }) => value));
   const scores = points.map((point, i) => {
     const at = levels[point.index]?.at ?? 0;
@@ -64,7 +73,8 @@ export function changesOf(context: ChangeContext, days: ScoreDay[], levels: Leve
     ];
     return scoreChange(point, at, canaryChangeAt(context, days[0] as ScoreDay, at, span));
   });
-  return [...propertyChangesOf(context, days), ...scores].sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0));
+  const all = newest === null ? scores : withCompared(context, days[0] as ScoreDay, scores, newest);
+  return [...propertyChangesOf(context, days), ...all].sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0));
 }
 
 function scoreChange({ p, from, to, before, after }: ChangePoint, at: number, canary: Canary): Change {
@@ -81,6 +91,35 @@ function scoreChange({ p, from, to, before, after }: ChangePoint, at: number, ca
     canary: canary.verdict,
     note: `${finding}; ${canary.note}`,
   };
+}
+
+/** The changes of a series with a compared one in place of the one between the evaluations next to it. */
+function withCompared(context: ChangeContext, series: ScoreDay, scores: Change[], newest: LatestChange): Change[] {
+  const { delta: value, low, high, before, after, verdict } = newest;
+  const dayOf = (at: string | undefined, otherwise: number) =>
+    at === undefined ? otherwise : context.dayOf(Date.parse(at));
+  const at = context.dayOf(Date.parse(newest.at));
+  const from = dayOf(before.evaluations.at(-1)?.at, at);
+  const until = dayOf(after.evaluations[1]?.at, at);
+  const isSame = (change: Change) => Date.parse(change.at) >= from && Date.parse(change.at) <= until;
+  const shown = scores.find(isSame);
+  const canary = canaryChangeAt(context, series, at, [0, Number.MAX_SAFE_INTEGER]);
+  const runs = [before, after].map(({ evaluations }) => evaluations.reduce((sum, each) => sum + each.runs, 0));
+  const interval = low === null || low === high ? "exact" : `95% from ${low} to ${high}`;
+  const p = shown?.p ?? null;
+  const test = p === null ? "" : `, ${pWords(p)} (permutation test of the series)`;
+  const compared: Change = {
+    at: toIso(at),
+    what: "score",
+    from: before.mean.toFixed(1),
+    to: after.mean.toFixed(1),
+    delta: { value, low, high },
+    verdict: verdict === "improved" ? "improved" : "regressed",
+    p,
+    canary: canary.verdict,
+    note: `${signed(value)} points (${interval}), ${runs.join(" against ")} runs${test}; ${canary.note}`,
+  };
+  return [...scores.filter((change) => change !== shown), compared];
 }
 
 /** The words of comparisons for a change that the series shows. */

@@ -1,5 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { and, eq, ne } from "drizzle-orm";
+import { findLatestResults, isClear, type LatestChange } from "../comparisons/latest.ts";
 import type { Context, OrgId } from "../context.ts";
 import { cachedResult } from "../db/cache.ts";
 import { timeZoneOf } from "../db/rows.ts";
@@ -189,7 +190,9 @@ function computeTrends(ctx: Context, org: OrgId, filter: TrendFilter, span: Span
         points: points.filter(isShown),
       }))
       .filter(({ points }) => points.length > 0),
-    changes: newestSeries ? changesOf(context, newestSeries.days, levelsOf(newestSeries.days)) : [],
+    changes: newestSeries
+      ? changesOf(context, newestSeries.days, levelsOf(newestSeries.days), comparedChangeOf(context, newestSeries))
+      : [],
     series: [...Map.groupBy(allDays, seriesKeyOf).values()].map((sameSeries) => {
       const [day] = sameSeries as [ScoreDay];
       return {
@@ -202,6 +205,17 @@ function computeTrends(ctx: Context, org: OrgId, filter: TrendFilter, span: Span
     timeZone,
     nextUntil,
   };
+}
+
+/** The newest significant change of one prompt, if it is one of this series. */
+function comparedChangeOf({ ctx, org, promptId, dayOf }: ChangeContext, { days }: DatedSeries): LatestChange | null {
+  const [first] = days;
+  const latest = promptId === undefined ? null : findLatestResults(ctx, org, promptId.toLowerCase());
+  if (!first || !latest?.change || !isClear(latest.change)) return null;
+  const { change, agent, model } = latest;
+  const isOfSeries = agent === first.agent && (model ?? "") === first.model;
+  const at = dayOf(Date.parse(change.at));
+  return isOfSeries && at >= first.day && at <= (days.at(-1) ?? first).day ? change : null;
 }
 
 /** The days of one series, and the period in which failed runs count as part of it, because their results would have belonged to it. */
