@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { createExplorer } from "../../src/agents/explorer/explorer.ts";
 import { createModelAgent } from "../../src/agents/llm/llm.ts";
+import { updateOrg } from "../../src/auth/orgs.ts";
 import { importFile } from "../../src/exchange/import.ts";
 import type { ScoreChange } from "../../src/inbox/schema.ts";
 import { testApp } from "../support/app.ts";
@@ -123,10 +124,13 @@ test("Home lists what fails, once each", async () => {
   await until("the delivery has failed", async () =>
     (await get("/inbox")).problems.some(({ kind }: { kind: string }) => kind === "destination_failing"),
   );
+  const { spending } = await get("/inbox");
+  expect(spending.spentUsd).toBeGreaterThan(1);
+  updateOrg(app.service.ctx, app.a.org, { maxUsdAMonth: spending.spentUsd / 0.9 });
   const { problems } = await get("/inbox");
   const others = problems.filter(({ kind }: { kind: string }) => kind !== "score_fell");
   const idOf = (title: string) => organization.failing.find((each) => each.title === title)?.promptId;
-  expect(others).toHaveLength(4);
+  expect(others).toHaveLength(5);
   expect(others).toContainEqual(
     expect.objectContaining({
       ...{ kind: "runs_failed", failed: 5, of: 5, prompt: { id: idOf(faults.slow), title: faults.slow } },
@@ -137,7 +141,8 @@ test("Home lists what fails, once each", async () => {
   expect(others).toContainEqual(
     expect.objectContaining({ kind: "schedule_paused", prompt: { id: idOf(faults.down), title: faults.down } }),
   );
-  expect(others).toContainEqual(expect.objectContaining({ kind: "destination_failing" }));
+  expect(others).toContainEqual(expect.objectContaining({ kind: "destination_failing", status: 500 }));
+  expect(others).toContainEqual(expect.objectContaining({ kind: "budget_spent", budget: null }));
 });
 
 test("one change has the same number on Home, its page of reasons, in Trends, the list and the digest", async () => {
@@ -177,8 +182,8 @@ test("one change has the same number on Home, its page of reasons, in Trends, th
     expect(await page.locator(".lead").textContent()).toContain(`${shown} points`);
     await page.goto(`${base}/`);
     expect(await page.locator(`li[data-item^="score-${promptId}"] .size`).textContent()).toBe(shown);
-    await page.goto(`${base}/prompts?q=${encodeURIComponent(change?.prompt.title ?? "")}`);
-    expect(await page.locator(".change").first().textContent()).toContain(shown);
+    await page.goto(`${base}/prompts?search=${encodeURIComponent(change?.prompt.title ?? "")}`);
+    expect(await page.locator(`a.change[href="/prompts/${promptId}/why"]`).textContent()).toContain(shown);
   }
   await app.send("DELETE", `/api/v1/destinations/${id}`);
 });

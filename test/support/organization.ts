@@ -29,6 +29,7 @@ import {
 import { randomOf } from "./random.ts";
 
 const dayMs = 86_400_000;
+const quarterMs = 900_000;
 const model = "openai-compatible/scripted";
 /** Prompts whose runs fail. */
 export const faults = { slow: "Takes too long", down: "Site is down" };
@@ -231,6 +232,8 @@ function repeat(
   );
   const evaluations: { id: string; text: string }[] = [];
   const runs: { id: string; texts: string[] }[] = [];
+  /** By the start of its 15 minutes. */
+  const spentUsd = new Map<number, number>();
 
   /** Adds an evaluation at a time that consists of recorded ones. */
   function add(at: number, ids: string[]): string {
@@ -244,6 +247,8 @@ function repeat(
       const { run, texts } = bundles.get(recordedId) as { run: Row; texts: string[] };
       const runByMs = at + 10 + i * 1_000 - Number(run.createdAt);
       const own = new Map([[recordedId, id]]);
+      const from = Math.floor(at / quarterMs) * quarterMs;
+      if (Number(run.spentUsd) > 0) spentUsd.set(from, (spentUsd.get(from) ?? 0) + Number(run.spentUsd));
       runs.push({
         id: shiftId(String(run.id), runByMs),
         texts: texts.map((text) =>
@@ -287,10 +292,10 @@ function repeat(
       const evalRequestId = add(at, [id]);
       if (title !== faults.down) continue;
       const scheduled = { promptId: idOf(promptId), scheduledAt: at, createdAt: at };
-      others.push(scheduledRow({ ...scheduled, outcome: "ran", evalRequestId, reason: null }));
+      others.push(toLine("scheduled_evaluation", { ...scheduled, outcome: "ran", evalRequestId, reason: null }));
       if (day === historyDays - 1)
         others.push(
-          scheduledRow({
+          toLine("scheduled_evaluation", {
             ...scheduled,
             scheduledAt: at + 3_600_000,
             createdAt: at + 3_600_000,
@@ -310,6 +315,7 @@ function repeat(
     }),
     ...evaluations.sort((a, b) => (a.id < b.id ? -1 : 1)).map(({ text }) => text),
     ...others,
+    ...[...spentUsd].map(([from, usd]) => toLine("spending", { from, usd, estimatedUsd: 0, unpricedCalls: 0 })),
     ...runs.sort((a, b) => (a.id < b.id ? -1 : 1)).flatMap(({ texts }) => texts),
   ].map((line) => `${line}\n`);
   const body = all.join("");
@@ -317,4 +323,4 @@ function repeat(
   return { text: `${header}\n${body}${JSON.stringify(end)}\n`, idOf };
 }
 
-const scheduledRow = (row: Row) => JSON.stringify({ type: "scheduled_evaluation", row });
+const toLine = (type: string, row: Row) => JSON.stringify({ type, row });
