@@ -26,9 +26,9 @@ test("the Compose files use this version, settings that exist, and one writable 
   const used = services
     .flatMap((each) => Object.values(each))
     .flatMap(({ environment = {} }) => Object.keys(environment));
-  expect(used.filter((name) => name !== "EVALD_DOMAIN" && !names.includes(name))).toEqual([]);
+  expect(used.filter((name) => name !== "DOMAIN" && !names.includes(name))).toEqual([]);
   for (const { image, read_only: isReadOnly, volumes = [], tmpfs = [] } of ours) {
-    expect(image).toBe(`evald:\${EVALD_TAG:-${manifest.version}}`);
+    expect(image).toBe(`evald:\${IMAGE_TAG:-${manifest.version}}`);
     expect(isReadOnly).toBe(true);
     const folders = [...volumes, ...tmpfs].map((mount) => mount.match(/\/(tmp|var\/lib\/evald)/)?.[0]).sort();
     expect(folders).toEqual(["/tmp", "/var/lib/evald"]);

@@ -38,6 +38,7 @@ import {
   partOf,
   settingsTable,
   toolsTable,
+  unitBlock,
 } from "./support/generated.ts";
 import { signedIn } from "./support/people.ts";
 import { newestFigures, readMeasurements } from "./truth/foreign/measurements.ts";
@@ -553,6 +554,8 @@ test.each([
   ["failures.md", "failures", failuresTable()],
   ["cli.md", "commands", commandsTable()],
   ["explorer.md", "findings", findingsTables(newestFigures(await readMeasurements()))],
+  ["operations.md", "unit", unitBlock("evald.service")],
+  ["growing.md", "unit", unitBlock("evald-worker.service")],
   ["explorer.md", "languages", languagesTable(newestFigures(await readMeasurements()))],
   ["mcp.md", "tools", toolsTable(toTools(app.service.ctx))],
 ])("%s has the %s of the code, as written by bun run docs", async (file, name, table) => {

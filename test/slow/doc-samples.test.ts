@@ -12,12 +12,12 @@ const codeOf = (markdown: string, language: string) =>
 /** The expected output of each bash sample of a page, in order. */
 const samples: Record<string, RegExp[]> = {
   "start.md": [
+    /^# \S[\s\S]*\| Docs quality +\|/,
     /^$/,
     /"organization":\{"id":"[^"]+","name":"Test"/,
     /"title": "First report"/,
     /"statusUrl": "http/,
     /"status": "completed",\n {2}"score": \d/,
-    /^# \S[\s\S]*\| Docs quality +\|/,
   ],
   "rest.md": [
     /^x-total-count: 1\r$/m,

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "commander";
 import { endings } from "../../src/agents/endings.ts";
@@ -73,6 +74,12 @@ export const failuresTable = (): string =>
   );
 
 const gradedAs = { claimed: "Yes", goal_not_met: "Yes, as `goal_not_met`" };
+
+/** A systemd unit of the Debian package as a code block, for an executable that was installed by hand. */
+export function unitBlock(name: "evald.service" | "evald-worker.service"): string {
+  const text = readFileSync(join(import.meta.dir, "..", "..", "release", "debian", name), "utf8");
+  return `\n\`\`\`ini\n${text.replace("/usr/bin/evald", "/usr/local/bin/evald")}\`\`\`\n\n`;
+}
 
 /** Every executable command, by its full name. */
 export const commandsOf = (command: Command, above = ""): [name: string, command: Command][] =>

@@ -12,6 +12,7 @@ import {
   failuresTable,
   settingsTable,
   toolsTable,
+  unitBlock,
   withPart,
 } from "./generated.ts";
 
@@ -21,6 +22,8 @@ const write = async (file: string, name: string, part: string) =>
 await write("configuration.md", "settings", settingsTable());
 await write("agents.md", "endings", endingsTable());
 await write("failures.md", "failures", failuresTable());
+await write("operations.md", "unit", unitBlock("evald.service"));
+await write("growing.md", "unit", unitBlock("evald-worker.service"));
 await write("cli.md", "commands", commandsTable());
 await write("mcp.md", "tools", toolsTable(toTools(testApp().service.ctx)));
 await writeFindings();

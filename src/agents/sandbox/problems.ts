@@ -47,7 +47,7 @@ const read = (path: string): string => {
 };
 
 /** Reads it from /proc. Elsewhere than on Linux, there is none. */
-export function readMachine(): Machine {
+function readMachine(): Machine {
   const mountPoints = read("/proc/self/mountinfo")
     .split("\n")
     .map((line) => line.split(" ")[4]);
