@@ -923,6 +923,21 @@ describe("the path of the explorer", () => {
     });
   });
 
+  test("reads a page, and not the source that Sphinx publishes beside it", async () => {
+    const source = {
+      type: "text/plain",
+      body: `Rotate a webhook secret\n=======\n\n${"Rotate the secret. ".repeat(20)}`,
+    };
+    const site = open({
+      "/": page("Home", linked(["/secrets", "Secrets"], ["/_sources/index.rst.txt", "Show Source"])),
+      "/secrets": page("Secrets", `${prose("rotating")}<p><a href="/_sources/secrets.rst.txt">Show Source</a></p>`),
+      "/_sources/index.rst.txt": source,
+      "/_sources/secrets.rst.txt": source,
+    });
+    const events = await explore({ text: "Rotate a webhook secret", startUrls: [`${site.url}/`] });
+    expect(wayOf(events, site)).toEqual(["/", "/secrets"]);
+  });
+
   test("covers a goal of two parts with two sections on two pages", async () => {
     const site = open(twoParts);
     const events = await explore({

@@ -64,6 +64,17 @@ export const corpora = {
   libsoup: { folder: fetchedDebian("libsoup-3.0-doc", "libsoup-3.0"), start: "/" },
   racket: { folder: fetchedDebian("racket-doc", "racket"), start: "/" },
   stylelint: { folder: fetched("stylelint", "package"), start: "/README.md" },
+  drf: { folder: fetchedDebian("python-djangorestframework-doc", "python3-djangorestframework/html"), start: "/" },
+  typer: { folder: fetchedSphinx("python-typer-doc"), start: "/" },
+  patroni: { folder: fetchedDebian("patroni-doc", "patroni/html"), start: "/" },
+  pgbackrest: { folder: fetchedDebian("pgbackrest-doc", "pgbackrest-doc/html"), start: "/" },
+  pelican: { folder: fetchedDebian("pelican-doc", "pelican/html"), start: "/" },
+  supervisor: { folder: fetchedDebian("supervisor-doc", "supervisor/html"), start: "/" },
+  ocrmypdf: { folder: fetchedDebian("ocrmypdf-doc", "ocrmypdf/html"), start: "/" },
+  sqlfluff: { folder: fetchedDebian("sqlfluff-doc", "sqlfluff/html"), start: "/" },
+  kitty: { folder: fetchedDebian("kitty-doc", "kitty/html"), start: "/" },
+  certbot: { folder: fetchedDebian("python-certbot-doc", "python3-certbot/html"), start: "/" },
+  varnish: { folder: fetchedDebian("varnish-doc", "varnish/html"), start: "/" },
 } satisfies Record<string, Corpus>;
 export type CorpusName = keyof typeof corpora;
 

@@ -4,14 +4,16 @@ import { $ } from "bun";
 import { fetchedFolder } from "./corpora.ts";
 
 // Downloads the documentation of some Debian and npm packages, without installing them, for the goals in goals/field.json,
-// goals/unseen.json and goals/third.json: bun run truth:corpora
+// goals/unseen.json, goals/third.json, goals/fourth.json and goals/sealed.json: bun run truth:corpora
 
 const debian = [
   ...["borgbackup-doc", "mkdocs-doc", "python-celery-doc", "python-scrapy-doc", "apache2-doc", "python-pymongo-doc"],
   ...["libcommons-lang3-java-doc", "rsyslog-doc", "python-pytest-doc", "python-aiohttp-doc", "knot-doc", "postfix-doc"],
   ...["nodejs-doc", "php-twig-doc", "python-tornado-doc", "postgresql-doc-15", "python-django-doc", "slurm-wlm-doc"],
   ...["ant-doc", "icinga2-doc", "docker-doc", "privoxy", "lemonldap-ng-doc", "octave-doc", "rust-doc", "erlang-doc"],
-  ...["libeigen3-doc", "libsoup-3.0-doc", "racket-doc"],
+  ...["libeigen3-doc", "libsoup-3.0-doc", "racket-doc", "python-djangorestframework-doc", "python-typer-doc"],
+  ...["patroni-doc", "pgbackrest-doc", "pelican-doc", "supervisor-doc", "ocrmypdf-doc", "sqlfluff-doc", "kitty-doc"],
+  ...["python-certbot-doc", "varnish-doc"],
 ];
 /** Later versions of stylelint have no docs in their package. */
 const npm = { fastify: "fastify", stylelint: "stylelint@13.13.1" };

@@ -15,7 +15,7 @@ export type Goal = {
 export type Answer = { page: string; proof: string; heading?: string };
 /** Goals about docs that test/support/setup.sh installs, and about docs that fetch-corpora.ts fetches. */
 export const goalFiles = ["tuning", "held-out"] as const;
-export const fetchedGoalFiles = ["field", "unseen", "third"] as const;
+export const fetchedGoalFiles = ["field", "unseen", "third", "fourth", "sealed"] as const;
 type GoalFile = (typeof goalFiles | typeof fetchedGoalFiles)[number];
 
 export const readGoals = (name: GoalFile): Goal[] =>

@@ -182,9 +182,16 @@ export async function mapInOrder<I, O>(
 const nonPageFile =
   /\.(png|jpe?g|gif|svg|webp|avif|ico|bmp|css|m?js|map|json|ya?ml|toml|zip|t?gz|tar|bz2|xz|zst|7z|pdf|ps|epub|mp[34]|webm|mov|wav|woff2?|ttf|otf|eot|exe|msi|dmg|deb|rpm|jar|whl|so|dll|wasm|xml|rss|atom|csv|bin|iso|sig|asc|sha\d+)$/i;
 
+/** The source of a page, which Sphinx publishes beside it: it says the same in markup that few readers know. */
+const pageSource = /\/_sources\/.+\.txt$/;
+
 /** Whether a URL may be a page to read during the search. */
 export function mayBePage(address: string, origins: Set<string>): boolean {
   if (!URL.canParse(address)) return false;
   const url = new URL(address);
-  return /^https?:$/.test(url.protocol) && origins.has(url.origin) && !nonPageFile.test(url.pathname);
+  return (
+    /^https?:$/.test(url.protocol) &&
+    origins.has(url.origin) &&
+    ![nonPageFile, pageSource].some((other) => other.test(url.pathname))
+  );
 }
