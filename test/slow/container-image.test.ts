@@ -11,7 +11,8 @@ const folder = mkdtempSync(join(tmpdir(), "evald-image-test-"));
 const seccomp = join(import.meta.dir, "..", "..", "release", "image", "seccomp.json");
 const store = ["--root", `${folder}/storage`, "--runroot", `${folder}/run`, "--storage-driver", "vfs"];
 const podman = ["podman", ...store, "--cgroup-manager=cgroupfs"];
-const image = "localhost/evald:trial";
+/** As Podman and Docker name it. */
+const image = "docker.io/library/evald:trial";
 const data = ["--volume", "data:/var/lib/evald"];
 
 /** As a container engine is often started: with its default profile and limits. */
