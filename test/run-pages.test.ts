@@ -7,6 +7,8 @@ import * as promptLists from "../src/prompts/lists.ts";
 import { createPrompt } from "../src/prompts/prompts.ts";
 import { requestEval } from "../src/runs/requests.ts";
 import { scriptedAgent, testApp } from "./support/app.ts";
+import { goal, guessedPathAnswer, guessedPathSession } from "./support/guessed-path.ts";
+import { judgedApp, says } from "./support/judged.ts";
 import { signedIn } from "./support/people.ts";
 import { evaluation, niceGrade } from "./support/reports.ts";
 
@@ -317,6 +319,15 @@ describe("the page of a run", () => {
     expect(body).toContain('<span class="soft">40 of 50</span><svg class="track grade-d"');
     expect(body).toContain('aria-label="Time: ');
     expect(body).not.toContain("Tokens");
+  });
+
+  test("counts the judge only for the cost, as its budget does", async () => {
+    const app = judgedApp({ id: "llm", turns: [says(guessedPathAnswer())], sessions: [guessedPathSession()] });
+    const { report } = await app.run({ endGoal: goal, text: "Add a note. https://docs.notes.example/" });
+    const { body } = await (await signedIn(app)).get(`/runs/${report.run.runId}`);
+    const used = (name: string) => new RegExp(`aria-label="${name}: ([\\d,.$]+) of`).exec(body)?.[1];
+    expect([used("Model calls"), used("Tokens"), used("Cost with judge")]).toEqual(["6", "25,980", "$0.06"]);
+    expect(report.metrics.costDetail).toContain("6 model calls");
   });
 });
 

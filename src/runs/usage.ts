@@ -50,11 +50,13 @@ export function listLimitUsage(
     .from(sessionEvents)
     .where(whereOfAttempt)
     .get() ?? { tools: 0, requests: 0, from: null, lastAt: null };
+  const isOfAgent = sql`(${sessionEvents.seq} < ${judgedFrom})`;
   const field = (name: string) => sql`json_extract(${sessionEvents.data}, ${`$.${name}`})`;
   const model = db
     .select({
-      calls: sql<number>`count(*)`,
-      tokens: sql<number>`coalesce(sum(coalesce(${field("estimate.inputTokens")} + ${field("estimate.outputTokens")}, ${field("inputTokens")} + ${field("outputTokens")})), 0)`,
+      // The judge has limits of its own, but shares the budget.
+      calls: sql<number>`coalesce(sum(${isOfAgent}), 0)`,
+      tokens: sql<number>`coalesce(sum(${isOfAgent} * coalesce(${field("estimate.inputTokens")} + ${field("estimate.outputTokens")}, ${field("inputTokens")} + ${field("outputTokens")})), 0)`,
       usd: sql<number>`coalesce(sum(${countedUsd}), 0)`,
     })
     .from(sessionEvents)
@@ -77,7 +79,7 @@ const modelLimitUsage = (
   { name: "Tool calls", unit: "count", used: toolCalls, limit: maxToolCalls },
   { name: "Model calls", unit: "count", used: used.calls, limit: calls },
   { name: "Tokens", unit: "count", used: used.tokens, limit: tokens },
-  { name: "Cost", unit: "usd", used: used.usd, limit: costUsd },
+  { name: "Cost with judge", unit: "usd", used: used.usd, limit: costUsd },
 ];
 
 const cost = sql`json_extract(${sessionEvents.data}, '$.costUsd')`;

@@ -122,7 +122,7 @@ export const toSorting = (
 });
 
 /** Headings of the columns that summarize several runs. */
-export const summaryColumns = ["Mean score (95% CI)", "Goal reached", "Median time", "Median cost"];
+export const summaryColumns = ["Mean score (95% CI)", "Goal reached", "Median time", "Median agent cost"];
 
 /** How many of the judged runs reached the goal. The others say nothing about it. */
 export const goalReachedText = (rate: Repeats["successRate"]): string =>
