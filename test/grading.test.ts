@@ -641,7 +641,7 @@ test("recommended fixes are grouped by change and name pages, changes and gains"
     ),
   );
   expect(recommendations.map(({ title, action }) => ({ title, action }))).toEqual([
-    { title: "Fix broken links on Acme docs (2)", action: `2 broken links on ${site}/: /a and /b. Drop it.` },
+    { title: "Fix broken links on Acme docs (2)", action: `2 broken links: /a and /b. Drop it.` },
     {
       title: "Adopt conventions that help agents",
       action: `Adopt conventions that help agents. Optional, but helpful for agents: code samples without a language (2 pages).`,

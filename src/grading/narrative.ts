@@ -56,7 +56,7 @@ function describeAnswer(facts: Facts): string | null {
   });
   const placeList = list(places.filter((place) => place !== null)) || "in the docs";
   const choice = answer.alternatives.length > 0 ? ` in one of ${places.length} places` : "";
-  return `Likely answer${choice}: ${placeList}${answer.clicks === null ? "" : `, ${count(answer.clicks, "click")} from the start page`}`;
+  return `Likely answer${choice}: ${placeList}${answer.clicks === null ? "" : answer.clicks === 0 ? ", on the start page" : `, ${count(answer.clicks, "click")} from the start page`}`;
 }
 
 function verdictOf(facts: Facts, { score, coverage, dimensions }: Measurement): string {

@@ -1,6 +1,6 @@
 import { isRuleBased } from "../agents/agent.ts";
-import { indexOfName } from "../grading/text.ts";
-import { agentLabel } from "./labels.ts";
+import { count, indexOfName } from "../grading/text.ts";
+import { agentLabel, pointsOfFix } from "./labels.ts";
 import { autolink, code, codeBlock, text } from "./markdown-text.ts";
 import type { Recommendation, Report } from "./schema.ts";
 
@@ -35,14 +35,14 @@ export function fixBrief(report: Report, { hasAccess = true } = {}): string {
 }
 
 function describeFix(recommendation: Recommendation, { frictionPoints }: Report): string {
-  const { priority, title, action, url, evidence, lostPoints, expectedGain, frictionIds } = recommendation;
+  const { priority, title, action, url, evidence, frictionIds } = recommendation;
   const diff = diffOf(evidence);
-  const points = lostPoints ?? expectedGain;
+  const points = pointsOfFix(recommendation);
   const page = evidence?.url ?? url;
   const causes = frictionPoints.filter(({ id }) => frictionIds.includes(id));
   const facts = [
     page && `- Page: ${autolink(page)}${evidence?.line ? `, line ${evidence.line}` : ""}`,
-    points !== null && points > 0 && `- Gain: ${points} points`,
+    points !== null && points > 0 && `- Gain: ${count(points, "point")}`,
     `- Change: ${text(action, 4000)}`,
   ];
   const steps = (evidence?.steps ?? []).map(

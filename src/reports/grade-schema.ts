@@ -195,9 +195,7 @@ export const GradeFields = Type.Object({
   evidence: Nullable(
     OneOf(evidenceGrades, "verified by a check or the product, observed from its program, or only judged"),
   ),
-  nullNotice: Nullable(
-    Type.String({ description: "Why not measured, or Goal not tested" }),
-  ),
+  nullNotice: Nullable(Type.String({ description: "Why not measured, or Goal not tested" })),
   keyFinding: Type.String(),
   verdict: Type.String(),
   summary: Type.Object({ whatWorked: Type.String(), whatDidnt: Type.String() }),

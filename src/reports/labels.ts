@@ -1,5 +1,5 @@
 import { count, list, oneLine, percent, titleFromTask } from "../grading/text.ts";
-import type { Report } from "./schema.ts";
+import type { Recommendation, Report } from "./schema.ts";
 
 type Judge = NonNullable<Report["judge"]>;
 
@@ -68,6 +68,9 @@ export function describeNotChecked({ notChecked }: Pick<Report, "notChecked">): 
   );
   return `Code samples that were not checked, because evald can't parse their language: ${languages}.`;
 }
+
+/** The points that a fix brings, after the fixes before it: these add up. Null: it affected no measured value. */
+export const pointsOfFix = ({ lostPoints, expectedGain }: Recommendation): number | null => lostPoints ?? expectedGain;
 
 /** `104 KB` */
 export const formatBytes = (bytes: number): string =>

@@ -1,5 +1,5 @@
 import type { FrictionPoint } from "../friction/schema.ts";
-import { percent } from "../grading/text.ts";
+import { count, percent } from "../grading/text.ts";
 import {
   agentLabel,
   contextRows,
@@ -14,6 +14,7 @@ import {
   judgeText,
   notMeasured,
   outcomeLabels,
+  pointsOfFix,
   scoreSummary,
   titleOf,
 } from "./labels.ts";
@@ -109,12 +110,11 @@ function dimensions({ dimensions: all }: Report): string {
   return `${table([["Dimension", "Weight", "Score", "Grade"], ...rows])}\n\n${descriptions.join("\n")}`;
 }
 
-function fixText(
-  { priority, title, action, url, frictionIds, expectedGain }: Recommendation,
-  names: Map<string, string>,
-): string {
+function fixText(fix: Recommendation, names: Map<string, string>): string {
+  const { priority, title, action, url, frictionIds } = fix;
   const removes = `fixes ${frictionIds.map((id) => names.get(id)).join(", ")}`;
-  const gain = !expectedGain ? removes : `+${expectedGain} points, ${removes}`;
+  const points = pointsOfFix(fix);
+  const gain = !points ? removes : `+${count(points, "point")}, ${removes}`;
   const indent = " ".repeat(String(priority).length + 2);
   return [`${priority}. **${text(title)}** (${gain})`, text(action, 4000), url && autolink(url)]
     .filter(Boolean)

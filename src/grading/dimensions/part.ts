@@ -80,7 +80,9 @@ const sentences: Record<PartName, Sentence> = {
     const clicks =
       countOf("linked")(part) === 0
         ? "isn't linked from any page that was read"
-        : `is ${count(countOf("clicks")(part), "click")} from the start page`;
+        : countOf("clicks")(part) === 0
+          ? "is on the start page"
+          : `is ${count(countOf("clicks")(part), "click")} from the start page`;
     return `the likely answer ${clicks} and ${fit}`;
   },
   "Failed page requests": (part) => {

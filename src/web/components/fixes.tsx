@@ -1,5 +1,6 @@
 import { capitalize, count } from "../../grading/text.ts";
 import { diffOf, fileNameOf } from "../../reports/fix-brief.ts";
+import { pointsOfFix } from "../../reports/labels.ts";
 import type { Recommendation, Report } from "../../reports/schema.ts";
 import { EvidenceLinks, toEventHref } from "./figures.tsx";
 import { ButtonForm } from "./form-parts.tsx";
@@ -66,16 +67,16 @@ export function Fixes(props: Props) {
 }
 
 function FixCard({ fix, report, labels, path, session, verifications, mayDismiss }: Props & { fix: Recommendation }) {
-  const { id, priority, title, action, url, frictionIds, evidence, done, lostPoints, expectedGain } = fix;
+  const { id, priority, title, action, url, frictionIds, evidence, done } = fix;
   const frictions = report.frictionPoints.filter((each) => frictionIds.includes(each.id));
-  const gain = lostPoints ?? expectedGain;
+  const gain = pointsOfFix(fix);
   const page = evidence?.url ?? url;
   const verification = done?.status === "running" ? undefined : verifications?.get(id);
   const isActionInTitle = title.replace(/\.$/, "") === action.replace(/\.$/, "");
   return (
     <li id={`fix-${priority}`} class="fix">
       <h3>
-        {priority} · {title} {gain !== null && gain > 0 && <span class="gain">+{gain} points</span>}
+        {priority} · {title} {gain !== null && gain > 0 && <span class="gain">+{count(gain, "point")}</span>}
         <FrictionPills frictions={frictions} />
       </h3>
       <p class="where">

@@ -75,7 +75,9 @@ function Result({ result, runCount }: { result: EvalRequest["result"]; runCount:
         <div>
           <dt>Median time</dt>
           <dd>{medianSeconds === null ? "–" : duration(medianSeconds)}</dd>
-          <dd class="soft">{medianCostUsd === null ? "cost unknown" : `median agent cost ${dollars(medianCostUsd)}`}</dd>
+          <dd class="soft">
+            {medianCostUsd === null ? "cost unknown" : `median agent cost ${dollars(medianCostUsd)}`}
+          </dd>
         </div>
         <div>
           <dt>Scored runs</dt>
