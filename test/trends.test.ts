@@ -374,7 +374,7 @@ test("the series with the most runs is shown by default, and changes over all pr
     for (const id of ids) evaluation(app, id, [{ ...niceGrade, score: id === first ? score : score - 40 }]);
   }
   evaluation(app, second, [{ ...niceGrade, score: 10 }], { agent: "noisy" });
-  const shown = getTrends(service.ctx, a.org, {});
+  const shown = getTrends(service.ctx, a.org, {}, null);
   expect(shown.agent).toBe("explorer");
   const levels = shown.changes.filter(({ what }) => what === "score").flatMap(({ from, to }) => [from, to].map(Number));
   // On a scale centered on zero, they would be between -10 and 10.

@@ -122,6 +122,13 @@ export function findLatestResults(ctx: Context, org: OrgId, promptId: string): L
 
 type Compare = (before: Point[], after: Point[]) => LatestChange | null;
 
+/** The newest significant change of a prompt's scores, with the agent whose scores changed; null: none. */
+export function findClearChange(ctx: Context, org: OrgId, promptId: string | undefined) {
+  const latest = promptId === undefined ? null : findLatestResults(ctx, org, promptId.toLowerCase());
+  if (!latest?.change || !isClear(latest.change)) return null;
+  return { ...latest.change, agent: latest.agent, model: latest.model };
+}
+
 /** Compares all runs of one agent in evaluations. */
 const comparing =
   (ctx: Context, org: OrgId, { agent, model }: PublishedRun): Compare =>

@@ -208,7 +208,11 @@ function requestedIn(
 /** Where the recommended fix of a friction point changes its page, and what it gains. */
 function fixOf(ctx: Context, reportId: string, { id, url }: { id: string; url: string | null }) {
   const fix = ctx.db
-    .select({ evidence: recommendations.evidence, expectedGain: recommendations.expectedGain })
+    .select({
+      evidence: recommendations.evidence,
+      // As reports show it.
+      gain: sql<number | null>`coalesce(${recommendations.lostPoints}, ${recommendations.expectedGain})`,
+    })
     .from(recommendations)
     .where(
       and(
@@ -221,6 +225,6 @@ function fixOf(ctx: Context, reportId: string, { id, url }: { id: string; url: s
     url: fix?.evidence?.url ?? url,
     line: fix?.evidence?.line ?? null,
     hasFix: fix !== undefined,
-    expectedGain: fix?.expectedGain ?? null,
+    expectedGain: fix?.gain ?? null,
   };
 }

@@ -21,7 +21,8 @@ export function stepsOf(facts: Facts): SessionStep[] {
       const role = isGuess ? "guess" : isPage ? "read" : "request";
       return { seq, role, what: isPage ? url : `${method} ${pathOf(url)}`, status, times: 1 };
     });
-  const commands = facts.calls
+  // Other calls of a rule-based agent are checks of what it has read.
+  const commands = (facts.kind === "rules" ? [] : facts.calls)
     .filter(({ id }) => !sent.has(id))
     .flatMap((call): Step[] => {
       const [action] = intentsOf(actionsDuring(call, facts));

@@ -1,6 +1,5 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { and, eq, ne } from "drizzle-orm";
-import type { LatestChange } from "../comparisons/latest.ts";
 import type { Context, OrgId } from "../context.ts";
 import { prompts } from "../db/tables/prompts.ts";
 import { describeMethodology } from "../reports/differences.ts";
@@ -43,6 +42,21 @@ type Change = Static<typeof Change>;
 /** A score with the day of its run. Over several prompts, the differences between prompts are taken out. */
 export type Level = { at: number; value: number };
 
+type ComparedSide = { mean: number; evaluations: { runs: number; at: string }[] };
+
+/** The newest significant change of a prompt, as compared: see `LatestChange`. */
+export type ComparedChange = {
+  agent: string;
+  model: string | null;
+  verdict: string;
+  delta: number;
+  low: number | null;
+  high: number | null;
+  at: string;
+  before: ComparedSide;
+  after: ComparedSide;
+};
+
 /** `others`: days of the same prompts with any agent version, context, model and methodology. */
 export type ChangeContext = {
   ctx: Context;
@@ -62,7 +76,7 @@ export function changesOf(
   context: ChangeContext,
   days: ScoreDay[],
   levels: Level[],
-  newest: LatestChange | null,
+  newest: ComparedChange | null,
 ): Change[] {
   const points = changePoints(levels.map(({ value }) => value));
   const scores = points.map((point, i) => {
@@ -94,7 +108,7 @@ function scoreChange({ p, from, to, before, after }: ChangePoint, at: number, ca
 }
 
 /** The changes of a series with a compared one in place of the one between the evaluations next to it. */
-function withCompared(context: ChangeContext, series: ScoreDay, scores: Change[], newest: LatestChange): Change[] {
+function withCompared(context: ChangeContext, series: ScoreDay, scores: Change[], newest: ComparedChange): Change[] {
   const { delta: value, low, high, before, after, verdict } = newest;
   const dayOf = (at: string | undefined, otherwise: number) =>
     at === undefined ? otherwise : context.dayOf(Date.parse(at));

@@ -1,4 +1,5 @@
 import { Type } from "@sinclair/typebox";
+import { findClearChange } from "../comparisons/latest.ts";
 import type { Context } from "../context.ts";
 import { promptIdArgument, readOnly, type Tool, takeFitting, tool, Undescribed } from "../mcp/tool.ts";
 import { readPromptId } from "../prompts/names.ts";
@@ -30,7 +31,7 @@ export const trendTools = (ctx: Context): Tool[] => [
     annotations: readOnly,
     run({ promptId: name, ...filter }, { caller: { org } }) {
       const promptId = name === undefined ? undefined : getPromptRow(ctx, org, readPromptId(ctx, org, name)).id;
-      const trends = getTrends(ctx, org, { ...filter, promptId });
+      const trends = getTrends(ctx, org, { ...filter, promptId }, findClearChange(ctx, org, promptId));
       const { points: _, others: __, ...rest } = trends;
       const points = takeFitting(trends.points.toReversed(), rest).toReversed();
       const nextUntil = points.length < trends.points.length ? (points[0]?.from ?? null) : trends.nextUntil;

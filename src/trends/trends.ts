@@ -1,6 +1,5 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { and, eq, ne } from "drizzle-orm";
-import { findLatestResults, isClear, type LatestChange } from "../comparisons/latest.ts";
 import type { Context, OrgId } from "../context.ts";
 import { cachedResult } from "../db/cache.ts";
 import { timeZoneOf } from "../db/rows.ts";
@@ -11,7 +10,7 @@ import { RunReport, reportFilter } from "../reports/schema.ts";
 import { daysOfMainAgent, readScoreDays, type ScoreDay } from "../reports/score-days.ts";
 import { Nullable, OneOf, toInstant, toIso } from "../schema.ts";
 import { mean } from "../stats/estimates.ts";
-import { Change, type ChangeContext, changesOf, type Level, maxScores } from "./drift.ts";
+import { Change, type ChangeContext, type ComparedChange, changesOf, type Level, maxScores } from "./drift.ts";
 import { listEvaluationPoints } from "./evaluation-points.ts";
 import { Points, pointsOf } from "./points.ts";
 
@@ -97,9 +96,10 @@ const toSeriesFields = ({ version, contextDigest, methodology, scope }: ScoreDay
 
 /**
  * Results over time of one agent, version, model and methodology: the most recent ones that match. Over several prompts, canaries
- * are excluded, and each prompt counts equally in a point. Throws not_found, and bad_request for an invalid time.
+ * are excluded, and each prompt counts equally in a point. `newest`: the newest significant change of the prompt, which the changes contain with
+ * the numbers that all pages show. Throws not_found, and bad_request for an invalid time.
  */
-export function getTrends(ctx: Context, org: OrgId, filter: TrendFilter): Trends {
+export function getTrends(ctx: Context, org: OrgId, filter: TrendFilter, newest: ComparedChange | null): Trends {
   const { db, now } = ctx;
   const { interval = "week" } = filter;
   const timeZone = timeZoneOf(db, org);
@@ -114,9 +114,10 @@ export function getTrends(ctx: Context, org: OrgId, filter: TrendFilter): Trends
   if (interval === "eval" && filter.promptId === undefined)
     throw badRequest("Invalid interval: eval needs promptId. Set promptId, or use day, week or month.");
   const dayOf = interval === "day" ? startOf : createStartOf("day", timeZone);
-  const compute = () => computeTrends(ctx, org, filter, { requestedStart, start, end, timeZone, startOf, dayOf });
+  const compute = () =>
+    computeTrends(ctx, org, filter, newest, { requestedStart, start, end, timeZone, startOf, dayOf });
   // Except for evaluations, the result is the same until the next day begins.
-  const cacheKey = ["trends", org, filter, requestedStart < start, start, dayOf(end - 1), timeZone];
+  const cacheKey = ["trends", org, filter, newest, requestedStart < start, start, dayOf(end - 1), timeZone];
   return interval === "eval" ? compute() : cachedResult(db, cacheKey, compute);
 }
 
@@ -130,7 +131,13 @@ type Span = {
   dayOf: (at: number) => number;
 };
 
-function computeTrends(ctx: Context, org: OrgId, filter: TrendFilter, span: Span): Trends {
+function computeTrends(
+  ctx: Context,
+  org: OrgId,
+  filter: TrendFilter,
+  compared: ComparedChange | null,
+  span: Span,
+): Trends {
   const { interval = "week" } = filter;
   const { requestedStart, start, end, timeZone, startOf, dayOf } = span;
   const ids = promptsOf(ctx, org, filter);
@@ -191,7 +198,12 @@ function computeTrends(ctx: Context, org: OrgId, filter: TrendFilter, span: Span
       }))
       .filter(({ points }) => points.length > 0),
     changes: newestSeries
-      ? changesOf(context, newestSeries.days, levelsOf(newestSeries.days), comparedChangeOf(context, newestSeries))
+      ? changesOf(
+          context,
+          newestSeries.days,
+          levelsOf(newestSeries.days),
+          comparedChangeOf(compared, context, newestSeries),
+        )
       : [],
     series: [...Map.groupBy(allDays, seriesKeyOf).values()].map((sameSeries) => {
       const [day] = sameSeries as [ScoreDay];
@@ -207,15 +219,12 @@ function computeTrends(ctx: Context, org: OrgId, filter: TrendFilter, span: Span
   };
 }
 
-/** The newest significant change of one prompt, if it is one of this series. */
-function comparedChangeOf({ ctx, org, promptId, dayOf }: ChangeContext, { days }: DatedSeries): LatestChange | null {
+/** The newest change of the prompt, if it is one of this series. */
+function comparedChangeOf(newest: ComparedChange | null, { dayOf }: ChangeContext, { days }: DatedSeries) {
   const [first] = days;
-  const latest = promptId === undefined ? null : findLatestResults(ctx, org, promptId.toLowerCase());
-  if (!first || !latest?.change || !isClear(latest.change)) return null;
-  const { change, agent, model } = latest;
-  const isOfSeries = agent === first.agent && (model ?? "") === first.model;
-  const at = dayOf(Date.parse(change.at));
-  return isOfSeries && at >= first.day && at <= (days.at(-1) ?? first).day ? change : null;
+  if (!first || newest?.agent !== first.agent || (newest.model ?? "") !== first.model) return null;
+  const at = dayOf(Date.parse(newest.at));
+  return at >= first.day && at <= (days.at(-1) ?? first).day ? newest : null;
 }
 
 /** The days of one series, and the period in which failed runs count as part of it, because their results would have belonged to it. */

@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { compareSides } from "../../comparisons/compare.ts";
-import { findLatestResults } from "../../comparisons/latest.ts";
+import { findClearChange, findLatestResults } from "../../comparisons/latest.ts";
 import type { Context, OrgId } from "../../context.ts";
 import { timeOfId } from "../../db/rows.ts";
 import { oneLine } from "../../grading/text.ts";
@@ -91,7 +91,12 @@ export const trendPages = (ctx: Context) =>
         const scope = of === undefined ? {} : isTag ? { tag: of } : { promptId: of };
         const query = filter.promptId === undefined && filter.tag === undefined ? { ...filter, ...scope } : filter;
         if (query.promptId !== undefined) getPromptRow(ctx, viewer.org, query.promptId);
-        const trends = getTrends(ctx, viewer.org, { ...query, until: dayAfter(query.until) });
+        const trends = getTrends(
+          ctx,
+          viewer.org,
+          { ...query, until: dayAfter(query.until) },
+          findClearChange(ctx, viewer.org, query.promptId),
+        );
         const sides = sidesOf(ctx, viewer.org, query.promptId, trends);
         const prompts = listPromptChoices(ctx, viewer.org);
         const agents = agentChoices(ctx, query.agent);
