@@ -105,6 +105,10 @@ test("the file of a new agent is a valid entry with what its program shows", () 
     ...{ id: "my-acme", command: "acme", package: "@acme/cli", testedVersions: ["2.4.0"], stream: "none" },
     args: ["--yolo", "--print", "{prompt}"],
   });
+  const settings = "  --provider   Must be configured in agents.config.json";
+  expect(toEntryText("my-acme", { ...hints, environment: null, help: settings })).toContain(
+    settings.trim().replace(/ +/g, " "),
+  );
   expect(read({ help: "  --acp   Start as a server" })).toMatchObject({ stream: "acp", args: ["--acp"] });
   expect(read({ help: "", path: null, package: null, environment: "/opt/acme" })).toMatchObject({
     ...{ mounts: ["/opt/acme"], args: ["{prompt}"] },

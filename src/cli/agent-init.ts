@@ -20,6 +20,7 @@ export type ProgramHints = {
 
 const helpTimeoutMs = 30_000;
 const maxHelpChars = 100_000;
+const maxSettingsLines = 3;
 
 /** Writes the file NAME.jsonc with the entry of a new agent. Returns its path. Throws an AppError if the file exists, or the name is taken. */
 export function initAgent(
@@ -81,6 +82,14 @@ function findInHelp(help: string, names: string[]): { name: string; line: string
   return null;
 }
 
+/** The first lines of a help text that name a file with settings. */
+const findSettingsFiles = (help: string): string[] =>
+  help
+    .split("\n")
+    .filter((line) => /[\w-]\.(json|jsonc|ya?ml|toml)\b/.test(line))
+    .map((line) => line.trim().replace(/\s+/g, " ").slice(0, 120))
+    .slice(0, maxSettingsLines);
+
 /** The text of an entry with comments: what its program and help text suggest, and the other fields to choose from. */
 export function toEntryText(
   id: string,
@@ -111,7 +120,10 @@ export function toEntryText(
         ...(prompt?.name.startsWith("-") ? [prompt.name] : []),
         "{prompt}",
       ];
-  const hints = [prompt, model, allow, json, protocol].flatMap((hint) => hint?.line ?? []);
+  const hints = [
+    ...[prompt, model, allow, json, protocol].flatMap((hint) => hint?.line ?? []),
+    ...findSettingsFiles(help),
+  ];
   const lines = [
     "// A coding agent for evald. Lines that begin with // are comments; remove them from the fields that you need.",
     "{",
@@ -145,6 +157,7 @@ export function toEntryText(
     "  },",
     "",
     "  // Files in its home directory, if it reads its model from there. Text, lines of text, or an object that is written as JSON.",
+    "  // They also answer what it asks at its first start, such as whether to trust the folder /workspace, and allow its tools.",
     '  // "files": { ".config/agent.json": { "model": "{model}", "baseUrl": "{gateway}/{provider}/v1", "apiKey": "{token}" } },',
     "",
     "  // Further files and folders of this machine that it can read. A program of npm can read all packages beside it, any other program only itself.",

@@ -6,8 +6,8 @@ import { count } from "../grading/text.ts";
 
 /** Why the events of a trial don't show something. */
 export type Diagnosis =
-  /** The agent never called its model through evald. */
-  | { kind: "no_model_call" }
+  /** The agent never called its model through evald. `printed`: with what it ended; null: nothing. */
+  | { kind: "no_model_call"; printed: string | null }
   /** It called paths that belong to no known protocol. */
   | { kind: "unknown_path"; paths: string[] }
   /** Its requests did not contain the task. */
@@ -25,6 +25,8 @@ export type Diagnosis =
   /** The output of a command that exits with 3 doesn't show that, or not in a known way. */
   | { kind: "no_exit_code"; tool: string; output: string }
   | { kind: "no_page_request"; tool: string }
+  /** The tool ended, but nothing was written. */
+  | { kind: "no_file"; tool: string; output: string }
   | { kind: "other_answer"; text: string | null }
   | { kind: "unreadable_output"; text: string }
   /** It was refused other hosts. */
@@ -67,7 +69,7 @@ export function findSteps(trial: Trial): Step[] {
     {
       name: "usage",
       detail: usages.length > 0 ? count(usages.length, "model call") : null,
-      diagnosis: usages.length > 0 ? null : { kind: "no_model_call" },
+      diagnosis: usages.length > 0 ? null : noModelCall(trial),
     },
   ];
 }
@@ -94,7 +96,7 @@ function diagnoseStep(trial: Trial, step: ToolStep, recorded: RecordedCall | nul
   const { requests, preset } = trial;
   const made = requests.find(({ call }) => call?.step === step)?.call ?? null;
   if (recorded === null) {
-    if (requests.length === 0) return { kind: "no_model_call" };
+    if (requests.length === 0) return noModelCall(trial);
     if (made === null) return findObstacle(trial) ?? { kind: "not_reached" };
     return { kind: "unrecorded_call", tool: made.tool, stream: preset.stream };
   }
@@ -108,12 +110,22 @@ function diagnoseStep(trial: Trial, step: ToolStep, recorded: RecordedCall | nul
   if (step === "failing command") return showsFailure(result) ? null : { kind: "no_exit_code", tool, output };
   if (result.ok === false)
     return { kind: "failed_call", tool, message: String(result.output.message ?? output).slice(0, 300) };
+  if (step === "file" && !hasWritten(trial)) return { kind: "no_file", tool, output };
   return step === "page" && !findPageRequest(trial)?.status ? { kind: "no_page_request", tool } : null;
 }
+
+/** Whether the workspace, which was empty, has files at the end. */
+const hasWritten = ({ events }: Trial): boolean =>
+  events.some((event) => event.type === "milestone" && event.name === "workspace_changed" && event.detail.files !== 0);
 
 /** Whether a result says that the command failed. Some agents never show the exit code. */
 const showsFailure = ({ ok, output }: ToolResult): boolean =>
   output.exitCode === 3 || (typeof output.exitCode !== "number" && ok === false);
+
+function noModelCall({ events, failureReason }: Trial): Diagnosis {
+  const end = events.findLast((event) => event.type === "end");
+  return { kind: "no_model_call", printed: failureReason ?? (end?.type === "end" ? end.reason : null) };
+}
 
 /** What keeps an agent from calling any tool. */
 function findObstacle({ requests, preset }: Trial): Diagnosis | null {
@@ -161,7 +173,7 @@ function findAnswer(trial: Trial): Step {
   const diagnosis: Diagnosis = isReached
     ? { kind: "other_answer", text: end?.type === "end" ? end.reason.slice(0, 300) : null }
     : trial.requests.length === 0
-      ? { kind: "no_model_call" }
+      ? noModelCall(trial)
       : (findObstacle(trial) ?? { kind: "not_reached" });
   return { name, detail: null, diagnosis };
 }
@@ -200,7 +212,7 @@ export function explain(diagnosis: Diagnosis, { stream, providers }: Preset): st
   const [provider = "openai"] = Object.keys(providers);
   switch (diagnosis.kind) {
     case "no_model_call":
-      return `It did not call its model through evald. Set its base URL to {gateway}/${provider}/v1 (some programs add /v1 themselves) and its API key to {token}, in env, args or files.`;
+      return `It did not call its model through evald. Set its base URL to {gateway}/${provider}/v1 (some programs add /v1 themselves) and its API key to {token}, in env, args or files.${explainPrinted(diagnosis.printed)}`;
     case "unknown_path":
       return `It called ${diagnosis.paths.join(" and ")}, which evald does not know as a path of a model. Correct its base URL, such as {gateway}/${provider}/v1, or set provider to the one whose protocol it speaks.`;
     case "no_task":
@@ -223,6 +235,8 @@ export function explain(diagnosis: Diagnosis, { stream, providers }: Preset): st
       return explainExitCode(diagnosis);
     case "no_page_request":
       return `${diagnosis.tool} did not fetch the page from inside the sandbox. Look for a setting that makes it fetch pages itself, or takes the tool away.`;
+    case "no_file":
+      return `${diagnosis.tool} was called, but there is no file: ${quote(diagnosis.output)}. ${suggestFailure(diagnosis.output)}`;
     case "other_answer":
       return diagnosis.text === null
         ? "It ended without its answer."
@@ -237,7 +251,17 @@ export function explain(diagnosis: Diagnosis, { stream, providers }: Preset): st
 }
 
 const channelNames = { protocol: "ACP", stdin: "stdin", argument: "{prompt}", file: "{promptFile}" };
-const quote = (text: string): string => JSON.stringify(text.trim().replace(/\s+/g, " ").slice(0, 200));
+/** What a program printed instead of working. Frames and colors of a terminal say nothing. */
+function explainPrinted(printed: string | null): string {
+  const text = Bun.stripANSI(printed ?? "")
+    .replace(/[\u2500-\u259f]+/g, " ")
+    .trim();
+  return text === ""
+    ? ""
+    : ` It ended with ${quote(text)}. If it asks something, such as whether to trust the folder, answer that in args or files.`;
+}
+
+const quote = (text: string): string => JSON.stringify(text.trim().replace(/\s+/g, " ").slice(0, 400));
 
 /** Suggests the pattern of the line with the 3, if there is one, or of the text before the output of the command. */
 function explainExitCode({ tool, output }: Extract<Diagnosis, { kind: "no_exit_code" }>): string {
@@ -246,12 +270,14 @@ function explainExitCode({ tool, output }: Extract<Diagnosis, { kind: "no_exit_c
     const pattern = escapePattern(line.trim()).replace(/(?<!exit )\b3\b/, "(\\d+)");
     return `The exit code in ${quote(line)} was not recognized. Set "exitCode": ${JSON.stringify(pattern)}`;
   }
+  return `The result of ${tool} does not show the exit code: ${quote(output)}. ${suggestFailure(output)}`;
+}
+
+function suggestFailure(output: string): string {
   const start = output.trim().split(/[:\n]/)[0] ?? "";
-  const remedy =
-    start === "" || start === "failed"
-      ? "evald will not see which commands fail."
-      : `If only failed calls begin in this way, set "failure": ${JSON.stringify(`^${escapePattern(start)}`)}`;
-  return `The result of ${tool} does not show the exit code: ${quote(output)}. ${remedy}`;
+  return start === "" || start === "failed"
+    ? "evald will not see which calls fail."
+    : `If only failed calls begin in this way, set "failure": ${JSON.stringify(`^${escapePattern(start)}`)}`;
 }
 
 const escapePattern = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");

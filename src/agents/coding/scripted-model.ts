@@ -80,11 +80,19 @@ function toAnswer(
   id: string,
 ): Omit<ScriptedAnswer, "model"> & { step?: TrialStep } {
   if (!offersTools) return { text: titleAnswer, usage };
-  const step = steps[toolResultCount];
+  const isSecondTry = toolResultCount === steps.length && steps.at(-1) === "file" && asksForRelativePath(body);
+  const step = isSecondTry ? "file" : steps[toolResultCount];
   if (!step) return { text: finalAnswer, usage };
-  const toolCalls = [{ id, ...toCall(step, listTools(body), pageUrl) }];
+  const tools = listTools(body);
+  const toolCalls = [{ id, ...(isSecondTry ? toFileCall(tools, "hello.txt") : toCall(step, tools, pageUrl)) }];
   return { step, reasoning: `The next step is a ${step}.`, text: `Next: ${step}.`, toolCalls, usage };
 }
+
+/** Whether the last result says that the path of a file must be relative. */
+const asksForRelativePath = ({ messages, input, contents }: Fields): boolean =>
+  /\b(must|should) be (a )?relative\b|\brelative paths? only\b/i.test(
+    JSON.stringify(list(messages ?? input ?? contents).at(-1) ?? ""),
+  );
 
 /** All tools in a request, for any protocol. */
 function listTools(body: Fields): Tool[] {
@@ -152,7 +160,7 @@ function toPageCall(pageUrl: string, tools: Tool[]): Omit<ToolCall, "id"> {
   return tool ? fillCall(tool, [[pageProperty, pageUrl]]) : toCommand(`curl -sS ${pageUrl}`, tools);
 }
 
-function toFileCall(tools: Tool[]): Omit<ToolCall, "id"> {
+function toFileCall(tools: Tool[], filePath = file.path): Omit<ToolCall, "id"> {
   const patch = `*** Begin Patch\n*** Add File: hello.txt\n+${file.content}\n*** End Patch\n`;
   const [path, content] = [/^(file_?path|path)$/i, /^(content|file_text|text)$/i];
   const findWriter = (pattern: RegExp) =>
@@ -160,7 +168,7 @@ function toFileCall(tools: Tool[]): Omit<ToolCall, "id"> {
   const writer = findWriter(/^(write|create)(_file)?$/i) ?? findWriter(/write|create/i);
   if (writer)
     return fillCall(writer, [
-      [path, file.path],
+      [path, filePath],
       [content, file.content],
     ]);
   const patcher = tools.find(({ name }) => name === "apply_patch");
