@@ -29,6 +29,9 @@ beforeAll(() => {
       fine: { turns: [answer] },
       unauthorized: fail(401),
       payment: fail(402),
+      "too-long": {
+        turns: [{ fail: { status: 400, message: "maximum context length is 8 tokens; you requested 9" } }],
+      },
       limited: fail(429, { "retry-after-ms": "1" }),
     },
   });
@@ -99,6 +102,13 @@ describe("a coding agent", () => {
     expect(of("tool_result")).toMatchObject([{ ok: true, ownName: "Bash", output: { text: "hello" } }]);
     expect(of("end")).toMatchObject([{ outcome: "not_judged", reason: "All done." }]);
     expect(report).toMatchObject({ scope: "conduct_only", metrics: { toolCalls: 1, errors: 0 } });
+    await until("the agent is gone", () => running(mark) === 0);
+  });
+
+  test("that shortens its conversation again and again is stopped, and graded", async () => {
+    const { run, of } = await runOf(custom("compacts"), { model: "too-long" });
+    expect(run.failureReason).toBeNull();
+    expect(of("end")).toMatchObject([{ outcome: "goal_not_met", ending: "context_overflow" }]);
     await until("the agent is gone", () => running(mark) === 0);
   });
 

@@ -200,6 +200,11 @@ const modes = {
     await done(said, failed ? { is_error: true, api_error_status: status } : {});
     process.exit(failed ? 1 : 0);
   },
+  /** Shortens its conversation without end. */
+  async compacts() {
+    await work();
+    for (;;) if ((await ask()).status !== 400) return await done("It fits.");
+  },
   async budget() {
     await work();
     for (;;) {

@@ -145,11 +145,14 @@ type ResultCompleter = (event: AgentEvent) => Promise<AgentEvent>;
  */
 function createResultCompleter(preset: Preset, record: ModelRecord): ResultCompleter {
   const resultCounts = new Map<string, number>();
-  const completeCall = createCallCompleter(record);
+  /** The model's names for calls of which the agent shows only a title, by ID. */
+  const modelNames = new Map<string, string>();
+  const completeCall = createCallCompleter(record, modelNames);
   return async (original) => {
     const event = completeCall(mapTool(preset, original));
     if (event.type !== "tool_result") return event;
-    const { id, tool, ok, ownName: name = event.tool } = event;
+    const { id, tool, ok, ownName } = event;
+    const name = modelNames.get(id) ?? ownName ?? tool;
     const callNumber = (resultCounts.get(name) ?? 0) + 1;
     resultCounts.set(name, callNumber);
     const lacksExitCode = tool === "run_command" && event.output.exitCode === null;
@@ -174,7 +177,7 @@ function createResultCompleter(preset: Preset, record: ModelRecord): ResultCompl
 }
 
 /** Adds the model's input to calls for which the agent shows only a title, as Gemini CLI does over ACP. There, the ID of a call starts with its tool. */
-function createCallCompleter({ pending }: ModelRecord) {
+function createCallCompleter({ pending }: ModelRecord, modelNames: Map<string, string>) {
   const usedIds = new Set<string>();
   return (event: AgentEvent): AgentEvent => {
     if (event.type !== "tool_call") return event;
@@ -184,6 +187,7 @@ function createCallCompleter({ pending }: ModelRecord) {
     const call = pending.values().find((each) => !usedIds.has(each.id) && isCallOf(each, id));
     if (!call) return event;
     usedIds.add(call.id);
+    modelNames.set(id, call.name);
     return toCall(id, call.name, call.input, event.ownName === undefined ? undefined : tool);
   };
 }

@@ -25,6 +25,8 @@ export type ModelRecord = {
   lastFailure: { status: number; message: string; isMain: boolean } | null;
   /** What the provider said when the main conversation was last too long; null: it never was. */
   overflow: string | null;
+  /** How often the main conversation has been too long since the model last answered it. */
+  overflowCount: number;
   isOverBudget: boolean;
   /** Number of model calls so far, and of those without a complete answer yet. */
   callCount: number;
@@ -64,6 +66,7 @@ export function startRecord(gatewaySocket: string, hooks: Hooks): ModelRecord {
     answers: [],
     lastFailure: null,
     overflow: null,
+    overflowCount: 0,
     isOverBudget: false,
     callCount: 0,
     callsInProgress: 0,
@@ -122,12 +125,16 @@ async function forward(
     // What fails beside the main conversation, such as a title, does not hide its failure.
     if (isMainConversation || !record.lastFailure?.isMain)
       record.lastFailure = { status, message: messageIn(error), isMain: isMainConversation };
-    if (isMainConversation && endingOfCall(status, error) === "context_overflow") record.overflow = messageIn(error);
+    if (isMainConversation && endingOfCall(status, error) === "context_overflow") {
+      record.overflow = messageIn(error);
+      record.overflowCount++;
+    }
     record.isOverBudget ||= status === 402;
     onEnd();
     return new Response(error, { status, headers: response.headers });
   }
   if (isMainConversation || !record.lastFailure?.isMain) record.lastFailure = null;
+  if (isMainConversation) record.overflowCount = 0;
   if (!body) {
     onEnd();
     return response;

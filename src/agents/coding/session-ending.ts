@@ -9,8 +9,8 @@ import { type Printed, textsOf } from "./printed.ts";
 import { type ModelRecord, wasCut } from "./record.ts";
 import type { SessionReporter } from "./session-reporter.ts";
 
-/** What an agent waits for that was stopped because of it. */
-export type Wait = "login_needed" | "question";
+/** What an agent waits for, or tries in vain, that was stopped because of it. */
+export type Wait = "login_needed" | "question" | "context_overflow";
 
 /** What is known about the end of a session. `reason`: what the provider or the agent says about it; null: nothing. `code`: that of the failed call that ended it. */
 type SessionEnd = { ending: EndingName; reason: string | null; answer: string | null; code?: FailedCode };
@@ -53,7 +53,7 @@ function findEnd({ reporter, record, result, wait }: Session): SessionEnd {
   });
   if (record.isOverBudget) return toEnd("run_limit", lastFailure?.message ?? null);
   if (limit && !hasReportedEnd) return toEnd(limit.limit === "memory" ? "out_of_memory" : "resource_limit");
-  if (wait) return toEnd(wait, null);
+  if (wait) return toEnd(wait, wait === "context_overflow" ? record.overflow : null);
   if (!hasReportedEnd && isSignal(exitCode)) return toEnd("killed", null);
   // An ordinary end, about which the agent knows best.
   if (hasReportedEnd && endings[result.ending].failure === null && result.ending !== "finished")

@@ -2,16 +2,19 @@ import type { AgentEvent } from "../agent.ts";
 import { asksForLogin, asksQuestion } from "../endings.ts";
 import { textsOf } from "./printed.ts";
 import type { ModelRecord } from "./record.ts";
+import type { Wait } from "./session-ending.ts";
 import type { SessionReporter } from "./session-reporter.ts";
 
 const checkMs = 250;
 /** Silence after which an agent that has asked something counts as waiting for an answer, and its share of the idle limit. */
 const maxWaitMs = 20_000;
 const idleShare = 0.25;
+/** An agent that has shortened its conversation so often without an answer would go on until the run reaches a limit. */
+const maxOverflows = 4;
 
 /**
  * Watches an agent that prints something and then does nothing. `waits` resolves when it waits for a login or for an answer, which nobody
- * gives. Anything else that it printed is reported, because its session may end as idle.
+ * gives, or when it shortens its conversation again and again without success. Anything else that it printed is reported, because its session may end as idle.
  */
 export function watchSilence(
   reporter: SessionReporter,
@@ -19,12 +22,13 @@ export function watchSilence(
   idleMs: number,
   send: (event: AgentEvent) => void,
 ) {
-  const waits = Promise.withResolvers<"login_needed" | "question">();
+  const waits = Promise.withResolvers<Wait>();
   const waitMs = Math.min(maxWaitMs, idleShare * idleMs);
   let lastState = "";
   let silentSince = performance.now();
   let reportedText = "";
   const check = () => {
+    if (record.overflowCount >= maxOverflows) waits.resolve("context_overflow");
     const { stdout, stderr } = textsOf(reporter.printed);
     const isBusy = record.callsInProgress > 0 || reporter.openCalls.size > 0;
     const state = `${reporter.eventCount} ${record.callCount} ${isBusy} ${stdout} ${stderr}`;
