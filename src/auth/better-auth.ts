@@ -140,16 +140,19 @@ const openAdapter = (db: Db) =>
     },
   });
 
+type Values = Record<string, unknown> | null;
+
+/** The values of a session that ends so many milliseconds later; all others unchanged. */
+const moved = (model: string, values: Values, ms: number): Values =>
+  model === "session" && values?.expiresAt instanceof Date
+    ? { ...values, expiresAt: new Date(values.expiresAt.getTime() + ms) }
+    : values;
+
 /**
  * Stores when sessions end in proven time. better-auth compares it with the system clock: while that is ahead, each session would seem to have
  * ended, and browsers would be told to forget it.
  */
 function withProvenExpiry(adapter: ReturnType<ReturnType<typeof drizzleAdapter>>, provenTime: ProvenTime) {
-  type Values = Record<string, unknown> | null;
-  const moved = (model: string, values: Values, ms: number): Values =>
-    model === "session" && values?.expiresAt instanceof Date
-      ? { ...values, expiresAt: new Date(values.expiresAt.getTime() + ms) }
-      : values;
   const { create, findOne, update } = adapter;
   const toProven = (model: string, values: Values) => moved(model, values, -provenTime.aheadMs()) as never;
   const toClock = (model: string, values: Values) => moved(model, values, provenTime.aheadMs()) as never;
