@@ -42,6 +42,20 @@ test("a tunnel to a registry that stays open during a command is no slow page", 
   expect(graded(24_000).titles.join()).not.toContain("registry");
 });
 
+test("a page is slow for the explorer only if it is slow again, and as slow as at its faster request", () => {
+  const slowOf = (...events: AgentEvent[]) =>
+    gradeSession(rules(...startPage, ...events, covered(1)))
+      .frictions.filter(({ category }) => category === "slow")
+      .map(({ severity, events }) => [severity, events.length]);
+  const first = http("t2", "/install", { ms: 12_000 });
+  const again = (ms: number, more = {}) => http("t3", "/install", { ms, purpose: "check", ...more });
+  expect(slowOf(first)).toEqual([]);
+  expect(slowOf(first, again(900))).toEqual([]);
+  expect(slowOf(first, again(12_000, { status: 500 }))).toEqual([]);
+  expect(slowOf(first, again(4000))).toEqual([["low", 2]]);
+  expect(slowOf(first, again(11_000))).toEqual([["medium", 2]]);
+});
+
 test("a missing llms.txt is an error only if the agent requested it, not if a tool probed it", () => {
   const probe = http("t2", "/llms.txt", { status: 404, provenance: "guessed" });
   const graded = (tool: string, ok: boolean) =>
@@ -58,7 +72,7 @@ test("a recorded session gets the expected grade", () => {
     score: 57.3,
     grade: null,
     nullNotice: null,
-    metrics: { timeSeconds: 18, errors: 1, toolCalls: 4, cost: "$0.00", costUsd: 0, interruptions: 0 },
+    metrics: { timeSeconds: 19, errors: 1, toolCalls: 4, cost: "$0.00", costUsd: 0, interruptions: 0 },
     coverage: 0.45,
     methodology: { id: standardMethodology.id, judge: null },
     judge: null,
@@ -101,7 +115,7 @@ test("a recorded session gets the expected grade", () => {
   ).toEqual([
     // The check and the request of the task are the same problem.
     ["medium", "dead_link", [8, 9, 10, 18], 17.5, 0.1, ["tested http://docs.acme.dev"]],
-    ["low", "slow", [12], 3, 3.5, ["requested http://docs.acme.dev/install"]],
+    ["low", "slow", [12, 19], 3, 3.5, ["requested http://docs.acme.dev/install"]],
     ["low", "other", [16], 13.3, null, ["goal"]],
     [
       "low",

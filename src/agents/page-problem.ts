@@ -1,5 +1,8 @@
 import type { OwnContent } from "./own-content.ts";
 
+/** A page that takes longer is slow. */
+export const slowPageMs = 3000;
+
 /**
  * Why a page with a success status can't be used. `empty`: no text. `empty_shell`: no content without JavaScript.
  * `soft_404`: an error page. `sign_in`: a form instead of the page. `challenge`: a test of the browser instead of it.

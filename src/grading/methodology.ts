@@ -91,8 +91,6 @@ export function gradingMethodologyOf(
 /** 0 is the worst. */
 export const severityRank: Record<Friction["severity"], number> = { critical: 0, high: 1, medium: 2, low: 3 };
 
-/** A page that takes longer is a friction point. */
-export const slowPageMs = 3000;
 export const maxFrictions = 50;
 
 export function gradeLetter(score: number): string {

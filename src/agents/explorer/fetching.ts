@@ -5,6 +5,7 @@ import { readRetryAfter } from "../../net/retry-after.ts";
 import { createRobots, type Robots } from "../../net/robots.ts";
 import type { AgentContext, AgentEvent, Provenance } from "../agent.ts";
 import type { DeadLink } from "../link-edits.ts";
+import { slowPageMs } from "../page-problem.ts";
 import type { Task } from "../task.ts";
 
 /** The purpose of a request, and how its URL was found. */
@@ -38,6 +39,8 @@ export type FetchResult =
       text: () => string;
       /** The encodings that the response declares and has, if they differ. */
       wrongCharset: () => WrongCharset | null;
+      /** Whether it took too long, and so did another request. */
+      isSlow?: boolean;
       /** Pages that sent their reader on, before this one. */
       followed?: string[];
     }
@@ -63,6 +66,8 @@ export type Fetcher = {
   firstLimit: RequestLimit | null;
   /** Links that a page contained and whose target doesn't exist. */
   deadLinks: Map<string, DeadLink>;
+  /** Slow pages that were requested again. */
+  repeatCount: number;
 };
 
 /** The Accept header of agents that prefer Markdown to HTML. */
@@ -98,6 +103,7 @@ export function createFetcher(task: Task, context: AgentContext): Fetcher {
     preventedCount: 0,
     firstLimit: null,
     deadLinks: new Map(),
+    repeatCount: 0,
   };
   return fetcher;
 }
@@ -127,9 +133,26 @@ export async function fetchUrl(fetcher: Fetcher, request: FetchRequest, log: Log
     fetcher.preventedCount++;
     return { ok: false, kind: "cut", message: `The limit of ${limit.value} ${limit.unit} was reached`, address: url };
   }
-  const fetchResult = sendUntilAccepted(fetcher, { ...request, url }, log);
+  const fetchResult = sendUntilSure(fetcher, { ...request, url }, log);
   fetcher.cache.set(key, fetchResult);
   return fetchResult;
+}
+
+/** Slow pages of a session that are requested again. */
+const maxRepeats = 10;
+
+const isSlow = (fetchResult: FetchResult): boolean =>
+  fetchResult.ok && fetchResult.response.status < 400 && fetchResult.response.ms > slowPageMs;
+
+/** Sends a request, and a slow one for a page once more: this machine or the network may have been slow, and not the page. */
+async function sendUntilSure(fetcher: Fetcher, request: FetchRequest, log: Log): Promise<FetchResult> {
+  const first = await sendUntilAccepted(fetcher, request, log);
+  const { method = "GET", provenance } = request;
+  if (!first.ok || !isSlow(first) || method !== "GET" || provenance === "guessed") return first;
+  if (fetcher.repeatCount >= maxRepeats || findLimit(fetcher)) return first;
+  fetcher.repeatCount++;
+  const again = await send(fetcher, { ...request, purpose: "check" }, log);
+  return { ...first, isSlow: isSlow(again) };
 }
 
 /** A host that asks for a longer pause than this doesn't get it, in ms. */

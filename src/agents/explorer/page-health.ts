@@ -4,8 +4,6 @@ import { type FetchResult, maxBytes } from "./fetching.ts";
 
 /** A document says in its first bytes that it is HTML. */
 const maxDoctypeBytes = 200;
-/** Pages that take at least this long are slow, in ms. */
-const slowMs = 3000;
 
 export type PageFault = { id: string; status: Check["status"]; share: number; message: string; fix: string };
 
@@ -65,7 +63,7 @@ export function findResponseFault(url: string, fetchResult: FetchResult): PageFa
   if (status >= 500)
     return failure("page-answers", `${url} returned status ${status}`, "Make the server return this page.");
   if (status < 300 && isPageAsFile(fetchResult)) return unreadableType(url, fetchResult.contentType);
-  if (status < 400 && ms > slowMs)
+  if (fetchResult.isSlow)
     return {
       id: "answers-in-time",
       status: "warn",

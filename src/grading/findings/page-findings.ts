@@ -1,10 +1,10 @@
+import { slowPageMs } from "../../agents/page-problem.ts";
 import { pageKey } from "../../net/page-key.ts";
 import { type EventOf, type Http, hasFailed, isProbe } from "../events.ts";
 import { readPrecondition, requestPrecondition } from "../exposure.ts";
 import type { Facts } from "../facts.ts";
 import type { Failure } from "../failures.ts";
 import { linkEvidence } from "../link-edits.ts";
-import { slowPageMs } from "../methodology.ts";
 import { count, duration, list, normalizeUrl, oneLine, sentence, shortUrl } from "../text.ts";
 import { checkFrictionOf } from "./catalogue.ts";
 import { conductDrafts } from "./conduct-findings.ts";
@@ -236,10 +236,20 @@ function interruptionDraft({ seq, url, question }: EventOf<"interruption">, fact
   };
 }
 
+const isSlow = (http: Http): boolean => !hasFailed(http) && http.ms > slowPageMs;
+
+/** The explorer requests a slow page again, because its machine or the network may have been slow. Other agents can't be asked to. */
 function slowDrafts(facts: Facts): FindingDraft[] {
+  const repeats = facts.checkRequests.filter(isSlow);
+  const repeatOf = ({ url, seq }: Http) => repeats.find((each) => each.url === url && each.seq > seq);
   return facts.taskRequests
-    .filter((http) => !hasFailed(http) && http.ms > slowPageMs)
-    .map((http) => ({
+    .filter((http) => isSlow(http) && (facts.kind === "model" || repeatOf(http) !== undefined))
+    .map((first) => {
+      const again = repeatOf(first);
+      const http = again && again.ms < first.ms ? { ...first, ms: again.ms } : first;
+      return { http, events: again ? [first.seq, again.seq] : [first.seq] };
+    })
+    .map(({ http, events }) => ({
       severity: http.ms > 10_000 ? "medium" : "low",
       phase: "discovery",
       category: "slow",
@@ -250,7 +260,7 @@ function slowDrafts(facts: Facts): FindingDraft[] {
       cause: { ...noCause, requests: [http.seq] },
       fix: `Respond to each page request within ${slowPageMs / 1000} s.`,
       place: `${shortUrl(http.url, facts.startUrls[0])} (${duration(http.ms / 1000)})`,
-      events: [http.seq],
+      events,
       preconditions: [requestPrecondition(http.url)],
       remedy: ["slow", "Make pages faster"],
     }));
