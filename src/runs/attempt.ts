@@ -49,8 +49,9 @@ export async function runAgent(
   if (run.reservedUsd === 0) throw toBudgetFailure(ctx, run);
   const attempt = openAttempt(ctx, run, agent, lease, stop);
   const { writer, runLimits, ended } = attempt;
+  let model: Awaited<ReturnType<typeof openModel>> | null = null;
   try {
-    const model = agent.kind === "model" ? await openModel(ctx, attempt) : null;
+    model = agent.kind === "model" ? await openModel(ctx, attempt) : null;
     const version = await followAgent(ctx, host, attempt, model);
     for (const event of finalEventsOf(runLimits)) writer.append(event, "runner");
     await writer.close(stop);
@@ -61,7 +62,9 @@ export async function runAgent(
       await writer.close(stop).catch(() => {});
       throw error;
     }
-    const reason: unknown = ended.signal.aborted ? ended.signal.reason : error;
+    const end: unknown = ended.signal.aborted ? ended.signal.reason : error;
+    // An agent that waits for a failing model reaches its time limits, but more time would not help.
+    const reason = (isOutOfTime(end) && model?.session.lastFailure()) || end;
     const { failure, retry, retryAfterMs, cause } = toJobFailure(ctx, attempt, reason);
     // Keep the events so far, unless storing them is what failed.
     if (attempt.isStored) {
@@ -77,6 +80,9 @@ export async function runAgent(
     stopClocks(runLimits);
   }
 }
+
+const isOutOfTime = (error: unknown): boolean =>
+  error instanceof AgentFailure && (error.code === "server_time_limit" || error.code === "server_idle_limit");
 
 type Attempt = ReturnType<typeof openAttempt>;
 

@@ -51,7 +51,7 @@ async function* openStarts(session: Session, frontier: Frontier, index: SectionI
     }
     if (result.fetchFailure === "cut") break;
   }
-  failIfNothingAnswered(starts);
+  failIfNothingAnswered(session, starts);
   return starts;
 }
 
@@ -66,12 +66,15 @@ function addDocsOf({ origins, docsFolders }: Session, page: ReadPage): void {
  * If no start URL responds, or all ask to come back later, there is nothing to evaluate: the run fails, not the docs. An
  * error page or a redirect loop is a response, so it becomes a finding.
  */
-function failIfNothingAnswered(starts: Start[]): void {
+function failIfNothingAnswered({ fetcher }: Session, starts: Start[]): void {
   const tried = starts.filter(({ result }) => result.fetchFailure !== "cut");
   const broken = tried.filter(({ result: { fetchFailure, status } }) =>
     fetchFailure === null ? isTemporary(status) : fetchFailure !== "redirect",
   );
   if (tried.length === 0 || broken.length < tried.length) return;
+  const late = broken.find(({ result }) => result.fetchFailure === "timeout");
+  if (late && findLimit(fetcher)?.limit === "wall_clock")
+    throw new AgentFailure("server_time_limit", `${late.url} did not respond before the run reached its time limit`);
   const retryable = broken.some(
     ({ result: { fetchFailure, status } }) =>
       isTemporary(status) ||
@@ -97,9 +100,13 @@ function failIfKeptFromAll({ pages }: Session, starts: Start[]): void {
 
 const wasRefused = ({ result }: Start) => result.fetchFailure === "refused";
 
+/** A URL without its user name and password, which may be secret. */
+const withoutUserInfo = (url: string) => url.replace(/\/\/[^/?#]*@/, "//");
+
 function unreadable({ url, result }: Start, others: number, again?: AgentFailure["options"]): AgentFailure {
   const describeChoice = result.page === null ? result.message : `${url} returned status ${result.status}`;
-  const message = result.fetchFailure === "refused" ? `${url} is not allowed: ${describeChoice}` : describeChoice;
+  const message =
+    result.fetchFailure === "refused" ? `${withoutUserInfo(url)} is not allowed: ${describeChoice}` : describeChoice;
   const more = others === 0 ? "" : ` None of the other ${others} start URLs could be read either.`;
   const { code, subject } = codeOf(url, result);
   return new AgentFailure(code, `${message.replace(/\.$/, "")}.${more}`, { retryable: false, ...again, subject });

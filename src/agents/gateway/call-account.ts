@@ -42,6 +42,8 @@ export type CallAccount = {
   /** Provider failures in a row, and how many of them end the run. */
   failures: number;
   maxFailures: number;
+  /** The last of those failures; null: the last call succeeded. */
+  lastFailure: AgentFailure | null;
   /** Why the run has ended. */
   failure: AgentFailure | null;
   isPriceReported: boolean;
@@ -72,6 +74,7 @@ export function openAccount(run: ModelRun, now: () => number, maxFailures: numbe
     reportedNearLimits: new Set(),
     reportedReachedLimits: new Set(),
     failures: 0,
+    lastFailure: null,
     failure: null,
     isPriceReported: false,
   };

@@ -1,6 +1,7 @@
 import { randomBytes, timingSafeEqual } from "node:crypto";
 import { rmSync } from "node:fs";
 import { ownMember } from "../../schema.ts";
+import type { AgentFailure } from "../agent.ts";
 import { createTemporaryFolder } from "../sockets.ts";
 import { type ModelRun, type ModelSpending, openAccount } from "./call-account.ts";
 import { refusalResponse } from "./forward.ts";
@@ -14,6 +15,8 @@ export type GatewaySession = {
   token: string;
   socketPath: string;
   spent(): ModelSpending;
+  /** Why the last call failed; null: it succeeded, or there was none. */
+  lastFailure(): AgentFailure | null;
   /** Warns the caller of the model, in every response from now on, that a limit is near. */
   warn(limit: string): void;
   /** Revokes the token. Resolves when all calls of the run have finished. */
@@ -97,6 +100,7 @@ export function createGateway({
       token,
       socketPath: listener.socketPath,
       spent: () => ({ ...account.spent }),
+      lastFailure: () => account.lastFailure,
       warn: (limit) => void account.nearLimits.add(limit),
       close() {
         sessions.delete(id);

@@ -85,8 +85,10 @@ function settleAnswer(
       ? `the response is not from a model API; check the base URL ${model.baseUrl}`
       : "the response ended early";
   const problem = error ?? cutReason ?? (isComplete ? null : incompleteReason);
-  if (problem === null) account.failures = 0;
-  else if (error !== null || !clientLeft)
+  if (problem === null) {
+    account.failures = 0;
+    account.lastFailure = null;
+  } else if (error !== null || !clientLeft)
     countFailure(account, `sent an incomplete response: ${problem.slice(0, 300)}`, null, {
       code: "model_answer_incomplete",
       subject: model.id,
@@ -110,11 +112,11 @@ function countFailure(
   const message = `${model.provider} ${detail}`;
   account.failures++;
   onEvent({ type: "error", where: "model", message, url: null, retryable: true });
-  if (account.failures < account.maxFailures) return;
   const retryAfterMs = readRetryAfter(retryAfter, account.now());
   const text = account.failures > 1 ? `${message} (${account.failures} failures in a row)` : message;
   const ending = facts.code === "model_answer_incomplete" ? "cut_answer" : "provider_fault";
-  endRun(account, toAgentFailure(ending, text, { ...facts, ...(retryAfterMs !== null && { retryAfterMs }) }));
+  account.lastFailure = toAgentFailure(ending, text, { ...facts, ...(retryAfterMs !== null && { retryAfterMs }) });
+  if (account.failures >= account.maxFailures) endRun(account, account.lastFailure);
 }
 
 /** Google returns 400 where others return 401. */
