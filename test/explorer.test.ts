@@ -268,8 +268,8 @@ describe("a start URL", () => {
       limits: { wallClockMs: 400, maxPages: 5, maxRequests: 50 },
     });
     expect([failed.cause, failed.retryable, performance.now() - begun < 10_000]).toEqual([
-      "infrastructure",
-      true,
+      "timeout",
+      false,
       true,
     ]);
   });
