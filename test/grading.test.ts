@@ -664,6 +664,24 @@ test("recommended fixes are grouped by change and name pages, changes and gains"
   expect(recommendations.map((each) => each.frictions.length)).toEqual([2, 1]);
 });
 
+test("optional advice comes last, however much it would gain", () => {
+  const { recommendations } = gradeSession(
+    rules(
+      ...startPage,
+      ...tested(
+        check("link", "link-resolves", 0, { subject: `${site}/a` }),
+        check("link", "link-resolves", 1, { weight: 40 }),
+        ...["llms-txt-exists", "llms-txt-coverage", "markdown-url-support", "content-negotiation"].map((id) =>
+          check("discovery", id, 0),
+        ),
+      ),
+    ),
+  );
+  const [first, last] = recommendations;
+  expect([first?.title, last?.title]).toEqual([expect.stringContaining("link"), "Adopt conventions that help agents"]);
+  expect(last?.expectedGain ?? 0).toBeGreaterThan(first?.expectedGain ?? 100);
+});
+
 test("the evidence of a broken sample keeps its lines, a dead link's evidence names its target, and shares never rise", () => {
   const codeOf = (path: string) => `const a = new A({ ${path.slice(1)} };\n  await a.run();\u202e\n`;
   const sample = (path: string) =>

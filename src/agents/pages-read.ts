@@ -24,9 +24,25 @@ function openIndex() {
   };
 }
 
-/** The first page whose text contains the words; null if none does. */
-export const findPageWith = ({ pages }: PagesRead, text: string): string | null =>
-  pages.values().find(({ markdown }) => markdown.includes(text))?.url ?? null;
+/** The first page whose text contains the whole path; null if none does. */
+export const findPageWithPath = ({ pages }: PagesRead, path: string): string | null =>
+  pages.values().find(({ markdown }) => hasPath(markdown.replaceAll("\\_", "_"), path))?.url ?? null;
+
+/** Longest host or name of a variable before a path, in characters. */
+const maxOriginChars = 300;
+/** What may stand before a whole path: the beginning, a host, a variable, or anything that isn't part of a path. */
+const beforePath = /(^|[^\w.~%/-]|\/\/[\w.-]+(:\d+)?|\$\w+)$/;
+const restOfPath = /^(\/?[\w~%{:<$-]|\.\w)/;
+
+/** Whether a text contains the path by itself, not as a part of a longer one: `/v1/notes` doesn't contain `/notes` or `/v1`. */
+function hasPath(text: string, path: string): boolean {
+  for (let at = text.indexOf(path); at >= 0; at = text.indexOf(path, at + 1)) {
+    const end = at + path.length;
+    if (restOfPath.test(text.slice(end, end + 3))) continue;
+    if (beforePath.test(text.slice(Math.max(0, at - maxOriginChars), at))) return true;
+  }
+  return false;
+}
 
 /** Adds the sections of a page. */
 export function addPage(pagesRead: PagesRead, page: Page): void {

@@ -1,7 +1,7 @@
 import type { AgentEvent, Provenance } from "./agent.ts";
 import { toPagesListedEvent } from "./milestones.ts";
 import { isReadable, type Page, readPage } from "./page.ts";
-import { addPage, findPageWith, type PagesRead } from "./pages-read.ts";
+import { addPage, findPageWithPath, type PagesRead } from "./pages-read.ts";
 import type { Task } from "./task.ts";
 
 /** How an agent found a URL, and on which page. */
@@ -41,7 +41,7 @@ export function createReader({ startUrls, productUrl }: Task) {
       const source = sources.get(withoutFragment(url));
       if (source) return source;
       const path = URL.parse(url)?.pathname.replace(/\/$/, "") ?? "";
-      const foundOn = path.length > 3 ? findPageWith(pagesRead, path) : null;
+      const foundOn = path.length > 3 ? findPageWithPath(pagesRead, path) : null;
       return foundOn === null ? { provenance: "guessed", foundOn } : { provenance: "link", foundOn };
     },
     /** Reads a response, adds a successful page to the pages read, and records its links. `page` is null if it isn't text. */
