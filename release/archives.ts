@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { zipSync } from "fflate";
+import { Zip, type ZipInputFile } from "fflate";
 
 /** A file of an archive. `path`: with slashes. */
 export type Entry = { path: string; content: Uint8Array; isExecutable?: boolean };
@@ -39,9 +39,24 @@ function toTarHeader({ path, content, isExecutable = false }: Entry, seconds: nu
   return header;
 }
 
-/** A zip file. It states the time in UTC, in steps of two seconds. */
+/** A zip file. It states the time in UTC, in steps of two seconds. Like those of `toTarGz`, its bytes are the same on every machine. */
 export function toZip(entries: Entry[], seconds: number): Uint8Array {
   const local = new Date(seconds * 1000 + new Date(seconds * 1000).getTimezoneOffset() * 60_000);
-  const files = entries.map(({ path, content }) => [path, [content, { mtime: local, level: 6 }]] as const);
-  return zipSync(Object.fromEntries(files) as Parameters<typeof zipSync>[0]);
+  const parts: Uint8Array[] = [];
+  const zip = new Zip((error, part) => {
+    if (error) throw error;
+    parts.push(part);
+  });
+  for (const { path, content } of entries) {
+    // libdeflate takes a third of the time of fflate, for 1.6 MB less of an executable.
+    const compressed = Bun.deflateSync(content as Uint8Array<ArrayBuffer>, { library: "libdeflate", level: 6 });
+    const file: ZipInputFile = {
+      ...{ filename: path, mtime: local, compression: 8 },
+      ...{ size: content.length, crc: Bun.hash.crc32(content) },
+    };
+    zip.add(file);
+    file.ondata?.(null, compressed, true);
+  }
+  zip.end();
+  return Buffer.concat(parts);
 }

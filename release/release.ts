@@ -91,7 +91,13 @@ async function release(names: string[]): Promise<void> {
   const license = { path: "LICENSE", content: readFileSync(join(root, "LICENSE")) };
   const notices = [license, { path: "THIRD-PARTY-LICENSES.txt", content: Buffer.from(await toNotices()) }];
   const built: Built[] = [];
-  for (const platform of selected) built.push(await releasePlatform(platform, commit, notices));
+  for (const platform of selected) {
+    try {
+      built.push(await releasePlatform(platform, commit, notices));
+    } catch (error) {
+      throw new Error(`There is no release, because ${platform.name} failed.`, { cause: error });
+    }
+  }
   write(tarballOf(manifest.name), toLauncherPackage(built, license, commit.seconds));
   write(`evald-${manifest.version}.cdx.json`, `${JSON.stringify(await toSbom(commit), null, 2)}\n`);
   write("THIRD-PARTY-LICENSES.txt", notices[1]?.content ?? "");

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readLock } from "./bill-of-materials.ts";
@@ -32,6 +32,7 @@ function download(id: string, tarball: string): void {
   const folder = mkdtempSync(join(cache, "download-"));
   const [file = ""] = run(["npm", "pack", "--silent", "--pack-destination", folder, id]).trim().split("\n").slice(-1);
   renameSync(join(folder, file), tarball);
+  rmdirSync(folder);
 }
 
 function run(command: string[]): string {

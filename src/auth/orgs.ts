@@ -1,5 +1,4 @@
 import { and, eq, gt, ne, sql } from "drizzle-orm";
-import confusables from "unhomoglyph/data.json";
 import { modelSyntax, parseModelId } from "../config/model-settings.ts";
 import type { Context, OrgId } from "../context.ts";
 import { nextTime } from "../cron.ts";
@@ -9,6 +8,7 @@ import { orgs } from "../db/tables/orgs.ts";
 import { prompts } from "../db/tables/prompts.ts";
 import { badRequest, conflict, notFound } from "../errors.ts";
 import type { OrgLimits } from "../jobs/claim-order.ts";
+import { loadLookAlikes } from "../lazy-packages.ts";
 import { newUrlSecret, toIso, toName, toVisibleName } from "../schema.ts";
 
 const maxLimit = 1_000_000;
@@ -192,13 +192,12 @@ export function checkOrgSettings(settings: OrgPatch): void {
 }
 
 /** The same for names that look the same, also with letters of other writing systems (Unicode Technical Standard 39, section 4). */
-const toSkeleton = (name: string): string =>
-  Array.from(toVisibleName(name).normalize("NFD"), (char) => lookAlikes[char] ?? char)
+function toSkeleton(name: string): string {
+  const lookAlikes = loadLookAlikes();
+  return Array.from(toVisibleName(name).normalize("NFD"), (char) => lookAlikes[char] ?? char)
     .join("")
     .normalize("NFD");
-
-// The function of the package compiles a regular expression of 6,000 characters, which takes 50 ms.
-const lookAlikes: Record<string, string> = confusables;
+}
 
 /** Throws conflict if another organization has a name that looks like this one. `id`: the organization that may have it. */
 function refuseUsedName(tx: Tx | Context["db"], name: string, id?: OrgId): void {

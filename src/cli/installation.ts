@@ -48,8 +48,11 @@ const by = (method: Method, command: string): Installation => ({ method, command
 /** The package manager, and whether it installed evald for all projects, show in the path of the package. */
 function byPackageManager(file: string): Installation {
   if (file.includes("/_npx/")) return by("npx", "npx evald@latest");
+  // Yarn keeps the package where no other files of the project are.
+  if (file.includes("/.yarn/unplugged/"))
+    return by("yarn", /\/dlx-/.test(file) ? "yarn dlx evald@latest" : "yarn add evald@latest");
   if (/\/dlx[-/]/.test(file)) return by("pnpm", "pnpm dlx evald@latest");
-  if (/\/bunx-/.test(file)) return by("bun", "bunx evald@latest");
+  if (/\/\.?bunx-/.test(file)) return by("bun", "bunx evald@latest");
   if (file.includes("/node_modules/.pnpm/"))
     return by("pnpm", `pnpm add ${/\/pnpm\/(global|.*\/global)\//.test(file) ? "--global " : ""}evald@latest`);
   if (file.includes("/.bun/install/global/")) return by("bun", "bun add --global evald@latest");

@@ -1,17 +1,20 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { Database } from "bun:sqlite";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { version } from "../../package.json" with { type: "json" };
 import { sha256 } from "../../release/archives.ts";
 import { ownPlatform } from "../../release/platforms.ts";
+import { serve } from "../support/executable.ts";
 import { startRegistry } from "../support/registry.ts";
 
-// RELEASE=all makes the release for every platform, which takes minutes more.
+// RELEASE=all makes the release for every platform, and installs it with more package managers and versions of Node.js.
 const root = join(import.meta.dir, "..", "..");
 const folder = mkdtempSync(join(tmpdir(), "evald-release-test-"));
 const platform = ownPlatform().name;
-const names = process.env.RELEASE === "all" ? [] : [platform];
+const isLong = process.env.RELEASE === "all";
+const names = isLong ? [] : [platform];
 const archive = `evald-${version}-${platform}.tar.gz`;
 const first = join(folder, "first", "dist", "release");
 
@@ -81,7 +84,13 @@ beforeAll(async () => {
   ])
     await mustRun(["git", ...args], { cwd: source });
   await mustRun(["minisign", "-G", "-W", "-p", "evald.pub", "-s", "evald.key"]);
-  await release(await checkOut(source, "first"), { MINISIGN_SECRET_KEY: join(folder, "evald.key"), TZ: "UTC" });
+  mkdirSync(join(folder, "other home"));
+  const signed = { MINISIGN_SECRET_KEY: join(folder, "evald.key") };
+  const other = { HOME: join(folder, "other home"), TZ: "Asia/Tokyo", LANG: "de_DE.UTF-8" };
+  await Promise.all([
+    checkOut(source, "first").then((clone) => release(clone, { ...signed, TZ: "UTC" })),
+    checkOut(source, "a second folder").then((clone) => release(clone, { ...signed, ...other })),
+  ]);
   registry = startRegistry();
   for (const name of readdirSync(first).filter((each) => each.endsWith(".tgz"))) await registry.add(join(first, name));
 }, 1_200_000);
@@ -91,13 +100,9 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test("the same commit gives the same bytes in another folder, home, time zone and locale", async () => {
-  const second = await checkOut(join(folder, "source"), "a second folder");
-  mkdirSync(join(folder, "other home"));
-  const env = { HOME: join(folder, "other home"), TZ: "Asia/Tokyo", LANG: "de_DE.UTF-8" };
-  await release(second, { ...env, MINISIGN_SECRET_KEY: join(folder, "evald.key") });
-  expect(digestsIn(join(second, "dist", "release"))).toEqual(digestsIn(first));
-}, 1_200_000);
+test("the same commit gives the same bytes in another folder, home, time zone and locale", () => {
+  expect(digestsIn(join(folder, "a second folder", "dist", "release"))).toEqual(digestsIn(first));
+});
 
 test("a release is made only from a commit", async () => {
   const changed = join(folder, "changed");
@@ -136,14 +141,30 @@ test("the install script installs the executable, which says what it is, and ref
   expect(readdirSync(join(folder, "not-installed", "share", "evald"))).toEqual([]);
 }, 120_000);
 
-test("minisign accepts the list of digests, and refuses it with a changed byte", async () => {
-  const verify = async (file: string) =>
-    (await run(["minisign", "-V", "-p", "evald.pub", "-x", join(first, "SHA256SUMS.minisig"), "-m", file])).code;
-  expect(await verify(join(first, "SHA256SUMS"))).toBe(0);
-  expect(await mustRun(["sha256sum", "--check", "SHA256SUMS"], { cwd: first })).toContain(`${archive}: OK`);
-  cpSync(join(first, "SHA256SUMS"), join(folder, "SHA256SUMS"));
-  damage(join(folder, "SHA256SUMS"));
-  expect(await verify(join(folder, "SHA256SUMS"))).not.toBe(0);
+test("minisign accepts the list of digests, and refuses it or its signature with a changed byte", async () => {
+  const signature = "SHA256SUMS.minisig";
+  const verify = async (list: string, by: string) =>
+    (await run(["minisign", "-V", "-p", "evald.pub", "-x", by, "-m", list])).code;
+  const files = ["SHA256SUMS", signature].map((name) => {
+    cpSync(join(first, name), join(folder, name));
+    damage(join(folder, name));
+    return { good: join(first, name), damaged: join(folder, name) };
+  });
+  const [list, by] = files as [(typeof files)[0], (typeof files)[0]];
+  expect(await verify(list.good, by.good)).toBe(0);
+  expect(await verify(list.damaged, by.good)).not.toBe(0);
+  expect(await verify(list.good, by.damaged)).not.toBe(0);
+});
+
+test("the list has the digest of every file, and each is refused with a changed byte", async () => {
+  const copy = join(folder, "every file damaged");
+  cpSync(first, copy, { recursive: true });
+  const files = readdirSync(first).filter((name) => !name.startsWith("SHA256SUMS"));
+  const check = async () => (await run(["sha256sum", "--check", "SHA256SUMS"], { cwd: copy })).stdout;
+  expect((await check()).trim().split("\n").sort()).toEqual(files.map((name) => `${name}: OK`).sort());
+  for (const name of files) damage(join(copy, name));
+  expect((await check()).trim().split("\n").sort()).toEqual(files.map((name) => `${name}: FAILED`).sort());
+  rmSync(copy, { recursive: true });
 });
 
 test("npx runs evald in an empty home, without install scripts, and the launcher passes on arguments and exit codes", async () => {
@@ -175,14 +196,91 @@ test("the launcher refuses an executable with a changed byte, and says which pac
   expect(await run([evald, "--version"])).toMatchObject({ code: 1, stdout: "", stderr: missing });
 }, 120_000);
 
-test("a stack trace of the executable is resolved to source lines by the maps of the release", async () => {
+test("the stack trace of an error is resolved to source lines by the maps of the release", async () => {
   const maps = `evald-${version}-${platform}-maps`;
   await mustRun(["tar", "-xzf", join(first, `${maps}.tar.gz`), "-C", folder]);
   const evald = join(folder, "installed", "bin", "evald");
-  const chunk = readdirSync(join(folder, maps)).find((name) => name.startsWith("program-"));
-  const trace = `    at f (/$bunfs/root/${chunk?.replace(".js.map", ".js")}:3:2000)\n`;
-  const stack = (folderOfMaps: string) =>
-    Bun.spawnSync([evald, "stack", "--maps", folderOfMaps], { stdin: Buffer.from(trace), stderr: "pipe" });
-  expect(stack(join(folder, maps)).stdout.toString()).toMatch(/ {4}at f \([\w./@-]+\.[jt]sx?:\d+:\d+\)\n/);
-  expect(stack(first)).toMatchObject({ exitCode: 2 });
+  const cwd = mkdtempSync(join(folder, "failing-"));
+  const service = await serve({ cwd, file: evald });
+  const database = new Database(join(cwd, "data", "evald.db"));
+  database.run("pragma foreign_keys = off");
+  database.run("drop table jobs");
+  database.close();
+  const [log] = await service.said(/.*could not claim jobs.*/);
+  await service.stop("SIGKILL");
+  const resolve = (folderOfMaps: string) =>
+    Bun.spawnSync([evald, "stack", "--maps", folderOfMaps], { stdin: Buffer.from(log), stderr: "pipe" });
+  const lines = resolve(join(folder, maps)).stdout.toString();
+  expect(lines).not.toContain("$bunfs");
+  const [, file = "", line] = /(src\/jobs\/runner\.ts):(\d+):\d+/.exec(lines) ?? [];
+  expect(readFileSync(join(root, file), "utf8").split("\n")[Number(line) - 1]).toContain("claimJobs(");
+  expect(resolve(first)).toMatchObject({ exitCode: 2 });
 }, 120_000);
+
+test("a platform whose runtime has a changed byte fails the release, which names it", async () => {
+  const clone = join(folder, "a second folder");
+  const cache = join(clone, "node_modules", ".cache", "evald-release");
+  for (const name of readdirSync(cache)) damage(join(cache, name));
+  expect(await run([process.execPath, "release/release.ts", platform], { cwd: clone })).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining(`${platform} failed`),
+  });
+  expect(readdirSync(join(clone, "dist", "release"))).toEqual([]);
+}, 120_000);
+
+describe.if(isLong)("long", () => {
+  /** A home that uses the registry, with packages of npm's own registry for its PATH. Yarn and pnpm distrust packages that are new. */
+  async function createHome(...tools: string[]) {
+    const home = mkdtempSync(join(folder, "home-"));
+    await mustRun(["npm", "install", "--prefix", join(home, "tools"), ...tools]);
+    writeFileSync(join(home, ".npmrc"), `registry=${registry.url}\n`);
+    const settings = { npmRegistryServer: registry.url, unsafeHttpWhitelist: ["127.0.0.1"], npmMinimalAgeGate: 0 };
+    writeFileSync(join(home, ".yarnrc.yml"), JSON.stringify(settings));
+    writeFileSync(join(home, "package.json"), "{}");
+    writeFileSync(join(home, "yarn.lock"), "");
+    const env = {
+      ...{ HOME: home, BUN_CONFIG_REGISTRY: registry.url, TMPDIR: home, YARN_ENABLE_TELEMETRY: "0" },
+      PATH: `${join(home, "tools", "node_modules", ".bin")}:${process.env.PATH}`,
+    };
+    return { cwd: home, env };
+  }
+
+  test.each([
+    ["pnpm@12.21.0", ["pnpm", "dlx"], "pnpm dlx evald@latest"],
+    ["bun@1.4.5", ["bun", "x"], "bunx evald@latest"],
+    ["@yarnpkg/cli-dist@4.18.1", ["yarn", "dlx", "-q"], "yarn dlx evald@latest"],
+  ])(
+    "%s runs evald in an empty home",
+    async (manager, command, upgrade) => {
+      const home = await createHome(manager);
+      expect(await mustRun([...command, "evald", "--version"], home)).toEndWith(`${version}\n`);
+      expect(await mustRun([...command, "evald", "upgrade"], home)).toEndWith(`${upgrade}\n`);
+    },
+    300_000,
+  );
+
+  test.each(["yarn@1.22.22", "@yarnpkg/cli-dist@4.18.1"])(
+    "%s installs evald",
+    async (manager) => {
+      const home = await createHome(manager);
+      await mustRun(["yarn", "add", "evald"], home);
+      expect(await mustRun(["yarn", "evald", "--version"], home)).toContain(`${version}\n`);
+      expect(await mustRun(["yarn", "evald", "upgrade"], home)).toContain("yarn add evald@latest\n");
+    },
+    300_000,
+  );
+
+  test.each(["14.9.0", "16.9.1"])(
+    "the launcher says that Node.js %s is too old",
+    async (old) => {
+      const { cwd, env } = await createHome(`node@${old}`);
+      await mustRun(["npm", "install", "evald"], { cwd, env });
+      const node = join(cwd, "tools", "node_modules", "node", "bin", "node");
+      expect(await run([node, join(cwd, "node_modules", "evald", "evald.cjs"), "--version"])).toMatchObject({
+        ...{ code: 1, stdout: "" },
+        stderr: expect.stringMatching(new RegExp(`Node\\.js \\d+ .*${old}`)),
+      });
+    },
+    300_000,
+  );
+});

@@ -6,6 +6,7 @@ type Manifest = { name: string; version: string };
 export function startRegistry() {
   const packages = new Map<string, { manifest: Manifest; tarball: Uint8Array<ArrayBuffer> }>();
   const published: string[] = [];
+  const refused = new Set<string>();
   const server = Bun.serve({
     hostname: "127.0.0.1",
     port: 0,
@@ -21,6 +22,7 @@ export function startRegistry() {
         const [manifest] = Object.values(versions);
         const [attachment] = Object.values(_attachments);
         if (!manifest || !attachment) return new Response(null, { status: 400 });
+        if (refused.has(manifest.name)) return Response.json({ error: "unavailable" }, { status: 403 });
         published.push(manifest.name);
         add(manifest, Buffer.from(attachment.data, "base64"));
         return Response.json({ ok: true });
@@ -46,6 +48,8 @@ export function startRegistry() {
     url: `http://127.0.0.1:${server.port}/`,
     /** The names of published packages, in order. */
     published,
+    /** The names of packages that are not accepted. */
+    refused,
     /** Adds the package in a tarball without publishing it. */
     async add(file: string) {
       const tarball = await Bun.file(file).bytes();
