@@ -92,7 +92,7 @@ test("Home lists exactly the planted changes, the largest first", async () => {
   for (const { promptId, at: changedAt } of organization.planted) {
     const days = (Date.parse(changes.get(promptId)?.since ?? "") - changedAt) / dayMs;
     // The first evaluation after it.
-    expect(days).toBeWithin(-0.1, 4);
+    expect(days).toBeWithin(-0.1, 4.1);
   }
 });
 
@@ -116,6 +116,13 @@ test("the page of reasons shows the page that changed, and leaves little unexpla
     if (["endpoint_moved", "sample_outdated", "prerequisite_loop"].includes(what)) continue;
     expect([what, pages[0]?.url]).toEqual([what, expect.stringMatching(new RegExp(`${path}$`))]);
   }
+});
+
+test("the patch for a field that the docs lack is a valid command", async () => {
+  const planted = organization.planted.find(({ what }) => what === "sample_outdated");
+  const { causes } = await get(`/prompts/${planted?.promptId}/score-change`);
+  const { recommendations } = await get(`/reports/${causes[0].slug}`);
+  expect(recommendations[0].evidence.expected).toEndWith(`-d '{"version": 2}'`);
 });
 
 test("Home lists what fails, once each", async () => {

@@ -10,6 +10,7 @@ import { createPrompt } from "../../src/prompts/prompts.ts";
 import { pausedReason } from "../../src/prompts/warnings.ts";
 import { createProvider } from "../../src/providers/providers.ts";
 import { requestEval } from "../../src/runs/requests.ts";
+import { clock } from "../truth/clock.ts";
 import type { DocsSite } from "../truth/docs-site.ts";
 import { answerFrom } from "../truth/server.ts";
 import { testApp } from "./app.ts";
@@ -62,6 +63,7 @@ export async function recordOrganization({ seed = 1, until }: { seed?: number; u
   const down = serve(() => new Response());
   down.stop();
   const version = { current: "2.1.0" };
+  const beganAt = Date.now() - clock.now();
   const llm = createModelAgent({ version: "" });
   const app = testApp({
     agents: {
@@ -72,6 +74,9 @@ export async function recordOrganization({ seed = 1, until }: { seed?: number; u
         run: (task, context) => createModelAgent({ version: version.current }).run(task, context),
       },
     },
+    // A machine that is busy doesn't make pages slow.
+    now: () => beganAt + clock.now(),
+    monotonicNow: clock.now,
     env: {
       OPENAI_COMPATIBLE_BASE_URL: fake.baseUrls["openai-compatible"],
       OPENAI_COMPATIBLE_API_KEY: modelKey,
@@ -82,7 +87,6 @@ export async function recordOrganization({ seed = 1, until }: { seed?: number; u
     },
   });
   const { ctx } = app.service;
-  const beganAt = Date.now();
   const servers: { stop(): void }[] = [];
   const recorded = plans.map((plan): Recorded & { docs: string; api: string } => {
     const api = serve((request) => answerOfProduct(plan, stateOf(plan), request));

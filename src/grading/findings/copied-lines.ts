@@ -240,7 +240,7 @@ function inserted(
             : role === "query"
               ? into(path, `?${expected}`)
               : role === "field" && text.includes("{")
-                ? into("{", `${expected}, `)
+                ? into("{", /^[^{]*\{\s*\}/.test(text) ? expected : `${expected}, `)
                 : null;
   return whole === null ? { found: null, expected } : { found: text, expected: whole };
 }
