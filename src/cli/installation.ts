@@ -29,7 +29,11 @@ export function findInstallation(): Installation {
   if (file.includes("/node_modules/@evald/")) return byPackageManager(file);
   if (file.includes("/Cellar/evald/")) return by("homebrew", "brew upgrade evald");
   if (file === "/usr/bin/evald" && existsSync("/var/lib/dpkg/info/evald.list"))
-    return by("debian", "sudo apt-get install --only-upgrade evald");
+    return {
+      method: "debian",
+      command: null,
+      hint: `Download the package of the new version, and install it: sudo apt-get install ./evald_VERSION_${process.arch === "x64" ? "amd64" : "arm64"}.deb`,
+    };
   // The install script leaves the address that it came from.
   const source = join(dirname(file), "..", "share", "evald", "install-url");
   if (existsSync(source)) return by("script", `curl -fsSL ${readFileSync(source, "utf8").trim()} | sh`);
