@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { version } from "../../package.json" with { type: "json" };
 import { sha256 } from "../../release/archives.ts";
+import { architectureOf, packageFileOf } from "../../release/debian.ts";
 import { ownPlatform } from "../../release/platforms.ts";
 import { serve } from "../support/executable.ts";
 import { startRegistry } from "../support/registry.ts";
@@ -102,6 +103,8 @@ afterAll(() => {
 
 test("the same commit gives the same bytes in another folder, home, time zone and locale", () => {
   expect(digestsIn(join(folder, "a second folder", "dist", "release"))).toEqual(digestsIn(first));
+  const architecture = architectureOf(ownPlatform());
+  if (architecture !== null) expect(Object.keys(digestsIn(first))).toContain(packageFileOf(architecture));
 });
 
 test("a release is made only from a commit", async () => {
