@@ -225,3 +225,16 @@ async function gradeThrough(startUrl: string, urlMap: Record<string, string>) {
     events.map((event, seq) => ({ ...event, seq, at: startedAt, tMs: seq, source: "agent" as const })),
   );
 }
+
+test.each([
+  ['Declaration <a href="https://code.test/http/request.c">[src]</a>', "Declaration [src]"],
+  ['Lists <a href="/list_(data).html">[T; N]</a>', "Lists [T; N]"],
+  ['<a href="/home"><img src="/logo.png" alt="Skiff"></a> Keys', "Skiff Keys"],
+])("a heading has the texts of its links, and none of their addresses: %s", (heading, text) => {
+  const { headings } = readPage(
+    "http://docs.test/",
+    "text/html",
+    html("Docs", `<h1>Docs</h1><h2>${heading}</h2>${answer()}`),
+  );
+  expect(headings[1]?.text).toBe(text);
+});

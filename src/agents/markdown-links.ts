@@ -5,12 +5,17 @@ import type { DocLink } from "./markup.ts";
 const maxLine = 20_000;
 const maxLinks = 3000;
 
+/** A link or a picture: its text may have brackets, escaped or in pairs, and its target may have parentheses. */
+const inlineLink = /!?\[((?:\\.|\[(?:\\.|[^[\]\\])*\]|[^[\]\\])*)\]\((?:<[^<>]*>|[^()<>]*(?:\([^()]*\)[^()]*)?)\)/g;
+
 /** Markdown as one line of plain text. */
 export const plainText = (markdown: string) =>
   decodeEntities(
     markdown
       .slice(0, 500)
-      .replace(/!?\[([^\]]*)\]\([^)]*\)/g, "$1")
+      .replace(inlineLink, "$1")
+      // A picture in a link.
+      .replace(inlineLink, "$1")
       .replace(/[`*]|<[^>]+>/g, "")
       .replace(/\\([!-/:-@[-`{-~])/g, "$1"),
   )
