@@ -69,6 +69,7 @@ const hasUnreadPages = ({ failures, taskRequests }: Facts): boolean =>
 
 function unclearDraft(answer: GoalAnswer, facts: Facts): FindingDraft {
   const { nearest, unseen, missing, noOverlap, otherScript, noSample, isCovered } = answer;
+  const { goal } = facts;
   const closest = nearest.length === 0 ? "" : ` Closest: ${nearestSectionOf(answer, facts)}.`;
   const unseenNote =
     unseen.length === 0
@@ -135,6 +136,9 @@ function unclearDraft(answer: GoalAnswer, facts: Facts): FindingDraft {
     title: `${pathKinds.unclearAnswer.title}.${closest}`,
     description: `${count(answer.pages + facts.surveyedPages.length, "page")} read.${closest}${missingNote}${unseenNote}${othersNote}`,
     fix: `Name the goal in the heading of that section.${unseen.length > 0 ? ` Use the words ${quoteWords(unseen)}.` : ""}`,
-    remedy: ["goal", "Write one section that shows how to reach the goal, with a sample"],
+    remedy: [
+      "goal",
+      `Write one section with a sample${goal === null ? " about the goal" : ` for the goal “${oneLine(goal, 100).replace(/[.]$/, "")}”`}`,
+    ],
   };
 }

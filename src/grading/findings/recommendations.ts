@@ -71,8 +71,10 @@ function actionOfGroup(group: Finding[]): string {
   );
   const fix = [...new Set(group.flatMap((finding) => finding.fix ?? []))].slice(0, 2).map(sentence).join(" ");
   const namesPlace = !first.title.startsWith(first.place.replace(/…$/, ""));
+  // Where the new target is known, there is nothing to choose.
+  const isKnown = group.every(({ evidence }) => evidence?.expected);
   const texts = {
-    links: `${group.length === 1 ? "Broken link" : `${group.length} broken links`}: ${places}. ${fix || "Update each to the page's current URL, or remove it."}`,
+    links: `${group.length === 1 ? "Broken link" : `${group.length} broken links`}: ${places}.${isKnown ? "" : ` ${fix || "Update each to the page's current URL, or remove it."}`}`,
     labels: `${places}. ${fix || "Add the language after each opening fence."}`,
     samples: `${group.length === 1 ? first.description : `On ${first.url}: ${places}.`} ${fix || "Correct the samples so that they can be copied and run."}`,
     check: `${fix || `${sentence(first.remedy.title)} ${first.description}`} ${affectedPages(group)}`,
