@@ -103,7 +103,7 @@ describe("the verdict on two evaluations", () => {
       base,
       [...shifted(10).slice(3), ...Array(3).fill("timeout: too long")],
       "insufficient_data",
-      "4 against 1 runs; at least 4 per side are needed to tell a change from chance; runs without a score (timed out, over budget or crashed): 0 of 4 before, 3 of 4 after",
+      "4 against 1 runs; at least 4 per side are needed to tell a change from chance; runs not measured (timed out, over budget or crashed): 0 of 4 before, 3 of 4 after",
     ],
     [
       "equal scores with half as many completed runs regress",
@@ -131,7 +131,7 @@ describe("the verdict on two evaluations", () => {
       reached(10),
       [...reached(9), "timeout: too long"],
       "no_change",
-      "runs without a score (timed out, over budget or crashed): 0 of 10 before, 1 of 10 after",
+      "runs not measured (timed out, over budget or crashed): 0 of 10 before, 1 of 10 after",
     ],
   ])("is right: %s", async (_, before, after, verdict, reason) => {
     const { compare } = prompted();

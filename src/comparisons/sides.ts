@@ -59,14 +59,14 @@ export function sideOf(ctx: Context, org: OrgId, { of, ...filter }: SideQuery): 
   const byId = new Map([...side.runs, ...runs].map((run) => [run.runId, run]));
   const all = [...byId.values()].filter((run) => passes(run, filter));
   if (all.length + side.unfinished === 0)
-    throw badRequest(`${of.join(", ")}: no scored run to compare. List reports with GET /api/v1/reports.`);
+    throw badRequest(`${of.join(", ")}: not measured, so there is nothing to compare. List reports with GET /api/v1/reports.`);
   return { name: of.join(", "), unfinished: side.unfinished, runs: all };
 }
 
 /** The base of a head. Throws bad_request if there is none. */
 export function baselineOf(ctx: Context, org: OrgId, head: Side): Side {
   const newest = head.runs.find(({ report }) => report?.score != null);
-  if (!newest) throw badRequest("Invalid baseline: the head has no scored run yet.");
+  if (!newest) throw badRequest("Invalid baseline: the head is not measured yet.");
   const oldest = head.runs.map(({ runId }) => runId).sort()[0] as string;
   const baseline = findBaseline(ctx, org, newest, oldest, newest.evalRequestId);
   if (!baseline)

@@ -63,7 +63,7 @@ export function decide(facts: GateFacts): Decision {
       status: "error",
       ...toReason(`more than 20% of the runs of the head ended without a report${because("head")}`),
     };
-  if (head.score === null) return failForLostRuns(`the head has no scored run${because("head")}`);
+  if (head.score === null) return failForLostRuns(`the head is not measured${because("head")}`);
   const newFriction = isRuleBased(facts.agent) ? describeNewFriction(comparison) : null;
   if (newFriction) return { status: "failed", ...withComparison(newFriction) };
   const { mean } = head.score;

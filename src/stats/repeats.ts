@@ -150,7 +150,7 @@ export const infraFailuresOf = (runs: Failure[]): number => runs.filter(isInfraF
 export function unscoredWords(...sides: Failure[][]): string {
   if (sides.every((runs) => unsuccessfulOf(runs) === 0)) return "";
   const words = sides.map((runs) => `${unsuccessfulOf(runs)} of ${runs.length}`);
-  return `; runs without a score (timed out, over budget or crashed): ${words.join(" before, ")} after`;
+  return `; runs not measured (timed out, over budget or crashed): ${words.join(" before, ")} after`;
 }
 
 const scoresOf = (runs: EndedRun[]): number[] => runs.flatMap(({ report }) => report?.score ?? []);

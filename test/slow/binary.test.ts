@@ -311,7 +311,7 @@ test("the welcome message uses the public URL before a proxy serves it", async (
   const service = await serve({ cwd, env: { EVALD_WELCOME: "1", EVALD_BASE_URL: "https://evals.acme.invalid/ax" } });
   const key = (await service.printed(aKey))[0];
   const [, score, slug] = await service.said(
-    /Example report\s+Docs (\S+) · [\s\S]*Read it\s+https:\/\/evals\.acme\.invalid\/ax\/reports\/(\S+)/,
+    /Example report\s+Docs (\S+) of 100 · [\s\S]*Read it\s+https:\/\/evals\.acme\.invalid\/ax\/reports\/(\S+)/,
   );
   expect(Number(score)).toBeGreaterThan(80);
   const { body } = await client(service.url, key)("GET", `/ax/api/v1/reports/${slug}/trace?types=http&limit=1`);

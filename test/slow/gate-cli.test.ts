@@ -58,16 +58,16 @@ test("the gate command executes the runs itself in an unused data folder, and fa
   const found = await run("gate", "Upload", ...worse, "--markdown", markdown, "--junit", junit);
   expect([found.code, found.stderr]).toEqual([
     1,
-    expect.stringContaining("\n2 of 2 runs finished\nGate failed: regressed: -"),
+    expect.stringContaining("\n2 of 2 runs finished\nGate failed: regressed: worse by "),
   ]);
-  expect(found.stdout).toStartWith("## Gate failed: Upload\n\n**regressed: -");
+  expect(found.stdout).toStartWith("## Gate failed: Upload\n\n**regressed: worse by ");
   expect(found.stdout).toMatch(/\| Runs +\| 1 /);
   expect(found.stdout).toContain("\nNew friction:\n\n- ");
   expect(found.stdout).toContain("- exact difference, without a test");
   expect(await Bun.file(markdown).text()).toBe(found.stdout);
   const xml = await Bun.file(junit).text();
   expect(xml).toContain('<testsuite name="evald gate" tests="1" failures="1" errors="0"');
-  expect(xml).toContain('<failure message="regressed: -');
+  expect(xml).toContain('<failure message="regressed: worse by ');
 
   const same = await run("gate", promptId, "--url-map", `${live.url}=${live.url}`, "--json");
   expect(same.code).toBe(0);
