@@ -267,11 +267,7 @@ describe("a start URL", () => {
       startUrls: [`${site.url}/docs`],
       limits: { wallClockMs: 400, maxPages: 5, maxRequests: 50 },
     });
-    expect([failed.cause, failed.retryable, performance.now() - begun < 10_000]).toEqual([
-      "timeout",
-      false,
-      true,
-    ]);
+    expect([failed.cause, failed.retryable, performance.now() - begun < 10_000]).toEqual(["timeout", false, true]);
   });
 
   test.each([

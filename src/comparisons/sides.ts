@@ -59,7 +59,9 @@ export function sideOf(ctx: Context, org: OrgId, { of, ...filter }: SideQuery): 
   const byId = new Map([...side.runs, ...runs].map((run) => [run.runId, run]));
   const all = [...byId.values()].filter((run) => passes(run, filter));
   if (all.length + side.unfinished === 0)
-    throw badRequest(`${of.join(", ")}: not measured, so there is nothing to compare. List reports with GET /api/v1/reports.`);
+    throw badRequest(
+      `${of.join(", ")}: not measured, so there is nothing to compare. List reports with GET /api/v1/reports.`,
+    );
   return { name: of.join(", "), unfinished: side.unfinished, runs: all };
 }
 
