@@ -23,6 +23,8 @@ const oidcSecret = `oidc-${canary()}`;
 const previewToken = canary();
 const webhookHeader = `header-${canary()}`;
 const slackPath = `path-${canary()}`;
+const loginToken = `login-${canary()}`;
+const refreshToken = `refresh-${canary()}`;
 const password = `a long password ${canary()}`;
 
 let smtp: ReturnType<typeof startSmtp>;
@@ -66,7 +68,7 @@ const spellings = (secret: string) => [
   encodeURIComponent(secret),
 ];
 
-test("18 kinds of secrets are in no database, log, export, report, page, backup or process", async () => {
+test("20 kinds of secrets are in no database, log, export, report, page, backup or process", async () => {
   const cwd = emptyFolder();
   const env = {
     OPENAI_COMPATIBLE_API_KEY: modelKey,
@@ -81,12 +83,24 @@ test("18 kinds of secrets are in no database, log, export, report, page, backup 
     EVALD_OIDC_CLIENT_ID: "evald",
     EVALD_OIDC_CLIENT_SECRET: oidcSecret,
     EVALD_LOG_LEVEL: "trace",
+    // This agent repeats its login in all that it prints.
+    EVALD_AGENTS: JSON.stringify([
+      {
+        ...{ id: "acme", command: join(import.meta.dir, "..", "support", "fake-agent.mjs"), args: ["login", "", ""] },
+        ...{ stream: "claude", provider: "openai-compatible", env: { GATEWAY: "{gateway}" } },
+        login: { file: ".acme/auth.json", emptied: ["tokens.refresh_token"], env: { GATEWAY: null } },
+      },
+    ]),
   };
   const tell = async (...args: string[]) => (await call(args, { cwd, env })).stdout.trim();
   await tell("org", "create", "Acme");
   const apiKey = await tell("key", "create", "--name", "test");
   const stored = Bun.spawnSync([executable, "model", "set-key", "openai", "--org", "Acme"], {
     ...{ cwd, env: { PATH: process.env.PATH ?? "", ...env }, stdin: Buffer.from(orgKey) },
+  });
+  const tokens = { access_token: loginToken, refresh_token: refreshToken };
+  const storedLogin = Bun.spawnSync([executable, "agent", "set-login", "acme"], {
+    ...{ cwd, env: { PATH: process.env.PATH ?? "", ...env }, stdin: Buffer.from(JSON.stringify({ tokens })) },
   });
   const service = await serve({ cwd, env });
   const ask = client(service.url, apiKey);
@@ -144,10 +158,16 @@ test("18 kinds of secrets are in no database, log, export, report, page, backup 
   }
   const run = await watched;
   const slug = run.report?.slug;
+  const { body: loginPrompt } = await ask("POST", "/api/v1/prompts", {
+    ...{ text: "Read https://notes.test/", agents: [{ agent: "acme", options: { login: true } }] },
+  });
+  const { body: withLogin } = await ask("POST", `/api/v1/prompts/${loginPrompt.id}/run`, { urlMap: {} });
+  const loginRun = await untilRun(ask, withLogin.runId, "completed", "failed");
+  expect([storedLogin.exitCode, loginRun.failureReason]).toEqual([0, null]);
   const { body: share } = await ask("POST", `/api/v1/reports/${slug}/shares`, { days: 7, withSession: true });
   expect([stored.exitCode, run.status, run.failureReason]).toEqual([0, "completed", null]);
 
-  await until("both destinations were told", () => receiver.received.length === 2);
+  await until("both destinations were told of both runs", () => receiver.received.length === 4);
   const secrets: Record<string, string> = {
     "API key": apiKey,
     "operator's model key": modelKey,
@@ -167,6 +187,8 @@ test("18 kinds of secrets are in no database, log, export, report, page, backup 
     "URL of a Slack channel": slackPath,
     "ID token of a CI job": idToken,
     "key of a CI job": exchanged.body.key ?? "",
+    "token of a login": loginToken,
+    "refresh token of a login": refreshToken,
   };
   for (const [kind, secret] of Object.entries(secrets)) expect([kind, secret.length > 15]).toEqual([kind, true]);
 
@@ -191,6 +213,10 @@ test("18 kinds of secrets are in no database, log, export, report, page, backup 
     "/destinations",
     `/destinations/${webhook.id}/deliveries`,
     "/oidc/trusts",
+    "/agent-logins",
+    `/runs/${loginRun.runId}/events`,
+    `/runs/${loginRun.runId}/output`,
+    `/reports/${loginRun.report?.slug}/trace?limit=500`,
   ];
   for (const path of api) {
     const response = await fetch(`${service.url}/api/v1${path}`, { headers });
@@ -230,6 +256,9 @@ test("18 kinds of secrets are in no database, log, export, report, page, backup 
       .map(({ name }) => [`file ${name}`, readFileSync(join(folder, name), "latin1")]);
   Object.assign(places, Object.fromEntries([...read(join(cwd, "data")), ...read(cwd)]));
   expect(await service.stop()).toBe(0);
+  const digest = new Bun.CryptoHasher("sha256").update(loginToken).digest("hex");
+  expect(places[`/runs/${loginRun.runId}/output`]).toContain(digest);
+  places["output of a command"] = storedLogin.stdout.toString() + storedLogin.stderr.toString();
   places.log = service.stderr() + service.stdout();
   const leaks = Object.entries(secrets).flatMap(([kind, secret]) =>
     Object.entries(places)
