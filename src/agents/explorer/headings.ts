@@ -22,7 +22,7 @@ const proseOf = ({ markdown }: ReadPage) =>
   markdown
     .replace(/^\s*(`{3,}|~{3,})[\s\S]*?^\s*\1/gm, "")
     .replace(/^\s*\|.*$/gm, "")
-    .replace(/\]\([^)]*\)/g, "]");
+    .replace(/\]\((?:[^()]|\([^()]*\))*\)/g, "]");
 
 const normalizeTitle = (text: string) =>
   text
@@ -46,7 +46,8 @@ function hasDividingHeading({ title, markdown, headings }: ReadPage): boolean {
 }
 
 /** The text of a line without headings, tables and links, which are often navigation. */
-const textOf = (line: string) => (/^\s*[#|]/.test(line) ? "" : line.replace(/\[[^\]]*\](\([^)]*\))?/g, "").trim());
+const textOf = (line: string) =>
+  /^\s*[#|]/.test(line) ? "" : line.replace(/\[[^[\]]*\](\((?:[^()]|\([^()]*\))*\))?/g, "").trim();
 
 function toHeadingsCheck(page: ReadPage): Check {
   const base = { id: "long-page-has-headings", group: "page" as const, subject: page.url };

@@ -235,7 +235,7 @@ const maxAnnouncement = 300;
 
 /** What Markdown says besides its headings, with the texts of its pictures. */
 const wordsOf = (markdown: string): string =>
-  startOfText(markdown.replace(/!\[([^\]]*)\]\([^)]*\)/g, "$1").replace(/^#.*$/gm, ""));
+  startOfText(markdown.replace(/!\[([^\]]*)\]\((?:[^()]|\([^()]*\))*\)/g, "$1").replace(/^#.*$/gm, ""));
 
 /** Whether pictures stand where a text or a sample belongs. */
 const hasPicturesOnly = (markdown: string): boolean =>
