@@ -114,6 +114,7 @@ describe("the explorer", () => {
     const response = { url: page.url, mappedUrl: null, status: 200, headers: new Headers(), ms: 9000, redirects: [] };
     const fetchResult = {
       ok: true as const,
+      isSlow: true,
       response: { ...response, body: new Uint8Array() },
       contentType: "text/html",
       text: () => "",
