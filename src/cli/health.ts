@@ -11,7 +11,7 @@ export function addHealth(program: Command, configOf: () => Config): void {
   program
     .command("health")
     .description("Ask the service on this machine whether it is ready; exit with 1 if it isn't")
-    .addHelpText("after", "\nExample:\n  evald --data /var/lib/evald health")
+    .addHelpText("after", "\nExample:\n  evald health --data /var/lib/evald")
     .action(async () => {
       const config = configOf();
       const url = findRunningService(config.dataDir)?.ownUrl ?? toOwnUrl(config);

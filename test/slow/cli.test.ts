@@ -518,6 +518,7 @@ test("every command has a help text with a description and valid examples", asyn
     "export",
     "import",
     "doctor",
+    "health",
     "upgrade",
     "stack",
     "completion",

@@ -90,9 +90,10 @@ beforeAll(async () => {
 afterAll(async () => {
   booted?.kill("SIGKILL");
   await booted?.exited;
-  // What systemd leaves: a control group is empty, but keeps its folders.
+  // What systemd leaves: a control group keeps its folders, and can be removed once its last process is gone.
   const groups = ["/sys/fs/cgroup", "/sys/fs/cgroup/systemd"].map((parent) => `${parent}/evald-test-${booted?.pid}`);
-  for (const group of groups.filter((path) => existsSync(path))) run("find", group, "-depth", "-type", "d", "-delete");
+  for (const group of groups.filter((path) => existsSync(path)))
+    await until("the control group is empty", () => run("find", group, "-depth", "-type", "d", "-delete").code === 0);
   rmSync(folder, { recursive: true, force: true });
 });
 
