@@ -163,6 +163,7 @@ const mediaTypes: Record<string, string[]> = {
   "/reports/selected/export": ["application/json"],
   "/runs/selected/export": ["application/json"],
   "/spending/export": ["application/json"],
+  "/matrix/export": ["application/json"],
   "/live": ["text/event-stream"],
   "/runs/live": ["text/event-stream"],
   "/runs/:runId/events": ["text/event-stream"],
