@@ -194,7 +194,7 @@ const Changes = ({ base, changes, sides }: ChangesProps) =>
             {change.p !== null && (
               <small class="soft">
                 {" "}
-                {change.delta !== null && change.delta.low !== null
+                {change.delta !== null && change.delta.low !== change.delta.high
                   ? withMinus(`95% confidence: ${change.delta.low} to ${change.delta.high}, p ${change.p}`)
                   : `p ${change.p}`}
               </small>
