@@ -932,6 +932,7 @@ describe("the path of the explorer", () => {
     });
     const events = await explore({ text: "Rotate a webhook secret", startUrls: [`${site.url}/`] });
     expect(wayOf(events, site)).toEqual(["/", "/secrets"]);
+    expect(checksOf(events, "has-text")).toEqual([]);
   });
 
   test("covers a goal of two parts with two sections on two pages", async () => {

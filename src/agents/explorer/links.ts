@@ -197,7 +197,9 @@ const toFinding = (session: Session, { target, fetchResult }: Answer): Finding =
 
 function resultOf(session: Session, target: Target, fetchResult: FetchResult): Omit<Finding, "target"> {
   if (fetchResult.ok && fetchResult.response.status < 400) {
-    const page = target.isOwnSite ? toReadPage(session, target.url, fetchResult) : null;
+    // The response to a HEAD request has no text.
+    const isPage = target.isOwnSite && mayBePage(target.url, session.origins);
+    const page = isPage ? toReadPage(session, target.url, fetchResult) : null;
     const fault = target.isOwnSite ? findWorstFault(target.url, fetchResult, page) : null;
     return fault === null ? { state: "alive", reason: "" } : { state: "bad", reason: fault.id, fault };
   }
