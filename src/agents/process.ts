@@ -63,7 +63,8 @@ export function startProcess(
   const stderr = tailOf(child.stderr, stderrChars);
   const signalGroup = (signal: "SIGTERM" | "SIGKILL") => {
     try {
-      process.kill(-child.pid, signal);
+      // Windows has no groups of processes.
+      process.kill(process.platform === "win32" ? child.pid : -child.pid, signal);
     } catch {
       // Already exited.
     }

@@ -11,6 +11,7 @@ import { testAgentSandbox } from "../agents/sandbox/agent-command.ts";
 import { isVisibleInSandboxes } from "../agents/sandbox/bubblewrap.ts";
 import { detectBrowser } from "../agents/sandbox/chromium.ts";
 import { canGroupSessions } from "../agents/sandbox/cpu-groups.ts";
+import { toInstall } from "../agents/sandbox/problems.ts";
 import { detectSandbox, type Sandbox } from "../agents/sandbox/sandbox.ts";
 import { testWorkspace } from "../agents/sandbox/workspace.ts";
 import type { Config } from "../config/config.ts";
@@ -92,8 +93,8 @@ function checkCodingAgent(agent: InstalledAgent): Check {
 const sandboxPath = "/usr/local/bin:/usr/bin:/bin";
 
 /** What agents run without bringing it along, by agent. */
-const helpers: Record<string, { command: string; use: string; remedy: string }> = {
-  opencode: { command: "rg", use: "load skills", remedy: "install ripgrep for all users (apt-get install ripgrep)" },
+const helpers: Record<string, { command: string; use: string; name: string }> = {
+  opencode: { command: "rg", use: "load skills", name: "ripgrep" },
 };
 
 /** What an installed agent lacks on this machine, so that some of its sessions would fail. */
@@ -104,7 +105,11 @@ function checkRequirements(preset: Preset, path: string): Check[] {
   const checks: Check[] = [];
   const helper = helpers[preset.id];
   if (helper && Bun.which(helper.command, { PATH: sandboxPath }) === null)
-    checks.push(toCheck(`cannot ${helper.use}: ${helper.command} is not in ${sandboxPath}; ${helper.remedy}`));
+    checks.push(
+      toCheck(
+        `cannot ${helper.use}: ${helper.command} is not in ${sandboxPath}; for all users, ${toInstall(helper.name)}`,
+      ),
+    );
   const node = program.argv.some((argument) => basename(argument) === "node")
     ? Bun.which("node", { PATH: path })
     : null;

@@ -52,8 +52,12 @@ async function exists(get: () => Promise<unknown>): Promise<boolean> {
 
 /** Opens a URL in the default browser; false if there is no program for that. */
 function openInBrowser(url: string): boolean {
-  const program = process.platform === "darwin" ? "open" : "xdg-open";
+  const commands: Partial<Record<NodeJS.Platform, string[]>> = {
+    darwin: ["open"],
+    win32: ["rundll32.exe", "url.dll,FileProtocolHandler"],
+  };
+  const [program = "", ...args] = commands[process.platform] ?? ["xdg-open"];
   if (!Bun.which(program, { PATH: process.env.PATH ?? "" })) return false;
-  Bun.spawn([program, url], { stdin: "ignore", stdout: "ignore", stderr: "ignore" }).unref();
+  Bun.spawn([program, ...args, url], { stdin: "ignore", stdout: "ignore", stderr: "ignore" }).unref();
   return true;
 }

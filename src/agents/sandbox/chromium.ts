@@ -1,4 +1,5 @@
 import type { LimitHit } from "./bounds.ts";
+import { toInstall } from "./problems.ts";
 import { runSandboxed, type Sandbox } from "./sandbox.ts";
 
 /** The command that starts this machine's browser in a sandbox, or what is missing and how to fix it. */
@@ -64,9 +65,9 @@ const preferences = JSON.stringify({
 /** Detects it by starting it in a sandbox, because a snap or flatpak browser doesn't work there. */
 export async function detectBrowser(sandbox: Sandbox): Promise<BrowserStatus> {
   const program = ["chromium", "chromium-browser"].find((name) => Bun.which(name));
-  const installHint = "install it (apt-get install chromium)";
-  if (!program) return { missing: `chromium is not installed; ${installHint}` };
   if (sandbox.level === "none") return { missing: `the sandbox is not available: ${sandbox.detail}` };
+  const remedy = toInstall("chromium");
+  if (!program) return { missing: `chromium is not installed; ${remedy}` };
   const probe = runSandboxed({ argv: [program, "--no-sandbox", "--version"] });
   const [{ exitCode }, version, output] = await Promise.all([
     probe.ended,
@@ -76,7 +77,7 @@ export async function detectBrowser(sandbox: Sandbox): Promise<BrowserStatus> {
   if (exitCode === 0) return { program, detail: `${Bun.which(program)}, ${version.trim()}` };
   const reason = output.trim().split("\n").at(-1)?.slice(0, 200) || `it exited with code ${exitCode}`;
   return {
-    missing: `${program} does not run in the sandbox (${reason}); snap and flatpak packages are not supported, ${installHint}`,
+    missing: `${program} does not run in the sandbox (${reason}); snap and flatpak packages are not supported, ${remedy}`,
   };
 }
 

@@ -86,15 +86,17 @@ function codeOf(output: string, machine: Machine): SandboxProblemCode {
 }
 
 const packageCommands = {
-  "/sbin/apk": "apk add bubblewrap",
-  "/usr/bin/dnf": "dnf install bubblewrap",
-  "/usr/bin/pacman": "pacman -S bubblewrap",
-  "/usr/bin/zypper": "zypper install bubblewrap",
+  "/usr/bin/apt-get": "apt-get install",
+  "/sbin/apk": "apk add",
+  "/usr/bin/dnf": "dnf install",
+  "/usr/bin/pacman": "pacman -S",
+  "/usr/bin/zypper": "zypper install",
 };
 
-function installCommand(): string {
+/** What to do about a missing program, with the command of this machine's package manager, if it has one of those above. */
+export function toInstall(name: string): string {
   const [, command] = Object.entries(packageCommands).find(([path]) => existsSync(path)) ?? [];
-  return command ?? "apt-get install bubblewrap";
+  return command === undefined ? `install ${name}` : `install ${name} (${command} ${name})`;
 }
 
 /** What is wrong, and the option that mends it. */
@@ -104,7 +106,7 @@ export function describeSandboxProblem({ code, line }: SandboxProblem): string {
     case "not_linux":
       return "sandboxes need Linux; here, only agents without commands run. Run a worker on Linux for the others";
     case "not_installed":
-      return `bubblewrap is not installed; install it (${installCommand()})`;
+      return `bubblewrap is not installed; ${toInstall("bubblewrap")}`;
     case "too_old":
       return `bubblewrap is too old; version 0.8.0 or newer is required${said}`;
     case "open_files":
