@@ -2,6 +2,7 @@ import { afterAll, describe, expect, spyOn, test } from "bun:test";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import pino from "pino";
 import { createKey, flushLastUsed, isKeyShaped, listKeys, revokeKey, revokeKeysOfTrust } from "../src/auth/keys.ts";
 import { closeDb, openDb } from "../src/db/open.ts";
 import { listPrompts } from "../src/prompts/lists.ts";
@@ -67,6 +68,19 @@ test("the log contains no key, wherever a caller sends it", async () => {
     "evals_[redacted]",
     "no run has the id evals_[redacted]",
   ]);
+});
+
+test("the log contains no secret of a link, however its path is written", async () => {
+  const lines: string[] = [];
+  const { send } = testApp({ log: pino({ level: "debug" }, { write: (line: string) => lines.push(line) }) });
+  const secret = "c2VjcmV0LW9mLWEtbGluaw";
+  for (const name of ["setup", "invite", "reset", "shared", "results", "badges", "%62adges"]) {
+    const before = lines.length;
+    await send("GET", `/${name}/${secret}`);
+    await send("POST", `/${name}/${secret}`, { body: {} });
+    expect([name, lines.length - before >= 2]).toEqual([name, true]);
+  }
+  expect(lines.filter((line) => line.includes(secret))).toEqual([]);
 });
 
 test("a revoked key is rejected on the next request, other keys are not", async () => {
