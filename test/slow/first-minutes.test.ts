@@ -94,6 +94,7 @@ test("the report of one's own docs is 4 fields and 3 clicks away from the setup 
   // The page of a run that has ended doesn't claim to be live.
   expect(await page.locator("#timeline-state").textContent()).toMatch(/^\d+ events$/);
   expect(await page.getByText("Follow newest event").isVisible()).toBe(false);
+  expect(await page.locator("#toast").textContent()).toBe("");
   await click(page.locator("a.report-link"));
   await page.locator("#fix-1").waitFor();
   expect(await page.locator("#fix-1").textContent()).toContain("/gone");
