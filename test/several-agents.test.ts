@@ -197,9 +197,9 @@ describe("a prompt with two agents", () => {
     finishRuns(app, ({ agent }) => gradeOf(agent));
     const listed = async (more = "") => {
       const things = await get(`/api/v1/friction?promptId=${prompt.id}${more}`);
-      return things.map((thing: { fingerprint: string; agents: string[] }) => [thing.fingerprint, thing.agents]).sort();
+      return things.map((thing: { fingerprint: string; agents: string[] }) => [thing.fingerprint, thing.agents.toSorted()]).sort();
     };
-    const both = ["both", ["red", "blue"]];
+    const both = ["both", ["blue", "red"]];
     expect(await listed()).toEqual([["blue", ["blue"]], both, ["red", ["red"]]]);
     expect(await listed("&agent=blue")).toEqual([["blue", ["blue"]], both]);
     const { frictionPoints } = await rpc(app).call("get_friction_points", { promptId: prompt.id, agent: "red" });
