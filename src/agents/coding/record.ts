@@ -25,8 +25,9 @@ export type ModelRecord = {
   lastFailure: { status: number; message: string; isMain: boolean } | null;
   /** What the provider said when the main conversation was last too long; null: it never was. */
   overflow: string | null;
-  /** How often the main conversation has been too long since the model last answered it. */
+  /** How often in a row the main conversation has been too long, with few answers of the model in between, and how many since. */
   overflowCount: number;
+  answersSinceOverflow: number;
   isOverBudget: boolean;
   /** Number of model calls so far, and of those without a complete answer yet. */
   callCount: number;
@@ -43,6 +44,8 @@ export type ModelHooks = { onCall: (call: ModelCall) => void; onResult: (result:
 type Hooks = ModelHooks & { onRequest: (body: Fields) => void };
 
 const hopByHopHeaders = ["host", "connection", "content-length", "accept-encoding", "transfer-encoding"];
+/** A conversation that is too long again after so many answers was shortened in vain. */
+const fewAnswers = 2;
 const maxErrorChars = 64 * 1024;
 
 /** Starts a proxy in front of the gateway, on a socket of its own. It forwards everything unchanged and records the main conversation. */
@@ -67,6 +70,7 @@ export function startRecord(gatewaySocket: string, hooks: Hooks): ModelRecord {
     lastFailure: null,
     overflow: null,
     overflowCount: 0,
+    answersSinceOverflow: 0,
     isOverBudget: false,
     callCount: 0,
     callsInProgress: 0,
@@ -127,14 +131,15 @@ async function forward(
       record.lastFailure = { status, message: messageIn(error), isMain: isMainConversation };
     if (isMainConversation && endingOfCall(status, error) === "context_overflow") {
       record.overflow = messageIn(error);
-      record.overflowCount++;
+      record.overflowCount = record.answersSinceOverflow > fewAnswers ? 1 : record.overflowCount + 1;
+      record.answersSinceOverflow = 0;
     }
     record.isOverBudget ||= status === 402;
     onEnd();
     return new Response(error, { status, headers: response.headers });
   }
   if (isMainConversation || !record.lastFailure?.isMain) record.lastFailure = null;
-  if (isMainConversation) record.overflowCount = 0;
+  if (isMainConversation) record.answersSinceOverflow++;
   if (!body) {
     onEnd();
     return response;
