@@ -25,7 +25,12 @@ const { apiKey } = createKey(app.service.ctx, app.a.org, "spare");
 const picture = "screenshot-1.webp";
 app.db
   .insert(artifacts)
-  .values({ orgId: app.a.org, runId, attempt: 1, name: picture, data: Buffer.from("RIFF") })
+  .values(
+    [picture, "agent-output-0001.jsonl"].map((name) => ({
+      ...{ orgId: app.a.org, runId, attempt: 1, name },
+      data: Buffer.from("RIFF"),
+    })),
+  )
   .run();
 const [friction] = getReport(app.service.ctx, app.a.org, slug).frictionPoints;
 
@@ -160,6 +165,7 @@ const mediaTypes: Record<string, string[]> = {
   "/badges/:badge": ["image/svg+xml"],
   "/reports/:slug": ["text/html", "text/markdown"],
   "/reports/:slug/artifacts/:name": ["image/webp"],
+  "/runs/:runId/output": ["application/x-ndjson"],
   "/reports/selected/export": ["application/json"],
   "/runs/selected/export": ["application/json"],
   "/spending/export": ["application/json"],
