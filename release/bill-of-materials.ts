@@ -71,29 +71,47 @@ function licenseOf(path: string): string {
 
 const purlOf = ({ name, version }: Pick<Part, "name" | "version">) => `pkg:npm/${name.replace("@", "%40")}@${version}`;
 
+/** A library in Bun. `license`: its SPDX identifier; otherwise `licenseName`, in the words of Bun's license page, if that names it. */
+type Library = { name: string; repository?: string; license?: string; licenseName?: string };
+
 /**
- * The libraries in Bun, which have advisories of their own, by their name in `process.versions`: where their source is, and their license.
- * Bun states the version or the commit of each.
+ * The libraries in Bun, which have advisories of their own, by their name in `process.versions`: where Bun's build takes their source from,
+ * and their license. Bun states the version or the commit of each.
  */
-const bunLibraries: Record<string, { name: string; repository?: string; license: string }> = {
+const bunLibraries: Record<string, Library> = {
   ares: { name: "c-ares", repository: "c-ares/c-ares", license: "MIT" },
-  boringssl: { name: "boringssl", repository: "oven-sh/boringssl", license: "Apache-2.0" },
-  icu: { name: "icu", license: "Unicode-3.0" },
-  libarchive: { name: "libarchive", repository: "libarchive/libarchive", license: "BSD-2-Clause" },
+  boringssl: { name: "boringssl", repository: "oven-sh/boringssl", licenseName: "several licenses" },
+  icu: { name: "icu", licenseName: "ICU license" },
+  libarchive: { name: "libarchive", repository: "libarchive/libarchive", licenseName: "several licenses" },
   libdeflate: { name: "libdeflate", repository: "ebiggers/libdeflate", license: "MIT" },
-  llhttp: { name: "llhttp", license: "MIT" },
+  llhttp: { name: "llhttp" },
   lolhtml: { name: "lol-html", repository: "cloudflare/lol-html", license: "BSD-3-Clause" },
   lshpack: { name: "ls-hpack", repository: "litespeedtech/ls-hpack", license: "MIT" },
   mimalloc: { name: "mimalloc", repository: "oven-sh/mimalloc", license: "MIT" },
-  picohttpparser: { name: "picohttpparser", repository: "h2o/picohttpparser", license: "MIT" },
-  sqlite: { name: "sqlite", license: "blessing" },
-  tinycc: { name: "tinycc", repository: "oven-sh/tinycc", license: "LGPL-2.1-only" },
+  picohttpparser: { name: "picohttpparser", repository: "h2o/picohttpparser", licenseName: "Perl License or MIT" },
+  sqlite: { name: "sqlite", licenseName: "public domain" },
+  tinycc: { name: "tinycc", repository: "oven-sh/tinycc", licenseName: "LGPL v2.1" },
   uv: { name: "libuv", license: "MIT" },
-  uwebsockets: { name: "uWebSockets", repository: "uNetworking/uWebSockets", license: "Apache-2.0" },
-  webkit: { name: "JavaScriptCore", repository: "oven-sh/WebKit", license: "LGPL-2.1-only" },
-  zlib: { name: "zlib", repository: "cloudflare/zlib", license: "Zlib" },
-  zstd: { name: "zstd", repository: "facebook/zstd", license: "BSD-3-Clause" },
+  // A fork within Bun: its commit is that of Bun.
+  uwebsockets: { name: "uWebSockets", repository: "oven-sh/bun", license: "Apache-2.0" },
+  webkit: { name: "JavaScriptCore", repository: "oven-sh/WebKit", licenseName: "LGPL-2" },
+  zlib: { name: "zlib-ng", repository: "zlib-ng/zlib-ng", license: "Zlib" },
+  zstd: { name: "zstd", repository: "facebook/zstd", licenseName: "BSD License or GPLv2" },
 };
+
+/** Those on Bun's license page whose version Bun doesn't state. */
+const bunLibrariesWithoutVersion: Library[] = [
+  { name: "base64", repository: "aklomp/base64", license: "BSD-2-Clause" },
+  { name: "brotli", repository: "google/brotli", license: "MIT" },
+  { name: "HdrHistogram_c", repository: "HdrHistogram/HdrHistogram_c", licenseName: "CC0 1.0 or BSD 2-Clause" },
+  { name: "highway", repository: "google/highway", license: "Apache-2.0" },
+  { name: "libjpeg-turbo", repository: "libjpeg-turbo/libjpeg-turbo", licenseName: "BSD 3-Clause / IJG / zlib" },
+  { name: "libspng", repository: "randy408/libspng", license: "BSD-2-Clause" },
+  { name: "libwebp", repository: "webmproject/libwebp", license: "BSD-3-Clause" },
+  { name: "ls-qpack", repository: "litespeedtech/ls-qpack", license: "MIT" },
+  { name: "lsquic", repository: "litespeedtech/lsquic", license: "MIT" },
+  { name: "simdutf", repository: "simdutf/simdutf", license: "Apache-2.0" },
+];
 
 /** Names in `process.versions` that are no library: Bun itself, interfaces that it provides, its compilers, and the part of uWebSockets with the same commit. */
 const notInBun = ["bun", "node", "modules", "napi", "openssl", "unicode", "v8", "typescript", "zig", "usockets"];
@@ -101,17 +119,22 @@ const notInBun = ["bun", "node", "modules", "napi", "openssl", "unicode", "v8", 
 /** The libraries in Bun as components. Throws for one that isn't listed above, such as a new one. */
 function bunParts() {
   const versions = Object.entries(process.versions).filter(([key]) => !notInBun.includes(key));
-  return versions.map(([key, version = ""]) => {
+  const withVersion = versions.map(([key, version = ""]) => {
     const library = bunLibraries[key];
     if (!library) throw new Error(`Bun contains ${key}, which the bill of materials doesn't know`);
-    const { name, repository, license } = library;
-    return {
-      name,
-      version,
-      license,
-      purl: `pkg:${repository ? `github/${repository}` : `generic/${name}`}@${version}`,
-    };
+    return toBunPart(library, version);
   });
+  return [...withVersion, ...bunLibrariesWithoutVersion.map((library) => toBunPart(library))];
+}
+
+function toBunPart({ name, repository, license, licenseName }: Library, version?: string) {
+  const licenses = license ? [{ license: { id: license } }] : licenseName ? [{ license: { name: licenseName } }] : [];
+  return {
+    name,
+    ...(version !== undefined && { version }),
+    ...(licenses.length > 0 && { licenses }),
+    purl: `pkg:${repository ? `github/${repository}` : `generic/${name}`}${version === undefined ? "" : `@${version}`}`,
+  };
 }
 
 /** How we changed a package, which CycloneDX calls its pedigree. */
@@ -163,9 +186,7 @@ export async function toSbom(commit: { id: string; seconds: number } | null) {
         ...{ licenses: licensed(part.license), purl: purlOf(part) },
         ...toPedigree(part),
       })),
-      ...bunParts().map(({ name, version, license, purl }) => ({
-        ...{ type: "library", "bom-ref": purl, name, version, licenses: licensed(license), purl },
-      })),
+      ...bunParts().map((part) => ({ type: "library", "bom-ref": part.purl, ...part })),
       {
         ...{ type: "platform", "bom-ref": purlOf(bun), name: bun.name, version: bun.version },
         ...{ licenses: licensed(bun.license), purl: purlOf(bun) },
