@@ -197,7 +197,9 @@ describe("a prompt with two agents", () => {
     finishRuns(app, ({ agent }) => gradeOf(agent));
     const listed = async (more = "") => {
       const things = await get(`/api/v1/friction?promptId=${prompt.id}${more}`);
-      return things.map((thing: { fingerprint: string; agents: string[] }) => [thing.fingerprint, thing.agents.toSorted()]).sort();
+      return things
+        .map((thing: { fingerprint: string; agents: string[] }) => [thing.fingerprint, thing.agents.toSorted()])
+        .sort();
     };
     const both = ["both", ["blue", "red"]];
     expect(await listed()).toEqual([["blue", ["blue"]], both, ["red", ["red"]]]);

@@ -2,7 +2,7 @@ import type { LoginEntry } from "../config/agent-entry.ts";
 import { invalidField } from "../errors.ts";
 
 /** Largest login file, in bytes. */
-export const maxLoginBytes = 64 * 1024;
+const maxLoginBytes = 64 * 1024;
 /** Shorter texts of a login file are words, such as the kind of a subscription. */
 const minTokenLength = 20;
 /** Values that are no secrets, although they are long. */

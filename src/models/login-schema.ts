@@ -2,7 +2,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import { Nullable, OneOf, Time } from "../schema.ts";
 
 /** `unreadable`: EVALD_SECRET_KEY is missing or has changed. */
-export const loginStates = ["usable", "expired", "unreadable"] as const;
+const loginStates = ["usable", "expired", "unreadable"] as const;
 
 export const AgentLogin = Type.Object(
   {

@@ -11,7 +11,7 @@ const sitePages = 9;
 
 /** How a model agent works through the docs: each way is a session of its own. */
 const ways = ["direct", "detour", "guess", "thorough"] as const;
-export type Way = (typeof ways)[number];
+type Way = (typeof ways)[number];
 
 /** What happens to the docs, the product or the agent of a prompt on a day, counted from the first of the history. */
 type Event =
@@ -147,7 +147,7 @@ function edit(site: DocsSite): void {
 }
 
 /** The path of the API that the sample of the answer names. */
-export function endpointOf({ answer }: DocsSite): string {
+function endpointOf({ answer }: DocsSite): string {
   const verb = /^\w+/.exec(answer.heading)?.[0]?.toLowerCase() ?? "";
   return `/v1/${answer.page}s/id_123/${verb}`;
 }
