@@ -139,7 +139,7 @@ test("a server without accounts says how to create the first one, until there is
   expect(await setupLines("/")).toEqual([200, true, false]);
   expect(await setupLines("/sign-in")).toEqual([200, true, false]);
   await signedIn(app);
-  expect(await setupLines("/")).toEqual([200, false, false]);
+  expect(await setupLines("/")).toEqual([200, false, true]);
   expect(await setupLines("/sign-in")).toEqual([200, false, true]);
 });
 
