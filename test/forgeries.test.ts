@@ -52,8 +52,8 @@ test.each(successes)("%s proves what it did: %s", (_, evidence, steps, claim = c
   expect(grade.score).toBeGreaterThanOrEqual(60);
 });
 
-test("a claim that only the judge makes has no grade, and says whose claim it is", () => {
+test("a claim that only the judge makes has no grade, and says that a success check is missing", () => {
   const grade = graded(["", [], "Done"], api);
   expect(grade).toMatchObject({ outcome: "not_judged", scope: "conduct_only", grade: null, evidence: "judged" });
-  expect(toNullNotice(grade)).toContain("only the judge");
+  expect(toNullNotice(grade)).toContain("success check");
 });

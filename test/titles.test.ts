@@ -57,11 +57,21 @@ test("prompts without a title are called after their task everywhere, in any scr
 const otherWords = /not judged|unjudged|no score|no grade|untested|unmeasured/i;
 
 test.each([
-  ["Goal not tested", "Docs 70.3", { score: 70.3, outcome: "not_judged", nullNotice: null }],
-  ["Not measured", "Not measured", { score: null, outcome: "no_creds", nullNotice: "Not measured: no key." }],
+  [
+    "Goal not tested",
+    "Docs 70.3",
+    /^No grade: the goal was not tested/,
+    { score: 70.3, outcome: "not_judged", nullNotice: null },
+  ],
+  [
+    "Not measured",
+    "Not measured",
+    /^Not measured/,
+    { score: null, outcome: "no_creds", nullNotice: "Not measured: no key." },
+  ],
 ] as const)(
-  "%s is the only word for its state, on pages, in lists, Markdown, REST and MCP",
-  async (state, title, part) => {
+  "%s is the only word for its state, on pages, in lists and Markdown, and the API names the same state",
+  async (state, title, notice, part) => {
     const app = testApp();
     const { id } = createPrompt(app.service.ctx, app.a.org, {
       title: "Upload",
@@ -91,7 +101,7 @@ test.each([
     const report = (await person.get(`/reports/${slug}`)).body;
     expect(/<title>([^<]*)/.exec(report)?.[1]).toStartWith(`${title}: Upload`);
     const { nullNotice } = await rpc(app).call("get_report", { slug });
-    expect(nullNotice).toStartWith(state);
+    expect(nullNotice).toMatch(notice);
     expect((await app.send("GET", `/api/v1/reports/${slug}`)).body.nullNotice).toBe(nullNotice);
   },
 );

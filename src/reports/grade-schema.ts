@@ -225,7 +225,9 @@ export function toNullNotice({
   evidence,
 }: Pick<Grade, "nullNotice" | "scope" | "evidence">): string | null {
   if (nullNotice !== null || scope === "goal") return nullNotice;
-  return evidence === "judged" ? "Goal not tested: only the judge says that it was reached" : "Goal not tested";
+  return evidence === "judged"
+    ? "No grade: only the judge says that the goal was reached. Add a success check"
+    : "No grade: the goal was not tested";
 }
 
 /** A stored dimension as a report shows it. */
