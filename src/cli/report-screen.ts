@@ -4,7 +4,15 @@ import type { FrictionPoint } from "../friction/schema.ts";
 import { severities } from "../grading/kinds.ts";
 import { capitalize, count, sentence } from "../grading/text.ts";
 import { toPrintable } from "../log.ts";
-import { agentLabel, describeEvents, describeEvidence, notMeasured, scopeLabels, titleOf } from "../reports/labels.ts";
+import {
+  agentLabel,
+  describeEvents,
+  describeEvidence,
+  notMeasured,
+  pointsOfFix,
+  scopeLabels,
+  titleOf,
+} from "../reports/labels.ts";
 import { reportMarkdown } from "../reports/markdown.ts";
 import type { Recommendation, Report } from "../reports/schema.ts";
 
@@ -32,7 +40,8 @@ export function reportScreen(report: Report, { width, hasColor, all }: Screen): 
   const shown = (fixes.length > 0 ? fixes : recommendations).slice(0, maxFixes);
   const rest = recommendations.length - shown.length;
   const fixText = (fix: Recommendation, i: number) => {
-    const gain = fix.expectedGain ? ` (+${count(fix.expectedGain, "point")})` : "";
+    const points = pointsOfFix(fix);
+    const gain = points ? ` (+${count(points, "point")})` : "";
     const edit = editOf(fix);
     const place = placeOf(fix);
     return [

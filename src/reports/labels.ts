@@ -69,7 +69,7 @@ export function describeNotChecked({ notChecked }: Pick<Report, "notChecked">): 
   return `Code samples that were not checked, because evald can't parse their language: ${languages}.`;
 }
 
-/** The points that a page shows beside a fix: they add up with those of the other fixes. Null: it affected no measured value. */
+/** The points that are shown beside a fix: they add up with those of the other fixes. Null: it affected no measured value. */
 export const pointsOfFix = ({ lostPoints, expectedGain }: Recommendation): number | null => lostPoints ?? expectedGain;
 
 /** `104 KB` */

@@ -14,6 +14,7 @@ import {
   judgeText,
   notMeasured,
   outcomeLabels,
+  pointsOfFix,
   scoreSummary,
   titleOf,
 } from "./labels.ts";
@@ -110,9 +111,10 @@ function dimensions({ dimensions: all }: Report): string {
 }
 
 function fixText(fix: Recommendation, names: Map<string, string>): string {
-  const { priority, title, action, url, frictionIds, expectedGain } = fix;
+  const { priority, title, action, url, frictionIds } = fix;
   const removes = `fixes ${frictionIds.map((id) => names.get(id)).join(", ")}`;
-  const gain = !expectedGain ? removes : `+${count(expectedGain, "point")}, ${removes}`;
+  const points = pointsOfFix(fix);
+  const gain = !points ? removes : `+${count(points, "point")}, ${removes}`;
   const indent = " ".repeat(String(priority).length + 2);
   return [`${priority}. **${text(title)}** (${gain})`, text(action, 4000), url && autolink(url)]
     .filter(Boolean)
