@@ -172,7 +172,7 @@ describe.if(asRoot)("on a machine that changes", () => {
       env: { EVALD_WORKSPACE_MB: "1000000" },
     });
     const runId = await start({ declaredChecks });
-    expect(await end(runId)).toMatchObject(succeeded);
+    expect(await end(runId)).toMatchObject({ ...succeeded, attempt: 2 });
     const attempts = await attemptsOf(runId);
     expect(attempts.map(({ outcome }) => outcome)).toEqual(["retried", "done"]);
     expect(attempts[0]?.reason).toStartWith("infrastructure: the disk of the workspace is full");
