@@ -68,7 +68,14 @@ function openRun(
     priced = true,
     of = gateway,
     allow = null,
-  }: { limits?: Partial<ModelLimits>; priced?: boolean; of?: typeof gateway; allow?: ModelAccess["allow"] } = {},
+    waitForTurn,
+  }: {
+    limits?: Partial<ModelLimits>;
+    priced?: boolean;
+    of?: typeof gateway;
+    allow?: ModelAccess["allow"];
+    waitForTurn?: () => Promise<void>;
+  } = {},
 ) {
   const id = `${provider}/${name}`;
   const events: AgentEvent[] = [];
@@ -76,6 +83,7 @@ function openRun(
   const session = of.openSession({
     model: { id, provider, name, baseUrl: fake.baseUrls[provider], key, prices: priced ? { [id]: price } : {}, allow },
     limits: { calls: 100, tokens: 1_000_000, costUsd: null, ...limits },
+    ...(waitForTurn && { waitForTurn }),
     onEvent: (event) => events.push(event),
     onFailure: (failure) => failures.push(failure),
   });
@@ -800,6 +808,34 @@ test("a run makes up to sixteen concurrent calls", async () => {
   expect(statuses.filter((status) => status === 429).length).toBe(1);
   fake.release("held");
   await session.close();
+});
+
+test("calls wait for their turns, at most sixteen of them go on, and none after the end of the run", async () => {
+  const turns: (() => void)[] = [];
+  const waitForTurn = () => new Promise<void>((resolve) => turns.push(resolve));
+  const takeTurns = async (count: number) => {
+    await until(`${count} calls wait`, () => turns.length === count);
+    for (const go of turns.splice(0)) go();
+  };
+  const { session } = openRun("openai", "held", { limits: { tokens: 10_000_000 }, waitForTurn });
+  const asked = fake.requests.length;
+  const calls = Array.from({ length: 17 }, () => ask(session, "held", { stream: true }));
+  await takeTurns(17);
+  await until("all of them are read", () => turns.length === 17);
+  expect(fake.requests.length).toBe(asked);
+  await takeTurns(17);
+  const statuses = (await Promise.all(calls)).map(({ status }) => status);
+  expect(statuses.filter((status) => status === 429).length).toBe(1);
+  expect(fake.requests.length).toBe(asked + 16);
+
+  const late = ask(session, "held");
+  await takeTurns(1);
+  await until("it is read", () => turns.length === 1);
+  fake.release("held");
+  await session.close();
+  await takeTurns(1);
+  expect((await late).status).toBe(401);
+  expect(fake.requests.length).toBe(asked + 16);
 });
 
 test("the fake model serves every provider", () => {

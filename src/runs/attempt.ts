@@ -11,6 +11,7 @@ import { diskFault } from "../db/fault.ts";
 import { untilUnlocked } from "../db/write-lock.ts";
 import { settlesWithin } from "../deadline.ts";
 import { AppError } from "../errors.ts";
+import { turnOfOrg } from "../http/turns.ts";
 import { JobFailure } from "../jobs/handler.ts";
 import { isLeaseHeld, type Lease } from "../jobs/queue.ts";
 import { readLogin } from "../models/logins.ts";
@@ -151,6 +152,7 @@ async function openModel(ctx: Context, attempt: Attempt) {
       takesCalls: login === null,
       allowsWebSearch: task.agentOptions?.webSearch ?? false,
       files,
+      waitForTurn: () => turnOfOrg(ctx, run.orgId),
       onEvent: (event) => record(ctx, attempt, event, "gateway"),
       onFailure: (failure) => attempt.ended.abort(failure),
     });

@@ -6,6 +6,7 @@ import type { Context, OrgId } from "../context.ts";
 import { diskFault } from "../db/fault.ts";
 import { parseJsonObject } from "../grading/judge/judge.ts";
 import { Answer } from "../grading/judge/rubric.ts";
+import { turnOfOrg } from "../http/turns.ts";
 import { JobFailure } from "../jobs/handler.ts";
 import { isLeaseHeld, type Lease } from "../jobs/queue.ts";
 import { gatewayOf, listModelSecrets } from "../models/models.ts";
@@ -55,6 +56,7 @@ export async function callJudge(ctx: Context, call: JudgeCall): Promise<JudgeRes
     limits: { ...limits, costUsd: task.usd },
     shared: sharedBudgetsOf(ctx, task.org, task.promptId),
     mustHavePrice: task.mustHavePrice,
+    waitForTurn: () => turnOfOrg(ctx, task.org),
     onEvent: (event) => {
       if (event.type === "usage" || event.type === "error") onEvent(event);
     },

@@ -70,7 +70,10 @@ export function createGateway({
     }
   }
 
-  /** Lets one run call one model, within its limits. */
+  /**
+   * Lets one run call one model, within its limits. `waitForTurn`: called before each part of a call that takes longer, the larger the request is;
+   * by default it goes on at once.
+   */
   function openSession(
     run: ModelRun & {
       files?: Files;
@@ -78,6 +81,7 @@ export function createGateway({
       drainMs?: number;
       allowsWebSearch?: boolean;
       takesCalls?: boolean;
+      waitForTurn?: () => Promise<void>;
     },
   ): GatewaySession {
     listener ??= listen();
@@ -90,6 +94,7 @@ export function createGateway({
       drainMs: run.drainMs ?? drainMs,
       allowsWebSearch: run.allowsWebSearch ?? false,
       takesCalls: run.takesCalls ?? true,
+      waitForTurn: run.waitForTurn ?? (async () => {}),
       closing: new AbortController(),
       activeCalls: new Set<Promise<void>>(),
       digest: digestOf(token),

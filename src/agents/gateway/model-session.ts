@@ -25,6 +25,8 @@ export type ModelSession = {
   takesCalls: boolean;
   /** Whether its requests may search the web at the provider. */
   allowsWebSearch: boolean;
+  /** Waits before each part of a call that takes the thread longer, the larger the request is. */
+  waitForTurn: () => Promise<void>;
   /** Aborts when the run ends. */
   closing: AbortController;
   activeCalls: Set<Promise<void>>;
@@ -39,7 +41,7 @@ const forwardedHeaders = ["accept", "anthropic-version", "anthropic-beta", "open
 
 /** Forwards a request to the model, if it is allowed and within the run's limits. */
 export async function answerCall(session: ModelSession, request: Request): Promise<Response> {
-  const { account, closing, activeCalls, allowsWebSearch, takesCalls } = session;
+  const { account, closing, activeCalls, allowsWebSearch, takesCalls, waitForTurn } = session;
   if (!takesCalls)
     return refusalResponse(
       403,
@@ -51,6 +53,7 @@ export async function answerCall(session: ModelSession, request: Request): Promi
   if (!endpoint) return refusalResponse(404, `this is not a supported ${model.provider} endpoint`, "not_found");
   // The server itself rejects bodies that are too large with 413.
   const text = await request.text().catch(() => "");
+  await waitForTurn();
   const body = parseObject(text);
   if (!body) return refusalResponse(400, "the request must be a JSON object", "bad_request");
   const call = toModelRequest(endpoint, body);
@@ -62,6 +65,7 @@ export async function answerCall(session: ModelSession, request: Request): Promi
   const requested = readRequestedOutput(call);
   if ("field" in requested)
     return Response.json(toInvalidRequest(call.format, requested.field, requested.message), { status: 400 });
+  await waitForTurn();
   const refusal = findRefusal(session);
   if (refusal) return refusal;
   if (activeCalls.size >= maxCallsAtOnce)
