@@ -57,7 +57,10 @@ export function exampleOf(schema: JsonObject, schemas: JsonObject, name = ""): J
     if (fields.length === 0 && additionalProperties && typeof additionalProperties === "object") return {};
     return Object.fromEntries(fields.map(([key, each]) => [key, exampleOf(each, schemas, key)]));
   }
-  if (type === "array") return schema.maxItems === 0 ? [] : [exampleOf(items as JsonObject, schemas, name)];
+  if (type === "array") {
+    const length = schema.maxItems === 0 ? 0 : Math.max(1, Number(schema.minItems ?? 0));
+    return Array.from({ length }, () => exampleOf(items as JsonObject, schemas, name));
+  }
   return exampleOfType(schema, String(type), name);
 }
 

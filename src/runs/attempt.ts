@@ -64,8 +64,9 @@ export async function runAgent(
       throw error;
     }
     const end: unknown = ended.signal.aborted ? ended.signal.reason : error;
-    // An agent that waits for a failing model reaches its time limits, but more time would not help.
-    const reason = (isOutOfTime(end) && model?.session.lastFailure()) || end;
+    // An agent that waits for a failing model reaches its time limits, but more time would not help. For a slow model, it would.
+    const fault = isOutOfTime(end) ? model?.session.lastFailure() : null;
+    const reason = fault && fault.code !== "model_answer_incomplete" ? fault : end;
     const { failure, retry, retryAfterMs, cause } = toJobFailure(ctx, attempt, reason);
     // Keep the events so far, unless storing them is what failed.
     if (attempt.isStored) {

@@ -119,7 +119,7 @@ test("a service that is killed during a run finishes the run after a restart", a
   const run = await untilRun(client(second.url, key), body.runId, "completed", "failed");
   expect(run).toMatchObject({
     status: "completed",
-    attempt: 1,
+    attempt: 2,
     failureReason: null,
     report: { outcome: "not_judged" },
   });

@@ -121,7 +121,7 @@ describe("the output of a process", () => {
     ]);
     expect(await told(failure("model_server_error", { retryable: true }))).toEqual([
       "failed",
-      1,
+      5,
       "infrastructure: so it is",
     ]);
     expect((await told(failure("boredom", {})))[2]).toStartWith("agent_crashed: its process wrote an invalid event");
@@ -130,7 +130,7 @@ describe("the output of a process", () => {
   test("is missing by the service's fault if the process can't be started", async () => {
     const { attempt, failureReason } = await runOf(["/nowhere/evald"]);
     expect([attempt, failureReason]).toEqual([
-      1,
+      5,
       expect.stringMatching(/^infrastructure: the agent's process could not be started: .*\/nowhere/),
     ]);
   });

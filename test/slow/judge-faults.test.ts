@@ -56,7 +56,7 @@ describe("a judge that fails", () => {
     const app = judged({ turns: [says("no"), { fail: { status: 503, message: "busy" } }, says(answer())] });
     const { run, report, attempts } = await app.run();
     expect(app.sent()).toBe(1);
-    expect(run).toMatchObject({ status: "completed", attempt: 1 });
+    expect(run).toMatchObject({ status: "completed", attempt: 2 });
     expect(report).toMatchObject({ outcome: "succeeded", judge: { calls: 2, costUsd: 0.004 } });
     expect(attempts).toMatchObject([
       {

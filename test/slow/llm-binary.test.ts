@@ -139,7 +139,7 @@ test("a kill during a session leaves nothing behind, the run is executed again, 
   const second = await serve({ cwd, env: envOf() });
   const again = client(second.url, apiKey);
   const run = await untilRun(again, runId, "completed", "failed");
-  expect(run).toMatchObject({ status: "completed", attempt: 1, report: { outcome: "not_judged" } });
+  expect(run).toMatchObject({ status: "completed", attempt: 2, report: { outcome: "not_judged" } });
   const { body } = await again("GET", `/api/v1/runs/${runId}/attempts`);
   const attempts = Array.isArray(body) ? body : body.attempts;
   expect(
@@ -254,7 +254,7 @@ test("an agent without a sandbox has no commands and files, and says so", async 
     tools: ["fetch_page", "search_docs", "http_request", "ask_human", "report_friction", "finish"],
     missing: [
       expect.stringContaining("bubblewrap is not installed"),
-      expect.stringContaining("a browser (chromium is not installed; install it"),
+      expect.stringContaining("a browser (the sandbox is not available: bubblewrap is not installed"),
     ],
   });
   expect(report.summary.whatDidnt).toContain("Not available to the agent");
