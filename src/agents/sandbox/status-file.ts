@@ -14,10 +14,18 @@ export function openStatusFile(): number {
   }
 }
 
-/** Whether the command of a sandbox ran to its end, so that the exit code is its own and not bubblewrap's. Closes the file. */
+/**
+ * Whether the command of a sandbox is known to have run to its end, so that the exit code is its own and not bubblewrap's. Closes the file. Doesn't
+ * throw: a disk that can't be read is a fault of the machine, too.
+ */
 export function closeStatusFile(file: number): boolean {
   const bytes = Buffer.alloc(maxBytes);
-  const length = readSync(file, bytes, 0, bytes.length, 0);
-  closeSync(file);
-  return bytes.toString("utf8", 0, length).includes('"exit-code"');
+  try {
+    const length = readSync(file, bytes, 0, bytes.length, 0);
+    return bytes.toString("utf8", 0, length).includes('"exit-code"');
+  } catch {
+    return false;
+  } finally {
+    closeSync(file);
+  }
 }
