@@ -90,9 +90,11 @@ function copyDatabase(from: string, to: string): CopySummary {
   }
 }
 
-/** Number of runs of a database. */
-export const countRuns = (db: Database): number =>
-  db.query<{ n: number }, []>("select count(*) as n from runs").get()?.n ?? 0;
+/** Number of runs of a database; 0 if its version has no table of runs. */
+export function countRuns(db: Database): number {
+  const hasRuns = db.query("select 1 from sqlite_master where type = 'table' and name = 'runs'").get() !== null;
+  return hasRuns ? (db.query<{ n: number }, []>("select count(*) as n from runs").get()?.n ?? 0) : 0;
+}
 
 /** Opens an existing database read-only for the duration of `work`. Throws bad_request if it is damaged or no database, and unavailable if this user may not read it. */
 export function readDatabase<T>(path: string, work: (db: Database) => T): T {

@@ -1,4 +1,4 @@
-import { type Static, Type } from "@sinclair/typebox";
+import { type Static, type TObject, type TProperties, Type } from "@sinclair/typebox";
 import { outcomes } from "../agents/agent.ts";
 import { reportStatuses } from "../db/tables/reports.ts";
 import { Dismissed } from "../friction/dismissals.ts";
@@ -12,13 +12,18 @@ import { JudgeVariance } from "./judge-variance.ts";
 
 const { judge, lost, wordings, notChecked, context, ...runReportFields } = GradeFields.properties;
 
-/** The report as part of a run. */
+/** The same object, described where it is used instead of by a reference. */
+const inPlace = <T extends TProperties>(schema: TObject<T>): TObject<T> => Type.Object(schema.properties);
+
+/** The report as part of a run. Clients read its properties without following references. */
 export const RunReport = Type.Object(
   {
     slug: Type.String(),
     url: Url,
     ...runReportFields,
-    dimensions: Type.Array(ReportDimension),
+    metrics: inPlace(runReportFields.metrics),
+    methodology: inPlace(runReportFields.methodology),
+    dimensions: Type.Array(inPlace(ReportDimension)),
     status: OneOf(reportStatuses),
   },
   { title: "RunReport" },

@@ -104,6 +104,7 @@ export function seedHistory(dataDir: string, count: number) {
   const perDay = new Map<string, number[]>();
   const lives = new Map<string, { first: number; last: number; report: string; met: number }>();
   const slugs: string[] = [];
+  const evalRequestIds: string[] = [];
   $client.run("pragma synchronous = OFF");
   for (let i = 0; i < count; ) {
     $client.transaction(() => {
@@ -153,7 +154,10 @@ export function seedHistory(dataDir: string, count: number) {
           methodology,
           at,
         );
-        if (i > count - 1000) slugs.push(slug);
+        if (i > count - 1000) {
+          slugs.push(slug);
+          evalRequestIds.push(request);
+        }
         const day = Math.floor(at / dayMs) * dayMs;
         perDay.set(`${p} ${day}`, [...(perDay.get(`${p} ${day}`) ?? []), score]);
         for (let position = 0; position < thingsMet; position++) {
@@ -263,7 +267,7 @@ export function seedHistory(dataDir: string, count: number) {
   $client.run("analyze");
   $client.run("pragma wal_checkpoint(truncate)");
   closeDb(db);
-  return { key, org, promptIds, providerId: provider.id, slugs };
+  return { key, org, promptIds, providerId: provider.id, slugs, evalRequestIds };
 }
 
 type Shot = Parameters<typeof load>[1];

@@ -176,7 +176,7 @@ test("a run that was active during the backup is executed again after the restor
   expect(look(join(cwd, before))).toEqual(["ok", 2, 1]);
   const again = await serve({ cwd, env });
   const askAgain = client(again.url, key);
-  expect(await untilRun(askAgain, runId, "completed", "failed")).toMatchObject({ status: "completed", attempt: 1 });
+  expect(await untilRun(askAgain, runId, "completed", "failed")).toMatchObject({ status: "completed", attempt: 2 });
   expect((await askAgain("GET", `/api/v1/runs/${late}`)).status).toBe(404);
   await again.stop();
 
@@ -322,7 +322,7 @@ describe("a restore changes nothing if the backup is", () => {
     [
       "with a changed constraint",
       redefine("`role` text NOT NULL", "`role` text         "),
-      /^error: wrong was changed .* table members\./,
+      /^error: wrong was changed .* table invitations\./,
     ],
     [
       "the database of another program",

@@ -40,7 +40,7 @@ const samples: Record<string, RegExp[]> = {
     /^\{\n {2}"slug": "error-codes-/,
     / event\n +\d+ run\n$/,
     /"outcome": "done"/,
-    /^(cancelled: by the API key "test"|the run has ended already: it is completed)$/m,
+    /^(cancelled: by the API key "test"|The run has already ended with status completed\.)$/m,
     /^http\S+\/api\/v1\/runs\/\S+$/m,
     /"successBar":\{"scope":"docs_only","minScore":80\}/,
     /^\{"runId":"[^"]+","statusUrl":"http/,

@@ -101,6 +101,7 @@ describe("cancelling", () => {
         outcome: "cancelled",
         reason: cancelled,
         costUsd: 0.25,
+        hasOutput: false,
       },
     ]);
   });

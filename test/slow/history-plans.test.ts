@@ -88,10 +88,11 @@ function valuesOf({ name, schema }: Parameter, samples: Record<string, string>):
 
 test("no list scans a large table, with any filter and any order", async () => {
   const dataDir = mkdtempSync(join(tmpdir(), "evald-lists-"));
-  const { key, promptIds, providerId, slugs } = seedHistory(dataDir, 3000);
+  const { key, promptIds, providerId, slugs, evalRequestIds } = seedHistory(dataDir, 3000);
   const samples: Record<string, string> = {
     promptId: promptIds[3] ?? "",
     providerId,
+    evalRequestId: evalRequestIds[0] ?? "",
     ids: promptIds.slice(0, 3).join(),
     slugs: slugs.slice(0, 3).join(),
     since: "2020-01-01T00:00:00.000Z",
