@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from "bun:test";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { createProgram } from "../../src/cli/program.ts";
 import { buildExecutable, call, emptyFolder, executable, serve } from "../support/executable.ts";
@@ -97,7 +98,7 @@ test("an organization, a key, a provider and a prompt are created, listed and ar
     },
   ]);
   expect((await run("key", "revoke", listed[0].id)).stdout.trim()).toBe(listed[0].id);
-  expect((await run("key", "list")).stdout).toMatch(/ ci +all +never +revoked\n$/);
+  expect((await run("key", "list")).stdout).toMatch(/ ci +all +operator +never +revoked\n$/);
 
   const provider = (
     await run("provider", "create", "--name", "Acme", "--docs-url", "https://docs.acme.example/")
@@ -536,6 +537,9 @@ test("every command has a help text with a description and valid examples", asyn
       .map(([name]) => name)
       .sort(),
   );
+  const home = emptyFolder();
+  mkdirSync(join(home, ".codex"));
+  writeFileSync(join(home, ".codex", "auth.json"), "{}");
   // The setup of a shell, and what says how to mend an installation, must not fail because of a setting.
   for (const command of leaves.filter(([name = ""]) => !["completion", "upgrade", "stack"].includes(name))) {
     const text = await help(...command);
@@ -546,7 +550,7 @@ test("every command has a help text with a description and valid examples", asyn
       // An invalid setting stops every command after it is parsed, before it does anything.
       const run = Bun.spawnSync(["bash", "-c", example], {
         cwd,
-        env: { PATH: `${dirname(executable)}:${process.env.PATH}`, EVALD_PROT: "1" },
+        env: { PATH: `${dirname(executable)}:${process.env.PATH}`, HOME: home, EVALD_PROT: "1" },
       });
       expect([example, run.stderr.toString()]).toEqual([
         example,

@@ -154,7 +154,7 @@ function stripped({ slug, ...report }: Report): unknown {
   return JSON.parse(
     text
       .replaceAll(slug, "slug")
-      .replace(/<?[\d.]+s per request/g, "some time per request")
+      .replace(/A request took <?[\d.]+s/g, "A request took some time")
       .replace(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, (id) => {
         if (!ids.has(id)) ids.set(id, `#${ids.size}`);
         return ids.get(id)!;

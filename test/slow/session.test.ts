@@ -551,7 +551,7 @@ describe("while the disk is full", () => {
     empty();
     await until("the run has ended", async () => (await run()).completedAt);
     const { status, attempt } = await run();
-    expect([status, attempt]).toEqual(["completed", 1]);
+    expect([status, attempt]).toEqual(["completed", 2]);
     expect(
       (await attempts()).map(({ outcome, reason }: { outcome: string; reason: string }) => [outcome, reason]),
     ).toEqual([

@@ -105,7 +105,7 @@ describe("the monthly budget", () => {
 
   test("includes lost attempts", async () => {
     const { app, runs } = await modelRuns(fake).runsOf("stumbles");
-    expect(runs).toMatchObject([{ status: "completed", attempt: 1 }]);
+    expect(runs).toMatchObject([{ status: "completed", attempt: 2 }]);
     const attempts = (await app.send("GET", `/api/v1/runs/${runs[0].runId}/attempts`)).body;
     expect(attempts).toMatchObject([
       { outcome: "retried", costUsd: callUsd },

@@ -60,7 +60,8 @@ test(
     expect([load.refused, await load.missing(services[0].url)]).toEqual([[], []]);
     expect([await services[0].stop(), await services[1].stop()]).toEqual([0, 0]);
     expect(findBreaches(world)).toEqual({});
-    expect(world.count("select count(*) from runs where status != 'completed' or attempt != 1")).toBe(0);
+    expect(world.count("select count(*) from runs where status != 'completed'")).toBe(0);
+    expect(world.count("select count(*) from earlier_attempts where outcome = 'retried'")).toBe(0);
     const lost = world.count("select count(*) from attempts where outcome = 'lost'");
     const late = services.flatMap(({ stderr }) => stderr().match(/"result discarded/g) ?? []).length;
     expect([lost >= frozen, late >= freezes]).toEqual([true, true]);

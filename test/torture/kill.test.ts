@@ -75,7 +75,8 @@ test(
     await world.finished();
     expect([load.refused, await load.missing(last.url), await last.stop()]).toEqual([[], [], 0]);
     expect(findBreaches(world)).toEqual({});
-    expect(world.count("select count(*) from runs where status != 'completed' or attempt != 1")).toBe(0);
+    expect(world.count("select count(*) from runs where status != 'completed'")).toBe(0);
+    expect(world.count("select count(*) from earlier_attempts where outcome = 'retried'")).toBe(0);
   },
   180_000 + times(10) * 10_000,
 );
