@@ -56,7 +56,7 @@ function toTable({ agents, prompts }: Matrix): string {
     ["ALL PROMPTS", ({ results }) => scoreOf(results)],
     ["  goal reached", ({ results: { successRate } }) => (successRate ? percent(successRate.value) : "not tested")],
     ["  median time", ({ results: { seconds } }) => (seconds ? duration(seconds.value) : "–")],
-    ["  median cost", ({ results: { costUsd } }) => (costUsd ? dollars(costUsd.value) : "unknown")],
+    ["  median agent cost", ({ results: { costUsd } }) => (costUsd ? dollars(costUsd.value) : "unknown")],
     ["  prompts", (each) => String(each.prompts)],
   ];
   return table([

@@ -26,7 +26,7 @@ export function verdictOfDeterministic(
   return {
     verdict,
     evidence: {
-      reason: `${describeDifference(value)} (limit: ${threshold}); this agent gives the same result on the same docs`,
+      reason: `${describeDifference(value)} (limit: ${threshold} points); this agent gives the same result on the same docs`,
       method: `exact difference, without a test${isWhole ? "" : `, of ${compared.join(" and ")}`}`,
       score,
       delta: { value, low: value, high: value },

@@ -1,4 +1,5 @@
 import { afterAll, expect, test } from "bun:test";
+import { testApp } from "../support/app.ts";
 import { complaintsOf, openBrowser, problemsOf } from "../support/browser.ts";
 import { demo } from "../support/demo.ts";
 import { everyPage, type Shown } from "../support/every-page.ts";
@@ -13,11 +14,15 @@ const server = Bun.serve({
   idleTimeout: 60,
   fetch: (request) => app.app.handle(request),
 });
+/** A service on which nobody has an account yet. */
+const unused = testApp();
+const unusedServer = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: (request) => unused.app.handle(request) });
 const browser = await openBrowser();
 afterAll(async () => {
   await browser.close();
   server.stop(true);
-  await app.stop();
+  unusedServer.stop(true);
+  await Promise.all([app.stop(), unused.service.stop(0)]);
 });
 
 /** The statuses of the error pages that were checked. */
@@ -29,7 +34,8 @@ async function openTab(cookie: string) {
   const page = await context.newPage();
   const elsewhere: string[] = [];
   page.on("request", (request) => {
-    if (!request.url().startsWith(server.url.href)) elsewhere.push(request.url());
+    const { origin } = new URL(request.url());
+    if (![server, unusedServer].some(({ url }) => url.origin === origin)) elsewhere.push(request.url());
   });
   return { page, elsewhere, complaints: complaintsOf(page) };
 }
@@ -59,6 +65,7 @@ async function visit(pages: Shown[]): Promise<string[]> {
 
 test("no page has barriers, overflows, complaints or requests to another host, in light and dark, on desktops and phones", async () => {
   const pages = await everyPage(app);
+  for (const path of ["/", "/sign-in"]) pages.push({ path: new URL(path, unusedServer.url).href, cookie: "" });
   expect(pages.length).toBeGreaterThan(50);
   expect((await Promise.all([visit(pages), visit(pages)])).flat()).toEqual([]);
 }, 600_000);

@@ -38,9 +38,26 @@ export async function barriersOf(page: Page, only?: string[]): Promise<string[]>
 /** The rules that depend on the width of the page or on its colors. */
 const ofLayout = ["color-contrast", "link-in-text-block", "scrollable-region-focusable", "target-size"];
 
+/** What doesn't fit on the current page from the narrowest phone to the widest screen: the page itself, and on a phone tables whose buttons are out of sight. */
+async function overflowsOf(page: Page): Promise<string[]> {
+  const found: string[] = [];
+  for (const width of [320, 390, 1440, 2560]) {
+    await page.setViewportSize({ width, height: 844 });
+    const { beyond, hiding } = await page.evaluate(() => ({
+      beyond: document.documentElement.scrollWidth - window.innerWidth,
+      hiding: [...document.querySelectorAll(".scroll-area:is(:has(button), :has(.stacked))")]
+        .filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth)
+        .map((area) => area.getAttribute("aria-label")),
+    }));
+    if (beyond > 0) found.push(`${width}: ${page.url()} is ${beyond}px wider than the page`);
+    if (width === 390) found.push(...hiding.map((table) => `${width}: ${page.url()} hides a part of ${table}`));
+  }
+  return found;
+}
+
 /**
- * What is wrong with the current page, by axe and in width: at both widths and in both color schemes if `isLong`, else each width in one scheme. On a phone, all its
- * parts are open and all rules are checked; elsewhere, those that may have another result.
+ * What is wrong with the current page, by axe at both widths and in both color schemes if `isLong`, else each width in one scheme, and in width. On a phone, all
+ * its parts are open and all rules are checked; elsewhere, those that may have another result.
  */
 export async function problemsOf(page: Page, isLong = false): Promise<string[]> {
   const found: string[] = [];
@@ -56,9 +73,7 @@ export async function problemsOf(page: Page, isLong = false): Promise<string[]> 
         });
       const isWhole = isLong ? isDiagonal : width === 390;
       const barriers = await barriersOf(page, isWhole ? undefined : ofLayout);
-      const beyond = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
       found.push(...barriers.map((each) => `${width} ${colorScheme}: ${each}`));
-      if (beyond > 0) found.push(`${width}: ${page.url()} is ${beyond}px wider than the page`);
     }
-  return found;
+  return [...found, ...(await overflowsOf(page))];
 }

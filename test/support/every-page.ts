@@ -49,8 +49,11 @@ export async function everyPage(app: Demo): Promise<Shown[]> {
       if (await isPage(app, path, isOut ? "" : cookie)) found.push({ path, cookie: isOut ? "" : cookie });
     }
   }
-  const empty = ["/", "/prompts", "/reports", "/runs", "/trends", "/matrix", "/friction", "/gates", "/providers"];
-  return [...found, { path: "/no-such-page", cookie }, ...empty.map((path) => ({ path, cookie: newcomer }))];
+  const strangers = ["/", "/example-report"].map((path) => ({ path, cookie: "" }));
+  const lists = ["/", "/prompts", "/reports", "/runs", "/trends", "/matrix", "/friction", "/gates", "/providers"];
+  const settings = ["/spending", "/settings/keys", "/settings/models", "/settings/notifications"];
+  const ofNewcomer = [...lists, ...settings].map((path) => ({ path, cookie: newcomer }));
+  return [...found, { path: "/no-such-page", cookie }, ...strangers, ...ofNewcomer];
 }
 
 const newestRun = ({ db, a }: Demo, status: string) =>

@@ -137,12 +137,12 @@ export const ScrollArea = ({ label, children }: { label: string; children: Compo
   </div>
 );
 
-type ListProps = TableHeadProps & { label: string; children: ComponentChildren };
+type ListProps = TableHeadProps & { label: string; isStacked?: boolean; children: ComponentChildren };
 
-/** A table of rows with their headings. */
-export const List = ({ label, children, ...heads }: ListProps) => (
+/** A table of rows with their headings. `isStacked`: its rows become cards on phones, where cells show their `data-label`. */
+export const List = ({ label, isStacked, children, ...heads }: ListProps) => (
   <ScrollArea label={label}>
-    <table class="list">
+    <table class={isStacked ? "list stacked" : "list"}>
       <TableHead {...heads} />
       <tbody>{children}</tbody>
     </table>

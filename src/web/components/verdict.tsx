@@ -43,22 +43,30 @@ export function VerdictCard({ verdict, evidence, reason, names = ["Before", "Aft
         </dl>
       )}
       {sides.length === 2 && (
-        <List label="Sides" labels={["Side"]} numbers={["Runs", ...summaryColumns]}>
+        <List label="Sides" isStacked labels={["Side"]} numbers={["Runs", ...summaryColumns]}>
           {sides.map((side, i) => (
             <tr key={i === 0 ? "before" : "after"}>
               <th scope="row">
                 {names[i]} {isAcrossAgents && <small>{side.agent}</small>}
               </th>
-              <td class="number">
+              <td class="number" data-label="Runs">
                 {side.n}
                 {side.smallestChange !== null && <small> detects {side.smallestChange} points or more</small>}
                 {side.infraFailures > 0 && <small> {side.infraFailures} failed</small>}
                 {side.unfinished > 0 && <small> {side.unfinished} pending</small>}
               </td>
-              <td class="number">{scoreText(side, score === null ? null : i === 0 ? score.before : score.after)}</td>
-              <td class="number">{goalReachedText(side.successRate)}</td>
-              <td class="number">{side.medianSeconds === null ? "–" : duration(side.medianSeconds)}</td>
-              <td class="number">{side.medianCostUsd === null ? "–" : `$${side.medianCostUsd.toFixed(2)}`}</td>
+              <td class="number" data-label={summaryColumns[0]}>
+                {scoreText(side, score === null ? null : i === 0 ? score.before : score.after)}
+              </td>
+              <td class="number" data-label={summaryColumns[1]}>
+                {goalReachedText(side.successRate)}
+              </td>
+              <td class="number" data-label={summaryColumns[2]}>
+                {side.medianSeconds === null ? "–" : duration(side.medianSeconds)}
+              </td>
+              <td class="number" data-label={summaryColumns[3]}>
+                {side.medianCostUsd === null ? "–" : `$${side.medianCostUsd.toFixed(2)}`}
+              </td>
             </tr>
           ))}
         </List>

@@ -85,7 +85,7 @@ export const Day = ({ at }: { at: string }) => (
 
 /** A table cell with the first date above the last. */
 export const FirstAndLast = ({ first, last }: { first: string; last: string }) => (
-  <td class="number">
+  <td class="number" data-label="First / last">
     <Day at={first} />
     <small>
       <Day at={last} />

@@ -91,7 +91,7 @@ const VerificationMark = ({ isVerified }: { isVerified: boolean }) => (
 
 const FieldTable = ({ base, items }: { base: string; items: FieldFriction[] }) => (
   <ScrollArea label="Friction from the field">
-    <table class="list friction-table">
+    <table class="list stacked friction-table">
       <TableHead labels={["State", "Verification", "Issue"]} numbers={["Reports", "First / last reported"]} />
       <tbody>
         {items.map(({ id, state, isVerified, title, category, where, reports, firstReportedAt, lastReportedAt }) => (
@@ -108,7 +108,9 @@ const FieldTable = ({ base, items }: { base: string; items: FieldFriction[] }) =
                 {humanize(category)}, {oneLine(where, 120)}
               </small>
             </td>
-            <td class="number">{formatNumber(reports)}</td>
+            <td class="number" data-label="Reports">
+              {formatNumber(reports)}
+            </td>
             <FirstAndLast first={firstReportedAt} last={lastReportedAt} />
           </tr>
         ))}

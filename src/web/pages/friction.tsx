@@ -122,7 +122,7 @@ type TableProps = { base: string; friction: Paged<FrictionSummary>; scope: strin
 
 const FrictionTable = ({ base, friction, scope, sorting }: TableProps) => (
   <ScrollArea label="Friction">
-    <table class="list friction-table">
+    <table class="list stacked friction-table">
       <TableHead
         labels={["State", { label: "Severity", sort: "severity", largestFirst: true }, "Issue"]}
         numbers={[
@@ -166,10 +166,12 @@ const FrictionTable = ({ base, friction, scope, sorting }: TableProps) => (
                   {isPreview && ", preview only"}
                 </small>
               </td>
-              <td class="number">
+              <td class="number" data-label="Occurrences">
                 {seenIn.runs} of {seenIn.of}
               </td>
-              <td class="number">{costText(cost, seenIn)}</td>
+              <td class="number" data-label="Cost per run">
+                {costText(cost, seenIn)}
+              </td>
               <FirstAndLast first={firstSeenAt} last={lastSeenAt} />
             </tr>
           ),

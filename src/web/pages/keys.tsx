@@ -81,6 +81,7 @@ export function KeysPage({ keys, sort, createdBy, creators, nextId, now, newKey,
       ) : (
         <List
           label="API keys"
+          isStacked
           labels={[
             { label: "Name", sort: "name" },
             "Key",
@@ -95,18 +96,20 @@ export function KeysPage({ keys, sort, createdBy, creators, nextId, now, newKey,
           {keys.map((key) => (
             <tr key={key.id} class={isInactive(key, now) ? "inactive" : undefined}>
               <th scope="row">{key.name}</th>
-              <td>
+              <td data-label="Key">
                 <code>{key.display}</code>
               </td>
-              <td>
+              <td data-label="Scopes">
                 {key.scopes?.join(", ") ?? "All scopes"}
                 {key.isCompatible && ", compatibility mode"}
               </td>
-              <td>
+              <td data-label="Created by">
                 <CreatorName apiKey={key} />
               </td>
-              <td class="when">{key.lastUsedAt ? <Time at={key.lastUsedAt} /> : "Never"}</td>
-              <td class="when">
+              <td class="when" data-label="Last used">
+                {key.lastUsedAt ? <Time at={key.lastUsedAt} /> : "Never"}
+              </td>
+              <td class="when" data-label="Expires">
                 <Expiry apiKey={key} now={now} />
               </td>
               {mayChange && (

@@ -36,7 +36,12 @@ export function MatrixPage({ site, site: { base }, viewer, matrix, query, tags, 
   const toExport = (format: string) => toHref(`${here}/export`, { ...query, format });
   const toPage = (at: number) => toHref(here, { ...query, offset: at });
   return (
-    <Layout site={site} viewer={viewer} path="/matrix" title="Agents side by side">
+    <Layout
+      {...{ site, viewer }}
+      path="/matrix"
+      title="Agents side by side"
+      crumbs={[{ name: "Prompts", path: "/prompts" }, { name: "Agents side by side" }]}
+    >
       <div class="toolbar">
         <h1>Agents side by side</h1>
         <a href={toExport("csv")}>CSV</a>
@@ -88,7 +93,7 @@ export function MatrixPage({ site, site: { base }, viewer, matrix, query, tags, 
               the difference is significant.
             </p>
             <ScrollArea label="Agents side by side">
-              <table class="list matrix">
+              <table class="list stacked matrix">
                 <thead>
                   <tr>
                     <th scope="col">Prompt</th>
@@ -106,7 +111,7 @@ export function MatrixPage({ site, site: { base }, viewer, matrix, query, tags, 
                       All prompts <small>{count(total, "prompt")}, each counts equally</small>
                     </th>
                     {agents.map((each) => (
-                      <td key={`${each.agent} ${each.model}`} data-standing={each.results.standing}>
+                      <td key={nameOf(each)} data-label={nameOf(each)} data-standing={each.results.standing}>
                         <Results results={each.results} />
                         <Coverage {...each} total={total} />
                       </td>
@@ -120,7 +125,7 @@ export function MatrixPage({ site, site: { base }, viewer, matrix, query, tags, 
                         </a>
                       </th>
                       {cells.map((cell, i) => (
-                        <td key={i} data-standing={cell?.standing}>
+                        <td key={i} data-label={nameOf(agents[i])} data-standing={cell?.standing}>
                           {cell === null ? (
                             <span class="soft">No runs</span>
                           ) : (
@@ -163,7 +168,7 @@ const Coverage = ({ prompts, otherPrompts, total }: MatrixAgent & { total: numbe
 /** The results of a cell, or of an agent over all prompts. `runsHref`: its runs. */
 function Results({ results, runsHref }: { results: Cell; runsHref?: string }) {
   const { n, infraFailures, score, scope, standing, successRate, seconds, costUsd } = results;
-  const runs = `${count(n, "run")}${infraFailures > 0 ? `, ${infraFailures} failed` : ""}`;
+  const runs = `${count(n, "scored run")}${infraFailures > 0 ? `, ${infraFailures} failed` : ""}`;
   const label = standing && standingLabels[standing];
   return (
     <>
@@ -186,21 +191,23 @@ function Results({ results, runsHref }: { results: Cell; runsHref?: string }) {
       </small>
       {seconds && (
         <small>
-          {duration(seconds.value)} {rangeText(seconds, duration)}
+          Median time {duration(seconds.value)} {rangeText(seconds, duration)}
         </small>
       )}
-      <small>{costUsd ? `${dollars(costUsd.value)} ${rangeText(costUsd, dollars) ?? ""}` : "Cost unknown"}</small>
+      <small>
+        {costUsd ? `Median agent cost ${dollars(costUsd.value)} ${rangeText(costUsd, dollars) ?? ""}` : "Cost unknown"}
+      </small>
       <small>{runsHref === undefined ? runs : <a href={runsHref}>{runs}</a>}</small>
     </>
   );
 }
 
-/** "(72.1 to 81.0)" */
+/** "(72.1 to 81.0)"; null without an interval, or if both ends read the same. */
 const rangeText = (
   interval: { low: number | null; high: number | null } | null,
   format: (value: number) => string,
 ): string | null =>
-  interval === null || interval.low === null || interval.high === null
+  interval === null || interval.low === null || interval.high === null || format(interval.low) === format(interval.high)
     ? null
     : `(${format(interval.low)} to ${format(interval.high)})`;
 

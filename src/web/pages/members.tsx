@@ -49,6 +49,7 @@ export function MembersPage({ site, viewer, members, sort, invitations, link, su
       )}
       <List
         label="Members"
+        isStacked
         labels={[
           { label: "Name", sort: "name" },
           { label: "Role", sort: "role" },
@@ -60,14 +61,18 @@ export function MembersPage({ site, viewer, members, sort, invitations, link, su
       >
         {members.map((member) => (
           <tr key={member.memberId}>
-            <td>
+            <td class="title">
               <strong>{member.name}</strong>
               {/* API keys read pages too, and need no addresses. */}
               {viewer.person && <span class="aside block">{member.email}</span>}
             </td>
-            <td>{isOwner ? <RoleForm {...{ to, member }} /> : capitalize(member.role)}</td>
-            <td class="when">{<Day at={member.since} />}</td>
-            <td class="when">{member.lastUsedAt ? <Time at={member.lastUsedAt} /> : "Never"}</td>
+            <td data-label="Role">{isOwner ? <RoleForm {...{ to, member }} /> : capitalize(member.role)}</td>
+            <td class="when" data-label="Joined">
+              <Day at={member.since} />
+            </td>
+            <td class="when" data-label="Last active">
+              {member.lastUsedAt ? <Time at={member.lastUsedAt} /> : "Never"}
+            </td>
             {isOwner && (
               <td>
                 <form class="inline" method="post" action={to("change")}>

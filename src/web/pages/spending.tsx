@@ -57,7 +57,7 @@ export function SpendingPage(props: Props) {
       ) : (
         <>
           {(Object.keys(breakdownTitles) as (keyof typeof breakdownTitles)[]).map((by) => (
-            <section key={by} aria-labelledby={`by-${by}`}>
+            <section key={by} class="breakdown" aria-labelledby={`by-${by}`}>
               <h2 id={`by-${by}`}>{breakdownTitles[by]}</h2>
               <Rows
                 rows={breakdown[by]}
@@ -68,7 +68,7 @@ export function SpendingPage(props: Props) {
           ))}
           <section aria-labelledby="by-day">
             <h2 id="by-day">Days</h2>
-            <DayChart days={breakdown.day} />
+            <DayChart {...{ month }} days={breakdown.day} />
             <details class="fold">
               <summary>All days</summary>
               <Rows rows={breakdown.day} label="Days" />
@@ -170,22 +170,38 @@ const SpendingTable = ({ rows, label, toHref, total }: RowsProps & { total: numb
   </List>
 );
 
-/** The days of a month as bars. The table below has the same values. */
-function DayChart({ days }: { days: SpendingRow[] }) {
-  const [width, height] = [620, 96];
+/** The days of a month (such as 2026-11) as bars, with the highest amount. The table below has the same values. */
+function DayChart({ month, days }: { month: string; days: SpendingRow[] }) {
+  const [width, height, top, bottom] = [620, 128, 26, 26];
   const highest = Math.max(...days.map(({ spentUsd }) => spentUsd), 0.01);
   const most = days.reduce<SpendingRow | null>((a, b) => (a && a.spentUsd >= b.spentUsd ? a : b), null);
   const label = `Spending per day. ${most ? `Most on ${most.name}: ${dollars(most.spentUsd)}.` : ""}`;
+  const [year = 0, monthOfYear = 0] = month.split("-").map(Number);
+  const lastDay = new Date(Date.UTC(year, monthOfYear, 0)).getUTCDate();
+  const x = (day: number) => (day - 1) * 20;
+  const dayOf = ({ key }: SpendingRow) => Number(key.slice(8));
   return (
     <svg class="day-chart" viewBox={`0 0 ${width} ${height}`} role="img" aria-label={label}>
-      {days.map(({ key, name, spentUsd }) => {
-        const size = (spentUsd / highest) * (height - 4);
+      {days.map((row) => {
+        const size = (row.spentUsd / highest) * (height - top - bottom);
         return (
-          <rect key={key} x={(Number(key.slice(8)) - 1) * 20} y={height - size} width="14" height={size}>
-            <title>{`${name}: ${dollars(spentUsd)}`}</title>
+          <rect key={row.key} x={x(dayOf(row))} y={height - bottom - size} width="14" height={size}>
+            <title>{`${row.name}: ${dollars(row.spentUsd)}`}</title>
           </rect>
         );
       })}
+      <line x1="0" x2={width} y1={height - bottom} y2={height - bottom} />
+      {most && (
+        <text class="middle" x={Math.min(Math.max(x(dayOf(most)) + 7, 40), width - 40)} y={top - 6}>
+          {dollars(most.spentUsd)}
+        </text>
+      )}
+      <text class="start" x="0" y={height - 6}>
+        {month}-01
+      </text>
+      <text x={x(lastDay) + 14} y={height - 6}>
+        {month}-{lastDay}
+      </text>
     </svg>
   );
 }
