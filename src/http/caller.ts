@@ -66,7 +66,7 @@ export const requesterOf = (request: Request): string => `the API key ${JSON.str
 export type Requester = { personId?: string; keyId?: string };
 
 /** Who sent a request: its API key, or the trust of a CI job, which gets a new key each time. The command line on the server's machine has none. */
-export const toRequester = ({ keyId, trustId }: Pick<Caller, "keyId" | "trustId">): Requester => ({
+export const toRequester = ({ keyId, trustId }: Caller): Requester => ({
   keyId: trustId ?? (keyId || undefined),
 });
 

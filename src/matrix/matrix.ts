@@ -96,7 +96,7 @@ function toMatrix(prompts: Prompt[], days: ScoreDay[], failed: FailedRun[]) {
 }
 
 /** Newest first. Throws not_found for an unknown prompt. */
-function listPromptsOf({ db }: Context, org: OrgId, { tag, promptId }: Pick<MatrixFilter, "tag" | "promptId">) {
+function listPromptsOf({ db }: Context, org: OrgId, { tag, promptId }: MatrixFilter) {
   const isListed = and(
     ne(prompts.isCanary, true),
     inArray(prompts.status, ["active", "paused"]),

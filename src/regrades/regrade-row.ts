@@ -16,7 +16,7 @@ export function getRegradeRow(db: Db, id: string): RegradeRow {
 }
 
 /** The job of a regrade: its next batch. */
-export const regradeJobOf = ({ id, orgId, batch }: Pick<RegradeRow, "id" | "orgId" | "batch">): NewJob => ({
+export const regradeJobOf = ({ id, orgId, batch }: RegradeRow): NewJob => ({
   pool: "runs",
   kind: "regrade",
   subject: `${id}/${batch}`,

@@ -60,7 +60,7 @@ export function describeSpread({ spread, results }: NonNullable<Report["wordings
 }
 
 /** Which samples weren't checked; null if all were. */
-export function describeNotChecked({ notChecked }: Pick<Report, "notChecked">): string | null {
+export function describeNotChecked({ notChecked }: Report): string | null {
   if (notChecked.length === 0) return null;
   const languages = list(
     notChecked.map(({ language, samples }) => `${samples} in ${language}`),

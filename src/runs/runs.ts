@@ -107,7 +107,7 @@ export const countRuns = (ctx: Context, org: OrgId, promptId?: string): number =
 export function listRuns(
   ctx: Context,
   org: OrgId,
-  { promptId, reportStatus }: Pick<ApiRunFilter, "promptId" | "reportStatus">,
+  { promptId, reportStatus }: ApiRunFilter,
   { limit, offset }: Page,
 ): Paged<Run> {
   const queries = pageQueries(ctx.db)[

@@ -76,7 +76,7 @@ const noRequesterNames: Record<string, string> = {
 };
 
 /** How a run was started, in as few words as people ask for. */
-const triggerKeyOf = ({ trigger }: Pick<Detail, "trigger">): string =>
+const triggerKeyOf = ({ trigger }: Detail): string =>
   trigger === "web" || trigger === "cli" ? "manual" : trigger === "mcp" ? "api" : trigger;
 
 const requesterKeyOf = ({ trigger, personId, keyId }: Detail): string =>

@@ -45,7 +45,7 @@ export const describeMistakes = ({ planted, found }: PlantedMistakes): string =>
 
 /** How many mistakes of the example docs a report found; null for a report of other docs. */
 export function countPlantedMistakes(
-  { task, frictionPoints }: Pick<Report, "task" | "frictionPoints">,
+  { task, frictionPoints }: Report,
   { baseUrl }: Pick<Site, "baseUrl">,
 ): PlantedMistakes | null {
   if (!task.startUrls.includes(`${baseUrl}/example`)) return null;

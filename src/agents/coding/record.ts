@@ -204,7 +204,7 @@ function passOn(
 }
 
 /** Whether the last answer was cut or broken by the provider. */
-export function wasCut({ answers }: Pick<ModelRecord, "answers">): boolean {
+export function wasCut({ answers }: ModelRecord): boolean {
   const last = answers.at(-1);
   if (last === undefined || last.summary.isComplete) return false;
   const hasArrived = last.isStream || last.hasEnded;

@@ -5,7 +5,7 @@ import type { Preset } from "./preset.ts";
 import { type ExitCode, exitCodeIn, toCall, toResult } from "./streams/stream.ts";
 
 /** evald's name for a tool according to the agent's entry; undefined: none. */
-export const findToolName = ({ tools }: Pick<Preset, "tools">, name: string): ToolName | undefined =>
+export const findToolName = ({ tools }: Preset, name: string): ToolName | undefined =>
   Object.hasOwn(tools, name) ? tools[name] : undefined;
 
 /** A call or result as the agent's entry explains it: with evald's name for its tool, and as a failure if its text says so. */

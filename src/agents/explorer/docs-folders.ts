@@ -25,7 +25,7 @@ export function findDocsFolder(page: ReadPage): string {
 }
 
 /** Whether a page is part of the docs that the run is about. On a host without a start page, every page is. */
-export function isInDocs({ docsFolders }: Pick<Session, "docsFolders">, address: string): boolean {
+export function isInDocs({ docsFolders }: Session, address: string): boolean {
   const folders = docsFolders.get(new URL(address).origin);
   return folders === undefined || [...folders].some((folder) => isInFolder(address, folder));
 }

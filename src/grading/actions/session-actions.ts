@@ -9,7 +9,7 @@ type Call = EventOf<"tool_call">;
 const actionsOfSession = new WeakMap<Call[], Map<Call, Action[]>>();
 
 /** What a call did: as its input shows, and as the requests during it show. */
-export function actionsDuring(call: Call, { calls, taskRequests }: Pick<Facts, "calls" | "taskRequests">): Action[] {
+export function actionsDuring(call: Call, { calls, taskRequests }: Facts): Action[] {
   const known = actionsOfSession.get(calls) ?? readCalls(calls);
   actionsOfSession.set(calls, known);
   const actions = known.get(call) ?? [];

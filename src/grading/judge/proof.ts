@@ -112,7 +112,7 @@ export function proofFinder(session: SessionEvent[]): (event: SessionEvent, quot
   const answerStatements = [...answers.byRequest.values()].map(toStatement);
 
   /** Whether the product's program deleted later what a source made. */
-  const isDeleted = ({ seq, values }: Pick<Statement, "seq" | "values">) =>
+  const isDeleted = ({ seq, values }: Statement) =>
     runs.some((run) => {
       const named = new Set(run.operands.flatMap(tokensOf).map(squash));
       return run.deletes && run.seq > seq && [...values].some((value) => named.has(value));
