@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import type { Config } from "../config/config.ts";
-import { badRequest, ConfigError } from "../errors.ts";
+import { AppError, badRequest, ConfigError } from "../errors.ts";
 import { createCredential, listCredentials, revokeCredential, toListed } from "../workers/credentials.ts";
 import { toWorker } from "../workers/workers.ts";
 import { withData } from "./data-directory.ts";
@@ -8,7 +8,10 @@ import { print, say, table, toJson } from "./terminal.ts";
 
 type Options = { json?: boolean };
 
-/** Adds `workers add`, `credentials` and `revoke`, which need the data directory, and `list`, `drain` and `remove`, which need access to Redis. */
+/**
+ * Adds `workers add`, `credentials` and `revoke`, which need the data directory, and `list`, `drain` and `remove`, which need access to Redis.
+ * `add` checks Redis, if it can be reached.
+ */
 export function addWorkers(program: Command, configOf: () => Config): void {
   const workers = program.command("workers").description("Manage the workers of a service");
   const addJson = (command: Command) => command.option("--json", "Print the result as JSON");
@@ -21,9 +24,11 @@ export function addWorkers(program: Command, configOf: () => Config): void {
   addJson(workers.command("add <name>"))
     .description("Create the credential of a worker and print its EVALD_REDIS_URL to stdout; it is shown only once")
     .addHelpText("after", "\nExample:\n  evald workers add worker-1")
-    .action((name: string, { json }: Options) => {
+    .action(async (name: string, { json }: Options) => {
       const config = configOf();
-      const created = withData(config, ({ ctx }) => createCredential(ctx, urlOf(config), name));
+      const redisUrl = urlOf(config);
+      await checkUsersAllowed(redisUrl);
+      const created = withData(config, ({ ctx }) => createCredential(ctx, redisUrl, name));
       say(`Created the credential ${name}. Set EVALD_REDIS_URL of the worker to this URL: it will not be shown again.`);
       print(json ? toJson(created) : created.url);
     });
@@ -57,6 +62,22 @@ export function addWorkers(program: Command, configOf: () => Config): void {
     addJson(workers.command(`${action} <worker>`).description(description))
       .addHelpText("after", `\nExample:\n  evald workers ${action} worker-1`)
       .action((idOrName: string, { json }: Options) => dismiss(urlOf(configOf()), action, idOrName, json === true));
+}
+
+/** Throws a ConfigError if the Redis server creates no users. One that can't be reached is only reported, because the service creates them later. */
+async function checkUsersAllowed(url: string): Promise<void> {
+  // Loaded only here: most commands need no Redis.
+  const { withRedis } = await import("../places/control.ts");
+  const { canCreateUsers } = await import("../places/redis-users.ts");
+  const isAllowed = await withRedis(url, canCreateUsers).catch((error) => {
+    if (!(error instanceof AppError)) throw error;
+    say(`${error.detail} The credential works once the service can connect to it.`);
+    return true;
+  });
+  if (!isAllowed)
+    throw new ConfigError(
+      `The Redis server ${new URL(url).host} refuses ACL SETUSER, so workers can't have credentials. Use a server that allows it, or start the workers with the EVALD_REDIS_URL of the service.`,
+    );
 }
 
 async function printWorkers(url: string, json: boolean): Promise<void> {

@@ -1,6 +1,7 @@
 import { Redis } from "ioredis";
 import { AppError, ConfigError, unavailable } from "../errors.ts";
 import { operatorRequests, type WorkerStatus, workerList } from "./messages.ts";
+import { certificateRemedy } from "./redis.ts";
 import { canCreateUsers } from "./redis-users.ts";
 
 const connectMs = 5_000;
@@ -36,9 +37,7 @@ export async function withRedis<T>(url: string, work: (redis: Redis) => Promise<
   } catch (error) {
     if (error instanceof AppError || error instanceof ConfigError) throw error;
     const { host } = new URL(url);
-    const remedy = /certificate|self.signed/i.test(problem)
-      ? "If your own authority signed its certificate, set NODE_EXTRA_CA_CERTS to the file of that authority."
-      : "Check the URL and its password.";
+    const remedy = certificateRemedy(problem) ?? "Check the URL and its password.";
     throw unavailable(`Cannot use the Redis server ${host}: ${problem.replace(/\.$/, "")}. ${remedy}`);
   } finally {
     redis.disconnect();

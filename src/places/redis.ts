@@ -13,6 +13,12 @@ const suspendedMs = 60_000;
  */
 export type RedisConnections = ReturnType<typeof connectRedis>;
 
+/** What to do if a connection failed because of the server's certificate; undefined if another message says why it failed. */
+export const certificateRemedy = (problem: string): string | undefined =>
+  /certificate|self.signed/i.test(problem)
+    ? "If your own authority signed its certificate, set NODE_EXTRA_CA_CERTS to the file of that authority."
+    : undefined;
+
 /** Opens the connections to a Redis server. */
 export function connectRedis(url: string, log: Logger) {
   const retryStrategy = (times: number) => Math.min(100 * times, 1_000);
@@ -27,7 +33,8 @@ export function connectRedis(url: string, log: Logger) {
     isClosed: false,
   };
   redis.sender.on("error", (error: Error) => {
-    if (error.message !== redis.problem) log.warn({ reason: error.message }, "Redis can't be reached");
+    if (error.message !== redis.problem)
+      log.warn({ reason: error.message, remedy: certificateRemedy(error.message) }, "Redis can't be reached");
     redis.problem = error.message;
   });
   redis.sender.on("ready", () => {

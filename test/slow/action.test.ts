@@ -364,6 +364,15 @@ test("the result of a fork is posted as text without links, mentions or markup o
   const text = github.comments[0]?.body ?? "";
   expect([cut.code, text.length <= 65_536, text.includes("/actions/runs/42)")]).toEqual([1, true, true]);
   expect(cut.summary.length).toBeGreaterThan(text.length);
+  // No minimum turns what isn't a number into a pass.
+  for (const [score, verdict, head] of [
+    ["97", "inconclusive", null],
+    [97, "passed", 97],
+  ] as const) {
+    const report = { outcome: "succeeded", scope: "goal", score };
+    const { results } = await post({ runId: "x", report }, { mode: "run", "min-score": "1", scope: "goal" });
+    expect(results).toMatchObject([{ verdict, head }]);
+  }
   const failed = await post({ error: "unavailable", detail: "The *server* could not be reached." });
   expect([failed.output.verdict, failed.results[0].reason]).toEqual([
     "inconclusive",

@@ -204,6 +204,19 @@ describe("a command in the sandbox can't", () => {
     expect(victim.exitCode).toBeNull();
   });
 
+  test("find the token of the run in anything that the kernel shows of a process", async () => {
+    const half = session.token.slice(0, Math.floor(session.token.length / 2));
+    const { out } = await inSandbox({
+      argv: python(searchOfProcesses),
+      env: { HALF: half },
+      workspace: workspace(),
+      sockets: { egress: { path: egress.socketPath, token: session.token } },
+      program: compiledProgram(executable),
+    });
+    // The search finds what another process of the sandbox has in its variables and in an open file, and no token.
+    expect(JSON.parse(out)).toEqual([`${half}-in-a-file`, `${half}-in-a-variable`]);
+  });
+
   test("see the token of the run in a command line", async () => {
     const sandboxed = runSandboxed({
       argv: shell("echo up; read line"),
@@ -218,6 +231,38 @@ describe("a command in the sandbox can't", () => {
     expect(lines.some((line) => line.includes("bwrap"))).toBe(true);
   });
 });
+
+/** Prints each text after HALF in the variables, arguments, open files and memory of all other processes, as JSON. */
+const searchOfProcesses = `
+import glob, json, os, re, subprocess
+half = os.environ.pop("HALF")
+open("plant", "w").write(half + "-in-a-file")
+with open("plant") as file:
+    plant = subprocess.Popen(["sleep", "60"], env={"PLANT": half + "-in-a-variable"}, stdin=file)
+found = set()
+def search(data):
+    found.update(each.decode() for each in re.findall(re.escape(half).encode() + rb"[\\w-]+", data))
+def searchMemory(folder):
+    with open(folder + "/mem", "rb") as memory:
+        for line in open(folder + "/maps"):
+            addresses, access = line.split()[:2]
+            start, end = (int(at, 16) for at in addresses.split("-"))
+            for at in range(start, end if "r" in access else start, 1 << 24):
+                try:
+                    memory.seek(at)
+                    search(memory.read(min(end - at, 1 << 24)))
+                except (OSError, OverflowError, ValueError): pass
+for folder in glob.glob("/proc/[0-9]*"):
+    if folder == f"/proc/{os.getpid()}": continue
+    for path in [folder + "/environ", folder + "/cmdline", *glob.glob(folder + "/fd/*")]:
+        try:
+            if os.path.isfile(path): search(open(path, "rb").read())
+        except OSError: pass
+    try: searchMemory(folder)
+    except OSError: pass
+plant.kill()
+print(json.dumps(sorted(found)))
+`;
 
 describe("the sandbox limits", () => {
   const hogs = {

@@ -11,8 +11,9 @@ import { instantAgent, testApp } from "../support/app.ts";
 import { complaintsOf, openBrowser, problemsOf } from "../support/browser.ts";
 import { emptyFolder } from "../support/executable.ts";
 import { serveGateway } from "../support/gateway-stub.ts";
+import { createCertificate } from "../support/network.ts";
 import { signedIn } from "../support/people.ts";
-import { startRedis } from "../support/redis.ts";
+import { freePort, startRedis } from "../support/redis.ts";
 import { until } from "../support/until.ts";
 
 const log = pino({ level: process.env.TEST_LOG ?? "silent" });
@@ -419,11 +420,12 @@ test("the page of workers lists, drains and removes them without JavaScript", as
 
 /** Runs a command of the CLI on the same Redis server. */
 const command = (...args: string[]) => commandOn(redis.url, ...args);
+const commandOn = (url: string, ...args: string[]) => commandWith({ EVALD_REDIS_URL: url }, ...args);
 
-async function commandOn(url: string, ...args: string[]) {
+async function commandWith(env: Record<string, string>, ...args: string[]) {
   const child = Bun.spawn([process.execPath, "test/support/instant.ts", ...args], {
     cwd: `${import.meta.dir}/../..`,
-    env: { PATH: process.env.PATH ?? "", EVALD_REDIS_URL: url, EVALD_DATA_DIR: emptyFolder() },
+    env: { PATH: process.env.PATH ?? "", EVALD_DATA_DIR: emptyFolder(), ...env },
     stdout: "pipe",
     stderr: "pipe",
   });
@@ -490,6 +492,8 @@ test("a Redis server without ACL runs sessions of workers that have the access o
   const checks: { what: string; state: string; detail: string }[] = JSON.parse(doctor.stdout);
   const users = checks.find(({ what }) => what === "redis users");
   expect([doctor.code, users?.state, users?.detail]).toEqual([0, "missing", expect.stringContaining("ACL SETUSER")]);
+  const refused = await commandOn(own.url, "workers", "add", "eu-1");
+  expect(refused).toEqual({ code: 2, stdout: "", stderr: expect.stringMatching(/ACL SETUSER.*EVALD_REDIS_URL/) });
   const logged: { msg: string; level: number; credentials?: number }[] = [];
   const writer = { write: (line: string) => logged.push(JSON.parse(line)) };
   const run = await startRun({ url: own.url, log: pino({ level: "warn" }, writer) });
@@ -500,6 +504,26 @@ test("a Redis server without ACL runs sessions of workers that have the access o
   expect(await run.get()).toMatchObject({ status: "completed", attempt: 1 });
   const warnings = logged.filter(({ msg }) => msg.includes("ACL SETUSER"));
   expect(warnings).toMatchObject([{ level: 40, credentials: 0 }]);
+});
+
+test("a Redis server with a certificate of an own authority is used with NODE_EXTRA_CA_CERTS, which errors name", async () => {
+  const { cert, key } = createCertificate("127.0.0.1");
+  const port = await freePort();
+  const tls = ["--tls-port", String(port), "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "no"];
+  const own = await startRedis({ options: tls });
+  closings.push(own.kill);
+  const url = `rediss://127.0.0.1:${port}`;
+  const refused = await commandOn(url, "workers", "list");
+  expect(refused).toEqual({ code: 3, stdout: "", stderr: expect.stringContaining("NODE_EXTRA_CA_CERTS") });
+  const worker = startWorkerOn({ url });
+  await until("the worker says so", () => worker.said().includes("NODE_EXTRA_CA_CERTS"));
+  const env = { EVALD_REDIS_URL: url, NODE_EXTRA_CA_CERTS: cert };
+  const added = await commandWith(env, "workers", "add", "eu-1");
+  expect([added.code, added.stderr]).toEqual([0, expect.not.stringContaining("NODE_EXTRA_CA_CERTS")]);
+  expect(added.stdout).toMatch(/^rediss:\/\/evald-worker-eu-1:/);
+  // Nothing listens there, and the service creates the user later.
+  const later = await commandOn(`redis://127.0.0.1:${await freePort()}`, "workers", "add", "eu-1");
+  expect([later.code, later.stderr]).toEqual([0, expect.stringContaining("ECONNREFUSED")]);
 });
 
 test("workers are drained and upgraded one by one", async () => {

@@ -78,7 +78,7 @@ export function createNetwork(machines: number) {
 }
 
 /** A certificate for an address, signed by itself: the files of the certificate and its key. */
-function createCertificate(address: string): { cert: string; key: string } {
+export function createCertificate(address: string): { cert: string; key: string } {
   const folder = mkdtempSync(join(tmpdir(), "evald-cert-"));
   const [cert, key] = [join(folder, "cert.pem"), join(folder, "key.pem")];
   const { success, stderr } = Bun.spawnSync([
