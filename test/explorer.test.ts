@@ -555,8 +555,33 @@ describe("docs in a folder", () => {
         .map(({ id, subject }) => [id, subject]),
     ).toEqual([["link-resolves", `${url}/blog/gone`]]);
     expect(requests.filter((request) => /openapi/.test(request))).toEqual(
-      ["/tool/openapi.json", "/tool/openapi.yaml"].map((path) => `GET ${path}`),
+      ["/tool/openapi.json", "/tool/openapi.yaml", "/openapi.json", "/openapi.yaml"].map((path) => `GET ${path}`),
     );
+  });
+
+  test("have the API description of their host only if one of their samples calls its API", async () => {
+    const description = {
+      openapi: "3.0.3",
+      info: { title: "Files", version: "1" },
+      servers: [{ url: "https://api.tool.test/v1" }],
+      paths: { "/files": { post: { responses: { 201: { description: "Created" } } } } },
+    };
+    const checksWith = async (command: string) => {
+      const { url } = open({
+        ...project(""),
+        "/openapi.json": { body: JSON.stringify(description) },
+        "/tool/upload": { body: `${upload}<pre><code class="language-sh">${command}</code></pre>` },
+      });
+      const events = await explore({ ...goal, startUrls: [`${url}/tool`] });
+      return checksOf(events)
+        .filter(({ id }) => /openapi-valid|sample-matches-api/.test(id))
+        .map(({ id, status, subject }) => [id, status, subject.slice(url.length)]);
+    };
+    expect(await checksWith("curl -X PUT https://api.tool.test/v1/files")).toEqual([
+      ["openapi-valid", "pass", "/openapi.json"],
+      ["sample-matches-api", "fail", "/tool/upload#PUT /v1/files"],
+    ]);
+    expect(await checksWith("curl -X PUT https://api.other.test/v1/files")).toEqual([]);
   });
 
   test("are the whole host if the start page leads to as much outside of its folder", async () => {

@@ -1,10 +1,12 @@
 import { reasonOf } from "../../errors.ts";
 import type { Check } from "../agent.ts";
-import type { ApiDescription } from "./api-contract.ts";
+import { type ApiDescription, findProblems } from "./api-contract.ts";
+import { isInDocs } from "./docs-folders.ts";
 import { fetchUrl, findRefusal, type Log } from "./fetching.ts";
+import { callsOf } from "./http-calls.ts";
 import { cut, mapInOrder, type Session, type Steps, toCheck, useTool } from "./session.ts";
 
-/** Common names of API descriptions, requested in the folder of the docs. */
+/** Common names of API descriptions, requested in the folder of the docs and at the root of its host. */
 const commonNames = ["openapi.json", "openapi.yaml", "swagger.json"];
 /** URLs whose path looks like an API description. */
 const descriptionName = /\b(openapi|swagger)[\w.-]*\.(json|ya?ml)$/i;
@@ -53,9 +55,10 @@ function findSources(session: Session): Source[] {
       if (!linked.has(address)) linked.set(address, { url: address, provenance: "link", foundOn: page.url });
     }
   const origins = new Set(session.pages.map(({ url }) => new URL(url).origin));
-  const folders = [...origins].flatMap((origin) => [...(session.docsFolders.get(origin) ?? [`${origin}/`])]);
-  const guessed = folders
-    .slice(0, maxFolders)
+  const folders = [...origins]
+    .flatMap((origin) => [...(session.docsFolders.get(origin) ?? [`${origin}/`])])
+    .slice(0, maxFolders);
+  const guessed = [...new Set([...folders, ...folders.map((folder) => `${new URL(folder).origin}/`)])]
     .flatMap((folder) => commonNames.map((name) => `${folder}${name}`))
     .filter((url) => !linked.has(url))
     .map((url): Source => ({ url, provenance: "guessed", foundOn: null }));
@@ -95,7 +98,18 @@ async function checkDescription(
     return null;
   // The validator modifies its input.
   const original = structuredClone(document) as ApiDescription["document"];
+  const description = { url: base.subject, document: original };
+  if (source.provenance === "guessed" && !isInDocs(session, source.url) && !(await isCalled(session, description)))
+    return null;
   return { check: toCheck({ ...base, ...(await validate(document)) }), document: original };
+}
+
+/** Whether a sample calls the API of a description. One outside of the docs may be about another project of the host. */
+async function isCalled({ pages, surveyed }: Session, description: ApiDescription): Promise<boolean> {
+  for (const { samples } of [...pages, ...surveyed])
+    for (const sample of samples)
+      if ((await callsOf(sample)).some((call) => findProblems(description, call) !== null)) return true;
+  return false;
 }
 
 function parseDocument(text: string): unknown {
