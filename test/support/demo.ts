@@ -60,7 +60,7 @@ function graded(score: number, friction: number, more: Partial<Grade> = {}): Gra
     dimensions: [
       { name: "Goal achievement", weight: 0.3, score: 100, grade: "A+", parts: [], unmeasured: [] },
       ...niceGrade.dimensions,
-      { name: "Efficiency", weight: 0.1, score: score - 4, grade: "C", parts: [], unmeasured: [] },
+      { name: "Efficiency", weight: 0.1, score: Math.max(0, score - 4), grade: "C", parts: [], unmeasured: [] },
     ],
     ...more,
   };
@@ -68,9 +68,10 @@ function graded(score: number, friction: number, more: Partial<Grade> = {}): Gra
 
 /**
  * A service with what a team has after three weeks: docs with a wrong line, a prompt that regressed a week ago, a gate that failed, failed
- * runs, a schedule, people, keys. The second organization is empty. One run stays in progress until `stop`.
+ * runs, a schedule, people, keys. The second organization is empty. One run stays in progress until `stop`. `reachable`: more hosts on loopback that
+ * the service may reach.
  */
-export async function demo() {
+export async function demo(reachable: string[] = []) {
   let at = Date.UTC(2026, 10, 2, 9, 12);
   const held = Promise.withResolvers<void>();
   let isHeld = false;
@@ -95,7 +96,7 @@ export async function demo() {
     agents: { explorer: createExplorer({ version: "1" }) },
     env: {
       EVALD_SECRET_KEY: Buffer.alloc(32, 7).toString("base64"),
-      EVALD_ALLOW_PRIVATE: `127.0.0.1:${site.port}`,
+      EVALD_ALLOW_PRIVATE: [`127.0.0.1:${site.port}`, ...reachable].join(),
     },
   });
   const { service, db, a } = app;

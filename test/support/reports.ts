@@ -26,13 +26,14 @@ export function runWithReport(app: App, grade: Grade, title = "Upload a file", e
   return run as NonNullable<typeof run>;
 }
 
-/** One evaluation of a prompt of A, with a run for each grade or failure. */
+/** One evaluation of a prompt of A, with a run by this version of its agent for each grade or failure. */
 export function evaluation(
   { service, a, db }: App,
   promptId: string,
   ends: (Grade | string)[],
   more: Partial<EvalRequestInput> = {},
   events?: AgentEvent[],
+  agentVersion = "test",
 ) {
   const asked = { urlMap: {}, trigger: "api", runs: ends.length, ...more } as const;
   const { runIds, evalRequestId } = transaction(db, (tx) => acceptEval(service.ctx, tx, a.org, promptId, asked));
@@ -42,7 +43,7 @@ export function evaluation(
     if (!run) throw new Error("the run is not there");
     if (typeof end !== "string")
       storeSession(service.ctx, { orgId: a.org, runId, attempt: 1 }, events ?? steps(run.task.title ?? ""));
-    endRun({ service, db }, run, end);
+    endRun({ service, db }, run, end, agentVersion);
     return { runId, slug: getRun(service.ctx, a.org, runId).report?.slug ?? "", evalRequestId };
   });
 }
@@ -60,8 +61,9 @@ export function endRun(
   { service, db }: Pick<App, "service" | "db">,
   run: typeof runs.$inferSelect,
   end: Grade | string,
+  agentVersion = "test",
 ): void {
-  const done = { attempt: 1, agentVersion: "test", completedAt: service.ctx.now() };
+  const done = { attempt: 1, agentVersion, completedAt: service.ctx.now() };
   const ended =
     typeof end === "string"
       ? { status: "failed" as const, ...toFailureColumns(failureOf(end)) }
