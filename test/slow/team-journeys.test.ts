@@ -238,9 +238,12 @@ test("an imported organization has its reports 1 click from Home, and starts no 
   const journey = await open(other.url.href, page);
   await journey.click(journey.link("Reports"));
   await page.locator('#reports a[href^="/reports/"]', { hasText: "Add a note" }).first().waitFor();
-  const { body: listed } = await target.send("GET", "/api/v1/prompts");
-  const scheduled = listed.filter(({ frequency }: { frequency: string }) => frequency === "daily");
-  expect([journey.clicks, scheduled.map(({ status }: { status: string }) => status)]).toEqual([1, ["paused"]]);
+  const { body: imported } = await target.send("GET", "/api/v1/prompts");
+  const paused = imported.filter(({ status }: { status: string }) => status === "paused");
+  expect([journey.clicks, paused.map(({ title }: { title: string }) => title)]).toEqual([
+    1,
+    ["Search the notes of a team"],
+  ]);
   await page.context().close();
   other.stop(true);
 });
