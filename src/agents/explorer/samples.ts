@@ -15,6 +15,7 @@ import { headingAbove, synopsisHeading } from "./page-sections.ts";
 import { cut, type ReadPage, type Session, type Steps, toCheck, useTool } from "./session.ts";
 import { commandsOf, parseCommands, parseTerminalSession } from "./shell-samples.ts";
 import { isShownAsWrong } from "./wrong-samples.ts";
+import { parseYaml } from "./yaml-samples.ts";
 
 /** More deeply nested samples are not parsed. */
 const maxDepth = 200;
@@ -219,19 +220,6 @@ function jsonProblem(code: string): string | null {
     return null;
   } catch (caught) {
     return caught instanceof Error ? caught.message.replace(/^JSON Parse error: /, "") : String(caught);
-  }
-}
-
-function parseYaml(code: string): ParseResult {
-  try {
-    Bun.YAML.parse(code);
-    return validResult;
-  } catch (caught) {
-    // Block scalars, tags, anchors and multi-line flow are skipped: the parser may be wrong about them.
-    if (/[|>][+-]?[ \t]*$|(^|\s)[&*!]\w|[{[][ \t]*$|<<:|^%/m.test(code)) return null;
-    const tab = code.split("\n").findIndex((line) => /^ *\t+ *\S/.test(line));
-    const message = caught instanceof Error ? caught.message.replace(/^YAML Parse error: /, "") : String(caught);
-    return { broken: true, message, line: tab >= 0 ? tab + 1 : 1 };
   }
 }
 

@@ -1,0 +1,37 @@
+import type { ParseResult } from "./bracket-samples.ts";
+
+/** The result for a sample of YAML: broken if it stays invalid without the texts of its block scalars, null if the parser may be wrong. */
+export function parseYaml(code: string): ParseResult {
+  const problem = yamlProblem(code);
+  if (problem === null) return { broken: false };
+  // Tags, anchors and multi-line flow are skipped, and block scalars left out: the parser may be wrong about them.
+  const source = withoutBlockScalars(code);
+  if (/[|>][+-]?[ \t]*$|(^|\s)[&*!]\w|[{[][ \t]*$|<<:|^%/m.test(source)) return null;
+  const message = source === code ? problem : yamlProblem(source);
+  if (message === null) return null;
+  const tab = source.split("\n").findIndex((line) => /^ *\t+ *\S/.test(line));
+  return { broken: true, message, line: tab >= 0 ? tab + 1 : 1 };
+}
+
+function yamlProblem(code: string): string | null {
+  try {
+    Bun.YAML.parse(code);
+    return null;
+  } catch (caught) {
+    return caught instanceof Error ? caught.message.replace(/^YAML Parse error: /, "") : String(caught);
+  }
+}
+
+/** YAML with an empty text in place of each block scalar, whose lines become empty. */
+function withoutBlockScalars(code: string): string {
+  let keyColumn: number | null = null;
+  return code
+    .split("\n")
+    .map((line) => {
+      if (keyColumn !== null && (line.trim() === "" || line.search(/\S/) > keyColumn)) return "";
+      const isHead = /^[^#'"]*:[ \t]+[|>][+-]?[ \t]*$/.test(line);
+      keyColumn = isHead ? line.search(/[^ -]/) : null;
+      return isHead ? line.replace(/[|>][+-]?[ \t]*$/, '""') : line;
+    })
+    .join("\n");
+}
