@@ -13,6 +13,7 @@ import {
   toolProbes,
 } from "./probes.ts";
 import { borders } from "./tenant-borders.ts";
+import { inboxBorders } from "./tenant-inbox.ts";
 import { settingBorders } from "./tenant-settings.ts";
 import { rowsOf, type Tenants, tenants } from "./tenants.ts";
 
@@ -87,9 +88,11 @@ export async function findLeaks({ onlyFirst = false } = {}): Promise<Findings> {
   }
 }
 
-/** What is wrong with the steps of `borders` and `settingBorders`. */
+/** What is wrong with the steps at the borders. */
 async function* problemsAtBorders(world: Tenants): AsyncGenerator<string, undefined> {
-  for (const [name, step] of Object.entries({ ...borders(world), ...settingBorders(world) })) {
+  // Other steps end unfinished runs, which the inbox shows.
+  const steps = { ...inboxBorders(world), ...borders(world), ...settingBorders(world) };
+  for (const [name, step] of Object.entries(steps)) {
     const problem = await step().catch(String);
     if (problem !== undefined) yield `${name}: ${problem}`;
   }
