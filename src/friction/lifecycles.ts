@@ -70,12 +70,15 @@ export function updateLifecycles(
       tx.delete(frictionLifecycles).where(whereKey(key)).run();
       continue;
     }
-    const fromId = row && Bun.deepEquals(row.preconditions, sightings.preconditions) ? evalRequestId : "";
+    const hasSamePlace = row !== undefined && Bun.deepEquals(row.preconditions, sightings.preconditions);
+    const fromId = hasSamePlace ? evalRequestId : "";
     const evaluationsFrom = (id: string) => toEvaluations(runsFrom(id), { ...sightings, fingerprint });
     const life =
-      replaceEvaluations(row?.life ?? emptyHistory, fromId, evaluationsFrom(fromId)) ??
-      replaceEvaluations(emptyHistory, "", evaluationsFrom("")) ??
-      emptyHistory;
+      hasSamePlace && meetsAsBefore(change)
+        ? row.life
+        : (replaceEvaluations(row?.life ?? emptyHistory, fromId, evaluationsFrom(fromId)) ??
+          replaceEvaluations(emptyHistory, "", evaluationsFrom("")) ??
+          emptyHistory);
     const { state, fixedAt, reached } = currentStateOf(life);
     const next = { ...key, ...sightings, state: state ?? "new", fixedAt, reached, life };
     tx.insert(frictionLifecycles)
@@ -117,10 +120,15 @@ const whereKey = ({ orgId, promptId, preview, fingerprint }: LifecycleKey) =>
     eq(frictionLifecycles.fingerprint, fingerprint),
   );
 
+/** Whether a report has met a friction point before and after a change, in a session of the same kind: then its evaluation stays the same. */
+const meetsAsBefore = ({ before, after, was, is }: Change): boolean =>
+  was !== undefined && is !== undefined && before?.exposure?.byRules === after?.exposure?.byRules;
+
 /** Whether a change of a report can change a lifecycle. */
-function concerns({ before, after, was, is }: Change, row: LifecycleRow): boolean {
+function concerns(change: Change, row: LifecycleRow): boolean {
+  const { before, after, was, is } = change;
   const byRules = (each: CountedReport | null) => each?.exposure?.byRules;
-  if (was && is) return !Bun.deepEquals(tellingOf(was), tellingOf(is)) || byRules(before) !== byRules(after);
+  if (was && is) return !meetsAsBefore(change) || !Bun.deepEquals(tellingOf(was), tellingOf(is));
   if (was || is) return true;
   const { id } = row.life.evaluations.at(-1) ?? { id: "" };
   const passes = (each: CountedReport | null): boolean => {
