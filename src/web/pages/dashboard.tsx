@@ -131,7 +131,7 @@ const Spending = ({
       {expectedUsd !== null && expectedUsd > 0 && <span class="soft"> · {dollars(expectedUsd)} at this pace</span>}
       {maxUsd === null && (
         <>
-          {" "}
+          {" · "}
           <a class="soft" href={`${base}/settings`}>
             Set a budget
           </a>
