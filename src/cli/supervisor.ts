@@ -9,8 +9,7 @@ const [afUnix, sockDgram, closeOnExec] = [1, 2, 0o2000000];
  */
 export function notifySupervisor(state: string, path = process.env.NOTIFY_SOCKET): void {
   if (!path || process.platform !== "linux") return;
-  // The C library of glibc, then that of musl.
-  const libc = openLibc("libc.so.6") ?? openLibc(`libc.musl-${process.arch === "x64" ? "x86_64" : "aarch64"}.so.1`);
+  const libc = openLibc();
   if (!libc) return;
   const { socket, sendto, close } = libc.symbols;
   const family = Buffer.alloc(2);
@@ -26,9 +25,10 @@ export function notifySupervisor(state: string, path = process.env.NOTIFY_SOCKET
   libc.close();
 }
 
-function openLibc(name: string) {
+function openLibc() {
   try {
-    return dlopen(name, {
+    // The loader of musl takes this name for its own C library as well.
+    return dlopen("libc.so.6", {
       socket: { args: ["i32", "i32", "i32"], returns: "i32" },
       sendto: { args: ["i32", "ptr", "u64", "i32", "ptr", "u32"], returns: "i64" },
       close: { args: ["i32"], returns: "i32" },

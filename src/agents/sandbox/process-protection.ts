@@ -8,6 +8,7 @@ const prSetDumpable = 4;
  * inherit this. Afterwards, its own files in /proc can't be opened for writing either. Throws if the kernel refuses.
  */
 export function protectProcess(): void {
+  // The loader of musl takes this name for its own C library as well.
   const { symbols, close } = dlopen("libc.so.6", {
     prctl: { args: ["i32", "u64", "u64", "u64", "u64"], returns: "i32" },
   });
