@@ -19,7 +19,7 @@ const names = isLong ? [] : [platform];
 const archive = `evald-${version}-${platform}.tar.gz`;
 const first = join(folder, "first", "dist", "release");
 
-type Options = { cwd?: string; env?: Record<string, string> };
+type Options = { cwd?: string; env?: Record<string, string | undefined> };
 
 async function run(command: string[], { cwd = folder, env = {} }: Options = {}) {
   const child = Bun.spawn(command, {
@@ -235,7 +235,8 @@ describe.if(isLong)("long", () => {
   /** A home that uses the registry, with packages of npm's own registry for its PATH. Yarn and pnpm distrust packages that are new. */
   async function createHome(...tools: string[]) {
     const home = mkdtempSync(join(folder, "home-"));
-    await mustRun(["npm", "install", "--prefix", join(home, "tools"), ...tools]);
+    // The environment may name a proxy or a certificate authority for npm's own registry.
+    await mustRun(["npm", "install", "--prefix", join(home, "tools"), ...tools], { env: process.env });
     writeFileSync(join(home, ".npmrc"), `registry=${registry.url}\n`);
     const settings = { npmRegistryServer: registry.url, unsafeHttpWhitelist: ["127.0.0.1"], npmMinimalAgeGate: 0 };
     writeFileSync(join(home, ".yarnrc.yml"), JSON.stringify(settings));
