@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join as joinPath } from "node:path";
 import { createKey, listKeys, revokeKeysOfPerson } from "../../src/auth/keys.ts";
 import { listMembers } from "../../src/auth/members.ts";
-import { createOrg } from "../../src/auth/orgs.ts";
+import { createOrg, updateOrg } from "../../src/auth/orgs.ts";
 import type { OrgId } from "../../src/context.ts";
 import { agentLogins } from "../../src/db/tables/keys.ts";
 import { exportOrg } from "../../src/exchange/export.ts";
@@ -110,6 +110,7 @@ export function inboxBorders(world: Tenants): Record<string, () => Promise<strin
       };
       try {
         const [from, to] = ["F", "G"].map((name) => createOrg(ctx, name).id) as [OrgId, OrgId];
+        for (const org of [b.org, from]) updateOrg(ctx, org, { maxRunsADay: 1234 });
         return (
           unlike("settings that B keeps", importInto(b.org, b.org), []) ??
           unlike("settings that an empty organization keeps", importInto(to, from), [])
