@@ -94,7 +94,7 @@ test("the scores of a gate and their change add up on every surface, for the exp
   const page = (await (await signedIn(app, { role: "viewer" })).get(`/gates/${gate.id}`)).body;
   const markdown = /\| Score.*/.exec(gateMarkdown(gate))?.[0];
   const junit = /\| Score.*/.exec(gateJunit(gate))?.[0];
-  const scores = [...page.matchAll(/<td class="number">(\d+\.?\d*)[^<]*?(?:<|, single run)/g)].map(
+  const scores = [...page.matchAll(/<td class="number"[^>]*>(\d+\.?\d*)[^<]*?(?:<|, single run)/g)].map(
     ([, score]) => score,
   );
   for (const row of [markdown, junit]) {
