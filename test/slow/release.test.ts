@@ -244,6 +244,8 @@ describe.if(isLong)("long", () => {
     writeFileSync(join(home, "yarn.lock"), "");
     const env = {
       ...{ HOME: home, BUN_CONFIG_REGISTRY: registry.url, TMPDIR: home, YARN_ENABLE_TELEMETRY: "0" },
+      // As root, Yarn 1 has a cache outside of the home, with packages of earlier releases.
+      YARN_CACHE_FOLDER: join(home, "yarn-cache"),
       PATH: `${join(home, "tools", "node_modules", ".bin")}:${process.env.PATH}`,
     };
     return { cwd: home, env };
@@ -277,8 +279,9 @@ describe.if(isLong)("long", () => {
   test.each(["14.9.0", "16.9.1"])(
     "the launcher says that Node.js %s is too old",
     async (old) => {
-      const { cwd, env } = await createHome(`node@${old}`);
-      await mustRun(["npm", "install", "evald"], { cwd, env });
+      const { cwd } = await createHome(`node@${old}`);
+      // Without the old Node.js on its PATH, on which npm doesn't run.
+      await mustRun(["npm", "install", "evald"], { cwd, env: { HOME: cwd } });
       const node = join(cwd, "tools", "node_modules", "node", "bin", "node");
       expect(await run([node, join(cwd, "node_modules", "evald", "evald.cjs"), "--version"])).toMatchObject({
         ...{ code: 1, stdout: "" },
