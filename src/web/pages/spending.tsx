@@ -122,7 +122,7 @@ const Total = ({ report, viewer }: Pick<Props, "report" | "viewer">) => {
 const ForecastPart = ({ forecast }: { forecast: SpendingReport["forecast"] }) =>
   forecast === null || forecast.evaluations === 0 ? null : (
     <section aria-labelledby="forecast">
-      <h2 id="forecast">Forecast</h2>
+      <h2 id="forecast">Forecast from schedules</h2>
       <p>
         <strong>{dollars(forecast.monthUsd.expected)}</strong> by the end of the month, between{" "}
         {dollars(forecast.monthUsd.low)} and {dollars(forecast.monthUsd.high)}.
