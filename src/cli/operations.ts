@@ -81,7 +81,7 @@ export type Operations = {
   "POST /recommendations/{fingerprint}/done": { body: unknown; result: Fix };
   "GET /recommendations/done": { query: { promptId: string; status?: "running" | "verified" | "did_not_help" | "undecided" | "reopened"; limit?: number; offset?: number }; result: Fix[] };
   "POST /field-friction": { body: unknown; result: unknown };
-  "GET /field-friction": { query: { state?: "open" | "regressed" | "resolved" | "dismissed"; verified?: "true" | "false"; category?: "dead_link" | "missing_docs" | "misleading_docs" | "unreadable_page" | "broken_sample" | "unclear_error" | "silent_failure" | "needs_human" | "auth" | "slow" | "wrong_contract" | "other"; limit?: number; offset?: number }; result: FieldFriction[] };
+  "GET /field-friction": { query: { state?: "open" | "regressed" | "resolved" | "dismissed"; verified?: "true" | "false"; category?: string; limit?: number; offset?: number }; result: FieldFriction[] };
   "GET /field-friction/{fieldId}": { result: FieldFrictionDetail };
   "PATCH /field-friction/{fieldId}": { body: FieldFrictionChange; result: FieldFriction };
   "GET /trends": { query: { promptId?: string; tag?: string; agent?: string; model?: string; since?: string; until?: string; interval?: "day" | "week" | "month" | "eval" }; result: Trends };

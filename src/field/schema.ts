@@ -4,6 +4,7 @@ import { frictionCategories } from "../grading/kinds.ts";
 import { Id, Nullable, notBlank, OneOf, Time } from "../schema.ts";
 
 const text = { minLength: 1, ...notBlank };
+export const FrictionCategory = { ...OneOf(frictionCategories), title: "FrictionCategory" };
 
 /** What an agent in the field reports, over REST and MCP. */
 export const frictionReport = {
@@ -43,7 +44,7 @@ export const FieldFriction = Type.Object(
   {
     id: Id,
     title: Type.String({ description: "Start of the first report" }),
-    category: OneOf(frictionCategories),
+    category: FrictionCategory,
     where: Type.String(),
     state: OneOf(fieldStates, "regressed: reported again after it was resolved"),
     isVerified: Type.Boolean({ description: "Whether a published run hit friction at the same place" }),
@@ -93,7 +94,7 @@ export type FieldFrictionChange = Static<typeof FieldFrictionChange>;
 export const fieldFilter = {
   state: Type.Optional(OneOf(fieldStates, "Default: all but dismissed")),
   verified: Type.Optional(OneOf(["true", "false"], "true: only what runs hit as well; false: only the rest")),
-  category: Type.Optional(OneOf(frictionCategories)),
+  category: Type.Optional(FrictionCategory),
 };
 const Filter = Type.Object(fieldFilter);
 export type FieldFilter = Static<typeof Filter>;

@@ -1,6 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox";
-import { FieldFriction } from "../field/schema.ts";
-import { frictionCategories, frictionStates, phases, severities } from "../grading/kinds.ts";
+import { FieldFriction, FrictionCategory } from "../field/schema.ts";
+import { frictionStates, phases, severities } from "../grading/kinds.ts";
 import { Id, Nullable, OneOf, Time } from "../schema.ts";
 import { Dismissed } from "./dismissals.ts";
 
@@ -10,7 +10,7 @@ export const FrictionPoint = Type.Object(
     fingerprint: Type.String({ description: "The same in all runs" }),
     severity: OneOf(severities),
     phase: OneOf(phases),
-    category: OneOf(frictionCategories),
+    category: FrictionCategory,
     title: Type.String(),
     description: Type.String(),
     quote: Nullable(Type.String({ description: "Quoted from the site under test" })),

@@ -7,6 +7,7 @@ const name = Type.String({ minLength: 1, maxLength: 200, ...notBlank, descriptio
 const url = HttpUrl(
   "Webhook: where events are posted; https, unless EVALD_ALLOW_PRIVATE lists the host. Slack: URL of the incoming webhook",
 );
+const EventType = { ...OneOf(eventTypes), title: "EventType" };
 const EventTypes = Type.Array(OneOf(subscribableTypes), {
   minItems: 1,
   uniqueItems: true,
@@ -78,7 +79,7 @@ const destination = {
       description: "Email: addresses of members; empty for API keys without the scope write",
     }),
   ),
-  events: Type.Array(OneOf(eventTypes)),
+  events: Type.Array(EventType),
   status,
   disabledBecause: Nullable(
     OneOf(
@@ -132,7 +133,7 @@ const delivery = {
     format: "uuid",
     description: "The webhook-id that the receiver gets: the same in all tries and replays",
   }),
-  type: OneOf(eventTypes),
+  type: EventType,
   status: OneOf(deliveryStatuses),
   failure: Nullable(
     OneOf(
@@ -168,7 +169,7 @@ export const DeliveryDetail = Type.Object(
   {
     ...delivery,
     payload: Type.Object(
-      { type: OneOf(eventTypes), timestamp: Time, data: Type.Object({}, { additionalProperties: true }) },
+      { type: EventType, timestamp: Time, data: Type.Object({}, { additionalProperties: true }) },
       { description: "What a webhook receives" },
     ),
     log: Type.Array(

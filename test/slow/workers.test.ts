@@ -131,7 +131,7 @@ test.each(["SIGKILL", "SIGSTOP"] as const)("a session is moved to another worker
   }
   expect([run.eventsOf(1), run.eventsOf(2), await run.get()]).toEqual(before);
   expect((await run.send("GET", "/api/v1/reports")).body.length).toBe(1);
-  if (signal === "SIGSTOP") first.signal("SIGTERM");
+  if (signal === "SIGSTOP") first.signal("SIGKILL");
   // The second worker has the same agents, until it leaves too.
   const away = () => run.service.ctx.awayWorkers().flatMap((worker) => worker.agents);
   expect(away()).toEqual([]);

@@ -40,6 +40,7 @@ export function WorkersPart({ site, workers, usesWorkers, mayChange, now }: Work
   return (
     <List
       label="Workers"
+      isStacked
       labels={["Name", "State", "Version", "Agents", "Labels"]}
       numbers={["Sessions", "Last seen", ...(mayChange ? ["Actions"] : [])]}
     >
@@ -63,17 +64,17 @@ function WorkerRow({ base, worker, mayChange, now }: RowProps) {
           ID {id.slice(0, 8)}
         </span>
       </th>
-      <td>
+      <td data-label="State">
         <State state={state} />
         {state === "not_ready" && <span class="aside block">{problem}</span>}
       </td>
-      <td>{version}</td>
-      <td>{agents.map((agent) => agent.id).join(", ")}</td>
-      <td>{labels.length === 0 ? <span class="muted">None</span> : labels.join(", ")}</td>
-      <td class="number">
+      <td data-label="Version">{version}</td>
+      <td data-label="Agents">{agents.map((agent) => agent.id).join(", ")}</td>
+      <td data-label="Labels">{labels.length === 0 ? <span class="muted">None</span> : labels.join(", ")}</td>
+      <td class="number" data-label="Sessions">
         {runIds.length} of {slots}
       </td>
-      <td class="number">
+      <td class="number" data-label="Last seen">
         <time dateTime={lastSeenAt} title={toTime(lastSeenAt)}>
           {secondsAgo(lastSeenAt, now)}
         </time>
