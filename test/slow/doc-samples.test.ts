@@ -59,6 +59,8 @@ const samples: Record<string, RegExp[]> = {
     /^$|^(high|medium|low)\t(new|open)\t\d+ of \d+\t/,
     /^[1-9]\d*\n/,
     /"n": \d+,\n {2}"mean": \d/,
+    // No prompt has this tag.
+    /^$/,
     /"totals": \{\n {4}"pages": [1-9]/,
   ],
   "mcp.md": [
@@ -80,6 +82,7 @@ const samples: Record<string, RegExp[]> = {
     /"name":"Test"/,
     /^<!doctype html>[\s\S]*<title>Run: /,
     /^ID +KEY[\s\S]* laptop [\s\S]* ci /,
+    /^\{\n {2}"name": "test",\n {2}"createdBy": null,/,
     /^[0-9a-f-]{36}\n$/,
     /^$/,
   ],
