@@ -75,10 +75,20 @@ test("trends, friction, docs map and fixes scan no large table, with and without
 });
 
 type Parameter = { name: string; in: string; schema: Schema };
-type Schema = { type?: string; enum?: string[]; const?: string; anyOf?: Schema[]; default?: unknown; format?: string };
+type Schema = {
+  $ref?: string;
+  type?: string;
+  enum?: string[];
+  const?: string;
+  anyOf?: Schema[];
+  default?: unknown;
+  format?: string;
+};
 
 /** What a caller may pass for a parameter of a list: each value of a closed set, else one that it would have. */
-function valuesOf({ name, schema }: Parameter, samples: Record<string, string>): string[] {
+function valuesOf({ name, schema: given }: Parameter, samples: Record<string, string>): string[] {
+  const schemas: Record<string, Schema> = openApi.components.schemas as never;
+  const schema = schemas[given.$ref?.split("/").at(-1) ?? ""] ?? given;
   const closed = [schema, ...(schema.anyOf ?? [])].flatMap((each) => each.enum ?? each.const ?? []);
   if (closed.length > 0) return closed;
   if (samples[name] !== undefined) return [samples[name]];
