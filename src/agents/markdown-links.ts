@@ -8,6 +8,9 @@ const maxLinks = 3000;
 /** A link or a picture: its text may have brackets, escaped or in pairs, and its target may have parentheses. */
 const inlineLink = /!?\[((?:\\.|\[(?:\\.|[^[\]\\])*\]|[^[\]\\])*)\]\((?:<[^<>]*>|[^()<>]*(?:\([^()]*\)[^()]*)?)\)/g;
 
+/** The target of a link or picture with what is around it, which may have parentheses in pairs: the source of a regular expression. */
+export const linkTarget = String.raw`\((?:[^()]|\([^()]*\))*\)`;
+
 /** Markdown as one line of plain text. */
 export const plainText = (markdown: string) =>
   decodeEntities(

@@ -14,7 +14,7 @@ import { explain } from "./trial-diagnosis.ts";
 
 type Env = Record<string, string | undefined>;
 
-/** Adds `agent list`, `agent init`, `agent try`, `agent replay`, and those of logins. */
+/** Adds `agent list`, `agent init`, `agent try`, `agent replay`, and the commands for logins. */
 export function addAgents(program: Command, configOf: () => Config, agents: Record<string, Agent>, env: Env): void {
   const command = program.command("agent").description("List, add and try coding agents");
   command

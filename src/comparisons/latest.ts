@@ -122,11 +122,16 @@ export function findLatestResults(ctx: Context, org: OrgId, promptId: string): L
 
 type Compare = (before: Point[], after: Point[]) => LatestChange | null;
 
+/** The latest results of a prompt whose newest change is significant; null: it is not, or there is none. */
+export function findChangedResults(ctx: Context, org: OrgId, promptId: string) {
+  const latest = findLatestResults(ctx, org, promptId);
+  return latest?.change && isClear(latest.change) ? { ...latest, change: latest.change } : null;
+}
+
 /** The newest significant change of a prompt's scores, with the agent whose scores changed; null: none. */
 export function findClearChange(ctx: Context, org: OrgId, promptId: string | undefined) {
-  const latest = promptId === undefined ? null : findLatestResults(ctx, org, promptId.toLowerCase());
-  if (!latest?.change || !isClear(latest.change)) return null;
-  return { ...latest.change, agent: latest.agent, model: latest.model };
+  const changed = promptId === undefined ? null : findChangedResults(ctx, org, promptId.toLowerCase());
+  return changed && { ...changed.change, agent: changed.agent, model: changed.model };
 }
 
 /** Compares all runs of one agent in evaluations. */

@@ -50,7 +50,8 @@ export function updateLifecycles(
   if (!counted) return;
   const { orgId, promptId, urlMap, evalRequestId } = counted.run;
   const preview = previewOf(urlMap);
-  const rows = new Map(listLifecycles(tx, { orgId, promptId, preview }).map((row) => [row.fingerprint, row]));
+  const stored = tx.select().from(frictionLifecycles).where(whereOf({ orgId, promptId, preview })).all();
+  const rows = new Map(stored.map((row) => [row.fingerprint, row]));
   const pointsBefore = new Map(before?.points.map((point) => [point.fingerprint, point]));
   const pointsAfter = new Map(after?.points.map((point) => [point.fingerprint, point]));
   const listed = new Map<string, ReturnType<typeof listCountedRuns>>();
@@ -99,26 +100,14 @@ export function updateLifecycles(
   }
 }
 
-const listLifecycles = (tx: Tx, { orgId, promptId, preview }: Omit<LifecycleKey, "fingerprint">) =>
-  tx
-    .select()
-    .from(frictionLifecycles)
-    .where(
-      and(
-        eq(frictionLifecycles.orgId, orgId),
-        eq(frictionLifecycles.promptId, promptId),
-        eq(frictionLifecycles.preview, preview),
-      ),
-    )
-    .all();
-
-const whereKey = ({ orgId, promptId, preview, fingerprint }: LifecycleKey) =>
+const whereOf = ({ orgId, promptId, preview }: Omit<LifecycleKey, "fingerprint">) =>
   and(
     eq(frictionLifecycles.orgId, orgId),
     eq(frictionLifecycles.promptId, promptId),
     eq(frictionLifecycles.preview, preview),
-    eq(frictionLifecycles.fingerprint, fingerprint),
   );
+
+const whereKey = (key: LifecycleKey) => and(whereOf(key), eq(frictionLifecycles.fingerprint, key.fingerprint));
 
 /** Whether a report has met a friction point before and after a change, in a session of the same kind: then its evaluation stays the same. */
 const meetsAsBefore = ({ before, after, was, is }: Change): boolean =>

@@ -6,3 +6,19 @@ export function toCsv(values: readonly (string | number | null | undefined)[]): 
   });
   return `${cells.join(",")}\r\n`;
 }
+
+/** A CSV file for a client of the API. */
+export const toCsvResponse = (text: string, fileName: string): Response =>
+  new Response(text, {
+    headers: {
+      "content-type": "text/csv; charset=utf-8",
+      "content-disposition": `attachment; filename="${fileName}"`,
+      "cache-control": "no-store",
+    },
+  });
+
+/** Describes that an operation also responds with CSV. */
+export function alsoCsv<T extends { detail: { responses: Record<string, { content?: object }> } }>(described: T): T {
+  Object.assign(described.detail.responses["200"]?.content ?? {}, { "text/csv": { schema: { type: "string" } } });
+  return described;
+}

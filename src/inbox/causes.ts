@@ -99,7 +99,7 @@ function lostPointsOf(ctx: Context, ofChange: SQL | undefined, { before, after, 
   return fixes === null || agent === null || network === null ? null : { fixes, agent, network };
 }
 
-/** `hasFix`: a recommended fix of the docs or the product would remove it. */
+/** `hasFix`: whether a recommended fix would remove it. */
 type FoundCause = ChangeCause & { hasFix: boolean };
 
 /**

@@ -1,4 +1,4 @@
-import { type ChangeWindow, findLatestResults, isClear, type LatestChange } from "../comparisons/latest.ts";
+import { type ChangeWindow, findChangedResults, type LatestChange } from "../comparisons/latest.ts";
 import { compareWindows, type WindowIds } from "../comparisons/windows.ts";
 import type { Context, OrgId } from "../context.ts";
 import { notFound } from "../errors.ts";
@@ -45,10 +45,8 @@ export function findExplanation(ctx: Context, org: OrgId, promptId: string, wind
 }
 
 function newestChangeOf(ctx: Context, org: OrgId, promptId: string): Explained | null {
-  const latest = findLatestResults(ctx, org, promptId);
-  if (!latest?.change || !isClear(latest.change)) return null;
-  const { change, agent } = latest;
-  return { fields: toScoreChange(promptId, { ...latest, change }), agent, change };
+  const changed = findChangedResults(ctx, org, promptId);
+  return changed && { fields: toScoreChange(promptId, changed), agent: changed.agent, change: changed.change };
 }
 
 function between(ctx: Context, org: OrgId, promptId: string, windows: WindowIds): Explained {

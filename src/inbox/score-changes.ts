@@ -1,5 +1,5 @@
 import { and, eq, isNotNull, ne, or, sql } from "drizzle-orm";
-import { findLatestResults, isClear, type LatestChange, type LatestResults } from "../comparisons/latest.ts";
+import { findChangedResults, isClear, type LatestChange, type LatestResults } from "../comparisons/latest.ts";
 import type { Context, OrgId } from "../context.ts";
 import { prompts } from "../db/tables/prompts.ts";
 import { scoreChanges } from "../db/tables/trends.ts";
@@ -80,11 +80,10 @@ export function createScoreChangeLoop(ctx: Context) {
 
 /** The newest significant change of a prompt's scores; null: none. */
 function findScoreChange(ctx: Context, org: OrgId, promptId: string): StoredChange | null {
-  const latest = findLatestResults(ctx, org, promptId);
-  const change = latest?.change ?? null;
-  if (!latest || change === null || !isClear(change)) return null;
-  const [cause = null] = findCauses(ctx, org, latest.agent, change).causes;
-  return { ...toScoreChange(promptId, { ...latest, change }), cause };
+  const changed = findChangedResults(ctx, org, promptId);
+  if (changed === null) return null;
+  const [cause = null] = findCauses(ctx, org, changed.agent, changed.change).causes;
+  return { ...toScoreChange(promptId, changed), cause };
 }
 
 /** A change in the results of a prompt, without its cause. */

@@ -2,6 +2,7 @@ import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import type { Context } from "../context.ts";
 import { orgOf } from "../http/caller.ts";
+import { alsoCsv, toCsvResponse } from "../http/csv.ts";
 import { errors, operation } from "../http/operation.ts";
 import { pageOf, pageQuery } from "../http/paging.ts";
 import { OneOf } from "../schema.ts";
@@ -9,26 +10,13 @@ import { matrixCsv } from "./csv.ts";
 import { getMatrix } from "./matrix.ts";
 import { Matrix, matrixFilter } from "./schema.ts";
 
-const matrixOperation = operation("Reports", "getMatrix", "Compare agents side by side on prompts", {
-  200: Matrix,
-  ...errors(400, 404),
-});
-Object.assign(matrixOperation.detail.responses["200"]?.content ?? {}, { "text/csv": { schema: { type: "string" } } });
-
 /** The results of agents on prompts, side by side. */
 export const matrixRoutes = (ctx: Context) =>
   new Elysia({ name: "matrix" }).get(
     "/api/v1/matrix",
     ({ request, query: { format, limit, offset, ...filter } }) => {
       const matrix = getMatrix(ctx, orgOf(request), filter, pageOf({ limit, offset }));
-      if (format !== "csv") return matrix;
-      return new Response(matrixCsv(matrix), {
-        headers: {
-          "content-type": "text/csv; charset=utf-8",
-          "content-disposition": 'attachment; filename="evald-agents.csv"',
-          "cache-control": "no-store",
-        },
-      });
+      return format === "csv" ? toCsvResponse(matrixCsv(matrix), "evald-agents.csv") : matrix;
     },
     {
       query: Type.Object({
@@ -36,6 +24,11 @@ export const matrixRoutes = (ctx: Context) =>
         ...pageQuery,
         format: Type.Optional(OneOf(["json", "csv"], "csv: one row per agent, then one per prompt and agent")),
       }),
-      ...matrixOperation,
+      ...alsoCsv(
+        operation("Reports", "getMatrix", "Compare agents side by side on prompts", {
+          200: Matrix,
+          ...errors(400, 404),
+        }),
+      ),
     },
   );

@@ -1,3 +1,4 @@
+import { parseObject } from "../agents/fields.ts";
 import type { LoginEntry } from "../config/agent-entry.ts";
 import { invalidField } from "../errors.ts";
 
@@ -69,16 +70,11 @@ function toTime(value: unknown): number | null {
   if (typeof value === "number") return value < maxSeconds ? value * 1000 : value;
   if (typeof value !== "string") return null;
   const [, payload] = /^[\w-]+\.([\w-]+)\.[\w-]*$/.exec(value) ?? [];
-  const time = payload === undefined ? Date.parse(value) : toTime(fieldOf(parsePayload(payload), "exp"));
+  const time =
+    payload === undefined
+      ? Date.parse(value)
+      : toTime(fieldOf(parseObject(Buffer.from(payload, "base64url").toString()), "exp"));
   return time === null || Number.isNaN(time) ? null : time;
-}
-
-function parsePayload(payload: string): unknown {
-  try {
-    return JSON.parse(Buffer.from(payload, "base64url").toString());
-  } catch {
-    return null;
-  }
 }
 
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;

@@ -2,6 +2,7 @@ import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import type { Context } from "../context.ts";
 import { orgOf } from "../http/caller.ts";
+import { alsoCsv, toCsvResponse } from "../http/csv.ts";
 import { jsonBody } from "../http/elysia.ts";
 import { errors, operation } from "../http/operation.ts";
 import { OneOf } from "../schema.ts";
@@ -10,12 +11,6 @@ import { spendingCsv } from "./csv.ts";
 import { getSpendingReport } from "./report.ts";
 import { Budget, BudgetInput, SpendingReport, spendingQuery } from "./schema.ts";
 
-const spendingOperation = operation("Spending", "getSpending", "Get what models cost in a month, and the budgets", {
-  200: SpendingReport,
-  ...errors(400),
-});
-Object.assign(spendingOperation.detail.responses["200"]?.content ?? {}, { "text/csv": { schema: { type: "string" } } });
-
 /** What models cost, and the budgets of prompts and tags. */
 export const spendingRoutes = (ctx: Context) =>
   new Elysia({ name: "spending" })
@@ -23,14 +18,21 @@ export const spendingRoutes = (ctx: Context) =>
       "/api/v1/spending",
       ({ request, query: { month, format } }) => {
         const report = getSpendingReport(ctx, orgOf(request), month);
-        return format === "csv" ? csvResponse(report) : report;
+        return format === "csv"
+          ? toCsvResponse(spendingCsv(report), `evald-spending-${report.from.slice(0, 10)}.csv`)
+          : report;
       },
       {
         query: Type.Object({
           ...spendingQuery,
           format: Type.Optional(OneOf(["json", "csv"], "csv: one row per row of a breakdown")),
         }),
-        ...spendingOperation,
+        ...alsoCsv(
+          operation("Spending", "getSpending", "Get what models cost in a month, and the budgets", {
+            200: SpendingReport,
+            ...errors(400),
+          }),
+        ),
       },
     )
     .put("/api/v1/budgets", ({ request, body }) => setBudget(ctx, orgOf(request), body), {
@@ -40,12 +42,3 @@ export const spendingRoutes = (ctx: Context) =>
         ...errors(400, 404, 413),
       }),
     });
-
-const csvResponse = (report: SpendingReport): Response =>
-  new Response(spendingCsv(report), {
-    headers: {
-      "content-type": "text/csv; charset=utf-8",
-      "content-disposition": `attachment; filename="evald-spending-${report.from.slice(0, 10)}.csv"`,
-      "cache-control": "no-store",
-    },
-  });

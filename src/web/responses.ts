@@ -32,6 +32,14 @@ export const privateResponse = (
     },
   });
 
+/** A file to save, whose name gets the kind as its ending. */
+export const toDownload = (kind: "json" | "csv", body: string, name: string): Response =>
+  privateResponse(kind, body, 200, { "content-disposition": `attachment; filename="${name}.${kind}"` });
+
+/** A value as a JSON file to save. */
+export const toJsonDownload = (value: unknown, name: string): Response =>
+  toDownload("json", `${JSON.stringify(value, null, 2)}\n`, name);
+
 /** A public, cacheable response; 304 when the ETag matches. */
 export function publicResponse(
   request: Request,

@@ -9,7 +9,7 @@ const checkMs = 250;
 /** Silence after which an agent that has asked something counts as waiting for an answer, and its share of the idle limit. */
 const maxWaitMs = 20_000;
 const idleShare = 0.25;
-/** An agent that has shortened its conversation in vain so often would go on until the run reaches a limit. */
+/** After this many vain attempts to shorten its conversation, an agent is stopped: it would go on until the run reaches a limit. */
 const maxOverflows = 4;
 
 /**

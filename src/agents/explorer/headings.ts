@@ -1,4 +1,5 @@
 import type { Check } from "../agent.ts";
+import { linkTarget } from "../markdown-links.ts";
 import { type ReadPage, type Session, type Steps, toCheck, useTool } from "./session.ts";
 
 /** Pages with at least this much prose need headings, in characters. */
@@ -17,12 +18,15 @@ export async function* checkHeadings(session: Session, pages: ReadPage[]): Steps
   });
 }
 
+const endOfLink = new RegExp(String.raw`\]${linkTarget}`, "g");
+const linkOrLabel = new RegExp(String.raw`\[[^[\]]*\](${linkTarget})?`, "g");
+
 /** The text of a page without code, tables and link URLs. */
 const proseOf = ({ markdown }: ReadPage) =>
   markdown
     .replace(/^\s*(`{3,}|~{3,})[\s\S]*?^\s*\1/gm, "")
     .replace(/^\s*\|.*$/gm, "")
-    .replace(/\]\((?:[^()]|\([^()]*\))*\)/g, "]");
+    .replace(endOfLink, "]");
 
 const normalizeTitle = (text: string) =>
   text
@@ -46,8 +50,7 @@ function hasDividingHeading({ title, markdown, headings }: ReadPage): boolean {
 }
 
 /** The text of a line without headings, tables and links, which are often navigation. */
-const textOf = (line: string) =>
-  /^\s*[#|]/.test(line) ? "" : line.replace(/\[[^[\]]*\](\((?:[^()]|\([^()]*\))*\))?/g, "").trim();
+const textOf = (line: string) => (/^\s*[#|]/.test(line) ? "" : line.replace(linkOrLabel, "").trim());
 
 function toHeadingsCheck(page: ReadPage): Check {
   const base = { id: "long-page-has-headings", group: "page" as const, subject: page.url };

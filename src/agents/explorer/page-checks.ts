@@ -1,6 +1,6 @@
 import { pageKey } from "../../net/page-key.ts";
 import type { Check } from "../agent.ts";
-import { plainText } from "../markdown-links.ts";
+import { linkTarget, plainText } from "../markdown-links.ts";
 import { isLeftToPictures } from "../page-problem.ts";
 import { toStems, toTerms } from "./goal.ts";
 import { type LinkGraph, menuOf, namesOf } from "./link-graph.ts";
@@ -233,9 +233,10 @@ const announcedPicture = /[:：]\s*\n\s*!\[[^\]]{0,39}\]/;
 /** A longer section says in words what an announced picture shows, in characters. */
 const maxAnnouncement = 300;
 
+const picture = new RegExp(String.raw`!\[([^\]]*)\]${linkTarget}`, "g");
+
 /** What Markdown says besides its headings, with the texts of its pictures. */
-const wordsOf = (markdown: string): string =>
-  startOfText(markdown.replace(/!\[([^\]]*)\]\((?:[^()]|\([^()]*\))*\)/g, "$1").replace(/^#.*$/gm, ""));
+const wordsOf = (markdown: string): string => startOfText(markdown.replace(picture, "$1").replace(/^#.*$/gm, ""));
 
 /** Whether pictures stand where a text or a sample belongs. */
 const hasPicturesOnly = (markdown: string): boolean =>

@@ -31,8 +31,8 @@ type SurveyCandidate = { url: string; provenance: Provenance; foundOn: string; t
 
 /**
  * Continues reading after the search: pages that the goal needs, linked pages, and entries of llms.txt and sitemaps.
- * Of docs in a folder, it leaves the folder only for what the goal needs. None of it is part of the agent's path to the goal. Problems of pages become checks; `needed` marks those of pages on
- * which the answer depends.
+ * It stays in the folder of the docs, except for pages that the goal needs. None of it is part of the agent's path to the goal. Problems of
+ * pages become checks; `needed` marks those of pages on which the answer depends.
  */
 export async function* surveySite(session: Session, frontier: Frontier, index: SectionIndex): Steps {
   const chosenKeys = new Set(session.pages.flatMap(({ addresses }) => addresses.map(pageKey)));

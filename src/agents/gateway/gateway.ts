@@ -71,8 +71,8 @@ export function createGateway({
   }
 
   /**
-   * Lets one run call one model, within its limits. `waitForTurn`: called before each part of a call that takes longer, the larger the request is;
-   * by default it goes on at once.
+   * Lets one run call one model, within its limits. `waitForTurn`: called before each part of a call whose time depends on the size of the request;
+   * by default, calls don't wait.
    */
   function openSession(
     run: ModelRun & {

@@ -25,7 +25,7 @@ export type ModelSession = {
   takesCalls: boolean;
   /** Whether its requests may search the web at the provider. */
   allowsWebSearch: boolean;
-  /** Waits before each part of a call that takes the thread longer, the larger the request is. */
+  /** Waits before each part of a call whose time depends on the size of the request. */
   waitForTurn: () => Promise<void>;
   /** Aborts when the run ends. */
   closing: AbortController;

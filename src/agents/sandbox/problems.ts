@@ -99,7 +99,7 @@ export function toInstall(name: string): string {
   return command === undefined ? `install ${name}` : `install ${name} (${command} ${name})`;
 }
 
-/** What is wrong, and the option that mends it. */
+/** What is wrong, and what to do about it. */
 export function describeSandboxProblem({ code, line }: SandboxProblem): string {
   const said = line === "" ? "" : ` (${line})`;
   switch (code) {

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { oneLine } from "../../grading/text.ts";
 import { titleOf } from "../../reports/labels.ts";
+import { useDay } from "./when.tsx";
 
 /** A prompt as an option of a filter. */
 export type PromptName = { id: string; title: string | null; text: string };
@@ -51,6 +52,27 @@ export const Filter = ({ action, part, trigger = "change", clearLabel = false, s
     {clearLabel && <a href={action}>{clearLabel}</a>}
   </form>
 );
+
+/** The first and the last day of a period, each of which may be a time in the address. */
+export function PeriodFields({ since, until }: { since: string | undefined; until: string | undefined }) {
+  const dayOf = useDay();
+  return (
+    <>
+      <label class="inline">
+        From <input type="date" name="since" value={toDateField(since, dayOf)} />
+      </label>
+      <label class="inline">
+        To <input type="date" name="until" value={toDateField(until, dayOf)} />
+      </label>
+    </>
+  );
+}
+
+/** The date of a time in the filter, of which the field shows the last day before it. */
+const toDateField = (time: string | undefined, dayOf: (iso: string) => string) =>
+  time === undefined || time.length <= 10 || Number.isNaN(Date.parse(time))
+    ? time
+    : dayOf(new Date(Date.parse(time) - 1).toISOString());
 
 /** Loads only the part again at each `trigger`, instead of the whole page. */
 const replacePartOn = (action: string, part: string, trigger: string) => ({

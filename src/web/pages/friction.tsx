@@ -3,6 +3,7 @@ import { frictionStates, severities } from "../../grading/kinds.ts";
 import { capitalize, oneLine } from "../../grading/text.ts";
 import type { Paged } from "../../http/paging.ts";
 import { formatNumber, humanize } from "../../reports/labels.ts";
+import { NoRuns } from "../components/empty.tsx";
 import { ScrollArea, type Sorting, TableHead, toSorting } from "../components/figures.tsx";
 import { Choice, Filter, type PromptName, promptChoices } from "../components/filter.tsx";
 import { Layout } from "../components/layout.tsx";
@@ -46,7 +47,9 @@ export function FrictionPage({ site, site: { base }, viewer, friction, query, pr
       </div>
       <FrictionTabs base={base} path="/friction" />
       {prompts.length === 0 ? (
-        <Empty base={base} />
+        <NoRuns base={base} heading="No friction yet">
+          Friction appears here after your first run.
+        </NoRuns>
       ) : (
         <>
           <Filter action={here} part="friction-list" sort={query.sort}>
@@ -179,16 +182,4 @@ const FrictionTable = ({ base, friction, scope, sorting }: TableProps) => (
       </tbody>
     </table>
   </ScrollArea>
-);
-
-const Empty = ({ base }: { base: string }) => (
-  <div class="empty">
-    <h2>No friction yet</h2>
-    <p>Friction appears here after your first run.</p>
-    <p>
-      <a class="button main" href={`${base}/prompts`}>
-        View prompts
-      </a>
-    </p>
-  </div>
 );

@@ -2,8 +2,9 @@ import { count, dollars, duration, oneLine, percent } from "../../grading/text.t
 import type { Cell, Matrix, MatrixAgent, Standing } from "../../matrix/schema.ts";
 import { outcomeLabels, scopeHints, scoreText } from "../../reports/labels.ts";
 import { threshold } from "../../stats/power.ts";
+import { NoRuns } from "../components/empty.tsx";
 import { ScrollArea } from "../components/figures.tsx";
-import { Choice, Filter } from "../components/filter.tsx";
+import { Choice, Filter, PeriodFields } from "../components/filter.tsx";
 import { foreignText, Layout } from "../components/layout.tsx";
 import { offsetLinks, Pager, toHref } from "../components/pager.tsx";
 import { withMinus } from "../components/verdict.tsx";
@@ -56,25 +57,14 @@ export function MatrixPage({ site, site: { base }, viewer, matrix, query, tags, 
           ) : (
             <input type="hidden" name="promptId" value={promptId} />
           )}
-          <label class="inline">
-            From <input type="date" name="since" value={query.since?.slice(0, 10)} />
-          </label>
-          <label class="inline">
-            To <input type="date" name="until" value={query.until?.slice(0, 10)} />
-          </label>
+          <PeriodFields since={query.since} until={query.until} />
         </Filter>
       )}
       <div id="matrix">
         {agents.length === 0 ? (
-          <div class="empty">
-            <h2>No runs in this period</h2>
-            <p>Run prompts with two or more agents to see them side by side.</p>
-            <p>
-              <a class="button main" href={`${base}/prompts`}>
-                View prompts
-              </a>
-            </p>
-          </div>
+          <NoRuns base={base} heading="No runs in this period">
+            Run prompts with two or more agents to see them side by side.
+          </NoRuns>
         ) : (
           <>
             <p class="muted">

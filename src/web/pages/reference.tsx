@@ -1,3 +1,4 @@
+import { nameOf } from "../../http/examples.ts";
 import { ScrollArea } from "../components/figures.tsx";
 import { Layout } from "../components/layout.tsx";
 import type { Site } from "../site.ts";
@@ -62,8 +63,8 @@ export function ReferencePage({ site, viewer, document }: DocsProps & { document
     .filter(({ operations }) => operations.length > 0);
   const schemas = Object.entries(document.components.schemas);
   const { responses, parameters } = document.components;
-  const findSharedResponse = (reference: string) => responses[nameIn(reference)] as Response;
-  const findSharedParameter = (reference: string) => parameters[nameIn(reference)] as Parameter;
+  const findSharedResponse = (reference: string) => responses[nameOf(reference)] as Response;
+  const findSharedParameter = (reference: string) => parameters[nameOf(reference)] as Parameter;
   return (
     <Layout
       {...{ site, viewer }}
@@ -130,9 +131,6 @@ export function ReferencePage({ site, viewer, document }: DocsProps & { document
 }
 
 const Method = ({ method }: { method: string }) => <code class={`method ${method.toLowerCase()}`}>{method}</code>;
-
-/** The name of a shared part in a reference. */
-const nameIn = (reference: string): string => reference.split("/").at(-1) ?? "";
 
 type PartProps = Endpoint & {
   site: Site;

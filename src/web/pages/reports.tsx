@@ -5,6 +5,7 @@ import type { Paged } from "../../http/paging.ts";
 import { agentLabel, formatNumber, humanize, outcomeLabels, scoreText } from "../../reports/labels.ts";
 import type { ReportSort } from "../../reports/lists.ts";
 import type { ReportSummary } from "../../reports/schema.ts";
+import { NoRuns } from "../components/empty.tsx";
 import { GradeMark, TableHead, toSorting } from "../components/figures.tsx";
 import { Choice, Filter, type PromptName, promptChoices } from "../components/filter.tsx";
 import { foreignText, Layout } from "../components/layout.tsx";
@@ -172,22 +173,15 @@ const ReportRow = ({ report, isPreview, base, now }: RowProps) => {
   );
 };
 
-const Empty = ({ base, isFiltered }: { base: string; isFiltered: boolean }) => (
-  <div class="empty">
-    {isFiltered ? (
+const Empty = ({ base, isFiltered }: { base: string; isFiltered: boolean }) =>
+  isFiltered ? (
+    <div class="empty">
       <p>
         No reports match these filters. <a href={`${base}/reports`}>Clear filters</a>
       </p>
-    ) : (
-      <>
-        <h2>No reports yet</h2>
-        <p>Reports appear here when runs complete. Create a prompt and run it.</p>
-        <p>
-          <a class="button main" href={`${base}/prompts`}>
-            View prompts
-          </a>
-        </p>
-      </>
-    )}
-  </div>
-);
+    </div>
+  ) : (
+    <NoRuns base={base} heading="No reports yet">
+      Reports appear here when runs complete. Create a prompt and run it.
+    </NoRuns>
+  );

@@ -4,6 +4,7 @@ import type { PromptItem } from "../../prompts/lists.ts";
 import { formatNumber, titleOf } from "../../reports/labels.ts";
 import type { RunListItem, RunSort } from "../../runs/lists.ts";
 import type { RunFilter } from "../../runs/run-conditions.ts";
+import { NoRuns } from "../components/empty.tsx";
 import { toSorting } from "../components/figures.tsx";
 import { Choice, Filter } from "../components/filter.tsx";
 import { Layout } from "../components/layout.tsx";
@@ -89,18 +90,10 @@ export function RunsPart({ site, filter, before, items, next, now }: RunsPartPro
         No runs match these filters. <a href={here}>Clear filters</a>
       </p>
     ) : (
-      <div class="empty">
-        <h2>No runs yet</h2>
-        <p>
-          A run sends an agent to do the task of a prompt and produces a report. Open a prompt and choose Run now, or
-          add a schedule.
-        </p>
-        <p>
-          <a class="button main" href={`${site.base}/prompts`}>
-            View prompts
-          </a>
-        </p>
-      </div>
+      <NoRuns base={site.base} heading="No runs yet">
+        A run sends an agent to do the task of a prompt and produces a report. Open a prompt and choose Run now, or add
+        a schedule.
+      </NoRuns>
     );
   return (
     <>

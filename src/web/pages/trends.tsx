@@ -3,8 +3,9 @@ import { describeMethodology } from "../../reports/differences.ts";
 import { titleOf } from "../../reports/labels.ts";
 import type { Trends } from "../../trends/trends.ts";
 import { toWindowsHref } from "../components/change-links.ts";
+import { NoRuns } from "../components/empty.tsx";
 import { goalReachedText, ScrollArea, summaryColumns, TableHead } from "../components/figures.tsx";
-import { Choice, Filter, type PromptName, promptChoices } from "../components/filter.tsx";
+import { Choice, Filter, PeriodFields, type PromptName, promptChoices } from "../components/filter.tsx";
 import { Layout } from "../components/layout.tsx";
 import { toHref } from "../components/pager.tsx";
 import { seriesLabel, TrendChart } from "../components/trend-chart.tsx";
@@ -59,25 +60,14 @@ export function TrendsPage({ site, site: { base }, viewer, trends, sides, query,
           <Choice name="interval" label="Interval" value={query.interval ?? "week"}>
             {Object.entries(query.promptId === undefined ? intervalLabels : evalIntervalLabels)}
           </Choice>
-          <label class="inline">
-            From <input type="date" name="since" value={toDateField(query.since, dayOf)} />
-          </label>
-          <label class="inline">
-            To <input type="date" name="until" value={toDateField(query.until, dayOf)} />
-          </label>
+          <PeriodFields since={query.since} until={query.until} />
         </Filter>
       )}
       <div id="trends">
         {scoredPoints.length === 0 ? (
-          <div class="empty">
-            <h2>No data yet</h2>
-            <p>Run a prompt, or schedule one, to see its score over time.</p>
-            <p>
-              <a class="button main" href={`${base}/prompts`}>
-                View prompts
-              </a>
-            </p>
-          </div>
+          <NoRuns base={base} heading="No data yet">
+            Run a prompt, or schedule one, to see its score over time.
+          </NoRuns>
         ) : (
           <>
             <p class="muted">
@@ -120,12 +110,6 @@ export function TrendsPage({ site, site: { base }, viewer, trends, sides, query,
     </Layout>
   );
 }
-
-/** The date of a time in the filter, of which the field shows the last day before it. */
-const toDateField = (time: string | undefined, dayOf: (iso: string) => string) =>
-  time === undefined || time.length <= 10 || Number.isNaN(Date.parse(time))
-    ? time
-    : dayOf(new Date(Date.parse(time) - 1).toISOString());
 
 /** The query of the page with earlier data: `since` would exclude them. */
 const earlierPageQuery = (query: TrendsQuery): Record<string, string> =>

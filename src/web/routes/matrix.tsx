@@ -9,7 +9,7 @@ import { OneOf } from "../../schema.ts";
 import { showPage } from "../page-requests.tsx";
 import { MatrixPage } from "../pages/matrix.tsx";
 import { dayAfter, queryOptions } from "../query.ts";
-import { privateResponse } from "../responses.ts";
+import { toDownload, toJsonDownload } from "../responses.ts";
 
 const perPage = 50;
 /** The most prompts in a file, as in the API. */
@@ -34,10 +34,8 @@ export const matrixPages = (ctx: Context) =>
         showPage(ctx, request, (viewer) => {
           const filter = { ...query, until: dayAfter(query.until) };
           const matrix = getMatrix(ctx, viewer.org, filter, { limit: maxExported, offset: 0 });
-          const body = format === "csv" ? matrixCsv(matrix) : `${JSON.stringify(matrix, null, 2)}\n`;
-          return privateResponse(format, body, 200, {
-            "content-disposition": `attachment; filename="evald-agents.${format}"`,
-          });
+          const name = "evald-agents";
+          return format === "csv" ? toDownload("csv", matrixCsv(matrix), name) : toJsonDownload(matrix, name);
         }),
       queryOptions({ ...matrixFilter, format: Type.Optional(OneOf(["json", "csv"])) }),
     );

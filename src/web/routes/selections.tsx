@@ -13,7 +13,7 @@ import { maxSelected } from "../components/selection.tsx";
 import { showPage, submitForm } from "../page-requests.tsx";
 import { seeOtherWithToast } from "../page-responses.ts";
 import { requireConfirmation } from "../pages/confirm.tsx";
-import { privateResponse } from "../responses.ts";
+import { toJsonDownload } from "../responses.ts";
 import { webSourceOf } from "../viewer.ts";
 import { archivingEffect } from "./report-forms.tsx";
 
@@ -33,11 +33,6 @@ function selectedRowsIn(fields: Iterable<string>): string[] {
 type Plan = { title: string; runs: number; estimate: Estimate; start: (key: string) => Promise<unknown> };
 
 const queryFieldsOf = (request: Request) => new URL(request.url).searchParams.keys();
-
-const jsonDownload = (name: string, rows: unknown[]) =>
-  privateResponse("json", `${JSON.stringify(rows, null, 2)}\n`, 200, {
-    "content-disposition": `attachment; filename="evald-${name}.json"`,
-  });
 
 async function planRun(ctx: Context, org: OrgId, runId: string, source: EvalSource): Promise<Plan> {
   const { prompt } = getRun(ctx, org, runId);
@@ -94,17 +89,17 @@ export const selectionPages = (ctx: Context) =>
   new Elysia({ name: "selection pages" })
     .get("/reports/selected/export", ({ request }) =>
       showPage(ctx, request, ({ org }) =>
-        jsonDownload(
-          "reports",
+        toJsonDownload(
           selectedRowsIn(queryFieldsOf(request)).map((slug) => getReport(ctx, org, slug)),
+          "evald-reports",
         ),
       ),
     )
     .get("/runs/selected/export", ({ request }) =>
       showPage(ctx, request, ({ org }) =>
-        jsonDownload(
-          "runs",
+        toJsonDownload(
           selectedRowsIn(queryFieldsOf(request)).map((runId) => getRun(ctx, org, runId)),
+          "evald-runs",
         ),
       ),
     )

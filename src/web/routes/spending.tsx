@@ -12,7 +12,7 @@ import { showPage, submitOrShowAgain } from "../page-requests.tsx";
 import { seeOther } from "../page-responses.ts";
 import { SpendingPage } from "../pages/spending.tsx";
 import { queryOptions } from "../query.ts";
-import { privateResponse } from "../responses.ts";
+import { toDownload, toJsonDownload } from "../responses.ts";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 
@@ -62,10 +62,8 @@ export const spendingPages = (ctx: Context) =>
       ({ request, query: { month, format = "json" } }) =>
         showPage(ctx, request, (viewer) => {
           const report = getSpendingReport(ctx, viewer.org, month);
-          const body = format === "csv" ? spendingCsv(report) : `${JSON.stringify(report, null, 2)}\n`;
-          return privateResponse(format, body, 200, {
-            "content-disposition": `attachment; filename="evald-spending-${report.from.slice(0, 10)}.${format}"`,
-          });
+          const name = `evald-spending-${report.from.slice(0, 10)}`;
+          return format === "csv" ? toDownload("csv", spendingCsv(report), name) : toJsonDownload(report, name);
         }),
       queryOptions({ ...spendingQuery, format: Type.Optional(OneOf(["json", "csv"])) }),
     )

@@ -1,0 +1,16 @@
+import type { ComponentChildren } from "preact";
+
+type Props = { base: string; heading: string; children: ComponentChildren };
+
+/** A page without runs: its heading, what fills it, and the way to the prompts. */
+export const NoRuns = ({ base, heading, children }: Props) => (
+  <div class="empty">
+    <h2>{heading}</h2>
+    <p>{children}</p>
+    <p>
+      <a class="button main" href={`${base}/prompts`}>
+        View prompts
+      </a>
+    </p>
+  </div>
+);
