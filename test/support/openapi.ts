@@ -33,18 +33,21 @@ export function withOwnParts<T extends { paths: Described; components: object }>
 const mapValues = <T, R>(values: Record<string, T>, change: (value: T) => R): Record<string, R> =>
   Object.fromEntries(Object.entries(values).map(([name, value]) => [name, change(value)]));
 
-/** Indented JSON, with short lists of plain values on one line, as Biome formats them. */
-function toText(value: object): string {
-  const text = `${JSON.stringify(value, null, 1)}\n`;
-  return text.replace(
-    /\[\n\s+((?:"[^"\\\n]*"|[\w.+-]+)(?:,\n\s+(?:"[^"\\\n]*"|[\w.+-]+))*)\n\s+\]/g,
-    (_, items: string) => `[${items.replaceAll(/,\n\s+/g, ", ")}]`,
-  );
+/** Indented JSON in which a list or object that fits into a line of 140 characters is written on that line. */
+function toText(value: unknown, indent = ""): string {
+  const line = JSON.stringify(value);
+  if (typeof value !== "object" || value === null || indent.length + line.length <= 140) return line;
+  const inner = `${indent} `;
+  const items = Array.isArray(value)
+    ? value.map((item) => toText(item, inner))
+    : Object.entries(value).map(([name, item]) => `${JSON.stringify(name)}: ${toText(item, inner)}`);
+  const [open, close] = Array.isArray(value) ? "[]" : "{}";
+  return `${open}\n${inner}${items.join(`,\n${inner}`)}\n${indent}${close}`;
 }
 
 if (import.meta.main) {
   const description = await servedOpenApi();
-  await Bun.write(openApiFile, toText(description));
+  await Bun.write(openApiFile, `${toText(description)}\n`);
   await Bun.write(operationsFile, await operationTypes(withOwnParts(description)));
   process.exit();
 }
