@@ -12,10 +12,10 @@ import {
   outcomes,
   runInfrastructureStep,
 } from "./agent.ts";
+import type { ChildInput, ChildOutput } from "./child-main.ts";
 import { endings } from "./endings.ts";
 import { failedCodes } from "./failure.ts";
 import { readMilestone } from "./milestones.ts";
-import type { Answer, Order } from "./order.ts";
 import { maxStartMs } from "./priority.ts";
 import { type AgentProcess, ownAgentCommand, startProcess } from "./process.ts";
 import type { Access } from "./sandbox/agent-command.ts";
@@ -35,7 +35,7 @@ const maxSlotMs = 1_000;
 const maxSilentCpuMs = 30_000;
 
 type Options = {
-  /** Starts a process that calls `executeOrder`. Default: one of this executable. */
+  /** Starts a process that calls `runChildAgent`. Default: one of this executable. */
   startAgentProcess?: (access: Access) => AgentProcess | Promise<AgentProcess>;
   /** CPU time between two events, in ms, after which the process is killed. */
   silentCpuMs?: number;
@@ -49,7 +49,7 @@ type Options = {
 const startSlots = createSlots(2 * availableParallelism());
 
 /**
- * Runs an agent in its own process per run. The process gets only its order. It is killed, with everything it started, when `run`
+ * Runs an agent in its own process per run. The process gets only its task and context. It is killed, with everything it started, when `run`
  * ends or the service exits.
  */
 export function createChildAgent(
@@ -84,7 +84,7 @@ export function createChildAgent(
           startAgentProcess(access),
         );
         const context = { ...rest, ...(egress && { egress: { path: egress.path, token: egress.token } }) };
-        yield* runOrder(child, { agent: agent.describe().id, task, context }, { signal, silentCpuMs, onEvent });
+        yield* readChild(child, { agent: agent.describe().id, task, context }, { signal, silentCpuMs, onEvent });
       } finally {
         for (const timer of timers) clearTimeout(timer);
         leaveSlot();
@@ -104,10 +104,10 @@ function accessOf(egress: EgressSocket | null, resources: AgentResources | null)
   return { sockets: [...new Set(sockets.filter(isOutside))], folders };
 }
 
-/** Sends the order and yields the events until the process exits. Lines are read on demand, so a full pipe slows the process down. */
-async function* runOrder(
+/** Sends the input and yields the events until the process exits. Lines are read on demand, so a full pipe slows the process down. */
+async function* readChild(
   child: AgentProcess,
-  order: Order,
+  input: ChildInput,
   { signal, silentCpuMs, onEvent }: { signal: AbortSignal; silentCpuMs: number; onEvent: (event: AgentEvent) => void },
 ): AsyncGenerator<AgentEvent, void> {
   const reader = child.stdout.getReader();
@@ -118,7 +118,7 @@ async function* runOrder(
   };
   const abort = () => stop(signal.reason);
   signal.addEventListener("abort", abort, { once: true });
-  const { memoryBytes } = order.task.limits;
+  const { memoryBytes } = input.task.limits;
   /** CPU time at the last event. */
   let cpuMs = 0;
   const watchTimer = setInterval(() => {
@@ -135,7 +135,7 @@ async function* runOrder(
     stop(failure);
   }, watchMs);
   try {
-    child.write(`${JSON.stringify(order)}\n`);
+    child.write(`${JSON.stringify(input)}\n`);
     let hasEnded = false;
     let hasReported = false;
     for await (const line of readLines(reader)) {
@@ -196,7 +196,7 @@ export function toAgentEvent(value: Partial<Record<string, unknown>>): AgentEven
   return value.type === "milestone" ? readMilestone(value) : value;
 }
 
-function parseAnswer(line: string): Answer {
+function parseAnswer(line: string): ChildOutput {
   try {
     const answer = JSON.parse(line);
     if (isAnswer(answer)) return answer.type === "milestone" ? readMilestone(answer) : answer;
@@ -206,7 +206,7 @@ function parseAnswer(line: string): Answer {
   throw new AgentFailure("agent_crashed", `its process wrote an invalid event: ${JSON.stringify(line.slice(0, 200))}`);
 }
 
-function isAnswer(value: Partial<Record<string, unknown>> | null): value is Answer {
+function isAnswer(value: Partial<Record<string, unknown>> | null): value is ChildOutput {
   const isOneOf = (list: readonly string[], item: unknown) => list.some((each) => each === item);
   if (value?.type === "failure")
     return (

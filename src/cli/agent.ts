@@ -1,5 +1,5 @@
 import { inProcessAgents, loadAgents } from "../agents/all.ts";
-import { executeOrder } from "../agents/order.ts";
+import { runChildAgent } from "../agents/child-main.ts";
 
 /** The hidden command `__agent`: the agent process that the service starts for each run. Ends the process. `early`: no run waits for it yet, so it loads the code of these agents first. */
 export async function runAgent({ early }: { early: "rules" | "model" | null }): Promise<never> {
@@ -12,7 +12,7 @@ export async function runAgent({ early }: { early: "rules" | "model" | null }): 
   };
   try {
     if (early) await loadAgents(early);
-    await executeOrder(inProcessAgents(process.env), {
+    await runChildAgent(inProcessAgents(process.env), {
       input: Bun.stdin.stream(),
       write,
       signal: stop.signal,

@@ -2,19 +2,19 @@ import { type Agent, type AgentContext, type AgentEvent, AgentFailure, type Fail
 import type { FailedCode } from "./failure.ts";
 import type { Task } from "./task.ts";
 
-/** The order that the service sends to an agent's process, on one line: the agent, its task and its context. */
-export type Order = {
+/** What the service sends to an agent's process, on one line: the agent, its task and its context. */
+export type ChildInput = {
   agent: string;
   task: Task;
   context: Omit<AgentContext, "signal" | "now" | "startedAt" | "openEgress">;
 };
 
 /** The lines that the process writes: its events, or in place of `end` the reason why the run failed. */
-export type Answer = AgentEvent | FailureLine;
+export type ChildOutput = AgentEvent | FailureLine;
 type FailureLine = { type: "failure"; code: FailedCode; detail: string } & FailureOptions;
 
 type ServiceConnection = {
-  /** Yields the order, and ends when the service does. */
+  /** Yields the line of input, and ends when the service does. */
   input: ReadableStream<Uint8Array>;
   /** Resolves when there is room for more. */
   write: (text: string) => Promise<unknown>;
@@ -23,27 +23,27 @@ type ServiceConnection = {
 };
 
 /**
- * Runs in an agent's process: reads one order and writes its events. Throws errors of the agent that aren't an
+ * Runs in an agent's process: reads the task, runs the agent and writes its events. Throws errors of the agent that aren't an
  * AgentFailure.
  */
-export async function executeOrder(
+export async function runChildAgent(
   agents: Record<string, Agent>,
   { input, write, signal, now }: ServiceConnection,
 ): Promise<void> {
   const service = input.getReader();
-  const { agent: id, task, context } = await readOrder(service);
+  const { agent: id, task, context } = await readInput(service);
   const agent = agents[id];
   if (!agent) throw new Error(`This executable has no agent named ${JSON.stringify(id)}.`);
-  const answer = (line: Answer) => write(`${JSON.stringify(line)}\n`);
+  const writeLine = (line: ChildOutput) => write(`${JSON.stringify(line)}\n`);
   const steadyNow = createSteadyClock(now());
   const runAgent = async () => {
     try {
       for await (const event of agent.run(task, { ...context, signal, now: steadyNow, startedAt: steadyNow() }))
-        await answer(event);
+        await writeLine(event);
     } catch (error) {
       if (!(error instanceof AgentFailure)) throw error;
       const { code, detail, options } = error;
-      await answer({ type: "failure", code, detail, ...options });
+      await writeLine({ type: "failure", code, detail, ...options });
     }
   };
   await Promise.race([runAgent(), rejectAtEnd(service)]);
@@ -57,12 +57,12 @@ function createSteadyClock(fromMs: number): () => number {
 
 type Reader = ReadableStreamDefaultReader<Uint8Array>;
 
-async function readOrder(input: Reader): Promise<Order> {
+async function readInput(input: Reader): Promise<ChildInput> {
   const decoder = new TextDecoder();
   let text = "";
   while (!text.includes("\n")) {
     const { done, value } = await input.read();
-    if (done) throw new Error("The input ended before an order. This command is internal to evald.");
+    if (done) throw new Error("The input ended before its first line. This command is internal to evald.");
     text += decoder.decode(value, { stream: true });
   }
   return JSON.parse(text);
