@@ -454,6 +454,7 @@ CREATE TABLE `people` (
 	`email` text NOT NULL,
 	`email_verified` integer NOT NULL,
 	`image` text,
+	`is_operator` integer DEFAULT false NOT NULL,
 	`created_at` integer NOT NULL,
 	`updated_at` integer NOT NULL,
 	CONSTRAINT "people_email" CHECK("people"."email" = lower("people"."email"))

@@ -4,11 +4,12 @@ import { createForgettableCache } from "../db/cache.ts";
 import { statement } from "../db/prepared.ts";
 import { apiKeys } from "../db/tables/keys.ts";
 import { members, people } from "../db/tables/people.ts";
-import { badRequest, conflict, notFound } from "../errors.ts";
+import { AppError, badRequest, conflict, notFound } from "../errors.ts";
 import type { Caller } from "../http/caller.ts";
 import { type KeyScope, keyScopes } from "../http/operation.ts";
 import { keyShape, toIso, toName } from "../schema.ts";
 import type { ApiKey, Creator } from "./key-schema.ts";
+import { isOperator } from "./operators.ts";
 
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const wholeKey = new RegExp(`^${keyShape.source}$`);
@@ -77,7 +78,8 @@ const keyByHash = statement((db) =>
 
 /**
  * Creates a key that expires after `lifeMs`, or never, for `scopes` or for everything. `key` is the only copy: the
- * database stores a digest. Throws bad_request for a blank name or unknown scopes, and conflict for an existing ID.
+ * database stores a digest. Throws bad_request for a blank name or unknown scopes, forbidden for `operate` if the person is no operator, and
+ * conflict for an existing ID.
  */
 export function createKey(
   ctx: Context,
@@ -93,6 +95,11 @@ export function createKey(
     );
   if (scopes?.includes("report_friction") && scopes.length > 1)
     throw badRequest("The scope report_friction can't be combined with others: its keys may become public.");
+  if (
+    scopes?.includes("operate") &&
+    (trustId !== undefined || (createdBy !== undefined && !isOperator(ctx, createdBy)))
+  )
+    throw new AppError("forbidden", "Only operators of this server can create keys with the scope operate.");
   const existing =
     id === undefined
       ? undefined

@@ -1,12 +1,13 @@
 import type { Command } from "commander";
+import { setOperator } from "../auth/operators.ts";
 import { findPerson } from "../auth/people.ts";
 import { toResetPath } from "../auth/resets.ts";
 import type { Config } from "../config/config.ts";
-import { notFound } from "../errors.ts";
+import { badRequest, notFound } from "../errors.ts";
 import { withData } from "./data-directory.ts";
 import { print, say, toJson } from "./terminal.ts";
 
-/** Adds `person reset-link`. */
+/** Adds `person reset-link` and `person set`. */
 export function addPerson(program: Command, configOf: () => Config): void {
   const person = program.command("person").description("Manage user accounts");
   person
@@ -22,5 +23,18 @@ export function addPerson(program: Command, configOf: () => Config): void {
       });
       say("The link works once and expires in 24 hours. Anyone who opens it can sign in as this user.");
       print(json ? toJson({ url: link }) : link);
+    });
+  person
+    .command("set <email>")
+    .description("Make a user an operator, who sees and controls the queue of all organizations, or take that away")
+    .option("--operator", "Make the user an operator")
+    .option("--no-operator", "Take it away")
+    .option("--json", "Print the user as JSON")
+    .addHelpText("after", "\nExample:\n  evald person set ada@example.com --operator")
+    .action((email: string, { operator, json }: { operator?: boolean; json?: boolean }) => {
+      if (operator === undefined) throw badRequest("Nothing to change. Use --operator or --no-operator.");
+      const changed = withData(configOf(), ({ ctx }) => setOperator(ctx, email, operator));
+      say(operator ? `${changed.name} is an operator now.` : `${changed.name} is no operator any more.`);
+      print(json ? toJson({ ...changed, isOperator: operator }) : changed.id);
     });
 }

@@ -7,7 +7,7 @@ export type Caller = {
   org: OrgId;
   keyId: string;
   name: string;
-  /** null: all. */
+  /** null: all but those that a key must name. */
   scopes: KeyScope[] | null;
   /** ID of the person who created the key; null: the command line or a CI job did. */
   createdBy: string | null;
@@ -70,6 +70,9 @@ export const toRequester = ({ keyId, trustId }: Caller): Requester => ({
   keyId: trustId ?? (keyId || undefined),
 });
 
+/** Whether a command on the server's machine sent the request, without a key. */
+export const isCommandLine = ({ keyId }: Caller): boolean => keyId === "";
+
 /** Whether the request comes from a client that was not written for evald. */
 export const isCompatible = (request: Request): boolean => findRequestState(request)?.caller?.isCompatible ?? false;
 
@@ -85,10 +88,10 @@ export function mayStillRead(request: Request): boolean {
 
 /** Throws forbidden for a key without the scope. */
 export function checkScope({ name, scopes }: Caller, scope: KeyScope): void {
-  if (scopes === null || scopes.includes(scope)) return;
+  if (scopes === null ? scope !== "operate" : scopes.includes(scope)) return;
   throw new AppError(
     "forbidden",
-    `The API key ${JSON.stringify(name)} has the ${scopes.length === 1 ? "scope" : "scopes"} ${scopes.join(" and ")}. This request needs a key with the scope ${scope}.`,
+    `The API key ${JSON.stringify(name)} has the ${scopes?.length === 1 ? "scope" : "scopes"} ${scopes?.join(" and ") ?? "read, run and write"}. This request needs a key with the scope ${scope}.`,
   );
 }
 

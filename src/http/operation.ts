@@ -35,8 +35,11 @@ const lists = new WeakSet<TSchema>();
 /** Scopes of an API key: read, start and cancel runs, change everything else. */
 export const scopes = ["read", "run", "write"] as const;
 export type Scope = (typeof scopes)[number];
-/** Also the scope of keys for agents in the field, which can report friction and nothing else. */
-export const keyScopes = [...scopes, "report_friction"] as const;
+/**
+ * Also the scopes of keys for agents in the field, which can report friction and nothing else, and of operators, for what concerns all
+ * organizations. No key has these two unless it names them.
+ */
+export const keyScopes = [...scopes, "report_friction", "operate"] as const;
 export type KeyScope = (typeof keyScopes)[number];
 
 /** Responses for the OpenAPI document only. Validating them on each request took three times as long as producing a list of runs. */

@@ -19,6 +19,8 @@ export type Viewer = {
   toast?: Toast;
   /** All organizations of the person, for the switcher. */
   orgs: { id: OrgId; name: string }[];
+  /** Whether the person operates the whole service. */
+  isOperator: boolean;
   /** Whether agents run on workers that the organization can see. */
   hasWorkers: boolean;
 };

@@ -1,5 +1,6 @@
 import { addressOf } from "../auth/address.ts";
 import type { Client } from "../auth/better-auth-calls.ts";
+import { isOperator } from "../auth/operators.ts";
 import { getOrg, hasOneOrg } from "../auth/orgs.ts";
 import { findSignedIn, listMemberships } from "../auth/people.ts";
 import type { SignedIn } from "../auth/person.ts";
@@ -27,7 +28,10 @@ export async function findVisitor(ctx: Context, request: Request): Promise<Visit
   if (org !== undefined) {
     const { name, timeZone } = getOrg(ctx, org);
     const orgFields = { org, orgName: name, timeZone, orgs: [{ id: org, name }] };
-    return { ...nobody, viewer: { ...orgFields, role: "viewer", person: null, hasWorkers: hasWorkers(ctx) } };
+    return {
+      ...nobody,
+      viewer: { ...orgFields, role: "viewer", person: null, isOperator: false, hasWorkers: hasWorkers(ctx) },
+    };
   }
   if (!hasSessionCookie(request)) return nobody;
   const { signedIn, cookies } = await findSignedIn(ctx, clientOf(request));
@@ -41,7 +45,7 @@ export function toViewer(ctx: Context, { person }: SignedIn, orgId?: string | nu
   const membership = orgId === undefined ? memberships[0] : memberships.find(({ org }) => org === orgId);
   if (!membership) return null;
   const orgs = memberships.map(({ org, orgName }) => ({ id: org, name: orgName }));
-  return { ...membership, person, orgs, hasWorkers: hasWorkers(ctx) };
+  return { ...membership, person, orgs, isOperator: isOperator(ctx, person.id), hasWorkers: hasWorkers(ctx) };
 }
 
 /** Workers belong to the operator of the service: an organization sees them only if it is the only one. */

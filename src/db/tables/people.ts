@@ -17,6 +17,8 @@ export const people = sqliteTable(
     email: text().notNull().unique(),
     emailVerified: boolean("email_verified").notNull(),
     image: text(),
+    /** Operates the whole service: sees its queue and its health over all organizations. Only the command line on the machine grants it. */
+    isOperator: boolean("is_operator").notNull().default(false),
     createdAt: dateTimestamp("created_at").notNull(),
     updatedAt: dateTimestamp("updated_at").notNull(),
   },

@@ -17,15 +17,20 @@ const scopeDescriptions: Record<(typeof keyScopes)[number], string> = {
   run: "Start and cancel runs",
   write: "Manage prompts, providers and settings",
   report_friction: "Report problems from your users’ agents (use alone)",
+  operate: "See and control the queue of all organizations",
 };
-const scopeLabels = Object.fromEntries(
-  keyScopes.map((scope) => [
-    scope,
-    <>
-      {scopeDescriptions[scope]} <code>{scope}</code>
-    </>,
-  ]),
-);
+/** Only operators can create keys with the scope `operate`. */
+const toScopeLabels = ({ isOperator }: SettingsProps["viewer"]) =>
+  Object.fromEntries(
+    keyScopes
+      .filter((scope) => scope !== "operate" || isOperator)
+      .map((scope) => [
+        scope,
+        <>
+          {scopeDescriptions[scope]} <code>{scope}</code>
+        </>,
+      ]),
+  );
 
 const expirations = [
   ["", "Never"],
@@ -133,7 +138,7 @@ export function KeysPage({ keys, sort, createdBy, creators, nextId, now, newKey,
           <h2>New API key</h2>
           <input type="hidden" name="id" value={nextId} />
           <SchemaField name="name" label="Name" required placeholder="ci" />
-          <ChoiceField name="scopes" legend="Scopes" labels={scopeLabels} />
+          <ChoiceField name="scopes" legend="Scopes" labels={toScopeLabels(frame.viewer)} />
           <CheckField name="isCompatible">
             Compatibility mode: for clients of other tools. New runs replace unfinished ones; <code>error</code>{" "}
             contains the full message.

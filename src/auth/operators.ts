@@ -1,0 +1,52 @@
+import { asc, eq, sql } from "drizzle-orm";
+import type { Context } from "../context.ts";
+import { statement } from "../db/prepared.ts";
+import { people } from "../db/tables/people.ts";
+import { AppError, notFound } from "../errors.ts";
+import { callerOf, checkScope, isCommandLine } from "../http/caller.ts";
+import { type Person, toEmail } from "./person.ts";
+
+const personColumns = { id: people.id, name: people.name, email: people.email };
+
+const operatorById = statement((db) =>
+  db
+    .select({ isOperator: people.isOperator })
+    .from(people)
+    .where(eq(people.id, sql.placeholder("id"))),
+);
+
+/** Whether a person operates the whole service. */
+export const isOperator = (ctx: Context, personId: string): boolean =>
+  operatorById(ctx.db).get({ id: personId })?.isOperator === true;
+
+/** The operators by name. */
+export const listOperators = ({ db }: Context): Person[] =>
+  db.select(personColumns).from(people).where(eq(people.isOperator, true)).orderBy(asc(people.name)).all();
+
+/** Makes a person an operator, or takes it from them. Only for the command line, whose user has full access to the machine. Throws not_found. */
+export function setOperator(ctx: Context, email: string, isOperator: boolean): Person {
+  const [person] = ctx.db
+    .update(people)
+    .set({ isOperator })
+    .where(eq(people.email, toEmail(email)))
+    .returning(personColumns)
+    .all();
+  if (!person) throw notFound(`No user has the email address ${JSON.stringify(email)}.`);
+  return person;
+}
+
+/**
+ * Lets a request through that concerns all organizations: of the command line on the machine, or with a key that has the scope `operate` and
+ * whose creator is still an operator. A key that the command line created has no such person. Throws forbidden.
+ */
+export function checkOperator(ctx: Context, request: Request): void {
+  const caller = callerOf(request);
+  if (isCommandLine(caller)) return;
+  checkScope(caller, "operate");
+  const { createdBy, trustId, name } = caller;
+  if (trustId !== null || (createdBy !== null && !isOperator(ctx, createdBy)))
+    throw new AppError(
+      "forbidden",
+      `The API key ${JSON.stringify(name)} was not created by an operator of this server.`,
+    );
+}
