@@ -124,18 +124,22 @@ function Deliveries({ here, items, total }: Paged<Delivery> & { here: string }) 
   if (items.length === 0) return <p class="muted">Nothing has been sent yet.</p>;
   return (
     <>
-      <List label="Deliveries" labels={["Event", "Result"]} numbers={["Tries", "Duration", "Created"]}>
+      <List label="Deliveries" isStacked labels={["Event", "Result"]} numbers={["Tries", "Duration", "Created"]}>
         {items.map((delivery) => (
           <tr key={delivery.id}>
             <th scope="row">
               <a href={`${here}/deliveries/${delivery.id}`}>{delivery.type}</a>
             </th>
-            <td>
+            <td data-label="Result">
               {resultOf(delivery)} {delivery.nextTryAt && <Time at={delivery.nextTryAt} />}
             </td>
-            <td class="number">{delivery.tries}</td>
-            <td class="number">{delivery.lastMs === null ? "" : `${delivery.lastMs} ms`}</td>
-            <td class="number">
+            <td class="number" data-label="Tries">
+              {delivery.tries}
+            </td>
+            <td class="number" data-label="Duration">
+              {delivery.lastMs === null ? "" : `${delivery.lastMs} ms`}
+            </td>
+            <td class="number" data-label="Created">
               <Time at={delivery.createdAt} />
             </td>
           </tr>

@@ -72,7 +72,7 @@ const pathOf = (url: string): string => {
 const Pages = ({ base, map, scope }: { base: string; map: DocsMap; scope: string }) => (
   <>
     <ScrollArea label="Pages read">
-      <table class="list map">
+      <table class="list stacked map">
         <thead>
           <tr>
             <th scope="col">
@@ -92,19 +92,19 @@ const Pages = ({ base, map, scope }: { base: string; map: DocsMap; scope: string
               <th scope="row" title={url}>
                 {pathOf(url)}
               </th>
-              <td>
+              <td data-label="Runs">
                 <Share part={runs} whole={map.runs} />
               </td>
-              <td>
+              <td data-label="Found via">
                 {Object.entries(found)
                   .filter(([, n]) => n > 0)
                   .map(([provenance, n]) => `${provenanceLabels[provenance] ?? provenance} ${n}`)
                   .join(", ")}
               </td>
-              <td class={`number${errorsAfter > 0 ? " worse" : ""}`}>
+              <td class={`number${errorsAfter > 0 ? " worse" : ""}`} data-label="Failures after reading">
                 {errorsAfter === 0 ? "–" : `${errorsAfter} of ${reads}`}
               </td>
-              <td>
+              <td data-label={friction.length > 0 ? "Issues" : undefined}>
                 {friction.map(({ fingerprint, severity, title }) => (
                   <a
                     key={fingerprint}

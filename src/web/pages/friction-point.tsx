@@ -109,14 +109,23 @@ export function FrictionPointPage({ site, site: { base }, viewer, friction, scop
             {since.missed > 0 && `; not in the last ${since.missed}`}.
           </p>
           <OccurrenceChart evaluations={evaluations} />
-          <List label="Evaluations" labels={["Evaluation"]} numbers={["Runs that reached this page", "Occurrences"]}>
+          <List
+            label="Evaluations"
+            isStacked
+            labels={["Evaluation"]}
+            numbers={["Runs that reached this page", "Occurrences"]}
+          >
             {evaluations.toReversed().map(({ evalRequestId, at, met, of }) => (
               <tr key={evalRequestId}>
                 <th scope="row" class="when">
                   <Time at={at} />
                 </th>
-                <td class="number">{of}</td>
-                <td class="number">{met}</td>
+                <td class="number" data-label="Runs that reached this page">
+                  {of}
+                </td>
+                <td class="number" data-label="Occurrences">
+                  {met}
+                </td>
               </tr>
             ))}
           </List>

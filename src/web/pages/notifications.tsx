@@ -63,15 +63,15 @@ export function NotificationsPage({ destinations, canEncrypt, ...frame }: Notifi
           <a href={`${base}/docs/webhooks`}>Webhooks</a>.
         </p>
       ) : (
-        <List label="Destinations" labels={["Name", "Type", "Events", "Status"]}>
+        <List label="Destinations" isStacked labels={["Name", "Type", "Events", "Status"]}>
           {destinations.map((destination) => (
             <tr key={destination.id} class={destination.status === "disabled" ? "inactive" : undefined}>
               <th scope="row">
                 <a href={`${base}${notificationsPath}/${destination.id}`}>{destination.name}</a>
               </th>
-              <td>{kindLabels[destination.kind]}</td>
-              <td>{destination.events.join(", ")}</td>
-              <td class="when">
+              <td data-label="Type">{kindLabels[destination.kind]}</td>
+              <td data-label="Events">{destination.events.join(", ")}</td>
+              <td class="when" data-label="Status">
                 <DestinationStatus destination={destination} />
               </td>
             </tr>

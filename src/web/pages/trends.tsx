@@ -198,7 +198,7 @@ const Changes = ({ base, changes, sides }: ChangesProps) =>
 
 const Points = ({ points }: { points: Trends["points"] }) => (
   <ScrollArea label="Chart data">
-    <table class="list">
+    <table class="list stacked">
       <caption class="visually-hidden">Chart data</caption>
       <TableHead labels={["From"]} numbers={["Runs", ...summaryColumns, "Failed"]} />
       <tbody>
@@ -207,15 +207,25 @@ const Points = ({ points }: { points: Trends["points"] }) => (
             <th scope="row" class="when">
               <Day at={from} />
             </th>
-            <td class="number">{n}</td>
-            <td class="number">
+            <td class="number" data-label="Runs">
+              {n}
+            </td>
+            <td class="number" data-label={summaryColumns[0]}>
               {score === null ? "–" : score.mean}
               {score !== null && score.low !== null && <small> {`${score.low} to ${score.high}`}</small>}
             </td>
-            <td class="number">{goalReachedText(successRate)}</td>
-            <td class="number">{medianSeconds === null ? "–" : duration(medianSeconds)}</td>
-            <td class="number">{medianCostUsd === null ? "–" : `$${medianCostUsd.toFixed(2)}`}</td>
-            <td class="number">{infraFailures}</td>
+            <td class="number" data-label={summaryColumns[1]}>
+              {goalReachedText(successRate)}
+            </td>
+            <td class="number" data-label={summaryColumns[2]}>
+              {medianSeconds === null ? "–" : duration(medianSeconds)}
+            </td>
+            <td class="number" data-label={summaryColumns[3]}>
+              {medianCostUsd === null ? "–" : `$${medianCostUsd.toFixed(2)}`}
+            </td>
+            <td class="number" data-label="Failed">
+              {infraFailures}
+            </td>
           </tr>
         ))}
       </tbody>
