@@ -1,3 +1,29 @@
+CREATE TABLE `audit_entries` (
+	`id` text PRIMARY KEY NOT NULL,
+	`org_id` text,
+	`created_at` integer NOT NULL,
+	`actor_kind` text NOT NULL,
+	`actor_id` text,
+	`actor_name` text NOT NULL,
+	`ip_address` text,
+	`user_agent` text,
+	`request_id` text,
+	`action` text NOT NULL,
+	`target_id` text,
+	`target_name` text,
+	`changes` text,
+	CONSTRAINT "audit_entries_actor_kind" CHECK("audit_entries"."actor_kind" in ('person', 'key', 'trust', 'operator', 'service', 'anonymous'))
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `audit_entries_newest` ON `audit_entries` (`org_id`,`id`);--> statement-breakpoint
+CREATE INDEX `audit_entries_by_actor` ON `audit_entries` (`org_id`,`actor_id`,`id`);--> statement-breakpoint
+CREATE INDEX `audit_entries_by_action` ON `audit_entries` (`org_id`,`action`,`id`);--> statement-breakpoint
+CREATE TABLE `audit_retention` (
+	`id` integer PRIMARY KEY NOT NULL,
+	`delete_before` integer NOT NULL,
+	CONSTRAINT "audit_retention_once" CHECK("audit_retention"."id" = 1)
+) STRICT;
+--> statement-breakpoint
 CREATE TABLE `clock` (
 	`id` integer PRIMARY KEY NOT NULL,
 	`proven_at` integer NOT NULL,
@@ -984,4 +1010,15 @@ CREATE TRIGGER `runs_settle_deleted` AFTER DELETE ON `runs` WHEN true BEGIN
 			ELSE 'pending' END
 		FROM `runs` WHERE `org_id` = old.`org_id` AND `eval_request_id` = old.`eval_request_id`)
 	WHERE `org_id` = old.`org_id` AND `id` = old.`eval_request_id`;
+END;
+--> statement-breakpoint
+-- The audit log is append-only. Entries are deleted only when they are old enough, or after their organization.
+CREATE TRIGGER `audit_entries_unchanged` BEFORE UPDATE ON `audit_entries` BEGIN
+	SELECT RAISE(ABORT, 'An audit entry never changes.');
+END;
+--> statement-breakpoint
+CREATE TRIGGER `audit_entries_kept` BEFORE DELETE ON `audit_entries`
+WHEN old.`created_at` >= coalesce((SELECT `delete_before` FROM `audit_retention`), 0)
+	AND (old.`org_id` IS NULL OR EXISTS (SELECT 1 FROM `orgs` WHERE `id` = old.`org_id`)) BEGIN
+	SELECT RAISE(ABORT, 'An audit entry is kept until its retention ends.');
 END;

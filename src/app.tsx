@@ -1,6 +1,5 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { archiveRoutes } from "./archives/routes.ts";
-import { type Peer, trackClient } from "./auth/address.ts";
 import { authenticate, withUnambiguousPath } from "./auth/authentication.ts";
 import { keyRoutes } from "./auth/routes.ts";
 import { tenantOf } from "./auth/tenant.ts";
@@ -11,8 +10,10 @@ import { fieldRoutes } from "./field/routes.ts";
 import { fixRoutes } from "./fixes/routes.ts";
 import { frictionRoutes } from "./friction/routes.ts";
 import { gateRoutes } from "./gates/routes.ts";
+import { type Peer, trackClient } from "./http/address.ts";
 import { answerLargeBody, hasLargeBody } from "./http/body.ts";
 import type { Authenticate } from "./http/caller.ts";
+import { withRequest } from "./http/current-request.ts";
 import { addHeaders, routedAsGet, statusOf } from "./http/elysia.ts";
 import { toOpenApi } from "./http/openapi.ts";
 import { readQueryNumbers } from "./http/paging.ts";
@@ -108,7 +109,8 @@ export function createApp(service: Service, options: AppOptions = {}) {
     // A read of the API never waits for anything else.
     if (!isApi || request.method !== "GET") trackTurn(request, turns, tenant);
     const route = (each: Request) => {
-      const work = () => (mayWrite(each, path) ? whenUnlocked(service, each, app.fetch) : app.fetch(each));
+      const work = () =>
+        withRequest(each, () => (mayWrite(each, path) ? whenUnlocked(service, each, app.fetch) : app.fetch(each)));
       try {
         return turns.run(each, tenant, work);
       } catch (error) {

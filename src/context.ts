@@ -57,12 +57,14 @@ export type Context = {
   commit: Commit;
   signals: ReturnType<typeof createSignals>;
   disk: DiskHealth;
+  /** The user of the machine who runs a command on the data directory; null: this process is the service. */
+  operator: string | null;
   /** Aborts when the service stops. */
   stopping: AbortSignal;
 };
 
 export type ContextOptions = Pick<Context, "db" | "config" | "log" | "agents" | "baseUrl"> &
-  Partial<Pick<Context, "now" | "monotonicNow" | "newId" | "stopping" | "awayWorkers">> & {
+  Partial<Pick<Context, "now" | "monotonicNow" | "newId" | "stopping" | "awayWorkers" | "operator">> & {
     /** Private addresses that runs may reach in addition to the configured ones. */
     alsoAllow?: () => AllowRule[];
     /** Called once, when the disk can no longer be trusted. Nothing more is claimed or answered, and the process should end. */
@@ -88,6 +90,7 @@ export function createContext(options: ContextOptions): Context {
     commit: createCommit(db),
     signals: createSignals(),
     disk: createDiskHealth(db, log, onBroken),
+    operator: options.operator ?? null,
     stopping: options.stopping ?? new AbortController().signal,
   };
 }

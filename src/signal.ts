@@ -1,3 +1,5 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+
 /** Announces something within this process to whoever subscribed, immediately and in the order of subscription. Nobody needs to listen. */
 export type Signal<T = void> = {
   emit(value: T): void;
@@ -11,7 +13,8 @@ export function createSignal<T = void>(): Signal<T> {
       for (const listener of listeners) listener(value);
     },
     subscribe(listener) {
-      listeners.push(listener);
+      // What a listener does is not a part of the request during which the signal is emitted.
+      listeners.push(AsyncLocalStorage.bind(listener));
     },
   };
 }

@@ -52,7 +52,7 @@ const layers: [string, (file: string) => boolean][] = [
       "archives",
       "providers",
     ],
-    ...["auth", "models", "jobs", "http", "context", "db"],
+    ...["auth", "models", "audit", "jobs", "http", "context", "db"],
     ...[
       "cron",
       "places",

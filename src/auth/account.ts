@@ -1,8 +1,8 @@
 import { and, desc, eq, gt, ne } from "drizzle-orm";
 import type { Context } from "../context.ts";
 import { people, signIns } from "../db/tables/people.ts";
+import { normalizeIp } from "../http/address.ts";
 import { toIso, toName } from "../schema.ts";
-import { normalizeIp } from "./address.ts";
 import { type Client, loadBetterAuth, toHeaders, withAppErrors } from "./better-auth-calls.ts";
 import { withPasswordTurn } from "./password-turns.ts";
 import { findPassword, hashPassword } from "./people.ts";

@@ -1,6 +1,8 @@
 import { and, desc, eq, gt, isNotNull, isNull, lt, or, type SQL, sql } from "drizzle-orm";
+import { changesOf, recordAudit } from "../audit/entries.ts";
 import { type Context, type OrgId, perContext } from "../context.ts";
 import { createForgettableCache } from "../db/cache.ts";
+import { transaction } from "../db/open.ts";
 import { statement } from "../db/prepared.ts";
 import { apiKeys } from "../db/tables/keys.ts";
 import { members, people } from "../db/tables/people.ts";
@@ -126,8 +128,26 @@ export function createKey(
     trustId: trustId ?? null,
     isCompatible,
   };
-  ctx.db.insert(apiKeys).values(row).run();
-  return { key, apiKey: getKey(ctx, org, row.id) };
+  const apiKey = transaction(ctx.db, (tx) => {
+    tx.insert(apiKeys).values(row).run();
+    const created = getKey(ctx, org, row.id);
+    recordAudit(
+      ctx,
+      org,
+      trustId === undefined ? "key.created" : "key.exchanged",
+      created,
+      changesOf(
+        {},
+        {
+          scopes: row.scopes,
+          expiresAt: created.expiresAt,
+          isCompatible,
+        },
+      ),
+    );
+    return created;
+  });
+  return { key, apiKey };
 }
 
 /** The organization and name of a valid key, else null. Records the use in memory; `flushLastUsed` stores it. */
@@ -194,28 +214,32 @@ function getKey(ctx: Context, org: OrgId, id: string): ApiKey {
 
 /** Takes effect with the next request. Throws not_found; revoking twice changes nothing. */
 export function revokeKey(ctx: Context, org: OrgId, id: string): ApiKey {
-  const where = and(eq(apiKeys.orgId, org), eq(apiKeys.id, id));
-  ctx.db
-    .update(apiKeys)
-    .set({ revokedAt: ctx.now() })
-    .where(and(where, isNull(apiKeys.revokedAt)))
-    .run();
-  cachedKeys(ctx).forget();
+  revokeKeys(ctx, org, eq(apiKeys.id, id));
   return getKey(ctx, org, id);
 }
 
 /** Revokes all keys that a person created in the organization. */
-export function revokeKeysOfPerson(ctx: Context, org: OrgId, personId: string): void {
-  const wherePerson = and(eq(apiKeys.orgId, org), eq(apiKeys.createdBy, personId), isNull(apiKeys.revokedAt));
-  ctx.db.update(apiKeys).set({ revokedAt: ctx.now() }).where(wherePerson).run();
-  cachedKeys(ctx).forget();
-}
+export const revokeKeysOfPerson = (ctx: Context, org: OrgId, personId: string): void =>
+  void revokeKeys(ctx, org, eq(apiKeys.createdBy, personId));
 
 /** Revokes the keys of a trust. */
-export function revokeKeysOfTrust(ctx: Context, org: OrgId, trustId: string): void {
-  const whereTrust = and(eq(apiKeys.orgId, org), eq(apiKeys.trustId, trustId), isNull(apiKeys.revokedAt));
-  ctx.db.update(apiKeys).set({ revokedAt: ctx.now() }).where(whereTrust).run();
+export const revokeKeysOfTrust = (ctx: Context, org: OrgId, trustId: string): void =>
+  void revokeKeys(ctx, org, eq(apiKeys.trustId, trustId));
+
+/** Revokes the keys of an organization that match and are not revoked yet. Returns their IDs. */
+function revokeKeys(ctx: Context, org: OrgId, where: SQL | undefined): string[] {
+  const revoked = transaction(ctx.db, (tx) => {
+    const rows = tx
+      .update(apiKeys)
+      .set({ revokedAt: ctx.now() })
+      .where(and(eq(apiKeys.orgId, org), where, isNull(apiKeys.revokedAt)))
+      .returning({ id: apiKeys.id, name: apiKeys.name })
+      .all();
+    for (const key of rows) recordAudit(ctx, org, "key.revoked", key);
+    return rows;
+  });
   cachedKeys(ctx).forget();
+  return revoked.map(({ id }) => id);
 }
 
 /** Deletes keys of trusts that expired before `beforeMs`: a pipeline leaves many. */

@@ -1,8 +1,8 @@
 import { availableParallelism } from "node:os";
 import { type Context, perContext } from "../context.ts";
 import { AppError } from "../errors.ts";
+import { networkOf } from "../http/address.ts";
 import { createFairQueue } from "../http/fair-queue.ts";
-import { networkOf } from "./address.ts";
 
 /**
  * Passwords that are hashed or verified at the same time. Each takes a core for a tenth of a second, and a thread that compression and

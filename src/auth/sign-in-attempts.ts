@@ -3,7 +3,7 @@ import type { Context } from "../context.ts";
 import { transaction } from "../db/open.ts";
 import { signInFailures } from "../db/tables/people.ts";
 import { AppError } from "../errors.ts";
-import { isLoopback, networkOf } from "./address.ts";
+import { isLoopback, networkOf } from "../http/address.ts";
 
 const windowMs = 15 * 60_000;
 const maxPerAccount = 10;

@@ -2,9 +2,9 @@ import { eq, sql } from "drizzle-orm";
 import type { Context } from "../context.ts";
 import { statement } from "../db/prepared.ts";
 import { members, signIns } from "../db/tables/people.ts";
+import { addressOf, networkOf } from "../http/address.ts";
 import type { Tenant } from "../http/fair-queue.ts";
 import { tenantOfOrg } from "../http/turns.ts";
-import { addressOf, networkOf } from "./address.ts";
 import { findKey } from "./keys.ts";
 
 /** The session token in a cookie, without its signature. */

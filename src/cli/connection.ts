@@ -10,7 +10,7 @@ import { createCommandLog } from "../log.ts";
 import { httpUrl, toIso } from "../schema.ts";
 import { createService, type Service } from "../service.ts";
 import { type Api, createApi, overNetwork } from "./api.ts";
-import { lockToMigrate, openData } from "./data-directory.ts";
+import { lockToMigrate, openData, operatorName } from "./data-directory.ts";
 import { getKey } from "./id-token.ts";
 import { findRunningService } from "./running.ts";
 import { linkBase, orgOf } from "./terminal.ts";
@@ -112,6 +112,7 @@ async function openLocal(
     log: createCommandLog(config, secretsIn(config.modelEndpoints)),
     agents,
     baseUrl: () => linkBase(config),
+    operator: operatorName(),
     alsoAllow: () => execute?.allowUrls.filter((url) => httpUrl(url)).map(toAllowRule) ?? [],
   });
   const local = { service, config, lock, actsAsService, wasUnlocked: false, checkedAt: performance.now() };

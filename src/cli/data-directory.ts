@@ -1,3 +1,4 @@
+import { userInfo } from "node:os";
 import pino from "pino";
 import { createAgentStandby, createChildAgents } from "../agents/all.ts";
 import type { Config } from "../config/config.ts";
@@ -47,12 +48,23 @@ export function withData<T>(config: Config, work: (service: Service) => T): T {
     try {
       const baseUrl = () => linkBase(config);
       const agents = createChildAgents(process.env, createAgentStandby(process.env));
-      return work(createService({ db, config, log: pino({ level: "silent" }), agents, baseUrl }));
+      const log = pino({ level: "silent" });
+      return work(createService({ db, config, log, agents, baseUrl, operator: operatorName() }));
     } finally {
       closeDb(db);
     }
   } finally {
     lock?.release();
+  }
+}
+
+/** The user of this machine who runs the command, for the audit log. */
+export function operatorName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    // The user of a container may have no name.
+    return String(process.getuid?.() ?? "operator");
   }
 }
 

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import { isBusy } from "./fault.ts";
 import { type Db, refusePromise, type Tx, transaction } from "./open.ts";
 import { maxWaitMs, untilUnlocked, withoutWaiting } from "./write-lock.ts";
@@ -80,6 +81,7 @@ export function createCommit(db: Db): Commit {
         if (performance.now() < aloneUntil) queueMicrotask(commitAll);
         else setImmediate(endTurn);
       }
-      pending.push({ work, resolve: resolve as PendingWork["resolve"], reject });
+      // The work of several requests runs in one turn, each still as a part of its own request.
+      pending.push({ work: AsyncLocalStorage.bind(work), resolve: resolve as PendingWork["resolve"], reject });
     });
 }

@@ -21,7 +21,17 @@ export type Caller = {
 export type Authenticate = (request: Request) => Caller;
 
 /** What is known about a request while it is handled. `startedAt`: by the monotonic clock. */
-type RequestState = { id: string; startedAt: number; caller?: Caller; authenticate?: Authenticate };
+type RequestState = {
+  id: string;
+  startedAt: number;
+  caller?: Caller;
+  authenticate?: Authenticate;
+  /** Who is signed in, on pages. */
+  person?: SignedInPerson;
+};
+
+/** A person who is signed in. */
+type SignedInPerson = { id: string; name: string };
 
 const state = Symbol("state");
 /** The state is a property, since a WeakMap of requests takes 0.6 µs longer, which is a twentieth of a read. */
@@ -43,6 +53,11 @@ export function identifyCaller(request: Request, authenticate: Authenticate): Ca
   tracked.caller = caller;
   tracked.authenticate = authenticate;
   return caller;
+}
+
+/** Stores which person sent a request. */
+export function identifyPerson(request: Request, { id, name }: SignedInPerson): void {
+  (findRequestState(request) ?? trackRequest(request)).person = { id, name };
 }
 
 /** The API key of a request to a path that needs one. */

@@ -1,7 +1,9 @@
 import { and, eq, sql } from "drizzle-orm";
 import { type AgentChoice, listAgentChoices } from "../agents/choice.ts";
+import { changesOf, recordAudit } from "../audit/entries.ts";
 import type { Context, OrgId } from "../context.ts";
 import { nextTime, nextTimes, type Schedule } from "../cron.ts";
+import { transaction } from "../db/open.ts";
 import { statement } from "../db/prepared.ts";
 import { timeZoneOf } from "../db/rows.ts";
 import { type PromptAgent, prompts } from "../db/tables/prompts.ts";
@@ -89,10 +91,17 @@ export function createPrompt(ctx: Context, org: OrgId, input: PromptInput, id?: 
     createdAt,
     nextEvaluationAt: null,
   });
-  ctx.db.insert(prompts).values(reschedule(ctx, row)).run();
+  transaction(ctx.db, (tx) => {
+    tx.insert(prompts).values(reschedule(ctx, row)).run();
+    recordAudit(ctx, org, "prompt.created", { id: row.id, name: nameOfPrompt(row) });
+  });
   ctx.signals.scheduleChanged.emit();
   return toPrompt(ctx, row);
 }
+
+/** What lists and the audit log call a prompt: its title, or else the beginning of its text. */
+export const nameOfPrompt = ({ title, text }: Pick<PromptRow, "title" | "text">): string =>
+  title ?? text.slice(0, 80).toWellFormed();
 
 /** Omitted fields keep their values. Throws not_found, and bad_request that names the field. */
 export function updatePrompt(ctx: Context, org: OrgId, id: string, { hasPublicBadge, ...patch }: PromptPatch): Prompt {
@@ -106,11 +115,14 @@ export function updatePrompt(ctx: Context, org: OrgId, id: string, { hasPublicBa
   const changedFields = Object.entries(patch).flatMap(([name, value]) => (value === undefined ? [] : [name]));
   const row = checkPromptRow(ctx, org, { ...changed, templateVars }, changedFields);
   const isMoved = row.frequency !== before.frequency || row.status !== before.status;
-  ctx.db
-    .update(prompts)
-    .set(isMoved ? reschedule(ctx, row) : row)
-    .where(and(eq(prompts.orgId, org), eq(prompts.id, row.id)))
-    .run();
+  transaction(ctx.db, (tx) => {
+    tx.update(prompts)
+      .set(isMoved ? reschedule(ctx, row) : row)
+      .where(and(eq(prompts.orgId, org), eq(prompts.id, row.id)))
+      .run();
+    const changes = changesOf(before, row, { secrets: ["badgeToken", "templateDefaults"], ignored: ["templateVars"] });
+    recordAudit(ctx, org, "prompt.updated", { id: row.id, name: nameOfPrompt(row) }, changes);
+  });
   if (isMoved) ctx.signals.scheduleChanged.emit();
   return toPrompt(ctx, row);
 }

@@ -1,6 +1,8 @@
 import { and, desc, eq } from "drizzle-orm";
+import { changesOf, recordAudit } from "../audit/entries.ts";
 import { toAllowRule } from "../config/allow-rules.ts";
 import type { Context, OrgId } from "../context.ts";
+import { transaction } from "../db/open.ts";
 import { providers } from "../db/tables/prompts.ts";
 import { invalidField, notFound } from "../errors.ts";
 import { objectionToUrl } from "../net/upstream.ts";
@@ -14,14 +16,21 @@ export function createProvider(ctx: Context, org: OrgId, input: ProviderInput): 
   const { name, docsUrl = null, productUrl = null } = input;
   const createdAt = ctx.now();
   const row = checkRow(ctx, { id: ctx.newId(createdAt), orgId: org, name, docsUrl, productUrl, createdAt });
-  ctx.db.insert(providers).values(row).run();
+  transaction(ctx.db, (tx) => {
+    tx.insert(providers).values(row).run();
+    recordAudit(ctx, org, "provider.created", row, changesOf({}, { docsUrl, productUrl }));
+  });
   return toProvider(row);
 }
 
 /** Omitted fields keep their values. Throws not_found, and bad_request like `createProvider`. */
 export function updateProvider(ctx: Context, org: OrgId, id: string, patch: ProviderPatch): Provider {
-  const row = checkRow(ctx, { ...getProviderRow(ctx, org, id), ...patch }, patch);
-  ctx.db.update(providers).set(row).where(eq(providers.id, row.id)).run();
+  const before = getProviderRow(ctx, org, id);
+  const row = checkRow(ctx, { ...before, ...patch }, patch);
+  transaction(ctx.db, (tx) => {
+    tx.update(providers).set(row).where(eq(providers.id, row.id)).run();
+    recordAudit(ctx, org, "provider.updated", row, changesOf(before, row));
+  });
   return toProvider(row);
 }
 

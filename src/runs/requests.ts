@@ -1,5 +1,6 @@
 import { and, asc, desc, eq, gt } from "drizzle-orm";
 import { mcpUrlsOf } from "../agents/task.ts";
+import { changesOf, recordAudit } from "../audit/entries.ts";
 import type { Context, OrgId } from "../context.ts";
 import type { Tx } from "../db/open.ts";
 import { insertStatement } from "../db/rows.ts";
@@ -9,7 +10,7 @@ import { callerOf, type Requester, toRequester } from "../http/caller.ts";
 import { enqueue } from "../jobs/queue.ts";
 import { compileMapping, createMapping, type Mapping, parseUrlMap } from "../net/mapping.ts";
 import { agentsForRun, type PromptRow } from "../prompts/prompt-check.ts";
-import { getPromptRow } from "../prompts/prompts.ts";
+import { getPromptRow, nameOfPrompt } from "../prompts/prompts.ts";
 import { startUrls } from "../prompts/start-urls.ts";
 import { fillTemplate, selectArgs } from "../prompts/template.ts";
 import { getProvider } from "../providers/providers.ts";
@@ -104,6 +105,14 @@ export function acceptEval(ctx: Context, tx: Tx, org: OrgId, promptId: string, i
     createdAt,
     status: "pending",
   });
+  const requested = { promptId: prompt.id, runs: runIds.length, trigger };
+  recordAudit(
+    ctx,
+    org,
+    "evaluation.requested",
+    { id: evalRequestId, name: nameOfPrompt(prompt) },
+    changesOf({}, requested),
+  );
   const host = firstHost(task.startUrls, compileMapping(parsedUrlMap));
   for (const { id, agentIndex, agent, model, options } of pendingRuns) {
     const chosen = agents.length > 1 ? { agent, model: model ?? undefined } : chosenAgentOf(input);

@@ -1,9 +1,9 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
-import { addressOf } from "../auth/address.ts";
 import { checkOwner } from "../auth/authentication.ts";
 import type { Context } from "../context.ts";
 import { AppError } from "../errors.ts";
+import { addressOf } from "../http/address.ts";
 import { callerOf, orgOf } from "../http/caller.ts";
 import { jsonBody } from "../http/elysia.ts";
 import { errors, listOf, operation } from "../http/operation.ts";

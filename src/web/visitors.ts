@@ -1,4 +1,3 @@
-import { addressOf } from "../auth/address.ts";
 import type { Client } from "../auth/better-auth-calls.ts";
 import { isOperator } from "../auth/operators.ts";
 import { getOrg, hasOneOrg } from "../auth/orgs.ts";
@@ -6,6 +5,7 @@ import { findSignedIn, listMemberships } from "../auth/people.ts";
 import type { SignedIn } from "../auth/person.ts";
 import type { Context } from "../context.ts";
 import { AppError } from "../errors.ts";
+import { addressOf } from "../http/address.ts";
 import type { Message } from "../http/event-stream.ts";
 import { findOrgOfKey, hasSessionCookie } from "./credential.ts";
 import type { Viewer } from "./viewer.ts";
