@@ -3,6 +3,7 @@ import { Value } from "@sinclair/typebox/value";
 import { createExplorer } from "../src/agents/explorer/explorer.ts";
 import { DocsMap } from "../src/friction/docs-map.ts";
 import type { Visit } from "../src/grading/grade.ts";
+import { pageKey } from "../src/net/page-key.ts";
 import { createPrompt } from "../src/prompts/prompts.ts";
 import { testApp } from "./support/app.ts";
 import { evaluation, niceGrade } from "./support/reports.ts";
@@ -15,6 +16,13 @@ afterEach(() => {
 
 const html = (title: string, body: string) => ({
   body: `<!doctype html><html lang="en"><title>${title}</title><main><h1>${title}</h1><p>${"Words. ".repeat(60)}</p>${body}</main></html>`,
+});
+
+test("all forms of the address of a page are one page", () => {
+  const forms = ["", "/", "/index", "/index/", "/Index/", "/index.html", "/index.html/", "//index.md", ".md", ".html"];
+  const keys = forms.map((form) => pageKey(`https://acme.dev/guides${form}?b=1&a=2#start`));
+  expect([...new Set(keys)]).toEqual(["https://acme.dev/guides?a=2&b=1"]);
+  expect(pageKey("https://acme.dev/guides/indexes/")).toBe("https://acme.dev/guides/indexes");
 });
 
 test("the docs map of real docs shows pages read and how they were found, pages not read, and friction by page", async () => {

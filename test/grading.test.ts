@@ -63,6 +63,16 @@ test("a missing llms.txt is an error only if the agent requested it, not if a to
   expect([graded("search_docs", true), graded("fetch_page", false)]).toEqual([0, 1]);
 });
 
+test("friction points have the same order on any host", () => {
+  const dead = (n: number) => http(`d${n}`, `/gone-${n}`, { status: 404, provenance: "link", foundOn: `${site}/` });
+  const events = rules(...startPage, ...[1, 2, 3, 4, 5].map(dead), covered(1));
+  const titlesOn = (host: string) =>
+    titles(gradeSession(JSON.parse(JSON.stringify(events).replaceAll(site, host))).frictions);
+  const order = titlesOn(site);
+  expect(order.length).toBeGreaterThan(4);
+  for (let i = 0; i < 8; i++) expect(titlesOn(`https://docs-${i}.acme.dev`)).toEqual(order);
+});
+
 test("a recorded session gets the expected grade", () => {
   const grade = gradeSession(bad);
   expect(grade).toMatchObject({

@@ -8,8 +8,8 @@ export function pageKey(address: string): string {
   url.searchParams.sort();
   const path = url.pathname
     .replace(/\/{2,}/g, "/")
+    .replace(/\/$/, "")
     .replace(/\.(html?|mdx?)$/i, "")
-    .replace(/\/index$/i, "")
-    .replace(/\/$/, "");
+    .replace(/\/index$/i, "");
   return `${url.protocol}//${url.host}${path}${url.search}`;
 }

@@ -46,10 +46,13 @@ export function frictionsOf(findings: Finding[], facts: Facts, scoring: Scoring 
   return [...all.filter((each) => listed.has(each)).map(withLostPoints), summarizeRest(rest)];
 }
 
+/** Of equal ones, the first in the session comes first: a fingerprint contains the host, so the same docs on another one would change the order. */
 const byImportance = (a: Friction, b: Friction): number =>
   severityRank[a.severity] - severityRank[b.severity] ||
   (b.lostUsd ?? 0) - (a.lostUsd ?? 0) ||
   (b.lostSeconds ?? 0) - (a.lostSeconds ?? 0) ||
+  (a.events[0] ?? Number.POSITIVE_INFINITY) - (b.events[0] ?? Number.POSITIVE_INFINITY) ||
+  textOrder(a.title, b.title) ||
   textOrder(a.fingerprint, b.fingerprint);
 
 /** The fingerprint of the entry that summarizes what a report can't hold. */
