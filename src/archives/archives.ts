@@ -1,5 +1,7 @@
 import { and, desc, eq, sql } from "drizzle-orm";
+import { changesOf, recordAudit } from "../audit/entries.ts";
 import type { Context, OrgId } from "../context.ts";
+import { transaction } from "../db/open.ts";
 import { archives, prompts } from "../db/tables/prompts.ts";
 import { conflict, notFound } from "../errors.ts";
 import { toIso } from "../schema.ts";
@@ -31,10 +33,11 @@ export function createArchive(ctx: Context, org: OrgId, { data, files }: Checked
   const createdAt = ctx.now();
   const archive = { id: ctx.newId(createdAt), digest, bytes: data.length, files, createdAt };
   // Someone else may have uploaded the same file meanwhile.
-  db.insert(archives)
-    .values({ ...archive, orgId: org, data: Buffer.from(data) })
-    .onConflictDoNothing()
-    .run();
+  transaction(db, (tx) => {
+    const row = { ...archive, orgId: org, data: Buffer.from(data) };
+    const [inserted] = tx.insert(archives).values(row).onConflictDoNothing().returning({ id: archives.id }).all();
+    if (inserted) recordAudit(ctx, org, "archive.created", inserted, changesOf({}, { digest, files }));
+  });
   return toArchive(findArchiveByDigest(ctx, org, digest) ?? archive);
 }
 
@@ -70,7 +73,10 @@ export function deleteArchive(ctx: Context, org: OrgId, id: string): Archive {
     )
     .get();
   if (prompt) throw conflict(`The prompt ${prompt.id} uses this archive. Change its workspace first.`);
-  ctx.db.delete(archives).where(whereArchive(org, id)).run();
+  transaction(ctx.db, (tx) => {
+    tx.delete(archives).where(whereArchive(org, id)).run();
+    recordAudit(ctx, org, "archive.deleted", { id: archive.id });
+  });
   return toArchive(archive);
 }
 

@@ -53,8 +53,8 @@ export function recordAudit(
 }
 
 function toActor({ operator }: Context, request: Request | undefined): Actor {
-  const { person, caller } = (request && findRequestState(request)) ?? {};
-  if (person) return { kind: "person", ...person };
+  const { actor, caller } = (request && findRequestState(request)) ?? {};
+  if (actor) return actor;
   if (caller && caller.keyId !== "") return toActorOfKey(caller);
   if (operator !== null) return { kind: "operator", id: null, name: operator };
   return request ? { kind: "anonymous", id: null, name: "" } : { kind: "service", id: null, name: "evald" };

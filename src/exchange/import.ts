@@ -1,4 +1,5 @@
 import { eq, getTableColumns, getTableName } from "drizzle-orm";
+import { changesOf, recordAudit } from "../audit/entries.ts";
 import { checkOrgSettings } from "../auth/orgs.ts";
 import type { Context, OrgId } from "../context.ts";
 import { frequencyProblem, nextTime } from "../cron.ts";
@@ -59,6 +60,7 @@ export function importFile(ctx: Context, org: OrgId, file: string, options: Impo
     rows = 0;
   });
   storeBundles(ctx, org, batch, options);
+  transaction(ctx.db, () => recordAudit(ctx, org, "import.completed", {}, changesOf({}, imported.rows)));
   return imported;
 }
 

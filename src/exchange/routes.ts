@@ -1,5 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
+import { changesOf, recordAudit } from "../audit/entries.ts";
 import type { Context } from "../context.ts";
 import { orgOf } from "../http/caller.ts";
 import { limitPerOrg } from "../http/limit-per-org.ts";
@@ -15,12 +16,13 @@ export const exchangeRoutes = (ctx: Context) => {
   const enter = limitPerOrg(maxPerOrg, "exports");
   return new Elysia({ name: "exchange" }).get(
     "/api/v1/export",
-    ({ request, query }) => {
+    async ({ request, query }) => {
       const { type, ending } = mediaOf[query.format ?? "jsonl"];
       const disposition = `attachment; filename="evald-export.${ending}"`;
       const org = orgOf(request);
       const leave = enter(org);
       try {
+        await ctx.commit(() => recordAudit(ctx, org, "export.downloaded", {}, changesOf({}, query)));
         const pieces = streamOrg(ctx, org, query);
         return new Response(toStream(pieces, leave, ctx.disk.onError), {
           headers: { "content-type": type, "content-disposition": disposition, "cache-control": "no-store" },

@@ -1,5 +1,7 @@
 import { and, count, desc, eq, inArray, ne, sql } from "drizzle-orm";
+import { changesOf, recordAudit } from "../audit/entries.ts";
 import type { Context, OrgId } from "../context.ts";
+import { transaction } from "../db/open.ts";
 import { fieldFriction, fieldReports } from "../db/tables/field.ts";
 import { frictionLifecycles } from "../db/tables/friction.ts";
 import { invalidField, notFound } from "../errors.ts";
@@ -76,12 +78,15 @@ export function changeFieldFriction(
 ): Friction {
   const note = oneLine(reason ?? "", 2000) || null;
   if (state === "dismissed" && note === null) throw invalidField("reason", "must say why it is not a problem");
-  getFriction(ctx, org, id);
-  ctx.db
-    .update(fieldFriction)
-    .set({ state, reason: state === "open" ? null : note, changedBy: by, changedAt: ctx.now() })
-    .where(whereFriction(org, id))
-    .run();
+  const before = getFriction(ctx, org, id);
+  transaction(ctx.db, (tx) => {
+    tx.update(fieldFriction)
+      .set({ state, reason: state === "open" ? null : note, changedBy: by, changedAt: ctx.now() })
+      .where(whereFriction(org, id))
+      .run();
+    const changes = changesOf(before, { state, reason: note });
+    recordAudit(ctx, org, "field_friction.changed", { id: before.id, name: before.title }, changes);
+  });
   return getFriction(ctx, org, id);
 }
 

@@ -1,5 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { and, count, desc, eq } from "drizzle-orm";
+import { changesOf, recordAudit } from "../audit/entries.ts";
 import type { Context, OrgId } from "../context.ts";
 import { fixes, frictionLifecycles, frictionPoints, recommendations } from "../db/tables/friction.ts";
 import { reports } from "../db/tables/reports.ts";
@@ -95,6 +96,13 @@ export async function markFixDone(
       afterId: evalRequestId,
     };
     tx.insert(fixes).values(row).run();
+    recordAudit(
+      ctx,
+      org,
+      "fix.done",
+      { id: row.id, name: title },
+      changesOf({}, { promptId: row.promptId, note: row.note }),
+    );
     return row;
   });
   ctx.signals.jobQueued.emit();

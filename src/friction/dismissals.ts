@@ -1,5 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { and, desc, eq, inArray, isNull, sql } from "drizzle-orm";
+import { changesOf, recordAudit } from "../audit/entries.ts";
 import type { Context, OrgId } from "../context.ts";
 import { transaction } from "../db/open.ts";
 import { statement } from "../db/prepared.ts";
@@ -109,6 +110,7 @@ export function dismissFriction(
       withdrawnAt: null,
     };
     tx.insert(dismissals).values(row).run();
+    recordAudit(ctx, org, "dismissal.created", { id: row.id, name: row.title }, changesOf({}, { reason: row.reason }));
     return toDismissal(row);
   });
 }
@@ -119,8 +121,10 @@ export function withdrawDismissal(ctx: Context, org: OrgId, id: string, by: stri
   return transaction(ctx.db, (tx) => {
     const row = tx.select().from(dismissals).where(whereDismissal).get();
     if (!row) throw notFound(`No dismissal has the ID ${id}.`);
-    if (row.withdrawnAt === null)
+    if (row.withdrawnAt === null) {
       tx.update(dismissals).set({ withdrawnAt: ctx.now(), withdrawnBy: by }).where(whereDismissal).run();
+      recordAudit(ctx, org, "dismissal.undone", { id: row.id, name: row.title });
+    }
     return toDismissal(row);
   });
 }

@@ -1,4 +1,5 @@
 import { and, eq, inArray, isNull } from "drizzle-orm";
+import { recordAudit } from "../audit/entries.ts";
 import type { Context, OrgId } from "../context.ts";
 import { gates } from "../db/tables/gates.ts";
 import { runs } from "../db/tables/runs.ts";
@@ -29,5 +30,6 @@ export async function cancelGate(ctx: Context, org: OrgId, id: string, requester
       // It ended in the meantime.
       if (!(error instanceof AppError) || error.code !== "conflict") throw error;
     });
+  await ctx.commit(() => recordAudit(ctx, org, "gate.cancelled", { id: gate.id }));
   return getGate(ctx, org, gate.id);
 }

@@ -1,5 +1,6 @@
 import { and, asc, eq, inArray } from "drizzle-orm";
 import { isRuleBased } from "../agents/agent.ts";
+import { changesOf, recordAudit } from "../audit/entries.ts";
 import type { Context, OrgId } from "../context.ts";
 import type { Tx } from "../db/open.ts";
 import { type GateTarget, gates } from "../db/tables/gates.ts";
@@ -93,6 +94,7 @@ function acceptGate(
   checkSameAgents(first, others);
   const row = toRow(ctx, org, settings, first, others);
   tx.insert(gates).values(row).run();
+  recordAudit(ctx, org, "gate.requested", { id: row.id }, changesOf({}, { promptIds, runs: row.runs }));
   extendGate(ctx, tx, row, 1, firstStep(row));
   return row.id;
 }

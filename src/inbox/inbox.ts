@@ -1,6 +1,8 @@
 import { and, eq } from "drizzle-orm";
+import { changesOf, recordAudit } from "../audit/entries.ts";
 import { listMemberEmails } from "../auth/members.ts";
 import type { Context, OrgId } from "../context.ts";
+import { transaction } from "../db/open.ts";
 import { inboxMarks } from "../db/tables/inbox.ts";
 import { invalidField, notFound } from "../errors.ts";
 import type { Spending } from "../runs/schema.ts";
@@ -110,10 +112,16 @@ export function markInboxItem(ctx: Context, org: OrgId, itemId: string, mark: In
     }),
     ...(assignee !== undefined && { assignee: assignee?.toLowerCase() ?? null }),
   };
-  ctx.db
-    .insert(inboxMarks)
-    .values(row)
-    .onConflictDoUpdate({ target: [inboxMarks.orgId, inboxMarks.itemId], set: row })
-    .run();
+  transaction(ctx.db, (tx) => {
+    tx.insert(inboxMarks)
+      .values(row)
+      .onConflictDoUpdate({ target: [inboxMarks.orgId, inboxMarks.itemId], set: row })
+      .run();
+    const changes = changesOf(
+      { snoozedUntil: toIso(earlier?.snoozedUntil ?? null), assignee: earlier?.assignee },
+      { snoozedUntil: toIso(row.snoozedUntil), assignee: row.assignee },
+    );
+    recordAudit(ctx, org, "inbox_item.marked", { id: itemId }, changes);
+  });
   return addMark(problem, row) as InboxItem;
 }

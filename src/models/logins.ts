@@ -1,7 +1,9 @@
 import { and, eq } from "drizzle-orm";
 import { toAgentFailure } from "../agents/agent.ts";
+import { changesOf, recordAudit } from "../audit/entries.ts";
 import type { LoginEntry } from "../config/agent-entry.ts";
 import type { Context, OrgId } from "../context.ts";
+import { transaction } from "../db/open.ts";
 import { agentLogins } from "../db/tables/keys.ts";
 import { badRequest, invalidField, notFound } from "../errors.ts";
 import { ownMember, toIso } from "../schema.ts";
@@ -37,19 +39,24 @@ export function setLogin(ctx: Context, org: OrgId, agent: string, text: string):
   if (expiresAt !== null && expiresAt <= createdAt)
     throw invalidField("file", `expired at ${toIso(expiresAt)}. Log in again with ${agent}, and upload the new file`);
   const row = { sealed: seal(content, secretKey, sealContext(org, agent)), expiresAt, createdAt };
-  ctx.db
-    .insert(agentLogins)
-    .values({ orgId: org, agent, ...row })
-    .onConflictDoUpdate({ target: [agentLogins.orgId, agentLogins.agent], set: row })
-    .run();
+  transaction(ctx.db, (tx) => {
+    tx.insert(agentLogins)
+      .values({ orgId: org, agent, ...row })
+      .onConflictDoUpdate({ target: [agentLogins.orgId, agentLogins.agent], set: row })
+      .run();
+    recordAudit(ctx, org, "agent_login.stored", { name: agent }, changesOf({}, { expiresAt: toIso(expiresAt) }));
+  });
   return toLogin(ctx, { orgId: org, agent, ...row });
 }
 
 /** Throws not_found. */
 export function removeLogin(ctx: Context, org: OrgId, agent: string): AgentLogin {
-  const [removed] = ctx.db.delete(agentLogins).where(loginOf(org, agent)).returning().all();
-  if (!removed) throw notFound(`The organization has no login for ${agent}.`);
-  return toLogin(ctx, removed);
+  return transaction(ctx.db, (tx) => {
+    const [removed] = tx.delete(agentLogins).where(loginOf(org, agent)).returning().all();
+    if (!removed) throw notFound(`The organization has no login for ${agent}.`);
+    recordAudit(ctx, org, "agent_login.removed", { name: agent });
+    return toLogin(ctx, removed);
+  });
 }
 
 /** Throws bad_request that names the option unless the organization has a login for the agent. */

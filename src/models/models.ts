@@ -1,6 +1,7 @@
 import { and, eq } from "drizzle-orm";
 import { createGateway } from "../agents/gateway/gateway.ts";
 import type { ModelAccess } from "../agents/gateway/prices.ts";
+import { changesOf, recordAudit } from "../audit/entries.ts";
 import {
   type ModelProvider,
   minSecretLength,
@@ -13,6 +14,7 @@ import {
   secretsIn,
 } from "../config/model-settings.ts";
 import { type Context, type OrgId, perContext } from "../context.ts";
+import { transaction } from "../db/open.ts";
 import { modelKeys } from "../db/tables/keys.ts";
 import { AppError, badRequest, ConfigError, notFound } from "../errors.ts";
 import { objectionToUrl } from "../net/upstream.ts";
@@ -90,19 +92,23 @@ export function setModelKey(
   const parsedKey = isEmpty ? "" : parseInput("key", () => parseModelKey(key));
   const sealed = seal(parsedKey, secretKey, sealContext(org, provider));
   const row = { baseUrl: address, sealed, createdAt: ctx.now() };
-  ctx.db
-    .insert(modelKeys)
-    .values({ orgId: org, provider, ...row })
-    .onConflictDoUpdate({ target: [modelKeys.orgId, modelKeys.provider], set: row })
-    .run();
+  transaction(ctx.db, (tx) => {
+    tx.insert(modelKeys)
+      .values({ orgId: org, provider, ...row })
+      .onConflictDoUpdate({ target: [modelKeys.orgId, modelKeys.provider], set: row })
+      .run();
+    recordAudit(ctx, org, "model_key.stored", { name: provider }, changesOf({}, { baseUrl: address }));
+  });
   return { provider, source: "organization", key: toDisplay(parsedKey), baseUrl: address };
 }
 
 /** Throws not_found. */
-export function removeModelKey({ db }: Context, org: OrgId, provider: ModelProvider): void {
-  const [removed] = db.delete(modelKeys).where(keyOfProvider(org, provider)).returning().all();
-  if (!removed) throw notFound(`The organization has no API key for ${provider}.`);
-}
+export const removeModelKey = (ctx: Context, org: OrgId, provider: ModelProvider): void =>
+  transaction(ctx.db, (tx) => {
+    const [removed] = tx.delete(modelKeys).where(keyOfProvider(org, provider)).returning().all();
+    if (!removed) throw notFound(`The organization has no API key for ${provider}.`);
+    recordAudit(ctx, org, "model_key.removed", { name: provider });
+  });
 
 /** All secrets used by an organization's runs. They must not appear in anything that is stored, logged or returned. */
 export function listModelSecrets(ctx: Context, org: OrgId): string[] {

@@ -1,5 +1,6 @@
 import { and, asc, count, desc, eq, gt, inArray, ne, notExists, or, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/sqlite-core";
+import { changesOf, recordAudit } from "../audit/entries.ts";
 import type { Context, OrgId } from "../context.ts";
 import { type Tx, transaction } from "../db/open.ts";
 import { jobs } from "../db/tables/jobs.ts";
@@ -81,7 +82,10 @@ export function testDestination(ctx: Context, org: OrgId, id: string): DeliveryD
   checkEnabled(destination);
   checkPending(ctx, org, destination.id);
   const data = { destination: { id: destination.id, name: destination.name } };
-  const deliveryId = transaction(ctx.db, (tx) => sendEvent(ctx, tx, destination, "destination.test", data));
+  const deliveryId = transaction(ctx.db, (tx) => {
+    recordAudit(ctx, org, "destination.tested", destination);
+    return sendEvent(ctx, tx, destination, "destination.test", data);
+  });
   return getDelivery(ctx, org, destination.id, deliveryId);
 }
 
@@ -94,7 +98,10 @@ export function replayDelivery(ctx: Context, org: OrgId, destinationId: string, 
   const { delivery } = getDeliveryRow(ctx, org, destinationId, id);
   checkEnabled(destination);
   if (delivery.status !== "pending") checkPending(ctx, org, destination.id);
-  const replayId = transaction(ctx.db, (tx) => replay(ctx, tx, destination, delivery));
+  const replayId = transaction(ctx.db, (tx) => {
+    recordAudit(ctx, org, "delivery.replayed", { id: delivery.id, name: destination.name });
+    return replay(ctx, tx, destination, delivery);
+  });
   return getDelivery(ctx, org, destination.id, replayId);
 }
 
@@ -109,6 +116,7 @@ export function replayMissed(ctx: Context, org: OrgId, destinationId: string): {
     const where = whereMissed(ctx, org, destination.id);
     const missed = selectDeliveries(ctx).where(where).orderBy(asc(deliveries.id)).limit(maxReplayed).all();
     for (const { delivery } of missed) replay(ctx, tx, destination, delivery);
+    recordAudit(ctx, org, "destination.replayed", destination, changesOf({}, { deliveries: missed.length }));
     return { replayed: missed.length };
   });
 }

@@ -1,4 +1,5 @@
 import { and, count, desc, eq, sql } from "drizzle-orm";
+import { changesOf, recordAudit } from "../audit/entries.ts";
 import { listMemberEmails } from "../auth/members.ts";
 import type { Context, OrgId } from "../context.ts";
 import { type Tx, transaction } from "../db/open.ts";
@@ -54,6 +55,8 @@ export function createDestination(ctx: Context, org: OrgId, input: DestinationIn
     if (all >= maxDestinations)
       throw conflict(`The organization has ${maxDestinations} destinations, the maximum. Delete one first.`);
     tx.insert(destinations).values(row).run();
+    const { kind, events, recipients } = row;
+    recordAudit(ctx, org, "destination.created", row, changesOf({}, { kind, events, recipients }));
   });
   return { ...toDestination(ctx, row), secret };
 }
@@ -88,7 +91,13 @@ export function updateDestination(ctx: Context, org: OrgId, id: string, patch: D
     throw invalidField("url", "is required, because it was not in the import");
   if (patch.status === "active") Object.assign(change, enabledFields);
   if (patch.status === "disabled" && row.disabledAt === null) Object.assign(change, disabledFields(ctx));
-  if (Object.keys(change).length > 0) ctx.db.update(destinations).set(change).where(whereDestination(org, id)).run();
+  if (Object.keys(change).length > 0)
+    transaction(ctx.db, (tx) => {
+      tx.update(destinations).set(change).where(whereDestination(org, id)).run();
+      // The path of a URL may be a secret.
+      const changes = changesOf(row, change, { secrets: ["url", "sealed"], ignored: ["overlapUntil", "failingSince"] });
+      recordAudit(ctx, org, "destination.updated", { id: row.id, name: change.name ?? row.name }, changes);
+    });
   return { ...toDestination(ctx, { ...row, ...change }), secret };
 }
 
@@ -108,6 +117,7 @@ export function deleteDestination(ctx: Context, org: OrgId, id: string): Destina
       .where(and(eq(deliveries.orgId, org), eq(deliveries.destinationId, row.id)))
       .run();
     tx.delete(destinations).where(whereDestination(org, id)).run();
+    recordAudit(ctx, org, "destination.deleted", row);
   });
   return deleted;
 }
@@ -122,7 +132,10 @@ export function rotateDestinationSecret(ctx: Context, org: OrgId, id: string): N
     sealed: sealContent(ctx, row, { ...content, secret, previous }),
     overlapUntil: ctx.now() + overlapMs,
   };
-  ctx.db.update(destinations).set(change).where(whereDestination(org, id)).run();
+  transaction(ctx.db, (tx) => {
+    tx.update(destinations).set(change).where(whereDestination(org, id)).run();
+    recordAudit(ctx, org, "destination.secret_rotated", row);
+  });
   return { ...toDestination(ctx, { ...row, ...change }), secret };
 }
 

@@ -1,5 +1,6 @@
 import { and, count, desc, eq } from "drizzle-orm";
 import { toFailureReason } from "../agents/failure.ts";
+import { changesOf, recordAudit } from "../audit/entries.ts";
 import type { Context, OrgId } from "../context.ts";
 import type { Tx } from "../db/open.ts";
 import { regrades } from "../db/tables/reports.ts";
@@ -21,6 +22,8 @@ function acceptRegrade(ctx: Context, tx: Tx, org: OrgId, input: RegradeRequest):
   if (input.dryRun) return toRegrade(ctx, planRegrade(ctx, row), "planned");
   checkNoOverlap(ctx, row);
   tx.insert(regrades).values(row).run();
+  const { methodology, judge, repeats } = row;
+  recordAudit(ctx, org, "regrade.requested", { id: row.id }, changesOf({}, { methodology, judge, repeats }));
   enqueue(ctx, tx, regradeJobOf(row));
   return toRegrade(ctx, row);
 }
@@ -72,6 +75,7 @@ export async function cancelRegrade(ctx: Context, org: OrgId, id: string, reques
       .set({ status: "cancelled", ...failure, completedAt: at })
       .where(eq(regrades.id, row.id))
       .run();
+    recordAudit(ctx, org, "regrade.cancelled", { id: row.id });
   });
   ctx.signals.jobCancelled.emit();
   return getRegrade(ctx, org, id);

@@ -1,5 +1,6 @@
 import { eq } from "drizzle-orm";
 import type { SessionEvent } from "../agents/agent.ts";
+import { changesOf, recordAudit } from "../audit/entries.ts";
 import type { Context, OrgId } from "../context.ts";
 import { type Tx, transaction } from "../db/open.ts";
 import { gradings, reports } from "../db/tables/reports.ts";
@@ -84,6 +85,8 @@ export function pinGrading(ctx: Context, org: OrgId, slug: string, gradingId: st
       .set({ gradingPinned: gradingId !== null })
       .where(eq(reports.id, report.id))
       .run();
+    const changes = changesOf({ gradingId: report.gradingId }, { gradingId: gradingId === null ? null : grading.id });
+    recordAudit(ctx, org, "report.updated", { id: report.id, name: slug }, changes);
   });
 }
 

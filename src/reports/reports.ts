@@ -1,4 +1,5 @@
 import { and, asc, eq } from "drizzle-orm";
+import { changesOf, recordAudit } from "../audit/entries.ts";
 import type { Context, OrgId } from "../context.ts";
 import { createCache } from "../db/cache.ts";
 import type { Db } from "../db/open.ts";
@@ -99,10 +100,11 @@ export const getReport = (ctx: Context, org: OrgId, slug: string): Report =>
 /** Publishes, withdraws or archives a report. Throws not_found. */
 export function setReportStatus(ctx: Context, org: OrgId, slug: string, status: ReportStatus): Report {
   transaction(ctx.db, (tx) => {
-    const { id } = getReportRow(tx, org, slug);
+    const { id, status: before } = getReportRow(tx, org, slug);
     countChange(ctx, tx, id, () => {
       tx.update(reports).set({ status }).where(eq(reports.id, id)).run();
     });
+    recordAudit(ctx, org, "report.updated", { id, name: slug }, changesOf({ status: before }, { status }));
   });
   return getReport(ctx, org, slug);
 }

@@ -1,5 +1,6 @@
 import { and, eq, isNull } from "drizzle-orm";
 import { type Failure, type StoredFailure, toFailure, toFailureColumns, toFailureReason } from "../agents/failure.ts";
+import { recordAudit } from "../audit/entries.ts";
 import type { Context, OrgId } from "../context.ts";
 import type { Tx } from "../db/open.ts";
 import { endedAt } from "../db/rows.ts";
@@ -27,6 +28,7 @@ export async function cancelRun(ctx: Context, org: OrgId, id: string, requester:
     if (run.completedAt !== null) throw conflict(`The run has already ended with status ${run.status}.`);
     const failure = toFailure("cancelled", `by ${requester}`);
     endRun(ctx, tx, run.id, toFailureColumns(failure), failure);
+    recordAudit(ctx, org, "run.cancelled", { id: run.id, name: run.task.title });
     return run.id;
   });
   stopEndedRuns(ctx, [runId]);

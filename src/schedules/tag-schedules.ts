@@ -1,4 +1,5 @@
 import { and, asc, eq, gt, ne } from "drizzle-orm";
+import { changesOf, recordAudit } from "../audit/entries.ts";
 import type { Context, OrgId } from "../context.ts";
 import { nextTime } from "../cron.ts";
 import { timeZoneOf } from "../db/rows.ts";
@@ -38,6 +39,8 @@ export async function scheduleTag(ctx: Context, org: OrgId, { tag, frequency }: 
   }
   const skipped = problems.length;
   if (scheduled + skipped === 0) throw badRequest(`Invalid tag: no prompt has the tag ${JSON.stringify(tag)}.`);
+  const changes = changesOf({}, { frequency, prompts: scheduled });
+  await ctx.commit(() => recordAudit(ctx, org, "tag_schedule.changed", { name: tag }, changes));
   ctx.signals.scheduleChanged.emit();
   return { scheduled, skipped, problems: problems.slice(0, maxProblems) };
 }

@@ -1,5 +1,7 @@
-import { and, desc, eq, gt, isNull, ne, sql } from "drizzle-orm";
+import { and, desc, eq, gt, isNull, ne } from "drizzle-orm";
+import { changesOf, recordAudit } from "../audit/entries.ts";
 import type { Context, OrgId } from "../context.ts";
+import { transaction } from "../db/open.ts";
 import { orgs } from "../db/tables/orgs.ts";
 import { reports, shareLinks } from "../db/tables/reports.ts";
 import { badRequest, conflict, notFound } from "../errors.ts";
@@ -67,7 +69,10 @@ export function createShare(
     expiresAt: createdAt + days * dayMs,
     revokedAt: null,
   };
-  ctx.db.insert(shareLinks).values(row).run();
+  transaction(ctx.db, (tx) => {
+    tx.insert(shareLinks).values(row).run();
+    recordAudit(ctx, org, "share.created", { id: row.id, name: slug }, changesOf({}, { days, withSession }));
+  });
   return { ...toShare(ctx, row), url: `${ctx.baseUrl()}/shared/${token}` };
 }
 
@@ -77,20 +82,17 @@ export const listShares = (ctx: Context, org: OrgId, slug: string): ShareLink[] 
 
 /** Revokes a link; repeating it changes nothing. Throws not_found. */
 export function revokeShare(ctx: Context, org: OrgId, slug: string, id: string): ShareLink {
-  const [row] = ctx.db
-    .update(shareLinks)
-    .set({ revokedAt: sql`coalesce(${shareLinks.revokedAt}, ${ctx.now()})` })
-    .where(
-      and(
-        eq(shareLinks.orgId, org),
-        eq(shareLinks.reportId, getReportRow(ctx.db, org, slug).id),
-        eq(shareLinks.id, id),
-      ),
-    )
-    .returning()
-    .all();
-  if (!row) throw notFound(`No share link of this report has the ID ${id}.`);
-  return toShare(ctx, row);
+  const report = getReportRow(ctx.db, org, slug);
+  const whereShare = and(eq(shareLinks.orgId, org), eq(shareLinks.reportId, report.id), eq(shareLinks.id, id));
+  return transaction(ctx.db, (tx) => {
+    const before = tx.select().from(shareLinks).where(whereShare).get();
+    if (!before) throw notFound(`No share link of this report has the ID ${id}.`);
+    if (before.revokedAt !== null) return toShare(ctx, before);
+    const revokedAt = ctx.now();
+    tx.update(shareLinks).set({ revokedAt }).where(whereShare).run();
+    recordAudit(ctx, org, "share.revoked", { id: before.id, name: slug });
+    return toShare(ctx, { ...before, revokedAt });
+  });
 }
 
 /**

@@ -1,9 +1,11 @@
 import { and, eq, isNull } from "drizzle-orm";
+import { changesOf, recordAudit } from "../audit/entries.ts";
 import type { Context, OrgId } from "../context.ts";
+import { transaction } from "../db/open.ts";
 import { budgets } from "../db/tables/spending.ts";
 import { badRequest } from "../errors.ts";
 import { listTags } from "../prompts/lists.ts";
-import { getPromptRow } from "../prompts/prompts.ts";
+import { getPromptRow, nameOfPrompt } from "../prompts/prompts.ts";
 import { currentMonthOf, listOtherBudgets, stateOf } from "../runs/budgets.ts";
 import { round } from "../stats/repeats.ts";
 import type { Budget, BudgetInput } from "./schema.ts";
@@ -33,10 +35,8 @@ export function listBudgets(ctx: Context, org: OrgId): Budget[] {
  */
 export function setBudget(ctx: Context, org: OrgId, { promptId, tag, maxUsdAMonth }: BudgetInput): Budget[] {
   if ((promptId === undefined) === (tag === undefined)) throw badRequest("Pass exactly one of promptId and tag.");
-  const subject = {
-    promptId: promptId === undefined ? null : getPromptRow(ctx, org, promptId).id,
-    tag: tag ?? null,
-  };
+  const prompt = promptId === undefined ? null : getPromptRow(ctx, org, promptId);
+  const subject = { promptId: prompt?.id ?? null, tag: tag ?? null };
   const existing = and(
     eq(budgets.orgId, org),
     subject.promptId === null ? isNull(budgets.promptId) : eq(budgets.promptId, subject.promptId),
@@ -44,16 +44,18 @@ export function setBudget(ctx: Context, org: OrgId, { promptId, tag, maxUsdAMont
   );
   if (maxUsdAMonth !== null && tag !== undefined && !listTags(ctx, org).includes(tag))
     throw badRequest(`Invalid tag: no prompt has the tag ${JSON.stringify(tag)}.`);
-  if (maxUsdAMonth === null) ctx.db.delete(budgets).where(existing).run();
-  else if (
-    ctx.db.update(budgets).set({ maxUsdAMonth }).where(existing).returning({ id: budgets.id }).all().length === 0
-  ) {
-    if (listOtherBudgets(ctx, org).length >= maxBudgets)
-      throw badRequest(`An organization has at most ${maxBudgets} budgets of prompts and tags.`);
-    ctx.db
-      .insert(budgets)
-      .values({ id: ctx.newId(ctx.now()), orgId: org, ...subject, maxUsdAMonth })
-      .run();
-  }
+  transaction(ctx.db, (tx) => {
+    const before = tx.select({ maxUsdAMonth: budgets.maxUsdAMonth }).from(budgets).where(existing).get();
+    if (maxUsdAMonth === null) tx.delete(budgets).where(existing).run();
+    else if (before) tx.update(budgets).set({ maxUsdAMonth }).where(existing).run();
+    else {
+      if (listOtherBudgets(ctx, org).length >= maxBudgets)
+        throw badRequest(`An organization has at most ${maxBudgets} budgets of prompts and tags.`);
+      const row = { id: ctx.newId(ctx.now()), orgId: org, ...subject, maxUsdAMonth };
+      tx.insert(budgets).values(row).run();
+    }
+    const target = { id: prompt?.id, name: prompt ? nameOfPrompt(prompt) : tag };
+    recordAudit(ctx, org, "budget.changed", target, changesOf(before ?? {}, { maxUsdAMonth }));
+  });
   return listBudgets(ctx, org);
 }

@@ -1,4 +1,5 @@
 import { and, count, desc, eq, isNull, lt } from "drizzle-orm";
+import { changesOf, recordAudit } from "../audit/entries.ts";
 import { createKey, deleteExpiredKeysOfTrusts, revokeKeysOfTrust } from "../auth/keys.ts";
 import { getOrg, listOrgs } from "../auth/orgs.ts";
 import { countExchangeAttempt, recordExchangeSuccess } from "../auth/sign-in-attempts.ts";
@@ -6,6 +7,7 @@ import type { Context, OrgId } from "../context.ts";
 import { transaction } from "../db/open.ts";
 import { trusts, usedTokens } from "../db/tables/keys.ts";
 import { badRequest, conflict, notFound } from "../errors.ts";
+import { identifyActor } from "../http/caller.ts";
 import type { Scope } from "../http/operation.ts";
 import type { Page, Paged } from "../http/paging.ts";
 import { checkHttpUrl, toIso } from "../schema.ts";
@@ -55,7 +57,12 @@ export function createTrust(ctx: Context, org: OrgId, input: TrustInput, created
     createdAt,
     createdBy,
   };
-  ctx.db.insert(trusts).values(row).run();
+  transaction(ctx.db, (tx) => {
+    tx.insert(trusts).values(row).run();
+    const { provider, ref, environment, scopes, minutes } = row;
+    const settings = { provider, issuer, ref, environment, scopes, minutes };
+    recordAudit(ctx, org, "trust.created", { id: row.id, name: row.repository }, changesOf({}, settings));
+  });
   return toTrust(row);
 }
 
@@ -66,6 +73,7 @@ export function deleteTrust(ctx: Context, org: OrgId, id: string): Trust {
     const deleted = tx.delete(trusts).where(whereTrust).returning().get();
     if (!deleted) throw notFound(`No trust has the ID ${id}.`);
     revokeKeysOfTrust(ctx, org, deleted.id);
+    recordAudit(ctx, org, "trust.deleted", { id: deleted.id, name: deleted.repository });
     return deleted;
   });
   if (!ctx.db.select().from(trusts).where(eq(trusts.issuer, row.issuer)).get()) forgetIssuer(ctx, row.issuer);
@@ -124,18 +132,20 @@ function giveKey(ctx: Context, claims: Claims, org: OrgId | null): ExchangedKey 
         .where(and(eq(trusts.id, trust.id), isNull(trusts.repositoryId)))
         .run();
     deleteExpiredKeysOfTrusts(ctx, org, provenAt - keptMs);
-    const { key, apiKey } = createKey(ctx, org, nameOf(trust, job), {
+    const name = nameOf(trust, job);
+    identifyActor({ kind: "trust", id: trust.id, name });
+    const { key, apiKey } = createKey(ctx, org, name, {
       lifeMs: trust.minutes * minuteMs,
       scopes: trust.scopes,
       createdBy: trust.createdBy ?? undefined,
       trustId: trust.id,
     });
-    const { id, name } = getOrg(ctx, org);
+    const { id, name: orgName } = getOrg(ctx, org);
     return {
       key,
       expiresAt: apiKey.expiresAt as string,
       scopes: trust.scopes as Scope[],
-      organization: { id, name },
+      organization: { id, name: orgName },
     };
   });
 }

@@ -3,7 +3,7 @@ import { chooseOrg } from "../auth/people.ts";
 import type { SignedIn } from "../auth/person.ts";
 import type { Context } from "../context.ts";
 import { AppError } from "../errors.ts";
-import { identifyPerson } from "../http/caller.ts";
+import { identifyActor } from "../http/caller.ts";
 import type { Message } from "../http/event-stream.ts";
 import { streamResponse } from "../http/event-stream.ts";
 import { nextTurn } from "../http/turns.ts";
@@ -207,7 +207,7 @@ async function respond(
   const visitor = await findVisitor(ctx, request);
   await nextTurn(request);
   const { viewer, signedIn, cookies } = visitor;
-  if (signedIn) identifyPerson(request, signedIn.person);
+  if (signedIn) identifyActor({ kind: "person", ...signedIn.person });
   let response: Response;
   try {
     response =

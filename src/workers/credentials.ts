@@ -1,7 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { asc, eq } from "drizzle-orm";
+import { recordAudit } from "../audit/entries.ts";
 import type { Context } from "../context.ts";
 import type { Db } from "../db/open.ts";
+import { transaction } from "../db/open.ts";
 import { workerCredentials } from "../db/tables/keys.ts";
 import { badRequest, notFound } from "../errors.ts";
 import { credentialName, sharedCredential, userPrefix } from "../places/messages.ts";
@@ -29,19 +31,19 @@ export const toListed = ({ name, createdAt }: { name: string; createdAt: number 
  * Creates the credential of a worker. `redisUrl`: that of the service. Returns the URL with which the worker connects; its password is not stored.
  * Throws bad_request for an invalid name or one in use.
  */
-export function createCredential(
-  { db, now }: Context,
-  redisUrl: string,
-  name: string,
-): ListedCredential & { url: string } {
+export function createCredential(ctx: Context, redisUrl: string, name: string): ListedCredential & { url: string } {
   if (!credentialName.test(name) || name === sharedCredential)
     throw badRequest(
       `The name of a worker must have 1 to 63 lowercase letters, digits and -, start with a letter or digit, and not be ${sharedCredential}.`,
     );
   const password = randomBytes(32).toString("base64url");
-  const createdAt = now();
+  const createdAt = ctx.now();
   const row = { name, digest: new Bun.CryptoHasher("sha256").update(password).digest(), createdAt };
-  const [created] = db.insert(workerCredentials).values(row).onConflictDoNothing().returning().all();
+  const created = transaction(ctx.db, (tx) => {
+    const [inserted] = tx.insert(workerCredentials).values(row).onConflictDoNothing().returning().all();
+    if (inserted) recordAudit(ctx, null, "worker_credential.created", { name });
+    return inserted;
+  });
   if (!created)
     throw badRequest(`The worker ${name} already has a credential. Revoke it first, or choose another name.`);
   const url = new URL(redisUrl);
@@ -51,8 +53,10 @@ export function createCredential(
 }
 
 /** Revokes the credential of a worker, which loses its sessions within seconds. Throws not_found. */
-export function revokeCredential({ db }: Context, name: string): ListedCredential {
-  const [revoked] = db.delete(workerCredentials).where(eq(workerCredentials.name, name)).returning().all();
-  if (!revoked) throw notFound(`No worker has a credential with the name ${name}.`);
-  return toListed(revoked);
-}
+export const revokeCredential = (ctx: Context, name: string): ListedCredential =>
+  transaction(ctx.db, (tx) => {
+    const [revoked] = tx.delete(workerCredentials).where(eq(workerCredentials.name, name)).returning().all();
+    if (!revoked) throw notFound(`No worker has a credential with the name ${name}.`);
+    recordAudit(ctx, null, "worker_credential.removed", { name });
+    return toListed(revoked);
+  });

@@ -33,9 +33,9 @@ export const workerRoutes = (ctx: Context, workers: Workers) =>
     .post(
       "/api/v1/workers/:workerId/drain",
       ({ request, params }) => {
-        orgOf(request);
+        const org = orgOf(request);
         checkOwner(ctx, request, "manage workers");
-        return dismissWorker(ctx, workers, params.workerId, "drain");
+        return dismissWorker(ctx, org, workers, params.workerId, "drain");
       },
       {
         params,
@@ -53,9 +53,9 @@ export const workerRoutes = (ctx: Context, workers: Workers) =>
     .delete(
       "/api/v1/workers/:workerId",
       ({ request, params }) => {
-        orgOf(request);
+        const org = orgOf(request);
         checkOwner(ctx, request, "manage workers");
-        return dismissWorker(ctx, workers, params.workerId, "remove");
+        return dismissWorker(ctx, org, workers, params.workerId, "remove");
       },
       {
         params,

@@ -1,5 +1,7 @@
+import { recordAudit } from "../audit/entries.ts";
 import { hasOneOrg } from "../auth/orgs.ts";
-import type { Context } from "../context.ts";
+import type { Context, OrgId } from "../context.ts";
+import { transaction } from "../db/open.ts";
 import { AppError, notFound } from "../errors.ts";
 import type { WorkerStatus } from "../places/messages.ts";
 import type { WorkerExecutor } from "../places/worker-executor.ts";
@@ -30,9 +32,16 @@ export function listWorkers(ctx: Context, workers: Workers): Worker[] {
  * `drain`: makes a worker finish its sessions and end. `remove`: takes its sessions back, which start again on others, and makes it end.
  * Throws forbidden and not_found.
  */
-export function dismissWorker(ctx: Context, workers: Workers, id: string, action: "drain" | "remove"): Worker {
+export function dismissWorker(
+  ctx: Context,
+  org: OrgId,
+  workers: Workers,
+  id: string,
+  action: "drain" | "remove",
+): Worker {
   const findWorker = () => listWorkers(ctx, workers).find((each) => each.id === id.toLowerCase());
   const worker = findWorker();
   if (!worker || !workers?.dismiss(worker.id, action)) throw notFound(`No worker has the ID ${id}.`);
+  transaction(ctx.db, () => recordAudit(ctx, org, action === "drain" ? "worker.drained" : "worker.removed", worker));
   return findWorker() ?? worker;
 }

@@ -59,7 +59,7 @@ export const workerPages = (ctx: Context, workers: Workers) => {
             back: "/settings/workers",
             isDestructive: !isDrain,
           });
-        const { name } = dismissWorker(ctx, workers, workerId, action);
+        const { name } = dismissWorker(ctx, viewer.org, workers, workerId, action);
         return workersPage(ctx, viewer, site, {
           successMessage: isDrain ? `${name} is draining.` : `${name} was removed.`,
         });
