@@ -37,6 +37,7 @@ export const auditActions = {
   "member.role_changed": "Changed the role of a member",
   "model_key.removed": "Removed the key of a model provider",
   "model_key.stored": "Stored the key of a model provider",
+  "operator.changed": "Changed who operates the service",
   "organization.created": "Created the organization",
   "organization.deleted": "Deleted the organization",
   "organization.updated": "Changed the organization",

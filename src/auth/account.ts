@@ -1,11 +1,13 @@
 import { and, desc, eq, gt, ne } from "drizzle-orm";
+import { changesOf } from "../audit/entries.ts";
 import type { Context } from "../context.ts";
+import { transaction } from "../db/open.ts";
 import { people, signIns } from "../db/tables/people.ts";
 import { normalizeIp } from "../http/address.ts";
 import { toIso, toName } from "../schema.ts";
 import { type Client, loadBetterAuth, toHeaders, withAppErrors } from "./better-auth-calls.ts";
 import { withPasswordTurn } from "./password-turns.ts";
-import { findPassword, hashPassword } from "./people.ts";
+import { findPassword, hashPassword, recordAuditOfPerson } from "./people.ts";
 import type { SignedIn } from "./person.ts";
 import { countSignInAttempt, recordSignInSuccess } from "./sign-in-attempts.ts";
 
@@ -13,11 +15,14 @@ import { countSignInAttempt, recordSignInSuccess } from "./sign-in-attempts.ts";
 export type SignIn = ReturnType<typeof listSignIns>[number];
 
 export function renamePerson(ctx: Context, { person }: SignedIn, name: string): void {
-  ctx.db
-    .update(people)
-    .set({ name: toName(name), updatedAt: new Date(ctx.now()) })
-    .where(eq(people.id, person.id))
-    .run();
+  const newName = toName(name);
+  transaction(ctx.db, (tx) => {
+    tx.update(people)
+      .set({ name: newName, updatedAt: new Date(ctx.now()) })
+      .where(eq(people.id, person.id))
+      .run();
+    recordAuditOfPerson(ctx, { ...person, name: newName }, "account.renamed", changesOf(person, { name: newName }));
+  });
 }
 
 export const hasPassword = (ctx: Context, { person }: SignedIn): boolean => findPassword(ctx, person.id) !== undefined;
@@ -39,6 +44,7 @@ export async function changePassword(
     withAppErrors(api.changePassword({ body, headers: toHeaders(client), returnHeaders: true })),
   );
   recordSignInSuccess(ctx, person.email, client.address);
+  recordAuditOfPerson(ctx, person, "password.changed");
   return headers.getSetCookie();
 }
 
@@ -62,5 +68,8 @@ export const listSignIns = (ctx: Context, { person, signInId }: SignedIn) =>
 /** Signs out one other session of the person; without an ID, all of them except this one. */
 export function endSignIn(ctx: Context, { person, signInId }: SignedIn, id?: string): void {
   const where = and(eq(signIns.personId, person.id), id === undefined ? ne(signIns.id, signInId) : eq(signIns.id, id));
-  ctx.db.delete(signIns).where(where).run();
+  transaction(ctx.db, (tx) => {
+    const ended = tx.delete(signIns).where(where).returning({ id: signIns.id }).all();
+    if (ended.length > 0) recordAuditOfPerson(ctx, person, "session.ended", changesOf({}, { sessions: ended.length }));
+  });
 }

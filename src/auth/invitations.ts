@@ -1,5 +1,7 @@
 import { and, desc, eq, gt } from "drizzle-orm";
+import { changesOf, recordAudit } from "../audit/entries.ts";
 import type { Context, OrgId } from "../context.ts";
+import { transaction } from "../db/open.ts";
 import { orgs } from "../db/tables/orgs.ts";
 import { invitations, people } from "../db/tables/people.ts";
 import { AppError, conflict, notFound } from "../errors.ts";
@@ -97,14 +99,18 @@ export async function invitePerson(ctx: Context, org: OrgId, email: string, role
   const body = { email: address, role: toRole(role), organizationId: org };
   const { api } = await loadBetterAuth(ctx);
   const invitation = await withAppErrors(api.createInvitation({ body, headers: toHeaders(client) }));
+  const target = { id: invitation.id, name: address };
+  transaction(ctx.db, () => recordAudit(ctx, org, "invitation.created", target, changesOf({}, { role: body.role })));
   return { email: address, mailedPath: toPath(ctx, invitation.id, "mail") };
 }
 
 export async function revokeInvitation(ctx: Context, org: OrgId, id: string, client: Client): Promise<void> {
   const where = and(eq(invitations.orgId, org), eq(invitations.id, id), eq(invitations.status, "pending"));
-  if (!ctx.db.select().from(invitations).where(where).get()) throw notFound("The invitation was not found.");
+  const invitation = ctx.db.select().from(invitations).where(where).get();
+  if (!invitation) throw notFound("The invitation was not found.");
   const { api } = await loadBetterAuth(ctx);
   await withAppErrors(api.cancelInvitation({ body: { invitationId: id }, headers: toHeaders(client) }));
+  transaction(ctx.db, () => recordAudit(ctx, org, "invitation.revoked", { id, name: invitation.email }));
 }
 
 /** Makes the invited person a member: either signed in with that email address, or with a password. Returns the cookies. */
@@ -116,7 +122,7 @@ export const acceptInvitation = (
   client: Client,
 ): Promise<string[]> =>
   inSequence(ctx, async () => {
-    const { id, email, isMailed } = readInvitation(ctx, token);
+    const { id, org, email, role, isMailed } = readInvitation(ctx, token);
     if (signedIn && signedIn.person.email !== email)
       throw conflict(
         `This invitation is for ${email}, but you are signed in as ${signedIn.person.email}. Sign out first.`,
@@ -125,6 +131,9 @@ export const acceptInvitation = (
     const { api } = await loadBetterAuth(ctx);
     const headers = toHeaders(signedIn ? client : withCookies(client, cookies));
     await withAppErrors(api.acceptInvitation({ body: { invitationId: id }, headers }));
+    transaction(ctx.db, () =>
+      recordAudit(ctx, org, "invitation.accepted", { id, name: email }, changesOf({}, { role })),
+    );
     return cookies;
   });
 

@@ -1,5 +1,7 @@
 import { and, asc, eq, max } from "drizzle-orm";
+import { changesOf, recordAudit } from "../audit/entries.ts";
 import type { Context, OrgId } from "../context.ts";
+import { transaction } from "../db/open.ts";
 import { members, people, type Role, roles, signIns } from "../db/tables/people.ts";
 import { conflict, notFound } from "../errors.ts";
 import { toIso } from "../schema.ts";
@@ -47,6 +49,8 @@ export const setRole = (ctx: Context, org: OrgId, memberId: string, role: string
     const { api } = await loadBetterAuth(ctx);
     const body = { memberId, role: newRole, organizationId: org };
     await withAppErrors(api.updateMemberRole({ body, headers: toHeaders(client) }));
+    const changes = changesOf({ role: member.role }, { role: newRole });
+    transaction(ctx.db, () => recordAudit(ctx, org, "member.role_changed", member.person, changes));
   });
 
 /** `revokesKeys`: revoke the API keys that the member created. */
@@ -63,7 +67,8 @@ export const removeMember = (
     const { api } = await loadBetterAuth(ctx);
     const body = { memberIdOrEmail: memberId, organizationId: org };
     await withAppErrors(api.removeMember({ body, headers: toHeaders(client) }));
-    if (revokesKeys) revokeKeysOfPerson(ctx, org, member.personId);
+    transaction(ctx.db, () => recordAudit(ctx, org, "member.removed", member.person));
+    if (revokesKeys) revokeKeysOfPerson(ctx, org, member.person.id);
   });
 
 /** `revokesKeys`: revoke the API keys that the person created. */
@@ -81,12 +86,17 @@ export const leaveOrg = (
     refuseLastOwner(ctx, org, row);
     const { api } = await loadBetterAuth(ctx);
     await withAppErrors(api.leaveOrganization({ body: { organizationId: org }, headers: toHeaders(client) }));
+    transaction(ctx.db, () => recordAudit(ctx, org, "member.left", person));
     if (revokesKeys) revokeKeysOfPerson(ctx, org, person.id);
   });
 
 function getMember(ctx: Context, org: OrgId, memberId: string) {
-  const where = and(eq(members.orgId, org), eq(members.id, memberId));
-  const row = ctx.db.select().from(members).where(where).get();
+  const row = ctx.db
+    .select({ role: members.role, person: { id: people.id, name: people.name } })
+    .from(members)
+    .innerJoin(people, eq(people.id, members.personId))
+    .where(and(eq(members.orgId, org), eq(members.id, memberId)))
+    .get();
   if (!row) throw notFound("The member was not found.");
   return row;
 }

@@ -1,5 +1,7 @@
 import { asc, eq, sql } from "drizzle-orm";
+import { changesOf, recordAudit } from "../audit/entries.ts";
 import type { Context } from "../context.ts";
+import { transaction } from "../db/open.ts";
 import { statement } from "../db/prepared.ts";
 import { people } from "../db/tables/people.ts";
 import { AppError, notFound } from "../errors.ts";
@@ -24,16 +26,18 @@ export const listOperators = ({ db }: Context): Person[] =>
   db.select(personColumns).from(people).where(eq(people.isOperator, true)).orderBy(asc(people.name)).all();
 
 /** Makes a person an operator, or takes it from them. Only for the command line, whose user has full access to the machine. Throws not_found. */
-export function setOperator(ctx: Context, email: string, isOperator: boolean): Person {
-  const [person] = ctx.db
-    .update(people)
-    .set({ isOperator })
-    .where(eq(people.email, toEmail(email)))
-    .returning(personColumns)
-    .all();
-  if (!person) throw notFound(`No user has the email address ${JSON.stringify(email)}.`);
-  return person;
-}
+export const setOperator = (ctx: Context, email: string, isOperator: boolean): Person =>
+  transaction(ctx.db, (tx) => {
+    const [person] = tx
+      .update(people)
+      .set({ isOperator })
+      .where(eq(people.email, toEmail(email)))
+      .returning(personColumns)
+      .all();
+    if (!person) throw notFound(`No user has the email address ${JSON.stringify(email)}.`);
+    recordAudit(ctx, null, "operator.changed", person, changesOf({}, { isOperator }));
+    return person;
+  });
 
 /**
  * Lets a request through that concerns all organizations: of the command line on the machine, or with a key that has the scope `operate` and

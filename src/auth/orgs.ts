@@ -1,4 +1,5 @@
 import { and, eq, gt, ne, sql } from "drizzle-orm";
+import { changesOf, recordAudit } from "../audit/entries.ts";
 import { modelSyntax, parseModelId } from "../config/model-settings.ts";
 import type { Context, OrgId } from "../context.ts";
 import { nextTime } from "../cron.ts";
@@ -72,7 +73,9 @@ export function createOrg(ctx: Context, name: string, timeZone = "UTC"): Org {
       createdAt,
     };
     tx.insert(orgs).values(row).run();
-    return toOrg(row);
+    const org = toOrg(row);
+    recordAudit(ctx, org.id, "organization.created", org, changesOf({}, { timeZone }));
+    return org;
   });
 }
 
@@ -93,8 +96,9 @@ export function updateOrg(ctx: Context, id: OrgId, { hasResultsPage, ...patch }:
     throw badRequest("Nothing to change. Set a name, a time zone, a limit, a judge model or the results page.");
   checkOrgSettings(patch);
   const nextEvaluations = timeZone === undefined ? [] : listNextEvaluations(ctx, id, timeZone);
-  transaction(ctx.db, (tx) => {
+  return transaction(ctx.db, (tx) => {
     if (name !== undefined) refuseUsedName(tx, name, id);
+    const before = getOrg(ctx, id);
     // A page that is on keeps its URL.
     const token =
       hasResultsPage === undefined
@@ -105,8 +109,11 @@ export function updateOrg(ctx: Context, id: OrgId, { hasResultsPage, ...patch }:
       .where(eq(orgs.id, id))
       .run();
     for (const each of nextEvaluations) moveNextEvaluation(ctx.db).run(each);
+    const after = getOrg(ctx, id);
+    // The path contains the secret of the page.
+    recordAudit(ctx, id, "organization.updated", after, changesOf(before, after, { secrets: ["resultsPath"] }));
+    return after;
   });
-  return getOrg(ctx, id);
 }
 
 /** The organization whose public results page has this token; null: none, or it was turned off. */

@@ -1,9 +1,14 @@
 import { and, asc, eq } from "drizzle-orm";
+import type { AuditAction } from "../audit/actions.ts";
+import { recordAudit } from "../audit/entries.ts";
 import type { Context, OrgId } from "../context.ts";
+import { transaction } from "../db/open.ts";
+import type { AuditChange } from "../db/tables/audit.ts";
 import { orgs } from "../db/tables/orgs.ts";
 import { accounts, members, people, signIns } from "../db/tables/people.ts";
 import { isLocked } from "../db/write-lock.ts";
 import { AppError, invalidField, notFound } from "../errors.ts";
+import { identifyActor } from "../http/caller.ts";
 import { toName } from "../schema.ts";
 import { type Client, loadBetterAuth, toHeaders, withAppErrors } from "./better-auth-calls.ts";
 import { checkStrength } from "./password-strength.ts";
@@ -34,27 +39,61 @@ export const listMemberships = (ctx: Context, personId: string): Membership[] =>
     .all()
     .map((row) => ({ ...row, org: row.org as OrgId }));
 
+/**
+ * Records what concerns the account of a person in the audit log of each of their organizations, since it is used in all of them, or in that of
+ * the service if they have none.
+ */
+export function recordAuditOfPerson(
+  ctx: Context,
+  person: { id: string; name: string },
+  action: AuditAction,
+  changes: AuditChange[] = [],
+): void {
+  const orgs = listMemberships(ctx, person.id).map(({ org }) => org);
+  transaction(ctx.db, () => {
+    for (const org of orgs.length === 0 ? [null] : orgs) recordAudit(ctx, org, action, person, changes);
+  });
+}
+
+/** Records that someone could not sign in. `person` null: nobody has the address, which isn't kept because it may be a mistyped password. */
+export function recordFailedSignIn(ctx: Context, person: { id: string; name: string } | null): void {
+  if (person) recordAuditOfPerson(ctx, person, "sign_in.failed");
+  else transaction(ctx.db, () => recordAudit(ctx, null, "sign_in.failed"));
+}
+
+/** Goes on with the request as a person who has just signed in. */
+export function recordSignIn(ctx: Context, person: { id: string; name: string }): void {
+  identifyActor({ kind: "person", ...person });
+  recordAuditOfPerson(ctx, person, "sign_in.succeeded");
+}
+
 /** Returns the cookies of the session. Throws unauthorized, without saying whether the email address is known, and rate_limited. */
 export async function signIn(ctx: Context, email: string, password: string, client: Client): Promise<string[]> {
   const account = email.trim().toLowerCase();
   countSignInAttempt(ctx, account, client.address);
   const { api } = await loadBetterAuth(ctx);
-  const readHash = () => {
-    const person = ctx.db.select({ id: people.id }).from(people).where(eq(people.email, account)).get();
-    return person && findPassword(ctx, person.id)?.hash;
-  };
+  const person = ctx.db
+    .select({ id: people.id, name: people.name })
+    .from(people)
+    .where(eq(people.email, account))
+    .get();
+  const readHash = () => person && findPassword(ctx, person.id)?.hash;
   const hashBefore = readHash();
   const { headers, response } = await withPasswordTurn(ctx, client.address, () =>
     withAppErrors(
       api.signInEmail({ body: { email: account, password }, headers: toHeaders(client), returnHeaders: true }),
     ),
-  );
+  ).catch((error) => {
+    if (error instanceof AppError && error.code === "unauthorized") recordFailedSignIn(ctx, person ?? null);
+    throw error;
+  });
   // Verification takes time, during which the password may have been replaced and all sessions ended.
   if (readHash() !== hashBefore) {
     ctx.db.delete(signIns).where(eq(signIns.token, response.token)).run();
     throw new AppError("unauthorized", "Your password was changed while you signed in. Sign in again.");
   }
   recordSignInSuccess(ctx, account, client.address);
+  if (person) recordSignIn(ctx, person);
   return headers.getSetCookie();
 }
 
@@ -81,7 +120,11 @@ export async function signOut(ctx: Context, client: Client): Promise<string[]> {
   const { api } = await loadBetterAuth(ctx);
   const current = await api.getSession({ headers: toHeaders(client), query: { disableRefresh: true } });
   // better-auth reports success even if the session could not be deleted.
-  if (current) ctx.db.delete(signIns).where(eq(signIns.id, current.session.id)).run();
+  if (current)
+    transaction(ctx.db, (tx) => {
+      tx.delete(signIns).where(eq(signIns.id, current.session.id)).run();
+      recordAuditOfPerson(ctx, current.user, "sign_out.completed");
+    });
   return (await api.signOut({ headers: toHeaders(client), returnHeaders: true })).headers.getSetCookie();
 }
 

@@ -1,11 +1,13 @@
 import { and, eq } from "drizzle-orm";
+import { recordAudit } from "../audit/entries.ts";
 import type { Context, OrgId } from "../context.ts";
 import { transaction } from "../db/open.ts";
 import { accounts, members, people, signIns } from "../db/tables/people.ts";
 import { conflict, notFound } from "../errors.ts";
+import { identifyActor } from "../http/caller.ts";
 import type { Client } from "./better-auth-calls.ts";
 import { readLinkToken, toLinkToken } from "./links.ts";
-import { findPassword, hashPassword, signIn } from "./people.ts";
+import { findPassword, hashPassword, recordAuditOfPerson, signIn } from "./people.ts";
 import type { Person } from "./person.ts";
 import { recordSignInSuccess } from "./sign-in-attempts.ts";
 
@@ -30,7 +32,10 @@ export function readReset(ctx: Context, token: string): Person & { isProven: boo
 }
 
 /** The path of a link that only the holder of the email address may get. Using it proves the address. */
-export const toResetPath = (ctx: Context, personId: string): string => toPath(ctx, personId, byService);
+export function toResetPath(ctx: Context, person: Pick<Person, "id" | "name">): string {
+  recordAuditOfPerson(ctx, person, "password.reset_requested");
+  return toPath(ctx, person.id, byService);
+}
 
 /**
  * The path of a link that lets a member set a new password within a day. Throws conflict if the person is also in
@@ -39,7 +44,7 @@ export const toResetPath = (ctx: Context, personId: string): string => toPath(ct
 export function toResetPathByOwner(ctx: Context, org: OrgId, memberId: string, owner: Person) {
   const whereMember = and(eq(members.orgId, org), eq(members.id, memberId), eq(people.id, members.personId));
   const person = ctx.db
-    .select({ id: people.id, email: people.email })
+    .select({ id: people.id, name: people.name, email: people.email })
     .from(people)
     .innerJoin(members, whereMember)
     .get();
@@ -48,6 +53,7 @@ export function toResetPathByOwner(ctx: Context, org: OrgId, memberId: string, o
     throw conflict(
       `${person.email} belongs to other organizations too. Ask the operator of this service for a reset link: evald person reset-link ${person.email}`,
     );
+  transaction(ctx.db, () => recordAudit(ctx, org, "password.reset_requested", person));
   return { email: person.email, path: toPath(ctx, person.id, owner.id) };
 }
 
@@ -75,6 +81,8 @@ export async function resetPassword(ctx: Context, token: string, password: strin
         .run();
     tx.update(people).set({ emailVerified: person.isProven }).where(eq(people.id, person.id)).run();
     tx.delete(signIns).where(eq(signIns.personId, person.id)).run();
+    identifyActor({ kind: "person", id: person.id, name: person.name });
+    recordAuditOfPerson(ctx, person, "password.reset");
     return person.email;
   });
   recordSignInSuccess(ctx, email, client.address);

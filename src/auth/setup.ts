@@ -1,5 +1,7 @@
 import { eq } from "drizzle-orm";
+import { changesOf, recordAudit } from "../audit/entries.ts";
 import type { Context, OrgId } from "../context.ts";
+import { transaction } from "../db/open.ts";
 import { orgs } from "../db/tables/orgs.ts";
 import { members, people, signIns } from "../db/tables/people.ts";
 import { conflict, notFound } from "../errors.ts";
@@ -31,6 +33,7 @@ export function readSetup(ctx: Context, token: string): { org: OrgId; orgName: s
 export function setupPath(ctx: Context, org: OrgId): string {
   if (hasMembers(ctx, org))
     throw conflict("The organization already has members. Its owners can invite others under Settings, Members.");
+  transaction(ctx.db, () => recordAudit(ctx, org, "setup_link.created"));
   return `/setup/${toLinkToken(ctx, "setup", org, ctx.now() + setupLifetimeMs)}`;
 }
 
@@ -42,7 +45,10 @@ export const isWithoutPeople = (ctx: Context): boolean =>
 export async function addOwner(ctx: Context, org: OrgId, { person, signInId }: SignedIn): Promise<void> {
   const { api } = await loadBetterAuth(ctx);
   await withAppErrors(api.addMember({ body: { userId: person.id, organizationId: org, role: "owner" } }));
-  ctx.db.update(signIns).set({ orgId: org }).where(eq(signIns.id, signInId)).run();
+  transaction(ctx.db, (tx) => {
+    tx.update(signIns).set({ orgId: org }).where(eq(signIns.id, signInId)).run();
+    recordAudit(ctx, org, "member.added", person, changesOf({}, { role: "owner" }));
+  });
 }
 
 /** `orgName`: what the owner calls the organization; undefined: it keeps its name. */

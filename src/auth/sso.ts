@@ -1,5 +1,6 @@
 import { and, eq, gt } from "drizzle-orm";
-import { type Context, perContext } from "../context.ts";
+import { changesOf, recordAudit } from "../audit/entries.ts";
+import { type Context, type OrgId, perContext } from "../context.ts";
 import { transaction } from "../db/open.ts";
 import { orgs } from "../db/tables/orgs.ts";
 import { accounts, invitations, members, people, signIns } from "../db/tables/people.ts";
@@ -7,6 +8,7 @@ import { notFound, unavailable } from "../errors.ts";
 import type { BetterAuth } from "./better-auth.ts";
 import { type Client, toHeaders } from "./better-auth-calls.ts";
 import { secretOf } from "./links.ts";
+import { recordFailedSignIn, recordSignIn } from "./people.ts";
 
 const instances = perContext(() => ({ loading: undefined as Promise<BetterAuth> | undefined }));
 
@@ -39,7 +41,10 @@ export async function endSso(ctx: Context, query: Record<string, string>, client
   const cookies = response.headers.getSetCookie();
   const token = /session_token=([^.;]+)\./.exec(cookies.join("\n"))?.[1];
   const signIn = token ? await (await $context).internalAdapter.findSession(decodeURIComponent(token)) : null;
-  if (signIn) joinByDomain(ctx, signIn.user.email);
+  if (signIn) {
+    joinByDomain(ctx, signIn.user.email);
+    recordSignIn(ctx, { id: signIn.user.id, name: signIn.user.name });
+  } else recordFailedSignIn(ctx, null);
   return { location: response.headers.get("location") ?? `${ctx.baseUrl()}/sign-in?error=none`, cookies };
 }
 
@@ -105,15 +110,16 @@ function joinByDomain(ctx: Context, email: string): void {
   if (!org) ctx.log.warn(joinOrg, "EVALD_OIDC_JOIN names an organization that doesn't exist");
   const person = ctx.db.select().from(people).where(eq(people.email, email)).get();
   if (!org || !person) return;
-  ctx.db
-    .insert(members)
-    .values({
-      id: ctx.newId(ctx.now()),
-      orgId: org.id,
-      personId: person.id,
-      role: "member",
-      createdAt: new Date(ctx.now()),
-    })
-    .onConflictDoNothing()
-    .run();
+  const at = ctx.now();
+  const row = {
+    id: ctx.newId(at),
+    orgId: org.id,
+    personId: person.id,
+    role: "member",
+    createdAt: new Date(at),
+  } as const;
+  transaction(ctx.db, (tx) => {
+    const [added] = tx.insert(members).values(row).onConflictDoNothing().returning({ role: members.role }).all();
+    if (added) recordAudit(ctx, org.id as OrgId, "member.added", person, changesOf({}, added));
+  });
 }

@@ -19,7 +19,7 @@ export function addPerson(program: Command, configOf: () => Config): void {
       const link = withData(configOf(), ({ ctx }) => {
         const person = findPerson(ctx, email);
         if (!person) throw notFound(`No user has the email address ${JSON.stringify(email)}.`);
-        return ctx.baseUrl() + toResetPath(ctx, person.id);
+        return ctx.baseUrl() + toResetPath(ctx, person);
       });
       say("The link works once and expires in 24 hours. Anyone who opens it can sign in as this user.");
       print(json ? toJson({ url: link }) : link);

@@ -39,7 +39,7 @@ test("the log contains no link tokens", async () => {
     const links = [
       setupPath(ctx, app.b.org),
       listInvitations(ctx, app.a.org)[0]?.path ?? "",
-      toResetPath(ctx, findPerson(ctx, "ada@example.com")?.id ?? ""),
+      toResetPath(ctx, findPerson(ctx, "ada@example.com") ?? { id: "", name: "" }),
       new URL(createShare(ctx, app.a.org, report?.slug ?? "", { days: 7, withSession: true }).url).pathname.slice(
         base.length,
       ),

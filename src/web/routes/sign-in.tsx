@@ -79,7 +79,7 @@ export const signInPages = (ctx: Context) =>
           countSignInAttempt(ctx, `forgotten ${email}`, clientOf(request).address);
           const person = findPerson(ctx, email);
           // Not awaited: the response time would reveal whether the address is known.
-          if (person) void mailReset(ctx, person.email, toResetPath(ctx, person.id));
+          if (person) void mailReset(ctx, person.email, toResetPath(ctx, person));
           return <ForgottenPage site={site} email={email} />;
         } catch (error) {
           return formErrorResponse(error, (errorMessage) => <ForgottenPage {...{ site, errorMessage }} />);
