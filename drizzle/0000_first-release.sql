@@ -24,6 +24,25 @@ CREATE TABLE `audit_retention` (
 	CONSTRAINT "audit_retention_once" CHECK("audit_retention"."id" = 1)
 ) STRICT;
 --> statement-breakpoint
+CREATE TABLE `backups` (
+	`id` text PRIMARY KEY NOT NULL,
+	`requested_by` text,
+	`status` text NOT NULL,
+	`created_at` integer NOT NULL,
+	`started_at` integer,
+	`completed_at` integer,
+	`name` text,
+	`location` text,
+	`bytes` integer,
+	`runs` integer,
+	`failure` text,
+	`removed_at` integer,
+	CONSTRAINT "backups_status" CHECK("backups"."status" in ('queued', 'running', 'completed', 'failed')),
+	CONSTRAINT "backups_completed" CHECK(("backups"."status" in ('completed', 'failed')) = ("backups"."completed_at" is not null)),
+	CONSTRAINT "backups_failed" CHECK(("backups"."status" = 'failed') = ("backups"."failure" is not null))
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `backups_by_start` ON `backups` (`started_at`);--> statement-breakpoint
 CREATE TABLE `clock` (
 	`id` integer PRIMARY KEY NOT NULL,
 	`proven_at` integer NOT NULL,

@@ -9,7 +9,9 @@ const code = !isMainThread
     ? await agent()
     : command === "__bridge"
       ? await bridge()
-      : await program();
+      : command === "__backup"
+        ? await backup()
+        : await program();
 // `serve` resolves while the service keeps running, so only a failed command exits explicitly.
 if (code !== 0) process.exit(code);
 
@@ -28,6 +30,11 @@ async function agent(): Promise<number> {
 async function bridge(): Promise<number> {
   const { runBridge } = await import("./agents/sandbox/bridge.ts");
   return await runBridge(rest.slice(1), process.env);
+}
+
+async function backup(): Promise<number> {
+  const { runBackupProcess } = await import("./cli/backup-process.ts");
+  return await runBackupProcess();
 }
 
 async function program(): Promise<number> {

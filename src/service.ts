@@ -2,6 +2,8 @@ import { dirname } from "node:path";
 import type { AgentStandby } from "./agents/all.ts";
 import { workspacesIn } from "./agents/sandbox/workspace.ts";
 import { limitsOfOrg } from "./auth/orgs.ts";
+import { findBackupWarning } from "./backups/backups.ts";
+import { canBackUp, createBackupLoop } from "./backups/loop.ts";
 import { announceScore } from "./comparisons/score-alert.ts";
 import { type Context, type ContextOptions, createContext } from "./context.ts";
 import { createUpkeep } from "./db/upkeep.ts";
@@ -33,6 +35,8 @@ type Options = Omit<ContextOptions, "stopping"> & {
   backoffMs?: (failures: number) => number;
   maxRetryAfterMs?: number;
   leaseMs?: number;
+  /** Variables that the process of a backup gets. */
+  backupEnv?: Record<string, string>;
   /** The timeout of one try of a delivery. */
   deliveryTimeoutMs?: number;
 };
@@ -70,6 +74,7 @@ export function createService(options: Options) {
   const gateLoop = createGateLoop(ctx);
   const scoreChangeLoop = createScoreChangeLoop(ctx);
   const upkeep = createUpkeep(ctx);
+  const backupLoop = createBackupLoop(ctx, options.backupEnv ?? {});
 
   signals.jobQueued.subscribe(runner.wake);
   signals.jobCancelled.subscribe(runner.stopLostJobs);
@@ -90,11 +95,12 @@ export function createService(options: Options) {
     notifier,
     scheduler,
     gateLoop,
+    backupLoop,
     upkeep,
     /** Answers a model call of a run on a worker. */
     answerModelCall: gatewayOf(ctx).answer,
-    /** What a lost or changed EVALD_SECRET_KEY makes useless, as found at the start; null: nothing. The service is ready nevertheless. */
-    findWarning: () => secretKeyProblem,
+    /** What to mend although the service is ready: a lost or changed EVALD_SECRET_KEY, as found at the start, or backups; null: nothing. */
+    findWarning: () => [secretKeyProblem, findBackupWarning(ctx)].filter((each) => each !== null).join("; ") || null,
     /** Says in a sentence why the service isn't ready; null if it is. */
     findProblem: () => findProblem(ctx, runner.findProblem()),
 
@@ -113,6 +119,7 @@ export function createService(options: Options) {
       gateLoop.start();
       scoreChangeLoop.start();
       scheduler.start();
+      if (canBackUp(ctx)) backupLoop.start();
     },
 
     /** Prepares in advance what the next run needs. */
@@ -132,6 +139,7 @@ export function createService(options: Options) {
         scheduler.stop(),
         gateLoop.stop(),
         scoreChangeLoop.stop(),
+        backupLoop.stop(),
         runner.stop(drainMs),
         notifier.stop(drainMs),
       ]);

@@ -56,6 +56,7 @@ test("every setting has its default if the environment is empty", () => {
     workers: { redisUrl: null, waitMs: 600_000, labels: [], gatewayUrl: null },
     people: { canCreateOrgs: false, mail: null, oidc: null },
     telemetry: { metrics: null, otlp: null, latestReleaseUrl: null },
+    backups: null,
     drainMs: 30_000,
     logLevel: "info",
     logFormat: "auto",
@@ -117,6 +118,14 @@ test("every setting is read", () => {
       EVALD_OTLP_HEADERS: "Authorization=Bearer a=b, x-team=docs",
       EVALD_OTLP_CONTENT: "1",
       EVALD_LATEST_RELEASE_URL: "https://releases.example.com/latest.json",
+      EVALD_BACKUP_TO: "s3://backups/evald/",
+      EVALD_BACKUP_SCHEDULE: "2:05",
+      EVALD_BACKUP_KEEP_DAILY: "3",
+      EVALD_BACKUP_KEEP_WEEKLY: "0",
+      AWS_ACCESS_KEY_ID: "AKIA1",
+      AWS_SECRET_ACCESS_KEY: "s3cret",
+      AWS_REGION: "eu-central-1",
+      AWS_ENDPOINT_URL: "https://s3.example.com",
       EVALD_DRAIN_SECONDS: "0",
       EVALD_TRUST_PROXY: "1",
       EVALD_LOG_LEVEL: "debug",
@@ -196,6 +205,13 @@ test("every setting is read", () => {
       },
       latestReleaseUrl: "https://releases.example.com/latest.json",
     },
+    backups: {
+      to: {
+        ...{ kind: "store", bucket: "backups", prefix: "evald/", endpoint: "https://s3.example.com" },
+        ...{ region: "eu-central-1", accessKeyId: "AKIA1", secretAccessKey: "s3cret", sessionToken: null },
+      },
+      ...{ schedule: "5 2 * * *", keepDaily: 3, keepWeekly: 0 },
+    },
     drainMs: 0,
     logLevel: "debug",
     logFormat: "json",
@@ -234,6 +250,11 @@ test.each([
   ["EVALD_WELCOME", "yes"],
   ["EVALD_AGENT_MODEL", "claude"],
   ["EVALD_JUDGE_MODEL", "google/../files"],
+  ["EVALD_BACKUP_TO", "s3://"],
+  ["EVALD_BACKUP_SCHEDULE", "daily"],
+  ["EVALD_BACKUP_SCHEDULE", "24:00"],
+  ["EVALD_BACKUP_SCHEDULE", "0 0 30 2 *"],
+  ["EVALD_BACKUP_KEEP_DAILY", "0"],
 ])("%s=%s is rejected, and the message quotes the value", (name, value) => {
   expect(() => readConfig({ [name]: value })).toThrow(ConfigError);
   expect(() => readConfig({ [name]: value })).toThrow(`Invalid ${name} ${JSON.stringify(value)}: must be `);
@@ -303,6 +324,10 @@ test.each([
   const message = refusal({ [name]: value });
   expect(message).toStartWith(`Invalid ${name}: must be `);
   expect(message).not.toContain(value);
+});
+
+test("backups to a store need its credentials", () => {
+  expect(refusal({ EVALD_BACKUP_TO: "s3://backups", AWS_ACCESS_KEY_ID: "a" })).toContain("AWS_SECRET_ACCESS_KEY");
 });
 
 test("an unknown setting is rejected with a suggestion", () => {

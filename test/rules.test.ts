@@ -51,10 +51,10 @@ const layers: [string, (file: string) => boolean][] = [
       "prompts",
       "archives",
       "providers",
+      "backups",
     ],
     ...["auth", "models", "audit", "jobs", "http", "context", "db"],
     ...[
-      "cron",
       "places",
       "stats",
       "grading",
@@ -69,6 +69,7 @@ const layers: [string, (file: string) => boolean][] = [
       "event-loop",
       "lazy-packages",
       "config",
+      "cron",
       "schema",
       "errors",
       "build",
@@ -145,7 +146,7 @@ test.each([
   [
     "Drizzle",
     /^drizzle-orm/,
-    /^src\/(db|auth|trusts|jobs|prompts|archives|providers|models|comparisons|friction|field|fixes|gates|runs|schedules|reports|shares|trends|matrix|regrades|exchange|telemetry|notifications|workers|inbox|spending)\/|^src\/cli\/doctor\.ts$/,
+    /^src\/(db|auth|trusts|jobs|prompts|archives|providers|models|comparisons|friction|field|fixes|gates|runs|schedules|reports|shares|trends|matrix|regrades|exchange|telemetry|notifications|workers|inbox|spending|backups)\/|^src\/cli\/doctor\.ts$/,
   ],
 ])("only the expected files import %s", (_, packages, places) => {
   expect(

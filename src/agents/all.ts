@@ -9,7 +9,7 @@ import { createCodingAgent } from "./coding/coding.ts";
 import { type Preset, toPresets } from "./coding/preset.ts";
 import { presets } from "./coding/presets.ts";
 import { type ProgramFiles, programFilesOf, stateOf } from "./coding/program.ts";
-import { ownAgentCommand } from "./process.ts";
+import { ownCommand } from "./process.ts";
 import { type Access, agentCommand, testAgentSandbox } from "./sandbox/agent-command.ts";
 import { ownExecutable } from "./sandbox/own-executable.ts";
 import { createStandby } from "./standby.ts";
@@ -45,8 +45,13 @@ export const inProcessAgents = (env: Env): Record<string, Agent> => ({
   ),
 });
 
-/** Variables that the processes of agents get: the program path and the operator's trusted certificates. */
-const passedVariables = ["PATH", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR"];
+/** What processes of this executable get of its environment: the program path and the operator's trusted certificates. */
+export const passedEnvOf = (env: Env): Record<string, string> =>
+  Object.fromEntries(
+    ["PATH", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR"].flatMap((name) =>
+      env[name] === undefined ? [] : [[name, env[name]]],
+    ),
+  );
 
 export type AgentStandby = ReturnType<typeof createAgentStandby>;
 
@@ -64,7 +69,7 @@ const runsPerStandby = 3;
 /** Starts the processes of agents, in sandboxes where that is possible. `env`: the service's environment, from which they get what they need. */
 export function createAgentStandby(env: Env) {
   const passedEnv = {
-    ...Object.fromEntries(passedVariables.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]]))),
+    ...passedEnvOf(env),
     // Not the path of a file: the processes have another working directory and don't see the data directory.
     ...(env.EVALD_AGENTS && { EVALD_AGENTS: JSON.stringify(readAgentEntries(env)) }),
   };
@@ -75,7 +80,7 @@ export function createAgentStandby(env: Env) {
     );
     return async ({ programs, executable: _, ...access }: ProcessNeeds) => {
       const sandboxCommand = (await findProblem()) === null ? agentCommand(passedEnv, programs, access) : null;
-      return sandboxCommand ?? { argv: ownAgentCommand(), group: null, status: null };
+      return sandboxCommand ?? { argv: ownCommand("__agent"), group: null, status: null };
     };
   };
   // Looked up each time: agents are installed and updated while the service runs.

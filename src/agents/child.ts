@@ -17,7 +17,7 @@ import { endings } from "./endings.ts";
 import { failedCodes } from "./failure.ts";
 import { readMilestone } from "./milestones.ts";
 import { maxStartMs } from "./priority.ts";
-import { type AgentProcess, ownAgentCommand, startProcess } from "./process.ts";
+import { type AgentProcess, ownCommand, startProcess } from "./process.ts";
 import type { Access } from "./sandbox/agent-command.ts";
 import { beginSession } from "./sandbox/cpu-groups.ts";
 
@@ -54,7 +54,7 @@ const startSlots = createSlots(2 * availableParallelism());
  */
 export function createChildAgent(
   agent: Agent,
-  { startAgentProcess = () => startProcess(ownAgentCommand(), {}), silentCpuMs = maxSilentCpuMs }: Options = {},
+  { startAgentProcess = () => startProcess(ownCommand("__agent"), {}), silentCpuMs = maxSilentCpuMs }: Options = {},
 ): Agent {
   return {
     describe: () => agent.describe(),

@@ -37,10 +37,10 @@ export type AgentProcess = {
   end(method: "wait" | "ask"): Promise<string | null>;
 };
 
-/** The command that runs this executable as the process of an agent, even after its file was replaced by a newer version. */
-export function ownAgentCommand(): string[] {
+/** The command that runs an internal command of this executable, even after its file was replaced by a newer version. */
+export function ownCommand(name: "__agent" | "__backup"): string[] {
   const program = existsSync("/proc/self/exe") ? "/proc/self/exe" : process.execPath;
-  return [program, ...(isCompiled ? [] : [join(import.meta.dir, "..", "main.ts")]), "__agent"];
+  return [program, ...(isCompiled ? [] : [join(import.meta.dir, "..", "main.ts")]), name];
 }
 
 /** Starts a process in its own group that dies with this one. Throws if it cannot start. */

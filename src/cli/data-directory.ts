@@ -6,7 +6,7 @@ import { closeDb, type DataLock, type Db, lockData, openDb } from "../db/open.ts
 import { AppError, conflict } from "../errors.ts";
 import { toIso } from "../schema.ts";
 import { createService, type Service } from "../service.ts";
-import { backUpBeforeUpgrade } from "./backup.ts";
+import { backUpBeforeUpgrade } from "./database-copy.ts";
 import { linkBase, say } from "./terminal.ts";
 
 type OpenOptions = Parameters<typeof openDb>[1];

@@ -1,12 +1,13 @@
 import { Command, CommanderError } from "commander";
 import { version } from "../../package.json" with { type: "json" };
-import { createAgentStandby, createChildAgents } from "../agents/all.ts";
+import { createAgentStandby, createChildAgents, passedEnvOf } from "../agents/all.ts";
 import { type Config, readConfig } from "../config/config.ts";
 import { diskFault } from "../db/fault.ts";
 import { toPrintable } from "../log.ts";
 import { addAgents } from "./agents.ts";
 import { addArchive } from "./archive.ts";
 import { addBackup } from "./backup.ts";
+import { addBackups } from "./backups.ts";
 import { addCancel } from "./cancel.ts";
 import { addCompletion } from "./completion.ts";
 import { createUseApi } from "./connection.ts";
@@ -86,7 +87,12 @@ export function createProgram(
   const connection = { configOf, agents, env, hasData: () => dataOf() !== undefined };
   const useApi = createUseApi(connection);
   // Standby processes have only the agents of evald.
-  const serveOverrides = { agents, ...(overrides.agents === undefined && { standby }), ...otherOverrides };
+  const serveOverrides = {
+    agents,
+    backupEnv: passedEnvOf(env),
+    ...(overrides.agents === undefined && { standby }),
+    ...otherOverrides,
+  };
   addServe(program, configOf, serveOverrides);
   addWorker(program, configOf, serveOverrides);
   addWorkers(program, configOf);
@@ -110,7 +116,8 @@ export function createProgram(
   addDestination(program, useApi);
   addAgents(program, configOf, agents, env);
   addBackup(program, configOf);
-  addRestore(program, configOf);
+  addBackups(program, configOf, env);
+  addRestore(program, configOf, env);
   addRegrade(program, useApi);
   addExport(program, configOf, useApi);
   addImport(program, configOf);

@@ -4,6 +4,8 @@ import {
   copyFileSync,
   existsSync,
   linkSync,
+  mkdirSync,
+  mkdtempSync,
   readdirSync,
   realpathSync,
   renameSync,
@@ -13,6 +15,8 @@ import {
 import { join } from "node:path";
 import type { Command } from "commander";
 import { secretFile } from "../auth/links.ts";
+import { download } from "../backups/object-store.ts";
+import { isStoreUrl, toBackupTarget } from "../config/backup-settings.ts";
 import type { Config } from "../config/config.ts";
 import { copyFromBackup, sealBackup } from "../db/backup-file.ts";
 import { codeOf } from "../db/fault.ts";
@@ -21,20 +25,25 @@ import { type AppliedMigration, lockData, originOf } from "../db/open.ts";
 import { badRequest, conflict } from "../errors.ts";
 import { count } from "../grading/text.ts";
 import { toIso } from "../schema.ts";
-import { type CopySummary, checkIntegrity, countRuns, readDatabase, syncPath } from "./backup.ts";
+import { type CopySummary, checkIntegrity, countRuns, readDatabase, syncPath } from "./database-copy.ts";
 import { checkFile, refuseOwnFile, toWriteError } from "./files.ts";
 import { print, say, toJson, toSize } from "./terminal.ts";
 
+type Env = Record<string, string | undefined>;
+
 /** Adds `restore`: replaces the database with a backup and keeps the previous one next to it. */
-export function addRestore(program: Command, configOf: () => Config): void {
+export function addRestore(program: Command, configOf: () => Config, env: Env): void {
   program
     .command("restore <file>")
-    .description("Restore the database from a backup; stop the service first")
+    .description("Restore the database from a backup, a file or s3://bucket/name; stop the service first")
     .option("--json", "Print the result as JSON")
-    .addHelpText("after", "\nExample:\n  evald restore /var/backups/evald.backup")
-    .action((file: string, { json }: { json?: boolean }) => {
+    .addHelpText(
+      "after",
+      "\nExamples:\n  evald restore /var/backups/evald.backup\n  evald restore s3://backups/evald/evald-2026-11-20T03-00-00Z.backup",
+    )
+    .action(async (file: string, { json }: { json?: boolean }) => {
       const { dataDir } = configOf();
-      const result = restore(dataDir, file);
+      const result = isStoreUrl(file) ? await restoreStored(dataDir, file, env) : restoreFile(dataDir, file);
       say(`Restored ${count(result.runs, "run")} (${toSize(result.bytes)}) from ${file}.`);
       if (result.before !== null)
         say(`The previous database is kept at ${result.before}. Delete it once you no longer need it.`);
@@ -42,7 +51,26 @@ export function addRestore(program: Command, configOf: () => Config): void {
     });
 }
 
-function restore(
+/** Fetches a backup from a store into the data directory, and restores it. Throws ConfigError without the variables of the store. */
+async function restoreStored(dataDir: string, url: string, env: Env) {
+  const at = url.lastIndexOf("/");
+  const target = toBackupTarget(url.slice(0, at), env);
+  if (target.kind !== "store" || at === url.length - 1) throw badRequest(`${url} doesn't name a file.`);
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  const folder = mkdtempSync(join(dataDir, "restore."));
+  try {
+    const name = url.slice(at + 1);
+    const file = join(folder, name);
+    say(`Fetching ${url}…`);
+    await download(target, name, file);
+    return restoreFile(dataDir, file);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Replaces the database of a data directory with that of a backup. Throws bad_request, conflict or unavailable, and then changes nothing. */
+export function restoreFile(
   dataDir: string,
   file: string,
 ): CopySummary & { database: string; before: string | null; createdAt: string } {

@@ -8,6 +8,7 @@ import { joinServiceGroup } from "../agents/sandbox/cpu-groups.ts";
 import { createApp } from "../app.tsx";
 import { flushLastUsed } from "../auth/keys.ts";
 import type { AllowRule } from "../config/allow-rules.ts";
+import { storeSecrets } from "../config/backup-settings.ts";
 import type { Config } from "../config/config.ts";
 import { secretsIn } from "../config/model-settings.ts";
 import type { Address } from "../config/telemetry-settings.ts";
@@ -56,7 +57,10 @@ type ConfigOf = (settings?: Record<string, string>) => Config;
 const exitBrokenDisk = 74;
 
 /** Parts that a test build replaces. */
-export type ServeOverrides = Pick<Parameters<typeof createService>[0], "agents" | "standby" | "leaseMs"> & {
+export type ServeOverrides = Pick<
+  Parameters<typeof createService>[0],
+  "agents" | "standby" | "leaseMs" | "backupEnv"
+> & {
   /** Silence in ms after which a worker, or the service of a worker, counts as gone. */
   goneMs?: number;
   /** The program that threads run; without it, their work is done by the service's own thread. */
@@ -70,7 +74,11 @@ async function serve(config: Config, { threadFile = null, ...overrides }: ServeO
   if (config.telemetry.metrics) await resolveHost(config.telemetry.metrics.host, metricsSetting);
   const lock = lockData(config.dataDir, { pid: process.pid, since: toIso(Date.now()) });
   const db = openData(config.dataDir);
-  const log = createLog(config, [...secretsIn(config.modelEndpoints), ...redisSecrets(config.workers)]);
+  const log = createLog(config, [
+    ...secretsIn(config.modelEndpoints),
+    ...redisSecrets(config.workers),
+    ...storeSecrets(config.backups),
+  ]);
   let ownUrl = "";
   let ownRules: AllowRule[] = [];
   const baseUrl = () => config.baseUrl ?? ownUrl;

@@ -1,6 +1,7 @@
 import { ConfigError } from "../errors.ts";
 import { parseAgentEntries } from "./agent-entries.ts";
 import { allowSyntax, isSwitchWord, parseAllowRules } from "./allow-rules.ts";
+import { backupSettings, toBackupSettings } from "./backup-settings.ts";
 import {
   parseModelList,
   parseModelSetting,
@@ -228,6 +229,7 @@ const settings = {
   people: peopleSettings,
   telemetry: telemetrySettings,
   workers: workerSettings,
+  backups: backupSettings,
   drainMs: setting(
     "EVALD_DRAIN_SECONDS",
     "30",
@@ -274,6 +276,8 @@ export function readConfig(env: Record<string, string | undefined>, options: Rec
     modelEndpoints: readModelEndpoints(env),
     people: toPeopleSettings(values.people),
     telemetry: toTelemetrySettings(values.telemetry),
+    /** null: no scheduled backups. */
+    backups: toBackupSettings(values.backups, env),
   });
 }
 

@@ -90,6 +90,7 @@ function toProblem(item: InboxItem): Digest["problems"] {
     case "worker_away":
       return [{ kind, since, subject: item.worker }];
     case "secrets_unreadable":
+    case "backup_failing":
       return [{ kind, since, subject: null }];
   }
 }

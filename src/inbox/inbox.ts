@@ -12,6 +12,7 @@ import {
   joinSameReason,
   listAwayWorkers,
   listFailedRuns,
+  listFailingBackups,
   listFailingDestinations,
   listPausedSchedules,
   listSpentBudgets,
@@ -38,6 +39,8 @@ function weightOf(problem: Problem): number {
       return problem.spentUsd >= problem.maxUsd ? 20 : 4;
     case "secrets_unreadable":
       return 20;
+    case "backup_failing":
+      return 15;
     case "schedule_paused":
       return 10;
     case "destination_failing":
@@ -62,6 +65,7 @@ const listProblems = (ctx: Context, org: OrgId, changes: Problem[], spending: Sp
     ...joinSameReason(listFailedRuns(ctx, org)),
     ...listPausedSchedules(ctx, org),
     ...listUnreadableSecrets(ctx, org),
+    ...listFailingBackups(ctx),
     ...listWaitingRuns(ctx, org),
     ...listAwayWorkers(ctx, org),
     ...listSpentBudgets(ctx, org, spending),

@@ -1,6 +1,7 @@
 import { and, asc, count, desc, eq, gt, gte, isNotNull, isNull, lt, ne, or, sql } from "drizzle-orm";
 import { toRunFailure } from "../agents/remedies.ts";
 import { hasOneOrg } from "../auth/orgs.ts";
+import { findBackupProblem } from "../backups/backups.ts";
 import type { Context, OrgId } from "../context.ts";
 import { firstIdOf } from "../db/rows.ts";
 import { deliveries, deliveryTries, destinations } from "../db/tables/notifications.ts";
@@ -163,6 +164,15 @@ export function listUnreadableSecrets(ctx: Context, org: OrgId): Problem[] {
   if (found.modelKeys + found.destinations === 0) return [];
   const isKeyMissing = !ctx.config.secretKey;
   return [{ kind: "secrets_unreadable", id: "secrets", since: toIso(ctx.now()), isKeyMissing, ...found }];
+}
+
+/** Scheduled backups that fail or are late. Like workers, they belong to the operator. */
+export function listFailingBackups(ctx: Context): Problem[] {
+  const problem = findBackupProblem(ctx);
+  if (problem === null || !hasOneOrg(ctx)) return [];
+  const { since, failures, failure, lastAt } = problem;
+  const lastBackupAt = toIso(lastAt);
+  return [{ kind: "backup_failing", id: `backup-${since}`, since: toIso(since), failures, failure, lastBackupAt }];
 }
 
 /** The destinations whose last try failed, or that were disabled because of that. */

@@ -214,6 +214,14 @@ const SecretsUnreadable = Type.Object({
   isKeyMissing: Type.Boolean({ description: "EVALD_SECRET_KEY is not set; false: it has changed" }),
 });
 
+const BackupFailing = Type.Object({
+  ...fields,
+  kind: OneOf(["backup_failing"], "Scheduled backups fail, or the last one is late"),
+  failures: Type.Integer({ description: "Failed tries since the last backup; 0: it is late" }),
+  failure: Nullable(Type.String({ description: "Why the newest try failed; null: the backup is late" })),
+  lastBackupAt: Nullable(Time),
+});
+
 /** A line without what people decided about it. */
 export type Unmarked<T> = T extends unknown ? Omit<T, "snoozedUntil" | "assignee" | "markedBy" | "markedAt"> : never;
 
@@ -227,6 +235,7 @@ export const InboxItem = Type.Union(
     WorkerAway,
     SchedulePaused,
     SecretsUnreadable,
+    BackupFailing,
   ],
   { title: "InboxItem" },
 );

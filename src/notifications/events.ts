@@ -37,6 +37,7 @@ const problemKinds = [
   "worker_away",
   "schedule_paused",
   "secrets_unreadable",
+  "backup_failing",
 ] as const;
 const link = Type.Object({ slug: Text, url: Url });
 const frictionPoint = Type.Object({

@@ -43,6 +43,7 @@ const problemTexts: Record<EventData<"digest.weekly">["problems"][number]["kind"
     worker_away: (name) => `Worker ${name} is not connected`,
     schedule_paused: (prompt) => `${prompt}: the schedule is paused, because its evaluations failed`,
     secrets_unreadable: () => "Stored secrets can’t be read",
+    backup_failing: () => "Backups fail",
   };
 
 const gateTexts: Record<EventData<"gate.decided">["gate"]["status"], string> = {

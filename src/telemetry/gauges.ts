@@ -2,6 +2,7 @@ import { statfsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import type { Counter as CounterMetric, Registry } from "prom-client";
 import { version } from "../../package.json" with { type: "json" };
+import { countFailedBackups, findBackupState } from "../backups/backups.ts";
 import type { Context } from "../context.ts";
 import { lastBackupAt } from "../db/backup-record.ts";
 import type { Db } from "../db/open.ts";
@@ -11,7 +12,8 @@ import { workerStates } from "../places/messages.ts";
 import type { WorkerExecutor } from "../places/worker-executor.ts";
 
 /** Registers what is read from the database, the disk and the process with each scrape. Returns the function that reads it. */
-export function addGauges(registry: Registry, { db, now }: Context, workers: WorkerExecutor | null): () => void {
+export function addGauges(registry: Registry, ctx: Context, workers: WorkerExecutor | null): () => void {
+  const { db, now } = ctx;
   const { Counter, Gauge } = loadPromClient();
   const registers = [registry];
   const gauge = (name: string, help: string) => new Gauge({ name, help, registers });
@@ -48,6 +50,7 @@ export function addGauges(registry: Registry, { db, now }: Context, workers: Wor
 
   const { filename } = db.$client;
   const readStored = createStoredReader(db, now);
+  const readBackups = ctx.config.backups && addBackupMetrics(registry, ctx);
   const readWorkers = workers && addWorkerGauges(registry, workers);
   const setTotal = (total: CounterMetric, value: number) => {
     total.reset();
@@ -56,6 +59,7 @@ export function addGauges(registry: Registry, { db, now }: Context, workers: Wor
 
   return () => {
     readWorkers?.();
+    readBackups?.();
     const { waiting, running, usd, calls } = readStored();
     for (const pool of jobPools) {
       for (const state of ["queued", "delayed", "running"]) jobs.set({ pool, state }, 0);
@@ -81,6 +85,29 @@ export function addGauges(registry: Registry, { db, now }: Context, workers: Wor
 }
 
 const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+
+/** Registers what is known about scheduled backups. Returns the function that reads it. */
+function addBackupMetrics(registry: Registry, ctx: Context): () => void {
+  const { Counter, Gauge } = loadPromClient();
+  const registers = [registry];
+  const gauge = (name: string, help: string) => new Gauge({ name: `evald_backup_${name}`, help, registers });
+  const last = gauge(
+    "last_success_timestamp_seconds",
+    "Start of the last scheduled or requested backup that was checked, in seconds since 1970; 0: never",
+  );
+  const bytes = gauge("bytes", "Size of that backup");
+  const duration = gauge("duration_seconds", "How long that backup took with its check");
+  const failures = new Counter({ name: "evald_backup_failures_total", help: "Failed tries to back up", registers });
+  const failedAtStart = countFailedBackups(ctx);
+  return () => {
+    const state = findBackupState(ctx);
+    last.set((state?.lastAt ?? 0) / 1000);
+    bytes.set(state?.bytes ?? 0);
+    duration.set((state?.durationMs ?? 0) / 1000);
+    failures.reset();
+    failures.inc(Math.max(0, countFailedBackups(ctx) - failedAtStart));
+  };
+}
 
 /** Registers what is known about workers. Returns the function that reads it. */
 function addWorkerGauges(registry: Registry, workers: WorkerExecutor): () => void {

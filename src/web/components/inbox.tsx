@@ -171,6 +171,25 @@ function partsOf(item: InboxItem, { base }: Site, viewer: Viewer, now: number): 
           </ButtonLink>
         ),
       };
+    case "backup_failing":
+      return {
+        size: item.failure === null ? "Late" : "Failing",
+        name: "Backups",
+        text: (
+          <>
+            Since <When at={item.since} now={now} />: {item.failure ?? "the scheduled backup is late."}
+          </>
+        ),
+        where:
+          item.lastBackupAt === null ? (
+            "No backup yet"
+          ) : (
+            <>
+              Last backup <When at={item.lastBackupAt} now={now} />
+            </>
+          ),
+        button: <ButtonLink href={`${base}/docs/operations#schedule-backups`}>How to fix it</ButtonLink>,
+      };
     case "worker_away":
       return {
         size: "Away",

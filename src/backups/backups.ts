@@ -1,0 +1,202 @@
+import { and, count, desc, eq, gt, inArray, isNotNull, isNull, lte, min, ne, or } from "drizzle-orm";
+import { recordAudit } from "../audit/entries.ts";
+import type { Context } from "../context.ts";
+import { nextTime } from "../cron.ts";
+import { transaction } from "../db/open.ts";
+import { backups } from "../db/tables/backups.ts";
+import { notFound } from "../errors.ts";
+import { toIso } from "../schema.ts";
+
+const minuteMs = 60_000;
+/** Waits between tries double up to this. */
+const longestWaitMs = 60 * minuteMs;
+/** How long after its time a backup that isn't there is late. */
+const lateMs = 60 * minuteMs;
+
+type Row = typeof backups.$inferSelect;
+
+/** One try of the service to back itself up. */
+export type Backup = ReturnType<typeof toBackup>;
+
+const toBackup = ({ id, requestedBy, status, location, bytes, runs, failure, ...times }: Row) => ({
+  ...{ id, requestedBy, status, location, bytes, runs, failure },
+  createdAt: toIso(times.createdAt),
+  startedAt: toIso(times.startedAt),
+  completedAt: toIso(times.completedAt),
+  removedAt: toIso(times.removedAt),
+});
+
+/** The newest try that ended so. Ones that started in the future don't count: after the clock was set back, they would stop the schedule. */
+const findNewest = (ctx: Context, status: "completed" | "failed"): Row | undefined =>
+  ctx.db
+    .select()
+    .from(backups)
+    .where(and(eq(backups.status, status), lte(backups.startedAt, ctx.now())))
+    .orderBy(desc(backups.startedAt))
+    .limit(1)
+    .get();
+
+/** How often tries failed after a time, and since when. */
+const countFailures = (ctx: Context, afterMs: number) =>
+  ctx.db
+    .select({ failures: count(), since: min(backups.completedAt) })
+    .from(backups)
+    .where(and(eq(backups.status, "failed"), gt(backups.startedAt, afterMs), lte(backups.startedAt, ctx.now())))
+    .get() ?? { failures: 0, since: null };
+
+/** The newest tries, the latest first. */
+export const listBackups = (ctx: Context, limit: number): Backup[] =>
+  ctx.db.select().from(backups).orderBy(desc(backups.createdAt), desc(backups.id)).limit(limit).all().map(toBackup);
+
+/** Throws not_found. */
+export function getBackup(ctx: Context, id: string): Backup {
+  const row = ctx.db.select().from(backups).where(eq(backups.id, id)).get();
+  if (!row) throw notFound("The backup was not found.");
+  return toBackup(row);
+}
+
+/** The completed backups whose files are kept. */
+export const listKept = (ctx: Context): { id: string; name: string; startedAt: number }[] =>
+  ctx.db
+    .select({ id: backups.id, name: backups.name, startedAt: backups.startedAt })
+    .from(backups)
+    .where(and(eq(backups.status, "completed"), isNull(backups.removedAt), isNotNull(backups.name)))
+    .all()
+    .flatMap(({ id, name, startedAt }) => (name === null || startedAt === null ? [] : [{ id, name, startedAt }]));
+
+/** Asks the service for a backup now, in the name of the operator. */
+export function requestBackup(ctx: Context): Backup {
+  const createdAt = ctx.now();
+  const id = ctx.newId(createdAt);
+  transaction(ctx.db, (tx) => {
+    const values = { id, requestedBy: ctx.operator ?? "operator", status: "queued", createdAt } as const;
+    tx.insert(backups).values(values).run();
+    recordAudit(ctx, null, "backup.created", { id });
+  });
+  return getBackup(ctx, id);
+}
+
+/** The state of scheduled backups. Times in epoch milliseconds. */
+export type BackupState = {
+  /** Start of the newest completed backup; null: none. */
+  lastAt: number | null;
+  /** Size of that backup, and how long it took with its check. */
+  bytes: number;
+  durationMs: number;
+  /** Tries that failed since then. */
+  failures: number;
+  /** Since when they fail; null: they don't. */
+  failingSince: number | null;
+  /** Why the newest of them failed. */
+  failure: string | null;
+  /** When the next try is due. */
+  dueAt: number;
+};
+
+/** null: the service makes no scheduled backups. */
+export function findBackupState(ctx: Context): BackupState | null {
+  const settings = ctx.config.backups;
+  if (settings === null) return null;
+  const last = findNewest(ctx, "completed");
+  const lastAt = last?.startedAt ?? null;
+  const { failures, since } = countFailures(ctx, lastAt ?? 0);
+  const newest = failures === 0 ? undefined : findNewest(ctx, "failed");
+  // The first backup shows at once whether the settings work.
+  const scheduledAt =
+    lastAt === null ? 0 : (nextTime({ frequency: settings.schedule, id: "", timeZone: "UTC" }, lastAt) ?? lastAt);
+  const retryAt = newest ? (newest.completedAt ?? 0) + waitAfter(failures) : 0;
+  return {
+    lastAt,
+    bytes: last?.bytes ?? 0,
+    durationMs: last ? (last.completedAt ?? 0) - (last.startedAt ?? 0) : 0,
+    failures,
+    failingSince: since,
+    failure: newest?.failure ?? null,
+    dueAt: Math.max(scheduledAt, retryAt),
+  };
+}
+
+const waitAfter = (failures: number): number => Math.min(longestWaitMs, minuteMs * 2 ** Math.min(failures - 1, 10));
+
+/** What is wrong with scheduled backups. `failure` null: the last one is late. */
+export type BackupProblem = { since: number; failures: number; failure: string | null; lastAt: number | null };
+
+/** null: they are in time, or there are none. */
+export function findBackupProblem(ctx: Context): BackupProblem | null {
+  const state = findBackupState(ctx);
+  if (state === null) return null;
+  const { lastAt, failures, failingSince, failure, dueAt } = state;
+  if (failingSince !== null) return { since: failingSince, failures, failure, lastAt };
+  // Before the first one, the time of the service itself isn't known; it fails or completes soon after the start.
+  return lastAt !== null && ctx.now() - dueAt > lateMs ? { since: dueAt, failures: 0, failure: null, lastAt } : null;
+}
+
+/** The same in a sentence, for operators; null: nothing is wrong. */
+export function findBackupWarning(ctx: Context): string | null {
+  const problem = findBackupProblem(ctx);
+  if (problem === null) return null;
+  const { since, failure, lastAt } = problem;
+  const last = lastAt === null ? "there is none yet" : `the last one is from ${toIso(lastAt)}`;
+  return failure === null
+    ? `the scheduled backup of ${toIso(since)} is late; ${last}`
+    : `scheduled backups have failed since ${toIso(since)}: ${failure} (${last})`;
+}
+
+/** Number of failed tries that are remembered. */
+export const countFailedBackups = (ctx: Context): number =>
+  ctx.db.select({ n: count() }).from(backups).where(eq(backups.status, "failed")).get()?.n ?? 0;
+
+/** Marks what a previous process, or one that could not write, left running. */
+export function failInterrupted(ctx: Context): void {
+  const running = eq(backups.status, "running");
+  if (!ctx.db.select({ id: backups.id }).from(backups).where(running).get()) return;
+  const values = { status: "failed", completedAt: ctx.now(), failure: "The service stopped in between." } as const;
+  transaction(ctx.db, (tx) => tx.update(backups).set(values).where(running).run());
+}
+
+/** The try to start now: the oldest request, else one that is due by the schedule; null: nothing is. */
+export function startDueBackup(ctx: Context, name: string, location: string): string | null {
+  const queued = ctx.db
+    .select({ id: backups.id })
+    .from(backups)
+    .where(eq(backups.status, "queued"))
+    .orderBy(backups.createdAt)
+    .get();
+  const now = ctx.now();
+  const state = findBackupState(ctx);
+  if (!queued && (state === null || state.dueAt > now)) return null;
+  const id = queued?.id ?? ctx.newId(now);
+  const values = { status: "running", startedAt: now, name, location } as const;
+  transaction(ctx.db, (tx) =>
+    queued
+      ? tx.update(backups).set(values).where(eq(backups.id, id)).run()
+      : tx
+          .insert(backups)
+          .values({ id, requestedBy: null, createdAt: now, ...values })
+          .run(),
+  );
+  return id;
+}
+
+/** How a try ended. `removed`: IDs of earlier backups whose files were deleted. */
+export type BackupEnd = { bytes: number; runs: number; removed: string[] } | { failure: string };
+
+/** Stores how a try ended, and forgets failed tries of long ago. */
+export function endBackup(ctx: Context, id: string, end: BackupEnd): void {
+  const completedAt = ctx.now();
+  transaction(ctx.db, (tx) => {
+    if ("failure" in end) {
+      tx.update(backups).set({ status: "failed", completedAt, failure: end.failure }).where(eq(backups.id, id)).run();
+      return;
+    }
+    const { bytes, runs, removed } = end;
+    tx.update(backups).set({ status: "completed", completedAt, bytes, runs }).where(eq(backups.id, id)).run();
+    tx.update(backups).set({ removedAt: completedAt }).where(inArray(backups.id, removed)).run();
+    const old = lte(backups.createdAt, completedAt - keepRowsMs);
+    tx.delete(backups)
+      .where(and(old, ne(backups.id, id), or(eq(backups.status, "failed"), isNotNull(backups.removedAt))))
+      .run();
+  });
+}
+
+const keepRowsMs = 90 * 24 * 60 * minuteMs;

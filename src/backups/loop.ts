@@ -1,0 +1,118 @@
+import { dirname, resolve } from "node:path";
+import { linesOf } from "../agents/lines.ts";
+import { type AgentProcess, ownCommand, startProcess } from "../agents/process.ts";
+import { type BackupTarget, placeOf } from "../config/backup-settings.ts";
+import type { Context } from "../context.ts";
+import { settlesWithin } from "../deadline.ts";
+import { reasonOf } from "../errors.ts";
+import { createPoll } from "../poll.ts";
+import { type BackupEnd, endBackup, failInterrupted, findBackupState, listKept, startDueBackup } from "./backups.ts";
+import { backupName, listExpired } from "./retention.ts";
+
+/** Another process may have requested a backup. */
+const longestSleepMs = 5_000;
+/** A copy, its transfer and its check take minutes. */
+const longestMs = 6 * 3600_000;
+
+/** What the process of a backup is told, as a line of JSON. `expired`: files to delete once the new one is checked. */
+export type BackupOrder = { dataDir: string; target: BackupTarget; name: string; expired: string[] };
+/** What it answers, as a line of JSON. */
+export type BackupAnswer = { bytes: number; runs: number; removed: string[] } | { failure: string };
+
+/**
+ * Backs the service up on schedule and on request, one backup at a time, each in a process of its own with a low priority: it doesn't delay
+ * requests, and can be killed. `env`: what that process gets to reach a store.
+ */
+export function createBackupLoop(ctx: Context, env: Record<string, string>) {
+  let child: AgentProcess | null = null;
+  let isStopping = false;
+
+  /** Starts what is due. Returns the delay until the next check, in milliseconds. */
+  async function check(): Promise<number> {
+    failInterrupted(ctx);
+    const { backups } = ctx.config;
+    const name = backupName(ctx.now());
+    const id = isStopping ? null : startDueBackup(ctx, name, backups === null ? "" : placeOf(backups.to, name));
+    if (id === null) return sleepMs(ctx);
+    const startedAt = ctx.monotonicNow();
+    const end = await makeBackup(name);
+    endBackup(ctx, id, end);
+    const ms = Math.round(ctx.monotonicNow() - startedAt);
+    if ("failure" in end) ctx.log.error({ backup: id, ms, failure: end.failure }, "backup failed");
+    else ctx.log.info({ backup: id, ms, bytes: end.bytes, removed: end.removed.length }, "backed up");
+    return 0;
+  }
+
+  async function makeBackup(name: string): Promise<BackupEnd> {
+    const { backups, dataDir } = ctx.config;
+    if (backups === null) return { failure: "EVALD_BACKUP_TO is not set." };
+    const kept = listKept(ctx);
+    const expired = listExpired([...kept, { id: "", name, startedAt: ctx.now() }], backups);
+    const names = expired.flatMap((each) => (each.id === "" ? [] : each.name));
+    try {
+      const answer = await runProcess({ dataDir: resolve(dataDir), target: backups.to, name, expired: names });
+      if ("failure" in answer) return answer;
+      const removed = kept.filter((each) => answer.removed.includes(each.name)).map((each) => each.id);
+      return { ...answer, removed };
+    } catch (error) {
+      return { failure: reasonOf(error) };
+    }
+  }
+
+  async function runProcess(order: BackupOrder): Promise<BackupAnswer> {
+    const started = startProcess(ownCommand("__backup"), env);
+    child = started;
+    try {
+      started.lowerPriority();
+      await started.write(`${JSON.stringify(order)}\n`);
+      const answer = readAnswer(started.stdout);
+      if (!(await settlesWithin(answer, longestMs)))
+        return { failure: `It took longer than ${longestMs / 3600_000} hours.` };
+      const text = await answer;
+      if (text !== null) return JSON.parse(text);
+      const how = isStopping
+        ? "The service stopped in between."
+        : `Its process ${(await started.end("wait")) ?? "was killed"}.`;
+      return { failure: `${how} ${started.stderrTail()}`.trim() };
+    } finally {
+      started.kill();
+      await started.end("wait");
+      child = null;
+    }
+  }
+
+  const poll = createPoll({
+    check,
+    onError(error) {
+      ctx.disk.onError(error);
+      ctx.log.error({ err: error }, "could not check scheduled backups");
+    },
+    retryMs: longestSleepMs,
+  });
+
+  return {
+    /** Makes the backup that is due now, if there is one. */
+    tick: check,
+    /** Checks now. */
+    wake: poll.wake,
+    start: poll.start,
+    /** Kills a backup in progress: it starts again with the service. */
+    stop(): Promise<void> {
+      isStopping = true;
+      child?.kill();
+      return poll.stop();
+    },
+  };
+}
+
+const sleepMs = (ctx: Context): number =>
+  Math.max(1, Math.min(longestSleepMs, (findBackupState(ctx)?.dueAt ?? Number.POSITIVE_INFINITY) - ctx.now()));
+
+/** The first line of a stream; null: it ended without one. */
+async function readAnswer(stdout: ReadableStream<Uint8Array>): Promise<string | null> {
+  for await (const line of linesOf(stdout)) return line;
+  return null;
+}
+
+/** Whether a service on this database can be backed up: one in memory has no file. */
+export const canBackUp = ({ db }: Context): boolean => dirname(db.$client.filename) !== ".";

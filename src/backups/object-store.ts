@@ -1,0 +1,111 @@
+import { closeSync, fsyncSync, openSync, readSync, writeSync } from "node:fs";
+import { S3Client } from "bun";
+import { placeOf, type StoreTarget } from "../config/backup-settings.ts";
+import { codeOf } from "../db/fault.ts";
+import { settlesWithin } from "../deadline.ts";
+import { AppError, notFound, reasonOf, unavailable } from "../errors.ts";
+
+/** Time for one answer of the store. */
+const answerMs = 20_000;
+/** Time in which a part must be sent, or the next bytes arrive. */
+const transferMs = 120_000;
+const minPartBytes = 8 * 1024 * 1024;
+/** S3 allows 10,000. */
+const maxParts = 9_000;
+/** Parts that are sent at the same time, and kept in memory. */
+const partsAtOnce = 2;
+
+/** A file in the store. */
+export type StoredFile = { name: string; bytes: number; storedAt: string | null };
+
+const clientOf = ({ bucket, endpoint, region, accessKeyId, secretAccessKey, sessionToken }: StoreTarget): S3Client =>
+  new S3Client({
+    ...{ bucket, region, accessKeyId, secretAccessKey },
+    ...(endpoint !== null && { endpoint }),
+    ...(sessionToken !== null && { sessionToken }),
+  });
+
+/** The files directly below the prefix, by name. Throws unavailable, also if the store doesn't answer within 20 seconds. */
+export const listStored = (target: StoreTarget): Promise<StoredFile[]> =>
+  saying(target, async () => {
+    const client = clientOf(target);
+    const files: StoredFile[] = [];
+    let token: string | undefined;
+    do {
+      const { prefix } = target;
+      const answer = await answered(client.list({ prefix, ...(token !== undefined && { continuationToken: token }) }));
+      for (const { key, size, lastModified } of answer.contents ?? [])
+        files.push({ name: key.slice(prefix.length), bytes: size ?? 0, storedAt: lastModified ?? null });
+      token = answer.isTruncated ? answer.nextContinuationToken : undefined;
+    } while (token !== undefined);
+    return files.filter(({ name }) => name !== "" && !name.includes("/"));
+  });
+
+/** Sends a file to the store, in parts. Throws unavailable. */
+export const upload = (target: StoreTarget, file: string, name: string): Promise<void> =>
+  saying(target, async () => {
+    const size = Bun.file(file).size;
+    const partSize = Math.max(minPartBytes, Math.ceil(size / maxParts));
+    const writer = clientOf(target)
+      .file(target.prefix + name)
+      .writer({ partSize, queueSize: partsAtOnce, retry: 3, type: "application/octet-stream" });
+    const source = openSync(file, "r");
+    try {
+      for (;;) {
+        const part = Buffer.alloc(partSize);
+        const length = readSync(source, part);
+        if (length === 0) break;
+        writer.write(part.subarray(0, length));
+        await answered(Promise.resolve(writer.flush()), transferMs);
+      }
+      await answered(Promise.resolve(writer.end()), transferMs);
+    } finally {
+      closeSync(source);
+    }
+  });
+
+/** Copies a file of the store to a new local file, and syncs it. Throws not_found and unavailable. */
+export const download = (target: StoreTarget, name: string, file: string): Promise<void> =>
+  saying(target, async () => {
+    const reader = clientOf(target)
+      .file(target.prefix + name)
+      .stream()
+      .getReader();
+    const copy = openSync(file, "wx", 0o600);
+    try {
+      for (let next = await answered(reader.read()); !next.done; next = await answered(reader.read(), transferMs)) {
+        const bytes = next.value;
+        for (let at = 0; at < bytes.length; ) at += writeSync(copy, bytes, at);
+      }
+      fsyncSync(copy);
+    } finally {
+      closeSync(copy);
+    }
+  });
+
+/** Deletes a file of the store. Throws unavailable. */
+export const removeStored = (target: StoreTarget, name: string): Promise<void> =>
+  saying(target, async () => {
+    await answered(clientOf(target).delete(target.prefix + name));
+  });
+
+/** Waits for the store. Bun's client has no time limit of its own. */
+async function answered<T>(answer: Promise<T>, ms = answerMs): Promise<T> {
+  if (!(await settlesWithin(answer, ms))) throw unavailable(`it did not answer within ${ms / 1000} seconds`);
+  return await answer;
+}
+
+/** Names the place in every error. */
+async function saying<T>(target: StoreTarget, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    const place = placeOf(target);
+    const code = codeOf(error);
+    if (code === "NoSuchKey")
+      throw notFound(`${place} has no such backup. List them with: evald backups list ${place}`);
+    if (/^(E[A-Z]+)$/.test(code)) throw error;
+    const reason = error instanceof AppError ? error.detail : reasonOf(error);
+    throw unavailable(`${place}: ${code === "" || reason.startsWith(code) ? reason : `${code}, ${reason}`}.`);
+  }
+}

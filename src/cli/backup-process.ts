@@ -1,0 +1,111 @@
+import { mkdirSync, readdirSync, rmSync, statfsSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { linesOf } from "../agents/lines.ts";
+import type { BackupAnswer, BackupOrder } from "../backups/loop.ts";
+import { download, listStored, removeStored, upload } from "../backups/object-store.ts";
+import { isBackupName } from "../backups/retention.ts";
+import { type BackupTarget, placeOf } from "../config/backup-settings.ts";
+import { recordBackup } from "../db/backup-record.ts";
+import { AppError, badRequest, reasonOf, unavailable } from "../errors.ts";
+import { copyTo } from "./database-copy.ts";
+import { restoreFile } from "./restore.ts";
+import { toSize } from "./terminal.ts";
+
+/** The service must be able to go on writing. */
+const spareBytes = 64 * 1024 * 1024;
+
+/** The process of a backup: reads an order from stdin, answers it on stdout, and ends. */
+export async function runBackupProcess(): Promise<never> {
+  let answer: BackupAnswer;
+  try {
+    answer = await backUp(await readOrder());
+  } catch (error) {
+    answer = { failure: error instanceof AppError ? error.detail : reasonOf(error) };
+  }
+  await new Promise((done) => process.stdout.write(`${JSON.stringify(answer)}\n`, done));
+  // An interrupted transfer would keep it alive.
+  process.exit(0);
+}
+
+async function readOrder(): Promise<BackupOrder> {
+  for await (const line of linesOf(Bun.stdin.stream())) if (line !== null) return JSON.parse(line);
+  throw new Error("There is no order.");
+}
+
+/** Backs up to the target, restores that backup next to the database to check it, and then deletes the expired ones. */
+async function backUp({ dataDir, target, name, expired }: BackupOrder): Promise<BackupAnswer> {
+  const work = join(dataDir, "backup.unfinished");
+  rmSync(work, { recursive: true, force: true });
+  await checkTarget(target);
+  checkSpace(dataDir, target);
+  mkdirSync(work, { mode: 0o700 });
+  try {
+    const local = target.kind === "directory" ? placeOf(target, name) : join(work, name);
+    const made = copyTo(join(dataDir, "evald.db"), local);
+    if (target.kind === "store") {
+      await upload(target, local, name);
+      rmSync(local);
+    }
+    try {
+      if (target.kind === "store") await download(target, name, local);
+      const restored = join(work, "restored");
+      mkdirSync(restored);
+      const { runs } = restoreFile(restored, local);
+      if (runs !== made.runs) throw badRequest(`${placeOf(target, name)} has ${runs} runs and not ${made.runs}.`);
+    } catch (error) {
+      await remove(target, name).catch(() => {});
+      throw error;
+    }
+    recordBackup(dataDir);
+    return { ...made, removed: await removeAll(target, expired) };
+  } finally {
+    rmSync(work, { recursive: true, force: true });
+  }
+}
+
+/** Throws bad_request or unavailable if nothing can be kept there, before the database is read. Removes leftovers of killed backups. */
+async function checkTarget(target: BackupTarget): Promise<void> {
+  if (target.kind === "store") {
+    await listStored(target);
+    return;
+  }
+  if (!statSync(target.path, { throwIfNoEntry: false })?.isDirectory())
+    throw badRequest(`The directory ${target.path} does not exist. Create it, or mount its disk.`);
+  for (const file of readdirSync(target.path)) {
+    const [, name = ""] = /^(.*\.backup)\.\d+\.unfinished(?:-journal)?$/.exec(file) ?? [];
+    if (isBackupName(name)) rmSync(join(target.path, file), { force: true });
+  }
+}
+
+/** Throws unavailable unless the copies that a backup needs fit: in a store one, which is fetched again and restored; in a directory one, and its restored copy. */
+function checkSpace(dataDir: string, target: BackupTarget): void {
+  const sizeOf = (file: string) => statSync(join(dataDir, file), { throwIfNoEntry: false })?.size ?? 0;
+  const size = sizeOf("evald.db") + sizeOf("evald.db-wal");
+  const isOnSameDisk = target.kind === "store" || statSync(target.path).dev === statSync(dataDir).dev;
+  const needed = isOnSameDisk
+    ? [[dataDir, 2 * size] as const]
+    : [[dataDir, size] as const, [target.path, size] as const];
+  for (const [path, bytes] of needed) {
+    const { bavail, bsize } = statfsSync(path);
+    if (bavail * bsize < bytes + spareBytes)
+      throw unavailable(
+        `The disk of ${path} has ${toSize(bavail * bsize)} free. A backup needs ${toSize(bytes + spareBytes)}.`,
+      );
+  }
+}
+
+async function remove(target: BackupTarget, name: string): Promise<void> {
+  if (target.kind === "store") await removeStored(target, name);
+  else rmSync(placeOf(target, name), { force: true });
+}
+
+/** Deletes files that are named like backups. Returns the names of those that are gone; the others are deleted after a later backup. */
+async function removeAll(target: BackupTarget, names: string[]): Promise<string[]> {
+  const removed: string[] = [];
+  for (const name of names.filter(isBackupName))
+    await remove(target, name).then(
+      () => removed.push(name),
+      () => {},
+    );
+  return removed;
+}
