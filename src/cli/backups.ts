@@ -46,7 +46,7 @@ export function addBackups(program: Command, configOf: () => Config, env: Env): 
       if (place !== undefined) {
         const files = await listFiles(toBackupTarget(place, env));
         print(
-          isJson
+          json
             ? toJson(files)
             : table([["BACKUP", "SIZE"], ...files.map((each) => [each.location, toSize(each.bytes)])]),
         );

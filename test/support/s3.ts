@@ -41,7 +41,7 @@ export function startProxy(endpoint: string, change: (body: Uint8Array, request:
       const headers = new Headers(request.headers);
       const answer = await fetch(`${endpoint}${pathname}${search}`, { method: request.method, headers, body });
       const bytes = change(new Uint8Array(await answer.arrayBuffer()), request);
-      return new Response(bytes, { status: answer.status, headers: answer.headers });
+      return new Response(bytes.slice(), { status: answer.status, headers: answer.headers });
     },
   });
   return { endpoint: `http://127.0.0.1:${server.port}`, host, close: () => server.stop(true) };
