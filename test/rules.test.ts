@@ -260,7 +260,7 @@ test("every table is strict, and references between rows of organizations includ
 test("packages have exact versions", async () => {
   const { dependencies, devDependencies } = await Bun.file(join(root, "package.json")).json();
   const loose = Object.entries<string>({ ...dependencies, ...devDependencies }).filter(
-    ([, version]) => !/^\d+\.\d+\.\d+(-[a-z]+\.\d+)?$/.test(version),
+    ([, version]) => !/^\d+\.\d+\.\d+(-[\w.-]+)?$/.test(version),
   );
   expect(loose).toEqual([]);
 });

@@ -7,7 +7,7 @@ const permissive =
 
 test("packages have exact versions and permissive licenses, and only Bun may run an install script", async () => {
   const all = Object.entries({ ...manifest.dependencies, ...manifest.devDependencies, ...manifest.overrides });
-  expect(all.filter(([, version]) => !/^\d+\.\d+\.\d+(-[\w.]+)?$/.test(version))).toEqual([]);
+  expect(all.filter(([, version]) => !/^\d+\.\d+\.\d+(-[\w.-]+)?$/.test(version))).toEqual([]);
   expect(manifest.trustedDependencies).toEqual(["bun"]);
   expect((await listParts()).filter(({ license }) => !permissive.test(license))).toEqual([]);
 });

@@ -27,3 +27,16 @@ export const ApiKey = Type.Object(
   { title: "ApiKey" },
 );
 export type ApiKey = Static<typeof ApiKey>;
+
+export const Whoami = Type.Object(
+  {
+    organization: Type.Object({ id: Type.String({ format: "uuid" }), name: Type.String(), timeZone: Type.String() }),
+    key: Type.Object({
+      id: Type.String({ format: "uuid" }),
+      name: Type.String(),
+      scopes: Nullable(Type.Array(OneOf(keyScopes), { description: "Scopes of the key; null: all" })),
+    }),
+  },
+  { title: "Whoami" },
+);
+export type Whoami = Static<typeof Whoami>;

@@ -2,21 +2,11 @@ import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import type { Context } from "../context.ts";
 import { callerOf, orgOf } from "../http/caller.ts";
-import { errors, keyScopes, listOf, operation } from "../http/operation.ts";
+import { errors, listOf, operation } from "../http/operation.ts";
 import { listResponse, pageOf, pageQuery, paginate } from "../http/paging.ts";
-import { Nullable, OneOf } from "../schema.ts";
-import { ApiKey } from "./key-schema.ts";
+import { ApiKey, Whoami } from "./key-schema.ts";
 import { listKeys } from "./keys.ts";
 import { getOrg } from "./orgs.ts";
-
-const Whoami = Type.Object({
-  organization: Type.Object({ id: Type.String({ format: "uuid" }), name: Type.String(), timeZone: Type.String() }),
-  key: Type.Object({
-    id: Type.String({ format: "uuid" }),
-    name: Type.String(),
-    scopes: Nullable(Type.Array(OneOf(keyScopes), { description: "Scopes of the key; null: all" })),
-  }),
-});
 
 /** The organization and API key of a request, and the API keys of the organization. */
 export const keyRoutes = (ctx: Context) =>

@@ -22,7 +22,14 @@ type Input<O extends Operation> = { idempotencyKey?: string } & ([PathName<O>] e
     : unknown);
 type Arguments<O extends Operation> = Partial<Input<O>> extends Input<O> ? [input?: Input<O>] : [input: Input<O>];
 
-type AnyInput = { path?: Record<string, string>; query?: object; body?: unknown; idempotencyKey?: string };
+type AnyInput = {
+  path?: Record<string, string>;
+  query?: object;
+  body?: unknown;
+  idempotencyKey?: string;
+  /** Of an event stream, to resume after this message. */
+  lastEventId?: string;
+};
 type ServiceConnection = {
   base: string;
   key: string;
@@ -39,19 +46,20 @@ export type Api = ReturnType<typeof createApi>;
 
 /**
  * The REST API of the service at `base`, which has no trailing slash. `send` delivers a request: over the network, or to a service in this
- * process. `executesRuns`: whether that service ends with this process. Every function takes an operation such as `GET /runs/{runId}`, and throws the AppError that the service returned, what `send`
+ * process. `executesRuns`: whether its runs end with this process; null: it is another process. Every function takes an operation such as `GET /runs/{runId}`, and throws the AppError that the service returned, what `send`
  * throws, and unavailable if the answer isn't the service's own.
  */
 export function createApi(
   base: string,
   key: string,
   send: ServiceConnection["send"],
-  executesRuns: () => boolean = () => false,
+  executesRuns: (() => boolean) | null = null,
 ) {
   const service: ServiceConnection = { base, key, send, wasReached: false };
   return {
     base,
-    executesRuns,
+    isLocal: executesRuns !== null,
+    executesRuns: () => executesRuns?.() ?? false,
     /** The result of an operation. */
     async request<O extends Operation>(operation: O, ...[input]: Arguments<O>): Promise<Operations[O]["result"]> {
       return await readJson(base, await sendUntilAnswered(service, operation, input));
@@ -61,6 +69,10 @@ export function createApi(
       const response = await sendUntilAnswered(service, operation, input);
       const items: Operations[O]["result"] = await readJson(base, response);
       return { items, total: Number(response.headers.get("x-total-count") ?? items.length) };
+    },
+    /** The response to a request for a path below `/api/v1`, which may contain a query. */
+    async send(method: string, path: string, input: Omit<AnyInput, "path"> = {}): Promise<Response> {
+      return await sendUntilAnswered(service, `${method} ${path}`, input);
     },
     /** The pieces of a file. Throws unavailable if the connection is lost before its end. */
     async download<O extends Operation>(operation: O, ...[input]: Arguments<O>): Promise<AsyncIterable<Uint8Array>> {
@@ -99,7 +111,7 @@ async function sendUntilAnswered(
 
 /** The request of an operation. A Blob is sent as it is, any other body as JSON. */
 function toRequest({ base, key }: ServiceConnection, operation: string, input: AnyInput): Request {
-  const { path = {}, query = {}, body, idempotencyKey } = input;
+  const { path = {}, query = {}, body, idempotencyKey, lastEventId } = input;
   const [method, template = ""] = operation.split(" ");
   const url = new URL(
     `${base}/api/v1${template.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(path[name] ?? ""))}`,
@@ -111,6 +123,7 @@ function toRequest({ base, key }: ServiceConnection, operation: string, input: A
     "user-agent": `evald-cli/${version}`,
     ...(body === undefined ? {} : { "content-type": body instanceof Blob ? body.type : "application/json" }),
     ...(idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey }),
+    ...(lastEventId === undefined ? {} : { "last-event-id": lastEventId }),
   };
   return new Request(url, { method, headers, body: content });
 }
@@ -170,6 +183,9 @@ async function toError(base: string, response: Response): Promise<AppError> {
   const retryAfterSeconds = Number(response.headers.get("retry-after")) || undefined;
   return new AppError(error as ErrorCode, detail, { retryAfterSeconds });
 }
+
+export const isNotFound = (error: unknown): boolean => error instanceof AppError && error.code === "not_found";
+export const isConflict = (error: unknown): boolean => error instanceof AppError && error.code === "conflict";
 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 export const isId = (text: string): boolean => uuid.test(text);

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { AppError } from "../errors.ts";
 import type { Gate } from "../gates/schema.ts";
 import type { Run } from "../runs/schema.ts";
-import type { Api } from "./api.ts";
+import { type Api, isNotFound } from "./api.ts";
 import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
 import { print, toJson } from "./terminal.ts";
 
@@ -39,5 +39,3 @@ async function cancel(api: Api, id: string): Promise<Run | Gate> {
     throw isNotFound(error) ? new AppError("not_found", `No run or gate has the ID ${id}.`) : error;
   }
 }
-
-const isNotFound = (error: unknown): boolean => error instanceof AppError && error.code === "not_found";

@@ -18,9 +18,9 @@ import { createService } from "../service.ts";
 import { onInterruption } from "./interruption.ts";
 import { addMinScore, checkMinScore } from "./min-score.ts";
 import { addReportFormat, toReportText } from "./report-screen.ts";
-import { exits, failureText, print, say, sayFailure, toJson, toOwnUrl } from "./terminal.ts";
+import { exits, failureText, print, printStyled, say, sayFailure, sayProgress, toJson, toOwnUrl } from "./terminal.ts";
 
-type EvalOptions = {
+type Evaluation = {
   goal: string;
   wording?: string[];
   task?: string;
@@ -52,7 +52,7 @@ export function addEval(program: Command, configOf: () => Config, agents: Record
       "after",
       '\nExit codes: 0 passed, 1 below --min-score, 2 usage error, 3 no verdict (the run failed, or there is no score to compare).\n\nExamples:\n  evald eval https://docs.acme.example --goal "Upload a file with the Python SDK"\n  evald eval http://localhost:8000 --goal "Run a first query" --json --min-score 80 --scope docs_only',
     )
-    .action(async (url: string, options: EvalOptions) => {
+    .action(async (url: string, options: Evaluation) => {
       process.exitCode = await evaluate(configOf(), agents, url, options);
     });
 }
@@ -61,7 +61,7 @@ async function evaluate(
   config: Config,
   available: Record<string, Agent>,
   url: string,
-  { goal, wording, task, agent, model, json, format, minScore, scope }: EvalOptions,
+  { goal, wording, task, agent, model, json, format, minScore, scope }: Evaluation,
 ): Promise<number> {
   if (!/^https?:\/\//i.test(url) || !URL.canParse(url))
     throw badRequest(
@@ -102,11 +102,7 @@ async function evaluate(
   const runId = runIds[0] as string;
   await service.start();
   const cancelled = { error: "cancelled", detail: "The evaluation was interrupted. Nothing was stored." };
-  const stopListening = onInterruption(
-    () => cancelled,
-    json,
-    () => service.stop(0),
-  );
+  const stopListening = onInterruption(() => cancelled, { json, stop: () => service.stop(0) });
   while (getRun(service.ctx, org, runId).completedAt === null) await Bun.sleep(20);
   stopListening();
   await service.stop(0);
@@ -121,11 +117,9 @@ async function evaluate(
     return exits.error;
   }
   closeDb(db);
-  print(
-    json
-      ? toJson(report, 2)
-      : toReportText(report, { format }, { isStored: false, all: "the same command with --format markdown" }),
-  );
+  if (json) print(toJson(report, 2));
+  else
+    printStyled(toReportText(report, { format }, { isStored: false, all: "the same command with --format markdown" }));
   return checkMinScore(report, { minScore, scope });
 }
 
@@ -136,7 +130,7 @@ function withProgress(agent: Agent): Agent {
     async *run(task, context) {
       for await (const event of agent.run(task, context)) {
         const line = progressLine(event);
-        if (line) say(line);
+        if (line) sayProgress(line);
         yield event;
       }
     },

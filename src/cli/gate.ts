@@ -9,9 +9,9 @@ import { type Api, findPromptId, whatGoesOn } from "./api.ts";
 import { addServiceOptions, type UseApi } from "./connection.ts";
 import { checkFileName, toWriteError } from "./files.ts";
 import { onInterruption } from "./interruption.ts";
-import { exits, parsePair, parseScore, print, say, toJson, wholeNumber } from "./terminal.ts";
+import { exits, parsePair, parseScore, print, say, sayProgress, toJson, wholeNumber } from "./terminal.ts";
 
-type GateOptions = {
+type GateChecks = {
   urlMap?: Record<string, string>;
   arg?: Record<string, string>;
   runs?: number;
@@ -65,12 +65,12 @@ export function addGate(program: Command, useApi: UseApi): void {
       "after",
       '\nExit codes: 0 passed, 1 worse or below --min-score, 2 usage error, 3 inconclusive (runs failed, too few runs, or the server could not be reached).\n\nExamples:\n  evald gate "First query" --url-map docs.acme.example=https://preview-42.acme.example\n  evald gate "First query" "Error codes" --adaptive --budget-usd 5 --markdown summary.md --url https://evals.acme.example\n  evald gate --tag quickstart --url-map docs.acme.example=https://preview-42.acme.example',
     )
-    .action(async (prompts: string[], options: GateOptions) => {
+    .action(async (prompts: string[], options: GateChecks) => {
       process.exitCode = await runGate(useApi, { ...options, prompts });
     });
 }
 
-async function runGate(useApi: UseApi, options: GateOptions & { prompts: string[] }): Promise<number> {
+async function runGate(useApi: UseApi, options: GateChecks & { prompts: string[] }): Promise<number> {
   const { prompts, tag, urlMap = {}, arg: templateArgs, url, org, json, markdown, junit } = options;
   const { runs, adaptive, minScore, scope, budgetUsd } = options;
   if ((prompts.length === 0) === (tag === undefined)) throw badRequest("Name the prompts to run, or pass --tag.");
@@ -81,7 +81,10 @@ async function runGate(useApi: UseApi, options: GateOptions & { prompts: string[
     const selection = tag === undefined ? { promptIds: [...new Set(promptIds)] } : { tag };
     const body = { ...selection, urlMap, templateArgs, runs, adaptive, minScore, scope, budgetUsd };
     const requestedGate = await api.request("POST /gates", { body, idempotencyKey: crypto.randomUUID() });
-    const stopListening = onInterruption(() => whatGoesOn(api, "gate", [requestedGate.id]), json);
+    const stopListening = onInterruption(() => whatGoesOn(api, "gate", [requestedGate.id]), {
+      json,
+      cancel: () => api.request("POST /gates/{gateId}/cancel", { path: { gateId: requestedGate.id } }),
+    });
     const gate = await waitForGate(api, requestedGate);
     stopListening();
     print(json ? toJson(gate, 2) : gateMarkdown(gate).trimEnd());
@@ -110,7 +113,7 @@ async function waitForGate(api: Api, requestedGate: Gate): Promise<Gate> {
   let previous = "";
   for (let gate = requestedGate; ; ) {
     const line = `${gate.progress.ended} of ${gate.progress.of} runs finished`;
-    if (line !== previous) say(line);
+    if (line !== previous) sayProgress(line);
     previous = line;
     if (gate.status !== "running") return gate;
     await Bun.sleep(500);

@@ -1,28 +1,69 @@
-import { closeStdout, sayFailure } from "./terminal.ts";
+import { closeStdout, say, sayError, sayFailure, toMessage } from "./terminal.ts";
 
 /** Exit codes of shells for a command that a signal ended. */
 const codes = { SIGINT: 130, SIGTERM: 143 } as const;
+type Signal = keyof typeof codes;
+
+/** How long the question after Ctrl-C is open, in seconds. */
+const answerSeconds = 10;
+
+/** `stop`: what to do before leaving. `cancel`: ends what would go on without the command. */
+type Interruption = { json?: boolean; stop?: () => Promise<unknown>; cancel?: () => Promise<unknown> };
 
 /**
- * When somebody interrupts the command, ends it with what `describe` returns: what goes on without it, or what has stopped. Returns a function
- * that ends this. `before`: what to do first.
+ * When somebody interrupts the command, ends it with what `describe` returns: what goes on without it, or what has stopped. In a terminal, a
+ * command that can `cancel` asks first, and waits on without an answer. Returns a function that ends this.
  */
 export function onInterruption(
   describe: () => { error: string; detail: string },
-  json = false,
-  before: () => Promise<unknown> = async () => {},
+  { json = false, stop = async () => {}, cancel }: Interruption = {},
 ): () => void {
-  const listeners = (["SIGINT", "SIGTERM"] as const).map((signal) => {
-    const listener = async () => {
-      sayFailure(describe(), json);
-      await before();
-      await closeStdout();
-      process.exit(codes[signal]);
-    };
-    process.once(signal, listener);
-    return () => process.off(signal, listener);
-  });
-  return () => {
-    for (const stop of listeners) stop();
+  let closeQuestion: (() => void) | null = null;
+  const leave = async (signal: Signal) => {
+    closeQuestion?.();
+    sayFailure(describe(), json);
+    await stop();
+    await closeStdout();
+    process.exit(codes[signal]);
   };
+  const canAsk = cancel !== undefined && process.stdin.isTTY && process.stderr.isTTY;
+  const listeners = {
+    SIGTERM: () => leave("SIGTERM"),
+    SIGINT: () => {
+      if (!canAsk || closeQuestion) return leave("SIGINT");
+      say(`${describe().detail}\nPress Ctrl-C again to leave, or c to cancel. Any other key waits on.`);
+      closeQuestion = askForKey((key) => {
+        closeQuestion = null;
+        if (key === "\u0003") return leave("SIGINT");
+        if (key?.toLowerCase() !== "c") return say("Waiting on.");
+        say("Cancelling.");
+        return cancel().catch((error) => sayError(toMessage(error)));
+      });
+    },
+  };
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, listeners[signal]);
+  return () => {
+    closeQuestion?.();
+    for (const signal of ["SIGINT", "SIGTERM"] as const) process.off(signal, listeners[signal]);
+  };
+}
+
+/** Calls `onAnswer` once: with the key that was pressed, or null after a while. Returns a function that takes the question back. */
+function askForKey(onAnswer: (key: string | null) => unknown): () => void {
+  const { stdin } = process;
+  const answer = (bytes: Buffer | null) => {
+    close();
+    onAnswer(bytes === null ? null : (bytes.toString()[0] ?? null));
+  };
+  const timer = setTimeout(answer, answerSeconds * 1000, null);
+  const close = () => {
+    clearTimeout(timer);
+    stdin.off("data", answer);
+    stdin.setRawMode(false);
+    stdin.pause();
+  };
+  stdin.setRawMode(true);
+  stdin.resume();
+  stdin.on("data", answer);
+  return close;
 }

@@ -1,12 +1,12 @@
 import type { Command } from "commander";
-import type { ApiKey } from "../auth/key-schema.ts";
+import { keyCreatorLabel } from "../auth/key-labels.ts";
 import { createKey, listKeys, revokeKey } from "../auth/keys.ts";
 import type { Config } from "../config/config.ts";
 import { keyScopes } from "../http/operation.ts";
 import { withData } from "./data-directory.ts";
 import { orgOf, print, say, table, toJson, wholeNumber } from "./terminal.ts";
 
-type CreateOptions = {
+type NewKey = {
   org?: string;
   name: string;
   expiresDays?: number;
@@ -16,13 +16,6 @@ type CreateOptions = {
 };
 
 const dayMs = 24 * 3600_000;
-
-const creatorOf = ({ createdBy, trustId }: ApiKey): string =>
-  createdBy === null
-    ? trustId === null
-      ? "operator"
-      : "CI job"
-    : `${createdBy.name ?? "deleted account"}${createdBy.isMember ? "" : " (left)"}`;
 
 /** Adds `key create`, `key list` and `key revoke`. */
 export function addKey(program: Command, configOf: () => Config): void {
@@ -40,7 +33,7 @@ export function addKey(program: Command, configOf: () => Config): void {
     )
     .option("--json", "Print the key with its details as JSON")
     .addHelpText("after", "\nExample:\n  EVALD_KEY=$(evald key create --org Acme --name ci --scopes read,run)")
-    .action(({ org, name, expiresDays, scopes: scopeList, compatible, json }: CreateOptions) => {
+    .action(({ org, name, expiresDays, scopes: scopeList, compatible, json }: NewKey) => {
       const created = withData(configOf(), (service) => {
         return createKey(service.ctx, orgOf(service, org), name, {
           lifeMs: expiresDays === undefined ? null : expiresDays * dayMs,
@@ -67,7 +60,7 @@ export function addKey(program: Command, configOf: () => Config): void {
         k.display,
         k.name,
         k.scopes?.join(",") ?? "all",
-        creatorOf(k),
+        keyCreatorLabel(k),
         k.lastUsedAt ?? "never",
         k.revokedAt ? "revoked" : (k.expiresAt ?? "never"),
       ]);

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
-import { AppError, unavailable } from "../errors.ts";
-import { type Api, findPromptId, isId } from "./api.ts";
+import { unavailable } from "../errors.ts";
+import { type Api, findPromptId, isId, isNotFound } from "./api.ts";
 import { addServiceOptions, type Connection, type ServiceAddress, toServiceUrl, type UseApi } from "./connection.ts";
 import { findRunningService } from "./running.ts";
 import { print, say, toJson } from "./terminal.ts";
@@ -45,7 +45,7 @@ async function exists(get: () => Promise<unknown>): Promise<boolean> {
     await get();
     return true;
   } catch (error) {
-    if (error instanceof AppError && error.code === "not_found") return false;
+    if (isNotFound(error)) return false;
     throw error;
   }
 }

@@ -1,7 +1,7 @@
 // Generated from the OpenAPI description by `bun run openapi`.
 // biome-ignore-all format: one line an operation
 import type { Archive } from "../archives/schema.ts";
-import type { ApiKey } from "../auth/key-schema.ts";
+import type { ApiKey, Whoami } from "../auth/key-schema.ts";
 import type { Comparison } from "../comparisons/compare.ts";
 import type { FieldFriction, FieldFrictionChange, FieldFrictionDetail } from "../field/schema.ts";
 import type { Dismissal } from "../friction/dismissals.ts";
@@ -9,7 +9,7 @@ import type { DocsMap } from "../friction/docs-map.ts";
 import type { Fix } from "../friction/fix-schema.ts";
 import type { FrictionDetail, FrictionSummary } from "../friction/schema.ts";
 import type { Gate, GateRequest } from "../gates/schema.ts";
-import type { Inbox, InboxItem, InboxMark } from "../inbox/schema.ts";
+import type { Inbox, InboxItem, InboxMark, ScoreChangeExplanation } from "../inbox/schema.ts";
 import type { Matrix } from "../matrix/schema.ts";
 import type { AgentLogin } from "../models/login-schema.ts";
 import type { Delivery, DeliveryDetail, Destination, DestinationInput, DestinationPatch, NewDestination, ReplayResult } from "../notifications/schema.ts";
@@ -28,7 +28,7 @@ import type { Worker } from "../workers/schema.ts";
 
 /** The operations of the REST API: the query, the body and the result of each. */
 export type Operations = {
-  "GET /whoami": { result: unknown };
+  "GET /whoami": { result: Whoami };
   "GET /keys": { query: { createdBy?: string; limit?: number; offset?: number }; result: ApiKey[] };
   "GET /prompts": { query: { includeArchived?: "1"; tag?: string; limit?: number; offset?: number }; result: PromptSummary[] };
   "POST /prompts": { body: PromptInput; result: Prompt };
@@ -87,7 +87,7 @@ export type Operations = {
   "GET /trends": { query: { promptId?: string; tag?: string; agent?: string; model?: string; since?: string; until?: string; interval?: "day" | "week" | "month" | "eval" }; result: Trends };
   "GET /matrix": { query: { tag?: string; promptId?: string; evalRequestId?: string; since?: string; until?: string; limit?: number; offset?: number; format?: "json" | "csv" }; result: Matrix };
   "GET /inbox": { query: { snoozed?: "true" | "false" }; result: Inbox };
-  "GET /prompts/{promptId}/score-change": { query: { base?: string; head?: string }; result: unknown };
+  "GET /prompts/{promptId}/score-change": { query: { base?: string; head?: string }; result: ScoreChangeExplanation };
   "PATCH /inbox/{itemId}": { body: InboxMark; result: InboxItem };
   "POST /gates": { body: GateRequest; result: Gate };
   "GET /gates": { query: { promptId?: string; limit?: number; offset?: number }; result: Gate[] };

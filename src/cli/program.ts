@@ -5,6 +5,7 @@ import { type Config, readConfig } from "../config/config.ts";
 import { diskFault } from "../db/fault.ts";
 import { toPrintable } from "../log.ts";
 import { addAgents } from "./agents.ts";
+import { addApiRequest } from "./api-request.ts";
 import { addArchive } from "./archive.ts";
 import { addBackup } from "./backup.ts";
 import { addBackups } from "./backups.ts";
@@ -15,9 +16,12 @@ import { addDestination } from "./destination.ts";
 import { addDoctor } from "./doctor.ts";
 import { addEval } from "./eval.ts";
 import { addExport } from "./export.ts";
+import { addFriction } from "./friction.ts";
 import { addGate } from "./gate.ts";
 import { addHealth } from "./health.ts";
 import { addImport } from "./import.ts";
+import { addInbox } from "./inbox.ts";
+import { addJq, useJq } from "./jq.ts";
 import { addKey } from "./key.ts";
 import { addMatrix } from "./matrix.ts";
 import { addModel } from "./model.ts";
@@ -28,6 +32,7 @@ import { addPrompt } from "./prompt.ts";
 import { addProvider } from "./provider.ts";
 import { addRegrade } from "./regrade.ts";
 import { addReport } from "./report.ts";
+import { addRerun } from "./rerun.ts";
 import { addRestore } from "./restore.ts";
 import { addRun } from "./run.ts";
 import { addRuns } from "./runs.ts";
@@ -35,8 +40,13 @@ import { addServe, type ServeOverrides } from "./serve.ts";
 import { addSpending } from "./spending.ts";
 import { addStack } from "./stack.ts";
 import { closeStdout, endOnStdoutError, exitOf, exits, print, sayFailure, toFailure, toJson } from "./terminal.ts";
+import { widthOf, wrapText } from "./text-layout.ts";
+import { addTrace } from "./trace.ts";
+import { addTrends } from "./trends.ts";
 import { addTrust } from "./trust.ts";
 import { addUpgrade } from "./upgrade.ts";
+import { addWhoami } from "./whoami.ts";
+import { addWhy } from "./why.ts";
 import { addWorker } from "./worker.ts";
 import { addWorkers } from "./workers.ts";
 
@@ -100,9 +110,17 @@ export function createProgram(
   addRun(program, useApi);
   addGate(program, useApi);
   addReport(program, useApi);
+  addTrace(program, useApi);
   addRuns(program, useApi);
+  addRerun(program, useApi);
   addCancel(program, useApi);
+  addInbox(program, useApi);
+  addWhy(program, useApi);
+  addFriction(program, useApi);
+  addTrends(program, useApi);
   addOpen(program, connection, useApi);
+  addApiRequest(program, useApi);
+  addWhoami(program, useApi);
   addOrg(program, configOf);
   addKey(program, configOf);
   addPerson(program, configOf);
@@ -126,6 +144,7 @@ export function createProgram(
   addUpgrade(program);
   addStack(program);
   addCompletion(program);
+  addJq(program);
   for (const each of [program, ...program.commands])
     if (each.commands.length > 0) each.helpCommand("help [command]", "Show help for a command");
   return program;
@@ -133,25 +152,17 @@ export function createProgram(
 
 const maxColumns = 80;
 
-/** Help without lines of more than 80 columns. Commander wraps its lists, but no sentences and examples. A command continues after a backslash. */
-export const wrapped = (text: string): string => text.split("\n").map(wrappedLine).join("\n");
+/** Help without lines of more than 80 columns. Commander wraps its lists, but no sentences and examples. */
+export const wrapped = (text: string): string => text.split("\n").flatMap(wrappedLine).join("\n");
 
-function wrappedLine(line: string): string {
-  if (line.length <= maxColumns) return line;
-  const isCommand = /^ +(evald|--)/.test(line);
-  const [indent = ""] = /^ */.exec(line) ?? [];
-  const lines: string[] = [];
-  let current = indent;
-  // A quoted text is one word.
-  for (const word of line.match(/("[^"]*"|\S)+/g) ?? []) {
-    const isFull = current.length + word.length + (isCommand ? 2 : 0) > maxColumns && current.trim() !== "";
-    if (isFull) {
-      lines.push(isCommand ? `${current}\\` : current.trimEnd());
-      current = isCommand ? `${indent}  ` : indent;
-    }
-    current += `${word} `;
-  }
-  return [...lines, current.trimEnd()].join("\n");
+/** A command continues after a backslash, and a quoted text in it stays on its line. */
+function wrappedLine(line: string): string[] {
+  const columns = Math.min(maxColumns, process.stdout.columns ?? maxColumns);
+  if (widthOf(line) <= columns) return [line];
+  const [first = ""] = /^ */.exec(line) ?? [];
+  return /^ +(evald|--)/.test(line)
+    ? wrapText(line, columns, { first, indent: `${first}  `, word: /("[^"]*"|\S)+/g, mark: " \\" })
+    : wrapText(line, columns, { indent: first });
 }
 
 /** What `evald` alone prints: where to start. The list of all commands is long. */
@@ -177,8 +188,9 @@ export async function runProgram(
   endOnStdoutError(() => isService);
   const code = await runCommand(argv, () => {
     const program = createProgram(env, overrides);
-    return program.hook("preAction", (_, command) => {
+    return program.hook("preAction", async (_, command) => {
       isService = services.has(command.name());
+      await useJq(command);
     });
   });
   if (code !== exits.passed) await closeStdout();

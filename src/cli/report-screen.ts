@@ -15,6 +15,8 @@ import {
 } from "../reports/labels.ts";
 import { reportMarkdown } from "../reports/markdown.ts";
 import type { Recommendation, Report } from "../reports/schema.ts";
+import { hasColor, type Style } from "./terminal.ts";
+import { wrapText } from "./text-layout.ts";
 
 /** Fixes that are shown; the others are counted. */
 const maxFixes = 3;
@@ -25,8 +27,6 @@ const minWidth = 40;
 /** `width`: columns of the terminal. `all`: how to see the whole report. */
 export type Screen = { width: number; hasColor: boolean; all: string };
 
-type Style = Parameters<typeof styleText>[0];
-
 /**
  * A report on one screen of a terminal: the result in a sentence, where the answer is, the fixes that matter most, and how many more there
  * are. Text of the target loses its control characters.
@@ -34,7 +34,8 @@ type Style = Parameters<typeof styleText>[0];
 export function reportScreen(report: Report, { width, hasColor, all }: Screen): string {
   const columns = Math.max(minWidth, Math.min(width, maxWidth));
   const style = (format: Style, text: string) => (hasColor ? styleText(format, text, { validateStream: false }) : text);
-  const wrapped = (text: string, indent = "", first = indent) => wrap(oneLine(text), columns, indent, first).join("\n");
+  const wrapped = (text: string, indent = "", first = indent) =>
+    wrapText(oneLine(text), columns, { indent, first }).join("\n");
   const { keyFinding, recommendations, frictionPoints } = report;
   const fixes = recommendations.filter(({ isConvention }) => !isConvention);
   const shown = (fixes.length > 0 ? fixes : recommendations).slice(0, maxFixes);
@@ -118,23 +119,6 @@ function restText(fixes: number, points: FrictionPoint[]): string {
 
 const oneLine = (text: string): string => toPrintable(text).replace(/\s+/g, " ").trim();
 
-/** Lines of at most `columns` characters. Words that are longer stay whole, so that a URL can be copied. */
-function wrap(text: string, columns: number, indent: string, first: string): string[] {
-  const lines: string[] = [];
-  let line = first;
-  let isEmpty = true;
-  for (const word of text.split(" ")) {
-    if (!isEmpty && line.length + 1 + word.length > columns) {
-      lines.push(line);
-      line = indent;
-      isEmpty = true;
-    }
-    line += isEmpty ? word : ` ${word}`;
-    isEmpty = false;
-  }
-  return [...lines, line];
-}
-
 /** What to print of a report, if not JSON. */
 export type ReportFormat = { format?: "text" | "markdown" };
 
@@ -147,15 +131,14 @@ export const addReportFormat = (command: Command): Command =>
     ).choices(["text", "markdown"]),
   );
 
-/** A report for stdout: one screen in a terminal, and the whole as Markdown elsewhere. `all`: how to see the whole report from a terminal. */
+/** A report for `printStyled`: one screen in a terminal, and the whole as Markdown elsewhere. `all`: how to see the whole report from a terminal. */
 export function toReportText(
   report: Report,
   { format }: ReportFormat,
   { isStored, all }: { isStored: boolean; all: string },
 ) {
   const { isTTY, columns } = process.stdout;
-  if ((format ?? (isTTY ? "text" : "markdown")) === "markdown") return reportMarkdown(report, { isStored }).trimEnd();
-  // Node decides by the terminal and by variables such as NO_COLOR.
-  const hasColor = styleText("bold", "x", { stream: process.stdout }) !== "x";
-  return reportScreen(report, { width: columns ?? 80, hasColor, all });
+  if ((format ?? (isTTY ? "text" : "markdown")) === "markdown")
+    return toPrintable(reportMarkdown(report, { isStored }).trimEnd());
+  return reportScreen(report, { width: columns ?? 80, hasColor: hasColor(), all });
 }

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { addApiOptions, type ServiceAddress, type UseApi } from "./connection.ts";
 import { addReportFormat, type ReportFormat, toReportText } from "./report-screen.ts";
-import { print, toJson } from "./terminal.ts";
+import { print, printStyled, toJson } from "./terminal.ts";
 
 /** Adds `report`: prints a report. */
 export function addReport(program: Command, useApi: UseApi): void {
@@ -12,7 +12,8 @@ export function addReport(program: Command, useApi: UseApi): void {
   ).action((slug: string, { json, format, ...address }: ServiceAddress & ReportFormat & { json?: boolean }) =>
     useApi(address, async (api) => {
       const report = await api.request("GET /reports/{slug}", { path: { slug } });
-      print(json ? toJson(report, 2) : toReportText(report, { format }, { isStored: true, all: report.url }));
+      if (json) print(toJson(report, 2));
+      else printStyled(toReportText(report, { format }, { isStored: true, all: report.url }));
     }),
   );
 }

@@ -1,3 +1,4 @@
+import { styleText } from "node:util";
 import { InvalidArgumentError } from "commander";
 import type { RunFailure } from "../agents/remedies.ts";
 import { getOrgByName, listOrgs } from "../auth/orgs.ts";
@@ -9,23 +10,47 @@ import type { Paged } from "../http/paging.ts";
 import { controlCharacters, toPrintable } from "../log.ts";
 import type { Service } from "../service.ts";
 import { findRunningService } from "./running.ts";
+import { cutText, formatTable } from "./text-layout.ts";
 
 /** Writes a line for people, to stderr. */
 export const say = (text: string): void => {
   process.stderr.write(`${toPrintable(text)}\n`);
 };
 
-/** Writes a line for programs, to stdout: text that is cleaned, or the result of `toJson`. `endOnStdoutError` handles a failure. */
-export const print = (text: string): void => {
-  process.stdout.write(`${toPrintable(text)}\n`);
+/** Writes a line about the progress of work, to stderr. In a terminal, it is cut at its width. */
+export const sayProgress = (text: string): void => {
+  const { columns = Number.POSITIVE_INFINITY } = process.stderr;
+  say(
+    text
+      .split("\n")
+      .map((line) => cutText(line, columns))
+      .join("\n"),
+  );
 };
 
-/** A value as JSON, with escapes for all that `print` would remove. */
-export const toJson = (value: unknown, space?: number): string =>
-  JSON.stringify(value, null, space).replace(
-    controlCharacters,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
-  );
+/** Writes a line for programs, to stdout: text that is cleaned, or the result of `toJson`. `endOnStdoutError` handles a failure. */
+export const print = (text: string): void => {
+  // Nothing is no line: a jq expression may select nothing.
+  if (text !== "") process.stdout.write(`${toPrintable(text)}\n`);
+};
+
+/** Turns JSON into what a command prints in its place. */
+type JsonFilter = (json: string) => string;
+let jsonFilter: JsonFilter | null = null;
+
+/** Makes the rest of this command print something else instead of its JSON. */
+export const filterJson = (filter: JsonFilter): void => {
+  jsonFilter = filter;
+};
+
+/** What a command prints as JSON: the value, with escapes for all that `print` would remove, or what `--jq` makes of it. */
+export function toJson(value: unknown, space?: number): string {
+  const json = escapeControls(JSON.stringify(value, null, space));
+  return jsonFilter === null ? json : jsonFilter(json);
+}
+
+const escapeControls = (json: string): string =>
+  json.replace(controlCharacters, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
 /**
  * Ends the command if stdout fails: quietly if its reader is gone, as other tools do. A command that is a service goes on: only its first
@@ -45,6 +70,19 @@ export function endOnStdoutError(isService: () => boolean): void {
 /** Closes stdout, and resolves when it has everything that was printed: exiting would drop what a slow reader hasn't taken. */
 export const closeStdout = (): Promise<void> => new Promise((done) => process.stdout.end(() => done()));
 
+/** Whether text on stdout has colors: as Node decides by the terminal and by variables such as NO_COLOR. */
+export const hasColor = (): boolean => styleText("bold", "x", { stream: process.stdout }) !== "x";
+
+/** A text without control characters, styled if stdout has colors. */
+export const styled = (format: Style, text: string): string =>
+  hasColor() ? styleText(format, toPrintable(text), { validateStream: false }) : toPrintable(text);
+export type Style = Parameters<typeof styleText>[0];
+
+/** Writes a line to stdout that `styled` and `toPrintable` made: `print` would remove its styles. */
+export const printStyled = (line: string): void => {
+  process.stdout.write(`${line}\n`);
+};
+
 /** Writes an error to stderr, in commander's style. */
 export const sayError = (message: string): void => say(`error: ${message}`);
 
@@ -60,10 +98,10 @@ export function exitOf(error: unknown): number {
   return isUsageError ? exits.usage : exits.error;
 }
 
-/** Reports a failure on stderr and, with `--json`, also on stdout, in the format of an API error. */
+/** Reports a failure on stderr and, with `--json`, also on stdout, in the format of an API error. `--jq` is only for results. */
 export function sayFailure(failure: { error: string; detail: string; failure?: RunFailure }, json = false): void {
   sayError(failure.detail);
-  if (json) print(toJson(failure, 2));
+  if (json && jsonFilter === null) print(toJson(failure, 2));
 }
 
 /** A failed run as lines of text: what happened, what to do, and the command or setting for it. */
@@ -130,37 +168,12 @@ export function toSize(bytes: number): string {
   return gib >= 1 ? `${gib.toFixed(1)} GiB` : `${(bytes / 1024 ** 2).toFixed(1)} MiB`;
 }
 
-/** Formats rows as aligned columns, each on one line; the first row is the header. */
-export function table(uncleanRows: string[][], maxWidth = process.stdout.columns ?? Number.POSITIVE_INFINITY): string {
-  const rows = uncleanRows.map((row) => row.map((cell) => toPrintable(cell.replace(/\s+/g, " "))));
-  const fullWidths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? [];
-  const widths = fitWidths(fullWidths, maxWidth);
-  return rows
-    .map((row) =>
-      widths
-        .map((width, column) => fitCell(row[column] ?? "", width).padEnd(width))
-        .join(gap)
-        .trimEnd(),
-    )
-    .join("\n");
-}
-
-const gap = "  ";
-/** Columns are not narrower than this, unless their content is. */
-const minColumn = 8;
-
-const fitCell = (cell: string, width: number): string => (cell.length > width ? `${cell.slice(0, width - 1)}…` : cell);
-
-/** Widths of columns that fit into a line: the widest are cut first, then columns are left out from the right. The first one stays whole. */
-function fitWidths(fullWidths: number[], maxWidth: number): number[] {
-  const widths = [...fullWidths];
-  const total = () => widths.reduce((sum, width) => sum + width + gap.length, -gap.length);
-  while (total() > maxWidth && widths.length > 1) {
-    const widest = Math.max(...widths.slice(1));
-    if (widest > minColumn) widths[widths.indexOf(widest, 1)] = widest - 1;
-    else widths.pop();
-  }
-  return widths;
+/** Formats rows as aligned columns, each on one line; the first row is the header. In a terminal, they fit into its width. */
+export function table(rows: string[][], maxWidth = process.stdout.columns ?? Number.POSITIVE_INFINITY): string {
+  return formatTable(
+    rows.map((row) => row.map((cell) => toPrintable(cell.replace(/\s+/g, " ")))),
+    maxWidth,
+  );
 }
 
 /** Says how many items of a list are not shown. */

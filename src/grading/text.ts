@@ -63,6 +63,10 @@ export function percent(share: number): string {
   return `${Math.round(share * 1000 + 1e-6) / 10}%`;
 }
 
+/** `+3.2`, or `−3.2` with a true minus sign. */
+export const withSign = (change: number, format: (value: number) => string = String): string =>
+  change === 0 ? "±0" : `${change > 0 ? "+" : "−"}${format(Math.abs(change))}`;
+
 /** "0.8s", "42s", "2m 14s", "1h 2m" */
 export function duration(seconds: number): string {
   if (seconds > 0 && seconds < 0.05) return "<0.1s";

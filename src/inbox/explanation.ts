@@ -10,7 +10,7 @@ import { readSession } from "../reports/session-events.ts";
 import { round } from "../stats/repeats.ts";
 import { findCauses } from "./causes.ts";
 import { findChangedPages } from "./changed-pages.ts";
-import type { Explanation } from "./schema.ts";
+import type { ScoreChangeExplanation } from "./schema.ts";
 import { toScoreChange } from "./score-changes.ts";
 import { stepsOf } from "./session-steps.ts";
 
@@ -21,14 +21,24 @@ type Explained = { fields: ReturnType<typeof toScoreChange>; agent: string; chan
  * Why the score of a prompt changed: both sides, the friction that came or went, and the pages that agents got differently. Of its newest
  * significant change, or between two windows. Throws not_found, also without a change, and bad_request for windows that can't be compared.
  */
-export function explainScoreChange(ctx: Context, org: OrgId, promptId: string, windows?: WindowIds): Explanation {
+export function explainScoreChange(
+  ctx: Context,
+  org: OrgId,
+  promptId: string,
+  windows?: WindowIds,
+): ScoreChangeExplanation {
   const explanation = findExplanation(ctx, org, promptId, windows);
   if (!explanation) throw notFound("The score of this prompt has not changed significantly.");
   return explanation;
 }
 
 /** The same; null if the score has not changed significantly. */
-export function findExplanation(ctx: Context, org: OrgId, promptId: string, windows?: WindowIds): Explanation | null {
+export function findExplanation(
+  ctx: Context,
+  org: OrgId,
+  promptId: string,
+  windows?: WindowIds,
+): ScoreChangeExplanation | null {
   const { id, title, text } = getPromptRow(ctx, org, promptId);
   const found = windows ? between(ctx, org, id, windows) : newestChangeOf(ctx, org, id);
   if (found === null) return null;
@@ -63,7 +73,10 @@ function readSessionOf(ctx: Context, org: OrgId, slug: string): ReadSession {
   return { slug, facts: factsOf(events), costUsd: metrics.costUsd, seconds: metrics.timeSeconds };
 }
 
-const sideOf = ({ mean, evaluations }: ChangeWindow, session: ReadSession | undefined): Explanation["before"] => ({
+const sideOf = (
+  { mean, evaluations }: ChangeWindow,
+  session: ReadSession | undefined,
+): ScoreChangeExplanation["before"] => ({
   mean,
   runs: evaluations.reduce((sum, { runs }) => sum + runs, 0),
   evaluations: evaluations.map((each) => ({ ...each, score: round(each.score, 1) })),

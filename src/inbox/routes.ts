@@ -7,7 +7,7 @@ import { errors, operation } from "../http/operation.ts";
 import { OneOf, PathId } from "../schema.ts";
 import { explainScoreChange } from "./explanation.ts";
 import { getInbox, markInboxItem } from "./inbox.ts";
-import { Explanation, Inbox, InboxItem, InboxMark, toWindows, Windows } from "./schema.ts";
+import { Inbox, InboxItem, InboxMark, ScoreChangeExplanation, toWindows, Windows } from "./schema.ts";
 
 export const inboxRoutes = (ctx: Context) =>
   new Elysia({ name: "inbox" })
@@ -30,7 +30,7 @@ export const inboxRoutes = (ctx: Context) =>
         params: Type.Object({ promptId: PathId("ID of the prompt") }),
         query: Windows,
         ...operation("Inbox", "explainScoreChange", "Explain a change of a prompt's score, by default the newest", {
-          200: Explanation,
+          200: ScoreChangeExplanation,
           ...errors(400, 404),
         }),
       },

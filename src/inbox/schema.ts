@@ -126,7 +126,7 @@ export const toWindows = (base: string | undefined, head: string | undefined) =>
   base === undefined || head === undefined ? undefined : { before: base.split(","), after: head.split(",") };
 
 /** Why a score changed. */
-export const Explanation = Type.Object(
+export const ScoreChangeExplanation = Type.Object(
   {
     kind: ScoreChange.properties.kind,
     id: fields.id,
@@ -147,7 +147,7 @@ export const Explanation = Type.Object(
     description: "The newest significant change of a prompt's score, and what explains it",
   },
 );
-export type Explanation = Static<typeof Explanation>;
+export type ScoreChangeExplanation = Static<typeof ScoreChangeExplanation>;
 
 const RunsFailed = Type.Object({
   ...fields,

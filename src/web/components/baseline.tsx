@@ -1,12 +1,8 @@
 import { isRuleBased } from "../../agents/agent.ts";
-import { capitalize } from "../../grading/text.ts";
+import { capitalize, withSign } from "../../grading/text.ts";
 import type { Report } from "../../reports/schema.ts";
 import type { EvalResult } from "../../stats/repeats.ts";
 import { Fact } from "./figures.tsx";
-
-/** `+3.2`, or `−3.2` with a true minus sign. */
-export const withSign = (change: number, format: (value: number) => string = String): string =>
-  change === 0 ? "±0" : `${change > 0 ? "+" : "−"}${format(Math.abs(change))}`;
 
 /** A change of a score. */
 export const formatPointChange = (change: number): string => withSign(change, (value) => value.toFixed(1));

@@ -1,9 +1,9 @@
 import type { ComponentChildren } from "preact";
-import { count, dollars, shortUrl } from "../../grading/text.ts";
-import type { ChangeCause, InboxItem, ScoreChange } from "../../inbox/schema.ts";
+import { shortUrl, withSign } from "../../grading/text.ts";
+import { itemSize, itemSubject, itemText } from "../../inbox/labels.ts";
+import type { InboxItem, ScoreChange } from "../../inbox/schema.ts";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
-import { withSign } from "./baseline.tsx";
 import { Sparkline } from "./charts.tsx";
 import { RemedyButtons } from "./failure.tsx";
 import { foreignText } from "./layout.tsx";
@@ -32,10 +32,10 @@ export const InboxList = ({ items, ...props }: Omit<LineProps, "item"> & { items
 );
 
 function Line({ site, viewer, now, item, actions }: LineProps) {
-  const { size, name, text, where, button } = partsOf(item, site, viewer, now);
+  const { name, text, where, button } = partsOf(item, site, viewer, now);
   return (
     <>
-      <strong class={item.kind === "score_rose" ? "size good" : "size bad"}>{size}</strong>
+      <strong class={item.kind === "score_rose" ? "size good" : "size bad"}>{itemSize(item)}</strong>
       <div class="what">
         <strong>{name}</strong>
         <p class="soft">{text}</p>
@@ -53,7 +53,7 @@ function Line({ site, viewer, now, item, actions }: LineProps) {
   );
 }
 
-type Parts = Record<"size" | "name" | "text" | "where" | "button", ComponentChildren>;
+type Parts = Record<"name" | "text" | "where" | "button", ComponentChildren>;
 
 const ButtonLink = ({ href, isMain = false, children }: { href: string; isMain?: boolean; children: string }) => (
   <a class={isMain ? "button main" : "button"} href={href}>
@@ -75,7 +75,6 @@ function partsOf(item: InboxItem, { base }: Site, viewer: Viewer, now: number): 
             ? `${base}/runs?status=failed`
             : `${base}/runs?status=failed&promptId=${item.prompt.id}&agent=${encodeURIComponent(item.agent)}`;
       return {
-        size: item.of === 1 ? "Failed" : `${item.failed} of ${item.of} failed`,
         name: (
           <>
             <Named {...item} base={base} />
@@ -91,8 +90,7 @@ function partsOf(item: InboxItem, { base }: Site, viewer: Viewer, now: number): 
         ),
         text: (
           <>
-            Since <Day at={item.since} />: {failure.title}. {failure.detail} {failure.remedy}{" "}
-            {failure.command !== null && <code>{failure.command}</code>}
+            Since <Day at={item.since} />: {itemText(item)} {failure.command !== null && <code>{failure.command}</code>}
           </>
         ),
         where: item.lastReportAt && (
@@ -109,19 +107,16 @@ function partsOf(item: InboxItem, { base }: Site, viewer: Viewer, now: number): 
       };
     }
     case "destination_failing": {
-      const { destination, pending, status, error, isDisabled } = item;
+      const { destination } = item;
       return {
-        size: isDisabled ? "Disabled" : "Failing",
         name: (
           <>
-            {destination.name} <span class="pill">{destination.kind}</span>
+            {itemSubject(item)} <span class="pill">{destination.kind}</span>
           </>
         ),
         text: (
           <>
-            Since <Day at={item.since} />:{" "}
-            {status === null ? (error ?? "no response") : `${destination.url ?? "the server"} answers ${status}`}.{" "}
-            {pending > 0 && `${count(pending, "event")} ${pending === 1 ? "waits" : "wait"}.`}
+            Since <Day at={item.since} />: {itemText(item)}
           </>
         ),
         where: null,
@@ -130,12 +125,8 @@ function partsOf(item: InboxItem, { base }: Site, viewer: Viewer, now: number): 
     }
     case "budget_spent":
       return {
-        size: `${Math.floor((100 * item.spentUsd) / item.maxUsd)}%`,
-        name:
-          item.budget === null
-            ? "Monthly budget"
-            : `Monthly budget of ${item.budget.tag === null ? item.budget.name : `tag ${item.budget.tag}`}`,
-        text: `${dollars(item.spentUsd)} of ${dollars(item.maxUsd)} spent. ${item.spentUsd >= item.maxUsd ? "Runs with a model don’t start until next month." : ""}`,
+        name: itemSubject(item),
+        text: itemText(item),
         where: null,
         button: (
           <ButtonLink href={item.budget === null ? `${base}/settings` : `${base}/spending#budgets`}>
@@ -145,15 +136,14 @@ function partsOf(item: InboxItem, { base }: Site, viewer: Viewer, now: number): 
       };
     case "schedule_paused":
       return {
-        size: "Paused",
         name: (
           <a class="plain" href={`${base}/prompts/${item.prompt.id}`}>
-            {item.prompt.title}
+            {itemSubject(item)}
           </a>
         ),
         text: (
           <>
-            Since <Day at={item.since} />: evald paused its schedule, because its evaluations failed.
+            Since <Day at={item.since} />: {itemText(item)}
           </>
         ),
         where: null,
@@ -161,9 +151,8 @@ function partsOf(item: InboxItem, { base }: Site, viewer: Viewer, now: number): 
       };
     case "secrets_unreadable":
       return {
-        size: "Secrets",
-        name: item.isKeyMissing ? "EVALD_SECRET_KEY is missing" : "EVALD_SECRET_KEY has changed",
-        text: `${count(item.modelKeys, "model key")} and ${count(item.destinations, "destination")} can’t be used. Restore the setting, or store them again.`,
+        name: itemSubject(item),
+        text: itemText(item),
         where: null,
         button: (
           <ButtonLink href={`${base}/settings/${item.modelKeys > 0 ? "models" : "notifications"}`}>
@@ -192,12 +181,10 @@ function partsOf(item: InboxItem, { base }: Site, viewer: Viewer, now: number): 
       };
     case "worker_away":
       return {
-        size: "Away",
-        name: `Worker ${item.worker}`,
+        name: itemSubject(item),
         text: (
           <>
-            Since <When at={item.since} now={now} />: no connected worker has{" "}
-            {[...item.agents, ...item.labels.map((label) => `the label ${label}`)].join(", ")}.
+            Since <When at={item.since} now={now} />: {itemText(item)}
           </>
         ),
         where: null,
@@ -205,11 +192,10 @@ function partsOf(item: InboxItem, { base }: Site, viewer: Viewer, now: number): 
       };
     case "runs_waiting":
       return {
-        size: "Waiting",
-        name: count(item.runs, "run"),
+        name: itemSubject(item),
         text: (
           <>
-            Since <When at={item.since} now={now} />: no connected worker can run {item.agent}.
+            Since <When at={item.since} now={now} />: {itemText(item)}
           </>
         ),
         where: null,
@@ -230,11 +216,10 @@ const Named = ({ prompt, agent, base }: { prompt: { id: string; title: string };
 function scoreParts(item: ScoreChange, base: string): Parts {
   const { cause, delta, since } = item;
   return {
-    size: withSign(delta, (points) => points.toFixed(1)),
     name: <Named {...item} base={base} />,
     text: (
       <>
-        Since <Day at={since} />: {cause ? causeText(cause, delta < 0) : "no friction explains it"}
+        Since <Day at={since} />: {itemText(item)}
       </>
     ),
     where: cause?.url && (
@@ -256,12 +241,6 @@ function scoreParts(item: ScoreChange, base: string): Parts {
     ),
   };
 }
-
-/** "Dead link: /upload (9 of 9 runs)". */
-const causeText = ({ title, before, after }: ChangeCause, isWorse: boolean): string =>
-  isWorse
-    ? `${title} (${after.met} of ${count(after.of, "run")}, before ${before.met} of ${before.of})`
-    : `${title}: no longer hit (${after.met} of ${count(after.of, "run")}, before ${before.met} of ${before.of})`;
 
 const Assigned = ({ item: { assignee, snoozedUntil, markedBy, markedAt }, now }: { item: InboxItem; now: number }) =>
   markedAt !== null && (assignee !== null || snoozedUntil !== null) ? (

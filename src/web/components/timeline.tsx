@@ -1,6 +1,6 @@
 import type { SessionEvent } from "../../agents/agent.ts";
+import { eventSummary, hasEventFailed } from "../../reports/event-summary.ts";
 import { humanize } from "../../reports/labels.ts";
-import { hasEventFailed, summaryOf } from "./event-line.tsx";
 
 /** Rows of the live timeline of a run. */
 export const TimelineRows = ({ events }: { events: SessionEvent[] }) => (
@@ -12,7 +12,7 @@ export const TimelineRows = ({ events }: { events: SessionEvent[] }) => (
           {humanize(type)}
           {source !== "agent" && <small> {source}</small>}
         </span>
-        <span class="what">{summaryOf(type, fields)}</span>
+        <span class="what">{eventSummary(type, fields)}</span>
       </li>
     ))}
   </>

@@ -1,10 +1,9 @@
 import type { Comparison as SidesComparison } from "../../comparisons/compare.ts";
 import type { ReportsComparison as Comparison } from "../../comparisons/side-by-side.ts";
 import { timeOfId } from "../../db/rows.ts";
-import { count, oneLine } from "../../grading/text.ts";
+import { count, oneLine, withSign } from "../../grading/text.ts";
 import { agentLabel, humanize, metricLabels, outcomeLabels, scoreText } from "../../reports/labels.ts";
 import { toIso } from "../../schema.ts";
-import { withSign } from "../components/baseline.tsx";
 import { ComparedFriction } from "../components/compared-friction.tsx";
 import { GradeMark, List, ScrollArea } from "../components/figures.tsx";
 import { Layout } from "../components/layout.tsx";

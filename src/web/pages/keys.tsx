@@ -1,4 +1,5 @@
 import { Type } from "@sinclair/typebox";
+import { creatorLabel, keyCreatorLabel } from "../../auth/key-labels.ts";
 import type { ApiKey } from "../../auth/key-schema.ts";
 import { keyScopes } from "../../http/operation.ts";
 import { Nullable, OneOf } from "../../schema.ts";
@@ -77,7 +78,7 @@ export function KeysPage({ keys, sort, createdBy, creators, nextId, now, newKey,
       {creators.length > 0 && (
         <Filter action={`${base}/settings/keys`} sort={sort}>
           <Choice name="createdBy" label="Created by" allLabel="Created by anyone" value={createdBy}>
-            {creators.map(({ id, name, isMember }) => [id, `${name ?? "Deleted account"}${isMember ? "" : " (left)"}`])}
+            {creators.map((creator) => [creator.id, creatorLabel(creator)])}
           </Choice>
         </Filter>
       )}
@@ -174,16 +175,16 @@ function CreatedKey({ site, newKey: { key, apiKey } }: { site: Site; newKey: Non
   );
 }
 
-/** Who created a key, and whether that person has left. */
-function CreatorName({ apiKey: { createdBy, trustId } }: { apiKey: ApiKey }) {
-  if (createdBy === null) return <span class="soft">{trustId === null ? "Operator" : "CI job"}</span>;
-  const { id, name, isMember } = createdBy;
-  return (
-    <span data-creator={id} data-left={isMember ? undefined : "true"}>
-      {name ?? "Deleted account"} {!isMember && <span class="pill">Left</span>}
-    </span>
-  );
-}
+/** Who created a key. */
+const CreatorName = ({ apiKey }: { apiKey: ApiKey }) => (
+  <span
+    class={apiKey.createdBy === null ? "soft" : undefined}
+    data-creator={apiKey.createdBy?.id}
+    data-left={apiKey.createdBy?.isMember === false ? "true" : undefined}
+  >
+    {keyCreatorLabel(apiKey)}
+  </span>
+);
 
 const isInactive = ({ revokedAt, expiresAt }: ApiKey, now: number) =>
   revokedAt !== null || (expiresAt !== null && Date.parse(expiresAt) <= now);

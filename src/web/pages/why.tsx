@@ -1,8 +1,7 @@
-import { count, dollars, duration, shortUrl } from "../../grading/text.ts";
-import type { ChangedPage, Explanation, SessionStep } from "../../inbox/schema.ts";
+import { count, dollars, duration, shortUrl, withSign } from "../../grading/text.ts";
+import type { ChangedPage, ScoreChangeExplanation, SessionStep } from "../../inbox/schema.ts";
 import { frictionLabels } from "../../reports/labels.ts";
 import type { Report } from "../../reports/schema.ts";
-import { withSign } from "../components/baseline.tsx";
 import { toChangeHref } from "../components/change-links.ts";
 import { ScoreLine } from "../components/charts.tsx";
 import { ScrollArea } from "../components/figures.tsx";
@@ -15,14 +14,14 @@ import { may, type Viewer } from "../viewer.ts";
 type Props = {
   site: Site;
   viewer: Viewer;
-  explanation: Explanation;
+  explanation: ScoreChangeExplanation;
   /** The first report after the change, with the fixes for what explains it. */
   report: Report;
   verifications: ReadonlyMap<string, Verification> | null;
   /** Whether it explains the newest significant change, and not two chosen windows. */
   isNewest: boolean;
 };
-type PartProps = { base: string; explanation: Explanation };
+type PartProps = { base: string; explanation: ScoreChangeExplanation };
 
 const signed = (points: number) => withSign(points, (value) => value.toFixed(1));
 

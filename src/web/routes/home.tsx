@@ -8,7 +8,7 @@ import { findLatestResults } from "../../comparisons/latest.ts";
 import type { Context, OrgId } from "../../context.ts";
 import { findExplanation } from "../../inbox/explanation.ts";
 import { getInbox, markInboxItem } from "../../inbox/inbox.ts";
-import { type Explanation, toWindows, Windows } from "../../inbox/schema.ts";
+import { type ScoreChangeExplanation, toWindows, Windows } from "../../inbox/schema.ts";
 import { findFirstPrompt, listPromptItems, listScheduledPrompts } from "../../prompts/lists.ts";
 import { agentOfPrompt } from "../../prompts/prompt-check.ts";
 import { listProviders } from "../../providers/providers.ts";
@@ -73,7 +73,7 @@ function findFirstSteps(ctx: Context, viewer: Viewer, request: Request): FirstSt
 }
 
 /** The report next to the change on its later side, with only the fixes for what explains the change. */
-function reportOfChange(ctx: Context, org: OrgId, { causes, after }: Explanation): Report {
+function reportOfChange(ctx: Context, org: OrgId, { causes, after }: ScoreChangeExplanation): Report {
   const report = getReport(ctx, org, causes[0]?.slug ?? after.session?.slug ?? "");
   const isCause = new Set(causes.map(({ fingerprint }) => fingerprint));
   const ids = report.frictionPoints.filter(({ fingerprint }) => isCause.has(fingerprint)).map(({ id }) => id);

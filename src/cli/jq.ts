@@ -1,0 +1,42 @@
+import { type Command, Option } from "commander";
+import { badRequest } from "../errors.ts";
+import { filterJson } from "./terminal.ts";
+
+export const jqOption = (): Option =>
+  new Option("--jq <expression>", "Print what a jq expression makes of the JSON, as jq -r does").conflicts(["csv"]);
+
+/** Adds `--jq` to all commands that have `--json`. */
+export function addJq(program: Command): void {
+  for (const command of program.commands) {
+    addJq(command);
+    if (command.options.some(({ long }) => long === "--json")) command.addOption(jqOption().implies({ json: true }));
+  }
+}
+
+/** Makes a command print what its `--jq` makes of its JSON. Throws bad_request for an invalid expression, before the command does anything. */
+export async function useJq(command: Command): Promise<void> {
+  const { jq: expression } = command.opts<{ jq?: string }>();
+  if (expression !== undefined) filterJson(await createFilter(expression));
+}
+
+/** Exit code of jq for an expression that it can't compile. */
+const notCompiled = 3;
+
+/** The filter throws bad_request if the expression fails for the JSON. */
+async function createFilter(expression: string): Promise<(json: string) => string> {
+  // Loaded only here: it is 1.4 MB.
+  const { loadJq } = await import("jq-wasm/inline");
+  const jq = await loadJq();
+  const run = (json: string, code: string) => {
+    const { stdout, stderr, exitCode } = jq.raw(json, code, ["-r"]);
+    const problem = stderr.replace(/^jq: error:? ?(\(at [^)]*\): ?)?/, "").replace(/\njq: \d+ compile errors?\s*$/, "");
+    return { stdout, exitCode, problem: problem.trim() };
+  };
+  const compiled = run("null", `empty | (\n${expression}\n)`);
+  if (compiled.exitCode === notCompiled) throw badRequest(`Invalid --jq: ${run("null", expression).problem}`);
+  return (json) => {
+    const { stdout, exitCode, problem } = run(json, expression);
+    if (exitCode !== 0) throw badRequest(`--jq failed: ${problem}`);
+    return stdout;
+  };
+}

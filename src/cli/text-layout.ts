@@ -1,0 +1,90 @@
+// Text in columns of a terminal: a wide character such as 文 or 🚀 takes two, a combining mark none.
+
+export const widthOf = (text: string): number => Bun.stringWidth(text);
+
+/** Cuts a text without line breaks at its end. */
+export const cutText = (text: string, columns: number): string => Bun.sliceAnsi(text, 0, columns, { ellipsis: "…" });
+
+export const padText = (text: string, columns: number): string =>
+  text + " ".repeat(Math.max(0, columns - widthOf(text)));
+
+/** `first`: what the first line begins with, `indent`: the others. `word`: what stays on one line. `mark`: the end of a line that continues. */
+type Wrapping = { indent?: string; first?: string; word?: RegExp; mark?: string };
+
+/** The words of a text in lines of at most `columns`. Words that are wider stay whole, so that a URL can be copied. */
+export function wrapText(
+  text: string,
+  columns: number,
+  { indent = "", first = indent, word: wordPattern = /\S+/g, mark = "" }: Wrapping = {},
+): string[] {
+  const lines: string[] = [];
+  let line = first;
+  let isEmpty = true;
+  for (const [word] of text.matchAll(wordPattern)) {
+    if (!isEmpty && widthOf(`${line} ${word}${mark}`) > columns) {
+      lines.push(line + mark);
+      line = indent;
+      isEmpty = true;
+    }
+    line += isEmpty ? word : ` ${word}`;
+    isEmpty = false;
+  }
+  return [...lines, line];
+}
+
+const gap = "  ";
+/** Cells are not cut shorter than this: words such as a status stay whole. */
+const minColumn = 14;
+
+/**
+ * Rows as aligned columns, the first row is the header. Where they don't fit into `maxWidth`, the widest cells are cut at their end, and then
+ * columns are left out from the right; if at most half are left, each row becomes a list of its fields. A first column of IDs stays whole.
+ */
+export function formatTable(rows: string[][], maxWidth: number): string {
+  const fullWidths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => widthOf(row[column] ?? "")))) ?? [];
+  const hasIds = rows.slice(1).every(([id = ""]) => !id.includes(" "));
+  const widths = fitWidths(fullWidths, maxWidth, hasIds ? 1 : 0);
+  if (widths.length <= fullWidths.length / 2) return formatRecords(rows, maxWidth);
+  return rows
+    .map((row) =>
+      widths
+        .map((width, column) => padText(cutText(row[column] ?? "", width), width))
+        .join(gap)
+        .trimEnd(),
+    )
+    .join("\n");
+}
+
+/** Widths of columns that fit into a line. Those before `firstCut` are not cut. */
+function fitWidths(fullWidths: number[], maxWidth: number, firstCut: number): number[] {
+  const widths = [...fullWidths];
+  const total = () => widths.reduce((sum, width) => sum + width + gap.length, -gap.length);
+  while (total() > maxWidth && widths.length > 1) {
+    const widest = Math.max(...widths.slice(firstCut));
+    if (widest > minColumn) widths[widths.indexOf(widest, firstCut)] = widest - 1;
+    else widths.pop();
+  }
+  // What a column that was left out took is free again.
+  for (let free = maxWidth - total(), column = firstCut; free > 0 && column < widths.length; column++) {
+    const wider = Math.min(fullWidths[column] ?? 0, (widths[column] ?? 0) + free);
+    free -= wider - (widths[column] ?? 0);
+    widths[column] = wider;
+  }
+  return widths;
+}
+
+/** The first cell of each row, and the others below it, a line each with their header. */
+function formatRecords([heads = [], ...rows]: string[][], maxWidth: number): string {
+  const labels = heads.slice(1);
+  const labelWidth = Math.max(...labels.map(widthOf));
+  return rows
+    .map(([name = "", ...cells]) =>
+      [
+        name.includes(" ") ? cutText(name, maxWidth) : name,
+        ...labels.flatMap((label, i) =>
+          cells[i] ? [cutText(`${gap}${padText(label, labelWidth)}${gap}${cells[i]}`, maxWidth)] : [],
+        ),
+      ].join("\n"),
+    )
+    .join("\n");
+}

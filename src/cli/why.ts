@@ -1,0 +1,77 @@
+import type { Command } from "commander";
+import { count, withSign } from "../grading/text.ts";
+import type { ScoreChangeExplanation } from "../inbox/schema.ts";
+import { toPrintable } from "../log.ts";
+import { findPromptId } from "./api.ts";
+import { addApiOptions, type ServiceAddress, type UseApi } from "./connection.ts";
+import { print, printStyled, styled, table, toJson } from "./terminal.ts";
+import { wrapText } from "./text-layout.ts";
+
+type ChosenWindows = ServiceAddress & { base?: string; head?: string; json?: boolean };
+
+/** Adds `why`: explains a change of a prompt's score. */
+export function addWhy(program: Command, useApi: UseApi): void {
+  addApiOptions(
+    program
+      .command("why <prompt>")
+      .description("Explain the newest significant change of a prompt's score; by ID or title")
+      .option("--base <ids>", "Explain another change: comma-separated IDs of evaluations before it, with --head")
+      .option("--head <ids>", "Comma-separated IDs of evaluations after it"),
+    "Print the explanation as JSON",
+    'why "First query"',
+  ).action((prompt: string, { json, base, head, ...address }: ChosenWindows) =>
+    useApi(address, async (api) => {
+      const promptId = await findPromptId(api, prompt, { archived: true });
+      const path = { promptId };
+      const explanation = await api.request("GET /prompts/{promptId}/score-change", { path, query: { base, head } });
+      if (json) print(toJson(explanation, 2));
+      else printStyled(toText(explanation));
+    }),
+  );
+}
+
+const signed = (points: number) => withSign(points, (value) => value.toFixed(1));
+
+function toText(explanation: ScoreChangeExplanation): string {
+  const { prompt, kind, agent, model, delta, low, high, since, before, after, pages } = explanation;
+  const interval = low === null || high === null || low === high ? "" : ` (95% CI ${signed(low)} to ${signed(high)})`;
+  const title = `${prompt.title} ${kind === "score_fell" ? "fell" : "rose"} from ${before.mean.toFixed(1)} to ${after.mean.toFixed(1)}`;
+  const runs = `${count(before.runs, "run")} before, ${count(after.runs, "run")} after, with ${[agent, model].filter(Boolean).join(" and ")}`;
+  const change = `${signed(delta)} points${interval} since ${since.slice(0, 10)}: ${runs}`;
+  const lines = wrapText(toPrintable(change), process.stdout.columns ?? Number.POSITIVE_INFINITY);
+  return [
+    [styled("bold", title), ...lines].join("\n"),
+    table(toRows(explanation)),
+    ...pages.map((page) => [styled("bold", page.url), ...page.lines.map(toDiffLine)].join("\n")),
+  ].join("\n\n");
+}
+
+function toRows({
+  causes,
+  agentPoints,
+  networkPoints,
+  unexplained,
+  delta,
+  before,
+  after,
+}: ScoreChangeExplanation): string[][] {
+  return [
+    ["WHAT EXPLAINS IT", "POINTS", "BEFORE", "AFTER", "PAGE"],
+    ...causes.map((cause) => [
+      cause.title,
+      cause.points === null ? "" : signed(cause.points),
+      `${cause.before.met} of ${cause.before.of}`,
+      `${cause.after.met} of ${cause.after.of}`,
+      cause.url === null ? "" : `${cause.url}${cause.line === null ? "" : `, line ${cause.line}`}`,
+    ]),
+    ["The agent's own mistakes", signed(agentPoints), "", "", ""],
+    ["Network", signed(networkPoints), "", "", ""],
+    ["Unexplained", signed(unexplained), "", "", ""],
+    ["Change of the score", signed(delta), before.mean.toFixed(1), after.mean.toFixed(1), ""],
+  ];
+}
+
+function toDiffLine({ change, text }: ScoreChangeExplanation["pages"][number]["lines"][number]): string {
+  if (change === "none") return toPrintable(`  ${text}`);
+  return change === "added" ? styled("green", `+ ${text}`) : styled("red", `- ${text}`);
+}

@@ -1,0 +1,84 @@
+import { count, dollars, withSign } from "../grading/text.ts";
+import type { ChangeCause, InboxItem } from "./schema.ts";
+
+/** How large a problem or an improvement is: `−8.2`, or `3 of 4 failed`. */
+export function itemSize(item: InboxItem): string {
+  switch (item.kind) {
+    case "score_fell":
+    case "score_rose":
+      return withSign(item.delta, (points) => points.toFixed(1));
+    case "runs_failed":
+      return item.of === 1 ? "Failed" : `${item.failed} of ${item.of} failed`;
+    case "destination_failing":
+      return item.isDisabled ? "Disabled" : "Failing";
+    case "budget_spent":
+      return `${Math.floor((100 * item.spentUsd) / item.maxUsd)}%`;
+    case "schedule_paused":
+      return "Paused";
+    case "secrets_unreadable":
+      return "Secrets";
+    case "worker_away":
+      return "Away";
+    case "runs_waiting":
+      return "Waiting";
+  }
+}
+
+/** What it is about: titles of prompts, or the name of something else. */
+export function itemSubject(item: InboxItem): string {
+  switch (item.kind) {
+    case "score_fell":
+    case "score_rose":
+    case "schedule_paused":
+      return item.prompt.title;
+    case "runs_failed":
+      return [item.prompt, ...item.otherPrompts].map(({ title }) => title).join(", ");
+    case "destination_failing":
+      return item.destination.name;
+    case "budget_spent":
+      return item.budget === null
+        ? "Monthly budget"
+        : `Monthly budget of ${item.budget.tag === null ? item.budget.name : `tag ${item.budget.tag}`}`;
+    case "secrets_unreadable":
+      return item.isKeyMissing ? "EVALD_SECRET_KEY is missing" : "EVALD_SECRET_KEY has changed";
+    case "worker_away":
+      return `Worker ${item.worker}`;
+    case "runs_waiting":
+      return count(item.runs, "run");
+  }
+}
+
+/** What is wrong, and what to do. */
+export function itemText(item: InboxItem): string {
+  switch (item.kind) {
+    case "score_fell":
+    case "score_rose":
+      return item.cause ? causeText(item.cause, item.delta < 0) : "no friction explains it";
+    case "runs_failed": {
+      const { title, detail, remedy } = item.failure;
+      return `${title}. ${detail} ${remedy}`;
+    }
+    case "destination_failing": {
+      const { destination, pending, status, error } = item;
+      const problem =
+        status === null ? (error ?? "no response") : `${destination.url ?? "the server"} answers ${status}`;
+      return `${problem}.${pending > 0 ? ` ${count(pending, "event")} ${pending === 1 ? "waits" : "wait"}.` : ""}`;
+    }
+    case "budget_spent": {
+      const spent = `${dollars(item.spentUsd)} of ${dollars(item.maxUsd)} spent.`;
+      return item.spentUsd >= item.maxUsd ? `${spent} Runs with a model don’t start until next month.` : spent;
+    }
+    case "schedule_paused":
+      return "evald paused its schedule, because its evaluations failed.";
+    case "secrets_unreadable":
+      return `${count(item.modelKeys, "model key")} and ${count(item.destinations, "destination")} can’t be used. Restore the setting, or store them again.`;
+    case "worker_away":
+      return `no connected worker has ${[...item.agents, ...item.labels.map((label) => `the label ${label}`)].join(", ")}.`;
+    case "runs_waiting":
+      return `no connected worker can run ${item.agent}.`;
+  }
+}
+
+/** "Dead link: /upload (9 of 9 runs, before 0 of 9)". */
+const causeText = ({ title, before, after }: ChangeCause, isWorse: boolean): string =>
+  `${title}${isWorse ? " " : ": no longer hit "}(${after.met} of ${count(after.of, "run")}, before ${before.met} of ${before.of})`;

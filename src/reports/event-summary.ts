@@ -1,0 +1,87 @@
+import type { EventType, Outcome } from "../agents/agent.ts";
+import { oneLine } from "../grading/text.ts";
+import { formatNumber, humanize, outcomeLabels } from "./labels.ts";
+
+/** One-line summary of an event. The fields come from the target or the agent and are not trusted. */
+export const eventSummary = (type: EventType, fields: Record<string, unknown>): string =>
+  oneLine(textOf(type, fields), 220).replace(/ ·$/, "") || "empty";
+
+function textOf(type: EventType, fields: Record<string, unknown>): string {
+  const text = (name: string) =>
+    typeof fields[name] === "string" || typeof fields[name] === "number" ? String(fields[name]) : "";
+  switch (type) {
+    case "thought":
+    case "message":
+      return text("text");
+    case "tool_call":
+      return `${text("tool")}${text("ownName") && ` (${text("ownName")})`} · ${describeFields(fields.input)}`;
+    case "tool_result":
+      return `${text("tool")} ${resultText(fields)} · ${describeFields(fields.output)}`;
+    case "http":
+      return `${text("method")} ${text("url")} → ${text("status") || "no response"}`;
+    case "usage":
+      return `${text("model")} · ${text("inputTokens")} input tokens, ${text("outputTokens")} output tokens`;
+    case "error":
+      return `${text("where")}: ${text("message")}`;
+    case "interruption":
+      return text("question");
+    case "limit":
+      return `${humanize(text("limit"))} limit ${fields.near === true ? "near" : "reached"}: ${amountText(fields)}`;
+    case "milestone":
+      return fields.name === null
+        ? `Unreadable milestone · ${JSON.stringify(fields.raw)}`
+        : `${humanize(text("name"))} · ${describeFields(fields.detail)}`;
+    case "end":
+      return `${outcomeLabels[text("outcome") as Outcome] ?? text("outcome")}: ${text("reason")}`;
+  }
+}
+
+/** What is known about the result of a call. */
+function resultText({ ok, output }: Record<string, unknown>): string {
+  const { exitCode } = (output ?? {}) as Record<string, unknown>;
+  const result = ok === null ? "has an unknown result" : ok ? "succeeded" : "failed";
+  return exitCode === null ? `${result}, exit code unknown` : result;
+}
+
+/** "300 s", "2 USD", "5,242,880 bytes". */
+function amountText({ value, unit }: Record<string, unknown>): string {
+  if (typeof value !== "number") return "";
+  return unit === "ms" ? `${formatNumber(value / 1000)} s` : `${formatNumber(value)} ${unit ?? ""}`;
+}
+
+/** Fields whose values are clear without their names. */
+const selfEvident = new Set([
+  "agent",
+  "command",
+  "goal",
+  "message",
+  "query",
+  "stdout",
+  "summary",
+  "text",
+  "title",
+  "url",
+]);
+
+/** The first fields of a record as `name value`, or as the value alone. Empty ones are left out. */
+function describeFields(record: unknown): string {
+  const fields = record !== null && typeof record === "object" ? Object.entries(record) : [];
+  return fields
+    .filter(([, value]) => value !== "" && value !== null && value !== undefined)
+    .filter(([, value]) => !Array.isArray(value) || value.length > 0)
+    .map(([name, value]) => {
+      const isList = Array.isArray(value) && value.every((each) => typeof each === "string");
+      const text = typeof value === "string" ? value : isList ? value.join(", ") : JSON.stringify(value);
+      return `${selfEvident.has(name) ? "" : `${name} `}${text.slice(0, 200)}`;
+    })
+    .join(" · ");
+}
+
+/** Whether an event reports a failure: an error, an interruption, a failed tool call or a failed request. */
+export function hasEventFailed(type: EventType, fields: Record<string, unknown>): boolean {
+  const { ok, status } = fields;
+  const { exitCode, status: responseStatus = 0 } = (fields.output ?? {}) as Record<string, unknown>;
+  if (type === "http") return typeof status !== "number" || status >= 400;
+  if (type === "tool_result") return ok === false || Boolean(exitCode) || Number(responseStatus) >= 400;
+  return type === "error" || type === "interruption";
+}
