@@ -17,6 +17,8 @@ export function itemSize(item: InboxItem): string {
       return "Paused";
     case "secrets_unreadable":
       return "Secrets";
+    case "backup_failing":
+      return item.failure === null ? "Late" : "Failing";
     case "worker_away":
       return "Away";
     case "runs_waiting":
@@ -41,6 +43,8 @@ export function itemSubject(item: InboxItem): string {
         : `Monthly budget of ${item.budget.tag === null ? item.budget.name : `tag ${item.budget.tag}`}`;
     case "secrets_unreadable":
       return item.isKeyMissing ? "EVALD_SECRET_KEY is missing" : "EVALD_SECRET_KEY has changed";
+    case "backup_failing":
+      return "Backups";
     case "worker_away":
       return `Worker ${item.worker}`;
     case "runs_waiting":
@@ -72,6 +76,8 @@ export function itemText(item: InboxItem): string {
       return "evald paused its schedule, because its evaluations failed.";
     case "secrets_unreadable":
       return `${count(item.modelKeys, "model key")} and ${count(item.destinations, "destination")} can’t be used. Restore the setting, or store them again.`;
+    case "backup_failing":
+      return item.failure ?? "the scheduled backup is late.";
     case "worker_away":
       return `no connected worker has ${[...item.agents, ...item.labels.map((label) => `the label ${label}`)].join(", ")}.`;
     case "runs_waiting":

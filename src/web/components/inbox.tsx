@@ -162,11 +162,10 @@ function partsOf(item: InboxItem, { base }: Site, viewer: Viewer, now: number): 
       };
     case "backup_failing":
       return {
-        size: item.failure === null ? "Late" : "Failing",
-        name: "Backups",
+        name: itemSubject(item),
         text: (
           <>
-            Since <When at={item.since} now={now} />: {item.failure ?? "the scheduled backup is late."}
+            Since <When at={item.since} now={now} />: {itemText(item)}
           </>
         ),
         where:
