@@ -286,13 +286,14 @@ CREATE TABLE `jobs` (
 	`attempt_started_at` integer,
 	`completed_at` integer,
 	`cost_usd` real,
-	CONSTRAINT "jobs_state" CHECK("jobs"."state" in ('queued', 'running', 'done', 'failed', 'cancelled')),
+	CONSTRAINT "jobs_state" CHECK("jobs"."state" in ('queued', 'held', 'running', 'done', 'failed', 'cancelled')),
 	CONSTRAINT "jobs_lease" CHECK(("jobs"."state" = 'running') = ("jobs"."lease_until" is not null)),
 	CONSTRAINT "jobs_completed" CHECK(("jobs"."state" in ('done', 'failed', 'cancelled')) = ("jobs"."completed_at" is not null))
 ) STRICT;
 --> statement-breakpoint
 CREATE INDEX `jobs_claim` ON `jobs` (`pool`,`org_id`,`host`,`available_at`,`id`) WHERE "jobs"."state" = 'queued';--> statement-breakpoint
 CREATE INDEX `jobs_waiting` ON `jobs` (`available_at`) WHERE "jobs"."state" = 'queued' and "jobs"."available_at" > 0;--> statement-breakpoint
+CREATE INDEX `jobs_held` ON `jobs` (`org_id`) WHERE "jobs"."state" = 'held';--> statement-breakpoint
 CREATE INDEX `jobs_running` ON `jobs` (`lease_until`) WHERE "jobs"."state" = 'running';--> statement-breakpoint
 CREATE INDEX `jobs_started` ON `jobs` (`org_id`,`started_at`) WHERE "jobs"."started_at" is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX `jobs_subject` ON `jobs` (`kind`,`subject`);--> statement-breakpoint
@@ -445,12 +446,23 @@ CREATE TABLE `orgs` (
 	`max_usd_a_run` real,
 	`judge_models` text,
 	`results_token` text,
+	`schedules_paused_at` integer,
 	`created_at` integer NOT NULL,
 	CONSTRAINT "orgs_name" CHECK(length("orgs"."name") between 1 and 200)
 ) STRICT;
 --> statement-breakpoint
 CREATE UNIQUE INDEX `orgs_name_unique` ON `orgs` (`name`);--> statement-breakpoint
 CREATE UNIQUE INDEX `orgs_results_token_unique` ON `orgs` (`results_token`);--> statement-breakpoint
+CREATE TABLE `pauses` (
+	`kind` text NOT NULL,
+	`subject` text NOT NULL,
+	`reason` text,
+	`paused_by` text NOT NULL,
+	`created_at` integer NOT NULL,
+	PRIMARY KEY(`kind`, `subject`),
+	CONSTRAINT "pauses_kind" CHECK("pauses"."kind" in ('organization', 'agent'))
+) STRICT;
+--> statement-breakpoint
 CREATE TABLE `accounts` (
 	`id` text PRIMARY KEY NOT NULL,
 	`person_id` text NOT NULL,
@@ -552,6 +564,9 @@ CREATE TABLE `prompts` (
 	`status` text NOT NULL,
 	`frequency` text,
 	`runs_per_eval` integer,
+	`catch_up` text DEFAULT 'automatic' NOT NULL,
+	`catch_up_hours` integer,
+	`overlap` text DEFAULT 'skip' NOT NULL,
 	`target_provider_id` text,
 	`additional_urls` text,
 	`template_vars` text,
@@ -576,6 +591,9 @@ CREATE TABLE `prompts` (
 	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action,
 	FOREIGN KEY (`org_id`,`target_provider_id`) REFERENCES `providers`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
 	CONSTRAINT "prompts_status" CHECK("prompts"."status" in ('active', 'paused', 'archived')),
+	CONSTRAINT "prompts_catch_up" CHECK("prompts"."catch_up" in ('automatic', 'skip', 'latest', 'window')),
+	CONSTRAINT "prompts_catch_up_hours" CHECK(("prompts"."catch_up" = 'window') = ("prompts"."catch_up_hours" is not null)),
+	CONSTRAINT "prompts_overlap" CHECK("prompts"."overlap" in ('skip', 'queue', 'allow')),
 	CONSTRAINT "prompts_runs_per_eval" CHECK("prompts"."runs_per_eval" between 1 and 50)
 ) STRICT;
 --> statement-breakpoint
@@ -827,11 +845,14 @@ CREATE TABLE `scheduled_evaluations` (
 	PRIMARY KEY(`prompt_id`, `scheduled_at`),
 	FOREIGN KEY (`org_id`,`prompt_id`) REFERENCES `prompts`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
 	FOREIGN KEY (`org_id`,`eval_request_id`) REFERENCES `eval_requests`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
-	CONSTRAINT "scheduled_evaluations_outcome" CHECK("scheduled_evaluations"."outcome" in ('ran', 'missed', 'skipped_overlap', 'failed')),
+	CONSTRAINT "scheduled_evaluations_outcome" CHECK("scheduled_evaluations"."outcome" in ('ran', 'missed', 'skipped_overlap', 'failed', 'waiting')),
 	CONSTRAINT "scheduled_evaluations_ran" CHECK(("scheduled_evaluations"."outcome" = 'ran') = ("scheduled_evaluations"."eval_request_id" is not null)),
-	CONSTRAINT "scheduled_evaluations_reason" CHECK(("scheduled_evaluations"."outcome" = 'ran') = ("scheduled_evaluations"."reason" is null))
+	CONSTRAINT "scheduled_evaluations_reason" CHECK("scheduled_evaluations"."outcome" = 'ran' or "scheduled_evaluations"."reason" is not null)
 ) STRICT;
 --> statement-breakpoint
+CREATE INDEX `scheduled_evaluations_newest` ON `scheduled_evaluations` (`org_id`,`scheduled_at`);--> statement-breakpoint
+CREATE INDEX `scheduled_evaluations_exceptions` ON `scheduled_evaluations` (`org_id`,`scheduled_at`) WHERE "scheduled_evaluations"."reason" is not null;--> statement-breakpoint
+CREATE INDEX `scheduled_evaluations_waiting` ON `scheduled_evaluations` (`prompt_id`) WHERE "scheduled_evaluations"."outcome" = 'waiting';--> statement-breakpoint
 CREATE TABLE `budgets` (
 	`id` text PRIMARY KEY NOT NULL,
 	`org_id` text NOT NULL,

@@ -70,6 +70,7 @@ export function createOrg(ctx: Context, name: string, timeZone = "UTC"): Org {
       maxUsdARun: null,
       judgeModels: null,
       resultsToken: null,
+      schedulesPausedAt: null,
       createdAt,
     };
     tx.insert(orgs).values(row).run();

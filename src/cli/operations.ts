@@ -20,7 +20,7 @@ import type { GradingList, Report, ReportPatch, ReportSummary } from "../reports
 import type { Trace } from "../reports/trace-schema.ts";
 import type { Estimate } from "../runs/estimate-schema.ts";
 import type { Attempt, EvalRequest, Run, RunRequest, RunResponse } from "../runs/schema.ts";
-import type { ScheduledEvaluation, TagSchedule, TagScheduleResult } from "../schedules/schema.ts";
+import type { Schedule, ScheduleException, ScheduleState, ScheduledEvaluation, TagSchedule, TagScheduleResult } from "../schedules/schema.ts";
 import type { Budget, BudgetInput, SpendingReport } from "../spending/schema.ts";
 import type { Trends } from "../trends/trends.ts";
 import type { ExchangedKey, Trust, TrustInput } from "../trusts/schema.ts";
@@ -36,6 +36,11 @@ export type Operations = {
   "GET /prompts/{promptId}": { result: Prompt };
   "PATCH /prompts/{promptId}": { body: PromptPatch; result: Prompt };
   "GET /prompts/{promptId}/scheduled-evaluations": { query: { limit?: number; offset?: number }; result: ScheduledEvaluation[] };
+  "GET /prompts/{promptId}/schedule": { result: Schedule };
+  "GET /schedules/exceptions": { query: { limit?: number; offset?: number }; result: ScheduleException[] };
+  "GET /schedules": { result: ScheduleState };
+  "POST /schedules/pause": { result: ScheduleState };
+  "POST /schedules/resume": { result: ScheduleState };
   "POST /prompts/schedule": { body: TagSchedule; result: TagScheduleResult };
   "GET /providers": { query: { limit?: number; offset?: number }; result: Provider[] };
   "POST /providers": { body: ProviderInput; result: Provider };

@@ -42,6 +42,10 @@ export const endedAt = (atMs: number, beganAt: SQLiteColumn) => sql<number>`max(
 export const createdWithin = (id: SQLiteColumn, [from, to]: [fromMs: number, toMs: number]) =>
   and(gte(id, firstIdOf(from)), lt(id, firstIdOf(to)));
 
+/** Whether the schedules of an organization are paused. */
+export const hasPausedSchedules = (db: Db, org: string): boolean =>
+  db.select({ at: orgs.schedulesPausedAt }).from(orgs).where(eq(orgs.id, org)).get()?.at != null;
+
 /** The time zone of an organization. */
 export const timeZoneOf = (db: Db, org: string): string =>
   db.select({ zone: orgs.timeZone }).from(orgs).where(eq(orgs.id, org)).get()?.zone ?? "UTC";

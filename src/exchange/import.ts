@@ -10,6 +10,7 @@ import { orgs } from "../db/tables/orgs.ts";
 import { prompts } from "../db/tables/prompts.ts";
 import { AppError, badRequest, conflict } from "../errors.ts";
 import { newDestinationState } from "../notifications/destinations.ts";
+import { scheduleOf } from "../prompts/prompts.ts";
 import { templateVarsOf } from "../prompts/template.ts";
 import type { WorkspaceSetup } from "../prompts/workspace-schema.ts";
 import { countChange } from "../reports/counts.ts";
@@ -190,8 +191,8 @@ function toColumns(org: OrgId, type: RowType, row: Row): Record<string, unknown>
 function insertPrompt(ctx: Context, org: OrgId, row: Row, isPaused: boolean): void {
   const { id, frequency } = row as unknown as typeof prompts.$inferSelect;
   const isActive = frequency !== null && isScheduled(row);
-  const nextEvaluationAt =
-    isActive && !isPaused ? nextTime({ id, frequency, timeZone: timeZoneOf(ctx.db, org) }, ctx.now()) : null;
+  const schedule = isActive && !isPaused ? scheduleOf(ctx, { id, orgId: org, status: "active", frequency }) : null;
+  const nextEvaluationAt = schedule && nextTime(schedule, ctx.now());
   const state = isActive && isPaused ? { status: "paused" } : {};
   insertByType.get("prompt")?.(ctx.db)({ ...toColumns(org, "prompt", row), nextEvaluationAt, ...state });
 }
@@ -297,8 +298,9 @@ function checkRow({ lineNumber, type, row }: Line, keys: Set<string>): void {
   if (type === "scheduled_evaluation") {
     requireReference("eval_request", row.evalRequestId ?? null);
     const hasRun = row.outcome === "ran";
-    if (hasRun !== (row.evalRequestId != null) || hasRun !== (row.reason == null))
-      throw invalidLine("a scheduled evaluation has either an evaluation or a reason");
+    if (hasRun !== (row.evalRequestId != null) || (!hasRun && row.reason == null))
+      throw invalidLine("a scheduled evaluation has an evaluation or a reason why it did not run");
+    if (row.outcome === "waiting") throw invalidLine("a waiting evaluation cannot be imported");
   }
   if (type === "destination" && (row.kind === "email") !== (row.url == null))
     throw invalidLine("only a destination of kind email has no url");

@@ -10,8 +10,8 @@ import {
   isNull,
   lt,
   lte,
-  ne,
   notExists,
+  notInArray,
   or,
   type SQL,
   sql,
@@ -145,7 +145,10 @@ function filterOf(db: Db, type: ListedType, span: Span): SQL | undefined {
       const { outcome, evalRequestId, createdAt } = scheduledEvaluations;
       return and(
         promptId === null ? undefined : eq(scheduledEvaluations.promptId, promptId),
-        or(whereExported(db, evalRequestId, span), and(ne(outcome, "ran"), within(createdAt, span))),
+        or(
+          whereExported(db, evalRequestId, span),
+          and(notInArray(outcome, ["ran", "waiting"]), within(createdAt, span)),
+        ),
       );
     }
     case "provider":

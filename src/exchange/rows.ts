@@ -133,7 +133,7 @@ type Shape = {
 const typedShapes = {
   organization: {
     table: orgs,
-    omittedColumns: ["id", "name", "createdAt"],
+    omittedColumns: ["id", "name", "schedulesPausedAt", "createdAt"],
     withheldColumns: { resultsToken: "URL of the results page" },
     columnSchemas: { judgeModels: Type.Array(Type.String({ maxLength: 300 }), { maxItems: 20 }) },
   },

@@ -5,11 +5,12 @@ import type { Context, OrgId } from "../context.ts";
 import { nextTime, nextTimes, type Schedule } from "../cron.ts";
 import { transaction } from "../db/open.ts";
 import { statement } from "../db/prepared.ts";
-import { timeZoneOf } from "../db/rows.ts";
+import { hasPausedSchedules, timeZoneOf } from "../db/rows.ts";
 import { type PromptAgent, prompts } from "../db/tables/prompts.ts";
 import { invalidField, notFound } from "../errors.ts";
 import { newUrlSecret, toIso } from "../schema.ts";
 import type { AgentInfo } from "./agent-schema.ts";
+import { toFrequency } from "./frequency.ts";
 import { checkPromptRow, type PromptRow } from "./prompt-check.ts";
 import type { Prompt, PromptInput, PromptPatch } from "./schema.ts";
 import { parseTemplateVars } from "./template.ts";
@@ -69,8 +70,10 @@ export function createPrompt(ctx: Context, org: OrgId, input: PromptInput, id?: 
     endGoal: input.endGoal ?? null,
     wordings: input.wordings ?? null,
     status: input.status ?? "active",
-    frequency: input.frequency ?? null,
+    frequency: toFrequency(input.frequency ?? null),
     runsPerEval: input.runsPerEval ?? null,
+    ...catchUpAfterChange(input, { catchUp: "automatic", catchUpHours: null }),
+    overlap: input.overlap ?? "skip",
     targetProviderId: input.targetProviderId ?? null,
     additionalUrls: input.additionalUrls ?? null,
     templateVars: parseTemplateVars(input.text, input.endGoal ?? null),
@@ -109,7 +112,12 @@ export function updatePrompt(ctx: Context, org: OrgId, id: string, { hasPublicBa
   const { badgeToken: currentToken } = before;
   const badgeToken =
     hasPublicBadge === undefined ? currentToken : hasPublicBadge ? (currentToken ?? newUrlSecret()) : null;
-  const changed = { ...before, ...patch, badgeToken, ...agentsAfterChange(patch, before) };
+  const changed = {
+    ...{ ...before, ...patch, badgeToken },
+    ...(patch.frequency !== undefined && { frequency: toFrequency(patch.frequency) }),
+    ...catchUpAfterChange(patch, before),
+    ...agentsAfterChange(patch, before),
+  };
   const isSame = changed.text === before.text && changed.endGoal === before.endGoal;
   const templateVars = isSame ? before.templateVars : parseTemplateVars(changed.text, changed.endGoal);
   const changedFields = Object.entries(patch).flatMap(([name, value]) => (value === undefined ? [] : [name]));
@@ -125,6 +133,19 @@ export function updatePrompt(ctx: Context, org: OrgId, id: string, { hasPublicBa
   });
   if (isMoved) ctx.signals.scheduleChanged.emit();
   return toPrompt(ctx, row);
+}
+
+type CatchUp = Pick<PromptRow, "catchUp" | "catchUpHours">;
+
+/** The catch-up policy of a prompt after a change. Another policy than `window` drops its hours. Throws bad_request. */
+function catchUpAfterChange(patch: Partial<CatchUp>, current: CatchUp): CatchUp {
+  const { catchUp = current.catchUp } = patch;
+  const { catchUpHours = catchUp === "window" ? current.catchUpHours : null } = patch;
+  if (catchUp === "window" && catchUpHours === null)
+    throw invalidField("catchUpHours", "the catch-up policy window needs the hours within which an evaluation runs");
+  if (catchUp !== "window" && catchUpHours !== null)
+    throw invalidField("catchUpHours", "only the catch-up policy window has hours; set catchUp to window");
+  return { catchUp, catchUpHours };
 }
 
 type AgentFields = { agent: string | null; model: string | null; agents: PromptAgent[] | null };
@@ -157,9 +178,12 @@ function agentsAfterChange({ agents, agent, model }: Partial<PromptInput>, curre
   return { agent: first.agent, model: first.model, agents: list.length > 1 || first.options ? list : null };
 }
 
-/** The schedule of a prompt that has one and is active; null for all others. */
-function scheduleOf(ctx: Context, { id, orgId, status, frequency }: PromptRow): Schedule | null {
-  if (frequency === null || status !== "active") return null;
+/** The schedule of a prompt that has one and is active, unless those of its organization are paused; null for all others. */
+export function scheduleOf(
+  ctx: Context,
+  { id, orgId, status, frequency }: Pick<PromptRow, "id" | "orgId" | "status" | "frequency">,
+): Schedule | null {
+  if (frequency === null || status !== "active" || hasPausedSchedules(ctx.db, orgId)) return null;
   return { id, frequency, timeZone: timeZoneOf(ctx.db, orgId) };
 }
 

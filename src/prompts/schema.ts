@@ -1,6 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Limits } from "../config/limits.ts";
-import { promptStatuses } from "../db/tables/prompts.ts";
+import { catchUpPolicies, overlapPolicies, promptStatuses } from "../db/tables/prompts.ts";
 import { scopes } from "../grading/kinds.ts";
 import { HttpUrl, Id, mapOf, Nullable, OneOf, Score, shape, Time } from "../schema.ts";
 import { PromptAgents, WorkerLabels } from "./agent-schema.ts";
@@ -110,8 +110,20 @@ const settings = {
   frequency: Nullable(
     Type.String({
       maxLength: 200,
-      description: "hourly, daily, weekly, monthly or a five-field cron expression; null: manual only",
+      description:
+        "hourly, daily, weekly, monthly, a five-field cron expression, or in requests also `daily at 06:30`, `weekdays at 06:30` or `monday at 06:30`; null: manual only",
     }),
+  ),
+  catchUp: OneOf(
+    catchUpPolicies,
+    "What becomes of scheduled evaluations that the service missed. automatic: the latest one runs if it is late by up to half of the time to the next one, but 1 to 7 days; skip: none runs; latest: the latest one runs, however late; window: the latest one runs if it is late by up to catchUpHours",
+  ),
+  catchUpHours: Nullable(
+    Type.Integer({ minimum: 1, maximum: 8784, description: "Only for the catch-up policy window, which needs it" }),
+  ),
+  overlap: OneOf(
+    overlapPolicies,
+    "What becomes of a scheduled evaluation while runs of the previous one are active. skip: it doesn't run; queue: it runs when they have ended, and further ones don't run; allow: it runs",
   ),
   runsPerEval: Nullable(Type.Integer({ minimum: 1, maximum: 50, description: "Runs per evaluation; null means 1" })),
   targetProviderId: Nullable(Id),
@@ -169,6 +181,9 @@ const settingsExample = {
   tags: ["quickstart"],
   workerLabels: [],
   frequency: "weekly",
+  catchUp: "automatic" as const,
+  catchUpHours: null,
+  overlap: "skip" as const,
   runsPerEval: 3,
   targetProviderId: null,
   additionalUrls: [{ url: "https://docs.example.com/llms.txt", kind: "docs" }],

@@ -1,4 +1,4 @@
-import { and, desc, eq, sql } from "drizzle-orm";
+import { and, desc, eq, ne, sql } from "drizzle-orm";
 import { isRuleBased } from "../agents/agent.ts";
 import type { Context, OrgId } from "../context.ts";
 import { bound, literal, statement } from "../db/prepared.ts";
@@ -42,7 +42,14 @@ const latestEvaluation = statement((db) =>
   db
     .select({ reason: scheduledEvaluations.reason, at: scheduledEvaluations.createdAt })
     .from(scheduledEvaluations)
-    .where(and(eq(scheduledEvaluations.orgId, org), eq(scheduledEvaluations.promptId, id)))
+    .where(
+      and(
+        eq(scheduledEvaluations.orgId, org),
+        eq(scheduledEvaluations.promptId, id),
+        // One that waited for another ends after later ones were skipped because of it.
+        ne(scheduledEvaluations.outcome, "skipped_overlap"),
+      ),
+    )
     .orderBy(desc(scheduledEvaluations.scheduledAt))
     .limit(literal(1)),
 );

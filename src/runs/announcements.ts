@@ -1,10 +1,12 @@
-import { asc, eq } from "drizzle-orm";
+import { and, asc, eq, sql } from "drizzle-orm";
 import type { Failure } from "../agents/failure.ts";
 import { describeFailure } from "../agents/remedies.ts";
 import type { Context, OrgId } from "../context.ts";
 import type { Tx } from "../db/open.ts";
+import { statement } from "../db/prepared.ts";
 import { reports } from "../db/tables/reports.ts";
 import { evalRequests, runs } from "../db/tables/runs.ts";
+import { scheduledEvaluations } from "../db/tables/schedules.ts";
 import { cut } from "../notifications/events.ts";
 import { emitEvent, wantsEvent } from "../notifications/outbox.ts";
 import { toPromptEvent, toReportEvent, toRunEvent } from "../reports/announcements.ts";
@@ -28,9 +30,20 @@ export function announceEnd(ctx: Context, tx: Tx, runId: string, failure: Failur
       prompt: toPromptEvent(tx, run.promptId),
       failure: describeFailure(ctx.baseUrl(), run.promptId, { ...failure, detail: cut(failure.detail, maxDetail) }),
     }));
+  // Another evaluation of the prompt may wait for the end of this one.
+  if (waitingEvaluation(ctx.db).get({ id: run.promptId })) ctx.signals.scheduleChanged.emit();
   announceEvaluation(ctx, tx, run);
   announceBudget(ctx, tx, run.orgId, failure?.cause === "budget");
 }
+
+const waitingEvaluation = statement((db) =>
+  db
+    .select({ scheduledAt: scheduledEvaluations.scheduledAt })
+    .from(scheduledEvaluations)
+    .where(
+      and(eq(scheduledEvaluations.promptId, sql.placeholder("id")), sql`${scheduledEvaluations.outcome} = 'waiting'`),
+    ),
+);
 
 /** Notifies destinations if the budget is spent, in the transaction that counts a model call outside of runs. */
 export const announceSpending = (ctx: Context, tx: Tx, orgId: string): void => announceBudget(ctx, tx, orgId, false);

@@ -1,7 +1,7 @@
 import { and, desc, eq, inArray, isNull } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
 import { nextTime } from "../cron.ts";
-import type { Tx } from "../db/open.ts";
+import type { Db, Tx } from "../db/open.ts";
 import { prompts } from "../db/tables/prompts.ts";
 import { evalRequests, runs } from "../db/tables/runs.ts";
 import { scheduledEvaluations } from "../db/tables/schedules.ts";
@@ -19,15 +19,28 @@ import {
   scheduleOf,
   setNextEvaluation,
   settledEvaluationAt,
+  settleWaiting,
+  waitingEvaluationOf,
 } from "./scheduled-prompts.ts";
 import type { ScheduledEvaluation } from "./schema.ts";
 
-const dayMs = 24 * 3600_000;
-/** How late the latest missed evaluation still runs after a downtime: up to half of the time to the next one, but 1 to 7 days. */
-const catchUpMs = (periodMs: number): number => Math.min(7 * dayMs, Math.max(dayMs, periodMs / 2));
+const hourMs = 3600_000;
+const dayMs = 24 * hourMs;
+/** An evaluation that starts this late is on time: a restart takes some seconds. */
+const onTimeMs = 60_000;
 const missedReasons = {
   notLatest: "the service was not running at that time, and only the latest missed evaluation runs later",
   tooOld: "the service was not running at that time or soon enough after it",
+  skipped: "the service was not running at that time, and the schedule skips missed evaluations",
+};
+const overlapReasons = {
+  active: "runs of the previous scheduled evaluation were still active",
+  queued: "another scheduled evaluation already waited for the end of the previous one",
+  stopped: "the schedule was paused or removed while the evaluation waited for the end of the previous one",
+};
+const lateReasons = {
+  down: "late, because the service was not running at that time",
+  waited: "late, because runs of the previous scheduled evaluation were still active",
 };
 
 export type Outcome = Omit<ScheduledEvaluation, "scheduledAt" | "createdAt">;
@@ -57,10 +70,8 @@ export function settleDueEvaluations(
   for (let i = 0; i < batchSize && prompt && schedule && dueAt !== null && dueAt <= time; i++) {
     const following = nextTime(schedule, dueAt);
     if (!settledEvaluationAt(ctx.db).get({ id: prompt.id, at: dueAt })) {
-      const isLatest = following === null || following > time;
-      const isTooOld = time - dueAt > catchUpMs((following ?? Number.POSITIVE_INFINITY) - dueAt);
-      const reason = !isLatest ? missedReasons.notLatest : isTooOld ? missedReasons.tooOld : null;
-      if (reason === null) latest = failure ?? runDueEvaluation(ctx, tx, prompt);
+      const reason = reasonToMiss(prompt, dueAt, following, time);
+      if (reason === null) latest = failure ?? runDueEvaluation(ctx, tx, prompt, time - dueAt > onTimeMs);
       else missedAt.push(dueAt);
       const outcome = latest ?? { outcome: "missed" as const, evalRequestId: null, reason };
       const key = { orgId: prompt.orgId, promptId: prompt.id, scheduledAt: dueAt, createdAt: time };
@@ -81,12 +92,64 @@ export function settleDueEvaluations(
   return { isDone, latest, missed: missedAt.length };
 }
 
-/** Requests the runs of an evaluation that is due now, unless earlier ones are unfinished or have failed too often. */
-function runDueEvaluation(ctx: Context, tx: Tx, prompt: ScheduledPrompt): Outcome {
-  if (isStillRunning(tx, prompt)) {
-    const reason = "runs of the previous scheduled evaluation were still active";
-    return { outcome: "skipped_overlap", evalRequestId: null, reason };
-  }
+/** Why an evaluation is missed that was due before `time`, by the prompt's policy; null: it runs. `following`: when the one after it is due. */
+function reasonToMiss(
+  { catchUp, catchUpHours }: ScheduledPrompt,
+  dueAt: number,
+  following: number | null,
+  time: number,
+): string | null {
+  const lateMs = time - dueAt;
+  if (catchUp === "skip" && lateMs > onTimeMs) return missedReasons.skipped;
+  if (following !== null && following <= time) return missedReasons.notLatest;
+  const periodMs = (following ?? Number.POSITIVE_INFINITY) - dueAt;
+  const maxLateMs =
+    catchUp === "automatic"
+      ? Math.min(7 * dayMs, Math.max(dayMs, periodMs / 2))
+      : catchUp === "window"
+        ? (catchUpHours ?? 0) * hourMs
+        : Number.POSITIVE_INFINITY;
+  return lateMs > maxLateMs ? missedReasons.tooOld : null;
+}
+
+/** The outcome of an evaluation that is due now: by the prompt's policy, it may have to wait for unfinished runs of the one before it. */
+function runDueEvaluation(ctx: Context, tx: Tx, prompt: ScheduledPrompt, isLate: boolean): Outcome {
+  const { overlap } = prompt;
+  if (overlap === "queue" && waitingEvaluationOf(ctx.db).get({ id: prompt.id }))
+    return { outcome: "skipped_overlap", evalRequestId: null, reason: overlapReasons.queued };
+  if (overlap !== "allow" && isStillRunning(tx, prompt))
+    return {
+      outcome: overlap === "queue" ? "waiting" : "skipped_overlap",
+      evalRequestId: null,
+      reason: overlapReasons.active,
+    };
+  return requestEvaluation(ctx, tx, prompt, isLate ? lateReasons.down : null);
+}
+
+/** Whether the evaluation of a prompt that waits for the end of the previous one no longer has to. */
+export function isWaitOver({ db }: Context, promptId: string): boolean {
+  const prompt = scheduledPromptById(db).get({ id: promptId });
+  return prompt !== undefined && (scheduleOf(prompt) === null || !isStillRunning(db, prompt));
+}
+
+/**
+ * Gives the evaluation of a prompt that waits for the end of the previous one its outcome, if the previous one has ended. Null: nothing waits, or
+ * it still has to.
+ */
+export function settleWaitingEvaluation(ctx: Context, tx: Tx, promptId: string, time: number): Outcome | null {
+  const prompt = scheduledPromptById(ctx.db).get({ id: promptId });
+  const waiting = waitingEvaluationOf(ctx.db).get({ id: promptId });
+  if (!prompt || !waiting || !isWaitOver(ctx, promptId)) return null;
+  const outcome: Outcome = scheduleOf(prompt)
+    ? requestEvaluation(ctx, tx, prompt, lateReasons.waited)
+    : { outcome: "skipped_overlap", evalRequestId: null, reason: overlapReasons.stopped };
+  settleWaiting(ctx.db).run({ id: promptId, ...outcome, createdAt: time });
+  if (outcome.reason === pausedReason) setNextEvaluation(ctx.db).run({ id: promptId, at: null });
+  return outcome;
+}
+
+/** Requests the runs of an evaluation, unless earlier ones have failed too often. `lateReason`: why it is late; null: it is on time. */
+function requestEvaluation(ctx: Context, tx: Tx, prompt: ScheduledPrompt, lateReason: string | null): Outcome {
   // The one that paused the prompt counts too, so a resumed prompt gets further chances.
   const failures = countFailuresInARow(tx, prompt);
   if (failures > 0 && failures % maxFailures === 0) {
@@ -100,7 +163,7 @@ function runDueEvaluation(ctx: Context, tx: Tx, prompt: ScheduledPrompt): Outcom
       runs: prompt.runsPerEval ?? 1,
       trigger: "schedule",
     });
-    return { outcome: "ran", evalRequestId, reason: null };
+    return { outcome: "ran", evalRequestId, reason: lateReason };
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
     return { outcome: "failed", evalRequestId: null, reason: error.detail };
@@ -108,7 +171,7 @@ function runDueEvaluation(ctx: Context, tx: Tx, prompt: ScheduledPrompt): Outcom
 }
 
 /** Whether earlier scheduled runs are unfinished. */
-function isStillRunning(tx: Tx, { orgId, id }: ScheduledPrompt): boolean {
+function isStillRunning(tx: Tx | Db, { orgId, id }: ScheduledPrompt): boolean {
   const unfinished = tx
     .select({ id: runs.id })
     .from(runs)

@@ -1,10 +1,23 @@
-import { and, count, desc, eq } from "drizzle-orm";
+import { and, count, desc, eq, isNotNull } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
+import { prompts } from "../db/tables/prompts.ts";
 import { scheduledEvaluations } from "../db/tables/schedules.ts";
 import type { Page, Paged } from "../http/paging.ts";
+import { titleText } from "../prompts/lists.ts";
 import { getPromptRow } from "../prompts/prompts.ts";
+import { titleOf } from "../reports/labels.ts";
 import { toIso } from "../schema.ts";
-import type { ScheduledEvaluation } from "./schema.ts";
+import type { ScheduledEvaluation, ScheduleException } from "./schema.ts";
+
+type Row = typeof scheduledEvaluations.$inferSelect;
+
+const toScheduledEvaluation = (row: Row): ScheduledEvaluation => ({
+  scheduledAt: toIso(row.scheduledAt),
+  outcome: row.outcome,
+  evalRequestId: row.evalRequestId,
+  reason: row.reason,
+  createdAt: toIso(row.createdAt),
+});
 
 /** The scheduled evaluations of a prompt with their outcomes, newest first. Throws not_found. */
 export function listScheduledEvaluations(
@@ -24,12 +37,27 @@ export function listScheduledEvaluations(
     .offset(offset)
     .all();
   return {
-    items: rows.map(({ scheduledAt, outcome, evalRequestId, reason, createdAt }) => ({
-      scheduledAt: toIso(scheduledAt),
-      outcome,
-      evalRequestId,
-      reason,
-      createdAt: toIso(createdAt),
+    items: rows.map(toScheduledEvaluation),
+    total: ctx.db.select({ n: count() }).from(scheduledEvaluations).where(where).get()?.n ?? 0,
+  };
+}
+
+/** The scheduled evaluations of all prompts that were missed, skipped or failed, wait, or ran late, newest first. */
+export function listScheduleExceptions(ctx: Context, org: OrgId, { limit, offset }: Page): Paged<ScheduleException> {
+  const where = and(eq(scheduledEvaluations.orgId, org), isNotNull(scheduledEvaluations.reason));
+  const rows = ctx.db
+    .select({ evaluation: scheduledEvaluations, id: prompts.id, title: prompts.title, text: titleText })
+    .from(scheduledEvaluations)
+    .innerJoin(prompts, eq(prompts.id, scheduledEvaluations.promptId))
+    .where(where)
+    .orderBy(desc(scheduledEvaluations.scheduledAt), desc(scheduledEvaluations.promptId))
+    .limit(limit)
+    .offset(offset)
+    .all();
+  return {
+    items: rows.map(({ evaluation, id, ...prompt }) => ({
+      prompt: { id, title: titleOf(prompt) },
+      ...toScheduledEvaluation(evaluation),
     })),
     total: ctx.db.select({ n: count() }).from(scheduledEvaluations).where(where).get()?.n ?? 0,
   };

@@ -12,6 +12,8 @@ export const batchSize = 200;
 
 const id = sql.placeholder("id");
 const at = sql.placeholder("at");
+/** As in the partial index. */
+const isWaiting = sql`${scheduledEvaluations.outcome} = 'waiting'`;
 
 /** Prompts with an evaluation that is due `at`. */
 export const duePrompts = statement((db) =>
@@ -43,6 +45,32 @@ export const settledEvaluationAt = statement((db) =>
     .where(and(eq(scheduledEvaluations.promptId, id), eq(scheduledEvaluations.scheduledAt, at))),
 );
 
+/** The evaluation of a prompt that waits for the end of the previous one. */
+export const waitingEvaluationOf = statement((db) =>
+  db
+    .select({ scheduledAt: scheduledEvaluations.scheduledAt })
+    .from(scheduledEvaluations)
+    .where(and(eq(scheduledEvaluations.promptId, id), isWaiting)),
+);
+
+/** Prompts with an evaluation that waits for the end of the previous one. */
+export const waitingPrompts = statement((db) =>
+  db.select({ id: scheduledEvaluations.promptId }).from(scheduledEvaluations).where(isWaiting),
+);
+
+/** Gives the waiting evaluation of a prompt its outcome. */
+export const settleWaiting = statement((db) =>
+  db
+    .update(scheduledEvaluations)
+    .set({
+      outcome: sql`${sql.placeholder("outcome")}`,
+      evalRequestId: sql`${sql.placeholder("evalRequestId")}`,
+      reason: sql`${sql.placeholder("reason")}`,
+      createdAt: sql`${sql.placeholder("createdAt")}`,
+    })
+    .where(and(eq(scheduledEvaluations.promptId, id), isWaiting)),
+);
+
 /** Deletes the evaluations after a time, which are in the future if the clock was set back, except the ones that ran. */
 export const deleteLaterEvaluations = statement((db) =>
   db
@@ -64,12 +92,16 @@ const selectPrompts = (db: Db) =>
       status: prompts.status,
       frequency: prompts.frequency,
       runsPerEval: prompts.runsPerEval,
+      catchUp: prompts.catchUp,
+      catchUpHours: prompts.catchUpHours,
+      overlap: prompts.overlap,
       // An evaluation fills the template with these.
       templateDefaults: prompts.templateDefaults,
       // What was due before is not missed.
       createdAt: prompts.createdAt,
       nextEvaluationAt: prompts.nextEvaluationAt,
       timeZone: orgs.timeZone,
+      schedulesPausedAt: orgs.schedulesPausedAt,
     })
     .from(prompts)
     .innerJoin(orgs, eq(orgs.id, prompts.orgId));
@@ -87,6 +119,8 @@ export const scheduledPromptsAfter = statement((db) =>
     .limit(batchSize),
 );
 
-/** The schedule of an active prompt that has one; null for all others. */
-export const scheduleOf = ({ id, status, frequency, timeZone }: ScheduledPrompt): Schedule | null =>
-  status === "active" && frequency !== null ? { id, frequency, timeZone } : null;
+/** The schedule of an active prompt that has one, unless those of its organization are paused; null for all others. */
+export const scheduleOf = ({ id, status, frequency, ...org }: ScheduledPrompt): Schedule | null =>
+  status === "active" && frequency !== null && org.schedulesPausedAt === null
+    ? { id, frequency, timeZone: org.timeZone }
+    : null;

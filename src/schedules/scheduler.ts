@@ -8,7 +8,13 @@ import { createPoll } from "../poll.ts";
 import { getPromptRow } from "../prompts/prompts.ts";
 import { pausedReason } from "../prompts/warnings.ts";
 import { titleOf } from "../reports/labels.ts";
-import { type DueResult, type Outcome, settleDueEvaluations } from "./due-evaluations.ts";
+import {
+  type DueResult,
+  isWaitOver,
+  type Outcome,
+  settleDueEvaluations,
+  settleWaitingEvaluation,
+} from "./due-evaluations.ts";
 import {
   deleteLaterEvaluations,
   duePrompts,
@@ -17,6 +23,7 @@ import {
   scheduledPromptsAfter,
   scheduleOf,
   setNextEvaluation,
+  waitingPrompts,
 } from "./scheduled-prompts.ts";
 
 /** Maximum time between checks, since the clock may be set and another process may change a schedule. */
@@ -77,6 +84,9 @@ async function processDue(scheduler: Scheduler): Promise<number | null> {
   const sinceCheckMs = isFirst ? 0 : Math.floor((performance.now() - scheduler.checkedAt) / 1000) * 1000;
   scheduler.checkedAt = performance.now();
   if (time < scheduler.latestTime) await realign(scheduler, time - sinceCheckMs);
+  // What waits was due before.
+  for (const { id } of waitingPrompts(ctx.db).all())
+    if (!scheduler.isStopped && isWaitOver(ctx, id)) await settleWaiting(scheduler, id);
   let due: Due[] = duePrompts(ctx.db)
     .all({ at: readClock(scheduler) })
     .map(({ id }) => ({ id, failure: null }));
@@ -113,6 +123,12 @@ async function settle(scheduler: Scheduler, due: Due): Promise<boolean> {
   }
 }
 
+/** Starts the evaluation of a prompt that waited for the end of the previous one, if that has ended. */
+async function settleWaiting({ ctx }: Scheduler, promptId: string): Promise<void> {
+  const latest = await ctx.commit((tx) => settleWaitingEvaluation(ctx, tx, promptId, ctx.now()));
+  announceResult(ctx, promptId, { latest, missed: 0 });
+}
+
 /** Realigns all schedules to the present after the clock was set back. */
 async function realign(scheduler: Scheduler, time: number): Promise<void> {
   let lastId: string | undefined = "";
@@ -138,7 +154,7 @@ const realignBatch = (ctx: Context, afterId: string, time: number): Promise<stri
   });
 
 /** Logs the outcomes of a prompt's due evaluations, and notifies the people and features concerned. Call it after the commit. */
-function announceResult(ctx: Context, promptId: string, { latest, missed }: DueResult): void {
+function announceResult(ctx: Context, promptId: string, { latest, missed }: Omit<DueResult, "isDone">): void {
   if (missed > 0) ctx.log.warn({ prompt: promptId, missed }, "scheduled evaluations missed");
   if (!latest) return;
   const { outcome, evalRequestId, reason } = latest;

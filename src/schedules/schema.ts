@@ -1,6 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { scheduleOutcomes } from "../db/tables/schedules.ts";
-import { PromptPatch } from "../prompts/schema.ts";
+import { Prompt, PromptPatch } from "../prompts/schema.ts";
 import { runExample } from "../runs/schema.ts";
 import { Id, Nullable, OneOf, Time } from "../schema.ts";
 
@@ -10,10 +10,10 @@ export const ScheduledEvaluation = Type.Object(
     scheduledAt: Time,
     outcome: OneOf(
       scheduleOutcomes,
-      "ran; missed: the service was down; skipped_overlap: runs of the previous scheduled evaluation were still active; failed: its runs could not be requested",
+      "ran; missed: the service was down; skipped_overlap: runs of the previous scheduled evaluation were still active; failed: its runs could not be requested; waiting: for the end of the previous one",
     ),
     evalRequestId: Nullable(Id),
-    reason: Nullable(Type.String({ description: "Why it did not run" })),
+    reason: Nullable(Type.String({ description: "Why it did not run, or ran late; null: it ran on time" })),
     createdAt: Time,
   },
   {
@@ -30,6 +30,43 @@ export const ScheduledEvaluation = Type.Object(
   },
 );
 export type ScheduledEvaluation = Static<typeof ScheduledEvaluation>;
+
+/** A scheduled evaluation that did not run, or ran late. */
+export const ScheduleException = Type.Object(
+  { prompt: Type.Object({ id: Id, title: Type.String() }), ...ScheduledEvaluation.properties },
+  { title: "ScheduleException" },
+);
+export type ScheduleException = Static<typeof ScheduleException>;
+
+const { frequency, catchUp, catchUpHours, overlap } = Prompt.properties;
+
+/** The schedule of a prompt. */
+export const Schedule = Type.Object(
+  {
+    promptId: Id,
+    ...{ frequency, catchUp, catchUpHours, overlap },
+    runsPerEval: Type.Integer({ minimum: 1, description: "Runs per evaluation" }),
+    timeZone: Type.String({ description: "Time zone of the organization" }),
+    pausedBy: Nullable(
+      OneOf(
+        ["prompt", "organization"],
+        "prompt: its status is paused or archived; organization: all its schedules are",
+      ),
+    ),
+    nextTimes: Type.Array(Time, { maxItems: 20, description: "The next 20; empty while it is paused" }),
+  },
+  { title: "Schedule" },
+);
+export type Schedule = Static<typeof Schedule>;
+
+export const ScheduleState = Type.Object(
+  {
+    pausedAt: Nullable(Time),
+    schedules: Type.Integer({ minimum: 0, description: "Active prompts with a schedule" }),
+  },
+  { title: "ScheduleState", description: "Whether all schedules of the organization are paused" },
+);
+export type ScheduleState = Static<typeof ScheduleState>;
 
 export const TagSchedule = Type.Object(
   {

@@ -2,12 +2,13 @@ import { and, asc, eq, gt, ne } from "drizzle-orm";
 import { changesOf, recordAudit } from "../audit/entries.ts";
 import type { Context, OrgId } from "../context.ts";
 import { nextTime } from "../cron.ts";
-import { timeZoneOf } from "../db/rows.ts";
 import { prompts, providers } from "../db/tables/prompts.ts";
 import { AppError, badRequest } from "../errors.ts";
 import { turnOfOrg } from "../http/turns.ts";
+import { toFrequency } from "../prompts/frequency.ts";
 import { hasTag } from "../prompts/lists.ts";
 import { checkFrequency, checkSchedule } from "../prompts/prompt-check.ts";
+import { scheduleOf } from "../prompts/prompts.ts";
 import type { TagSchedule, TagScheduleResult } from "./schema.ts";
 
 /** Prompts changed in one transaction. Requests are answered in between. */
@@ -19,16 +20,16 @@ const maxProblems = 20;
  * Sets the frequency of every prompt with the tag; null removes it. Each prompt keeps its own times, `runsPerEval` and defaults. Prompts that
  * can't have the frequency are skipped. Throws bad_request for an invalid frequency, or a tag that no prompt has.
  */
-export async function scheduleTag(ctx: Context, org: OrgId, { tag, frequency }: TagSchedule) {
+export async function scheduleTag(ctx: Context, org: OrgId, { tag, ...input }: TagSchedule) {
+  const frequency = toFrequency(input.frequency);
   checkFrequency(frequency);
-  const timeZone = timeZoneOf(ctx.db, org);
   let scheduled = 0;
   const problems: TagScheduleResult["problems"] = [];
   for (let lastId = ""; ; await turnOfOrg(ctx, org)) {
     const rows = await ctx.commit(() => {
       const prompts = listTaggedPrompts(ctx, org, tag, lastId);
       for (const each of prompts) {
-        const problem = schedulePrompt(ctx, each, frequency, timeZone);
+        const problem = schedulePrompt(ctx, each, frequency);
         if (problem === null) scheduled++;
         else problems.push({ promptId: each.prompt.id, detail: problem });
       }
@@ -61,8 +62,8 @@ function listTaggedPrompts({ db }: Context, org: OrgId, tag: string, afterId: st
 }
 
 /** Sets the frequency of a prompt and returns null, or returns why it can't have it. */
-function schedulePrompt(ctx: Context, { prompt, provider }: TaggedPrompt, frequency: string | null, timeZone: string) {
-  const { id, orgId, status } = prompt;
+function schedulePrompt(ctx: Context, { prompt, provider }: TaggedPrompt, frequency: string | null) {
+  const { id, orgId } = prompt;
   try {
     checkSchedule({ ...prompt, frequency }, provider);
   } catch (error) {
@@ -70,8 +71,8 @@ function schedulePrompt(ctx: Context, { prompt, provider }: TaggedPrompt, freque
     return error.detail;
   }
   if (prompt.frequency === frequency) return null;
-  const isScheduled = frequency !== null && status === "active";
-  const nextEvaluationAt = isScheduled ? nextTime({ id, frequency, timeZone }, ctx.now()) : null;
+  const schedule = scheduleOf(ctx, { ...prompt, frequency });
+  const nextEvaluationAt = schedule && nextTime(schedule, ctx.now());
   ctx.db
     .update(prompts)
     .set({ frequency, nextEvaluationAt })

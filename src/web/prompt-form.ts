@@ -3,6 +3,7 @@ import { frequencyProblem } from "../cron.ts";
 import type { AdditionalUrl, PromptAgent } from "../db/tables/prompts.ts";
 import { invalidField } from "../errors.ts";
 import { AgentOptions, maxAgents } from "../prompts/agent-schema.ts";
+import { findTimeOfDay, toFrequency } from "../prompts/frequency.ts";
 import { maxChecks, maxUrls, type Prompt, PromptInput } from "../prompts/schema.ts";
 import { templateVarsOf } from "../prompts/template.ts";
 import { checkHttpUrl, HttpUrl } from "../schema.ts";
@@ -23,6 +24,8 @@ export const PromptForm = Type.Object({
     .properties,
   docsUrl: Type.Optional(HttpUrl("Stored as the first start URL")),
   cron: Type.Optional(Type.String({ maxLength: 200, description: "The frequency, if that is cron" })),
+  time: Type.Optional(Type.String({ maxLength: 5, description: "Time of day, if the frequency has one" })),
+  weekday: Type.Optional(Type.String({ maxLength: 10, description: "Day of the week, if the frequency has one" })),
 });
 
 /** Fields that can show an error. */
@@ -121,14 +124,13 @@ export const checkKinds = ["url", "command", "file"] as const;
 /** A prompt as the fields of the form. */
 export function toPromptFields(prompt: Prompt): URLSearchParams {
   const { frequency, agents, declaredChecks } = prompt;
-  const isCron = frequency !== null && !frequencyPresets.some((preset) => preset === frequency);
   const urls: AdditionalUrl[] = prompt.additionalUrls ?? [];
   const [first, ...rest] = urls;
   // The docs URL is the first start URL, if it has no name and no fields of its own.
   const isDocs = first?.kind === "docs" && Object.keys(first).length === 2;
   const form = toFields(
     PromptForm,
-    { ...prompt, ...(isDocs && { docsUrl: first.url }), ...(isCron && { frequency: "cron", cron: frequency }) },
+    { ...prompt, ...(isDocs && { docsUrl: first.url }), ...toFrequencyFields(frequency) },
     formats,
   );
   addRows(
@@ -164,10 +166,32 @@ export function toPromptFields(prompt: Prompt): URLSearchParams {
   return form;
 }
 
+/** The choices of a frequency with a time of day. */
+export const timedFrequencies = {
+  "daily-at": "Every day at",
+  "weekdays-at": "Weekdays at",
+  "weekly-at": "Every week at",
+};
+
+/** A stored frequency as the fields of the form. */
+function toFrequencyFields(frequency: string | null): Record<string, string> {
+  if (frequency === null || frequencyPresets.some((preset) => preset === frequency)) return {};
+  const found = findTimeOfDay(frequency);
+  if (found === null) return { frequency: "cron", cron: frequency };
+  const { every, time, weekday } = found;
+  if (every === "week") return { frequency: "weekly-at", time, weekday };
+  return { frequency: every === "day" ? "daily-at" : "weekdays-at", time };
+}
+
 /** null: runs on demand only. An empty text: an expression that is missing. */
 export function frequencyOf(form: URLSearchParams): string | null {
   const frequency = form.get("frequency") ?? "";
-  return frequency === "cron" ? (form.get("cron") ?? "").trim() : frequency || null;
+  if (frequency === "cron") return (form.get("cron") ?? "").trim();
+  const time = form.get("time") || "06:00";
+  if (frequency === "daily-at") return toFrequency(`daily at ${time}`);
+  if (frequency === "weekdays-at") return toFrequency(`weekdays at ${time}`);
+  if (frequency === "weekly-at") return toFrequency(`${form.get("weekday") || "monday"} at ${time}`);
+  return frequency || null;
 }
 
 /** Variables of the task and the end goal; null: none. */
@@ -176,7 +200,7 @@ export const variablesIn = (form: URLSearchParams): string[] | null =>
 
 /** The prompt input of a form. Throws bad_request with the field. */
 export function toPromptInput(form: URLSearchParams): PromptInput {
-  const { docsUrl, cron: _, ...fields } = readFields(PromptForm, form, formats);
+  const { docsUrl, cron: _, time: _time, weekday: _weekday, ...fields } = readFields(PromptForm, form, formats);
   const defaults = (variablesIn(form) ?? []).flatMap((name) => {
     const value = form.get(`templateDefaults.${name}`) ?? "";
     return value === "" ? [] : [[name, value]];
@@ -185,6 +209,7 @@ export function toPromptInput(form: URLSearchParams): PromptInput {
   const input = {
     ...fields,
     frequency: frequencyOf(form),
+    ...(fields.catchUp !== "window" && { catchUpHours: null }),
     agents: toAgents(form),
     successBar: form.get("successBar.scope") ? fields.successBar : null,
     templateDefaults: defaults.length === 0 ? null : Object.fromEntries(defaults),

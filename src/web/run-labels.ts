@@ -16,12 +16,18 @@ export const waitingLabels: Record<WaitingFor["what"], string> = {
   worker: "Waiting for a worker",
   slot: "Waiting for a slot",
   budget: "Waiting for a budget",
+  paused_organization: "Paused",
+  paused_agent: "Paused",
 };
 
 /** What a run waits for, in sentences. */
 export function waitingText({ what, agent, sandbox, labels }: WaitingFor): string {
   if (what === "budget")
     return "Active runs have reserved the rest of a monthly budget. The run starts when they leave enough of it.";
+  if (what === "paused_organization")
+    return "An operator of this server has paused new runs of the organization. The run starts when they are resumed.";
+  if (what === "paused_agent")
+    return `An operator of this server has paused new runs with the agent ${agent}. The run starts when they are resumed.`;
   const parts = [
     `the agent ${agent}`,
     ...(sandbox ? ["a sandbox"] : []),

@@ -14,7 +14,8 @@ import { oneOf, timestamp } from "./columns.ts";
 
 /** Jobs that share a runner. A delivery must neither wait for runs nor keep them waiting. */
 export const jobPools = ["runs", "deliveries"] as const;
-const jobStates = ["queued", "running", "done", "failed", "cancelled"] as const;
+/** `held`: queued, but not to be started until it is released. */
+const jobStates = ["queued", "held", "running", "done", "failed", "cancelled"] as const;
 /** How an attempt that did not end its job ended. `retried`: will be retried; `released`: shutdown; `lost`: its process crashed. */
 export const returnOutcomes = ["retried", "released", "lost"] as const;
 export const attemptOutcomes = ["done", "failed", ...returnOutcomes, "cancelled"] as const;
@@ -60,6 +61,7 @@ export const jobs = sqliteTable(
       .on(table.pool, table.orgId, table.host, table.availableAt, table.id)
       .where(sql`${table.state} = 'queued'`),
     index("jobs_waiting").on(table.availableAt).where(sql`${table.state} = 'queued' and ${table.availableAt} > 0`),
+    index("jobs_held").on(table.orgId).where(sql`${table.state} = 'held'`),
     index("jobs_running").on(table.leaseUntil).where(sql`${table.state} = 'running'`),
     index("jobs_started").on(table.orgId, table.startedAt).where(sql`${table.startedAt} is not null`),
     check("jobs_state", oneOf(table.state, jobStates)),

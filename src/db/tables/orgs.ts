@@ -18,6 +18,8 @@ export const orgs = sqliteTable(
     judgeModels: json<string[]>("judge_models"),
     /** Secret part of the URL of its results page, which is shown without signing in; null: there is none. */
     resultsToken: text("results_token").unique(),
+    /** Since then no schedule of the organization runs; null: they run. */
+    schedulesPausedAt: timestamp("schedules_paused_at"),
     createdAt: timestamp("created_at").notNull(),
   },
   (table) => [check("orgs_name", sql`length(${table.name}) between 1 and 200`)],

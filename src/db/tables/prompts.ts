@@ -7,6 +7,13 @@ import { boolean, json, oneOf, orgReference, timestamp } from "./columns.ts";
 import { orgIdColumn } from "./orgs.ts";
 
 export const promptStatuses = ["active", "paused", "archived"] as const;
+/**
+ * What becomes of scheduled evaluations that the service missed. `automatic`: the latest one runs if it is late by up to half of the time to
+ * the next one, but 1 to 7 days; `skip`: none runs; `latest`: the latest one runs, however late; `window`: the latest one runs within some hours.
+ */
+export const catchUpPolicies = ["automatic", "skip", "latest", "window"] as const;
+/** What becomes of a scheduled evaluation while runs of the previous one are active. `queue`: one waits for their end. */
+export const overlapPolicies = ["skip", "queue", "allow"] as const;
 /** An agent of a prompt that names several, or one with options. `model` null: the default. */
 export type PromptAgent = { agent: string; model: string | null; options?: AgentOptions };
 /** The lowest score with which a run succeeds whose goal was not tested, and the scope that it must have. */
@@ -40,6 +47,10 @@ export const prompts = sqliteTable(
     status: text({ enum: promptStatuses }).notNull(),
     frequency: text(),
     runsPerEval: integer("runs_per_eval"),
+    catchUp: text("catch_up", { enum: catchUpPolicies }).notNull().default("automatic"),
+    /** How late a missed evaluation still runs with the policy `window`; null with others. */
+    catchUpHours: integer("catch_up_hours"),
+    overlap: text({ enum: overlapPolicies }).notNull().default("skip"),
     targetProviderId: text("target_provider_id"),
     additionalUrls: json<AdditionalUrl[]>("additional_urls"),
     /** The variables in order of first appearance. They are derived from text and endGoal whenever these change. */
@@ -78,6 +89,9 @@ export const prompts = sqliteTable(
     index("prompts_due").on(table.nextEvaluationAt).where(sql`${table.nextEvaluationAt} is not null`),
     orgReference("prompts_provider", [table.orgId, table.targetProviderId], providers),
     check("prompts_status", oneOf(table.status, promptStatuses)),
+    check("prompts_catch_up", oneOf(table.catchUp, catchUpPolicies)),
+    check("prompts_catch_up_hours", sql`(${table.catchUp} = 'window') = (${table.catchUpHours} is not null)`),
+    check("prompts_overlap", oneOf(table.overlap, overlapPolicies)),
     check("prompts_runs_per_eval", sql`${table.runsPerEval} between 1 and 50`),
   ],
 );

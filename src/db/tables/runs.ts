@@ -22,7 +22,7 @@ export const runStatuses = ["pending", "running", "completed", "failed", "supers
 /** `ci`: a gate, or a job that signed in with its ID token. */
 export const triggers = ["schedule", "ci", "api", "mcp", "web", "cli"] as const;
 /** `worker`: no connected worker has what a run needs; `slot`: every worker that has is busy; `budget`: active runs have reserved the rest of it. */
-export const waitingReasons = ["worker", "slot", "budget"] as const;
+export const waitingReasons = ["worker", "slot", "budget", "paused_organization", "paused_agent"] as const;
 export type Trigger = (typeof triggers)[number];
 
 /** The task of a run: the prompt when the run was accepted, with variables filled in. */

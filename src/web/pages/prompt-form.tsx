@@ -1,6 +1,7 @@
 import type { Archive } from "../../archives/schema.ts";
 import { capitalize, oneLine } from "../../grading/text.ts";
 import type { AgentInfo } from "../../prompts/agent-schema.ts";
+import { weekdays } from "../../prompts/frequency.ts";
 import { untestedScopes } from "../../prompts/schema.ts";
 import type { Provider } from "../../providers/schema.ts";
 import { scopeLabels } from "../../reports/labels.ts";
@@ -24,8 +25,13 @@ import {
   SchemaField,
   SchemaForm,
 } from "../components/schema-form.tsx";
-import { type Difference, frequencyPresets, PromptForm } from "../prompt-form.ts";
+import { type Difference, frequencyPresets, PromptForm, timedFrequencies } from "../prompt-form.ts";
+import { catchUpLabels, overlapLabels } from "../schedule-labels.ts";
 import type { PageProps } from "../viewer.ts";
+
+/** Whether the schedule of a form has another policy than the default. */
+const hasPolicy = (values: URLSearchParams): boolean =>
+  (values.get("catchUp") ?? "automatic") !== "automatic" || (values.get("overlap") ?? "skip") !== "skip";
 
 type Props = PageProps & {
   /** null: a new prompt. `seen`: fingerprint of the prompt when the form was opened. */
@@ -160,11 +166,24 @@ export function PromptFormPage(props: Props) {
               options={[
                 ["", "Manual"],
                 ...frequencyPresets.map((preset) => [preset, capitalize(preset)] as const),
+                ...Object.entries(timedFrequencies),
                 ["cron", "Custom (cron)"],
               ]}
               {...updateDerivedFields}
               hx-trigger="change"
             />
+            <div class="time-of-day columns">
+              <div class="weekday">
+                <SchemaField
+                  name="weekday"
+                  label="Day"
+                  options={[...weekdays.slice(1), "sunday"].map((day) => [day, capitalize(day)] as const)}
+                  {...updateDerivedFields}
+                  hx-trigger="change"
+                />
+              </div>
+              <SchemaField name="time" label="Time" type="time" {...updateDerivedFields} hx-trigger="change" />
+            </div>
             <div class="cron">
               <SchemaField
                 name="cron"
@@ -180,6 +199,14 @@ export function PromptFormPage(props: Props) {
               hint="Use 4 or more to get statistically meaningful comparisons."
               placeholder="1"
             />
+            <details class="more" open={hasPolicy(values)}>
+              <summary>Downtime and overlaps</summary>
+              <SchemaField name="catchUp" label="If the service misses an evaluation" options={catchUpLabels} />
+              <div class="catch-up-hours">
+                <SchemaField name="catchUpHours" label="Hours" placeholder="24" />
+              </div>
+              <SchemaField name="overlap" label="If the previous evaluation is still running" options={overlapLabels} />
+            </details>
           </fieldset>
           <div id="derived-fields" aria-live="polite">
             <DerivedFields

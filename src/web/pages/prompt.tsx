@@ -13,6 +13,7 @@ import { foreignText, Layout } from "../components/layout.tsx";
 import { PromptSettings } from "../components/prompt-settings.tsx";
 import { RunForm, type RunFormProps } from "../components/run-form.tsx";
 import { RunTable } from "../components/run-table.tsx";
+import { Frequency, PastEvaluations } from "../components/schedule.tsx";
 import { LatestChange, Score } from "../components/score.tsx";
 import { Day, formatZoned, Time, useTime, When } from "../components/when.tsx";
 import { may, type PageProps, type Viewer } from "../viewer.ts";
@@ -214,13 +215,6 @@ function ScoreHistory({ latest, base, promptId }: { latest: LatestResults | null
   );
 }
 
-const outcomeLabels: Record<ScheduledEvaluation["outcome"], string> = {
-  ran: "Ran",
-  missed: "Missed",
-  skipped_overlap: "Skipped",
-  failed: "Failed",
-};
-
 const ScheduleSection = ({ site: { base }, viewer, prompt, scheduledEvaluations, timeZone, now }: Props) => (
   <section aria-labelledby="schedule">
     <h2 id="schedule">Schedule</h2>
@@ -230,10 +224,13 @@ const ScheduleSection = ({ site: { base }, viewer, prompt, scheduledEvaluations,
       </p>
     ) : (
       <p>
-        <code>{prompt.frequency}</code>{" "}
+        <Frequency frequency={prompt.frequency} />{" "}
         <span class="muted">
-          {prompt.nextRunsAt === null ? `(not scheduled while ${prompt.status})` : `(${timeZone})`}
-        </span>
+          {prompt.nextRunsAt !== null
+            ? `(${timeZone})`
+            : `(${prompt.status === "active" ? "all schedules are paused" : `not scheduled while ${prompt.status}`})`}
+        </span>{" "}
+        <a href={`${base}/prompts/${prompt.id}/schedule`}>Next 20 times</a>
       </p>
     )}
     {prompt.nextRunsAt && (
@@ -249,20 +246,6 @@ const ScheduleSection = ({ site: { base }, viewer, prompt, scheduledEvaluations,
       </ol>
     )}
     {scheduledEvaluations.length > 0 && <h3>Recent scheduled runs</h3>}
-    <ol class="schedule-times">
-      {scheduledEvaluations.map(({ scheduledAt, outcome, evalRequestId, reason }) => (
-        <li key={scheduledAt} class={`outcome-${outcome}`}>
-          <span>{formatZoned(Date.parse(scheduledAt), timeZone)}</span>
-          <span class="soft">
-            {evalRequestId ? (
-              <a href={`${base}/evals/${evalRequestId}`}>{outcomeLabels[outcome]}</a>
-            ) : (
-              outcomeLabels[outcome]
-            )}
-            {reason && `: ${reason}`}
-          </span>
-        </li>
-      ))}
-    </ol>
+    <PastEvaluations {...{ base, timeZone }} evaluations={scheduledEvaluations} />
   </section>
 );
