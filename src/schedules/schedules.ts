@@ -1,4 +1,5 @@
 import { and, count, eq, isNotNull } from "drizzle-orm";
+import { recordAudit } from "../audit/entries.ts";
 import type { Context, OrgId } from "../context.ts";
 import { nextTime, nextTimes } from "../cron.ts";
 import { type Db, transaction } from "../db/open.ts";
@@ -43,6 +44,7 @@ export function pauseSchedules(ctx: Context, org: OrgId): ScheduleState {
   transaction(ctx.db, (tx) => {
     if (hasPausedSchedules(ctx.db, org)) return;
     tx.update(orgs).set({ schedulesPausedAt: ctx.now() }).where(eq(orgs.id, org)).run();
+    recordAudit(ctx, org, "schedules.paused");
     tx.update(prompts)
       .set({ nextEvaluationAt: null })
       .where(and(eq(prompts.orgId, org), isNotNull(prompts.nextEvaluationAt)))
@@ -57,6 +59,7 @@ export function resumeSchedules(ctx: Context, org: OrgId): ScheduleState {
   transaction(ctx.db, (tx) => {
     if (!hasPausedSchedules(ctx.db, org)) return;
     tx.update(orgs).set({ schedulesPausedAt: null }).where(eq(orgs.id, org)).run();
+    recordAudit(ctx, org, "schedules.resumed");
     for (const row of listScheduled(ctx.db, org)) {
       const schedule = scheduleOf(ctx, row);
       const nextEvaluationAt = schedule && nextTime(schedule, ctx.now());
