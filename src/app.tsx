@@ -1,5 +1,6 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { archiveRoutes } from "./archives/routes.ts";
+import { auditRoutes } from "./audit/routes.ts";
 import { authenticate, withUnambiguousPath } from "./auth/authentication.ts";
 import { keyRoutes } from "./auth/routes.ts";
 import { tenantOf } from "./auth/tenant.ts";
@@ -127,6 +128,7 @@ export function createApp(service: Service, options: AppOptions = {}) {
 const featureRoutes = ({ ctx, workers }: Service) =>
   new Elysia({ name: "features" })
     .use(keyRoutes(ctx))
+    .use(auditRoutes(ctx))
     .use(promptRoutes(ctx))
     .use(scheduleRoutes(ctx))
     .use(providerRoutes(ctx))

@@ -1,9 +1,9 @@
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { changesOf, recordAudit } from "../src/audit/entries.ts";
 import { createKey, revokeKey } from "../src/auth/keys.ts";
 import { auditEntries } from "../src/db/tables/audit.ts";
 import { testApp } from "./support/app.ts";
-import { signedIn } from "./support/people.ts";
+import { password, signedIn } from "./support/people.ts";
 
 type App = ReturnType<typeof testApp>;
 
@@ -93,4 +93,124 @@ test("changes are those of plain fields, without secrets, and long texts are sho
   }[];
   expect(text?.after.length).toBe(501);
   expect(url?.after).not.toContain("correct-horse");
+});
+
+describe("the log of an organization", () => {
+  const app = testApp();
+  const { ctx } = app.service;
+  const { key } = createKey(ctx, app.a.org, "auditor", { scopes: ["audit"] });
+  const read = async (query = "") => {
+    const headers = { authorization: `Bearer ${key}` };
+    return await app.send("GET", `/api/v1/audit-log${query}`, { headers });
+  };
+
+  test("is read page by page, newest first, without those of others", async () => {
+    for (let i = 0; i < 5; i++) createKey(ctx, app.b.org, `b${i}`);
+    for (let i = 0; i < 25; i++) createKey(ctx, app.a.org, `a${i}`);
+    const names: string[] = [];
+    for (let before = ""; ; ) {
+      const { status, body } = await read(`?action=key.created&limit=10${before && `&before=${before}`}`);
+      expect(status).toBe(200);
+      names.push(...body.entries.map(({ target }: { target: { name: string } }) => target.name));
+      if (body.nextBefore === null) break;
+      before = body.nextBefore;
+    }
+    expect(names).toEqual([...Array.from({ length: 25 }, (_, i) => `a${24 - i}`), "auditor", "test"]);
+  });
+
+  test("is filtered by who, what and when", async () => {
+    const created = (await app.send("POST", "/api/v1/providers", { body: { name: "Acme" } })).body;
+    await app.send("PATCH", `/api/v1/providers/${created.id}`, { body: { name: "Acme 2" } });
+    const { body } = await read(`?actor=${app.a.apiKey.id}&action=provider.updated`);
+    expect(body.entries).toMatchObject([
+      {
+        actor: { kind: "key", id: app.a.apiKey.id, name: "test" },
+        target: { kind: "provider", id: created.id, name: "Acme 2" },
+        changes: [{ field: "name", before: "Acme", after: "Acme 2" }],
+        ipAddress: "127.0.0.1",
+      },
+    ]);
+    const [day, tomorrow] = [0, 1].map((days) => new Date(ctx.now() + days * 86_400_000).toISOString().slice(0, 10));
+    expect((await read(`?since=${day}&limit=1000`)).body.entries.length).toBeGreaterThan(20);
+    expect((await read(`?since=${tomorrow}`)).body.entries).toEqual([]);
+    expect((await read(`?until=${day}`)).body.entries).toEqual([]);
+    expect((await read("?since=yesterday")).status).toBe(400);
+    expect((await read("?action=key.eaten")).status).toBe(400);
+    expect((await read("?since=yesterday&format=csv")).status).toBe(400);
+  });
+
+  test("is downloaded whole, which is an entry too", async () => {
+    const lines = (await read("?format=jsonl")).body
+      .trim()
+      .split("\n")
+      .map((line: string) => JSON.parse(line));
+    const rows = (await read("?format=csv")).body.trim().split("\r\n");
+    expect(lines[0]).toMatchObject({ action: "audit_log.downloaded", actor: { name: "auditor" } });
+    expect(rows.length).toBe(lines.length + 2);
+    expect(rows[0]).toStartWith("id,createdAt,actorKind");
+  });
+
+  test("needs a key with the scope audit, or an admin", async () => {
+    expect((await app.send("GET", "/api/v1/audit-log")).status).toBe(403);
+    const headers = { authorization: `Bearer ${key}` };
+    expect((await app.send("GET", "/api/v1/prompts", { headers })).status).toBe(403);
+    const paths = ["/settings/audit-log", "/settings/audit-log/export?format=jsonl"];
+    const admin = await signedIn(app, { role: "admin", email: "admin@acme.example" });
+    const member = await signedIn(app, { role: "member", email: "member@acme.example" });
+    for (const path of paths) {
+      expect((await admin.get(path)).status).toBe(200);
+      expect((await member.get(path)).status).toBe(403);
+    }
+    const tab = 'href="/settings/audit-log"';
+    expect((await admin.get("/settings/keys")).body).toContain(tab);
+    expect((await member.get("/settings/keys")).body).not.toContain(tab);
+  });
+
+  test("is shown with its actors to choose from", async () => {
+    const browser = await signedIn(app, { email: "owner@acme.example" });
+    const { body } = await browser.get("/settings/audit-log?action=key.created");
+    expect(body.match(/data-action="key.created"/g)?.length).toBe(27);
+    expect(body).toContain(`<option value="${app.a.apiKey.id}">test</option>`);
+    const ofNobody = await browser.get("/settings/audit-log?actor=nobody");
+    expect(ofNobody.body).not.toContain("data-action");
+  });
+});
+
+test("entries are deleted when they are old, and no earlier", async () => {
+  const dayMs = 86_400_000;
+  const clock = { now: Date.now() };
+  const app = testApp({
+    now: () => clock.now,
+    monotonicNow: () => clock.now,
+    env: { EVALD_KEEP_AUDIT_LOG_DAYS: "30" },
+  });
+  const { ctx, upkeep } = app.service;
+  const first = entriesOf(app).length;
+  clock.now += 20 * dayMs;
+  createKey(ctx, app.a.org, "later");
+  await upkeep.runOnce();
+  expect(entriesOf(app).length).toBe(first + 1);
+  clock.now += 11 * dayMs;
+  await upkeep.runOnce();
+  expect(entriesOf(app).map(({ targetName }) => targetName)).toEqual(["later"]);
+});
+
+test("sign-ins are recorded for each organization, also those that fail", async () => {
+  const app = testApp();
+  const browser = await signedIn(app, { email: "ada@acme.example" });
+  await browser.post("/sign-out");
+  await browser.post("/sign-in", { email: "ada@acme.example", password: "wrong" });
+  await browser.post("/sign-in", { email: "hunter2@acme.example", password: "wrong" });
+  await browser.post("/sign-in", { email: "ada@acme.example", password });
+  // `signedIn` signs in without a request.
+  const rows = entriesOf(app)
+    .filter(({ action }) => /^sign_/.test(action))
+    .slice(1);
+  expect(rows.map(({ action, actorKind, actorName, orgId }) => [action, actorKind, actorName, orgId])).toEqual([
+    ["sign_out.completed", "person", "A owner", app.a.org],
+    ["sign_in.failed", "anonymous", "", app.a.org],
+    ["sign_in.failed", "anonymous", "", null],
+    ["sign_in.succeeded", "person", "A owner", app.a.org],
+  ]);
+  expect(JSON.stringify(rows)).not.toContain("hunter2");
 });

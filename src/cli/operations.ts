@@ -1,6 +1,7 @@
 // Generated from the OpenAPI description by `bun run openapi`.
 // biome-ignore-all format: one line an operation
 import type { Archive } from "../archives/schema.ts";
+import type { AuditLog } from "../audit/schema.ts";
 import type { ApiKey, Whoami } from "../auth/key-schema.ts";
 import type { Comparison } from "../comparisons/compare.ts";
 import type { FieldFriction, FieldFrictionChange, FieldFrictionDetail } from "../field/schema.ts";
@@ -30,6 +31,7 @@ import type { Worker } from "../workers/schema.ts";
 export type Operations = {
   "GET /whoami": { result: Whoami };
   "GET /keys": { query: { createdBy?: string; limit?: number; offset?: number }; result: ApiKey[] };
+  "GET /audit-log": { query: { actor?: string; action?: "account.renamed" | "agent_login.removed" | "agent_login.stored" | "archive.created" | "archive.deleted" | "audit_log.downloaded" | "backup.created" | "budget.changed" | "delivery.replayed" | "destination.created" | "destination.deleted" | "destination.replayed" | "destination.secret_rotated" | "destination.tested" | "destination.updated" | "dismissal.created" | "dismissal.undone" | "evaluation.requested" | "export.downloaded" | "field_friction.changed" | "fix.done" | "gate.cancelled" | "gate.requested" | "import.completed" | "inbox_item.marked" | "invitation.accepted" | "invitation.created" | "invitation.revoked" | "key.created" | "key.exchanged" | "key.revoked" | "member.added" | "member.left" | "member.removed" | "member.role_changed" | "model_key.removed" | "model_key.stored" | "operator.changed" | "organization.created" | "organization.deleted" | "organization.updated" | "password.changed" | "password.reset" | "password.reset_requested" | "prompt.created" | "prompt.deleted" | "prompt.updated" | "provider.created" | "provider.deleted" | "provider.updated" | "regrade.cancelled" | "regrade.requested" | "report.deleted" | "queue.paused" | "queue.resumed" | "queue.retried" | "report.updated" | "run.cancelled" | "run.deleted" | "schedules.paused" | "schedules.resumed" | "session.ended" | "setup_link.created" | "share.created" | "share.revoked" | "sign_in.failed" | "sign_in.succeeded" | "sign_out.completed" | "tag_schedule.changed" | "trust.created" | "trust.deleted" | "worker.drained" | "worker.removed" | "worker_credential.created" | "worker_credential.removed"; since?: string; until?: string; before?: string; limit?: number; format?: "json" | "csv" | "jsonl" }; result: AuditLog };
   "GET /prompts": { query: { includeArchived?: "1"; tag?: string; limit?: number; offset?: number }; result: PromptSummary[] };
   "POST /prompts": { body: PromptInput; result: Prompt };
   "GET /agents": { query: { limit?: number; offset?: number }; result: unknown[] };

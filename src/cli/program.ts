@@ -7,6 +7,7 @@ import { toPrintable } from "../log.ts";
 import { addAgents } from "./agents.ts";
 import { addApiRequest } from "./api-request.ts";
 import { addArchive } from "./archive.ts";
+import { addAudit } from "./audit.ts";
 import { addBackup } from "./backup.ts";
 import { addBackups } from "./backups.ts";
 import { addCancel } from "./cancel.ts";
@@ -137,6 +138,7 @@ export function createProgram(
   addBackups(program, configOf, env);
   addRestore(program, configOf, env);
   addRegrade(program, useApi);
+  addAudit(program, configOf, useApi);
   addExport(program, configOf, useApi);
   addImport(program, configOf);
   addDoctor(program, configOf, env);

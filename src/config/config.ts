@@ -136,6 +136,13 @@ const settings = {
     "Days to keep session events and deliveries of notifications; reports are kept forever; 0: keep all forever",
     unlessZero(times(dayMs, integer(0, 36_500))),
   ),
+  /** null: forever. */
+  keepAuditLogMs: setting(
+    "EVALD_KEEP_AUDIT_LOG_DAYS",
+    "400",
+    "Days to keep the audit log; 0: keep it forever",
+    unlessZero(times(dayMs, integer(0, 36_500))),
+  ),
   maxPages: setting(
     "EVALD_MAX_PAGES",
     "25",

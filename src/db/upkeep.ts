@@ -8,6 +8,7 @@ import { type Db, type Tx, transaction } from "./open.ts";
 import { statement } from "./prepared.ts";
 import type { ProvenTime } from "./proven-time.ts";
 import { firstIdOf } from "./rows.ts";
+import { auditEntries, auditRetention } from "./tables/audit.ts";
 import { earlierAttempts, jobs } from "./tables/jobs.ts";
 import { usedTokens } from "./tables/keys.ts";
 import { deliveries, deliveryTries, notifications } from "./tables/notifications.ts";
@@ -132,6 +133,23 @@ async function deleteOldDeliveries({ db, config, log, provenTime }: Resources, s
   if (deleted > 0) log.info({ deliveries: deleted }, "deleted old deliveries");
 }
 
+/** Deletes old entries of the audit log, of which triggers keep all others. */
+function deleteOldAuditEntries({ db, config, provenTime }: Resources): void {
+  if (config.keepAuditLogMs === null) return;
+  const deleteBefore = provenTime.now() - config.keepAuditLogMs;
+  const old = db
+    .select({ id: auditEntries.id })
+    .from(auditEntries)
+    .where(lt(auditEntries.id, firstIdOf(deleteBefore)));
+  const batch = old.orderBy(auditEntries.id).limit(expiredRows);
+  if (!batch.get()) return;
+  transaction(db, (tx) => {
+    const row = { id: 1, deleteBefore };
+    tx.insert(auditRetention).values(row).onConflictDoUpdate({ target: auditRetention.id, set: row }).run();
+    tx.delete(auditEntries).where(inArray(auditEntries.id, batch)).run();
+  });
+}
+
 /**
  * Updates the planner statistics of tables that have grown tenfold; otherwise it does nothing, in a tenth of a millisecond. With the
  * statistics of a new database, the planner reads whole tables for each row of a list.
@@ -163,7 +181,15 @@ export function createUpkeep(resources: Resources) {
     provenTime.store();
   }
 
-  const tasks = [checkClock, deleteOldSessions, deleteOldDeliveries, deleteExpiredRows, optimize, truncateWal];
+  const tasks = [
+    checkClock,
+    deleteOldSessions,
+    deleteOldDeliveries,
+    deleteExpiredRows,
+    deleteOldAuditEntries,
+    optimize,
+    truncateWal,
+  ];
 
   /** Runs the maintenance that is due. Never throws: failures are logged and retried. */
   async function runOnce(): Promise<void> {

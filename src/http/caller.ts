@@ -1,7 +1,7 @@
 import type { OrgId } from "../context.ts";
 import { AppError } from "../errors.ts";
 import { findCurrentRequest } from "./current-request.ts";
-import type { KeyScope } from "./operation.ts";
+import { includesScope, type KeyScope } from "./operation.ts";
 
 /** What the API key of a request grants. */
 export type Caller = {
@@ -104,7 +104,7 @@ export function mayStillRead(request: Request): boolean {
 
 /** Throws forbidden for a key without the scope. */
 export function checkScope({ name, scopes }: Caller, scope: KeyScope): void {
-  if (scopes === null ? scope !== "operate" : scopes.includes(scope)) return;
+  if (includesScope(scopes, scope)) return;
   throw new AppError(
     "forbidden",
     `The API key ${JSON.stringify(name)} has the ${scopes?.length === 1 ? "scope" : "scopes"} ${scopes?.join(" and ") ?? "read, run and write"}. This request needs a key with the scope ${scope}.`,

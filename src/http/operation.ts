@@ -35,12 +35,15 @@ const lists = new WeakSet<TSchema>();
 /** Scopes of an API key: read, start and cancel runs, change everything else. */
 export const scopes = ["read", "run", "write"] as const;
 export type Scope = (typeof scopes)[number];
-/**
- * Also the scopes of keys for agents in the field, which can report friction and nothing else, and of operators, for what concerns all
- * organizations. No key has these two unless it names them.
- */
-export const keyScopes = [...scopes, "report_friction", "operate"] as const;
+/** Scopes that no key has unless it names them: of operators, for what concerns all organizations, and for the audit log with its addresses. */
+const namedScopes = ["operate", "audit"] as const;
+/** Also the scope of keys for agents in the field, which can report friction and nothing else. */
+export const keyScopes = [...scopes, "report_friction", ...namedScopes] as const;
 export type KeyScope = (typeof keyScopes)[number];
+
+/** Whether a key has a scope. `keyScopes` null: it names none. */
+export const includesScope = (keyScopes: readonly KeyScope[] | null, scope: KeyScope): boolean =>
+  keyScopes === null ? !namedScopes.some((each) => each === scope) : keyScopes.includes(scope);
 
 /** Responses for the OpenAPI document only. Validating them on each request took three times as long as producing a list of runs. */
 const toResponses = (responses: Record<number, TSchema>) =>

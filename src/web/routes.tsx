@@ -7,6 +7,7 @@ import { redirect } from "./page-responses.ts";
 import type { OpenApiDocument } from "./pages/reference.tsx";
 import { wantsHtml } from "./responses.ts";
 import { accountPages } from "./routes/account.tsx";
+import { auditPages } from "./routes/audit-log.tsx";
 import { badgePages } from "./routes/badge.tsx";
 import { comparePages } from "./routes/compare.tsx";
 import { docPages } from "./routes/docs.tsx";
@@ -102,6 +103,7 @@ const allPages = ({ ctx, workers }: Service, openApi: () => OpenApiDocument) =>
     .use(evaluationPages(ctx))
     .use(settingsPages(ctx))
     .use(keyPages(ctx))
+    .use(auditPages(ctx))
     .use(trustPages(ctx))
     .use(modelPages(ctx))
     .use(notificationPages(ctx))

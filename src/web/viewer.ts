@@ -38,6 +38,7 @@ const actions = {
   keys: ["admin", "manage API keys"],
   models: ["admin", "manage models"],
   notifications: ["admin", "manage notifications"],
+  audit: ["admin", "read the audit log"],
   members: ["owner", "manage members"],
   organization: ["owner", "change the organization"],
   share: ["owner", "share reports"],

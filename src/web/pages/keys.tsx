@@ -18,6 +18,7 @@ const scopeDescriptions: Record<(typeof keyScopes)[number], string> = {
   run: "Start and cancel runs",
   write: "Manage prompts, providers and settings",
   report_friction: "Report problems from your users’ agents (use alone)",
+  audit: "Read the audit log",
   operate: "See and control the queue of all organizations",
 };
 /** Only operators can create keys with the scope `operate`. */

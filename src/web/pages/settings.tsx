@@ -8,7 +8,7 @@ import { Layout } from "../components/layout.tsx";
 import { CheckField, type FormError, SchemaField, SchemaForm } from "../components/schema-form.tsx";
 import { toFields } from "../form-values.ts";
 import type { Site } from "../site.ts";
-import type { Viewer } from "../viewer.ts";
+import { may, type Viewer } from "../viewer.ts";
 
 const tabs = [
   ["Organization", "/settings"],
@@ -18,12 +18,14 @@ const tabs = [
   ["Models", "/settings/models"],
   ["Notifications", "/settings/notifications"],
   ["Workers", "/settings/workers"],
+  ["Audit log", "/settings/audit-log"],
 ] as const;
 type Tab = (typeof tabs)[number];
 
-/** Workers have a tab only where the organization can see some. */
+/** Workers have a tab only where the organization can see some, and the audit log only for those who may read it. */
 const isShown = ([, path]: Tab, viewer: Viewer, current: string) =>
-  path !== "/settings/workers" || path === current || viewer.hasWorkers;
+  path === current ||
+  (path === "/settings/workers" ? viewer.hasWorkers : path !== "/settings/audit-log" || may(viewer, "audit"));
 
 /** Messages of the last form of a settings page, and its values when they were rejected. */
 export type FormResult = {

@@ -1,0 +1,136 @@
+import { and, desc, eq, gte, isNull, lt, type SQL, sql } from "drizzle-orm";
+import type { Context, OrgId } from "../context.ts";
+import { firstIdOf, timeZoneOf } from "../db/rows.ts";
+import { auditEntries } from "../db/tables/audit.ts";
+import { toCsv } from "../http/csv.ts";
+import { turnOfOrg } from "../http/turns.ts";
+import { toInstant, toIso } from "../schema.ts";
+import type { AuditAction } from "./actions.ts";
+import { changesOf, recordAudit } from "./entries.ts";
+import type { AuditEntry, AuditFilter, AuditFormat, AuditLog } from "./schema.ts";
+
+type Row = typeof auditEntries.$inferSelect;
+
+/** Entries that a download reads at once. */
+const batchSize = 500;
+const maxActors = 200;
+
+/**
+ * The newest entries, or those before the entry `before`. `org` null: those of the service as a whole. Throws bad_request for an invalid time.
+ */
+export function listAuditEntries(
+  ctx: Context,
+  org: OrgId | null,
+  filter: AuditFilter,
+  { before, limit }: { before?: string; limit: number },
+): AuditLog {
+  const rows = ctx.db
+    .select()
+    .from(auditEntries)
+    .where(and(whereFilter(ctx, org, filter), before === undefined ? undefined : lt(auditEntries.id, before)))
+    .orderBy(desc(auditEntries.id))
+    .limit(limit + 1)
+    .all();
+  const entries = rows.slice(0, limit).map(toEntry);
+  return { entries, nextBefore: rows.length > limit ? (entries.at(-1)?.id ?? null) : null };
+}
+
+/** Everyone who is in the audit log of an organization, under their newest name, by name. */
+export function listAuditActors({ db }: Context, org: OrgId): { id: string; name: string }[] {
+  // Walks the index from one actor to the next, instead of over all of their entries.
+  const rows = db.all<{ id: string; name: string }>(sql`
+    with recursive actors (id) as (
+      select min(actor_id) from audit_entries where org_id = ${org}
+      union all
+      select (select min(actor_id) from audit_entries where org_id = ${org} and actor_id > actors.id)
+      from actors where actors.id is not null limit ${maxActors}
+    )
+    select id, (
+      select actor_name from audit_entries where org_id = ${org} and actor_id = actors.id order by audit_entries.id desc limit 1
+    ) name from actors where id is not null`);
+  return rows.sort((a, b) => a.name.localeCompare(b.name));
+}
+
+const mediaTypes: Record<AuditFormat, string> = { csv: "text/csv; charset=utf-8", jsonl: "application/x-ndjson" };
+
+/**
+ * All entries that match as a file, which is read in batches as it is sent. The download is an entry of the log too. Throws bad_request for an
+ * invalid time.
+ */
+export async function downloadAuditLog(
+  ctx: Context,
+  org: OrgId,
+  filter: AuditFilter,
+  format: AuditFormat,
+): Promise<Response> {
+  // The file starts after the response, when an invalid time could no longer be reported.
+  whereFilter(ctx, org, filter);
+  await ctx.commit(() => recordAudit(ctx, org, "audit_log.downloaded", {}, changesOf({}, { ...filter, format })));
+  return new Response(toStream(piecesOf(ctx, org, filter, format)), {
+    headers: {
+      "content-type": mediaTypes[format],
+      "content-disposition": `attachment; filename="evald-audit-log.${format}"`,
+      "cache-control": "no-store",
+    },
+  });
+}
+
+const toStream = (pieces: AsyncGenerator<string>): ReadableStream<Uint8Array> =>
+  new ReadableStream(
+    {
+      async pull(controller) {
+        const { done, value } = await pieces.next();
+        if (done) controller.close();
+        else controller.enqueue(new TextEncoder().encode(value));
+      },
+    },
+    { highWaterMark: 0 },
+  );
+
+async function* piecesOf(ctx: Context, org: OrgId, filter: AuditFilter, format: AuditFormat): AsyncGenerator<string> {
+  if (format === "csv") yield toCsv(csvColumns);
+  for (let before: string | undefined; ; ) {
+    const { entries, nextBefore } = listAuditEntries(ctx, org, filter, { before, limit: batchSize });
+    if (entries.length > 0) yield entries.map(format === "csv" ? toCsvRow : toLine).join("");
+    if (nextBefore === null) return;
+    before = nextBefore;
+    await turnOfOrg(ctx, org);
+  }
+}
+
+const toLine = (entry: AuditEntry): string => `${JSON.stringify(entry)}\n`;
+
+const csvColumns = [
+  ...["id", "createdAt", "actorKind", "actorId", "actorName", "action", "targetKind", "targetId", "targetName"],
+  ...["changes", "ipAddress", "userAgent", "requestId"],
+];
+
+const toCsvRow = ({ id, createdAt, actor, action, target, changes, ...rest }: AuditEntry): string =>
+  toCsv([
+    ...[id, createdAt, actor.kind, actor.id, actor.name, action, target.kind, target.id, target.name],
+    changes.length === 0 ? "" : JSON.stringify(changes),
+    ...[rest.ipAddress, rest.userAgent, rest.requestId],
+  ]);
+
+function whereFilter(ctx: Context, org: OrgId | null, { actor, action, since, until }: AuditFilter): SQL | undefined {
+  const zone = org === null ? "UTC" : timeZoneOf(ctx.db, org);
+  return and(
+    org === null ? isNull(auditEntries.orgId) : eq(auditEntries.orgId, org),
+    actor === undefined ? undefined : eq(auditEntries.actorId, actor),
+    action === undefined ? undefined : eq(auditEntries.action, action),
+    since === undefined ? undefined : gte(auditEntries.id, firstIdOf(toInstant("since", since, zone))),
+    until === undefined ? undefined : lt(auditEntries.id, firstIdOf(toInstant("until", until, zone))),
+  );
+}
+
+const toEntry = (row: Row): AuditEntry => ({
+  id: row.id,
+  createdAt: toIso(row.createdAt),
+  actor: { kind: row.actorKind, id: row.actorId, name: row.actorName },
+  action: row.action as AuditAction,
+  target: { kind: row.action.split(".", 1)[0] ?? "", id: row.targetId, name: row.targetName },
+  changes: row.changes ?? [],
+  ipAddress: row.ipAddress,
+  userAgent: row.userAgent,
+  requestId: row.requestId,
+});
