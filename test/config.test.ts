@@ -1,5 +1,9 @@
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { readConfig } from "../src/config/config.ts";
+import { withSecretFiles } from "../src/config/secret-files.ts";
 import { ConfigError } from "../src/errors.ts";
 
 const weights = {
@@ -347,3 +351,34 @@ function refusal(env: Record<string, string>): string {
   }
   throw new Error("the settings were accepted");
 }
+
+describe("secrets in files", () => {
+  const folder = mkdtempSync(join(tmpdir(), "evald-test-"));
+  const write = (name: string, text: string) => {
+    writeFileSync(join(folder, name), text);
+    return join(folder, name);
+  };
+  const key = Buffer.alloc(32, 7).toString("base64");
+
+  test("are read from NAME_FILE and from the credentials of systemd", () => {
+    const redis = "rediss://evald-worker-a:pass@redis.example.com:6379";
+    write("EVALD_REDIS_URL", `${redis}\n`);
+    write("ANTHROPIC_API_KEY", "sk-of-a-credential");
+    const env = withSecretFiles({
+      EVALD_SECRET_KEY_FILE: write("key", `${key}\n`),
+      AWS_SECRET_ACCESS_KEY_FILE: write("store", "s3cret\n"),
+      ANTHROPIC_API_KEY: "sk-set",
+      CREDENTIALS_DIRECTORY: folder,
+    });
+    const { secretKey, workers, modelEndpoints } = readConfig(env);
+    expect([Buffer.from(secretKey ?? []).toString("base64"), workers.redisUrl]).toEqual([key, redis]);
+    expect([env.AWS_SECRET_ACCESS_KEY, modelEndpoints.anthropic.key]).toEqual(["s3cret", "sk-set"]);
+  });
+
+  test("must be readable, unambiguous and secrets", () => {
+    const refuse = (env: Record<string, string>) => () => readConfig(withSecretFiles(env));
+    expect(refuse({ EVALD_SECRET_KEY_FILE: "/nowhere/key" })).toThrow("EVALD_SECRET_KEY_FILE");
+    expect(refuse({ EVALD_SECRET_KEY: key, EVALD_SECRET_KEY_FILE: write("key", key) })).toThrow("not both");
+    expect(refuse({ EVALD_PORT_FILE: write("port", "80") })).toThrow("EVALD_PORT_FILE is not a setting");
+  });
+});

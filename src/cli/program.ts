@@ -2,6 +2,7 @@ import { Command, CommanderError } from "commander";
 import { version } from "../../package.json" with { type: "json" };
 import { createAgentStandby, createChildAgents, passedEnvOf } from "../agents/all.ts";
 import { type Config, readConfig } from "../config/config.ts";
+import { withSecretFiles } from "../config/secret-files.ts";
 import { diskFault } from "../db/fault.ts";
 import { toPrintable } from "../log.ts";
 import { addAgents } from "./agents.ts";
@@ -189,7 +190,7 @@ export async function runProgram(
   let isService = false;
   endOnStdoutError(() => isService);
   const code = await runCommand(argv, () => {
-    const program = createProgram(env, overrides);
+    const program = createProgram(withSecretFiles(env), overrides);
     return program.hook("preAction", async (_, command) => {
       isService = services.has(command.name());
       await useJq(command);

@@ -28,7 +28,7 @@ import { listCredentials } from "../workers/credentials.ts";
 import { openData } from "./data-directory.ts";
 import { releaseMemoryWhenIdle } from "./idle-memory.ts";
 import { publishService } from "./running.ts";
-import { notifySupervisor } from "./supervisor.ts";
+import { notifySupervisor, startWatchdog } from "./supervisor.ts";
 import { say, toMessage, toOwnUrl } from "./terminal.ts";
 import { welcome } from "./welcome.ts";
 
@@ -126,6 +126,9 @@ async function serve(config: Config, { threadFile = null, ...overrides }: ServeO
   service.prepare();
   const idleTimer = releaseMemoryWhenIdle(() => releaseCache(db));
 
+  // A full disk heals without a restart, so this only reads.
+  const stopWatchdog = startWatchdog(() => db.$client.query("select 1 from orgs").get());
+
   let isStopping = false;
   const stop = async (signal: string) => {
     // A second signal stops immediately.
@@ -133,6 +136,7 @@ async function serve(config: Config, { threadFile = null, ...overrides }: ServeO
     isStopping = true;
     log.info({ signal, graceMs: config.drainMs }, "stopping");
     notifySupervisor("STOPPING=1");
+    stopWatchdog();
     clearInterval(lastUsedTimer);
     clearInterval(idleTimer);
     await Promise.all([service.upkeep.stop(), service.stop(config.drainMs)]);

@@ -1,7 +1,10 @@
 import { dlopen, ptr } from "bun:ffi";
+import { lazy } from "../once.ts";
 
 /** From sys/socket.h of Linux. */
 const [afUnix, sockDgram, closeOnExec] = [1, 2, 0o2000000];
+
+type Env = Record<string, string | undefined>;
 
 /**
  * Tells systemd the state of the service (sd_notify), such as `READY=1`, if it started this process with `Type=notify`. Node and Bun have no
@@ -18,14 +21,32 @@ export function notifySupervisor(state: string, path = process.env.NOTIFY_SOCKET
   const address = Buffer.concat([family, Buffer.from(path.replace(/^@/, "\0"))]);
   const message = Buffer.from(state);
   const descriptor = socket(afUnix, sockDgram | closeOnExec, 0);
-  if (descriptor >= 0) {
-    sendto(descriptor, ptr(message), message.length, 0, ptr(address), address.length);
-    close(descriptor);
-  }
-  libc.close();
+  if (descriptor < 0) return;
+  sendto(descriptor, ptr(message), message.length, 0, ptr(address), address.length);
+  close(descriptor);
 }
 
-function openLibc() {
+/**
+ * Pings the watchdog of systemd (`WatchdogSec`) three times per interval, as long as the event loop turns and `check` doesn't throw. After an
+ * interval without a ping, systemd restarts the service. Returns a function that ends the pings; without a watchdog, it does nothing.
+ */
+export function startWatchdog(check: () => void, { WATCHDOG_USEC, WATCHDOG_PID }: Env = process.env): () => void {
+  const intervalMs = Number(WATCHDOG_USEC) / 1000;
+  // The variables may be those of another process that started this one.
+  if (!(intervalMs > 0) || (WATCHDOG_PID && Number(WATCHDOG_PID) !== process.pid)) return () => {};
+  const ping = () => {
+    try {
+      check();
+    } catch {
+      return;
+    }
+    notifySupervisor("WATCHDOG=1");
+  };
+  const timer = setInterval(ping, intervalMs / 3);
+  return () => clearInterval(timer);
+}
+
+const openLibc = lazy(() => {
   try {
     // The loader of musl takes this name for its own C library as well.
     return dlopen("libc.so.6", {
@@ -36,4 +57,4 @@ function openLibc() {
   } catch {
     return null;
   }
-}
+});

@@ -3,8 +3,8 @@ import { type Agent, AgentFailure, type AgentResources } from "../../src/agents/
 import { runProgram } from "../../src/cli/program.ts";
 
 /**
- * Works as long as its task says (`for 300 ms`, `until /a/file/exists`) with an event each 20 ms, or ends at once. It ignores the abort signal,
- * but reports it on stderr with the name in its task (`as one`).
+ * Works as long as its task says (`for 300 ms`, `until /a/file/exists`) with an event each 20 ms, or ends at once. `block 300 ms`: keeps the
+ * event loop of the service from turning for so long. It ignores the abort signal, but reports it on stderr with the name in its task (`as one`).
  */
 const pacedAgent: Agent = {
   describe: () => ({ id: "explorer", version: "test", model: null, kind: "rules" }),
@@ -12,6 +12,8 @@ const pacedAgent: Agent = {
   async *run({ text }, { signal }) {
     const name = /\bas (\S+)/.exec(text)?.[1];
     if (name) signal.addEventListener("abort", () => process.stderr.write(`${name} was told to stop\n`));
+    const blockMs = Number(/\bblock (\d+) ms/.exec(text)?.[1] ?? 0);
+    if (blockMs > 0) Bun.sleepSync(blockMs);
     const until = performance.now() + Number(/\bfor (\d+) ms/.exec(text)?.[1] ?? 0);
     const file = /\buntil (\S+)/.exec(text)?.[1];
     const isBusy = () => performance.now() < until || (file !== undefined && !existsSync(file));
