@@ -465,6 +465,7 @@ test.each(texts)("every URL, setting and field in %s exists", async (_, text) =>
   const settings = [...text.matchAll(/\bEVALD_[A-Z_]+\b/g)].map(([name]) => name);
   const known = [
     ...settingTable.map(({ name }) => name),
+    ...secretVariables.map((name) => `${name}_FILE`),
     "EVALD_URL",
     "EVALD_KEY",
     "EVALD_ORG",
@@ -493,7 +494,7 @@ test.each(texts)("every URL, setting and field in %s exists", async (_, text) =>
 describe("the metrics", () => {
   /** A scrape of a service with a worker, in which everything that has labels was counted. */
   async function scrape(): Promise<string> {
-    const app = testApp();
+    const app = testApp({ env: { EVALD_BACKUP_TO: "/var/backups/evald" } });
     const { id } = createPrompt(app.service.ctx, app.a.org, { text: "See https://docs.example.com/" });
     await app.send("POST", `/api/v1/prompts/${id}/run`, { body: { urlMap: {} } });
     await app.runJobs();
