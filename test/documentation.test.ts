@@ -10,6 +10,7 @@ import { createProgram, wrapped } from "../src/cli/program.ts";
 import { checkEntries } from "../src/config/agent-entries.ts";
 import { AgentEntry } from "../src/config/agent-entry.ts";
 import { readConfig, settingTable } from "../src/config/config.ts";
+import { secretVariables } from "../src/config/secret-files.ts";
 import { errorStatus } from "../src/errors.ts";
 import { rowTypes } from "../src/exchange/rows.ts";
 import { ApiError } from "../src/http/operation.ts";
