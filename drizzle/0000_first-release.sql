@@ -17,6 +17,7 @@ CREATE TABLE `audit_entries` (
 --> statement-breakpoint
 CREATE INDEX `audit_entries_newest` ON `audit_entries` (`org_id`,`id`);--> statement-breakpoint
 CREATE INDEX `audit_entries_by_actor` ON `audit_entries` (`org_id`,`actor_id`,`id`);--> statement-breakpoint
+CREATE INDEX `audit_entries_of_target` ON `audit_entries` (`org_id`,`target_id`) WHERE "audit_entries"."target_id" is not null;--> statement-breakpoint
 CREATE INDEX `audit_entries_by_action` ON `audit_entries` (`org_id`,`action`,`id`);--> statement-breakpoint
 CREATE TABLE `audit_retention` (
 	`id` integer PRIMARY KEY NOT NULL,
@@ -48,6 +49,52 @@ CREATE TABLE `clock` (
 	`proven_at` integer NOT NULL,
 	`ahead_for_ms` integer NOT NULL,
 	CONSTRAINT "clock_once" CHECK("clock"."id" = 1)
+) STRICT;
+--> statement-breakpoint
+CREATE TABLE `deleted_orgs` (
+	`org_id` text PRIMARY KEY NOT NULL,
+	`deletion_id` text NOT NULL
+) STRICT;
+--> statement-breakpoint
+CREATE TABLE `deleted_prompts` (
+	`prompt_id` text PRIMARY KEY NOT NULL,
+	`deletion_id` text NOT NULL
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `deleted_prompts_of_deletion` ON `deleted_prompts` (`deletion_id`);--> statement-breakpoint
+CREATE TABLE `deletions` (
+	`id` text PRIMARY KEY NOT NULL,
+	`org_id` text NOT NULL,
+	`kind` text NOT NULL,
+	`subject_id` text NOT NULL,
+	`of_prompt` text,
+	`title` text,
+	`slug` text,
+	`counts` text NOT NULL,
+	`status` text NOT NULL,
+	`deleted_by` text,
+	`created_at` integer NOT NULL,
+	`erases_at` integer NOT NULL,
+	`completed_at` integer,
+	CONSTRAINT "deletions_kind" CHECK("deletions"."kind" in ('organization', 'prompt', 'run')),
+	CONSTRAINT "deletions_status" CHECK("deletions"."status" in ('pending', 'erasing', 'erased', 'restored')),
+	CONSTRAINT "deletions_completed" CHECK(("deletions"."status" in ('erased', 'restored')) = ("deletions"."completed_at" is not null)),
+	CONSTRAINT "deletions_erased" CHECK("deletions"."status" != 'erased' or "deletions"."title" is null)
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `deletions_of_org` ON `deletions` (`org_id`,`id`);--> statement-breakpoint
+CREATE INDEX `deletions_open` ON `deletions` (`erases_at`) WHERE "deletions"."completed_at" is null;--> statement-breakpoint
+CREATE TABLE `erased_slugs` (
+	`digest` blob PRIMARY KEY NOT NULL
+) STRICT;
+--> statement-breakpoint
+CREATE TABLE `retention` (
+	`org_id` text NOT NULL,
+	`kind` text NOT NULL,
+	`days` integer NOT NULL,
+	PRIMARY KEY(`org_id`, `kind`),
+	CONSTRAINT "retention_kind" CHECK("retention"."kind" in ('sessions', 'artifacts', 'reports', 'deliveries')),
+	CONSTRAINT "retention_days" CHECK("retention"."days" between 1 and 36500)
 ) STRICT;
 --> statement-breakpoint
 CREATE TABLE `field_friction` (
@@ -155,6 +202,7 @@ CREATE TABLE `friction_lifecycles` (
 	CONSTRAINT "friction_lifecycles_severity" CHECK("friction_lifecycles"."severity" in ('critical', 'high', 'medium', 'low'))
 ) STRICT;
 --> statement-breakpoint
+CREATE INDEX `friction_lifecycles_of_report` ON `friction_lifecycles` (`org_id`,`report_id`);--> statement-breakpoint
 CREATE INDEX `friction_lifecycles_by_fingerprint` ON `friction_lifecycles` (`org_id`,`fingerprint`);--> statement-breakpoint
 CREATE TABLE `friction_points` (
 	`id` text PRIMARY KEY NOT NULL,
@@ -237,6 +285,7 @@ CREATE TABLE `gates` (
 ) STRICT;
 --> statement-breakpoint
 CREATE INDEX `gates_by_prompt` ON `gates` (`org_id`,`prompt_id`,`id`);--> statement-breakpoint
+CREATE INDEX `gates_of_base` ON `gates` (`org_id`,`base_request_id`) WHERE "gates"."base_request_id" is not null;--> statement-breakpoint
 CREATE INDEX `gates_running` ON `gates` (`id`) WHERE "gates"."status" = 'running';--> statement-breakpoint
 CREATE UNIQUE INDEX `gates_of_org` ON `gates` (`org_id`,`id`);--> statement-breakpoint
 CREATE UNIQUE INDEX `gates_of_request` ON `gates` (`org_id`,`head_request_id`);--> statement-breakpoint
@@ -430,10 +479,12 @@ CREATE TABLE `notifications` (
 	`type` text NOT NULL,
 	`once_key` text,
 	`data` text NOT NULL,
+	`prompt_id` text,
 	`created_at` integer NOT NULL,
 	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action
 ) STRICT;
 --> statement-breakpoint
+CREATE INDEX `notifications_of_prompt` ON `notifications` (`org_id`,`prompt_id`) WHERE "notifications"."prompt_id" is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX `notifications_of_org` ON `notifications` (`org_id`,`id`);--> statement-breakpoint
 CREATE UNIQUE INDEX `notifications_once` ON `notifications` (`org_id`,`once_key`);--> statement-breakpoint
 CREATE TABLE `orgs` (
@@ -853,6 +904,7 @@ CREATE TABLE `scheduled_evaluations` (
 CREATE INDEX `scheduled_evaluations_newest` ON `scheduled_evaluations` (`org_id`,`scheduled_at`);--> statement-breakpoint
 CREATE INDEX `scheduled_evaluations_exceptions` ON `scheduled_evaluations` (`org_id`,`scheduled_at`) WHERE "scheduled_evaluations"."reason" is not null;--> statement-breakpoint
 CREATE INDEX `scheduled_evaluations_waiting` ON `scheduled_evaluations` (`prompt_id`) WHERE "scheduled_evaluations"."outcome" = 'waiting';--> statement-breakpoint
+CREATE INDEX `scheduled_evaluations_of_request` ON `scheduled_evaluations` (`org_id`,`eval_request_id`) WHERE "scheduled_evaluations"."eval_request_id" is not null;--> statement-breakpoint
 CREATE TABLE `budgets` (
 	`id` text PRIMARY KEY NOT NULL,
 	`org_id` text NOT NULL,
@@ -970,6 +1022,27 @@ CREATE TRIGGER `runs_counted` AFTER INSERT ON `runs` BEGIN
 	ON CONFLICT (`org_id`, `prompt_id`, `report_status`) DO UPDATE SET `count` = `count` + 1;
 END;
 --> statement-breakpoint
+CREATE TRIGGER `runs_moved` AFTER UPDATE OF `prompt_id` ON `runs` WHEN old.`prompt_id` != new.`prompt_id` BEGIN
+	UPDATE `run_counts` SET `count` = `count` - 1
+	WHERE `org_id` = old.`org_id` AND `prompt_id` = old.`prompt_id` AND `report_status` = 'any';
+	INSERT INTO `run_counts` (`org_id`, `prompt_id`, `report_status`, `count`) VALUES (new.`org_id`, new.`prompt_id`, 'any', 1)
+	ON CONFLICT (`org_id`, `prompt_id`, `report_status`) DO UPDATE SET `count` = `count` + 1;
+END;
+--> statement-breakpoint
+CREATE TRIGGER `reports_moved` AFTER UPDATE OF `prompt_id` ON `reports` WHEN old.`prompt_id` != new.`prompt_id` BEGIN
+	UPDATE `run_counts` SET `count` = `count` - 1
+	WHERE `org_id` = old.`org_id` AND `prompt_id` = old.`prompt_id` AND `report_status` = old.`status`;
+	INSERT INTO `run_counts` (`org_id`, `prompt_id`, `report_status`, `count`) VALUES (new.`org_id`, new.`prompt_id`, new.`status`, 1)
+	ON CONFLICT (`org_id`, `prompt_id`, `report_status`) DO UPDATE SET `count` = `count` + 1;
+END;
+--> statement-breakpoint
+CREATE TRIGGER `eval_requests_moved` AFTER UPDATE OF `prompt_id` ON `eval_requests` WHEN old.`prompt_id` != new.`prompt_id` BEGIN
+	UPDATE `eval_counts` SET `count` = `count` - 1
+	WHERE `org_id` = old.`org_id` AND `prompt_id` = old.`prompt_id` AND `status` = old.`status`;
+	INSERT INTO `eval_counts` (`org_id`, `prompt_id`, `status`, `count`) VALUES (new.`org_id`, new.`prompt_id`, new.`status`, 1)
+	ON CONFLICT (`org_id`, `prompt_id`, `status`) DO UPDATE SET `count` = `count` + 1;
+END;
+--> statement-breakpoint
 CREATE TRIGGER `runs_uncounted` AFTER DELETE ON `runs` BEGIN
 	UPDATE `run_counts` SET `count` = `count` - 1
 	WHERE `org_id` = old.`org_id` AND `prompt_id` = old.`prompt_id` AND `report_status` = 'any';
@@ -1052,8 +1125,18 @@ CREATE TRIGGER `runs_settle_deleted` AFTER DELETE ON `runs` WHEN true BEGIN
 	WHERE `org_id` = old.`org_id` AND `id` = old.`eval_request_id`;
 END;
 --> statement-breakpoint
--- The audit log is append-only. Entries are deleted only when they are old enough, or after their organization.
-CREATE TRIGGER `audit_entries_unchanged` BEFORE UPDATE ON `audit_entries` BEGIN
+-- The audit log is append-only. Entries are deleted only when they are old enough, or after their organization. What was erased is removed from
+-- them: the name of a person, and what the entry says of its target.
+CREATE TRIGGER `audit_entries_unchanged` BEFORE UPDATE ON `audit_entries`
+WHEN new.`id` IS NOT old.`id` OR new.`org_id` IS NOT old.`org_id` OR new.`created_at` IS NOT old.`created_at`
+	OR new.`actor_kind` IS NOT old.`actor_kind` OR new.`actor_id` IS NOT old.`actor_id` OR new.`action` IS NOT old.`action`
+	OR new.`target_id` IS NOT old.`target_id` OR new.`request_id` IS NOT old.`request_id`
+	OR (new.`actor_name` IS NOT old.`actor_name` AND new.`actor_name` != 'deleted person')
+	OR (new.`target_name` IS NOT old.`target_name` AND coalesce(new.`target_name`, 'deleted person') != 'deleted person')
+	OR (new.`changes` IS NOT old.`changes` AND new.`changes` IS NOT NULL)
+	OR (new.`ip_address` IS NOT old.`ip_address` AND new.`ip_address` IS NOT NULL)
+	OR (new.`user_agent` IS NOT old.`user_agent` AND new.`user_agent` IS NOT NULL)
+BEGIN
 	SELECT RAISE(ABORT, 'An audit entry never changes.');
 END;
 --> statement-breakpoint

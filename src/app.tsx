@@ -5,6 +5,7 @@ import { authenticate, withUnambiguousPath } from "./auth/authentication.ts";
 import { keyRoutes } from "./auth/routes.ts";
 import { tenantOf } from "./auth/tenant.ts";
 import { comparisonRoutes } from "./comparisons/routes.ts";
+import { deletionRoutes } from "./deletions/routes.ts";
 import { errorStatus } from "./errors.ts";
 import { exchangeRoutes } from "./exchange/routes.ts";
 import { fieldRoutes } from "./field/routes.ts";
@@ -150,4 +151,5 @@ const featureRoutes = ({ ctx, workers }: Service) =>
     .use(notificationRoutes(ctx))
     .use(trustRoutes(ctx))
     .use(workerRoutes(ctx, workers))
-    .use(regradeRoutes(ctx));
+    .use(regradeRoutes(ctx))
+    .use(deletionRoutes(ctx));

@@ -30,6 +30,8 @@ const createSignals = () => ({
   scheduleChanged: createSignal(),
   /** A webhook or email waits to be sent. Emitted within the transaction. */
   deliveryQueued: createSignal(),
+  /** Something deleted is to be erased now. */
+  erasureDue: createSignal(),
 });
 
 /** What every verb receives first, in place of globals. Created once per service by `createContext`. */

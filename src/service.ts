@@ -7,6 +7,7 @@ import { canBackUp, createBackupLoop } from "./backups/loop.ts";
 import { announceScore } from "./comparisons/score-alert.ts";
 import { type Context, type ContextOptions, createContext } from "./context.ts";
 import { createUpkeep } from "./db/upkeep.ts";
+import { eraseDue } from "./deletions/erasure.ts";
 import { reasonOf } from "./errors.ts";
 import { closeExports } from "./exchange/export-thread.ts";
 import { createGateLoop } from "./gates/progress.ts";
@@ -73,13 +74,14 @@ export function createService(options: Options) {
   const scheduler = createScheduler(ctx);
   const gateLoop = createGateLoop(ctx);
   const scoreChangeLoop = createScoreChangeLoop(ctx);
-  const upkeep = createUpkeep(ctx);
+  const upkeep = createUpkeep(ctx, [(stop) => eraseDue(ctx, stop)]);
   const backupLoop = createBackupLoop(ctx, options.backupEnv ?? {});
 
   signals.jobQueued.subscribe(runner.wake);
   signals.jobCancelled.subscribe(runner.stopLostJobs);
   signals.deliveryQueued.subscribe(notifier.runner.wake);
   signals.scheduleChanged.subscribe(scheduler.wake);
+  signals.erasureDue.subscribe(upkeep.wake);
   signals.evaluationEnded.subscribe(({ tx, org, promptId }) => announceScore(ctx, tx, org, promptId));
   disk.failed.subscribe(runner.halt);
   disk.failed.subscribe(notifier.runner.halt);

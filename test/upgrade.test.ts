@@ -135,9 +135,9 @@ test("before an upgrade, the database is backed up beside itself, as it was", ()
 
 test("without a backup there is no upgrade", () => {
   const { folder, client } = usedFolder();
-  const before = [schemaOf(client), rowsIn(client), appliedIn(client)];
   client.run("pragma foreign_keys = OFF");
   client.run("update runs set prompt_id = 'gone'");
+  const before = [schemaOf(client), rowsIn(client), appliedIn(client)];
   expect(() => openData(folder, { migrations: withLater(addColumn) })).toThrow(
     expect.objectContaining({ code: "bad_request" }),
   );

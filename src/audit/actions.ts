@@ -1,5 +1,8 @@
 /** What the audit log records, with the past tense that the page shows. The word before the dot is the kind of the target. */
 export const auditActions = {
+  "account.deleted": "Deleted their account",
+  "account.email_changed": "Changed their email address",
+  "account.exported": "Downloaded their data",
   "account.renamed": "Changed their name",
   "agent_login.removed": "Removed the login of an agent",
   "agent_login.stored": "Stored the login of an agent",
@@ -8,6 +11,8 @@ export const auditActions = {
   "audit_log.downloaded": "Downloaded the audit log",
   "backup.created": "Created a backup",
   "budget.changed": "Changed a budget",
+  "deletion.erasure_requested": "Erased what was deleted",
+  "deletion.restored": "Restored what was deleted",
   "delivery.replayed": "Sent a notification again",
   "destination.created": "Created a destination",
   "destination.deleted": "Deleted a destination",
@@ -57,6 +62,7 @@ export const auditActions = {
   "queue.resumed": "Resumed runs",
   "queue.retried": "Retried failed runs or deliveries",
   "report.updated": "Changed a report",
+  "retention.changed": "Changed how long data is kept",
   "run.cancelled": "Cancelled a run",
   "run.deleted": "Deleted a run",
   "schedules.paused": "Paused all schedules",

@@ -59,6 +59,9 @@ type CachedKey = { caller: Caller; expiresAt: number | null };
 /** Keys that are not revoked, in memory after the first time. Call `forget` after each change that a cached key must not survive. */
 const cachedKeys = perContext((ctx) => createForgettableCache<CachedKey>(ctx.db, 1000));
 
+/** Looks for keys again, after an organization was deleted or restored. */
+export const forgetKeys = (ctx: Context): void => cachedKeys(ctx).forget();
+
 /** When keys were last used, by ID: the times that are not yet stored, and when they were last stored. Epoch ms. */
 const keyUses = perContext(() => ({ unstored: new Map<string, number>(), storedAt: new Map<string, number>() }));
 

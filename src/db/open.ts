@@ -7,6 +7,7 @@ import { sql } from "drizzle-orm/sql";
 import { isCompiled } from "../build.ts";
 import { AppError, badRequest, reasonOf } from "../errors.ts";
 import { codeOf, diskFault, isBusy, isReadOnly, refineDiskError } from "./fault.ts";
+import { hideDeletedRows } from "./hidden-rows.ts";
 import { checkFiles, rememberFiles } from "./open-files.ts";
 import { perConnection } from "./per-connection.ts";
 import { maxWaitMs } from "./write-lock.ts";
@@ -56,7 +57,9 @@ export function configureWriter(client: Database): Db {
   client.run("pragma temp_store = MEMORY");
   // The unit is KiB. With the default of 2 MiB, most reads go to the operating system, which takes twice as long.
   client.run("pragma cache_size = -32768");
-  return drizzle({ client });
+  // Erased content is overwritten, in the database and, after a checkpoint, in the log: a freed page is written once more.
+  client.run("pragma secure_delete = ON");
+  return hideDeletedRows(drizzle({ client }));
 }
 
 /** Releases the pages that a connection keeps in memory. */
@@ -68,7 +71,7 @@ export function openReader(path: string): Db {
   client.run("pragma busy_timeout = 5000");
   client.run("pragma trusted_schema = OFF");
   client.run("pragma cell_size_check = ON");
-  return drizzle({ client });
+  return hideDeletedRows(drizzle({ client }));
 }
 
 export type Migration = { sql: string[]; hash: string; folderMillis: number };

@@ -164,8 +164,11 @@ function truncateWal({ db }: Resources): void {
   withoutWaiting(db, () => db.$client.run("pragma wal_checkpoint(truncate)"));
 }
 
-/** Database maintenance: deletes events of old sessions and expired rows, updates planner statistics, and truncates a long WAL. */
-export function createUpkeep(resources: Resources) {
+/**
+ * Database maintenance: deletes events of old sessions and expired rows, updates planner statistics, and truncates a long WAL. `more`: tasks
+ * of features, which come first.
+ */
+export function createUpkeep(resources: Resources, more: ((stop: AbortSignal) => Promise<void>)[] = []) {
   const stopping = new AbortController();
   let wasAhead = false;
 
@@ -183,6 +186,7 @@ export function createUpkeep(resources: Resources) {
 
   const tasks = [
     checkClock,
+    ...more.map((task) => (_: Resources, stop: AbortSignal) => task(stop)),
     deleteOldSessions,
     deleteOldDeliveries,
     deleteExpiredRows,
@@ -208,6 +212,7 @@ export function createUpkeep(resources: Resources) {
 
   return {
     runOnce,
+    wake: poll.wake,
     start: poll.start,
     stop(): Promise<void> {
       stopping.abort();

@@ -32,8 +32,8 @@ export function listOf<T extends TSchema>(item: T, description: string) {
 /** Paginated lists. */
 const lists = new WeakSet<TSchema>();
 
-/** Scopes of an API key: read, start and cancel runs, change everything else. */
-export const scopes = ["read", "run", "write"] as const;
+/** Scopes of an API key: read, start and cancel runs, change everything else, delete what can't be made again. */
+export const scopes = ["read", "run", "write", "delete"] as const;
 export type Scope = (typeof scopes)[number];
 /** Scopes that no key has unless it names them: of operators, for what concerns all organizations, and for the audit log with its addresses. */
 const namedScopes = ["operate", "audit"] as const;

@@ -88,6 +88,15 @@ function storeNotification<T extends EventType>(
   onceKey: string | null,
 ) {
   const createdAt = ctx.now();
-  const row = { id: ctx.newId(createdAt), orgId, type, onceKey, data: data as Record<string, unknown>, createdAt };
+  const promptId = "prompt" in data ? data.prompt.id : null;
+  const row = {
+    id: ctx.newId(createdAt),
+    orgId,
+    type,
+    onceKey,
+    promptId,
+    data: data as Record<string, unknown>,
+    createdAt,
+  };
   return tx.insert(notifications).values(row).onConflictDoNothing().returning({ id: notifications.id }).get()?.id;
 }

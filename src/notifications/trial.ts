@@ -14,6 +14,7 @@ export async function tryDestination(ctx: Context, org: OrgId, input: Destinatio
     orgId: org,
     type: "destination.test",
     onceKey: null,
+    promptId: null,
     data: { destination: { id: row.id, name: row.name } },
     createdAt,
   };

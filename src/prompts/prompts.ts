@@ -3,6 +3,7 @@ import { type AgentChoice, listAgentChoices } from "../agents/choice.ts";
 import { changesOf, recordAudit } from "../audit/entries.ts";
 import type { Context, OrgId } from "../context.ts";
 import { nextTime, nextTimes, type Schedule } from "../cron.ts";
+import { everyRow } from "../db/hidden-rows.ts";
 import { transaction } from "../db/open.ts";
 import { statement } from "../db/prepared.ts";
 import { hasPausedSchedules, timeZoneOf } from "../db/rows.ts";
@@ -61,7 +62,7 @@ export function createPrompt(ctx: Context, org: OrgId, input: PromptInput, id?: 
   const createdAt = ctx.now();
   const row = checkPromptRow(ctx, org, {
     id:
-      id && !ctx.db.select({ id: prompts.id }).from(prompts).where(eq(prompts.id, id)).get()
+      id && !everyRow(ctx.db).select({ id: prompts.id }).from(prompts).where(eq(prompts.id, id)).get()
         ? id
         : ctx.newId(createdAt),
     orgId: org,

@@ -1,6 +1,7 @@
-import { eq } from "drizzle-orm";
+import { eq, sql } from "drizzle-orm";
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/open.ts";
+import { erasedSlugs } from "../db/tables/deletions.ts";
 import { frictionPoints, recommendations } from "../db/tables/friction.ts";
 import { reports } from "../db/tables/reports.ts";
 import type { runs } from "../db/tables/runs.ts";
@@ -54,9 +55,21 @@ function toSlug(title: string): string {
   return slug?.replace(/-+$/, "") || "report";
 }
 
+/** What is kept of the slug of an erased report, so that it is never used again. */
+export const slugDigest = (slug: string): Buffer => Bun.CryptoHasher.hash("sha256", slug).subarray(0, 16) as Buffer;
+
 function unusedSlug(tx: Tx, title: string): string {
   for (;;) {
     const slug = `${toSlug(title)}-${Buffer.from(crypto.getRandomValues(new Uint8Array(4))).toString("hex")}`;
-    if (!tx.select({ id: reports.id }).from(reports).where(eq(reports.slug, slug)).get()) return slug;
+    const isUsed = tx.get(sql`select 1 from reports where slug = ${slug}`);
+    if (
+      !isUsed &&
+      !tx
+        .select()
+        .from(erasedSlugs)
+        .where(eq(erasedSlugs.digest, slugDigest(slug)))
+        .get()
+    )
+      return slug;
   }
 }

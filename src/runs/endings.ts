@@ -1,4 +1,4 @@
-import { and, eq, isNull } from "drizzle-orm";
+import { and, eq, isNull, type SQL } from "drizzle-orm";
 import { type Failure, type StoredFailure, toFailure, toFailureColumns, toFailureReason } from "../agents/failure.ts";
 import { recordAudit } from "../audit/entries.ts";
 import type { Context, OrgId } from "../context.ts";
@@ -55,14 +55,30 @@ export function supersedeRuns(
   return ids;
 }
 
-/** Ends an unfinished run and its job. `failure`: null if it is superseded. */
+/**
+ * Cancels unfinished runs that are being deleted, of which nobody is notified. Returns their IDs; pass them to `stopEndedRuns` after the commit.
+ */
+export function cancelDeletedRuns(ctx: Context, tx: Tx, where: SQL | undefined, requester: string): string[] {
+  const unfinished = and(where, isNull(runs.completedAt));
+  const rows = tx.select({ id: runs.id }).from(runs).where(unfinished).all();
+  const columns = toFailureColumns(toFailure("cancelled", `by ${requester}`));
+  for (const { id } of rows) closeRun(ctx, tx, id, columns, "failed");
+  return rows.map(({ id }) => id);
+}
+
+/** Ends an unfinished run and its job, and notifies of it. `failure`: null if it is superseded. */
 function endRun(ctx: Context, tx: Tx, runId: string, columns: StoredFailure, failure: Failure | null): void {
+  closeRun(ctx, tx, runId, columns, failure === null ? "superseded" : "failed");
+  announceEnd(ctx, tx, runId, failure);
+}
+
+function closeRun(ctx: Context, tx: Tx, runId: string, columns: StoredFailure, status: "superseded" | "failed"): void {
   const at = ctx.now();
   const reason = toFailureReason(columns) ?? "";
   cancelJob(tx, { kind: "run", subject: runId, reason, at }, (lease) => costOfAttempt(ctx, lease));
   tx.update(runs)
     .set({
-      status: failure === null ? "superseded" : "failed",
+      status,
       ...columns,
       completedAt: endedAt(at, runs.startedAt),
       reservedUsd: null,
@@ -70,5 +86,4 @@ function endRun(ctx: Context, tx: Tx, runId: string, columns: StoredFailure, fai
     })
     .where(eq(runs.id, runId))
     .run();
-  announceEnd(ctx, tx, runId, failure);
 }

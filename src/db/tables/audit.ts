@@ -12,8 +12,8 @@ export const actorKinds = ["person", "key", "trust", "operator", "service", "ano
 export type AuditChange = { field: string; before?: unknown; after?: unknown };
 
 /**
- * The audit log. Triggers refuse every update, and every deletion of an entry that is not older than `audit_retention` says, while its
- * organization exists. Names are those of the time of the entry, so there are no references.
+ * The audit log. Triggers refuse every update, except that names of what was erased are removed, and every deletion of an entry that is not
+ * older than `audit_retention` says, while its organization exists. Names are those of the time of the entry, so there are no references.
  */
 export const auditEntries = sqliteTable(
   "audit_entries",
@@ -39,6 +39,7 @@ export const auditEntries = sqliteTable(
   (table) => [
     index("audit_entries_newest").on(table.orgId, table.id),
     index("audit_entries_by_actor").on(table.orgId, table.actorId, table.id),
+    index("audit_entries_of_target").on(table.orgId, table.targetId).where(sql`${table.targetId} is not null`),
     index("audit_entries_by_action").on(table.orgId, table.action, table.id),
     check("audit_entries_actor_kind", oneOf(table.actorKind, actorKinds)),
   ],

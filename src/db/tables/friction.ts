@@ -127,6 +127,7 @@ export const frictionLifecycles = sqliteTable(
     primaryKey({ columns: [table.orgId, table.promptId, table.preview, table.fingerprint] }),
     orgReference("friction_lifecycles_prompt", [table.orgId, table.promptId], prompts),
     orgReference("friction_lifecycles_report", [table.orgId, table.reportId], reports),
+    index("friction_lifecycles_of_report").on(table.orgId, table.reportId),
     index("friction_lifecycles_by_fingerprint").on(table.orgId, table.fingerprint),
     check("friction_lifecycles_state", oneOf(table.state, frictionStates)),
     check("friction_lifecycles_severity", oneOf(table.severity, severities)),

@@ -63,6 +63,7 @@ export const gates = sqliteTable(
     unique("gates_of_org").on(table.orgId, table.id),
     unique("gates_of_request").on(table.orgId, table.headRequestId),
     index("gates_by_prompt").on(table.orgId, table.promptId, table.id),
+    index("gates_of_base").on(table.orgId, table.baseRequestId).where(sql`${table.baseRequestId} is not null`),
     index("gates_running").on(table.id).where(sql`${table.status} = 'running'`),
     orgReference("gates_prompt", [table.orgId, table.promptId], prompts),
     orgReference("gates_head", [table.orgId, table.headRequestId], evalRequests),

@@ -54,11 +54,14 @@ export const notifications = sqliteTable(
     /** The key of an event that is sent once, such as a budget in a month. */
     onceKey: text("once_key"),
     data: json<Record<string, unknown>>("data").notNull(),
+    /** The prompt that it is about; null: several, or none. */
+    promptId: text("prompt_id"),
     createdAt: timestamp("created_at").notNull(),
   },
   (table) => [
     unique("notifications_of_org").on(table.orgId, table.id),
     unique("notifications_once").on(table.orgId, table.onceKey),
+    index("notifications_of_prompt").on(table.orgId, table.promptId).where(sql`${table.promptId} is not null`),
   ],
 );
 

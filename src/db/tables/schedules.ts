@@ -30,6 +30,9 @@ export const scheduledEvaluations = sqliteTable(
       .on(table.orgId, table.scheduledAt)
       .where(sql`${table.reason} is not null`),
     index("scheduled_evaluations_waiting").on(table.promptId).where(sql`${table.outcome} = 'waiting'`),
+    index("scheduled_evaluations_of_request")
+      .on(table.orgId, table.evalRequestId)
+      .where(sql`${table.evalRequestId} is not null`),
     orgReference("scheduled_evaluations_prompt", [table.orgId, table.promptId], prompts),
     orgReference("scheduled_evaluations_eval_request", [table.orgId, table.evalRequestId], evalRequests),
     check("scheduled_evaluations_outcome", oneOf(table.outcome, scheduleOutcomes)),

@@ -17,6 +17,7 @@ const scopeDescriptions: Record<(typeof keyScopes)[number], string> = {
   read: "Read prompts, runs, reports and sessions",
   run: "Start and cancel runs",
   write: "Manage prompts, providers and settings",
+  delete: "Delete prompts, runs, reports and the organization",
   report_friction: "Report problems from your users’ agents (use alone)",
   audit: "Read the audit log",
   operate: "See and control the queue of all organizations",

@@ -1,0 +1,237 @@
+import { and, count, desc, eq, inArray, isNull, ne, sql } from "drizzle-orm";
+import { recordAudit } from "../audit/entries.ts";
+import { forgetKeys } from "../auth/keys.ts";
+import { getOrg } from "../auth/orgs.ts";
+import type { Context, OrgId } from "../context.ts";
+import { everyRow } from "../db/hidden-rows.ts";
+import type { Tx } from "../db/open.ts";
+import { type DeletionCounts, deletedOrgs, deletedPrompts, deletions } from "../db/tables/deletions.ts";
+import { prompts } from "../db/tables/prompts.ts";
+import { reports, runCounts } from "../db/tables/reports.ts";
+import { runs } from "../db/tables/runs.ts";
+import { conflict, notFound } from "../errors.ts";
+import type { Page, Paged } from "../http/paging.ts";
+import { getPromptRow } from "../prompts/prompts.ts";
+import { countChange } from "../reports/counts.ts";
+import { titleOf } from "../reports/labels.ts";
+import { getReportRow } from "../reports/report-row.ts";
+import { cancelDeletedRuns, stopEndedRuns } from "../runs/endings.ts";
+import { getRunRow } from "../runs/run-row.ts";
+import { toIso } from "../schema.ts";
+import { moveRun, newHome } from "./moves.ts";
+import type { Deletion } from "./schema.ts";
+
+const hourMs = 3600_000;
+/** How long what was deleted can be restored, in milliseconds. */
+export const restorableMs = { organization: 7 * 24 * hourMs, prompt: 24 * hourMs, run: 24 * hourMs } as const;
+
+type DeletionRow = typeof deletions.$inferSelect;
+
+const toDeletion = ({ orgId: _org, ofPrompt: _prompt, slug: _slug, ...row }: DeletionRow): Deletion => ({
+  ...row,
+  createdAt: toIso(row.createdAt),
+  erasesAt: toIso(row.erasesAt),
+  completedAt: toIso(row.completedAt),
+});
+
+/** What would be lost with a prompt, or with all of the organization. */
+export function countDeleted({ db }: Context, org: OrgId, promptId?: string): DeletionCounts {
+  const ofPrompt = promptId === undefined ? undefined : eq(runCounts.promptId, promptId);
+  const sumOf = (condition: ReturnType<typeof eq>) =>
+    db
+      .select({ n: sql<number>`coalesce(sum(${runCounts.count}), 0)` })
+      .from(runCounts)
+      .where(and(eq(runCounts.orgId, org), ofPrompt, condition))
+      .get()?.n ?? 0;
+  const ofOrg = db.select({ n: count() }).from(prompts).where(eq(prompts.orgId, org));
+  return {
+    prompts: promptId === undefined ? (ofOrg.get()?.n ?? 0) : 1,
+    runs: sumOf(eq(runCounts.reportStatus, "any")),
+    reports: sumOf(ne(runCounts.reportStatus, "any")),
+  };
+}
+
+type NewDeletion = Pick<DeletionRow, "kind" | "subjectId" | "title" | "counts" | "deletedBy"> &
+  Partial<Pick<DeletionRow, "ofPrompt" | "slug">>;
+
+function insertDeletion(ctx: Context, tx: Tx, org: OrgId, deletion: NewDeletion): DeletionRow {
+  const createdAt = ctx.now();
+  const row: DeletionRow = {
+    ofPrompt: null,
+    slug: null,
+    ...deletion,
+    id: ctx.newId(createdAt),
+    orgId: org,
+    status: "pending",
+    createdAt,
+    erasesAt: createdAt + restorableMs[deletion.kind],
+    completedAt: null,
+  };
+  tx.insert(deletions).values(row).run();
+  return row;
+}
+
+/**
+ * Deletes a prompt with its runs and reports. It is hidden at once, its unfinished runs are cancelled, and it is erased after a day.
+ * `deletedBy` is named in the list of deletions. Throws not_found.
+ */
+export async function deletePrompt(ctx: Context, org: OrgId, id: string, deletedBy: string): Promise<Deletion> {
+  const { deletion, ended } = await ctx.commit((tx) => {
+    const prompt = getPromptRow(ctx, org, id);
+    const ofPrompt = and(eq(runs.orgId, org), eq(runs.promptId, prompt.id));
+    const ended = cancelDeletedRuns(ctx, tx, ofPrompt, deletedBy);
+    const counts = countDeleted(ctx, org, prompt.id);
+    const title = titleOf(prompt);
+    const deletion = insertDeletion(ctx, tx, org, { kind: "prompt", subjectId: prompt.id, title, counts, deletedBy });
+    tx.insert(deletedPrompts).values({ promptId: prompt.id, deletionId: deletion.id }).run();
+    recordAudit(ctx, org, "prompt.deleted", { id: prompt.id, name: title });
+    return { deletion, ended };
+  });
+  stopEndedRuns(ctx, ended);
+  ctx.signals.scheduleChanged.emit();
+  return toDeletion(deletion);
+}
+
+/** Deletes a run with its session and report, as `deletePrompt` does. Throws not_found. */
+export async function deleteRun(ctx: Context, org: OrgId, id: string, deletedBy: string): Promise<Deletion> {
+  const { deletion, ended } = await ctx.commit((tx) => {
+    const ended = cancelDeletedRuns(ctx, tx, eq(runs.id, getRunRow(tx, org, id).id), deletedBy);
+    return { deletion: hideRun(ctx, tx, org, id, deletedBy), ended };
+  });
+  stopEndedRuns(ctx, ended);
+  return toDeletion(deletion);
+}
+
+/** Deletes a report with its run. Throws not_found. */
+export const deleteReport = (ctx: Context, org: OrgId, slug: string, deletedBy: string): Promise<Deletion> =>
+  deleteRun(ctx, org, getReportRow(ctx.db, org, slug).runId, deletedBy);
+
+function hideRun(ctx: Context, tx: Tx, org: OrgId, id: string, deletedBy: string): DeletionRow {
+  const run = getRunRow(tx, org, id);
+  const report = tx.select().from(reports).where(eq(reports.runId, run.id)).get();
+  const deletion = insertDeletion(ctx, tx, org, {
+    kind: "run",
+    subjectId: run.id,
+    ofPrompt: run.promptId,
+    slug: report?.slug ?? null,
+    title: titleOf(run.task),
+    counts: { prompts: 0, runs: 1, reports: report ? 1 : 0 },
+    deletedBy,
+  });
+  const home = newHome(ctx, tx, getPromptRow(ctx, org, run.promptId));
+  const hide = () => {
+    moveRun(tx, run, home);
+    tx.insert(deletedPrompts).values({ promptId: home, deletionId: deletion.id }).run();
+  };
+  if (report) countChange(ctx, tx, report.id, hide, { announces: false });
+  else hide();
+  recordAudit(ctx, org, "run.deleted", { id: run.id, name: deletion.title });
+  return deletion;
+}
+
+/**
+ * Deletes an organization with everything in it. Its API keys and members lose access at once, and it is erased after seven days. Throws
+ * not_found.
+ */
+export async function deleteOrg(ctx: Context, org: OrgId, deletedBy: string): Promise<Deletion> {
+  const { deletion, ended } = await ctx.commit((tx) => {
+    const { name } = getOrg(ctx, org);
+    const ended = cancelDeletedRuns(ctx, tx, eq(runs.orgId, org), deletedBy);
+    const counts = countDeleted(ctx, org);
+    const row = { kind: "organization", subjectId: org, title: name, counts, deletedBy } as const;
+    const deletion = insertDeletion(ctx, tx, org, row);
+    // Those deleted before stay so if the organization is restored.
+    tx.run(sql`insert or ignore into deleted_prompts select id, ${deletion.id} from prompts where org_id = ${org}`);
+    tx.insert(deletedOrgs).values({ orgId: org, deletionId: deletion.id }).run();
+    recordAudit(ctx, org, "organization.deleted", { id: org, name });
+    return { deletion, ended };
+  });
+  forgetKeys(ctx);
+  stopEndedRuns(ctx, ended);
+  ctx.signals.scheduleChanged.emit();
+  return toDeletion(deletion);
+}
+
+function getDeletionRow(tx: Tx | Context["db"], org: OrgId, id: string): DeletionRow {
+  const where = and(eq(deletions.orgId, org), eq(deletions.id, id.toLowerCase()));
+  const row = tx.select().from(deletions).where(where).get();
+  if (!row) throw notFound(`No deletion has the ID ${id}.`);
+  return row;
+}
+
+/** Throws not_found. */
+export const getDeletion = (ctx: Context, org: OrgId, id: string): Deletion =>
+  toDeletion(getDeletionRow(ctx.db, org, id));
+
+/** Newest first. */
+export function listDeletions({ db }: Context, org: OrgId, { limit, offset }: Page): Paged<Deletion> {
+  const where = eq(deletions.orgId, org);
+  const rows = db.select().from(deletions).where(where).orderBy(desc(deletions.id)).limit(limit).offset(offset).all();
+  const total = db.select({ n: count() }).from(deletions).where(where).get()?.n ?? 0;
+  return { items: rows.map(toDeletion), total };
+}
+
+/** Restores what was deleted: nothing of it was changed, except that its unfinished runs were cancelled. Throws not_found, and conflict if it is no longer possible. */
+export async function restore(ctx: Context, org: OrgId, id: string): Promise<Deletion> {
+  const deletion = await ctx.commit((tx) => {
+    const row = getDeletionRow(tx, org, id);
+    if (row.status !== "pending") throw conflict(`This deletion can't be undone: its status is ${row.status}.`);
+    if (row.kind === "run") unhideRun(ctx, tx, row);
+    else {
+      tx.delete(deletedPrompts).where(eq(deletedPrompts.deletionId, row.id)).run();
+      tx.delete(deletedOrgs).where(eq(deletedOrgs.deletionId, row.id)).run();
+    }
+    const end = { status: "restored", completedAt: ctx.now() } as const;
+    tx.update(deletions).set(end).where(eq(deletions.id, row.id)).run();
+    recordAudit(ctx, org, "deletion.restored", { id: row.subjectId, name: row.title });
+    return { ...row, ...end };
+  });
+  forgetKeys(ctx);
+  ctx.signals.scheduleChanged.emit();
+  return toDeletion(deletion);
+}
+
+function unhideRun(ctx: Context, tx: Tx, { id, subjectId, ofPrompt }: DeletionRow): void {
+  const all = everyRow(ctx.db);
+  const run = all.select().from(runs).where(eq(runs.id, subjectId)).get();
+  const home = all
+    .select({ id: prompts.id })
+    .from(prompts)
+    .where(eq(prompts.id, ofPrompt ?? ""))
+    .get();
+  if (!run || !home) throw conflict("This deletion can't be undone: the prompt of the run was erased.");
+  const report = all.select({ id: reports.id }).from(reports).where(eq(reports.runId, run.id)).get();
+  const show = () => {
+    moveRun(tx, run, home.id);
+    tx.delete(deletedPrompts).where(eq(deletedPrompts.deletionId, id)).run();
+  };
+  if (report) countChange(ctx, tx, report.id, show, { announces: false });
+  else show();
+  tx.delete(runCounts).where(eq(runCounts.promptId, run.promptId)).run();
+  tx.run(sql`delete from eval_counts where prompt_id = ${run.promptId}`);
+  tx.delete(prompts).where(eq(prompts.id, run.promptId)).run();
+}
+
+/** Erases what was deleted now, rather than when its time to be restored is over. Throws not_found, and conflict if it was restored. */
+export async function eraseNow(ctx: Context, org: OrgId, id: string): Promise<Deletion> {
+  const deletion = await ctx.commit((tx) => {
+    const row = getDeletionRow(tx, org, id);
+    if (row.status === "restored") throw conflict("It was restored: delete it again.");
+    const due = and(eq(deletions.id, row.id), inArray(deletions.status, ["pending", "erasing"]));
+    tx.update(deletions).set({ status: "erasing", erasesAt: ctx.now() }).where(due).run();
+    recordAudit(ctx, org, "deletion.erasure_requested", { id: row.subjectId, name: row.title });
+    return getDeletionRow(tx, org, row.id);
+  });
+  ctx.signals.erasureDue.emit();
+  return toDeletion(deletion);
+}
+
+/** The deleted organizations that can still be restored, by their name. For the command line, and their owners. */
+export const listDeletedOrgs = ({ db }: Context): (Deletion & { org: OrgId })[] =>
+  db
+    .select()
+    .from(deletions)
+    .where(and(eq(deletions.kind, "organization"), eq(deletions.status, "pending"), isNull(deletions.completedAt)))
+    .orderBy(desc(deletions.id))
+    .all()
+    .map((row) => ({ ...toDeletion(row), org: row.orgId as OrgId }));

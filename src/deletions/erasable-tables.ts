@@ -1,0 +1,54 @@
+import type { Db } from "../db/open.ts";
+import { perConnection } from "../db/per-connection.ts";
+
+/** A table by the columns that say what its rows belong to. */
+type ErasableTable = { name: string; columns: Set<string>; isIndexedByOrg: boolean };
+
+/** What deletions are made of, and what outlives them. */
+const kept = new Set(["deletions", "deleted_prompts", "deleted_orgs", "erased_slugs"]);
+
+/**
+ * The tables of a database, each before the ones that it refers to: rows are erased in this order. They are read from the schema, so that a new
+ * table is erased too. Rows of tables that are not indexed by the organization belong to a run, a report or a delivery.
+ */
+export const erasableTables = perConnection(({ $client }: Db): ErasableTable[] => {
+  const names = $client
+    .query<{ name: string }, []>(
+      "select name from sqlite_master where type = 'table' and name not like '%\\_\\_%' escape '\\' and name not like 'sqlite%'",
+    )
+    .all()
+    .map(({ name }) => name)
+    .filter((name) => !kept.has(name));
+  const parentsOf = (name: string) =>
+    $client
+      .query<{ table: string }, []>(`pragma foreign_key_list("${name}")`)
+      .all()
+      .map(({ table }) => table);
+  const sorted: string[] = [];
+  const visit = (name: string) => {
+    if (sorted.includes(name)) return;
+    for (const child of names) if (child !== name && parentsOf(child).includes(name)) visit(child);
+    if (!sorted.includes(name)) sorted.push(name);
+  };
+  for (const name of names) visit(name);
+  const isIndexedByOrg = (name: string) =>
+    $client
+      .query<{ name: string }, [string]>("select name from pragma_index_list(?) where partial = 0")
+      .all(name)
+      .some((index) => {
+        const first = $client.query<{ name: string }, [string]>(
+          "select name from pragma_index_info(?) where seqno = 0",
+        );
+        return first.get(index.name)?.name === "org_id";
+      });
+  return sorted.map((name) => ({
+    name,
+    isIndexedByOrg: isIndexedByOrg(name),
+    columns: new Set(
+      $client
+        .query<{ name: string }, []>(`pragma table_info("${name}")`)
+        .all()
+        .map((column) => column.name),
+    ),
+  }));
+});

@@ -1,0 +1,61 @@
+import { and, eq, or, sql } from "drizzle-orm";
+import type { Context } from "../context.ts";
+import type { Tx } from "../db/open.ts";
+import { fixes, frictionPoints } from "../db/tables/friction.ts";
+import { gates } from "../db/tables/gates.ts";
+import { notifications } from "../db/tables/notifications.ts";
+import { prompts } from "../db/tables/prompts.ts";
+import { reports } from "../db/tables/reports.ts";
+import { evalRequests, runs } from "../db/tables/runs.ts";
+import { scheduledEvaluations } from "../db/tables/schedules.ts";
+import type { PromptRow } from "../prompts/prompt-check.ts";
+
+/**
+ * Adds a prompt that holds one deleted run, so that everything about a run is hidden as that of a prompt is. It is never visible. Returns its
+ * ID.
+ */
+export function newHome(ctx: Context, tx: Tx, { orgId }: PromptRow): string {
+  const createdAt = ctx.now();
+  const id = ctx.newId(createdAt);
+  tx.insert(prompts)
+    .values({ id, orgId, text: "", status: "archived", reviewBeforePublishing: false, createdAt })
+    .run();
+  return id;
+}
+
+/** Moves a run with its report to another prompt, and its evaluation with what refers to it if no other run of it stays. */
+export function moveRun(tx: Tx, run: typeof runs.$inferSelect, promptId: string): void {
+  const { orgId, evalRequestId, id } = run;
+  tx.update(runs).set({ promptId }).where(eq(runs.id, id)).run();
+  tx.update(reports).set({ promptId }).where(eq(reports.runId, id)).run();
+  const reportOfRun = sql`(select id from reports where run_id = ${id})`;
+  tx.update(frictionPoints).set({ promptId }).where(sql`${frictionPoints.reportId} = ${reportOfRun}`).run();
+  tx.update(notifications)
+    .set({ promptId })
+    .where(and(eq(notifications.orgId, orgId), eq(notifications.promptId, run.promptId), mentions(id)))
+    .run();
+  const others = sql`select 1 from runs where org_id = ${orgId} and eval_request_id = ${evalRequestId} and prompt_id = ${run.promptId}`;
+  if (tx.get(sql`${others} limit 1`)) return;
+  const isOfOrg = eq(evalRequests.orgId, orgId);
+  tx.update(evalRequests)
+    .set({ promptId })
+    .where(and(isOfOrg, eq(evalRequests.id, evalRequestId)))
+    .run();
+  const ofGate = or(eq(gates.headRequestId, evalRequestId), eq(gates.baseRequestId, evalRequestId));
+  tx.update(gates)
+    .set({ promptId })
+    .where(and(eq(gates.orgId, orgId), ofGate))
+    .run();
+  const ofFix = or(eq(fixes.beforeId, evalRequestId), eq(fixes.afterId, evalRequestId));
+  tx.update(fixes)
+    .set({ promptId })
+    .where(and(eq(fixes.orgId, orgId), ofFix))
+    .run();
+  tx.update(scheduledEvaluations)
+    .set({ promptId })
+    .where(and(eq(scheduledEvaluations.orgId, orgId), eq(scheduledEvaluations.evalRequestId, evalRequestId)))
+    .run();
+}
+
+/** Whether a notification has an ID in its data. */
+const mentions = (id: string) => sql`instr(${notifications.data}, ${id}) > 0`;

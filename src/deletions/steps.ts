@@ -1,0 +1,146 @@
+import type { SQLQueryBindings } from "bun:sqlite";
+import type { Db } from "../db/open.ts";
+import { slugDigest } from "../reports/report-writer.ts";
+import { erasableTables } from "./erasable-tables.ts";
+
+/** Rows that one statement erases. Events have up to 32 KiB each. */
+const batchRows = 20;
+
+const run = (db: Db, sql: string, ...values: SQLQueryBindings[]): number =>
+  db.$client.query(sql).run(...values).changes;
+
+const find = (db: Db, sql: string, ...values: SQLQueryBindings[]): string | null =>
+  (db.$client.query(sql).values(...values)[0]?.[0] as string | undefined) ?? null;
+
+/** Erases up to a batch of the rows that a condition selects. True: there may be more. */
+const eraseBatch = (db: Db, table: string, where: string, ...values: SQLQueryBindings[]): boolean =>
+  run(db, `delete from "${table}" where ${where} limit ${batchRows}`, ...values) === batchRows;
+
+/** Removes what the audit log says about something erased. The entries stay. */
+function forgetTarget(db: Db, orgId: string, targetId: string): void {
+  run(
+    db,
+    "update audit_entries set target_name = null, changes = null where org_id = ? and target_id = ? and (target_name is not null or changes is not null)",
+    orgId,
+    targetId,
+  );
+}
+
+/** Erases a job with its earlier attempts. */
+function eraseJob(db: Db, kind: string, subject: string): void {
+  run(
+    db,
+    "delete from earlier_attempts where job_id in (select id from jobs where kind = ? and subject = ?)",
+    kind,
+    subject,
+  );
+  run(db, "delete from jobs where kind = ? and subject = ?", kind, subject);
+}
+
+/** Erases one small part of a run with its session and report. False: nothing is left. */
+export function eraseFromRun(db: Db, orgId: string, runId: string): boolean {
+  const tables = erasableTables(db).filter(({ name }) => name !== "runs" && name !== "reports");
+  for (const { name, columns } of tables)
+    if (columns.has("run_id") && eraseBatch(db, name, "run_id = ?", runId)) return true;
+  const reportId = find(db, "select id from reports where run_id = ?", runId);
+  if (reportId !== null) {
+    for (const { name, columns } of tables)
+      if (columns.has("report_id") && eraseBatch(db, name, "report_id = ?", reportId)) return true;
+    const slug = find(db, "select slug from reports where id = ?", reportId) ?? "";
+    run(db, "insert or ignore into erased_slugs (digest) values (?)", slugDigest(slug));
+    run(db, "delete from reports where id = ?", reportId);
+    for (const id of [reportId, slug]) forgetTarget(db, orgId, id);
+  }
+  eraseJob(db, "run", runId);
+  forgetTarget(db, orgId, runId);
+  run(db, "delete from runs where id = ?", runId);
+  return false;
+}
+
+/** Erases one small part of a hidden prompt. The last part ends that it is hidden. */
+export function eraseFromPrompt(db: Db, orgId: string, promptId: string): void {
+  const runId = find(db, "select id from runs where org_id = ? and prompt_id = ? limit 1", orgId, promptId);
+  if (runId !== null) {
+    eraseFromRun(db, orgId, runId);
+    return;
+  }
+  if (eraseNotification(db, "org_id = ? and prompt_id = ?", orgId, promptId)) return;
+  // Messages about several prompts.
+  if (eraseNotification(db, "org_id = ? and prompt_id is null and instr(data, ?) > 0", orgId, promptId)) return;
+  if (eraseRegrade(db, "org_id = ? and prompt_id = ?", orgId, promptId)) return;
+  if (eraseEvaluation(db, orgId, promptId)) return;
+  run(db, "delete from gates where org_id = ? and others is not null and instr(others, ?) > 0", orgId, promptId);
+  run(db, "delete from inbox_marks where org_id = ? and instr(item_id, ?) > 0", orgId, promptId);
+  for (const { name, columns } of erasableTables(db))
+    if (columns.has("prompt_id") && columns.has("org_id"))
+      if (eraseBatch(db, name, "org_id = ? and prompt_id = ?", orgId, promptId)) return;
+  forgetTarget(db, orgId, promptId);
+  run(db, "delete from prompts where org_id = ? and id = ?", orgId, promptId);
+  run(db, "delete from deleted_prompts where prompt_id = ?", promptId);
+}
+
+/** Erases an evaluation without runs, and what refers to it. False: the prompt has none. */
+function eraseEvaluation(db: Db, orgId: string, promptId: string): boolean {
+  const id = find(db, "select id from eval_requests where org_id = ? and prompt_id = ? limit 1", orgId, promptId);
+  if (id === null) return false;
+  const gateIds = db.$client
+    .query("select id from gates where org_id = ?1 and (head_request_id = ?2 or base_request_id = ?2)")
+    .values(orgId, id) as [string][];
+  for (const [gateId] of gateIds) {
+    forgetTarget(db, orgId, gateId);
+    run(db, "delete from gates where id = ?", gateId);
+  }
+  run(db, "delete from scheduled_evaluations where org_id = ? and eval_request_id = ?", orgId, id);
+  run(db, "delete from fixes where org_id = ?1 and (before_id = ?2 or after_id = ?2)", orgId, id);
+  // Another run of the evaluation that was deleted by itself.
+  const other = find(db, "select prompt_id from runs where org_id = ? and eval_request_id = ? limit 1", orgId, id);
+  if (other !== null) run(db, "update eval_requests set prompt_id = ? where id = ?", other, id);
+  else {
+    forgetTarget(db, orgId, id);
+    run(db, "delete from eval_requests where id = ?", id);
+  }
+  return true;
+}
+
+/** Erases a regrade with its jobs, which are numbered. False: none matches. */
+function eraseRegrade(db: Db, where: string, ...values: SQLQueryBindings[]): boolean {
+  const id = find(db, `select id from regrades where ${where} limit 1`, ...values);
+  if (id === null) return false;
+  const ofRegrade = "kind = 'regrade' and subject >= ?1 and subject < ?1 || '~'";
+  run(db, `delete from earlier_attempts where job_id in (select id from jobs where ${ofRegrade})`, id);
+  run(db, `delete from jobs where ${ofRegrade}`, id);
+  run(db, "delete from regrades where id = ?", id);
+  return true;
+}
+
+/** Erases a notification with its deliveries. False: no notification matches. */
+function eraseNotification(db: Db, where: string, ...values: SQLQueryBindings[]): boolean {
+  const id = find(db, `select id from notifications where ${where} limit 1`, ...values);
+  if (id === null) return false;
+  const ofNotification = "select id from deliveries where notification_id = ?";
+  for (const [deliveryId] of db.$client.query(ofNotification).values(id) as [string][]) {
+    run(db, "delete from delivery_tries where delivery_id = ?", deliveryId);
+    eraseJob(db, "delivery", deliveryId);
+    run(db, "delete from deliveries where id = ?", deliveryId);
+  }
+  run(db, "delete from notifications where id = ?", id);
+  return true;
+}
+
+/** Tables whose rows are not erased with the others of an organization. */
+const afterOrg = new Set(["orgs", "audit_entries"]);
+
+/** Erases one small part of a hidden organization whose prompts are erased. False: nothing is left. */
+export function eraseFromOrg(db: Db, orgId: string): boolean {
+  if (eraseNotification(db, "org_id = ?", orgId) || eraseRegrade(db, "org_id = ?", orgId)) return true;
+  for (const { name, isIndexedByOrg } of erasableTables(db))
+    if (isIndexedByOrg && !afterOrg.has(name) && eraseBatch(db, name, "org_id = ?", orgId)) return true;
+  run(db, "update sign_ins set org_id = null where org_id = ?", orgId);
+  run(db, "delete from orgs where id = ?", orgId);
+  // Entries are kept while their organization exists.
+  return eraseBatch(db, "audit_entries", "org_id = ?", orgId);
+}
+
+/** Ends that an erased organization is hidden. */
+export const unhideOrg = (db: Db, orgId: string): void =>
+  void run(db, "delete from deleted_orgs where org_id = ?", orgId);

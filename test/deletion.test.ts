@@ -1,0 +1,177 @@
+import { afterAll, expect, test } from "bun:test";
+import { readdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { closeDb } from "../src/db/open.ts";
+import { createPrompt } from "../src/prompts/prompts.ts";
+import { testApp } from "./support/app.ts";
+import { emptyFolder } from "./support/executable.ts";
+import { evaluation, niceGrade } from "./support/reports.ts";
+
+const dayMs = 24 * 3600_000;
+const folders: string[] = [];
+afterAll(() => {
+  for (const folder of folders) rmSync(folder, { recursive: true });
+});
+
+/** A service with a prompt that has three runs in two evaluations, and another prompt with one. */
+function furnishedApp() {
+  let now = Date.parse("2026-11-20T12:00:00Z");
+  const dataDir = emptyFolder();
+  folders.push(dataDir);
+  const app = testApp({ dataDir, now: () => now });
+  const { ctx } = app.service;
+  const make = (title: string) =>
+    createPrompt(ctx, app.a.org, { title, text: `${title} of https://docs.example.com`, frequency: "hourly" });
+  const prompt = make("Zanzibar upload");
+  const other = make("Second");
+  const runs = [...evaluation(app, prompt.id, [niceGrade, niceGrade]), ...evaluation(app, prompt.id, [niceGrade])];
+  const [otherRun] = evaluation(app, other.id, [niceGrade]);
+  const passTime = (ms: number) => {
+    now += ms;
+  };
+  return { app, ctx, dataDir, prompt, other, runs, otherRun, passTime };
+}
+
+/** Everything that lists or counts runs and reports. */
+async function readLists({ send }: ReturnType<typeof testApp>) {
+  const paths = [
+    "prompts",
+    "runs",
+    "reports",
+    "eval-requests",
+    "friction",
+    "trends",
+    "matrix",
+    "inbox",
+    "recommendations",
+  ];
+  return Object.fromEntries(
+    await Promise.all(paths.map(async (path) => [path, (await send("GET", `/api/v1/${path}`)).body] as const)),
+  );
+}
+
+test("a deleted prompt is gone from everything at once, and comes back as it was", async () => {
+  const { app, prompt, other, runs, otherRun } = furnishedApp();
+  const { send, a, b } = app;
+  const before = await readLists(app);
+  expect(
+    (await send("DELETE", `/api/v1/prompts/${prompt.id}`, { headers: { authorization: `Bearer ${b.key}` } })).status,
+  ).toBe(404);
+  const { status, body } = await send("DELETE", `/api/v1/prompts/${prompt.id}`);
+  expect([status, body]).toEqual([
+    200,
+    expect.objectContaining({
+      kind: "prompt",
+      subjectId: prompt.id,
+      status: "pending",
+      counts: { prompts: 1, runs: 3, reports: 3 },
+    }),
+  ]);
+  const after = await readLists(app);
+  expect(after.prompts.map(({ id }: { id: string }) => id)).toEqual([other.id]);
+  expect(after.runs.map(({ runId }: { runId: string }) => runId)).toEqual([otherRun?.runId]);
+  const text = JSON.stringify(after);
+  for (const secret of [
+    "Zanzibar",
+    prompt.id,
+    ...runs.flatMap(({ runId, slug, evalRequestId }) => [runId, slug, evalRequestId]),
+  ])
+    expect({ secret, isShown: text.includes(secret) }).toEqual({ secret, isShown: false });
+  for (const path of [
+    `prompts/${prompt.id}`,
+    `runs/${runs[0]?.runId}`,
+    `reports/${runs[0]?.slug}`,
+    `reports/${runs[0]?.slug}/trace`,
+    `eval-requests/${runs[0]?.evalRequestId}`,
+  ])
+    expect([path, (await send("GET", `/api/v1/${path}`)).status]).toEqual([path, 404]);
+  expect((await send("DELETE", `/api/v1/prompts/${prompt.id}`)).status).toBe(404);
+
+  const restore = (key: string) =>
+    send("POST", `/api/v1/deletions/${body.id}/restore`, { headers: { authorization: `Bearer ${key}` } });
+  expect((await restore(b.key)).status).toBe(404);
+  expect((await restore(a.key)).body.status).toBe("restored");
+  expect((await restore(a.key)).status).toBe(409);
+  expect(await readLists(app)).toEqual(before);
+  closeDb(app.db);
+});
+
+test("a deleted run is taken out of trends and lifecycles, and comes back as it was", async () => {
+  const { app, prompt, runs } = furnishedApp();
+  const { send } = app;
+  const before = await readLists(app);
+  const { body } = await send("DELETE", `/api/v1/reports/${runs[2]?.slug}`);
+  expect(body).toMatchObject({ kind: "run", subjectId: runs[2]?.runId, counts: { prompts: 0, runs: 1, reports: 1 } });
+  const after = await readLists(app);
+  expect([after.runs.length, after.reports.length, after["eval-requests"].length]).toEqual([3, 3, 2]);
+  expect(JSON.stringify(after)).not.toContain(runs[2]?.evalRequestId ?? "?");
+  expect(after.prompts.length).toBe(2);
+  const second = await send("DELETE", `/api/v1/runs/${runs[1]?.runId}`);
+  expect(second.status).toBe(200);
+  expect((await send("GET", `/api/v1/eval-requests/${runs[1]?.evalRequestId}`)).body.runs.length).toBe(1);
+  expect((await send("GET", `/api/v1/runs?promptId=${prompt.id}`)).headers.get("x-total-count")).toBe("1");
+  for (const id of [body.id, second.body.id])
+    expect((await send("POST", `/api/v1/deletions/${id}/restore`)).status).toBe(200);
+  expect(await readLists(app)).toEqual(before);
+  closeDb(app.db);
+});
+
+const readAll = (folder: string): string =>
+  readdirSync(folder, { withFileTypes: true })
+    .map((entry) =>
+      entry.isDirectory() ? readAll(join(folder, entry.name)) : readFileSync(join(folder, entry.name), "latin1"),
+    )
+    .join("");
+
+test("what was deleted is erased after its time, and nothing else is", async () => {
+  const { app, ctx, dataDir, prompt, runs, passTime } = furnishedApp();
+  const { send } = app;
+  const { id } = (await send("DELETE", `/api/v1/runs/${runs[0]?.runId}`)).body;
+  await app.service.upkeep.runOnce();
+  expect((await send("GET", `/api/v1/deletions/${id}`)).body.status).toBe("pending");
+  passTime(dayMs);
+  await app.service.upkeep.runOnce();
+  expect((await send("GET", `/api/v1/deletions/${id}`)).body).toMatchObject({
+    status: "erased",
+    title: null,
+    deletedBy: null,
+  });
+  expect((await send("POST", `/api/v1/deletions/${id}/restore`)).status).toBe(409);
+  const remaining = await readLists(app);
+  expect([remaining.runs.length, remaining.reports.length]).toEqual([3, 3]);
+  expect(readAll(dataDir)).not.toContain(runs[0]?.slug ?? "?");
+  expect(readAll(dataDir)).toContain("Zanzibar");
+
+  const all = (await send("DELETE", `/api/v1/prompts/${prompt.id}`)).body;
+  expect((await send("POST", `/api/v1/deletions/${all.id}/erase`)).body.status).toBe("erasing");
+  await app.service.upkeep.runOnce();
+  expect((await send("GET", `/api/v1/deletions/${all.id}`)).body.status).toBe("erased");
+  expect(readAll(dataDir)).not.toContain("Zanzibar");
+  expect(ctx.db.$client.query("pragma foreign_key_check").all()).toEqual([]);
+  expect((await readLists(app)).runs.length).toBe(1);
+  closeDb(app.db);
+});
+
+test("a deleted organization locks out its keys at once, and is erased with all it has", async () => {
+  const { app, dataDir, passTime } = furnishedApp();
+  const { send, b } = app;
+  const { body } = await send("DELETE", "/api/v1/organization");
+  expect(body).toMatchObject({ kind: "organization", counts: { prompts: 2, runs: 4, reports: 4 } });
+  expect((await send("GET", "/api/v1/whoami")).status).toBe(401);
+  expect((await send("GET", "/api/v1/whoami", { headers: { authorization: `Bearer ${b.key}` } })).status).toBe(200);
+  passTime(7 * dayMs);
+  await app.service.upkeep.runOnce();
+  await app.service.upkeep.runOnce();
+  const left = app.db.$client
+    .query<{ name: string }, []>("select name from sqlite_master where type = 'table'")
+    .all()
+    .filter(({ name }) => {
+      const columns = app.db.$client.query<{ name: string }, []>(`pragma table_info("${name}")`).all();
+      if (name === "deletions" || !columns.some((column) => column.name === "org_id")) return false;
+      return app.db.$client.query(`select 1 from "${name}" where org_id = ?`).get(app.a.org) !== null;
+    });
+  expect(left).toEqual([]);
+  expect(readAll(dataDir)).not.toContain("Zanzibar");
+  expect(app.db.$client.query("pragma foreign_key_check").all()).toEqual([]);
+  closeDb(app.db);
+});
