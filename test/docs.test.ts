@@ -323,6 +323,19 @@ describe("a Markdown page", () => {
   });
 });
 
+test("a sample has its line also in a table, between line numbers and without a block of its own", () => {
+  const samplesOf = (html: string) => readPage("https://docs.test/", "text/html", `<h1>Start</h1>${html}`).samples;
+  const lines = ["import start", "", "start.everything()"];
+  const cell = `<table><tr><td><pre>1\n2\n3</pre></td><td><pre>${lines.join("\n")}</pre></td></tr></table>`;
+  expect(samplesOf(`<p>Two.</p>${cell}`)).toMatchObject([{ code: lines.join("\n"), line: 4, isInOneLine: true }]);
+  const numbered = lines.map((line, at) => `<span class="linenos">${at + 1}</span>${line}`).join("\n");
+  expect(samplesOf(`<p>Two.</p><pre>${numbered}</pre>`)).toMatchObject([{ code: lines.join("\n"), line: 5 }]);
+  const inline = `<span><code class="language-py" style="color: red; white-space: pre-wrap">${lines.join("\n")}</code></span>`;
+  expect(samplesOf(`<p>Two.</p>${inline}<p>Run <code>start</code>.</p>`)).toMatchObject([
+    { language: "py", code: lines.join("\n"), line: 4 },
+  ]);
+});
+
 test("the text of a page is Markdown with absolute links, without navigation", () => {
   const text = toMarkdown(
     html(

@@ -2,7 +2,7 @@ import { decodeEntities } from "./entities.ts";
 import { isLanguageName } from "./languages.ts";
 
 /**
- * A `<pre>` of a page: its text as a reader would copy it, and the language named by its own or its wrapper's
+ * A `<pre>` of a page, or a `<code>` whose style keeps its lines: its text as a reader would copy it, and the language named by its own or its wrapper's
  * attributes. `isWrong`: its class marks the code as intentionally wrong. `isPlain`: nothing marks it as code, as in a
  * synopsis.
  */
@@ -12,6 +12,9 @@ export type CodeBlock = { language: string | null; code: string; isWrong?: true;
 export const wrongMark =
   /(^|[\s.{_-])(bad|wrong|incorrect|invalid|broken|dont|antipattern|anti-pattern|compile_fail)($|[\s}_-])|❌|🚫/i;
 const codeMark = /code|highlight|listing|snippet|brush|source|language-|lang-/i;
+
+/** A style that shows line breaks as they are in the source. */
+const keepsLines = /(?:^|;)\s*white-space:\s*(?:pre|break-spaces)/i;
 
 type Element = HTMLRewriterTypes.Element;
 
@@ -24,7 +27,7 @@ export function onContent(element: Element, enter: () => void, leave: () => void
 
 type State = {
   blocks: CodeBlock[];
-  open: { language: string | null; code: string; isWrong: boolean; isPlain: boolean } | null;
+  open: { tagName: string; language: string | null; code: string; isWrong: boolean; isPlain: boolean } | null;
   /** Open elements whose text isn't copied: line numbers and buttons. */
   silentDepth: number;
   /** The surrounding elements, outermost first: the language that each or one around it names, and their classes. */
@@ -36,11 +39,12 @@ export function onCodeBlocks(rewriter: HTMLRewriter, blocks: CodeBlock[]): void 
   const state: State = { blocks, open: null, silentDepth: 0, wrappers: [] };
   for (const [selector, enter] of Object.entries(elementHandlers))
     rewriter.on(selector, { element: (element) => enter(state, element) });
-  rewriter.on("pre", {
-    text(chunk) {
-      if (state.open && state.silentDepth === 0) state.open.code += chunk.text;
-    },
-  });
+  for (const tagName of ["pre", "code"])
+    rewriter.on(tagName, {
+      text(chunk) {
+        if (state.open?.tagName === tagName && state.silentDepth === 0) state.open.code += chunk.text;
+      },
+    });
 }
 
 /** What each element says about code, by selector. Selectors never refer to a parent, because nested elements would take quadratic time. */
@@ -56,12 +60,13 @@ const elementHandlers: Record<string, (state: State, element: Element) => void> 
   },
   pre: startBlock,
   code(state, element) {
+    if (keepsLines.test(element.getAttribute("style") ?? "")) startBlock(state, element);
     const language = languageOf(element, false);
     // A block may hold the same sample in several languages, of which readers see one.
     if (state.open && language !== null && state.open.code.trim() !== "") {
-      const { isWrong } = state.open;
+      const { isWrong, tagName } = state.open;
       endBlock(state);
-      state.open = { language, code: "", isWrong, isPlain: false };
+      state.open = { tagName, language, code: "", isWrong, isPlain: false };
     }
     const { open } = state;
     if (!open) return;
@@ -107,6 +112,7 @@ function startBlock(state: State, element: Element): void {
   if (state.open) return;
   const ownClasses = element.getAttribute("class") ?? "";
   state.open = {
+    tagName: element.tagName.toLowerCase(),
     language: languageOf(element, false) ?? wrappers.at(-1)?.language ?? null,
     code: "",
     isWrong: [ownClasses, wrappers.at(-1)?.classes ?? ""].some((classes) => wrongMark.test(classes)),

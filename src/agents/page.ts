@@ -16,13 +16,17 @@ type Heading = { level: number; text: string; line: number };
 
 /**
  * A code block, which starts in the line after `line`. `language` is the page's name for it in lower case, null if missing; `isClosed` is false for an
- * unterminated fence.
+ * unterminated fence, and `isInOneLine` is set if all of its lines are in that line, as in the cell of a table.
  */
-export type CodeSample = CodeBlock & { line: number; isClosed: boolean };
+export type CodeSample = CodeBlock & { line: number; isClosed: boolean; isInOneLine?: true };
+
+/** The line of a page that has a line of a sample, both from 1. */
+export const lineOfSample = ({ line, isInOneLine }: CodeSample, lineOfCode: number): number =>
+  line + (isInOneLine ? 1 : lineOfCode);
 
 /** The line of a page in which a text first is in a sample. */
-export const lineInSample = ({ line, code }: CodeSample, text: string): number =>
-  line + code.slice(0, Math.max(0, code.indexOf(text))).split("\n").length;
+export const lineInSample = (sample: CodeSample, text: string): number =>
+  lineOfSample(sample, sample.code.slice(0, Math.max(0, sample.code.indexOf(text))).split("\n").length);
 
 /** A page as an agent reads it. All line numbers refer to `markdown`. */
 export type Page = {
@@ -201,9 +205,29 @@ function locateSamples(blocks: CodeBlock[], markdown: string): CodeSample[] {
     const code = block.code.split("\n").map(stripQuote);
     const first = code.findIndex((line) => line !== "");
     const index = lines.indexOf(code[first] ?? "", from);
-    if (index >= 0) from = index + 1;
-    return { ...block, line: Math.max(1, index >= 0 ? index - Math.max(0, first) : from), isClosed: true };
+    const place = index >= 0 ? { line: index - Math.max(0, first), last: index } : findWithin(lines, code, from);
+    if (place !== null) from = place.last + 1;
+    const isInOneLine = place !== null && "isInOneLine" in place;
+    return { ...block, line: Math.max(1, place?.line ?? from), isClosed: true, ...(isInOneLine && { isInOneLine }) };
   });
+}
+
+/** Lines of a block that are long enough to be found within another line, and how many of them are tried. */
+const longLines = { minChars: 8, tried: 5 };
+
+/** Where a block is if each of its lines has a number before it, or if all of it is in one cell of a table; null if it is nowhere. */
+function findWithin(lines: string[], code: string[], from: number) {
+  const longest = code
+    .flatMap((text, at) => (text.length >= longLines.minChars ? [{ text, at }] : []))
+    .sort((a, b) => b.text.length - a.text.length)
+    .slice(0, longLines.tried);
+  for (const { text, at } of longest) {
+    const last = lines.findIndex((line, index) => index >= from && line.includes(text));
+    if (last < 0) continue;
+    const isInOneLine = longest.some((other) => other.at !== at && lines[last]!.includes(other.text));
+    return isInOneLine ? { line: last, last, isInOneLine } : { line: last - at, last };
+  }
+  return null;
 }
 
 function readMarkdown(url: string, text: string): Page {

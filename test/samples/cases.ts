@@ -23,8 +23,8 @@ const call = (name: string, language: string, code: string, isRight: boolean): C
   },
   finds: isRight ? [] : ["sample-matches-api"],
 });
-const matches = (name: string, language: string, code: string) => call(name, language, code, true);
-const contradicts = (name: string, language: string, code: string) => call(name, language, code, false);
+export const matches = (name: string, language: string, code: string) => call(name, language, code, true);
+export const contradicts = (name: string, language: string, code: string) => call(name, language, code, false);
 /** Docs of three pages: the start page, the guide that answers the goal, and a page of setup. */
 export const docs = (
   name: string,

@@ -1,4 +1,4 @@
-import { breaks, type Case, docs, fence, parses } from "./cases.ts";
+import { breaks, type Case, contradicts, docs, fence, matches, parses } from "./cases.ts";
 
 /** An API with an API key in a header, in Swagger 2. */
 const tides = {
@@ -233,4 +233,40 @@ export const freshCases: Case[] = [
     guide: fence("js", 'await fetch("https://api.hollow.test/tenants/{tenant_slug}/widgets");'),
     finds: ["placeholder-explained"],
   }),
+  docs("placeholders that ask for a value that nothing explains", {
+    guide: fence("js", 'await hollow.create("INSERT_REALM_CODE", "<<realm>>");'),
+    finds: ["placeholder-explained"],
+  }),
+  {
+    name: "a placeholder with brackets in a URL, of which nothing but its own sample in a table speaks",
+    pages: {
+      "/": "<title>Create a widget</title><h1>Create a widget</h1><p>This page shows how to create a widget.</p><table><tr><td><pre>1\n2</pre></td><td><pre>curl -X DELETE \\\n  https://api.hollow.test/tenants/[your-tenant-slug]</pre></td></tr></table>",
+    },
+    finds: ["placeholder-explained"],
+  },
+  docs("a selector with brackets, and a constant in capitals", {
+    guide: fence("js", 'document.querySelector("[data-realm]");\nhollow.create({ state: "IN_REVIEW" });'),
+    finds: [],
+  }),
+  docs("a second secret, where the docs name only the first", {
+    setup: `Set \`HOLLOW_TOKEN\` to your token.\n\n## Tokens and keys\n\nThe console has them.`,
+    guide: fence("py", 'c = hollow.Client(os.environ["HOLLOW_TOKEN"], signer=os.environ["HOLLOW_SIGNING_KEY"])'),
+    finds: ["prerequisite-explained"],
+  }),
+  docs("a second secret that the docs describe in words", {
+    setup: `Set \`HOLLOW_TOKEN\` to your token.\n\n## Keys\n\nThe console shows the key for signing once.`,
+    guide: fence("py", 'c = hollow.Client(os.environ["HOLLOW_TOKEN"], signer=os.environ["HOLLOW_SIGNING_KEY"])'),
+    finds: [],
+  }),
+  contradicts(
+    "a path below more than the base of the API",
+    "sh",
+    'curl -H "Authorization: Bearer $HOLLOW_KEY" https://api.hollow.test/api/v1/widgets',
+  ),
+  contradicts(
+    "a path without the base of the API",
+    "sh",
+    'curl -H "Authorization: Bearer $HOLLOW_KEY" https://api.hollow.test/widgets',
+  ),
+  matches("a path of another API of the host", "sh", "curl https://api.hollow.test/admin/widgets/7/audit"),
 ];

@@ -69,18 +69,38 @@ function findTarget(url: string, document: JsonObject, call: HttpCall): Target |
   return misplacedPath(servers, paths, pathname);
 }
 
-/** A path that the API has below another base path: `/v2/items` for `/v1/items`. */
+/** A path that the API has below another base path: `/v2/items`, `/api/v1/items` or `/items` for `/v1/items`. */
 function misplacedPath(servers: URL[], paths: JsonObject, pathname: string): Target | null {
   const segments = pathname.split("/");
   for (const { pathname: base } of servers) {
-    const length = base.replace(/\/$/, "").split("/").length;
-    const prefix = segments.slice(0, length).join("/");
-    const rest = `/${segments.slice(length).join("/")}`;
-    if (length < 2 || rest === "/" || prefix.includes(unknownPart) || findPath(paths, rest) === undefined) continue;
-    return { kind: "none", problem: `the API description has ${rest} below ${base}, not below ${prefix}` };
+    const baseSegments = base.replace(/\/$/, "").split("/");
+    if (baseSegments.length < 2) continue;
+    for (let length = 1; length < segments.length; length++) {
+      const prefixSegments = segments.slice(0, length);
+      const rest = `/${segments.slice(length).join("/")}`;
+      const template = findPath(paths, rest);
+      if (rest === "/" || template === undefined) continue;
+      const isOtherBase = length === baseSegments.length;
+      const isLongerOrShorter =
+        (isWithin(prefixSegments, baseSegments) || isWithin(baseSegments, prefixSegments)) && hasFixedPart(template);
+      const prefix = prefixSegments.join("/");
+      if (prefix.includes(unknownPart) || !(isOtherBase || isLongerOrShorter)) continue;
+      return { kind: "none", problem: `the API description has ${rest} below ${base}, not below ${prefix || "/"}` };
+    }
   }
   return null;
 }
+
+/** Whether all parts of one path are in the other, in the same order. */
+function isWithin(parts: string[], others: string[]): boolean {
+  let next = 0;
+  for (const other of others) if (other === parts[next]) next++;
+  return next === parts.length;
+}
+
+/** A template of parameters only has the form of any path. */
+const hasFixedPart = (template: string): boolean =>
+  template.split("/").some((part) => part !== "" && !/\{.*\}/.test(part));
 
 function serversOf(url: string, { servers, host, basePath, schemes }: JsonObject): URL[] {
   if (typeof host === "string") {

@@ -1,5 +1,5 @@
 import type { Check } from "../agent.ts";
-import type { CodeSample } from "../page.ts";
+import { type CodeSample, lineOfSample } from "../page.ts";
 import { type ApiDescription, findProblems } from "./api-contract.ts";
 import type { Problem } from "./api-schema.ts";
 import type { HttpCall } from "./http-call.ts";
@@ -49,7 +49,7 @@ const failureOf = (page: ReadPage, { call, sample, problems, descriptionUrl }: D
     group: "sample",
     status: "fail",
     url: page.url,
-    line: sample.line + lineOf(sample, call, problems[0]!),
+    line: lineOfSample(sample, lineOf(sample, call, problems[0]!)),
     subject: `${page.url}#${call.method} ${shownPath(call.url)}`,
     message: `${call.method} ${shownPath(call.url)}: ${problems.map(({ message }) => message).join("; ")} (${descriptionUrl})`,
     fix: "Fix the sample or the API description, whichever is wrong.",

@@ -1,7 +1,7 @@
 import type { Check } from "../agent.ts";
 import { type CodeSample, lineInSample } from "../page.ts";
 import { languageOf } from "./inferred-languages.ts";
-import { withoutSamples } from "./secrets.ts";
+import { hasWords, paragraphsOf } from "./secrets.ts";
 import { cut, type ReadPage, toCheck } from "./session.ts";
 import { commandsOf } from "./shell-samples.ts";
 
@@ -15,34 +15,39 @@ export const checkCopying = (page: ReadPage, pages: ReadPage[]): Check[] => [
   ...promptChecks(page, pages),
 ];
 
-/** `<region-code>` in a command, `{region_code}` in a URL, `YOUR_REGION_CODE` anywhere: the words between the marks. */
+/**
+ * `<region-code>` in a command; `{region_code}`, `<region-code>` or `[region-code]` in a URL; `<<region-code>>` in quotes; `YOUR_REGION_CODE`,
+ * `INSERT_REGION_CODE` or `REGION_CODE_HERE` anywhere: the words between the marks.
+ */
 function placeholdersOf(sample: CodeSample): { name: string; text: string }[] {
   // What a program printed is not for readers to fill in.
   const code = commandsOf(sample.code) ?? sample.code;
   const marked = commands.test(languageOf(sample)) ? [...code.matchAll(/<([a-z][\w -]{2,40})>/gi)] : [];
   // In a string with replacements, braces hold an expression.
   const inUrls = [...code.matchAll(/(?<![`]|[fF$]["'])https?:\/\/[^\s"'`]+/g)].flatMap(([url]) => [
-    ...url.matchAll(/(?<![$#])\{([a-z]\w{2,40})\}|<([a-z][\w-]{2,40})>/gi),
+    ...url.matchAll(/(?<![$#])\{([a-z]\w{2,40})\}|<([a-z][\w-]{2,40})>|(?<=\/)\[([a-z][\w-]{2,40})\]/gi),
   ]);
-  const yours = [...code.matchAll(/\bYOUR[_-]([A-Z][A-Z_-]{2,40})\b/g)];
-  return [...marked, ...inUrls, ...yours].map((match) => ({ name: match[1] ?? match[2] ?? "", text: match[0] }));
+  const quoted = [...code.matchAll(/(?<=["'`])<<([a-z][\w -]{2,40})>>(?=["'`])/gi)];
+  const asked = [
+    ...code.matchAll(/\b(?:YOUR|INSERT)[_-]([A-Z][A-Z_-]{2,40})\b/g),
+    ...code.matchAll(/\b(?!YOUR|INSERT)([A-Z][A-Z_-]{2,40})[_-]HERE\b/g),
+  ];
+  return [...marked, ...inUrls, ...quoted, ...asked].map((match) => ({
+    name: match.slice(1).find((name) => name !== undefined) ?? "",
+    text: match[0],
+  }));
 }
 
 /** A placeholder is explained if a paragraph or a row of a page, or the rest of the sample, has all of its words. */
 function placeholderChecks(page: ReadPage, pages: ReadPage[]): Check[] {
-  const paragraphs = pages.flatMap(({ markdown }) =>
-    withoutSamples(markdown)
-      .toLowerCase()
-      .split(/\n(?:[ \t]*\n|(?=[|*-]))/),
-  );
+  const paragraphs = pages.flatMap(({ markdown }) => paragraphsOf(markdown));
   const isExplained = (name: string, rest: string) => {
     const words = name
       .replace(/([a-z])([A-Z])/g, "$1 $2")
       .toLowerCase()
       .split(/[^a-z]+/)
       .filter((word) => word.length >= 3 && !/^(?:your|here)$/.test(word));
-    const patterns = words.map((word) => new RegExp(`(?<![a-z])${word.replace(/s$/, "")}`));
-    return [...paragraphs, rest.toLowerCase()].some((text) => patterns.every((pattern) => pattern.test(text)));
+    return hasWords([...paragraphs, rest.toLowerCase()], words);
   };
   const unexplained = new Map<string, { text: string; line: number }>();
   for (const sample of page.samples)

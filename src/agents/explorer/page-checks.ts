@@ -23,7 +23,7 @@ type SiteContent = { lines: Map<string, number>; pages: number; graph: LinkGraph
 /** A page of this many characters is more than what fits into one answer to a model. */
 const maxReadableChars = 500_000;
 /** Bytes of text of a page, besides its headings and what other pages say as well, from which it has content. */
-const minContentBytes = 40;
+const minContentBytes = 80;
 /** An error page says no more than this. */
 const maxErrorBytes = 300;
 /** Pages from which on a line of most of them belongs to their template. */
@@ -55,7 +55,7 @@ const startOfText = (markdown: string): string =>
       .replace(/\s+/g, " "),
   );
 
-/** Whether a page has no more than its title, or a sentence or two that say nothing of its name. */
+/** Whether a page has hardly more than its title, or a sentence or two that say nothing of its name. */
 function lacksContent(page: ReadPage, site: SiteContent): boolean {
   if (page.samples.length > 0) return false;
   const content = withoutHeadings(ownLinesOf(page, site));
@@ -155,7 +155,7 @@ const rules: Rule[] = [
       const { url, title } = page;
       return lacksContent(page, site) && !isBlank(page, site) && !looksLikeErrorPage(page, site)
         ? {
-            message: `${url} (“${title.slice(0, 100)}”) says nothing beyond its title or nothing about it, like an error page`,
+            message: `${url} (“${title.slice(0, 100)}”) has hardly any text besides its title, or says nothing about it, like an error page`,
             fix: restoreOrRemove,
           }
         : null;

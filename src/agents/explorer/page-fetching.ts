@@ -74,8 +74,8 @@ export function toReadPage(session: Session, url: string, fetchResult: FetchResu
   return { ...page, problem, isUnlisted, addresses, delivery };
 }
 
-/** A rule of `X-Robots-Tag` for all search engines: others name theirs before a colon. */
-const noIndex = /^(?![^,:]*:)(?:[^:]*,)?\s*(noindex|none)\b/i;
+/** A rule of `X-Robots-Tag`, for all search engines or for the one that is named before a colon. */
+const noIndex = /^(?:[^,:]*:)?(?:[^:]*,)?\s*(noindex|none)\b/i;
 
 /** The problem of a page, from what it shows, which URL was requested, and what other pages of its host show and say. */
 function findProblemAmongOthers(session: Session, page: Page, addresses: string[]): Page["problem"] {

@@ -3,7 +3,7 @@ import { lineInSample } from "../page.ts";
 import { findAnswer } from "./answer.ts";
 import { checkCopying } from "./copying.ts";
 import { importsOf, installsOf, isNameExact, isRelated, type Package, provides } from "./packages.ts";
-import { explainsSecret, isOfProduct, type Secret, secretsOf } from "./secrets.ts";
+import { describesSecret, isOfProduct, namesSecret, type Secret, secretsOf, speaksOfSecret } from "./secrets.ts";
 import type { SectionIndex } from "./sections.ts";
 import { cut, type ReadPage, type Session, type Steps, toCheck, useTool } from "./session.ts";
 
@@ -100,7 +100,17 @@ function secretNeeds(page: ReadPage, pages: ReadPage[], products: string[]): Nee
     }
   const samples = pages.flatMap((each) => each.samples);
   const knownNames = samples.flatMap((sample) => [...secretsOf(sample), ...importsOf(sample)].map(({ name }) => name));
+  const isNamed = (name: string) => pages.some((each) => namesSecret(each, name));
   const isCertain = (secret: Secret) => isOfProduct(secret, products, knownNames);
+  // Docs that name one secret speak of that one. Another needs words of its own.
+  const named = new Set(samples.flatMap(secretsOf).flatMap(({ name }) => (isNamed(name) ? name : [])));
+  const isExplained = (secret: Secret) => {
+    if (isNamed(secret.name)) return true;
+    const [other] = named;
+    return pages.some((each) =>
+      other === undefined ? speaksOfSecret(each, secret, each === page) : describesSecret(each, secret, other),
+    );
+  };
   // A secret that is neither named after the product nor sent anywhere is the reader's own.
   return [...secrets.values()]
     .filter((secret) => secret.isSent || isCertain(secret))
@@ -108,7 +118,7 @@ function secretNeeds(page: ReadPage, pages: ReadPage[], products: string[]): Nee
       name: secret.name,
       subject: `where “${secret.name}” comes from`,
       line: secret.line,
-      isExplained: pages.some((other) => explainsSecret(other, secret, other === page)),
+      isExplained: isExplained(secret),
       isCertain: isCertain(secret),
     }));
 }

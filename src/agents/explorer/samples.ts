@@ -1,7 +1,7 @@
 import { ownMember } from "../../schema.ts";
 import type { Check } from "../agent.ts";
 import { familyOf, isTextLabel, type LanguageFamily } from "../languages.ts";
-import type { CodeSample } from "../page.ts";
+import { type CodeSample, lineOfSample } from "../page.ts";
 import {
   bracketLanguages,
   checkBrackets,
@@ -344,7 +344,7 @@ const toBrokenCheck = (
     status: "fail",
     subject,
     url: page.url,
-    line: sample.line + result.line,
+    line: lineOfSample(sample, result.line),
     message:
       language === null
         ? `The sample has no label and looks like ${nameOf(inferLanguage(code)?.language)}, but does not parse as such: ${result.message}`

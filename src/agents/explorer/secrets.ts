@@ -42,22 +42,33 @@ export function secretsOf({ code }: CodeSample): Secret[] {
   });
 }
 
-/**
- * Whether the docs explain a secret: they set it, name it in their text, or show its use on a page that speaks of such
- * a thing.
- */
-export function explainsSecret(
+/** Whether a page sets a secret, or names it in its text. */
+export function namesSecret({ markdown, samples }: ReadPage, name: string): boolean {
+  const word = RegExp.escape(name);
+  const assignment = new RegExp(`\\b${word}["']?\\s*[=:](?!=)`);
+  return (
+    samples.some(({ code }) => assignment.test(code)) || new RegExp(`\\b${word}\\b`).test(withoutSamples(markdown))
+  );
+}
+
+/** Whether a page speaks of such a thing as a secret, in a heading, or in its text if it also shows the use of the secret. */
+export function speaksOfSecret(
   { markdown, samples, headings }: ReadPage,
   { name }: Secret,
   isAnswer: boolean,
 ): boolean {
-  const word = RegExp.escape(name);
-  const assignment = new RegExp(`\\b${word}["']?\\s*[=:](?!=)`);
-  const prose = withoutSamples(markdown);
-  if (samples.some(({ code }) => assignment.test(code)) || new RegExp(`\\b${word}\\b`).test(prose)) return true;
-  const noun = new RegExp(`\\b${name.split("_").at(-1)!.replace(/S$/, "")}s?\\b`, "i");
+  const noun = new RegExp(`\\b${nounOf(name)}s?\\b`, "i");
   if (headings.some(({ text }) => noun.test(text))) return true;
-  return !isAnswer && noun.test(prose) && samples.some(({ code }) => code.includes(name));
+  return !isAnswer && noun.test(withoutSamples(markdown)) && samples.some(({ code }) => code.includes(name));
+}
+
+const nounOf = (name: string): string => name.split("_").at(-1)!.replace(/S$/, "");
+
+/** Whether a paragraph of a page has all words of a secret, besides those of another one that the docs name. */
+export function describesSecret({ markdown }: ReadPage, { name }: Secret, otherName: string): boolean {
+  const others = otherName.split("_").slice(0, -1);
+  const words = name.split("_").filter((word) => word.length >= 3 && !others.includes(word));
+  return hasWords(paragraphsOf(markdown), words);
 }
 
 /**
@@ -80,6 +91,22 @@ export function isOfProduct({ name }: Secret, productNames: string[], knownNames
   );
 }
 
+/** The paragraphs and the rows of a page, in lower case. */
+export const paragraphsOf = (markdown: string): string[] =>
+  withoutSamples(markdown)
+    .toLowerCase()
+    .split(/\n(?:[ \t]*\n|(?=[|*-]))/);
+
+/** Whether one of the texts, in lower case, has all words, in singular or plural. */
+export function hasWords(texts: string[], words: string[]): boolean {
+  const patterns = words.map((word) => new RegExp(`(?<![a-z])${word.toLowerCase().replace(/s$/, "")}`));
+  return texts.some((text) => patterns.every((pattern) => pattern.test(text)));
+}
+
 /** The text of a page around its samples, as readers see it: Markdown made from HTML escapes underscores. */
 export const withoutSamples = (markdown: string): string =>
-  markdown.replace(/^\s*(`{3,}|~{3,})[\s\S]*?^\s*\1/gm, "").replace(/\\(?=[_*-])/g, "");
+  markdown
+    .replace(/^\s*(`{3,}|~{3,})[\s\S]*?^\s*\1/gm, "")
+    // A sample in a cell of a table.
+    .replace(/<pre>[^\n]*?<\/pre>/g, "")
+    .replace(/\\(?=[_*-])/g, "");

@@ -182,12 +182,6 @@ export const frictionByCheck: ReadonlyMap<string, Entry> = new Map([
       "Remove the prompts from commands",
       "on the page with the answer, commands with a prompt if most commands of the docs have none",
     ],
-    "sdk-version-matches": [
-      "medium",
-      "Sample of another version",
-      "Use the version that the docs install",
-      "on the page with the answer, an import or an installation of another major version than the docs install",
-    ],
   }),
   ...toEntries("silent_failure", "discovery", {
     "http-status-codes": [
@@ -195,12 +189,6 @@ export const frictionByCheck: ReadonlyMap<string, Entry> = new Map([
       "Missing pages return a success status",
       "Return 404 for missing pages",
       "a URL that doesn't exist and returns a success status",
-    ],
-    "page-has-content": [
-      "high",
-      "Page without content",
-      "Restore the page or return 404",
-      "a page that the answer depends on, with nothing but its title, or a sentence or two about something else",
     ],
     "missing-pages-say-so": [
       "high",
@@ -268,7 +256,21 @@ export const frictionByCheck: ReadonlyMap<string, Entry> = new Map([
       "`noindex` on a page that the answer depends on, or on the whole site",
     ],
   }),
+  ...toEntries("misleading_docs", "integration", {
+    "sdk-version-matches": [
+      "medium",
+      "Sample of another version",
+      "Use the version that the docs install",
+      "on the page with the answer, an import or an installation of another major version than the docs install",
+    ],
+  }),
   ...toEntries("missing_docs", "setup", {
+    "page-has-content": [
+      "high",
+      "Page without content",
+      "Restore the page or return 404",
+      "a page that the answer depends on, with hardly more than its title, or a sentence or two about something else",
+    ],
     "prerequisite-explained": [
       "high",
       "Missing prerequisite",
