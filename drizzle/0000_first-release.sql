@@ -436,6 +436,7 @@ CREATE TABLE `deliveries` (
 ) STRICT;
 --> statement-breakpoint
 CREATE INDEX `deliveries_by_destination` ON `deliveries` (`org_id`,`destination_id`,`id`);--> statement-breakpoint
+CREATE INDEX `deliveries_failed` ON `deliveries` (`id`) WHERE "deliveries"."status" = 'failed';--> statement-breakpoint
 CREATE INDEX `deliveries_by_notification` ON `deliveries` (`org_id`,`notification_id`);--> statement-breakpoint
 CREATE UNIQUE INDEX `deliveries_of_org` ON `deliveries` (`org_id`,`id`);--> statement-breakpoint
 CREATE TABLE `delivery_tries` (
@@ -859,6 +860,7 @@ CREATE TABLE `runs` (
 --> statement-breakpoint
 CREATE INDEX `runs_by_prompt` ON `runs` (`org_id`,`prompt_id`,`id`);--> statement-breakpoint
 CREATE INDEX `runs_unfinished` ON `runs` (`org_id`,`prompt_id`) WHERE "runs"."completed_at" is null;--> statement-breakpoint
+CREATE INDEX `runs_failed_newest` ON `runs` (`id`,`failure_cause`,`failure_code`) WHERE "runs"."status" = 'failed';--> statement-breakpoint
 CREATE INDEX `runs_failed` ON `runs` (`org_id`,`prompt_id`,`id`) WHERE "runs"."status" = 'failed';--> statement-breakpoint
 CREATE INDEX `runs_reserved` ON `runs` (`org_id`) WHERE "runs"."reserved_usd" is not null;--> statement-breakpoint
 CREATE INDEX `runs_by_agent` ON `runs` (`org_id`,`agent`,`id`);--> statement-breakpoint

@@ -32,6 +32,7 @@ import { notificationRoutes } from "./notifications/routes.ts";
 import { lazy } from "./once.ts";
 import { promptRoutes } from "./prompts/routes.ts";
 import { providerRoutes } from "./providers/routes.ts";
+import { queueRoutes } from "./queue/routes.ts";
 import { regradeRoutes } from "./regrades/routes.ts";
 import { reportRoutes } from "./reports/routes.ts";
 import {
@@ -151,5 +152,6 @@ const featureRoutes = ({ ctx, workers }: Service) =>
     .use(notificationRoutes(ctx))
     .use(trustRoutes(ctx))
     .use(workerRoutes(ctx, workers))
+    .use(queueRoutes(ctx, workers))
     .use(regradeRoutes(ctx))
     .use(deletionRoutes(ctx));

@@ -34,7 +34,20 @@ const layers: [string, (file: string) => boolean][] = [
   ["app", isApp],
   ["adapters", isAdapter],
   ...[
-    ...["cli", "web", "service", "mcp", "deletions", "trusts", "workers", "gates", "regrades", "exchange", "inbox"],
+    ...[
+      "cli",
+      "web",
+      "service",
+      "mcp",
+      "deletions",
+      "queue",
+      "trusts",
+      "workers",
+      "gates",
+      "regrades",
+      "exchange",
+      "inbox",
+    ],
     ...["spending", "comparisons"],
     ...[
       "matrix",
@@ -146,7 +159,7 @@ test.each([
   [
     "Drizzle",
     /^drizzle-orm/,
-    /^src\/(db|auth|audit|deletions|trusts|jobs|prompts|archives|providers|models|comparisons|friction|field|fixes|gates|runs|schedules|reports|shares|trends|matrix|regrades|exchange|telemetry|notifications|workers|inbox|spending|backups)\/|^src\/cli\/doctor\.ts$/,
+    /^src\/(db|auth|audit|deletions|trusts|jobs|prompts|archives|providers|models|comparisons|friction|field|fixes|gates|runs|schedules|reports|shares|trends|matrix|regrades|exchange|telemetry|notifications|workers|queue|inbox|spending|backups)\/|^src\/cli\/doctor\.ts$/,
   ],
 ])("only the expected files import %s", (_, packages, places) => {
   expect(

@@ -8,6 +8,14 @@ import { addMinScore, checkMinScore, type MinScore } from "./min-score.ts";
 import { addReportFormat, type ReportFormat, toReportText } from "./report-screen.ts";
 import { exits, failureText, print, printStyled, say, sayError, sayProgress, toJson } from "./terminal.ts";
 
+const waitingTexts: Record<NonNullable<Run["waitingFor"]>["what"], string> = {
+  worker: "waiting for a worker",
+  slot: "waiting for a slot",
+  budget: "waiting for a budget",
+  paused_organization: "waiting, because an operator has paused the organization",
+  paused_agent: "waiting, because an operator has paused the agent",
+};
+
 /** What to print of runs that were requested. */
 export type RunResult = MinScore & ReportFormat & { wait?: boolean; json?: boolean };
 
@@ -59,7 +67,7 @@ async function waitForRun(api: Api, runId: string): Promise<Run> {
   let previous = "";
   for (;;) {
     const run = await api.request("GET /runs/{runId}", { path: { runId } });
-    const state = run.waitingFor ? `waiting for a ${run.waitingFor.what}` : run.status;
+    const state = run.waitingFor ? waitingTexts[run.waitingFor.what] : run.status;
     if (state !== previous) sayProgress(`Run ${runId}: ${state}`);
     previous = state;
     if (run.completedAt !== null) return run;

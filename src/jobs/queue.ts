@@ -47,11 +47,12 @@ const leaseColumns = {
 /** The cost of an attempt in progress. */
 type CostOf = (lease: Lease) => number | null;
 
-// The states of a job: queued → running → done | failed, running → queued by `requeueJob`, and queued | running → cancelled. Each change is
+// The states of a job: queued → running → done | failed, running → queued by `requeueJob`, queued ⇄ held, and queued | held | running → cancelled. Each change is
 // fenced by its lease, in the caller's transaction, and returns whether it applied. The row of a job has its last attempt; `requeueJob` keeps
 // it among the earlier ones, so that most jobs, which end at their first attempt, write no history.
 
 const queued = sql`${jobs.state} = 'queued'`;
+const held = sql`${jobs.state} = 'held'`;
 const running = sql`${jobs.state} = 'running'`;
 
 export type NewJob = { pool: Pool; kind: string; subject: string; orgId: string; host: string; maxAttempts: number };
@@ -61,6 +62,26 @@ export function enqueue(ctx: Context, _tx: Tx, { pool, kind, subject, orgId, hos
   const now = ctx.now();
   statements(ctx.db).enqueue.run(ctx.newId(now), pool, kind, subject, orgId, host, maxAttempts, now);
 }
+
+type JobKey = { kind: string; subject: string };
+
+const ofSubject = ({ kind, subject }: JobKey) => and(eq(jobs.kind, kind), eq(jobs.subject, subject));
+
+/** Holds the queued job of a subject back until it is freed. Does nothing in any other state. */
+export const holdJob = (tx: Tx, key: JobKey): void =>
+  void tx
+    .update(jobs)
+    .set({ state: "held" })
+    .where(and(ofSubject(key), queued))
+    .run();
+
+/** Queues the held job of a subject again, as old as it is. */
+export const freeJob = (tx: Tx, key: JobKey): void =>
+  void tx
+    .update(jobs)
+    .set({ state: "queued" })
+    .where(and(ofSubject(key), held))
+    .run();
 
 type Claim = { pool: Pool; max: number; owner: string; leaseMs: number; limits: Limits };
 
@@ -136,7 +157,7 @@ export function cancelJob(
     .from(jobs)
     .where(and(eq(jobs.kind, kind), eq(jobs.subject, subject)))
     .get();
-  if (!row || !(row.state === "queued" || row.state === "running")) return false;
+  if (!row || !(row.state === "queued" || row.state === "held" || row.state === "running")) return false;
   tx.update(jobs)
     .set({
       state: "cancelled",

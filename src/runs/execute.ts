@@ -21,6 +21,7 @@ import { type RunHost, runAgent } from "./attempt.ts";
 import { reserveBudget } from "./budgets.ts";
 import { contextDigestOf } from "./context-digest.ts";
 import { findStartedJudging, judgeSession } from "./judging.ts";
+import { holdIfPaused } from "./pauses.ts";
 import type { RunRow } from "./run-row.ts";
 import { costOfAttempt, lastModelOf } from "./usage.ts";
 
@@ -52,11 +53,13 @@ export const createRunJob = (ctx: Context, host: RunHost): JobHandler => ({
   },
   run: (lease, stop) => executeRun(ctx, host, lease, stop),
   onRequeue(tx, { subject }, isWaiting) {
-    const { agent } = getRowOfJob(ctx, subject);
+    const run = getRowOfJob(ctx, subject);
+    const { agent } = run;
     const waitingFor = isWaiting
       ? ({ what: "budget", agent, sandbox: false, labels: [], failsAt: null } as const)
       : null;
     tx.update(runs).set({ status: "pending", reservedUsd: null, waitingFor }).where(eq(runs.id, subject)).run();
+    holdIfPaused(ctx, tx, run);
   },
   onFailure: (tx, { subject }, failure) => failRun(ctx, tx, subject, failure),
   costOf: (lease) => costOfAttempt(ctx, lease),

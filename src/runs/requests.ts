@@ -17,6 +17,7 @@ import { getProvider } from "../providers/providers.ts";
 import { checkBudget } from "./budgets.ts";
 import { hashOf } from "./context-digest.ts";
 import { stopEndedRuns, supersedeRuns } from "./endings.ts";
+import { holdIfPaused } from "./pauses.ts";
 import { getRunRow, type RunRow } from "./run-row.ts";
 
 const idempotencyMs = 24 * 3600_000;
@@ -228,6 +229,7 @@ export function requestRerun(
 function insertPending(ctx: Context, tx: Tx, host: string, run: Omit<RunRow, keyof typeof pendingFields>): void {
   insertRun(ctx.db)({ ...run, ...pendingFields });
   enqueue(ctx, tx, { pool: "runs", kind: "run", subject: run.id, orgId: run.orgId, host, maxAttempts });
+  holdIfPaused(ctx, tx, run);
 }
 
 /** Repeats the agents `times` times, interleaved so that none gets a head start. */

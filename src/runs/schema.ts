@@ -16,7 +16,7 @@ const WaitingFor = Type.Object(
   {
     what: OneOf(
       waitingReasons,
-      "worker: no connected worker has all of the following; slot: every worker that has is busy",
+      "worker: no connected worker has all of the following; slot: every worker that has is busy; budget: active runs have reserved the rest of it; paused_organization, paused_agent: until an operator resumes the organization or the agent",
     ),
     agent: Type.String(),
     sandbox: Type.Boolean({ description: "Whether the run needs a sandbox" }),

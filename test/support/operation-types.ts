@@ -31,7 +31,10 @@ export async function operationTypes({ paths }: Description): Promise<string> {
       return `  "${method.toUpperCase()} ${path.replace("/api/v1", "")}": { ${fields.join("; ")} };`;
     }),
   );
-  const modules = Map.groupBy([...named].sort(), (name) => files.get(name) ?? "");
+  const modules = Map.groupBy(
+    [...named].sort((a, b) => a.localeCompare(b)),
+    (name) => files.get(name) ?? "",
+  );
   const imports = [...modules.keys()]
     .sort()
     .map((file) => `import type { ${modules.get(file)?.join(", ")} } from "../${file}";`);

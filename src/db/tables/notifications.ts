@@ -81,6 +81,8 @@ export const deliveries = sqliteTable(
   (table) => [
     unique("deliveries_of_org").on(table.orgId, table.id),
     index("deliveries_by_destination").on(table.orgId, table.destinationId, table.id),
+    // For operators, who see the failures of all organizations.
+    index("deliveries_failed").on(table.id).where(sql`${table.status} = 'failed'`),
     index("deliveries_by_notification").on(table.orgId, table.notificationId),
     orgReference("deliveries_notification", [table.orgId, table.notificationId], notifications),
     orgReference("deliveries_destination", [table.orgId, table.destinationId], destinations),

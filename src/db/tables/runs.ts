@@ -142,6 +142,10 @@ export const runs = sqliteTable(
     unique("runs_of_org").on(table.orgId, table.id),
     index("runs_by_prompt").on(table.orgId, table.promptId, table.id),
     index("runs_unfinished").on(table.orgId, table.promptId).where(sql`${table.completedAt} is null`),
+    // For operators, who see the failures of all organizations.
+    index("runs_failed_newest")
+      .on(table.id, table.failureCause, table.failureCode)
+      .where(sql`${table.status} = 'failed'`),
     index("runs_failed").on(table.orgId, table.promptId, table.id).where(sql`${table.status} = 'failed'`),
     index("runs_reserved").on(table.orgId).where(sql`${table.reservedUsd} is not null`),
     index("runs_by_agent").on(table.orgId, table.agent, table.id),

@@ -1,0 +1,110 @@
+import type { Context } from "../context.ts";
+import type { Db } from "../db/open.ts";
+import { perConnection } from "../db/per-connection.ts";
+import { listPauses, type PauseRow } from "../runs/pauses.ts";
+import { toIso } from "../schema.ts";
+import type { Workers } from "../workers/workers.ts";
+import type { Pause, QueueOverview } from "./schema.ts";
+
+type Counts = {
+  waiting: number;
+  delayed: number;
+  paused: number;
+  running: number;
+  failing: number;
+  oldest: string | null;
+};
+type Group = { key: string } & Counts;
+
+/** Raw SQL, since it names the partial indexes of unfinished jobs. `available_at` 0 means now. */
+const statements = perConnection(({ $client }: Db) => {
+  const ofState = (state: string) =>
+    `select id, pool, kind, subject, org_id, available_at, spent, faults, deaths, '${state}' state from jobs where state = '${state}'`;
+  const unfinished = `(${["queued", "held", "running"].map(ofState).join(" union all ")})`;
+  const counts = `
+    sum(state = 'queued' and available_at <= ?1) waiting, sum(state = 'queued' and available_at > ?1) delayed,
+    sum(state = 'held') paused, sum(state = 'running') running, sum(spent + faults + deaths > 0) failing,
+    min(iif(state = 'queued' and available_at <= ?1, j.id, null)) oldest`;
+  return {
+    byOrg: $client.prepare<Group, [now: number]>(
+      `select org_id key, ${counts} from ${unfinished} j where pool = 'runs' and kind = 'run' group by org_id`,
+    ),
+    byAgent: $client.prepare<Group, [now: number]>(
+      `select r.agent key, ${counts} from ${unfinished} j cross join runs r on r.id = j.subject
+      where pool = 'runs' and kind = 'run' group by r.agent`,
+    ),
+    deliveries: $client.prepare<Counts, [now: number]>(
+      `select ${counts} from ${unfinished} j where pool = 'deliveries'`,
+    ),
+    orgs: $client.prepare<{ id: string; name: string }, []>("select id, name from orgs"),
+  };
+});
+
+/** Creation time of a UUIDv7, in epoch milliseconds. */
+const timeOf = (id: string): number => Number.parseInt(id.replaceAll("-", "").slice(0, 12), 16);
+
+const none: Counts = { waiting: 0, delayed: 0, paused: 0, running: 0, failing: 0, oldest: null };
+
+const toCounts = ({ oldest, ...group }: Counts) => ({
+  waiting: group.waiting ?? 0,
+  delayed: group.delayed ?? 0,
+  paused: group.paused ?? 0,
+  running: group.running ?? 0,
+  failing: group.failing ?? 0,
+  oldestWaitingAt: toIso(oldest === null ? null : timeOf(oldest)),
+});
+
+const lengthOf = ({ waiting, delayed, paused, running }: Counts) => waiting + delayed + paused + running;
+
+/** A pause as operators see it. */
+export const toPause = (ctx: Context, { kind, subject, reason, pausedBy, createdAt }: PauseRow): Pause => ({
+  ...{ kind, subject, reason, pausedBy },
+  name: kind === "agent" ? subject : (namesOfOrgs(ctx).get(subject) ?? subject),
+  pausedAt: toIso(createdAt),
+});
+
+const namesOfOrgs = ({ db }: Context): Map<string, string> =>
+  new Map(
+    statements(db)
+      .orgs.all()
+      .map(({ id, name }) => [id, name]),
+  );
+
+/** The queue of all organizations: counts by organization, agent and worker, and names. */
+export function getQueueOverview(ctx: Context, workers: Workers): QueueOverview {
+  const { byOrg, byAgent, deliveries } = statements(ctx.db);
+  const now = ctx.now();
+  const rows = listPauses(ctx.db);
+  const names = namesOfOrgs(ctx);
+  const groupsOf = (kind: PauseRow["kind"], groups: Group[]) => {
+    const paused = new Set(rows.filter((row) => row.kind === kind).map(({ subject }) => subject));
+    const others = [...paused].filter((subject) => groups.every(({ key }) => key !== subject));
+    return [...groups, ...others.map((key) => ({ key, ...none }))]
+      .sort((a, b) => lengthOf(b) - lengthOf(a))
+      .map(({ key, ...counts }) => ({ key, isPaused: paused.has(key), counts: toCounts(counts) }));
+  };
+  const orgGroups = byOrg.all(now);
+  const sum = (name: Exclude<keyof Counts, "oldest">) => orgGroups.reduce((total, group) => total + group[name], 0);
+  const oldest = orgGroups.flatMap((group) => group.oldest ?? []).sort()[0] ?? null;
+  const ofDeliveries = toCounts(deliveries.get(now) ?? none);
+  return {
+    ...toCounts({
+      ...{ waiting: sum("waiting"), delayed: sum("delayed"), paused: sum("paused") },
+      ...{ running: sum("running"), failing: sum("failing"), oldest },
+    }),
+    organizations: groupsOf("organization", orgGroups).map(({ key, isPaused, counts }) => ({
+      ...{ id: key, name: names.get(key) ?? key, isPaused },
+      ...counts,
+    })),
+    agents: groupsOf("agent", byAgent.all(now)).map(({ key, isPaused, counts }) => ({
+      agent: key,
+      isPaused,
+      ...counts,
+    })),
+    workers: (workers?.list() ?? []).map(({ name, state, slots, runIds }) => ({
+      ...{ name, state, slots, sessions: runIds.length },
+    })),
+    deliveries: { waiting: ofDeliveries.waiting, delayed: ofDeliveries.delayed, running: ofDeliveries.running },
+    pauses: rows.map((row) => toPause(ctx, row)),
+  };
+}

@@ -1,0 +1,157 @@
+import { describe, expect, test } from "bun:test";
+import { createKey } from "../src/auth/keys.ts";
+import { setOperator } from "../src/auth/operators.ts";
+import { findPerson } from "../src/auth/people.ts";
+import { cancelRun } from "../src/runs/endings.ts";
+import { instantAgent, scriptedAgent, testApp } from "./support/app.ts";
+import { signedIn } from "./support/people.ts";
+
+const bearer = (key: string) => ({ headers: { authorization: `Bearer ${key}` } });
+
+/** Two organizations, with a prompt of each, and the key of an operator. */
+async function setUp() {
+  const app = testApp({
+    agents: { other: { ...instantAgent, describe: () => ({ ...instantAgent.describe(), id: "other" }) } },
+  });
+  const { ctx } = app.service;
+  const { key } = createKey(ctx, app.a.org, "operator", { scopes: ["operate"] });
+  const ask = (method: string, path: string, body?: unknown) => app.send(method, path, { ...bearer(key), body });
+  const createPrompt = async (who: { headers?: Record<string, string> }, body: object = {}) =>
+    (await app.send("POST", "/api/v1/prompts", { ...who, body: { text: "See https://docs.test/", ...body } })).body.id;
+  const keyOfB = bearer(createKey(ctx, app.b.org, "b").key);
+  const run = async (promptId: string, who = {}) =>
+    (await app.send("POST", `/api/v1/prompts/${promptId}/run`, { ...who, body: { urlMap: {} } })).body.runId as string;
+  const get = async (runId: string, who = {}) => (await app.send("GET", `/api/v1/runs/${runId}`, who)).body;
+  return { app, ctx, ask, createPrompt, keyOfB, run, get };
+}
+
+describe("the queue", () => {
+  test("is only for operators", async () => {
+    const { app, ctx, ask, keyOfB } = await setUp();
+    const ada = await signedIn(app, { org: app.b.org });
+    const personId = findPerson(ctx, ada.email)?.id ?? "";
+    setOperator(ctx, ada.email, true);
+    const ofAda = bearer(createKey(ctx, app.b.org, "ada", { scopes: ["operate"], createdBy: personId }).key);
+    const paths = ["/api/v1/queue", "/api/v1/queue/failures"];
+    const statuses = async (who: object) =>
+      await Promise.all(paths.map(async (path) => (await app.send("GET", path, who)).status));
+    expect([await statuses({}), await statuses(keyOfB), await statuses(ofAda)]).toEqual([
+      [403, 403],
+      [403, 403],
+      [200, 200],
+    ]);
+    const body = { kind: "agent", subject: "explorer" };
+    expect((await app.send("POST", "/api/v1/queue/pauses", { ...keyOfB, body })).status).toBe(403);
+    setOperator(ctx, ada.email, false);
+    expect(await statuses(ofAda)).toEqual([403, 403]);
+    expect((await ask("GET", "/api/v1/prompts")).status).toBe(403);
+  });
+
+  test("counts what waits and runs by organization and agent, with no other data", async () => {
+    const { app, ask, createPrompt, keyOfB, run } = await setUp();
+    const secret = { title: "Launch of the moon rocket", text: "Read https://secret.test/" };
+    for (const who of [{}, {}, keyOfB]) await run(await createPrompt(who, secret), who);
+    const { body } = await ask("GET", "/api/v1/queue");
+    expect(body).toMatchObject({
+      ...{ waiting: 3, paused: 0, running: 0, oldestWaitingAt: expect.any(String) },
+      organizations: [
+        { id: app.a.org, waiting: 2 },
+        { id: app.b.org, waiting: 1 },
+      ],
+      agents: [{ agent: "explorer", waiting: 3, isPaused: false }],
+      pauses: [],
+    });
+    expect(JSON.stringify(body)).not.toMatch(/moon|secret\.test/);
+  });
+});
+
+describe("a pause", () => {
+  test("of an agent holds its runs back, also new and retried ones, until it is resumed, and survives a restart", async () => {
+    const { app, ctx, ask, createPrompt, run, get } = await setUp();
+    const promptId = await createPrompt({});
+    const others = await createPrompt({}, { agent: "other" });
+    const before = await run(promptId);
+    const pause = { kind: "agent", subject: "explorer" };
+    expect((await ask("POST", "/api/v1/queue/pauses", { ...pause, reason: "upgrade" })).body).toMatchObject({
+      ...pause,
+      reason: "upgrade",
+      pausedBy: 'the API key "operator"',
+    });
+    const [after, free, cancelled] = [await run(promptId), await run(others), await run(promptId)];
+    await cancelRun(ctx, app.a.org, cancelled, "me");
+    for (const id of [before, after])
+      expect(await get(id)).toMatchObject({
+        status: "pending",
+        waitingFor: { what: "paused_agent", agent: "explorer", failsAt: null },
+      });
+    expect(await get(cancelled)).toMatchObject({ status: "failed", waitingFor: null });
+    // A process starts, runs what it may, and ends.
+    await app.runJobs();
+    expect([(await get(free)).status, (await get(before)).status]).toEqual(["completed", "pending"]);
+    expect((await ask("GET", "/api/v1/queue")).body).toMatchObject({
+      ...{ waiting: 0, paused: 2 },
+      agents: [{ agent: "explorer", isPaused: true, paused: 2 }],
+      pauses: [{ ...pause, name: "explorer" }],
+    });
+    await ask("DELETE", "/api/v1/queue/pauses/agent/explorer");
+    await app.runJobs();
+    for (const id of [before, after]) expect(await get(id)).toMatchObject({ status: "completed", waitingFor: null });
+    expect((await ask("DELETE", "/api/v1/queue/pauses/agent/explorer")).status).toBe(404);
+    expect((await ask("POST", "/api/v1/queue/pauses", { kind: "agent", subject: "nobody" })).status).toBe(404);
+  });
+
+  test("of an organization leaves others alone, and its end leaves those of a paused agent waiting", async () => {
+    const { app, ask, createPrompt, keyOfB, run, get } = await setUp();
+    const [ofA, ofB] = [await run(await createPrompt({})), await run(await createPrompt(keyOfB), keyOfB)];
+    const { name } = (await app.send("GET", "/api/v1/whoami")).body.organization;
+    const waits = async () => [
+      (await get(ofA)).waitingFor?.what ?? null,
+      (await get(ofB, keyOfB)).waitingFor?.what ?? null,
+    ];
+    await ask("POST", "/api/v1/queue/pauses", { kind: "organization", subject: name });
+    expect(await waits()).toEqual(["paused_organization", null]);
+    await ask("POST", "/api/v1/queue/pauses", { kind: "agent", subject: "explorer" });
+    expect(await waits()).toEqual(["paused_organization", "paused_agent"]);
+    await ask("DELETE", `/api/v1/queue/pauses/organization/${app.a.org}`);
+    expect(await waits()).toEqual(["paused_agent", "paused_agent"]);
+    await ask("DELETE", "/api/v1/queue/pauses/agent/explorer");
+    expect(await waits()).toEqual([null, null]);
+    expect((await ask("GET", "/api/v1/queue")).body).toMatchObject({ waiting: 2, paused: 0, pauses: [] });
+  });
+});
+
+describe("failures", () => {
+  test("are grouped by cause over all organizations, and a group is retried once", async () => {
+    let isBroken = true;
+    const agent = scriptedAgent(async function* () {
+      if (isBroken) throw new Error("out of order");
+      yield { type: "end", outcome: "not_judged", reason: "works again" };
+    });
+    const app = testApp({ agent });
+    const { ctx } = app.service;
+    const operator = bearer(createKey(ctx, app.a.org, "operator", { scopes: ["operate"] }).key);
+    const keyOfB = bearer(createKey(ctx, app.b.org, "b").key);
+    const failed: string[] = [];
+    for (const who of [{}, keyOfB]) {
+      const body = { text: "See https://docs.test/" };
+      const promptId = (await app.send("POST", "/api/v1/prompts", { ...who, body })).body.id;
+      for (let i = 0; i < 2; i++)
+        failed.push(
+          (await app.send("POST", `/api/v1/prompts/${promptId}/run`, { ...who, body: { urlMap: {} } })).body.runId,
+        );
+    }
+    await cancelRun(ctx, app.a.org, failed[0] ?? "", "me");
+    await app.runJobs();
+    const groups = async () => (await app.send("GET", "/api/v1/queue/failures", operator)).body;
+    const [group, ...others] = await groups();
+    expect([group.kind, group.failed, group.organizations, others]).toEqual(["run", 3, ["A", "B"], []]);
+    isBroken = false;
+    const retry = () => app.send("POST", `/api/v1/queue/failures/${group.id}/retry`, operator);
+    expect((await retry()).body).toEqual({ retried: 3, refused: 0, left: 0 });
+    expect(await groups()).toEqual([]);
+    expect((await retry()).status).toBe(404);
+    await app.runJobs();
+    const runs = (await app.send("GET", "/api/v1/runs")).body;
+    expect(runs.map(({ status }: { status: string }) => status).sort()).toEqual(["completed", "failed", "failed"]);
+  });
+});
