@@ -3,7 +3,7 @@ import net from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-const folderPattern = /^evald-(gateway|egress|program)-/;
+const folderPattern = /^evald-(gateway|egress|program|site)-/;
 /** The socket in a newer folder may not be open yet. */
 const minAgeMs = 60_000;
 
@@ -11,7 +11,10 @@ const minAgeMs = 60_000;
  * Creates a folder for one socket, or for a copy of the program. It is in the temporary folder rather than the data folder, because a socket path has
  * at most 107 characters.
  */
-export function createTemporaryFolder(kind: "gateway" | "egress" | "program"): { folder: string; socketPath: string } {
+export function createTemporaryFolder(kind: "gateway" | "egress" | "program" | "site"): {
+  folder: string;
+  socketPath: string;
+} {
   const folder = mkdtempSync(join(tmpdir(), `evald-${kind}-`));
   return { folder, socketPath: join(folder, "socket") };
 }

@@ -1,4 +1,5 @@
 import type { effortLevels, permissionModes } from "../config/agent-entry.ts";
+import type { SiteHost } from "./site/host-rules.ts";
 
 /**
  * A success check, given with the prompt: an HTTP request to `url`, a command in the workspace, or a file in it.
@@ -51,6 +52,16 @@ export type AgentOptions = {
   login?: boolean;
 };
 
+/** A built docs site in an archive, which the run reads in place of the live one. */
+export type TaskSite = {
+  /** The URL that it is published at. */
+  at: string;
+  host: SiteHost;
+  archiveId: string;
+  /** The host name that the urlMap leads to. It exists only within the run. */
+  hostname: string;
+};
+
 /** A task that is ready to run: variables are filled in and limits are set. */
 export type Task = {
   text: string;
@@ -62,6 +73,7 @@ export type Task = {
   /** URL of the product, as opposed to its docs. */
   productUrl: string | null;
   urlMap: Record<string, string>;
+  site?: TaskSite;
   declaredChecks: DeclaredCheck[];
   workspace?: WorkspaceSetup;
   agentOptions?: AgentOptions;

@@ -1,5 +1,9 @@
-import type { Command } from "commander";
+import { statSync } from "node:fs";
+import { type Command, Option } from "commander";
 import type { Agent, AgentEvent } from "../agents/agent.ts";
+import { type SiteHost, siteHosts } from "../agents/site/host-rules.ts";
+import { createSite } from "../agents/site/site.ts";
+import { createArchive } from "../archives/archives.ts";
 import { createOrg } from "../auth/orgs.ts";
 import { toAllowRule } from "../config/allow-rules.ts";
 import type { Config } from "../config/config.ts";
@@ -7,6 +11,7 @@ import { secretsIn } from "../config/model-settings.ts";
 import { closeDb, openDb } from "../db/open.ts";
 import { badRequest } from "../errors.ts";
 import type { Scope } from "../grading/grade.ts";
+import { count, list } from "../grading/text.ts";
 import { createCommandLog } from "../log.ts";
 import { createPrompt } from "../prompts/prompts.ts";
 import { createProvider } from "../providers/providers.ts";
@@ -18,10 +23,13 @@ import { createService } from "../service.ts";
 import { onInterruption } from "./interruption.ts";
 import { addMinScore, checkMinScore } from "./min-score.ts";
 import { addReportFormat, toReportText } from "./report-screen.ts";
+import { type PackedSite, packSite } from "./site-folder.ts";
 import { exits, failureText, print, printStyled, say, sayFailure, sayProgress, toJson, toOwnUrl } from "./terminal.ts";
 
 type Evaluation = {
   goal: string;
+  at?: string;
+  host?: SiteHost;
   wording?: string[];
   task?: string;
   agent?: string;
@@ -35,13 +43,19 @@ type Evaluation = {
 /** Adds `eval`: one evaluation in this terminal, without storing anything. */
 export function addEval(program: Command, configOf: () => Config, agents: Record<string, Agent>): void {
   const command = program
-    .command("eval <url>")
-    .description("Evaluate the docs at a URL in this terminal; nothing is stored")
+    .command("eval <docs>")
+    .description("Evaluate the docs at a URL, or in a folder, in this terminal; nothing is stored")
     .requiredOption("--goal <goal>", "What a developer wants to achieve with the tool")
     .option(
       "--wording <text>",
       "Another wording of the goal (repeatable). The explorer compares what each wording finds",
       (wording: string, previous: string[] = []) => [...previous, wording],
+    )
+    .option("--at <url>", "URL that the docs in the folder are published at (default: the one that its files name)")
+    .addOption(
+      new Option("--host <name>", "Rules to serve the folder by (default: those that its files name)").choices(
+        siteHosts,
+      ),
     )
     .option("--task <text>", "Task for the agent (default: the goal)")
     .option("--agent <id>", `Agent to use: ${Object.keys(agents).join(", ")}`)
@@ -50,29 +64,34 @@ export function addEval(program: Command, configOf: () => Config, agents: Record
   addMinScore(addReportFormat(command))
     .addHelpText(
       "after",
-      '\nExit codes: 0 passed, 1 below --min-score, 2 usage error, 3 no verdict (the run failed, or there is no score to compare).\n\nExamples:\n  evald eval https://docs.acme.example --goal "Upload a file with the Python SDK"\n  evald eval http://localhost:8000 --goal "Run a first query" --json --min-score 80 --scope docs_only',
+      '\nExit codes: 0 passed, 1 below --min-score, 2 usage error, 3 no verdict (the run failed, or there is no score to compare).\n\nExamples:\n  evald eval https://docs.acme.example --goal "Upload a file with the Python SDK"\n  evald eval ./build --goal "Upload a file with the Python SDK" --at https://docs.acme.example/\n  evald eval http://localhost:8000 --goal "Run a first query" --json --min-score 80 --scope docs_only',
     )
-    .action(async (url: string, options: Evaluation) => {
-      process.exitCode = await evaluate(configOf(), agents, url, options);
+    .action(async (docs: string, options: Evaluation) => {
+      process.exitCode = await evaluate(configOf(), agents, docs, options);
     });
 }
 
 async function evaluate(
   config: Config,
   available: Record<string, Agent>,
-  url: string,
-  { goal, wording, task, agent, model, json, format, minScore, scope }: Evaluation,
+  docs: string,
+  { goal, at, host, wording, task, agent, model, json, format, minScore, scope }: Evaluation,
 ): Promise<number> {
-  if (!/^https?:\/\//i.test(url) || !URL.canParse(url))
+  const isUrl = /^https?:\/\//i.test(docs) && URL.canParse(docs);
+  if (!isUrl && !isFolder(docs))
     throw badRequest(
-      `Invalid URL ${JSON.stringify(url)}: must be an http or https URL, such as https://docs.acme.example.`,
+      `Invalid docs ${JSON.stringify(docs)}: must be an http or https URL, such as https://docs.acme.example, or an existing folder.`,
     );
+  if (isUrl && (at ?? host) !== undefined) throw badRequest("--at and --host are for a folder. Remove them.");
   if (agent !== undefined && available[agent]?.describe().kind === "model" && !(model ?? config.agentModel))
     throw badRequest(
       `The agent ${agent} needs a model. Pass --model, such as anthropic/claude-opus-4-8, or set EVALD_AGENT_MODEL.`,
     );
   if (goal.trim() === "") throw badRequest("Invalid value for --goal: must not be empty.");
 
+  const site = isUrl ? null : await packSite(docs, { at, host });
+  if (site) say(await describeSite(docs, site));
+  const url = site?.at ?? docs;
   const db = openDb(":memory:");
   const agents = Object.fromEntries(Object.entries(available).map(([id, each]) => [id, withProgress(each)]));
   const service = createService({
@@ -81,7 +100,7 @@ async function evaluate(
     log: createCommandLog(config, secretsIn(config.modelEndpoints)),
     agents,
     baseUrl: () => config.baseUrl ?? toOwnUrl(config),
-    alsoAllow: () => [toAllowRule(url)],
+    alsoAllow: () => (site ? [] : [toAllowRule(url)]),
     // Shorter than for a service, since a person is waiting.
     backoffMs: () => 500,
     maxRetryAfterMs: 10_000,
@@ -98,7 +117,11 @@ async function evaluate(
     model,
   });
   say(`Estimate: ${describeEstimate(getEstimate(service.ctx, org, prompt.id))}`);
-  const { runIds } = await requestEval(service.ctx, org, prompt.id, { urlMap: {}, trigger: "cli" });
+  const { runIds } = await requestEval(service.ctx, org, prompt.id, {
+    urlMap: {},
+    ...(site && { sites: { [url]: { archiveId: createArchive(service.ctx, org, site).id, host: site.host } } }),
+    trigger: "cli",
+  });
   const runId = runIds[0] as string;
   await service.start();
   const cancelled = { error: "cancelled", detail: "The evaluation was interrupted. Nothing was stored." };
@@ -121,6 +144,29 @@ async function evaluate(
   else
     printStyled(toReportText(report, { format }, { isStored: false, all: "the same command with --format markdown" }));
   return checkMinScore(report, { minScore, scope });
+}
+
+const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
+
+const siteSources = {
+  option: "--at",
+  canonical: "canonical link of index.html",
+  sitemap: "sitemap.xml",
+  CNAME: "CNAME",
+} satisfies Record<PackedSite["foundBy"], string>;
+
+/** What is served, as which URL and by which rules. */
+async function describeSite(
+  folder: string,
+  { at, files, foundBy, host, hostFile, hasHtml }: PackedSite,
+): Promise<string> {
+  const { notApplied } = await createSite(folder, { at, host });
+  const rules = hostFile === null ? host : `${host} (${hostFile})`;
+  return [
+    `Serving ${folder} (${count(files, "file")}) as ${at} (${siteSources[foundBy]}). Host rules: ${rules}.`,
+    ...(hasHtml ? [] : ["The folder has no HTML, so its Markdown sources are read as they are."]),
+    ...(notApplied.length > 0 ? [`Not applied: ${list(notApplied, 10)}.`] : []),
+  ].join("\n");
 }
 
 /** Wraps an agent so that it prints its progress to stderr. */

@@ -64,22 +64,22 @@ function acceptGate(
   selection: Selection,
   input: Omit<GateInput, "promptId" | "promptIds" | "tag">,
 ): string {
-  const { urlMap = {}, templateArgs, requester, idempotencyKey } = input;
+  const { urlMap = {}, sites = {}, baseSites = {}, templateArgs, requester, idempotencyKey } = input;
   const settings = toSettings(input);
   // Distinguishes different gates with the same idempotency key.
   const identity = { ...settings, ...selection };
-  const requestRuns = (promptId: string, side: { urlMap: Record<string, string>; idempotencyKey?: string }) =>
+  const requestRuns = (promptId: string, side: Pick<EvalRequestInput, "urlMap" | "sites" | "idempotencyKey">) =>
     acceptEval(ctx, tx, org, promptId, { trigger: "ci", requester, templateArgs, runs: 1, ...side, gate: identity });
 
   const [firstId = "", ...otherIds] = promptIds;
-  const firstHead = requestRuns(firstId, { urlMap, idempotencyKey });
+  const firstHead = requestRuns(firstId, { urlMap, sites, idempotencyKey });
   const whereHead = and(eq(gates.orgId, org), eq(gates.headRequestId, firstHead.evalRequestId));
   const earlier = tx.select({ id: gates.id }).from(gates).where(whereHead).get();
   if (earlier) return earlier.id;
-  const hasBase = Object.keys(urlMap).length > 0;
+  const hasBase = [urlMap, sites, baseSites].some((each) => Object.keys(each).length > 0);
   const targetOf = (promptId: string, head: AcceptedEval): Target => {
     const agents = tx.select().from(runs).where(inArray(runs.id, head.runIds)).orderBy(asc(runs.id)).all();
-    const base = hasBase ? requestRuns(promptId, { urlMap: {} }) : null;
+    const base = hasBase ? requestRuns(promptId, { urlMap: {}, sites: baseSites }) : null;
     return {
       promptId,
       headRequestId: head.evalRequestId,
@@ -90,7 +90,7 @@ function acceptGate(
     };
   };
   const first = targetOf(firstId, firstHead);
-  const others = otherIds.map((promptId) => targetOf(promptId, requestRuns(promptId, { urlMap })));
+  const others = otherIds.map((promptId) => targetOf(promptId, requestRuns(promptId, { urlMap, sites })));
   checkSameAgents(first, others);
   const row = toRow(ctx, org, settings, first, others);
   tx.insert(gates).values(row).run();

@@ -6,7 +6,7 @@ import { RunRequest, runExample } from "../runs/schema.ts";
 import { Id, mapOf, Nullable, OneOf, Time, Url } from "../schema.ts";
 import { EvalResult } from "../stats/repeats.ts";
 
-const { urlMap, templateArgs } = RunRequest.properties;
+const { urlMap, sites, templateArgs } = RunRequest.properties;
 
 /** Prompts of one gate. */
 export const maxPrompts = 20;
@@ -33,6 +33,8 @@ export const GateRequest = Type.Object(
           "URL map of the head, as in a run: a preview of the docs. The base runs without it. If empty, the head is compared with the prompt's baseline",
       }),
     ),
+    sites,
+    baseSites: Type.Optional({ ...sites, description: "The same for the base. Default: the live docs" }),
     templateArgs,
     runs: Type.Optional(
       Type.Integer({

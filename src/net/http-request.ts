@@ -26,6 +26,8 @@ type ConnectionOptions = {
   headers: Record<string, string>;
   /** Addresses that passed the checks; null: the proxy of `agent` resolves and checks them. */
   addresses: CheckedAddress[] | null;
+  /** The unix socket to connect to in place of the host. */
+  socketPath?: string | null;
   agent: http.Agent;
   connectMs: number;
 };
@@ -99,6 +101,7 @@ export function openRequest({
   method,
   headers,
   addresses,
+  socketPath = null,
   agent,
   connectMs,
 }: ConnectionOptions): http.ClientRequest {
@@ -107,7 +110,7 @@ export function openRequest({
   const request = (isSecure ? https : http).request({
     method,
     protocol: url.protocol,
-    ...toDestination(url, addresses),
+    ...(socketPath === null ? toDestination(url, addresses) : { socketPath }),
     path: url.pathname + url.search,
     headers: { ...headers, host: url.host },
     agent,

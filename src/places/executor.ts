@@ -19,6 +19,8 @@ export type SessionOrder = {
   archive: Uint8Array | null;
   /** The archive with its skills. */
   skillsArchive: Uint8Array | null;
+  /** The archive with the site of the task. */
+  site: Uint8Array | null;
   /** The login file of the agent. */
   login: Uint8Array | null;
 };

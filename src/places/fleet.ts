@@ -305,7 +305,7 @@ export function dismissWorker(fleet: Fleet, id: string, how: "drain" | "remove")
 
 /** Gives a session to a worker. */
 export function assignSession(fleet: Fleet, worker: ConnectedWorker, order: SessionOrder): Assignment {
-  const { archive, skillsArchive, login, ...rest } = order;
+  const { archive, skillsArchive, site, login, ...rest } = order;
   const session: Assignment = {
     worker: worker.info.id,
     workerOrder: {
@@ -315,6 +315,7 @@ export function assignSession(fleet: Fleet, worker: ConnectedWorker, order: Sess
         ...rest,
         archive: archive !== null,
         skillsArchive: skillsArchive !== null,
+        site: site !== null,
         login: login !== null,
       },
     },

@@ -2,11 +2,19 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync } from "node
 import { rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import type { Logger } from "pino";
-import { type Agent, type AgentEvent, AgentFailure, type AgentResources, isDiskFull } from "../agents/agent.ts";
+import {
+  type Agent,
+  type AgentEvent,
+  AgentFailure,
+  type AgentResources,
+  isDiskFull,
+  runInfrastructureStep,
+} from "../agents/agent.ts";
 import { type Egress, type EgressRun, type EgressSession, startEgress } from "../agents/egress/egress.ts";
 import { tokenOf } from "../agents/gateway/gateway.ts";
 import { type BrowserStatus, detectBrowser } from "../agents/sandbox/chromium.ts";
 import { detectSandbox, type Sandbox } from "../agents/sandbox/sandbox.ts";
+import { type OpenSite, openSite } from "../agents/site/site.ts";
 import { createTemporaryFolder, removeUnusedSockets } from "../agents/sockets.ts";
 import { hostUrlsOf, mcpUrlsOf } from "../agents/task.ts";
 import { serveOwnSocket } from "../net/forwarder.ts";
@@ -130,20 +138,36 @@ async function* runHere(machine: Machine, order: SessionOrder, hooks: SessionHoo
       `the prompt needs a worker with the labels ${labels.join(", ")}, but this server runs agents itself; remove its worker labels, or set EVALD_REDIS_URL and start a worker`,
       { retryable: false, subject: order.agent },
     );
-  const opened = model && (await openResources(machine, model, order, hooks));
-  const resources = opened && { ...opened.resources, operatorHosts };
+  const site = await openTaskSite(order);
+  let opened: OpenedResources | null = null;
   try {
+    opened = model && (await openResources(machine, model, order, site, hooks));
+    const resources = opened && { ...opened.resources, operatorHosts };
     hooks.onStart(agent.describe().version);
     const context = { signal: hooks.signal, now, startedAt: now(), allow, resources };
-    yield* agent.run(task, { ...context, openEgress: () => openTunnels(machine, order, hooks) });
+    yield* agent.run(task, { ...context, openEgress: () => openTunnels(machine, order, site, hooks) });
   } finally {
     hooks.onEnd();
     await opened?.close();
+    await site?.close();
   }
 }
 
+/** The site that a run reads in place of the live docs; null if there is none. Throws AgentFailure. */
+const openTaskSite = async ({ task, site }: SessionOrder): Promise<OpenSite | null> =>
+  task.site && site
+    ? await runInfrastructureStep("workspace_failed", "the site could not be unpacked", () =>
+        openSite(site, task.site!),
+      )
+    : null;
+
 /** Tunnels, in which the agent's own guard sends its requests and reports them. */
-async function openTunnels({ openProxy }: Machine, { task, allow }: SessionOrder, { hide, onEgress }: SessionHooks) {
+async function openTunnels(
+  { openProxy }: Machine,
+  { task, allow }: SessionOrder,
+  site: OpenSite | null,
+  { hide, onEgress }: SessionHooks,
+) {
   const { wallClockMs, maxRequests, maxBytesOut } = task.limits;
   const { egress } = await openProxy();
   const connections = (1 + maxRedirects) * maxRequests;
@@ -152,6 +176,7 @@ async function openTunnels({ openProxy }: Machine, { task, allow }: SessionOrder
     urls: [],
     docsUrls: [],
     urlMap: {},
+    site,
     allowPrivate: allow,
     // Never reached by an agent that keeps its limits.
     limits: {
@@ -175,11 +200,12 @@ async function openResources(
   machine: Machine,
   model: Model,
   order: SessionOrder,
+  site: OpenSite | null,
   hooks: SessionHooks,
 ): Promise<OpenedResources> {
   try {
     const [{ level, detail }, browser] = [await machine.findSandbox(), await machine.findBrowser()];
-    if (level !== "none") return await openSandbox(machine, browser, { ...order, model }, hooks);
+    if (level !== "none") return await openSandbox(machine, browser, { ...order, model }, site, hooks);
     const { folder, socketPath } = createTemporaryFolder("gateway");
     const gateway = await openGatewaySocket(model, socketPath);
     const browserProblem = "missing" in browser ? browser.missing : detail;
@@ -215,6 +241,7 @@ async function openSandbox(
   machine: Machine,
   browser: BrowserStatus,
   { agent, task, archive, skillsArchive, login, allow, model }: SessionOrder & { model: Model },
+  site: OpenSite | null,
   { hide, onEgress }: SessionHooks,
 ): Promise<OpenedResources> {
   const { egress } = await machine.openProxy();
@@ -223,6 +250,7 @@ async function openSandbox(
     ...hostUrlsOf(task),
     mcpUrls: mcpUrlsOf(task.workspace),
     urlMap: task.urlMap,
+    site,
     allowPrivate: allow,
     onEvent: onEgress,
   };

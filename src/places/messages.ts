@@ -163,7 +163,7 @@ export type ToWorker = {
   sessions: Record<string, number>;
 };
 
-type OrderFile = "archive" | "skillsArchive" | "login";
+type OrderFile = "archive" | "skillsArchive" | "site" | "login";
 
 /** A session to run, as a job of the worker's queue. Files are fetched from the gateway. */
 export type WorkerOrder = {

@@ -316,7 +316,7 @@ async function sendEvents(
 /** Completes an order for this machine: adds the gateway's socket and the files. The service has already compared the labels. */
 async function localizeOrder(
   { gatewayUrl, socketPath }: WorkerState,
-  { model, archive, skillsArchive, login, ...rest }: WorkerOrder["order"],
+  { model, archive, skillsArchive, site, login, ...rest }: WorkerOrder["order"],
 ): Promise<SessionOrder> {
   const fetchIfPresent = async (name: string, isThere: boolean) =>
     isThere && model ? await fetchFile(gatewayUrl, `/files/${name}`, model.token) : null;
@@ -326,6 +326,7 @@ async function localizeOrder(
     model: model && { ...model, socketPath },
     archive: await fetchIfPresent("archive", archive),
     skillsArchive: await fetchIfPresent("skillsArchive", skillsArchive),
+    site: await fetchIfPresent("site", site),
     login: await fetchIfPresent("login", login),
   };
 }

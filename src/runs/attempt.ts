@@ -52,6 +52,7 @@ export async function runAgent(
   const { writer, runLimits, ended } = attempt;
   let model: Awaited<ReturnType<typeof openModel>> | null = null;
   try {
+    attempt.site = readSite(ctx, run);
     model = agent.kind === "model" ? await openModel(ctx, attempt) : null;
     const version = await followAgent(ctx, host, attempt, model);
     for (const event of finalEventsOf(runLimits)) writer.append(event, "runner");
@@ -117,6 +118,8 @@ function openAttempt(ctx: Context, run: RunRow, agent: AgentDescription, lease: 
     runLimits,
     ended,
     mayWrite,
+    /** The archive with the site of the task. */
+    site: null as Uint8Array | null,
     isStored: true,
     /** Warns the agent that a limit is near. */
     warn(_limit: string): void {},
@@ -133,6 +136,17 @@ function record(ctx: Context, attempt: Attempt, event: AgentEvent, source: Event
   countEvent(runLimits, event, source);
 }
 
+/** Throws a JobFailure if the archive of the site is gone. */
+function readSite(ctx: Context, { orgId, task }: RunRow): Uint8Array | null {
+  if (!task.site) return null;
+  try {
+    return readArchive(ctx, orgId as OrgId, task.site.archiveId);
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    throw new JobFailure(toFailure("workspace_failed", error.detail), "never");
+  }
+}
+
 /** Opens the model of a run and reads its archives. Throws a JobFailure if the model cannot be called. */
 async function openModel(ctx: Context, attempt: Attempt) {
   const { run, task } = attempt;
@@ -142,7 +156,12 @@ async function openModel(ctx: Context, attempt: Attempt) {
   try {
     const login = task.agentOptions?.login ? readLogin(ctx, run.orgId as OrgId, run.agent) : null;
     const model = login ? getModelOfLogin(ctx, run.model ?? "") : getModel(ctx, run.orgId as OrgId, run.model ?? "");
-    const files = { archive: readIfPresent(archive), skillsArchive: readIfPresent(skills?.archive), login };
+    const files = {
+      archive: readIfPresent(archive),
+      skillsArchive: readIfPresent(skills?.archive),
+      site: attempt.site,
+      login,
+    };
     const session = gatewayOf(ctx).openSession({
       model,
       mustHavePrice: login === null && budgetOfRun(ctx, run.orgId, run.task.limits, run.reservedUsd).isCapped,
@@ -190,6 +209,7 @@ async function followAgent(
     model: model?.grant ?? null,
     archive: model?.files.archive ?? null,
     skillsArchive: model?.files.skillsArchive ?? null,
+    site: attempt.site,
     login: model?.files.login ?? null,
   };
   const hooks: SessionHooks = {
@@ -244,6 +264,7 @@ function toTask(ctx: Context, run: RunRow, { memoryBytes = 0 }: AgentDescription
     startUrls: task.startUrls,
     productUrl: task.productUrl,
     urlMap,
+    ...(task.site && { site: task.site }),
     declaredChecks: task.declaredChecks,
     ...(task.workspace && { workspace: task.workspace }),
     ...(task.agentOptions && { agentOptions: task.agentOptions }),

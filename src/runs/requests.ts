@@ -19,6 +19,7 @@ import { hashOf } from "./context-digest.ts";
 import { stopEndedRuns, supersedeRuns } from "./endings.ts";
 import { holdIfPaused } from "./pauses.ts";
 import { getRunRow, type RunRow } from "./run-row.ts";
+import { type RequestedSites, requestedSitesOf, resolveSites } from "./sites.ts";
 
 const idempotencyMs = 24 * 3600_000;
 /** Attempts per run. Only a crash of the agent uses one. */
@@ -29,6 +30,8 @@ export type EvalSource = { trigger: Trigger; requester?: Requester };
 
 export type EvalRequestInput = EvalSource & {
   urlMap: Record<string, string>;
+  /** Read in place of the live docs. */
+  sites?: RequestedSites;
   templateArgs?: Record<string, string>;
   /** Default 1; null: the prompt's runsPerEval. */
   runs?: number | null;
@@ -74,7 +77,7 @@ const insertRun = insertStatement(runs);
  * templateArgs, agent, model).
  */
 export function acceptEval(ctx: Context, tx: Tx, org: OrgId, promptId: string, input: EvalRequestInput): AcceptedEval {
-  const { urlMap, templateArgs = {}, idempotencyKey = null, supersede = false } = input;
+  const { templateArgs = {}, idempotencyKey = null, supersede = false } = input;
   const prompt = getPromptRow(ctx, org, promptId);
   const idempotencyHash = idempotencyKey === null ? null : hashOfRequest(prompt.id, input);
   const earlierEval =
@@ -84,6 +87,7 @@ export function acceptEval(ctx: Context, tx: Tx, org: OrgId, promptId: string, i
     throw conflict(
       `The prompt is archived. Unarchive it with PATCH /api/v1/prompts/${promptId} and {"status": "active"}.`,
     );
+  const { site, urlMap } = resolveSites(ctx, org, input.sites ?? {}, input.urlMap);
   const parsedUrlMap = parseUrlMap(urlMap);
   const args = selectArgs(prompt.templateVars, templateArgs);
   const task = toTask(ctx, org, prompt, parsedUrlMap, args ?? {});
@@ -125,7 +129,7 @@ export function acceptEval(ctx: Context, tx: Tx, org: OrgId, promptId: string, i
       evalRequestId,
       urlMap,
       templateArgs: args,
-      task: { ...task, ...(options && { agentOptions: options }), ...(chosen && { chosen }) },
+      task: { ...task, ...(site && { site }), ...(options && { agentOptions: options }), ...(chosen && { chosen }) },
       agent,
       model,
       createdAt,
@@ -219,6 +223,7 @@ export function requestRerun(
   return requestEval(ctx, org, promptId, {
     ...task.chosen,
     urlMap,
+    sites: requestedSitesOf(task),
     templateArgs: templateArgs ?? undefined,
     ...by,
     rerunOf,

@@ -1,6 +1,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { outcomes } from "../agents/agent.ts";
 import { RunFailure } from "../agents/remedies.ts";
+import { siteHosts } from "../agents/site/host-rules.ts";
 import { attemptOutcomes } from "../db/tables/jobs.ts";
 import { reportStatuses } from "../db/tables/reports.ts";
 import { runStatuses, triggers, waitingReasons } from "../db/tables/runs.ts";
@@ -137,12 +138,27 @@ export type Run = Static<typeof Run>;
 
 const OptionalName = (description: string) => Type.Optional(Type.String({ maxLength: 200, description }));
 
+const RequestedSite = Type.Object(
+  {
+    archiveId: Type.String({ format: "uuid", description: "An archive that was uploaded with kind=site" }),
+    host: Type.Optional(OneOf(siteHosts, "Whose rules for URLs and redirects apply. Default: plain")),
+  },
+  { title: "RequestedSite" },
+);
+
 export const RunRequest = Type.Object(
   {
     urlMap: mapOf(MappedUrl, {
       maxProperties: maxMappedHosts,
       description: "Host names or origins, each with the URL that replaces it in this run; {} for none",
     }),
+    sites: Type.Optional(
+      mapOf(RequestedSite, {
+        maxProperties: 1,
+        description:
+          "A built docs site that the run reads in place of the live one, under the URL that it is published at, such as https://docs.example.com/latest/",
+      }),
+    ),
     templateArgs: Type.Optional(
       mapOf(Type.String({ maxLength: 2000 }), {
         maxProperties: 1000,

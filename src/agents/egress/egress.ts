@@ -22,6 +22,8 @@ export type EgressRun = {
   /** URLs of MCP servers. Their hosts are also in `urls`. */
   mcpUrls?: string[];
   urlMap: Record<string, string>;
+  /** A site that exists only within the run: its host name, and the socket that answers for it. */
+  site?: { hostname: string; socketPath: string } | null;
   /** Private addresses that the operator allowed. All others are blocked. */
   allowPrivate: readonly AllowRule[];
   limits?: Partial<EgressLimits>;
@@ -167,6 +169,7 @@ function toPolicy(run: EgressRun, { operatorHosts, lookup, now }: Options): Egre
     limits,
     hosts: run.anyHost ? everyHost : createHostList({ ...run, operatorHosts }),
     mapping: createMapping(run.urlMap),
+    siteSocketOf: ({ hostname }) => (hostname === run.site?.hostname ? run.site.socketPath : null),
     addressPolicy: createAddressPolicy(run.allowPrivate),
     slots: createSlots(limits.concurrent),
     lookup: lookup ?? ((hostname) => dns.lookup(hostname, { all: true })),

@@ -26,6 +26,8 @@ export type EgressPolicy = {
   limits: EgressLimits;
   hosts: HostList;
   mapping: Mapping;
+  /** The socket that answers for the host of a URL, if it is a site that exists only within the run. */
+  siteSocketOf(url: URL): string | null;
   addressPolicy: AddressPolicy;
   slots: Slots;
   lookup: Lookup;

@@ -27,14 +27,16 @@ export async function forwardRequest(policy: EgressPolicy, client: Client, callI
     exchange.mappedUrl = policy.mapping.toMappedUrlWithoutTokens(url)?.href ?? null;
     if (!mappedUrl) requirePermission(policy, url);
     const target = mappedUrl ?? url;
-    const addresses = await resolve(target, policy.addressPolicy, policy.lookup, exchange.signal);
+    const socketPath = policy.siteSocketOf(target);
+    const addresses =
+      socketPath === null ? await resolve(target, policy.addressPolicy, policy.lookup, exchange.signal) : null;
     exchange.signal.throwIfAborted();
     const agent = httpAgents[target.protocol as keyof typeof httpAgents];
     const isProduct = policy.isProduct(url.hostname);
     const sent = { ...toRequestHeaders(headers, policy.token), ...framingHeaders(client) };
     // Compressed messages couldn't be read.
     if (isProduct) delete sent["sec-websocket-extensions"];
-    const upstream = openRequest({ url: target, method, headers: sent, addresses, agent, connectMs });
+    const upstream = openRequest({ url: target, method, headers: sent, addresses, socketPath, agent, connectMs });
     const [sample, request] = [createTextSample(), createRequestSample(sent)];
     const messages = { in: createMessageReader(), out: createMessageReader() };
     const isUpgraded = () => exchange.status === 101;

@@ -24,9 +24,13 @@ export async function openTunnelTo(
   await runExchange(policy, request, async (exchange) => {
     const objection = mappingObjection(policy.mapping, url);
     if (objection) throw new GuardError("refused", url.href, objection);
-    requirePermission(policy, url);
-    const addresses = await resolve(url, policy.addressPolicy, policy.lookup, exchange.signal);
-    const upstream = await dial(url, addresses, exchange.signal);
+    const socketPath = policy.siteSocketOf(url);
+    if (socketPath === null) requirePermission(policy, url);
+    const options =
+      socketPath === null
+        ? toConnectOptions(url, await resolve(url, policy.addressPolicy, policy.lookup, exchange.signal))
+        : { path: socketPath };
+    const upstream = await dial(url, options, exchange.signal);
     socket.write("HTTP/1.1 200 Connection Established\r\n\r\n");
     exchange.status = 200;
     await splice(socket, upstream, { clientHead: head, signal: exchange.signal, onChunk: exchange.onChunk });
@@ -42,14 +46,15 @@ function mappingObjection(mapping: Mapping, url: URL): string | null {
   return `the urlMap of this run maps ${url.host} to another URL, which a tunnel cannot follow; request ${alternative} instead`;
 }
 
-/** Connects to the first address that accepts. */
-async function dial(url: URL, addresses: CheckedAddress[], signal: AbortSignal): Promise<net.Socket> {
+const toConnectOptions = (url: URL, addresses: CheckedAddress[]): net.TcpNetConnectOpts => ({
+  ...toDestination(url, addresses),
+  lookup: toLookup(addresses),
+});
+
+/** Connects to a socket, or to the first address that accepts. */
+async function dial(url: URL, options: net.NetConnectOpts, signal: AbortSignal): Promise<net.Socket> {
   signal.throwIfAborted();
-  const socket = net.connect({
-    ...toDestination(url, addresses),
-    lookup: toLookup(addresses),
-    allowHalfOpen: true,
-  });
+  const socket = net.connect({ ...options, allowHalfOpen: true });
   const { promise, resolve: onConnect, reject } = Promise.withResolvers<void>();
   const onAbort = () => reject(signal.reason);
   const timer = setTimeout(() => reject(connectTimeout(url, connectMs)), connectMs);

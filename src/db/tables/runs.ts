@@ -13,7 +13,7 @@ import {
 } from "drizzle-orm/sqlite-core";
 import { eventSources, eventTypes } from "../../agents/agent.ts";
 import { endCauses, type FailureCode, failureCodes } from "../../agents/failure.ts";
-import type { AgentOptions, DeclaredCheck, WorkspaceSetup } from "../../agents/task.ts";
+import type { AgentOptions, DeclaredCheck, TaskSite, WorkspaceSetup } from "../../agents/task.ts";
 import type { Limits } from "../../config/limits.ts";
 import { json, oneOf, orgReference, timestamp } from "./columns.ts";
 import { prompts } from "./prompts.ts";
@@ -34,6 +34,7 @@ export type RunTask = {
   wordings?: string[];
   startUrls: string[];
   productUrl: string | null;
+  site?: TaskSite;
   declaredChecks: DeclaredCheck[];
   workspace?: WorkspaceSetup;
   agentOptions?: AgentOptions;

@@ -1,0 +1,90 @@
+/** Hosts of static sites whose rules a folder can be served by. `plain` serves what any of them would find. */
+export const siteHosts = ["plain", "github", "netlify", "vercel", "cloudflare"] as const;
+export type SiteHost = (typeof siteHosts)[number];
+
+/** The paths of a site. They begin with a slash and don't end with one. */
+export type SitePaths = { isFile(path: string): boolean };
+
+/** What a host answers a path with: a file, a redirect, or null if it finds nothing. */
+export type Found = { file: string } | { redirect: string } | null;
+
+type HostRules = {
+  /** Status of redirects between the forms of a path. */
+  status: 301 | 308;
+  /** `/page`, for the file `/page.html`. */
+  page: "serve" | "missing";
+  /** `/page/`, for the file `/page.html`. */
+  pageWithSlash: "serve" | "redirect" | "missing";
+  /** `/page.html` itself. */
+  html: "serve" | "redirect";
+  /** `/folder`, for the file `/folder/index.html`. */
+  folder: "serve" | "redirect";
+  /** `/folder/index.html` itself: served, or redirected with or without a slash at the end. */
+  index: "serve" | "to_folder" | "to_folder_with_slash";
+  /** Whether a page can be a Markdown file, as in the sources of docs. */
+  markdown?: true;
+  /** Whether a site without 404.html answers unknown paths with its start page. */
+  fallsBackToStart?: true;
+};
+
+const serveAll = {
+  status: 301,
+  page: "serve",
+  pageWithSlash: "redirect",
+  html: "serve",
+  folder: "redirect",
+  index: "serve",
+} satisfies HostRules;
+
+/** How the hosts treat the forms of a path, as the comparison at https://github.com/slorber/trailing-slash-guide measured it in November 2024. */
+const rules: Record<SiteHost, HostRules> = {
+  plain: { ...serveAll, markdown: true },
+  github: { ...serveAll, pageWithSlash: "missing" },
+  netlify: serveAll,
+  vercel: { ...serveAll, status: 308, page: "missing", pageWithSlash: "missing", folder: "serve" },
+  cloudflare: { ...serveAll, status: 308, html: "redirect", index: "to_folder_with_slash", fallsBackToStart: true },
+};
+
+/** Vercel with `cleanUrls` in vercel.json. */
+const vercelCleanUrls: HostRules = {
+  status: 308,
+  page: "serve",
+  pageWithSlash: "serve",
+  html: "redirect",
+  folder: "serve",
+  index: "to_folder",
+};
+
+export const rulesOf = (host: SiteHost, hasCleanUrls: boolean): HostRules =>
+  host === "vercel" && hasCleanUrls ? vercelCleanUrls : rules[host];
+
+const markdownNames = [".md", ".mdx", "/index.md", "/index.mdx", "/README.md"];
+
+/** Finds what a host answers a decoded path with, before any redirect rules. */
+export function findPath(path: string, { isFile }: SitePaths, hostRules: HostRules): Found {
+  const hasSlash = path.endsWith("/");
+  const bare = path.replace(/\/+$/, "");
+  const index = `${bare}/index.html`;
+  const page = `${bare}.html`;
+  if (!hasSlash && isFile(bare)) {
+    if (hostRules.index !== "serve" && bare.endsWith("/index.html")) {
+      const folder = bare.slice(0, -"index.html".length);
+      return { redirect: hostRules.index === "to_folder" ? folder.slice(0, -1) || "/" : folder };
+    }
+    if (hostRules.html === "redirect" && bare.endsWith(".html")) return { redirect: bare.slice(0, -".html".length) };
+    return { file: bare };
+  }
+  if (isFile(index)) {
+    if (hasSlash || hostRules.folder === "serve") {
+      if (hasSlash || !isFile(page)) return { file: index };
+    } else if (!isFile(page)) return { redirect: `${bare}/` };
+  }
+  if (bare !== "" && isFile(page)) {
+    const rule = hasSlash ? hostRules.pageWithSlash : hostRules.page;
+    if (rule === "serve") return { file: page };
+    if (rule === "redirect") return { redirect: bare };
+  }
+  if (!hostRules.markdown) return null;
+  const markdown = markdownNames.map((name) => `${bare}${name}`).find(isFile);
+  return markdown === undefined ? null : { file: markdown };
+}

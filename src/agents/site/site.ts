@@ -1,0 +1,148 @@
+import { existsSync, statSync } from "node:fs";
+import { mkdir, rm } from "node:fs/promises";
+import { extname, join } from "node:path";
+import { loadTar } from "../../lazy-packages.ts";
+import { createTemporaryFolder } from "../sockets.ts";
+import type { TaskSite } from "../task.ts";
+import { findPath, rulesOf } from "./host-rules.ts";
+import { type RedirectRule, readRedirects, targetOf } from "./redirects.ts";
+
+/** What the site answers a request with: a file of the folder, a redirect, or a text. */
+type SiteAnswer = { status: number; file?: string; location?: string; text?: string };
+
+const contentTypes: Record<string, string> = {
+  ".html": "text/html; charset=utf-8",
+  ".htm": "text/html; charset=utf-8",
+  ".md": "text/markdown; charset=utf-8",
+  ".mdx": "text/markdown; charset=utf-8",
+  ".txt": "text/plain; charset=utf-8",
+  ".json": "application/json",
+  ".xml": "application/xml",
+  ".yaml": "application/yaml",
+  ".yml": "application/yaml",
+  ".js": "text/javascript; charset=utf-8",
+  ".mjs": "text/javascript; charset=utf-8",
+  ".css": "text/css; charset=utf-8",
+  ".svg": "image/svg+xml",
+  ".png": "image/png",
+  ".jpg": "image/jpeg",
+  ".gif": "image/gif",
+  ".webp": "image/webp",
+  ".ico": "image/x-icon",
+  ".pdf": "application/pdf",
+};
+
+/** A built docs site in a folder, as its host would answer. `at`: the URL that it is published at. */
+export async function createSite(folder: string, { at, host }: Pick<TaskSite, "at" | "host">) {
+  const base = new URL(at).pathname.replace(/\/+$/, "");
+  const { rules, notApplied, hasCleanUrls } = await readRedirects(folder, host);
+  const hostRules = rulesOf(host, hasCleanUrls);
+  const pathOf = (path: string) => join(folder, path);
+  const isFile = (path: string) => statSync(pathOf(path), { throwIfNoEntry: false })?.isFile() ?? false;
+  const toLocation = (path: string) => base + encodeURI(path);
+
+  const findFile = (path: string, status = 200): SiteAnswer | null => {
+    const found = findPath(path, { isFile }, hostRules);
+    if (found === null) return null;
+    if ("file" in found) return { status, file: pathOf(found.file) };
+    return { status: hostRules.status, location: toLocation(found.redirect) };
+  };
+  const missing = (): SiteAnswer =>
+    isFile("/404.html")
+      ? { status: 404, file: pathOf("/404.html") }
+      : hostRules.fallsBackToStart && isFile("/index.html")
+        ? { status: 200, file: pathOf("/index.html") }
+        : { status: 404, text: "Not found" };
+  const followRule = ({ status }: RedirectRule, target: string): SiteAnswer => {
+    if (status === 404) return missing();
+    if (status === 200) return findFile(target.replace(/[?#].*$/, "")) ?? missing();
+    return { status, location: /^https?:/i.test(target) ? target : base + target };
+  };
+
+  /** Answers the path of a URL, still encoded. */
+  function answer(encodedPath: string): SiteAnswer {
+    if (base !== "" && encodedPath === base) return { status: 301, location: `${base}/` };
+    if (!encodedPath.startsWith(`${base}/`)) return { status: 404, text: "Not found" };
+    const path = decodePath(encodedPath.slice(base.length));
+    if (path === null) return { status: 400, text: "Bad request" };
+    if (isHidden(path)) return missing();
+    const file = findFile(path);
+    for (const rule of rules) {
+      if (file !== null && !rule.isForced) continue;
+      const target = targetOf(rule, path);
+      if (target !== null) return followRule(rule, target);
+    }
+    return file ?? missing();
+  }
+
+  return { answer, notApplied };
+}
+
+function decodePath(encodedPath: string): string | null {
+  try {
+    return decodeURIComponent(encodedPath);
+  } catch {
+    return null;
+  }
+}
+
+/** Paths that no host serves: out of the folder, and hidden files. */
+const isHidden = (path: string): boolean =>
+  path.includes("\0") || path.includes("\\") || path.split("/").includes("..") || /\/\.(?!well-known(\/|$))/.test(path);
+
+export type OpenSite = {
+  /** The host name that the urlMap of the run names, and the socket that answers for it. */
+  hostname: string;
+  socketPath: string;
+  close(): Promise<void>;
+};
+
+/** Unpacks a site and serves it on a unix socket, for one run. No port is opened. */
+export async function openSite(data: Uint8Array, site: TaskSite): Promise<OpenSite> {
+  const { folder, socketPath } = createTemporaryFolder("site");
+  try {
+    const files = join(folder, "files");
+    await unpack(data, files);
+    const { answer } = await createSite(files, site);
+    const server = Bun.serve({
+      unix: socketPath,
+      fetch: ({ method, url }) => toResponse(method, answer(new URL(url).pathname)),
+    });
+    return {
+      hostname: site.hostname,
+      socketPath,
+      async close() {
+        await server.stop(true);
+        await rm(folder, { recursive: true, force: true });
+      },
+    };
+  } catch (error) {
+    await rm(folder, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+/** Unpacks regular files only: links could lead elsewhere on the way. */
+async function unpack(data: Uint8Array, folder: string): Promise<void> {
+  await mkdir(folder, { recursive: true });
+  const extract = loadTar().extract({
+    cwd: folder,
+    strict: true,
+    preserveOwner: false,
+    filter: (_path, entry) =>
+      "type" in entry && ["File", "OldFile", "ContiguousFile", "Directory"].includes(entry.type),
+  });
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  extract.on("close", resolve);
+  extract.on("error", reject);
+  extract.end(Buffer.from(data));
+  await promise;
+}
+
+function toResponse(method: string, { status, file, location, text = "" }: SiteAnswer): Response {
+  if (method !== "GET" && method !== "HEAD") return new Response("Method not allowed", { status: 405 });
+  if (location !== undefined) return new Response(null, { status, headers: { location } });
+  if (file === undefined) return new Response(text, { status, headers: { "content-type": "text/plain" } });
+  const contentType = contentTypes[extname(file).toLowerCase()] ?? "application/octet-stream";
+  return new Response(existsSync(file) ? Bun.file(file) : "", { status, headers: { "content-type": contentType } });
+}

@@ -1,0 +1,46 @@
+import type { SiteHost } from "../agents/site/host-rules.ts";
+import type { TaskSite } from "../agents/task.ts";
+import { findArchiveDigest } from "../archives/archives.ts";
+import type { Context, OrgId } from "../context.ts";
+import { badRequest, invalidField } from "../errors.ts";
+import { httpUrl } from "../schema.ts";
+
+/** A built docs site in an uploaded archive, by the URL that it is published at. A run has at most one. */
+export type RequestedSites = Record<string, { archiveId: string; host?: SiteHost }>;
+
+/** Names below it never resolve (RFC 6761). */
+const siteDomain = "site.invalid";
+
+/**
+ * The site of a run, and the urlMap that leads the requests for its host to it; null without a site. Builds with different content have different names, as previews
+ * do. Throws bad_request for a URL or an archive that can't be used, and for a urlMap that replaces the same host.
+ */
+export function resolveSites(
+  ctx: Context,
+  org: OrgId,
+  sites: RequestedSites,
+  urlMap: Record<string, string>,
+): { site: TaskSite | null; urlMap: Record<string, string> } {
+  const [entry, ...others] = Object.entries(sites);
+  if (!entry) return { site: null, urlMap };
+  if (others.length > 0) throw invalidField("sites", "must have one entry: a run reads one site");
+  const [at, { archiveId, host = "plain" }] = entry;
+  const url = httpUrl(at);
+  if (url === null || url.search || url.hash || url.username || url.password)
+    throw invalidField(
+      "sites",
+      `the key ${JSON.stringify(at)} must be an absolute http or https URL without query and fragment`,
+    );
+  const digest = findArchiveDigest(ctx, org, archiveId);
+  if (digest === null)
+    throw invalidField("sites", `no archive has the ID ${archiveId}; upload it with POST /api/v1/archives?kind=site`);
+  const hostname = `${digest.slice(0, 12)}.${siteDomain}`;
+  const target = `http://${hostname}/`;
+  if (urlMap[url.host] !== undefined && urlMap[url.host] !== target)
+    throw badRequest(`Invalid urlMap: ${url.host} is the host of the site. Remove one of them.`);
+  return { site: { at: url.href, host, archiveId, hostname }, urlMap: { ...urlMap, [url.host]: target } };
+}
+
+/** What to request to run with the same site again. */
+export const requestedSitesOf = ({ site }: { site?: TaskSite }): RequestedSites =>
+  site ? { [site.at]: { archiveId: site.archiveId, host: site.host } } : {};
