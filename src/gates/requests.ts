@@ -10,7 +10,7 @@ import type { Requester } from "../http/caller.ts";
 import { listPrompts } from "../prompts/lists.ts";
 import { getPromptRow } from "../prompts/prompts.ts";
 import { findBaseline } from "../reports/baseline.ts";
-import { type AcceptedEval, acceptEval } from "../runs/requests.ts";
+import { type AcceptedEval, acceptEval, type EvalRequestInput } from "../runs/requests.ts";
 import type { RunRow } from "../runs/run-row.ts";
 import { gateSteps } from "../stats/power.ts";
 import { getGate } from "./gates.ts";
@@ -68,7 +68,7 @@ function acceptGate(
   const settings = toSettings(input);
   // Distinguishes different gates with the same idempotency key.
   const identity = { ...settings, ...selection };
-  const requestRuns = (promptId: string, side: Pick<EvalRequestInput, "urlMap" | "sites" | "idempotencyKey">) =>
+  const requestRuns = (promptId: string, side: Pick<EvalRequestInput, "urlMap" | "sites"> & { idempotencyKey?: string }) =>
     acceptEval(ctx, tx, org, promptId, { trigger: "ci", requester, templateArgs, runs: 1, ...side, gate: identity });
 
   const [firstId = "", ...otherIds] = promptIds;
