@@ -43,6 +43,7 @@ export function addBackups(program: Command, configOf: () => Config, env: Env): 
       "\nExamples:\n  evald backups list --data /var/lib/evald\n  evald backups list s3://backups/evald",
     )
     .action(async (place: string | undefined, { json }: { json?: boolean }) => {
+      const config = configOf();
       if (place !== undefined) {
         const files = await listFiles(toBackupTarget(place, env));
         print(
@@ -52,7 +53,7 @@ export function addBackups(program: Command, configOf: () => Config, env: Env): 
         );
         return;
       }
-      const all = withData(configOf(), ({ ctx }) => listBackups(ctx, maxListed));
+      const all = withData(config, ({ ctx }) => listBackups(ctx, maxListed));
       print(json ? toJson(all) : table([["STARTED", "STATUS", "SIZE", "RUNS", "BACKUP"], ...all.map(toListRow)]));
     });
 }

@@ -1,4 +1,5 @@
 import { type Command, Option } from "commander";
+import { badRequest } from "../errors.ts";
 import type { FrictionSummary } from "../friction/schema.ts";
 import { frictionStates, severities } from "../grading/kinds.ts";
 import { count } from "../grading/text.ts";
@@ -32,6 +33,8 @@ export function addFriction(program: Command, useApi: UseApi): void {
     'friction "First query" --state regressed',
   ).action((prompt: string | undefined, { provider, dismissed, json, url, org, limit, ...filter }: FrictionFilter) =>
     useApi({ url, org }, async (api) => {
+      if ((prompt === undefined) === (provider === undefined))
+        throw badRequest("Name one prompt, or pass --provider with the ID of a provider.");
       const promptId = prompt === undefined ? undefined : await findPromptId(api, prompt, { archived: true });
       const query = {
         ...filter,

@@ -158,14 +158,20 @@ const maxColumns = 80;
 /** Help without lines of more than 80 columns. Commander wraps its lists, but no sentences and examples. */
 export const wrapped = (text: string): string => text.split("\n").flatMap(wrappedLine).join("\n");
 
-/** A command continues after a backslash, and a quoted text in it stays on its line. */
+/**
+ * A command continues after a backslash, and a quoted text in it stays on its line. The description of an option or command goes below it in a
+ * terminal that is too narrow for both.
+ */
 function wrappedLine(line: string): string[] {
   const columns = Math.min(maxColumns, process.stdout.columns ?? maxColumns);
   if (widthOf(line) <= columns) return [line];
   const [first = ""] = /^ */.exec(line) ?? [];
-  return /^ +(evald|--)/.test(line)
-    ? wrapText(line, columns, { first, indent: `${first}  `, word: /("[^"]*"|\S)+/g, mark: " \\" })
-    : wrapText(line, columns, { indent: first });
+  if (/^ +evald /.test(line))
+    return wrapText(line, columns, { first, indent: `${first}  `, word: /("[^"]*"|\S)+/g, mark: " \\" });
+  const [, term, description] = /^ +(\S.*?) {2,}(\S.*)$/.exec(line) ?? [];
+  return term === undefined || description === undefined
+    ? wrapText(line, columns, { first })
+    : [first + term, ...wrapText(description, columns, { first: `${first}    ` })];
 }
 
 /** What `evald` alone prints: where to start. The list of all commands is long. */

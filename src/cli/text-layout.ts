@@ -3,19 +3,23 @@
 export const widthOf = (text: string): number => Bun.stringWidth(text);
 
 /** Cuts a text without line breaks at its end. */
-export const cutText = (text: string, columns: number): string => Bun.sliceAnsi(text, 0, columns, { ellipsis: "…" });
+export function cutText(text: string, columns: number): string {
+  const cut = Bun.sliceAnsi(text, 0, columns, { ellipsis: "…" });
+  // In place of half of a wide character, Bun keeps all of it.
+  return widthOf(cut) <= columns ? cut : Bun.sliceAnsi(text, 0, columns - 1, { ellipsis: "…" });
+}
 
 export const padText = (text: string, columns: number): string =>
   text + " ".repeat(Math.max(0, columns - widthOf(text)));
 
-/** `first`: what the first line begins with, `indent`: the others. `word`: what stays on one line. `mark`: the end of a line that continues. */
+/** `first`: what the first line begins with, `indent`: the others, by default the same. `word`: what stays on one line. `mark`: the end of a line that continues. */
 type Wrapping = { indent?: string; first?: string; word?: RegExp; mark?: string };
 
 /** The words of a text in lines of at most `columns`. Words that are wider stay whole, so that a URL can be copied. */
 export function wrapText(
   text: string,
   columns: number,
-  { indent = "", first = indent, word: wordPattern = /\S+/g, mark = "" }: Wrapping = {},
+  { first = "", indent = first, word: wordPattern = /\S+/g, mark = "" }: Wrapping = {},
 ): string[] {
   const lines: string[] = [];
   let line = first;

@@ -38,9 +38,9 @@ function toText(explanation: ScoreChangeExplanation): string {
   const title = `${prompt.title} ${kind === "score_fell" ? "fell" : "rose"} from ${before.mean.toFixed(1)} to ${after.mean.toFixed(1)}`;
   const runs = `${count(before.runs, "run")} before, ${count(after.runs, "run")} after, with ${[agent, model].filter(Boolean).join(" and ")}`;
   const change = `${signed(delta)} points${interval} since ${since.slice(0, 10)}: ${runs}`;
-  const lines = wrapText(toPrintable(change), process.stdout.columns ?? Number.POSITIVE_INFINITY);
+  const wrapped = (text: string) => wrapText(toPrintable(text), process.stdout.columns ?? Number.POSITIVE_INFINITY);
   return [
-    [styled("bold", title), ...lines].join("\n"),
+    [...wrapped(title).map((line) => styled("bold", line)), ...wrapped(change)].join("\n"),
     table(toRows(explanation)),
     ...pages.map((page) => [styled("bold", page.url), ...page.lines.map(toDiffLine)].join("\n")),
   ].join("\n\n");

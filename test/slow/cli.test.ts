@@ -487,9 +487,39 @@ test("one of several commands that create the same organization succeeds, and th
   expect(made.filter(({ code, stderr }) => code === 2 && refused.test(stderr)).length).toBe(3);
 });
 
+test("an unknown option of any command is a usage error, as JSON with --json", async () => {
+  const cwd = emptyFolder();
+  const calls = allCommandsOf(createProgram({})).map(([name, command]) => {
+    const values = command.registeredArguments.map(({ argChoices }) => argChoices?.[0] ?? "x");
+    const json = command.options.some(({ long }) => long === "--json") ? ["--json"] : [];
+    return [...name.split(" "), ...values, "--nope", ...json];
+  });
+  const results = await inTurns(4, calls, async (args) => ({ args, ...(await call(args, { cwd })) }));
+  for (const { args, code, stdout, stderr } of results) {
+    const error = args.at(-1) === "--json" ? JSON.parse(stdout).error : "bad_request";
+    expect([args, code, error, stderr]).toEqual([args, 2, "bad_request", expect.stringMatching(/^error: /)]);
+  }
+  expect(results.length).toBeGreaterThan(60);
+}, 120_000);
+
+/** Does something with each item, so many at once. */
+async function inTurns<T, R>(atOnce: number, items: T[], work: (item: T) => Promise<R>): Promise<R[]> {
+  const results: R[] = [];
+  let next = 0;
+  const turn = async () => {
+    for (let i = next++; i < items.length; i = next++) results[i] = await work(items[i] as T);
+  };
+  await Promise.all(Array.from({ length: atOnce }, turn));
+  return results;
+}
+
 test("every command has a help text with a description and valid examples", async () => {
   const cwd = emptyFolder();
-  const help = async (...command: string[]) => (await call([...command, "--help"], { cwd })).stdout;
+  const help = async (...command: string[]) => {
+    const { code, stdout, stderr } = await call([...command, "--help"], { cwd });
+    expect([command, code, stderr]).toEqual([command, 0, ""]);
+    return stdout;
+  };
   const commandsOf = (text: string) =>
     [...(text.split("\nCommands:\n")[1] ?? "").matchAll(/^ {2}([\w-]+) /gm)].map(([, name = ""]) => name);
   const top = commandsOf(await help()).filter((name) => name !== "help");
@@ -525,6 +555,7 @@ test("every command has a help text with a description and valid examples", asyn
     "destination",
     "agent",
     "backup",
+    "backups",
     "restore",
     "regrade",
     "export",
