@@ -44,6 +44,24 @@ CREATE TABLE `backups` (
 ) STRICT;
 --> statement-breakpoint
 CREATE INDEX `backups_by_start` ON `backups` (`started_at`);--> statement-breakpoint
+CREATE TABLE `check_problems` (
+	`check` text NOT NULL,
+	`cause` text NOT NULL,
+	`subject` text NOT NULL,
+	`state` text NOT NULL,
+	`detail` text NOT NULL,
+	`since` integer NOT NULL,
+	PRIMARY KEY(`check`, `cause`, `subject`)
+) STRICT;
+--> statement-breakpoint
+CREATE TABLE `known_workers` (
+	`name` text PRIMARY KEY NOT NULL,
+	`credential` text NOT NULL,
+	`agents` text NOT NULL,
+	`labels` text NOT NULL,
+	`away_at` integer
+) STRICT;
+--> statement-breakpoint
 CREATE TABLE `clock` (
 	`id` integer PRIMARY KEY NOT NULL,
 	`proven_at` integer NOT NULL,

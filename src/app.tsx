@@ -97,7 +97,7 @@ export function createApp(service: Service, options: AppOptions = {}) {
       recordResponse(service, request, path, route, statusOf(responseValue, set));
       addHeaders(responseValue, set);
     })
-    .use(healthRoutes(service.findProblem, service.findWarning))
+    .use(healthRoutes({ ...service, instance: ctx.instance }))
     .use(apiRoutes())
     .use(pageRoutes(service, openApi));
 

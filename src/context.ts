@@ -36,6 +36,8 @@ const createSignals = () => ({
 
 /** What every verb receives first, in place of globals. Created once per service by `createContext`. */
 export type Context = {
+  /** The ID of this process, by which it recognizes itself in an answer. */
+  instance: string;
   db: Db;
   config: Config;
   log: Logger;
@@ -78,6 +80,7 @@ export function createContext(options: ContextOptions): Context {
   // If only a clock is passed, nobody sets it.
   const monotonicNow = options.monotonicNow ?? options.now ?? performance.now.bind(performance);
   return {
+    instance: crypto.randomUUID(),
     db,
     config,
     log,

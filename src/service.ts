@@ -4,6 +4,8 @@ import { workspacesIn } from "./agents/sandbox/workspace.ts";
 import { limitsOfOrg } from "./auth/orgs.ts";
 import { findBackupWarning } from "./backups/backups.ts";
 import { canBackUp, createBackupLoop } from "./backups/loop.ts";
+import { createHealthChecks } from "./checks/health-checks.ts";
+import { listStoredProblems } from "./checks/stored-problems.ts";
 import { announceScore } from "./comparisons/score-alert.ts";
 import { type Context, type ContextOptions, createContext } from "./context.ts";
 import { createUpkeep } from "./db/upkeep.ts";
@@ -33,6 +35,8 @@ type Options = Omit<ContextOptions, "stopping"> & {
   standby?: AgentStandby;
   /** Where agents run. Default: on this machine. */
   workers?: WorkerExecutor;
+  /** The environment, for the checks of the installation. */
+  env?: Record<string, string | undefined>;
   backoffMs?: (failures: number) => number;
   maxRetryAfterMs?: number;
   leaseMs?: number;
@@ -44,7 +48,7 @@ type Options = Omit<ContextOptions, "stopping"> & {
 
 /** Everything that has state, connected and on one database. Nothing listens and no job runs yet. */
 export function createService(options: Options) {
-  const { workers = null, leaseMs } = options;
+  const { workers = null, leaseMs, env = {} } = options;
   const stopping = new AbortController();
   const awayWorkers = () => workers?.listAway() ?? [];
   const ctx = createContext({ ...options, awayWorkers, stopping: stopping.signal });
@@ -76,6 +80,11 @@ export function createService(options: Options) {
   const scoreChangeLoop = createScoreChangeLoop(ctx);
   const upkeep = createUpkeep(ctx, [(stop) => eraseDue(ctx, stop)]);
   const backupLoop = createBackupLoop(ctx, options.backupEnv ?? {});
+  const healthChecks = createHealthChecks(ctx, () => ({
+    ...{ config, env, ctx, now: ctx.now, findSandbox: local.findSandbox },
+    service: { ownUrl: ctx.baseUrl(), instance: ctx.instance },
+    workers: workers?.list() ?? null,
+  }));
 
   signals.jobQueued.subscribe(runner.wake);
   signals.jobCancelled.subscribe(runner.stopLostJobs);
@@ -99,6 +108,10 @@ export function createService(options: Options) {
     gateLoop,
     backupLoop,
     upkeep,
+    /** Checks of the installation. They start when the service has started. */
+    healthChecks,
+    /** What these found at their last run. */
+    listProblems: () => listStoredProblems(ctx),
     /** Answers a model call of a run on a worker. */
     answerModelCall: gatewayOf(ctx).answer,
     /** What to mend although the service is ready: a lost or changed EVALD_SECRET_KEY, as found at the start, or backups; null: nothing. */

@@ -6,6 +6,8 @@ import { Value } from "@sinclair/typebox/value";
 import { parse } from "unbash";
 import { presetEntries } from "../src/agents/coding/presets.ts";
 import { RunFailure } from "../src/agents/remedies.ts";
+import { adviceFor } from "../src/checks/advice.ts";
+import type { Cause } from "../src/checks/problems.ts";
 import { createProgram, wrapped } from "../src/cli/program.ts";
 import { checkEntries } from "../src/config/agent-entries.ts";
 import { AgentEntry } from "../src/config/agent-entry.ts";
@@ -31,6 +33,8 @@ import { withFigures } from "./bench/figures.ts";
 import { testApp } from "./support/app.ts";
 import { findingsTables, languagesTable } from "./support/explorer-findings.ts";
 import {
+  causesTable,
+  checksTable,
   commandsOf,
   commandsTable,
   docFile,
@@ -361,6 +365,12 @@ const jsonSamples: Record<string, ((value: unknown) => unknown)[]> = {
     (value) => expect(checkEntries({ ...presetEntries[0], ...(value as object) }, "")).toHaveLength(1),
     (value) => expect(checkEntries({ ...presetEntries[0], ...(value as object) }, "")).toHaveLength(1),
   ],
+  doctor: [
+    (value) => {
+      const { cause, subject } = value as { cause: Cause; subject: string };
+      expect(value).toMatchObject(adviceFor(cause, subject));
+    },
+  ],
   webhooks: [isPayload, isPayload],
   mcp: [isMcpConfig, isMcpConfig, isMcpConfig],
   rest: [
@@ -501,6 +511,7 @@ describe("the metrics", () => {
     await app.runJobs();
     const worker = { name: "worker-1", state: "ready", slots: 2, runIds: [], silentMs: 0 } as unknown as WorkerStatus;
     const workers = { list: () => [worker], waiting: new Map() } as unknown as WorkerExecutor;
+    await app.service.healthChecks.runOnce();
     const metrics = createMetrics(app.service.ctx, workers);
     countAttempt(
       app.service.ctx,
@@ -556,6 +567,8 @@ test.each([
   ["failures.md", "failures", failuresTable()],
   ["cli.md", "commands", commandsTable()],
   ["explorer.md", "findings", findingsTables(newestFigures(await readMeasurements()))],
+  ["doctor.md", "checks", checksTable()],
+  ["doctor.md", "causes", causesTable()],
   ["operations.md", "unit", unitBlock("evald.service")],
   ["growing.md", "unit", unitBlock("evald-worker.service")],
   ["explorer.md", "languages", languagesTable(newestFigures(await readMeasurements()))],

@@ -57,6 +57,7 @@ const layers: [string, (file: string) => boolean][] = [
       "runs",
       "shares",
       "telemetry",
+      "checks",
       "reports",
       "friction",
       "field",
@@ -159,7 +160,7 @@ test.each([
   [
     "Drizzle",
     /^drizzle-orm/,
-    /^src\/(db|auth|audit|deletions|trusts|jobs|prompts|archives|providers|models|comparisons|friction|field|fixes|gates|runs|schedules|reports|shares|trends|matrix|regrades|exchange|telemetry|notifications|workers|queue|inbox|spending|backups)\/|^src\/cli\/doctor\.ts$/,
+    /^src\/(db|auth|audit|deletions|trusts|jobs|prompts|archives|providers|models|comparisons|friction|field|fixes|gates|runs|schedules|reports|shares|trends|matrix|regrades|exchange|telemetry|notifications|workers|queue|inbox|spending|backups|checks)\//,
   ],
 ])("only the expected files import %s", (_, packages, places) => {
   expect(

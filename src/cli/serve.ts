@@ -90,6 +90,7 @@ async function serve(config: Config, { threadFile = null, ...overrides }: ServeO
     ...overrides,
     ...(workers && { workers, agents: workers.agents, standby: undefined }),
     baseUrl,
+    env: process.env,
     alsoAllow: () => ownRules,
     onBroken() {
       // Lets responses in progress finish.
@@ -124,6 +125,7 @@ async function serve(config: Config, { threadFile = null, ...overrides }: ServeO
   await service.start();
   service.upkeep.start();
   service.prepare();
+  service.healthChecks.start();
   const idleTimer = releaseMemoryWhenIdle(() => releaseCache(db));
 
   // A full disk heals without a restart, so this only reads.
@@ -139,7 +141,7 @@ async function serve(config: Config, { threadFile = null, ...overrides }: ServeO
     stopWatchdog();
     clearInterval(lastUsedTimer);
     clearInterval(idleTimer);
-    await Promise.all([service.upkeep.stop(), service.stop(config.drainMs)]);
+    await Promise.all([service.healthChecks.stop(), service.upkeep.stop(), service.stop(config.drainMs)]);
     await Promise.all([server.stop(true), publicServer.stop(true), metricsServer?.stop(true)]);
     storeLastUsed(true);
     removePublishedService();

@@ -17,14 +17,35 @@ export const openApiRoutes = (openApi: () => object) =>
       operation("System", "openapi", "Get the OpenAPI document", { 200: OpenApi }, { security: [] }),
     );
 
-/** Whether the process is alive, and whether it is ready. `findProblem`: why the service isn't ready; null if it is. `findWarning`: what to mend although it is. */
-export const healthRoutes = (findProblem: () => Promise<string | null>, findWarning: () => string | null) =>
+type Health = {
+  /** The ID of the process. */
+  instance: string;
+  /** Why the service isn't ready; null if it is. */
+  findProblem: () => Promise<string | null>;
+  /** What to mend although it is ready; null: nothing. */
+  findWarning: () => string | null;
+  /** What its checks found at their last run. */
+  listProblems: () => { check: string; cause: string; state: string }[];
+};
+
+/** Whether the process is alive, and whether it is ready. Everyone may ask, so problems are named without what they are about. */
+export const healthRoutes = ({ instance, findProblem, findWarning, listProblems }: Health) =>
   new Elysia({ name: "health" })
-    .get("/healthz", () => ({ status: "alive" }))
+    .get("/healthz", () => ({ status: "alive", instance }))
     .get("/readyz", async ({ set }) => {
       const problem = await findProblem();
-      const warning = findWarning();
-      if (problem === null) return { status: "ready", ...(warning !== null && { detail: warning }) };
-      set.status = 503;
-      return { status: "not ready", detail: problem };
+      const problems = listProblems().map(({ check, cause, state }) => ({ check, cause, state }));
+      if (problem !== null) {
+        set.status = 503;
+        return { status: "not ready", detail: problem, ...(problems.length > 0 && { problems }) };
+      }
+      const warning = findWarning() ?? (problems.length > 0 ? toWarning(problems) : null);
+      return {
+        status: "ready",
+        ...(warning !== null && { detail: warning }),
+        ...(problems.length > 0 && { problems }),
+      };
     });
+
+const toWarning = (problems: { check: string }[]): string =>
+  `evald doctor says what to do about: ${[...new Set(problems.map(({ check }) => check))].join(", ")}`;

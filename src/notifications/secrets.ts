@@ -30,8 +30,8 @@ export function unsealContent(ctx: Context, row: Row): SecretContent | null {
   return text === null ? null : JSON.parse(text);
 }
 
-/** The secrets of an organization that EVALD_SECRET_KEY doesn't decrypt. */
-export const countUnreadableSecrets = (ctx: Context, org: OrgId) => ({
+/** The secrets that EVALD_SECRET_KEY doesn't decrypt, of one organization or of all. */
+export const countUnreadableSecrets = (ctx: Context, org?: OrgId) => ({
   modelKeys: countUnreadableKeys(ctx, org),
   destinations: countUnreadableDestinations(ctx, org),
 });

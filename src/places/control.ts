@@ -12,6 +12,9 @@ export type RedisState = {
   appendOnly: string;
   appendFsync: string;
   maxMemoryPolicy: string;
+  /** 0: no limit, or unknown. */
+  maxMemoryBytes: number;
+  usedMemoryBytes: number;
   /** Whether it creates a user for each worker. */
   createsUsers: boolean;
   ms: number;
@@ -74,15 +77,22 @@ export async function readRedisState(redis: Redis): Promise<RedisState> {
   const from = performance.now();
   await redis.ping();
   const ms = Math.round(performance.now() - from);
+  const memory = await redis.info("memory");
   return {
     version: /redis_version:(\S+)/.exec(await redis.info("server"))?.[1] ?? "unknown",
     ms,
     appendOnly: await readSetting(redis, "appendonly"),
     appendFsync: await readSetting(redis, "appendfsync"),
     maxMemoryPolicy: await readSetting(redis, "maxmemory-policy"),
+    maxMemoryBytes: numberOf(memory, "maxmemory"),
+    usedMemoryBytes: numberOf(memory, "used_memory"),
     createsUsers: await canCreateUsers(redis),
   };
 }
+
+/** A number of the answer to INFO; 0 if it is missing. */
+const numberOf = (info: string, name: string): number =>
+  Number(new RegExp(`^${name}:(\\d+)`, "m").exec(info)?.[1] ?? 0);
 
 async function readSetting(redis: Redis, name: string): Promise<string> {
   try {

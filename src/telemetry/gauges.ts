@@ -3,6 +3,7 @@ import { dirname } from "node:path";
 import type { Counter as CounterMetric, Registry } from "prom-client";
 import { version } from "../../package.json" with { type: "json" };
 import { countFailedBackups, findBackupState } from "../backups/backups.ts";
+import { listCheckStates } from "../checks/health-checks.ts";
 import type { Context } from "../context.ts";
 import { lastBackupAt } from "../db/backup-record.ts";
 import type { Db } from "../db/open.ts";
@@ -45,6 +46,12 @@ export function addGauges(registry: Registry, ctx: Context, workers: WorkerExecu
     "evald_last_backup_timestamp_seconds",
     "Time of the last evald backup, in seconds since 1970; 0: never",
   );
+  const checkStatus = new Gauge({
+    name: "evald_check_status",
+    help: "Result of each check of the installation that applies: 0 ok, 1 warning, 2 failed",
+    labelNames: ["check"],
+    registers,
+  });
   const memory = gauge("process_resident_memory_bytes", "Resident memory of the process");
   const cpu = counter("process_cpu_seconds_total", "CPU time of the process");
 
@@ -77,12 +84,17 @@ export function addGauges(registry: Registry, ctx: Context, workers: WorkerExecu
     wal.set(sizeOf(`${filename}-wal`));
     const { bavail, bsize } = statfsSync(dirname(filename));
     free.set(bavail * bsize);
+    checkStatus.reset();
+    for (const [check, state] of listCheckStates(ctx))
+      if (state !== "not_applicable") checkStatus.set({ check }, checkValues[state]);
     backup.set(lastBackupAt(db) / 1000);
     memory.set(process.memoryUsage.rss());
     const { user, system } = process.cpuUsage();
     setTotal(cpu, (user + system) / 1e6);
   };
 }
+
+const checkValues = { ok: 0, warning: 1, failed: 2 };
 
 const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 

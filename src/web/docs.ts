@@ -4,6 +4,7 @@ import benchmarks from "./docs/benchmarks.md" with { type: "text" };
 import ci from "./docs/ci.md" with { type: "text" };
 import cli from "./docs/cli.md" with { type: "text" };
 import configuration from "./docs/configuration.md" with { type: "text" };
+import doctor from "./docs/doctor.md" with { type: "text" };
 import explorer from "./docs/explorer.md" with { type: "text" };
 import exports from "./docs/exports.md" with { type: "text" };
 import extending from "./docs/extending.md" with { type: "text" };
@@ -62,6 +63,7 @@ export const docs: Doc[] = [
   toDoc("scoring", "Reference", scoring),
   toDoc("install", "Run evald", install),
   toDoc("operations", "Run evald", operations),
+  toDoc("doctor", "Run evald", doctor),
   toDoc("workers", "Run evald", workers),
   toDoc("growing", "Run evald", growing),
   toDoc("configuration", "Run evald", configuration),

@@ -3,6 +3,7 @@ import { beforeAll, expect, test } from "bun:test";
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { presets } from "../../src/agents/coding/presets.ts";
+import { checkIds } from "../../src/checks/checks.ts";
 import { buildExecutable, call, client, emptyFolder, serve, untilRun } from "../support/executable.ts";
 
 beforeAll(buildExecutable, 300_000);
@@ -375,23 +376,14 @@ test("doctor lists what is available, and exits with 1 on a fault", async () => 
   const cwd = emptyFolder();
   const healthy = await call(["doctor", "--json"], { cwd });
   expect(healthy.code).toBe(0);
-  expect(JSON.parse(healthy.stdout).map(({ what }: { what: string }) => what)).toEqual([
-    "data directory",
-    "disk",
-    "clock",
-    "agents",
-    ...presets.map(({ id }) => `agent ${id}`),
-    "programs",
-    "sandbox",
-    "page sandbox",
-    "workspace",
-    "cpu",
-    "browser",
-    "model keys",
-  ]);
+  const found: { check: string; subject: string | null; state: string }[] = JSON.parse(healthy.stdout);
+  expect(found.filter(({ state }) => state === "failed")).toEqual([]);
+  for (const check of checkIds.filter((id) => id !== "workers"))
+    expect(found.map((each) => each.check)).toContain(check);
+  for (const { id } of presets) expect(found.map(({ subject }) => subject)).toContain(id);
   await call(["org", "create", "Acme"], { cwd });
   writeFileSync(join(cwd, "data", "evald.db"), "this is no database, and longer than a header would be".repeat(50));
   const damaged = await call(["doctor"], { cwd });
   expect(damaged.code).toBe(1);
-  expect(damaged.stdout).toMatch(/^fault +database +\S/m);
+  expect(damaged.stdout).toMatch(/^failed +database +\S/m);
 });

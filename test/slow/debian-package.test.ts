@@ -162,8 +162,8 @@ test.skipIf(!isTried)(
       expect(inSystem("systemctl", "start", `doctor-${unit}`)).toMatchObject({ code: 0 });
       const log = inSystem("journalctl", "--unit", `doctor-${unit}`, "--output=cat", "--no-pager").stdout;
       const checks = JSON.parse(log.split("\n").find((line) => line.startsWith("[")) ?? "[]");
-      for (const what of ["sandbox", "page sandbox", "workspace"])
-        expect(checks).toContainEqual(expect.objectContaining({ what, state: "ok" }));
+      for (const check of ["sandbox", "page_sandbox", "workspace"])
+        expect(checks).toContainEqual(expect.objectContaining({ check, state: "ok" }));
     }
   },
   120_000,

@@ -17,7 +17,9 @@ function install(name: string, command: string, manifest: object): string {
   return join(folder, ".bin");
 }
 
-async function checksWith(folder: string): Promise<{ what: string; state: string; detail: string }[]> {
+async function checksWith(
+  folder: string,
+): Promise<{ check: string; subject: string; state: string; detail: string }[]> {
   const { stdout } = await call(["doctor", "--json"], {
     cwd: emptyFolder(),
     env: { PATH: `${folder}:${process.env.PATH}` },
@@ -29,14 +31,14 @@ const packageName = "@mariozechner/pi-coding-agent";
 
 test("the doctor names the version of Node.js that an agent asks for", async () => {
   const checks = await checksWith(install(packageName, "pi", { engines: { node: ">=999.1" } }));
-  const ofAgent = checks.filter(({ what }) => what === "agent pi");
-  expect(ofAgent.map(({ state }) => state)).toEqual(["ok", "missing"]);
+  const ofAgent = checks.filter(({ subject }) => subject === "pi");
+  expect(ofAgent.map(({ state }) => state)).toEqual(["ok", "warning"]);
   expect(ofAgent[1]?.detail).toContain(">=999.1");
 });
 
 test("and says nothing about a version that fits", async () => {
   const checks = await checksWith(install(packageName, "pi", { engines: { node: ">=18" } }));
-  expect(checks.filter(({ what }) => what === "agent pi").map(({ state }) => state)).toEqual(["ok"]);
+  expect(checks.filter(({ subject }) => subject === "pi").map(({ state }) => state)).toEqual(["ok"]);
 });
 
 test.if(!existsSync("/usr/bin/rg") && !existsSync("/usr/local/bin/rg"))(
@@ -45,8 +47,8 @@ test.if(!existsSync("/usr/bin/rg") && !existsSync("/usr/local/bin/rg"))(
     const folder = emptyFolder();
     writeFileSync(join(folder, "opencode"), "#!/bin/sh\necho 1.0.0\n", { mode: 0o755 });
     const missing = (await checksWith(folder)).filter(
-      ({ what, state }) => what === "agent opencode" && state === "missing",
+      ({ subject, state }) => subject === "opencode" && state === "warning",
     );
-    expect(missing).toEqual([{ what: "agent opencode", state: "missing", detail: expect.stringContaining("ripgrep") }]);
+    expect(missing).toMatchObject([{ cause: "agent_incomplete", detail: expect.stringContaining("ripgrep") }]);
   },
 );

@@ -343,7 +343,7 @@ describe.skipIf(process.getuid?.() !== 0)("a disk of 32 MB", () => {
     }
     expect(created.stderr).toMatch(/^error: .*full.*space/);
     expect((await call(["org", "list"], { cwd })).stdout).toContain("Acme");
-    expect((await call(["doctor"], { cwd })).stdout).toMatch(/^fault +disk +0\.0 MiB free; /m);
+    expect((await call(["doctor"], { cwd })).stdout).toMatch(/^failed +disk +0\.0 GiB free; /m);
     expect((await call(["backup", "copy"], { cwd })).code).toBe(0);
     expect((await call(["backup", "data/copy"], { cwd })).stderr).toStartWith(`error: The disk of ${cwd}/data is full`);
     expect((await call(["restore", "copy"], { cwd })).stderr).toMatch(/^error: .* full\. /);
@@ -366,7 +366,7 @@ describe.skipIf(process.getuid?.() !== 0)("a disk of 32 MB", () => {
       /^error: data\/evald\.lock .* read-only\. .*--data/,
     );
     expect((await call(["--data", "data/new", "serve"], { cwd })).stderr).toMatch(/^error: .* data\/new \(EROFS/);
-    expect((await call(["doctor"], { cwd })).stdout).toMatch(/^fault +data directory +no write access to \S+/m);
+    expect((await call(["doctor"], { cwd })).stdout).toMatch(/^failed +data_directory +no write access to \S+/m);
     mount("-o", "remount,rw", data);
     const again = await serve({ cwd, file: instant });
     expect((await client(again.url, key)("GET", "/api/v1/runs")).body[0].status).toBe("completed");

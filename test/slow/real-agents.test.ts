@@ -210,7 +210,7 @@ test("agent list and doctor show the agents, and agent try runs one", async () =
   const claude = listed.find((each: { id: string }) => each.id === "claude");
   if (!claude.isHere) expect(claude.detail).toContain("npm install -g @anthropic-ai/claude-code@");
   const findings = JSON.parse((await call(["doctor", "--json"], { cwd, env })).stdout);
-  expect(findings.find((each: { what: string }) => each.what === "agent codex")).toMatchObject({
+  expect(findings.find((each: { subject: string }) => each.subject === "codex")).toMatchObject({
     state: "ok",
     detail: expect.stringContaining("0.169.0"),
   });

@@ -461,13 +461,13 @@ test("the doctor checks the Redis server", async () => {
   closings.push(own.kill);
   const check = async (url: string) => {
     const { stdout, code } = await commandOn(url, "doctor", "--json");
-    const found: { what: string; state: string }[] = JSON.parse(stdout);
-    const states = found.filter(({ what }) => what.startsWith("redis")).map(({ what, state }) => [what, state]);
+    const found: { check: string; subject: string; state: string }[] = JSON.parse(stdout);
+    const states = found.filter(({ check }) => check === "redis").map(({ subject, state }) => [subject, state]);
     return { code, states: Object.fromEntries(states) };
   };
   const healthy = {
-    ...{ redis: "ok", "redis access": "ok", "redis users": "ok" },
-    ...{ "redis persistence": "ok", "redis memory": "ok" },
+    ...{ version: "ok", access: "ok", users: "ok" },
+    ...{ persistence: "ok", memory: "ok" },
   };
   expect((await check(own.url)).states).toEqual(healthy);
   await own.command("config", "set", "maxmemory-policy", "allkeys-lru");
@@ -475,11 +475,11 @@ test("the doctor checks the Redis server", async () => {
   await own.command("config", "set", "requirepass", "");
   expect(await check(own.url)).toEqual({
     code: 1,
-    states: { ...healthy, "redis access": "fault", "redis persistence": "missing", "redis memory": "fault" },
+    states: { ...healthy, access: "failed", persistence: "warning", memory: "failed" },
   });
   expect(await own.command("acl", "users")).toBe("default");
   await own.kill();
-  expect(await check(own.url)).toEqual({ code: 1, states: { redis: "fault" } });
+  expect(await check(own.url)).toEqual({ code: 1, states: { connection: "failed" } });
   // The setting names this server.
   expect((await command("doctor")).stdout).toMatch(/^ok +redis memory/m);
   expect((await commandOn("redis://192.0.2.1:6379", "doctor")).code).toBe(2);
@@ -489,9 +489,9 @@ test("a Redis server without ACL runs sessions of workers that have the access o
   const own = await startRedis({ options: ["--rename-command", "ACL", ""] });
   closings.push(own.kill);
   const doctor = await commandOn(own.url, "doctor", "--json");
-  const checks: { what: string; state: string; detail: string }[] = JSON.parse(doctor.stdout);
-  const users = checks.find(({ what }) => what === "redis users");
-  expect([doctor.code, users?.state, users?.detail]).toEqual([0, "missing", expect.stringContaining("ACL SETUSER")]);
+  const checks: { subject: string; state: string; cause: string }[] = JSON.parse(doctor.stdout);
+  const users = checks.find(({ subject }) => subject === "users");
+  expect([doctor.code, users?.state, users?.cause]).toEqual([0, "warning", "redis_no_users"]);
   const refused = await commandOn(own.url, "workers", "add", "eu-1");
   expect(refused).toEqual({ code: 2, stdout: "", stderr: expect.stringMatching(/ACL SETUSER.*EVALD_REDIS_URL/) });
   const logged: { msg: string; level: number; credentials?: number }[] = [];

@@ -3,6 +3,9 @@ import { join } from "node:path";
 import type { Command } from "commander";
 import { endings } from "../../src/agents/endings.ts";
 import { failureCodes, failureRules, ruleOf } from "../../src/agents/failure.ts";
+import { checks } from "../../src/checks/checks.ts";
+import { type CheckPlace, checkPlaces } from "../../src/checks/finding.ts";
+import { causes, problemOf } from "../../src/checks/problems.ts";
 import { createProgram } from "../../src/cli/program.ts";
 import { settingTable } from "../../src/config/config.ts";
 import { maxFaults } from "../../src/jobs/settlement.ts";
@@ -69,6 +72,37 @@ export const failuresTable = (): string =>
         subject ?? "",
         command === undefined ? remedy : `${remedy} \`${command}\``,
         runAgain ? "Yes" : "No",
+      ];
+    }),
+  );
+
+/** Every check, what it looks at and where it runs. The doctor makes the first two itself. */
+export const checksTable = (): string =>
+  toTable(
+    ["`check`", "What it looks at", "`evald doctor`", "Service, at its start", "Service, daily"],
+    [
+      ["`service`", "Whether the service of this data directory runs and is ready", "Yes", "", ""],
+      ["`database`", "Every page of the database, and the version that wrote it", "Yes", "", ""],
+      ...checks.map(({ id, looksAt, places }) => [
+        `\`${id}\``,
+        looksAt,
+        ...checkPlaces.map((place) => ((places as readonly CheckPlace[]).includes(place) ? "Yes" : "")),
+      ]),
+    ],
+  );
+
+/** Every cause of a problem that checks find, and what to do about it. */
+export const causesTable = (): string =>
+  toTable(
+    ["`cause`", "`state`", "What is wrong", "What to do", "Command"],
+    causes.map((cause) => {
+      const { state, title, remedy, command } = problemOf(cause);
+      return [
+        `\`${cause}\``,
+        `\`${state}\``,
+        title,
+        remedy,
+        command === undefined ? "" : `\`${command.replaceAll("{subject}", "SUBJECT").replaceAll("|", "\\|")}\``,
       ];
     }),
   );

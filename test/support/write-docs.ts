@@ -6,6 +6,8 @@ import { testApp } from "./app.ts";
 import { toStoredExample } from "./example-report.ts";
 import { writeFindings } from "./explorer-findings.ts";
 import {
+  causesTable,
+  checksTable,
   commandsTable,
   docFile,
   endingsTable,
@@ -22,6 +24,8 @@ const write = async (file: string, name: string, part: string) =>
 await write("configuration.md", "settings", settingsTable());
 await write("agents.md", "endings", endingsTable());
 await write("failures.md", "failures", failuresTable());
+await write("doctor.md", "checks", checksTable());
+await write("doctor.md", "causes", causesTable());
 await write("operations.md", "unit", unitBlock("evald.service"));
 await write("growing.md", "unit", unitBlock("evald-worker.service"));
 await write("cli.md", "commands", commandsTable());

@@ -1,0 +1,153 @@
+import { existsSync, readFileSync, realpathSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import type { Agent } from "../agents/agent.ts";
+import { inProcessAgents, listPresets } from "../agents/all.ts";
+import { objectionToAgent } from "../agents/choice.ts";
+import type { Preset } from "../agents/coding/preset.ts";
+import { findInstalled, findProgram, findVersion } from "../agents/coding/program.ts";
+import { testAgentSandbox } from "../agents/sandbox/agent-command.ts";
+import { detectBrowser } from "../agents/sandbox/chromium.ts";
+import { canGroupSessions } from "../agents/sandbox/cpu-groups.ts";
+import { toInstall } from "../agents/sandbox/problems.ts";
+import { testWorkspace } from "../agents/sandbox/workspace.ts";
+import { type Finding, found, notApplicable, ok, type Surroundings } from "./finding.ts";
+
+/** The folders in which programs in a sandbox find others. */
+const sandboxPath = "/usr/local/bin:/usr/bin:/bin";
+
+/** Whether agents run on other machines, so that this one needs nothing for them. */
+const runsElsewhere = ({ workers }: Surroundings): boolean => workers !== null;
+const elsewhere = () => notApplicable("agents run on workers");
+
+/** The agents of this machine and what they lack. One that isn't installed is nothing to mend. */
+export function checkAgents(around: Surroundings): Finding[] {
+  if (runsElsewhere(around)) return [elsewhere()];
+  const { env, config } = around;
+  const presets = listPresets(env);
+  const own = Object.entries(inProcessAgents(env)).filter(([id]) => !presets.some((preset) => preset.id === id));
+  return [
+    ...own.map(([id, agent]) => describeAgent(id, agent, config.agentModel)),
+    ...presets.flatMap((preset) => [
+      checkCodingAgent(preset, env.PATH ?? ""),
+      ...checkRequirements(preset, env.PATH ?? ""),
+    ]),
+  ];
+}
+
+function describeAgent(id: string, agent: Agent, model: string | null): Finding {
+  const objection = objectionToAgent(agent);
+  if (objection !== null) return notApplicable(`unavailable: ${objection}`, id);
+  const isModel = agent.describe().kind === "model";
+  return ok(isModel ? (model ?? "no model; set EVALD_AGENT_MODEL or choose one per prompt") : "ready", id);
+}
+
+function checkCodingAgent(preset: Preset, path: string): Finding {
+  const agent = findInstalled(preset, path);
+  if (!agent.isHere) return notApplicable(agent.detail, agent.id);
+  return ok(
+    `${agent.version}${agent.isTried ? "" : ", not tested with this version of evald"}, ${agent.path}`,
+    agent.id,
+  );
+}
+
+/** What agents run without bringing it along, by agent. */
+const companions: Record<string, { command: string; use: string; name: string }> = {
+  opencode: { command: "rg", use: "load skills", name: "ripgrep" },
+};
+
+/** What an installed agent lacks on this machine, so that some of its sessions would fail. */
+function checkRequirements(preset: Preset, path: string): Finding[] {
+  const program = findProgram(preset, path);
+  if ("missing" in program) return [];
+  const toFinding = (detail: string): Finding => found("agent_incomplete", detail, preset.id);
+  const findings: Finding[] = [];
+  const companion = companions[preset.id];
+  if (companion && Bun.which(companion.command, { PATH: sandboxPath }) === null)
+    findings.push(
+      toFinding(
+        `cannot ${companion.use}: ${companion.command} is not in ${sandboxPath}; for all users, ${toInstall(companion.name)}`,
+      ),
+    );
+  const node = program.argv.some((argument) => basename(argument) === "node")
+    ? Bun.which("node", { PATH: path })
+    : null;
+  const range = node === null ? null : findNodeRange(program.path);
+  const version = node === null ? null : findVersion(node, path);
+  if (range !== null && version !== null && !Bun.semver.satisfies(version, range))
+    findings.push(toFinding(`needs Node.js ${range}, but node on PATH is ${version}; install that version of Node.js`));
+  return findings;
+}
+
+/** The versions of Node.js that the package of a program asks for (`engines`); null if it asks for none. */
+function findNodeRange(program: string): string | null {
+  for (let folder = dirname(realpathSync(program)); folder !== dirname(folder); folder = dirname(folder)) {
+    const manifest = join(folder, "package.json");
+    if (!existsSync(manifest)) continue;
+    try {
+      const { name, engines } = JSON.parse(readFileSync(manifest, "utf8"));
+      if (typeof name === "string") return typeof engines?.node === "string" ? engines.node : null;
+    } catch {
+      return null;
+    }
+  }
+  return null;
+}
+
+/** Programs that sandboxes run for sessions, and what cannot be done without them. */
+const programs = {
+  git: "check out a repository of a workspace",
+  tar: "unpack an archive of a workspace",
+  diff: "show how an agent changed its workspace",
+  curl: "send requests from commands",
+};
+
+export function checkPrograms(around: Surroundings): Finding {
+  if (runsElsewhere(around)) return elsewhere();
+  const missing = Object.entries(programs).filter(([name]) => Bun.which(name, { PATH: sandboxPath }) === null);
+  if (missing.length === 0) return ok(Object.keys(programs).join(", "));
+  const list = missing.map(([name, use]) => `${name} (to ${use})`).join(", ");
+  return found("program_missing", `not in ${sandboxPath}: ${list}`);
+}
+
+export async function checkSandbox(around: Surroundings): Promise<Finding> {
+  if (runsElsewhere(around)) return elsewhere();
+  const { level, detail } = await around.findSandbox();
+  return level === "none" ? found("sandbox_missing", detail) : ok(detail);
+}
+
+/** Whether the processes of agents, which parse pages, have a sandbox. */
+export async function checkPageSandbox(around: Surroundings): Promise<Finding> {
+  if (runsElsewhere(around)) return elsewhere();
+  const sandbox = await around.findSandbox();
+  const rules = await testAgentSandbox("rules", around.env);
+  const model = await testAgentSandbox("model", around.env);
+  if (sandbox.level === "none" && rules === sandbox.detail && model === sandbox.detail)
+    return found("page_sandbox_missing", "for the same reason as commands");
+  const missing = [
+    ...(rules === null ? [] : [`the explorer: ${rules}`]),
+    ...(model === null ? [] : [`agents with a model: ${model}`]),
+  ];
+  return missing.length === 0
+    ? ok("agents parse pages in a sandbox")
+    : found("page_sandbox_missing", missing.join("; "));
+}
+
+export async function checkWorkspaces(around: Surroundings): Promise<Finding> {
+  if (runsElsewhere(around)) return elsewhere();
+  if ((await around.findSandbox()).level === "none") return notApplicable("agents have no files without a sandbox");
+  const problem = await testWorkspace(around.config.workspaceBytes);
+  return problem === null ? ok("a file system in memory, of limited size") : found("workspace_on_disk", problem);
+}
+
+export function checkCpu(around: Surroundings): Finding {
+  if (runsElsewhere(around)) return elsewhere();
+  return canGroupSessions()
+    ? ok("shared between the service and its sessions by control groups")
+    : found("cpu_not_grouped", "this process may not create control groups");
+}
+
+export async function checkBrowser(around: Surroundings): Promise<Finding> {
+  if (runsElsewhere(around)) return elsewhere();
+  const browser = await detectBrowser(await around.findSandbox());
+  return "missing" in browser ? found("browser_missing", browser.missing) : ok(browser.detail);
+}

@@ -1,0 +1,202 @@
+import { connect } from "node:net";
+import { modelProviders, providerVariables } from "../config/model-settings.ts";
+import {
+  NoAnswerError,
+  type OperatorAnswer,
+  type OperatorRequest,
+  requestFromOperator,
+} from "../net/operator-request.ts";
+import { type Finding, found, notApplicable, ok, type Surroundings } from "./finding.ts";
+import type { Cause } from "./problems.ts";
+
+/** What to report if a server does not answer. */
+type NoAnswerCauses = { unreachable: Cause; certificate: Cause };
+
+/** Asks a server of the operator's settings. Returns its answer, or what to report without one. */
+async function ask(
+  around: Surroundings,
+  url: string,
+  causes: NoAnswerCauses,
+  subject: string,
+  request: Omit<OperatorRequest, "signal"> = {},
+): Promise<OperatorAnswer | Finding> {
+  try {
+    const answer = await requestFromOperator(url, { ...request, signal: around.signal });
+    if (answer.dateAt !== null) around.peerClocks.set(new URL(url).host, answer.dateAt - around.now());
+    return answer;
+  } catch (error) {
+    if (!(error instanceof NoAnswerError)) throw error;
+    return found(causes[error.kind], `${new URL(url).host}: ${error.message}`, subject);
+  }
+}
+
+const isFinding = (answer: OperatorAnswer | Finding): answer is Finding => "state" in answer;
+
+const parseJson = (text: string): Record<string, unknown> | null => {
+  try {
+    const value = JSON.parse(text);
+    return value !== null && typeof value === "object" ? value : null;
+  } catch {
+    return null;
+  }
+};
+
+/** Whether the public URL leads to the service that runs here, which it asks through that URL. */
+export async function checkBaseUrl(around: Surroundings): Promise<Finding> {
+  const { config, service } = around;
+  const { baseUrl } = config;
+  if (baseUrl === null) return notApplicable("EVALD_BASE_URL is not set");
+  if (service?.instance == null) return notApplicable("no service is running that could answer");
+  const causes = { unreachable: "base_url_unreachable", certificate: "base_url_unreachable" } as const;
+  const answer = await ask(around, `${baseUrl}/healthz`, causes, baseUrl);
+  if (isFinding(answer)) return answer;
+  if (parseJson(answer.text)?.instance === service.instance) return ok(baseUrl);
+  const { host } = new URL(baseUrl);
+  // The proxy is there, but the way behind it isn't.
+  if (answer.status >= 502 && answer.status <= 504)
+    return found("base_url_unreachable", `${host} returned status ${answer.status}`, baseUrl);
+  return found(
+    "base_url_elsewhere",
+    `${host} returned status ${answer.status}, not the answer of this service`,
+    baseUrl,
+  );
+}
+
+/** Whether the identity provider publishes the metadata and keys that sign-in needs. */
+export async function checkOidc(around: Surroundings): Promise<Finding> {
+  const { oidc } = around.config.people;
+  if (oidc === null) return notApplicable("EVALD_OIDC_ISSUER is not set");
+  const { issuer } = oidc;
+  const causes = { unreachable: "oidc_unreachable", certificate: "oidc_certificate" } as const;
+  const answer = await ask(around, `${issuer}/.well-known/openid-configuration`, causes, issuer);
+  if (isFinding(answer)) return answer;
+  if (answer.status >= 500) return found("oidc_unreachable", `it returned status ${answer.status}`, issuer);
+  const metadata = answer.status === 200 ? parseJson(answer.text) : null;
+  const missing = ["issuer", "authorization_endpoint", "token_endpoint", "jwks_uri"].filter(
+    (name) => typeof metadata?.[name] !== "string",
+  );
+  if (metadata === null) return found("oidc_invalid", `it returned status ${answer.status} and no metadata`, issuer);
+  if (missing.length > 0) return found("oidc_invalid", `its metadata lacks ${missing.join(", ")}`, issuer);
+  if (String(metadata.issuer).replace(/\/+$/, "") !== issuer)
+    return found("oidc_wrong_issuer", `its issuer is ${metadata.issuer}`, issuer);
+  const keys = await ask(
+    around,
+    String(metadata.jwks_uri),
+    { unreachable: "oidc_no_keys", certificate: "oidc_certificate" },
+    issuer,
+  );
+  if (isFinding(keys)) return keys;
+  const list = parseJson(keys.text)?.keys;
+  if (!Array.isArray(list) || list.length === 0)
+    return found("oidc_no_keys", `${metadata.jwks_uri} returned status ${keys.status} and no keys`, issuer);
+  return ok(issuer);
+}
+
+/** Whether each model server that the environment configures answers and takes its key: lists its models, which costs nothing. */
+export async function checkModels(around: Surroundings): Promise<Finding[]> {
+  const { modelEndpoints } = around.config;
+  const configured = modelProviders.flatMap((provider) => {
+    const { key, baseUrl } = modelEndpoints[provider];
+    return baseUrl !== null && (key !== null || provider === "openai-compatible") ? [{ provider, key, baseUrl }] : [];
+  });
+  if (configured.length === 0) return [notApplicable("no key is set; the explorer works without one")];
+  const causes = { unreachable: "model_unreachable", certificate: "model_certificate" } as const;
+  return await Promise.all(
+    configured.map(async ({ provider, key, baseUrl }) => {
+      const headers = keyHeaders(provider, key ?? "");
+      const answer = await ask(around, `${baseUrl}/models`, causes, baseUrl, { headers });
+      if (isFinding(answer)) return answer;
+      const { status, text } = answer;
+      const variable = providerVariables[provider].key;
+      // Google returns 400 for an invalid key.
+      if (status === 401 || status === 403 || (status === 400 && /api.?key/i.test(text)))
+        return found("model_key_refused", `${provider} returned status ${status} for ${variable}`, baseUrl);
+      if (status >= 500) return found("model_failed", `${provider} returned status ${status}`, baseUrl);
+      // Not every compatible server lists its models.
+      return ok(`${provider} answers`, baseUrl);
+    }),
+  );
+}
+
+/** The headers with which a provider takes its key. */
+function keyHeaders(provider: (typeof modelProviders)[number], key: string): Record<string, string> {
+  if (key === "") return {};
+  if (provider === "anthropic") return { "x-api-key": key, "anthropic-version": "2023-06-01" };
+  return provider === "google" ? { "x-goog-api-key": key } : { authorization: `Bearer ${key}` };
+}
+
+/** Whether the OpenTelemetry collector takes traces: sends an export without any. */
+export async function checkOtlp(around: Surroundings): Promise<Finding> {
+  const { otlp } = around.config.telemetry;
+  if (otlp === null) return notApplicable("EVALD_OTLP_URL is not set");
+  const { url, headers } = otlp;
+  const answer = await ask(around, url, { unreachable: "otlp_unreachable", certificate: "otlp_certificate" }, url, {
+    method: "POST",
+    headers: { ...headers, "content-type": "application/json" },
+    body: '{"resourceSpans":[]}',
+  });
+  if (isFinding(answer)) return answer;
+  const { status } = answer;
+  if (status === 401 || status === 403) return found("otlp_refused", `it returned status ${status}`, url);
+  if (status >= 502 && status <= 504) return found("otlp_unreachable", `it returned status ${status}`, url);
+  // Some collectors refuse an export without traces, with status 400.
+  if (status >= 300 && status !== 400 && status !== 429)
+    return found("otlp_failed", `it returned status ${status}`, url);
+  return ok(url);
+}
+
+/** Whether this machine, if it is a worker, reaches the gateway of the service. */
+export async function checkGateway(around: Surroundings): Promise<Finding> {
+  const { gatewayUrl } = around.config.workers;
+  if (gatewayUrl === null) return notApplicable("EVALD_GATEWAY_URL is not set");
+  const causes = { unreachable: "gateway_unreachable", certificate: "gateway_certificate" } as const;
+  const answer = await ask(around, `${gatewayUrl}/`, causes, gatewayUrl);
+  if (isFinding(answer)) return answer;
+  const error = parseJson(answer.text)?.error;
+  if (answer.status === 401 && (error as { type?: unknown } | undefined)?.type === "unauthorized")
+    return ok(gatewayUrl);
+  if (answer.status >= 502 && answer.status <= 504)
+    return found("gateway_unreachable", `it returned status ${answer.status}`, gatewayUrl);
+  return found("gateway_elsewhere", `it returned status ${answer.status}`, gatewayUrl);
+}
+
+/** Whether the connected workers can take sessions. */
+export function checkWorkers({ workers }: Surroundings): Finding[] {
+  if (workers === null) return [notApplicable("agents run on this machine")];
+  const findings = workers.flatMap(({ name, state, problem, version }) => {
+    if (state === "refused") return [found("worker_refused", `${name} has version ${version}`, name)];
+    return state === "not_ready" ? [found("worker_not_ready", problem ?? "it isn't ready", name)] : [];
+  });
+  return findings.length > 0 ? findings : [ok(`${workers.length} connected`)];
+}
+
+const proxyVariables = ["https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY"];
+
+/** Whether the proxies of the environment accept connections. */
+export async function checkProxies({ env, signal }: Surroundings): Promise<Finding[]> {
+  const variables = proxyVariables.filter((name) => env[name]);
+  if (variables.length === 0) return [notApplicable("no proxy is set")];
+  return await Promise.all(
+    variables.map(async (name) => {
+      const url = URL.parse(env[name] ?? "");
+      if (!url || !/^https?:$/.test(url.protocol)) return found("proxy_unreachable", `${name} is no http URL`, name);
+      const problem = await findConnectionProblem(url, signal);
+      return problem === null ? ok(url.host, name) : found("proxy_unreachable", `${url.host}: ${problem}`, name);
+    }),
+  );
+}
+
+/** Connects to a host and closes the connection. Returns why it failed; null: it didn't. */
+function findConnectionProblem({ hostname, port, protocol }: URL, signal: AbortSignal): Promise<string | null> {
+  return new Promise((done) => {
+    const host = hostname.replace(/^\[|\]$/g, "");
+    const socket = connect({ host, port: Number(port) || (protocol === "https:" ? 443 : 80) });
+    const end = (problem: string | null) => {
+      socket.destroy();
+      done(problem);
+    };
+    socket.once("connect", () => end(null));
+    socket.once("error", (error) => end("code" in error ? String(error.code) : error.message));
+    signal.addEventListener("abort", () => end("it did not answer in time"), { once: true });
+  });
+}

@@ -1,0 +1,73 @@
+import type { Sandbox } from "../agents/sandbox/sandbox.ts";
+import type { Config } from "../config/config.ts";
+import type { Context } from "../context.ts";
+import type { WorkerStatus } from "../places/messages.ts";
+import { type Cause, problemOf } from "./problems.ts";
+
+export const checkStates = ["ok", "warning", "failed", "not_applicable"] as const;
+export type CheckState = (typeof checkStates)[number];
+
+/** What a check found out. `subject`: what it is about, such as a path, a URL or a part; null: the check says it. `detail`: facts, no advice. */
+export type Finding = { state: CheckState; cause: Cause | null; subject: string | null; detail: string };
+
+export const ok = (detail: string, subject: string | null = null): Finding => ({
+  state: "ok",
+  cause: null,
+  subject,
+  detail,
+});
+
+export const notApplicable = (detail: string, subject: string | null = null): Finding => ({
+  state: "not_applicable",
+  cause: null,
+  subject,
+  detail,
+});
+
+export const found = (cause: Cause, detail: string, subject: string | null = null): Finding => ({
+  state: problemOf(cause).state,
+  cause,
+  subject,
+  detail,
+});
+
+export const isProblem = ({ state }: Pick<Finding, "state">): boolean => state === "warning" || state === "failed";
+
+/** Where checks run: by `evald doctor`, and by the service, after its start and then every day. */
+export const checkPlaces = ["doctor", "start", "daily"] as const;
+export type CheckPlace = (typeof checkPlaces)[number];
+
+/** What checks look at. */
+export type Surroundings = {
+  config: Config;
+  env: Record<string, string | undefined>;
+  /** Epoch milliseconds. */
+  now: () => number;
+  /** The service of this installation, which may be this process; null: none runs. `instance`: the ID of its process; null: it doesn't answer. */
+  service: { ownUrl: string; instance: string | null } | null;
+  /** The workers of the service; null: agents run on this machine, or this isn't the service. */
+  workers: WorkerStatus[] | null;
+  /** The database; null: there is none, or it can't be used. */
+  ctx: Context | null;
+  /** The sandbox of this machine, detected once. */
+  findSandbox: () => Promise<Sandbox>;
+  /** By how many milliseconds the clocks of servers that answered are ahead, by host. The checks of connections fill it. */
+  peerClocks: Map<string, number>;
+  /** Aborted when the time of the check is over. */
+  signal: AbortSignal;
+};
+
+/** What a place knows before checks run. */
+export type Installation = Omit<Surroundings, "peerClocks" | "signal">;
+
+export type Check = {
+  id: string;
+  /** What it looks at, as the documentation says it. */
+  looksAt: string;
+  places: readonly CheckPlace[];
+  /** Time limit; default: 10 seconds. */
+  timeoutMs?: number;
+  /** Runs after all others, because it uses what they found out. */
+  isLast?: true;
+  run: (around: Surroundings) => Finding | Finding[] | Promise<Finding | Finding[]>;
+};

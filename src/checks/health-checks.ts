@@ -1,0 +1,89 @@
+import { resolve } from "node:path";
+import { type Context, perContext } from "../context.ts";
+import { createPoll } from "../poll.ts";
+import { type CheckId, type CheckResult, runChecks } from "./checks.ts";
+import { recordFreeSpace } from "./disk-history.ts";
+import { type CheckPlace, type CheckState, type Installation, isProblem } from "./finding.ts";
+import { listStoredProblems, storeProblems } from "./stored-problems.ts";
+
+/** The start of the service comes first. */
+const firstMs = 3_000;
+const dayMs = 24 * 3600_000;
+/** Checks that found a problem run again as often, so that it is gone soon after it was mended. */
+const againMs = 5 * 60_000;
+
+/** The state of each check at its last run, in this process. */
+const lastStates = perContext((_: Context) => new Map<CheckId, CheckState>());
+
+/** The worst state that each check of the service found at its last run; checks that haven't run yet are missing. */
+export const listCheckStates = (ctx: Context): ReadonlyMap<CheckId, CheckState> => lastStates(ctx);
+
+const worstFirst = ["failed", "warning", "ok", "not_applicable"] as const satisfies CheckState[];
+
+const worstOf = (results: CheckResult[]): CheckState =>
+  worstFirst.find((state) => results.some((each) => each.state === state)) ?? "not_applicable";
+
+/** Runs the checks of a place, or `only` some of them, and stores what they find. */
+export async function checkHealth(
+  ctx: Context,
+  installation: Installation,
+  place: CheckPlace,
+  only: (id: CheckId) => boolean = () => true,
+): Promise<CheckResult[]> {
+  const results = await runChecks(place, installation, only);
+  const ran = new Set(results.map(({ check }) => check));
+  logChanges(ctx, ran, results);
+  storeProblems(ctx, ran, results);
+  const states = lastStates(ctx);
+  for (const check of ran) states.set(check, worstOf(results.filter((each) => each.check === check)));
+  return results;
+}
+
+function logChanges(ctx: Context, ran: ReadonlySet<CheckId>, results: CheckResult[]): void {
+  const before = listStoredProblems(ctx).filter(({ check }) => ran.has(check));
+  const isAmong = (some: Omit<CheckResult, "state">[], { check, cause, subject }: CheckResult) =>
+    some.some((each) => each.check === check && each.cause === cause && each.subject === subject);
+  for (const result of results)
+    if (isProblem(result) && !isAmong(before, result)) ctx.log.warn(result, "a check found a problem");
+  for (const { check, cause, subject, ...rest } of before)
+    if (!isAmong(results, { check, cause, subject, ...rest }))
+      ctx.log.info({ check, cause, subject }, "a problem is gone");
+}
+
+/** Runs the checks of the service soon after its start and then every day, and those that found a problem more often. */
+export function createHealthChecks(ctx: Context, describeInstallation: () => Installation) {
+  const startedAt = ctx.monotonicNow();
+  /** When all checks run next, by the monotonic clock. */
+  let dueAt = startedAt;
+
+  /** Runs the checks that are due: all of them once a day, otherwise those that found a problem. */
+  async function runOnce(): Promise<void> {
+    const at = ctx.monotonicNow();
+    const place = at < startedAt + dayMs ? "start" : "daily";
+    if (at >= dueAt) {
+      recordFreeSpace(resolve(ctx.config.dataDir), ctx.now());
+      await checkHealth(ctx, describeInstallation(), place);
+      dueAt = at + dayMs;
+      return;
+    }
+    const failing = new Set(listStoredProblems(ctx).map(({ check }) => check));
+    await checkHealth(ctx, describeInstallation(), "daily", (id) => failing.has(id));
+  }
+
+  const poll = createPoll({
+    async check() {
+      const untilFirstMs = startedAt + firstMs - ctx.monotonicNow();
+      if (untilFirstMs > 0) return untilFirstMs;
+      await runOnce();
+      const untilDueMs = Math.max(0, dueAt - ctx.monotonicNow());
+      return lastStates(ctx)
+        .values()
+        .some((state) => isProblem({ state }))
+        ? Math.min(againMs, untilDueMs)
+        : untilDueMs;
+    },
+    onError: (error) => ctx.log.error({ err: error }, "could not check the installation"),
+    retryMs: againMs,
+  });
+  return { runOnce, start: poll.start, stop: poll.stop };
+}

@@ -1,0 +1,52 @@
+import { asc, eq, sql } from "drizzle-orm";
+import type { Context } from "../context.ts";
+import { transaction } from "../db/open.ts";
+import { checkProblems } from "../db/tables/checks.ts";
+import { type CheckId, type CheckResult, checkIds } from "./checks.ts";
+import { type CheckState, isProblem } from "./finding.ts";
+import { type Cause, causes } from "./problems.ts";
+
+/** A problem that the checks of the service found. `since`: when it was first found, epoch milliseconds. */
+export type StoredProblem = CheckResult & { cause: Cause; since: number };
+
+/** The problems that the checks of the service found at their last run. Those of another version of evald, which this one doesn't know, are left out. */
+export const listStoredProblems = ({ db }: Context): StoredProblem[] =>
+  db
+    .select()
+    .from(checkProblems)
+    .orderBy(asc(checkProblems.since), asc(checkProblems.check), asc(checkProblems.subject))
+    .all()
+    .flatMap(({ check, cause, subject, state, ...row }) =>
+      checkIds.includes(check as CheckId) && causes.includes(cause as Cause)
+        ? [
+            {
+              ...row,
+              check: check as CheckId,
+              cause: cause as Cause,
+              subject: subject || null,
+              state: state as CheckState,
+            },
+          ]
+        : [],
+    );
+
+/** Stores what a run of some checks found, in place of what they had found before. */
+export function storeProblems(ctx: Context, ran: ReadonlySet<CheckId>, results: CheckResult[]): void {
+  const before = listStoredProblems(ctx).filter(({ check }) => ran.has(check));
+  const problems = results.filter(isProblem);
+  if (before.length + problems.length === 0) return;
+  transaction(ctx.db, (tx) => {
+    for (const check of ran) tx.delete(checkProblems).where(eq(checkProblems.check, check)).run();
+    for (const { check, cause, subject, state, detail } of problems) {
+      if (cause === null) continue;
+      const same = before.find((each) => each.check === check && each.cause === cause && each.subject === subject);
+      tx.insert(checkProblems)
+        .values({ check, cause, subject: subject ?? "", state, detail, since: same?.since ?? ctx.now() })
+        .onConflictDoUpdate({
+          target: [checkProblems.check, checkProblems.cause, checkProblems.subject],
+          set: { detail: sql`excluded.detail` },
+        })
+        .run();
+    }
+  });
+}
