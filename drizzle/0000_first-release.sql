@@ -616,6 +616,8 @@ CREATE TABLE `archives` (
 	`digest` text NOT NULL,
 	`bytes` integer NOT NULL,
 	`files` integer NOT NULL,
+	`kind` text DEFAULT 'workspace' NOT NULL,
+	`used_at` integer,
 	`data` blob NOT NULL,
 	`created_at` integer NOT NULL,
 	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action,

@@ -5,6 +5,8 @@ import { loadTar } from "../lazy-packages.ts";
 
 /** Of the compressed file: base64 of it fits into one line of an export. */
 export const maxArchiveBytes = 5 * 1024 * 1024;
+/** Of a built docs site, which no export contains. With its headers, it is below the largest body that the service receives. */
+export const maxSiteBytes = 15 * 1024 * 1024;
 const maxEntries = 20_000;
 const maxUnpackedBytes = 256 * 1024 * 1024;
 /** Of the tar file: the files, and for each the header, a long name and padding. */
@@ -116,9 +118,13 @@ async function countFiles(data: Uint8Array): Promise<number> {
  * Throws bad_request or too_large for a file that is not a tar.gz, is too large, or contains an entry that would be stored elsewhere. `field`:
  * the input that errors name.
  */
-export async function checkArchive(data: Uint8Array, field = "body"): Promise<CheckedArchive> {
-  const limit = `${maxArchiveBytes / 1024 ** 2} MiB`;
-  if (data.length > maxArchiveBytes)
+export async function checkArchive(
+  data: Uint8Array,
+  field = "body",
+  maxBytes = maxArchiveBytes,
+): Promise<CheckedArchive> {
+  const limit = `${maxBytes / 1024 ** 2} MiB`;
+  if (data.length > maxBytes)
     throw new AppError("too_large", `The archive is larger than ${limit}.`, {
       field,
       problem: `the archive must not be larger than ${limit}`,

@@ -1,7 +1,7 @@
 import { and, desc, eq, sql } from "drizzle-orm";
 import { changesOf, recordAudit } from "../audit/entries.ts";
 import type { Context, OrgId } from "../context.ts";
-import { transaction } from "../db/open.ts";
+import { type Tx, transaction } from "../db/open.ts";
 import { archives, prompts } from "../db/tables/prompts.ts";
 import { conflict, notFound } from "../errors.ts";
 import { toIso } from "../schema.ts";
@@ -12,31 +12,44 @@ const maxArchivesPerOrg = 100;
 
 type ArchiveRow = Omit<Archive, "createdAt"> & { createdAt: number };
 
+type ArchiveKind = Archive["kind"];
+
 /** All but the file itself. */
 const columns = {
   id: archives.id,
   digest: archives.digest,
   bytes: archives.bytes,
+  kind: archives.kind,
   files: archives.files,
   createdAt: archives.createdAt,
 };
 
 /** Stores a file that `checkArchive` accepted; returns the existing archive if the same file was uploaded before. Throws conflict. */
-export function createArchive(ctx: Context, org: OrgId, { data, files }: CheckedArchive): Archive {
+export function createArchive(
+  ctx: Context,
+  org: OrgId,
+  { data, files }: CheckedArchive,
+  kind: ArchiveKind = "workspace",
+): Archive {
   const { db } = ctx;
   const digest = new Bun.CryptoHasher("sha256").update(data).digest("hex");
   const existing = findArchiveByDigest(ctx, org, digest);
-  if (existing) return toArchive(existing);
-  const count = db.select({ n: sql<number>`count(*)` }).from(archives).where(eq(archives.orgId, org)).get()?.n ?? 0;
-  if (count >= maxArchivesPerOrg)
+  const usedAt = kind === "site" ? ctx.now() : null;
+  // What a workspace starts with is kept, even if it was uploaded as a site before.
+  if (existing?.kind === "site")
+    transaction(db, (tx) => tx.update(archives).set({ kind, usedAt }).where(whereArchive(org, existing.id)).run());
+  if (existing) return toArchive(findArchive(ctx, org, existing.id) ?? existing);
+  const whereKept = and(eq(archives.orgId, org), eq(archives.kind, "workspace"));
+  const count = db.select({ n: sql<number>`count(*)` }).from(archives).where(whereKept).get()?.n ?? 0;
+  if (kind === "workspace" && count >= maxArchivesPerOrg)
     throw conflict(`The organization already has ${maxArchivesPerOrg} archives. Delete one that no prompt uses.`);
   const createdAt = ctx.now();
-  const archive = { id: ctx.newId(createdAt), digest, bytes: data.length, files, createdAt };
+  const archive = { id: ctx.newId(createdAt), digest, bytes: data.length, files, kind, createdAt };
   // Someone else may have uploaded the same file meanwhile.
   transaction(db, (tx) => {
-    const row = { ...archive, orgId: org, data: Buffer.from(data) };
+    const row = { ...archive, orgId: org, usedAt, data: Buffer.from(data) };
     const [inserted] = tx.insert(archives).values(row).onConflictDoNothing().returning({ id: archives.id }).all();
-    if (inserted) recordAudit(ctx, org, "archive.created", inserted, changesOf({}, { digest, files }));
+    if (inserted) recordAudit(ctx, org, "archive.created", inserted, changesOf({}, { digest, files, kind }));
   });
   return toArchive(findArchiveByDigest(ctx, org, digest) ?? archive);
 }
@@ -46,6 +59,12 @@ export const listArchives = ({ db }: Context, org: OrgId): Archive[] =>
   db.select(columns).from(archives).where(eq(archives.orgId, org)).orderBy(desc(archives.id)).all().map(toArchive);
 
 export const hasArchive = (ctx: Context, org: OrgId, id: string): boolean => findArchive(ctx, org, id) !== undefined;
+
+/** Keeps a site for another 7 days. */
+export function noteSiteUse(ctx: Context, tx: Tx, org: OrgId, id: string): void {
+  const whereSite = and(whereArchive(org, id), eq(archives.kind, "site"));
+  tx.update(archives).set({ usedAt: ctx.now() }).where(whereSite).run();
+}
 
 /** The SHA-256 of an archive; null if it was deleted. */
 export const findArchiveDigest = (ctx: Context, org: OrgId, id: string): string | null =>

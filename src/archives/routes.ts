@@ -1,12 +1,13 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import type { Context } from "../context.ts";
+import { archiveKinds } from "../db/tables/prompts.ts";
 import { readBytes } from "../http/body.ts";
 import { orgOf } from "../http/caller.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
 import { listResponse, pageOf, pageQuery, paginate } from "../http/paging.ts";
-import { PathId } from "../schema.ts";
-import { checkArchive, maxArchiveBytes } from "./archive-check.ts";
+import { OneOf, PathId } from "../schema.ts";
+import { checkArchive, maxArchiveBytes, maxSiteBytes } from "./archive-check.ts";
 import { createArchive, deleteArchive, listArchives } from "./archives.ts";
 import { Archive } from "./schema.ts";
 
@@ -29,19 +30,23 @@ export const archiveRoutes = (ctx: Context) =>
     )
     .post(
       "/api/v1/archives",
-      async ({ request, set }) => {
+      async ({ request, query: { kind = "workspace" }, set }) => {
         const org = orgOf(request);
-        const archive = await checkArchive(await readBytes(request, maxArchiveBytes));
+        const maxBytes = kind === "site" ? maxSiteBytes : maxArchiveBytes;
+        const archive = await checkArchive(await readBytes(request, maxBytes), "body", maxBytes);
         set.status = 201;
-        return createArchive(ctx, org, archive);
+        return createArchive(ctx, org, archive, kind);
       },
       {
+        query: Type.Object({
+          kind: Type.Optional(OneOf(archiveKinds, "What the archive holds. Default: workspace")),
+        }),
         // The body is not parsed, even if its content type is JSON.
         parse: () => null,
         ...operation(
           "Prompts",
           "createArchive",
-          "Upload the starting files of workspaces, a tar.gz of at most 5 MiB",
+          "Upload the starting files of workspaces, a tar.gz of at most 5 MiB, or a built docs site of at most 15 MiB",
           { 201: Archive, ...errors(400, 409, 413) },
           {
             requestBody: {

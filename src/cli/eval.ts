@@ -1,8 +1,7 @@
 import { statSync } from "node:fs";
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
 import type { Agent, AgentEvent } from "../agents/agent.ts";
-import { type SiteHost, siteHosts } from "../agents/site/host-rules.ts";
-import { createSite } from "../agents/site/site.ts";
+import type { SiteHost } from "../agents/site/host-rules.ts";
 import { createArchive } from "../archives/archives.ts";
 import { createOrg } from "../auth/orgs.ts";
 import { toAllowRule } from "../config/allow-rules.ts";
@@ -11,7 +10,6 @@ import { secretsIn } from "../config/model-settings.ts";
 import { closeDb, openDb } from "../db/open.ts";
 import { badRequest } from "../errors.ts";
 import type { Scope } from "../grading/grade.ts";
-import { count, list } from "../grading/text.ts";
 import { createCommandLog } from "../log.ts";
 import { createPrompt } from "../prompts/prompts.ts";
 import { createProvider } from "../providers/providers.ts";
@@ -23,7 +21,7 @@ import { createService } from "../service.ts";
 import { onInterruption } from "./interruption.ts";
 import { addMinScore, checkMinScore } from "./min-score.ts";
 import { addReportFormat, toReportText } from "./report-screen.ts";
-import { type PackedSite, packSite } from "./site-folder.ts";
+import { addSiteOptions, describeSite, packSite } from "./site-folder.ts";
 import { exits, failureText, print, printStyled, say, sayFailure, sayProgress, toJson, toOwnUrl } from "./terminal.ts";
 
 type Evaluation = {
@@ -51,17 +49,11 @@ export function addEval(program: Command, configOf: () => Config, agents: Record
       "Another wording of the goal (repeatable). The explorer compares what each wording finds",
       (wording: string, previous: string[] = []) => [...previous, wording],
     )
-    .option("--at <url>", "URL that the docs in the folder are published at (default: the one that its files name)")
-    .addOption(
-      new Option("--host <name>", "Rules to serve the folder by (default: those that its files name)").choices(
-        siteHosts,
-      ),
-    )
     .option("--task <text>", "Task for the agent (default: the goal)")
     .option("--agent <id>", `Agent to use: ${Object.keys(agents).join(", ")}`)
     .option("--model <id>", "Model of the agent, such as anthropic/claude-opus-4-8 (default: EVALD_AGENT_MODEL)")
     .option("--json", "Print the report as JSON");
-  addMinScore(addReportFormat(command))
+  addMinScore(addReportFormat(addSiteOptions(command)))
     .addHelpText(
       "after",
       '\nExit codes: 0 passed, 1 below --min-score, 2 usage error, 3 no verdict (the run failed, or there is no score to compare).\n\nExamples:\n  evald eval https://docs.acme.example --goal "Upload a file with the Python SDK"\n  evald eval ./build --goal "Upload a file with the Python SDK" --at https://docs.acme.example/\n  evald eval http://localhost:8000 --goal "Run a first query" --json --min-score 80 --scope docs_only',
@@ -119,7 +111,7 @@ async function evaluate(
   say(`Estimate: ${describeEstimate(getEstimate(service.ctx, org, prompt.id))}`);
   const { runIds } = await requestEval(service.ctx, org, prompt.id, {
     urlMap: {},
-    ...(site && { sites: { [url]: { archiveId: createArchive(service.ctx, org, site).id, host: site.host } } }),
+    ...(site && { sites: { [url]: { archiveId: createArchive(service.ctx, org, site, "site").id, host: site.host } } }),
     trigger: "cli",
   });
   const runId = runIds[0] as string;
@@ -147,27 +139,6 @@ async function evaluate(
 }
 
 const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
-
-const siteSources = {
-  option: "--at",
-  canonical: "canonical link of index.html",
-  sitemap: "sitemap.xml",
-  CNAME: "CNAME",
-} satisfies Record<PackedSite["foundBy"], string>;
-
-/** What is served, as which URL and by which rules. */
-async function describeSite(
-  folder: string,
-  { at, files, foundBy, host, hostFile, hasHtml }: PackedSite,
-): Promise<string> {
-  const { notApplied } = await createSite(folder, { at, host });
-  const rules = hostFile === null ? host : `${host} (${hostFile})`;
-  return [
-    `Serving ${folder} (${count(files, "file")}) as ${at} (${siteSources[foundBy]}). Host rules: ${rules}.`,
-    ...(hasHtml ? [] : ["The folder has no HTML, so its Markdown sources are read as they are."]),
-    ...(notApplied.length > 0 ? [`Not applied: ${list(notApplied, 10)}.`] : []),
-  ].join("\n");
-}
 
 /** Wraps an agent so that it prints its progress to stderr. */
 function withProgress(agent: Agent): Agent {

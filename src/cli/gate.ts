@@ -9,9 +9,12 @@ import { type Api, findPromptId, whatGoesOn } from "./api.ts";
 import { addServiceOptions, type UseApi } from "./connection.ts";
 import { checkFileName, toWriteError } from "./files.ts";
 import { onInterruption } from "./interruption.ts";
+import { addSiteOptions, type SiteOptions, uploadSite } from "./site-folder.ts";
 import { exits, parsePair, parseScore, print, say, sayProgress, toJson, wholeNumber } from "./terminal.ts";
 
-type GateChecks = {
+type GateChecks = SiteOptions & {
+  head?: string;
+  base?: string;
   urlMap?: Record<string, string>;
   arg?: Record<string, string>;
   runs?: number;
@@ -45,6 +48,8 @@ export function addGate(program: Command, useApi: UseApi): void {
       "Host to replace with a preview URL (repeatable); without it, compare the live docs with the baseline",
       parsePair,
     )
+    .option("--head <folder>", "Folder with built docs to run against, in place of a preview")
+    .option("--base <folder>", "Folder with built docs to compare with, in place of the live docs")
     .option("--arg <name=value>", "Value of a template variable (repeatable)", parsePair)
     .option(
       "--runs <n>",
@@ -60,10 +65,10 @@ export function addGate(program: Command, useApi: UseApi): void {
     .option("--json", "Print the result as JSON instead of Markdown")
     .option("--markdown <file>", "Also write the Markdown to a file")
     .option("--junit <file>", "Also write JUnit XML to a file");
-  addServiceOptions(command)
+  addServiceOptions(addSiteOptions(command))
     .addHelpText(
       "after",
-      '\nExit codes: 0 passed, 1 worse or below --min-score, 2 usage error, 3 inconclusive (runs failed, too few runs, or the server could not be reached).\n\nExamples:\n  evald gate "First query" --url-map docs.acme.example=https://preview-42.acme.example\n  evald gate "First query" "Error codes" --adaptive --budget-usd 5 --markdown summary.md --url https://evals.acme.example\n  evald gate --tag quickstart --url-map docs.acme.example=https://preview-42.acme.example',
+      '\nExit codes: 0 passed, 1 worse or below --min-score, 2 usage error, 3 inconclusive (runs failed, too few runs, or the server could not be reached).\n\nExamples:\n  evald gate "First query" --url-map docs.acme.example=https://preview-42.acme.example\n  evald gate "First query" "Error codes" --adaptive --budget-usd 5 --markdown summary.md --url https://evals.acme.example\n  evald gate "First query" --head ./build --at https://docs.acme.example/\n  evald gate --tag quickstart --url-map docs.acme.example=https://preview-42.acme.example',
     )
     .action(async (prompts: string[], options: GateChecks) => {
       process.exitCode = await runGate(useApi, { ...options, prompts });
@@ -72,14 +77,18 @@ export function addGate(program: Command, useApi: UseApi): void {
 
 async function runGate(useApi: UseApi, options: GateChecks & { prompts: string[] }): Promise<number> {
   const { prompts, tag, urlMap = {}, arg: templateArgs, url, org, json, markdown, junit } = options;
-  const { runs, adaptive, minScore, scope, budgetUsd } = options;
+  const { runs, adaptive, minScore, scope, budgetUsd, head, base } = options;
+  if (base !== undefined && head === undefined)
+    throw badRequest("--base is compared with --head. Pass the folder with the changed docs as --head.");
   if ((prompts.length === 0) === (tag === undefined)) throw badRequest("Name the prompts to run, or pass --tag.");
   for (const file of [markdown, junit]) if (file !== undefined) checkWritable(file);
   const work = async (api: Api): Promise<number> => {
     const promptIds: string[] = [];
     for (const name of prompts) promptIds.push(await findPromptId(api, name));
     const selection = tag === undefined ? { promptIds: [...new Set(promptIds)] } : { tag };
-    const body = { ...selection, urlMap, templateArgs, runs, adaptive, minScore, scope, budgetUsd };
+    const sites = head === undefined ? {} : await uploadSite(api, head, options);
+    const baseSites = base === undefined ? {} : await uploadSite(api, base, options);
+    const body = { ...selection, urlMap, sites, baseSites, templateArgs, runs, adaptive, minScore, scope, budgetUsd };
     const requestedGate = await api.request("POST /gates", { body, idempotencyKey: crypto.randomUUID() });
     const stopListening = onInterruption(() => whatGoesOn(api, "gate", [requestedGate.id]), {
       json,

@@ -55,7 +55,7 @@ export type Operations = {
   "PUT /agent-logins/{agent}": { body: unknown; result: AgentLogin };
   "DELETE /agent-logins/{agent}": { result: AgentLogin };
   "GET /archives": { query: { limit?: number; offset?: number }; result: Archive[] };
-  "POST /archives": { body: Blob; result: Archive };
+  "POST /archives": { query: { kind?: "workspace" | "site" }; body: Blob; result: Archive };
   "DELETE /archives/{archiveId}": { result: Archive };
   "POST /prompts/{promptId}/run": { body: RunRequest; result: RunResponse };
   "POST /runs/{runId}/cancel": { result: Run };

@@ -1,16 +1,22 @@
 import { lstatSync, readdirSync, readFileSync, realpathSync } from "node:fs";
 import { extname, join, relative, sep } from "node:path";
 import { gzipSync } from "node:zlib";
-import type { SiteHost } from "../agents/site/host-rules.ts";
+import { type Command, Option } from "commander";
+import { type SiteHost, siteHosts } from "../agents/site/host-rules.ts";
+import { createSite } from "../agents/site/site.ts";
+import { maxSiteBytes } from "../archives/archive-check.ts";
 import { AppError, badRequest } from "../errors.ts";
+import { count, list } from "../grading/text.ts";
 import { loadTar } from "../lazy-packages.ts";
+import type { RequestedSites } from "../runs/sites.ts";
 import { httpUrl } from "../schema.ts";
+import type { Api } from "./api.ts";
+import { say } from "./terminal.ts";
 
 /** Files whose content agents read. Of others, such as images, only the names are packed: links to them work. */
 const textExtensions = new Set(".html .htm .md .mdx .txt .xml .json .yaml .yml .toml .js .mjs .css .svg".split(" "));
 /** Files without an extension that have rules for the host. */
 const ruleFiles = new Set(["_redirects", "_headers", "CNAME", ".nojekyll"]);
-const maxPackedBytes = 20 * 1024 * 1024;
 const maxFiles = 20_000;
 /** Scripts that only draw a page are of no use to agents, and bundles are large. */
 const maxScriptBytes = 64 * 1024;
@@ -33,10 +39,7 @@ export type PackedSite = {
  * Packs the files of a folder. The same files make the same archive. `at`: in place of the URL that the folder names; `host`: in place of the one
  * that its files name. Throws bad_request that says what the folder lacks and how to go on, and too_large.
  */
-export async function packSite(
-  folder: string,
-  { at, host }: { at?: string | undefined; host?: SiteHost | undefined },
-): Promise<PackedSite> {
+export async function packSite(folder: string, { at, host }: SiteOptions): Promise<PackedSite> {
   const root = realpathSync(folder);
   const paths = listFiles(root);
   const pages = paths.filter((path) => /\.(html?|mdx?)$/i.test(path));
@@ -47,10 +50,10 @@ export async function packSite(
   const published = at === undefined ? findPublishedUrl(folder, root) : { at: readAt(at), foundBy: "option" as const };
   const hostFile = host === undefined ? findHostFile(paths) : null;
   const data = gzipSync(await toTar(root, paths), { level: 9 });
-  if (data.length > maxPackedBytes)
+  if (data.length > maxSiteBytes)
     throw new AppError(
       "too_large",
-      `The text of ${folder} is larger than ${maxPackedBytes / 1024 ** 2} MiB when packed.`,
+      `The text of ${folder} is larger than ${maxSiteBytes / 1024 ** 2} MiB when packed.`,
     );
   return {
     data,
@@ -203,3 +206,48 @@ function contentOf(root: string, path: string): Buffer {
   const content = readFileSync(join(root, path));
   return /\.m?js$/i.test(path) && content.length > maxScriptBytes ? Buffer.alloc(0) : content;
 }
+
+const siteSources = {
+  option: "--at",
+  canonical: "canonical link of index.html",
+  sitemap: "sitemap.xml",
+  CNAME: "CNAME",
+} satisfies Record<PackedSite["foundBy"], string>;
+
+/** What is served, as which URL and by which rules. */
+export async function describeSite(
+  folder: string,
+  { at, files, foundBy, host, hostFile, hasHtml }: PackedSite,
+): Promise<string> {
+  const { notApplied } = await createSite(folder, { at, host });
+  const rules = hostFile === null ? host : `${host} (${hostFile})`;
+  return [
+    `Serving ${folder} (${count(files, "file")}) as ${at} (${siteSources[foundBy]}). Host rules: ${rules}.`,
+    ...(hasHtml ? [] : ["The folder has no HTML, so its Markdown sources are read as they are."]),
+    ...(notApplied.length > 0 ? [`Not applied: ${list(notApplied, 10)}.`] : []),
+  ].join("\n");
+}
+
+/** Uploads the docs in a folder. Returns what a run needs to read them in place of the live docs. */
+export async function uploadSite(api: Api, folder: string, options: SiteOptions): Promise<RequestedSites> {
+  const site = await packSite(folder, options);
+  say(await describeSite(folder, site));
+  const { id } = await api.request("POST /archives", {
+    query: { kind: "site" },
+    body: new Blob([site.data as Uint8Array<ArrayBuffer>], { type: "application/gzip" }),
+  });
+  return { [site.at]: { archiveId: id, host: site.host } };
+}
+
+/** Where the docs in a folder are published, and by which rules, in place of what its files name. */
+export type SiteOptions = { at?: string | undefined; host?: SiteHost | undefined };
+
+/** Adds the options of `SiteOptions`. */
+export const addSiteOptions = (command: Command): Command =>
+  command
+    .option("--at <url>", "URL that the docs in the folder are published at (default: the one that its files name)")
+    .addOption(
+      new Option("--host <name>", "Rules to serve the folder by (default: those that its files name)").choices(
+        siteHosts,
+      ),
+    );

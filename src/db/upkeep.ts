@@ -13,6 +13,7 @@ import { earlierAttempts, jobs } from "./tables/jobs.ts";
 import { usedTokens } from "./tables/keys.ts";
 import { deliveries, deliveryTries, notifications } from "./tables/notifications.ts";
 import { signInFailures, signIns } from "./tables/people.ts";
+import { archives } from "./tables/prompts.ts";
 import { artifacts, runs, sessionEvents } from "./tables/runs.ts";
 import { untilUnlocked, withoutWaiting } from "./write-lock.ts";
 
@@ -22,6 +23,8 @@ const maxWalBytes = 64 * 1024 * 1024;
 const batchRows = 50;
 /** Expired rows deleted per table and pass. */
 const expiredRows = 1_000;
+/** Sites are kept this long after their last run. */
+const keepSitesMs = 7 * 24 * 3_600_000;
 /** ID tokens of CI jobs are accepted this long after they expire, and failed sign-in attempts count this long. */
 const graceMs = 15 * 60_000;
 
@@ -100,6 +103,34 @@ function deleteExpiredRows({ db, provenTime }: Resources): void {
     // Most passes find nothing, and need no transaction.
     if (expired.get()) transaction(db, (tx) => tx.delete(table).where(inArray(sql`rowid`, expired)).run());
   }
+}
+
+/** Deletes sites that no run has used for a week, and no active run needs. One at a time, because each is megabytes. */
+async function deleteUnusedSites({ db, log, provenTime }: Resources, stop: AbortSignal): Promise<void> {
+  const beforeMs = provenTime.now() - keepSitesMs;
+  const needed = db
+    .select({ id: runs.id })
+    .from(runs)
+    .where(
+      and(
+        eq(runs.orgId, archives.orgId),
+        inArray(runs.status, ["pending", "running"]),
+        sql`json_extract(${runs.task}, '$.site.archiveId') = ${archives.id}`,
+      ),
+    );
+  const unused = db
+    .select({ id: archives.id })
+    .from(archives)
+    .where(and(eq(archives.kind, "site"), lt(archives.usedAt, beforeMs), notExists(needed)))
+    .limit(1);
+  let deleted = 0;
+  for (let site = unused.get(); site && !stop.aborted; site = unused.get()) {
+    const { id } = site;
+    transaction(db, (tx) => tx.delete(archives).where(eq(archives.id, id)).run());
+    deleted++;
+    await Bun.sleep(0);
+  }
+  if (deleted > 0) log.info({ sites: deleted }, "deleted unused sites");
 }
 
 /**
@@ -189,6 +220,7 @@ export function createUpkeep(resources: Resources, more: ((stop: AbortSignal) =>
     ...more.map((task) => (_: Resources, stop: AbortSignal) => task(stop)),
     deleteOldSessions,
     deleteOldDeliveries,
+    deleteUnusedSites,
     deleteExpiredRows,
     deleteOldAuditEntries,
     optimize,

@@ -87,7 +87,7 @@ export function acceptEval(ctx: Context, tx: Tx, org: OrgId, promptId: string, i
     throw conflict(
       `The prompt is archived. Unarchive it with PATCH /api/v1/prompts/${promptId} and {"status": "active"}.`,
     );
-  const { site, urlMap } = resolveSites(ctx, org, input.sites ?? {}, input.urlMap);
+  const { site, urlMap } = resolveSites(ctx, tx, org, input.sites ?? {}, input.urlMap);
   const parsedUrlMap = parseUrlMap(urlMap);
   const args = selectArgs(prompt.templateVars, templateArgs);
   const task = toTask(ctx, org, prompt, parsedUrlMap, args ?? {});

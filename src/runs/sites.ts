@@ -1,7 +1,8 @@
 import type { SiteHost } from "../agents/site/host-rules.ts";
 import type { TaskSite } from "../agents/task.ts";
-import { findArchiveDigest } from "../archives/archives.ts";
+import { findArchiveDigest, noteSiteUse } from "../archives/archives.ts";
 import type { Context, OrgId } from "../context.ts";
+import type { Tx } from "../db/open.ts";
 import { badRequest, invalidField } from "../errors.ts";
 import { httpUrl } from "../schema.ts";
 
@@ -17,6 +18,7 @@ const siteDomain = "site.invalid";
  */
 export function resolveSites(
   ctx: Context,
+  tx: Tx,
   org: OrgId,
   sites: RequestedSites,
   urlMap: Record<string, string>,
@@ -34,6 +36,7 @@ export function resolveSites(
   const digest = findArchiveDigest(ctx, org, archiveId);
   if (digest === null)
     throw invalidField("sites", `no archive has the ID ${archiveId}; upload it with POST /api/v1/archives?kind=site`);
+  noteSiteUse(ctx, tx, org, archiveId);
   const hostname = `${digest.slice(0, 12)}.${siteDomain}`;
   const target = `http://${hostname}/`;
   if (urlMap[url.host] !== undefined && urlMap[url.host] !== target)

@@ -97,6 +97,9 @@ export const prompts = sqliteTable(
 );
 
 /** Uploaded tar.gz files with the starting files of workspaces. `digest` is their SHA-256. */
+/** What an archive holds: the files that a workspace starts with, or a built docs site. */
+export const archiveKinds = ["workspace", "site"] as const;
+
 export const archives = sqliteTable(
   "archives",
   {
@@ -105,6 +108,9 @@ export const archives = sqliteTable(
     digest: text().notNull(),
     bytes: integer().notNull(),
     files: integer().notNull(),
+    kind: text({ enum: archiveKinds }).notNull().default("workspace"),
+    /** When a run last used a site, or when it was uploaded; null: files of a workspace, which are kept. */
+    usedAt: timestamp("used_at"),
     data: blob({ mode: "buffer" }).notNull(),
     createdAt: timestamp("created_at").notNull(),
   },
