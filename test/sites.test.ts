@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import type { SiteHost } from "../src/agents/site/host-rules.ts";
-import { createSite } from "../src/agents/site/site.ts";
+import { answerPath, readSite } from "../src/agents/site/site.ts";
 import { packSite } from "../src/cli/site-folder.ts";
 import { testApp } from "./support/app.ts";
 
@@ -28,9 +28,9 @@ const at = "https://docs.acme.example/";
 
 /** A status, with the target of a redirect. */
 async function answersOf(folder: string, host: SiteHost, paths: string[], url = at) {
-  const site = await createSite(folder, { at: url, host });
+  const site = await readSite(folder, { at: url, host });
   return paths.map((path) => {
-    const { status, location } = site.answer(path);
+    const { status, location } = answerPath(site, path);
     return location === undefined ? status : `${status} ${location}`;
   });
 }
@@ -73,7 +73,7 @@ test("redirect rules of each host are applied, and those that depend on more tha
   expect(await answersOf(netlify, "netlify", paths)).toEqual([
     ...["302 /b/x", "301 /b/x/y", "301 /b/", 200, "301 /new", 200, 404, "301 https://other.example/", 404, 404],
   ]);
-  const { notApplied } = await createSite(netlify, { at, host: "netlify" });
+  const { notApplied } = await readSite(netlify, { at, host: "netlify" });
   expect(notApplied).toEqual([
     "_redirects: /country to /de",
     "_redirects: /api/* to https://api.example/:splat",
@@ -95,7 +95,7 @@ test("redirect rules of each host are applied, and those that depend on more tha
   expect(await answersOf(vercel, "vercel", ["/a/x/y", "/t", "/old", "/c", "/kept"])).toEqual([
     ...["308 /b/x/y", "307 /new.html", 404, 404, 200],
   ]);
-  expect((await createSite(vercel, { at, host: "vercel" })).notApplied).toEqual([
+  expect((await readSite(vercel, { at, host: "vercel" })).notApplied).toEqual([
     "vercel.json: /(old|older) to /new.html",
     "vercel.json: /c to /new.html",
     "vercel.json: headers",

@@ -3,7 +3,7 @@ import { extname, join, relative, sep } from "node:path";
 import { gzipSync } from "node:zlib";
 import { type Command, Option } from "commander";
 import { type SiteHost, siteHosts } from "../agents/site/host-rules.ts";
-import { createSite } from "../agents/site/site.ts";
+import { readSite } from "../agents/site/site.ts";
 import { maxSiteBytes } from "../archives/archive-check.ts";
 import { AppError, badRequest } from "../errors.ts";
 import { count, list } from "../grading/text.ts";
@@ -219,7 +219,7 @@ export async function describeSite(
   folder: string,
   { at, files, foundBy, host, hostFile, hasHtml }: PackedSite,
 ): Promise<string> {
-  const { notApplied } = await createSite(folder, { at, host });
+  const { notApplied } = await readSite(folder, { at, host });
   const rules = hostFile === null ? host : `${host} (${hostFile})`;
   return [
     `Serving ${folder} (${count(files, "file")}) as ${at} (${siteSources[foundBy]}). Host rules: ${rules}.`,

@@ -2,11 +2,8 @@
 export const siteHosts = ["plain", "github", "netlify", "vercel", "cloudflare"] as const;
 export type SiteHost = (typeof siteHosts)[number];
 
-/** The paths of a site. They begin with a slash and don't end with one. */
-export type SitePaths = { isFile(path: string): boolean };
-
 /** What a host answers a path with: a file, a redirect, or null if it finds nothing. */
-export type Found = { file: string } | { redirect: string } | null;
+type Found = { file: string } | { redirect: string } | null;
 
 type HostRules = {
   /** Status of redirects between the forms of a path. */
@@ -60,8 +57,8 @@ export const rulesOf = (host: SiteHost, hasCleanUrls: boolean): HostRules =>
 
 const markdownNames = [".md", ".mdx", "/index.md", "/index.mdx", "/README.md"];
 
-/** Finds what a host answers a decoded path with, before any redirect rules. */
-export function findPath(path: string, { isFile }: SitePaths, hostRules: HostRules): Found {
+/** Finds what a host answers a decoded path with, before any redirect rules. `isFile`: for paths that begin with a slash. */
+export function findPath(path: string, isFile: (path: string) => boolean, hostRules: HostRules): Found {
   const hasSlash = path.endsWith("/");
   const bare = path.replace(/\/+$/, "");
   const index = `${bare}/index.html`;

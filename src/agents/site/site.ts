@@ -32,50 +32,62 @@ const contentTypes: Record<string, string> = {
   ".pdf": "application/pdf",
 };
 
-/** A built docs site in a folder, as its host would answer. `at`: the URL that it is published at. */
-export async function createSite(folder: string, { at, host }: Pick<TaskSite, "at" | "host">) {
-  const base = new URL(at).pathname.replace(/\/+$/, "");
+/** A built docs site in a folder, with the rules of its host. */
+export type Site = {
+  folder: string;
+  /** The path of the URL that it is published at, without a slash at the end. */
+  base: string;
+  hostRules: ReturnType<typeof rulesOf>;
+  redirects: RedirectRule[];
+  /** Rules that only the host can apply. */
+  notApplied: string[];
+};
+
+/** Reads how the host of a site would answer for it. `at`: the URL that it is published at. */
+export async function readSite(folder: string, { at, host }: Pick<TaskSite, "at" | "host">): Promise<Site> {
   const { rules, notApplied, hasCleanUrls } = await readRedirects(folder, host);
-  const hostRules = rulesOf(host, hasCleanUrls);
-  const pathOf = (path: string) => join(folder, path);
-  const isFile = (path: string) => statSync(pathOf(path), { throwIfNoEntry: false })?.isFile() ?? false;
-  const toLocation = (path: string) => base + encodeURI(path);
+  const base = new URL(at).pathname.replace(/\/+$/, "");
+  return { folder, base, hostRules: rulesOf(host, hasCleanUrls), redirects: rules, notApplied };
+}
 
-  const findFile = (path: string, status = 200): SiteAnswer | null => {
-    const found = findPath(path, { isFile }, hostRules);
-    if (found === null) return null;
-    if ("file" in found) return { status, file: pathOf(found.file) };
-    return { status: hostRules.status, location: toLocation(found.redirect) };
-  };
-  const missing = (): SiteAnswer =>
-    isFile("/404.html")
-      ? { status: 404, file: pathOf("/404.html") }
-      : hostRules.fallsBackToStart && isFile("/index.html")
-        ? { status: 200, file: pathOf("/index.html") }
-        : { status: 404, text: "Not found" };
-  const followRule = ({ status }: RedirectRule, target: string): SiteAnswer => {
-    if (status === 404) return missing();
-    if (status === 200) return findFile(target.replace(/[?#].*$/, "")) ?? missing();
-    return { status, location: /^https?:/i.test(target) ? target : base + target };
-  };
-
-  /** Answers the path of a URL, still encoded. */
-  function answer(encodedPath: string): SiteAnswer {
-    if (base !== "" && encodedPath === base) return { status: 301, location: `${base}/` };
-    if (!encodedPath.startsWith(`${base}/`)) return { status: 404, text: "Not found" };
-    const path = decodePath(encodedPath.slice(base.length));
-    if (path === null) return { status: 400, text: "Bad request" };
-    if (isHidden(path)) return missing();
-    const file = findFile(path);
-    for (const rule of rules) {
-      if (file !== null && !rule.isForced) continue;
-      const target = targetOf(rule, path);
-      if (target !== null) return followRule(rule, target);
-    }
-    return file ?? missing();
+/** Answers the path of a URL, still encoded. */
+export function answerPath(site: Site, encodedPath: string): SiteAnswer {
+  const { base, redirects } = site;
+  if (base !== "" && encodedPath === base) return { status: 301, location: `${base}/` };
+  if (!encodedPath.startsWith(`${base}/`)) return { status: 404, text: "Not found" };
+  const path = decodePath(encodedPath.slice(base.length));
+  if (path === null) return { status: 400, text: "Bad request" };
+  if (isHidden(path)) return answerMissing(site);
+  const file = findFile(site, path);
+  for (const rule of redirects) {
+    if (file !== null && !rule.isForced) continue;
+    const target = targetOf(rule, path);
+    if (target !== null) return followRule(site, rule, target);
   }
+  return file ?? answerMissing(site);
+}
 
-  return { answer, notApplied };
+const hasFile = ({ folder }: Site, path: string): boolean =>
+  statSync(join(folder, path), { throwIfNoEntry: false })?.isFile() ?? false;
+
+function findFile(site: Site, path: string): SiteAnswer | null {
+  const found = findPath(path, (each) => hasFile(site, each), site.hostRules);
+  if (found === null) return null;
+  if ("file" in found) return { status: 200, file: join(site.folder, found.file) };
+  return { status: site.hostRules.status, location: site.base + encodeURI(found.redirect) };
+}
+
+function answerMissing(site: Site): SiteAnswer {
+  if (hasFile(site, "/404.html")) return { status: 404, file: join(site.folder, "404.html") };
+  if (site.hostRules.fallsBackToStart && hasFile(site, "/index.html"))
+    return { status: 200, file: join(site.folder, "index.html") };
+  return { status: 404, text: "Not found" };
+}
+
+function followRule(site: Site, { status }: RedirectRule, target: string): SiteAnswer {
+  if (status === 404) return answerMissing(site);
+  if (status === 200) return findFile(site, target.replace(/[?#].*$/, "")) ?? answerMissing(site);
+  return { status, location: /^https?:/i.test(target) ? target : site.base + target };
 }
 
 function decodePath(encodedPath: string): string | null {
@@ -103,10 +115,10 @@ export async function openSite(data: Uint8Array, site: TaskSite): Promise<OpenSi
   try {
     const files = join(folder, "files");
     await unpack(data, files);
-    const { answer } = await createSite(files, site);
+    const served = await readSite(files, site);
     const server = Bun.serve({
       unix: socketPath,
-      fetch: ({ method, url }) => toResponse(method, answer(new URL(url).pathname)),
+      fetch: ({ method, url }) => toResponse(method, answerPath(served, new URL(url).pathname)),
     });
     return {
       hostname: site.hostname,
