@@ -517,6 +517,7 @@ CREATE TABLE `orgs` (
 	`judge_models` text,
 	`results_token` text,
 	`schedules_paused_at` integer,
+	`sign_in_policy` text,
 	`created_at` integer NOT NULL,
 	CONSTRAINT "orgs_name" CHECK(length("orgs"."name") between 1 and 200)
 ) STRICT;
@@ -575,6 +576,23 @@ CREATE TABLE `members` (
 --> statement-breakpoint
 CREATE INDEX `members_of_person` ON `members` (`person_id`);--> statement-breakpoint
 CREATE UNIQUE INDEX `members_once` ON `members` (`org_id`,`person_id`);--> statement-breakpoint
+CREATE TABLE `passkeys` (
+	`id` text PRIMARY KEY NOT NULL,
+	`person_id` text NOT NULL,
+	`name` text NOT NULL,
+	`credential_id` text NOT NULL,
+	`public_key` text NOT NULL,
+	`counter` integer NOT NULL,
+	`device_type` text NOT NULL,
+	`backed_up` integer NOT NULL,
+	`transports` text,
+	`aaguid` text,
+	`created_at` integer NOT NULL,
+	FOREIGN KEY (`person_id`) REFERENCES `people`(`id`) ON UPDATE no action ON DELETE cascade
+) STRICT;
+--> statement-breakpoint
+CREATE UNIQUE INDEX `passkeys_credential_id_unique` ON `passkeys` (`credential_id`);--> statement-breakpoint
+CREATE INDEX `passkeys_of_person` ON `passkeys` (`person_id`);--> statement-breakpoint
 CREATE TABLE `people` (
 	`id` text PRIMARY KEY NOT NULL,
 	`name` text NOT NULL,
@@ -582,6 +600,7 @@ CREATE TABLE `people` (
 	`email_verified` integer NOT NULL,
 	`image` text,
 	`is_operator` integer DEFAULT false NOT NULL,
+	`two_factor_enabled` integer DEFAULT false NOT NULL,
 	`created_at` integer NOT NULL,
 	`updated_at` integer NOT NULL,
 	CONSTRAINT "people_email" CHECK("people"."email" = lower("people"."email"))
@@ -601,15 +620,38 @@ CREATE TABLE `sign_ins` (
 	`org_id` text,
 	`ip_address` text,
 	`user_agent` text,
+	`method` text NOT NULL,
 	`created_at` integer NOT NULL,
 	`updated_at` integer NOT NULL,
 	`expires_at` integer NOT NULL,
 	FOREIGN KEY (`person_id`) REFERENCES `people`(`id`) ON UPDATE no action ON DELETE cascade,
-	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action
+	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "sign_ins_method" CHECK("sign_ins"."method" in ('password', 'password_and_code', 'passkey', 'sso'))
 ) STRICT;
 --> statement-breakpoint
 CREATE UNIQUE INDEX `sign_ins_token_unique` ON `sign_ins` (`token`);--> statement-breakpoint
 CREATE INDEX `sign_ins_of_person` ON `sign_ins` (`person_id`);--> statement-breakpoint
+CREATE TABLE `two_factors` (
+	`id` text PRIMARY KEY NOT NULL,
+	`person_id` text NOT NULL,
+	`secret` text NOT NULL,
+	`backup_codes` text NOT NULL,
+	`verified` integer NOT NULL,
+	`last_step` integer DEFAULT 0 NOT NULL,
+	FOREIGN KEY (`person_id`) REFERENCES `people`(`id`) ON UPDATE no action ON DELETE cascade
+) STRICT;
+--> statement-breakpoint
+CREATE UNIQUE INDEX `two_factors_person_id_unique` ON `two_factors` (`person_id`);--> statement-breakpoint
+CREATE TABLE `verifications` (
+	`id` text PRIMARY KEY NOT NULL,
+	`identifier` text NOT NULL,
+	`value` text NOT NULL,
+	`created_at` integer NOT NULL,
+	`updated_at` integer NOT NULL,
+	`expires_at` integer NOT NULL
+) STRICT;
+--> statement-breakpoint
+CREATE UNIQUE INDEX `verifications_identifier_unique` ON `verifications` (`identifier`);--> statement-breakpoint
 CREATE TABLE `archives` (
 	`id` text PRIMARY KEY NOT NULL,
 	`org_id` text NOT NULL,

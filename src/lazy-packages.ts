@@ -7,4 +7,5 @@ export const loadLookAlikes = (): Record<string, string> => require("unhomoglyph
 export const loadPrices = (): typeof import("@pydantic/genai-prices") => require("@pydantic/genai-prices");
 export const loadPromClient = (): typeof import("prom-client") => require("prom-client");
 export const loadTar = (): typeof import("tar") => require("tar");
+export const loadQrCodes = (): typeof import("uqr") => require("uqr");
 export const loadTransliteration = (): typeof import("transliteration") => require("transliteration");

@@ -2,13 +2,13 @@ import { and, desc, eq, gt, ne } from "drizzle-orm";
 import { changesOf } from "../audit/entries.ts";
 import type { Context } from "../context.ts";
 import { transaction } from "../db/open.ts";
-import { people, signIns } from "../db/tables/people.ts";
+import { people, signIns, verifications } from "../db/tables/people.ts";
 import { normalizeIp } from "../http/address.ts";
 import { toIso, toName } from "../schema.ts";
 import { type Client, loadBetterAuth, toHeaders, withAppErrors } from "./better-auth-calls.ts";
 import { withPasswordTurn } from "./password-turns.ts";
 import { findPassword, hashPassword, recordAuditOfPerson } from "./people.ts";
-import type { SignedIn } from "./person.ts";
+import type { Person, SignedIn } from "./person.ts";
 import { countSignInAttempt, recordSignInSuccess } from "./sign-in-attempts.ts";
 
 /** A browser in which the person is signed in. */
@@ -35,17 +35,31 @@ export async function changePassword(
   newPassword: string,
   client: Client,
 ): Promise<string[]> {
-  countSignInAttempt(ctx, person.email, client.address);
   // Checked before the current password, so that the error message is ours.
   await hashPassword(ctx, newPassword, client);
   const { api } = await loadBetterAuth(ctx);
   const body = { currentPassword, newPassword, revokeOtherSessions: true };
-  const { headers } = await withPasswordTurn(ctx, client.address, () =>
-    withAppErrors(api.changePassword({ body, headers: toHeaders(client), returnHeaders: true })),
+  const { headers } = await withPasswordOf(ctx, person, client, () =>
+    api.changePassword({ body, headers: toHeaders(client), returnHeaders: true }),
   );
-  recordSignInSuccess(ctx, person.email, client.address);
-  recordAuditOfPerson(ctx, person, "password.changed");
+  transaction(ctx.db, (tx) => {
+    tx.delete(verifications).where(eq(verifications.value, person.id)).run();
+    recordAuditOfPerson(ctx, person, "password.changed");
+  });
   return headers.getSetCookie();
+}
+
+/** Does work of better-auth that checks the person's password. Throws bad_request for a wrong one, and rate_limited. */
+export async function withPasswordOf<T>(
+  ctx: Context,
+  { email }: Person,
+  { address }: Client,
+  work: () => Promise<T>,
+): Promise<T> {
+  countSignInAttempt(ctx, email, address);
+  const result = await withPasswordTurn(ctx, address, () => withAppErrors(work()));
+  recordSignInSuccess(ctx, email, address);
+  return result;
 }
 
 /** The sessions of the person, last used first. */
@@ -56,8 +70,9 @@ export const listSignIns = (ctx: Context, { person, signInId }: SignedIn) =>
     .where(and(eq(signIns.personId, person.id), gt(signIns.expiresAt, new Date(ctx.provenTime.now()))))
     .orderBy(desc(signIns.updatedAt))
     .all()
-    .map(({ id, userAgent, ipAddress, createdAt, updatedAt }) => ({
+    .map(({ id, userAgent, ipAddress, method, createdAt, updatedAt }) => ({
       id,
+      method,
       userAgent: userAgent ?? "",
       address: ipAddress ? normalizeIp(ipAddress) : "",
       since: toIso(createdAt),

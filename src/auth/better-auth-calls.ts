@@ -18,6 +18,17 @@ export const withCookies = (client: Client, cookies: string[]): Client => ({
 const errorsByCode: Record<string, [ErrorCode, string]> = {
   INVALID_EMAIL_OR_PASSWORD: ["unauthorized", "The email address or password is incorrect."],
   INVALID_EMAIL: ["unauthorized", "The email address or password is incorrect."],
+  INVALID_CODE: ["unauthorized", "The code is incorrect."],
+  INVALID_BACKUP_CODE: ["unauthorized", "The code is incorrect."],
+  INVALID_TWO_FACTOR_COOKIE: ["unauthorized", "This sign-in has expired. Sign in again."],
+  TOO_MANY_ATTEMPTS_REQUEST_NEW_CODE: ["unauthorized", "Too many incorrect codes. Sign in again."],
+  TOTP_ALREADY_ENABLED: ["conflict", "Two-factor sign-in is already on."],
+  TOTP_NOT_ENABLED: ["conflict", "Two-factor sign-in is not on."],
+  TWO_FACTOR_NOT_ENABLED: ["conflict", "Two-factor sign-in is not on."],
+  CHALLENGE_NOT_FOUND: ["bad_request", "This request has expired. Try again."],
+  PASSKEY_NOT_FOUND: ["unauthorized", "This passkey is not registered here. Sign in another way."],
+  AUTHENTICATION_FAILED: ["unauthorized", "The passkey could not be verified."],
+  FAILED_TO_VERIFY_REGISTRATION: ["bad_request", "The passkey could not be verified."],
   INVALID_PASSWORD: ["bad_request", "The current password is incorrect."],
   CREDENTIAL_ACCOUNT_NOT_FOUND: ["conflict", "Your account has no password. You sign in with your identity provider."],
   USER_IS_ALREADY_A_MEMBER_OF_THIS_ORGANIZATION: ["conflict", "This person is already a member."],
@@ -47,13 +58,24 @@ export async function withAppErrors<T>(call: Promise<T>): Promise<T> {
   }
 }
 
-const instances = perContext(() => ({ loading: undefined as Promise<BetterAuth> | undefined }));
+type Loading = Promise<BetterAuth> | undefined;
+const instances = perContext(() => ({ loading: undefined as Loading, withPasskeys: undefined as Loading }));
 
 /** better-auth, which manages people. Loaded with the first sign-in, because most processes never need it. */
 export function loadBetterAuth(ctx: Context): Promise<BetterAuth> {
   const state = instances(ctx);
   state.loading ??= import("./better-auth.ts").then(({ createBetterAuth }) => createBetterAuth(ctx, secretOf(ctx)));
   return state.loading;
+}
+
+/** better-auth with its passkeys, whose packages take a while to load. */
+export function loadBetterAuthWithPasskeys(ctx: Context): Promise<BetterAuth> {
+  const state = instances(ctx);
+  state.withPasskeys ??= Promise.all([import("./better-auth.ts"), import("./passkey-plugin.ts")]).then(
+    ([{ createBetterAuth }, { createPasskeyPlugin }]) =>
+      createBetterAuth(ctx, secretOf(ctx), { passkey: createPasskeyPlugin(new URL(ctx.baseUrl()).origin) }),
+  );
+  return state.withPasskeys;
 }
 
 const changes = perContext(() => ({ last: Promise.resolve() as Promise<unknown> }));

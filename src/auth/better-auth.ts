@@ -4,12 +4,25 @@ import { type BetterAuthOptions, betterAuth } from "better-auth/minimal";
 import { createAccessControl } from "better-auth/plugins/access";
 import { organization } from "better-auth/plugins/organization";
 import { defaultStatements } from "better-auth/plugins/organization/access";
+import { twoFactor } from "better-auth/plugins/two-factor";
 import type { Context } from "../context.ts";
 import type { Db } from "../db/open.ts";
 import type { ProvenTime } from "../db/proven-time.ts";
 import { orgs } from "../db/tables/orgs.ts";
-import { accounts, invitations, members, people, signIns } from "../db/tables/people.ts";
+import {
+  accounts,
+  invitations,
+  members,
+  passkeys,
+  people,
+  type SignInMethod,
+  signIns,
+  twoFactors,
+  verifications,
+} from "../db/tables/people.ts";
 import { type OidcConfig, oidcPlugin } from "./oidc.ts";
+import type { PasskeyPlugin } from "./passkey-plugin.ts";
+import { newBackupCodes } from "./totp.ts";
 
 const daySeconds = 24 * 3600;
 
@@ -26,13 +39,16 @@ type Sso = {
 
 export type BetterAuth = ReturnType<typeof createBetterAuth>;
 
-/** better-auth with our settings and tables: it manages people, sessions and memberships. `sso`: for sign-ins with an identity provider. */
+/**
+ * better-auth with our settings and tables: it manages people, sessions and memberships. `sso`: for sign-ins with an identity provider.
+ * `passkey`: its plugin, which few processes need.
+ */
 export function createBetterAuth(
   { db, config, log, now, provenTime, newId, baseUrl }: Context,
   secret: string,
-  sso?: Sso,
+  { sso, passkey }: { sso?: Sso; passkey?: PasskeyPlugin } = {},
 ) {
-  const { origin, protocol } = new URL(baseUrl());
+  const { origin, protocol, hostname } = new URL(baseUrl());
   const isSecure = protocol === "https:";
   const personField = { userId: "personId" };
   return betterAuth({
@@ -59,6 +75,9 @@ export function createBetterAuth(
       expiresIn: 30 * daySeconds,
       updateAge: 300,
       deferSessionRefresh: true,
+      // We ask for the password again instead.
+      freshAge: 0,
+      additionalFields: { method: { type: "string", required: true, input: false } },
     },
     account: {
       fields: personField,
@@ -81,7 +100,12 @@ export function createBetterAuth(
       },
       session: {
         create: {
-          before: async ({ userId }) => sso?.proveAddress(userId),
+          before: async (session, endpoint) => {
+            sso?.proveAddress(session.userId);
+            return {
+              data: { ...session, method: methodOf(endpoint?.path, endpoint?.context.session?.session.method) },
+            };
+          },
         },
       },
       // We don't need the provider's access tokens.
@@ -95,6 +119,9 @@ export function createBetterAuth(
     },
     plugins: [
       oidcPlugin(sso?.oidc),
+      // A list of another length would lose the types of the other plugins.
+      passkey ?? ({ id: "no-passkey" } as unknown as PasskeyPlugin),
+      twoFactorPlugin(`evald ${hostname}`),
       organization({
         ac: accessControl,
         roles: { owner, admin: noPermissions, member: noPermissions, viewer: noPermissions },
@@ -137,8 +164,38 @@ const openAdapter = (db: Db) =>
       organization: orgs,
       member: members,
       invitation: invitations,
+      twoFactor: twoFactors,
+      passkey: passkeys,
+      verification: verifications,
     },
   });
+
+/**
+ * The second step of a sign-in. `issuer`: what authenticator apps call this service. We count attempts ourselves, in proven time, and refuse
+ * codes that were used.
+ */
+function twoFactorPlugin(issuer: string) {
+  const plugin = twoFactor({
+    issuer,
+    accountLockout: { enabled: false },
+    backupCodeOptions: { customBackupCodesGenerate: newBackupCodes },
+  });
+  const { failedVerificationCount, lockedUntil, ...fields } = plugin.schema.twoFactor.fields;
+  const schema = {
+    ...plugin.schema,
+    twoFactor: { fields: { ...fields, userId: { ...fields.userId, fieldName: "personId" } } },
+  };
+  return { ...plugin, schema: schema as unknown as typeof plugin.schema };
+}
+
+/** How the person of a new session proved who they are. `path`: of better-auth's endpoint. `current`: the session that it replaces. */
+function methodOf(path: string | undefined, current: unknown): SignInMethod {
+  if (path?.startsWith("/callback/")) return "sso";
+  if (path === "/passkey/verify-authentication") return "passkey";
+  if (current === "sso" || current === "passkey") return current;
+  if (path?.startsWith("/two-factor/verify-")) return "password_and_code";
+  return path === "/change-password" && current === "password_and_code" ? current : "password";
+}
 
 type Values = Record<string, unknown> | null;
 

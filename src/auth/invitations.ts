@@ -10,6 +10,7 @@ import { type Client, inSequence, loadBetterAuth, toHeaders, withAppErrors, with
 import { readLinkToken, toLinkToken } from "./links.ts";
 import { findPerson, registerOrSignIn } from "./people.ts";
 import { type NewPerson, type SignedIn, toEmail, toRole } from "./person.ts";
+import { checkEmailDomain, getSignInPolicy } from "./sign-in-policy.ts";
 
 /** A pending invitation. `path` is the link to give to the person. */
 export type Invitation = ReturnType<typeof listInvitations>[number];
@@ -45,6 +46,8 @@ export function readInvitation(ctx: Context, token: string) {
     email,
     role,
     hasAccount: findPerson(ctx, email) !== undefined,
+    /** The organization doesn't allow passwords. */
+    requiresSso: getSignInPolicy(ctx, orgId as OrgId).requiresSso,
     /** The link was emailed to the address and not shown to anyone else. */
     isMailed: channel === "mail",
   };
@@ -89,6 +92,7 @@ export const listReceivedInvitations = (ctx: Context, personId: string) =>
  */
 export async function invitePerson(ctx: Context, org: OrgId, email: string, role: string, client: Client) {
   const address = toEmail(email);
+  checkEmailDomain(ctx, org, address);
   const recent = and(eq(invitations.orgId, org), gt(invitations.createdAt, new Date(ctx.provenTime.now() - hourMs)));
   if (
     ctx.db.select({ id: invitations.id }).from(invitations).where(recent).limit(maxPerHour).all().length >= maxPerHour
@@ -122,10 +126,16 @@ export const acceptInvitation = (
   client: Client,
 ): Promise<string[]> =>
   inSequence(ctx, async () => {
-    const { id, org, email, role, isMailed } = readInvitation(ctx, token);
+    const { id, org, email, role, isMailed, requiresSso } = readInvitation(ctx, token);
     if (signedIn && signedIn.person.email !== email)
       throw conflict(
         `This invitation is for ${email}, but you are signed in as ${signedIn.person.email}. Sign out first.`,
+      );
+    checkEmailDomain(ctx, org, email);
+    if (requiresSso && signedIn?.method !== "sso")
+      throw new AppError(
+        "forbidden",
+        "Members of this organization sign in with the identity provider. Do so to join.",
       );
     const cookies = signedIn ? [] : await registerOrSignIn(ctx, { name, email, password }, client, isMailed);
     const { api } = await loadBetterAuth(ctx);

@@ -21,6 +21,15 @@ export const mailReset = (ctx: Context, to: string, path: string): Promise<boole
     `Someone asked to reset the password of your evald account at ${ctx.baseUrl()}. To choose a new password, open this link:\n${ctx.baseUrl()}${path}\n\nThis link works once and expires in 24 hours. If it was not you, ignore this email; your password has not changed.\n`,
   );
 
+/** `change`: what happened to how the person signs in, such as `Two-factor sign-in was turned on`. */
+export const mailFactorChange = (ctx: Context, to: string, change: string): Promise<boolean> =>
+  send(
+    ctx,
+    to,
+    "The sign-in of your evald account changed",
+    `${change} for your evald account at ${ctx.baseUrl()}. If that was you, you can ignore this email.\n\nIf it was not you, change your password, sign out all other sessions, and check the passkeys of your account:\n${ctx.baseUrl()}/account\n`,
+  );
+
 /** The email goes to members of an organization, who see each other's addresses. */
 export const mailNotification = (
   ctx: Context,

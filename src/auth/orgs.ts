@@ -71,6 +71,7 @@ export function createOrg(ctx: Context, name: string, timeZone = "UTC"): Org {
       judgeModels: null,
       resultsToken: null,
       schedulesPausedAt: null,
+      signInPolicy: null,
       createdAt,
     };
     tx.insert(orgs).values(row).run();

@@ -5,7 +5,7 @@ import type { Context, OrgId } from "../context.ts";
 import { transaction } from "../db/open.ts";
 import type { AuditChange } from "../db/tables/audit.ts";
 import { orgs } from "../db/tables/orgs.ts";
-import { accounts, members, people, signIns } from "../db/tables/people.ts";
+import { accounts, members, people, type SignInMethod, signIns } from "../db/tables/people.ts";
 import { isLocked } from "../db/write-lock.ts";
 import { AppError, invalidField, notFound } from "../errors.ts";
 import { identifyActor } from "../http/caller.ts";
@@ -13,7 +13,7 @@ import { toName } from "../schema.ts";
 import { type Client, loadBetterAuth, toHeaders, withAppErrors } from "./better-auth-calls.ts";
 import { checkStrength } from "./password-strength.ts";
 import { withPasswordTurn } from "./password-turns.ts";
-import { type Membership, type NewPerson, type Person, type SignedIn, toEmail } from "./person.ts";
+import { CodeNeeded, type Membership, type NewPerson, type Person, type SignedIn, toEmail } from "./person.ts";
 import { countSignInAttempt, recordSignInSuccess } from "./sign-in-attempts.ts";
 
 /** The password account of a person, if they have one. */
@@ -31,7 +31,13 @@ export const findPerson = (ctx: Context, email: string): Person | undefined =>
 
 export const listMemberships = (ctx: Context, personId: string): Membership[] =>
   ctx.db
-    .select({ org: orgs.id, orgName: orgs.name, timeZone: orgs.timeZone, role: members.role })
+    .select({
+      org: orgs.id,
+      orgName: orgs.name,
+      timeZone: orgs.timeZone,
+      role: members.role,
+      signInPolicy: orgs.signInPolicy,
+    })
     .from(members)
     .innerJoin(orgs, eq(orgs.id, members.orgId))
     .where(eq(members.personId, personId))
@@ -67,7 +73,10 @@ export function recordSignIn(ctx: Context, person: { id: string; name: string })
   recordAuditOfPerson(ctx, person, "sign_in.succeeded");
 }
 
-/** Returns the cookies of the session. Throws unauthorized, without saying whether the email address is known, and rate_limited. */
+/**
+ * Returns the cookies of the session. Throws unauthorized, without saying whether the email address is known, rate_limited, and `CodeNeeded` for a
+ * person with two-factor sign-in.
+ */
 export async function signIn(ctx: Context, email: string, password: string, client: Client): Promise<string[]> {
   const account = email.trim().toLowerCase();
   countSignInAttempt(ctx, account, client.address);
@@ -89,10 +98,11 @@ export async function signIn(ctx: Context, email: string, password: string, clie
   });
   // Verification takes time, during which the password may have been replaced and all sessions ended.
   if (readHash() !== hashBefore) {
-    ctx.db.delete(signIns).where(eq(signIns.token, response.token)).run();
+    if (response.token) ctx.db.delete(signIns).where(eq(signIns.token, response.token)).run();
     throw new AppError("unauthorized", "Your password was changed while you signed in. Sign in again.");
   }
   recordSignInSuccess(ctx, account, client.address);
+  if ("twoFactorRedirect" in response) throw new CodeNeeded(headers.getSetCookie());
   if (person) recordSignIn(ctx, person);
   return headers.getSetCookie();
 }
@@ -112,7 +122,15 @@ export async function findSignedIn(ctx: Context, client: Client) {
   const { user, session } = response;
   const { id, name, email } = user;
   const chosenOrg = session.activeOrganizationId ?? null;
-  return { signedIn: { person: { id, name, email }, signInId: session.id, token: session.token, chosenOrg }, cookies };
+  const method = session.method as SignInMethod;
+  const signedIn: SignedIn = {
+    person: { id, name, email },
+    signInId: session.id,
+    token: session.token,
+    method,
+    chosenOrg,
+  };
+  return { signedIn, cookies };
 }
 
 /** Ends a session. Returns cookies that clear the browser's. */

@@ -1,12 +1,25 @@
 import type { OrgId } from "../context.ts";
-import { type Role, roles } from "../db/tables/people.ts";
+import type { SignInPolicy } from "../db/tables/orgs.ts";
+import { type Role, roles, type SignInMethod } from "../db/tables/people.ts";
 import { badRequest, invalidField } from "../errors.ts";
 
 export type Person = { id: string; name: string; email: string };
 /** A person in one of their organizations. */
-export type Membership = { org: OrgId; orgName: string; timeZone: string; role: Role };
+export type Membership = {
+  org: OrgId;
+  orgName: string;
+  timeZone: string;
+  role: Role;
+  signInPolicy: SignInPolicy | null;
+};
 /** A signed-in person, their session, and the organization that they selected. */
-export type SignedIn = { person: Person; signInId: string; token: string; chosenOrg: string | null };
+export type SignedIn = {
+  person: Person;
+  signInId: string;
+  token: string;
+  method: SignInMethod;
+  chosenOrg: string | null;
+};
 export type NewPerson = { name: string; email: string; password: string };
 
 /** What better-auth accepts, the rule of https://zod.dev/api#emails: ASCII only, so no two addresses look the same. */
@@ -27,4 +40,11 @@ export function toRole(text: string): Role {
   const role = roles.find((each) => each === text);
   if (!role) throw badRequest(`Invalid role: must be one of ${roles.join(", ")}.`);
   return role;
+}
+
+/** The password was right, but signing in needs a code too. `cookies`: of the challenge, to send with the code. */
+export class CodeNeeded extends Error {
+  constructor(readonly cookies: string[]) {
+    super("A code is needed to sign in.");
+  }
 }

@@ -2,7 +2,7 @@ import { and, eq } from "drizzle-orm";
 import { recordAudit } from "../audit/entries.ts";
 import type { Context, OrgId } from "../context.ts";
 import { transaction } from "../db/open.ts";
-import { accounts, members, people, signIns } from "../db/tables/people.ts";
+import { accounts, members, people, signIns, verifications } from "../db/tables/people.ts";
 import { conflict, notFound } from "../errors.ts";
 import { identifyActor } from "../http/caller.ts";
 import type { Client } from "./better-auth-calls.ts";
@@ -10,6 +10,7 @@ import { readLinkToken, toLinkToken } from "./links.ts";
 import { findPassword, hashPassword, recordAuditOfPerson, signIn } from "./people.ts";
 import type { Person } from "./person.ts";
 import { recordSignInSuccess } from "./sign-in-attempts.ts";
+import { removeFactors } from "./two-factor.ts";
 
 const resetLifetimeMs = 24 * 3600_000;
 
@@ -57,7 +58,7 @@ export function toResetPathByOwner(ctx: Context, org: OrgId, memberId: string, o
   return { email: person.email, path: toPath(ctx, person.id, owner.id) };
 }
 
-/** Sets the password, and signs the person out everywhere and in here. Returns the cookies. */
+/** Sets the password, and signs the person out everywhere and in here. Returns the cookies. Throws `CodeNeeded` like `signIn`. */
 export async function resetPassword(ctx: Context, token: string, password: string, client: Client) {
   readReset(ctx, token);
   const hash = await hashPassword(ctx, password, client);
@@ -79,7 +80,12 @@ export async function resetPassword(ctx: Context, token: string, password: strin
           updatedAt: now,
         })
         .run();
-    tx.update(people).set({ emailVerified: person.isProven }).where(eq(people.id, person.id)).run();
+    const where = eq(people.id, person.id);
+    const wasProven = tx.select({ emailVerified: people.emailVerified }).from(people).where(where).get()?.emailVerified;
+    // Until the address is proven, somebody else may have added second factors. Afterwards, a reset doesn't replace them.
+    if (person.isProven && !wasProven) removeFactors(tx, person.id);
+    tx.delete(verifications).where(eq(verifications.value, person.id)).run();
+    tx.update(people).set({ emailVerified: person.isProven }).where(where).run();
     tx.delete(signIns).where(eq(signIns.personId, person.id)).run();
     identifyActor({ kind: "person", id: person.id, name: person.name });
     recordAuditOfPerson(ctx, person, "password.reset");

@@ -25,6 +25,32 @@ export function recordSignInSuccess(ctx: Context, account: string, address: stri
   });
 }
 
+/** Counts a code of a person's second factor before it is checked. Passwords that succeed don't reset it. Throws rate_limited. */
+export const countCodeAttempt = (ctx: Context, personId: string, address: string): void =>
+  countAttempt(
+    ctx,
+    [codeLimit(personId), ...networkLimit("network", address)],
+    "Too many incorrect codes. Wait 15 minutes.",
+  );
+
+/** Resets the incorrect codes of a person, and no longer counts the attempt against its network. */
+export function recordCodeSuccess(ctx: Context, personId: string, address: string): void {
+  transaction(ctx.db, (tx) => {
+    tx.delete(signInFailures)
+      .where(eq(signInFailures.key, codeLimit(personId).key))
+      .run();
+    subtractAttempt(ctx, networkLimit("network", address));
+  });
+}
+
+/** Counts a sign-in with a passkey before it is made. Nobody can guess one, but each stores a challenge. Throws rate_limited. */
+export const countPasskeyAttempt = (ctx: Context, address: string): void =>
+  countAttempt(ctx, networkLimit("passkey", address), "Too many attempts from this network. Wait 15 minutes.");
+
+/** No longer counts a sign-in with a passkey that succeeded. */
+export const recordPasskeySuccess = (ctx: Context, address: string): void =>
+  subtractAttempt(ctx, networkLimit("passkey", address));
+
 /** Counts an exchange of an ID token before it is made. Throws rate_limited. */
 export const countExchangeAttempt = (ctx: Context, address: string): void =>
   countAttempt(
@@ -79,6 +105,8 @@ const accountLimit = (account: string): Limit => ({
   limit: maxPerAccount,
 });
 
+const codeLimit = (personId: string): Limit => ({ key: `code ${personId}`, limit: maxPerAccount });
+
 /** Of no network on loopback: behind a proxy that doesn't forward addresses, all clients have it, and nobody may lock out everybody. */
-const networkLimit = (what: "network" | "exchange", address: string): Limit[] =>
+const networkLimit = (what: "network" | "exchange" | "passkey", address: string): Limit[] =>
   isLoopback(address) ? [] : [{ key: `${what} ${networkOf(address)}`, limit: maxPerNetwork }];

@@ -9,6 +9,8 @@ import type { BetterAuth } from "./better-auth.ts";
 import { type Client, toHeaders } from "./better-auth-calls.ts";
 import { secretOf } from "./links.ts";
 import { recordFailedSignIn, recordSignIn } from "./people.ts";
+import { listUnmet } from "./sign-in-policy.ts";
+import { removeFactors } from "./two-factor.ts";
 
 const instances = perContext(() => ({ loading: undefined as Promise<BetterAuth> | undefined }));
 
@@ -66,7 +68,7 @@ function mayJoin(ctx: Context, email: string): boolean {
 
 /**
  * Marks the email address of a person as verified. If it wasn't, somebody else may have created the account or set its password, so
- * the password and all sessions are removed.
+ * the password, the second factors and all sessions are removed.
  */
 const proveAddress = (ctx: Context, personId: string): void =>
   transaction(ctx.db, (tx) => {
@@ -76,6 +78,7 @@ const proveAddress = (ctx: Context, personId: string): void =>
     tx.delete(accounts)
       .where(and(eq(accounts.personId, personId), eq(accounts.providerId, "credential")))
       .run();
+    removeFactors(tx, personId);
     tx.delete(signIns).where(eq(signIns.personId, personId)).run();
   });
 
@@ -86,9 +89,11 @@ async function loadBetterAuthWithSso(ctx: Context): Promise<BetterAuth> {
   const state = instances(ctx);
   state.loading ??= import("./better-auth.ts").then(({ createBetterAuth }) =>
     createBetterAuth(ctx, secretOf(ctx), {
-      oidc,
-      mayJoin: (email) => mayJoin(ctx, email),
-      proveAddress: (personId) => proveAddress(ctx, personId),
+      sso: {
+        oidc,
+        mayJoin: (email) => mayJoin(ctx, email),
+        proveAddress: (personId) => proveAddress(ctx, personId),
+      },
     }),
   );
   const betterAuth = await state.loading;
@@ -110,6 +115,10 @@ function joinByDomain(ctx: Context, email: string): void {
   if (!org) ctx.log.warn(joinOrg, "EVALD_OIDC_JOIN names an organization that doesn't exist");
   const person = ctx.db.select().from(people).where(eq(people.email, email)).get();
   if (!org || !person) return;
+  if (listUnmet(org.signInPolicy, { email, method: "sso" }).length > 0) {
+    ctx.log.warn(joinOrg, "EVALD_OIDC_JOIN names an organization whose sign-in policy doesn't allow the domain");
+    return;
+  }
   const at = ctx.now();
   const row = {
     id: ctx.newId(at),

@@ -44,7 +44,8 @@ export function createProvenTime(db: Db, now: () => number, monotonicNow: () => 
 
   function prove() {
     const { provenAt, aheadForMs } = proof ?? readProof();
-    const elapsedMs = monotonicNow() - checkedAt;
+    // Whole milliseconds, as they are stored. The rest counts next time.
+    const elapsedMs = Math.floor(monotonicNow() - checkedAt);
     checkedAt += elapsedMs;
     const expectedAt = provenAt + elapsedMs;
     const aheadFor = aheadForMs + elapsedMs;

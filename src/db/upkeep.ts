@@ -12,7 +12,7 @@ import { auditEntries, auditRetention } from "./tables/audit.ts";
 import { earlierAttempts, jobs } from "./tables/jobs.ts";
 import { usedTokens } from "./tables/keys.ts";
 import { deliveries, deliveryTries, notifications } from "./tables/notifications.ts";
-import { signInFailures, signIns } from "./tables/people.ts";
+import { signInFailures, signIns, verifications } from "./tables/people.ts";
 import { archives } from "./tables/prompts.ts";
 import { artifacts, runs, sessionEvents } from "./tables/runs.ts";
 import { untilUnlocked, withoutWaiting } from "./write-lock.ts";
@@ -96,6 +96,7 @@ function deleteExpiredRows({ db, provenTime }: Resources): void {
   const nowMs = provenTime.now();
   for (const [table, whereExpired] of [
     [signIns, lt(signIns.expiresAt, new Date(nowMs))],
+    [verifications, lt(verifications.expiresAt, new Date(nowMs))],
     [signInFailures, lt(signInFailures.since, nowMs - graceMs)],
     [usedTokens, lt(usedTokens.expiresAt, nowMs - graceMs)],
   ] as const) {

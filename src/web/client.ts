@@ -2,6 +2,7 @@
 import htmx from "htmx.org/dist/htmx.esm.min.js";
 import "htmx.org/dist/ext/hx-sse.min.js";
 import { openPalette } from "./client-palette.ts";
+import "./client-passkeys.ts";
 
 /** Keyboard shortcuts such as "g p", from the links with data-key. */
 const goKeys = new Map([...document.querySelectorAll<HTMLAnchorElement>("a[data-key]")].map((a) => [a.dataset.key, a]));

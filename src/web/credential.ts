@@ -17,7 +17,7 @@ export const hasSessionCookie = (request: Request): boolean =>
 /** The path to open after signing in. Anything that is not a path of this server becomes `/`. */
 export function toPathAfterSignIn(text: string | null): string {
   const path = toOwnPath(text);
-  return /^\/(sign-in|sign-out)\b/.test(path) ? "/" : path;
+  return /^\/(sign-in|sign-out|reset)\b/.test(path) ? "/" : path;
 }
 
 /** Anything that is not a path of this server becomes `/`. */

@@ -1,6 +1,7 @@
 import { renderToString } from "preact-render-to-string";
 import { chooseOrg } from "../auth/people.ts";
-import type { SignedIn } from "../auth/person.ts";
+import { CodeNeeded, type SignedIn } from "../auth/person.ts";
+import { ssoNameOf } from "../auth/sso.ts";
 import type { Context } from "../context.ts";
 import { AppError } from "../errors.ts";
 import { identifyActor } from "../http/caller.ts";
@@ -17,7 +18,9 @@ import {
   retryHeaders,
   seeOther,
   toResponse,
+  withCookies,
 } from "./page-responses.ts";
+import { BarredPage } from "./pages/barred.tsx";
 import { ConfirmPage, UnconfirmedError } from "./pages/confirm.tsx";
 import { ErrorPage, SignedOutNote, SignInNeededPage, UnsentPage } from "./pages/error.tsx";
 import type { FormResult } from "./pages/settings.tsx";
@@ -26,7 +29,7 @@ import { compress, privateResponse, statusOf, wantsHtml } from "./responses.ts";
 import { type Site, toSite } from "./site.ts";
 import { findToast, toastRemovalCookie } from "./toasts.ts";
 import { type Action, may, refusalOf, type Viewer } from "./viewer.ts";
-import { findVisitor, requireOrg, showInOrg, toViewer, type Visitor, whileAllowed } from "./visitors.ts";
+import { BarredError, findVisitor, requireOrg, showInOrg, toViewer, type Visitor, whileAllowed } from "./visitors.ts";
 
 /** A viewer who submits a form: always a person, never an API key. */
 export type Actor = Viewer & { person: NonNullable<Viewer["person"]> };
@@ -63,8 +66,11 @@ export const streamPage = (
 ): Promise<Response> =>
   respond(ctx, request, async (visitor, site) => {
     const org = new URL(request.url).searchParams.get("org");
-    const viewer = visitor.signedIn && org !== null ? toViewer(ctx, visitor.signedIn, org) : visitor.viewer;
-    const [response] = await showInOrg(ctx, { ...visitor, viewer }, (viewer) => {
+    const ofStream =
+      visitor.signedIn && org !== null
+        ? { viewer: toViewer(ctx, visitor.signedIn, org), barred: null }
+        : { viewer: visitor.viewer, barred: visitor.barred };
+    const [response] = await showInOrg(ctx, { ...visitor, ...ofStream }, (viewer) => {
       const messages = follow(viewer, site);
       return streamResponse(ctx, viewer.org, (signal) => whileAllowed(ctx, request, viewer.org, messages(signal)));
     });
@@ -168,13 +174,22 @@ export const showPublic = (
   show: (visitor: Visitor, site: Site) => MaybePromise<PageOrResponse>,
 ): Promise<Response> => respond(ctx, request, show, { isPublic: true });
 
-/** Handles a form of a public page. */
+/** Handles a form of a public page. A sign-in that needs a code too goes on with it, and then returns to the page. */
 export const submitPublic = (
   ctx: Context,
   request: Request,
   handle: (visitor: Visitor, form: URLSearchParams, site: Site) => MaybePromise<PageOrResponse>,
 ): Promise<Response> =>
-  showPublic(ctx, request, async (visitor, site) => handle(visitor, await receivePublicForm(ctx, request), site));
+  showPublic(ctx, request, async (visitor, site) => {
+    const form = await receivePublicForm(ctx, request);
+    try {
+      return await handle(visitor, form, site);
+    } catch (error) {
+      if (!(error instanceof CodeNeeded)) throw error;
+      const next = toPathAfterSignIn(form.get("next") ?? new URL(request.url).pathname.slice(site.base.length));
+      return withCookies(seeOther(ctx, `/sign-in/code?next=${encodeURIComponent(next)}`), error.cookies);
+    }
+  });
 
 /** The URL is a secret, so it must not leak through referrers or search engines. */
 const secretUrlHeaders = { "referrer-policy": "no-referrer", "x-robots-tag": "noindex, nofollow" };
@@ -213,14 +228,24 @@ async function respond(
     response =
       viewer || signedIn || isPublic ? toResponse(await show(visitor, site)) : signInResponse(ctx, request, site);
   } catch (error) {
-    if (!(error instanceof AppError)) throw error;
-    response = errorResponse(ctx, request, error, visitor);
+    response = failureResponse(ctx, request, error, visitor);
   }
   response = compress(request, response);
   // Cookies of a session that the page sets take precedence over a renewed one.
   if (!response.headers.getSetCookie().some((cookie) => cookie.includes("session_token")))
     for (const cookie of cookies) response.headers.append("set-cookie", cookie);
   return response;
+}
+
+/** The page of an error that has one. Rethrows all others. */
+function failureResponse(ctx: Context, request: Request, error: unknown, visitor: Visitor): Response {
+  if (error instanceof BarredError) {
+    const person = visitor.signedIn?.person as SignedIn["person"];
+    const page = <BarredPage {...error.barred} site={toSite(ctx, request)} person={person} ssoName={ssoNameOf(ctx)} />;
+    return pageResponse(page, 403);
+  }
+  if (!(error instanceof AppError)) throw error;
+  return errorResponse(ctx, request, error, visitor);
 }
 
 /** Asks for confirmation if a form failed for the lack of it. Rethrows all other errors. */

@@ -33,6 +33,7 @@ import { reportPages } from "./routes/reports.tsx";
 import { resultPages } from "./routes/results.tsx";
 import { runPages } from "./routes/runs.tsx";
 import { searchPages } from "./routes/search.tsx";
+import { passkeyPages, secondStepPages, twoFactorPages } from "./routes/second-factors.tsx";
 import { selectionPages } from "./routes/selections.tsx";
 import { sessionPages } from "./routes/sessions.tsx";
 import { settingsPages } from "./routes/settings.tsx";
@@ -74,12 +75,15 @@ const allPages = ({ ctx, workers }: Service, openApi: () => OpenApiDocument) =>
     .use(publicPages(ctx))
     .use(docPages(ctx, openApi))
     .use(signInPages(ctx))
+    .use(secondStepPages(ctx))
     .use(onboardingPages(ctx))
     .use(homePages(ctx))
     .use(tagSchedulePages(ctx))
     .use(promptPages(ctx))
     .use(promptFormPages(ctx))
     .use(accountPages(ctx))
+    .use(twoFactorPages(ctx))
+    .use(passkeyPages(ctx))
     .use(memberPages(ctx))
     .use(selectionPages(ctx))
     .use(searchPages(ctx))

@@ -2,16 +2,39 @@ import type { Client } from "../auth/better-auth-calls.ts";
 import { isOperator } from "../auth/operators.ts";
 import { getOrg, hasOneOrg } from "../auth/orgs.ts";
 import { findSignedIn, listMemberships } from "../auth/people.ts";
-import type { SignedIn } from "../auth/person.ts";
-import type { Context } from "../context.ts";
+import type { Membership, SignedIn } from "../auth/person.ts";
+import { listUnmet, type Requirement } from "../auth/sign-in-policy.ts";
+import type { Context, OrgId } from "../context.ts";
+import type { SignInPolicy } from "../db/tables/orgs.ts";
 import { AppError } from "../errors.ts";
 import { addressOf } from "../http/address.ts";
 import type { Message } from "../http/event-stream.ts";
 import { findOrgOfKey, hasSessionCookie } from "./credential.ts";
 import type { Viewer } from "./viewer.ts";
 
+/** A member who doesn't fulfil the sign-in policy of an organization. `others`: their other organizations. */
+export type Barred = {
+  orgName: string;
+  policy: SignInPolicy;
+  unmet: Requirement[];
+  others: { id: OrgId; name: string }[];
+};
+
 /** Who sent a request: the signed-in person, if any, and the viewer of an organization. `cookies`: to set on the response. */
-export type Visitor = { signedIn: SignedIn | null; viewer: Viewer | null; cookies: string[] };
+export type Visitor = {
+  signedIn: SignedIn | null;
+  viewer: Viewer | null;
+  /** Why a member has no viewer; null: they have one, or belong to no organization. */
+  barred: Barred | null;
+  cookies: string[];
+};
+
+/** Thrown instead of showing anything of an organization to a member who doesn't fulfil its sign-in policy. */
+export class BarredError extends Error {
+  constructor(readonly barred: Barred) {
+    super("The session doesn't fulfil the sign-in policy.");
+  }
+}
 
 /** Cookie, user agent and address of a request. */
 export const clientOf = (request: Request): Client => ({
@@ -22,7 +45,7 @@ export const clientOf = (request: Request): Client => ({
 
 /** Finds who requests a page, and the organization to show them. */
 export async function findVisitor(ctx: Context, request: Request): Promise<Visitor> {
-  const nobody = { signedIn: null, viewer: null, cookies: [] };
+  const nobody = { signedIn: null, viewer: null, barred: null, cookies: [] };
   const org = findOrgOfKey(ctx, request);
   if (org === null) return nobody;
   if (org !== undefined) {
@@ -35,15 +58,31 @@ export async function findVisitor(ctx: Context, request: Request): Promise<Visit
   }
   if (!hasSessionCookie(request)) return nobody;
   const { signedIn, cookies } = await findSignedIn(ctx, clientOf(request));
-  const viewer = signedIn && (toViewer(ctx, signedIn, signedIn.chosenOrg) ?? toViewer(ctx, signedIn));
-  return { signedIn, cookies, viewer };
+  return { signedIn, cookies, ...(signedIn ? findViewer(ctx, signedIn) : { viewer: null, barred: null }) };
 }
 
-/** A person as the viewer of an organization, the first one by default; null if they are not a member. */
-export function toViewer(ctx: Context, { person }: SignedIn, orgId?: string | null): Viewer | null {
+/** The person as the viewer of the organization that they selected, else of the first one whose sign-in policy they fulfil. */
+function findViewer(ctx: Context, signedIn: SignedIn): Pick<Visitor, "viewer" | "barred"> {
+  const memberships = listMemberships(ctx, signedIn.person.id);
+  const chosen = memberships.find(({ org }) => org === signedIn.chosenOrg);
+  const current = chosen ?? memberships.find((each) => unmetOf(each, signedIn).length === 0) ?? memberships[0];
+  const viewer = current ? toViewer(ctx, signedIn, current.org) : null;
+  if (!current?.signInPolicy || viewer) return { viewer, barred: null };
+  const others = memberships.flatMap(({ org, orgName }) => (org === current.org ? [] : [{ id: org, name: orgName }]));
+  const { orgName, signInPolicy: policy } = current;
+  return { viewer: null, barred: { orgName, policy, unmet: unmetOf(current, signedIn), others } };
+}
+
+const unmetOf = ({ signInPolicy }: Membership, { person, method }: SignedIn): Requirement[] =>
+  listUnmet(signInPolicy, { email: person.email, method });
+
+/** A person as the viewer of an organization; null if they are not a member, or don't fulfil its sign-in policy. */
+export function toViewer(ctx: Context, signedIn: SignedIn, orgId: string): Viewer | null {
+  const { person } = signedIn;
   const memberships = listMemberships(ctx, person.id);
-  const membership = orgId === undefined ? memberships[0] : memberships.find(({ org }) => org === orgId);
-  if (!membership) return null;
+  const found = memberships.find(({ org }) => org === orgId);
+  if (!found || unmetOf(found, signedIn).length > 0) return null;
+  const { signInPolicy: _, ...membership } = found;
   const orgs = memberships.map(({ org, orgName }) => ({ id: org, name: orgName }));
   return { ...membership, person, orgs, isOperator: isOperator(ctx, person.id), hasWorkers: hasWorkers(ctx) };
 }
@@ -76,15 +115,16 @@ export async function showInOrg<T>(
 /** Passes messages on while the listener has access: a stream may outlive a session, a membership or a key. */
 export async function* whileAllowed(ctx: Context, request: Request, org: string, messages: AsyncIterable<Message>) {
   for await (const message of messages) {
-    const { viewer } = await findVisitor(ctx, request);
-    if (!viewer?.orgs.some(({ id }) => id === org)) return;
+    const { signedIn, viewer } = await findVisitor(ctx, request);
+    if (signedIn ? !toViewer(ctx, signedIn, org) : viewer?.org !== org) return;
     yield message;
   }
 }
 
-/** Throws forbidden for a person without an organization. */
-export function requireOrg({ viewer, signedIn }: Visitor): Viewer {
+/** Throws forbidden for a person without an organization, and `BarredError`. */
+export function requireOrg({ viewer, signedIn, barred }: Visitor): Viewer {
   if (viewer) return viewer;
+  if (barred) throw new BarredError(barred);
   throw new AppError(
     "forbidden",
     `You're not a member of any organization yet. Ask an owner to invite ${signedIn?.person.email}.`,

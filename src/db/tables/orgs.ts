@@ -2,6 +2,9 @@ import { sql } from "drizzle-orm";
 import { check, integer, real, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { json, timestamp } from "./columns.ts";
 
+/** How members of an organization must sign in. `emailDomains`: of their addresses, in lower case; empty: any. */
+export type SignInPolicy = { requiresSso: boolean; requiresSecondFactor: boolean; emailDomains: string[] };
+
 export const orgs = sqliteTable(
   "orgs",
   {
@@ -20,6 +23,8 @@ export const orgs = sqliteTable(
     resultsToken: text("results_token").unique(),
     /** Since then no schedule of the organization runs; null: they run. */
     schedulesPausedAt: timestamp("schedules_paused_at"),
+    /** What members must fulfil to see anything of it; null: nothing. */
+    signInPolicy: json<SignInPolicy>("sign_in_policy"),
     createdAt: timestamp("created_at").notNull(),
   },
   (table) => [check("orgs_name", sql`length(${table.name}) between 1 and 200`)],

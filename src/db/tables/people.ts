@@ -6,7 +6,10 @@ import { orgIdColumn, orgs } from "./orgs.ts";
 /** Roles of people in an organization, highest first. */
 export const roles = ["owner", "admin", "member", "viewer"] as const;
 const invitationStatuses = ["pending", "accepted", "rejected", "canceled"] as const;
+/** How the person of a session proved who they are: `password_and_code` is two factors, as is a passkey. */
+export const signInMethods = ["password", "password_and_code", "passkey", "sso"] as const;
 export type Role = (typeof roles)[number];
+export type SignInMethod = (typeof signInMethods)[number];
 
 /** People can be members of several organizations. `email` is in lower case. */
 export const people = sqliteTable(
@@ -19,6 +22,8 @@ export const people = sqliteTable(
     image: text(),
     /** Operates the whole service: sees its queue and its health over all organizations. Only the command line on the machine grants it. */
     isOperator: boolean("is_operator").notNull().default(false),
+    /** Whether a code of an authenticator app is needed after the password. */
+    twoFactorEnabled: boolean("two_factor_enabled").notNull().default(false),
     createdAt: dateTimestamp("created_at").notNull(),
     updatedAt: dateTimestamp("updated_at").notNull(),
   },
@@ -59,12 +64,57 @@ export const signIns = sqliteTable(
     orgId: text("org_id").references(() => orgs.id),
     ipAddress: text("ip_address"),
     userAgent: text("user_agent"),
+    method: text({ enum: signInMethods }).notNull(),
     createdAt: dateTimestamp("created_at").notNull(),
     updatedAt: dateTimestamp("updated_at").notNull(),
     expiresAt: dateTimestamp("expires_at").notNull(),
   },
-  (table) => [index("sign_ins_of_person").on(table.personId)],
+  (table) => [
+    index("sign_ins_of_person").on(table.personId),
+    check("sign_ins_method", oneOf(table.method, signInMethods)),
+  ],
 );
+
+/** The authenticator app of a person. Secret and backup codes are sealed with the secret of the service, which is not in the database. */
+export const twoFactors = sqliteTable("two_factors", {
+  id: text().primaryKey(),
+  personId: personId().unique(),
+  secret: text().notNull(),
+  backupCodes: text("backup_codes").notNull(),
+  /** Whether a code has confirmed it. Until then, signing in needs none. */
+  verified: boolean("verified").notNull(),
+  /** The 30-second step of the newest accepted code. No code of it or of an earlier step is accepted again. */
+  lastStep: integer("last_step").notNull().default(0),
+});
+
+/** A passkey of a person: its public key, with which nobody can sign in. */
+export const passkeys = sqliteTable(
+  "passkeys",
+  {
+    id: text().primaryKey(),
+    personId: personId(),
+    name: text().notNull(),
+    credentialId: text("credential_id").notNull().unique(),
+    publicKey: text("public_key").notNull(),
+    counter: integer().notNull(),
+    deviceType: text("device_type").notNull(),
+    backedUp: boolean("backed_up").notNull(),
+    transports: text(),
+    aaguid: text(),
+    createdAt: dateTimestamp("created_at").notNull(),
+  },
+  (table) => [index("passkeys_of_person").on(table.personId)],
+);
+
+/** A challenge of a few minutes: the second step of a sign-in, or one for a passkey. `value` names the person. */
+export const verifications = sqliteTable("verifications", {
+  id: text().primaryKey(),
+  identifier: text().notNull().unique(),
+  value: text().notNull(),
+  createdAt: dateTimestamp("created_at").notNull(),
+  updatedAt: dateTimestamp("updated_at").notNull(),
+  expiresAt: dateTimestamp("expires_at").notNull(),
+});
 
 /** Failed sign-in attempts, counted per network and per account. */
 export const signInFailures = sqliteTable("sign_in_failures", {

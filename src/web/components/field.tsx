@@ -40,6 +40,8 @@ export const controlProps = (
 
 type TextProps = {
   name: string;
+  /** If another form of the page has a field of that name. */
+  id?: string;
   label: string;
   type?: "text" | "email" | "password";
   value?: string;
@@ -49,18 +51,27 @@ type TextProps = {
 };
 
 /** A required text of a form without a schema, such as a password. */
-export const TextField = ({ name, label, type = "text", value, autocomplete, hint, readonly }: TextProps) => (
+export const TextField = ({
+  name,
+  id = name,
+  label,
+  type = "text",
+  value,
+  autocomplete,
+  hint,
+  readonly,
+}: TextProps) => (
   <div class="field">
-    <label for={name}>{label}</label>
+    <label for={id}>{label}</label>
     <input
-      {...controlProps(name, { hint })}
+      {...controlProps(name, { id, hint })}
       // Preact types each kind of input separately.
       {...({ type, value, autocomplete } as { type: "text" })}
       readOnly={readonly}
       required
     />
     {hint && (
-      <span class="hint" id={`${name}-hint`}>
+      <span class="hint" id={`${id}-hint`}>
         {hint}
       </span>
     )}

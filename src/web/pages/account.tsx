@@ -1,6 +1,8 @@
 import type { SignIn } from "../../auth/account.ts";
 import type { ReceivedInvitation } from "../../auth/invitations.ts";
+import type { Passkey } from "../../auth/passkeys.ts";
 import type { Membership, Person } from "../../auth/person.ts";
+import type { TwoFactor } from "../../auth/two-factor.ts";
 import { capitalize } from "../../grading/text.ts";
 import { TextField } from "../components/field.tsx";
 import { List } from "../components/figures.tsx";
@@ -9,6 +11,7 @@ import { Layout } from "../components/layout.tsx";
 import { Time } from "../components/when.tsx";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
+import { PasskeySection, TwoFactorSection } from "./second-factors.tsx";
 import { passwordHint } from "./sign-in.tsx";
 
 type Props = {
@@ -21,6 +24,9 @@ type Props = {
   memberships: (Membership & { isLastOwner: boolean })[];
   invitations: ReceivedInvitation[];
   mayCreateOrgs: boolean;
+  twoFactor: TwoFactor;
+  /** null: browsers don't allow them at the URL of this service. */
+  passkeys: Passkey[] | null;
   successMessage?: string;
   errorMessage?: string;
 };
@@ -36,6 +42,8 @@ export function AccountPage(props: Props) {
     memberships,
     invitations,
     mayCreateOrgs,
+    twoFactor,
+    passkeys,
     successMessage,
     errorMessage,
   } = props;
@@ -81,6 +89,8 @@ export function AccountPage(props: Props) {
           </form>
         )}
       </div>
+      <TwoFactorSection {...{ to, twoFactor, hasPassword }} />
+      <PasskeySection {...{ to, passkeys, hasPassword }} />
       <SignIns {...{ to, signIns }} />
       {(memberships.length > 0 || mayCreateOrgs) && (
         <section>
@@ -134,11 +144,15 @@ const Invitations = ({ site: { base }, invitations }: Props) => (
 const SignIns = ({ to, signIns }: { to: (path: string) => string; signIns: SignIn[] }) => (
   <section>
     <h2>Active sessions</h2>
-    <List label="Active sessions" labels={["Browser", "IP address", "Signed in", "Last used", "Actions"]}>
-      {signIns.map(({ id, userAgent, address, since, lastUsedAt, isCurrent }) => (
+    <List
+      label="Active sessions"
+      labels={["Browser", "IP address", "Signed in with", "Signed in", "Last used", "Actions"]}
+    >
+      {signIns.map(({ id, userAgent, address, method, since, lastUsedAt, isCurrent }) => (
         <tr key={id}>
           <td title={userAgent}>{browserName(userAgent)}</td>
           <td>{address}</td>
+          <td>{methodNames[method]}</td>
           <td class="when">
             <Time at={since} />
           </td>
@@ -160,6 +174,13 @@ const SignIns = ({ to, signIns }: { to: (path: string) => string; signIns: SignI
     {signIns.length > 1 && <ButtonForm action={to("end")}>Sign out all other sessions</ButtonForm>}
   </section>
 );
+
+const methodNames: Record<SignIn["method"], string> = {
+  password: "Password",
+  password_and_code: "Password and code",
+  passkey: "Passkey",
+  sso: "Single sign-on",
+};
 
 /** Browsers and systems as user agents name them, and the names to show where those differ. */
 const browsers = ["Edg", "OPR", "Firefox", "Chrome", "Safari", "curl"];

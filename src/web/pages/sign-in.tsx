@@ -2,6 +2,7 @@ import type { ComponentChildren } from "preact";
 import { TextField } from "../components/field.tsx";
 import { Notices, Submit } from "../components/form-parts.tsx";
 import { Layout } from "../components/layout.tsx";
+import { PasskeySignIn } from "../components/passkeys.tsx";
 import type { Site } from "../site.ts";
 
 /** Narrow page with one form: sign-in, setup, invitation, password reset. */
@@ -58,38 +59,67 @@ type Props = {
   sendsMail: boolean;
   /** Nobody has an account yet. */
   isUnused: boolean;
+  /** Browsers allow passkeys at the URL of this service. */
+  allowsPasskeys: boolean;
 };
 
-export const SignInPage = ({ site, next, email, errorMessage, ssoName, sendsMail, isUnused }: Props) => (
-  <AuthPage site={site} path="/sign-in" title="Sign in" errorMessage={errorMessage}>
-    {isUnused && <SetupNote />}
-    {ssoName !== null && (
-      <>
-        <p class="single-sign-on">
-          <a class="button" href={`${site.base}/sign-in/oidc?next=${encodeURIComponent(next)}`}>
-            Continue with {ssoName}
-          </a>
+export const SignInPage = (props: Props) => {
+  const { site, next, email, errorMessage, ssoName, sendsMail, isUnused, allowsPasskeys } = props;
+  return (
+    <AuthPage site={site} path="/sign-in" title="Sign in" errorMessage={errorMessage}>
+      {isUnused && <SetupNote />}
+      {ssoName !== null && (
+        <>
+          <p class="single-sign-on">
+            <a class="button" href={`${site.base}/sign-in/oidc?next=${encodeURIComponent(next)}`}>
+              Continue with {ssoName}
+            </a>
+          </p>
+          <p class="or">or</p>
+        </>
+      )}
+      <form method="post" action={`${site.base}/sign-in`}>
+        <input type="hidden" name="next" value={next} />
+        <TextField name="email" label="Email" type="email" autocomplete="username" value={email} />
+        <TextField name="password" label="Password" type="password" autocomplete="current-password" />
+        <Submit>Sign in</Submit>
+      </form>
+      {allowsPasskeys && !isUnused && <PasskeySignIn {...{ site, next }} />}
+      {isUnused ? null : sendsMail ? (
+        <p class="aside">
+          <a href={`${site.base}/sign-in/forgotten`}>Forgot your password?</a> No account? Ask an owner of your
+          organization to invite you.
         </p>
-        <p class="or">or</p>
-      </>
-    )}
-    <form method="post" action={`${site.base}/sign-in`}>
+      ) : (
+        <p class="aside">
+          No account? Ask an owner of your organization to invite you. Forgot your password? Ask an owner for a password
+          reset link.
+        </p>
+      )}
+    </AuthPage>
+  );
+};
+
+type CodeProps = { site: Site; next: string; errorMessage?: string; allowsPasskeys: boolean };
+
+/** The second step of a sign-in. */
+export const CodePage = ({ site, next, errorMessage, allowsPasskeys }: CodeProps) => (
+  <AuthPage
+    {...{ site, errorMessage }}
+    path="/sign-in/code"
+    title="Enter your code"
+    lead="Open your authenticator app, and enter the code for evald. Without your device, enter a backup code."
+  >
+    <form method="post" action={`${site.base}/sign-in/code`}>
       <input type="hidden" name="next" value={next} />
-      <TextField name="email" label="Email" type="email" autocomplete="username" value={email} />
-      <TextField name="password" label="Password" type="password" autocomplete="current-password" />
+      <TextField name="code" label="Code" autocomplete="one-time-code" />
       <Submit>Sign in</Submit>
     </form>
-    {isUnused ? null : sendsMail ? (
-      <p class="aside">
-        <a href={`${site.base}/sign-in/forgotten`}>Forgot your password?</a> No account? Ask an owner of your
-        organization to invite you.
-      </p>
-    ) : (
-      <p class="aside">
-        No account? Ask an owner of your organization to invite you. Forgot your password? Ask an owner for a password
-        reset link.
-      </p>
-    )}
+    {allowsPasskeys && <PasskeySignIn {...{ site, next }} />}
+    <p class="aside">
+      Lost your device and your backup codes? Ask the operator of this server to reset your second factor.{" "}
+      <a href={`${site.base}/sign-in`}>Sign in as someone else</a>
+    </p>
   </AuthPage>
 );
 

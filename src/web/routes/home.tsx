@@ -26,6 +26,7 @@ import { WhyPage } from "../pages/why.tsx";
 import type { Site } from "../site.ts";
 import { verificationsOf } from "../verifications.ts";
 import { may, type Viewer } from "../viewer.ts";
+import { BarredError } from "../visitors.ts";
 
 const maxRuns = 100;
 const dayMs = 24 * 3600_000;
@@ -98,15 +99,16 @@ function dashboardPage(ctx: Context, request: Request, viewer: Viewer, site: Sit
 export const homePages = (ctx: Context) =>
   new Elysia({ name: "home pages" })
     .get("/", ({ request }) =>
-      showPublic(ctx, request, ({ viewer, signedIn }, site) =>
-        signedIn && !viewer ? (
+      showPublic(ctx, request, ({ viewer, signedIn, barred }, site) => {
+        if (barred) throw new BarredError(barred);
+        return signedIn && !viewer ? (
           seeOther(ctx, "/account")
         ) : viewer ? (
           dashboardPage(ctx, request, viewer, site)
         ) : (
           <HomePage site={site} isUnused={isWithoutPeople(ctx)} />
-        ),
-      ),
+        );
+      }),
     )
     .post("/first-steps/hide", ({ request }) =>
       submitForm(ctx, request, "write", (_viewer, _form, { base }) =>

@@ -1,6 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { mailReset, sendsMail } from "../../auth/mail.ts";
+import { allowsPasskeys } from "../../auth/passkeys.ts";
 import { findPerson, signIn, signOut } from "../../auth/people.ts";
 import { readReset, resetPassword, toResetPath } from "../../auth/resets.ts";
 import { isWithoutPeople } from "../../auth/setup.ts";
@@ -36,6 +37,7 @@ const signInOptions = (ctx: Context) => ({
   ssoName: ssoNameOf(ctx),
   sendsMail: sendsMail(ctx),
   isUnused: isWithoutPeople(ctx),
+  allowsPasskeys: allowsPasskeys(ctx),
 });
 
 /** Sign-in, sign-out and password reset. */

@@ -1,0 +1,22 @@
+import type { Site } from "../site.ts";
+
+/** A button to sign in with a passkey, which only works with a script. */
+export const PasskeySignIn = ({ site, next }: { site: Site; next: string }) => (
+  <>
+    <p class="or only-live">or</p>
+    <form
+      class="only-live"
+      method="post"
+      action={`${site.base}/sign-in/passkey`}
+      data-passkey="get"
+      data-passkey-options={`${site.base}/sign-in/passkey/options`}
+    >
+      <input type="hidden" name="next" value={next} />
+      <input type="hidden" name="credential" />
+      <button type="submit">Sign in with a passkey</button>
+    </form>
+    <noscript>
+      <p class="aside">Signing in with a passkey needs JavaScript.</p>
+    </noscript>
+  </>
+);
