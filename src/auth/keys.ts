@@ -1,4 +1,4 @@
-import { and, desc, eq, gt, isNotNull, isNull, lt, or, type SQL, sql } from "drizzle-orm";
+import { and, desc, eq, gt, inArray, isNotNull, isNull, lt, notInArray, or, type SQL, sql } from "drizzle-orm";
 import { changesOf, recordAudit } from "../audit/entries.ts";
 import { type Context, type OrgId, perContext } from "../context.ts";
 import { createForgettableCache } from "../db/cache.ts";
@@ -176,17 +176,21 @@ function readKey(ctx: Context, hash: Buffer): CachedKey | undefined {
   };
 }
 
-/** Newest first. `createdBy`: only those that this person created. `isActive`: without revoked and expired ones. */
+/** Which keys to list. `createdBy`: only those that this person created. `isOfFormer`: only those of people who left. `isActive`: without revoked and expired ones. */
+type KeyFilter = { createdBy?: string; isOfFormer?: boolean; isActive?: boolean };
+
+/** Newest first. */
 export const listKeys = (
   ctx: Context,
   org: OrgId,
-  { createdBy, isActive = false }: { createdBy?: string; isActive?: boolean } = {},
+  { createdBy, isOfFormer = false, isActive = false }: KeyFilter = {},
 ): ApiKey[] =>
   selectKeys(
     ctx,
     and(
       eq(apiKeys.orgId, org),
       createdBy === undefined ? undefined : eq(apiKeys.createdBy, createdBy),
+      isOfFormer ? whereOfFormer(ctx, org) : undefined,
       isActive ? whereActive(ctx) : undefined,
     ),
   );
@@ -194,6 +198,14 @@ export const listKeys = (
 /** Keys that still work. */
 const whereActive = (ctx: Context) =>
   and(isNull(apiKeys.revokedAt), or(isNull(apiKeys.expiresAt), gt(apiKeys.expiresAt, ctx.now())));
+
+/** Keys that someone created who is no longer a member. A CI job gets its keys from the trust, whoever added that. */
+const whereOfFormer = ({ db }: Context, org: OrgId) =>
+  and(
+    isNotNull(apiKeys.createdBy),
+    isNull(apiKeys.trustId),
+    notInArray(apiKeys.createdBy, db.select({ id: members.personId }).from(members).where(eq(members.orgId, org))),
+  );
 
 const selectKeys = ({ db }: Context, where: SQL | undefined): ApiKey[] =>
   db
@@ -219,6 +231,12 @@ function getKey(ctx: Context, org: OrgId, id: string): ApiKey {
 export function revokeKey(ctx: Context, org: OrgId, id: string): ApiKey {
   revokeKeys(ctx, org, eq(apiKeys.id, id));
   return getKey(ctx, org, id);
+}
+
+/** Revokes the keys of everyone who left the organization. Returns them, newest first. */
+export function revokeKeysOfFormer(ctx: Context, org: OrgId): ApiKey[] {
+  const ids = revokeKeys(ctx, org, whereOfFormer(ctx, org));
+  return ids.length === 0 ? [] : selectKeys(ctx, and(eq(apiKeys.orgId, org), inArray(apiKeys.id, ids)));
 }
 
 /** Revokes all keys that a person created in the organization. */

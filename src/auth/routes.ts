@@ -4,8 +4,9 @@ import type { Context } from "../context.ts";
 import { callerOf, orgOf } from "../http/caller.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
 import { listResponse, pageOf, pageQuery, paginate } from "../http/paging.ts";
+import { OneOf } from "../schema.ts";
 import { ApiKey, Whoami } from "./key-schema.ts";
-import { listKeys } from "./keys.ts";
+import { listKeys, revokeKeysOfFormer } from "./keys.ts";
 import { getOrg } from "./orgs.ts";
 
 /** The organization and API key of a request, and the API keys of the organization. */
@@ -27,11 +28,14 @@ export const keyRoutes = (ctx: Context) =>
     )
     .get(
       "/api/v1/keys",
-      ({ request, query: { createdBy, ...page }, set }) =>
-        listResponse(set, paginate(listKeys(ctx, orgOf(request), { createdBy }), pageOf(page))),
+      ({ request, query: { createdBy, former, ...page }, set }) => {
+        const filter = { createdBy, isOfFormer: former === "1", isActive: former === "1" };
+        return listResponse(set, paginate(listKeys(ctx, orgOf(request), filter), pageOf(page)));
+      },
       {
         query: Type.Object({
           createdBy: Type.Optional(Type.String({ maxLength: 100, description: "ID of the person who created them" })),
+          former: Type.Optional(OneOf(["1"], "Only keys that still work of people who left the organization")),
           ...pageQuery,
         }),
         ...operation("System", "listKeys", "List API keys, newest first", {
@@ -39,4 +43,10 @@ export const keyRoutes = (ctx: Context) =>
           ...errors(400),
         }),
       },
-    );
+    )
+    .post("/api/v1/keys/revoke-former", ({ request }) => revokeKeysOfFormer(ctx, orgOf(request)), {
+      ...operation("System", "revokeKeysOfFormerMembers", "Revoke the API keys of people who left the organization", {
+        200: Type.Array(ApiKey, { description: "The keys that were revoked" }),
+        ...errors(),
+      }),
+    });

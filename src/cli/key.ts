@@ -1,7 +1,9 @@
 import type { Command } from "commander";
 import { keyCreatorLabel } from "../auth/key-labels.ts";
-import { createKey, listKeys, revokeKey } from "../auth/keys.ts";
+import { createKey, listKeys, revokeKey, revokeKeysOfFormer } from "../auth/keys.ts";
 import type { Config } from "../config/config.ts";
+import { badRequest } from "../errors.ts";
+import { count } from "../grading/text.ts";
 import { keyScopes } from "../http/operation.ts";
 import { withData } from "./data-directory.ts";
 import { orgOf, print, say, table, toJson, wholeNumber } from "./terminal.ts";
@@ -14,6 +16,8 @@ type NewKey = {
   compatible?: boolean;
   json?: boolean;
 };
+
+type RevokeOptions = { org?: string; former?: boolean; json?: boolean };
 
 const dayMs = 24 * 3600_000;
 
@@ -69,12 +73,22 @@ export function addKey(program: Command, configOf: () => Config): void {
       );
     });
   key
-    .command("revoke <id>")
-    .description("Revoke an API key")
+    .command("revoke [id]")
+    .description("Revoke an API key, or those of everyone who left")
+    .option("--former", "All keys of people who left the organization")
     .option("--org <name>", "Organization (required if there are several)")
     .option("--json", "Print the key as JSON")
-    .addHelpText("after", "\nExample:\n  evald key revoke 0199f3a0-9c44-7f52-8d13-7be1a6c09e25 --org Acme")
-    .action((id: string, { org, json }: { org?: string; json?: boolean }) => {
+    .addHelpText(
+      "after",
+      "\nExamples:\n  evald key revoke 0199f3a0-9c44-7f52-8d13-7be1a6c09e25\n  evald key revoke --former",
+    )
+    .action((id: string | undefined, { org, former, json }: RevokeOptions) => {
+      if ((id === undefined) === (former === undefined)) throw badRequest("Pass either the ID of a key or --former.");
+      if (id === undefined) {
+        const all = withData(configOf(), (service) => revokeKeysOfFormer(service.ctx, orgOf(service, org)));
+        say(`Revoked ${count(all.length, "API key")}.`);
+        return print(json ? toJson(all) : all.map((each) => each.id).join("\n"));
+      }
       const revoked = withData(configOf(), (service) => revokeKey(service.ctx, orgOf(service, org), id));
       say(`Revoked API key ${revoked.display}.`);
       print(json ? toJson(revoked) : revoked.id);

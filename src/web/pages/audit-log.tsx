@@ -1,6 +1,5 @@
 import { type AuditAction, auditActions } from "../../audit/actions.ts";
 import type { AuditEntry, AuditFilter, AuditLog } from "../../audit/schema.ts";
-import { humanize } from "../../reports/labels.ts";
 import { List } from "../components/figures.tsx";
 import { Choice, Filter, PeriodFields } from "../components/filter.tsx";
 import { Pager, toHref } from "../components/pager.tsx";
@@ -90,10 +89,10 @@ function EntryRow({
       </th>
       <td class="what" data-label="What">
         {auditActions[action as AuditAction] ?? action}
-        {target.name !== null && <small>{target.name}</small>}
+        {target.name !== null && target.name !== actor.name && <span class="muted"> {target.name}</span>}
         {changes.length > 0 && (
           <details>
-            <summary>{changes.map(({ field }) => humanize(field)).join(", ")}</summary>
+            <summary>{changes.map(({ field }) => toWords(field)).join(", ")}</summary>
             <Changes changes={changes} />
           </details>
         )}
@@ -112,7 +111,7 @@ const Changes = ({ changes }: Pick<AuditEntry, "changes">) => (
   <dl>
     {changes.map((change) => (
       <>
-        <dt>{humanize(change.field)}</dt>
+        <dt>{toWords(change.field)}</dt>
         <dd>
           {"after" in change ? (
             <>
@@ -126,6 +125,9 @@ const Changes = ({ changes }: Pick<AuditEntry, "changes">) => (
     ))}
   </dl>
 );
+
+/** `maxUsdAMonth` as "max usd a month". */
+const toWords = (field: string): string => field.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 
 /** A value as a text: plain texts as they are, everything else as JSON. */
 const toText = (value: unknown): string =>

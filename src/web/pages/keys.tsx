@@ -59,6 +59,8 @@ type Props = SettingsProps & {
   createdBy?: string;
   /** Everyone who created a key. */
   creators: NonNullable<ApiKey["createdBy"]>[];
+  /** Keys that still work of people who left. */
+  formerKeys: ApiKey[];
   /** Id of the key that the form creates. */
   nextId: string;
   now: number;
@@ -67,7 +69,7 @@ type Props = SettingsProps & {
 };
 
 /** API keys of an organization, and a form to create one. */
-export function KeysPage({ keys, sort, createdBy, creators, nextId, now, newKey, ...frame }: Props) {
+export function KeysPage({ keys, sort, createdBy, creators, formerKeys, nextId, now, newKey, ...frame }: Props) {
   const {
     site: { base },
     typedValues,
@@ -77,6 +79,7 @@ export function KeysPage({ keys, sort, createdBy, creators, nextId, now, newKey,
   return (
     <SettingsFrame {...frame} path="/settings/keys">
       {newKey && <CreatedKey site={frame.site} newKey={newKey} />}
+      {formerKeys.length > 0 && <FormerKeys base={base} keys={formerKeys} mayChange={mayChange} />}
       {creators.length > 0 && (
         <Filter action={`${base}/settings/keys`} sort={sort}>
           <Choice name="createdBy" label="Created by" allLabel="Created by anyone" value={createdBy}>
@@ -155,6 +158,21 @@ export function KeysPage({ keys, sort, createdBy, creators, nextId, now, newKey,
     </SettingsFrame>
   );
 }
+
+/** The keys of people who left, and a button that revokes all of them. */
+const FormerKeys = ({ base, keys, mayChange }: { base: string; keys: ApiKey[]; mayChange: boolean }) => (
+  <div class="notice" data-former={keys.length}>
+    <p>
+      {keys.length === 1 ? "An API key" : `${keys.length} API keys`} of people who left still{" "}
+      {keys.length === 1 ? "works" : "work"}: {keys.map(({ name }) => name).join(", ")}.
+    </p>
+    {mayChange && (
+      <DangerButton action={`${base}/settings/keys/revoke-former`} label="Revoke the keys of people who left">
+        Revoke all
+      </DangerButton>
+    )}
+  </div>
+);
 
 function CreatedKey({ site, newKey: { key, apiKey } }: { site: Site; newKey: NonNullable<Props["newKey"]> }) {
   const mcp = docs.find(({ slug }) => slug === "mcp");

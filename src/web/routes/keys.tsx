@@ -1,9 +1,10 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import type { ApiKey } from "../../auth/key-schema.ts";
-import { createKey, listKeys, revokeKey } from "../../auth/keys.ts";
+import { createKey, listKeys, revokeKey, revokeKeysOfFormer } from "../../auth/keys.ts";
 import type { Context } from "../../context.ts";
 import { badRequest } from "../../errors.ts";
+import { count } from "../../grading/text.ts";
 import { scopes } from "../../http/operation.ts";
 import { columnOf, isDescending, type Sort, sortBy, sorted } from "../../http/sorting.ts";
 import { readForm } from "../form-values.ts";
@@ -40,6 +41,7 @@ function keysPage(ctx: Context, viewer: Viewer, site: Site, result: Result = {})
     <KeysPage
       {...{ site, viewer, ...result }}
       keys={sortKeys(createdBy === undefined ? all : all.filter((key) => key.createdBy?.id === createdBy), sort)}
+      formerKeys={listKeys(ctx, viewer.org, { isOfFormer: true, isActive: true })}
       creators={sorted([...creators.values()], ({ name }) => name, false)}
       nextId={ctx.newId(ctx.now())}
       now={ctx.now()}
@@ -69,6 +71,22 @@ export const keyPages = (ctx: Context) =>
           createdBy: viewer.person.id,
         });
         return keysPage(ctx, viewer, site, { newKey });
+      }),
+    )
+    .post("/settings/keys/revoke-former", ({ request }) =>
+      submitForm(ctx, request, "keys", (viewer, form, site) => {
+        const keys = listKeys(ctx, viewer.org, { isOfFormer: true, isActive: true });
+        requireConfirmation(form, {
+          title: `Revoke ${count(keys.length, "API key")} of people who left?`,
+          consequences: [
+            "Requests with these keys will fail with status 401. A revoked key can’t be restored.",
+            ...keys.map(({ name, createdBy }) => `${name}, created by ${createdBy?.name ?? "a deleted account"}`),
+          ],
+          buttonText: "Revoke keys",
+          back: "/settings/keys",
+        });
+        const revoked = revokeKeysOfFormer(ctx, viewer.org);
+        return keysPage(ctx, viewer, site, { successMessage: `${count(revoked.length, "API key")} revoked.` });
       }),
     )
     .post("/settings/keys/:keyId/revoke", ({ request, params }) =>

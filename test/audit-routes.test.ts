@@ -1,0 +1,491 @@
+import { afterAll, describe, expect, test } from "bun:test";
+import { eq } from "drizzle-orm";
+import type { AuditAction } from "../src/audit/actions.ts";
+import { listInvitations } from "../src/auth/invitations.ts";
+import { createKey } from "../src/auth/keys.ts";
+import { listMembers } from "../src/auth/members.ts";
+import { createOrg } from "../src/auth/orgs.ts";
+import { toResetPathByOwner } from "../src/auth/resets.ts";
+import { setupPath } from "../src/auth/setup.ts";
+import { auditEntries } from "../src/db/tables/audit.ts";
+import { toEditTools, toTools } from "../src/mcp-endpoints.ts";
+import { setModelKey } from "../src/models/models.ts";
+import { testDestination } from "../src/notifications/deliveries.ts";
+import { createDestination } from "../src/notifications/destinations.ts";
+import { createPrompt } from "../src/prompts/prompts.ts";
+import { createProvider } from "../src/providers/providers.ts";
+import { createShare } from "../src/shares/shares.ts";
+import { createTrust } from "../src/trusts/trusts.ts";
+import { testApp } from "./support/app.ts";
+import { startCiIssuer } from "./support/ci-issuer.ts";
+import { rpc } from "./support/mcp.ts";
+import { isFormAddress } from "./support/page-routes.ts";
+import { browse, join, password, signedIn } from "./support/people.ts";
+import { evaluation, niceGrade } from "./support/reports.ts";
+
+// Every route that changes something, driven once through the front door: each adds an entry to the audit log.
+
+const ci = startCiIssuer({ now: Date.now });
+const app = testApp({
+  env: {
+    EVALD_SECRET_KEY: Buffer.alloc(32, 7).toString("base64"),
+    EVALD_ALLOW_PRIVATE: "127.0.0.1",
+    EVALD_PEOPLE_MAKE_ORGS: "1",
+  },
+});
+const { ctx } = app.service;
+const { org } = app.a;
+afterAll(ci.close);
+
+const owner = await signedIn(app, { email: "owner@acme.example" });
+let people = 0;
+/** Another member, for forms that change or remove one. */
+const member = () => {
+  const email = `member-${++people}@acme.example`;
+  join(app, org, "member", email);
+  return { email, memberId: listMembers(ctx, org).find((each) => each.email === email)?.memberId ?? "" };
+};
+/** A browser of its own, for forms that end the session. */
+const newBrowser = () => signedIn(app, { email: `member-${++people}@acme.example`, role: "member" });
+
+const newPrompt = () =>
+  createPrompt(ctx, org, { title: "Install", text: "Install it. https://docs.acme.dev", tags: ["nightly"] }).id;
+const newRun = async () => {
+  const { body } = await app.send("POST", `/api/v1/prompts/${newPrompt()}/run`, { body: { urlMap: {} } });
+  return body.runId as string;
+};
+const newReport = () => {
+  const promptId = newPrompt();
+  const [report] = evaluation(app, promptId, [niceGrade]);
+  return { promptId, slug: report?.slug ?? "" };
+};
+let points = 0;
+/** A report with a friction point that no other one has. */
+const newFriction = () => {
+  const promptId = newPrompt();
+  const fingerprint = (++points).toString(16).padStart(16, "0");
+  const [friction] = niceGrade.frictions as [(typeof niceGrade.frictions)[number]];
+  const [report] = evaluation(app, promptId, [{ ...niceGrade, frictions: [{ ...friction, fingerprint }] }]);
+  return { promptId, slug: report?.slug ?? "", fingerprint };
+};
+const newDismissal = async () => {
+  const { slug, fingerprint } = newFriction();
+  const { body } = await app.send("POST", "/api/v1/dismissals", {
+    body: { fingerprints: [fingerprint], reason: "Meant" },
+  });
+  return { slug, id: body.id as string };
+};
+const newProvider = () => createProvider(ctx, org, { name: "Acme" }).id;
+const webhook = { kind: "webhook", url: "https://hooks.acme.example/evald", events: ["run.failed"] } as const;
+const newDestination = () => {
+  for (const { id } of app.db.$client.query("select id from destinations").all() as { id: string }[])
+    app.db.$client.run("delete from destinations where id = ? and not exists (select 1 from deliveries)", [id]);
+  return createDestination(ctx, org, { ...webhook, events: [...webhook.events] }).id;
+};
+const newDelivery = () => {
+  const destination = newDestination();
+  return `${destination}/deliveries/${testDestination(ctx, org, destination).id}`;
+};
+const newTrust = () => createTrust(ctx, org, { provider: "github", repository: "acme/docs" }, null).id;
+let archives = 0;
+const newArchiveFile = () => new Bun.Archive({ "a.txt": String(++archives) }, { compress: "gzip" }).bytes();
+const newArchive = async () => {
+  const headers = { "content-type": "application/gzip" };
+  const { body } = await app.send("POST", "/api/v1/archives", { body: await newArchiveFile(), headers });
+  return body.id as string;
+};
+const newShare = () => {
+  const { slug } = newReport();
+  return { slug, id: createShare(ctx, org, slug, { days: 7, withSession: false }).id };
+};
+const newRegrade = async () => {
+  for (const regrade of (await app.send("GET", "/api/v1/regrades")).body)
+    if (regrade.completedAt === null) await app.send("POST", `/api/v1/regrades/${regrade.regradeId}/cancel`);
+  const { body } = await app.send("POST", "/api/v1/regrades", { body: { since: "2020-01-01" } });
+  return body.regradeId as string;
+};
+const newGate = async () => {
+  const body = { promptId: newPrompt(), minScore: 60 };
+  return (await app.send("POST", "/api/v1/gates", { body })).body.id as string;
+};
+const newFieldFriction = async () => {
+  const report = { where: `https://docs.acme.dev/${++points}`, tried: "To upload", happened: "It failed" };
+  await app.send("POST", "/api/v1/field-friction", { body: report });
+  return (await app.send("GET", "/api/v1/field-friction")).body[0].id as string;
+};
+const newInboxItem = async () => {
+  evaluation(app, newPrompt(), ["infrastructure: no network"]);
+  const { problems } = (await app.send("GET", "/api/v1/inbox?snoozed=true")).body;
+  return problems[0].id as string;
+};
+const formerKey = () => createKey(ctx, org, "of someone who left", { createdBy: crypto.randomUUID() });
+
+type Request = { path?: string; body?: unknown; headers?: Record<string, string>; as?: ReturnType<typeof browse> };
+type Driven = [action: AuditAction, request?: () => Request | Promise<Request>];
+const at = (path: string, body?: unknown): Request => ({ path, body });
+
+/** The routes of the API. Without a path, the path is that of the route. */
+const api: Record<string, Driven> = {
+  "POST /api/v1/keys/revoke-former": ["key.revoked", () => ({ body: void formerKey() })],
+  "POST /api/v1/prompts": ["prompt.created", () => ({ body: { text: "Install it" } })],
+  "PATCH /api/v1/prompts/:promptId": ["prompt.updated", () => at(`/prompts/${newPrompt()}`, { title: "Other" })],
+  "POST /api/v1/schedules/pause": ["schedules.paused"],
+  "POST /api/v1/schedules/resume": ["schedules.resumed"],
+  "POST /api/v1/prompts/schedule": [
+    "tag_schedule.changed",
+    () => ({ body: { tag: "nightly", frequency: null, id: newPrompt() } }),
+  ],
+  "POST /api/v1/prompts/:promptId/run": [
+    "evaluation.requested",
+    () => at(`/prompts/${newPrompt()}/run`, { urlMap: {} }),
+  ],
+  "POST /api/v1/providers": ["provider.created", () => ({ body: { name: "Acme" } })],
+  "PATCH /api/v1/providers/:providerId": [
+    "provider.updated",
+    () => at(`/providers/${newProvider()}`, { name: "Other" }),
+  ],
+  "POST /api/v1/archives": [
+    "archive.created",
+    async () => ({ body: await newArchiveFile(), headers: { "content-type": "application/gzip" } }),
+  ],
+  "DELETE /api/v1/archives/:archiveId": ["archive.deleted", async () => at(`/archives/${await newArchive()}`)],
+  "POST /api/v1/runs/:runId/cancel": ["run.cancelled", async () => at(`/runs/${await newRun()}/cancel`)],
+  "POST /api/v1/runs/:runId/rerun": ["evaluation.requested", async () => at(`/runs/${await newRun()}/rerun`)],
+  "PUT /api/v1/budgets": ["budget.changed", () => ({ body: { promptId: newPrompt(), maxUsdAMonth: 5 } })],
+  "PATCH /api/v1/reports/:slug": ["report.updated", () => at(`/reports/${newReport().slug}`, { status: "archived" })],
+  "POST /api/v1/reports/:slug/shares": ["share.created", () => at(`/reports/${newReport().slug}/shares`, { days: 7 })],
+  "DELETE /api/v1/reports/:slug/shares/:shareId": [
+    "share.revoked",
+    () => {
+      const { slug, id } = newShare();
+      return at(`/reports/${slug}/shares/${id}`);
+    },
+  ],
+  "POST /api/v1/dismissals": [
+    "dismissal.created",
+    () => ({ body: { fingerprints: [newFriction().fingerprint], reason: "Meant" } }),
+  ],
+  "DELETE /api/v1/dismissals/:dismissalId": [
+    "dismissal.undone",
+    async () => at(`/dismissals/${(await newDismissal()).id}`),
+  ],
+  "POST /api/v1/recommendations/:fingerprint/done": [
+    "fix.done",
+    () => {
+      const { promptId, fingerprint } = newFriction();
+      return at(`/recommendations/${fingerprint}/done`, { promptId });
+    },
+  ],
+  "PATCH /api/v1/field-friction/:fieldId": [
+    "field_friction.changed",
+    async () => at(`/field-friction/${await newFieldFriction()}`, { state: "resolved" }),
+  ],
+  "PATCH /api/v1/inbox/:itemId": [
+    "inbox_item.marked",
+    async () => at(`/inbox/${encodeURIComponent(await newInboxItem())}`, { snoozedUntil: "2030-01-01T00:00:00Z" }),
+  ],
+  "POST /api/v1/gates": ["gate.requested", () => ({ body: { promptId: newPrompt(), minScore: 60 } })],
+  "POST /api/v1/gates/:gateId/cancel": ["gate.cancelled", async () => at(`/gates/${await newGate()}/cancel`)],
+  "POST /api/v1/destinations": ["destination.created", () => ({ body: webhook })],
+  "PATCH /api/v1/destinations/:destinationId": [
+    "destination.updated",
+    () => at(`/destinations/${newDestination()}`, { name: "Other" }),
+  ],
+  "DELETE /api/v1/destinations/:destinationId": ["destination.deleted", () => at(`/destinations/${newDestination()}`)],
+  "POST /api/v1/destinations/:destinationId/rotate": [
+    "destination.secret_rotated",
+    () => at(`/destinations/${newDestination()}/rotate`),
+  ],
+  "POST /api/v1/destinations/:destinationId/test": [
+    "destination.tested",
+    () => at(`/destinations/${newDestination()}/test`),
+  ],
+  "POST /api/v1/destinations/:destinationId/replay": [
+    "destination.replayed",
+    () => at(`/destinations/${newDestination()}/replay`),
+  ],
+  "POST /api/v1/destinations/:destinationId/deliveries/:deliveryId/replay": [
+    "delivery.replayed",
+    () => at(`/destinations/${newDelivery()}/replay`),
+  ],
+  "POST /api/v1/oidc/trusts": ["trust.created", () => ({ body: { provider: "github", repository: "acme/docs" } })],
+  "DELETE /api/v1/oidc/trusts/:trustId": ["trust.deleted", () => at(`/oidc/trusts/${newTrust()}`)],
+  "POST /api/v1/oidc/exchange": [
+    "key.exchanged",
+    () => {
+      createTrust(ctx, org, { provider: "github", issuer: ci.issuer, repository: "acme/docs" }, null);
+      const body = { token: ci.token({ aud: "http://localhost:3000" }), organization: "A" };
+      return { body, headers: { authorization: "" } };
+    },
+  ],
+  "POST /api/v1/regrades": [
+    "regrade.requested",
+    async () => {
+      await app.send("POST", `/api/v1/regrades/${await newRegrade()}/cancel`);
+      return { body: { since: "2020-01-01" } };
+    },
+  ],
+  "POST /api/v1/regrades/:regradeId/cancel": [
+    "regrade.cancelled",
+    async () => at(`/regrades/${await newRegrade()}/cancel`),
+  ],
+};
+
+const promptFields = { title: "Install", text: "Install it. https://docs.acme.dev" };
+
+/** The forms of pages. Without a path, the path is that of the route. */
+const forms: Record<string, Driven> = {
+  "POST /prompts": ["prompt.created", () => ({ body: promptFields })],
+  "POST /prompts/:promptId/edit": ["prompt.updated", () => at(`/prompts/${newPrompt()}/edit`, promptFields)],
+  "POST /prompts/:promptId/status": [
+    "prompt.updated",
+    () => at(`/prompts/${newPrompt()}/status`, { status: "paused" }),
+  ],
+  "POST /prompts/:promptId/archive": ["prompt.updated", () => at(`/prompts/${newPrompt()}/archive`)],
+  "POST /prompts/:promptId/run": ["evaluation.requested", () => at(`/prompts/${newPrompt()}/run`, { runs: "1" })],
+  "POST /prompts/schedule": [
+    "tag_schedule.changed",
+    () => ({ body: { tag: "nightly", frequency: "", id: newPrompt() } }),
+  ],
+  "POST /prompts/selected/run": ["evaluation.requested", () => ({ body: { [newPrompt()]: "on" } })],
+  "POST /prompts/selected/archive": ["prompt.updated", () => ({ body: { [newPrompt()]: "on" } })],
+  "POST /runs/selected/rerun": ["evaluation.requested", async () => ({ body: { [await newRun()]: "on" } })],
+  "POST /runs/:runId/cancel": ["run.cancelled", async () => at(`/runs/${await newRun()}/cancel`)],
+  "POST /runs/:runId/rerun": ["evaluation.requested", async () => at(`/runs/${await newRun()}/rerun`)],
+  "POST /reports/selected/rerun": ["evaluation.requested", () => ({ body: { [newReport().slug]: "on" } })],
+  "POST /reports/selected/archive": ["report.updated", () => ({ body: { [newReport().slug]: "on" } })],
+  "POST /reports/:slug/status": [
+    "report.updated",
+    () => at(`/reports/${newReport().slug}/status`, { status: "draft" }),
+  ],
+  "POST /reports/:slug/grading": ["report.updated", () => at(`/reports/${newReport().slug}/grading`, { grading: "" })],
+  "POST /reports/:slug/shares": ["share.created", () => at(`/reports/${newReport().slug}/shares`, { days: "7" })],
+  "POST /reports/:slug/shares/:shareId/revoke": [
+    "share.revoked",
+    () => {
+      const { slug, id } = newShare();
+      return at(`/reports/${slug}/shares/${id}/revoke`);
+    },
+  ],
+  "POST /reports/:slug/done/:fingerprint": [
+    "fix.done",
+    () => {
+      const { slug, fingerprint } = newFriction();
+      return at(`/reports/${slug}/done/${fingerprint}`);
+    },
+  ],
+  "POST /reports/:slug/dismissals": [
+    "dismissal.created",
+    () => {
+      const { slug, fingerprint } = newFriction();
+      return at(`/reports/${slug}/dismissals`, { fingerprint, reason: "Meant" });
+    },
+  ],
+  "POST /reports/:slug/dismissals/:dismissalId/undo": [
+    "dismissal.undone",
+    async () => {
+      const { slug, id } = await newDismissal();
+      return at(`/reports/${slug}/dismissals/${id}/undo`);
+    },
+  ],
+  "POST /friction/field/:fieldId/state": [
+    "field_friction.changed",
+    async () => at(`/friction/field/${await newFieldFriction()}/state`, { state: "resolved" }),
+  ],
+  "POST /inbox/:itemId": [
+    "inbox_item.marked",
+    async () => at(`/inbox/${encodeURIComponent(await newInboxItem())}`, { days: "7" }),
+  ],
+  "POST /providers": ["provider.created", () => ({ body: { name: "Acme" } })],
+  "POST /providers/:providerId": ["provider.updated", () => at(`/providers/${newProvider()}`, { name: "Other" })],
+  "POST /spending/budgets": ["budget.changed", () => ({ body: { of: `prompt:${newPrompt()}`, maxUsdAMonth: "5" } })],
+  "POST /settings": [
+    "organization.updated",
+    () => ({ body: { name: "A", timeZone: "Europe/Berlin", maxRunsAtOnce: "", hasResultsPage: "" } }),
+  ],
+  "POST /settings/keys": ["key.created", () => ({ body: { name: "ci", scopes: "read", days: "90" } })],
+  "POST /settings/keys/revoke-former": ["key.revoked", () => ({ body: void formerKey() })],
+  "POST /settings/keys/:keyId/revoke": [
+    "key.revoked",
+    () => at(`/settings/keys/${createKey(ctx, org, "spare").apiKey.id}/revoke`),
+  ],
+  "POST /settings/ci": [
+    "trust.created",
+    () => ({ body: { provider: "github", repository: "acme/docs", scopes: "read", minutes: "60" } }),
+  ],
+  "POST /settings/ci/:trustId/remove": ["trust.deleted", () => at(`/settings/ci/${newTrust()}/remove`)],
+  "POST /settings/models": ["model_key.stored", () => ({ body: { provider: "openai", key: "sk-0123456789abcdef" } })],
+  "POST /settings/models/forget": [
+    "model_key.removed",
+    () => {
+      setModelKey(ctx, org, "openai", "sk-0123456789abcdef");
+      return { body: { provider: "openai" } };
+    },
+  ],
+  "POST /settings/notifications": [
+    "destination.created",
+    () => ({ body: { kind: "webhook", url: webhook.url, events: "run.failed" } }),
+  ],
+  "POST /settings/notifications/:destinationId": [
+    "destination.updated",
+    () => at(`/settings/notifications/${newDestination()}`, { name: "Other", url: webhook.url, events: "run.failed" }),
+  ],
+  "POST /settings/notifications/:destinationId/change": [
+    "destination.secret_rotated",
+    () => at(`/settings/notifications/${newDestination()}/change`, { do: "rotate" }),
+  ],
+  "POST /settings/notifications/:destinationId/deliveries/:deliveryId/replay": [
+    "delivery.replayed",
+    () => at(`/settings/notifications/${newDelivery()}/replay`),
+  ],
+  "POST /settings/members/invite": [
+    "invitation.created",
+    () => ({ body: { email: `new-${++people}@acme.example`, role: "member" } }),
+  ],
+  "POST /settings/members/revoke": [
+    "invitation.revoked",
+    async () => {
+      await owner.post("/settings/members/invite", { email: `gone-${++people}@acme.example`, role: "member" });
+      return { body: { invitation: listInvitations(ctx, org)[0]?.id } };
+    },
+  ],
+  "POST /settings/members/role": [
+    "member.role_changed",
+    () => ({ body: { member: member().memberId, role: "admin" } }),
+  ],
+  "POST /settings/members/change": ["member.removed", () => ({ body: { member: member().memberId, do: "remove" } })],
+  "POST /account/name": ["account.renamed", () => ({ body: { name: "Ada" } })],
+  "POST /account/password": [
+    "password.changed",
+    async () => ({
+      as: await newBrowser(),
+      body: { currentPassword: password, newPassword: "another horse battery staple" },
+    }),
+  ],
+  "POST /account/end": [
+    "session.ended",
+    async () => {
+      const as = await newBrowser();
+      await browse(app).post("/sign-in", { email: as.email, password });
+      return { as };
+    },
+  ],
+  "POST /account/leave": ["member.left", async () => ({ as: await newBrowser(), body: { org } })],
+  "POST /account/create-organization": [
+    "organization.created",
+    async () => ({ as: await newBrowser(), body: { orgName: "Another" } }),
+  ],
+  "POST /sign-in": ["sign_in.succeeded", () => ({ as: browse(app), body: { email: member().email, password } })],
+  "POST /sign-out": ["sign_out.completed", async () => ({ as: await newBrowser() })],
+  "POST /reset/:token": [
+    "password.reset",
+    async () => {
+      const person = listMembers(ctx, org).find(({ email }) => email === "owner@acme.example");
+      const { path } = toResetPathByOwner(ctx, org, member().memberId, person as never);
+      return { as: browse(app), path, body: { password: "another horse battery staple" } };
+    },
+  ],
+  "POST /setup/:token": [
+    "member.added",
+    () => {
+      const path = setupPath(ctx, createOrg(ctx, "Newcomers").id);
+      const body = { name: "Bea", email: "bea@newcomers.example", password: "another horse battery staple" };
+      return { as: browse(app), path, body };
+    },
+  ],
+  "POST /invite/:token": [
+    "invitation.accepted",
+    async () => {
+      const email = `invited-${++people}@acme.example`;
+      await owner.post("/settings/members/invite", { email, role: "member" });
+      const { path } = listInvitations(ctx, org).find((each) => each.email === email) as { path: string };
+      return { as: browse(app), path, body: { name: "Cy", password: "another horse battery staple" } };
+    },
+  ],
+};
+
+/** Routes that change nothing that others see. */
+const withoutEntry: Record<string, string> = {
+  "POST /api/mcp": "has the tools below",
+  "POST /api/v1/field-friction": "adds a report of an agent, whose key may be public",
+  "POST /theme": "sets a cookie of this browser",
+  "POST /first-steps/hide": "sets a cookie of this browser",
+  "POST /account/organization": "selects what this browser shows",
+  "POST /prompts/derived-fields": "computes fields of a form",
+  "POST /settings/models/test": "asks a model once and stores nothing",
+};
+
+/** Routes that need more than this test starts. Their verbs are called in other tests. */
+const elsewhere: Record<string, string> = {
+  "PUT /api/v1/agent-logins/:agent": "agent-logins.test.ts",
+  "DELETE /api/v1/agent-logins/:agent": "agent-logins.test.ts",
+  "POST /settings/models/logins": "agent-logins.test.ts",
+  "POST /settings/models/logins/remove": "agent-logins.test.ts",
+  "POST /api/v1/workers/:workerId/drain": "slow/workers.test.ts",
+  "DELETE /api/v1/workers/:workerId": "slow/workers.test.ts",
+  "POST /settings/workers/:workerId": "slow/workers.test.ts",
+  "POST /sign-in/forgotten": "mail.test.ts",
+};
+
+test("every route that may change something is listed once", () => {
+  const routes = app.app.routes
+    .filter(({ method, hooks }) => !["GET", "OPTIONS"].includes(method) && !isFormAddress(hooks))
+    .map(({ method, path }) => `${method} ${path}`);
+  const listed = [api, forms, withoutEntry, elsewhere].flatMap((each) => Object.keys(each));
+  expect([...new Set(routes)].sort()).toEqual([...listed].sort());
+});
+
+const actionsOf = (requestId: string | null) =>
+  app.db
+    .select({ action: auditEntries.action })
+    .from(auditEntries)
+    .where(eq(auditEntries.requestId, requestId ?? ""))
+    .all()
+    .map(({ action }) => action as AuditAction);
+
+describe.each(Object.entries(api))("%s", (route, [action, request = () => ({})]) => {
+  test(`records ${action}`, async () => {
+    const [method = "", routePath = ""] = route.split(" ");
+    const { path, body, headers } = await request();
+    const answer = await app.send(method, path ? `/api/v1${path}` : routePath, { body, headers });
+    if (answer.status >= 300) throw new Error(`${answer.status} ${JSON.stringify(answer.body)}`);
+    expect(actionsOf(answer.headers.get("x-request-id"))).toContain(action);
+  });
+});
+
+/** The text of a page, for the message of a form that failed. */
+const textOf = (html: unknown) =>
+  String(html)
+    .replace(/<[^>]*>/g, " ")
+    .replace(/\s+/g, " ")
+    .slice(-600);
+
+describe.each(Object.entries(forms))("the form %s", (route, [action, request = () => ({})]) => {
+  test(`records ${action}`, async () => {
+    const { path, body, as = owner } = await request();
+    const form = { confirmed: "1", ...(body as Record<string, string>) };
+    const answer = await as.post(path ?? route.split(" ")[1] ?? "", form);
+    if (![200, 303].includes(answer.status)) throw new Error(`${answer.status} ${textOf(answer.body)}`);
+    expect(actionsOf(answer.headers.get("x-request-id"))).toContain(action);
+  });
+});
+
+/** Calls of the MCP tools that change something. */
+const tools: Record<string, [AuditAction, () => object | Promise<object>]> = {
+  create_prompt: ["prompt.created", () => ({ text: "Install it" })],
+  update_prompt: ["prompt.updated", () => ({ promptId: newPrompt(), title: "Other" })],
+  request_eval: ["evaluation.requested", () => ({ promptId: newPrompt() })],
+  cancel_run: ["run.cancelled", async () => ({ runId: await newRun() })],
+};
+
+test("every MCP tool that changes something records it", async () => {
+  const changing = [...toTools(ctx), ...toEditTools(ctx)].filter(({ annotations }) => !annotations.readOnlyHint);
+  expect(changing.map(({ name }) => name).sort()).toEqual(Object.keys(tools).sort());
+  const { key, apiKey } = createKey(ctx, org, "editor", { scopes: ["read", "run", "write"] });
+  const { call } = rpc(app, key);
+  for (const [name, [action, toArguments]] of Object.entries(tools)) {
+    await call(name, await toArguments());
+    const entry = app.db.select().from(auditEntries).where(eq(auditEntries.actorId, apiKey.id)).all().at(-1);
+    expect([name, entry?.action, entry?.actorName]).toEqual([name, action, "editor"]);
+  }
+});
