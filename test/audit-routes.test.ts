@@ -231,6 +231,46 @@ const api: Record<string, Driven> = {
   ],
 };
 
+/** The key of an operator of the service. */
+const operator = { authorization: `Bearer ${createKey(ctx, org, "queue", { scopes: ["read", "operate"] }).key}` };
+const pause = { kind: "agent", subject: "explorer" };
+
+/** The routes of the API that delete, and those of operators. */
+const operations: Record<string, Driven> = {
+  "DELETE /api/v1/prompts/:promptId": ["prompt.deleted", () => at(`/prompts/${newPrompt()}`)],
+  "DELETE /api/v1/runs/:runId": ["run.deleted", async () => at(`/runs/${await newRun()}`)],
+  "DELETE /api/v1/reports/:slug": ["run.deleted", () => at(`/reports/${newReport().slug}`)],
+  "DELETE /api/v1/organization": [
+    "organization.deleted",
+    () => ({ headers: { authorization: `Bearer ${app.b.key}` } }),
+  ],
+  "POST /api/v1/deletions/:deletionId/restore": [
+    "deletion.restored",
+    async () => at(`/deletions/${(await app.send("DELETE", `/api/v1/prompts/${newPrompt()}`)).body.id}/restore`),
+  ],
+  "POST /api/v1/deletions/:deletionId/erase": [
+    "deletion.erasure_requested",
+    async () => at(`/deletions/${(await app.send("DELETE", `/api/v1/prompts/${newPrompt()}`)).body.id}/erase`),
+  ],
+  "PATCH /api/v1/retention": ["retention.changed", () => ({ body: { keepReportsDays: 365 } })],
+  "POST /api/v1/queue/pauses": ["queue.paused", () => ({ body: pause, headers: operator })],
+  "DELETE /api/v1/queue/pauses/:kind/:subject": [
+    "queue.resumed",
+    async () => {
+      await app.send("POST", "/api/v1/queue/pauses", { body: pause, headers: operator });
+      return { path: "/queue/pauses/agent/explorer", headers: operator };
+    },
+  ],
+  "POST /api/v1/queue/failures/:groupId/retry": [
+    "queue.retried",
+    async () => {
+      evaluation(app, newPrompt(), ["infrastructure: no network"]);
+      const [group] = (await app.send("GET", "/api/v1/queue/failures", { headers: operator })).body;
+      return { path: `/queue/failures/${encodeURIComponent(group.id)}/retry`, headers: operator };
+    },
+  ],
+};
+
 const promptFields = { title: "Install", text: "Install it. https://docs.acme.dev" };
 
 /** The forms of pages. Without a path, the path is that of the route. */
@@ -431,7 +471,7 @@ test("every route that may change something is listed once", () => {
   const routes = app.app.routes
     .filter(({ method, hooks }) => !["GET", "OPTIONS"].includes(method) && !isFormAddress(hooks))
     .map(({ method, path }) => `${method} ${path}`);
-  const listed = [api, forms, withoutEntry, elsewhere].flatMap((each) => Object.keys(each));
+  const listed = [api, operations, forms, withoutEntry, elsewhere].flatMap((each) => Object.keys(each));
   expect([...new Set(routes)].sort()).toEqual([...listed].sort());
 });
 
@@ -443,7 +483,7 @@ const actionsOf = (requestId: string | null) =>
     .all()
     .map(({ action }) => action as AuditAction);
 
-describe.each(Object.entries(api))("%s", (route, [action, request = () => ({})]) => {
+describe.each(Object.entries({ ...api, ...operations }))("%s", (route, [action, request = () => at("")]) => {
   test(`records ${action}`, async () => {
     const [method = "", routePath = ""] = route.split(" ");
     const { path, body, headers } = await request();
@@ -460,7 +500,7 @@ const textOf = (html: unknown) =>
     .replace(/\s+/g, " ")
     .slice(-600);
 
-describe.each(Object.entries(forms))("the form %s", (route, [action, request = () => ({})]) => {
+describe.each(Object.entries(forms))("the form %s", (route, [action, request = () => at("")]) => {
   test(`records ${action}`, async () => {
     const { path, body, as = owner } = await request();
     const form = { confirmed: "1", ...(body as Record<string, string>) };
