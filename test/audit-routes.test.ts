@@ -451,12 +451,22 @@ const withoutEntry: Record<string, string> = {
   "POST /theme": "sets a cookie of this browser",
   "POST /first-steps/hide": "sets a cookie of this browser",
   "POST /account/organization": "selects what this browser shows",
+  "POST /account/passkeys/options": "begins what the next request completes",
+  "POST /account/two-factor": "begins what the next request completes",
+  "POST /sign-in/passkey/options": "begins what the next request completes",
   "POST /prompts/derived-fields": "computes fields of a form",
   "POST /settings/models/test": "asks a model once and stores nothing",
 };
 
 /** Routes that need more than this test starts. Their verbs are called in other tests. */
 const elsewhere: Record<string, string> = {
+  "POST /account/passkeys": "two-factor.test.ts",
+  "POST /account/passkeys/remove": "two-factor.test.ts",
+  "POST /sign-in/passkey": "two-factor.test.ts",
+  "POST /account/two-factor/backup-codes": "two-factor.test.ts",
+  "POST /account/two-factor/confirm": "two-factor.test.ts",
+  "POST /account/two-factor/disable": "two-factor.test.ts",
+  "POST /sign-in/code": "two-factor.test.ts",
   "PUT /api/v1/agent-logins/:agent": "agent-logins.test.ts",
   "DELETE /api/v1/agent-logins/:agent": "agent-logins.test.ts",
   "POST /settings/models/logins": "agent-logins.test.ts",

@@ -33,6 +33,7 @@ import { withFigures } from "./bench/figures.ts";
 import { testApp } from "./support/app.ts";
 import { findingsTables, languagesTable } from "./support/explorer-findings.ts";
 import {
+  auditTable,
   causesTable,
   checksTable,
   commandsOf,
@@ -564,6 +565,7 @@ test("the README is short and its links work", async () => {
 test.each([
   ["configuration.md", "settings", settingsTable()],
   ["agents.md", "endings", endingsTable()],
+  ["audit.md", "actions", auditTable()],
   ["failures.md", "failures", failuresTable()],
   ["cli.md", "commands", commandsTable()],
   ["explorer.md", "findings", findingsTables(newestFigures(await readMeasurements()))],

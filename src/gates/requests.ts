@@ -68,8 +68,10 @@ function acceptGate(
   const settings = toSettings(input);
   // Distinguishes different gates with the same idempotency key.
   const identity = { ...settings, ...selection };
-  const requestRuns = (promptId: string, side: Pick<EvalRequestInput, "urlMap" | "sites"> & { idempotencyKey?: string }) =>
-    acceptEval(ctx, tx, org, promptId, { trigger: "ci", requester, templateArgs, runs: 1, ...side, gate: identity });
+  const requestRuns = (
+    promptId: string,
+    side: Pick<EvalRequestInput, "urlMap" | "sites"> & { idempotencyKey?: string },
+  ) => acceptEval(ctx, tx, org, promptId, { trigger: "ci", requester, templateArgs, runs: 1, ...side, gate: identity });
 
   const [firstId = "", ...otherIds] = promptIds;
   const firstHead = requestRuns(firstId, { urlMap, sites, idempotencyKey });

@@ -1,5 +1,6 @@
 import codingAgents from "./docs/agents.md" with { type: "text" };
 import architecture from "./docs/architecture.md" with { type: "text" };
+import auditLog from "./docs/audit.md" with { type: "text" };
 import benchmarks from "./docs/benchmarks.md" with { type: "text" };
 import ci from "./docs/ci.md" with { type: "text" };
 import cli from "./docs/cli.md" with { type: "text" };
@@ -68,6 +69,7 @@ export const docs: Doc[] = [
   toDoc("growing", "Run evald", growing),
   toDoc("configuration", "Run evald", configuration),
   toDoc("people", "Run evald", people),
+  toDoc("audit", "Run evald", auditLog),
   toDoc("models", "Run evald", models),
   toDoc("agents", "Run evald", codingAgents),
   toDoc("troubleshooting", "Run evald", troubleshooting),

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { Command } from "commander";
 import { endings } from "../../src/agents/endings.ts";
 import { failureCodes, failureRules, ruleOf } from "../../src/agents/failure.ts";
+import { auditActions } from "../../src/audit/actions.ts";
 import { checks } from "../../src/checks/checks.ts";
 import { type CheckPlace, checkPlaces } from "../../src/checks/finding.ts";
 import { causes, problemOf } from "../../src/checks/problems.ts";
@@ -42,6 +43,13 @@ export const settingsTable = (): string =>
       fallback === "" ? "none" : `\`${fallback}\``,
       sentence(description),
     ]),
+  );
+
+/** Every action of the audit log. */
+export const auditTable = (): string =>
+  toTable(
+    ["Action", "Meaning"],
+    Object.entries(auditActions).map(([action, meaning]) => [`\`${action}\``, sentence(meaning)]),
   );
 
 /** Every way in which a session of an agent with a model can end. */

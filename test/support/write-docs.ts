@@ -6,6 +6,7 @@ import { testApp } from "./app.ts";
 import { toStoredExample } from "./example-report.ts";
 import { writeFindings } from "./explorer-findings.ts";
 import {
+  auditTable,
   causesTable,
   checksTable,
   commandsTable,
@@ -22,6 +23,7 @@ const write = async (file: string, name: string, part: string) =>
   Bun.write(docFile(file), withPart(await Bun.file(docFile(file)).text(), name, part));
 
 await write("configuration.md", "settings", settingsTable());
+await write("audit.md", "actions", auditTable());
 await write("agents.md", "endings", endingsTable());
 await write("failures.md", "failures", failuresTable());
 await write("doctor.md", "checks", checksTable());
