@@ -14,6 +14,7 @@ import {
 } from "./probes.ts";
 import { borders } from "./tenant-borders.ts";
 import { inboxBorders } from "./tenant-inbox.ts";
+import { lookupBorders } from "./tenant-lookups.ts";
 import { settingBorders } from "./tenant-settings.ts";
 import { rowsOf, type Tenants, tenants } from "./tenants.ts";
 
@@ -91,7 +92,7 @@ export async function findLeaks({ onlyFirst = false } = {}): Promise<Findings> {
 /** What is wrong with the steps at the borders. */
 async function* problemsAtBorders(world: Tenants): AsyncGenerator<string, undefined> {
   // Other steps end unfinished runs, which the inbox shows.
-  const steps = { ...inboxBorders(world), ...borders(world), ...settingBorders(world) };
+  const steps = { ...inboxBorders(world), ...borders(world), ...settingBorders(world), ...lookupBorders(world) };
   for (const [name, step] of Object.entries(steps)) {
     const problem = await step().catch(String);
     if (problem !== undefined) yield `${name}: ${problem}`;
