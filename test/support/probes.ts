@@ -31,6 +31,10 @@ const idQueries: Record<string, string> = {
   dismissalId: "select id from dismissals where org_id = ?",
   fingerprint:
     "select distinct fingerprint from friction_points p where org_id = ?1 and not exists (select 1 from friction_points o where o.fingerprint = p.fingerprint and o.org_id <> ?1)",
+  // Of pauses, which only operators of the service see.
+  kind: "select 'organization' where ? <> ''",
+  subject: "select id from orgs where id = ?",
+  groupId: "select 'none' where ? <> ''",
   badge: "select id || '.svg' from prompts where org_id = ?",
   name: "select name from artifacts where org_id = ?",
   seq: "select 1 where ? <> ''",
@@ -39,7 +43,7 @@ const idQueries: Record<string, string> = {
   page: "select 'start' where ? <> ''",
 };
 /** IDs that don't belong to an organization. */
-const common = new Set(["seq", "token", "page", "name", "workerId", "agent"]);
+const common = new Set(["seq", "token", "page", "name", "workerId", "agent", "kind", "groupId"]);
 
 /** Which IDs a field of a query, a body or a tool takes, and in which form. */
 const fields: Record<string, { kind: string; toValue?: (ids: string[]) => unknown }> = {
