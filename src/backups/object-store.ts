@@ -101,11 +101,12 @@ async function saying<T>(target: StoreTarget, work: () => Promise<T>): Promise<T
     return await work();
   } catch (error) {
     const place = placeOf(target);
+    if (error instanceof AppError) throw unavailable(`${place}: ${error.detail}.`);
     const code = codeOf(error);
     if (code === "NoSuchKey")
       throw notFound(`${place} has no such backup. List them with: evald backups list ${place}`);
-    if (/^(E[A-Z]+)$/.test(code)) throw error;
-    const reason = error instanceof AppError ? error.detail : reasonOf(error);
-    throw unavailable(`${place}: ${code === "" || reason.startsWith(code) ? reason : `${code}, ${reason}`}.`);
+    // Not an error of the store, but of a local file.
+    if (/^E[A-Z]+$/.test(code)) throw error;
+    throw unavailable(`${place}: ${code}, ${reasonOf(error)}.`);
   }
 }

@@ -3,10 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import S3rver from "s3rver";
 
-const bucket = "backups";
-
 /** An S3 server on loopback with one bucket, which keeps its objects in a folder. */
-export async function startStore() {
+export async function startStore(bucket = "backups") {
   const folder = mkdtempSync(join(tmpdir(), "evald-test-store-"));
   const server = new S3rver({
     ...{ address: "127.0.0.1", port: 0, silent: true, directory: folder },
