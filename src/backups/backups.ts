@@ -64,6 +64,14 @@ export const listKept = (ctx: Context): { id: string; name: string; startedAt: n
     .all()
     .flatMap(({ id, name, startedAt }) => (name === null || startedAt === null ? [] : [{ id, name, startedAt }]));
 
+/** The names of the files of all tries. The database of a backup knows its own. */
+export const listNames = (ctx: Context): string[] =>
+  ctx.db
+    .select({ name: backups.name })
+    .from(backups)
+    .all()
+    .flatMap(({ name }) => name ?? []);
+
 /** Asks the service for a backup now, in the name of the operator. */
 export function requestBackup(ctx: Context): Backup {
   const createdAt = ctx.now();

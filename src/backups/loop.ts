@@ -6,7 +6,16 @@ import type { Context } from "../context.ts";
 import { settlesWithin } from "../deadline.ts";
 import { reasonOf } from "../errors.ts";
 import { createPoll } from "../poll.ts";
-import { type BackupEnd, endBackup, failInterrupted, findBackupState, listKept, startDueBackup } from "./backups.ts";
+import {
+  type BackupEnd,
+  endBackup,
+  failInterrupted,
+  findBackupState,
+  getBackup,
+  listKept,
+  listNames,
+  startDueBackup,
+} from "./backups.ts";
 import { backupName, listExpired } from "./retention.ts";
 
 /** Another process may have requested a backup. */
@@ -14,8 +23,17 @@ const longestSleepMs = 5_000;
 /** A copy, its transfer and its check take minutes. */
 const longestMs = 6 * 3600_000;
 
-/** What the process of a backup is told, as a line of JSON. `expired`: files to delete once the new one is checked. */
-export type BackupOrder = { dataDir: string; target: BackupTarget; name: string; expired: string[] };
+/**
+ * What the process of a backup is told, as a line of JSON. `expired`: files to delete once the new one is checked. `known`: the files of this
+ * database, of which there must be one if others are there; null: they don't matter.
+ */
+export type BackupOrder = {
+  dataDir: string;
+  target: BackupTarget;
+  name: string;
+  expired: string[];
+  known: string[] | null;
+};
 /** What it answers, as a line of JSON. */
 export type BackupAnswer = { bytes: number; runs: number; removed: string[] } | { failure: string };
 
@@ -32,10 +50,13 @@ export function createBackupLoop(ctx: Context, env: Record<string, string>) {
     failInterrupted(ctx);
     const { backups } = ctx.config;
     const name = backupName(ctx.now());
+    // Before, because it then knows the new one.
+    const known = listNames(ctx);
     const id = isStopping ? null : startDueBackup(ctx, name, backups === null ? "" : placeOf(backups.to, name));
     if (id === null) return sleepMs(ctx);
     const startedAt = ctx.monotonicNow();
-    const end = await makeBackup(name);
+    const isRequested = getBackup(ctx, id).requestedBy !== null;
+    const end = await makeBackup(name, isRequested ? null : known);
     endBackup(ctx, id, end);
     const ms = Math.round(ctx.monotonicNow() - startedAt);
     if ("failure" in end) ctx.log.error({ backup: id, ms, failure: end.failure }, "backup failed");
@@ -43,14 +64,15 @@ export function createBackupLoop(ctx: Context, env: Record<string, string>) {
     return 0;
   }
 
-  async function makeBackup(name: string): Promise<BackupEnd> {
+  async function makeBackup(name: string, known: string[] | null): Promise<BackupEnd> {
     const { backups, dataDir } = ctx.config;
     if (backups === null) return { failure: "EVALD_BACKUP_TO is not set." };
     const kept = listKept(ctx);
     const expired = listExpired([...kept, { id: "", name, startedAt: ctx.now() }], backups);
     const names = expired.flatMap((each) => (each.id === "" ? [] : each.name));
     try {
-      const answer = await runProcess({ dataDir: resolve(dataDir), target: backups.to, name, expired: names });
+      const order = { dataDir: resolve(dataDir), target: backups.to, name, expired: names, known };
+      const answer = await runProcess(order);
       if ("failure" in answer) return answer;
       const removed = kept.filter((each) => answer.removed.includes(each.name)).map((each) => each.id);
       return { ...answer, removed };

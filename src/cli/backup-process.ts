@@ -6,7 +6,7 @@ import { download, listStored, removeStored, upload } from "../backups/object-st
 import { isBackupName } from "../backups/retention.ts";
 import { type BackupTarget, placeOf } from "../config/backup-settings.ts";
 import { recordBackup } from "../db/backup-record.ts";
-import { AppError, badRequest, reasonOf, unavailable } from "../errors.ts";
+import { AppError, badRequest, conflict, reasonOf, unavailable } from "../errors.ts";
 import { copyTo } from "./database-copy.ts";
 import { restoreFile } from "./restore.ts";
 import { toSize } from "./terminal.ts";
@@ -33,10 +33,11 @@ async function readOrder(): Promise<BackupOrder> {
 }
 
 /** Backs up to the target, restores that backup next to the database to check it, and then deletes the expired ones. */
-async function backUp({ dataDir, target, name, expired }: BackupOrder): Promise<BackupAnswer> {
+async function backUp({ dataDir, target, name, expired, known }: BackupOrder): Promise<BackupAnswer> {
   const work = join(dataDir, "backup.unfinished");
   rmSync(work, { recursive: true, force: true });
-  await checkTarget(target);
+  const present = (await listTarget(target)).filter(isBackupName).sort();
+  if (known !== null) refuseForeign(target, present, known);
   checkSpace(dataDir, target);
   mkdirSync(work, { mode: 0o700 });
   try {
@@ -63,18 +64,29 @@ async function backUp({ dataDir, target, name, expired }: BackupOrder): Promise<
   }
 }
 
-/** Throws bad_request or unavailable if nothing can be kept there, before the database is read. Removes leftovers of killed backups. */
-async function checkTarget(target: BackupTarget): Promise<void> {
-  if (target.kind === "store") {
-    await listStored(target);
-    return;
-  }
+/** The names of the files there, before the database is read. Removes leftovers of killed backups. Throws bad_request or unavailable if nothing can be kept there. */
+async function listTarget(target: BackupTarget): Promise<string[]> {
+  if (target.kind === "store") return (await listStored(target)).map(({ name }) => name);
   if (!statSync(target.path, { throwIfNoEntry: false })?.isDirectory())
     throw badRequest(`The directory ${target.path} does not exist. Create it, or mount its disk.`);
-  for (const file of readdirSync(target.path)) {
+  const names = readdirSync(target.path);
+  for (const file of names) {
     const [, name = ""] = /^(.*\.backup)\.\d+\.unfinished(?:-journal)?$/.exec(file) ?? [];
     if (isBackupName(name)) rmSync(join(target.path, file), { force: true });
   }
+  return names;
+}
+
+/**
+ * Throws conflict if all backups there are of other databases: a new installation that is about to be restored would add one of its own, which
+ * is newer and empty.
+ */
+function refuseForeign(target: BackupTarget, present: string[], known: string[]): void {
+  const newest = present.at(-1);
+  if (newest === undefined || present.some((name) => known.includes(name))) return;
+  throw conflict(
+    `${placeOf(target)} has backups of another database, such as ${newest}. Restore one of them, or choose another place. To add backups of this one nevertheless: evald backups run`,
+  );
 }
 
 /** Throws unavailable unless the copies that a backup needs fit: in a store one, which is fetched again and restored; in a directory one, and its restored copy. */

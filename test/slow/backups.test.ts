@@ -25,8 +25,7 @@ afterAll(() => store.close());
 const emptyFolder = () => mkdtempSync(join(tmpdir(), "evald-test-"));
 
 /** A service on a database in a folder, with one organization and a clock. */
-function backedUpApp(env: Record<string, string>) {
-  const dataDir = emptyFolder();
+function backedUpApp(env: Record<string, string>, dataDir = emptyFolder()) {
   let now = start;
   const { service, db, a, send } = testApp({
     dataDir,
@@ -66,10 +65,16 @@ function rowsOf(file: string) {
 }
 
 test.each([
-  ["a directory", () => ({ EVALD_BACKUP_TO: emptyFolder() })],
-  ["a store", () => ({ EVALD_BACKUP_TO: store.place, ...store.env })],
-])("a backup to %s, restored elsewhere, has every row", async (_, toEnv) => {
-  const env = toEnv();
+  [
+    "a directory",
+    () => {
+      const folder = emptyFolder();
+      return { env: { EVALD_BACKUP_TO: folder }, fileOf: (name: string) => join(folder, name) };
+    },
+  ],
+  ["a store", () => store.newPlace()],
+])("a backup to %s, restored elsewhere, has every row", async (_, toPlace) => {
+  const { env, fileOf } = toPlace();
   const app = backedUpApp(env);
   // Several parts of an upload.
   const insert = app.db.$client.prepare("insert into orgs (id, name, time_zone, created_at) values (?, ?, 'UTC', 0)");
@@ -84,7 +89,7 @@ test.each([
 
   const elsewhere = emptyFolder();
   const name = backup?.location?.split("/").at(-1) ?? "";
-  restoreFile(elsewhere, "AWS_ENDPOINT_URL" in env ? store.fileOf(name) : (backup?.location ?? ""));
+  restoreFile(elsewhere, fileOf(name));
   const restored = rowsOf(join(elsewhere, "evald.db"));
   expect(Object.keys(restored).length).toBeGreaterThan(30);
   expect(restored).toEqual(rowsOf(join(app.dataDir, "evald.db")));
@@ -164,7 +169,7 @@ test.each([
   ["refuses the key", () => ({ AWS_ACCESS_KEY_ID: "unknown" }), "InvalidAccessKeyId"],
   ["has no such bucket", () => ({ EVALD_BACKUP_TO: "s3://missing/evald" }), "NoSuchBucket"],
 ])("a store that %s is named", async (_, toEnv, reason) => {
-  const app = backedUpApp({ EVALD_BACKUP_TO: store.place, ...store.env, ...toEnv() });
+  const app = backedUpApp({ ...store.newPlace().env, ...toEnv() });
   expect(await app.at(start)).toMatchObject({ status: "failed", failure: expect.stringContaining(reason) });
 });
 
@@ -174,21 +179,22 @@ test("one changed byte in the store is noticed, when the backup is made and when
     if (method === "GET" && body.length > 100_000) body[middle] = (body[middle] ?? 0) ^ 1;
     return body;
   };
+  const { env, fileOf } = store.newPlace();
   const proxy = startProxy(store.endpoint, flip);
   try {
-    const app = backedUpApp({ EVALD_BACKUP_TO: store.place, ...store.env, AWS_ENDPOINT_URL: proxy.endpoint });
+    const app = backedUpApp({ ...env, AWS_ENDPOINT_URL: proxy.endpoint });
     const failed = await app.at(start + dayMs);
     expect(failed).toMatchObject({ status: "failed", failure: expect.stringContaining("checksum") });
     expect(await app.problems()).toMatchObject([{ failures: 1 }]);
     // It isn't kept: nobody could restore it.
-    expect(() => readFileSync(store.fileOf("evald-2026-11-03T12-00-00Z.backup"))).toThrow("ENOENT");
+    expect(() => readFileSync(fileOf("evald-2026-11-03T12-00-00Z.backup"))).toThrow("ENOENT");
   } finally {
     await proxy.close();
   }
-  const app = backedUpApp({ EVALD_BACKUP_TO: store.place, ...store.env });
+  const app = backedUpApp(env);
   const backup = await app.at(start + 2 * dayMs);
   expect(backup?.status).toBe("completed");
-  const file = store.fileOf(backup?.location?.split("/").at(-1) ?? "");
+  const file = fileOf(backup?.location?.split("/").at(-1) ?? "");
   const bytes = readFileSync(file);
   bytes[bytes.length >> 1] = (bytes[bytes.length >> 1] ?? 0) ^ 1;
   writeFileSync(file, bytes);
@@ -199,12 +205,12 @@ test("only own backups are deleted, and only after a newer one is checked", asyn
   const folder = emptyFolder();
   const app = backedUpApp({ EVALD_BACKUP_TO: folder, EVALD_BACKUP_KEEP_DAILY: "2", EVALD_BACKUP_KEEP_WEEKLY: "0" });
   const others = ["evald-2020-01-01T00-00-00Z.backup", "evald-2026-11-02.backup", "notes.txt"];
-  for (const name of others) writeFileSync(join(folder, name), name);
   const own = () =>
     readdirSync(folder)
       .filter((name) => !others.includes(name))
       .sort();
   for (const day of [0, 1]) await app.at(start + day * dayMs);
+  for (const name of others) writeFileSync(join(folder, name), name);
   expect(own()).toEqual(["evald-2026-11-02T12-00-00Z.backup", "evald-2026-11-03T12-00-00Z.backup"]);
   // This one can't be checked.
   writeFileSync(join(app.dataDir, "backup.unfinished"), "");
@@ -218,6 +224,31 @@ test("only own backups are deleted, and only after a newer one is checked", asyn
   expect(listBackups(app.ctx, 10).filter(({ removedAt }) => removedAt !== null)).toMatchObject([
     { startedAt: new Date(start).toISOString(), status: "completed" },
   ]);
+});
+
+test("a new database adds nothing to the backups of another one, unless someone asks; a restored one goes on", async () => {
+  const folder = emptyFolder();
+  const first = backedUpApp({ EVALD_BACKUP_TO: folder });
+  const backup = await first.at(start);
+  const second = backedUpApp({ EVALD_BACKUP_TO: folder });
+  const name = "evald-2026-11-02T12-00-00Z.backup";
+  expect(await second.at(start + dayMs)).toMatchObject({ status: "failed", failure: expect.stringContaining(name) });
+  expect(readdirSync(folder)).toEqual([name]);
+
+  const dataDir = emptyFolder();
+  restoreFile(dataDir, backup?.location ?? "");
+  // The next app creates another organization with that name.
+  const db = new Database(join(dataDir, "evald.db"));
+  db.run("update orgs set name = 'restored'");
+  db.close();
+  const restored = backedUpApp({ EVALD_BACKUP_TO: folder }, dataDir);
+  // The backup was in progress when it was made.
+  expect(await restored.at(start + dayMs)).toMatchObject({ status: "failed" });
+  expect(await restored.at(start + dayMs + minuteMs)).toMatchObject({ status: "completed" });
+
+  requestBackup(second.ctx);
+  expect(await second.at(start + 2 * dayMs)).toMatchObject({ status: "completed" });
+  expect(await second.at(start + 3 * dayMs)).toMatchObject({ status: "completed", requestedBy: null });
 });
 
 test("the newest of each day and week is kept", () => {

@@ -131,6 +131,7 @@ test.skipIf(!isTried)(
     // On a new machine, from the store.
     const second = install(settings + secretKey + storeSettings);
     const exports = `export AWS_ENDPOINT_URL=${store.endpoint}\n`;
+    // The service starts before, with an empty database.
     await second.run(start);
     const list = await second.run(
       exports +

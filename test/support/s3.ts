@@ -14,11 +14,14 @@ export async function startStore(bucket = "backups") {
   const endpoint = `http://127.0.0.1:${port}`;
   return {
     endpoint,
-    place: `s3://${bucket}/evald`,
-    /** The variables with which evald uses it. */
-    env: { ...credentials, AWS_ENDPOINT_URL: endpoint },
-    /** The file in which the server keeps an object. */
-    fileOf: (name: string) => join(folder, bucket, "evald", `${name}._S3rver_object`),
+    /** The settings with which a service keeps its backups there, apart from others, and the file of a backup. */
+    newPlace() {
+      const prefix = crypto.randomUUID();
+      return {
+        env: { EVALD_BACKUP_TO: `s3://${bucket}/${prefix}`, ...credentials, AWS_ENDPOINT_URL: endpoint },
+        fileOf: (name: string) => join(folder, bucket, prefix, `${name}._S3rver_object`),
+      };
+    },
     close: () => server.close(),
   };
 }
