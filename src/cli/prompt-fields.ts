@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { Value } from "@sinclair/typebox/value";
-import { type Command, InvalidArgumentError } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import { Limits, limitNames } from "../config/limits.ts";
-import type { PromptAgent, SuccessBar } from "../db/tables/prompts.ts";
+import { catchUpPolicies, overlapPolicies, type PromptAgent, type SuccessBar } from "../db/tables/prompts.ts";
 import { badRequest } from "../errors.ts";
 import { AgentOptions } from "../prompts/agent-schema.ts";
 import { untestedScopes } from "../prompts/schema.ts";
@@ -21,6 +21,9 @@ export type FieldOptions = {
   agent?: PromptAgent[];
   model?: string;
   frequency?: string;
+  catchUp?: (typeof catchUpPolicies)[number];
+  catchUpHours?: number;
+  overlap?: (typeof overlapPolicies)[number];
   runs?: number;
   limit?: Limits;
   tag?: string[];
@@ -52,7 +55,17 @@ export const addFields = (command: Command): Command =>
       parseAgent,
     )
     .option("--model <id>", "Model of the agent, such as openai/gpt-5; for several agents, use --agent ID=MODEL")
-    .option("--frequency <when>", "Schedule: hourly, daily, weekly, monthly or a five-field cron expression")
+    .option(
+      "--frequency <when>",
+      "Schedule: hourly, daily, weekly, monthly, 'daily at 06:30', 'weekdays at 06:30', 'monday at 06:30' or a cron expression",
+    )
+    .addOption(new Option("--catch-up <policy>", "What becomes of a missed evaluation").choices(catchUpPolicies))
+    .option("--catch-up-hours <n>", "How late it may run, with --catch-up window", wholeNumber(1, 8784))
+    .addOption(
+      new Option("--overlap <policy>", "What becomes of an evaluation while the previous one runs").choices(
+        overlapPolicies,
+      ),
+    )
     .option("--runs <n>", "Runs per evaluation", wholeNumber(1, 50))
     .option("--limit <name=number>", `Run limit (repeatable): ${limitNames.join(", ")}`, parseLimit)
     .option(
@@ -74,6 +87,9 @@ export const toFields = (options: FieldOptions) => ({
   additionalUrls: options.startUrl?.map((url) => ({ url })),
   ...toAgentFields(options.agent, options.model),
   frequency: options.frequency,
+  catchUp: options.catchUp,
+  catchUpHours: options.catchUpHours,
+  overlap: options.overlap,
   runsPerEval: options.runs,
   limits: options.limit,
   tags: options.tag,

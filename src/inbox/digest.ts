@@ -86,6 +86,7 @@ function toProblem(item: InboxItem): Digest["problems"] {
     case "budget_spent":
       return [{ kind, since, subject: item.budget?.tag ?? item.budget?.name ?? null }];
     case "runs_waiting":
+    case "runs_paused":
       return [{ kind, since, subject: item.agent }];
     case "worker_away":
       return [{ kind, since, subject: item.worker }];

@@ -14,6 +14,7 @@ import {
   listFailedRuns,
   listFailingBackups,
   listFailingDestinations,
+  listPausedRuns,
   listPausedSchedules,
   listSpentBudgets,
   listUnreadableSecrets,
@@ -33,6 +34,7 @@ function weightOf(problem: Problem): number {
       return problem.failed === problem.of ? Math.min(15, 5 + 2 * problem.failed) : (3 * problem.failed) / problem.of;
     case "runs_waiting":
       return Math.min(15, 5 + 2 * problem.runs);
+    case "runs_paused":
     case "worker_away":
       return 8;
     case "budget_spent":
@@ -67,6 +69,7 @@ const listProblems = (ctx: Context, org: OrgId, changes: Problem[], spending: Sp
     ...listUnreadableSecrets(ctx, org),
     ...listFailingBackups(ctx),
     ...listWaitingRuns(ctx, org),
+    ...listPausedRuns(ctx, org),
     ...listAwayWorkers(ctx, org),
     ...listSpentBudgets(ctx, org, spending),
     ...listFailingDestinations(ctx, org),

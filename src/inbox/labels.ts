@@ -21,6 +21,8 @@ export function itemSize(item: InboxItem): string {
       return item.failure === null ? "Late" : "Failing";
     case "worker_away":
       return "Away";
+    case "runs_paused":
+      return "Paused";
     case "runs_waiting":
       return "Waiting";
   }
@@ -49,6 +51,8 @@ export function itemSubject(item: InboxItem): string {
       return `Worker ${item.worker}`;
     case "runs_waiting":
       return count(item.runs, "run");
+    case "runs_paused":
+      return item.agent === null ? "Runs of the organization" : `Runs with ${item.agent}`;
   }
 }
 
@@ -80,6 +84,8 @@ export function itemText(item: InboxItem): string {
       return item.failure ?? "the scheduled backup is late.";
     case "worker_away":
       return `no connected worker has ${[...item.agents, ...item.labels.map((label) => `the label ${label}`)].join(", ")}.`;
+    case "runs_paused":
+      return `an operator of this server has paused them${item.reason === null ? "" : `: ${item.reason}`}. ${count(item.runs, "run")} ${item.runs === 1 ? "waits" : "wait"}.`;
     case "runs_waiting":
       return `no connected worker can run ${item.agent}.`;
   }

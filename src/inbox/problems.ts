@@ -12,6 +12,7 @@ import { countUnreadableSecrets } from "../notifications/secrets.ts";
 import { titleText } from "../prompts/lists.ts";
 import { findPausedAt } from "../prompts/warnings.ts";
 import { titleOf } from "../reports/labels.ts";
+import { listPauses } from "../runs/pauses.ts";
 import type { Spending } from "../runs/schema.ts";
 import { toIso } from "../schema.ts";
 import { listBudgets } from "../spending/budgets.ts";
@@ -246,6 +247,29 @@ export function listWaitingRuns(ctx: Context, org: OrgId): Problem[] {
     if (!oldest) return [];
     const { id, at } = oldest;
     return [{ kind: "runs_waiting", id: `waiting-${id}`, since: toIso(at), runs: ofAgent.length, agent, runId: id }];
+  });
+}
+
+/** The pauses that hold back runs of the organization. One of an agent that it doesn't use concerns others. */
+export function listPausedRuns(ctx: Context, org: OrgId): Problem[] {
+  return listPauses(ctx.db).flatMap(({ kind, subject, reason, createdAt }): Problem[] => {
+    if (kind === "organization" && subject !== org) return [];
+    const agent = kind === "agent" ? subject : null;
+    const held = ctx.db
+      .select({ id: runs.id })
+      .from(runs)
+      .where(
+        and(
+          eq(runs.orgId, org),
+          isNull(runs.completedAt),
+          sql`json_extract(${runs.waitingFor}, '$.what') = ${kind === "agent" ? "paused_agent" : "paused_organization"}`,
+          agent === null ? undefined : eq(runs.agent, agent),
+        ),
+      )
+      .all();
+    if (agent !== null && held.length === 0) return [];
+    const since = toIso(createdAt);
+    return [{ kind: "runs_paused", id: `paused-${subject}-${createdAt}`, since, agent, runs: held.length, reason }];
   });
 }
 

@@ -206,6 +206,14 @@ const SchedulePaused = Type.Object({
   prompt,
 });
 
+const RunsPaused = Type.Object({
+  ...fields,
+  kind: OneOf(["runs_paused"], "An operator holds back the runs of the organization, or with an agent"),
+  agent: Nullable(Type.String({ description: "null: all agents" })),
+  runs: Type.Integer({ description: "Runs that wait because of that" }),
+  reason: Nullable(Type.String()),
+});
+
 const SecretsUnreadable = Type.Object({
   ...fields,
   kind: OneOf(["secrets_unreadable"], "Stored secrets can't be decrypted with EVALD_SECRET_KEY"),
@@ -232,6 +240,7 @@ export const InboxItem = Type.Union(
     DestinationFailing,
     BudgetSpent,
     RunsWaiting,
+    RunsPaused,
     WorkerAway,
     SchedulePaused,
     SecretsUnreadable,

@@ -34,6 +34,7 @@ const problemKinds = [
   "destination_failing",
   "budget_spent",
   "runs_waiting",
+  "runs_paused",
   "worker_away",
   "schedule_paused",
   "secrets_unreadable",

@@ -40,6 +40,7 @@ const problemTexts: Record<EventData<"digest.weekly">["problems"][number]["kind"
     destination_failing: (name) => `${name}: deliveries fail`,
     budget_spent: (name) => `${name === null ? "The monthly budget" : `The monthly budget of ${name}`} is nearly spent`,
     runs_waiting: (agent) => `Runs with ${agent} wait for a worker`,
+    runs_paused: (agent) => `Runs${agent === null ? "" : ` with ${agent}`} are paused by the operator`,
     worker_away: (name) => `Worker ${name} is not connected`,
     schedule_paused: (prompt) => `${prompt}: the schedule is paused, because its evaluations failed`,
     secrets_unreadable: () => "Stored secrets can’t be read",

@@ -4,7 +4,7 @@ import { perConnection } from "../db/per-connection.ts";
 import { listPauses, type PauseRow } from "../runs/pauses.ts";
 import { toIso } from "../schema.ts";
 import type { Workers } from "../workers/workers.ts";
-import type { Pause, QueueOverview } from "./schema.ts";
+import type { QueueOverview, QueuePause } from "./schema.ts";
 
 type Counts = {
   waiting: number;
@@ -57,7 +57,7 @@ const toCounts = ({ oldest, ...group }: Counts) => ({
 const lengthOf = ({ waiting, delayed, paused, running }: Counts) => waiting + delayed + paused + running;
 
 /** A pause as operators see it. */
-export const toPause = (ctx: Context, { kind, subject, reason, pausedBy, createdAt }: PauseRow): Pause => ({
+export const toPause = (ctx: Context, { kind, subject, reason, pausedBy, createdAt }: PauseRow): QueuePause => ({
   ...{ kind, subject, reason, pausedBy },
   name: kind === "agent" ? subject : (namesOfOrgs(ctx).get(subject) ?? subject),
   pausedAt: toIso(createdAt),

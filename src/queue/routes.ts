@@ -12,7 +12,7 @@ import { OneOf } from "../schema.ts";
 import type { Workers } from "../workers/workers.ts";
 import { listFailureGroups, retryGroup } from "./failures.ts";
 import { getQueueOverview, toPause } from "./overview.ts";
-import { FailureGroup, GroupRetry, Pause, PauseInput, QueueOverview } from "./schema.ts";
+import { FailureGroup, GroupRetry, QueueOverview, QueuePause, QueuePauseInput } from "./schema.ts";
 
 const description = "Needs a key with the scope operate.";
 
@@ -44,12 +44,12 @@ export const queueRoutes = (ctx: Context, workers: Workers) =>
         return toPause(ctx, await pauseRuns(ctx, body, body.reason ?? null, operatorOf(ctx, request)));
       },
       {
-        ...jsonBody(PauseInput),
+        ...jsonBody(QueuePauseInput),
         ...operation(
           "Queue",
           "pauseRuns",
           "Pause the runs of an organization or with an agent",
-          { 200: Pause, ...errors(400, 404, 413) },
+          { 200: QueuePause, ...errors(400, 404, 413) },
           {
             description: `Runs that have not started wait until they are resumed. Running ones end as usual. ${description}`,
           },
@@ -71,7 +71,7 @@ export const queueRoutes = (ctx: Context, workers: Workers) =>
           "Queue",
           "resumeRuns",
           "Resume the runs of an organization or with an agent",
-          { 200: Pause, ...errors(404) },
+          { 200: QueuePause, ...errors(404) },
           { description },
         ),
       },

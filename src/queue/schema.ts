@@ -5,7 +5,7 @@ import { Id, Nullable, OneOf, Time } from "../schema.ts";
 
 const count = (description: string) => Type.Integer({ minimum: 0, description });
 
-export const PauseInput = Type.Object(
+export const QueuePauseInput = Type.Object(
   {
     kind: OneOf(pauseKinds),
     subject: Type.String({
@@ -17,9 +17,9 @@ export const PauseInput = Type.Object(
   },
   { title: "QueuePauseInput", examples: [{ kind: "agent", subject: "codex", reason: "Upgrade of the CLI" }] },
 );
-export type PauseInput = Static<typeof PauseInput>;
+export type QueuePauseInput = Static<typeof QueuePauseInput>;
 
-export const Pause = Type.Object(
+export const QueuePause = Type.Object(
   {
     kind: OneOf(pauseKinds),
     subject: Type.String({ description: "ID of the organization or the agent" }),
@@ -30,7 +30,7 @@ export const Pause = Type.Object(
   },
   { title: "QueuePause" },
 );
-export type Pause = Static<typeof Pause>;
+export type QueuePause = Static<typeof QueuePause>;
 
 const counts = {
   waiting: count("Runs that may start as soon as there is a place"),
@@ -60,7 +60,7 @@ export const QueueOverview = Type.Object(
       { description: "Empty if agents run on the server itself" },
     ),
     deliveries: Type.Object({ waiting: counts.waiting, delayed: counts.delayed, running: counts.running }),
-    pauses: Type.Array(Pause, { description: "Oldest first" }),
+    pauses: Type.Array(QueuePause, { description: "Oldest first" }),
   },
   { title: "QueueOverview", description: "The queue of all organizations" },
 );

@@ -27,7 +27,7 @@ export function addGauges(registry: Registry, ctx: Context, workers: WorkerExecu
   gauge("process_start_time_seconds", "Start of the process, in seconds since 1970").set(Math.round(now() / 1000));
   const jobs = new Gauge({
     name: "evald_jobs",
-    help: "Unfinished jobs by state: queued, delayed (to be retried later) or running",
+    help: "Unfinished jobs by state: queued, delayed (to be retried later), held (paused by an operator) or running",
     labelNames: ["pool", "state"],
     registers,
   });
@@ -67,9 +67,9 @@ export function addGauges(registry: Registry, ctx: Context, workers: WorkerExecu
   return () => {
     readWorkers?.();
     readBackups?.();
-    const { waiting, running, usd, calls } = readStored();
+    const { waiting, active, usd, calls } = readStored();
     for (const pool of jobPools) {
-      for (const state of ["queued", "delayed", "running"]) jobs.set({ pool, state }, 0);
+      for (const state of ["queued", "delayed", "held", "running"]) jobs.set({ pool, state }, 0);
       oldest.set({ pool }, 0);
     }
     for (const { pool, queued, delayed, oldestAt } of waiting) {
@@ -77,7 +77,7 @@ export function addGauges(registry: Registry, ctx: Context, workers: WorkerExecu
       jobs.set({ pool, state: "delayed" }, delayed);
       if (oldestAt !== null) oldest.set({ pool }, Math.max(0, now() - oldestAt) / 1000);
     }
-    for (const each of running) jobs.set({ pool: each.pool, state: "running" }, each.running);
+    for (const { pool, state, n } of active) jobs.set({ pool, state }, n);
     setTotal(spending, usd);
     setTotal(unpriced, calls);
     database.set(sizeOf(filename));
@@ -151,7 +151,7 @@ function addWorkerGauges(registry: Registry, workers: WorkerExecutor): () => voi
 }
 
 type Waiting = { pool: string; queued: number; delayed: number; oldest: string | null };
-type Running = { pool: string; running: number };
+type Active = { pool: string; state: string; n: number };
 type Spending = { usd: number | null; calls: number | null };
 
 /** Milliseconds of an interval of the spending table. */
@@ -167,8 +167,9 @@ function createStoredReader({ $client }: Db, now: () => number) {
     `select pool, sum(available_at = 0) queued, sum(available_at > 0) delayed, min(iif(available_at = 0, id, null)) oldest
     from jobs where state = 'queued' group by pool`,
   );
-  const running = $client.prepare<Running, []>(
-    "select pool, count(*) running from jobs where state = 'running' group by pool",
+  const active = $client.prepare<Active, []>(
+    `select pool, 'running' state, count(*) n from jobs where state = 'running' group by pool
+    union all select pool, 'held', count(*) from jobs where state = 'held' group by pool`,
   );
   const spending = $client.prepare<Spending, [from: number]>(
     `select sum(s.usd) usd, sum(s.unpriced_calls) calls from orgs o
@@ -186,7 +187,7 @@ function createStoredReader({ $client }: Db, now: () => number) {
       waiting: waiting
         .all()
         .map(({ oldest, ...rest }) => ({ ...rest, oldestAt: oldest === null ? null : timeOf(oldest) })),
-      running: running.all(),
+      active: active.all(),
       usd: Math.max(0, usd - spendingAtStart.usd),
       calls: Math.max(0, calls - spendingAtStart.calls),
     };

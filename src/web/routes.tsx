@@ -28,10 +28,12 @@ import { promptFormPages } from "./routes/prompt-form.tsx";
 import { promptPages } from "./routes/prompts.tsx";
 import { providerPages } from "./routes/providers.tsx";
 import { publicPages } from "./routes/public.tsx";
+import { queuePages } from "./routes/queue.tsx";
 import { reportForms } from "./routes/report-forms.tsx";
 import { reportPages } from "./routes/reports.tsx";
 import { resultPages } from "./routes/results.tsx";
 import { runPages } from "./routes/runs.tsx";
+import { schedulePages } from "./routes/schedules.tsx";
 import { searchPages } from "./routes/search.tsx";
 import { passkeyPages, secondStepPages, twoFactorPages } from "./routes/second-factors.tsx";
 import { selectionPages } from "./routes/selections.tsx";
@@ -79,6 +81,7 @@ const allPages = ({ ctx, workers }: Service, openApi: () => OpenApiDocument) =>
     .use(onboardingPages(ctx))
     .use(homePages(ctx))
     .use(tagSchedulePages(ctx))
+    .use(schedulePages(ctx))
     .use(promptPages(ctx))
     .use(promptFormPages(ctx))
     .use(accountPages(ctx))
@@ -111,7 +114,8 @@ const allPages = ({ ctx, workers }: Service, openApi: () => OpenApiDocument) =>
     .use(trustPages(ctx))
     .use(modelPages(ctx))
     .use(notificationPages(ctx))
-    .use(workerPages(ctx, workers));
+    .use(workerPages(ctx, workers))
+    .use(queuePages(ctx, workers));
 
 /** An error page for requests for HTML outside the API; null for all others. */
 export async function findErrorPage(ctx: Context, request: Request, error: AppError): Promise<Response | null> {

@@ -42,6 +42,8 @@ const actions = {
   members: ["owner", "manage members"],
   organization: ["owner", "change the organization"],
   share: ["owner", "share reports"],
+  // In any role: whoever operates the service need not belong to the organization that they look at.
+  operate: ["viewer", "operate the service"],
 } as const satisfies Record<string, readonly [minimum: Role, allows: string]>;
 
 export type Action = keyof typeof actions;

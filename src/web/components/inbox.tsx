@@ -178,6 +178,17 @@ function partsOf(item: InboxItem, { base }: Site, viewer: Viewer, now: number): 
           ),
         button: <ButtonLink href={`${base}/docs/operations#schedule-backups`}>How to fix it</ButtonLink>,
       };
+    case "runs_paused":
+      return {
+        name: itemSubject(item),
+        text: (
+          <>
+            Since <When at={item.since} now={now} />: {itemText(item)}
+          </>
+        ),
+        where: null,
+        button: <ButtonLink href={`${base}/runs?status=pending`}>Open runs</ButtonLink>,
+      };
     case "worker_away":
       return {
         name: itemSubject(item),

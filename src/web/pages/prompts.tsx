@@ -36,6 +36,7 @@ export function PromptsPage({ site, viewer, filter, tags, prompts, total, offset
       <header class="toolbar">
         <h1>Prompts</h1>
         <span class="muted">{formatNumber(total)}</span>
+        <a href={`${site.base}/schedules`}>Schedules</a>
         {may(viewer, "write") && (
           <span class="end">
             <a class="button main" href={`${here}/new`}>

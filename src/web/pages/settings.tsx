@@ -18,14 +18,20 @@ const tabs = [
   ["Models", "/settings/models"],
   ["Notifications", "/settings/notifications"],
   ["Workers", "/settings/workers"],
+  ["Queue", "/settings/queue"],
   ["Audit log", "/settings/audit-log"],
 ] as const;
 type Tab = (typeof tabs)[number];
 
-/** Workers have a tab only where the organization can see some, and the audit log only for those who may read it. */
+/** Who sees a tab that not everyone sees. */
+const audiences: { [path in Tab[1]]?: (viewer: Viewer) => boolean } = {
+  "/settings/workers": ({ hasWorkers }) => hasWorkers,
+  "/settings/queue": ({ isOperator }) => isOperator,
+  "/settings/audit-log": (viewer) => may(viewer, "audit"),
+};
+
 const isShown = ([, path]: Tab, viewer: Viewer, current: string) =>
-  path === current ||
-  (path === "/settings/workers" ? viewer.hasWorkers : path !== "/settings/audit-log" || may(viewer, "audit"));
+  path === current || (audiences[path]?.(viewer) ?? true);
 
 /** Messages of the last form of a settings page, and its values when they were rejected. */
 export type FormResult = {

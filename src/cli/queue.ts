@@ -1,0 +1,88 @@
+import { type Command, Option } from "commander";
+import { pauseKinds } from "../db/tables/pauses.ts";
+import type { QueueOverview } from "../queue/schema.ts";
+import { addApiOptions, type ServiceAddress, type UseApi } from "./connection.ts";
+import { print, say, table, toJson } from "./terminal.ts";
+
+type Options = ServiceAddress & { json?: boolean };
+
+/** Adds the commands about the queue of all organizations, which are for operators. */
+export function addQueue(program: Command, useApi: UseApi): void {
+  const queue = program.command("queue").description("See and control the queue of all organizations, as an operator");
+  addApiOptions(
+    queue.command("show").description("Show what waits and runs, by organization and agent"),
+    "Print the queue as JSON",
+    "queue show",
+  ).action(({ json, ...address }: Options) =>
+    useApi(address, async (api) => {
+      const overview = await api.request("GET /queue");
+      print(json ? toJson(overview) : toText(overview));
+    }),
+  );
+  for (const [action, description] of [
+    ["pause", "Pause an organization or an agent: new runs wait, running ones end as usual"],
+    ["resume", "Resume an organization or an agent"],
+  ] as const) {
+    const command = queue
+      .command(`${action} <subject>`)
+      .description(description)
+      .addOption(new Option("--kind <kind>", "What the name belongs to").choices(pauseKinds).default("agent"));
+    if (action === "pause") command.option("--reason <text>", "Shown to operators and to the people whose runs wait");
+    addApiOptions(command, "Print the pause as JSON", `queue ${action} codex`).action(
+      (subject: string, { kind, reason, json, ...address }: Options & PauseOptions) =>
+        useApi(address, async (api) => {
+          const result =
+            action === "pause"
+              ? await api.request("POST /queue/pauses", { body: { kind, subject, reason } })
+              : await api.request("DELETE /queue/pauses/{kind}/{subject}", { path: { kind, subject } });
+          say(`${action === "pause" ? "Paused" : "Resumed"} the ${kind} ${result.name}.`);
+          print(json ? toJson(result) : result.subject);
+        }),
+    );
+  }
+  addApiOptions(
+    queue.command("failures").description("List what failed in the last 7 days and was not retried, by cause"),
+    "Print the list as JSON",
+    "queue failures",
+  ).action(({ json, ...address }: Options) =>
+    useApi(address, async (api) => {
+      const groups = await api.request("GET /queue/failures");
+      const rows = groups.map(({ id, failed, organizations, newestAt }) => [
+        id,
+        String(failed),
+        organizations.join(", "),
+        newestAt,
+      ]);
+      print(json ? toJson(groups) : table([["GROUP", "FAILED", "ORGANIZATIONS", "NEWEST"], ...rows]));
+    }),
+  );
+  addApiOptions(
+    queue.command("retry <group>").description("Retry a group of failures, the oldest 100"),
+    "Print the result as JSON",
+    "queue retry delivery-exhausted-500",
+  ).action((groupId: string, { json, ...address }: Options) =>
+    useApi(address, async (api) => {
+      const result = await api.request("POST /queue/failures/{groupId}/retry", { path: { groupId } });
+      const { retried, refused, left } = result;
+      print(json ? toJson(result) : `Retried ${retried}, refused ${refused}, left ${left}.`);
+    }),
+  );
+}
+
+type PauseOptions = { kind: (typeof pauseKinds)[number]; reason?: string };
+
+function toText({ organizations, agents, deliveries }: QueueOverview): string {
+  type Row = Omit<QueueOverview["agents"][number], "agent">;
+  const toRow = (kind: string, name: string, row: Row) => [
+    ...[kind, name, row.isPaused ? "yes" : ""],
+    ...[row.waiting, row.delayed, row.paused, row.running, row.failing].map(String),
+    row.oldestWaitingAt ?? "",
+  ];
+  const { waiting, delayed, running } = deliveries;
+  return table([
+    ["KIND", "NAME", "IS PAUSED", "WAITING", "TO BE RETRIED", "PAUSED", "RUNNING", "FAILED BEFORE", "OLDEST WAITING"],
+    ...organizations.map(({ name, ...row }) => toRow("organization", name, row)),
+    ...agents.map(({ agent, ...row }) => toRow("agent", agent, row)),
+    ["notifications", "all", "", String(waiting), String(delayed), "", String(running), "", ""],
+  ]);
+}

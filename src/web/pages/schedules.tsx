@@ -1,0 +1,185 @@
+import type { PromptItem } from "../../prompts/lists.ts";
+import { titleOf } from "../../reports/labels.ts";
+import type { Schedule, ScheduledEvaluation, ScheduleException, ScheduleState } from "../../schedules/schema.ts";
+import { List } from "../components/figures.tsx";
+import { ButtonForm, Notices } from "../components/form-parts.tsx";
+import { foreignText, Layout } from "../components/layout.tsx";
+import { offsetLinks, Pager, toHref } from "../components/pager.tsx";
+import { Frequency, OutcomeLink, PastEvaluations } from "../components/schedule.tsx";
+import { formatZoned, When } from "../components/when.tsx";
+import { catchUpLabels, overlapLabels } from "../schedule-labels.ts";
+import { may, type PageProps } from "../viewer.ts";
+
+type Range = { total: number; offset: number; perPage: number };
+
+type Props = PageProps &
+  Range & {
+    state: ScheduleState;
+    /** The prompts whose schedule runs next. */
+    next: PromptItem[];
+    exceptions: ScheduleException[];
+    now: number;
+    successMessage?: string;
+  };
+
+/** All schedules of the organization: what runs next, and what did not run on time. */
+export function SchedulesPage({ state, next, exceptions, now, successMessage, ...props }: Props) {
+  const { site, viewer, total, offset, perPage } = props;
+  const here = `${site.base}/schedules`;
+  const { timeZone } = viewer;
+  return (
+    <Layout
+      {...{ site, viewer }}
+      path="/schedules"
+      title="Schedules"
+      crumbs={[{ name: "Prompts", path: "/prompts" }, { name: "Schedules" }]}
+    >
+      <header class="toolbar">
+        <h1>Schedules</h1>
+        <span class="muted">{state.schedules}</span>
+        {may(viewer, "write") && (
+          <span class="end">
+            <ButtonForm action={`${here}/${state.pausedAt === null ? "pause" : "resume"}`}>
+              {state.pausedAt === null ? "Pause all" : "Resume all"}
+            </ButtonForm>
+          </span>
+        )}
+      </header>
+      <Notices successMessage={successMessage} />
+      {state.pausedAt !== null && (
+        <p class="notice" role="status">
+          All schedules are paused since <When at={state.pausedAt} now={now} />. What is due in the meantime doesn’t
+          run.
+        </p>
+      )}
+      <h2>Next</h2>
+      {next.length === 0 ? (
+        <p class="muted">Nothing is scheduled.</p>
+      ) : (
+        <List label="Next" isStacked labels={["Prompt", "Schedule"]} numbers={["Next run"]}>
+          {next.map(({ id, frequency, nextEvaluationAt, ...prompt }) => (
+            <tr key={id}>
+              <th scope="row">
+                <a href={`${site.base}/prompts/${id}/schedule`} {...foreignText}>
+                  {titleOf(prompt)}
+                </a>
+              </th>
+              <td data-label="Schedule">{frequency && <Frequency frequency={frequency} />}</td>
+              <td class="number" data-label="Next run">
+                {nextEvaluationAt && formatZoned(Date.parse(nextEvaluationAt), timeZone)}
+              </td>
+            </tr>
+          ))}
+        </List>
+      )}
+      <h2>Missed, skipped and late</h2>
+      {exceptions.length === 0 ? (
+        <p class="muted">All scheduled evaluations ran on time.</p>
+      ) : (
+        <List label="Missed, skipped and late" isStacked labels={["Prompt", "Scheduled for", "Outcome", "Reason"]}>
+          {exceptions.map(({ prompt, scheduledAt, reason, ...evaluation }) => (
+            <tr key={`${prompt.id} ${scheduledAt}`}>
+              <th scope="row">
+                <a href={`${site.base}/prompts/${prompt.id}/schedule`} {...foreignText}>
+                  {prompt.title}
+                </a>
+              </th>
+              <td data-label="Scheduled for">{formatZoned(Date.parse(scheduledAt), timeZone)}</td>
+              <td data-label="Outcome">
+                <OutcomeLink base={site.base} {...evaluation} />
+              </td>
+              <td data-label="Reason">{reason}</td>
+            </tr>
+          ))}
+        </List>
+      )}
+      <Pager links={offsetLinks({ offset, perPage, total, toPage: (at) => toHref(here, { offset: at }) })} />
+    </Layout>
+  );
+}
+
+type ScheduleProps = PageProps &
+  Range & { title: string; schedule: Schedule; evaluations: ScheduledEvaluation[]; now: number };
+
+/** The schedule of a prompt: its policies, its next times and what became of the earlier ones. */
+export function SchedulePage({ title, schedule, evaluations, now, ...props }: ScheduleProps) {
+  const { site, viewer, total, offset, perPage } = props;
+  const { promptId, frequency, timeZone, pausedBy, nextTimes, catchUp, catchUpHours, overlap } = schedule;
+  const prompt = `${site.base}/prompts/${promptId}`;
+  const labelOf = (labels: readonly (readonly [string, string])[], value: string) =>
+    labels.find(([each]) => each === value)?.[1] ?? value;
+  return (
+    <Layout
+      {...{ site, viewer }}
+      path={`/prompts/${promptId}/schedule`}
+      title={`Schedule · ${title}`}
+      crumbs={[
+        { name: "Prompts", path: "/prompts" },
+        { name: title, path: `/prompts/${promptId}` },
+        { name: "Schedule" },
+      ]}
+    >
+      <header class="toolbar">
+        <h1>Schedule</h1>
+        {may(viewer, "write") && (
+          <span class="end">
+            <a class="button" href={`${prompt}/edit#frequency`}>
+              Edit schedule
+            </a>
+          </span>
+        )}
+      </header>
+      {frequency === null ? (
+        <p class="muted">The prompt has no schedule: it only runs manually.</p>
+      ) : (
+        <dl class="properties">
+          <dt>Frequency</dt>
+          <dd>
+            <Frequency frequency={frequency} />, {timeZone}
+          </dd>
+          <dt>If the service misses an evaluation</dt>
+          <dd>
+            {labelOf(catchUpLabels, catchUp)}
+            {catchUpHours !== null && ` (${catchUpHours})`}
+          </dd>
+          <dt>If the previous evaluation is still running</dt>
+          <dd>{labelOf(overlapLabels, overlap)}</dd>
+        </dl>
+      )}
+      {pausedBy !== null && (
+        <p class="notice" role="status">
+          {pausedBy === "organization" ? (
+            <>
+              All schedules are paused. <a href={`${site.base}/schedules`}>Open schedules</a>
+            </>
+          ) : (
+            "The prompt is paused or archived."
+          )}
+        </p>
+      )}
+      {nextTimes.length > 0 && (
+        <>
+          <h2>Next {nextTimes.length} times</h2>
+          <ol class="schedule-times" aria-label="Next times">
+            {nextTimes.map((at) => (
+              <li key={at} class="to-come">
+                <span>{formatZoned(Date.parse(at), timeZone)}</span>
+                <span class="soft">
+                  <When at={at} now={now} />
+                </span>
+              </li>
+            ))}
+          </ol>
+        </>
+      )}
+      {evaluations.length > 0 && <h2>Past times</h2>}
+      <PastEvaluations {...{ base: site.base, timeZone, evaluations }} />
+      <Pager
+        links={offsetLinks({
+          ...{ offset, perPage, total },
+          toPage: (at) => toHref(`${prompt}/schedule`, { offset: at }),
+        })}
+      />
+    </Layout>
+  );
+}

@@ -1,0 +1,92 @@
+import { Elysia } from "elysia";
+import type { Context } from "../../context.ts";
+import { AppError } from "../../errors.ts";
+import { count } from "../../grading/text.ts";
+import { listFailureGroups, retryGroup } from "../../queue/failures.ts";
+import { getQueueOverview } from "../../queue/overview.ts";
+import { QueuePauseInput } from "../../queue/schema.ts";
+import { pauseRuns, resumeRuns } from "../../runs/pauses.ts";
+import type { Workers } from "../../workers/workers.ts";
+import { readForm } from "../form-values.ts";
+import { showPage, submitOrShowAgain } from "../page-requests.tsx";
+import { requireConfirmation } from "../pages/confirm.tsx";
+import { QueuePage } from "../pages/queue.tsx";
+import type { FormResult } from "../pages/settings.tsx";
+import type { Site } from "../site.ts";
+import { type Viewer, webSourceOf } from "../viewer.ts";
+
+/** Throws forbidden unless the viewer operates the service. */
+function requireOperator({ isOperator }: Viewer): void {
+  if (!isOperator)
+    throw new AppError(
+      "forbidden",
+      "Only operators of this server can see its queue. They are made with evald person set.",
+    );
+}
+
+/** The queue of all organizations. */
+export const queuePages = (ctx: Context, workers: Workers) => {
+  const queuePage = (ctx: Context, viewer: Viewer, site: Site, result: FormResult = {}) => {
+    requireOperator(viewer);
+    const [queue, failures] = [getQueueOverview(ctx, workers), listFailureGroups(ctx)];
+    return <QueuePage {...{ site, viewer, queue, failures, ...result }} now={ctx.now()} />;
+  };
+  return new Elysia({ name: "queue pages" })
+    .get("/settings/queue", ({ request }) => showPage(ctx, request, (viewer, site) => queuePage(ctx, viewer, site)))
+    .post("/settings/queue/pauses", ({ request }) =>
+      submitOrShowAgain(ctx, request, "operate", queuePage, async (viewer, form, site) => {
+        requireOperator(viewer);
+        const input = readForm(QueuePauseInput, form);
+        const name = input.kind === "agent" ? input.subject : nameOf(ctx, workers, input.subject);
+        requireConfirmation(form, {
+          title: `Pause the ${input.kind} ${name}?`,
+          consequences: [
+            input.kind === "agent"
+              ? "New runs with this agent wait in all organizations until you resume it."
+              : "New runs of this organization wait until you resume it.",
+            "Running ones end as usual.",
+          ],
+          buttonText: "Pause",
+          back: "/settings/queue",
+          isDestructive: false,
+        });
+        await pauseRuns(ctx, input, input.reason ?? null, viewer.person.name);
+        return queuePage(ctx, viewer, site, { successMessage: `Paused the ${input.kind} ${name}.` });
+      }),
+    )
+    .post("/settings/queue/resume", ({ request }) =>
+      submitOrShowAgain(ctx, request, "operate", queuePage, async (viewer, form, site) => {
+        requireOperator(viewer);
+        const input = readForm(QueuePauseInput, form);
+        const name = input.kind === "agent" ? input.subject : nameOf(ctx, workers, input.subject);
+        await resumeRuns(ctx, input);
+        return queuePage(ctx, viewer, site, { successMessage: `Resumed the ${input.kind} ${name}.` });
+      }),
+    )
+    .post("/settings/queue/failures/:groupId/retry", ({ request, params }) =>
+      submitOrShowAgain(ctx, request, "operate", queuePage, async (viewer, form, site) => {
+        requireOperator(viewer);
+        const group = listFailureGroups(ctx).find(({ id }) => id === params.groupId);
+        if (group)
+          requireConfirmation(form, {
+            title: `Retry ${count(group.failed, group.kind === "run" ? "failed run" : "failed notification")}?`,
+            consequences: [
+              `They belong to ${group.organizations.join(", ")}. The oldest 100 are retried at once.`,
+              ...(group.kind === "run" ? ["Runs may cost money of their organizations."] : []),
+            ],
+            buttonText: "Retry",
+            back: "/settings/queue",
+            isDestructive: false,
+          });
+        const { retried, refused, left } = await retryGroup(ctx, params.groupId, webSourceOf(viewer));
+        const rest = [refused > 0 && `${refused} can't be retried`, left > 0 && `${left} are left`].filter(Boolean);
+        return queuePage(ctx, viewer, site, {
+          successMessage: `Retried ${retried}${rest.length > 0 ? `; ${rest.join(", ")}` : ""}.`,
+        });
+      }),
+    );
+};
+
+/** The name of an organization in the queue, for messages. */
+const nameOf = (ctx: Context, workers: Workers, idOrName: string): string =>
+  getQueueOverview(ctx, workers).organizations.find(({ id }) => id === idOrName)?.name ?? idOrName;
