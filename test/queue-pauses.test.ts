@@ -120,6 +120,43 @@ describe("a pause", () => {
   });
 });
 
+describe("the page of the queue", () => {
+  test("is only for operators, who pause and resume there after a confirmation", async () => {
+    const { app, ctx, createPrompt, run, get } = await setUp();
+    const viewer = await signedIn(app, { role: "viewer" });
+    const owner = await signedIn(app);
+    setOperator(ctx, viewer.email, true);
+    const form = { kind: "agent", subject: "explorer", reason: "upgrade" };
+    const paths = ["/settings/queue/pauses", "/settings/queue/resume", "/settings/queue/failures/none/retry"];
+    expect((await owner.get("/settings/queue")).status).toBe(403);
+    for (const path of paths) expect((await owner.post(path, form)).status).toBe(403);
+    expect((await owner.get("/settings")).body).not.toContain("/settings/queue");
+    expect((await viewer.get("/settings")).body).toContain("/settings/queue");
+    const runId = await run(await createPrompt({}));
+    expect((await viewer.post("/settings/queue/pauses", form)).body).toContain('name="confirmed"');
+    expect((await get(runId)).waitingFor).toBe(null);
+    await viewer.post("/settings/queue/pauses", { ...form, confirmed: "1" });
+    expect((await get(runId)).waitingFor).toMatchObject({ what: "paused_agent" });
+    const inbox = async () =>
+      (await app.send("GET", "/api/v1/inbox")).body.problems.map(({ kind, runs }: Record<string, unknown>) => [
+        kind,
+        runs,
+      ]);
+    expect(await inbox()).toEqual([["runs_paused", 1]]);
+    expect((await owner.get(`/runs/${runId}`)).body).toContain('data-waiting="paused_agent"');
+    expect((await viewer.get("/settings/queue")).body).toContain("Resume explorer");
+    await viewer.post("/settings/queue/resume", { kind: "agent", subject: "explorer" });
+    expect([(await get(runId)).waitingFor, await inbox()]).toEqual([null, []]);
+    const audit = ctx.db.$client
+      .query("select action, actor_name from audit_entries where action like 'queue.%'")
+      .values();
+    expect(audit).toEqual([
+      ["queue.paused", "A viewer"],
+      ["queue.resumed", "A viewer"],
+    ]);
+  });
+});
+
 describe("failures", () => {
   test("are grouped by cause over all organizations, and a group is retried once", async () => {
     let isBroken = true;
