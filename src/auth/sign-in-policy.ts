@@ -38,7 +38,12 @@ export const getSignInPolicy = ({ db }: Context, org: OrgId): SignInPolicy =>
  * Sets how members must sign in, from their next request on. Throws bad_request for an invalid domain, and conflict if the person who sets it
  * doesn't fulfil it in this session: an owner would lock themselves out.
  */
-export function setSignInPolicy(ctx: Context, org: OrgId, { person, method }: SignedIn, policy: SignInPolicy): void {
+export function setSignInPolicy(
+  ctx: Context,
+  org: OrgId,
+  { person, method }: Pick<SignedIn, "person" | "method">,
+  policy: SignInPolicy,
+): void {
   const emailDomains = policy.emailDomains.map((domain) => domain.toLowerCase().replace(/^@/, ""));
   for (const domain of emailDomains)
     if (!domainShape.test(domain)) throw invalidField("emailDomains", `${JSON.stringify(domain)} is not a domain`);

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { createOrg, getOrgByName, listOrgs, updateOrg } from "../auth/orgs.ts";
 import { setupPath } from "../auth/setup.ts";
+import { resetSignInPolicy } from "../auth/sign-in-policy.ts";
 import type { Config } from "../config/config.ts";
 import { badRequest } from "../errors.ts";
 import { getSpending } from "../runs/spending.ts";
@@ -19,7 +20,7 @@ type SetOptions = {
   json?: boolean;
 };
 
-/** Adds `org create`, `org set`, `org setup-link` and `org list`. */
+/** Adds `org create`, `org set`, `org setup-link`, `org reset-sign-in-policy` and `org list`. */
 export function addOrg(program: Command, configOf: () => Config): void {
   const org = program.command("org").description("Manage organizations");
   org
@@ -88,6 +89,20 @@ export function addOrg(program: Command, configOf: () => Config): void {
       );
       say("The link works once and expires in 3 days. Anyone who opens it can become the owner.");
       print(json ? toJson({ url }) : url);
+    });
+  org
+    .command("reset-sign-in-policy <name>")
+    .description("Remove the sign-in policy of an organization, whose members may be locked out")
+    .option("--json", "Print the organization as JSON")
+    .addHelpText("after", '\nExample:\n  evald org reset-sign-in-policy "Acme"')
+    .action((name: string, { json }: { json?: boolean }) => {
+      const org = withData(configOf(), ({ ctx }) => {
+        const org = getOrgByName(ctx, name);
+        resetSignInPolicy(ctx, org.id);
+        return org;
+      });
+      say(`Members of ${org.name} can sign in any way again.`);
+      print(json ? toJson(org) : org.id);
     });
   org
     .command("list")

@@ -2,12 +2,13 @@ import type { Command } from "commander";
 import { setOperator } from "../auth/operators.ts";
 import { findPerson } from "../auth/people.ts";
 import { toResetPath } from "../auth/resets.ts";
+import { resetTwoFactor } from "../auth/two-factor.ts";
 import type { Config } from "../config/config.ts";
 import { badRequest, notFound } from "../errors.ts";
 import { withData } from "./data-directory.ts";
 import { print, say, toJson } from "./terminal.ts";
 
-/** Adds `person reset-link` and `person set`. */
+/** Adds `person reset-link`, `person reset-two-factor` and `person set`. */
 export function addPerson(program: Command, configOf: () => Config): void {
   const person = program.command("person").description("Manage user accounts");
   person
@@ -23,6 +24,16 @@ export function addPerson(program: Command, configOf: () => Config): void {
       });
       say("The link works once and expires in 24 hours. Anyone who opens it can sign in as this user.");
       print(json ? toJson({ url: link }) : link);
+    });
+  person
+    .command("reset-two-factor <email>")
+    .description("Remove a user's authenticator app, backup codes and passkeys, and sign the user out everywhere")
+    .option("--json", "Print the user as JSON")
+    .addHelpText("after", "\nExample:\n  evald person reset-two-factor ada@example.com")
+    .action((email: string, { json }: { json?: boolean }) => {
+      const person = withData(configOf(), ({ ctx }) => resetTwoFactor(ctx, email));
+      say(`${person.name} now signs in with the password alone, and can set up second factors again.`);
+      print(json ? toJson(person) : person.id);
     });
   person
     .command("set <email>")

@@ -32,7 +32,7 @@ import { type Action, may, refusalOf, type Viewer } from "./viewer.ts";
 import { BarredError, findVisitor, requireOrg, showInOrg, toViewer, type Visitor, whileAllowed } from "./visitors.ts";
 
 /** A viewer who submits a form: always a person, never an API key. */
-export type Actor = Viewer & { person: NonNullable<Viewer["person"]> };
+export type Actor = Viewer & Pick<SignedIn, "person" | "method">;
 
 type MaybePromise<T> = T | Promise<T>;
 
@@ -119,7 +119,7 @@ export const submitForm = (
       if (viewer !== current) chooseOrg(ctx, signedIn, org);
       requireRole(viewer, action);
       try {
-        return await handle({ ...viewer, person: signedIn.person }, form, site);
+        return await handle({ ...viewer, person: signedIn.person, method: signedIn.method }, form, site);
       } catch (error) {
         return askToConfirm(error, request, { site, viewer, form });
       }

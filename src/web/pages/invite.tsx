@@ -18,7 +18,7 @@ type InviteProps = {
 
 /** Accepts an invitation: with a new account, an existing account, or while signed in. */
 export function InvitePage({ site, path, invitation, person, name, errorMessage, ssoName }: InviteProps) {
-  const { orgName, invitedBy, email, role, hasAccount } = invitation;
+  const { orgName, invitedBy, email, role, hasAccount, requiresSso } = invitation;
   const isOtherPerson = person !== null && person.email !== email;
   return (
     <AuthPage
@@ -43,7 +43,7 @@ export function InvitePage({ site, path, invitation, person, name, errorMessage,
               </a>
             </p>
           )}
-          {!person && (
+          {!person && !requiresSso && (
             <>
               {!hasAccount && <TextField name="name" label="Your name" autocomplete="name" value={name} />}
               <TextField name="email" label="Email" type="email" autocomplete="username" value={email} readonly />
@@ -65,7 +65,7 @@ export function InvitePage({ site, path, invitation, person, name, errorMessage,
               )}
             </>
           )}
-          <Submit>Join {orgName}</Submit>
+          {(person || !requiresSso) && <Submit>Join {orgName}</Submit>}
         </form>
       )}
     </AuthPage>

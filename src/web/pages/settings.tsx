@@ -13,6 +13,7 @@ import { may, type Viewer } from "../viewer.ts";
 const tabs = [
   ["Organization", "/settings"],
   ["Members", "/settings/members"],
+  ["Sign-in", "/settings/sign-in"],
   ["API keys", "/settings/keys"],
   ["CI", "/settings/ci"],
   ["Models", "/settings/models"],

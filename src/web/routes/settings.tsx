@@ -1,5 +1,7 @@
 import { Elysia } from "elysia";
 import { getOrg, updateOrgAsPerson } from "../../auth/orgs.ts";
+import { getSignInPolicy, setSignInPolicy } from "../../auth/sign-in-policy.ts";
+import { ssoNameOf } from "../../auth/sso.ts";
 import type { Context } from "../../context.ts";
 import { getSpending } from "../../runs/spending.ts";
 import { findNewerVersion } from "../../telemetry/new-release.ts";
@@ -7,6 +9,7 @@ import { readForm } from "../form-values.ts";
 import { showPage, submitOrShowAgain } from "../page-requests.tsx";
 import type { FormResult } from "../pages/settings.tsx";
 import { OrgPage, OrgSettings } from "../pages/settings.tsx";
+import { SignInPolicyForm, SignInPolicyPage } from "../pages/sign-in-policy.tsx";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 
@@ -21,7 +24,16 @@ const orgPage = (ctx: Context, viewer: Viewer, site: Site, result: FormResult = 
   />
 );
 
-/** Settings page of the organization. */
+const signInPolicyPage = (ctx: Context, viewer: Viewer, site: Site, result: FormResult = {}) => (
+  <SignInPolicyPage
+    {...{ site, viewer, ...result }}
+    policy={getSignInPolicy(ctx, viewer.org)}
+    ssoName={ssoNameOf(ctx)}
+    mayChange={may(viewer, "organization")}
+  />
+);
+
+/** Settings pages of the organization: itself, and how its members sign in. */
 export const settingsPages = (ctx: Context) =>
   new Elysia({ name: "settings pages" })
     .get("/settings", ({ request }) => showPage(ctx, request, (viewer, site) => orgPage(ctx, viewer, site)))
@@ -30,5 +42,15 @@ export const settingsPages = (ctx: Context) =>
         updateOrgAsPerson(ctx, viewer.org, readForm(OrgSettings, form));
         const { name, timeZone } = getOrg(ctx, viewer.org);
         return orgPage(ctx, { ...viewer, orgName: name, timeZone }, site, { successMessage: "Settings saved." });
+      }),
+    )
+    .get("/settings/sign-in", ({ request }) =>
+      showPage(ctx, request, (viewer, site) => signInPolicyPage(ctx, viewer, site)),
+    )
+    .post("/settings/sign-in", ({ request }) =>
+      submitOrShowAgain(ctx, request, "organization", signInPolicyPage, (viewer, form, site) => {
+        const { emailDomains = [], ...required } = readForm(SignInPolicyForm, form);
+        setSignInPolicy(ctx, viewer.org, viewer, { ...required, emailDomains });
+        return signInPolicyPage(ctx, viewer, site, { successMessage: "Sign-in policy saved." });
       }),
     );
