@@ -126,8 +126,12 @@ test("an invitation to an organization with single sign-on is accepted with it a
 test("an owner can't set a policy that they don't fulfil, others can't set any, and the operator removes it", async () => {
   const app = newApp();
   const owner = await signedIn(app, { email: "ada@acme.example" });
-  for (const form of [{ requiresSso: "true" }, { requiresSecondFactor: "true" }, { emailDomains: "other.example" }])
-    expect((await owner.post("/settings/sign-in", form)).status).toBe(409);
+  for (const [field, value] of [
+    ["requiresSso", "true"],
+    ["requiresSecondFactor", "true"],
+    ["emailDomains", "other.example"],
+  ] as const)
+    expect((await owner.post("/settings/sign-in", { [field]: value })).status).toBe(409);
   expect((await owner.post("/settings/sign-in", { emailDomains: "not a domain" })).status).toBe(400);
   const admin = await signedIn(app, { role: "admin" });
   expect((await admin.post("/settings/sign-in", { emailDomains: "example.com" })).status).toBe(403);
