@@ -83,7 +83,7 @@ export function addAgents(program: Command, configOf: () => Config, agents: Reco
       const id = agent ?? readHeader(output)?.agent;
       if (id === undefined) throw badRequest(`${file} does not say which agent wrote it. Name it with --agent.`);
       const replay = replayOutput(output, getPreset(env, id));
-      print(replay.events.map((event) => (json ? toJson(event) : describeEvent(event))).join("\n"));
+      for (const event of replay.events) print(json ? toJson(event) : describeEvent(event));
       say(
         `Ending: ${replay.ending ?? "not reported"}${replay.answer === null ? "" : `, ${replay.answer.slice(0, 200)}`}`,
       );

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { type Command, InvalidArgumentError } from "commander";
+import { Argument, type Command, InvalidArgumentError } from "commander";
 import { badRequest, unavailable } from "../errors.ts";
 import type { Api } from "./api.ts";
 import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
@@ -26,7 +26,7 @@ export function addApiRequest(program: Command, useApi: UseApi): void {
     program
       .command("api")
       .description("Send a request to the REST API and print the response as JSON")
-      .argument("<method>", `${methods.slice(0, -1).join(", ")} or ${methods.at(-1)}`, toMethod)
+      .addArgument(new Argument("<method>", "HTTP method").choices(methods).argParser(toMethod))
       .argument("<path>", "Path such as /prompts, with or without /api/v1")
       .option(
         "-f, --raw-field <name=value>",

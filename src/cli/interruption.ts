@@ -1,3 +1,4 @@
+import { isatty } from "node:tty";
 import { closeStdout, say, sayError, sayFailure, toMessage } from "./terminal.ts";
 
 /** Exit codes of shells for a command that a signal ended. */
@@ -26,7 +27,7 @@ export function onInterruption(
     await closeStdout();
     process.exit(codes[signal]);
   };
-  const canAsk = cancel !== undefined && process.stdin.isTTY && process.stderr.isTTY;
+  const canAsk = cancel !== undefined && isatty(0) && isatty(2);
   const listeners = {
     SIGTERM: () => leave("SIGTERM"),
     SIGINT: () => {

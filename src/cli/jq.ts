@@ -5,18 +5,22 @@ import { filterJson } from "./terminal.ts";
 export const jqOption = (): Option =>
   new Option("--jq <expression>", "Print what a jq expression makes of the JSON, as jq -r does").conflicts(["csv"]);
 
+const hasJson = (command: Command): boolean => command.options.some(({ long }) => long === "--json");
+
 /** Adds `--jq` to all commands that have `--json`. */
 export function addJq(program: Command): void {
   for (const command of program.commands) {
     addJq(command);
-    if (command.options.some(({ long }) => long === "--json")) command.addOption(jqOption().implies({ json: true }));
+    if (hasJson(command)) command.addOption(jqOption());
   }
 }
 
 /** Makes a command print what its `--jq` makes of its JSON. Throws bad_request for an invalid expression, before the command does anything. */
 export async function useJq(command: Command): Promise<void> {
   const { jq: expression } = command.opts<{ jq?: string }>();
-  if (expression !== undefined) filterJson(await createFilter(expression));
+  if (expression === undefined) return;
+  if (hasJson(command)) command.setOptionValue("json", true);
+  filterJson(await createFilter(expression));
 }
 
 /** Exit code of jq for an expression that it can't compile. */
@@ -35,8 +39,9 @@ async function createFilter(expression: string): Promise<(json: string) => strin
   const compiled = run("null", `empty | (\n${expression}\n)`);
   if (compiled.exitCode === notCompiled) throw badRequest(`Invalid --jq: ${run("null", expression).problem}`);
   return (json) => {
-    const { stdout, exitCode, problem } = run(json, expression);
+    // The package trims the output, so something else is at both of its ends.
+    const { stdout, exitCode, problem } = run(json, `".", (\n${expression}\n), "."`);
     if (exitCode !== 0) throw badRequest(`--jq failed: ${problem}`);
-    return stdout;
+    return stdout.slice(".\n".length, -"\n.".length);
   };
 }

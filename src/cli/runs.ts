@@ -5,7 +5,7 @@ import { findPromptId } from "./api.ts";
 import { addApiOptions, type ServiceAddress, type UseApi } from "./connection.ts";
 import { print, sayRest, table, toJson, wholeNumber } from "./terminal.ts";
 
-type Options = ServiceAddress & { prompt?: string; limit: number; json?: boolean };
+type RunFilter = ServiceAddress & { prompt?: string; limit: number; json?: boolean };
 
 /** Adds `runs`: lists runs. */
 export function addRuns(program: Command, useApi: UseApi): void {
@@ -17,7 +17,7 @@ export function addRuns(program: Command, useApi: UseApi): void {
       .option("--limit <n>", "Maximum number of runs to list", wholeNumber(1, 1000), 20),
     "Print the list as JSON",
     'runs --prompt "First query"',
-  ).action(({ prompt, limit, json, ...address }: Options) =>
+  ).action(({ prompt, limit, json, ...address }: RunFilter) =>
     useApi(address, async (api) => {
       const promptId = prompt === undefined ? undefined : await findPromptId(api, prompt, { archived: true });
       const runs = await api.list("GET /runs", { query: { promptId, limit } });
@@ -36,12 +36,6 @@ function toRow({ runId, status, report, failure, failureReason, agent, prompt, c
   const scored = report && { ...report, scope: report.scope ?? "goal" };
   const result =
     scored === null ? (failure?.title ?? failureReason ?? "") : (scoreSummary(scored) ?? scored.nullNotice ?? "");
-  const what = [(agent as Run["agent"] | undefined) ? agentLabel(agent) : "", cut(titleOf(prompt))];
-  return [runId, status, cut(result), report?.slug ?? "", ...what, createdAt];
+  const what = [(agent as Run["agent"] | undefined) ? agentLabel(agent) : "", titleOf(prompt)];
+  return [runId, status, result, report?.slug ?? "", ...what, createdAt];
 }
-
-const maxCell = 60;
-const cut = (text: string): string => {
-  const line = text.replaceAll(/\s+/g, " ");
-  return line.length > maxCell ? `${line.slice(0, maxCell - 1)}…` : line;
-};

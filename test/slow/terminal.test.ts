@@ -142,7 +142,7 @@ test("--jq prints what jq prints", async () => {
   for (const [args, expression] of [
     [["runs", "--limit", "20"], '.[] | select(.status == "completed") | [.runId, .report.score] | @tsv'],
     [["report", slug], "{score, fixes: [.recommendations[].title], n: (.frictionPoints | length)}"],
-    [["prompt", "list"], "map(.title) | sort | .[]"],
+    [["prompt", "list"], 'map("  " + .title + "\t") | sort | .[]'],
     [["matrix"], ".prompts | group_by(.title) | map({(.[0].title): length}) | add"],
     [["api", "GET", "/reports", "--paginate"], "[.[].score | select(. != null)] | add / length"],
   ] as const) {
