@@ -21,10 +21,12 @@ import { maxRequestBodySize } from "../http/body.ts";
 import { pathBelow, pathOf } from "../http/responses.ts";
 import { enableThreads } from "../jobs/thread.ts";
 import { createLog, flushLog } from "../log.ts";
+import type { KnownWorker } from "../places/messages.ts";
 import { toIso } from "../schema.ts";
 import { createService } from "../service.ts";
 import { type Metrics, respondToScrape } from "../telemetry/metrics.ts";
 import { listCredentials } from "../workers/credentials.ts";
+import { listKnownWorkers, storeKnownWorkers } from "../workers/known-workers.ts";
 import { openData } from "./data-directory.ts";
 import { releaseMemoryWhenIdle } from "./idle-memory.ts";
 import { publishService } from "./running.ts";
@@ -180,7 +182,11 @@ async function connectWorkers({ workers, dataDir }: Config, db: Db, log: Logger,
     if (error instanceof ConfigError) throw error;
   });
   const credentials = () => listCredentials(db);
-  return openWorkerExecutor(url, version, agents, waitMs, log, { credentials, owner, goneMs });
+  const known = {
+    list: () => listKnownWorkers(db, Date.now()),
+    store: (all: KnownWorker[]) => storeKnownWorkers(db, Date.now(), all),
+  };
+  return openWorkerExecutor(url, version, agents, waitMs, log, { credentials, known, owner, goneMs });
 }
 
 type Handle = (request: Request, peer?: Peer) => Response | Promise<Response>;

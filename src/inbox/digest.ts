@@ -88,6 +88,8 @@ function toProblem(item: InboxItem): Digest["problems"] {
     case "runs_waiting":
     case "runs_paused":
       return [{ kind, since, subject: item.agent }];
+    case "check_failed":
+      return [{ kind, since, subject: item.title }];
     case "worker_away":
       return [{ kind, since, subject: item.worker }];
     case "secrets_unreadable":

@@ -11,6 +11,7 @@ import { toIso } from "../schema.ts";
 import {
   joinSameReason,
   listAwayWorkers,
+  listFailedChecks,
   listFailedRuns,
   listFailingBackups,
   listFailingDestinations,
@@ -41,6 +42,8 @@ function weightOf(problem: Problem): number {
       return problem.spentUsd >= problem.maxUsd ? 20 : 4;
     case "secrets_unreadable":
       return 20;
+    case "check_failed":
+      return problem.state === "failed" ? 12 : 4;
     case "backup_failing":
       return 15;
     case "schedule_paused":
@@ -68,6 +71,7 @@ const listProblems = (ctx: Context, org: OrgId, changes: Problem[], spending: Sp
     ...listPausedSchedules(ctx, org),
     ...listUnreadableSecrets(ctx, org),
     ...listFailingBackups(ctx),
+    ...listFailedChecks(ctx),
     ...listWaitingRuns(ctx, org),
     ...listPausedRuns(ctx, org),
     ...listAwayWorkers(ctx, org),

@@ -19,6 +19,8 @@ export function itemSize(item: InboxItem): string {
       return "Secrets";
     case "backup_failing":
       return item.failure === null ? "Late" : "Failing";
+    case "check_failed":
+      return item.state === "failed" ? "Failed" : "Warning";
     case "worker_away":
       return "Away";
     case "runs_paused":
@@ -47,6 +49,8 @@ export function itemSubject(item: InboxItem): string {
       return item.isKeyMissing ? "EVALD_SECRET_KEY is missing" : "EVALD_SECRET_KEY has changed";
     case "backup_failing":
       return "Backups";
+    case "check_failed":
+      return item.title;
     case "worker_away":
       return `Worker ${item.worker}`;
     case "runs_waiting":
@@ -82,6 +86,8 @@ export function itemText(item: InboxItem): string {
       return `${count(item.modelKeys, "model key")} and ${count(item.destinations, "destination")} can’t be used. Restore the setting, or store them again.`;
     case "backup_failing":
       return item.failure ?? "the scheduled backup is late.";
+    case "check_failed":
+      return `${item.detail}${item.findings > 1 ? ` and ${item.findings - 1} more` : ""}. ${item.remedy}`;
     case "worker_away":
       return `no connected worker has ${[...item.agents, ...item.labels.map((label) => `the label ${label}`)].join(", ")}.`;
     case "runs_paused":

@@ -2,6 +2,9 @@ import { and, asc, count, desc, eq, gt, gte, isNotNull, isNull, lt, ne, or, sql 
 import { toRunFailure } from "../agents/remedies.ts";
 import { hasOneOrg } from "../auth/orgs.ts";
 import { findBackupProblem } from "../backups/backups.ts";
+import { adviceFor } from "../checks/advice.ts";
+import { problemOf } from "../checks/problems.ts";
+import { listStoredProblems } from "../checks/stored-problems.ts";
 import type { Context, OrgId } from "../context.ts";
 import { firstIdOf } from "../db/rows.ts";
 import { deliveries, deliveryTries, destinations } from "../db/tables/notifications.ts";
@@ -174,6 +177,25 @@ export function listFailingBackups(ctx: Context): Problem[] {
   const { since, failures, failure, lastAt } = problem;
   const lastBackupAt = toIso(lastAt);
   return [{ kind: "backup_failing", id: `backup-${since}`, since: toIso(since), failures, failure, lastBackupAt }];
+}
+
+/** What the checks of the installation found, by cause. They belong to the operator. */
+export function listFailedChecks(ctx: Context): Problem[] {
+  const stored = listStoredProblems(ctx).filter(({ cause }) => problemOf(cause).isForInbox !== false);
+  if (stored.length === 0 || !hasOneOrg(ctx)) return [];
+  return [...Map.groupBy(stored, ({ cause }) => cause)].flatMap(([cause, ofCause]): Problem[] => {
+    const [first] = ofCause;
+    if (!first) return [];
+    const { check, subject, detail, since } = first;
+    const { state } = problemOf(cause);
+    return [
+      {
+        ...{ kind: "check_failed", id: `check-${cause}-${since}`, since: toIso(since) },
+        ...{ check, cause, state, subject, detail, findings: ofCause.length },
+        ...adviceFor(cause, subject),
+      },
+    ];
+  });
 }
 
 /** The destinations whose last try failed, or that were disabled because of that. */

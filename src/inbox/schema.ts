@@ -1,5 +1,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { RunFailure } from "../agents/remedies.ts";
+import { checkIds } from "../checks/checks.ts";
+import { causes } from "../checks/problems.ts";
 import { destinationKinds } from "../db/tables/notifications.ts";
 import { Id, Nullable, OneOf, Time, Url } from "../schema.ts";
 import { Budget } from "../spending/schema.ts";
@@ -230,6 +232,20 @@ const BackupFailing = Type.Object({
   lastBackupAt: Nullable(Time),
 });
 
+const CheckFailed = Type.Object({
+  ...fields,
+  kind: OneOf(["check_failed"], "A check of the installation found a problem"),
+  check: OneOf(checkIds),
+  cause: OneOf(causes),
+  state: OneOf(["failed", "warning"]),
+  subject: Nullable(Type.String({ description: "What it is about, such as a URL" })),
+  detail: Type.String({ description: "What the check found" }),
+  findings: Type.Integer({ description: "How often it found this; subject and detail are of the first" }),
+  title: Type.String(),
+  remedy: Type.String(),
+  command: Nullable(Type.String()),
+});
+
 /** A line without what people decided about it. */
 export type Unmarked<T> = T extends unknown ? Omit<T, "snoozedUntil" | "assignee" | "markedBy" | "markedAt"> : never;
 
@@ -245,6 +261,7 @@ export const InboxItem = Type.Union(
     SchedulePaused,
     SecretsUnreadable,
     BackupFailing,
+    CheckFailed,
   ],
   { title: "InboxItem" },
 );

@@ -39,6 +39,7 @@ const problemKinds = [
   "schedule_paused",
   "secrets_unreadable",
   "backup_failing",
+  "check_failed",
 ] as const;
 const link = Type.Object({ slug: Text, url: Url });
 const frictionPoint = Type.Object({

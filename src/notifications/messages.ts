@@ -45,6 +45,7 @@ const problemTexts: Record<EventData<"digest.weekly">["problems"][number]["kind"
     schedule_paused: (prompt) => `${prompt}: the schedule is paused, because its evaluations failed`,
     secrets_unreadable: () => "Stored secrets can’t be read",
     backup_failing: () => "Backups fail",
+    check_failed: (title) => title ?? "A check of the installation failed",
   };
 
 const gateTexts: Record<EventData<"gate.decided">["gate"]["status"], string> = {

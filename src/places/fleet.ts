@@ -4,10 +4,10 @@ import { AgentFailure } from "../agents/agent.ts";
 import { createChannel } from "../agents/llm/channel.ts";
 import type { SessionOrder } from "./executor.ts";
 import {
-  type AwayWorker,
   beatMs,
   type Duty,
   type FromWorker,
+  type KnownWorker,
   type Line,
   queueOf,
   queuePrefixOf,
@@ -51,7 +51,7 @@ export const openFleet = (url: string, version: string, waitMs: number, log: Log
   /** Connected workers by ID. */
   workers: new Map<string, ConnectedWorker>(),
   /** Workers that left without being told to, by name. */
-  away: new Map<string, Pick<ConnectedWorker, "info" | "credential" | "heardAt">>(),
+  away: new Map<string, MissedWorker>(),
   /** By credential: IDs of workers that an operator removed, or that a restarted one replaced. */
   removedIds: new Map<string, Set<string>>(),
   /** By run: names of the workers on which it had faults. */
@@ -67,6 +67,9 @@ export const openFleet = (url: string, version: string, waitMs: number, log: Log
   /** Resolves when something about the workers may have changed. */
   change: Promise.withResolvers<void>(),
 });
+
+/** `heardAt`: by the monotonic clock. */
+type MissedWorker = Omit<KnownWorker, "awayMs"> & { heardAt: number };
 
 export type ConnectedWorker = {
   info: WorkerInfo;
@@ -244,25 +247,15 @@ function addWorker(fleet: Fleet, credential: string, info: WorkerInfo, isDrainin
   return worker;
 }
 
+/** What is remembered of a worker. */
+export const toKnown = ({ name, agents, labels }: WorkerInfo) => ({ name, agents: agents.map(({ id }) => id), labels });
+
 /** Removes a worker that left by itself, which is missed unless it was told to. */
 export function missWorker(fleet: Fleet, worker: ConnectedWorker, why: string): void {
   const { info, credential, heardAt, isDraining } = worker;
-  if (!isDraining) fleet.away.set(info.name, { info, credential, heardAt });
+  if (!isDraining) fleet.away.set(info.name, { ...toKnown(info), credential, heardAt });
   if (fleet.away.size > maxAway) for (const oldest of fleet.away.keys().take(1)) fleet.away.delete(oldest);
   forgetWorker(fleet, worker, why);
-}
-
-/** The workers that left without being told to, with the agents and labels that no connected worker has. */
-export function listAwayWorkers(fleet: Fleet): AwayWorker[] {
-  const here = listUsableWorkers(fleet).map(({ info }) => info);
-  const agents = new Set(here.flatMap((info) => info.agents.map(({ id }) => id)));
-  const labels = new Set(here.flatMap((info) => info.labels));
-  return [...fleet.away.values()].map(({ info, heardAt }) => ({
-    name: info.name,
-    agents: info.agents.map(({ id }) => id).filter((id) => !agents.has(id)),
-    labels: info.labels.filter((label) => !labels.has(label)),
-    awayMs: Math.round(performance.now() - heardAt),
-  }));
 }
 
 /** Removes a worker that is gone, and fails its sessions. */

@@ -90,6 +90,15 @@ export type WorkerStatus = WorkerInfo & {
 /** A worker that left without being told to, with what no connected one has. `awayMs`: since it was last heard of. */
 export type AwayWorker = { name: string; agents: string[]; labels: string[]; awayMs: number };
 
+/** A worker that the service knows, with the IDs of its agents. `awayMs`: since it was last heard of; null: it is connected. */
+export type KnownWorker = {
+  name: string;
+  credential: string;
+  agents: string[];
+  labels: string[];
+  awayMs: number | null;
+};
+
 /** What the service wants of a worker. `drain`: finish its sessions, then end; `leave`: end now. */
 export type Duty = "work" | "drain" | "leave";
 

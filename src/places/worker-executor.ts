@@ -11,7 +11,6 @@ import {
   endSession,
   type Fleet,
   forgetWorker,
-  listAwayWorkers,
   listUsableWorkers,
   listWorkers,
   missWorker,
@@ -30,6 +29,7 @@ import {
   defaultGoneMs,
   FromWorker,
   fromWorkers,
+  type KnownWorker,
   type Line,
   OperatorRequest,
   operatorRequests,
@@ -38,6 +38,7 @@ import {
   type WorkerInfo,
   workerList,
 } from "./messages.ts";
+import { listAwayWorkers, missKnownWorkers, rememberChanges } from "./missed-workers.ts";
 import { closeRedis, putValue, readMessages, removeKey, removeKeys } from "./redis.ts";
 import { applyCredentials, defineScripts, isUserRefused, loadScripts, type WorkerCredential } from "./redis-users.ts";
 import { claimRedis, ownerHere, releaseRedis } from "./service-claim.ts";
@@ -60,6 +61,8 @@ export type WorkerExecutor = ReturnType<typeof openWorkerExecutor>;
 type Options = {
   /** The credentials of workers, read with each beat. */
   credentials?: () => WorkerCredential[];
+  /** The workers that the process before knew, and where to store those that this one knows, whenever they change. */
+  known?: { list: () => KnownWorker[]; store: (workers: KnownWorker[]) => void };
   /** Names this service, and no other one. The same one that starts again takes over from the process before. */
   owner?: string;
   /** Silence after which a worker counts as gone. */
@@ -81,15 +84,16 @@ export function openWorkerExecutor(
   agents: Record<string, Agent>,
   waitMs: number,
   log: Logger,
-  { credentials = () => [], owner = ownerHere(process.cwd()), goneMs = defaultGoneMs }: Options = {},
+  { credentials = () => [], known, owner = ownerHere(process.cwd()), goneMs = defaultGoneMs }: Options = {},
 ) {
   const fleet = openFleet(url, version, waitMs, log, goneMs);
+  missKnownWorkers(fleet, known?.list() ?? []);
   const { redis, waiting, workers } = fleet;
   const access = { credentials, applied: new Map<string, string>(), problem: "" };
   redis.sender.on("ready", () => access.applied.clear());
   // Fails only when the connections are closed.
   serveWorkers(fleet, owner, access).catch(() => {});
-  const beats = startBeats(fleet, owner, access);
+  const beats = startBeats(fleet, owner, access, rememberChanges(fleet, known?.store));
   return {
     /** What each run that waits for a worker waits for. */
     waiting,
@@ -199,7 +203,7 @@ async function grantAccess(fleet: Fleet, access: Access): Promise<void> {
 }
 
 /** Regularly forgets workers that are gone, sends the others their state, and repeats orders that were not confirmed. */
-function startBeats(fleet: Fleet, owner: string, access: Access) {
+function startBeats(fleet: Fleet, owner: string, access: Access, remember: () => void) {
   const { goneMs, redis, version, workers, sessions } = fleet;
   let lastAt = performance.now();
   return setInterval(async () => {
@@ -213,6 +217,7 @@ function startBeats(fleet: Fleet, owner: string, access: Access) {
       if (at - worker.heardAt > goneMs) missWorker(fleet, worker, `has sent nothing for ${goneMs / 1000} seconds`);
       else sendState(fleet, worker);
     }
+    remember();
     if (fleet.isClaimed && fleet.otherService === null) {
       grantAccess(fleet, access);
       for (const session of sessions.values())

@@ -1,12 +1,15 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
+import { hostname } from "node:os";
 import { join } from "node:path";
 import pino from "pino";
 import { version } from "../../package.json" with { type: "json" };
+import { openDb } from "../../src/db/open.ts";
 import { createLocalExecutor } from "../../src/places/local.ts";
-import { fromWorkers, sharedCredential } from "../../src/places/messages.ts";
+import { fromWorkers, type KnownWorker, sharedCredential } from "../../src/places/messages.ts";
 import { openWorker } from "../../src/places/worker.ts";
 import { openWorkerExecutor } from "../../src/places/worker-executor.ts";
+import { listKnownWorkers, storeKnownWorkers } from "../../src/workers/known-workers.ts";
 import { instantAgent, testApp } from "../support/app.ts";
 import { complaintsOf, openBrowser, problemsOf } from "../support/browser.ts";
 import { emptyFolder } from "../support/executable.ts";
@@ -140,6 +143,28 @@ test.each(["SIGKILL", "SIGSTOP"] as const)("a session is moved to another worker
   startWorker();
   await until("a worker with the same agents is connected", () => away().length === 0);
 });
+
+test("a worker is still missed after the service was restarted, until it connects", async () => {
+  const own = await startRedis();
+  closings.push(own.kill);
+  const db = openDb(emptyFolder());
+  const known = {
+    list: () => listKnownWorkers(db, Date.now()),
+    store: (all: KnownWorker[]) => storeKnownWorkers(db, Date.now(), all),
+  };
+  const open = () => openWorkerExecutor(own.url, version, agents, 0, log, { known, owner: "here" });
+  const worker = startWorkerOn({ url: own.url });
+  const before = open();
+  await until("the worker is stored", () => known.list().length === 1);
+  expect([before.list().length, before.listAway()]).toEqual([1, []]);
+  await before.close();
+  worker.signal("SIGKILL");
+  const after = open();
+  closings.push(() => after.close());
+  expect(after.listAway()).toMatchObject([{ name: hostname(), agents: expect.arrayContaining(["explorer"]) }]);
+  startWorkerOn({ url: own.url });
+  await until("a worker of that name is connected", () => after.list().length === 1 && after.listAway().length === 0);
+}, 60_000);
 
 test("batches of a session that arrive again or too early change nothing", async () => {
   const worker = startWorker();

@@ -189,6 +189,17 @@ function partsOf(item: InboxItem, { base }: Site, viewer: Viewer, now: number): 
         where: null,
         button: <ButtonLink href={`${base}/runs?status=pending`}>Open runs</ButtonLink>,
       };
+    case "check_failed":
+      return {
+        name: itemSubject(item),
+        text: (
+          <>
+            Since <When at={item.since} now={now} />: {itemText(item)}
+          </>
+        ),
+        where: item.command === null ? null : <code>{item.command}</code>,
+        button: <ButtonLink href={`${base}/docs/doctor#causes-and-remedies`}>How to fix it</ButtonLink>,
+      };
     case "worker_away":
       return {
         name: itemSubject(item),

@@ -1,0 +1,49 @@
+import { type Fleet, listUsableWorkers, toKnown } from "./fleet.ts";
+import type { AwayWorker, KnownWorker } from "./messages.ts";
+
+/** The workers that left without being told to, with the agents and labels that no connected worker has. */
+export function listAwayWorkers(fleet: Fleet): AwayWorker[] {
+  const here = listUsableWorkers(fleet).map(({ info }) => info);
+  const agents = new Set(here.flatMap((info) => info.agents.map(({ id }) => id)));
+  const labels = new Set(here.flatMap((info) => info.labels));
+  return [...fleet.away.values()].map(({ heardAt, ...worker }) => ({
+    name: worker.name,
+    agents: worker.agents.filter((id) => !agents.has(id)),
+    labels: worker.labels.filter((label) => !labels.has(label)),
+    awayMs: Math.round(performance.now() - heardAt),
+  }));
+}
+
+/** Misses the workers that the process before knew, until they connect again. */
+export function missKnownWorkers(fleet: Fleet, known: KnownWorker[]): void {
+  const at = performance.now();
+  for (const { awayMs, ...worker } of known) fleet.away.set(worker.name, { ...worker, heardAt: at - (awayMs ?? 0) });
+}
+
+/** All workers that the next process should miss if they don't connect to it: connected ones, except draining ones, and those that are away. */
+function listKnownWorkers(fleet: Fleet): KnownWorker[] {
+  const at = performance.now();
+  const here = [...fleet.workers.values()].filter(({ isDraining }) => !isDraining);
+  return [
+    ...here.map(({ info, credential }) => ({ ...toKnown(info), credential, awayMs: null })),
+    ...[...fleet.away.values()].map(({ heardAt, ...worker }) => ({ ...worker, awayMs: at - heardAt })),
+  ];
+}
+
+/** A function that stores the workers of the fleet if others are known, or away, than at the last call. */
+export function rememberChanges(fleet: Fleet, store: ((workers: KnownWorker[]) => void) | undefined): () => void {
+  const namesOf = (workers: KnownWorker[]) =>
+    JSON.stringify(workers.map((each) => ({ ...each, awayMs: each.awayMs === null })));
+  let stored = "";
+  return () => {
+    const workers = listKnownWorkers(fleet);
+    const names = namesOf(workers);
+    if (names === stored || !fleet.isClaimed) return;
+    try {
+      store?.(workers);
+      stored = names;
+    } catch (error) {
+      fleet.log.debug({ err: error }, "could not store which workers are known");
+    }
+  };
+}
