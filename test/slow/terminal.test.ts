@@ -72,9 +72,19 @@ describe("a table is as wide as the terminal at most", () => {
     ["destination", "list"],
     ["trust", "list"],
     ["archive", "list"],
+    ["audit"],
+    ["schedule", "exceptions"],
     ["whoami"],
   ];
-  const ofData = [["org", "list"], ["key", "list"], ["agent", "list"], ["model", "list"], ["doctor"]];
+  const ofData = [
+    ["org", "list"],
+    ["key", "list"],
+    ["agent", "list"],
+    ["model", "list"],
+    ["queue", "show"],
+    ["queue", "failures"],
+    ["doctor"],
+  ];
   for (const columns of [40, 80, 200])
     test(`${columns} columns`, async () => {
       for (const [commands, env] of [[ofService, service] as const, [ofData, {}] as const])
