@@ -154,7 +154,7 @@ test("an organization, a key, a provider and a prompt are created, listed and ar
       )
     ).stdout,
   );
-  expect(prompt).toMatchObject({
+  expect({ ...prompt }).toMatchObject({
     id: expect.stringMatching(uuid),
     title: "First query",
     text: "Run {{what}}.",
