@@ -10,6 +10,7 @@ import { announceScore } from "./comparisons/score-alert.ts";
 import { type Context, type ContextOptions, createContext } from "./context.ts";
 import { createUpkeep } from "./db/upkeep.ts";
 import { eraseDue } from "./deletions/erasure.ts";
+import { eraseOldData } from "./deletions/old-data.ts";
 import { reasonOf } from "./errors.ts";
 import { closeExports } from "./exchange/export-thread.ts";
 import { createGateLoop } from "./gates/progress.ts";
@@ -78,7 +79,7 @@ export function createService(options: Options) {
   const scheduler = createScheduler(ctx);
   const gateLoop = createGateLoop(ctx);
   const scoreChangeLoop = createScoreChangeLoop(ctx);
-  const upkeep = createUpkeep(ctx, [(stop) => eraseDue(ctx, stop)]);
+  const upkeep = createUpkeep(ctx, [(stop) => eraseDue(ctx, stop), (stop) => eraseOldData(ctx, stop)]);
   const backupLoop = createBackupLoop(ctx, options.backupEnv ?? {});
   const healthChecks = createHealthChecks(ctx, () => ({
     ...{ config, env, ctx, now: ctx.now, findSandbox: local.findSandbox },

@@ -175,3 +175,33 @@ test("a deleted organization locks out its keys at once, and is erased with all 
   expect(app.db.$client.query("pragma foreign_key_check").all()).toEqual([]);
   closeDb(app.db);
 });
+
+test("an organization keeps sessions and reports for its own time", async () => {
+  const { app, runs, passTime } = furnishedApp();
+  const { send, b } = app;
+  const ofB = { headers: { authorization: `Bearer ${b.key}` } };
+  expect((await send("PATCH", "/api/v1/retention", { body: { sessions: 0 } })).status).toBe(400);
+  expect((await send("PATCH", "/api/v1/retention", { body: { sessions: 5, deliveries: 10 } })).body).toEqual({
+    sessions: 5,
+    artifacts: null,
+    reports: null,
+    deliveries: 10,
+  });
+  expect((await send("GET", "/api/v1/retention", ofB)).body.sessions).toBeNull();
+  const counts = () =>
+    ["session_events", "runs", "reports"].map(
+      (table) => app.db.$client.query<{ n: number }, []>(`select count(*) n from ${table}`).get()?.n ?? 0,
+    );
+  passTime(4 * dayMs);
+  await app.service.upkeep.runOnce();
+  expect(counts()[0]).toBeGreaterThan(100);
+  passTime(1.1 * dayMs);
+  await app.service.upkeep.runOnce();
+  expect(counts()).toEqual([0, 4, 4]);
+  expect((await send("GET", `/api/v1/reports/${runs[0]?.slug}`)).status).toBe(200);
+  await send("PATCH", "/api/v1/retention", { body: { reports: 5 } });
+  await app.service.upkeep.runOnce();
+  expect(counts()).toEqual([0, 0, 0]);
+  expect((await send("GET", "/api/v1/friction")).body).toEqual([]);
+  closeDb(app.db);
+});

@@ -34,7 +34,7 @@ const secrets = perContext((ctx) => ({ secret: readSecret(ctx.db) }));
 /** The secret of this service, read when it is first needed. */
 export const secretOf = (ctx: Context): string => secrets(ctx).secret;
 
-type Kind = "setup" | "invite" | "reset" | "upload";
+type Kind = "setup" | "invite" | "reset" | "upload" | "email";
 
 /** A signed token for a link. The parts must not contain a period. */
 export function toLinkToken(ctx: Context, kind: Kind, ...parts: (string | number)[]): string {

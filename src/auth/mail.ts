@@ -30,6 +30,14 @@ export const mailFactorChange = (ctx: Context, to: string, change: string): Prom
     `${change} for your evald account at ${ctx.baseUrl()}. If that was you, you can ignore this email.\n\nIf it was not you, change your password, sign out all other sessions, and check the passkeys of your account:\n${ctx.baseUrl()}/account\n`,
   );
 
+export const mailEmailChange = (ctx: Context, to: string, path: string): Promise<boolean> =>
+  send(
+    ctx,
+    to,
+    "Confirm your new email address for evald",
+    `Someone asked to use this address for their evald account at ${ctx.baseUrl()}. To confirm, sign in and open this link:\n${ctx.baseUrl()}${path}\n\nThis link works once and expires in 24 hours. If it was not you, ignore this email.\n`,
+  );
+
 /** The email goes to members of an organization, who see each other's addresses. */
 export const mailNotification = (
   ctx: Context,

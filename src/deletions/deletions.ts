@@ -6,6 +6,7 @@ import type { Context, OrgId } from "../context.ts";
 import { everyRow } from "../db/hidden-rows.ts";
 import type { Tx } from "../db/open.ts";
 import { type DeletionCounts, deletedOrgs, deletedPrompts, deletions } from "../db/tables/deletions.ts";
+import { members } from "../db/tables/people.ts";
 import { prompts } from "../db/tables/prompts.ts";
 import { reports, runCounts } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
@@ -224,6 +225,13 @@ export async function eraseNow(ctx: Context, org: OrgId, id: string): Promise<De
   });
   ctx.signals.erasureDue.emit();
   return toDeletion(deletion);
+}
+
+/** Those of which a person is an owner. */
+export function listDeletedOrgsOf(ctx: Context, personId: string): (Deletion & { org: OrgId })[] {
+  const where = and(eq(members.personId, personId), eq(members.role, "owner"));
+  const owned = everyRow(ctx.db).select({ org: members.orgId }).from(members).where(where).all();
+  return listDeletedOrgs(ctx).filter(({ org }) => owned.some((each) => each.org === org));
 }
 
 /** The deleted organizations that can still be restored, by their name. For the command line, and their owners. */

@@ -144,3 +144,38 @@ export function eraseFromOrg(db: Db, orgId: string): boolean {
 /** Ends that an erased organization is hidden. */
 export const unhideOrg = (db: Db, orgId: string): void =>
   void run(db, "delete from deleted_orgs where org_id = ?", orgId);
+
+/** Runs that one step looks at. */
+const windowRows = 200;
+
+/**
+ * Erases a part of the first session, or of its artifacts alone, that ended before a time, among the next runs after an ID. Returns the ID to go
+ * on after; null: nothing is left.
+ */
+export function eraseOldSession(
+  db: Db,
+  { orgId, endId, beforeMs, after }: { orgId: string; endId: string; beforeMs: number; after: string },
+  tables: readonly ("artifacts" | "session_events")[],
+): string | null {
+  const runsAfter =
+    "select id from runs where org_id = ? and id > ? and id < ? and completed_at < ? order by id limit ?";
+  const rows = db.$client.query(runsAfter).values(orgId, after, endId, beforeMs, windowRows) as [string][];
+  let last = after;
+  for (const [runId] of rows) {
+    // Artifacts come first: without its events, nothing refers to them.
+    for (const table of tables) if (eraseBatch(db, table, "run_id = ?", runId)) return last;
+    last = runId;
+  }
+  return rows.length === 0 ? null : last;
+}
+
+/** Erases a notification made before a time whose deliveries have all ended by then. False: nothing is left. */
+export const eraseOldDelivery = (db: Db, orgId: string, endId: string, beforeMs: number): boolean =>
+  eraseNotification(
+    db,
+    `org_id = ? and id < ? and once_key is null and not exists (select 1 from deliveries
+    where deliveries.org_id = notifications.org_id and notification_id = notifications.id and (completed_at is null or completed_at >= ?))`,
+    orgId,
+    endId,
+    beforeMs,
+  );

@@ -10,6 +10,7 @@ import { accountPages } from "./routes/account.tsx";
 import { auditPages } from "./routes/audit-log.tsx";
 import { badgePages } from "./routes/badge.tsx";
 import { comparePages } from "./routes/compare.tsx";
+import { dataPages } from "./routes/data.tsx";
 import { docPages } from "./routes/docs.tsx";
 import { evaluationPages } from "./routes/evaluations.tsx";
 import { examplePages } from "./routes/example.tsx";
@@ -108,6 +109,7 @@ const allPages = ({ ctx, workers }: Service, openApi: () => OpenApiDocument) =>
     .use(runPages(ctx))
     .use(gatePages(ctx))
     .use(evaluationPages(ctx))
+    .use(dataPages(ctx))
     .use(settingsPages(ctx))
     .use(keyPages(ctx))
     .use(auditPages(ctx))

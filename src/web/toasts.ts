@@ -22,6 +22,10 @@ const messages = {
   testSent: "Test event queued.",
   deliveryReplayed: "Delivery replayed.",
   deliveriesReplayed: "Deliveries replayed.",
+  promptDeleted: "Prompt deleted.",
+  runDeleted: "Run deleted.",
+  itemRestored: "Restored.",
+  itemErased: "It is being erased.",
   reportsNotSelected: "Select 2 to 10 reports to compare them.",
 } as const;
 export type ToastCode = keyof typeof messages;
@@ -42,6 +46,8 @@ const undoOf = (code: ToastCode, id: string): Toast["undo"] => {
   if (code === "promptArchived") return { path: `/prompts/${id}/archive`, name: "back", value: "1" };
   if (code === "promptPaused") return { path: `/prompts/${id}/status`, name: "status", value: "active" };
   if (code === "promptResumed") return { path: `/prompts/${id}/status`, name: "status", value: "paused" };
+  if (code === "promptDeleted" || code === "runDeleted")
+    return { path: `/deletions/${id}/restore`, name: "undo", value: "1" };
   return null;
 };
 

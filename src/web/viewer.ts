@@ -34,6 +34,7 @@ const actions = {
   run: ["member", "start and cancel runs"],
   publish: ["admin", "publish and archive reports"],
   archive: ["admin", "archive prompts and reports"],
+  delete: ["admin", "delete prompts, runs and reports"],
   providers: ["admin", "manage providers"],
   keys: ["admin", "manage API keys"],
   models: ["admin", "manage models"],

@@ -5,7 +5,7 @@ import { type ShareLink, shareDays } from "../../shares/shares.ts";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 import { Fact } from "./figures.tsx";
-import { Submit } from "./form-parts.tsx";
+import { DangerButton, Submit } from "./form-parts.tsx";
 import { Day, Time, useTime } from "./when.tsx";
 
 /** Data around a report. */
@@ -103,6 +103,7 @@ export function Properties({ site, report, viewer, extras }: Props) {
           ))}
         </form>
       )}
+      {may(viewer, "delete") && <DangerButton action={`${path}/delete`}>Delete</DangerButton>}
     </div>
   );
 }

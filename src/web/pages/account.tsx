@@ -6,7 +6,7 @@ import type { TwoFactor } from "../../auth/two-factor.ts";
 import { capitalize } from "../../grading/text.ts";
 import { TextField } from "../components/field.tsx";
 import { List } from "../components/figures.tsx";
-import { ButtonForm, Notices } from "../components/form-parts.tsx";
+import { ButtonForm, DangerButton, Notices } from "../components/form-parts.tsx";
 import { Layout } from "../components/layout.tsx";
 import { Time } from "../components/when.tsx";
 import type { Site } from "../site.ts";
@@ -27,6 +27,9 @@ type Props = {
   twoFactor: TwoFactor;
   /** null: browsers don't allow them at the URL of this service. */
   passkeys: Passkey[] | null;
+  /** Organizations of the person that were deleted and can be restored. */
+  deletedOrgs: { id: string; title: string | null; erasesAt: string }[];
+  sendsMail: boolean;
   successMessage?: string;
   errorMessage?: string;
 };
@@ -69,6 +72,19 @@ export function AccountPage(props: Props) {
           <p class="aside">You sign in with {person.email}.</p>
           <button type="submit">Save name</button>
         </form>
+        {props.sendsMail && (
+          <form method="post" action={to("email")}>
+            <h2>Email address</h2>
+            <TextField
+              name="email"
+              label="New email address"
+              type="email"
+              autocomplete="email"
+              hint="We email a link to the new address. It changes once you open the link."
+            />
+            <button type="submit">Change email address</button>
+          </form>
+        )}
         {hasPassword && (
           <form method="post" action={to("password")}>
             <h2>Password</h2>
@@ -119,6 +135,36 @@ export function AccountPage(props: Props) {
           )}
         </section>
       )}
+      {props.deletedOrgs.length > 0 && (
+        <section>
+          <h2>Deleted organizations</h2>
+          <ul class="rows">
+            {props.deletedOrgs.map(({ id, title, erasesAt }) => (
+              <li key={id}>
+                <span>
+                  <strong>{title}</strong>{" "}
+                  <span class="aside">
+                    Erased <Time at={erasesAt} />
+                  </span>
+                </span>
+                <ButtonForm action={to("restore")} name="deletion" value={id} label={`Restore ${title}`}>
+                  Restore
+                </ButtonForm>
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
+      <section>
+        <h2>Your data</h2>
+        <p>
+          <a href={to("data.json")} download>
+            Download your data
+          </a>{" "}
+          <span class="aside">Account, sessions, memberships, API keys and your entries of audit logs, as JSON.</span>
+        </p>
+        <DangerButton action={to("delete")}>Delete account</DangerButton>
+      </section>
     </Layout>
   );
 }

@@ -1,4 +1,5 @@
 import type { ApiKey } from "../../auth/key-schema.ts";
+import { TextField } from "../components/field.tsx";
 import { Layout } from "../components/layout.tsx";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
@@ -12,6 +13,10 @@ type Confirmation = {
   buttonText: string;
   /** A list of what it is about, after the consequences. */
   items?: { title: string; lines: string[] };
+  /** A text that must be typed, such as the name of what is deleted. */
+  typed?: string;
+  /** Where to go first, without the base. */
+  link?: { text: string; path: string };
   /** A checkbox, which the form then sends. */
   option?: { name: string; label: string };
   /** Where Cancel leads, without the base. */
@@ -22,17 +27,25 @@ type Confirmation = {
 
 /** A form was sent that needs confirmation first. The response is a `ConfirmPage`. */
 export class UnconfirmedError extends Error {
-  constructor(readonly confirmation: Confirmation) {
+  constructor(
+    readonly confirmation: Confirmation,
+    /** Whether another text was typed than the one that was asked for. */
+    readonly isMistyped = false,
+  ) {
     super(confirmation.title);
   }
 }
 
 /** Hidden field that a confirmed form carries. */
 const confirmedField = "confirmed";
+const typedField = "typedName";
 
 /** Throws UnconfirmedError for a destructive or paid form that was not confirmed. The response then asks for confirmation. */
 export function requireConfirmation(form: URLSearchParams, confirmation: Confirmation): void {
   if (!form.has(confirmedField)) throw new UnconfirmedError(confirmation);
+  const { typed } = confirmation;
+  if (typed !== undefined && form.get(typedField)?.trim() !== typed.trim())
+    throw new UnconfirmedError(confirmation, true);
 }
 
 /** The field of the checkbox that revokes API keys. */
@@ -54,7 +67,14 @@ export function confirmKeys(keys: ApiKey[]): Pick<Confirmation, "items" | "optio
   };
 }
 
-type Props = { site: Site; viewer?: Viewer; path: string; form: URLSearchParams; confirmation: Confirmation };
+type Props = {
+  site: Site;
+  viewer?: Viewer;
+  path: string;
+  form: URLSearchParams;
+  confirmation: Confirmation;
+  isMistyped?: boolean;
+};
 
 /** Asks for confirmation of a destructive or paid action. Resends the same form with the confirmation. */
 export const ConfirmPage = ({
@@ -62,7 +82,8 @@ export const ConfirmPage = ({
   viewer,
   path,
   form,
-  confirmation: { title, consequences, items, option, buttonText, back, isDestructive = true },
+  confirmation: { title, consequences, items, typed, link, option, buttonText, back, isDestructive = true },
+  isMistyped = false,
 }: Props) => (
   <Layout site={site} viewer={viewer} path={path} title={title}>
     <div class="confirm">
@@ -82,10 +103,25 @@ export const ConfirmPage = ({
           </ul>
         </>
       )}
+      {link && (
+        <p>
+          <a href={site.base + link.path}>{link.text}</a>
+        </p>
+      )}
       <form method="post" action={path} class="toolbar">
-        {[...form].map(([name, value]) => (
-          <input key={`${name} ${value}`} type="hidden" name={name} value={value} />
-        ))}
+        {[...form]
+          .filter(([name]) => name !== confirmedField && name !== typedField)
+          .map(([name, value]) => (
+            <input key={`${name} ${value}`} type="hidden" name={name} value={value} />
+          ))}
+        {typed !== undefined && (
+          <TextField
+            name={typedField}
+            label={`Type ${typed} to confirm`}
+            autocomplete="off"
+            hint={isMistyped ? `That was something else. Type ${typed}.` : undefined}
+          />
+        )}
         {option && (
           <label class="check">
             <input type="checkbox" name={option.name} value="1" /> {option.label}

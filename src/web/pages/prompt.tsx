@@ -8,7 +8,7 @@ import type { ScheduledEvaluation } from "../../schedules/schema.ts";
 import { ScoreLine } from "../components/charts.tsx";
 import { FailureNotice } from "../components/failure.tsx";
 import { TableHead } from "../components/figures.tsx";
-import { ButtonForm } from "../components/form-parts.tsx";
+import { ButtonForm, DangerButton } from "../components/form-parts.tsx";
 import { foreignText, Layout } from "../components/layout.tsx";
 import { PromptSettings } from "../components/prompt-settings.tsx";
 import { RunForm, type RunFormProps } from "../components/run-form.tsx";
@@ -165,6 +165,7 @@ const Actions = ({ base, prompt: { id, status }, viewer }: ActionsProps) => (
         )}
       </form>
     )}
+    {may(viewer, "delete") && <DangerButton action={`${base}/prompts/${id}/delete`}>Delete</DangerButton>}
   </span>
 );
 

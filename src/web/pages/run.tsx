@@ -149,6 +149,7 @@ export function RunState({ site: { base }, viewer, title, isPreview, run, limitU
           ) : failure === null || run.status === "superseded" ? (
             <ButtonForm action={`${base}/runs/${run.runId}/rerun`}>Run again</ButtonForm>
           ) : null}
+          {may(viewer, "delete") && <DangerButton action={`${base}/runs/${run.runId}/delete`}>Delete</DangerButton>}
         </span>
       </header>
       {run.waitingFor && (

@@ -20,6 +20,7 @@ const tabs = [
   ["Notifications", "/settings/notifications"],
   ["Workers", "/settings/workers"],
   ["Queue", "/settings/queue"],
+  ["Data", "/settings/data"],
   ["Audit log", "/settings/audit-log"],
 ] as const;
 type Tab = (typeof tabs)[number];

@@ -5,15 +5,19 @@ import { listKeys } from "../../auth/keys.ts";
 import { isLastOwner, leaveOrg, refuseLastOwner } from "../../auth/members.ts";
 import { createOrgAsPerson } from "../../auth/orgs.ts";
 import { allowsPasskeys, listPasskeys } from "../../auth/passkeys.ts";
-import { chooseOrg, listMemberships } from "../../auth/people.ts";
+import { changeEmail, readEmailChange, requestEmailChange } from "../../auth/email-change.ts";
+import { sendsMail } from "../../auth/mail.ts";
+import { chooseOrg, listMemberships, signOut } from "../../auth/people.ts";
 import { addOwner } from "../../auth/setup.ts";
 import { getTwoFactor, type TwoFactor } from "../../auth/two-factor.ts";
 import type { Context } from "../../context.ts";
+import { listDeletedOrgsOf, restore } from "../../deletions/deletions.ts";
+import { deletePerson, exportPerson, refuseOnlyOwner } from "../../deletions/people.ts";
 import { AppError } from "../../errors.ts";
 import { type AccountPageInput, showAccount } from "../page-requests.tsx";
 import { formErrorResponse, type PageOrResponse, seeOther, withCookies } from "../page-responses.ts";
 import { AccountPage } from "../pages/account.tsx";
-import { confirmKeys, requireConfirmation, revokesKeysField } from "../pages/confirm.tsx";
+import { confirmKeys, requireConfirmation, revokesKeysField, UnconfirmedError } from "../pages/confirm.tsx";
 import { clientOf } from "../visitors.ts";
 
 /** What the page says after each form, by the value of `done` in its URL. */
@@ -26,6 +30,10 @@ const messages = new Map(
     twoFactorOff: "Two-factor sign-in is off.",
     passkeyAdded: "Passkey added.",
     passkeyRemoved: "Passkey removed.",
+    deletedOrg: "Organization deleted. You can restore it for 7 days.",
+    restored: "Organization restored.",
+    mailed: "We emailed a link to the new address. Open it to change your address.",
+    email: "Email address changed.",
   }),
 );
 
@@ -48,6 +56,8 @@ const accountPage = (
     mayCreateOrgs={ctx.config.people.canCreateOrgs}
     twoFactor={twoFactor}
     passkeys={allowsPasskeys(ctx) ? listPasskeys(ctx, signedIn.person) : null}
+    deletedOrgs={listDeletedOrgsOf(ctx, signedIn.person.id)}
+    sendsMail={sendsMail(ctx)}
   />
 );
 
@@ -67,6 +77,14 @@ export const submitAccount = (
   });
 
 export const redirectAfter = (ctx: Context, done: string) => seeOther(ctx, `/account?done=${done}`);
+const emailConfirmation = (email: string) => ({
+  title: `Change your email address to ${email}?`,
+  consequences: ["You sign in with the new address from then on."],
+  buttonText: "Change email address",
+  back: "/account",
+  isDestructive: false,
+});
+
 
 /** Account page and its forms. */
 export const accountPages = (ctx: Context) =>
@@ -119,6 +137,61 @@ export const accountPages = (ctx: Context) =>
         });
         await leaveOrg(ctx, membership.org, signedIn, clientOf(request), { revokesKeys: form.has(revokesKeysField) });
         return redirectAfter(ctx, "left");
+      }),
+    )
+    .post("/account/email", ({ request }) =>
+      submitAccount(ctx, request, async ({ signedIn: { person }, form }) => {
+        await requestEmailChange(ctx, person, form.get("email") ?? "");
+        return redirectAfter(ctx, "mailed");
+      }),
+    )
+    .get("/account/email/:token", ({ request, params }) =>
+      showAccount(ctx, request, ({ signedIn: { person } }) => {
+        throw new UnconfirmedError(emailConfirmation(readEmailChange(ctx, person, params.token)));
+      }),
+    )
+    .post("/account/email/:token", ({ request, params }) =>
+      showAccount(ctx, request, ({ signedIn: { person }, form }) => {
+        const email = readEmailChange(ctx, person, params.token);
+        requireConfirmation(form, emailConfirmation(email));
+        changeEmail(ctx, person, email, true);
+        return redirectAfter(ctx, "email");
+      }),
+    )
+    .get("/account/data.json", ({ request }) =>
+      showAccount(ctx, request, ({ signedIn }) =>
+        Response.json(exportPerson(ctx, signedIn.person.id), {
+          headers: {
+            "content-disposition": 'attachment; filename="evald-account.json"',
+            "cache-control": "private, no-store",
+          },
+        }),
+      ),
+    )
+    .post("/account/restore", ({ request }) =>
+      submitAccount(ctx, request, async ({ signedIn: { person }, form }) => {
+        const deletion = listDeletedOrgsOf(ctx, person.id).find(({ id }) => id === form.get("deletion"));
+        if (!deletion) throw new AppError("not_found", "The organization was not found.");
+        await restore(ctx, deletion.org, deletion.id);
+        return redirectAfter(ctx, "restored");
+      }),
+    )
+    .post("/account/delete", ({ request }) =>
+      submitAccount(ctx, request, async ({ signedIn: { person }, form }) => {
+        refuseOnlyOwner(ctx, person.id);
+        requireConfirmation(form, {
+          title: "Delete your account?",
+          consequences: [
+            "You’re signed out everywhere and leave all organizations. This can’t be undone.",
+            "What you made stays, with “deleted person” in place of your name. API keys that you created keep working: revoke them first if they should not.",
+          ],
+          typed: person.email,
+          link: { text: "Download your data first", path: "/account/data.json" },
+          buttonText: "Delete account",
+          back: "/account",
+        });
+        await deletePerson(ctx, person.id);
+        return withCookies(seeOther(ctx, "/sign-in"), await signOut(ctx, clientOf(request)));
       }),
     )
     .post("/account/create-organization", ({ request }) =>

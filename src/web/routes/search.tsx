@@ -23,6 +23,7 @@ const ownPages = [
   ["API keys", "/settings/keys"],
   ["Models", "/settings/models"],
   ["Notifications", "/settings/notifications"],
+  ["Retention and deleted items", "/settings/data"],
   ["Account", "/account"],
 ] as const;
 

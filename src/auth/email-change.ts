@@ -1,0 +1,49 @@
+import { eq } from "drizzle-orm";
+import { changesOf } from "../audit/entries.ts";
+import type { Context } from "../context.ts";
+import { transaction } from "../db/open.ts";
+import { people } from "../db/tables/people.ts";
+import { conflict, notFound } from "../errors.ts";
+import { readLinkToken, toLinkToken } from "./links.ts";
+import { mailEmailChange, sendsMail } from "./mail.ts";
+import { findPerson, recordAuditOfPerson } from "./people.ts";
+import { type Person, toEmail } from "./person.ts";
+
+const linkLifeMs = 24 * 3600_000;
+
+/**
+ * Emails a link to a new address of a person, which changes it once its holder opens it. Returns the address. Throws bad_request for a malformed
+ * address, and conflict if the service sends no email or the address is taken.
+ */
+export async function requestEmailChange(ctx: Context, person: Person, newEmail: string): Promise<string> {
+  const email = toEmail(newEmail);
+  if (!sendsMail(ctx))
+    throw conflict("This service sends no email. Ask its operator to change your address: evald person set-email");
+  if (findPerson(ctx, email)) throw conflict("Another account has this email address.");
+  const encoded = Buffer.from(email).toString("base64url");
+  const token = toLinkToken(ctx, "email", person.id, ctx.now() + linkLifeMs, encoded, Buffer.from(person.email).toString("base64url"));
+  if (!(await mailEmailChange(ctx, email, `/account/email/${token}`)))
+    throw conflict("The email could not be sent. Try again later.");
+  return email;
+}
+
+/** The address that a link changes to. Throws not_found for an invalid link, or one of another person. */
+export function readEmailChange(ctx: Context, person: Person, token: string): string {
+  const [id, expiresAt = "0", email = "", before = ""] = readLinkToken(ctx, "email", token) ?? [];
+  const decode = (text: string) => Buffer.from(text, "base64url").toString();
+  // A link works once: afterwards the address is another one.
+  if (id !== person.id || decode(before) !== person.email || Number(expiresAt) <= ctx.now())
+    throw notFound("This link is not valid, has expired or was used. Change your address again.");
+  return decode(email);
+}
+
+/** Changes the address of a person. `isProven`: its holder opened a link. Throws conflict if it is taken. */
+export function changeEmail(ctx: Context, person: Person, newEmail: string, isProven: boolean): void {
+  const email = toEmail(newEmail);
+  transaction(ctx.db, (tx) => {
+    if (findPerson(ctx, email)) throw conflict("Another account has this email address.");
+    const updatedAt = new Date(ctx.now());
+    tx.update(people).set({ email, emailVerified: isProven, updatedAt }).where(eq(people.id, person.id)).run();
+    recordAuditOfPerson(ctx, person, "account.email_changed", changesOf(person, { email }));
+  });
+}

@@ -1,0 +1,75 @@
+import { and, eq, lt } from "drizzle-orm";
+import type { Context } from "../context.ts";
+import { everyRow } from "../db/hidden-rows.ts";
+import type { Tx } from "../db/open.ts";
+import { firstIdOf } from "../db/rows.ts";
+import { type keptKinds, retention } from "../db/tables/deletions.ts";
+import { reports } from "../db/tables/reports.ts";
+import { runs } from "../db/tables/runs.ts";
+import { countChange } from "../reports/counts.ts";
+import { takeTurn } from "./erasure.ts";
+import { eraseFromRun, eraseOldDelivery, eraseOldSession } from "./steps.ts";
+
+const dayMs = 24 * 3600_000;
+
+type Kept = (typeof keptKinds)[number];
+
+/**
+ * Erases what organizations keep for a shorter time than the server does. It works in short turns, as `eraseDue` does. A wrong clock deletes
+ * nothing.
+ */
+export async function eraseOldData(ctx: Context, stop: AbortSignal): Promise<void> {
+  for (const { orgId, kind, days } of ctx.db.select().from(retention).all()) {
+    const beforeMs = ctx.provenTime.now() - days * dayMs;
+    const step = stepOf(ctx, kind, orgId, beforeMs);
+    while (await takeTurn(ctx.db, step)) if (stop.aborted) return;
+  }
+}
+
+/** Erases one small part of what is too old. False: nothing is left. */
+function stepOf(ctx: Context, kind: Kept, orgId: string, beforeMs: number): () => boolean {
+  const { db } = ctx;
+  const endId = firstIdOf(beforeMs);
+  let after = "";
+  const eraseSessions = (tables: Parameters<typeof eraseOldSession>[2]) => () => {
+    const last = eraseOldSession(db, { orgId, endId, beforeMs, after }, tables);
+    after = last ?? after;
+    return last !== null;
+  };
+  switch (kind) {
+    case "sessions":
+      return eraseSessions(["artifacts", "session_events"]);
+    case "artifacts":
+      return eraseSessions(["artifacts"]);
+    case "deliveries":
+      return () => eraseOldDelivery(db, orgId, endId, beforeMs);
+    case "reports":
+      return () => eraseOldRun(ctx, orgId, endId, beforeMs);
+  }
+}
+
+/** Erases a part of an old run with its report, which no longer counts from the first part on. */
+function eraseOldRun(ctx: Context, orgId: string, endId: string, beforeMs: number): boolean {
+  const all = everyRow(ctx.db);
+  const isOld = and(eq(runs.orgId, orgId), lt(runs.id, endId), lt(runs.completedAt, beforeMs));
+  const run = all
+    .select({ id: runs.id, reportId: reports.id, status: reports.status })
+    .from(runs)
+    .leftJoin(reports, eq(reports.runId, runs.id))
+    .where(isOld)
+    .orderBy(runs.id)
+    .limit(1)
+    .get();
+  if (!run) return false;
+  const { reportId } = run;
+  if (reportId !== null && run.status !== "archived")
+    countChange(
+      ctx,
+      ctx.db as unknown as Tx,
+      reportId,
+      () => void all.update(reports).set({ status: "archived" }).where(eq(reports.id, reportId)).run(),
+      { announces: false },
+    );
+  eraseFromRun(ctx.db, orgId, run.id);
+  return true;
+}
