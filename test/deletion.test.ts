@@ -34,17 +34,7 @@ function furnishedApp() {
 
 /** Everything that lists or counts runs and reports. */
 async function readLists({ send }: ReturnType<typeof testApp>) {
-  const paths = [
-    "prompts",
-    "runs",
-    "reports",
-    "eval-requests",
-    "friction",
-    "trends",
-    "matrix",
-    "inbox",
-    "recommendations",
-  ];
+  const paths = ["prompts", "runs", "reports", "eval-requests", "trends", "matrix", "inbox", "recommendations"];
   return Object.fromEntries(
     await Promise.all(paths.map(async (path) => [path, (await send("GET", `/api/v1/${path}`)).body] as const)),
   );
@@ -202,6 +192,5 @@ test("an organization keeps sessions and reports for its own time", async () => 
   await send("PATCH", "/api/v1/retention", { body: { reports: 5 } });
   await app.service.upkeep.runOnce();
   expect(counts()).toEqual([0, 0, 0]);
-  expect((await send("GET", "/api/v1/friction")).body).toEqual([]);
   closeDb(app.db);
 });

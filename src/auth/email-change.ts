@@ -21,7 +21,14 @@ export async function requestEmailChange(ctx: Context, person: Person, newEmail:
     throw conflict("This service sends no email. Ask its operator to change your address: evald person set-email");
   if (findPerson(ctx, email)) throw conflict("Another account has this email address.");
   const encoded = Buffer.from(email).toString("base64url");
-  const token = toLinkToken(ctx, "email", person.id, ctx.now() + linkLifeMs, encoded, Buffer.from(person.email).toString("base64url"));
+  const token = toLinkToken(
+    ctx,
+    "email",
+    person.id,
+    ctx.now() + linkLifeMs,
+    encoded,
+    Buffer.from(person.email).toString("base64url"),
+  );
   if (!(await mailEmailChange(ctx, email, `/account/email/${token}`)))
     throw conflict("The email could not be sent. Try again later.");
   return email;

@@ -36,9 +36,10 @@ function sayUpgradeProgress() {
   };
 }
 
-/** Opens the data directory for the duration of `work`, also next to a running service, unless that is older. */
+/** Opens the data directory for the duration of `work`, which may be async, also next to a running service, unless that is older. */
 export function withData<T>(config: Config, work: (service: Service) => T): T {
   let lock: DataLock | undefined;
+  let isPending = false;
   try {
     const db = openData(config.dataDir, {
       beforeMigration() {
@@ -49,12 +50,19 @@ export function withData<T>(config: Config, work: (service: Service) => T): T {
       const baseUrl = () => linkBase(config);
       const agents = createChildAgents(process.env, createAgentStandby(process.env));
       const log = pino({ level: "silent" });
-      return work(createService({ db, config, log, agents, baseUrl, operator: operatorName() }));
+      const result = work(createService({ db, config, log, agents, baseUrl, operator: operatorName() }));
+      if (!(result instanceof Promise)) return result;
+      isPending = true;
+      const close = () => {
+        closeDb(db);
+        lock?.release();
+      };
+      return result.finally(close) as T;
     } finally {
-      closeDb(db);
+      if (!isPending) closeDb(db);
     }
   } finally {
-    lock?.release();
+    if (!isPending) lock?.release();
   }
 }
 

@@ -6,6 +6,7 @@ import type { Config } from "../config/config.ts";
 import { badRequest } from "../errors.ts";
 import { getSpending } from "../runs/spending.ts";
 import { withData } from "./data-directory.ts";
+import { addOrgDelete } from "./deletion.ts";
 import { orgOf, print, say, table, toJson } from "./terminal.ts";
 
 type SetOptions = {
@@ -36,6 +37,7 @@ export function addOrg(program: Command, configOf: () => Config): void {
       );
       print(json ? toJson(org) : org.id);
     });
+  addOrgDelete(org, configOf);
   org
     .command("set <name>")
     .description("Update an organization; a limit of 0 restores the server default")

@@ -6,11 +6,13 @@ import { resetTwoFactor } from "../auth/two-factor.ts";
 import type { Config } from "../config/config.ts";
 import { badRequest, notFound } from "../errors.ts";
 import { withData } from "./data-directory.ts";
+import { addPersonDelete } from "./deletion.ts";
 import { print, say, toJson } from "./terminal.ts";
 
 /** Adds `person reset-link`, `person reset-two-factor` and `person set`. */
 export function addPerson(program: Command, configOf: () => Config): void {
   const person = program.command("person").description("Manage user accounts");
+  addPersonDelete(person, configOf);
   person
     .command("reset-link <email>")
     .description("Create a password reset link for a user and print it to stdout")

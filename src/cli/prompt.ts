@@ -4,6 +4,7 @@ import type { Prompt, PromptPatch } from "../prompts/schema.ts";
 import { titleOf } from "../reports/labels.ts";
 import { type Api, findPromptId } from "./api.ts";
 import { addApiOptions, addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
+import { addPromptDelete } from "./deletion.ts";
 import { addFields, type FieldOptions, toFields } from "./prompt-fields.ts";
 import { print, say, sayRest, table, toJson, wholeNumber } from "./terminal.ts";
 
@@ -20,6 +21,7 @@ export function addPrompt(program: Command, useApi: UseApi): void {
   addBaseline(prompt, useApi);
   addArchive(prompt, useApi);
   addUnarchive(prompt, useApi);
+  addPromptDelete(prompt, useApi);
 }
 
 const getPrompt = (api: Api, promptId: string): Promise<Prompt> =>

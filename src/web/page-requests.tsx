@@ -251,7 +251,14 @@ function failureResponse(ctx: Context, request: Request, error: unknown, visitor
 /** Asks for confirmation if a form failed for the lack of it. Rethrows all other errors. */
 function askToConfirm(error: unknown, request: Request, page: { site: Site; viewer?: Viewer; form: URLSearchParams }) {
   if (!(error instanceof UnconfirmedError)) throw error;
-  return <ConfirmPage {...page} path={new URL(request.url).pathname} confirmation={error.confirmation} isMistyped={error.isMistyped} />;
+  return (
+    <ConfirmPage
+      {...page}
+      path={new URL(request.url).pathname}
+      confirmation={error.confirmation}
+      isMistyped={error.isMistyped}
+    />
+  );
 }
 
 function requireRole(viewer: Viewer, action: Action): void {

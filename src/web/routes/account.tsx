@@ -1,12 +1,12 @@
 import { Elysia } from "elysia";
 import { changePassword, endSignIn, hasPassword, listSignIns, renamePerson } from "../../auth/account.ts";
+import { changeEmail, readEmailChange, requestEmailChange } from "../../auth/email-change.ts";
 import { listReceivedInvitations } from "../../auth/invitations.ts";
 import { listKeys } from "../../auth/keys.ts";
+import { sendsMail } from "../../auth/mail.ts";
 import { isLastOwner, leaveOrg, refuseLastOwner } from "../../auth/members.ts";
 import { createOrgAsPerson } from "../../auth/orgs.ts";
 import { allowsPasskeys, listPasskeys } from "../../auth/passkeys.ts";
-import { changeEmail, readEmailChange, requestEmailChange } from "../../auth/email-change.ts";
-import { sendsMail } from "../../auth/mail.ts";
 import { chooseOrg, listMemberships, signOut } from "../../auth/people.ts";
 import { addOwner } from "../../auth/setup.ts";
 import { getTwoFactor, type TwoFactor } from "../../auth/two-factor.ts";
@@ -84,7 +84,6 @@ const emailConfirmation = (email: string) => ({
   back: "/account",
   isDestructive: false,
 });
-
 
 /** Account page and its forms. */
 export const accountPages = (ctx: Context) =>
