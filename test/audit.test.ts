@@ -1,7 +1,11 @@
 import { describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join as pathJoin } from "node:path";
 import { changesOf, recordAudit } from "../src/audit/entries.ts";
 import { createKey, revokeKey } from "../src/auth/keys.ts";
 import { auditEntries } from "../src/db/tables/audit.ts";
+import { importFile } from "../src/exchange/import.ts";
 import { testApp } from "./support/app.ts";
 import { password, signedIn } from "./support/people.ts";
 
@@ -174,6 +178,31 @@ describe("the log of an organization", () => {
     const ofNobody = await browser.get("/settings/audit-log?actor=nobody");
     expect(ofNobody.body).not.toContain("data-action");
   });
+});
+
+test("moves with an export that asks for it", async () => {
+  const [source, copy] = [testApp(), testApp()];
+  const { ctx } = source.service;
+  const read = async (scopes: string[], query: string) => {
+    const headers = { authorization: `Bearer ${createKey(ctx, source.a.org, "export", { scopes }).key}` };
+    return await source.send("GET", `/api/v1/export${query}`, { headers });
+  };
+  expect((await read(["read"], "?auditLog=1")).status).toBe(403);
+  expect((await read(["audit"], "?auditLog=1")).status).toBe(403);
+  expect((await read(["read"], "")).body).not.toContain("audit_entry");
+  const { body } = await read(["read", "audit"], "?auditLog=1");
+  const folder = mkdtempSync(pathJoin(tmpdir(), "evald-audit-"));
+  const file = pathJoin(folder, "a.jsonl");
+  writeFileSync(file, body);
+  const result = importFile(copy.service.ctx, copy.a.org, file);
+  rmSync(folder, { recursive: true });
+  const withoutOrg = ({ orgId: _, ...entry }: typeof auditEntries.$inferSelect) => entry;
+  const exported = entriesOf(source).filter(({ orgId }) => orgId === source.a.org);
+  // The export itself is an entry, made before the file begins.
+  expect(result.rows.audit_entry).toBe(exported.length);
+  const moved = entriesOf(copy).filter(({ id }) => exported.some((entry) => entry.id === id));
+  expect(moved.map(withoutOrg)).toEqual(exported.map(withoutOrg));
+  expect(new Set(moved.map(({ orgId }) => orgId))).toEqual(new Set([copy.a.org]));
 });
 
 test("entries are deleted when they are old, and no earlier", async () => {

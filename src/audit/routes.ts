@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import type { Context } from "../context.ts";
-import { callerOf, checkScope, isCommandLine } from "../http/caller.ts";
+import { callerOf, checkMayReadAuditLog } from "../http/caller.ts";
 import { errors, operation } from "../http/operation.ts";
 import { pageQuery } from "../http/paging.ts";
 import { OneOf } from "../schema.ts";
@@ -22,7 +22,7 @@ export const auditRoutes = (ctx: Context) =>
     "/api/v1/audit-log",
     async ({ request, query: { before, limit = 100, format = "json", ...filter } }) => {
       const caller = callerOf(request);
-      if (!isCommandLine(caller)) checkScope(caller, "audit");
+      checkMayReadAuditLog(caller);
       return format === "json"
         ? listAuditEntries(ctx, caller.org, filter, { before, limit })
         : await downloadAuditLog(ctx, caller.org, filter, format);

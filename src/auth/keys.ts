@@ -144,7 +144,7 @@ export function createKey(
         {
           scopes: row.scopes,
           expiresAt: created.expiresAt,
-          isCompatible,
+          isCompatible: isCompatible || undefined,
         },
       ),
     );

@@ -7,7 +7,8 @@ import { addServiceOptions, type ServiceAddress, type UseApi } from "./connectio
 import { checkNewFile, removeUnfinished, toWriteError } from "./files.ts";
 import { parseScore, print, say, toJson, toSize } from "./terminal.ts";
 
-type Options = Omit<ExportFilter, "promptId"> & ServiceAddress & { prompt?: string; force?: boolean; json?: boolean };
+type Options = Omit<ExportFilter, "promptId" | "auditLog"> &
+  ServiceAddress & { auditLog?: boolean; prompt?: string; force?: boolean; json?: boolean };
 
 /** Adds `export`: writes an organization's data to a file, for `import` or for other programs. */
 export function addExport(program: Command, configOf: () => Config, useApi: UseApi): void {
@@ -19,6 +20,7 @@ export function addExport(program: Command, configOf: () => Config, useApi: UseA
         .choices(exportFormats)
         .default("jsonl"),
     )
+    .option("--audit-log", "With --format jsonl: also the audit log")
     .option("--since <date>", "Only runs requested at or after this time, such as 2026-11-01")
     .option("--until <date>", "Only runs requested before this time")
     .option("--prompt <id>", "Only runs of this prompt")
@@ -33,10 +35,13 @@ export function addExport(program: Command, configOf: () => Config, useApi: UseA
       "after",
       "\nExamples:\n  evald export acme.jsonl --org Acme\n  evald export results.xml --format junit --min-score 80 --since 2026-11-01",
     )
-    .action(async (file: string, { org, url, prompt: promptId, force = false, json, ...filter }: Options) => {
+    .action(async (file: string, { org, url, prompt: promptId, auditLog, force = false, json, ...filter }: Options) => {
       checkNewFile(configOf().dataDir, file, force);
       const bytes = await useApi({ org, url }, async (api) => {
-        return await write(file, await api.download("GET /export", { query: { ...filter, promptId } }));
+        return await write(
+          file,
+          await api.download("GET /export", { query: { ...filter, promptId, ...(auditLog && { auditLog: "1" }) } }),
+        );
       });
       say(`Exported ${toSize(bytes)}.`);
       print(json ? toJson({ file, bytes }) : file);

@@ -35,7 +35,7 @@ function toOrder(ctx: Context, org: OrgId, filter: ExportFilter): ExportOrder {
   const [from, to] = [sinceMs === null ? "" : firstIdOf(sinceMs), untilMs === null ? "g" : firstIdOf(untilMs)];
   return {
     format,
-    span: { org, promptId, from, to, sinceMs, untilMs, endedBy: now() },
+    span: { org, promptId, from, to, sinceMs, untilMs, endedBy: now(), hasAuditLog: filter.auditLog === "1" },
     bar: minScore === undefined ? null : { minScore, scope: scope ?? "goal" },
     organization: db.select({ name: orgs.name }).from(orgs).where(eq(orgs.id, org)).get()?.name ?? "",
     timeZone: zone,

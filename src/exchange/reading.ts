@@ -20,6 +20,7 @@ import type { SQLiteColumn } from "drizzle-orm/sqlite-core";
 import type { OrgId } from "../context.ts";
 import type { Db } from "../db/open.ts";
 import { statement } from "../db/prepared.ts";
+import { auditEntries } from "../db/tables/audit.ts";
 import { exposures, fixes, frictionPoints, recommendations } from "../db/tables/friction.ts";
 import { gates } from "../db/tables/gates.ts";
 import { earlierAttempts, jobs } from "../db/tables/jobs.ts";
@@ -44,6 +45,7 @@ export type Span = {
   sinceMs: number | null;
   untilMs: number | null;
   endedBy: number;
+  hasAuditLog: boolean;
 };
 
 /** Whether a run is exported: it ended before the export started. */
@@ -109,7 +111,7 @@ const beforeRuns = [
     "scheduled_evaluation",
   ] as const),
   ...(["fix", "dismissal", "field_friction", "field_report", "gate", "regrade"] as const),
-  ...(["destination", "inbox_mark", "spending", "spending_detail", "budget"] as const),
+  ...(["destination", "inbox_mark", "spending", "spending_detail", "budget", "audit_entry"] as const),
 ];
 /** Tables that are exported in the order of their keys. */
 type ListedType = "run" | (typeof beforeRuns)[number];
@@ -135,6 +137,8 @@ function filterOf(db: Db, type: ListedType, span: Span): SQL | undefined {
     case "inbox_mark":
     case "budget":
       return;
+    case "audit_entry":
+      return span.hasAuditLog ? within(auditEntries.createdAt, span) : sql`false`;
     case "spending":
       return within(spending.from, span);
     case "spending_detail":

@@ -2,7 +2,7 @@ import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { changesOf, recordAudit } from "../audit/entries.ts";
 import type { Context } from "../context.ts";
-import { orgOf } from "../http/caller.ts";
+import { callerOf, checkMayReadAuditLog, orgOf } from "../http/caller.ts";
 import { limitPerOrg } from "../http/limit-per-org.ts";
 import { errors, operation } from "../http/operation.ts";
 import { streamOrg } from "./export.ts";
@@ -20,6 +20,7 @@ export const exchangeRoutes = (ctx: Context) => {
       const { type, ending } = mediaOf[query.format ?? "jsonl"];
       const disposition = `attachment; filename="evald-export.${ending}"`;
       const org = orgOf(request);
+      if (query.auditLog) checkMayReadAuditLog(callerOf(request));
       const leave = enter(org);
       try {
         await ctx.commit(() => recordAudit(ctx, org, "export.downloaded", {}, changesOf({}, query)));

@@ -6,6 +6,7 @@ import { maxArchiveBytes } from "../archives/archive-check.ts";
 import { digest } from "../archives/schema.ts";
 import { Comparison } from "../comparisons/compare.ts";
 import { Limits } from "../config/limits.ts";
+import { auditEntries } from "../db/tables/audit.ts";
 import { fieldFriction, fieldReports } from "../db/tables/field.ts";
 import { dismissals, exposures, fixes, frictionPoints, recommendations } from "../db/tables/friction.ts";
 import { gateStatuses, gates } from "../db/tables/gates.ts";
@@ -232,6 +233,22 @@ const typedShapes = {
     },
   },
   budget: { table: budgets },
+  audit_entry: {
+    table: auditEntries,
+    // People have other IDs than UUIDs, and an entry keeps what was current when it was made.
+    columnSchemas: {
+      actorId: Type.String({ maxLength: 100 }),
+      targetId: Type.String({ maxLength: 500 }),
+      requestId: Type.String({ maxLength: 100 }),
+      changes: Type.Array(
+        Type.Object({
+          field: Type.String(),
+          before: Type.Optional(Type.Unknown()),
+          after: Type.Optional(Type.Unknown()),
+        }),
+      ),
+    },
+  },
   run: {
     table: runs,
     omittedColumns: ["idempotencyKey", "idempotencyHash", "reservedUsd", "waitingFor"],
@@ -296,6 +313,8 @@ export type RowType = keyof typeof typedShapes;
 export const shapes: Record<RowType, Shape> = typedShapes;
 export const rowTypes = Object.keys(shapes) as RowType[];
 
+const auditLogWords = "audit log";
+
 /** The types that belong to the organization and to no prompt, so they are not in the export of one, in words. */
 export const typesOfOrg: Partial<Record<RowType, string>> = {
   organization: "settings of the organization",
@@ -307,6 +326,7 @@ export const typesOfOrg: Partial<Record<RowType, string>> = {
   spending: "spending",
   spending_detail: "details of the spending",
   budget: "budgets of prompts and tags",
+  audit_entry: auditLogWords,
 };
 
 /** The tables of an organization that no export contains: access, people and what was sent. All others are exported, or derived from exported ones. */
@@ -323,10 +343,12 @@ export const omittedTables: Record<string, SQLiteTable> = {
   "tries of deliveries": deliveryTries,
 };
 
-/** What an export does not contain, in words. */
-export function omissionsOf(isOfPrompt: boolean): string[] {
+/** What an export does not contain, in words. `hasAuditLog`: whether it was asked for the audit log, too. */
+export function omissionsOf(isOfPrompt: boolean, hasAuditLog: boolean): string[] {
   const withheld = rowTypes.flatMap((type) => Object.values(shapes[type].withheldColumns ?? {}));
-  return [...(isOfPrompt ? Object.values(typesOfOrg) : []), ...withheld, ...Object.keys(omittedTables)];
+  const ofOrg = Object.values(typesOfOrg).filter((words) => words !== auditLogWords);
+  const auditLog = hasAuditLog && !isOfPrompt ? [] : [auditLogWords];
+  return [...(isOfPrompt ? ofOrg : []), ...withheld, ...Object.keys(omittedTables), ...auditLog];
 }
 
 /** The columns of a line, in the order of the table. */

@@ -34,7 +34,7 @@ export function writeExport(ctx: Context, order: ExportOrder): Generator<string>
 function* writeLines(ctx: Context, { span, organization, timeZone, secrets }: ExportOrder): Generator<string> {
   const secretsInJson = secrets.map((secret) => JSON.stringify(secret).slice(1, -1));
   const exportedAt = toIso(span.endedBy);
-  const omitted = omissionsOf(span.promptId !== null);
+  const omitted = omissionsOf(span.promptId !== null, span.hasAuditLog);
   const format = { type: "evald export", version: formatVersion, evald: version };
   yield `${JSON.stringify({ ...format, organization, timeZone, exportedAt, omitted })}\n`;
   const hash = createHash("sha256");

@@ -111,5 +111,10 @@ export function checkScope({ name, scopes }: Caller, scope: KeyScope): void {
   );
 }
 
+/** Throws forbidden for a key without the scope `audit`, which only those have that name it. */
+export function checkMayReadAuditLog(caller: Caller): void {
+  if (!isCommandLine(caller)) checkScope(caller, "audit");
+}
+
 /** Whether a key can only report friction, since it may be public. */
 export const isReporter = ({ scopes }: Caller): boolean => scopes?.includes("report_friction") === true;

@@ -49,7 +49,8 @@ const tables: SQLiteTable[] = [];
 for (const path of new Glob(`${import.meta.dir}/../../src/db/tables/*.ts`).scanSync())
   tables.push(...Object.values(await import(path)).filter((value): value is SQLiteTable => is(value, SQLiteTable)));
 const exportedTables = new Map(Object.values(shapes).map((shape) => [getTableName(shape.table), shape]));
-const omitted = new Set(Object.values(omittedTables).map(getTableName));
+// audit.test.ts moves the audit log, which an export has to ask for.
+const omitted = new Set([...Object.values(omittedTables).map(getTableName), "audit_entries"]);
 
 /** The rows of a table that belong to an organization and have ended, without what belongs to the instance. */
 function rowsOf({ db, a }: App, table: SQLiteTable) {

@@ -89,7 +89,7 @@ function EntryRow({
       </th>
       <td class="what" data-label="What">
         {auditActions[action as AuditAction] ?? action}
-        {target.name !== null && target.name !== actor.name && <span class="muted"> {target.name}</span>}
+        {target.name !== null && target.name !== actor.name && <span class="soft"> {target.name}</span>}
         {changes.length > 0 && (
           <details>
             <summary>{changes.map(({ field }) => toWords(field)).join(", ")}</summary>
