@@ -135,7 +135,7 @@ const typedShapes = {
   organization: {
     table: orgs,
     omittedColumns: ["id", "name", "schedulesPausedAt", "createdAt"],
-    withheldColumns: { resultsToken: "URL of the results page" },
+    withheldColumns: { resultsToken: "URL of the results page", signInPolicy: "how people may sign in" },
     columnSchemas: { judgeModels: Type.Array(Type.String({ maxLength: 300 }), { maxItems: 20 }) },
   },
   provider: { table: providers },
