@@ -191,18 +191,21 @@ const SignIns = ({ to, signIns }: { to: (path: string) => string; signIns: SignI
   <section>
     <h2>Active sessions</h2>
     <List
+      isStacked
       label="Active sessions"
       labels={["Browser", "IP address", "Signed in with", "Signed in", "Last used", "Actions"]}
     >
       {signIns.map(({ id, userAgent, address, method, since, lastUsedAt, isCurrent }) => (
         <tr key={id}>
-          <td title={userAgent}>{browserName(userAgent)}</td>
-          <td>{address}</td>
-          <td>{methodNames[method]}</td>
-          <td class="when">
+          <td class="title" title={userAgent}>
+            {browserName(userAgent)}
+          </td>
+          <td data-label="IP address">{address}</td>
+          <td data-label="Signed in with">{methodNames[method]}</td>
+          <td class="when" data-label="Signed in">
             <Time at={since} />
           </td>
-          <td class="when">
+          <td class="when" data-label="Last used">
             <Time at={lastUsedAt} />
           </td>
           <td>
