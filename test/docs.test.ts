@@ -330,6 +330,10 @@ test("a sample has its line also in a table, between line numbers and without a 
   expect(samplesOf(`<p>Two.</p>${cell}`)).toMatchObject([{ code: lines.join("\n"), line: 4, isInOneLine: true }]);
   const numbered = lines.map((line, at) => `<span class="linenos">${at + 1}</span>${line}`).join("\n");
   expect(samplesOf(`<p>Two.</p><pre>${numbered}</pre>`)).toMatchObject([{ code: lines.join("\n"), line: 5 }]);
+  const twice = ["import all\n\nimport start\n\nall()", lines.join("\n")]
+    .map((code) => `<pre>${code}</pre>`)
+    .join("<p>Or:</p>");
+  expect(samplesOf(twice).map(({ line }) => line)).toEqual([3, 13]);
   const inline = `<span><code class="language-py" style="color: red; white-space: pre-wrap">${lines.join("\n")}</code></span>`;
   expect(samplesOf(`<p>Two.</p>${inline}<p>Run <code>start</code>.</p>`)).toMatchObject([
     { language: "py", code: lines.join("\n"), line: 4 },

@@ -205,11 +205,20 @@ function locateSamples(blocks: CodeBlock[], markdown: string): CodeSample[] {
     const code = block.code.split("\n").map(stripQuote);
     const first = code.findIndex((line) => line !== "");
     const index = lines.indexOf(code[first] ?? "", from);
-    const place = index >= 0 ? { line: index - Math.max(0, first), last: index } : findWithin(lines, code, from);
+    const place =
+      index >= 0
+        ? { line: index - Math.max(0, first), last: endOf(lines, index, code.slice(first)) }
+        : findWithin(lines, code, from);
     if (place !== null) from = place.last + 1;
     const isInOneLine = place !== null && "isInOneLine" in place;
     return { ...block, line: Math.max(1, place?.line ?? from), isClosed: true, ...(isInOneLine && { isInOneLine }) };
   });
+}
+
+/** The last of the lines from `start` that a block has too: another block may start with one of them. */
+function endOf(lines: string[], start: number, code: string[]): number {
+  const differing = code.findIndex((text, at) => lines[start + at] !== text);
+  return start + (differing < 0 ? code.length : differing) - 1;
 }
 
 /** Lines of a block that are long enough to be found within another line, and how many of them are tried. */

@@ -75,6 +75,15 @@ export const corpora = {
   kitty: { folder: fetchedDebian("kitty-doc", "kitty/html"), start: "/" },
   certbot: { folder: fetchedDebian("python-certbot-doc", "python3-certbot/html"), start: "/" },
   varnish: { folder: fetchedDebian("varnish-doc", "varnish/html"), start: "/" },
+  buildbot: { folder: fetchedDebian("buildbot-doc", "buildbot/html"), start: "/" },
+  exim4: { folder: fetchedDebian("exim4-doc-html", "exim4-doc-html/spec_html"), start: "/" },
+  llvm: { folder: fetchedSphinx("llvm-15-doc"), start: "/" },
+  pandas: { folder: fetchedSphinx("python-pandas-doc"), start: "/" },
+  sqlalchemy: { folder: fetchedSphinx("python-sqlalchemy-doc"), start: "/" },
+  cmake: { folder: fetchedDebian("cmake-doc", "cmake-data/html"), start: "/" },
+  gtk4: { folder: fetchedDebian("libgtk-4-doc", "libgtk-4-doc/gtk4"), start: "/" },
+  nova: { folder: fetchedSphinx("nova-doc"), start: "/" },
+  python: { folder: fetchedDebian("python3.11-doc", "python3.11/html"), start: "/" },
 } satisfies Record<string, Corpus>;
 export type CorpusName = keyof typeof corpora;
 

@@ -24,6 +24,8 @@ type SiteContent = { lines: Map<string, number>; pages: number; graph: LinkGraph
 const maxReadableChars = 500_000;
 /** Bytes of text of a page, besides its headings and what other pages say as well, from which it has content. */
 const minContentBytes = 80;
+/** The shortest sentence. A page with less has no content. */
+const minSentenceBytes = 12;
 /** An error page says no more than this. */
 const maxErrorBytes = 300;
 /** Pages from which on a line of most of them belongs to their template. */
@@ -64,6 +66,12 @@ function lacksContent(page: ReadPage, site: SiteContent): boolean {
   const isTitle = bytes < minContentBytes && site.pages >= minPagesOfTemplate;
   return isTitle || (bytes < maxErrorBytes && lacksName(page, site));
 }
+
+/** Whether a page has a sentence or two in place of its content, and nothing of its name: it says that something else is the case. */
+const saysSomethingElse = (page: ReadPage, site: SiteContent): boolean =>
+  lacksContent(page, site) &&
+  lacksName(page, site) &&
+  Buffer.byteLength(startOfText(withoutHeadings(ownLinesOf(page, site))).trim()) >= minSentenceBytes;
 
 const restoreOrRemove = "Restore the page, or return status 404 and remove the links to it.";
 const textInsteadOfPictures = "Write the instructions and the code as text, and keep the pictures beside it.";
@@ -148,14 +156,29 @@ const rules: Rule[] = [
         : null,
   },
   {
+    id: "missing-pages-say-so",
+    share: 0.5,
+    onlyIfNeeded: true,
+    findFault: (page, site) =>
+      saysSomethingElse(page, site) && !looksLikeErrorPage(page, site)
+        ? {
+            message: `${page.url} (“${page.title.slice(0, 100)}”) has a sentence or two that say nothing of what the links to it say, like an error page`,
+            fix: restoreOrRemove,
+          }
+        : null,
+  },
+  {
     id: "page-has-content",
     share: 0.5,
     onlyIfNeeded: true,
     findFault: (page, site) => {
       const { url, title } = page;
-      return lacksContent(page, site) && !isBlank(page, site) && !looksLikeErrorPage(page, site)
+      return lacksContent(page, site) &&
+        !isBlank(page, site) &&
+        !saysSomethingElse(page, site) &&
+        !looksLikeErrorPage(page, site)
         ? {
-            message: `${url} (“${title.slice(0, 100)}”) has hardly any text besides its title, or says nothing about it, like an error page`,
+            message: `${url} (“${title.slice(0, 100)}”) has hardly any text besides its title`,
             fix: restoreOrRemove,
           }
         : null;

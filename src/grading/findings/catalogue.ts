@@ -194,7 +194,7 @@ export const frictionByCheck: ReadonlyMap<string, Entry> = new Map([
       "high",
       "Soft 404",
       "Restore the page or return 404",
-      "an error page with a success status",
+      "an error page with a success status, or a page that the answer depends on, with a sentence or two about something else",
     ],
   }),
   ...toEntries("auth", "setup", {
@@ -269,7 +269,7 @@ export const frictionByCheck: ReadonlyMap<string, Entry> = new Map([
       "high",
       "Page without content",
       "Restore the page or return 404",
-      "a page that the answer depends on, with hardly more than its title, or a sentence or two about something else",
+      "a page that the answer depends on, with hardly more than its title",
     ],
     "prerequisite-explained": [
       "high",

@@ -11,11 +11,11 @@ import { cleanSite, type Round, rounds } from "./rounds.ts";
 
 const today = () => new Date().toISOString().slice(0, 10);
 
-/** Plants `per` defects of each kind, each on a site of its own. */
-export async function measureKinds(round: Round, kinds: string[], per: number): Promise<Outcome[]> {
+/** Plants `per` defects of each kind, each on a site of its own. `from`: the number of the first site. */
+export async function measureKinds(round: Round, kinds: string[], per: number, from = 0): Promise<Outcome[]> {
   const outcomes: Outcome[] = [];
   for (const kind of kinds)
-    for (let nth = 0; nth < per; nth++) {
+    for (let nth = from; nth < from + per; nth++) {
       const outcome = await measureDefect(round, kind, nth);
       outcomes.push(outcome);
       const verdict = outcome.found ? (outcome.named ? "found" : "found, misnamed") : "MISSED";
@@ -109,6 +109,7 @@ async function main(): Promise<void> {
     options: {
       kind: { type: "string", default: "" },
       per: { type: "string", default: "3" },
+      from: { type: "string", default: "0" },
       seeds: { type: "string", default: "0..15" },
       round: { type: "string" },
       what: { type: "string", default: "recall,clean" },
@@ -122,7 +123,10 @@ async function main(): Promise<void> {
     const kinds = Object.keys(round.defects).filter((each) => wanted.test(each));
     const figures: Figures = { clean: null, kinds: {} };
     if (what.includes("recall")) {
-      const outcomes = Map.groupBy(await measureKinds(round, kinds, Number(values.per)), ({ kind }) => kind);
+      const outcomes = Map.groupBy(
+        await measureKinds(round, kinds, Number(values.per), Number(values.from)),
+        ({ kind }) => kind,
+      );
       for (const [kind, all] of outcomes) figures.kinds[kind] = tallyOf(all, round.defects[kind]!.promised);
       printTable(figures.kinds);
     }

@@ -352,6 +352,11 @@ export const brokenShapes: PageCase[] = [
     ["silent_failure"],
     html("Problem", `<h2>Problem</h2><p>The requested object was removed by its owner.</p>`),
   ),
+  needed(
+    "a sentence in place of its content",
+    ["missing_docs"],
+    page("Account", "<p>We are still writing this, so come back next week.</p>"),
+  ),
   {
     name: "an error page with the menu for every path, Korean",
     pages: { "/keys": html("안내", `${menu}<main><h1>안내</h1><p>지금은 볼 수 없습니다.</p></main>`, "", "ko") },
