@@ -107,6 +107,6 @@ export function hasWords(texts: string[], words: string[]): boolean {
 export const withoutSamples = (markdown: string): string =>
   markdown
     .replace(/^\s*(`{3,}|~{3,})[\s\S]*?^\s*\1/gm, "")
-    // A sample in a cell of a table.
-    .replace(/<pre>[^\n]*?<\/pre>/g, "")
+    // A sample in a cell of a table, or in the style of a word.
+    .replace(/<pre>[^\n]*?<\/pre>|`[^`\n]{80,}`/g, "")
     .replace(/\\(?=[_*-])/g, "");
