@@ -14,10 +14,11 @@ import { addPageToSearch } from "./walk.ts";
 
 /** Maximum number of pages to read after the search. */
 const maxPages = 80;
-/** Number of pages chosen per round, from what is known then. */
+/**
+ * Number of pages chosen per round, from what is known then. Half are chosen because their link matches the goal: they
+ * may answer it better.
+ */
 const pagesPerRound = 8;
-/** Share of them that is chosen because their link matches the goal: they may answer it better. */
-const goalShare = 0.75;
 const maxPrerequisites = 6;
 const concurrency = 4;
 
@@ -109,8 +110,8 @@ function chooseCandidates(
       for (const link of answer.links.filter((link) => isNeededBy(link, best!.section)))
         add(toCandidate(answer, link, true));
   }
-  const untilGoalShare = candidates.length + Math.ceil((maxCandidates - candidates.length) * goalShare);
-  while (candidates.length < untilGoalShare) {
+  const goalShare = candidates.length + Math.ceil((maxCandidates - candidates.length) / 2);
+  while (candidates.length < goalShare) {
     const link = frontier.take();
     if (!link) break;
     const { url, text, provenance, foundOn } = link;
