@@ -2,10 +2,13 @@ import { afterAll, expect, test } from "bun:test";
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { closeDb } from "../src/db/open.ts";
+import { deletePerson } from "../src/deletions/people.ts";
 import { createPrompt } from "../src/prompts/prompts.ts";
-import { testApp } from "./support/app.ts";
+import { scriptedAgent, testApp } from "./support/app.ts";
 import { emptyFolder } from "./support/executable.ts";
+import { signedIn } from "./support/people.ts";
 import { evaluation, niceGrade } from "./support/reports.ts";
+import { until } from "./support/until.ts";
 
 const dayMs = 24 * 3600_000;
 const folders: string[] = [];
@@ -194,3 +197,79 @@ test("an organization keeps sessions and reports for its own time", async () => 
   expect(counts()).toEqual([0, 0, 0]);
   closeDb(app.db);
 });
+
+test("no byte of a thousand words is left after an organization was erased", async () => {
+  const words: string[] = [];
+  /** A new word that occurs nowhere else. */
+  const word = () => {
+    const next = `wq${words.length}x${crypto.randomUUID().replaceAll("-", "").slice(0, 12)}`;
+    words.push(next);
+    return next;
+  };
+  const sentence = (n: number) => Array.from({ length: n }, word).join(" ");
+  const agent = scriptedAgent(async function* () {
+    for (let i = 0; i < 20; i++) {
+      yield { type: "thought", text: sentence(8), by: "model" };
+      yield { type: "thought", text: sentence(8), by: "model" };
+    }
+    yield { type: "end", outcome: "not_judged", reason: sentence(2) };
+  });
+  let now = Date.parse("2026-11-20T12:00:00Z");
+  const dataDir = emptyFolder();
+  folders.push(dataDir);
+  const app = testApp({ dataDir, agent, now: () => now, env: { EVALD_SECRET_KEY: "a".repeat(43) } });
+  const { send, service, a } = app;
+  const browser = await signedIn(app, { email: `${word()}@example.com` });
+  await browser.post("/account/name", { name: word() });
+  await send("POST", "/api/v1/providers", { body: { name: word(), docsUrl: `https://${word()}.example` } });
+  await browser.post("/settings/keys", { name: word(), scopes: ["read"], days: "30" });
+  await browser.post("/settings/members/invite", { email: `${word()}@example.com`, role: "member" });
+  await send("POST", "/api/v1/destinations", {
+    body: { kind: "webhook", name: word(), url: `https://${word()}.example/hook`, events: ["run.completed"] },
+  });
+  for (let i = 0; i < 3; i++) {
+    const { body: prompt } = await send("POST", "/api/v1/prompts", {
+      body: {
+        title: word(),
+        text: `${sentence(20)} https://docs.example.com/${word()} {{${word()}}}`,
+        endGoal: sentence(10),
+        tags: [word()],
+        additionalUrls: [{ url: `https://${word()}.example`, name: word() }],
+        workspace: { instructions: sentence(20), env: { VALUE: word() } },
+      },
+    });
+    const [variable = ""] = prompt.templateVars;
+    await send("PATCH", `/api/v1/prompts/${prompt.id}`, { body: { title: word() } });
+    const body = { urlMap: { [`${word()}.example`]: "https://x.example" }, templateArgs: { [variable]: word() } };
+    const headers = { authorization: `Bearer ${a.key}`, "idempotency-key": word() };
+    const run = await send("POST", `/api/v1/prompts/${prompt.id}/run`, { body, headers });
+    expect([run.status, run.body.detail]).toEqual([200, undefined]);
+  }
+  await service.runner.start();
+  await until(
+    "three runs",
+    async () =>
+      (await send("GET", "/api/v1/runs")).body.every(
+        ({ completedAt }: { completedAt: string | null }) => completedAt !== null,
+      ),
+    20_000,
+  );
+  expect(
+    (await send("GET", "/api/v1/runs")).body.map(({ failureReason }: { failureReason: string }) => failureReason),
+  ).toEqual([null, null, null]);
+  await service.runner.stop(1000);
+  expect(words.length).toBeGreaterThan(1000);
+  const planted = readAll(dataDir);
+  const stored = words.filter((each) => planted.includes(each));
+  expect(stored.length).toBeGreaterThan(1000);
+
+  const { body: deletion } = await send("DELETE", "/api/v1/organization");
+  now = Date.parse(deletion.erasesAt) + 1;
+  const [person] = app.db.$client.query<{ id: string }, []>("select id from people").all();
+  for (let i = 0; i < 3; i++) await service.upkeep.runOnce();
+  await deletePerson(service.ctx, person?.id ?? "");
+  const remaining = readAll(dataDir);
+  expect(stored.filter((each) => remaining.includes(each))).toEqual([]);
+  expect(app.db.$client.query("select status from deletions where org_id = ?").values(a.org)).toEqual([["erased"]]);
+  closeDb(app.db);
+}, 30_000);
