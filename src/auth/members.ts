@@ -7,6 +7,7 @@ import { conflict, notFound } from "../errors.ts";
 import { toIso } from "../schema.ts";
 import { type Client, inSequence, loadBetterAuth, toHeaders, withAppErrors } from "./better-auth-calls.ts";
 import { revokeKeysOfPerson } from "./keys.ts";
+import { listOperators } from "./operators.ts";
 import { type SignedIn, toRole } from "./person.ts";
 
 export type Member = ReturnType<typeof listMembers>[number];
@@ -36,6 +37,12 @@ export const listMembers = (ctx: Context, org: OrgId) =>
 /** The email addresses of an organization's members, in lower case. */
 export const listMemberEmails = (ctx: Context, org: OrgId): string[] =>
   listMembers(ctx, org).map(({ email }) => email.toLowerCase());
+
+/** Whether a member operates the whole service. */
+export function hasOperator(ctx: Context, org: OrgId): boolean {
+  const emails = new Set(listMemberEmails(ctx, org));
+  return listOperators(ctx).some(({ email }) => emails.has(email.toLowerCase()));
+}
 
 export const listOwnerEmails = (ctx: Context, org: OrgId): string[] =>
   listMembers(ctx, org).flatMap(({ email, role }) => (role === "owner" ? [email] : []));

@@ -1,4 +1,5 @@
-import { dirname, resolve } from "node:path";
+import { rmSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
 import { linesOf } from "../agents/lines.ts";
 import { type AgentProcess, ownCommand, startProcess } from "../agents/process.ts";
 import { type BackupTarget, placeOf } from "../config/backup-settings.ts";
@@ -22,6 +23,9 @@ import { backupName, listExpired } from "./retention.ts";
 const longestSleepMs = 5_000;
 /** A copy, its transfer and its check take minutes. */
 const longestMs = 6 * 3600_000;
+
+/** The folder of a backup in progress, in the data directory. */
+export const workFolder = "backup.unfinished";
 
 /**
  * What the process of a backup is told, as a line of JSON. `expired`: files to delete once the new one is checked. `known`: the files of this
@@ -99,6 +103,7 @@ export function createBackupLoop(ctx: Context, env: Record<string, string>) {
     } finally {
       started.kill();
       await started.end("wait");
+      rmSync(join(order.dataDir, workFolder), { recursive: true, force: true });
       child = null;
     }
   }

@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, rmSync, statfsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { linesOf } from "../agents/lines.ts";
-import type { BackupAnswer, BackupOrder } from "../backups/loop.ts";
+import { type BackupAnswer, type BackupOrder, workFolder } from "../backups/loop.ts";
 import { download, listStored, removeStored, upload } from "../backups/object-store.ts";
 import { isBackupName } from "../backups/retention.ts";
 import { type BackupTarget, placeOf } from "../config/backup-settings.ts";
@@ -34,7 +34,7 @@ async function readOrder(): Promise<BackupOrder> {
 
 /** Backs up to the target, restores that backup next to the database to check it, and then deletes the expired ones. */
 async function backUp({ dataDir, target, name, expired, known }: BackupOrder): Promise<BackupAnswer> {
-  const work = join(dataDir, "backup.unfinished");
+  const work = join(dataDir, workFolder);
   rmSync(work, { recursive: true, force: true });
   const present = (await listTarget(target)).filter(isBackupName).sort();
   if (known !== null) refuseForeign(target, present, known);

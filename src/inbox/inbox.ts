@@ -70,7 +70,7 @@ const listProblems = (ctx: Context, org: OrgId, changes: Problem[], spending: Sp
     ...joinSameReason(listFailedRuns(ctx, org)),
     ...listPausedSchedules(ctx, org),
     ...listUnreadableSecrets(ctx, org),
-    ...listFailingBackups(ctx),
+    ...listFailingBackups(ctx, org),
     ...listFailedChecks(ctx),
     ...listWaitingRuns(ctx, org),
     ...listPausedRuns(ctx, org),

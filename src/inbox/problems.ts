@@ -1,5 +1,6 @@
 import { and, asc, count, desc, eq, gt, gte, isNotNull, isNull, lt, ne, or, sql } from "drizzle-orm";
 import { toRunFailure } from "../agents/remedies.ts";
+import { hasOperator } from "../auth/members.ts";
 import { hasOneOrg } from "../auth/orgs.ts";
 import { findBackupProblem } from "../backups/backups.ts";
 import { adviceFor } from "../checks/advice.ts";
@@ -170,10 +171,10 @@ export function listUnreadableSecrets(ctx: Context, org: OrgId): Problem[] {
   return [{ kind: "secrets_unreadable", id: "secrets", since: toIso(ctx.now()), isKeyMissing, ...found }];
 }
 
-/** Scheduled backups that fail or are late. Like workers, they belong to the operator. */
-export function listFailingBackups(ctx: Context): Problem[] {
+/** Scheduled backups that fail or are late, for the only organization or for one with an operator. */
+export function listFailingBackups(ctx: Context, org: OrgId): Problem[] {
   const problem = findBackupProblem(ctx);
-  if (problem === null || !hasOneOrg(ctx)) return [];
+  if (problem === null || !(hasOneOrg(ctx) || hasOperator(ctx, org))) return [];
   const { since, failures, failure, lastAt } = problem;
   const lastBackupAt = toIso(lastAt);
   return [{ kind: "backup_failing", id: `backup-${since}`, since: toIso(since), failures, failure, lastBackupAt }];

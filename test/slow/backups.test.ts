@@ -4,7 +4,6 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmdirSync, writeFile
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { listBackups, requestBackup } from "../../src/backups/backups.ts";
-import { listExpired } from "../../src/backups/retention.ts";
 import { restoreFile } from "../../src/cli/restore.ts";
 import { testApp } from "../support/app.ts";
 import { startProxy, startStore } from "../support/s3.ts";
@@ -249,21 +248,6 @@ test("a new database adds nothing to the backups of another one, unless someone 
   requestBackup(second.ctx);
   expect(await second.at(start + 2 * dayMs)).toMatchObject({ status: "completed" });
   expect(await second.at(start + 3 * dayMs)).toMatchObject({ status: "completed", requestedBy: null });
-});
-
-test("the newest of each day and week is kept", () => {
-  const all = Array.from({ length: 60 * 4 }, (_, i) => ({ startedAt: start + i * 6 * 60 * minuteMs }));
-  const expired = new Set(listExpired(all, { keepDaily: 3, keepWeekly: 4 }));
-  const kept = all.filter((each) => !expired.has(each)).map(({ startedAt }) => new Date(startedAt).toISOString());
-  expect(kept).toEqual([
-    // Sundays.
-    "2026-12-13T18:00:00.000Z",
-    "2026-12-20T18:00:00.000Z",
-    "2026-12-27T18:00:00.000Z",
-    "2026-12-30T18:00:00.000Z",
-    "2026-12-31T18:00:00.000Z",
-    "2027-01-01T06:00:00.000Z",
-  ]);
 });
 
 test("metrics tell when the last backup was checked, its size, and failures", async () => {
