@@ -18,9 +18,13 @@ import { linkBase, orgOf } from "./terminal.ts";
 /** Where the service is: at a URL, or the data directory with an organization in it. */
 export type ServiceAddress = { url?: string; org?: string };
 /** `execute`: without a service, this process executes the runs, which may then also reach `allowUrls`. */
-type UseOptions = { execute?: { allowUrls: string[] } };
+type LocalExecution = { execute?: { allowUrls: string[] } };
 /** Does something with the API of the service that a command means. */
-export type UseApi = <T>(address: ServiceAddress, work: (api: Api) => Promise<T>, options?: UseOptions) => Promise<T>;
+export type UseApi = <T>(
+  address: ServiceAddress,
+  work: (api: Api) => Promise<T>,
+  options?: LocalExecution,
+) => Promise<T>;
 
 /** What a command needs to find the service. */
 export type Connection = {
@@ -96,7 +100,7 @@ async function openLocal(
   ownConfig: Config,
   agents: Record<string, Agent>,
   name: string | undefined,
-  { execute }: UseOptions,
+  { execute }: LocalExecution,
 ): Promise<{ api: Api; close: () => Promise<void> }> {
   let lock = execute ? tryLock(ownConfig.dataDir) : null;
   const actsAsService = lock !== null;

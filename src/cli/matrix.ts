@@ -7,7 +7,7 @@ import { findPromptId } from "./api.ts";
 import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
 import { print, say, table, toJson } from "./terminal.ts";
 
-type Options = ServiceAddress & {
+type MatrixFilter = ServiceAddress & {
   tag?: string;
   prompt?: string;
   eval?: string;
@@ -34,7 +34,7 @@ export function addMatrix(program: Command, useApi: UseApi): void {
     .option("--json", "Print as JSON");
   addServiceOptions(command)
     .addHelpText("after", "\nExamples:\n  evald matrix --tag billing\n  evald matrix --csv > agents.csv")
-    .action(async ({ org, url, prompt, eval: evalRequestId, csv, json, ...filter }: Options) => {
+    .action(async ({ org, url, prompt, eval: evalRequestId, csv, json, ...filter }: MatrixFilter) => {
       await useApi({ org, url }, async (api) => {
         const promptId = prompt === undefined ? undefined : await findPromptId(api, prompt);
         const query = { ...filter, promptId, evalRequestId, limit: maxPrompts };

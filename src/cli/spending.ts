@@ -7,8 +7,8 @@ import { findPromptId } from "./api.ts";
 import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
 import { print, say, table, toJson } from "./terminal.ts";
 
-type Options = ServiceAddress & { month?: string; by: BreakdownName; json?: boolean; csv?: boolean };
-type BudgetOptions = ServiceAddress & { prompt?: string; tag?: string; maxUsd: number | null; json?: boolean };
+type SpendingView = ServiceAddress & { month?: string; by: BreakdownName; json?: boolean; csv?: boolean };
+type BudgetChange = ServiceAddress & { prompt?: string; tag?: string; maxUsd: number | null; json?: boolean };
 
 function parseBudget(text: string): number | null {
   if (text === "none") return null;
@@ -30,7 +30,7 @@ export function addSpending(program: Command, useApi: UseApi): void {
     .option("--json", "Print everything as JSON");
   addServiceOptions(show)
     .addHelpText("after", "\nExamples:\n  evald spending\n  evald spending show --month 2026-10 --by model")
-    .action(async ({ org, url, month, by, json, csv }: Options) => {
+    .action(async ({ org, url, month, by, json, csv }: SpendingView) => {
       await useApi({ org, url }, async (api) => {
         const report = await api.request("GET /spending", { query: { month } });
         if (json) return print(toJson(report));
@@ -56,7 +56,7 @@ export function addSpending(program: Command, useApi: UseApi): void {
       "after",
       "\nExamples:\n  evald spending budget --tag billing --max-usd 20\n  evald spending budget --prompt Upload --max-usd none",
     )
-    .action(async ({ org, url, prompt, tag, maxUsd, json }: BudgetOptions) => {
+    .action(async ({ org, url, prompt, tag, maxUsd, json }: BudgetChange) => {
       if ((prompt === undefined) === (tag === undefined)) throw badRequest("Pass exactly one of --prompt and --tag.");
       await useApi({ org, url }, async (api) => {
         const promptId = prompt === undefined ? undefined : await findPromptId(api, prompt);

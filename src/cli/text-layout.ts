@@ -9,8 +9,7 @@ export function cutText(text: string, columns: number): string {
   return widthOf(cut) <= columns ? cut : Bun.sliceAnsi(text, 0, columns - 1, { ellipsis: "…" });
 }
 
-export const padText = (text: string, columns: number): string =>
-  text + " ".repeat(Math.max(0, columns - widthOf(text)));
+const padText = (text: string, columns: number): string => text + " ".repeat(Math.max(0, columns - widthOf(text)));
 
 /** `first`: what the first line begins with, `indent`: the others, by default the same. `word`: what stays on one line. `mark`: the end of a line that continues. */
 type Wrapping = { indent?: string; first?: string; word?: RegExp; mark?: string };
