@@ -394,6 +394,22 @@ const forms: Record<string, Driven> = {
     () => ({ body: { member: member().memberId, role: "admin" } }),
   ],
   "POST /settings/members/change": ["member.removed", () => ({ body: { member: member().memberId, do: "remove" } })],
+  "POST /prompts/:promptId/delete": [
+    "prompt.deleted",
+    () => at(`/prompts/${newPrompt()}/delete`, { typedName: "Install" }),
+  ],
+  "POST /runs/:runId/delete": ["run.deleted", async () => at(`/runs/${await newRun()}/delete`)],
+  "POST /reports/:slug/delete": ["run.deleted", () => at(`/reports/${newReport().slug}/delete`)],
+  "POST /deletions/:deletionId/restore": [
+    "deletion.restored",
+    async () => at(`/deletions/${(await app.send("DELETE", `/api/v1/prompts/${newPrompt()}`)).body.id}/restore`),
+  ],
+  "POST /deletions/:deletionId/erase": [
+    "deletion.erasure_requested",
+    async () => at(`/deletions/${(await app.send("DELETE", `/api/v1/prompts/${newPrompt()}`)).body.id}/erase`),
+  ],
+  "POST /schedules/pause": ["schedules.paused"],
+  "POST /schedules/resume": ["schedules.resumed"],
   "POST /account/name": ["account.renamed", () => ({ body: { name: "Ada" } })],
   "POST /account/password": [
     "password.changed",
@@ -452,6 +468,7 @@ const withoutEntry: Record<string, string> = {
   "POST /first-steps/hide": "sets a cookie of this browser",
   "POST /account/organization": "selects what this browser shows",
   "POST /account/passkeys/options": "begins what the next request completes",
+  "POST /account/email": "sends a link, which changes it",
   "POST /account/two-factor": "begins what the next request completes",
   "POST /sign-in/passkey/options": "begins what the next request completes",
   "POST /prompts/derived-fields": "computes fields of a form",
@@ -460,6 +477,15 @@ const withoutEntry: Record<string, string> = {
 
 /** Routes that need more than this test starts. Their verbs are called in other tests. */
 const elsewhere: Record<string, string> = {
+  "POST /account/email/:token": "mail.test.ts",
+  "POST /account/delete": "account-deletion.test.ts",
+  "POST /account/restore": "account-deletion.test.ts",
+  "POST /settings/data": "account-deletion.test.ts",
+  "POST /settings/data/delete": "account-deletion.test.ts",
+  "POST /settings/queue/failures/:groupId/retry": "queue-pauses.test.ts",
+  "POST /settings/queue/pauses": "queue-pauses.test.ts",
+  "POST /settings/queue/resume": "queue-pauses.test.ts",
+  "POST /settings/sign-in": "sign-in-policy.test.ts",
   "POST /account/passkeys": "two-factor.test.ts",
   "POST /account/passkeys/remove": "two-factor.test.ts",
   "POST /sign-in/passkey": "two-factor.test.ts",
@@ -514,7 +540,7 @@ describe.each(Object.entries(forms))("the form %s", (route, [action, request = (
   test(`records ${action}`, async () => {
     const { path, body, as = owner } = await request();
     const form = { confirmed: "1", ...(body as Record<string, string>) };
-    const answer = await as.post(path ?? route.split(" ")[1] ?? "", form);
+    const answer = await as.post(path || (route.split(" ")[1] ?? ""), form);
     if (![200, 303].includes(answer.status)) throw new Error(`${answer.status} ${textOf(answer.body)}`);
     expect(actionsOf(answer.headers.get("x-request-id"))).toContain(action);
   });
