@@ -95,7 +95,7 @@ const memberMay: RegExp[] = [
 ];
 /** Forms that require an owner. */
 const ownerOnly: RegExp[] = [
-  /^\/settings\/(members|ci|workers)\b/,
+  /^\/settings\/(members|sign-in|ci|workers)\b/,
   /^\/settings$/,
   /^\/spending\/budgets$/,
   /^\/reports\/:slug\/shares/,

@@ -13,7 +13,9 @@ export const PasskeySignIn = ({ site, next }: { site: Site; next: string }) => (
     >
       <input type="hidden" name="next" value={next} />
       <input type="hidden" name="credential" />
-      <button type="submit">Sign in with a passkey</button>
+      <button type="submit" class="passkey">
+        Sign in with a passkey
+      </button>
     </form>
     <noscript>
       <p class="aside">Signing in with a passkey needs JavaScript.</p>
