@@ -192,3 +192,25 @@ describe("failures", () => {
     expect(runs.map(({ status }: { status: string }) => status).sort()).toEqual(["completed", "failed", "failed"]);
   });
 });
+
+test("the queue, failures and schedule exceptions read no large table from end to end", async () => {
+  const { app, ask } = await setUp();
+  const { $client } = app.db;
+  const seen = new Set<string>();
+  const { prepare } = Object.getPrototypeOf($client);
+  $client.prepare = function (this: typeof $client, sql: string, ...rest: never[]) {
+    seen.add(sql);
+    return prepare.call(this, sql, ...rest);
+  } as typeof $client.prepare;
+  for (const path of ["/api/v1/queue", "/api/v1/queue/failures"]) expect((await ask("GET", path)).status).toBe(200);
+  expect((await app.send("GET", "/api/v1/schedules/exceptions")).status).toBe(200);
+  const scans = [...seen]
+    .filter((sql) => /^\s*(select|with)\b/i.test(sql))
+    .flatMap((sql) => $client.query<{ detail: string }, []>(`explain query plan ${sql}`).all())
+    .map(({ detail }) => detail)
+    // An index of only the unfinished or failed rows is as long as what is shown.
+    .filter((detail) => /^SCAN (r|d|jobs|runs|deliveries|scheduled_evaluations)\b/.test(detail))
+    .filter((detail) => !/USING (COVERING )?INDEX (jobs_|runs_failed_newest|deliveries_failed)/.test(detail));
+  expect(seen.size).toBeGreaterThan(5);
+  expect(scans).toEqual([]);
+});

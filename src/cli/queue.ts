@@ -27,7 +27,7 @@ export function addQueue(program: Command, useApi: UseApi): void {
       .command(`${action} <subject>`)
       .description(description)
       .addOption(new Option("--kind <kind>", "What the name belongs to").choices(pauseKinds).default("agent"));
-    if (action === "pause") command.option("--reason <text>", "Shown to operators and to the people whose runs wait");
+    if (action === "pause") command.option("--reason <text>", "Shown to everyone whose runs wait");
     addApiOptions(command, "Print the pause as JSON", `queue ${action} codex`).action(
       (subject: string, { kind, reason, json, ...address }: Options & PauseOptions) =>
         useApi(address, async (api) => {

@@ -136,6 +136,7 @@ export function eraseFromOrg(db: Db, orgId: string): boolean {
   for (const { name, isIndexedByOrg } of erasableTables(db))
     if (isIndexedByOrg && !afterOrg.has(name) && eraseBatch(db, name, "org_id = ?", orgId)) return true;
   run(db, "update sign_ins set org_id = null where org_id = ?", orgId);
+  run(db, "delete from pauses where kind = 'organization' and subject = ?", orgId);
   run(db, "delete from orgs where id = ?", orgId);
   // Entries are kept while their organization exists.
   return eraseBatch(db, "audit_entries", "org_id = ?", orgId);

@@ -13,7 +13,7 @@ export const QueuePauseInput = Type.Object(
       maxLength: 200,
       description: "Name or ID of the organization, or ID of the agent",
     }),
-    reason: Type.Optional(Nullable(Type.String({ maxLength: 300, description: "Shown to operators" }))),
+    reason: Type.Optional(Nullable(Type.String({ maxLength: 300, description: "Shown to everyone whose runs wait" }))),
   },
   { title: "QueuePauseInput", examples: [{ kind: "agent", subject: "codex", reason: "Upgrade of the CLI" }] },
 );

@@ -49,10 +49,10 @@ test("an operator pauses an agent, sees a run wait and why, resumes, and sees it
     await page.setViewportSize({ width, height: 900 });
     await page.emulateMedia({ colorScheme: scheme });
     await page.goto("http://127.0.0.1:4893/settings/queue");
-    expect(await problemsOf(page)).toEqual([]);
     if (process.env.PICTURES)
       await page.screenshot({ path: `${process.env.PICTURES}/queue-${width}-${scheme}.png`, fullPage: true });
   }
+  expect(await problemsOf(page, true)).toEqual([]);
   await page.getByRole("button", { name: "Resume explorer" }).click();
   await page.getByText("Resumed the agent explorer.").waitFor();
   await until("the run to end", async () => {

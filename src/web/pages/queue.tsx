@@ -18,6 +18,7 @@ export function QueuePage({ queue, failures, now, ...frame }: Props) {
   return (
     <SettingsFrame {...frame} path="/settings/queue">
       <QueueSummary queue={queue} now={now} />
+      <Pauses pauses={queue.pauses} now={now} />
       <Groups
         {...{ base, now }}
         kind="organization"
@@ -26,7 +27,6 @@ export function QueuePage({ queue, failures, now, ...frame }: Props) {
       />
       <Groups {...{ base, now }} kind="agent" title="Agents" groups={queue.agents.map(toAgentGroup)} />
       {queue.workers.length > 0 && <Workers workers={queue.workers} />}
-      <Pauses pauses={queue.pauses} now={now} />
       <SchemaForm
         schema={QueuePauseInput}
         values={typedValues}
@@ -44,7 +44,7 @@ export function QueuePage({ queue, failures, now, ...frame }: Props) {
           ]}
         />
         <SchemaField name="subject" label="Name" required placeholder="explorer" />
-        <SchemaField name="reason" label="Reason" hint="Shown to operators" />
+        <SchemaField name="reason" label="Reason" hint="Shown to everyone whose runs wait" />
         <Submit>Pause</Submit>
       </SchemaForm>
       <Failures {...{ base, failures, now }} />
@@ -152,14 +152,14 @@ const Workers = ({ workers }: Pick<QueueOverview, "workers">) => (
 
 const Pauses = ({ pauses, now }: Pick<QueueOverview, "pauses"> & { now: number }) =>
   pauses.length === 0 ? null : (
-    <ul class="notice">
+    <div class="notice" role="status">
       {pauses.map(({ kind, subject, name, reason, pausedBy, pausedAt }) => (
-        <li key={`${kind} ${subject}`}>
+        <p key={`${kind} ${subject}`}>
           The {kind} {name} was paused <When at={pausedAt} now={now} /> by {pausedBy}
           {reason && `: ${reason}`}
-        </li>
+        </p>
       ))}
-    </ul>
+    </div>
   );
 
 type FailuresProps = { base: string; failures: FailureGroup[]; now: number };
