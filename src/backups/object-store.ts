@@ -107,6 +107,8 @@ async function saying<T>(target: StoreTarget, work: () => Promise<T>): Promise<T
       throw notFound(`${place} has no such backup. List them with: evald backups list ${place}`);
     // Not an error of the store, but of a local file.
     if (/^E[A-Z]+$/.test(code)) throw error;
-    throw unavailable(`${place}: ${code}, ${reasonOf(error)}.`);
+    // What Bun says about all errors of the connection.
+    const reason = reasonOf(error).replace(/^an unexpected error has occurred$/, "the store can't be reached");
+    throw unavailable(`${place}: ${code}, ${reason.replace(/\.$/, "")}.`);
   }
 }
