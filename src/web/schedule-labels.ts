@@ -11,7 +11,7 @@ export const outcomeLabels: Record<ScheduledEvaluation["outcome"], string> = {
 export const catchUpLabels = [
   ["automatic", "Run the latest one, if it is not too late"],
   ["latest", "Run the latest one, however late"],
-  ["window", "Run the latest one within a number of hours"],
+  ["window", "Run the latest one within hours"],
   ["skip", "Skip it"],
 ] as const;
 

@@ -1,3 +1,4 @@
+import { count } from "../../grading/text.ts";
 import type { PromptItem } from "../../prompts/lists.ts";
 import { titleOf } from "../../reports/labels.ts";
 import type { Schedule, ScheduledEvaluation, ScheduleException, ScheduleState } from "../../schedules/schema.ts";
@@ -132,15 +133,16 @@ export function SchedulePage({ title, schedule, evaluations, now, ...props }: Sc
       {frequency === null ? (
         <p class="muted">The prompt has no schedule: it only runs manually.</p>
       ) : (
-        <dl class="properties">
+        <dl class="facts">
           <dt>Frequency</dt>
           <dd>
             <Frequency frequency={frequency} />, {timeZone}
           </dd>
           <dt>If the service misses an evaluation</dt>
           <dd>
-            {labelOf(catchUpLabels, catchUp)}
-            {catchUpHours !== null && ` (${catchUpHours})`}
+            {catchUpHours === null
+              ? labelOf(catchUpLabels, catchUp)
+              : `Run the latest one within ${count(catchUpHours, "hour")}`}
           </dd>
           <dt>If the previous evaluation is still running</dt>
           <dd>{labelOf(overlapLabels, overlap)}</dd>
