@@ -243,3 +243,13 @@ test("sign-ins are recorded for each organization, also those that fail", async 
   ]);
   expect(JSON.stringify(rows)).not.toContain("hunter2");
 });
+
+test("no list of the log scans it or sorts it", () => {
+  const { db } = testApp();
+  const org = "org_id = 'x' and";
+  for (const where of ["", "actor_id = 'a' and", "action = 'key.created' and", "actor_id = 'a' and action = 'b' and"]) {
+    const sql = `select * from audit_entries where ${org} ${where} id < 'z' and id >= 'a' order by id desc limit 51`;
+    const plan = db.$client.query<{ detail: string }, []>(`explain query plan ${sql}`).all();
+    expect(plan.map(({ detail }) => detail)).toEqual([expect.stringMatching(/^SEARCH .* USING INDEX/)]);
+  }
+});
