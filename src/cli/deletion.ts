@@ -52,15 +52,17 @@ export function addPromptDelete(prompt: Command, useApi: UseApi): void {
   );
 }
 
-/** Adds `run delete`. */
-export function addRunDelete(run: Command, useApi: UseApi): void {
+/** Adds `delete run`. */
+export function addRunDelete(program: Command, useApi: UseApi): void {
   addApiOptions(
-    run
-      .command("delete <run>")
+    program
+      .command("delete")
+      .description("Delete what has no commands of its own")
+      .command("run <run>")
       .description("Delete a run with its session and report")
       .option(...yesOption),
     "Print the deletion as JSON",
-    "run delete 0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20 --yes",
+    "delete run 0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20 --yes",
   ).action((runId: string, { yes, json, ...address }: Options) =>
     useApi(address, async (api) => {
       await askToDelete(`Delete the run ${runId} with its session and report?`, yes);

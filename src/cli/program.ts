@@ -14,7 +14,7 @@ import { addBackups } from "./backups.ts";
 import { addCancel } from "./cancel.ts";
 import { addCompletion } from "./completion.ts";
 import { createUseApi } from "./connection.ts";
-import { addDeletions } from "./deletion.ts";
+import { addDeletions, addRunDelete } from "./deletion.ts";
 import { addDestination } from "./destination.ts";
 import { addDoctor } from "./doctor.ts";
 import { addEval } from "./eval.ts";
@@ -130,6 +130,7 @@ export function createProgram(
   addKey(program, configOf);
   addPerson(program, configOf);
   addPrompt(program, useApi);
+  addRunDelete(program, useApi);
   addDeletions(program, useApi);
   addProvider(program, useApi);
   addSpending(program, useApi);

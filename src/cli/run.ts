@@ -1,7 +1,6 @@
 import type { Command } from "commander";
 import { findPromptId } from "./api.ts";
 import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
-import { addRunDelete } from "./deletion.ts";
 import { addRunResult, finishRuns, type RunResult, runResultHelp, waitsForReport } from "./run-result.ts";
 import { addSiteOptions, type SiteOptions, uploadSite } from "./site-folder.ts";
 import { parsePair } from "./terminal.ts";
@@ -28,7 +27,6 @@ export function addRun(program: Command, useApi: UseApi): void {
     .option("--agent <id>", "Agent to use instead of the prompt's")
     .option("--model <id>", "Model to use instead of the prompt's")
     .option("--supersede", "End unfinished runs of this prompt whose --url-map replaces the same hosts");
-  addRunDelete(command, useApi);
   addServiceOptions(addRunResult(addSiteOptions(command)))
     .addHelpText(
       "after",

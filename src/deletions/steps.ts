@@ -45,7 +45,8 @@ export function eraseFromRun(db: Db, orgId: string, runId: string): boolean {
   const reportId = find(db, "select id from reports where run_id = ?", runId);
   if (reportId !== null) {
     for (const { name, columns } of tables)
-      if (columns.has("report_id") && eraseBatch(db, name, "org_id = ? and report_id = ?", orgId, reportId)) return true;
+      if (columns.has("report_id") && eraseBatch(db, name, "org_id = ? and report_id = ?", orgId, reportId))
+        return true;
     const slug = find(db, "select slug from reports where id = ?", reportId) ?? "";
     run(db, "insert or ignore into erased_slugs (digest) values (?)", slugDigest(slug));
     run(db, "delete from reports where id = ?", reportId);

@@ -54,6 +54,7 @@ const tags = [
   { name: "Reports", description: "Results of runs: score, friction points and recommended fixes" },
   { name: "OIDC", description: "API keys for CI jobs in exchange for their ID tokens" },
   { name: "Friction", description: "Friction points over time, and the fixes for them" },
+  { name: "Deletions", description: "What was deleted, to restore or erase it, and how long data is kept" },
   { name: "Gates", description: "Pass or fail verdicts for CI on whether a change made results worse" },
   { name: "Spending", description: "What models cost, and budgets" },
   { name: "Inbox", description: "What changed and needs attention, over all prompts" },
