@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { readContext } from "./context.mjs";
 import { createGitHub, fitComment } from "./github.mjs";
 import { createService, getKey, UsageError } from "./service.mjs";
+import { listSiteFiles, packSiteFiles } from "./site.mjs";
 import { exitCodes, isUnder, ofFailure, ofGate, ofRun, oneLine, overall, toMarkdown } from "./summary.mjs";
 
 const env = process.env;
@@ -68,15 +69,34 @@ function toUrlMap(context) {
   const previewUrl = env.EVALD_PREVIEW_URL ? fill(env.EVALD_PREVIEW_URL) : context.deploymentUrl;
   const map = pairsOf("url-map", linesOf(env.EVALD_URL_MAP));
   const urlMap = Object.fromEntries(Object.entries(map).map(([host, url]) => [host, fill(url)]));
-  if (env.EVALD_DOCS_HOST && !previewUrl)
+  if (env.EVALD_DOCS_HOST && !previewUrl && !env.EVALD_DOCS_DIR)
     throw new UsageError(
-      "docs-host is set, but there is no preview: pass preview-url, or trigger the workflow on deployment_status.",
+      "docs-host is set, but there is no preview: pass preview-url or docs-dir, or trigger the workflow on deployment_status.",
     );
-  if (previewUrl && env.EVALD_DOCS_HOST) urlMap[env.EVALD_DOCS_HOST] = previewUrl;
+  if (previewUrl && env.EVALD_DOCS_HOST && !env.EVALD_DOCS_DIR) urlMap[env.EVALD_DOCS_HOST] = previewUrl;
   for (const url of Object.values(urlMap))
     if (!/^https?:\/\//.test(url) || !URL.canParse(url))
       throw new UsageError(`${JSON.stringify(url)} is not an http or https URL.`);
-  return { urlMap, previewUrl: previewUrl ?? null };
+  return { urlMap, previewUrl: env.EVALD_DOCS_DIR ? null : (previewUrl ?? null) };
+}
+
+/** Uploads the docs in the folder of the job. Returns the site of the runs; {} without a folder. */
+async function uploadDocs(service) {
+  const folder = env.EVALD_DOCS_DIR;
+  if (!folder) return {};
+  const at = env.EVALD_DOCS_URL || (env.EVALD_DOCS_HOST ? `https://${env.EVALD_DOCS_HOST}/` : "");
+  if (!/^https?:\/\//.test(at) || !URL.canParse(at))
+    throw new UsageError("docs-dir needs docs-url: the URL that the docs are published at.");
+  let files;
+  try {
+    files = listSiteFiles(folder);
+  } catch (error) {
+    throw new UsageError(`docs-dir can't be read: ${error.message}`);
+  }
+  if (!files.some((path) => /\.(html?|mdx?)$/i.test(path)))
+    throw new UsageError(`docs-dir has no HTML or Markdown files: ${folder}. Build the docs in a step before.`);
+  log(`Docs: ${files.length} files of ${folder} as ${at}`);
+  return { [at]: { archiveId: await service.uploadSite(packSiteFiles(folder, files)) } };
 }
 
 function readOptions() {
@@ -104,16 +124,17 @@ function readOptions() {
 async function work(options, urlMap) {
   const { mode, prompts, scope, minScore, runs, budgetUsd, timeoutMs, templateArgs } = options;
   const service = createService({ url: env.EVALD_URL ?? "", key: () => getKey(env), pauseMs: Math.min(pollMs, 2000) });
+  const sites = await uploadDocs(service);
   const ids = [];
   for (const name of prompts) ids.push(await service.findPrompt(name));
   const adaptive = env.EVALD_ADAPTIVE === "true";
-  const gate = { urlMap, templateArgs, runs, adaptive, minScore, scope, budgetUsd };
+  const gate = { urlMap, sites, templateArgs, runs, adaptive, minScore, scope, budgetUsd };
   const targets = env.EVALD_TAG ? [{ tag: env.EVALD_TAG }] : ids.map((promptId) => ({ promptId }));
   const started = [];
   for (const target of targets) {
     if (mode === "gate") started.push(await service.requestGate({ ...target, ...gate }));
     else {
-      const accepted = await service.runPrompt(target.promptId, { urlMap, templateArgs, supersede: true });
+      const accepted = await service.runPrompt(target.promptId, { urlMap, sites, templateArgs, supersede: true });
       for (const { runId } of accepted.runs ?? [accepted]) started.push(await service.getRun(runId));
     }
   }

@@ -26,7 +26,7 @@ export function createService({ url, key, pauseMs = 2000 }) {
   /** @type {string | undefined} */
   let heldKey;
 
-  /** @param {string} method @param {string} path @param {unknown} [body] */
+  /** @param {string} method @param {string} path @param {unknown} [body] An archive is sent as it is; everything else as JSON. */
   async function request(method, path, body) {
     const idempotencyKey = crypto.randomUUID();
     return await repeat(pauseMs, async () => {
@@ -37,8 +37,12 @@ export function createService({ url, key, pauseMs = 2000 }) {
         headers:
           body === undefined
             ? headers
-            : { ...headers, "content-type": "application/json", "idempotency-key": idempotencyKey },
-        body: body === undefined ? undefined : JSON.stringify(body),
+            : {
+                ...headers,
+                "content-type": Buffer.isBuffer(body) ? "application/gzip" : "application/json",
+                "idempotency-key": idempotencyKey,
+              },
+        body: body === undefined || Buffer.isBuffer(body) ? body : JSON.stringify(body),
       });
       return { body: await readAnswer(base, response), total: Number(response.headers.get("x-total-count") ?? 0) };
     });
@@ -62,6 +66,8 @@ export function createService({ url, key, pauseMs = 2000 }) {
           : `${found.length} prompts have the title ${JSON.stringify(name)}. Use an ID.`,
       );
     },
+    /** The ID of an archive with a built docs site. @param {Buffer} archive */
+    uploadSite: async (archive) => (await request("POST", "/archives?kind=site", archive)).body.id,
     /** @param {unknown} body */
     requestGate: async (body) => (await request("POST", "/gates", body)).body,
     /** @param {string} id */

@@ -56,7 +56,8 @@ export type AgentOptions = {
 export type TaskSite = {
   /** The URL that it is published at. */
   at: string;
-  host: SiteHost;
+  /** Whose rules apply; null: those that its files name. */
+  host: SiteHost | null;
   archiveId: string;
   /** The host name that the urlMap leads to. It exists only within the run. */
   hostname: string;

@@ -1,25 +1,17 @@
-import { lstatSync, readdirSync, readFileSync, realpathSync } from "node:fs";
-import { extname, join, relative, sep } from "node:path";
-import { gzipSync } from "node:zlib";
+import { readFileSync, realpathSync } from "node:fs";
+import { join } from "node:path";
 import { type Command, Option } from "commander";
-import { type SiteHost, siteHosts } from "../agents/site/host-rules.ts";
+import { listSiteFiles, packSiteFiles } from "../action/site.mjs";
+import { findHost, type SiteHost, siteHosts } from "../agents/site/host-rules.ts";
 import { readSite } from "../agents/site/site.ts";
 import { maxSiteBytes } from "../archives/archive-check.ts";
 import { AppError, badRequest } from "../errors.ts";
 import { count, list } from "../grading/text.ts";
-import { loadTar } from "../lazy-packages.ts";
 import type { RequestedSites } from "../runs/sites.ts";
 import { httpUrl } from "../schema.ts";
 import type { Api } from "./api.ts";
 import { say } from "./terminal.ts";
 
-/** Files whose content agents read. Of others, such as images, only the names are packed: links to them work. */
-const textExtensions = new Set(".html .htm .md .mdx .txt .xml .json .yaml .yml .toml .js .mjs .css .svg".split(" "));
-/** Files without an extension that have rules for the host. */
-const ruleFiles = new Set(["_redirects", "_headers", "CNAME", ".nojekyll"]);
-const maxFiles = 20_000;
-/** Scripts that only draw a page are of no use to agents, and bundles are large. */
-const maxScriptBytes = 64 * 1024;
 const loopback = /^(localhost|.*\.localhost|127\..*|\[::1\]|0\.0\.0\.0)$/i;
 
 /** A folder with a built docs site, ready to be sent. */
@@ -41,15 +33,15 @@ export type PackedSite = {
  */
 export async function packSite(folder: string, { at, host }: SiteOptions): Promise<PackedSite> {
   const root = realpathSync(folder);
-  const paths = listFiles(root);
+  const paths = listSiteFiles(root);
   const pages = paths.filter((path) => /\.(html?|mdx?)$/i.test(path));
   if (pages.length === 0)
     throw badRequest(`No HTML or Markdown file is in ${folder}. Pass the folder that the build of your docs writes.`);
   const htmlPages = pages.filter((path) => /\.html?$/i.test(path));
   checkText(folder, root, htmlPages);
   const published = at === undefined ? findPublishedUrl(folder, root) : { at: readAt(at), foundBy: "option" as const };
-  const hostFile = host === undefined ? findHostFile(paths) : null;
-  const data = gzipSync(await toTar(root, paths), { level: 9 });
+  const named = host === undefined ? findHost((path) => paths.includes(path.slice(1))) : { host, file: null };
+  const data = packSiteFiles(root, paths);
   if (data.length > maxSiteBytes)
     throw new AppError(
       "too_large",
@@ -59,52 +51,10 @@ export async function packSite(folder: string, { at, host }: SiteOptions): Promi
     data,
     files: paths.length,
     ...published,
-    host: host ?? (hostFile === null ? "plain" : hostFiles[hostFile]!),
-    hostFile,
+    host: named.host,
+    hostFile: named.file,
     hasHtml: htmlPages.length > 0,
   };
-}
-
-/** The files that say which host serves a folder, most specific first. */
-const hostFiles: Record<string, SiteHost> = {
-  "vercel.json": "vercel",
-  "netlify.toml": "netlify",
-  _redirects: "netlify",
-  ".nojekyll": "github",
-  CNAME: "github",
-};
-
-const findHostFile = (paths: string[]): string | null =>
-  Object.keys(hostFiles).find((name) => paths.includes(name)) ?? null;
-
-/** The paths of all regular files, relative to the folder, sorted. Hidden files are left out, and links that lead out of the folder. */
-function listFiles(root: string): string[] {
-  const paths: string[] = [];
-  const visit = (folder: string) => {
-    for (const entry of readdirSync(folder, { withFileTypes: true })) {
-      const path = join(folder, entry.name);
-      if (entry.name.startsWith(".") && entry.name !== ".well-known" && !ruleFiles.has(entry.name)) continue;
-      if (entry.name === "node_modules") continue;
-      if (entry.isDirectory()) visit(path);
-      else if (entry.isFile() || (entry.isSymbolicLink() && leadsInside(root, path))) paths.push(relative(root, path));
-      if (paths.length > maxFiles)
-        throw new AppError(
-          "too_large",
-          `${root} has more than ${maxFiles} files. Pass the folder of the built docs only.`,
-        );
-    }
-  };
-  visit(root);
-  return paths.map((path) => path.split(sep).join("/")).sort();
-}
-
-function leadsInside(root: string, path: string): boolean {
-  try {
-    const target = realpathSync(path);
-    return target.startsWith(root + sep) && lstatSync(target).isFile();
-  } catch {
-    return false;
-  }
 }
 
 const pagesToCheck = 20;
@@ -172,39 +122,6 @@ function findPublishedUrl(folder: string, root: string): Pick<PackedSite, "at" |
     );
   const path = first.url.pathname.replace(/[^/]*$/, "");
   return { at: `${first.url.origin}${path}`, foundBy: first.foundBy };
-}
-
-/** A tar file with fixed times and owners. */
-async function toTar(root: string, paths: string[]): Promise<Uint8Array> {
-  const { Header } = loadTar();
-  const parts: Buffer[] = [];
-  for (const path of paths) {
-    const content = contentOf(root, path);
-    const header = new Header({
-      path,
-      size: content.length,
-      mode: 0o644,
-      mtime: new Date(0),
-      type: "File",
-      uid: 0,
-      gid: 0,
-    });
-    const block = Buffer.alloc(512);
-    if (header.encode(block)) {
-      // The path does not fit: an extended header names it.
-      const { Pax } = loadTar();
-      parts.push(new Pax({ path, mtime: new Date(0) }, false).encode());
-    }
-    parts.push(block, content, Buffer.alloc((512 - (content.length % 512)) % 512));
-  }
-  return Buffer.concat([...parts, Buffer.alloc(1024)]);
-}
-
-function contentOf(root: string, path: string): Buffer {
-  const isText = textExtensions.has(extname(path).toLowerCase()) || ruleFiles.has(path);
-  if (!isText) return Buffer.alloc(0);
-  const content = readFileSync(join(root, path));
-  return /\.m?js$/i.test(path) && content.length > maxScriptBytes ? Buffer.alloc(0) : content;
 }
 
 const siteSources = {

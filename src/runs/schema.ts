@@ -141,7 +141,12 @@ const OptionalName = (description: string) => Type.Optional(Type.String({ maxLen
 const RequestedSite = Type.Object(
   {
     archiveId: Type.String({ format: "uuid", description: "An archive that was uploaded with kind=site" }),
-    host: Type.Optional(OneOf(siteHosts, "Whose rules for URLs and redirects apply. Default: plain")),
+    host: Type.Optional(
+      OneOf(
+        siteHosts,
+        "Whose rules for URLs and redirects apply. Default: those that its files name, such as _redirects, else plain",
+      ),
+    ),
   },
   { title: "RequestedSite" },
 );

@@ -26,7 +26,7 @@ export function resolveSites(
   const [entry, ...others] = Object.entries(sites);
   if (!entry) return { site: null, urlMap };
   if (others.length > 0) throw invalidField("sites", "must have one entry: a run reads one site");
-  const [at, { archiveId, host = "plain" }] = entry;
+  const [at, { archiveId, host = null }] = entry;
   const url = httpUrl(at);
   if (url === null || url.search || url.hash || url.username || url.password)
     throw invalidField(
@@ -46,4 +46,4 @@ export function resolveSites(
 
 /** What to request to run with the same site again. */
 export const requestedSitesOf = ({ site }: { site?: TaskSite }): RequestedSites =>
-  site ? { [site.at]: { archiveId: site.archiveId, host: site.host } } : {};
+  site ? { [site.at]: { archiveId: site.archiveId, ...(site.host && { host: site.host }) } } : {};

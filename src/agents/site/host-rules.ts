@@ -2,6 +2,21 @@
 export const siteHosts = ["plain", "github", "netlify", "vercel", "cloudflare"] as const;
 export type SiteHost = (typeof siteHosts)[number];
 
+/** The files that say which host serves a site, most specific first. */
+const hostFiles: Record<string, SiteHost> = {
+  "vercel.json": "vercel",
+  "netlify.toml": "netlify",
+  _redirects: "netlify",
+  ".nojekyll": "github",
+  CNAME: "github",
+};
+
+/** The host that the files of a site name, and by which file; `plain` if none does. `isFile`: for paths that begin with a slash. */
+export function findHost(isFile: (path: string) => boolean): { host: SiteHost; file: string | null } {
+  const file = Object.keys(hostFiles).find((name) => isFile(`/${name}`)) ?? null;
+  return { host: file === null ? "plain" : hostFiles[file]!, file };
+}
+
 /** What a host answers a path with: a file, a redirect, or null if it finds nothing. */
 type Found = { file: string } | { redirect: string } | null;
 

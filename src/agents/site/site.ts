@@ -4,7 +4,7 @@ import { extname, join } from "node:path";
 import { loadTar } from "../../lazy-packages.ts";
 import { createTemporaryFolder } from "../sockets.ts";
 import type { TaskSite } from "../task.ts";
-import { findPath, rulesOf } from "./host-rules.ts";
+import { findHost, findPath, rulesOf } from "./host-rules.ts";
 import { type RedirectRule, readRedirects, targetOf } from "./redirects.ts";
 
 /** What the site answers a request with: a file of the folder, a redirect, or a text. */
@@ -45,9 +45,11 @@ export type Site = {
 
 /** Reads how the host of a site would answer for it. `at`: the URL that it is published at. */
 export async function readSite(folder: string, { at, host }: Pick<TaskSite, "at" | "host">): Promise<Site> {
-  const { rules, notApplied, hasCleanUrls } = await readRedirects(folder, host);
+  const isFile = (path: string) => existsSync(join(folder, path));
+  const rulesHost = host ?? findHost(isFile).host;
+  const { rules, notApplied, hasCleanUrls } = await readRedirects(folder, rulesHost);
   const base = new URL(at).pathname.replace(/\/+$/, "");
-  return { folder, base, hostRules: rulesOf(host, hasCleanUrls), redirects: rules, notApplied };
+  return { folder, base, hostRules: rulesOf(rulesHost, hasCleanUrls), redirects: rules, notApplied };
 }
 
 /** Answers the path of a URL, still encoded. */
