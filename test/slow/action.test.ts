@@ -2,7 +2,9 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { createChildAgent } from "../../src/agents/child.ts";
 import { createExplorer } from "../../src/agents/explorer/explorer.ts";
+import { startProcess } from "../../src/agents/process.ts";
 import { listGates } from "../../src/gates/gates.ts";
 import { createPrompt } from "../../src/prompts/prompts.ts";
 import { testApp } from "../support/app.ts";
@@ -44,7 +46,10 @@ async function setUp() {
   const server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: (request) => handle(request) });
   const url = server.url.origin;
   const ci = startCiIssuer();
-  const agent = createExplorer({ version: "test" });
+  // The docs of a folder exist only for agents in a process of their own.
+  const agent = createChildAgent(createExplorer({ version: "test" }), {
+    startAgentProcess: () => startProcess([executable, "__agent"], {}),
+  });
   const app = testApp({
     agent,
     env: { EVALD_BASE_URL: url, EVALD_ALLOW_PRIVATE: "127.0.0.1", EVALD_RUNS_PER_HOST: "8" },
@@ -125,6 +130,25 @@ async function setUp() {
   }
   return { app, url, ci, github, run, interrupt, starting };
 }
+
+test("the docs in a folder of the job are compared with the live docs, without a preview", async () => {
+  const { run } = await setUp();
+  const folder = emptyFolder();
+  for (const name of ["index.html", "b.html"]) writeFileSync(join(folder, name), body);
+  const inputs = { prompts: "First", "docs-dir": folder, "docs-url": `${live.url}/` };
+  const same = await run(inputs, ofPull);
+  expect([same.code, same.output.verdict]).toEqual([0, "passed"]);
+  writeFileSync(
+    join(folder, "index.html"),
+    '<html lang="en"><title>Acme</title><p>Nothing.</p><a href="/gone">C</a></html>',
+  );
+  const worse = await run(inputs, ofPull);
+  expect([worse.code, worse.output.verdict]).toEqual([1, "failed"]);
+  const empty = await run({ ...inputs, "docs-dir": emptyFolder() }, ofPull);
+  expect([empty.code, empty.stdout]).toEqual([2, expect.stringContaining("docs-dir")]);
+  const unnamed = await run({ prompts: "First", "docs-dir": folder }, ofPull);
+  expect([unnamed.code, unnamed.stdout]).toEqual([2, expect.stringContaining("docs-url")]);
+});
 
 test("several prompts get one comment, which the next call updates, a status, a summary and outputs", async () => {
   const { app, url, github, run } = await setUp();
