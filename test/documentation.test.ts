@@ -349,7 +349,7 @@ const jsonSamples: Record<string, ((value: unknown) => unknown)[]> = {
     isShape(PromptPatch),
   ],
   failures: [isShape(RunFailure)],
-  runs: [isShape(RunResponse), isShape(RunRequest), isShape(RunRequest)],
+  runs: [isShape(RunResponse), isShape(RunRequest), isShape(RunRequest), isShape(RunRequest)],
   reports: [isShape(RunReport.properties.dimensions.items)],
   regrading: [
     (value) => expect(readConfig({ EVALD_METHODOLOGY: JSON.stringify(value) }).methodology?.id).toBe("acme-1"),
