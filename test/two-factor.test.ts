@@ -2,7 +2,9 @@ import { afterEach, describe, expect, setSystemTime, test } from "bun:test";
 import { resetTwoFactor } from "../src/auth/two-factor.ts";
 import { testApp } from "./support/app.ts";
 import { browse, password, signedIn } from "./support/people.ts";
+import { startSmtp } from "./support/smtp.ts";
 import { fromBase32, totp } from "./support/totp.ts";
+import { until } from "./support/until.ts";
 
 const startMs = Date.parse("2026-11-26T12:00:00Z");
 const stepMs = 30_000;
@@ -249,4 +251,16 @@ describe("two-factor sign-in", () => {
     expect(actionsOf(app).at(-1)).toBe("two_factor.reset");
     expect(() => resetTwoFactor(app.service.ctx, "nobody@example.com")).toThrow("nobody@example.com");
   });
+});
+
+test("an email says when a second factor was added or removed", async () => {
+  setSystemTime();
+  nowMs = Date.now();
+  const smtp = startSmtp();
+  const app = testApp({ env: { EVALD_SMTP_URL: smtp.url, EVALD_MAIL_FROM: "evald <evald@example.com>" } });
+  const { browser, email } = await withTwoFactor(app);
+  await browser.post("/account/two-factor/disable", { password });
+  await until("both emails", () => smtp.mails.length === 2);
+  expect(smtp.mails.map(({ to }) => to)).toEqual([email, email]);
+  smtp.close();
 });
