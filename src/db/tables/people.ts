@@ -7,7 +7,7 @@ import { orgIdColumn, orgs } from "./orgs.ts";
 export const roles = ["owner", "admin", "member", "viewer"] as const;
 const invitationStatuses = ["pending", "accepted", "rejected", "canceled"] as const;
 /** How the person of a session proved who they are: `password_and_code` is two factors, as is a passkey. */
-export const signInMethods = ["password", "password_and_code", "passkey", "sso"] as const;
+const signInMethods = ["password", "password_and_code", "passkey", "sso"] as const;
 export type Role = (typeof roles)[number];
 export type SignInMethod = (typeof signInMethods)[number];
 
