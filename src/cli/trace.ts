@@ -22,7 +22,7 @@ export function addTrace(program: Command, useApi: UseApi): void {
       .command("trace <run>")
       .description("Print the session of a run, an event per line; by run ID or report slug")
       .option("--follow", "Print events of an unfinished run as they come, until it ends")
-      .option("--types <types>", `Only these, separated by commas: ${eventTypes.join(",")}`)
+      .option("--types <types>", `Only these, separated by commas: ${eventTypes.join(", ")}`)
       .option("--attempt <n>", "Only this attempt (default: the last one)", wholeNumber(1, 1000)),
     "Print events as JSON, one per line",
     "trace 0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20 --follow",

@@ -61,6 +61,7 @@ const tags = [
   { name: "Notifications", description: "Webhooks, Slack messages and email digests, with a log of their deliveries" },
   { name: "MCP", description: "Tools, resources and prompts over the Model Context Protocol" },
   { name: "Workers", description: "Machines that run agents" },
+  { name: "Queue", description: "Jobs of all organizations, for operators of the service" },
   { name: "System", description: "API description" },
 ];
 
