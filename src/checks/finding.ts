@@ -4,7 +4,7 @@ import type { Context } from "../context.ts";
 import type { WorkerStatus } from "../places/messages.ts";
 import { type Cause, problemOf } from "./problems.ts";
 
-export const checkStates = ["ok", "warning", "failed", "not_applicable"] as const;
+const checkStates = ["ok", "warning", "failed", "not_applicable"] as const;
 export type CheckState = (typeof checkStates)[number];
 
 /** What a check found out. `subject`: what it is about, such as a path, a URL or a part; null: the check says it. `detail`: facts, no advice. */

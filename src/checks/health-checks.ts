@@ -24,7 +24,7 @@ const worstOf = (results: CheckResult[]): CheckState =>
   worstFirst.find((state) => results.some((each) => each.state === state)) ?? "not_applicable";
 
 /** Runs the checks of a place, or `only` some of them, and stores what they find. */
-export async function checkHealth(
+async function checkHealth(
   ctx: Context,
   installation: Installation,
   place: CheckPlace,

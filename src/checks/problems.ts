@@ -237,7 +237,7 @@ const agentProblems = {
 } as const satisfies Record<string, Problem>;
 
 /** Every cause of a finding that isn't ok, with what to do about it. */
-export const problems = {
+const problems = {
   ...dataProblems,
   ...machineProblems,
   ...connectionProblems,

@@ -24,7 +24,7 @@ import type { Deletion } from "./schema.ts";
 
 const hourMs = 3600_000;
 /** How long what was deleted can be restored, in milliseconds. */
-export const restorableMs = { organization: 7 * 24 * hourMs, prompt: 24 * hourMs, run: 24 * hourMs } as const;
+const restorableMs = { organization: 7 * 24 * hourMs, prompt: 24 * hourMs, run: 24 * hourMs } as const;
 
 type DeletionRow = typeof deletions.$inferSelect;
 

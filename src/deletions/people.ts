@@ -15,7 +15,7 @@ import { toIso } from "../schema.ts";
 import { takeTurn, truncateLog } from "./erasure.ts";
 
 /** What stands in the place of the name of a person whose account was deleted. */
-export const deletedPerson = "deleted person";
+const deletedPerson = "deleted person";
 
 /** Columns that hold the name or email address of whoever did something, by table. */
 const nameColumns: readonly [table: string, ...columns: string[]][] = [
@@ -27,9 +27,6 @@ const nameColumns: readonly [table: string, ...columns: string[]][] = [
 ];
 /** Audit entries that one step reads. */
 const auditRows = 2_000;
-
-/** Everything that the service stores about a person, as it is returned to them. */
-export type PersonalData = ReturnType<typeof exportPerson>;
 
 /** Collects what the service stores about a person, and records it. Secrets and their digests are left out. Throws not_found. */
 export function exportPerson(ctx: Context, personId: string) {

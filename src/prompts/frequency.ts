@@ -1,6 +1,6 @@
 /** Days of the week in order of their numbers in cron. */
 export const weekdays = ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"] as const;
-export type Weekday = (typeof weekdays)[number];
+type Weekday = (typeof weekdays)[number];
 
 /** A schedule at a time of day. `time`: HH:MM. `weekday`: only if it is weekly. */
 export type TimeOfDay =

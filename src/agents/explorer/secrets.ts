@@ -104,7 +104,7 @@ export function hasWords(texts: string[], words: string[]): boolean {
 }
 
 /** The text of a page around its samples, as readers see it: Markdown made from HTML escapes underscores. */
-export const withoutSamples = (markdown: string): string =>
+const withoutSamples = (markdown: string): string =>
   markdown
     .replace(/^\s*(`{3,}|~{3,})[\s\S]*?^\s*\1/gm, "")
     // A sample in a cell of a table, or in the style of a word.

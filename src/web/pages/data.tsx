@@ -106,7 +106,7 @@ export function DataPage({ retention, defaultDays, deletions, mayDelete, ...fram
 }
 
 /** What a deletion contains, in words. */
-export function describeCounts({ kind, counts }: Pick<Deletion, "kind" | "counts">): string {
+function describeCounts({ kind, counts }: Pick<Deletion, "kind" | "counts">): string {
   const parts = [
     ...(kind === "organization" ? [count(counts.prompts, "prompt")] : []),
     count(counts.runs, "run"),
