@@ -4,8 +4,10 @@
 export const loadJose = (): typeof import("jose") => require("jose");
 // The function of the package compiles a regular expression of 6,000 characters, which takes 50 ms.
 export const loadLookAlikes = (): Record<string, string> => require("unhomoglyph/data.json");
+export const loadEventSource = (): typeof import("eventsource-parser/stream") => require("eventsource-parser/stream");
 export const loadPrices = (): typeof import("@pydantic/genai-prices") => require("@pydantic/genai-prices");
 export const loadPromClient = (): typeof import("prom-client") => require("prom-client");
+export const loadRedirectParser = (): typeof import("@netlify/redirect-parser") => require("@netlify/redirect-parser");
 export const loadTar = (): typeof import("tar") => require("tar");
 export const loadQrCodes = (): typeof import("uqr") => require("uqr");
 export const loadTransliteration = (): typeof import("transliteration") => require("transliteration");

@@ -58,6 +58,7 @@ const ids: Record<string, string> = {
   itemId: "none",
   seq: "0",
   gateId: gate.id,
+  deletionId: "none",
   dismissalId: "none",
   evalId: row?.eval_request_id ?? "",
   shareId: "none",
@@ -95,7 +96,7 @@ const memberMay: RegExp[] = [
 ];
 /** Forms that require an owner. */
 const ownerOnly: RegExp[] = [
-  /^\/settings\/(members|sign-in|ci|workers)\b/,
+  /^\/settings\/(members|sign-in|ci|workers|data)\b/,
   /^\/settings$/,
   /^\/spending\/budgets$/,
   /^\/reports\/:slug\/shares/,
@@ -140,7 +141,9 @@ describe.each(names(reads))("GET %s", (path) => {
     const stranger = await browse(app).get(pathOf(path));
     expect([stranger.status, stranger.location]).toEqual([303, expect.stringMatching(/^\/sign-in(\?next=|$)/)]);
     for (const who of ["owner", "admin", "member"] as const) {
-      const allowed = who === "member" && adminOnly.test(path) ? [403] : [200, 303, 400];
+      // No token of a link is valid here.
+      const allowed =
+        who === "member" && adminOnly.test(path) ? [403] : path.endsWith("/:token") ? [404] : [200, 303, 400];
       expect(allowed).toContain((await people[who].get(pathOf(path))).status);
     }
     const foreign = await people.foreigner.get(pathOf(path));
@@ -160,6 +163,7 @@ const mediaTypes: Record<string, string[]> = {
   "/llms.txt": ["text/plain"],
   "/robots.txt": ["text/plain"],
   "/sitemap.xml": ["application/xml"],
+  "/account/data.json": ["application/json"],
   "/healthz": ["application/json"],
   "/readyz": ["application/json"],
   "/openapi.json": ["application/json"],

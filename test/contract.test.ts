@@ -613,7 +613,7 @@ describe("a URL", () => {
       ...["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"].map((m): [string, string] => [m, "/api/v1/nope"]),
       ...["PUT", "DELETE", "OPTIONS"].map((m): [string, string] => [m, "/api/v1/prompts"]),
       ...["POST", "PUT", "PATCH", "DELETE", "OPTIONS"].map((m): [string, string] => [m, "/api/v1/runs"]),
-      ...["POST", "PUT", "DELETE", "OPTIONS"].map((m): [string, string] => [m, `/api/v1/prompts/${full}`]),
+      ...["POST", "PUT", "OPTIONS"].map((m): [string, string] => [m, `/api/v1/prompts/${full}`]),
       ...["GET", "HEAD", "PUT", "DELETE"].map((m): [string, string] => [m, `/api/v1/prompts/${full}/run`]),
       ["GET", "/api/"],
       ["GET", "/api/v2/prompts"],

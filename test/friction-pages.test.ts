@@ -127,7 +127,7 @@ describe("a provider", () => {
     for (const shown of [
       `<th scope="row" title="${docs}/start">/start</th>`,
       "start URL 1, linked 1",
-      '<td class="number worse">1 of 2</td>',
+      '<td class="number worse" data-label="Failures after reading">1 of 2</td>',
       `<code title="${docs}/nowhere">/nowhere</code> <small>1 time</small>`,
       "never",
     ])

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
-import { EventSourceParserStream } from "eventsource-parser/stream";
 import { type EventType, eventTypes } from "../agents/agent.ts";
 import { badRequest, conflict } from "../errors.ts";
+import { loadEventSource } from "../lazy-packages.ts";
 import { toPrintable } from "../log.ts";
 import { eventSummary, hasEventFailed } from "../reports/event-summary.ts";
 import type { Trace } from "../reports/trace-schema.ts";
@@ -65,7 +65,9 @@ async function* followRun(api: Api, runId: string, attempt: number | undefined):
     const response = await api.send("GET", path, { query: { attempt }, lastEventId });
     if (response.status === 204 || response.body === null) return;
     try {
-      const messages = response.body.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream());
+      const messages = response.body
+        .pipeThrough(new TextDecoderStream())
+        .pipeThrough(new (loadEventSource().EventSourceParserStream)());
       for await (const { event: name, id, data } of messages) {
         lastEventId = id ?? lastEventId;
         if (name === "event") yield { event: JSON.parse(data) as TraceEvent };

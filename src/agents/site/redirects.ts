@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { parseAllRedirects } from "@netlify/redirect-parser";
+import { loadRedirectParser } from "../../lazy-packages.ts";
 import type { SiteHost } from "./host-rules.ts";
 
 /** A redirect or rewrite of a site. */
@@ -57,7 +57,7 @@ async function readNetlify(folder: string, host: SiteHost, { notApplied }: Redir
   const files = host === "netlify" ? ["_redirects", "netlify.toml"] : ["_redirects"];
   for (const file of files.filter((each) => existsSync(join(folder, each)))) {
     const path = join(folder, file);
-    const { redirects, errors } = await parseAllRedirects({
+    const { redirects, errors } = await loadRedirectParser().parseAllRedirects({
       ...(file === "_redirects" ? { redirectsFiles: [path] } : { redirectsFiles: [], netlifyConfigPath: path }),
       configRedirects: [],
       minimal: false,

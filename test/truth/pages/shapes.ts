@@ -391,7 +391,7 @@ export const brokenShapes: PageCase[] = [
   onlyKeys("HTML as a style sheet", ["unreadable_page"], { type: "text/css", body: page("Keys", answer()) }),
   needed(
     "a page that is not written yet, German",
-    ["silent_failure"],
+    ["missing_docs"],
     html("Konto", `${menu}<main><h1>Konto</h1><p>Kommt bald.</p></main>`, "", "de"),
   ),
   onlyKeys(
