@@ -88,7 +88,7 @@ function describeMeasurement({ kinds, clean }: Figures): string {
   const [first, last] = [dates[0], dates.at(-1)];
   const time = first === last ? `on ${first}` : `from ${first} to ${last}`;
   const falseFindings = clean === null ? "" : ` *False findings* are those on ${clean.sites} sites without defects.`;
-  return `Measured ${time}, with ${planted} defects, each planted in a generated site of its own on which no rule was tuned. *Found* says how many were reported.${falseFindings}`;
+  return `Measured ${time}, with ${planted} defects, each planted in a site of its own that a generator made. Other sites of the same generator were read while the rules were written. *Found* says how many were reported.${falseFindings}`;
 }
 
 /** What is checked of samples in each language, with the measured recall. */
