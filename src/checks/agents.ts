@@ -10,19 +10,19 @@ import { detectBrowser } from "../agents/sandbox/chromium.ts";
 import { canGroupSessions } from "../agents/sandbox/cpu-groups.ts";
 import { toInstall } from "../agents/sandbox/problems.ts";
 import { testWorkspace } from "../agents/sandbox/workspace.ts";
-import { type Finding, found, notApplicable, ok, type Surroundings } from "./finding.ts";
+import { type CheckInput, type Finding, notApplicable, ok, problemFound } from "./finding.ts";
 
 /** The folders in which programs in a sandbox find others. */
 const sandboxPath = "/usr/local/bin:/usr/bin:/bin";
 
 /** Whether agents run on other machines, so that this one needs nothing for them. */
-const runsElsewhere = ({ workers }: Surroundings): boolean => workers !== null;
-const elsewhere = () => notApplicable("agents run on workers");
+const runsElsewhere = ({ workers }: CheckInput): boolean => workers !== null;
+const notOnThisMachine = () => notApplicable("agents run on workers");
 
-/** The agents of this machine and what they lack. One that isn't installed is nothing to mend. */
-export function checkAgents(around: Surroundings): Finding[] {
-  if (runsElsewhere(around)) return [elsewhere()];
-  const { env, config } = around;
+/** The agents of this machine and what they lack. An agent that isn't installed is not a problem. */
+export function checkAgents(input: CheckInput): Finding[] {
+  if (runsElsewhere(input)) return [notOnThisMachine()];
+  const { env, config } = input;
   const presets = listPresets(env);
   const own = Object.entries(inProcessAgents(env)).filter(([id]) => !presets.some((preset) => preset.id === id));
   return [
@@ -43,14 +43,14 @@ function describeAgent(id: string, agent: Agent, model: string | null): Finding 
 
 function checkCodingAgent(preset: Preset, path: string): Finding {
   const agent = findInstalled(preset, path);
-  if (!agent.isHere) return notApplicable(agent.detail, agent.id);
+  if (!agent.isInstalled) return notApplicable(agent.detail, agent.id);
   return ok(
-    `${agent.version}${agent.isTried ? "" : ", not tested with this version of evald"}, ${agent.path}`,
+    `${agent.version}${agent.isTested ? "" : ", not tested with this version of evald"}, ${agent.path}`,
     agent.id,
   );
 }
 
-/** What agents run without bringing it along, by agent. */
+/** Programs that agents run but don't install themselves, by agent. */
 const companions: Record<string, { command: string; use: string; name: string }> = {
   opencode: { command: "rg", use: "load skills", name: "ripgrep" },
 };
@@ -59,7 +59,7 @@ const companions: Record<string, { command: string; use: string; name: string }>
 function checkRequirements(preset: Preset, path: string): Finding[] {
   const program = findProgram(preset, path);
   if ("missing" in program) return [];
-  const toFinding = (detail: string): Finding => found("agent_incomplete", detail, preset.id);
+  const toFinding = (detail: string): Finding => problemFound("agent_incomplete", detail, preset.id);
   const findings: Finding[] = [];
   const companion = companions[preset.id];
   if (companion && Bun.which(companion.command, { PATH: sandboxPath }) === null)
@@ -101,53 +101,58 @@ const programs = {
   curl: "send requests from commands",
 };
 
-export function checkPrograms(around: Surroundings): Finding {
-  if (runsElsewhere(around)) return elsewhere();
+/** Whether the programs that sessions need are installed for all users. */
+export function checkPrograms(input: CheckInput): Finding {
+  if (runsElsewhere(input)) return notOnThisMachine();
   const missing = Object.entries(programs).filter(([name]) => Bun.which(name, { PATH: sandboxPath }) === null);
   if (missing.length === 0) return ok(Object.keys(programs).join(", "));
   const list = missing.map(([name, use]) => `${name} (to ${use})`).join(", ");
-  return found("program_missing", `not in ${sandboxPath}: ${list}`);
+  return problemFound("program_missing", `not in ${sandboxPath}: ${list}`);
 }
 
-export async function checkSandbox(around: Surroundings): Promise<Finding> {
-  if (runsElsewhere(around)) return elsewhere();
-  const { level, detail } = await around.findSandbox();
-  return level === "none" ? found("sandbox_missing", detail) : ok(detail);
+/** Whether commands can run in a sandbox. */
+export async function checkSandbox(input: CheckInput): Promise<Finding> {
+  if (runsElsewhere(input)) return notOnThisMachine();
+  const { level, detail } = await input.findSandbox();
+  return level === "none" ? problemFound("sandbox_missing", detail) : ok(detail);
 }
 
 /** Whether the processes of agents, which parse pages, have a sandbox. */
-export async function checkPageSandbox(around: Surroundings): Promise<Finding> {
-  if (runsElsewhere(around)) return elsewhere();
-  const sandbox = await around.findSandbox();
-  const rules = await testAgentSandbox("rules", around.env);
-  const model = await testAgentSandbox("model", around.env);
+export async function checkPageSandbox(input: CheckInput): Promise<Finding> {
+  if (runsElsewhere(input)) return notOnThisMachine();
+  const sandbox = await input.findSandbox();
+  const rules = await testAgentSandbox("rules", input.env);
+  const model = await testAgentSandbox("model", input.env);
   if (sandbox.level === "none" && rules === sandbox.detail && model === sandbox.detail)
-    return found("page_sandbox_missing", "for the same reason as commands");
+    return problemFound("page_sandbox_missing", "for the same reason as commands");
   const missing = [
     ...(rules === null ? [] : [`the explorer: ${rules}`]),
     ...(model === null ? [] : [`agents with a model: ${model}`]),
   ];
   return missing.length === 0
     ? ok("agents parse pages in a sandbox")
-    : found("page_sandbox_missing", missing.join("; "));
+    : problemFound("page_sandbox_missing", missing.join("; "));
 }
 
-export async function checkWorkspaces(around: Surroundings): Promise<Finding> {
-  if (runsElsewhere(around)) return elsewhere();
-  if ((await around.findSandbox()).level === "none") return notApplicable("agents have no files without a sandbox");
-  const problem = await testWorkspace(around.config.workspaceBytes);
-  return problem === null ? ok("a file system in memory, of limited size") : found("workspace_on_disk", problem);
+/** Whether workspaces can be file systems in memory. */
+export async function checkWorkspaces(input: CheckInput): Promise<Finding> {
+  if (runsElsewhere(input)) return notOnThisMachine();
+  if ((await input.findSandbox()).level === "none") return notApplicable("agents have no files without a sandbox");
+  const problem = await testWorkspace(input.config.workspaceBytes);
+  return problem === null ? ok("a file system in memory, of limited size") : problemFound("workspace_on_disk", problem);
 }
 
-export function checkCpu(around: Surroundings): Finding {
-  if (runsElsewhere(around)) return elsewhere();
+/** Whether sessions can have control groups of their own. */
+export function checkCpu(input: CheckInput): Finding {
+  if (runsElsewhere(input)) return notOnThisMachine();
   return canGroupSessions()
     ? ok("shared between the service and its sessions by control groups")
-    : found("cpu_not_grouped", "this process may not create control groups");
+    : problemFound("cpu_not_grouped", "this process may not create control groups");
 }
 
-export async function checkBrowser(around: Surroundings): Promise<Finding> {
-  if (runsElsewhere(around)) return elsewhere();
-  const browser = await detectBrowser(await around.findSandbox());
-  return "missing" in browser ? found("browser_missing", browser.missing) : ok(browser.detail);
+/** Whether Chromium starts in a sandbox. */
+export async function checkBrowser(input: CheckInput): Promise<Finding> {
+  if (runsElsewhere(input)) return notOnThisMachine();
+  const browser = await detectBrowser(await input.findSandbox());
+  return "missing" in browser ? problemFound("browser_missing", browser.missing) : ok(browser.detail);
 }

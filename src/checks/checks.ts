@@ -20,147 +20,152 @@ import {
 import { checkDataDirectory, checkDisk } from "./data.ts";
 import {
   type Check,
-  type CheckPlace,
-  checkPlaces,
+  type CheckInput,
+  type CheckOccasion,
+  checkOccasions,
   type Finding,
-  found,
   type Installation,
-  type Surroundings,
+  problemFound,
 } from "./finding.ts";
 import { checkAuthorities, checkOpenFiles, checkPort } from "./machine.ts";
 import { checkMail } from "./mail.ts";
 import { checkRedis } from "./redis.ts";
 import { checkBackup, checkClock, checkSecretKey, checkTimeZones } from "./stored.ts";
 
-const everywhere = checkPlaces;
+const always = checkOccasions;
 const doctorOnly = ["doctor"] as const;
 /** The service needs no early answer from programs that take long to start. */
 const doctorAndDaily = ["doctor", "daily"] as const;
 const serviceOnly = ["start", "daily"] as const;
-const slowMs = 60_000;
+const slowTimeoutMs = 60_000;
 
-/** Every check, in the order of `evald doctor`, with what it looks at and who runs it. None changes anything. */
+/** Every check, in the order of `evald doctor`, with what it looks at and when it runs. None changes anything. */
 export const checks = [
   {
     id: "data_directory",
     looksAt: "Write access to the data directory and the database, and access of other users",
-    places: everywhere,
+    occasions: always,
     run: checkDataDirectory,
   },
-  { id: "disk", looksAt: "Free space, and its trend of the last week", places: everywhere, run: checkDisk },
+  { id: "disk", looksAt: "Free space, and its trend of the last week", occasions: always, run: checkDisk },
   {
     id: "secret_key",
     looksAt: "Whether `EVALD_SECRET_KEY` decrypts what is stored",
-    places: everywhere,
+    occasions: always,
     run: checkSecretKey,
   },
   {
     id: "time_zones",
     looksAt: "Whether this version knows the time zones of all organizations",
-    places: everywhere,
+    occasions: always,
     run: checkTimeZones,
   },
-  { id: "backup", looksAt: "The age of the last backup", places: everywhere, run: checkBackup },
+  { id: "backup", looksAt: "The age of the last backup", occasions: always, run: checkBackup },
   {
     id: "clock",
     looksAt: "The clock: compared with this version, stored data, other servers and the time that passed",
-    places: everywhere,
+    occasions: always,
     run: checkClock,
     isLast: true,
   },
-  { id: "open_files", looksAt: "The limit for open files", places: everywhere, run: checkOpenFiles },
-  { id: "port", looksAt: "Whether the service could listen, if it isn’t running", places: doctorOnly, run: checkPort },
+  { id: "open_files", looksAt: "The limit for open files", occasions: always, run: checkOpenFiles },
+  {
+    id: "port",
+    looksAt: "Whether the service could listen, if it isn’t running",
+    occasions: doctorOnly,
+    run: checkPort,
+  },
   {
     id: "base_url",
-    looksAt: "Whether `EVALD_BASE_URL` leads to this service, which it asks through that URL",
-    places: everywhere,
+    looksAt: "Whether a request to `EVALD_BASE_URL` reaches this service",
+    occasions: always,
     run: checkBaseUrl,
   },
   {
     id: "smtp",
     looksAt: "Connection, TLS and login of `EVALD_SMTP_URL`; sends nothing",
-    places: everywhere,
+    occasions: always,
     run: checkMail,
   },
   {
     id: "oidc",
     looksAt: "Metadata and keys of `EVALD_OIDC_ISSUER`",
-    places: everywhere,
+    occasions: always,
     run: checkOidc,
   },
   {
     id: "models",
     looksAt: "Model servers and keys of the environment: lists the models, which costs nothing",
-    places: everywhere,
+    occasions: always,
     run: checkModels,
   },
   {
     id: "otlp",
     looksAt: "Whether `EVALD_OTLP_URL` takes traces: sends an export without any",
-    places: everywhere,
+    occasions: always,
     run: checkOtlp,
   },
   {
     id: "redis",
     looksAt: "Connection, version, access, users, persistence and memory of `EVALD_REDIS_URL`",
-    places: everywhere,
+    occasions: always,
     run: checkRedis,
   },
   {
     id: "gateway",
     looksAt: "On a worker: whether `EVALD_GATEWAY_URL` leads to the gateway of the service",
-    places: doctorOnly,
+    occasions: doctorOnly,
     run: checkGateway,
   },
-  { id: "workers", looksAt: "The state of connected workers", places: serviceOnly, run: checkWorkers },
+  { id: "workers", looksAt: "The state of connected workers", occasions: serviceOnly, run: checkWorkers },
   {
     id: "proxies",
     looksAt: "Whether the proxies in `HTTP_PROXY` and `HTTPS_PROXY` accept connections",
-    places: everywhere,
+    occasions: always,
     run: checkProxies,
   },
   {
     id: "authorities",
     looksAt: "The certificates in `NODE_EXTRA_CA_CERTS` and `SSL_CERT_FILE`",
-    places: everywhere,
+    occasions: always,
     run: checkAuthorities,
   },
   {
     id: "agents",
     looksAt: "Agents, and what installed coding agents lack",
-    places: doctorOnly,
+    occasions: doctorOnly,
     run: checkAgents,
-    timeoutMs: slowMs,
+    timeoutMs: slowTimeoutMs,
   },
-  { id: "programs", looksAt: "Programs that sessions use", places: doctorOnly, run: checkPrograms },
+  { id: "programs", looksAt: "Programs that sessions use", occasions: doctorOnly, run: checkPrograms },
   {
     id: "sandbox",
     looksAt: "The sandbox for commands",
-    places: everywhere,
+    occasions: always,
     run: checkSandbox,
-    timeoutMs: slowMs,
+    timeoutMs: slowTimeoutMs,
   },
   {
     id: "page_sandbox",
-    looksAt: "The sandbox of agents, which parse pages",
-    places: doctorAndDaily,
+    looksAt: "The sandbox in which agents parse pages",
+    occasions: doctorAndDaily,
     run: checkPageSandbox,
-    timeoutMs: slowMs,
+    timeoutMs: slowTimeoutMs,
   },
   {
     id: "workspace",
     looksAt: "File systems in memory for workspaces",
-    places: doctorOnly,
+    occasions: doctorOnly,
     run: checkWorkspaces,
-    timeoutMs: slowMs,
+    timeoutMs: slowTimeoutMs,
   },
-  { id: "cpu", looksAt: "Control groups for sessions", places: doctorOnly, run: checkCpu },
+  { id: "cpu", looksAt: "Control groups for sessions", occasions: doctorOnly, run: checkCpu },
   {
     id: "browser",
-    looksAt: "Chromium, which it starts in a sandbox",
-    places: doctorAndDaily,
+    looksAt: "Whether Chromium starts in a sandbox",
+    occasions: doctorAndDaily,
     run: checkBrowser,
-    timeoutMs: slowMs,
+    timeoutMs: slowTimeoutMs,
   },
 ] as const satisfies Check[];
 
@@ -171,45 +176,45 @@ export const checkIds: readonly CheckId[] = [...checks.map(({ id }) => id), "dat
 /** A finding with the check that made it. */
 export type CheckResult = Finding & { check: CheckId };
 
-const defaultMs = 10_000;
+const defaultTimeoutMs = 10_000;
 
-/** Runs the checks of a place side by side, and returns their findings in the order of the table. `only`: the checks to run; default: all. */
+/** Runs the checks of an occasion at the same time. Returns their findings in the order of `checks`. `only`: whether to run a check; default: all. */
 export async function runChecks(
-  place: CheckPlace,
+  occasion: CheckOccasion,
   installation: Installation,
   only: (id: CheckId) => boolean = () => true,
 ): Promise<CheckResult[]> {
   const all: (Check & { id: CheckId })[] = checks.filter(
-    ({ id, places }) => (places as readonly CheckPlace[]).includes(place) && only(id),
+    ({ id, occasions }) => (occasions as readonly CheckOccasion[]).includes(occasion) && only(id),
   );
   const shared = { ...installation, peerClocks: new Map<string, number>() };
   const results = new Map<string, Finding[]>();
-  const runAll = (some: typeof all) =>
-    Promise.all(some.map(async (check) => results.set(check.id, await runCheck(check, shared))));
-  await runAll(all.filter(({ isLast }) => !isLast));
-  await runAll(all.filter(({ isLast }) => isLast));
+  const runAtOnce = (selected: typeof all) =>
+    Promise.all(selected.map(async (check) => results.set(check.id, await runCheck(check, shared))));
+  await runAtOnce(all.filter(({ isLast }) => !isLast));
+  await runAtOnce(all.filter(({ isLast }) => isLast));
   return all.flatMap(({ id }) => (results.get(id) ?? []).map((finding) => ({ check: id, ...finding })));
 }
 
-/** Runs a check within its time. Never throws: one that fails says nothing about the others. */
+/** Runs a check within its time limit. Never throws: a check that fails becomes the finding `check_failed`. */
 async function runCheck(
-  { run, timeoutMs = defaultMs }: Check,
-  around: Omit<Surroundings, "signal">,
+  { run, timeoutMs = defaultTimeoutMs }: Check,
+  input: Omit<CheckInput, "signal">,
 ): Promise<Finding[]> {
-  const ending = new AbortController();
+  const timeLimit = new AbortController();
   const timeout = Promise.withResolvers<Finding[]>();
-  // What it waits for gets a moment to report that itself.
+  // The check gets half a second to report itself what didn't answer.
   const timers = [
-    setTimeout(() => ending.abort(), timeoutMs),
+    setTimeout(() => timeLimit.abort(), timeoutMs),
     setTimeout(timeout.resolve, timeoutMs + 500, [
-      found("check_failed", `it took more than ${timeoutMs / 1000} seconds`),
+      problemFound("check_failed", `it took more than ${timeoutMs / 1000} seconds`),
     ]),
   ];
   try {
-    const work = (async () => [await run({ ...around, signal: ending.signal })].flat())();
+    const work = (async () => [await run({ ...input, signal: timeLimit.signal })].flat())();
     return await Promise.race([work, timeout.promise]);
   } catch (error) {
-    return [found("check_failed", reasonOf(error))];
+    return [problemFound("check_failed", reasonOf(error))];
   } finally {
     for (const timer of timers) clearTimeout(timer);
   }

@@ -49,7 +49,7 @@ export const connectionProblems = {
   },
   oidc_invalid: {
     state: "failed",
-    title: "EVALD_OIDC_ISSUER is no identity provider",
+    title: "EVALD_OIDC_ISSUER is not an identity provider",
     remedy: "Set EVALD_OIDC_ISSUER to the issuer of the provider. The command should print its metadata as JSON.",
     command: "curl -sS {subject}/.well-known/openid-configuration",
   },
@@ -104,7 +104,7 @@ export const connectionProblems = {
   },
   otlp_failed: {
     state: "failed",
-    title: "The OpenTelemetry collector takes no traces here",
+    title: "The OpenTelemetry collector doesn’t accept traces at this URL",
     remedy: "Set EVALD_OTLP_URL to its endpoint for traces, which usually ends in /v1/traces.",
   },
   gateway_unreachable: {
@@ -120,7 +120,7 @@ export const connectionProblems = {
   },
   gateway_elsewhere: {
     state: "failed",
-    title: "EVALD_GATEWAY_URL is no gateway of evald",
+    title: "EVALD_GATEWAY_URL is not the gateway of an evald service",
     remedy:
       "Set EVALD_GATEWAY_URL to the public URL of the service with /gateway, and make the proxy pass that path on. The command should print status 401.",
     command: "curl -sS -i {subject}",
@@ -162,7 +162,7 @@ export const redisProblems = {
     state: "warning",
     title: "The Redis server refuses ACL SETUSER",
     remedy:
-      "Credentials of evald workers add don’t work. Use a server that allows it, or give workers the URL of the service, with which each can read what all others do.",
+      "Credentials that evald workers add creates don’t work. Use a server that allows it, or give workers the URL of the service, with which each can read what all others do.",
   },
   redis_not_persistent: {
     state: "warning",

@@ -6,27 +6,27 @@ import {
   type OperatorRequest,
   requestFromOperator,
 } from "../net/operator-request.ts";
-import { type Finding, found, notApplicable, ok, type Surroundings } from "./finding.ts";
+import { type CheckInput, type Finding, notApplicable, ok, problemFound } from "./finding.ts";
 import type { Cause } from "./problems.ts";
 
 /** What to report if a server does not answer. */
 type NoAnswerCauses = { unreachable: Cause; certificate: Cause };
 
-/** Asks a server of the operator's settings. Returns its answer, or what to report without one. */
+/** Sends a request to a server that the operator's settings name. Returns its answer, or the finding to report if there is none. */
 async function ask(
-  around: Surroundings,
+  input: CheckInput,
   url: string,
   causes: NoAnswerCauses,
   subject: string,
   request: Omit<OperatorRequest, "signal"> = {},
 ): Promise<OperatorAnswer | Finding> {
   try {
-    const answer = await requestFromOperator(url, { ...request, signal: around.signal });
-    if (answer.dateAt !== null) around.peerClocks.set(new URL(url).host, answer.dateAt - around.now());
+    const answer = await requestFromOperator(url, { ...request, signal: input.signal });
+    if (answer.dateAt !== null) input.peerClocks.set(new URL(url).host, answer.dateAt - input.now());
     return answer;
   } catch (error) {
     if (!(error instanceof NoAnswerError)) throw error;
-    return found(causes[error.kind], `${new URL(url).host}: ${error.message}`, subject);
+    return problemFound(causes[error.kind], `${new URL(url).host}: ${error.message}`, subject);
   }
 }
 
@@ -41,21 +41,21 @@ const parseJson = (text: string): Record<string, unknown> | null => {
   }
 };
 
-/** Whether the public URL leads to the service that runs here, which it asks through that URL. */
-export async function checkBaseUrl(around: Surroundings): Promise<Finding> {
-  const { config, service } = around;
+/** Whether a request to the public URL reaches the service that runs here. */
+export async function checkBaseUrl(input: CheckInput): Promise<Finding> {
+  const { config, service } = input;
   const { baseUrl } = config;
   if (baseUrl === null) return notApplicable("EVALD_BASE_URL is not set");
   if (service?.instance == null) return notApplicable("no service is running that could answer");
   const causes = { unreachable: "base_url_unreachable", certificate: "base_url_unreachable" } as const;
-  const answer = await ask(around, `${baseUrl}/healthz`, causes, baseUrl);
+  const answer = await ask(input, `${baseUrl}/healthz`, causes, baseUrl);
   if (isFinding(answer)) return answer;
   if (parseJson(answer.text)?.instance === service.instance) return ok(baseUrl);
   const { host } = new URL(baseUrl);
-  // The proxy is there, but the way behind it isn't.
+  // The proxy answered, but couldn't reach the service behind it.
   if (answer.status >= 502 && answer.status <= 504)
-    return found("base_url_unreachable", `${host} returned status ${answer.status}`, baseUrl);
-  return found(
+    return problemFound("base_url_unreachable", `${host} returned status ${answer.status}`, baseUrl);
+  return problemFound(
     "base_url_elsewhere",
     `${host} returned status ${answer.status}, not the answer of this service`,
     baseUrl,
@@ -63,24 +63,25 @@ export async function checkBaseUrl(around: Surroundings): Promise<Finding> {
 }
 
 /** Whether the identity provider publishes the metadata and keys that sign-in needs. */
-export async function checkOidc(around: Surroundings): Promise<Finding> {
-  const { oidc } = around.config.people;
+export async function checkOidc(input: CheckInput): Promise<Finding> {
+  const { oidc } = input.config.people;
   if (oidc === null) return notApplicable("EVALD_OIDC_ISSUER is not set");
   const { issuer } = oidc;
   const causes = { unreachable: "oidc_unreachable", certificate: "oidc_certificate" } as const;
-  const answer = await ask(around, `${issuer}/.well-known/openid-configuration`, causes, issuer);
+  const answer = await ask(input, `${issuer}/.well-known/openid-configuration`, causes, issuer);
   if (isFinding(answer)) return answer;
-  if (answer.status >= 500) return found("oidc_unreachable", `it returned status ${answer.status}`, issuer);
+  if (answer.status >= 500) return problemFound("oidc_unreachable", `it returned status ${answer.status}`, issuer);
   const metadata = answer.status === 200 ? parseJson(answer.text) : null;
   const missing = ["issuer", "authorization_endpoint", "token_endpoint", "jwks_uri"].filter(
     (name) => typeof metadata?.[name] !== "string",
   );
-  if (metadata === null) return found("oidc_invalid", `it returned status ${answer.status} and no metadata`, issuer);
-  if (missing.length > 0) return found("oidc_invalid", `its metadata lacks ${missing.join(", ")}`, issuer);
+  if (metadata === null)
+    return problemFound("oidc_invalid", `it returned status ${answer.status} and no metadata`, issuer);
+  if (missing.length > 0) return problemFound("oidc_invalid", `its metadata lacks ${missing.join(", ")}`, issuer);
   if (String(metadata.issuer).replace(/\/+$/, "") !== issuer)
-    return found("oidc_wrong_issuer", `its issuer is ${metadata.issuer}`, issuer);
+    return problemFound("oidc_wrong_issuer", `its issuer is ${metadata.issuer}`, issuer);
   const keys = await ask(
-    around,
+    input,
     String(metadata.jwks_uri),
     { unreachable: "oidc_no_keys", certificate: "oidc_certificate" },
     issuer,
@@ -88,13 +89,13 @@ export async function checkOidc(around: Surroundings): Promise<Finding> {
   if (isFinding(keys)) return keys;
   const list = parseJson(keys.text)?.keys;
   if (!Array.isArray(list) || list.length === 0)
-    return found("oidc_no_keys", `${metadata.jwks_uri} returned status ${keys.status} and no keys`, issuer);
+    return problemFound("oidc_no_keys", `${metadata.jwks_uri} returned status ${keys.status} and no keys`, issuer);
   return ok(issuer);
 }
 
 /** Whether each model server that the environment configures answers and takes its key: lists its models, which costs nothing. */
-export async function checkModels(around: Surroundings): Promise<Finding[]> {
-  const { modelEndpoints } = around.config;
+export async function checkModels(input: CheckInput): Promise<Finding[]> {
+  const { modelEndpoints } = input.config;
   const configured = modelProviders.flatMap((provider) => {
     const { key, baseUrl } = modelEndpoints[provider];
     return baseUrl !== null && (key !== null || provider === "openai-compatible") ? [{ provider, key, baseUrl }] : [];
@@ -104,14 +105,14 @@ export async function checkModels(around: Surroundings): Promise<Finding[]> {
   return await Promise.all(
     configured.map(async ({ provider, key, baseUrl }) => {
       const headers = keyHeaders(provider, key ?? "");
-      const answer = await ask(around, `${baseUrl}/models`, causes, baseUrl, { headers });
+      const answer = await ask(input, `${baseUrl}/models`, causes, baseUrl, { headers });
       if (isFinding(answer)) return answer;
       const { status, text } = answer;
       const variable = providerVariables[provider].key;
       // Google returns 400 for an invalid key.
       if (status === 401 || status === 403 || (status === 400 && /api.?key/i.test(text)))
-        return found("model_key_refused", `${provider} returned status ${status} for ${variable}`, baseUrl);
-      if (status >= 500) return found("model_failed", `${provider} returned status ${status}`, baseUrl);
+        return problemFound("model_key_refused", `${provider} returned status ${status} for ${variable}`, baseUrl);
+      if (status >= 500) return problemFound("model_failed", `${provider} returned status ${status}`, baseUrl);
       // Not every compatible server lists its models.
       return ok(`${provider} answers`, baseUrl);
     }),
@@ -126,46 +127,46 @@ function keyHeaders(provider: (typeof modelProviders)[number], key: string): Rec
 }
 
 /** Whether the OpenTelemetry collector takes traces: sends an export without any. */
-export async function checkOtlp(around: Surroundings): Promise<Finding> {
-  const { otlp } = around.config.telemetry;
+export async function checkOtlp(input: CheckInput): Promise<Finding> {
+  const { otlp } = input.config.telemetry;
   if (otlp === null) return notApplicable("EVALD_OTLP_URL is not set");
   const { url, headers } = otlp;
-  const answer = await ask(around, url, { unreachable: "otlp_unreachable", certificate: "otlp_certificate" }, url, {
+  const answer = await ask(input, url, { unreachable: "otlp_unreachable", certificate: "otlp_certificate" }, url, {
     method: "POST",
     headers: { ...headers, "content-type": "application/json" },
     body: '{"resourceSpans":[]}',
   });
   if (isFinding(answer)) return answer;
   const { status } = answer;
-  if (status === 401 || status === 403) return found("otlp_refused", `it returned status ${status}`, url);
-  if (status >= 502 && status <= 504) return found("otlp_unreachable", `it returned status ${status}`, url);
+  if (status === 401 || status === 403) return problemFound("otlp_refused", `it returned status ${status}`, url);
+  if (status >= 502 && status <= 504) return problemFound("otlp_unreachable", `it returned status ${status}`, url);
   // Some collectors refuse an export without traces, with status 400.
   if (status >= 300 && status !== 400 && status !== 429)
-    return found("otlp_failed", `it returned status ${status}`, url);
+    return problemFound("otlp_failed", `it returned status ${status}`, url);
   return ok(url);
 }
 
 /** Whether this machine, if it is a worker, reaches the gateway of the service. */
-export async function checkGateway(around: Surroundings): Promise<Finding> {
-  const { gatewayUrl } = around.config.workers;
+export async function checkGateway(input: CheckInput): Promise<Finding> {
+  const { gatewayUrl } = input.config.workers;
   if (gatewayUrl === null) return notApplicable("EVALD_GATEWAY_URL is not set");
   const causes = { unreachable: "gateway_unreachable", certificate: "gateway_certificate" } as const;
-  const answer = await ask(around, `${gatewayUrl}/`, causes, gatewayUrl);
+  const answer = await ask(input, `${gatewayUrl}/`, causes, gatewayUrl);
   if (isFinding(answer)) return answer;
   const error = parseJson(answer.text)?.error;
   if (answer.status === 401 && (error as { type?: unknown } | undefined)?.type === "unauthorized")
     return ok(gatewayUrl);
   if (answer.status >= 502 && answer.status <= 504)
-    return found("gateway_unreachable", `it returned status ${answer.status}`, gatewayUrl);
-  return found("gateway_elsewhere", `it returned status ${answer.status}`, gatewayUrl);
+    return problemFound("gateway_unreachable", `it returned status ${answer.status}`, gatewayUrl);
+  return problemFound("gateway_elsewhere", `it returned status ${answer.status}`, gatewayUrl);
 }
 
 /** Whether the connected workers can take sessions. */
-export function checkWorkers({ workers }: Surroundings): Finding[] {
+export function checkWorkers({ workers }: CheckInput): Finding[] {
   if (workers === null) return [notApplicable("agents run on this machine")];
   const findings = workers.flatMap(({ name, state, problem, version }) => {
-    if (state === "refused") return [found("worker_refused", `${name} has version ${version}`, name)];
-    return state === "not_ready" ? [found("worker_not_ready", problem ?? "it isn't ready", name)] : [];
+    if (state === "refused") return [problemFound("worker_refused", `${name} has version ${version}`, name)];
+    return state === "not_ready" ? [problemFound("worker_not_ready", problem ?? "it isn't ready", name)] : [];
   });
   return findings.length > 0 ? findings : [ok(`${workers.length} connected`)];
 }
@@ -173,15 +174,16 @@ export function checkWorkers({ workers }: Surroundings): Finding[] {
 const proxyVariables = ["https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY"];
 
 /** Whether the proxies of the environment accept connections. */
-export async function checkProxies({ env, signal }: Surroundings): Promise<Finding[]> {
+export async function checkProxies({ env, signal }: CheckInput): Promise<Finding[]> {
   const variables = proxyVariables.filter((name) => env[name]);
   if (variables.length === 0) return [notApplicable("no proxy is set")];
   return await Promise.all(
     variables.map(async (name) => {
       const url = URL.parse(env[name] ?? "");
-      if (!url || !/^https?:$/.test(url.protocol)) return found("proxy_unreachable", `${name} is no http URL`, name);
+      if (!url || !/^https?:$/.test(url.protocol))
+        return problemFound("proxy_unreachable", `${name} is no http URL`, name);
       const problem = await findConnectionProblem(url, signal);
-      return problem === null ? ok(url.host, name) : found("proxy_unreachable", `${url.host}: ${problem}`, name);
+      return problem === null ? ok(url.host, name) : problemFound("proxy_unreachable", `${url.host}: ${problem}`, name);
     }),
   );
 }

@@ -2,7 +2,7 @@ import { accessSync, constants, existsSync, readdirSync, statfsSync, statSync } 
 import { dirname, join, resolve } from "node:path";
 import { isVisibleInSandboxes } from "../agents/sandbox/bubblewrap.ts";
 import { readDiskHistory } from "./disk-history.ts";
-import { type Finding, found, ok, type Surroundings } from "./finding.ts";
+import { type CheckInput, type Finding, ok, problemFound } from "./finding.ts";
 
 const dayMs = 24 * 3600_000;
 const minFreeBytes = 512 * 1024 * 1024;
@@ -15,13 +15,13 @@ const nearestExisting = (path: string): string =>
   existsSync(path) || dirname(path) === path ? path : nearestExisting(dirname(path));
 
 /** Whether the data directory and its files can be written by this user, and by nobody else. */
-export function checkDataDirectory({ config }: Surroundings): Finding {
+export function checkDataDirectory({ config }: CheckInput): Finding {
   const path = resolve(config.dataDir);
   const existing = nearestExisting(path);
   if (!statSync(existing).isDirectory())
-    return found("data_directory_invalid", `${existing} is not a directory`, existing);
-  if (!mayWrite(existing)) return found("data_directory_read_only", `no write access to ${path}`, existing);
-  if (isVisibleInSandboxes(path)) return found("data_directory_visible", `sandboxes show ${path}`, path);
+    return problemFound("data_directory_invalid", `${existing} is not a directory`, existing);
+  if (!mayWrite(existing)) return problemFound("data_directory_read_only", `no write access to ${path}`, existing);
+  if (isVisibleInSandboxes(path)) return problemFound("data_directory_visible", `sandboxes show ${path}`, path);
   if (!existsSync(path)) return ok(`${path} does not exist yet; evald serve creates it`, path);
   const files = readdirSync(path).filter((name) => name.startsWith("evald."));
   const open = [
@@ -30,10 +30,10 @@ export function checkDataDirectory({ config }: Surroundings): Finding {
   ];
   if (open.length > 0) {
     const modes = open.map((name) => `${name} has mode ${(statSync(resolve(path, name)).mode & 0o777).toString(8)}`);
-    return found("data_exposed", modes.join(", "), path);
+    return problemFound("data_exposed", modes.join(", "), path);
   }
   const readOnly = files.find((name) => name.startsWith("evald.db") && !mayWrite(join(path, name)));
-  if (readOnly) return found("database_read_only", `no write access to ${join(path, readOnly)}`, path);
+  if (readOnly) return problemFound("database_read_only", `no write access to ${join(path, readOnly)}`, path);
   return ok(path, path);
 }
 
@@ -48,12 +48,12 @@ function mayWrite(path: string): boolean {
 }
 
 /** Whether the disk of the data directory has space, and will have some in two weeks. */
-export function checkDisk({ config, now }: Surroundings): Finding {
+export function checkDisk({ config, now }: CheckInput): Finding {
   const path = resolve(config.dataDir);
   const { bavail, bsize } = statfsSync(nearestExisting(path));
   const free = bavail * bsize;
   const detail = `${toGib(free)} free`;
-  if (free < minFreeBytes) return found("disk_full", `${detail}; at least 0.5 GiB is needed`, path);
+  if (free < minFreeBytes) return problemFound("disk_full", `${detail}; at least 0.5 GiB is needed`, path);
   const [first] = readDiskHistory(path);
   const elapsedMs = first ? now() - first.at : 0;
   const usedBytes = first ? first.freeBytes - free : 0;
@@ -61,7 +61,7 @@ export function checkDisk({ config, now }: Surroundings): Finding {
   const days = (free / usedBytes) * (elapsedMs / dayMs);
   if (days >= minDaysUntilFull) return ok(detail, path);
   const growth = `${toGib((usedBytes * dayMs) / elapsedMs)} less each day for ${Math.round(elapsedMs / dayMs)} days`;
-  return found("disk_filling", `${detail}, ${growth}: full in ${Math.floor(days)} days`, path);
+  return problemFound("disk_filling", `${detail}, ${growth}: full in ${Math.floor(days)} days`, path);
 }
 
 const toGib = (bytes: number): string => `${(bytes / 1024 ** 3).toFixed(1)} GiB`;

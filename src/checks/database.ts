@@ -5,18 +5,19 @@ import type { Config } from "../config/config.ts";
 import { type Context, createContext } from "../context.ts";
 import { type AppliedMigration, type Db, openReader, originOf, readMigrations } from "../db/open.ts";
 import { reasonOf } from "../errors.ts";
-import { type Finding, found, notApplicable, ok } from "./finding.ts";
+import { type Finding, notApplicable, ok, problemFound } from "./finding.ts";
 
 /** A database that checks read, and what is wrong with it. `ctx` null: it can't be used by this version. */
 type ExaminedDatabase = { finding: Finding; ctx: Context | null; close: () => void };
 
-const without = (finding: Finding): ExaminedDatabase => ({ finding, ctx: null, close: () => {} });
+/** A database that can't be read. */
+const unreadable = (finding: Finding): ExaminedDatabase => ({ finding, ctx: null, close: () => {} });
 
 /** Opens the database of a data directory for reading and examines it. It changes nothing, and needs no lock. */
 export function examineDatabase(config: Config, now: () => number): ExaminedDatabase {
   const path = resolve(config.dataDir);
   const file = join(path, "evald.db");
-  if (!existsSync(file)) return without(notApplicable("there is none yet", path));
+  if (!existsSync(file)) return unreadable(notApplicable("there is none yet", path));
   let db: Db | undefined;
   try {
     db = openReader(file);
@@ -28,8 +29,8 @@ export function examineDatabase(config: Config, now: () => number): ExaminedData
   } catch (error) {
     db?.$client.close();
     const code = error instanceof Error && "code" in error ? String(error.code) : "";
-    return without(
-      found(/NOTADB|CORRUPT/.test(code) ? "database_damaged" : "database_unreadable", reasonOf(error), path),
+    return unreadable(
+      problemFound(/NOTADB|CORRUPT/.test(code) ? "database_damaged" : "database_unreadable", reasonOf(error), path),
     );
   }
 }
@@ -42,10 +43,10 @@ const isOlder = (db: Db): boolean => appliedTo(db).length < readMigrations().len
 
 function examine(db: Db, path: string): Finding {
   const check = db.$client.query<{ quick_check: string }, []>("pragma quick_check").get()?.quick_check;
-  if (check !== "ok") return found("database_damaged", String(check), path);
+  if (check !== "ok") return problemFound("database_damaged", String(check), path);
   const origin = originOf(appliedTo(db));
-  if (origin === "newer") return found("database_newer", "it has tables of a newer version", path);
-  if (origin === "unknown") return found("database_unknown", "it has tables of no released version", path);
+  if (origin === "newer") return problemFound("database_newer", "it has tables of a newer version", path);
+  if (origin === "unknown") return problemFound("database_unknown", "it has tables of no released version", path);
   const [size, wal] = ["evald.db", "evald.db-wal"].map((name) =>
     toMib(statSync(join(path, name), { throwIfNoEntry: false })?.size ?? 0),
   );

@@ -4,17 +4,18 @@ import { join } from "node:path";
 /** Free space at a time, epoch milliseconds. */
 type Sample = { at: number; freeBytes: number };
 
-const name = "evald.disk";
+/** The file in the data directory. */
+const fileName = "evald.disk";
 const dayMs = 24 * 3600_000;
-/** The growth of the last week counts. */
+/** Age from which samples are dropped. */
 const keepMs = 7 * dayMs;
-/** Samples this long ago or less are replaced by the next one. */
+/** Minimum time between two samples. */
 const betweenMs = 20 * 3600_000;
 
 /** The free space of the last days on the disk of a data directory, the oldest first; empty: unknown. */
 export function readDiskHistory(dataDir: string): Sample[] {
   try {
-    const samples = JSON.parse(readFileSync(join(dataDir, name), "utf8"));
+    const samples = JSON.parse(readFileSync(join(dataDir, fileName), "utf8"));
     return Array.isArray(samples) ? samples.filter(({ at, freeBytes }) => at >= 0 && freeBytes >= 0) : [];
   } catch {
     return [];
@@ -31,7 +32,7 @@ export function recordFreeSpace(dataDir: string, nowMs: number): void {
   if (newest && nowMs - newest.at < betweenMs) return;
   try {
     const { bavail, bsize } = statfsSync(dataDir);
-    const file = join(dataDir, name);
+    const file = join(dataDir, fileName);
     writeFileSync(`${file}.new`, JSON.stringify([...samples, { at: nowMs, freeBytes: bavail * bsize }]), {
       mode: 0o600,
     });

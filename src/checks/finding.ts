@@ -10,6 +10,7 @@ export type CheckState = (typeof checkStates)[number];
 /** What a check found out. `subject`: what it is about, such as a path, a URL or a part; null: the check says it. `detail`: facts, no advice. */
 export type Finding = { state: CheckState; cause: Cause | null; subject: string | null; detail: string };
 
+/** A finding that nothing is wrong. */
 export const ok = (detail: string, subject: string | null = null): Finding => ({
   state: "ok",
   cause: null,
@@ -17,6 +18,7 @@ export const ok = (detail: string, subject: string | null = null): Finding => ({
   detail,
 });
 
+/** A finding that a check has nothing to look at, such as a setting that isn't set. */
 export const notApplicable = (detail: string, subject: string | null = null): Finding => ({
   state: "not_applicable",
   cause: null,
@@ -24,7 +26,8 @@ export const notApplicable = (detail: string, subject: string | null = null): Fi
   detail,
 });
 
-export const found = (cause: Cause, detail: string, subject: string | null = null): Finding => ({
+/** A finding that something is wrong: a warning or a failure, as `problemOf` says for its cause. */
+export const problemFound = (cause: Cause, detail: string, subject: string | null = null): Finding => ({
   state: problemOf(cause).state,
   cause,
   subject,
@@ -33,12 +36,12 @@ export const found = (cause: Cause, detail: string, subject: string | null = nul
 
 export const isProblem = ({ state }: Pick<Finding, "state">): boolean => state === "warning" || state === "failed";
 
-/** Where checks run: by `evald doctor`, and by the service, after its start and then every day. */
-export const checkPlaces = ["doctor", "start", "daily"] as const;
-export type CheckPlace = (typeof checkPlaces)[number];
+/** When checks run: with `evald doctor`, and in the service after its start and then every day. */
+export const checkOccasions = ["doctor", "start", "daily"] as const;
+export type CheckOccasion = (typeof checkOccasions)[number];
 
-/** What checks look at. */
-export type Surroundings = {
+/** What a check gets to look at. */
+export type CheckInput = {
   config: Config;
   env: Record<string, string | undefined>;
   /** Epoch milliseconds. */
@@ -53,21 +56,21 @@ export type Surroundings = {
   findSandbox: () => Promise<Sandbox>;
   /** By how many milliseconds the clocks of servers that answered are ahead, by host. The checks of connections fill it. */
   peerClocks: Map<string, number>;
-  /** Aborted when the time of the check is over. */
+  /** Aborted when the time limit of the check is reached. */
   signal: AbortSignal;
 };
 
-/** What a place knows before checks run. */
-export type Installation = Omit<Surroundings, "peerClocks" | "signal">;
+/** The installation to check, as far as the caller of `runChecks` knows it. */
+export type Installation = Omit<CheckInput, "peerClocks" | "signal">;
 
 export type Check = {
   id: string;
   /** What it looks at, as the documentation says it. */
   looksAt: string;
-  places: readonly CheckPlace[];
+  occasions: readonly CheckOccasion[];
   /** Time limit; default: 10 seconds. */
   timeoutMs?: number;
-  /** Runs after all others, because it uses what they found out. */
+  /** Whether it runs after all others, because it uses what they found out. */
   isLast?: true;
-  run: (around: Surroundings) => Finding | Finding[] | Promise<Finding | Finding[]>;
+  run: (input: CheckInput) => Finding | Finding[] | Promise<Finding | Finding[]>;
 };

@@ -3,14 +3,14 @@ import { type Context, perContext } from "../context.ts";
 import { createPoll } from "../poll.ts";
 import { type CheckId, type CheckResult, runChecks } from "./checks.ts";
 import { recordFreeSpace } from "./disk-history.ts";
-import { type CheckPlace, type CheckState, type Installation, isProblem } from "./finding.ts";
+import { type CheckOccasion, type CheckState, type Installation, isProblem } from "./finding.ts";
 import { listStoredProblems, storeProblems } from "./stored-problems.ts";
 
-/** The start of the service comes first. */
+/** The first checks wait until the service has started. */
 const firstMs = 3_000;
 const dayMs = 24 * 3600_000;
-/** Checks that found a problem run again as often, so that it is gone soon after it was mended. */
-const againMs = 5 * 60_000;
+/** How often checks that found a problem run again, so that it is gone soon after it was fixed. */
+const retryMs = 5 * 60_000;
 
 /** The state of each check at its last run, in this process. */
 const lastStates = perContext((_: Context) => new Map<CheckId, CheckState>());
@@ -23,14 +23,14 @@ const worstFirst = ["failed", "warning", "ok", "not_applicable"] as const satisf
 const worstOf = (results: CheckResult[]): CheckState =>
   worstFirst.find((state) => results.some((each) => each.state === state)) ?? "not_applicable";
 
-/** Runs the checks of a place, or `only` some of them, and stores what they find. */
+/** Runs the checks of an occasion, or `only` some of them, and stores what they find. */
 async function checkHealth(
   ctx: Context,
   installation: Installation,
-  place: CheckPlace,
+  occasion: CheckOccasion,
   only: (id: CheckId) => boolean = () => true,
 ): Promise<CheckResult[]> {
-  const results = await runChecks(place, installation, only);
+  const results = await runChecks(occasion, installation, only);
   const ran = new Set(results.map(({ check }) => check));
   logChanges(ctx, ran, results);
   storeProblems(ctx, ran, results);
@@ -59,10 +59,10 @@ export function createHealthChecks(ctx: Context, describeInstallation: () => Ins
   /** Runs the checks that are due: all of them once a day, otherwise those that found a problem. */
   async function runOnce(): Promise<void> {
     const at = ctx.monotonicNow();
-    const place = at < startedAt + dayMs ? "start" : "daily";
+    const occasion = at < startedAt + dayMs ? "start" : "daily";
     if (at >= dueAt) {
       recordFreeSpace(resolve(ctx.config.dataDir), ctx.now());
-      await checkHealth(ctx, describeInstallation(), place);
+      await checkHealth(ctx, describeInstallation(), occasion);
       dueAt = at + dayMs;
       return;
     }
@@ -79,11 +79,11 @@ export function createHealthChecks(ctx: Context, describeInstallation: () => Ins
       return lastStates(ctx)
         .values()
         .some((state) => isProblem({ state }))
-        ? Math.min(againMs, untilDueMs)
+        ? Math.min(retryMs, untilDueMs)
         : untilDueMs;
     },
     onError: (error) => ctx.log.error({ err: error }, "could not check the installation"),
-    retryMs: againMs,
+    retryMs,
   });
   return { runOnce, start: poll.start, stop: poll.stop };
 }

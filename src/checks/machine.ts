@@ -2,7 +2,7 @@ import { X509Certificate } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
 import { createServer } from "node:net";
 import { openFilesInSandbox } from "../agents/sandbox/problems.ts";
-import { type Finding, found, notApplicable, ok, type Surroundings } from "./finding.ts";
+import { type CheckInput, type Finding, notApplicable, ok, problemFound } from "./finding.ts";
 
 /** The limit for open files, which each program may raise to the hard limit. */
 export function checkOpenFiles(): Finding {
@@ -10,7 +10,7 @@ export function checkOpenFiles(): Finding {
   const [, limit] = /^Max open files +\S+ +(\S+)/m.exec(limits) ?? [];
   if (limit === undefined) return notApplicable("the system doesn't tell");
   if (limit === "unlimited" || Number(limit) >= openFilesInSandbox) return ok(limit);
-  return found("open_files_low", `it is ${limit}; at least ${openFilesInSandbox} are needed`);
+  return problemFound("open_files_low", `it is ${limit}; at least ${openFilesInSandbox} are needed`);
 }
 
 const readText = (path: string): string => {
@@ -22,15 +22,16 @@ const readText = (path: string): string => {
 };
 
 /** Whether the service could listen on its port, if it isn't running. */
-export async function checkPort({ config, service }: Surroundings): Promise<Finding> {
+export async function checkPort({ config, service }: CheckInput): Promise<Finding> {
   const { host, port } = config;
   if (service !== null) return notApplicable("the service is running");
   if (port === 0) return notApplicable("the service picks a free port");
   const code = await findListenProblem(host.replace(/^\[|\]$/g, ""), port);
   if (code === null) return ok(`${host}:${port} is free`);
-  if (code === "EADDRINUSE") return found("port_taken", `another program listens on ${host}:${port}`, String(port));
-  if (code === "EACCES") return found("port_forbidden", `port ${port} of ${host}`, String(port));
-  return found("host_unavailable", `${host}: ${code}`, host);
+  if (code === "EADDRINUSE")
+    return problemFound("port_taken", `another program listens on ${host}:${port}`, String(port));
+  if (code === "EACCES") return problemFound("port_forbidden", `port ${port} of ${host}`, String(port));
+  return problemFound("host_unavailable", `${host}: ${code}`, host);
 }
 
 /** Listens on a port for a moment. Returns the code of the error; null: there was none. */
@@ -44,7 +45,7 @@ const findListenProblem = (host: string, port: number): Promise<string | null> =
 const authorityVariables = ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"];
 
 /** Whether the files of certificate authorities in the environment can be read and have valid certificates. */
-export function checkAuthorities({ env, now }: Surroundings): Finding[] {
+export function checkAuthorities({ env, now }: CheckInput): Finding[] {
   const variables = authorityVariables.filter((name) => env[name]);
   if (variables.length === 0) return [notApplicable("no file is set")];
   return variables.map((name) => checkAuthorityFile(name, env[name] ?? "", now()));
@@ -53,24 +54,25 @@ export function checkAuthorities({ env, now }: Surroundings): Finding[] {
 function checkAuthorityFile(variable: string, path: string, nowMs: number): Finding {
   let text: string;
   try {
-    if (!statSync(path).isFile()) return found("authority_unreadable", `${variable}: it is no file`, path);
+    if (!statSync(path).isFile()) return problemFound("authority_unreadable", `${variable}: it is no file`, path);
     text = readFileSync(path, "utf8");
   } catch (error) {
     const code = error instanceof Error && "code" in error ? error.code : error;
-    return found("authority_unreadable", `${variable}: ${code}`, path);
+    return problemFound("authority_unreadable", `${variable}: ${code}`, path);
   }
   const blocks =
     text.match(/-----BEGIN (TRUSTED )?CERTIFICATE-----[\s\S]+?-----END (TRUSTED )?CERTIFICATE-----/g) ?? [];
-  if (blocks.length === 0) return found("authority_invalid", `${variable}: it has no certificate`, path);
+  if (blocks.length === 0) return problemFound("authority_invalid", `${variable}: it has no certificate`, path);
   // The bundle of a distribution has hundreds, some of which have expired.
   if (blocks.length > 20) return ok(`${variable}: ${blocks.length} certificates`, path);
   try {
     const expired = blocks
       .map((block) => new X509Certificate(block))
       .find(({ validTo }) => Date.parse(validTo) < nowMs);
-    if (expired) return found("authority_expired", `${variable}: ${expired.subject} until ${expired.validTo}`, path);
+    if (expired)
+      return problemFound("authority_expired", `${variable}: ${expired.subject} until ${expired.validTo}`, path);
   } catch {
-    return found("authority_invalid", `${variable}: a certificate can't be parsed`, path);
+    return problemFound("authority_invalid", `${variable}: a certificate can't be parsed`, path);
   }
   return ok(`${variable}: ${blocks.length === 1 ? "1 certificate" : `${blocks.length} certificates`}`, path);
 }

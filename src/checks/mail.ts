@@ -1,12 +1,12 @@
 import { reasonOf } from "../errors.ts";
 import { isAboutCertificate } from "../net/operator-request.ts";
-import { type Finding, found, notApplicable, ok, type Surroundings } from "./finding.ts";
+import { type CheckInput, type Finding, notApplicable, ok, problemFound } from "./finding.ts";
 import type { Cause } from "./problems.ts";
 
 const timeoutMs = 6_000;
 
 /** Whether the SMTP server takes a connection, TLS and the login. Sends nothing. */
-export async function checkMail({ config }: Surroundings): Promise<Finding> {
+export async function checkMail({ config }: CheckInput): Promise<Finding> {
   const { mail } = config.people;
   if (mail === null) return notApplicable("EVALD_SMTP_URL is not set");
   const { host } = new URL(mail.url);
@@ -22,9 +22,9 @@ export async function checkMail({ config }: Surroundings): Promise<Finding> {
     return ok(host);
   } catch (error) {
     const { code = "", responseCode } = error as { code?: string; responseCode?: number };
-    // The text of a refused login may repeat it.
+    // The server's text about a refused login may repeat the login.
     const detail = responseCode === undefined ? `${host}: ${reasonOf(error)}` : `${host} returned ${responseCode}`;
-    return found(causeOf(code, reasonOf(error)), detail, host);
+    return problemFound(causeOf(code, reasonOf(error)), detail, host);
   } finally {
     transport.close();
   }

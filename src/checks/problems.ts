@@ -24,7 +24,7 @@ const dataProblems = {
   data_exposed: {
     state: "failed",
     title: "Other users of this machine can read or change the data",
-    remedy: "Take the access away from them.",
+    remedy: "Remove their access with the command.",
     command: "chmod -R go-rwx {subject}",
   },
   database_read_only: {
@@ -44,7 +44,7 @@ const dataProblems = {
     state: "warning",
     title: "The disk will be full within two weeks",
     remedy:
-      "Make space, enlarge the disk, or lower EVALD_KEEP_SESSIONS_DAYS and restart evald. The command shows the largest files.",
+      "Free some space, enlarge the disk, or lower EVALD_KEEP_SESSIONS_DAYS and restart evald. The command shows the largest files.",
     command: "du -ah {subject} | sort -rh | head",
   },
   database_damaged: {
@@ -75,15 +75,15 @@ const dataProblems = {
     isForInbox: false,
     title: "EVALD_SECRET_KEY is missing",
     remedy:
-      "Set EVALD_SECRET_KEY to the key of before and restart evald. If it is lost, set a new one from the command, and store model keys and destinations again.",
+      "Set EVALD_SECRET_KEY to the previous key and restart evald. If it is lost, set a new one from the command, and store model keys and destinations again.",
     command: "openssl rand -base64 32",
   },
   secret_key_changed: {
     state: "failed",
     isForInbox: false,
-    title: "EVALD_SECRET_KEY is another one than before",
+    title: "EVALD_SECRET_KEY has changed",
     remedy:
-      "Set EVALD_SECRET_KEY to the key of before and restart evald. If it is lost, store model keys and destinations again.",
+      "Set EVALD_SECRET_KEY to the previous key and restart evald. If it is lost, store model keys and destinations again.",
   },
   backup_failing: {
     state: "failed",
@@ -101,7 +101,7 @@ const dataProblems = {
   backup_late: {
     state: "warning",
     title: "The last backup is old",
-    remedy: "Back up now, and check what should have done so.",
+    remedy: "Back up now, and check why the regular backup didn’t run.",
     command: 'evald --data {subject} backup "evald-$(date +%F).backup"',
   },
 } as const satisfies Record<string, Problem>;
@@ -158,7 +158,7 @@ const machineProblems = {
   service_not_ready: {
     state: "failed",
     title: "The service isn’t ready",
-    remedy: "Mend the cause that the detail names. The log of the service has more about it.",
+    remedy: "Fix the cause that the detail names. The log of the service has more about it.",
     command: "sudo journalctl --unit=evald --lines=50",
   },
   service_silent: {
@@ -205,13 +205,13 @@ const agentProblems = {
   },
   workspace_on_disk: {
     state: "warning",
-    title: "Workspaces are on disk, where their size is watched",
+    title: "Workspaces are on disk, where their size is only monitored",
     remedy: seeSandbox,
     isForInbox: false,
   },
   cpu_not_grouped: {
     state: "warning",
-    title: "Sessions have a lower priority in place of a control group each",
+    title: "Sessions have a lower priority instead of a control group each",
     remedy:
       "The service may respond more slowly. Run evald as root, or with Delegate=yes and DelegateSubgroup= in its systemd unit.",
     isForInbox: false,

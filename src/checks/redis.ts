@@ -1,13 +1,13 @@
 import { describeRedisAccess } from "../config/worker-settings.ts";
 import { reasonOf } from "../errors.ts";
 import type { RedisState } from "../places/control.ts";
-import { type Finding, found, notApplicable, ok, type Surroundings } from "./finding.ts";
+import { type CheckInput, type Finding, notApplicable, ok, problemFound } from "./finding.ts";
 
 /** The oldest version with everything that evald and BullMQ use. */
 const minRedis = [6, 2] as const;
 
 /** The Redis server between the service and its workers. The code for Redis is loaded only here. */
-export async function checkRedis({ config }: Surroundings): Promise<Finding[]> {
+export async function checkRedis({ config }: CheckInput): Promise<Finding[]> {
   const { redisUrl: url } = config.workers;
   if (url === null) return [notApplicable("EVALD_REDIS_URL is not set")];
   const { isReadableByAnyone, readRedisState, withRedis } = await import("../places/control.ts");
@@ -18,26 +18,27 @@ export async function checkRedis({ config }: Surroundings): Promise<Finding[]> {
       checkAccess(url, await isReadableByAnyone(url)),
       redis.createsUsers
         ? ok("each worker can have a credential of its own", "users")
-        : found("redis_no_users", "it refuses ACL SETUSER", "users"),
+        : problemFound("redis_no_users", "it refuses ACL SETUSER", "users"),
       checkPersistence(redis),
       checkMemory(redis),
     ];
   } catch (error) {
-    return [found("redis_unreachable", reasonOf(error), "connection")];
+    return [problemFound("redis_unreachable", reasonOf(error), "connection")];
   }
 }
 
 function checkVersion({ version, ms }: RedisState): Finding {
   const [major = 0, minor = 0] = version.split(".").map(Number);
   if (major < minRedis[0] || (major === minRedis[0] && minor < minRedis[1]))
-    return found("redis_old", `${version}; at least ${minRedis.join(".")} is needed`, "version");
+    return problemFound("redis_old", `${version}; at least ${minRedis.join(".")} is needed`, "version");
   return ok(`${version}, answers in ${ms === 0 ? "less than 1" : ms} ms`, "version");
 }
 
 function checkAccess(url: string, isOpen: boolean): Finding {
   const { isLocal, hasTls, hasPassword } = describeRedisAccess(url);
   const protection = [...(hasTls ? ["TLS"] : []), ...(hasPassword ? ["a password"] : [])].join(" and ");
-  if (isOpen && (hasPassword || !isLocal)) return found("redis_open", "it shows messages without a password", "access");
+  if (isOpen && (hasPassword || !isLocal))
+    return problemFound("redis_open", "it shows messages without a password", "access");
   if (protection === "") return ok("loopback, without a password", "access");
   if (hasTls || isLocal) return ok(`${protection}${isLocal ? ", on loopback" : ""}`, "access");
   return ok("a password without TLS: use it only on a private network", "access");
@@ -45,8 +46,8 @@ function checkAccess(url: string, isOpen: boolean): Finding {
 
 /** A message that Redis loses is sent again, so a loss costs time, but no run. */
 function checkPersistence({ appendOnly, appendFsync }: RedisState): Finding {
-  if (appendOnly === "unknown") return found("redis_settings_hidden", "appendonly is unknown", "persistence");
-  if (appendOnly !== "yes") return found("redis_not_persistent", `appendonly is ${appendOnly}`, "persistence");
+  if (appendOnly === "unknown") return problemFound("redis_settings_hidden", "appendonly is unknown", "persistence");
+  if (appendOnly !== "yes") return problemFound("redis_not_persistent", `appendonly is ${appendOnly}`, "persistence");
   const losses: Record<string, string> = {
     always: "a power failure loses no message",
     everysec: "a power failure loses the messages of the last second",
@@ -59,11 +60,12 @@ function checkPersistence({ appendOnly, appendFsync }: RedisState): Finding {
 const fullShare = 0.8;
 
 function checkMemory({ maxMemoryPolicy, maxMemoryBytes, usedMemoryBytes }: RedisState): Finding {
-  if (maxMemoryPolicy === "unknown") return found("redis_settings_hidden", "maxmemory-policy is unknown", "memory");
+  if (maxMemoryPolicy === "unknown")
+    return problemFound("redis_settings_hidden", "maxmemory-policy is unknown", "memory");
   if (maxMemoryPolicy !== "noeviction")
-    return found("redis_evicts", `maxmemory-policy is ${maxMemoryPolicy}`, "memory");
+    return problemFound("redis_evicts", `maxmemory-policy is ${maxMemoryPolicy}`, "memory");
   const used = `${Math.ceil(usedMemoryBytes / 1024 ** 2)} MiB in use`;
   if (maxMemoryBytes > 0 && usedMemoryBytes > fullShare * maxMemoryBytes)
-    return found("redis_memory_low", `${used}, at most ${Math.floor(maxMemoryBytes / 1024 ** 2)} MiB`, "memory");
+    return problemFound("redis_memory_low", `${used}, at most ${Math.floor(maxMemoryBytes / 1024 ** 2)} MiB`, "memory");
   return ok(`maxmemory-policy noeviction, ${used}`, "memory");
 }

@@ -11,19 +11,19 @@ import { runs } from "../db/tables/runs.ts";
 import { count } from "../grading/text.ts";
 import { countUnreadableSecrets } from "../notifications/secrets.ts";
 import { toIso } from "../schema.ts";
-import { type Finding, found, notApplicable, ok, type Surroundings } from "./finding.ts";
+import { type CheckInput, type Finding, notApplicable, ok, problemFound } from "./finding.ts";
 
 const minuteMs = 60_000;
 const dayMs = 24 * 3600_000;
 const noDatabase = () => notApplicable("there is no database that can be read");
 
 /** Whether EVALD_SECRET_KEY decrypts what is stored. */
-export function checkSecretKey({ ctx }: Surroundings): Finding {
+export function checkSecretKey({ ctx }: CheckInput): Finding {
   if (ctx === null) return noDatabase();
   const { modelKeys, destinations } = countUnreadableSecrets(ctx);
   const isSet = ctx.config.secretKey !== null;
   if (modelKeys + destinations > 0)
-    return found(
+    return problemFound(
       isSet ? "secret_key_changed" : "secret_key_missing",
       `${count(modelKeys, "model key")} and ${count(destinations, "destination")} can't be decrypted`,
     );
@@ -31,13 +31,15 @@ export function checkSecretKey({ ctx }: Surroundings): Finding {
 }
 
 /** Whether this version knows the time zones of all organizations. */
-export function checkTimeZones({ ctx }: Surroundings): Finding[] {
+export function checkTimeZones({ ctx }: CheckInput): Finding[] {
   if (ctx === null) return [noDatabase()];
   const zones = ctx.db.selectDistinct({ zone: orgs.timeZone }).from(orgs).orderBy(orgs.timeZone).all();
   if (zones.length === 0) return [notApplicable("there is no organization")];
   const unknown = zones.filter(({ zone }) => !isKnownZone(zone));
   if (unknown.length === 0) return [ok(zones.map(({ zone }) => zone).join(", "))];
-  return unknown.map(({ zone }) => found("time_zone_unknown", `an organization has the time zone ${zone}`, zone));
+  return unknown.map(({ zone }) =>
+    problemFound("time_zone_unknown", `an organization has the time zone ${zone}`, zone),
+  );
 }
 
 function isKnownZone(timeZone: string): boolean {
@@ -49,20 +51,21 @@ function isKnownZone(timeZone: string): boolean {
   }
 }
 
+/** Age from which the last backup is late. */
 const lateMs = 8 * dayMs;
 
 /** Whether scheduled backups succeed, or the database was backed up in the last days, if it is that old. */
-export function checkBackup({ config, ctx, now }: Surroundings): Finding {
+export function checkBackup({ config, ctx, now }: CheckInput): Finding {
   if (ctx === null) return noDatabase();
   const path = resolve(config.dataDir);
   const warning = findBackupWarning(ctx);
-  if (warning !== null) return found("backup_failing", warning, path);
+  if (warning !== null) return problemFound("backup_failing", warning, path);
   if (config.backups !== null) return ok("scheduled backups are in time", path);
   if (existsSync(join(path, ".evald.db-litestream"))) return notApplicable("Litestream copies the database");
   const at = lastBackupAt(ctx.db);
   if (at > 0)
     return now() - at > lateMs
-      ? found("backup_late", `it was made on ${dayOf(at)}`, path)
+      ? problemFound("backup_late", `it was made on ${dayOf(at)}`, path)
       : ok(`made on ${dayOf(at)}`, path);
   const first = ctx.db
     .select({ at: min(orgs.createdAt) })
@@ -70,13 +73,13 @@ export function checkBackup({ config, ctx, now }: Surroundings): Finding {
     .get()?.at;
   if (first == null) return notApplicable("nothing is stored yet");
   return now() - first > lateMs
-    ? found("backup_missing", `the database has existed since ${dayOf(first)}`, path)
+    ? problemFound("backup_missing", `the database has existed since ${dayOf(first)}`, path)
     : ok("the database is only a few days old", path);
 }
 
 const dayOf = (at: number): string => toIso(at).slice(0, 10);
 
-/** A clock that differs by less is right enough. */
+/** Smaller differences of clocks are ignored. */
 const toleranceMs = 5 * minuteMs;
 
 /** The difference of the clocks at the start, in milliseconds, and since when they differ by more, by the monotonic clock. */
@@ -85,7 +88,7 @@ const clocks = perContext((ctx: Context) => ({
   differsSince: null as number | null,
 }));
 
-/** By how many milliseconds the clock was set since the service started. What it stays at for a day is its new time. */
+/** By how many milliseconds the clock was set since the service started. A time that it keeps for a day becomes the new reference. */
 function jumpOf(ctx: Context): number {
   const state = clocks(ctx);
   const offset = ctx.now() - ctx.monotonicNow();
@@ -98,20 +101,20 @@ function jumpOf(ctx: Context): number {
   return jumpMs;
 }
 
-/** The clock as other programs know it: no earlier than this version and what is stored, as other servers, and going on evenly. */
-export function checkClock({ ctx, now, peerClocks }: Surroundings): Finding {
+/** Whether the clock is right: it isn't before this version and stored data, agrees with other servers, and hasn't jumped. */
+export function checkClock({ ctx, now, peerClocks }: CheckInput): Finding {
   const nowMs = now();
-  const madeAt = Math.max(...readMigrations().map(({ folderMillis }) => folderMillis));
+  const builtAt = Math.max(...readMigrations().map(({ folderMillis }) => folderMillis));
   const storedAt = ctx === null ? 0 : newestTime(ctx);
-  if (nowMs < madeAt - dayMs)
-    return found("clock_behind", `it says ${toIso(nowMs)}, but this version was made on ${dayOf(madeAt)}`);
+  if (nowMs < builtAt - dayMs)
+    return problemFound("clock_behind", `it says ${toIso(nowMs)}, but this version was made on ${dayOf(builtAt)}`);
   if (nowMs < storedAt - minuteMs)
-    return found("clock_behind", `it says ${toIso(nowMs)}, but evald stored something at ${toIso(storedAt)}`);
+    return problemFound("clock_behind", `it says ${toIso(nowMs)}, but evald stored something at ${toIso(storedAt)}`);
   const peer = [...peerClocks].find(([, aheadMs]) => Math.abs(aheadMs) > toleranceMs);
-  if (peer) return found("clock_differs", `it says ${toIso(nowMs)}, ${peer[0]} ${toIso(nowMs + peer[1])}`);
+  if (peer) return problemFound("clock_differs", `it says ${toIso(nowMs)}, ${peer[0]} ${toIso(nowMs + peer[1])}`);
   const jumpMs = ctx === null ? 0 : jumpOf(ctx);
   if (Math.abs(jumpMs) > toleranceMs)
-    return found(
+    return problemFound(
       "clock_jumped",
       `${jumpMs > 0 ? "forward" : "back"} by ${Math.round(Math.abs(jumpMs) / minuteMs)} minutes`,
     );

@@ -3,7 +3,7 @@ import { detectSandbox } from "../agents/sandbox/sandbox.ts";
 import { adviceFor } from "../checks/advice.ts";
 import { type CheckResult, runChecks } from "../checks/checks.ts";
 import { examineDatabase } from "../checks/database.ts";
-import { type Finding, found, type Installation, isProblem, notApplicable, ok } from "../checks/finding.ts";
+import { type Finding, type Installation, isProblem, notApplicable, ok, problemFound } from "../checks/finding.ts";
 import { listStoredProblems } from "../checks/stored-problems.ts";
 import type { Config } from "../config/config.ts";
 import { lazy } from "../once.ts";
@@ -78,9 +78,9 @@ async function checkService(running: RunningService | null): Promise<Finding> {
   try {
     const { status, detail } = await ask(running, "/readyz");
     if (status === "ready") return ok(`ready at ${running.ownUrl}`, running.ownUrl);
-    return found("service_not_ready", String(detail), running.ownUrl);
+    return problemFound("service_not_ready", String(detail), running.ownUrl);
   } catch {
-    return found(
+    return problemFound(
       "service_silent",
       `${running.ownUrl} did not answer within ${timeoutMs / 1000} seconds`,
       running.ownUrl,

@@ -5,7 +5,7 @@ import { endings } from "../../src/agents/endings.ts";
 import { failureCodes, failureRules, ruleOf } from "../../src/agents/failure.ts";
 import { auditActions } from "../../src/audit/actions.ts";
 import { checks } from "../../src/checks/checks.ts";
-import { type CheckPlace, checkPlaces } from "../../src/checks/finding.ts";
+import { type CheckOccasion, checkOccasions } from "../../src/checks/finding.ts";
 import { causes, problemOf } from "../../src/checks/problems.ts";
 import { createProgram } from "../../src/cli/program.ts";
 import { settingTable } from "../../src/config/config.ts";
@@ -91,10 +91,10 @@ export const checksTable = (): string =>
     [
       ["`service`", "Whether the service of this data directory runs and is ready", "Yes", "", ""],
       ["`database`", "Every page of the database, and the version that wrote it", "Yes", "", ""],
-      ...checks.map(({ id, looksAt, places }) => [
+      ...checks.map(({ id, looksAt, occasions }) => [
         `\`${id}\``,
         looksAt,
-        ...checkPlaces.map((place) => ((places as readonly CheckPlace[]).includes(place) ? "Yes" : "")),
+        ...checkOccasions.map((occasion) => ((occasions as readonly CheckOccasion[]).includes(occasion) ? "Yes" : "")),
       ]),
     ],
   );
