@@ -8,17 +8,17 @@ import { notFound } from "../errors.ts";
 import { toIso } from "../schema.ts";
 
 const minuteMs = 60_000;
-/** Waits between tries double up to this. */
+/** The pause after a failed try doubles up to this. */
 const longestWaitMs = 60 * minuteMs;
-/** How long after its time a backup that isn't there is late. */
+/** How long after its due time a missing backup is reported as late. */
 const lateMs = 60 * minuteMs;
 
-type Row = typeof backups.$inferSelect;
+type BackupRow = typeof backups.$inferSelect;
 
 /** One try of the service to back itself up. */
 export type Backup = ReturnType<typeof toBackup>;
 
-const toBackup = ({ id, requestedBy, status, location, bytes, runs, failure, ...times }: Row) => ({
+const toBackup = ({ id, requestedBy, status, location, bytes, runs, failure, ...times }: BackupRow) => ({
   ...{ id, requestedBy, status, location, bytes, runs, failure },
   createdAt: toIso(times.createdAt),
   startedAt: toIso(times.startedAt),
@@ -26,8 +26,8 @@ const toBackup = ({ id, requestedBy, status, location, bytes, runs, failure, ...
   removedAt: toIso(times.removedAt),
 });
 
-/** The newest try that ended so. Ones that started in the future don't count: after the clock was set back, they would stop the schedule. */
-const findNewest = (ctx: Context, status: "completed" | "failed"): Row | undefined =>
+/** The newest try with a status. Tries that started in the future are left out: after the clock was set back, they would stop the schedule. */
+const findNewest = (ctx: Context, status: "completed" | "failed"): BackupRow | undefined =>
   ctx.db
     .select()
     .from(backups)
@@ -36,7 +36,7 @@ const findNewest = (ctx: Context, status: "completed" | "failed"): Row | undefin
     .limit(1)
     .get();
 
-/** How often tries failed after a time, and since when. */
+/** How many tries that started after a time have failed, and when the first of them ended. Times in epoch milliseconds. */
 const countFailures = (ctx: Context, afterMs: number) =>
   ctx.db
     .select({ failures: count(), since: min(backups.completedAt) })
@@ -56,7 +56,7 @@ export function getBackup(ctx: Context, id: string): Backup {
 }
 
 /** The completed backups whose files are kept. */
-export const listKept = (ctx: Context): { id: string; name: string; startedAt: number }[] =>
+export const listKeptBackups = (ctx: Context): { id: string; name: string; startedAt: number }[] =>
   ctx.db
     .select({ id: backups.id, name: backups.name, startedAt: backups.startedAt })
     .from(backups)
@@ -64,8 +64,8 @@ export const listKept = (ctx: Context): { id: string; name: string; startedAt: n
     .all()
     .flatMap(({ id, name, startedAt }) => (name === null || startedAt === null ? [] : [{ id, name, startedAt }]));
 
-/** The names of the files of all tries. The database of a backup knows its own. */
-export const listNames = (ctx: Context): string[] =>
+/** The names of the files of all tries, so that backups of another service can be told apart. */
+export const listBackupNames = (ctx: Context): string[] =>
   ctx.db
     .select({ name: backups.name })
     .from(backups)
@@ -101,7 +101,7 @@ export type BackupState = {
   dueAt: number;
 };
 
-/** null: the service makes no scheduled backups. */
+/** The state of scheduled backups; null: the service makes none. */
 export function findBackupState(ctx: Context): BackupState | null {
   const settings = ctx.config.backups;
   if (settings === null) return null;
@@ -109,7 +109,7 @@ export function findBackupState(ctx: Context): BackupState | null {
   const lastAt = last?.startedAt ?? null;
   const { failures, since } = countFailures(ctx, lastAt ?? 0);
   const newest = failures === 0 ? undefined : findNewest(ctx, "failed");
-  // The first backup shows at once whether the settings work.
+  // The first backup is due immediately, to show whether the settings work.
   const scheduledAt =
     lastAt === null ? 0 : (nextTime({ frequency: settings.schedule, id: "", timeZone: "UTC" }, lastAt) ?? lastAt);
   const retryAt = newest ? (newest.completedAt ?? 0) + waitAfter(failures) : 0;
@@ -129,7 +129,7 @@ const waitAfter = (failures: number): number => Math.min(longestWaitMs, minuteMs
 /** What is wrong with scheduled backups. `failure` null: the last one is late. */
 export type BackupProblem = { since: number; failures: number; failure: string | null; lastAt: number | null };
 
-/** null: they are in time, or there are none. */
+/** What is wrong with scheduled backups; null: they are in time, or there are none. */
 export function findBackupProblem(ctx: Context): BackupProblem | null {
   const state = findBackupState(ctx);
   if (state === null) return null;
@@ -139,7 +139,7 @@ export function findBackupProblem(ctx: Context): BackupProblem | null {
   return lastAt !== null && ctx.now() - dueAt > lateMs ? { since: dueAt, failures: 0, failure: null, lastAt } : null;
 }
 
-/** The same in a sentence, for operators; null: nothing is wrong. */
+/** The problem of `findBackupProblem` in a sentence, for operators; null: nothing is wrong. */
 export function findBackupWarning(ctx: Context): string | null {
   const problem = findBackupProblem(ctx);
   if (problem === null) return null;
@@ -154,15 +154,15 @@ export function findBackupWarning(ctx: Context): string | null {
 export const countFailedBackups = (ctx: Context): number =>
   ctx.db.select({ n: count() }).from(backups).where(eq(backups.status, "failed")).get()?.n ?? 0;
 
-/** Marks what a previous process, or one that could not write, left running. */
-export function failInterrupted(ctx: Context): void {
+/** Marks tries as failed that a previous process, or one that could not write, left running. */
+export function failInterruptedBackups(ctx: Context): void {
   const running = eq(backups.status, "running");
   if (!ctx.db.select({ id: backups.id }).from(backups).where(running).get()) return;
   const values = { status: "failed", completedAt: ctx.now(), failure: "The service stopped in between." } as const;
   transaction(ctx.db, (tx) => tx.update(backups).set(values).where(running).run());
 }
 
-/** The try to start now: the oldest request, else one that is due by the schedule; null: nothing is. */
+/** Marks the backup that is due as running and returns its ID: the oldest request, else the scheduled one; null: none is due. */
 export function startDueBackup(ctx: Context, name: string, location: string): string | null {
   const queued = ctx.db
     .select({ id: backups.id })
@@ -189,7 +189,7 @@ export function startDueBackup(ctx: Context, name: string, location: string): st
 /** How a try ended. `removed`: IDs of earlier backups whose files were deleted. */
 export type BackupEnd = { bytes: number; runs: number; removed: string[] } | { failure: string };
 
-/** Stores how a try ended, and forgets failed tries of long ago. */
+/** Stores how a try ended. If it succeeded, tries older than 90 days that failed or whose files were deleted are forgotten. */
 export function endBackup(ctx: Context, id: string, end: BackupEnd): void {
   const completedAt = ctx.now();
   transaction(ctx.db, (tx) => {

@@ -2,7 +2,7 @@ import { rmSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { linesOf } from "../agents/lines.ts";
 import { type AgentProcess, ownCommand, startProcess } from "../agents/process.ts";
-import { type BackupTarget, placeOf } from "../config/backup-settings.ts";
+import { type BackupTarget, locationOf } from "../config/backup-settings.ts";
 import type { Context } from "../context.ts";
 import { settlesWithin } from "../deadline.ts";
 import { reasonOf } from "../errors.ts";
@@ -10,18 +10,18 @@ import { createPoll } from "../poll.ts";
 import {
   type BackupEnd,
   endBackup,
-  failInterrupted,
+  failInterruptedBackups,
   findBackupState,
   getBackup,
-  listKept,
-  listNames,
+  listBackupNames,
+  listKeptBackups,
   startDueBackup,
 } from "./backups.ts";
 import { backupName, listExpired } from "./retention.ts";
 
-/** Another process may have requested a backup. */
+/** Time between checks, since another process may have requested a backup. */
 const longestSleepMs = 5_000;
-/** A copy, its transfer and its check take minutes. */
+/** Time limit of a backup. Its copy, transfer and check usually take minutes. */
 const longestMs = 6 * 3600_000;
 
 /** The folder of a backup in progress, in the data directory. */
@@ -51,12 +51,12 @@ export function createBackupLoop(ctx: Context, env: Record<string, string>) {
 
   /** Starts what is due. Returns the delay until the next check, in milliseconds. */
   async function check(): Promise<number> {
-    failInterrupted(ctx);
+    failInterruptedBackups(ctx);
     const { backups } = ctx.config;
     const name = backupName(ctx.now());
-    // Before, because it then knows the new one.
-    const known = listNames(ctx);
-    const id = isStopping ? null : startDueBackup(ctx, name, backups === null ? "" : placeOf(backups.to, name));
+    // This must come first: the new backup is among the names as soon as it has started.
+    const known = listBackupNames(ctx);
+    const id = isStopping ? null : startDueBackup(ctx, name, backups === null ? "" : locationOf(backups.to, name));
     if (id === null) return sleepMs(ctx);
     const startedAt = ctx.monotonicNow();
     const isRequested = getBackup(ctx, id).requestedBy !== null;
@@ -71,7 +71,7 @@ export function createBackupLoop(ctx: Context, env: Record<string, string>) {
   async function makeBackup(name: string, known: string[] | null): Promise<BackupEnd> {
     const { backups, dataDir } = ctx.config;
     if (backups === null) return { failure: "EVALD_BACKUP_TO is not set." };
-    const kept = listKept(ctx);
+    const kept = listKeptBackups(ctx);
     const expired = listExpired([...kept, { id: "", name, startedAt: ctx.now() }], backups);
     const names = expired.flatMap((each) => (each.id === "" ? [] : each.name));
     try {

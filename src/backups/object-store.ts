@@ -1,11 +1,11 @@
 import { closeSync, fsyncSync, openSync, readSync, writeSync } from "node:fs";
 import { S3Client } from "bun";
-import { placeOf, type StoreTarget } from "../config/backup-settings.ts";
+import { locationOf, type StoreTarget } from "../config/backup-settings.ts";
 import { codeOf } from "../db/fault.ts";
 import { settlesWithin } from "../deadline.ts";
 import { AppError, notFound, reasonOf, unavailable } from "../errors.ts";
 
-/** Time for one answer of the store. */
+/** Time limit for one answer of the store. */
 const answerMs = 20_000;
 /** Time in which a part must be sent, or the next bytes arrive. */
 const transferMs = 120_000;
@@ -27,13 +27,15 @@ const clientOf = ({ bucket, endpoint, region, accessKeyId, secretAccessKey, sess
 
 /** The files directly below the prefix, by name. Throws unavailable, also if the store doesn't answer within 20 seconds. */
 export const listStored = (target: StoreTarget): Promise<StoredFile[]> =>
-  saying(target, async () => {
+  withStoreName(target, async () => {
     const client = clientOf(target);
     const files: StoredFile[] = [];
     let token: string | undefined;
     do {
       const { prefix } = target;
-      const answer = await answered(client.list({ prefix, ...(token !== undefined && { continuationToken: token }) }));
+      const answer = await withinTime(
+        client.list({ prefix, ...(token !== undefined && { continuationToken: token }) }),
+      );
       for (const { key, size, lastModified } of answer.contents ?? [])
         files.push({ name: key.slice(prefix.length), bytes: size ?? 0, storedAt: lastModified ?? null });
       token = answer.isTruncated ? answer.nextContinuationToken : undefined;
@@ -43,7 +45,7 @@ export const listStored = (target: StoreTarget): Promise<StoredFile[]> =>
 
 /** Sends a file to the store, in parts. Throws unavailable. */
 export const upload = (target: StoreTarget, file: string, name: string): Promise<void> =>
-  saying(target, async () => {
+  withStoreName(target, async () => {
     const size = Bun.file(file).size;
     const partSize = Math.max(minPartBytes, Math.ceil(size / maxParts));
     const writer = clientOf(target)
@@ -56,9 +58,9 @@ export const upload = (target: StoreTarget, file: string, name: string): Promise
         const length = readSync(source, part);
         if (length === 0) break;
         writer.write(part.subarray(0, length));
-        await answered(Promise.resolve(writer.flush()), transferMs);
+        await withinTime(Promise.resolve(writer.flush()), transferMs);
       }
-      await answered(Promise.resolve(writer.end()), transferMs);
+      await withinTime(Promise.resolve(writer.end()), transferMs);
     } finally {
       closeSync(source);
     }
@@ -66,14 +68,14 @@ export const upload = (target: StoreTarget, file: string, name: string): Promise
 
 /** Copies a file of the store to a new local file, and syncs it. Throws not_found and unavailable. */
 export const download = (target: StoreTarget, name: string, file: string): Promise<void> =>
-  saying(target, async () => {
+  withStoreName(target, async () => {
     const reader = clientOf(target)
       .file(target.prefix + name)
       .stream()
       .getReader();
     const copy = openSync(file, "wx", 0o600);
     try {
-      for (let next = await answered(reader.read()); !next.done; next = await answered(reader.read(), transferMs)) {
+      for (let next = await withinTime(reader.read()); !next.done; next = await withinTime(reader.read(), transferMs)) {
         const bytes = next.value;
         for (let at = 0; at < bytes.length; ) at += writeSync(copy, bytes, at);
       }
@@ -85,30 +87,30 @@ export const download = (target: StoreTarget, name: string, file: string): Promi
 
 /** Deletes a file of the store. Throws unavailable. */
 export const removeStored = (target: StoreTarget, name: string): Promise<void> =>
-  saying(target, async () => {
-    await answered(clientOf(target).delete(target.prefix + name));
+  withStoreName(target, async () => {
+    await withinTime(clientOf(target).delete(target.prefix + name));
   });
 
-/** Waits for the store. Bun's client has no time limit of its own. */
-async function answered<T>(answer: Promise<T>, ms = answerMs): Promise<T> {
+/** The answer of the store. Throws unavailable if it takes longer: Bun's client has no time limit of its own. */
+async function withinTime<T>(answer: Promise<T>, ms = answerMs): Promise<T> {
   if (!(await settlesWithin(answer, ms))) throw unavailable(`it did not answer within ${ms / 1000} seconds`);
   return await answer;
 }
 
-/** Names the place in every error. */
-async function saying<T>(target: StoreTarget, work: () => Promise<T>): Promise<T> {
+/** Runs `work`, and names the store in each error that it throws. */
+async function withStoreName<T>(target: StoreTarget, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    const place = placeOf(target);
-    if (error instanceof AppError) throw unavailable(`${place}: ${error.detail}.`);
+    const location = locationOf(target);
+    if (error instanceof AppError) throw unavailable(`${location}: ${error.detail}.`);
     const code = codeOf(error);
     if (code === "NoSuchKey")
-      throw notFound(`${place} has no such backup. List them with: evald backups list ${place}`);
-    // Not an error of the store, but of a local file.
+      throw notFound(`${location} has no such backup. List them with: evald backups list ${location}`);
+    // The error is of a local file, not of the store.
     if (/^E[A-Z]+$/.test(code)) throw error;
-    // What Bun says about all errors of the connection.
+    // Bun has only this text for all errors of the connection.
     const reason = reasonOf(error).replace(/^an unexpected error has occurred$/, "the store can't be reached");
-    throw unavailable(`${place}: ${code}, ${reason.replace(/\.$/, "")}.`);
+    throw unavailable(`${location}: ${code}, ${reason.replace(/\.$/, "")}.`);
   }
 }

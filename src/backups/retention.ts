@@ -8,20 +8,20 @@ export const backupName = (atMs: number): string => `evald-${toIso(atMs).slice(0
 /** Whether a file is named like a scheduled backup. */
 export const isBackupName = (name: string): boolean => /^evald-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ\.backup$/.test(name);
 
-type Dated = { startedAt: number };
+type StartedBackup = { startedAt: number };
 
 /**
  * The backups that are no longer kept: all but the newest of each of the last `keepDaily` days and `keepWeekly` weeks that have one, in UTC.
  * Days without a backup don't count, so time alone removes nothing.
  */
-export function listExpired<T extends Dated>(
+export function listExpired<T extends StartedBackup>(
   all: T[],
   { keepDaily, keepWeekly }: Record<"keepDaily" | "keepWeekly", number>,
 ): T[] {
   const newestFirst = all.toSorted((a, b) => b.startedAt - a.startedAt);
-  const dayOf = ({ startedAt }: Dated) => Math.floor(startedAt / dayMs);
+  const dayOf = ({ startedAt }: StartedBackup) => Math.floor(startedAt / dayMs);
   // 1970-01-01 was a Thursday; weeks start on Monday.
-  const weekOf = (backup: Dated) => Math.floor((dayOf(backup) + 3) / 7);
+  const weekOf = (backup: StartedBackup) => Math.floor((dayOf(backup) + 3) / 7);
   const kept = new Set([
     ...newestOfEach(newestFirst, dayOf).slice(0, keepDaily),
     ...newestOfEach(newestFirst, weekOf).slice(0, keepWeekly),

@@ -4,7 +4,7 @@ import { linesOf } from "../agents/lines.ts";
 import { type BackupAnswer, type BackupOrder, workFolder } from "../backups/loop.ts";
 import { download, listStored, removeStored, upload } from "../backups/object-store.ts";
 import { isBackupName } from "../backups/retention.ts";
-import { type BackupTarget, placeOf } from "../config/backup-settings.ts";
+import { type BackupTarget, locationOf } from "../config/backup-settings.ts";
 import { recordBackup } from "../db/backup-record.ts";
 import { AppError, badRequest, conflict, reasonOf, unavailable } from "../errors.ts";
 import { copyTo } from "./database-copy.ts";
@@ -36,13 +36,13 @@ async function readOrder(): Promise<BackupOrder> {
 async function backUp({ dataDir, target, name, expired, known }: BackupOrder): Promise<BackupAnswer> {
   const work = join(dataDir, workFolder);
   rmSync(work, { recursive: true, force: true });
-  const present = (await listTarget(target)).filter(isBackupName).sort();
-  if (known !== null) refuseForeign(target, present, known);
+  const existing = (await listTarget(target)).filter(isBackupName).sort();
+  if (known !== null) refuseForeign(target, existing, known);
   checkSpace(dataDir, target);
   mkdirSync(work, { mode: 0o700 });
   try {
-    const local = target.kind === "directory" ? placeOf(target, name) : join(work, name);
-    const made = copyTo(join(dataDir, "evald.db"), local);
+    const local = target.kind === "directory" ? locationOf(target, name) : join(work, name);
+    const copied = copyTo(join(dataDir, "evald.db"), local);
     if (target.kind === "store") {
       await upload(target, local, name);
       rmSync(local);
@@ -52,13 +52,14 @@ async function backUp({ dataDir, target, name, expired, known }: BackupOrder): P
       const restored = join(work, "restored");
       mkdirSync(restored);
       const { runs } = restoreFile(restored, local);
-      if (runs !== made.runs) throw badRequest(`${placeOf(target, name)} has ${runs} runs and not ${made.runs}.`);
+      if (runs !== copied.runs)
+        throw badRequest(`${locationOf(target, name)} has ${runs} runs and not ${copied.runs}.`);
     } catch (error) {
       await remove(target, name).catch(() => {});
       throw error;
     }
     recordBackup(dataDir);
-    return { ...made, removed: await removeAll(target, expired) };
+    return { ...copied, removed: await removeAll(target, expired) };
   } finally {
     rmSync(work, { recursive: true, force: true });
   }
@@ -81,11 +82,11 @@ async function listTarget(target: BackupTarget): Promise<string[]> {
  * Throws conflict if all backups there are of other databases: a new installation that is about to be restored would add one of its own, which
  * is newer and empty.
  */
-function refuseForeign(target: BackupTarget, present: string[], known: string[]): void {
-  const newest = present.at(-1);
-  if (newest === undefined || present.some((name) => known.includes(name))) return;
+function refuseForeign(target: BackupTarget, existing: string[], known: string[]): void {
+  const newest = existing.at(-1);
+  if (newest === undefined || existing.some((name) => known.includes(name))) return;
   throw conflict(
-    `${placeOf(target)} has backups of another database, such as ${newest}. Restore one of them, or choose another place. To add backups of this one nevertheless: evald backups run`,
+    `${locationOf(target)} has backups of another database, such as ${newest}. Restore one of them, or choose another place. To add backups of this one nevertheless: evald backups run`,
   );
 }
 
@@ -108,7 +109,7 @@ function checkSpace(dataDir: string, target: BackupTarget): void {
 
 async function remove(target: BackupTarget, name: string): Promise<void> {
   if (target.kind === "store") await removeStored(target, name);
-  else rmSync(placeOf(target, name), { force: true });
+  else rmSync(locationOf(target, name), { force: true });
 }
 
 /** Deletes files that are named like backups. Returns the names of those that are gone; the others are deleted after a later backup. */

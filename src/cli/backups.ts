@@ -4,7 +4,7 @@ import type { Command } from "commander";
 import { type Backup, getBackup, listBackups, requestBackup } from "../backups/backups.ts";
 import { listStored } from "../backups/object-store.ts";
 import { isBackupName } from "../backups/retention.ts";
-import { type BackupTarget, placeOf, toBackupTarget } from "../config/backup-settings.ts";
+import { type BackupTarget, locationOf, toBackupTarget } from "../config/backup-settings.ts";
 import type { Config } from "../config/config.ts";
 import { badRequest, conflict, reasonOf, unavailable } from "../errors.ts";
 import { count } from "../grading/text.ts";
@@ -92,7 +92,7 @@ async function listFiles(target: BackupTarget): Promise<{ location: string; byte
   return files
     .filter(({ name }) => isBackupName(name))
     .sort((a, b) => (a.name < b.name ? -1 : 1))
-    .map(({ name, bytes }) => ({ location: placeOf(target, name), bytes }));
+    .map(({ name, bytes }) => ({ location: locationOf(target, name), bytes }));
 }
 
 /** Throws bad_request. */

@@ -33,7 +33,7 @@ const storeUrl = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/+(.*?))?\/*$/;
 export const isStoreUrl = (place: string): boolean => /^s3:/i.test(place);
 
 /** The URL of a place without its credentials, to show. `name`: of a file in it. */
-export const placeOf = (target: BackupTarget, name = ""): string =>
+export const locationOf = (target: BackupTarget, name = ""): string =>
   target.kind === "directory"
     ? name === ""
       ? target.path

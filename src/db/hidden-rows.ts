@@ -9,9 +9,9 @@ import { perConnection } from "./per-connection.ts";
 // table that is almost always empty, which takes some 50 ns per row.
 
 /** Tables of organizations that requests, jobs and loops start from. Rows of all other tables are reached through these or through prompts. */
-const ofOrg = new Set(["orgs", "members", "api_keys", "trusts", "invitations", "destinations", "providers"]);
-/** What deletions themselves are made of. */
-const own = new Set(["deletions", "deleted_prompts", "deleted_orgs"]);
+const orgTables = new Set(["orgs", "members", "api_keys", "trusts", "invitations", "destinations", "providers"]);
+/** Tables that store the deletions themselves. */
+const deletionTables = new Set(["deletions", "deleted_prompts", "deleted_orgs"]);
 
 const tableName = Symbol.for("drizzle:OriginalName");
 
@@ -19,14 +19,14 @@ const tableName = Symbol.for("drizzle:OriginalName");
 function visibleRows(table: unknown): SQL | undefined {
   if (!is(table, Table)) return undefined;
   const name = (table as unknown as Record<symbol, string>)[tableName] ?? "";
-  if (own.has(name)) return undefined;
+  if (deletionTables.has(name)) return undefined;
   const columns: Record<string, Column> = getTableColumns(table);
   const prompt = name === "prompts" ? columns.id : columns.promptId;
   if (prompt) {
     const isVisible = sql`${prompt} not in (select prompt_id from deleted_prompts)`;
     return prompt.notNull ? isVisible : sql`(${prompt} is null or ${isVisible})`;
   }
-  if (!ofOrg.has(name)) return undefined;
+  if (!orgTables.has(name)) return undefined;
   return sql`${name === "orgs" ? columns.id : columns.orgId} not in (select org_id from deleted_orgs)`;
 }
 
@@ -34,20 +34,26 @@ type Join = { table: unknown; on: SQL | undefined; joinType: string };
 type SelectConfig = { table: unknown; where?: SQL; joins?: Join[] };
 type Dialect = { buildSelectQuery(config: SelectConfig): SQL };
 
-/** Makes the queries of a database find no deleted rows. Writes are not changed. */
+/** Changes a database so that its queries find no deleted rows. Writes stay as they are. */
 export function hideDeletedRows<T extends BunSQLiteDatabase>(db: T): T {
   const { dialect } = db as unknown as { dialect: Dialect };
-  const build = dialect.buildSelectQuery.bind(dialect);
+  const buildSelectQuery = dialect.buildSelectQuery.bind(dialect);
   dialect.buildSelectQuery = (config) => {
     const joins = config.joins?.map((join) => {
       const condition = join.joinType === "cross" ? undefined : visibleRows(join.table);
       return condition ? { ...join, on: and(join.on, condition) } : join;
     });
-    const crossed = config.joins?.flatMap(({ joinType, table }) => (joinType === "cross" ? [visibleRows(table)] : []));
-    return build({ ...config, joins, where: and(config.where, visibleRows(config.table), ...(crossed ?? [])) });
+    const crossJoinConditions = config.joins?.flatMap(({ joinType, table }) =>
+      joinType === "cross" ? [visibleRows(table)] : [],
+    );
+    return buildSelectQuery({
+      ...config,
+      joins,
+      where: and(config.where, visibleRows(config.table), ...(crossJoinConditions ?? [])),
+    });
   };
   return db;
 }
 
 /** The same connection, and the same transaction in progress, for queries that also find deleted rows. */
-export const everyRow = perConnection(({ $client }: { $client: Database }) => drizzle({ client: $client }));
+export const includingDeleted = perConnection(({ $client }: { $client: Database }) => drizzle({ client: $client }));

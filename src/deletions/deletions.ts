@@ -3,7 +3,7 @@ import { recordAudit } from "../audit/entries.ts";
 import { forgetKeys } from "../auth/keys.ts";
 import { getOrg } from "../auth/orgs.ts";
 import type { Context, OrgId } from "../context.ts";
-import { everyRow } from "../db/hidden-rows.ts";
+import { includingDeleted } from "../db/hidden-rows.ts";
 import type { Tx } from "../db/open.ts";
 import { type DeletionCounts, deletedOrgs, deletedPrompts, deletions } from "../db/tables/deletions.ts";
 import { members } from "../db/tables/people.ts";
@@ -19,7 +19,7 @@ import { getReportRow } from "../reports/report-row.ts";
 import { cancelDeletedRuns, stopEndedRuns } from "../runs/endings.ts";
 import { getRunRow } from "../runs/run-row.ts";
 import { toIso } from "../schema.ts";
-import { moveRun, newHome } from "./moves.ts";
+import { addHidingPrompt, moveRun } from "./moves.ts";
 import type { Deletion } from "./schema.ts";
 
 const hourMs = 3600_000;
@@ -107,6 +107,7 @@ export async function deleteRun(ctx: Context, org: OrgId, id: string, deletedBy:
 export const deleteReport = (ctx: Context, org: OrgId, slug: string, deletedBy: string): Promise<Deletion> =>
   deleteRun(ctx, org, getReportRow(ctx.db, org, slug).runId, deletedBy);
 
+/** Hides a run with its report by moving it to a hidden prompt of its own. Returns the deletion. */
 function hideRun(ctx: Context, tx: Tx, org: OrgId, id: string, deletedBy: string): DeletionRow {
   const run = getRunRow(tx, org, id);
   const report = tx.select().from(reports).where(eq(reports.runId, run.id)).get();
@@ -119,10 +120,10 @@ function hideRun(ctx: Context, tx: Tx, org: OrgId, id: string, deletedBy: string
     counts: { prompts: 0, runs: 1, reports: report ? 1 : 0 },
     deletedBy,
   });
-  const home = newHome(ctx, tx, getPromptRow(ctx, org, run.promptId));
+  const hidingPromptId = addHidingPrompt(ctx, tx, getPromptRow(ctx, org, run.promptId));
   const hide = () => {
-    moveRun(tx, run, home);
-    tx.insert(deletedPrompts).values({ promptId: home, deletionId: deletion.id }).run();
+    moveRun(tx, run, hidingPromptId);
+    tx.insert(deletedPrompts).values({ promptId: hidingPromptId, deletionId: deletion.id }).run();
   };
   if (report) countChange(ctx, tx, report.id, hide, { announces: false });
   else hide();
@@ -192,18 +193,19 @@ export async function restore(ctx: Context, org: OrgId, id: string): Promise<Del
   return toDeletion(deletion);
 }
 
+/** Moves a deleted run back to its prompt, and removes the prompt that hid it. Throws conflict if its prompt was erased. */
 function unhideRun(ctx: Context, tx: Tx, { id, subjectId, ofPrompt }: DeletionRow): void {
-  const all = everyRow(ctx.db);
-  const run = all.select().from(runs).where(eq(runs.id, subjectId)).get();
-  const home = all
+  const everything = includingDeleted(ctx.db);
+  const run = everything.select().from(runs).where(eq(runs.id, subjectId)).get();
+  const originalPrompt = everything
     .select({ id: prompts.id })
     .from(prompts)
     .where(eq(prompts.id, ofPrompt ?? ""))
     .get();
-  if (!run || !home) throw conflict("This deletion can't be undone: the prompt of the run was erased.");
-  const report = all.select({ id: reports.id }).from(reports).where(eq(reports.runId, run.id)).get();
+  if (!run || !originalPrompt) throw conflict("This deletion can't be undone: the prompt of the run was erased.");
+  const report = everything.select({ id: reports.id }).from(reports).where(eq(reports.runId, run.id)).get();
   const show = () => {
-    moveRun(tx, run, home.id);
+    moveRun(tx, run, originalPrompt.id);
     tx.delete(deletedPrompts).where(eq(deletedPrompts.deletionId, id)).run();
   };
   if (report) countChange(ctx, tx, report.id, show, { announces: false });
@@ -227,10 +229,10 @@ export async function eraseNow(ctx: Context, org: OrgId, id: string): Promise<De
   return toDeletion(deletion);
 }
 
-/** Those of which a person is an owner. */
+/** The deleted organizations that a person owns and can restore. */
 export function listDeletedOrgsOf(ctx: Context, personId: string): (Deletion & { org: OrgId })[] {
   const where = and(eq(members.personId, personId), eq(members.role, "owner"));
-  const owned = everyRow(ctx.db).select({ org: members.orgId }).from(members).where(where).all();
+  const owned = includingDeleted(ctx.db).select({ org: members.orgId }).from(members).where(where).all();
   return listDeletedOrgs(ctx).filter(({ org }) => owned.some((each) => each.org === org));
 }
 

@@ -4,8 +4,8 @@ import { perConnection } from "../db/per-connection.ts";
 /** A table by the columns that say what its rows belong to. */
 type ErasableTable = { name: string; columns: Set<string>; isIndexedByOrg: boolean };
 
-/** What deletions are made of, and what outlives them. */
-const kept = new Set(["deletions", "deleted_prompts", "deleted_orgs", "erased_slugs"]);
+/** Tables that store the deletions themselves, or outlive what was deleted. */
+const neverErased = new Set(["deletions", "deleted_prompts", "deleted_orgs", "erased_slugs"]);
 
 /**
  * The tables of a database, each before the ones that it refers to: rows are erased in this order. They are read from the schema, so that a new
@@ -18,7 +18,7 @@ export const erasableTables = perConnection(({ $client }: Db): ErasableTable[] =
     )
     .all()
     .map(({ name }) => name)
-    .filter((name) => !kept.has(name));
+    .filter((name) => !neverErased.has(name));
   const parentsOf = (name: string) =>
     $client
       .query<{ table: string }, []>(`pragma foreign_key_list("${name}")`)

@@ -14,7 +14,7 @@ import type { PromptRow } from "../prompts/prompt-check.ts";
  * Adds a prompt that holds one deleted run, so that everything about a run is hidden as that of a prompt is. It is never visible. Returns its
  * ID.
  */
-export function newHome(ctx: Context, tx: Tx, { orgId }: PromptRow): string {
+export function addHidingPrompt(ctx: Context, tx: Tx, { orgId }: PromptRow): string {
   const createdAt = ctx.now();
   const id = ctx.newId(createdAt);
   tx.insert(prompts)

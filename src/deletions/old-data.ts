@@ -1,6 +1,6 @@
 import { and, eq, lt } from "drizzle-orm";
 import type { Context } from "../context.ts";
-import { everyRow } from "../db/hidden-rows.ts";
+import { includingDeleted } from "../db/hidden-rows.ts";
 import type { Tx } from "../db/open.ts";
 import { firstIdOf } from "../db/rows.ts";
 import { type keptKinds, retention } from "../db/tables/deletions.ts";
@@ -12,7 +12,7 @@ import { eraseFromRun, eraseOldDelivery, eraseOldSession } from "./steps.ts";
 
 const dayMs = 24 * 3600_000;
 
-type Kept = (typeof keptKinds)[number];
+type KeptKind = (typeof keptKinds)[number];
 
 /**
  * Erases what organizations keep for a shorter time than the server does. It works in short turns, as `eraseDue` does. A wrong clock deletes
@@ -27,7 +27,7 @@ export async function eraseOldData(ctx: Context, stop: AbortSignal): Promise<voi
 }
 
 /** Erases one small part of what is too old. False: nothing is left. */
-function stepOf(ctx: Context, kind: Kept, orgId: string, beforeMs: number): () => boolean {
+function stepOf(ctx: Context, kind: KeptKind, orgId: string, beforeMs: number): () => boolean {
   const { db } = ctx;
   const endId = firstIdOf(beforeMs);
   let after = "";
@@ -50,7 +50,7 @@ function stepOf(ctx: Context, kind: Kept, orgId: string, beforeMs: number): () =
 
 /** Erases a part of an old run with its report, which no longer counts from the first part on. */
 function eraseOldRun(ctx: Context, orgId: string, endId: string, beforeMs: number): boolean {
-  const all = everyRow(ctx.db);
+  const all = includingDeleted(ctx.db);
   const isOld = and(eq(runs.orgId, orgId), lt(runs.id, endId), lt(runs.completedAt, beforeMs));
   const run = all
     .select({ id: runs.id, reportId: reports.id, status: reports.status })

@@ -26,7 +26,7 @@ const nameColumns: readonly [table: string, ...columns: string[]][] = [
   ["deletions", "deleted_by"],
 ];
 /** Audit entries that one step reads. */
-const auditRows = 2_000;
+const entriesPerStep = 2_000;
 
 /** Collects what the service stores about a person, and records it. Secrets and their digests are left out. Throws not_found. */
 export function exportPerson(ctx: Context, personId: string) {
@@ -173,12 +173,12 @@ function forgetInAuditLog({ db }: Context, { id, name, email }: Person, after: n
       `update audit_entries set actor_name = ?4, ip_address = null, user_agent = null
       where ${part} and actor_kind = 'person' and actor_id = ?3`,
     )
-    .run(after, auditRows, id, deletedPerson);
+    .run(after, entriesPerStep, id, deletedPerson);
   $client
     .query(
       `update audit_entries set target_name = iif(target_name is null, null, ?4), changes = null
       where ${part} and (target_id = ?3 or target_name in (?5, ?6) or instr(changes, ?6) > 0 or instr(target_name, ?6) > 0)`,
     )
-    .run(after, auditRows, id, deletedPerson, name, email);
-  return after + auditRows;
+    .run(after, entriesPerStep, id, deletedPerson, name, email);
+  return after + entriesPerStep;
 }

@@ -26,7 +26,7 @@ function forgetTarget(db: Db, orgId: string, targetId: string): void {
   );
 }
 
-/** Erases a job with its earlier attempts. */
+/** Erases a job with its earlier attempts. `subject`: the ID of what the job is about. */
 function eraseJob(db: Db, kind: string, subject: string): void {
   run(
     db,
@@ -93,7 +93,7 @@ function eraseEvaluation(db: Db, orgId: string, promptId: string): boolean {
   }
   run(db, "delete from scheduled_evaluations where org_id = ? and eval_request_id = ?", orgId, id);
   run(db, "delete from fixes where org_id = ?1 and (before_id = ?2 or after_id = ?2)", orgId, id);
-  // Another run of the evaluation that was deleted by itself.
+  // A run of the evaluation that was deleted on its own belongs to another hidden prompt.
   const other = find(db, "select prompt_id from runs where org_id = ? and eval_request_id = ? limit 1", orgId, id);
   if (other !== null) run(db, "update eval_requests set prompt_id = ? where id = ?", other, id);
   else {
@@ -128,14 +128,14 @@ function eraseNotification(db: Db, where: string, ...values: SQLQueryBindings[])
   return true;
 }
 
-/** Tables whose rows are not erased with the others of an organization. */
-const afterOrg = new Set(["orgs", "audit_entries"]);
+/** Tables whose rows are erased last, after all others of an organization. */
+const erasedLast = new Set(["orgs", "audit_entries"]);
 
 /** Erases one small part of a hidden organization whose prompts are erased. False: nothing is left. */
 export function eraseFromOrg(db: Db, orgId: string): boolean {
   if (eraseNotification(db, "org_id = ?", orgId) || eraseRegrade(db, "org_id = ?", orgId)) return true;
   for (const { name, isIndexedByOrg } of erasableTables(db))
-    if (isIndexedByOrg && !afterOrg.has(name) && eraseBatch(db, name, "org_id = ?", orgId)) return true;
+    if (isIndexedByOrg && !erasedLast.has(name) && eraseBatch(db, name, "org_id = ?", orgId)) return true;
   run(db, "update sign_ins set org_id = null where org_id = ?", orgId);
   run(db, "delete from pauses where kind = 'organization' and subject = ?", orgId);
   run(db, "delete from orgs where id = ?", orgId);
@@ -148,7 +148,7 @@ export const unhideOrg = (db: Db, orgId: string): void =>
   void run(db, "delete from deleted_orgs where org_id = ?", orgId);
 
 /** Runs that one step looks at. */
-const windowRows = 200;
+const maxRunsPerStep = 200;
 
 /**
  * Erases a part of the first session, or of its artifacts alone, that ended before a time, among the next runs after an ID. Returns the ID to go
@@ -161,7 +161,7 @@ export function eraseOldSession(
 ): string | null {
   const runsAfter =
     "select id from runs where org_id = ? and id > ? and id < ? and completed_at < ? order by id limit ?";
-  const rows = db.$client.query(runsAfter).values(orgId, after, endId, beforeMs, windowRows) as [string][];
+  const rows = db.$client.query(runsAfter).values(orgId, after, endId, beforeMs, maxRunsPerStep) as [string][];
   let last = after;
   for (const [runId] of rows) {
     // Artifacts come first: without its events, nothing refers to them.
