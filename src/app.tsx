@@ -56,9 +56,9 @@ import { pageRoutes } from "./web/routes.tsx";
 import { workerRoutes } from "./workers/routes.ts";
 
 type AppOptions = {
-  /** What is available over MCP, in place of everything. */
+  /** The MCP tools, resources and prompts to serve; default: all. */
   surface?: Surface;
-  /** Finds the caller of a request to the API, in place of its API key. */
+  /** Finds the caller of a request to the API; default: by its API key. */
   authenticate?: Authenticate;
 };
 
@@ -73,7 +73,7 @@ export function createApp(service: Service, options: AppOptions = {}) {
     new Elysia().use(featureRoutes(service)).use(mcpRoutes(endpointOf)).use(openApiRoutes(openApi));
   // Applies to routes without the base path. In the OpenAPI document, the base path is part of the server URL.
   const openApi: () => OpenApiDocument = lazy(() => {
-    // Like those in lazy-packages.ts.
+    // Loaded on first use, as the packages in lazy-packages.ts are: few requests need it.
     const { toOpenAPISchema }: typeof import("@elysiajs/openapi") = require("@elysiajs/openapi");
     return toOpenApi(
       toOpenAPISchema(apiRoutes() as AnyElysia, { staticFile: false }),

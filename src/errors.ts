@@ -18,7 +18,7 @@ export type ErrorCode = keyof typeof errorStatus;
 /** What is wrong with one input; `field` empty: with the whole. `problem` as in `AppError`, or a sentence without a field. */
 type Problem = { field: string; problem: string };
 
-type Extra = {
+type ErrorDetails = {
   /** The input that is wrong, as a dotted path: `additionalUrls.0.url`. */
   field?: string;
   /** What is wrong with it, without its name: `must be an absolute URL`. */
@@ -38,7 +38,7 @@ export class AppError extends Error {
   constructor(
     readonly code: ErrorCode,
     readonly detail: string,
-    { field, problem, problems, retryAfterSeconds }: Extra = {},
+    { field, problem, problems, retryAfterSeconds }: ErrorDetails = {},
   ) {
     super(`${code}: ${detail}`);
     this.field = field;

@@ -46,7 +46,7 @@ export const createCommandLog = (settings: LogSettings, secrets: readonly string
 export const flushLog = (log: Logger): Promise<unknown> =>
   settlesWithin(new Promise<void>((done) => log.flush(() => done())), 1000);
 
-type Entry = { level: number; time: string; msg?: string; err?: { message?: string; stack?: string } } & Record<
+type LogEntry = { level: number; time: string; msg?: string; err?: { message?: string; stack?: string } } & Record<
   string,
   unknown
 >;
@@ -68,7 +68,7 @@ const hiddenFields = new Set(["level", "time", "pid", "msg", "err"]);
  * if stderr is a terminal and NO_COLOR is not set.
  */
 function formatLine(json: string): string {
-  const entry = JSON.parse(json) as Entry;
+  const entry = JSON.parse(json) as LogEntry;
   const [name, color] = levels[entry.level] ?? [String(entry.level), "gray"];
   const level = styleText(color, name.padEnd(5), { stream: process.stderr });
   const facts = Object.entries(entry)

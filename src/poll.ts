@@ -1,4 +1,4 @@
-type Options = {
+type PollOptions = {
   /** Does what is due. Returns the delay until the next check, in milliseconds. */
   check: () => Promise<number>;
   /** Called with errors of a check; the next one follows after `retryMs`. */
@@ -7,7 +7,7 @@ type Options = {
 };
 
 /** Checks for work repeatedly, one check at a time: immediately when woken, otherwise after the delay that the last check returned. */
-export function createPoll({ check, onError, retryMs }: Options) {
+export function createPoll({ check, onError, retryMs }: PollOptions) {
   let timer: ReturnType<typeof setTimeout> | undefined;
   let current: Promise<void> | null = null;
   /** Whether it was woken during a check, which may have missed the new work. */

@@ -8,9 +8,9 @@ import {
   type Authenticate,
   findRequestState,
   identifyCaller,
-  isCompatible,
   isReporter,
   trackRequest,
+  usesCompatibilityMode,
 } from "./http/caller.ts";
 import { type Reply, sentMethod } from "./http/elysia.ts";
 import { isCompressible, pathBelow, pathOf, securityHeaders } from "./http/responses.ts";
@@ -60,8 +60,8 @@ export async function respondToError({ ctx }: Service, request: Request, reply: 
   if (page) return page;
   if (failure.code === "unauthorized") reply.headers["www-authenticate"] = "Bearer";
   if (failure.retryAfterSeconds !== undefined) reply.headers["retry-after"] = String(failure.retryAfterSeconds);
-  const readable = isCompatible(request) ? `${failure.code}: ${failure.detail}` : failure.code;
-  return { error: readable, detail: failure.detail };
+  const error = usesCompatibilityMode(request) ? `${failure.code}: ${failure.detail}` : failure.code;
+  return { error, detail: failure.detail };
 }
 
 /**

@@ -31,7 +31,7 @@ import { createTelemetry } from "./telemetry/telemetry.ts";
 
 export type Service = ReturnType<typeof createService>;
 
-type Options = Omit<ContextOptions, "stopping"> & {
+type ServiceOptions = Omit<ContextOptions, "stopping"> & {
   /** Starts the processes of agents. */
   standby?: AgentStandby;
   /** Where agents run. Default: on this machine. */
@@ -48,7 +48,7 @@ type Options = Omit<ContextOptions, "stopping"> & {
 };
 
 /** Everything that has state, connected and on one database. Nothing listens and no job runs yet. */
-export function createService(options: Options) {
+export function createService(options: ServiceOptions) {
   const { workers = null, leaseMs, env = {} } = options;
   const stopping = new AbortController();
   const awayWorkers = () => workers?.listAway() ?? [];

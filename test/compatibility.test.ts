@@ -12,7 +12,8 @@ const preview = { urlMap: { "docs.example.com": "https://preview.example.com" } 
 
 function setUp() {
   const app = testApp();
-  const newKey = (isCompatible: boolean) => createKey(app.service.ctx, app.a.org, "ci", { isCompatible }).key;
+  const newKey = (usesCompatibilityMode: boolean) =>
+    createKey(app.service.ctx, app.a.org, "ci", { usesCompatibilityMode }).key;
   const newPrompt = (more = {}) => createPrompt(app.service.ctx, app.a.org, { text: "x {{v}}", ...more }).id;
   const using = (key: string) => async (method: string, path: string, body?: unknown) =>
     await app.send(method, path, { body, headers: { authorization: `Bearer ${key}` } });
@@ -84,7 +85,11 @@ describe("errors", () => {
   test("do so for a key that was created in compatibility mode on the settings page", async () => {
     const { app, using } = setUp();
     const person = await signedIn(app);
-    const form = { ...fieldsOf((await person.get("/settings/keys")).body), name: "old CI", isCompatible: "on" };
+    const form = {
+      ...fieldsOf((await person.get("/settings/keys")).body),
+      name: "old CI",
+      usesCompatibilityMode: "on",
+    };
     const { body } = await person.post("/settings/keys", { ...form, scopes: ["read", "run"], days: "0" });
     const [key = ""] = /evals_[0-9A-Za-z]{36}/.exec(body) ?? [];
     expect((await using(key)("GET", "/api/v1/runs/none")).body.error).toStartWith("not_found: ");

@@ -30,10 +30,10 @@ test.each([60, 80, 120])("a report fits %i columns of a terminal, with at most t
   const { body: prompt } = await app.send("POST", "/api/v1/prompts", { body: { text: "Do it. https://a.example" } });
   const [run] = evaluation(app, prompt.id, [niceGrade]);
   const report = getReport(app.service.ctx, app.a.org, run?.slug ?? "");
-  const text = reportScreen(report, { width, hasColor: false, all: report.url });
+  const text = reportScreen(report, { width, hasColor: false, fullReportHint: report.url });
   const lines = text.split("\n");
   expect(lines.filter((line) => line.length > width && line.trim().includes(" "))).toEqual([]);
   expect(text).not.toContain("\u001b");
   expect(lines.filter((line) => /^\d\. /.test(line)).length).toBeLessThanOrEqual(3);
-  expect(reportScreen(report, { width, hasColor: true, all: report.url })).toContain("\u001b[");
+  expect(reportScreen(report, { width, hasColor: true, fullReportHint: report.url })).toContain("\u001b[");
 });

@@ -273,7 +273,7 @@ test("a form without JavaScript sets several agents, and the pages show each", a
 });
 
 test("a report warns about an agent version that was not tested", () => {
-  const summaryOf = (isTried: boolean) => {
+  const summaryOf = (isTested: boolean) => {
     const detail = {
       agent: "codex",
       version: "0.170.0",
@@ -281,7 +281,7 @@ test("a report warns about an agent version that was not tested", () => {
       model: null,
       goal: text,
       starts: [],
-      isTried,
+      isTested,
     };
     return gradeSession(session(milestone("started", detail), end("not_judged"))).summary.whatDidnt;
   };

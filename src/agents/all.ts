@@ -10,7 +10,7 @@ import { type Preset, toPresets } from "./coding/preset.ts";
 import { presets } from "./coding/presets.ts";
 import { type ProgramFiles, programFilesOf, stateOf } from "./coding/program.ts";
 import { ownCommand } from "./process.ts";
-import { type Access, agentCommand, testAgentSandbox } from "./sandbox/agent-command.ts";
+import { agentCommand, type ProcessAccess, testAgentSandbox } from "./sandbox/agent-command.ts";
 import { ownExecutable } from "./sandbox/own-executable.ts";
 import { createStandby } from "./standby.ts";
 
@@ -59,7 +59,7 @@ export type AgentStandby = ReturnType<typeof createAgentStandby>;
 type RunFiles = { openSocket: () => Promise<string>; openFolders: () => Promise<string[]> };
 
 /** `programs`: what the process starts in further sandboxes; null if it starts none. `executable`: the state of this executable's file. */
-type ProcessNeeds = Access & { programs: ProgramFiles | null; executable: string[] };
+type ProcessNeeds = ProcessAccess & { programs: ProgramFiles | null; executable: string[] };
 
 const findExecutable = () => stateOf([ownExecutable()]);
 
@@ -88,7 +88,7 @@ export function createAgentStandby(env: Env) {
   const rulesStandby = createStandby(createCommandFinder("rules"), passedEnv, "rules");
   const modelStandby = createStandby(createCommandFinder("model"), passedEnv, "model");
   return {
-    take: (kind: "rules" | "model", access: Access) =>
+    take: (kind: "rules" | "model", access: ProcessAccess) =>
       kind === "rules"
         ? rulesStandby.take({ ...access, programs: null, executable: findExecutable() })
         : modelStandby.take({ ...access, programs: listPrograms(), executable: findExecutable() }),

@@ -18,7 +18,7 @@ import { failedCodes } from "./failure.ts";
 import { readMilestone } from "./milestones.ts";
 import { maxStartMs } from "./priority.ts";
 import { type AgentProcess, ownCommand, startProcess } from "./process.ts";
-import type { Access } from "./sandbox/agent-command.ts";
+import type { ProcessAccess } from "./sandbox/agent-command.ts";
 import { beginSession } from "./sandbox/cpu-groups.ts";
 
 const mib = 1024 * 1024;
@@ -34,9 +34,9 @@ const maxSlotMs = 1_000;
 /** Maximum CPU time without an event. Otherwise, a page designed to be slow to parse could occupy a slot until the timeout. */
 const maxSilentCpuMs = 30_000;
 
-type Options = {
+type ChildOptions = {
   /** Starts a process that calls `runChildAgent`. Default: one of this executable. */
-  startAgentProcess?: (access: Access) => AgentProcess | Promise<AgentProcess>;
+  startAgentProcess?: (access: ProcessAccess) => AgentProcess | Promise<AgentProcess>;
   /** CPU time between two events, in ms, after which the process is killed. */
   silentCpuMs?: number;
 };
@@ -54,7 +54,10 @@ const startSlots = createSlots(2 * availableParallelism());
  */
 export function createChildAgent(
   agent: Agent,
-  { startAgentProcess = () => startProcess(ownCommand("__agent"), {}), silentCpuMs = maxSilentCpuMs }: Options = {},
+  {
+    startAgentProcess = () => startProcess(ownCommand("__agent"), {}),
+    silentCpuMs = maxSilentCpuMs,
+  }: ChildOptions = {},
 ): Agent {
   return {
     describe: () => agent.describe(),
@@ -96,7 +99,7 @@ export function createChildAgent(
 }
 
 /** The files of a run outside of its process. A folder brings the sockets in it. */
-function accessOf(egress: EgressSocket | null, resources: AgentResources | null): Access {
+function accessOf(egress: EgressSocket | null, resources: AgentResources | null): ProcessAccess {
   const sandbox = resources && "workspace" in resources.sandbox ? resources.sandbox : null;
   const sockets = [egress?.path ?? [], resources?.model.socketPath ?? [], sandbox?.egress.path ?? []].flat();
   const folders = sandbox ? [sandbox.workspace.path, sandbox.folder] : [];

@@ -8,7 +8,7 @@ type CpuTimes = { ranMs: number; waitedMs: number };
 
 const sampleMs = 1_000;
 /** A session is short of CPU time if it waited for at least this share of the time in which it could have run, and at least this long. */
-const shortage = { share: 0.5, waitedMs: 5_000 };
+const minShortage = { share: 0.5, waitedMs: 5_000 };
 
 /**
  * Measures the CPU time of this process and those below it, from now until it is stopped. Threads are read once a second from
@@ -51,14 +51,14 @@ type CpuMeter = ReturnType<typeof startCpuMeter>;
 export function toShortage(times: CpuTimes | null): Milestone<"cpu_shortage"> | null {
   if (times === null) return null;
   const { ranMs, waitedMs } = times;
-  if (waitedMs < shortage.waitedMs || waitedMs < shortage.share * (ranMs + waitedMs)) return null;
+  if (waitedMs < minShortage.waitedMs || waitedMs < minShortage.share * (ranMs + waitedMs)) return null;
   return { type: "milestone", name: "cpu_shortage", detail: { ranMs, waitedMs } };
 }
 
-type Begun = { meter: CpuMeter; context: AgentContext; report: (event: AgentEvent) => void };
+type SessionStart = { meter: CpuMeter; context: AgentContext; report: (event: AgentEvent) => void };
 
 /** Returns a function that reports, at its first call, that the agent begins to work. The time limit of its run counts from then. */
-export function createStartReporter({ meter, context, report }: Begun): () => void {
+export function createStartReporter({ meter, context, report }: SessionStart): () => void {
   const createdAt = context.now();
   return firstCall(() => {
     const cpuWaitMs = meter.read()?.waitedMs ?? null;

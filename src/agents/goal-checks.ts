@@ -15,7 +15,7 @@ export type AgentSession = {
   report: (event: AgentEvent) => void;
 };
 
-/** Runs the success checks; null if there are none. */
+/** Runs the success checks of a task, `before` the agent works or `after`. Returns the ending that they decide; null if there are none. */
 export async function checkGoal(
   { task, context, nextId, report }: AgentSession,
   when: "before" | "after",
@@ -29,7 +29,7 @@ export async function checkGoal(
   }
 }
 
-/** The end of a session: success checks take precedence over the model's claim. */
+/** The ending of a session. Success checks take precedence over what the model claims. */
 export async function decideEnding(claim: Ending, session: AgentSession): Promise<Ending> {
   const result = await checkGoal(session, "after");
   if (result === null || result.outcome === "not_judged") return claim;

@@ -64,7 +64,7 @@ const details = {
     missing: Type.Optional(Texts),
     /** Revision of a coding agent's preset, and whether evald was tested with this version of the agent. */
     preset: Type.Optional(Type.String()),
-    isTried: Type.Optional(Type.Boolean()),
+    isTested: Type.Optional(Type.Boolean()),
   }),
 
   /**

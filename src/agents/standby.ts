@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { type AgentProcess, startProcess } from "./process.ts";
-import type { Access, AgentCommand } from "./sandbox/agent-command.ts";
+import type { AgentCommand, ProcessAccess } from "./sandbox/agent-command.ts";
 import { closeStatusFile } from "./sandbox/status-file.ts";
 
 /** How long no run may have started before the next process is started, so that it takes nothing from runs that start. */
@@ -30,7 +30,7 @@ async function discard({ group, status }: Omit<AgentCommand, "argv">): Promise<v
  * needs exactly what it got. `commandOf` returns the command that starts a process; with the arguments `wait` and `kind`, one that loads the
  * code of agents of that kind first.
  */
-export function createStandby<Needs extends Access>(
+export function createStandby<Needs extends ProcessAccess>(
   commandOf: (needs: Needs) => Promise<AgentCommand>,
   env: Record<string, string>,
   kind: "rules" | "model",

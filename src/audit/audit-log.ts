@@ -9,9 +9,9 @@ import type { AuditAction } from "./actions.ts";
 import { changesOf, recordAudit } from "./entries.ts";
 import type { AuditEntry, AuditFilter, AuditFormat, AuditLog } from "./schema.ts";
 
-type Row = typeof auditEntries.$inferSelect;
+type AuditEntryRow = typeof auditEntries.$inferSelect;
 
-/** Entries that a download reads at once. */
+/** Entries that a download reads per query. */
 const batchSize = 500;
 const maxActors = 200;
 
@@ -123,7 +123,7 @@ function whereFilter(ctx: Context, org: OrgId | null, { actor, action, since, un
   );
 }
 
-const toEntry = (row: Row): AuditEntry => ({
+const toEntry = (row: AuditEntryRow): AuditEntry => ({
   id: row.id,
   createdAt: toIso(row.createdAt),
   actor: { kind: row.actorKind, id: row.actorId, name: row.actorName },

@@ -197,10 +197,10 @@ function methodOf(path: string | undefined, current: unknown): SignInMethod {
   return path === "/change-password" && current === "password_and_code" ? current : "password";
 }
 
-type Values = Record<string, unknown> | null;
+type HookValues = Record<string, unknown> | null;
 
 /** The values of a session that ends so many milliseconds later; all others unchanged. */
-const moved = (model: string, values: Values, ms: number): Values =>
+const moved = (model: string, values: HookValues, ms: number): HookValues =>
   model === "session" && values?.expiresAt instanceof Date
     ? { ...values, expiresAt: new Date(values.expiresAt.getTime() + ms) }
     : values;
@@ -211,8 +211,8 @@ const moved = (model: string, values: Values, ms: number): Values =>
  */
 function withProvenExpiry(adapter: ReturnType<ReturnType<typeof drizzleAdapter>>, provenTime: ProvenTime) {
   const { create, findOne, update } = adapter;
-  const toProven = (model: string, values: Values) => moved(model, values, -provenTime.aheadMs()) as never;
-  const toClock = (model: string, values: Values) => moved(model, values, provenTime.aheadMs()) as never;
+  const toProven = (model: string, values: HookValues) => moved(model, values, -provenTime.aheadMs()) as never;
+  const toClock = (model: string, values: HookValues) => moved(model, values, provenTime.aheadMs()) as never;
   return {
     ...adapter,
     create: async (args: Parameters<typeof create>[0]) =>

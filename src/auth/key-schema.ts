@@ -16,7 +16,9 @@ export const ApiKey = Type.Object(
     name: Type.String(),
     display: Type.String({ description: "Its first and last characters" }),
     scopes: Nullable(Type.Array(OneOf(keyScopes), { description: "null: no restrictions" })),
-    isCompatible: Type.Boolean({ description: "For clients that were not written for evald" }),
+    usesCompatibilityMode: Type.Boolean({
+      description: "For clients that were not written for evald, see the page /docs/keys",
+    }),
     createdBy: Nullable(Creator),
     trustId: Nullable(Type.String({ description: "Trust whose CI job exchanged an ID token for it" })),
     createdAt: Time,

@@ -48,7 +48,7 @@ const hashOf = (key: string): Buffer => Bun.CryptoHasher.hash("sha256", key);
 type KeyOptions = {
   lifeMs?: number | null;
   scopes?: readonly string[] | null;
-  isCompatible?: boolean;
+  usesCompatibilityMode?: boolean;
   id?: string;
   createdBy?: string;
   trustId?: string;
@@ -75,7 +75,7 @@ const keyByHash = statement((db) =>
       expiresAt: apiKeys.expiresAt,
       createdBy: apiKeys.createdBy,
       trustId: apiKeys.trustId,
-      isCompatible: apiKeys.isCompatible,
+      usesCompatibilityMode: apiKeys.usesCompatibilityMode,
     })
     .from(apiKeys)
     .where(and(eq(apiKeys.hash, sql.placeholder("hash")), isNull(apiKeys.revokedAt))),
@@ -90,7 +90,7 @@ export function createKey(
   ctx: Context,
   org: OrgId,
   name: string,
-  { lifeMs = null, scopes = null, isCompatible = false, id, createdBy, trustId }: KeyOptions = {},
+  { lifeMs = null, scopes = null, usesCompatibilityMode = false, id, createdBy, trustId }: KeyOptions = {},
 ): { key: string; apiKey: ApiKey } {
   const trimmed = toName(name);
   const unknownScope = scopes?.find((scope) => !keyScopes.includes(scope as KeyScope));
@@ -129,7 +129,7 @@ export function createKey(
     lastUsedAt: null,
     createdBy: createdBy ?? null,
     trustId: trustId ?? null,
-    isCompatible,
+    usesCompatibilityMode,
   };
   const apiKey = transaction(ctx.db, (tx) => {
     tx.insert(apiKeys).values(row).run();
@@ -144,7 +144,7 @@ export function createKey(
         {
           scopes: row.scopes,
           expiresAt: created.expiresAt,
-          isCompatible: isCompatible || undefined,
+          usesCompatibilityMode: usesCompatibilityMode || undefined,
         },
       ),
     );
@@ -168,10 +168,10 @@ export function findKey(ctx: Context, key: string): Caller | null {
 function readKey(ctx: Context, hash: Buffer): CachedKey | undefined {
   const row = keyByHash(ctx.db).get({ hash });
   if (!row) return undefined;
-  const { id: keyId, orgId, name, scopes, expiresAt, createdBy, trustId, isCompatible } = row;
+  const { id: keyId, orgId, name, scopes, expiresAt, createdBy, trustId, usesCompatibilityMode } = row;
   const org = orgId as OrgId;
   return {
-    caller: { keyId, org, name, scopes: scopes as KeyScope[] | null, createdBy, trustId, isCompatible },
+    caller: { keyId, org, name, scopes: scopes as KeyScope[] | null, createdBy, trustId, usesCompatibilityMode },
     expiresAt,
   };
 }
@@ -286,7 +286,7 @@ const toApiKey = (row: typeof apiKeys.$inferSelect, createdBy: Creator | null): 
   name: row.name,
   display: row.display,
   scopes: row.scopes as KeyScope[] | null,
-  isCompatible: row.isCompatible,
+  usesCompatibilityMode: row.usesCompatibilityMode,
   createdBy,
   trustId: row.trustId,
   createdAt: toIso(row.createdAt),

@@ -34,16 +34,16 @@ const secrets = perContext((ctx) => ({ secret: readSecret(ctx.db) }));
 /** The secret of this service, read when it is first needed. */
 export const secretOf = (ctx: Context): string => secrets(ctx).secret;
 
-type Kind = "setup" | "invite" | "reset" | "upload" | "email";
+type LinkKind = "setup" | "invite" | "reset" | "upload" | "email";
 
 /** A signed token for a link. The parts must not contain a period. */
-export function toLinkToken(ctx: Context, kind: Kind, ...parts: (string | number)[]): string {
+export function toLinkToken(ctx: Context, kind: LinkKind, ...parts: (string | number)[]): string {
   const text = parts.join(".");
   return `${Buffer.from(text).toString("base64url")}.${sign(ctx, kind, text).toString("base64url")}`;
 }
 
 /** The parts of a token; null unless it was created here for this purpose. */
-export function readLinkToken(ctx: Context, kind: Kind, token: string): string[] | null {
+export function readLinkToken(ctx: Context, kind: LinkKind, token: string): string[] | null {
   const [body = "", signature = ""] = token.split(".");
   const text = Buffer.from(body, "base64url").toString();
   const sent = Buffer.from(signature, "base64url");
@@ -51,7 +51,7 @@ export function readLinkToken(ctx: Context, kind: Kind, token: string): string[]
   return sent.length === expected.length && timingSafeEqual(sent, expected) ? text.split(".") : null;
 }
 
-const sign = (ctx: Context, kind: Kind, text: string) =>
+const sign = (ctx: Context, kind: LinkKind, text: string) =>
   createHmac("sha256", secretOf(ctx)).update(`${kind} ${text}`).digest().subarray(0, 24);
 
 /** A form that was left open overnight is kept. */

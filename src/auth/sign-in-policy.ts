@@ -18,7 +18,7 @@ const maxDomains = 50;
  * The requirements of a policy that a person doesn't fulfil in a session. The identity provider asks for a second factor itself, so a session that
  * it started has one. `method` null: the person has no session.
  */
-export function listUnmet(
+export function listUnmetRequirements(
   policy: SignInPolicy | null,
   { email, method }: { email: string; method: SignInMethod | null },
 ): Requirement[] {
@@ -48,7 +48,7 @@ export function setSignInPolicy(
   for (const domain of emailDomains)
     if (!domainShape.test(domain)) throw invalidField("emailDomains", `${JSON.stringify(domain)} is not a domain`);
   if (emailDomains.length > maxDomains) throw invalidField("emailDomains", `must be at most ${maxDomains} domains`);
-  const [unmet] = listUnmet({ ...policy, emailDomains }, { email: person.email, method });
+  const [unmet] = listUnmetRequirements({ ...policy, emailDomains }, { email: person.email, method });
   if (unmet) throw conflict(`You would lock yourself out. ${remedyOf(ctx, unmet, person.email)}`);
   storePolicy(ctx, org, { ...policy, emailDomains });
 }
@@ -59,7 +59,7 @@ export const resetSignInPolicy = (ctx: Context, org: OrgId): void => storePolicy
 /** Throws forbidden if an email address may not belong to members of an organization. */
 export function checkEmailDomain(ctx: Context, org: OrgId, email: string): void {
   const { emailDomains } = getSignInPolicy(ctx, org);
-  if (listUnmet({ ...noPolicy, emailDomains }, { email, method: null }).length > 0)
+  if (listUnmetRequirements({ ...noPolicy, emailDomains }, { email, method: null }).length > 0)
     throw new AppError(
       "forbidden",
       `The sign-in policy allows only email addresses of ${emailDomains.join(", ")}, so ${email} can't become a member.`,

@@ -9,7 +9,7 @@ import type { BetterAuth } from "./better-auth.ts";
 import { type Client, toHeaders } from "./better-auth-calls.ts";
 import { secretOf } from "./links.ts";
 import { recordFailedSignIn, recordSignIn } from "./people.ts";
-import { listUnmet } from "./sign-in-policy.ts";
+import { listUnmetRequirements } from "./sign-in-policy.ts";
 import { removeFactors } from "./two-factor.ts";
 
 const instances = perContext(() => ({ loading: undefined as Promise<BetterAuth> | undefined }));
@@ -115,7 +115,7 @@ function joinByDomain(ctx: Context, email: string): void {
   if (!org) ctx.log.warn(joinOrg, "EVALD_OIDC_JOIN names an organization that doesn't exist");
   const person = ctx.db.select().from(people).where(eq(people.email, email)).get();
   if (!org || !person) return;
-  if (listUnmet(org.signInPolicy, { email, method: "sso" }).length > 0) {
+  if (listUnmetRequirements(org.signInPolicy, { email, method: "sso" }).length > 0) {
     ctx.log.warn(joinOrg, "EVALD_OIDC_JOIN names an organization whose sign-in policy doesn't allow the domain");
     return;
   }

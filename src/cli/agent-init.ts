@@ -69,7 +69,7 @@ function inspectProgram(command: string, path: string): ProgramHints {
   return { command, path: entry, package: findPackage(realPath), environment, help };
 }
 
-/** The lines of a help text that mention an option or a command, such as `--yolo` or `exec`. */
+/** The first of some options or commands, such as `--yolo` or `exec`, that a help text mentions, and the line that does. */
 function findInHelp(help: string, names: string[]): { name: string; line: string } | null {
   const lines = help.split("\n");
   for (const name of names) {
@@ -110,7 +110,7 @@ export function toEntryText(
   const model = findInHelp(help, ["--model"]);
   const json = findInHelp(help, ["--output-format", "--format", "--json"]);
   const provider = /ANTHROPIC_(BASE_URL|API_KEY)/.test(help) && !/OPENAI_/.test(help) ? "anthropic" : "openai";
-  const variables = provider === "anthropic" ? ["ANTHROPIC", ""] : ["OPENAI", "/v1"];
+  const [variablePrefix, basePath] = provider === "anthropic" ? ["ANTHROPIC", ""] : ["OPENAI", "/v1"];
   const args = protocol
     ? [protocol.name]
     : [
@@ -152,8 +152,8 @@ export function toEntryText(
     "",
     "  // The gateway of its model. The token works only during the run.",
     '  "env": {',
-    `    "${variables[0]}_BASE_URL": "{gateway}/${provider}${variables[1]}",`,
-    `    "${variables[0]}_API_KEY": "{token}",`,
+    `    "${variablePrefix}_BASE_URL": "{gateway}/${provider}${basePath}",`,
+    `    "${variablePrefix}_API_KEY": "{token}",`,
     "  },",
     "",
     "  // Files in its home directory, if it reads its model from there. Text, lines of text, or an object that is written as JSON.",

@@ -26,7 +26,9 @@ export function addAgents(program: Command, configOf: () => Config, agents: Reco
       configOf();
       const all = listPresets(env).map((preset) => findInstalled(preset, env.PATH ?? ""));
       const rows = all.map((each) =>
-        each.isHere ? [each.id, each.version, each.isTried ? "yes" : "no", each.path] : [each.id, "", "", each.detail],
+        each.isInstalled
+          ? [each.id, each.version, each.isTested ? "yes" : "no", each.path]
+          : [each.id, "", "", each.detail],
       );
       print(json ? toJson(all) : table([["ID", "VERSION", "TESTED", "PATH"], ...rows]));
     });
@@ -55,9 +57,10 @@ export function addAgents(program: Command, configOf: () => Config, agents: Reco
       const preset = getPreset(env, id);
       const agent = agents[id] as Agent;
       const installedAgent = findInstalled(preset, env.PATH ?? "");
-      if (!installedAgent.isHere) throw new AppError("conflict", `${installedAgent.name}: ${installedAgent.detail}.`);
+      if (!installedAgent.isInstalled)
+        throw new AppError("conflict", `${installedAgent.name}: ${installedAgent.detail}.`);
       say(
-        `${installedAgent.name} ${installedAgent.version}${installedAgent.isTried ? "" : " (not tested with this version of evald)"}, ${installedAgent.path}`,
+        `${installedAgent.name} ${installedAgent.version}${installedAgent.isTested ? "" : " (not tested with this version of evald)"}, ${installedAgent.path}`,
       );
       const { steps, problems, events, failureReason, output } = await tryAgent(config, { id, agent, preset, model });
       if (save !== undefined && output !== null) await Bun.write(save, output);

@@ -11,7 +11,7 @@ type ListOperation = { [O in Operation]: Operations[O] extends { result: unknown
 type PathName<O> = O extends `${string}{${infer Name}}${infer Rest}` ? Name | PathName<Rest> : never;
 
 /** What an operation needs: the values in its path, its query and its body. An operation with an idempotency key is repeated after a failure. */
-type Input<O extends Operation> = { idempotencyKey?: string } & ([PathName<O>] extends [never]
+type OperationInput<O extends Operation> = { idempotencyKey?: string } & ([PathName<O>] extends [never]
   ? unknown
   : { path: Record<PathName<O>, string> }) &
   (Operations[O] extends { body: infer Body } ? { body: Body } : unknown) &
@@ -20,9 +20,10 @@ type Input<O extends Operation> = { idempotencyKey?: string } & ([PathName<O>] e
       ? { query?: Query }
       : { query: Query }
     : unknown);
-type Arguments<O extends Operation> = Partial<Input<O>> extends Input<O> ? [input?: Input<O>] : [input: Input<O>];
+type Arguments<O extends Operation> =
+  Partial<OperationInput<O>> extends OperationInput<O> ? [input?: OperationInput<O>] : [input: OperationInput<O>];
 
-type AnyInput = {
+type UntypedInput = {
   path?: Record<string, string>;
   query?: object;
   body?: unknown;
@@ -46,8 +47,8 @@ export type Api = ReturnType<typeof createApi>;
 
 /**
  * The REST API of the service at `base`, which has no trailing slash. `send` delivers a request: over the network, or to a service in this
- * process. `executesRuns`: whether its runs end with this process; null: it is another process. Every function takes an operation such as `GET /runs/{runId}`, and throws the AppError that the service returned, what `send`
- * throws, and unavailable if the answer isn't the service's own.
+ * process. `executesRuns`: whether its runs end with this process; null: it is another process. Every function takes an operation such as
+ * `GET /runs/{runId}`, and throws the AppError that the service returned, what `send` throws, and unavailable if the answer isn't the service's own.
  */
 export function createApi(
   base: string,
@@ -71,7 +72,7 @@ export function createApi(
       return { items, total: Number(response.headers.get("x-total-count") ?? items.length) };
     },
     /** The response to a request for a path below `/api/v1`, which may contain a query. */
-    async send(method: string, path: string, input: Omit<AnyInput, "path"> = {}): Promise<Response> {
+    async send(method: string, path: string, input: Omit<UntypedInput, "path"> = {}): Promise<Response> {
       return await sendUntilAnswered(service, `${method} ${path}`, input);
     },
     /** The pieces of a file. Throws unavailable if the connection is lost before its end. */
@@ -81,8 +82,12 @@ export function createApi(
   };
 }
 
-/** What goes on without this command once it is interrupted, as a failure. */
-export function whatGoesOn(api: Api, what: "run" | "gate", ids: string[]): { error: string; detail: string } {
+/** The failure to print when a command that waits for runs or gates is interrupted: whether they continue, and how to cancel them. */
+export function toInterruptionFailure(
+  api: Api,
+  what: "run" | "gate",
+  ids: string[],
+): { error: string; detail: string } {
   const names = `The ${what}${ids.length === 1 ? "" : "s"} ${ids.join(", ")}`;
   const detail = api.executesRuns()
     ? `${names} stopped with this command, and will go on when a service uses the data directory.`
@@ -93,7 +98,7 @@ export function whatGoesOn(api: Api, what: "run" | "gate", ids: string[]): { err
 async function sendUntilAnswered(
   service: ServiceConnection,
   operation: string,
-  input: AnyInput = {},
+  input: UntypedInput = {},
 ): Promise<Response> {
   const mayRepeat = operation.startsWith("GET ") || input.idempotencyKey !== undefined;
   for (let failures = 1; ; failures++) {
@@ -110,7 +115,7 @@ async function sendUntilAnswered(
 }
 
 /** The request of an operation. A Blob is sent as it is, any other body as JSON. */
-function toRequest({ base, key }: ServiceConnection, operation: string, input: AnyInput): Request {
+function toRequest({ base, key }: ServiceConnection, operation: string, input: UntypedInput): Request {
   const { path = {}, query = {}, body, idempotencyKey, lastEventId } = input;
   const [method, template = ""] = operation.split(" ");
   const url = new URL(
@@ -170,7 +175,7 @@ async function readJson<T>(base: string, response: Response): Promise<T> {
   return (await response.json().catch(() => null)) ?? Promise.reject(toForeignAnswerError(base, response));
 }
 
-/** The answer is not of evald, such as the page of a proxy. */
+/** The error for a response that isn't from evald, such as the page of a proxy. */
 const toForeignAnswerError = (base: string, { status }: Response) =>
   unavailable(`${base} returned status ${status} without an evald response. Check the URL.`);
 

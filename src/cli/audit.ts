@@ -8,7 +8,7 @@ import { addServiceOptions, type ServiceAddress, type UseApi } from "./connectio
 import { withData } from "./data-directory.ts";
 import { print, say, table, toJson, wholeNumber } from "./terminal.ts";
 
-type Options = ServiceAddress & {
+type AuditOptions = ServiceAddress & {
   service?: boolean;
   actor?: string;
   action?: AuditAction;
@@ -42,7 +42,7 @@ export function addAudit(program: Command, configOf: () => Config, useApi: UseAp
     .option("--json", "Print the entries as JSON");
   addServiceOptions(command)
     .addHelpText("after", "\nExamples:\n  evald audit --action key.created\n  evald audit --since 2026-11-01 --json")
-    .action(async ({ org, url, service, json, limit, ...filter }: Options) => {
+    .action(async ({ org, url, service, json, limit, ...filter }: AuditOptions) => {
       const { entries, nextBefore } = service
         ? withData(configOf(), ({ ctx }) => listAuditEntries(ctx, null, filter, { limit }))
         : await useApi({ org, url }, (api) => api.request("GET /audit-log", { query: { ...filter, limit } }));

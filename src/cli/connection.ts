@@ -123,7 +123,15 @@ async function openLocal(
   try {
     const org = orgOf(service, name);
     if (actsAsService) await startWork(local);
-    const caller = { org, keyId: "", name: "evald", scopes: null, createdBy: null, trustId: null, isCompatible: false };
+    const caller = {
+      org,
+      keyId: "",
+      name: "evald",
+      scopes: null,
+      createdBy: null,
+      trustId: null,
+      usesCompatibilityMode: false,
+    };
     // Access to the data directory is enough: no key is needed.
     const app = createApp(service, { authenticate: () => caller });
     const api = createApi(

@@ -14,7 +14,7 @@ import { addApiOptions, type ServiceAddress, type UseApi } from "./connection.ts
 import { operatorName, withData } from "./data-directory.ts";
 import { print, say, sayRest, table, toJson, wholeNumber } from "./terminal.ts";
 
-type Options = ServiceAddress & { yes?: boolean; json?: boolean };
+type DeletionOptions = ServiceAddress & { yes?: boolean; json?: boolean };
 
 const yesOption = ["--yes", "Don't ask"] as const;
 
@@ -41,7 +41,7 @@ export function addPromptDelete(prompt: Command, useApi: UseApi): void {
       .option(...yesOption),
     "Print the deletion as JSON",
     'prompt delete "First query" --yes',
-  ).action((name: string, { yes, json, ...address }: Options) =>
+  ).action((name: string, { yes, json, ...address }: DeletionOptions) =>
     useApi(address, async (api) => {
       const promptId = await findPromptId(api, name, { archived: true });
       await askToDelete(`Delete the prompt ${JSON.stringify(name)} with all its runs and reports?`, yes);
@@ -63,7 +63,7 @@ export function addRunDelete(program: Command, useApi: UseApi): void {
       .option(...yesOption),
     "Print the deletion as JSON",
     "delete run 0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20 --yes",
-  ).action((runId: string, { yes, json, ...address }: Options) =>
+  ).action((runId: string, { yes, json, ...address }: DeletionOptions) =>
     useApi(address, async (api) => {
       await askToDelete(`Delete the run ${runId} with its session and report?`, yes);
       const deletion = await api.request("DELETE /runs/{runId}", { path: { runId } });
@@ -83,7 +83,7 @@ export function addDeletions(program: Command, useApi: UseApi): void {
       .option("--limit <n>", "Maximum number to list", wholeNumber(1, 1000), 20),
     "Print the list as JSON",
     "deletions list",
-  ).action(({ limit, json, ...address }: Options & { limit: number }) =>
+  ).action(({ limit, json, ...address }: DeletionOptions & { limit: number }) =>
     useApi(address, async (api) => {
       const list = await api.list("GET /deletions", { query: { limit } });
       const rows = list.items.map((each) => [each.id, each.kind, each.status, each.title ?? "", each.erasesAt]);
@@ -95,7 +95,7 @@ export function addDeletions(program: Command, useApi: UseApi): void {
     deletions.command("restore <deletion>").description("Restore what was deleted"),
     "Print the deletion as JSON",
     "deletions restore 0199f3a4-2b1c-7e00-9d3f-1a2b3c4d5e6f",
-  ).action((deletionId: string, { json, ...address }: Options) =>
+  ).action((deletionId: string, { json, ...address }: DeletionOptions) =>
     useApi(address, async (api) => {
       const deletion = await api.request("POST /deletions/{deletionId}/restore", { path: { deletionId } });
       say(`Restored “${deletion.title}”.`);
@@ -109,7 +109,7 @@ export function addDeletions(program: Command, useApi: UseApi): void {
       .option(...yesOption),
     "Print the deletion as JSON",
     "deletions erase 0199f3a4-2b1c-7e00-9d3f-1a2b3c4d5e6f --yes",
-  ).action((deletionId: string, { yes, json, ...address }: Options) =>
+  ).action((deletionId: string, { yes, json, ...address }: DeletionOptions) =>
     useApi(address, async (api) => {
       await askToDelete(`Erase ${deletionId} for good?`, yes);
       const deletion = await api.request("POST /deletions/{deletionId}/erase", { path: { deletionId } });

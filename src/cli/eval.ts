@@ -134,7 +134,9 @@ async function evaluate(
   closeDb(db);
   if (json) print(toJson(report, 2));
   else
-    printStyled(toReportText(report, { format }, { isStored: false, all: "the same command with --format markdown" }));
+    printStyled(
+      toReportText(report, { format }, { isStored: false, fullReportHint: "the same command with --format markdown" }),
+    );
   return checkMinScore(report, { minScore, scope });
 }
 

@@ -7,7 +7,7 @@ import { addServiceOptions, type ServiceAddress, type UseApi } from "./connectio
 import { checkNewFile, removeUnfinished, toWriteError } from "./files.ts";
 import { parseScore, print, say, toJson, toSize } from "./terminal.ts";
 
-type Options = Omit<ExportFilter, "promptId" | "auditLog"> &
+type ExportOptions = Omit<ExportFilter, "promptId" | "auditLog"> &
   ServiceAddress & { auditLog?: boolean; prompt?: string; force?: boolean; json?: boolean };
 
 /** Adds `export`: writes an organization's data to a file, for `import` or for other programs. */
@@ -35,17 +35,19 @@ export function addExport(program: Command, configOf: () => Config, useApi: UseA
       "after",
       "\nExamples:\n  evald export acme.jsonl --org Acme\n  evald export results.xml --format junit --min-score 80 --since 2026-11-01",
     )
-    .action(async (file: string, { org, url, prompt: promptId, auditLog, force = false, json, ...filter }: Options) => {
-      checkNewFile(configOf().dataDir, file, force);
-      const bytes = await useApi({ org, url }, async (api) => {
-        return await write(
-          file,
-          await api.download("GET /export", { query: { ...filter, promptId, ...(auditLog && { auditLog: "1" }) } }),
-        );
-      });
-      say(`Exported ${toSize(bytes)}.`);
-      print(json ? toJson({ file, bytes }) : file);
-    });
+    .action(
+      async (file: string, { org, url, prompt: promptId, auditLog, force = false, json, ...filter }: ExportOptions) => {
+        checkNewFile(configOf().dataDir, file, force);
+        const bytes = await useApi({ org, url }, async (api) => {
+          return await write(
+            file,
+            await api.download("GET /export", { query: { ...filter, promptId, ...(auditLog && { auditLog: "1" }) } }),
+          );
+        });
+        say(`Exported ${toSize(bytes)}.`);
+        print(json ? toJson({ file, bytes }) : file);
+      },
+    );
 }
 
 /** Writes a file atomically, readable for its owner only. Returns its size in bytes. */

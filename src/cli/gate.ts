@@ -5,7 +5,7 @@ import type { Gate } from "../gates/schema.ts";
 import { gateJunit, gateMarkdown, statusLabels } from "../gates/summary.ts";
 import type { Scope } from "../grading/grade.ts";
 import { scopes } from "../grading/kinds.ts";
-import { type Api, findPromptId, whatGoesOn } from "./api.ts";
+import { type Api, findPromptId, toInterruptionFailure } from "./api.ts";
 import { addServiceOptions, type UseApi } from "./connection.ts";
 import { checkFileName, toWriteError } from "./files.ts";
 import { onInterruption } from "./interruption.ts";
@@ -90,7 +90,7 @@ async function runGate(useApi: UseApi, options: GateChecks & { prompts: string[]
     const baseSites = base === undefined ? {} : await uploadSite(api, base, options);
     const body = { ...selection, urlMap, sites, baseSites, templateArgs, runs, adaptive, minScore, scope, budgetUsd };
     const requestedGate = await api.request("POST /gates", { body, idempotencyKey: crypto.randomUUID() });
-    const stopListening = onInterruption(() => whatGoesOn(api, "gate", [requestedGate.id]), {
+    const stopListening = onInterruption(() => toInterruptionFailure(api, "gate", [requestedGate.id]), {
       json,
       cancel: () => api.request("POST /gates/{gateId}/cancel", { path: { gateId: requestedGate.id } }),
     });

@@ -5,7 +5,7 @@ import { count } from "../grading/text.ts";
 import { withData } from "./data-directory.ts";
 import { orgOf, print, say, toJson } from "./terminal.ts";
 
-type Options = { org?: string; check?: boolean; paused?: boolean; json?: boolean };
+type ImportOptions = { org?: string; check?: boolean; paused?: boolean; json?: boolean };
 
 /** Adds `import`: adds the data of an export to an organization. */
 export function addImport(program: Command, configOf: () => Config): void {
@@ -17,7 +17,7 @@ export function addImport(program: Command, configOf: () => Config): void {
     .option("--paused", "Pause the imported prompts that have a schedule")
     .option("--json", "Print the result as JSON")
     .addHelpText("after", "\nExample:\n  evald import acme.jsonl --org Acme")
-    .action((file: string, { org, check = false, paused: isPaused = false, json }: Options) => {
+    .action((file: string, { org, check = false, paused: isPaused = false, json }: ImportOptions) => {
       const result = withData(configOf(), (service) =>
         importFile(service.ctx, orgOf(service, org), file, { check, isPaused }),
       );

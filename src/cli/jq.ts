@@ -24,9 +24,9 @@ export async function useJq(command: Command): Promise<void> {
 }
 
 /** Exit code of jq for an expression that it can't compile. */
-const notCompiled = 3;
+const compileErrorCode = 3;
 
-/** The filter throws bad_request if the expression fails for the JSON. */
+/** A function that applies a jq expression to JSON. Throws bad_request for an invalid expression; the function, if it fails for the JSON. */
 async function createFilter(expression: string): Promise<(json: string) => string> {
   // Loaded only here: it is 1.4 MB.
   const { loadJq } = await import("jq-wasm/inline");
@@ -37,9 +37,9 @@ async function createFilter(expression: string): Promise<(json: string) => strin
     return { stdout, exitCode, problem: problem.trim() };
   };
   const compiled = run("null", `empty | (\n${expression}\n)`);
-  if (compiled.exitCode === notCompiled) throw badRequest(`Invalid --jq: ${run("null", expression).problem}`);
+  if (compiled.exitCode === compileErrorCode) throw badRequest(`Invalid --jq: ${run("null", expression).problem}`);
   return (json) => {
-    // The package trims the output, so something else is at both of its ends.
+    // The package trims the output, so a dot is printed before and after it.
     const { stdout, exitCode, problem } = run(json, `".", (\n${expression}\n), "."`);
     if (exitCode !== 0) throw badRequest(`--jq failed: ${problem}`);
     return stdout.slice(".\n".length, -"\n.".length);

@@ -42,7 +42,7 @@ export function addKey(program: Command, configOf: () => Config): void {
         return createKey(service.ctx, orgOf(service, org), name, {
           lifeMs: expiresDays === undefined ? null : expiresDays * dayMs,
           scopes: scopeList?.split(",").map((scope) => scope.trim()) ?? null,
-          isCompatible: compatible,
+          usesCompatibilityMode: compatible,
         });
       });
       say(`Created API key ${created.apiKey.display}. Copy it now: it will not be shown again.`);

@@ -5,7 +5,7 @@ import { listLogins, removeLogin, setLogin } from "../models/logins.ts";
 import { withData } from "./data-directory.ts";
 import { orgOf, print, say, table, toJson } from "./terminal.ts";
 
-type Options = { org?: string; json?: boolean };
+type LoginOptions = { org?: string; json?: boolean };
 
 /** Adds `agent logins`, `agent set-login` and `agent remove-login`. */
 export function addLogins(command: Command, configOf: () => Config): void {
@@ -15,7 +15,7 @@ export function addLogins(command: Command, configOf: () => Config): void {
     .option("--org <name>", "Organization (required if there are several)")
     .option("--json", "Print the list as JSON")
     .addHelpText("after", "\nExample:\n  evald agent logins --org Acme")
-    .action(({ org, json }: Options) => {
+    .action(({ org, json }: LoginOptions) => {
       const logins = withData(configOf(), (service) => listLogins(service.ctx, orgOf(service, org)));
       const rows = logins.map((login) => [login.agent, login.state, login.expiresAt ?? "unknown", login.createdAt]);
       print(json ? toJson(logins) : table([["AGENT", "STATE", "EXPIRES", "STORED"], ...rows]));
@@ -26,7 +26,7 @@ export function addLogins(command: Command, configOf: () => Config): void {
     .option("--org <name>", "Organization (required if there are several)")
     .option("--json", "Print the login as JSON, without its content")
     .addHelpText("after", "\nExample:\n  evald agent set-login codex < ~/.codex/auth.json")
-    .action(async (agent: string, { org, json }: Options) => {
+    .action(async (agent: string, { org, json }: LoginOptions) => {
       const config = configOf();
       if (process.stdin.isTTY) say("Paste the file, press Enter, then Ctrl-D.");
       const text = await Bun.stdin.text();
@@ -40,7 +40,7 @@ export function addLogins(command: Command, configOf: () => Config): void {
     .option("--org <name>", "Organization (required if there are several)")
     .option("--json", "Print the login as JSON")
     .addHelpText("after", "\nExample:\n  evald agent remove-login codex --org Acme")
-    .action((agent: string, { org, json }: Options) => {
+    .action((agent: string, { org, json }: LoginOptions) => {
       const login = withData(configOf(), (service) => removeLogin(service.ctx, orgOf(service, org), agent));
       say(`Removed the login for ${agent}.`);
       print(json ? toJson(login) : agent);

@@ -8,7 +8,7 @@ import { describeTrial, tryModel } from "../models/trial.ts";
 import { withData } from "./data-directory.ts";
 import { orgOf, print, say, table, toJson } from "./terminal.ts";
 
-type Options = { org?: string; json?: boolean; baseUrl?: string };
+type ModelOptions = { org?: string; json?: boolean; baseUrl?: string };
 
 /** Adds `model list`, `model set-key`, `model remove-key` and `model test`. */
 export function addModel(program: Command, configOf: () => Config): void {
@@ -20,7 +20,7 @@ export function addModel(program: Command, configOf: () => Config): void {
     .option("--org <name>", "Organization (required if there are several)")
     .option("--json", "Print the list as JSON")
     .addHelpText("after", "\nExample:\n  evald model list --org Acme")
-    .action(({ org, json }: Options) => {
+    .action(({ org, json }: ModelOptions) => {
       const config = configOf();
       const { all, judgeModels } = withData(config, (service) => {
         const orgId = orgOf(service, org);
@@ -40,7 +40,7 @@ export function addModel(program: Command, configOf: () => Config): void {
     .option("--base-url <url>", "Base URL of the provider (default: its public API)")
     .option("--json", "Print the provider as JSON")
     .addHelpText("after", '\nExample:\n  echo "$KEY" | evald model set-key anthropic --org Acme')
-    .action(async (name: ModelProvider, { org, baseUrl, json }: Options) => {
+    .action(async (name: ModelProvider, { org, baseUrl, json }: ModelOptions) => {
       const config = configOf();
       if (process.stdin.isTTY) say("Paste the key, press Enter, then Ctrl-D.");
       const key = await Bun.stdin.text();
@@ -55,7 +55,7 @@ export function addModel(program: Command, configOf: () => Config): void {
     .option("--org <name>", "Organization (required if there are several)")
     .option("--json", "Print the provider as JSON")
     .addHelpText("after", "\nExample:\n  evald model remove-key anthropic --org Acme")
-    .action((name: ModelProvider, { org, json }: Options) => {
+    .action((name: ModelProvider, { org, json }: ModelOptions) => {
       withData(configOf(), (service) => removeModelKey(service.ctx, orgOf(service, org), name));
       say(`Removed the API key for ${name}.`);
       print(json ? toJson({ provider: name }) : name);
@@ -66,7 +66,7 @@ export function addModel(program: Command, configOf: () => Config): void {
     .option("--org <name>", "Organization (required if there are several)")
     .option("--json", "Print the result as JSON")
     .addHelpText("after", "\nExample:\n  evald model test anthropic/claude-opus-4-8")
-    .action(async (model: string | undefined, { org, json }: Options) => {
+    .action(async (model: string | undefined, { org, json }: ModelOptions) => {
       const config = configOf();
       const id = model ?? config.agentModel;
       if (!id)

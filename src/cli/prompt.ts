@@ -8,7 +8,7 @@ import { addPromptDelete } from "./deletion.ts";
 import { addFields, type FieldOptions, toFields } from "./prompt-fields.ts";
 import { print, say, sayRest, table, toJson, wholeNumber } from "./terminal.ts";
 
-type Options = ServiceAddress & { json?: boolean };
+type PromptOptions = ServiceAddress & { json?: boolean };
 
 /** Adds the commands about prompts. */
 export function addPrompt(program: Command, useApi: UseApi): void {
@@ -43,7 +43,7 @@ function addList(prompt: Command, useApi: UseApi): void {
     "Print the list as JSON",
     "prompt list --archived",
   ).action(
-    ({ archived, tag, limit, json, ...address }: Options & { archived?: boolean; tag?: string; limit: number }) =>
+    ({ archived, tag, limit, json, ...address }: PromptOptions & { archived?: boolean; tag?: string; limit: number }) =>
       useApi(address, async (api) => {
         const query = { limit, tag, includeArchived: archived ? ("1" as const) : undefined };
         const prompts = await api.list("GET /prompts", { query });
@@ -63,7 +63,7 @@ function addSchedule(prompt: Command, useApi: UseApi): void {
       .requiredOption("--tag <tag>", "Tag of the prompts"),
     "Print the result as JSON",
     'prompt schedule "0 3 * * *" --tag nightly',
-  ).action((frequency: string, { tag, json, ...address }: Options & { tag: string }) =>
+  ).action((frequency: string, { tag, json, ...address }: PromptOptions & { tag: string }) =>
     useApi(address, async (api) => {
       const body = { tag, frequency: frequency === "none" ? null : frequency };
       const result = await api.request("POST /prompts/schedule", { body });
@@ -78,7 +78,7 @@ function addShow(prompt: Command, useApi: UseApi): void {
     prompt.command("show <prompt>").description("Show a prompt, by ID or title"),
     "Print the prompt as JSON",
     'prompt show "First query" --json',
-  ).action((name: string, { json, ...address }: Options) =>
+  ).action((name: string, { json, ...address }: PromptOptions) =>
     useApi(address, async (api) => {
       const prompt = await getPrompt(api, await findPromptId(api, name, { archived: true }));
       print(json ? toJson(prompt, 2) : table(toRows(prompt)));
@@ -99,7 +99,7 @@ function addBaseline(prompt: Command, useApi: UseApi): void {
       .description("Pin an evaluation as the baseline of a prompt; without an evaluation, unpin the baseline"),
     "Print the prompt as JSON",
     `prompt baseline ${exampleId} 0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c1f`,
-  ).action((name: string, evalRequest: string | undefined, { json, ...address }: Options) =>
+  ).action((name: string, evalRequest: string | undefined, { json, ...address }: PromptOptions) =>
     useApi(address, async (api) => {
       const id = await findPromptId(api, name);
       const updated = await updatePrompt(api, id, { baselineRequestId: evalRequest ?? null });
@@ -121,7 +121,7 @@ function addArchive(prompt: Command, useApi: UseApi): void {
       .description("Archive a prompt: it can no longer be run, and its reports are kept"),
     "Print the prompt as JSON",
     `prompt archive ${exampleId}`,
-  ).action((name: string, { json, ...address }: Options) =>
+  ).action((name: string, { json, ...address }: PromptOptions) =>
     useApi(address, async (api) => {
       const id = await findPromptId(api, name, { archived: true });
       const updated = await updatePrompt(api, id, { status: "archived" });
@@ -136,7 +136,7 @@ function addUnarchive(prompt: Command, useApi: UseApi): void {
     prompt.command("unarchive <prompt>").description("Make an archived prompt active again"),
     "Print the prompt as JSON",
     `prompt unarchive ${exampleId}`,
-  ).action((name: string, { json, ...address }: Options) =>
+  ).action((name: string, { json, ...address }: PromptOptions) =>
     useApi(address, async (api) => {
       const { id, status } = await getPrompt(api, await findPromptId(api, name, { archived: true }));
       if (status !== "archived") throw conflict(notArchived(id, status));
@@ -170,7 +170,7 @@ function addCreate(prompt: Command, useApi: UseApi): void {
       "after",
       '\nExample:\n  evald prompt create --title "First query" --start-url https://docs.acme.example \\\n    --text "Run a query with the CLI." --goal "A query was run and its rows were printed."',
     )
-    .action(({ org, url, json, text, ...fields }: Options & FieldOptions & { text: string }) =>
+    .action(({ org, url, json, text, ...fields }: PromptOptions & FieldOptions & { text: string }) =>
       useApi({ org, url }, async (api) => {
         const created = await api.request("POST /prompts", { body: { text, ...toFields(fields) } });
         say(`Created prompt ${created.id}. Run it with: evald run ${created.id}`);
@@ -223,7 +223,10 @@ function addEdit(prompt: Command, useApi: UseApi): void {
       `\nExamples:\n  evald prompt edit "First query" --frequency daily --runs 5\n  evald prompt edit ${exampleId} --clear frequency`,
     )
     .action(
-      async (name: string, { org, url, json, clear = [], pause, resume, text, ...fields }: Options & EditOptions) => {
+      async (
+        name: string,
+        { org, url, json, clear = [], pause, resume, text, ...fields }: PromptOptions & EditOptions,
+      ) => {
         if (pause && resume) throw badRequest("Pass either --pause or --resume.");
         const cleared = Object.fromEntries(clear.map((each) => [clearable[each], listOptions.has(each) ? [] : null]));
         const status = pause ? "paused" : resume ? "active" : undefined;

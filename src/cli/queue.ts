@@ -4,7 +4,7 @@ import type { QueueOverview } from "../queue/schema.ts";
 import { addApiOptions, type ServiceAddress, type UseApi } from "./connection.ts";
 import { print, say, table, toJson } from "./terminal.ts";
 
-type Options = ServiceAddress & { json?: boolean };
+type QueueOptions = ServiceAddress & { json?: boolean };
 
 /** Adds the commands about the queue of all organizations, which are for operators. */
 export function addQueue(program: Command, useApi: UseApi): void {
@@ -13,7 +13,7 @@ export function addQueue(program: Command, useApi: UseApi): void {
     queue.command("show").description("Show what waits and runs, by organization and agent"),
     "Print the queue as JSON",
     "queue show",
-  ).action(({ json, ...address }: Options) =>
+  ).action(({ json, ...address }: QueueOptions) =>
     useApi(address, async (api) => {
       const overview = await api.request("GET /queue");
       print(json ? toJson(overview) : toText(overview));
@@ -29,7 +29,7 @@ export function addQueue(program: Command, useApi: UseApi): void {
       .addOption(new Option("--kind <kind>", "What the name belongs to").choices(pauseKinds).default("agent"));
     if (action === "pause") command.option("--reason <text>", "Shown to everyone whose runs wait");
     addApiOptions(command, "Print the pause as JSON", `queue ${action} codex`).action(
-      (subject: string, { kind, reason, json, ...address }: Options & PauseOptions) =>
+      (subject: string, { kind, reason, json, ...address }: QueueOptions & PauseOptions) =>
         useApi(address, async (api) => {
           const result =
             action === "pause"
@@ -44,7 +44,7 @@ export function addQueue(program: Command, useApi: UseApi): void {
     queue.command("failures").description("List what failed in the last 7 days and was not retried, by cause"),
     "Print the list as JSON",
     "queue failures",
-  ).action(({ json, ...address }: Options) =>
+  ).action(({ json, ...address }: QueueOptions) =>
     useApi(address, async (api) => {
       const groups = await api.request("GET /queue/failures");
       const rows = groups.map(({ id, failed, organizations, newestAt }) => [
@@ -60,7 +60,7 @@ export function addQueue(program: Command, useApi: UseApi): void {
     queue.command("retry <group>").description("Retry a group of failures, the oldest 100"),
     "Print the result as JSON",
     "queue retry delivery-exhausted-500",
-  ).action((groupId: string, { json, ...address }: Options) =>
+  ).action((groupId: string, { json, ...address }: QueueOptions) =>
     useApi(address, async (api) => {
       const result = await api.request("POST /queue/failures/{groupId}/retry", { path: { groupId } });
       const { retried, refused, left } = result;

@@ -7,7 +7,7 @@ import { invalidInput } from "../schema.ts";
 import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
 import { print, say, toJson, wholeNumber } from "./terminal.ts";
 
-type Options = ServiceAddress & {
+type RegradeOptions = ServiceAddress & {
   prompt?: string;
   since: string;
   until?: string;
@@ -53,7 +53,7 @@ Examples:
   evald regrade --since 2026-11-01 --methodology ${builtInIds}
   evald regrade --since 2026-11-01 --judge openai/gpt-5 --repeats 3 --max-usd 20 --dry-run`,
     )
-    .action(async ({ org, url, prompt: promptId, json, ...options }: Options) => {
+    .action(async ({ org, url, prompt: promptId, json, ...options }: RegradeOptions) => {
       // Validates it as the API does, before it needs a service.
       const problem = Value.Errors(RegradeRequest, { ...options, promptId }).First();
       if (problem) throw invalidInput(problem, "request");

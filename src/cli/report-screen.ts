@@ -24,14 +24,14 @@ const maxFixes = 3;
 const maxWidth = 100;
 const minWidth = 40;
 
-/** `width`: columns of the terminal. `all`: how to see the whole report. */
-export type Screen = { width: number; hasColor: boolean; all: string };
+/** `width`: columns of the terminal. `fullReportHint`: the command or URL that shows the whole report. */
+export type Screen = { width: number; hasColor: boolean; fullReportHint: string };
 
 /**
  * A report on one screen of a terminal: the result in a sentence, where the answer is, the fixes that matter most, and how many more there
  * are. Text of the target loses its control characters.
  */
-export function reportScreen(report: Report, { width, hasColor, all }: Screen): string {
+export function reportScreen(report: Report, { width, hasColor, fullReportHint }: Screen): string {
   const columns = Math.max(minWidth, Math.min(width, maxWidth));
   const style = (format: Style, text: string) => (hasColor ? styleText(format, text, { validateStream: false }) : text);
   const wrapped = (text: string, indent = "", first = indent) =>
@@ -39,15 +39,15 @@ export function reportScreen(report: Report, { width, hasColor, all }: Screen): 
   const { keyFinding, recommendations, frictionPoints } = report;
   const fixes = recommendations.filter(({ isConvention }) => !isConvention);
   const shown = (fixes.length > 0 ? fixes : recommendations).slice(0, maxFixes);
-  const rest = recommendations.length - shown.length;
+  const hiddenFixes = recommendations.length - shown.length;
   const fixText = (fix: Recommendation, i: number) => {
     const points = pointsOfFix(fix);
     const gain = points ? ` (+${count(points, "point")})` : "";
     const edit = editOf(fix);
-    const place = placeOf(fix);
+    const location = locationOf(fix);
     return [
       style("bold", wrapped(`${fix.title}${gain}`, "   ", `${i + 1}. `)),
-      ...(place === null ? [] : [style("cyan", wrapped(place, "   "))]),
+      ...(location === null ? [] : [style("cyan", wrapped(location, "   "))]),
       ...(edit === null
         ? [wrapped(fix.action, "   ")]
         : [
@@ -67,7 +67,7 @@ export function reportScreen(report: Report, { width, hasColor, all }: Screen): 
       : [
           `${style("bold", shown.length === 1 ? "Fix this" : "Fix these first")}\n\n${shown.map(fixText).join("\n\n")}`,
         ]),
-    [wrapped(restText(rest, frictionPoints)), style("dim", wrapped(`All of it: ${all}`))].join("\n"),
+    [wrapped(restText(hiddenFixes, frictionPoints)), style("dim", wrapped(`All of it: ${fullReportHint}`))].join("\n"),
   ].join("\n\n");
 }
 
@@ -86,7 +86,7 @@ const toneOf = ({ score }: Report): "green" | "yellow" | "red" =>
   score === null || score < 60 ? "red" : score < 80 ? "yellow" : "green";
 
 /** The page of a fix, and its line; null if it is about none. */
-function placeOf({ url, evidence }: Recommendation): string | null {
+function locationOf({ url, evidence }: Recommendation): string | null {
   const page = evidence?.url ?? url;
   if (page === null) return null;
   return evidence?.line == null ? page : `${page}, line ${evidence.line}`;
@@ -131,14 +131,14 @@ export const addReportFormat = (command: Command): Command =>
     ).choices(["text", "markdown"]),
   );
 
-/** A report for `printStyled`: one screen in a terminal, and the whole as Markdown elsewhere. `all`: how to see the whole report from a terminal. */
+/** A report for `printStyled`: one screen in a terminal, and the whole as Markdown elsewhere. `fullReportHint`: the command or URL that shows the whole report. */
 export function toReportText(
   report: Report,
   { format }: ReportFormat,
-  { isStored, all }: { isStored: boolean; all: string },
+  { isStored, fullReportHint }: { isStored: boolean; fullReportHint: string },
 ) {
   const { isTTY, columns } = process.stdout;
   if ((format ?? (isTTY ? "text" : "markdown")) === "markdown")
     return toPrintable(reportMarkdown(report, { isStored }).trimEnd());
-  return reportScreen(report, { width: columns ?? 80, hasColor: hasColor(), all });
+  return reportScreen(report, { width: columns ?? 80, hasColor: hasColor(), fullReportHint });
 }

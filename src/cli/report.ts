@@ -13,7 +13,7 @@ export function addReport(program: Command, useApi: UseApi): void {
     useApi(address, async (api) => {
       const report = await api.request("GET /reports/{slug}", { path: { slug } });
       if (json) print(toJson(report, 2));
-      else printStyled(toReportText(report, { format }, { isStored: true, all: report.url }));
+      else printStyled(toReportText(report, { format }, { isStored: true, fullReportHint: report.url }));
     }),
   );
 }

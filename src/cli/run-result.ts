@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { toPrintable } from "../log.ts";
 import { notMeasured, titleOf } from "../reports/labels.ts";
 import type { Run, RunResponse } from "../runs/schema.ts";
-import { type Api, isConflict, isNotFound, whatGoesOn } from "./api.ts";
+import { type Api, isConflict, isNotFound, toInterruptionFailure } from "./api.ts";
 import { onInterruption } from "./interruption.ts";
 import { addMinScore, checkMinScore, type MinScore } from "./min-score.ts";
 import { addReportFormat, type ReportFormat, toReportText } from "./report-screen.ts";
@@ -42,7 +42,7 @@ export async function finishRuns(api: Api, response: RunResponse, result: RunRes
     runs.push(run);
   }
   if (waits) {
-    const stopListening = onInterruption(() => whatGoesOn(api, "run", runIds), {
+    const stopListening = onInterruption(() => toInterruptionFailure(api, "run", runIds), {
       json,
       cancel: () => cancelRuns(api, runIds),
     });
@@ -81,7 +81,7 @@ async function toText(api: Api, { runId, prompt, report }: Run, format: ReportFo
   const whole = await api
     .request("GET /reports/{slug}", { path: { slug: report.slug } })
     .catch((error) => (isNotFound(error) ? null : Promise.reject(error)));
-  if (whole) return toReportText(whole, format, { isStored: true, all: whole.url });
+  if (whole) return toReportText(whole, format, { isStored: true, fullReportHint: whole.url });
   const { score = null, grade = null } = report;
   const result = score === null ? notMeasured : `${score} of 100${grade === null ? "" : ` (${grade})`}`;
   return toPrintable(`# ${titleOf(prompt)}\n\n${result}\n\n${report.url}`);

@@ -4,7 +4,7 @@ import { findPromptId } from "./api.ts";
 import { addApiOptions, type ServiceAddress, type UseApi } from "./connection.ts";
 import { print, say, sayRest, table, toJson, wholeNumber } from "./terminal.ts";
 
-type Options = ServiceAddress & { json?: boolean };
+type ScheduleOptions = ServiceAddress & { json?: boolean };
 
 /** Adds the commands about schedules. */
 export function addSchedule(program: Command, useApi: UseApi): void {
@@ -15,12 +15,12 @@ export function addSchedule(program: Command, useApi: UseApi): void {
       .description("Show the schedule of a prompt and its next 20 times; by ID or title"),
     "Print the schedule as JSON",
     'schedule show "First query"',
-  ).action((idOrTitle: string, { json, ...address }: Options) =>
+  ).action((idOrTitle: string, { json, ...address }: ScheduleOptions) =>
     useApi(address, async (api) => {
       const promptId = await findPromptId(api, idOrTitle);
-      const found = await api.request("GET /prompts/{promptId}/schedule", { path: { promptId } });
-      if (json) return print(toJson(found));
-      const { frequency, timeZone, pausedBy, catchUp, catchUpHours, overlap, nextTimes } = found;
+      const promptSchedule = await api.request("GET /prompts/{promptId}/schedule", { path: { promptId } });
+      if (json) return print(toJson(promptSchedule));
+      const { frequency, timeZone, pausedBy, catchUp, catchUpHours, overlap, nextTimes } = promptSchedule;
       say(frequency === null ? "The prompt has no schedule." : `${describeFrequency(frequency)} (${timeZone})`);
       say(`Catch-up: ${catchUp}${catchUpHours === null ? "" : ` of ${catchUpHours} h`}. Overlap: ${overlap}.`);
       if (pausedBy !== null) say(`Paused by the ${pausedBy}.`);
@@ -34,7 +34,7 @@ export function addSchedule(program: Command, useApi: UseApi): void {
       .option("--limit <n>", "Maximum number to list", wholeNumber(1, 1000), 100),
     "Print the list as JSON",
     "schedule exceptions",
-  ).action(({ json, limit, ...address }: Options & { limit: number }) =>
+  ).action(({ json, limit, ...address }: ScheduleOptions & { limit: number }) =>
     useApi(address, async (api) => {
       const exceptions = await api.list("GET /schedules/exceptions", { query: { limit } });
       const rows = exceptions.items.map(({ scheduledAt, outcome, prompt, reason }) => [
@@ -55,7 +55,7 @@ export function addSchedule(program: Command, useApi: UseApi): void {
       schedule.command(action).description(description),
       "Print the result as JSON",
       `schedule ${action}`,
-    ).action(({ json, ...address }: Options) =>
+    ).action(({ json, ...address }: ScheduleOptions) =>
       useApi(address, async (api) => {
         const state = await api.request(`POST /schedules/${action}`);
         print(json ? toJson(state) : `${state.schedules} schedules ${state.pausedAt === null ? "run" : "are paused"}.`);

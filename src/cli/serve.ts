@@ -175,9 +175,9 @@ async function connectWorkers({ workers, dataDir }: Config, db: Db, log: Logger,
   const { redisUrl: url, waitMs } = workers;
   if (url === null) return null;
   const { openWorkerExecutor } = await import("../places/worker-executor.ts");
-  const { ownerHere, waitUntilUnclaimed } = await import("../places/service-claim.ts");
+  const { serviceOwnerOf, waitUntilUnclaimed } = await import("../places/service-claim.ts");
   const { withRedis } = await import("../places/control.ts");
-  const owner = ownerHere(resolve(dataDir));
+  const owner = serviceOwnerOf(resolve(dataDir));
   await withRedis(url, (redis) => waitUntilUnclaimed(redis, owner)).catch((error: unknown) => {
     if (error instanceof ConfigError) throw error;
   });

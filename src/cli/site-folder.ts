@@ -39,8 +39,9 @@ export async function packSite(folder: string, { at, host }: SiteOptions): Promi
     throw badRequest(`No HTML or Markdown file is in ${folder}. Pass the folder that the build of your docs writes.`);
   const htmlPages = pages.filter((path) => /\.html?$/i.test(path));
   checkText(folder, root, htmlPages);
-  const published = at === undefined ? findPublishedUrl(folder, root) : { at: readAt(at), foundBy: "option" as const };
-  const named = host === undefined ? findHost((path) => paths.includes(path.slice(1))) : { host, file: null };
+  const published =
+    at === undefined ? findPublishedUrl(folder, root) : { at: parsePublishedUrl(at), foundBy: "option" as const };
+  const hostChoice = host === undefined ? findHost((path) => paths.includes(path.slice(1))) : { host, file: null };
   const data = packSiteFiles(root, paths);
   if (data.length > maxSiteBytes)
     throw new AppError(
@@ -51,8 +52,8 @@ export async function packSite(folder: string, { at, host }: SiteOptions): Promi
     data,
     files: paths.length,
     ...published,
-    host: named.host,
-    hostFile: named.file,
+    host: hostChoice.host,
+    hostFile: hostChoice.file,
     hasHtml: htmlPages.length > 0,
   };
 }
@@ -76,7 +77,8 @@ const textOf = (html: string): string =>
     .replace(/\s+/g, " ")
     .trim();
 
-function readAt(at: string): string {
+/** The value of --at as a URL that ends with a slash. Throws bad_request. */
+function parsePublishedUrl(at: string): string {
   const url = httpUrl(at);
   if (url === null || url.search || url.hash || url.username || url.password)
     throw badRequest(
@@ -89,7 +91,7 @@ function readAt(at: string): string {
   return url.href.replace(/\/?$/, "/");
 }
 
-/** The URL that the folder itself names, if all that it says about it agrees. Throws bad_request that asks for --at. */
+/** The published URL that files of the folder name. Throws bad_request that asks for --at if none does, or if they name several hosts. */
 function findPublishedUrl(folder: string, root: string): Pick<PackedSite, "at" | "foundBy"> {
   const read = (name: string) => {
     try {
@@ -103,7 +105,7 @@ function findPublishedUrl(folder: string, root: string): Pick<PackedSite, "at" |
     .map(([, url = ""]) => url)
     .sort((a, b) => a.length - b.length);
   const name = read("CNAME").trim();
-  const named = [
+  const candidates = [
     { foundBy: "canonical" as const, url: canonical },
     { foundBy: "sitemap" as const, url: sitemap },
     { foundBy: "CNAME" as const, url: name && `https://${name}/` },
@@ -111,8 +113,8 @@ function findPublishedUrl(folder: string, root: string): Pick<PackedSite, "at" |
     const parsed = url ? httpUrl(url) : null;
     return parsed && !loopback.test(parsed.hostname) ? [{ foundBy, url: parsed }] : [];
   });
-  const [first] = named;
-  const hosts = [...new Set(named.map(({ url }) => url.host))];
+  const [first] = candidates;
+  const hosts = [...new Set(candidates.map(({ url }) => url.host))];
   const example = `evald eval ${folder} --at https://docs.acme.example/`;
   if (!first)
     throw badRequest(`Nothing in ${folder} says where the docs are published. Pass --at with their URL: ${example}`);
@@ -131,7 +133,7 @@ const siteSources = {
   CNAME: "CNAME",
 } satisfies Record<PackedSite["foundBy"], string>;
 
-/** What is served, as which URL and by which rules. */
+/** Describes in sentences what is served, as which URL and by which rules. */
 export async function describeSite(
   folder: string,
   { at, files, foundBy, host, hostFile, hasHtml }: PackedSite,

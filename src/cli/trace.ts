@@ -27,7 +27,7 @@ export function addTrace(program: Command, useApi: UseApi): void {
     "Print events as JSON, one per line",
     "trace 0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20 --follow",
   ).action((target: string, { follow, types, attempt, json, ...address }: TraceFilter) => {
-    const shown = types?.split(",").map(toEventType) ?? eventTypes;
+    const selectedTypes = types?.split(",").map(toEventType) ?? eventTypes;
     return useApi(address, async (api) => {
       const runId = isId(target)
         ? target
@@ -37,7 +37,7 @@ export function addTrace(program: Command, useApi: UseApi): void {
         throw conflict(`The run ${runId} has not ended. Pass --follow to print its events as they come.`);
       for await (const message of followRun(api, runId, attempt)) {
         if ("event" in message) {
-          if (shown.includes(message.event.type)) {
+          if (selectedTypes.includes(message.event.type)) {
             if (json) print(toJson(message.event));
             else printStyled(toLine(message.event));
           }
@@ -54,7 +54,7 @@ function toEventType(word: string): EventType {
   return type;
 }
 
-/** Between two connections. */
+/** Pause between two connections. */
 const pauseMs = 1_000;
 
 /** The events of a run and its states, until it ends. Resumes after a lost connection. */
@@ -82,7 +82,7 @@ async function* followRun(api: Api, runId: string, attempt: number | undefined):
   }
 }
 
-/** A terminal that is narrower has no room for times. */
+/** A narrower terminal has no room for times. */
 const minColumnsForTime = 60;
 
 /** `12  3.2 s  tool_call  fetch_page · https://…`, as wide as the terminal at most. */

@@ -94,11 +94,11 @@ function findToolStep(trial: Trial, name: ToolStep): Step {
 /** Why the events don't show a step; null if they do. */
 function diagnoseStep(trial: Trial, step: ToolStep, recorded: RecordedCall | null): Diagnosis | null {
   const { requests, preset } = trial;
-  const made = requests.find(({ call }) => call?.step === step)?.call ?? null;
+  const modelCall = requests.find(({ call }) => call?.step === step)?.call ?? null;
   if (recorded === null) {
     if (requests.length === 0) return noModelCall(trial);
-    if (made === null) return findObstacle(trial) ?? { kind: "not_reached" };
-    return { kind: "unrecorded_call", tool: made.tool, stream: preset.stream };
+    if (modelCall === null) return findObstacle(trial) ?? { kind: "not_reached" };
+    return { kind: "unrecorded_call", tool: modelCall.tool, stream: preset.stream };
   }
   const { call, result } = recorded;
   const tool = call.ownName ?? call.tool;
@@ -142,7 +142,7 @@ function findCall({ events }: Trial, mark: string): RecordedCall | null {
   return { call, result: result?.type === "tool_result" ? result : null };
 }
 
-/** The tools of all steps that kept the agent's own name, with what they do. */
+/** The tools that evald doesn't know, by the agent's own name for them, with what they do. */
 function findUnknownTools(trial: Trial): Record<string, ToolName> {
   const known: string[] = ["run_command", "fetch_page", "write_file"];
   const steps = Object.values(toolSteps).flatMap(({ mark, tool }) => {

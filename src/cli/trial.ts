@@ -15,7 +15,7 @@ import { getRun } from "../runs/runs.ts";
 import { createService } from "../service.ts";
 import { findProblems, findSteps } from "./trial-diagnosis.ts";
 
-type Subject = { id: string; agent: Agent; preset: Preset; model?: string };
+type TriedAgent = { id: string; agent: Agent; preset: Preset; model?: string };
 
 /** Models that the agents know, so that they offer their usual tools. */
 const models: Record<ModelProvider, string> = {
@@ -32,7 +32,7 @@ const key = "trial-key-of-no-value";
 const page = `<!doctype html><title>Trial</title><main><article><h1>Trial page</h1><p>The word of the day is heron.</p>${"<p>A heron is a bird with long legs that stands still at the edge of the water, waits for a fish to come near, and then catches it with its long bill.</p>".repeat(8)}</article></main>`;
 
 /** Runs an agent against a scripted model and one page on this machine, and says what its events show of each step, and what is wrong. */
-export async function tryAgent(config: Config, { id, agent, preset, model }: Subject) {
+export async function tryAgent(config: Config, { id, agent, preset, model }: TriedAgent) {
   const provider = Object.keys(preset.providers)[0] as ModelProvider;
   const site = Bun.serve({
     hostname: "127.0.0.1",

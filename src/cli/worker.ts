@@ -10,7 +10,7 @@ import { releaseMemoryWhenIdle } from "./idle-memory.ts";
 import type { ServeOverrides } from "./serve.ts";
 import { say } from "./terminal.ts";
 
-type Options = { gateway?: string; slots?: string; labels?: string };
+type WorkerOptions = { gateway?: string; slots?: string; labels?: string };
 
 /** Adds `worker`: runs agents for a service on another machine until SIGTERM or SIGINT. */
 export function addWorker(
@@ -28,7 +28,7 @@ export function addWorker(
       "after",
       "\nEVALD_REDIS_URL is the URL that evald workers add printed. The command line would show its password to everyone on this machine.\n\nExample:\n  evald worker --gateway https://evald.example.com/gateway --slots 4",
     )
-    .action(({ gateway, slots, labels }: Options) =>
+    .action(({ gateway, slots, labels }: WorkerOptions) =>
       runWorker(
         configOf({
           ...(gateway !== undefined && { EVALD_GATEWAY_URL: gateway }),

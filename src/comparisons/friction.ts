@@ -21,11 +21,11 @@ export function mergeFriction<T extends ComparedFriction>(groups: FrictionGroup<
   });
 }
 
-/** Worst first, then by number of reports. */
+/** Compares friction points for sorting: the most severe first, then those of the most reports. */
 export const bySeverity = <T extends ComparedFriction & { seenIn: string[][] }>(a: T, b: T): number =>
   severities.indexOf(a.severity) - severities.indexOf(b.severity) || b.seenIn.flat().length - a.seenIn.flat().length;
 
-/** The friction points of reports, by report ID. */
+/** The friction points of reports, each with the ID of its report, and the number of reports. */
 export function readFriction({ db }: Context, reportIds: string[]) {
   const { reportId: report, fingerprint, severity, category, title, url, onPath } = frictionPoints;
   const points = db

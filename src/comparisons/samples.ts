@@ -16,8 +16,11 @@ export type Pair = { prompt: string; before: SideRun[]; after: SideRun[] };
 /** The values of one number in a pair; both sides have at least one. */
 export type Sample = { prompt: string; before: number[]; after: number[] };
 
-/** `design`: what was exchanged at random. `withinP`: the p of the runs within their prompts, whether or not the prompts agree. */
-export type Tested = PermutationResult & {
+/**
+ * Whether the mean of samples changed. `design`: what the permutation test exchanges at random. `withinP`: the p value of exchanging runs within
+ * each prompt, which says nothing about whether the prompts agree. `before`, `after`: means.
+ */
+export type MeanTest = PermutationResult & {
   design: "runs" | "runs and prompts" | "prompts";
   prompts: number;
   withinP: number;
@@ -26,15 +29,16 @@ export type Tested = PermutationResult & {
   delta: Estimate;
 };
 
-/** The pairs that both sides have. */
+/** Pairs the runs of both sides that have the same prompt and template arguments. Runs without a counterpart are left out. */
 export function pairsOf(before: SideRun[], after: SideRun[]): Pair[] {
-  const others = Map.groupBy(after, ({ pairKey }) => pairKey);
+  const afterByKey = Map.groupBy(after, ({ pairKey }) => pairKey);
   return [...Map.groupBy(before, ({ pairKey }) => pairKey)].flatMap(([pairKey, runs]) => {
-    const same = others.get(pairKey);
-    return same ? [{ prompt: runs[0]?.prompt ?? pairKey, before: runs, after: same }] : [];
+    const counterparts = afterByKey.get(pairKey);
+    return counterparts ? [{ prompt: runs[0]?.prompt ?? pairKey, before: runs, after: counterparts }] : [];
   });
 }
 
+/** The values of a number on both sides, by pair. `read` returns it for a run; null: it has none. Pairs without a value on a side are left out. */
 export function samplesOf(pairs: Pair[], read: (run: SideRun) => number | null): Sample[] {
   const values = (runs: SideRun[]) => runs.flatMap((run) => read(run) ?? []);
   return pairs
@@ -50,7 +54,7 @@ export function samplesOf(pairs: Pair[], read: (run: SideRun) => number | null):
  * which tests whether anything changed, and Student's t test of the prompts' differences, which tests whether they
  * agree. Otherwise a change shared by the runs of one prompt would count once per run.
  */
-export function testSamples(samples: Sample[], level: number): Tested {
+export function testSamples(samples: Sample[], level: number): MeanTest {
   const byPrompt = [...Map.groupBy(samples, ({ prompt }) => prompt).values()];
   const strata = byPrompt.flatMap((samples) =>
     samples.map(({ before, after }) => ({ a: before, b: after, weight: 1 / (byPrompt.length * samples.length) })),
@@ -65,8 +69,8 @@ export function testSamples(samples: Sample[], level: number): Tested {
   if (byPrompt.length === 1) return { ...common, ...within, design: "runs", delta: stratifiedWelch(strata, level) };
   const differences = byPrompt.map((samples) => mean(samples.map(({ before, after }) => mean(after) - mean(before))));
   const delta = pairedInterval(differences, level);
-  const flipped = signFlipTest(differences);
-  if (flipped.smallest < level) return { ...common, ...flipped, design: "prompts", delta };
+  const signFlips = signFlipTest(differences);
+  if (signFlips.smallest < level) return { ...common, ...signFlips, design: "prompts", delta };
   const p = Math.max(within.p, pairedTest(differences));
   return { ...common, ...within, p, design: "runs and prompts", delta };
 }
@@ -81,14 +85,18 @@ export function countUnprovenAsUnmet(pairs: Pair[]): Pair[] {
   const all = pairs.flatMap(({ before, after }) => [...before, ...after]);
   const weight = all.flatMap(({ dimensions }) => dimensions.find(({ name }) => name === goalName)?.weight ?? [])[0];
   if (weight === undefined) return pairs;
-  const proven = (run: SideRun): SideRun => {
+  const withProvenGoal = (run: SideRun): SideRun => {
     const { provenShare: share, report } = run;
     if (share === null || report?.score == null || run.dimensions.some(({ name }) => name === goalName)) return run;
     const dimensions = [{ name: goalName, weight, score: 100 * share }, ...run.dimensions];
     const score = Math.min(standardMethodology.notMetCap, meanOf(dimensions) ?? report.score);
     return { ...run, dimensions, report: { ...report, score } };
   };
-  return pairs.map((pair) => ({ ...pair, before: pair.before.map(proven), after: pair.after.map(proven) }));
+  return pairs.map((pair) => ({
+    ...pair,
+    before: pair.before.map(withProvenGoal),
+    after: pair.after.map(withProvenGoal),
+  }));
 }
 
 /** The dimension that only runs with errors have. Leaving it out would hide that runs have errors on one side only. */

@@ -22,13 +22,13 @@ import {
   countUnprovenAsUnmet,
   dimensionNames,
   listLeftOut,
+  type MeanTest,
   type Pair,
   pairsOf,
   roundedMeans,
   type Sample,
   samplesOf,
   scoreOn,
-  type Tested,
   testSamples,
 } from "./samples.ts";
 
@@ -158,7 +158,7 @@ function softened(verdict: Verdict, change: number): Verdict {
 }
 
 /** Why the samples are too small for a verdict; null if they are not. */
-function reasonForTooFew(samples: Sample[], { smallest, prompts }: Tested, level: number): string | null {
+function reasonForTooFew(samples: Sample[], { smallest, prompts }: MeanTest, level: number): string | null {
   const total = (side: "before" | "after") => samples.reduce((sum, { [side]: values }) => sum + values.length, 0);
   const [a, b] = [total("before"), total("after")];
   if (prompts === 1 && Math.min(a, b) < minRuns)
@@ -176,7 +176,7 @@ function hintOf(sides: EvalResult[]): string {
 
 const intervalWords = (level: number) => `${Number(((1 - level) * 100).toFixed(2))}%`;
 
-function methodOf({ design, prompts, splits, seed }: Tested, level: number): string {
+function methodOf({ design, prompts, splits, seed }: MeanTest, level: number): string {
   const splitWords = seed === null ? `all ${splits}` : `${splits} random`;
   const interval = intervalWords(level);
   if (design === "runs")

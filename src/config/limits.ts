@@ -53,7 +53,7 @@ export function checkLimits(limits: Limits | null, config: Config): void {
   }
 }
 
-/** Where a limit is set, if the prompt doesn't set one that is as low. */
+/** The name of the operator's setting for a limit, such as `EVALD_MAX_TOKENS`. */
 export const settingOf = (name: keyof Limits): string => settings[name].setting;
 
 /** Whether the prompt itself sets the limit that applies, rather than the operator. */
@@ -62,7 +62,7 @@ export function isSetByPrompt(limits: Limits | null | undefined, config: Config,
   return value !== null && value <= (settings[name].maxOf(config) ?? Number.POSITIVE_INFINITY);
 }
 
-/** The effective limits of a run: the prompt's, capped by the operator's current ones. */
+/** The effective limits of a run: the prompt's, capped by the operator's current ones. Durations are in milliseconds. */
 export function decideLimits(limits: Limits | null | undefined, config: Config) {
   const atMost = (name: keyof Limits) =>
     Math.min(limits?.[name] ?? Number.POSITIVE_INFINITY, settings[name].maxOf(config) ?? Number.POSITIVE_INFINITY);

@@ -13,8 +13,8 @@ const pieceLimitsHere = { chars: 64 * 1024, ms: 10 };
 /** A piece takes milliseconds; one with a large archive takes longer. */
 const timeoutMs = 120_000;
 
-type Step = { id: number; order?: ExportOrder; isClosed?: true };
-type Data = { work: "export"; file: string; baseUrl: string };
+type ThreadMessage = { id: number; order?: ExportOrder; isClosed?: true };
+type ThreadData = { work: "export"; file: string; baseUrl: string };
 
 /** A file that is read piece by piece: `next` resolves to null at its end, and `close` stops it early. */
 export type ExportPieces = { next(): Promise<Uint8Array | null>; close(): void };
@@ -22,8 +22,8 @@ export type ExportPieces = { next(): Promise<Uint8Array | null>; close(): void }
 const exportThreadOf = perContext(({ db, baseUrl }) => {
   /** IDs of the exports that are being read. */
   const openExports = new Set<number>();
-  const data = (): Data => ({ work: "export", file: db.$client.filename, baseUrl: baseUrl() });
-  const thread = createThread<Step, Uint8Array | null>({
+  const data = (): ThreadData => ({ work: "export", file: db.$client.filename, baseUrl: baseUrl() });
+  const thread = createThread<ThreadMessage, Uint8Array | null>({
     data,
     timeoutMs,
     what: "exporting",
@@ -88,7 +88,10 @@ function readPiece(texts: Iterator<string>, { chars, ms }: typeof pieceLimits): 
 }
 
 /** Answers the steps of exports in their thread. */
-export function createExportAnswers({ file, baseUrl }: Data, now: () => number): (step: Step) => Uint8Array | null {
+export function createExportAnswers(
+  { file, baseUrl }: ThreadData,
+  now: () => number,
+): (step: ThreadMessage) => Uint8Array | null {
   const log = createLog({ logLevel: "silent", logFormat: "json" });
   const config = readConfig({});
   const ctx = createContext({ db: openReader(file), config, log, agents: {}, baseUrl: () => baseUrl, now });

@@ -22,7 +22,7 @@ const pageRows = 200;
 const countedRows = 2000;
 
 /** The lowest score that passes, and the scope that it must have. */
-export type Bar = { minScore: number; scope: Scope };
+export type SuccessBar = { minScore: number; scope: Scope };
 
 export function* exportCsv(ctx: Context, span: Span): Generator<string> {
   yield toCsv(csvHeading);
@@ -49,7 +49,7 @@ export function* exportCsv(ctx: Context, span: Span): Generator<string> {
 }
 
 /** One test suite per prompt, one case per run, without archived reports. A missed goal or a score below the bar is a failure; a missing report or score, or a score of another scope, is an error. */
-export function* exportJunit(ctx: Context, span: Span, bar: Bar | null): Generator<string> {
+export function* exportJunit(ctx: Context, span: Span, bar: SuccessBar | null): Generator<string> {
   yield '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="evald">\n';
   const whereNotArchived = or(isNull(reports.status), ne(reports.status, "archived"));
   const isMissed = sql`(${reports.outcome} = 'goal_not_met')`;
@@ -137,7 +137,11 @@ const csvHeading = [
   "keyFinding",
 ];
 
-function toCase(run: typeof runs.$inferSelect, report: typeof reports.$inferSelect | null, bar: Bar | null): string {
+function toCase(
+  run: typeof runs.$inferSelect,
+  report: typeof reports.$inferSelect | null,
+  bar: SuccessBar | null,
+): string {
   const classname = [run.agent, run.model].filter(Boolean).join(" ");
   const time = report?.metrics.timeSeconds ?? 0;
   const open = `    <testcase${toXmlAttributes({ name: report?.slug ?? run.id, classname, time })}`;
@@ -150,7 +154,7 @@ function toCase(run: typeof runs.$inferSelect, report: typeof reports.$inferSele
 function verdictOf(
   run: typeof runs.$inferSelect,
   report: typeof reports.$inferSelect | null,
-  bar: Bar | null,
+  bar: SuccessBar | null,
 ): [kind: "error" | "failure" | null, type: string, message: string] {
   if (report === null) return ["error", run.failureCause ?? "", toFailureReason(run) ?? ""];
   if (report.score === null) return ["error", report.outcome, report.nullNotice ?? ""];

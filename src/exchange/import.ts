@@ -22,7 +22,7 @@ const batchRows = 500;
 /** Limit of a run with its events, stored in one transaction. An agent may report up to 64 MiB per attempt, over a few attempts. */
 const maxBundleBytes = 512 * 1024 * 1024;
 
-type Row = Line["row"];
+type ImportedRow = Line["row"];
 /** Rows stored together: a single row, or a run with everything that belongs to it. */
 type Bundle = Line[];
 
@@ -105,13 +105,13 @@ function importBundles(
   return imported;
 }
 
-const isScheduled = (row: Row) => row.frequency !== null && row.status === "active";
+const isScheduled = (row: ImportedRow) => row.frequency !== null && row.status === "active";
 
 const hasPrompts = (db: Db, org: OrgId) =>
   db.select({ id: prompts.id }).from(prompts).where(eq(prompts.orgId, org)).limit(1).get() !== undefined;
 
 /** The settings in which an organization differs from those of a file. */
-function differingSettings(db: Db, org: OrgId, row: Row): string[] {
+function differingSettings(db: Db, org: OrgId, row: ImportedRow): string[] {
   const stored: Record<string, unknown> = db.select().from(orgs).where(eq(orgs.id, org)).get() ?? {};
   return columnsOf("organization")
     .map(([name]) => name)
@@ -178,17 +178,18 @@ function storeBundles(ctx: Context, org: OrgId, bundles: Bundle[], { isPaused = 
 type UsageData = { costUsd?: number | null; estimate?: { costUsd?: number | null } };
 
 /** The settings of an organization in a file. */
-const toSettings = (row: Row) => Object.fromEntries(columnsOf("organization").map(([name]) => [name, row[name]]));
+const toSettings = (row: ImportedRow) =>
+  Object.fromEntries(columnsOf("organization").map(([name]) => [name, row[name]]));
 
 /** The columns of an imported row, with the values that this instance gives the others. */
-function toColumns(org: OrgId, type: RowType, row: Row): Record<string, unknown> {
+function toColumns(org: OrgId, type: RowType, row: ImportedRow): Record<string, unknown> {
   const columns = columnsOf(type).map(([name, { default: value }]) => [name, row[name] ?? value ?? null]);
   const { omittedColumns = [], withheldColumns = {} } = shapes[type];
   const others = [...omittedColumns, ...Object.keys(withheldColumns)].map((name) => [name, null]);
   return { ...Object.fromEntries([...columns, ...others]), orgId: org };
 }
 
-function insertPrompt(ctx: Context, org: OrgId, row: Row, isPaused: boolean): void {
+function insertPrompt(ctx: Context, org: OrgId, row: ImportedRow, isPaused: boolean): void {
   const { id, frequency } = row as unknown as typeof prompts.$inferSelect;
   const isActive = frequency !== null && isScheduled(row);
   const schedule = isActive && !isPaused ? scheduleOf(ctx, { id, orgId: org, status: "active", frequency }) : null;
@@ -198,7 +199,7 @@ function insertPrompt(ctx: Context, org: OrgId, row: Row, isPaused: boolean): vo
 }
 
 /** Turns an imported row into the row to store. */
-function toStored(ctx: Context, org: OrgId, type: RowType, row: Row): Record<string, unknown> {
+function toStored(ctx: Context, org: OrgId, type: RowType, row: ImportedRow): Record<string, unknown> {
   const columns = toColumns(org, type, row);
   // Triggers set it from the runs that follow.
   if (type === "eval_request") return { ...columns, status: "pending" };
@@ -290,7 +291,7 @@ function checkRow({ lineNumber, type, row }: Line, keys: Set<string>): void {
   }
   if ("promptId" in row) requireReference("prompt", row.promptId);
   if (type === "gate")
-    for (const target of [row, ...((row.others ?? []) as Row[])]) {
+    for (const target of [row, ...((row.others ?? []) as ImportedRow[])]) {
       requireReference("prompt", target.promptId);
       for (const id of [target.headRequestId, target.baseRequestId ?? null]) requireReference("eval_request", id);
     }
@@ -329,7 +330,7 @@ function checkRow({ lineNumber, type, row }: Line, keys: Set<string>): void {
     throw invalidLine("hash must match the methodology in its grade");
 }
 
-function checkSettings(row: Row, invalidLine: (reason: string) => Error): void {
+function checkSettings(row: ImportedRow, invalidLine: (reason: string) => Error): void {
   try {
     checkOrgSettings(toSettings(row));
   } catch (error) {
@@ -364,7 +365,7 @@ function checkBundle(bundle: Bundle): void {
   const gradingLines = rowsOfType("grading");
   if (report?.row.gradingId != null && !gradingLines.some(({ row }) => row.id === report.row.gradingId))
     throw invalidLine(report, `its grading ${report.row.gradingId} is missing`);
-  const keys: [RowType, (row: Row) => unknown][] = [
+  const keys: [RowType, (row: ImportedRow) => unknown][] = [
     ["friction_point", ({ fingerprint }) => fingerprint],
     ["recommendation", ({ priority }) => priority],
     ["grading", ({ hash, repeat }) => `${hash} ${repeat}`],

@@ -59,16 +59,16 @@ export const inSpan = ({ org, promptId, from, to, endedBy }: Span): SQL | undefi
     lte(runs.completedAt, endedBy),
   );
 
-type Row = Record<string, unknown>;
-type ExportedRow = [type: RowType, row: Row];
+type StoredRow = Record<string, unknown>;
+type ExportedRow = [type: RowType, row: StoredRow];
 
 /** Yields a list page by page; `read` returns the rows after `last`. */
-function* paged(type: RowType, read: (last: Row) => Row[], first: Row): Generator<ExportedRow> {
+function* paged(type: RowType, read: (last: StoredRow) => StoredRow[], first: StoredRow): Generator<ExportedRow> {
   for (let last = first; ; ) {
     const page = read(last);
     for (const row of page) yield [type, row];
     if (page.length < pageRowsOf(type)) return;
-    last = page.at(-1) as Row;
+    last = page.at(-1) as StoredRow;
   }
 }
 
@@ -199,14 +199,14 @@ function listRows(db: Db, type: ListedType, span: Span): Generator<ExportedRow> 
   const owner = (type === "organization" ? columns.id : columns.orgId) as SQLiteColumn;
   const composite = keyOf(type);
   const keys = composite.length > 0 ? composite : Object.entries(columns).filter(([, column]) => column.primary);
-  const after = (last: Row) => {
+  const after = (last: StoredRow) => {
     const [names, values] = [keys.map(([, column]) => sql`${column}`), keys.map(([name]) => sql`${last[name]}`)];
     return sql`(${sql.join(names, sql`, `)}) > (${sql.join(values, sql`, `)})`;
   };
   const where = and(eq(owner, span.org), filterOf(db, type, span));
   // Text is greater than any number, so an empty one is only less than other texts.
   const first = Object.fromEntries(keys.map(([name, { dataType }]) => [name, dataType === "string" ? "" : -1]));
-  const read = (last: Row) =>
+  const read = (last: StoredRow) =>
     db
       .select()
       .from(table)

@@ -120,7 +120,7 @@ const judging = Type.Array(
 
 const isFinal = (status: string) => status !== "pending" && status !== "running";
 
-type Shape = {
+type ExportShape = {
   table: SQLiteTable;
   /** Columns that belong to this instance, besides the owner: schedule state, request secrets. */
   omittedColumns?: readonly string[];
@@ -307,10 +307,10 @@ const typedShapes = {
     table: shareLinks,
     columnSchemas: { tokenHash: Type.String(shape("^[A-Za-z0-9+/]{43}=$", "a SHA-256 as base64")) },
   },
-} satisfies Record<string, Shape>;
+} satisfies Record<string, ExportShape>;
 
 export type RowType = keyof typeof typedShapes;
-export const shapes: Record<RowType, Shape> = typedShapes;
+export const shapes: Record<RowType, ExportShape> = typedShapes;
 export const rowTypes = Object.keys(shapes) as RowType[];
 
 const auditLogWords = "audit log";

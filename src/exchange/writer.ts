@@ -3,7 +3,7 @@ import { version } from "../../package.json" with { type: "json" };
 import type { Context } from "../context.ts";
 import { withoutUrlMapTokens } from "../net/mapping.ts";
 import { redactKeys, redactSecrets, toIso } from "../schema.ts";
-import { type Bar, exportCsv, exportJunit, exportMarkdown } from "./formats.ts";
+import { exportCsv, exportJunit, exportMarkdown, type SuccessBar } from "./formats.ts";
 import type { Span } from "./reading.ts";
 import { readRows } from "./reading.ts";
 import { columnsOf, formatVersion, omissionsOf, rowTypes } from "./rows.ts";
@@ -13,7 +13,7 @@ import type { ExportFormat } from "./schema.ts";
 export type ExportOrder = {
   format: ExportFormat;
   span: Span;
-  bar: Bar | null;
+  bar: SuccessBar | null;
   /** The organization's name. */
   organization: string;
   /** Its time zone, in which the exported schedules run. */

@@ -11,7 +11,7 @@ import { toIso } from "../schema.ts";
 import { maxReports } from "./reports.ts";
 import type { FieldFilter, FieldFrictionChange, FieldFrictionDetail, FieldFriction as Friction } from "./schema.ts";
 
-type Row = typeof fieldFriction.$inferSelect;
+type FieldFrictionRow = typeof fieldFriction.$inferSelect;
 
 /** Fingerprints of a row that published runs hit. */
 const hitFingerprints = sql`(select distinct l.fingerprint from ${frictionLifecycles} l where l.org_id = ${fieldFriction.orgId} and l.fingerprint in (select value from json_each(${fieldFriction.fingerprints})))`;
@@ -106,7 +106,7 @@ export function listFieldFrictionAt(ctx: Context, org: OrgId, fingerprint: strin
 const whereFriction = (org: OrgId, id: string) =>
   and(eq(fieldFriction.orgId, org), eq(fieldFriction.id, id.toLowerCase()));
 
-function toFriction({ row, fingerprints }: { row: Row; fingerprints: string }): Friction {
+function toFriction({ row, fingerprints }: { row: FieldFrictionRow; fingerprints: string }): Friction {
   const { id, title, category, place, state, reports, reason, changedBy } = row;
   const friction: string[] = JSON.parse(fingerprints);
   return {

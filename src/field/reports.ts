@@ -16,7 +16,7 @@ const maxFriction = 1000;
 /** Reports kept of each. */
 export const maxReports = 20;
 
-type Row = typeof fieldFriction.$inferSelect;
+type FieldFrictionRow = typeof fieldFriction.$inferSelect;
 
 /** A text of several lines without control characters. */
 const toText = (text: string) =>
@@ -57,7 +57,7 @@ const toLocation = (where: string): string =>
  * The fingerprint of field friction, then those that friction of a run at the same location may have. Without a category, those of every
  * category. Numbers in a text that is not a URL don't matter.
  */
-function fingerprintsAt(location: string, category: Row["category"] | undefined): string[] {
+function fingerprintsAt(location: string, category: FieldFrictionRow["category"] | undefined): string[] {
   if (!httpUrl(location)) return [fingerprint(category ?? "other", location.toLowerCase().replace(/\d+/g, "#"))];
   const ownFingerprint = fingerprint(category ?? "other", location);
   const all = (category ? [category] : frictionCategories).flatMap((each) =>
@@ -135,7 +135,7 @@ function addToFriction(
   ctx: Context,
   tx: Tx,
   org: OrgId,
-  draft: Pick<Row, "category" | "place" | "title" | "fingerprints">,
+  draft: Pick<FieldFrictionRow, "category" | "place" | "title" | "fingerprints">,
 ): string {
   const at = ctx.now();
   const fingerprint = draft.fingerprints[0] ?? "";

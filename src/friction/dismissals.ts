@@ -47,8 +47,8 @@ export const Dismissed = Nullable(
   }),
 );
 
-type Row = typeof dismissals.$inferSelect;
-const toDismissal = ({ id, fingerprints, title, reason, dismissedBy, createdAt }: Row): Dismissal => ({
+type DismissalRow = typeof dismissals.$inferSelect;
+const toDismissal = ({ id, fingerprints, title, reason, dismissedBy, createdAt }: DismissalRow): Dismissal => ({
   id,
   fingerprints,
   title,
@@ -98,7 +98,7 @@ export function dismissFriction(
     const active = new Set(activeOf(ctx, org).flatMap((row) => row.fingerprints));
     if (distinct.every((each) => active.has(each))) throw conflict("These friction points are already dismissed.");
     const createdAt = ctx.now();
-    const row: Row = {
+    const row: DismissalRow = {
       id: ctx.newId(createdAt),
       orgId: org,
       fingerprints: distinct,

@@ -38,10 +38,10 @@ export const Fix = Type.Object(
 export type Fix = Static<typeof Fix>;
 
 /** The verification of a recommended fix that was marked done. */
-export const Done = Nullable(
+export const FixState = Nullable(
   Type.Pick(Fix, ["id", "status", "reason", "createdAt", "doneBy"], {
     title: "FixState",
     description: "null: not marked as done",
   }),
 );
-export type Done = Static<typeof Done>;
+export type FixState = Static<typeof Done>;

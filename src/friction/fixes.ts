@@ -11,13 +11,14 @@ import { toIso } from "../schema.ts";
 import { mean, welch } from "../stats/estimates.ts";
 import { maxMissProbability, missProbability } from "../stats/lifecycle.ts";
 import { rounded } from "../stats/repeats.ts";
-import type { Done, Fix } from "./fix-schema.ts";
+import type { Fix, FixState } from "./fix-schema.ts";
 import { previewOf } from "./lifecycle-rows.ts";
 
-type Row = typeof fixes.$inferSelect;
-type Ended = ReturnType<typeof runsOfFix>[number];
+type FixRow = typeof fixes.$inferSelect;
+type FixRun = ReturnType<typeof runsOfFix>[number];
 
-const ofPrompt = statement((db) =>
+/** The fixes of a prompt, newest first. */
+const fixesOfPrompt = statement((db) =>
   db
     .select()
     .from(fixes)
@@ -25,7 +26,7 @@ const ofPrompt = statement((db) =>
     .orderBy(desc(fixes.id)),
 );
 
-/** The runs of an evaluation, with what the reported ones met and reached. */
+/** The runs of an evaluation, each with its report, its friction points and what it reached. Archived reports are left out. */
 function runsOfFix(ctx: Context, org: string, evalRequestId: string) {
   const rows = ctx.db
     .select({ run: runs, report: reports, exposure: exposures })
@@ -41,13 +42,14 @@ function runsOfFix(ctx: Context, org: string, evalRequestId: string) {
   return rows.map((row) => ({ ...row, points: byReport.get(row.report?.id ?? "") ?? [] }));
 }
 
-export function toFix(ctx: Context, row: Row): Fix {
+/** A fix with the verdict of the runs before and after it. */
+export function toFix(ctx: Context, row: FixRow): Fix {
   const [before, after] = [runsOfFix(ctx, row.orgId, row.beforeId), runsOfFix(ctx, row.orgId, row.afterId)];
-  const scores = (side: Ended[]) => side.flatMap(({ report }) => report?.score ?? []);
-  const sideOf = (evalRequestId: string, side: Ended[]) => ({
+  const scores = (side: FixRun[]) => side.flatMap(({ report }) => report?.score ?? []);
+  const sideOf = (evalRequestId: string, side: FixRun[]) => ({
     evalRequestId,
     runs: side.length,
-    met: side.filter((run) => hasMet(run, row.fingerprints)).length,
+    met: side.filter((run) => hasHit(run, row.fingerprints)).length,
     score: scores(side).length === 0 ? null : Number(mean(scores(side)).toFixed(1)),
   });
   const isRepeated = Math.min(scores(before).length, scores(after).length) > 1;
@@ -67,10 +69,12 @@ export function toFix(ctx: Context, row: Row): Fix {
   };
 }
 
-export const fixRowsOf = (ctx: Context, org: OrgId, promptId: string): Row[] => ofPrompt(ctx.db).all({ org, promptId });
+/** The fixes of a prompt, newest first. */
+export const fixRowsOf = (ctx: Context, org: OrgId, promptId: string): FixRow[] =>
+  fixesOfPrompt(ctx.db).all({ org, promptId });
 
 /** The verification of each recommended fix of a prompt, by its fingerprints, since it was last marked done; null if it wasn't. */
-export function doneFixesOf(ctx: Context, org: OrgId, promptId: string, recommended: string[][]): Done[] {
+export function doneFixesOf(ctx: Context, org: OrgId, promptId: string, recommended: string[][]): FixState[] {
   const rows = fixRowsOf(ctx, org, promptId);
   return recommended.map((fingerprints) => {
     const row = rows.find((each) => each.fingerprints.some((one) => fingerprints.includes(one)));
@@ -82,8 +86,8 @@ export function doneFixesOf(ctx: Context, org: OrgId, promptId: string, recommen
 
 type FixVerdict = { status: Fix["status"]; reason: string };
 
-/** The first rule that applies decides. */
-function verdictOf(ctx: Context, row: Row, before: Ended[], after: Ended[]): FixVerdict {
+/** Whether a fix helped. The first rule that applies decides. */
+function verdictOf(ctx: Context, row: FixRow, before: FixRun[], after: FixRun[]): FixVerdict {
   const unfinished = after.filter(({ run }) => run.completedAt === null).length;
   if (unfinished > 0)
     return { status: "running", reason: `${unfinished} of ${count(after.length, "run")} still in progress` };
@@ -99,30 +103,12 @@ function verdictOf(ctx: Context, row: Row, before: Ended[], after: Ended[]): Fix
       status: "undecided",
       reason: `the conditions of the runs differ: ${a?.join(", ") || "none"} before, ${b?.join(", ")} now`,
     };
-  const met = reportedRuns.filter((one) => hasMet(one, row.fingerprints));
-  if (met.length > 0)
-    return { status: "did_not_help", reason: `${met.length} of ${reportedRuns.length} runs hit it again` };
+  const hits = reportedRuns.filter((run) => hasHit(run, row.fingerprints));
+  if (hits.length > 0)
+    return { status: "did_not_help", reason: `${hits.length} of ${reportedRuns.length} runs hit it again` };
   for (const fingerprint of row.fingerprints) {
-    const point = before.flatMap(({ points }) => points).find((each) => each.fingerprint === fingerprint);
-    const countReached = (side: Ended[]) =>
-      side.filter(({ exposure }) => exposure && point?.preconditions && hasReached(exposure, point.preconditions))
-        .length;
-    const sightings = {
-      met: before.filter((one) => hasMet(one, [fingerprint])).length,
-      of:
-        before.filter((one) => hasMet(one, [fingerprint])).length +
-        countReached(before.filter((one) => !hasMet(one, [fingerprint]))),
-      missed: countReached(reportedRuns),
-      byModel: before.some(({ exposure }) => exposure?.byRules === false),
-    };
-    const title = JSON.stringify(point?.title ?? fingerprint);
-    if (sightings.missed === 0)
-      return { status: "undecided", reason: `none of ${reportedRuns.length} runs reached its page: ${title}` };
-    if (missProbability(sightings) >= maxMissProbability)
-      return {
-        status: "undecided",
-        reason: `${sightings.missed} runs reached its page without hitting it, which may be chance, since only ${sightings.met} of ${sightings.of} hit it before: ${title}`,
-      };
+    const doubt = findDoubt(fingerprint, before, reportedRuns);
+    if (doubt !== null) return { status: "undecided", reason: doubt };
   }
   return (
     reopenedBy(ctx, row, reportedRuns) ?? {
@@ -132,11 +118,30 @@ function verdictOf(ctx: Context, row: Row, before: Ended[], after: Ended[]): Fix
   );
 }
 
-/** Met after the runs that didn't meet it. */
+/** Why runs after a fix that didn't hit a friction point don't prove that it is fixed; null if they do. */
+function findDoubt(fingerprint: string, before: FixRun[], after: FixRun[]): string | null {
+  const point = before.flatMap(({ points }) => points).find((each) => each.fingerprint === fingerprint);
+  const countReached = (side: FixRun[]) =>
+    side.filter(({ exposure }) => exposure && point?.preconditions && hasReached(exposure, point.preconditions)).length;
+  const hit = before.filter((run) => hasHit(run, [fingerprint]));
+  const notHit = before.filter((run) => !hasHit(run, [fingerprint]));
+  const sightings = {
+    met: hit.length,
+    of: hit.length + countReached(notHit),
+    missed: countReached(after),
+    byModel: before.some(({ exposure }) => exposure?.byRules === false),
+  };
+  const title = JSON.stringify(point?.title ?? fingerprint);
+  if (sightings.missed === 0) return `none of ${after.length} runs reached its page: ${title}`;
+  if (missProbability(sightings) < maxMissProbability) return null;
+  return `${sightings.missed} runs reached its page without hitting it, which may be chance, since only ${sightings.met} of ${sightings.of} hit it before: ${title}`;
+}
+
+/** `reopened` if a later run hit a friction point of the fix again; null if none did. */
 function reopenedBy(
   ctx: Context,
-  { orgId, promptId, fingerprints, afterId }: Row,
-  [first]: Ended[],
+  { orgId, promptId, fingerprints, afterId }: FixRow,
+  [first]: FixRun[],
 ): FixVerdict | null {
   const verification = ctx.db.select().from(evalRequests).where(eq(evalRequests.id, afterId)).get();
   const laterHit = ctx.db
@@ -157,9 +162,9 @@ function reopenedBy(
   return { status: "reopened", reason: `hit again at ${toIso(laterHit.lastSeenAt)} in ${laterHit.slug}` };
 }
 
-const hasMet = ({ points }: Ended, fingerprints: string[]) =>
+const hasHit = ({ points }: FixRun, fingerprints: string[]) =>
   points.some(({ fingerprint }) => fingerprints.includes(fingerprint));
 
 /** The conditions of a run. Evaluations with different ones aren't comparable. */
-const conditionsOf = ({ agent, model }: Ended["run"], report: Ended["report"]): string[] =>
+const conditionsOf = ({ agent, model }: FixRun["run"], report: FixRun["report"]): string[] =>
   report === null ? [] : [`${agent}${model ? ` ${model}` : ""}, methodology ${report.methodology.hash.slice(0, 8)}`];

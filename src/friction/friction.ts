@@ -30,7 +30,7 @@ type SortedFilter = FrictionFilter & { sort?: Sort<(typeof frictionColumns)[numb
 type PointRow = typeof frictionPoints.$inferSelect;
 type State = FrictionPoint["state"];
 
-type Dismissed = ReturnType<typeof activeDismissals>;
+type ActiveDismissal = ReturnType<typeof activeDismissals>;
 const toDismissed = (dismissal: Dismissal | undefined): FrictionPoint["dismissed"] => {
   if (!dismissal) return null;
   const { id, reason, dismissedBy, createdAt } = dismissal;
@@ -136,7 +136,7 @@ function lifecyclesByPoint(
 function toSummaries(
   db: Db,
   points: [ListedLifecycle, ...ListedLifecycle[]][],
-  dismissed: Dismissed,
+  dismissed: ActiveDismissal,
 ): FrictionSummary[] {
   return points.flatMap((rows) => {
     const [first] = rows;

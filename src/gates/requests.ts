@@ -101,20 +101,20 @@ function acceptGate(
   return row.id;
 }
 
-type Settings = Pick<GateRow, "runs" | "adaptive" | "minScore" | "scope" | "budgetUsd">;
+type GateSettings = Pick<GateRow, "runs" | "adaptive" | "minScore" | "scope" | "budgetUsd">;
 /** `agents`: the first run of each agent. */
 type Target = GateTarget & { agents: RunRow[] };
 
 /** Throws bad_request. */
 function toSettings({ runs, adaptive = false, minScore = null, scope = "goal", budgetUsd = null }: Partial<GateInput>) {
   const maxRuns = gateSteps[gateSteps.length - 1]?.runs ?? 0;
-  const settings: Settings = { runs: runs ?? (adaptive ? maxRuns : 5), adaptive, minScore, scope, budgetUsd };
+  const settings: GateSettings = { runs: runs ?? (adaptive ? maxRuns : 5), adaptive, minScore, scope, budgetUsd };
   if (adaptive && settings.runs > maxRuns)
     throw badRequest(`Invalid runs: an adaptive gate makes at most ${maxRuns} runs per side.`);
   return settings;
 }
 
-function toRow(ctx: Context, org: OrgId, settings: Settings, first: Target, others: Target[]): GateRow {
+function toRow(ctx: Context, org: OrgId, settings: GateSettings, first: Target, others: Target[]): GateRow {
   const { agents, ...target } = first;
   const createdAt = ctx.now();
   // A rule-based agent always does the same, so more runs add nothing.

@@ -2,17 +2,17 @@ import type { Verdict } from "../comparisons/evidence.ts";
 import { gateSteps } from "../stats/power.ts";
 
 /** How many runs a gate makes per side. */
-type Settings = { runs: number; adaptive: boolean; budgetUsd: number | null };
+type GateSettings = { runs: number; adaptive: boolean; budgetUsd: number | null };
 
 /** The progress of a gate: `done` runs per side, `spentUsd` on both (null: unknown). */
-export type Progress = Settings & {
+export type Progress = GateSettings & {
   done: number;
   spentUsd: number | null;
   verdict: Verdict | null;
 };
 
 /** Initial runs per side: one if there is a budget, because the cost of a run is unknown. */
-export const firstStep = ({ runs, adaptive, budgetUsd }: Settings): number =>
+export const firstStep = ({ runs, adaptive, budgetUsd }: GateSettings): number =>
   Math.min(runs, budgetUsd !== null ? 1 : adaptive ? gateSteps[0].runs : runs);
 
 /** The p value below which a change is significant with this many runs per side. */

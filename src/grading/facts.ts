@@ -146,7 +146,7 @@ export function factsOf(sessionEvents: SessionEvent[], judgment: Judgment | null
     goal: started?.goal || null,
     startUrls: started?.starts ?? [],
     missingTools: started?.missing ?? [],
-    untestedAgent: started?.isTried === false ? oneLine(`${started.agent} ${started.version}`, 100) : null,
+    untestedAgent: started?.isTested === false ? oneLine(`${started.agent} ${started.version}`, 100) : null,
     cpuShortage: milestonesOf(milestones, "cpu_shortage").at(-1)?.detail ?? null,
     // Agents that know no price of their model report 0.
     claimedUsd: claimedUsd > 0 ? claimedUsd : null,

@@ -82,7 +82,7 @@ function callSimilarity(failed: IntendedCall, later: IntendedCall, message: stri
 
 /** All that was said about a failure. */
 function messageOf({ id, seqs, message }: Failure, { results, taskRequests }: Facts): string {
-  const said = results.filter((each) => each.id === id).map(({ output }) => output);
+  const outputs = results.filter((each) => each.id === id).map(({ output }) => output);
   const bodies = taskRequests.filter(({ seq }) => seqs.includes(seq)).map(({ body }) => body);
-  return textsIn([message, said, bodies]).join("\n");
+  return textsIn([message, outputs, bodies]).join("\n");
 }

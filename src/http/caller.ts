@@ -14,8 +14,8 @@ export type Caller = {
   createdBy: string | null;
   /** ID of the trust that a CI job got the key by; null for all other keys. */
   trustId: string | null;
-  /** For clients that were not written for evald: runs supersede by default, and `error` is readable by people. */
-  isCompatible: boolean;
+  /** For clients that were not written for evald: new runs replace unfinished ones, and `error` contains its detail. */
+  usesCompatibilityMode: boolean;
 };
 
 /** Finds the caller of a request by its API key. Throws unauthorized. */
@@ -89,8 +89,9 @@ export const toRequester = ({ keyId, trustId }: Caller): Requester => ({
 /** Whether a command on the server's machine sent the request, without a key. */
 export const isCommandLine = ({ keyId }: Caller): boolean => keyId === "";
 
-/** Whether the request comes from a client that was not written for evald. */
-export const isCompatible = (request: Request): boolean => findRequestState(request)?.caller?.isCompatible ?? false;
+/** Whether the request has an API key in compatibility mode, for clients that were not written for evald. */
+export const usesCompatibilityMode = (request: Request): boolean =>
+  findRequestState(request)?.caller?.usesCompatibilityMode ?? false;
 
 /** Whether the API key of a stream's request is still valid, since a stream may outlive it. */
 export function mayStillRead(request: Request): boolean {

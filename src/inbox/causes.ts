@@ -26,18 +26,17 @@ export type ChangeCauses = {
 /** The points of a change by what explains them: friction that came or went, the agent's other mistakes, the network. */
 export function findCauses(ctx: Context, org: OrgId, agent: string, change: LatestChange): ChangeCauses {
   const ofChange = whereReports(org, agent, change);
-  const found = findFrictionCauses(ctx, ofChange, change);
+  const frictionCauses = findFrictionCauses(ctx, ofChange, change);
   const known = lostPointsOf(ctx, ofChange, change);
   const lost = known ?? { fixes: change.delta, agent: 0, network: 0 };
   // Friction without a fix is a mistake of the agent, or of the network.
-  const [ofDocs, ofOthers] = [true, false].map((hasFix) => found.filter((cause) => cause.hasFix === hasFix)) as [
-    FoundCause[],
-    FoundCause[],
-  ];
+  const [ofDocs, ofOthers] = [true, false].map((hasFix) =>
+    frictionCauses.filter((cause) => cause.hasFix === hasFix),
+  ) as [FoundCause[], FoundCause[]];
   const maxFactor = known === null ? 1 : maxJointFactor;
   const docsFactor = jointFactorOf(ofDocs, lost.fixes, maxFactor);
   const othersFactor = jointFactorOf(ofOthers, lost.agent + lost.network, maxFactor);
-  const causes = found.map(({ hasFix, ...cause }) => ({
+  const causes = frictionCauses.map(({ hasFix, ...cause }) => ({
     ...cause,
     points: cause.points === null ? null : round(cause.points * (hasFix ? docsFactor : othersFactor), 1),
   }));
@@ -128,7 +127,7 @@ function findFrictionCauses(ctx: Context, ofChange: SQL | undefined, change: Lat
     met: countReports(some, isBefore),
     of: countReports(rows, isBefore),
   });
-  const found = [...Map.groupBy(rows, ({ point }) => point?.fingerprint)].flatMap(([, hits]) => {
+  const frictionCauses = [...Map.groupBy(rows, ({ point }) => point?.fingerprint)].flatMap(([, hits]) => {
     const newest = hits.reduce((a, b) => (a.reportId > b.reportId ? a : b));
     if (!newest.point) return [];
     const share = { before: shareOf(hits, true), after: shareOf(hits, false) };
@@ -146,18 +145,20 @@ function findFrictionCauses(ctx: Context, ofChange: SQL | undefined, change: Lat
     ];
   });
   // That no page answers the goal follows from a page that agents could read on one side only, and names another page.
-  const others = found.filter(({ isAboutGoal }) => !isAboutGoal);
+  const others = frictionCauses.filter(({ isAboutGoal }) => !isAboutGoal);
   const moved =
-    others.length > 0 && others.length < found.length ? pagesOfOneSide(ctx, ofChange, before) : new Set<string>();
+    others.length > 0 && others.length < frictionCauses.length
+      ? pagesOfOneSide(ctx, ofChange, before)
+      : new Set<string>();
   const isExplained =
     moved.size > 0 &&
     others.some(({ page, session }) =>
       [...(page === null ? [] : [page]), ...requestedIn(ctx, session)].some((url) => moved.has(pageKey(url))),
     );
-  type Found = (typeof found)[number];
-  const rankOf = ({ isAboutGoal }: Found) => (isAboutGoal && isExplained ? 1 : 0);
-  const pointsOf = ({ cause }: Found) => Math.abs(cause.points ?? 0);
-  return found.sort((a, b) => rankOf(a) - rankOf(b) || pointsOf(b) - pointsOf(a)).map(({ cause }) => cause);
+  type FoundFriction = (typeof frictionCauses)[number];
+  const rankOf = ({ isAboutGoal }: FoundFriction) => (isAboutGoal && isExplained ? 1 : 0);
+  const pointsOf = ({ cause }: FoundFriction) => Math.abs(cause.points ?? 0);
+  return frictionCauses.sort((a, b) => rankOf(a) - rankOf(b) || pointsOf(b) - pointsOf(a)).map(({ cause }) => cause);
 }
 
 /** The pages, by page key, that most runs on one side read and few on the other. */

@@ -12,7 +12,7 @@ const maxPageChars = 200_000;
 const contextLines = 2;
 
 /** What a session got for a page. `text`: null if the session doesn't have it. `isTested`: it was only checked, and answered. */
-type Seen = ChangedPage["before"] & { url: string; text: string | null; isTested: boolean };
+type RequestedPage = ChangedPage["before"] & { url: string; text: string | null; isTested: boolean };
 
 /**
  * The pages that two sessions requested with different results: those that only one could read first, then those whose text differs, with
@@ -34,11 +34,11 @@ export function findChangedPages(before: Facts | undefined, after: Facts | undef
   return pages.sort((a, b) => Number(isMoved(b)) - Number(isMoved(a))).slice(0, maxPages);
 }
 
-const sideOf = ({ isRead, status, chars }: Seen): ChangedPage["before"] => ({ isRead, status, chars });
+const sideOf = ({ isRead, status, chars }: RequestedPage): ChangedPage["before"] => ({ isRead, status, chars });
 
 /** By page key. A page that was read counts as read, whatever happened to other requests for it. */
-function seenPagesOf(facts: Facts): Map<string, Seen> {
-  const seen = new Map<string, Seen>();
+function seenPagesOf(facts: Facts): Map<string, RequestedPage> {
+  const seen = new Map<string, RequestedPage>();
   const readUrls = new Set(facts.pages.map(({ url }) => pageKey(url)));
   for (const http of [...facts.taskRequests, ...facts.checkRequests]) {
     const key = pageKey(http.url);

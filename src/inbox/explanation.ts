@@ -15,7 +15,7 @@ import { toScoreChange } from "./score-changes.ts";
 import { stepsOf } from "./session-steps.ts";
 
 /** What an explanation is of: the windows of a change, with the agent that it is about. */
-type Explained = { fields: ReturnType<typeof toScoreChange>; agent: string; change: LatestChange };
+type ExplainedChange = { fields: ReturnType<typeof toScoreChange>; agent: string; change: LatestChange };
 
 /**
  * Why the score of a prompt changed: both sides, the friction that came or went, and the pages that agents got differently. Of its newest
@@ -40,9 +40,9 @@ export function findExplanation(
   windows?: WindowIds,
 ): ScoreChangeExplanation | null {
   const { id, title, text } = getPromptRow(ctx, org, promptId);
-  const found = windows ? between(ctx, org, id, windows) : newestChangeOf(ctx, org, id);
-  if (found === null) return null;
-  const { fields, agent, change } = found;
+  const explainedChange = windows ? between(ctx, org, id, windows) : newestChangeOf(ctx, org, id);
+  if (explainedChange === null) return null;
+  const { fields, agent, change } = explainedChange;
   const [sessionBefore, sessionAfter] = change.slugs.map((slug) => readSessionOf(ctx, org, slug));
   return {
     ...fields,
@@ -54,12 +54,12 @@ export function findExplanation(
   };
 }
 
-function newestChangeOf(ctx: Context, org: OrgId, promptId: string): Explained | null {
+function newestChangeOf(ctx: Context, org: OrgId, promptId: string): ExplainedChange | null {
   const changed = findChangedResults(ctx, org, promptId);
   return changed && { fields: toScoreChange(promptId, changed), agent: changed.agent, change: changed.change };
 }
 
-function between(ctx: Context, org: OrgId, promptId: string, windows: WindowIds): Explained {
+function between(ctx: Context, org: OrgId, promptId: string, windows: WindowIds): ExplainedChange {
   const { agent, model, change } = compareWindows(ctx, org, promptId, windows);
   const points = [...change.before.evaluations, ...change.after.evaluations];
   return { fields: toScoreChange(promptId, { agent, model, points, change }), agent, change };

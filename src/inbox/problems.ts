@@ -278,7 +278,7 @@ export function listPausedRuns(ctx: Context, org: OrgId): Problem[] {
   return listPauses(ctx.db).flatMap(({ kind, subject, reason, createdAt }): Problem[] => {
     if (kind === "organization" && subject !== org) return [];
     const agent = kind === "agent" ? subject : null;
-    const held = ctx.db
+    const waitingRuns = ctx.db
       .select({ id: runs.id })
       .from(runs)
       .where(
@@ -290,9 +290,11 @@ export function listPausedRuns(ctx: Context, org: OrgId): Problem[] {
         ),
       )
       .all();
-    if (agent !== null && held.length === 0) return [];
+    if (agent !== null && waitingRuns.length === 0) return [];
     const since = toIso(createdAt);
-    return [{ kind: "runs_paused", id: `paused-${subject}-${createdAt}`, since, agent, runs: held.length, reason }];
+    return [
+      { kind: "runs_paused", id: `paused-${subject}-${createdAt}`, since, agent, runs: waitingRuns.length, reason },
+    ];
   });
 }
 
@@ -301,7 +303,7 @@ export function listAwayWorkers(ctx: Context, org: OrgId): Problem[] {
   const away = ctx.awayWorkers().filter(({ awayMs }) => awayMs >= waitingMs && awayMs < recentMs);
   // Workers belong to the operator.
   if (away.length === 0 || !hasOneOrg(ctx)) return [];
-  const used = new Set(
+  const usedAgents = new Set(
     ctx.db
       .selectDistinct({ agent: runs.agent })
       .from(runs)
@@ -309,7 +311,7 @@ export function listAwayWorkers(ctx: Context, org: OrgId): Problem[] {
       .all()
       .map(({ agent }) => agent),
   );
-  const wanted = new Set(
+  const requiredLabels = new Set(
     ctx.db
       .select({ labels: prompts.workerLabels })
       .from(prompts)
@@ -318,8 +320,8 @@ export function listAwayWorkers(ctx: Context, org: OrgId): Problem[] {
       .flatMap(({ labels }) => labels),
   );
   return away.flatMap(({ name, awayMs, ...only }): Problem[] => {
-    const agents = only.agents.filter((agent) => used.has(agent));
-    const labels = only.labels.filter((label) => wanted.has(label));
+    const agents = only.agents.filter((agent) => usedAgents.has(agent));
+    const labels = only.labels.filter((label) => requiredLabels.has(label));
     if (agents.length + labels.length === 0) return [];
     const at = ctx.now() - awayMs;
     return [{ kind: "worker_away", id: `worker-${name}`, since: toIso(at), worker: name, agents, labels }];

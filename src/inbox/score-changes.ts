@@ -18,8 +18,8 @@ const maxSearches = 10;
 const betweenMs = 20;
 const pollMs = 2_000;
 
-type Found = Unmarked<ScoreChange>;
-type StoredChange = Omit<Found, "prompt">;
+type FoundScoreChange = Unmarked<ScoreChange>;
+type StoredChange = Omit<FoundScoreChange, "prompt">;
 
 const columns = { promptId: scoreChanges.promptId, change: scoreChanges.change, isStale: scoreChanges.isStale };
 /** As in the partial index. */
@@ -29,7 +29,7 @@ const isStale = sql`${scoreChanges.isStale} = 1`;
  * The significant changes of scores of the last 30 days, of all prompts that are not archived. Nothing is written, so that it works on a full
  * disk: changes that the background has not yet looked for are searched again for each list.
  */
-export function listScoreChanges(ctx: Context, org: OrgId): Found[] {
+export function listScoreChanges(ctx: Context, org: OrgId): FoundScoreChange[] {
   let searches = 0;
   return ctx.db
     .select({ ...columns, title: prompts.title, text: titleText })

@@ -30,11 +30,12 @@ import {
 
 /** Maximum delay until jobs of another process, or free disk space, are noticed. */
 const pollMs = 2_000;
-/** Maximum delay until a job cancelled by another process is stopped. */
-const watchMs = 500;
+/** How often running jobs are checked for a lost lease: the maximum delay until a job that another process cancelled is stopped. */
+const leaseCheckMs = 500;
 /** Smaller clock corrections are ignored, since they happen all the time. */
 const clockStepMs = 60_000;
-type Options = Omit<Settlement, "ctx"> & {
+
+type RunnerOptions = Omit<Settlement, "ctx"> & {
   pool: Pool;
   /** Jobs that may run at once, as of now. */
   concurrency: () => number;
@@ -46,12 +47,12 @@ type Options = Omit<Settlement, "ctx"> & {
 type ActiveJob = { lease: Lease; abort: AbortController; done: Promise<void> };
 
 type Runner = Settlement &
-  Options & {
+  RunnerOptions & {
     leaseMs: number;
     /** The jobs that run, by their key. */
     active: Map<string, ActiveJob>;
     /** When orphaned jobs were last looked for, in milliseconds of the monotonic clock. */
-    searchedAt: number;
+    orphansCheckedAt: number;
     /** Wall clock minus monotonic clock at the last check. */
     clockLead: number;
     state: "idle" | "serving" | "draining";
@@ -69,13 +70,13 @@ const toFault = (detail: string, error: unknown) =>
 const owner = `${hostname()} pid ${process.pid}`;
 
 /** Claims jobs while fewer than `concurrency` run, runs them, and settles each in one transaction with its result. */
-export function createRunner(ctx: Context, { leaseMs = 30_000, ...options }: Options) {
+export function createRunner(ctx: Context, { leaseMs = 30_000, ...options }: RunnerOptions) {
   const runner: Runner = {
     ctx,
     ...options,
     leaseMs,
     active: new Map(),
-    searchedAt: Number.NEGATIVE_INFINITY,
+    orphansCheckedAt: Number.NEGATIVE_INFINITY,
     clockLead: ctx.now() - performance.now(),
     state: "idle",
     problem: null,
@@ -95,7 +96,10 @@ export function createRunner(ctx: Context, { leaseMs = 30_000, ...options }: Opt
     async start(): Promise<void> {
       await requeueOrphans(runner, "all");
       runner.state = "serving";
-      timers = [setInterval(() => extendLeases(runner), leaseMs / 3), setInterval(() => stopLostJobs(runner), watchMs)];
+      timers = [
+        setInterval(() => extendLeases(runner), leaseMs / 3),
+        setInterval(() => stopLostJobs(runner), leaseCheckMs),
+      ];
       poll.start();
     },
     wake: poll.wake,
@@ -122,8 +126,8 @@ export function createRunner(ctx: Context, { leaseMs = 30_000, ...options }: Opt
 async function claimWork(runner: Runner, onEnd: () => void): Promise<number> {
   const { ctx, pool, limits, leaseMs } = runner;
   // This is checked here rather than by a timer, which a busy service would keep resetting.
-  if (performance.now() - runner.searchedAt >= pollMs) {
-    runner.searchedAt = performance.now();
+  if (performance.now() - runner.orphansCheckedAt >= pollMs) {
+    runner.orphansCheckedAt = performance.now();
     await requeueOrphans(runner, "expired");
   }
   const shift = ctx.now() - performance.now() - runner.clockLead;

@@ -18,7 +18,7 @@ export function enableThreads(file: string | null): void {
 /** Whether threads can start. */
 export const hasThreads = (): boolean => program !== null;
 
-type Options = {
+type ThreadOptions = {
   /** The `workerData` of the thread, read when it starts. */
   data: () => unknown;
   /** Describes the work in error messages, such as "grading". */
@@ -30,7 +30,7 @@ type Options = {
 };
 
 /** A thread that answers one order at a time. It starts with the first order and ends after 30 s without one. */
-export function createThread<O, A>({ data, what, timeoutMs, isInUse = () => false }: Options) {
+export function createThread<O, A>({ data, what, timeoutMs, isInUse = () => false }: ThreadOptions) {
   let worker: Worker | null = null;
   let idle: ReturnType<typeof setTimeout> | undefined;
   let lastOrder: Promise<unknown> = Promise.resolve();

@@ -71,8 +71,8 @@ function mergeDays(days: ScoreDay[]): ScoreDay[] {
 /** The results of one prompt, in the order of the agents. */
 export function toCells(runs: (CellRuns | null)[]): (Cell | null)[] {
   const measures = runs.map((cell) => cell && measureOf(cell));
-  const tested = runs.map((cell, i) => ({ i, scores: scoresOf(cell?.days ?? []), measure: measures[i] }));
-  const pairs = pairsOf(tested).flatMap(([a, b]): TestedPair[] =>
+  const scoredCells = runs.map((cell, i) => ({ i, scores: scoresOf(cell?.days ?? []), measure: measures[i] }));
+  const pairs = pairsOf(scoredCells).flatMap(([a, b]): TestedPair[] =>
     a.measure === b.measure && Math.min(a.scores.length, b.scores.length) >= minRuns
       ? [{ agents: [a.i, b.i], delta: mean(b.scores) - mean(a.scores), p: welchTest(a.scores, b.scores) }]
       : [],

@@ -11,7 +11,7 @@ import { parseLoginFile, secretsInLogin } from "./login-file.ts";
 import type { AgentLogin } from "./login-schema.ts";
 import { seal, unseal } from "./seal.ts";
 
-type Row = typeof agentLogins.$inferSelect;
+type AgentLoginRow = typeof agentLogins.$inferSelect;
 
 /** The agents that can work with a login, each with the path of the file in its home directory. */
 export const listLoginAgents = ({ agents }: Context): { agent: string; file: string }[] =>
@@ -85,10 +85,10 @@ export function readLogin(ctx: Context, org: OrgId, agent: string): Uint8Array {
 export const listLoginSecrets = (ctx: Context, org: OrgId): string[] =>
   listRows(ctx, org).flatMap((row) => secretsInLogin(unsealRow(ctx, row) ?? ""));
 
-const listRows = ({ db }: Context, org: OrgId): Row[] =>
+const listRows = ({ db }: Context, org: OrgId): AgentLoginRow[] =>
   db.select().from(agentLogins).where(eq(agentLogins.orgId, org)).all();
 
-const findRow = ({ db }: Context, org: OrgId, agent: string): Row | undefined =>
+const findRow = ({ db }: Context, org: OrgId, agent: string): AgentLoginRow | undefined =>
   db.select().from(agentLogins).where(loginOf(org, agent)).get();
 
 const loginOf = (org: OrgId, agent: string) => and(eq(agentLogins.orgId, org), eq(agentLogins.agent, agent));
@@ -102,10 +102,10 @@ function getEntry(ctx: Context, agent: string): LoginEntry {
 }
 
 /** null: it can't be decrypted. */
-const unsealRow = ({ config: { secretKey } }: Context, { orgId, agent, sealed }: Row): string | null =>
+const unsealRow = ({ config: { secretKey } }: Context, { orgId, agent, sealed }: AgentLoginRow): string | null =>
   secretKey ? unseal(sealed, secretKey, sealContext(orgId, agent)) : null;
 
-function toLogin(ctx: Context, row: Row): AgentLogin {
+function toLogin(ctx: Context, row: AgentLoginRow): AgentLogin {
   const { agent, expiresAt, createdAt } = row;
   const isExpired = expiresAt !== null && expiresAt <= ctx.now();
   const state = unsealRow(ctx, row) === null ? "unreadable" : isExpired ? "expired" : "usable";

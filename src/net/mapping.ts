@@ -64,19 +64,19 @@ export const mappedHostsOf = (urlMap: Record<string, string>): [host: string, ur
     })
     .sort();
 
-/** The hosts that a urlMap replaces: two maps with the same hosts have previews of the same product. */
+/** The hosts that a urlMap replaces as one text, separated by spaces: two maps with the same hosts have previews of the same product. */
 export const hostsOf = (urlMap: Record<string, string>): string =>
   [...new Set(mappedHostsOf(urlMap).map(([host]) => host))].join(" ");
 
 /** The keys that can match a URL, most specific first. */
 export const keysOf = ({ origin, host, hostname }: URL): string[] => [origin, host, hostname];
 
-const pairsOf = (search: string): string[] => search.replace(/^\?/, "").split("&").filter(Boolean);
+const queryPairsOf = (search: string): string[] => search.replace(/^\?/, "").split("&").filter(Boolean);
 
 /** Secrets in a urlMap: previews take bypass tokens in the query of their URL. */
 export const secretsOf = (urlMap: Record<string, string>): string[] =>
   Object.values(urlMap)
-    .flatMap((value) => pairsOf(httpUrl(value)?.search ?? ""))
+    .flatMap((value) => queryPairsOf(httpUrl(value)?.search ?? ""))
     .map((pair) => decodeIfValid(pair.slice(pair.indexOf("=") + 1)));
 
 /** A urlMap for people and reports, without the queries of its values. */
@@ -115,7 +115,7 @@ export function compileMapping(hosts: readonly MappedHost[]): Mapping {
   const entries = hosts.map((host) => ({
     ...host,
     prefix: host.target.pathname.replace(/\/+$/, ""),
-    query: pairsOf(host.target.search),
+    query: queryPairsOf(host.target.search),
   }));
   const byKey = new Map(entries.map((entry) => [entry.key, entry]));
   const find = (url: URL) => keysOf(url).flatMap((key) => byKey.get(key) ?? [])[0];
@@ -137,7 +137,7 @@ export function compileMapping(hosts: readonly MappedHost[]): Mapping {
       const mappedUrl = toMappedUrlWithoutTokens(url);
       const query = find(url)?.query ?? [];
       if (!mappedUrl || query.length === 0) return mappedUrl;
-      const ownPairs = pairsOf(url.search);
+      const ownPairs = queryPairsOf(url.search);
       mappedUrl.search = [...ownPairs, ...query.filter((pair) => !ownPairs.includes(pair))].join("&");
       return mappedUrl;
     },
@@ -151,7 +151,7 @@ export function compileMapping(hosts: readonly MappedHost[]): Mapping {
       if (!entry) return received;
       const origin = entry === currentEntry ? current.origin : entry.origin;
       const path = candidates[0] ? received.pathname.slice(entry.prefix.length) : received.pathname;
-      const pairs = pairsOf(received.search);
+      const pairs = queryPairsOf(received.search);
       const search = pairs.filter((pair) => !entry.query.includes(pair)).join("&");
       const query = pairs.length === 0 ? received.search : search && `?${search}`;
       return new URL(`${origin}${path.startsWith("/") ? path : `/${path}`}${query}${received.hash}`);

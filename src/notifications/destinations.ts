@@ -15,7 +15,7 @@ import { newSecret } from "./signing.ts";
 
 const maxDestinations = 20;
 /** After a rotation, requests are signed with both secrets for this time. */
-const overlapMs = 24 * 3600_000;
+const secretOverlapMs = 24 * 3600_000;
 const enabledFields = { disabledAt: null, disableReason: null, failingSince: null };
 
 export type DestinationRow = typeof destinations.$inferSelect;
@@ -41,7 +41,7 @@ export const listDestinations = (ctx: Context, org: OrgId): Destination[] =>
 export const getDestination = (ctx: Context, org: OrgId, id: string): Destination =>
   toDestination(ctx, getDestinationRow(ctx, org, id));
 
-/** For API keys that only read. Empty `recipients` stand for some members. */
+/** A destination without the email addresses of its recipients, for API keys that only read. null recipients, which are all owners, stay null. */
 export const withoutAddresses = (destination: Destination): Destination => ({
   ...destination,
   recipients: destination.recipients && [],
@@ -49,10 +49,10 @@ export const withoutAddresses = (destination: Destination): Destination => ({
 
 /** The signing secret of a webhook is returned only here. Throws bad_request, and conflict at the limit of an organization. */
 export function createDestination(ctx: Context, org: OrgId, input: DestinationInput): NewDestination {
-  const { row, secret } = newRow(ctx, org, input, ctx.newId(ctx.now()));
+  const { row, secret } = newDestinationRow(ctx, org, input, ctx.newId(ctx.now()));
   transaction(ctx.db, (tx) => {
-    const all = tx.select({ n: count() }).from(destinations).where(eq(destinations.orgId, org)).get()?.n ?? 0;
-    if (all >= maxDestinations)
+    const existing = tx.select({ n: count() }).from(destinations).where(eq(destinations.orgId, org)).get()?.n ?? 0;
+    if (existing >= maxDestinations)
       throw conflict(`The organization has ${maxDestinations} destinations, the maximum. Delete one first.`);
     tx.insert(destinations).values(row).run();
     const { kind, events, recipients } = row;
@@ -130,7 +130,7 @@ export function rotateDestinationSecret(ctx: Context, org: OrgId, id: string): N
   const secret = newSecret();
   const change = {
     sealed: sealContent(ctx, row, { ...content, secret, previous }),
-    overlapUntil: ctx.now() + overlapMs,
+    overlapUntil: ctx.now() + secretOverlapMs,
   };
   transaction(ctx.db, (tx) => {
     tx.update(destinations).set(change).where(whereDestination(org, id)).run();
@@ -196,7 +196,7 @@ function requireMail({ config }: Context): void {
 }
 
 /** A destination that is not stored yet, and its signing secret. Throws bad_request. */
-export function newRow(
+export function newDestinationRow(
   ctx: Context,
   org: OrgId,
   input: DestinationInput,

@@ -8,7 +8,7 @@ import { createDeliveryJob, maxRetryAfterMs, tryBackoffMs } from "./job.ts";
 /** Deliveries at once: in all, per organization, and per host. */
 const limits = { concurrency: 20, org: 5, host: 4 };
 
-type Options = {
+type NotifierOptions = {
   /** What happened in an organization between two times, epoch ms. */
   digestOf: (org: OrgId, from: number, until: number) => EventData<"digest.weekly">;
   timeoutMs?: number | undefined;
@@ -18,7 +18,7 @@ type Options = {
 };
 
 /** Sends what is in the outbox, with a runner of its own. */
-export function createNotifier(ctx: Context, { digestOf, timeoutMs, leaseMs, onAttempt }: Options) {
+export function createNotifier(ctx: Context, { digestOf, timeoutMs, leaseMs, onAttempt }: NotifierOptions) {
   const runner = createRunner(ctx, {
     pool: "deliveries",
     handlers: { delivery: createDeliveryJob(ctx, { timeoutMs }) },

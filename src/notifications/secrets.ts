@@ -6,7 +6,7 @@ import { count } from "../grading/text.ts";
 import { countUnreadableKeys } from "../models/models.ts";
 import { seal, unseal } from "../models/seal.ts";
 
-type Row = typeof destinations.$inferSelect;
+type DestinationRow = typeof destinations.$inferSelect;
 type RowKey = { orgId: string; id: string };
 /** What is stored encrypted. `previous`: the secret before the last rotation. */
 export type SecretContent = { secret?: string; previous?: string; headers?: Record<string, string>; url?: string };
@@ -24,7 +24,7 @@ export const sealContent = (ctx: Context, row: RowKey, content: SecretContent): 
   seal(JSON.stringify(content), requireSecretKey(ctx), sealContextOf(row));
 
 /** null: EVALD_SECRET_KEY is missing or has changed. */
-export function unsealContent(ctx: Context, row: Row): SecretContent | null {
+export function unsealContent(ctx: Context, row: DestinationRow): SecretContent | null {
   if (row.sealed === null) return {};
   const text = ctx.config.secretKey ? unseal(row.sealed, ctx.config.secretKey, sealContextOf(row)) : null;
   return text === null ? null : JSON.parse(text);
@@ -54,7 +54,7 @@ export function findSecretKeyProblem(ctx: Context): string | null {
 }
 
 /** Throws conflict if they can't be decrypted. */
-export function unsealContentOrThrow(ctx: Context, row: Row): SecretContent {
+export function unsealContentOrThrow(ctx: Context, row: DestinationRow): SecretContent {
   const content = unsealContent(ctx, row);
   if (content) return content;
   throw conflict(

@@ -1,5 +1,5 @@
 import type { Context, OrgId } from "../context.ts";
-import { newRow } from "./destinations.ts";
+import { newDestinationRow } from "./destinations.ts";
 import type { DestinationInput } from "./schema.ts";
 import { sendNotification, type TryResult } from "./send.ts";
 
@@ -8,7 +8,7 @@ const timeoutMs = 10_000;
 /** Sends a test event once, without storing anything. A webhook gets it signed with a secret that nobody knows. Throws bad_request. */
 export async function tryDestination(ctx: Context, org: OrgId, input: DestinationInput): Promise<TryResult> {
   const createdAt = ctx.now();
-  const { row } = newRow(ctx, org, input, ctx.newId(createdAt));
+  const { row } = newDestinationRow(ctx, org, input, ctx.newId(createdAt));
   const notification = {
     id: ctx.newId(createdAt),
     orgId: org,

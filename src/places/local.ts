@@ -25,6 +25,7 @@ import type { Executor, SessionHooks, SessionOrder } from "./executor.ts";
 /** What a connection sends besides the bodies of requests: a TLS handshake and headers. */
 const headBytes = 64 * 1024;
 
+/** The network proxy of this machine, and the folder with its socket. */
 type Proxy = { egress: Egress; folder: string };
 
 /** The folders of a run: its workspace, and one for everything else that it stores. */
@@ -76,7 +77,7 @@ export function warnWithoutSandbox(log: Logger, sandbox: Sandbox): void {
 export function createLocalExecutor(...options: Parameters<typeof openMachine>) {
   const machine = openMachine(...options);
   return {
-    run: (order: SessionOrder, hooks: SessionHooks) => runHere(machine, order, hooks),
+    run: (order: SessionOrder, hooks: SessionHooks) => runSession(machine, order, hooks),
     /** The path of the network proxy's socket, which it opens. */
     openSocket: async () => (await machine.openProxy()).egress.socketPath,
     /** The folders of one of the next runs with a sandbox. */
@@ -87,7 +88,7 @@ export function createLocalExecutor(...options: Parameters<typeof openMachine>) 
     },
     /** The isolation that this machine offers. */
     findSandbox: machine.findSandbox,
-    /** Does what the first run would have to wait for. That run reports errors. */
+    /** Detects the browser in advance, so that the first run doesn't wait for it. Errors are reported by that run. */
     prepare: (): void => void machine.findBrowser().catch(() => {}),
     /** Call it when no run is active. */
     close: () => closeMachine(machine),
@@ -115,9 +116,12 @@ async function startProxy(operatorHosts: readonly string[]): Promise<Proxy> {
 }
 
 async function makeFolders({ folder, openProxy }: Machine): Promise<RunFolders> {
-  const home = (await openProxy()).folder;
+  const proxyFolder = (await openProxy()).folder;
   if (folder) mkdirSync(folder, { recursive: true, mode: 0o700 });
-  return { workspace: mkdtempSync(resolve(folder ?? home, "run-")), storage: mkdtempSync(resolve(home, "agent-")) };
+  return {
+    workspace: mkdtempSync(resolve(folder ?? proxyFolder, "run-")),
+    storage: mkdtempSync(resolve(proxyFolder, "agent-")),
+  };
 }
 
 async function closeMachine({ nextRunFolders, findProxy }: Machine): Promise<void> {
@@ -127,7 +131,8 @@ async function closeMachine({ nextRunFolders, findProxy }: Machine): Promise<voi
   if (proxy) await remove(proxy.folder);
 }
 
-async function* runHere(machine: Machine, order: SessionOrder, hooks: SessionHooks): AsyncGenerator<AgentEvent> {
+/** Runs an agent on this machine with everything that the run needs, and closes that at its end. Yields the events of the session. */
+async function* runSession(machine: Machine, order: SessionOrder, hooks: SessionHooks): AsyncGenerator<AgentEvent> {
   const { agents, now, operatorHosts } = machine;
   const { task, model, allow, labels } = order;
   const agent = agents[order.agent];

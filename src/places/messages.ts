@@ -45,7 +45,7 @@ const text = (maxLength: number) => Type.String({ maxLength });
 const bytes = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
 
 /** Whether a machine has a program; `detail` is its version, or how to install it. */
-const ProgramStatus = Type.Object({ isHere: Type.Boolean(), detail: text(4_096) });
+const ProgramStatus = Type.Object({ isAvailable: Type.Boolean(), detail: text(4_096) });
 
 /** What a worker says of itself. */
 export const WorkerInfo = Type.Object({

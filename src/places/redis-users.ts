@@ -33,11 +33,11 @@ export async function applyCredentials(
   credentials: WorkerCredential[],
   applied: Map<string, string>,
 ): Promise<void> {
-  const wanted = new Map(credentials.map((each) => [userPrefix + each.name, each]));
+  const credentialsByUser = new Map(credentials.map((each) => [userPrefix + each.name, each]));
   const users = ((await sender.acl("USERS")) as string[]).filter((name) => name.startsWith(userPrefix));
   // Ends their connections.
-  for (const user of users) if (!wanted.has(user)) await sender.acl("DELUSER", user);
-  for (const [user, credential] of wanted) {
+  for (const user of users) if (!credentialsByUser.has(user)) await sender.acl("DELUSER", user);
+  for (const [user, credential] of credentialsByUser) {
     if (users.includes(user) && applied.get(user) === credential.digest) continue;
     await sender.acl("SETUSER", user, ...ruleOf(credential));
     applied.set(user, credential.digest);

@@ -4,17 +4,17 @@ import { ConfigError } from "../errors.ts";
 import type { Fleet } from "./fleet.ts";
 import { serviceClaim } from "./messages.ts";
 
-/** The claim of a service to the Redis server that it uses. `service`: ID of its process. */
+/** The claim of a service to the Redis server that it uses. `owner`: its host and data directory. `service`: ID of its process. */
 type Claim = { owner: string; service: string };
 
-/** Names the service with a data directory on this machine. */
-export const ownerHere = (dataDir: string): string => `${hostname()}:${dataDir}`;
+/** The owner in the claim of a service on this machine: its host name and data directory. */
+export const serviceOwnerOf = (dataDir: string): string => `${hostname()}:${dataDir}`;
 
 /**
  * Returns the claim of another service, else takes it. ARGV: the new claim, its owner and process, its life in milliseconds, and whether the
  * service starts: then it may follow its own process, which can't run any more because of the lock of its data directory.
  */
-const script = `
+const claimScript = `
   local held = redis.call("GET", KEYS[1])
   if held then
     local claim = cjson.decode(held)
@@ -23,13 +23,16 @@ const script = `
   redis.call("SET", KEYS[1], ARGV[1], "PX", ARGV[4])
   return false`;
 
-/** Claims the Redis server for this service, or renews the claim, which expires `goneMs` later. Returns whether no other service has it. */
+/**
+ * Claims the Redis server for this service, or renews its claim, which expires after `goneMs` of the fleet. Returns whether this service has the
+ * claim.
+ */
 export async function claimRedis(fleet: Fleet, owner: string, when: "start" | "renew"): Promise<boolean> {
   const { redis, service, goneMs, log } = fleet;
   const claim: Claim = { owner, service };
   try {
     const args = [JSON.stringify(claim), owner, service, goneMs, when];
-    const other = (await redis.sender.eval(script, 1, serviceClaim, ...args)) as string | null;
+    const other = (await redis.sender.eval(claimScript, 1, serviceClaim, ...args)) as string | null;
     if (other !== null && fleet.otherService !== other)
       log.error({ other }, "the Redis server is used by another service; sessions wait until it has stopped");
     else if (other === null && fleet.otherService !== null) log.info("the other service has stopped");
@@ -42,7 +45,7 @@ export async function claimRedis(fleet: Fleet, owner: string, when: "start" | "r
   }
 }
 
-/** Gives the Redis server to the next service. */
+/** Ends the claim of this service, so that another one can start. */
 export async function releaseRedis({ redis, isClaimed, otherService }: Fleet): Promise<void> {
   if (isClaimed && otherService === null) await redis.sender.del(serviceClaim).catch(() => {});
 }

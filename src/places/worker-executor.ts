@@ -41,7 +41,7 @@ import {
 import { listAwayWorkers, missKnownWorkers, rememberChanges } from "./missed-workers.ts";
 import { closeRedis, putValue, readMessages, removeKey, removeKeys } from "./redis.ts";
 import { applyCredentials, defineScripts, isUserRefused, loadScripts, type WorkerCredential } from "./redis-users.ts";
-import { claimRedis, ownerHere, releaseRedis } from "./service-claim.ts";
+import { claimRedis, releaseRedis, serviceOwnerOf } from "./service-claim.ts";
 
 /** Time in which a worker confirms an order before it is sent again. */
 const confirmMs = 5_000;
@@ -58,7 +58,7 @@ const maxSecrets = 200;
 /** The workers of a service, on this and other machines. */
 export type WorkerExecutor = ReturnType<typeof openWorkerExecutor>;
 
-type Options = {
+type ExecutorOptions = {
   /** The credentials of workers, read with each beat. */
   credentials?: () => WorkerCredential[];
   /** The workers that the process before knew, and where to store those that this one knows, whenever they change. */
@@ -84,8 +84,9 @@ export function openWorkerExecutor(
   agents: Record<string, Agent>,
   waitMs: number,
   log: Logger,
-  { credentials = () => [], known, owner = ownerHere(process.cwd()), goneMs = defaultGoneMs }: Options = {},
+  options: ExecutorOptions = {},
 ) {
+  const { credentials = () => [], known, owner = serviceOwnerOf(process.cwd()), goneMs = defaultGoneMs } = options;
   const fleet = openFleet(url, version, waitMs, log, goneMs);
   missKnownWorkers(fleet, known?.list() ?? []);
   const { redis, waiting, workers } = fleet;
@@ -120,7 +121,7 @@ export function openWorkerExecutor(
 }
 
 /** Waits until no other service uses the Redis server. Then reads what workers and operators send, until the connections are closed. */
-async function serveWorkers(fleet: Fleet, owner: string, access: Access): Promise<void> {
+async function serveWorkers(fleet: Fleet, owner: string, access: WorkerAccess): Promise<void> {
   const { redis } = fleet;
   await defineScripts(redis);
   while (!(await claimRedis(fleet, owner, "start"))) {
@@ -173,10 +174,10 @@ function receiveMessage(fleet: Fleet, credential: string, message: FromWorker, b
 }
 
 /** Access of workers to Redis: which credentials there are, and which the server knows. */
-type Access = { credentials: () => WorkerCredential[]; applied: Map<string, string>; problem: string };
+type WorkerAccess = { credentials: () => WorkerCredential[]; applied: Map<string, string>; problem: string };
 
 /** Lets workers with a credential use Redis, and no others. */
-async function grantAccess(fleet: Fleet, access: Access): Promise<void> {
+async function grantAccess(fleet: Fleet, access: WorkerAccess): Promise<void> {
   const { redis, log, workers, away } = fleet;
   const credentials = access.credentials();
   const hasCredential = ({ credential }: { credential: string }) =>
@@ -203,7 +204,7 @@ async function grantAccess(fleet: Fleet, access: Access): Promise<void> {
 }
 
 /** Regularly forgets workers that are gone, sends the others their state, and repeats orders that were not confirmed. */
-function startBeats(fleet: Fleet, owner: string, access: Access, remember: () => void) {
+function startBeats(fleet: Fleet, owner: string, access: WorkerAccess, remember: () => void) {
   const { goneMs, redis, version, workers, sessions } = fleet;
   let lastAt = performance.now();
   return setInterval(async () => {
@@ -230,10 +231,10 @@ function startBeats(fleet: Fleet, owner: string, access: Access, remember: () =>
 }
 
 /** What a worker must have to run a session. */
-type Needs = { agent: string; sandbox: boolean; labels: readonly string[] };
+type SessionNeeds = { agent: string; sandbox: boolean; labels: readonly string[] };
 
 /** A workspace can't be set up and commands can't be checked without a sandbox. Only agents with a model have either. */
-const needsOf = ({ agent, task, model, labels }: SessionOrder): Needs => ({
+const needsOf = ({ agent, task, model, labels }: SessionOrder): SessionNeeds => ({
   agent,
   sandbox:
     model !== null &&
@@ -242,16 +243,16 @@ const needsOf = ({ agent, task, model, labels }: SessionOrder): Needs => ({
   labels,
 });
 
-const meetsNeeds = (info: WorkerInfo, needs: Needs): boolean =>
+const meetsNeeds = (info: WorkerInfo, needs: SessionNeeds): boolean =>
   info.agents.some(({ id }) => id === needs.agent) &&
-  (!needs.sandbox || info.sandbox.isHere) &&
+  (!needs.sandbox || info.sandbox.isAvailable) &&
   needs.labels.every((label) => info.labels.includes(label));
 
-const listSuitable = (fleet: Fleet, needs: Needs) =>
+const listSuitable = (fleet: Fleet, needs: SessionNeeds) =>
   listUsableWorkers(fleet).filter(({ info }) => meetsNeeds(info, needs));
 
 /** Why no worker can run a session. */
-function describeLack(fleet: Fleet, { agent, sandbox, labels }: Needs): string {
+function describeLack(fleet: Fleet, { agent, sandbox, labels }: SessionNeeds): string {
   if (fleet.otherService !== null) return `the Redis server is used by another service: ${fleet.otherService}`;
   const workers = listUsableWorkers(fleet).length;
   const [unready] = listWorkers(fleet).filter(({ state }) => state === "not_ready");

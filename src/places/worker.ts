@@ -54,7 +54,7 @@ const abortGraceMs = 5_000;
 /** `since`: number of the first state of the service that lists it. */
 type Session = { service: string; since: number; controller: AbortController; outgoing: Outgoing };
 
-type Options = {
+type WorkerOptions = {
   version: string;
   /** Runs sessions on this machine. */
   executor: Executor;
@@ -74,7 +74,7 @@ type Options = {
 type WorkerState = Awaited<ReturnType<typeof connectWorker>>;
 
 /** Connects this machine to a service. */
-async function connectWorker({ url, slots, labels = [], goneMs = defaultGoneMs, ...options }: Options) {
+async function connectWorker({ url, slots, labels = [], goneMs = defaultGoneMs, ...options }: WorkerOptions) {
   const sandbox = await detectSandbox();
   const browser = await detectBrowser(sandbox);
   const { folder, socketPath } = createTemporaryFolder("gateway");
@@ -102,9 +102,11 @@ async function connectWorker({ url, slots, labels = [], goneMs = defaultGoneMs, 
       slots,
       memoryBytes: totalmem(),
       cpus: availableParallelism(),
-      sandbox: { isHere: sandbox.level !== "none", detail: sandbox.detail },
+      sandbox: { isAvailable: sandbox.level !== "none", detail: sandbox.detail },
       browser:
-        "missing" in browser ? { isHere: false, detail: browser.missing } : { isHere: true, detail: browser.detail },
+        "missing" in browser
+          ? { isAvailable: false, detail: browser.missing }
+          : { isAvailable: true, detail: browser.detail },
       labels: [...new Set([...labels, ...("missing" in browser ? [] : [browserLabel])])],
     },
     redis: connectRedis(url, options.log),
@@ -128,7 +130,7 @@ async function connectWorker({ url, slots, labels = [], goneMs = defaultGoneMs, 
  * Runs the sessions of a service on this machine. It knows only its orders and the token of each run. Sessions stop when the service no longer
  * lists them, or is silent for `goneMs`.
  */
-export async function openWorker(options: Options) {
+export async function openWorker(options: WorkerOptions) {
   const worker = await connectWorker(options);
   const { id, credential, redis, refused, dismissals, log } = worker;
   // Otherwise a rejection that nobody waits for would end the process.

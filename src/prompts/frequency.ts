@@ -35,8 +35,8 @@ export function findTimeOfDay(frequency: string): TimeOfDay | null {
 
 /** A frequency in words, such as `daily at 06:30`; a cron expression that has none stays as it is. */
 export function describeFrequency(frequency: string): string {
-  const found = findTimeOfDay(frequency);
-  if (found === null) return frequency;
-  const { every, time, weekday } = found;
+  const timeOfDay = findTimeOfDay(frequency);
+  if (timeOfDay === null) return frequency;
+  const { every, time, weekday } = timeOfDay;
   return `${every === "week" ? `weekly on ${weekday[0]?.toUpperCase()}${weekday.slice(1)}` : every === "day" ? "daily" : "weekdays"} at ${time}`;
 }

@@ -31,15 +31,15 @@ export function readPromptId(ctx: Context, org: OrgId, text: string): string {
   if (ofUrl !== undefined) return ofUrl;
   if (/^[0-9a-f-]{36}$/i.test(text)) return text;
   const titled = promptsByTitle(ctx.db).all({ org, title: text });
-  const found =
+  const matches =
     titled.length > 0
       ? titled
       : untitledPrompts(ctx.db)
           .all({ org })
           .filter((each) => titleFromTask(each.text) === text);
-  if (found.length > 1)
+  if (matches.length > 1)
     throw badRequest(
-      `Several prompts have the title ${JSON.stringify(text)}. Use an ID: ${found.map(({ id }) => id).join(", ")}.`,
+      `Several prompts have the title ${JSON.stringify(text)}. Use an ID: ${matches.map(({ id }) => id).join(", ")}.`,
     );
-  return found[0]?.id ?? text;
+  return matches[0]?.id ?? text;
 }

@@ -170,12 +170,12 @@ function checkAgent(ctx: Context, org: OrgId, { agent: id, model, options }: Age
       `the agent ${agent.id} does not use a model; leave it null, or use the agent ${modelAgents.join(" or ")}`,
     );
   const checkModel = (name: string) => (options?.login ? getModelOfLogin(ctx, name) : getModel(ctx, org, name));
-  if (model !== null) blame("model", () => checkModel(model));
+  if (model !== null) attributeTo("model", () => checkModel(model));
   else if (agent?.hasModel) {
     const { agentModel } = ctx.config;
     if (agentModel === null)
       throw invalidField("agent", `${agent.id} needs a model; set model, or EVALD_AGENT_MODEL on the server`);
-    blame("agent", () => checkModel(agentModel));
+    attributeTo("agent", () => checkModel(agentModel));
   }
   const effectiveModel = model ?? ctx.config.agentModel;
   const provider = parseModelId(effectiveModel ?? "")?.provider;
@@ -189,7 +189,7 @@ function checkAgent(ctx: Context, org: OrgId, { agent: id, model, options }: Age
 function checkAgents(ctx: Context, org: OrgId, agents: NonNullable<PromptRow["agents"]>): void {
   const choices = new Set<string>();
   for (const [i, choice] of agents.entries()) {
-    within(`agents.${i}`, () => {
+    prefixField(`agents.${i}`, () => {
       checkAgent(ctx, org, choice);
       checkOptions(ctx, org, choice);
     });
@@ -251,8 +251,8 @@ function checkBaseline({ db }: Context, org: OrgId, promptId: string, evalReques
     );
 }
 
-/** Attributes an invalid field to the object around it. */
-function within(field: string, check: () => void): void {
+/** Runs a check of an object. In the error of an invalid field, its name gets the path of the object as a prefix. */
+function prefixField(field: string, check: () => void): void {
   try {
     check();
   } catch (error) {
@@ -262,8 +262,8 @@ function within(field: string, check: () => void): void {
   }
 }
 
-/** Attributes a failed check to a field. */
-function blame(field: string, check: () => void): void {
+/** Runs a check. An error that it throws names the field. */
+function attributeTo(field: string, check: () => void): void {
   try {
     check();
   } catch (error) {

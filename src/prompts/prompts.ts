@@ -3,7 +3,7 @@ import { type AgentChoice, listAgentChoices } from "../agents/choice.ts";
 import { changesOf, recordAudit } from "../audit/entries.ts";
 import type { Context, OrgId } from "../context.ts";
 import { nextTime, nextTimes, type Schedule } from "../cron.ts";
-import { everyRow } from "../db/hidden-rows.ts";
+import { includingDeleted } from "../db/hidden-rows.ts";
 import { transaction } from "../db/open.ts";
 import { statement } from "../db/prepared.ts";
 import { hasPausedSchedules, timeZoneOf } from "../db/rows.ts";
@@ -62,7 +62,7 @@ export function createPrompt(ctx: Context, org: OrgId, input: PromptInput, id?: 
   const createdAt = ctx.now();
   const row = checkPromptRow(ctx, org, {
     id:
-      id && !everyRow(ctx.db).select({ id: prompts.id }).from(prompts).where(eq(prompts.id, id)).get()
+      id && !includingDeleted(ctx.db).select({ id: prompts.id }).from(prompts).where(eq(prompts.id, id)).get()
         ? id
         : ctx.newId(createdAt),
     orgId: org,
@@ -119,20 +119,20 @@ export function updatePrompt(ctx: Context, org: OrgId, id: string, { hasPublicBa
     ...catchUpAfterChange(patch, before),
     ...agentsAfterChange(patch, before),
   };
-  const isSame = changed.text === before.text && changed.endGoal === before.endGoal;
-  const templateVars = isSame ? before.templateVars : parseTemplateVars(changed.text, changed.endGoal);
+  const hasSameTexts = changed.text === before.text && changed.endGoal === before.endGoal;
+  const templateVars = hasSameTexts ? before.templateVars : parseTemplateVars(changed.text, changed.endGoal);
   const changedFields = Object.entries(patch).flatMap(([name, value]) => (value === undefined ? [] : [name]));
   const row = checkPromptRow(ctx, org, { ...changed, templateVars }, changedFields);
-  const isMoved = row.frequency !== before.frequency || row.status !== before.status;
+  const changesSchedule = row.frequency !== before.frequency || row.status !== before.status;
   transaction(ctx.db, (tx) => {
     tx.update(prompts)
-      .set(isMoved ? reschedule(ctx, row) : row)
+      .set(changesSchedule ? reschedule(ctx, row) : row)
       .where(and(eq(prompts.orgId, org), eq(prompts.id, row.id)))
       .run();
     const changes = changesOf(before, row, { secrets: ["badgeToken", "templateDefaults"], ignored: ["templateVars"] });
     recordAudit(ctx, org, "prompt.updated", { id: row.id, name: nameOfPrompt(row) }, changes);
   });
-  if (isMoved) ctx.signals.scheduleChanged.emit();
+  if (changesSchedule) ctx.signals.scheduleChanged.emit();
   return toPrompt(ctx, row);
 }
 

@@ -22,8 +22,8 @@ export function writeExposure(
 }
 
 /**
- * Makes a change to a report, and brings everything up to date that is counted over published reports. `announces`: whether new and regressed
- * friction is announced, which is not so for imported reports.
+ * Makes a change to a report, and updates all figures over published reports: the lifecycles of friction, visits of pages and daily scores.
+ * `announces`: whether new and regressed friction is announced; false for imported reports.
  */
 export function countChange(
   ctx: Context,
@@ -42,7 +42,7 @@ export function countChange(
   if (after) countReport(ctx, tx, after, 1);
 }
 
-/** Adds the visits and the result of a report to those of its prompt, or takes them away. */
+/** Adds the visits and the result of a report to the figures of its prompt (`delta` 1), or subtracts them (-1). */
 function countReport(ctx: Context, tx: Tx, counted: CountedReport, delta: 1 | -1): void {
   updatePageCounts(ctx, tx, counted, delta);
   updateScoreDays(ctx, tx, counted, delta);

@@ -99,10 +99,10 @@ const evidenceLabels = {
 export const describeEvidence = ({ scope, evidence }: Pick<Report, "scope" | "evidence">): string | null =>
   evidence !== null ? evidenceLabels[evidence] : scope === "goal" ? null : goalNotTested;
 
-type Scored = { score: number | null; scope: keyof typeof scopeLabels };
+type ScoreAndScope = { score: number | null; scope: keyof typeof scopeLabels };
 
 /** A score in a list: `93.0`, `Docs 93.0` if the goal was not tested, or `Not measured`. */
-export const scoreText = ({ score, scope }: Scored): string =>
+export const scoreText = ({ score, scope }: ScoreAndScope): string =>
   score === null ? notMeasured : [scopeLabels[scope], score.toFixed(1)].filter((word) => word !== null).join(" ");
 
 /** `B+ (88 of 100)`, or `Docs 93 of 100 · Goal not tested`; null without a score. */
@@ -111,7 +111,7 @@ export function scoreSummary({
   scope,
   evidence,
   grade,
-}: Scored & Pick<Report, "grade" | "evidence">): string | null {
+}: ScoreAndScope & Pick<Report, "grade" | "evidence">): string | null {
   if (score === null) return null;
   const label = scopeLabels[scope];
   return label === null

@@ -2,7 +2,7 @@ import { type Static, type TObject, type TProperties, Type } from "@sinclair/typ
 import { outcomes } from "../agents/agent.ts";
 import { reportStatuses } from "../db/tables/reports.ts";
 import { Dismissed } from "../friction/dismissals.ts";
-import { Done } from "../friction/fix-schema.ts";
+import { FixState } from "../friction/fix-schema.ts";
 import { FrictionPoint } from "../friction/schema.ts";
 import { scopes } from "../grading/kinds.ts";
 import { PromptSummary } from "../prompts/schema.ts";
@@ -53,7 +53,7 @@ export const Recommendation = Type.Object(
     frictionIds: Type.Array(Id, { minItems: 1 }),
     expectedGain: Nullable(Type.Number({ description: "Points to gain" })),
     ...FixDetails,
-    done: Done,
+    done: FixState,
     dismissed: Dismissed,
   },
   { title: "Recommendation" },

@@ -9,10 +9,10 @@ import { turnOfOrg } from "../http/turns.ts";
 /** The run and attempt of a session. */
 export type SessionId = { orgId: string; runId: string; attempt: number };
 
-type Row = Pick<typeof sessionEvents.$inferSelect, "seq" | "at" | "tMs" | "type" | "source" | "data">;
+type EventRow = Pick<typeof sessionEvents.$inferSelect, "seq" | "at" | "tMs" | "type" | "source" | "data">;
 
 /** A stored event in the format of agents and grading; `at` is epoch milliseconds. A milestone that can't be read becomes an UnreadableMilestone. */
-export const toSessionEvent = ({ seq, at, tMs, type, source, data }: Row) =>
+export const toSessionEvent = ({ seq, at, tMs, type, source, data }: EventRow) =>
   ({ seq, at, tMs, type, source, ...(type === "milestone" ? readMilestone(data) : data) }) as SessionEvent;
 
 /** The same for events that are stored together, such as those of a second judge. */

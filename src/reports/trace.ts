@@ -13,7 +13,7 @@ import type { Trace, TraceQuery } from "./trace-schema.ts";
 const eventsDeletedNotice =
   "The events of this session were deleted because it is older than EVALD_KEEP_SESSIONS_DAYS. The report is unchanged.";
 
-type Row = typeof sessionEvents.$inferSelect;
+type EventRow = typeof sessionEvents.$inferSelect;
 type TraceEvent = Trace["events"][number];
 
 /** Throws bad_request that names an unknown type. */
@@ -51,7 +51,7 @@ export function getSession({ db }: Context, org: OrgId, slug: string): StoredSes
   return { report, runId, attempt, events, notice: first ? null : eventsDeletedNotice };
 }
 
-const toEvent = (row: Row): TraceEvent => ({ ...toSessionEvent(row), at: toIso(row.at) });
+const toEvent = (row: EventRow): TraceEvent => ({ ...toSessionEvent(row), at: toIso(row.at) });
 
 export const field = (name: string) => sql`json_extract(${sessionEvents.data}, ${`$.${name}`})`;
 

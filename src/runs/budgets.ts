@@ -134,11 +134,11 @@ function spentOnPrompts({ db }: Context, org: string, promptIds: string[], month
 
 /** The error message if a budget of a prompt is spent; null if all have some left. */
 export function budgetObjection(ctx: Context, org: string, promptId: string): string | null {
-  const found = budgetsOfPrompt(ctx, org, promptId)
+  const spentBudget = budgetsOfPrompt(ctx, org, promptId)
     .map((budget) => ({ budget, ...stateOf(ctx, org, budget) }))
     .find(({ budget, spentUsd }) => spentUsd >= budget.maxUsd);
-  if (!found) return null;
-  const { budget, spentUsd } = found;
+  if (!spentBudget) return null;
+  const { budget, spentUsd } = spentBudget;
   const until = new Date(currentMonthOf(ctx, org).until).toLocaleDateString("en-US", {
     timeZone: timeZoneOf(ctx.db, org),
     day: "numeric",

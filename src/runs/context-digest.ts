@@ -8,7 +8,7 @@ import type { WorkspaceSetup } from "../prompts/workspace-schema.ts";
 import { type SessionId, toSessionEvent } from "../reports/session-events.ts";
 
 /** What a setup refers to by ID or name. null: none, or unknown. */
-type Contents = {
+type ResolvedContents = {
   /** SHA-256 of the archive. */
   archiveDigest: string | null;
   /** The commit that was checked out. */
@@ -24,7 +24,7 @@ type Contents = {
 function digestOf(
   setup: WorkspaceSetup | undefined,
   options: AgentOptions | undefined,
-  { archiveDigest, commit, skills }: Contents,
+  { archiveDigest, commit, skills }: ResolvedContents,
 ): string | null {
   if (setup === undefined && options === undefined) return null;
   const { archive, repository, env = {}, mcpServers = {}, skills: _, ...rest } = setup ?? {};

@@ -11,10 +11,10 @@ export const quarterMs = 900_000;
 export const dayMs = 86_400_000;
 
 /** Stored periods of one length: the start of the first, and the end of the last one. */
-type Part = [lengthMs: number, start: number, end: number];
+type PeriodSpan = [lengthMs: number, start: number, end: number];
 
 /** The stored periods that a period consists of. */
-export function partsOf({ from, until }: { from: number; until: number }): Part[] {
+export function partsOf({ from, until }: { from: number; until: number }): PeriodSpan[] {
   const firstDay = Math.ceil(from / dayMs) * dayMs;
   const afterDays = Math.max(firstDay, Math.floor(until / dayMs) * dayMs);
   return [
@@ -25,7 +25,7 @@ export function partsOf({ from, until }: { from: number; until: number }): Part[
 }
 
 /** Whether details of an organization's spending belong to these periods. */
-export const isWithin = (org: string, [lengthMs, start, end]: Part) =>
+export const isWithin = (org: string, [lengthMs, start, end]: PeriodSpan) =>
   and(
     eq(spendingDetails.orgId, org),
     eq(spendingDetails.lengthMs, lengthMs),

@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import type { Context } from "../context.ts";
-import { isCompatible, mayStillRead, orgOf, requesterOf } from "../http/caller.ts";
+import { mayStillRead, orgOf, requesterOf, usesCompatibilityMode } from "../http/caller.ts";
 import { jsonBody } from "../http/elysia.ts";
 import { streamResponse } from "../http/event-stream.ts";
 import { header } from "../http/openapi.ts";
@@ -40,7 +40,7 @@ const runPath = Type.Object({ runId: PathId("ID of the run") });
 
 const streamEndId = "end";
 
-const toCallerRun = (request: Request, run: Run): Run => (isCompatible(request) ? withGradeOfBar(run) : run);
+const toCallerRun = (request: Request, run: Run): Run => (usesCompatibilityMode(request) ? withGradeOfBar(run) : run);
 
 /** The progress of a run as messages: `event` for each event of its session, `run` whenever the run itself changes, and a last `end`. */
 async function* toMessages(request: Request, progress: ReturnType<typeof followRun>) {
@@ -83,7 +83,7 @@ const requestRoutes = (ctx: Context) =>
       async ({ request, params, headers, body }) => {
         const accepted = await requestEval(ctx, orgOf(request, "run"), params.promptId, {
           ...body,
-          supersede: body.supersede ?? ((prompt) => prompt.supersedesByDefault || isCompatible(request)),
+          supersede: body.supersede ?? ((prompt) => prompt.supersedesByDefault || usesCompatibilityMode(request)),
           idempotencyKey: headers["idempotency-key"],
           ...sourceOf(request),
         });

@@ -5,7 +5,7 @@ import { successCheckTool } from "../grading/events.ts";
 type Limit = { limit: string; value: number; unit: string };
 type Timers = ReturnType<typeof setTimeout>[];
 
-type Hooks = {
+type LimitHooks = {
   /** Stores an event of the runner itself. */
   storeEvent: (event: AgentEvent) => void;
   /** Warns the agent that a limit is near. */
@@ -30,7 +30,7 @@ const maxStops = 3;
 export type RunLimits = ReturnType<typeof createRunLimits>;
 
 /** Sets the limits of a run. Its clocks start with `startClocks`. */
-export const createRunLimits = (kind: "rules" | "model", limits: Task["limits"], hooks: Hooks) => ({
+export const createRunLimits = (kind: "rules" | "model", limits: Task["limits"], hooks: LimitHooks) => ({
   ...hooks,
   kind,
   limits,

@@ -84,7 +84,7 @@ const pageQueries = perConnection((db: Db) => ({
 
 const runById = statement((db) => selectRuns(db).where(and(eq(runs.orgId, org), eq(runs.id, bound("id")))));
 
-type Row = ReturnType<ReturnType<typeof selectRuns>["all"]>[number];
+type RunWithSlug = ReturnType<ReturnType<typeof selectRuns>["all"]>[number];
 
 /** Throws not_found. */
 export function getRun(ctx: Context, org: OrgId, id: string): Run {
@@ -206,7 +206,7 @@ function preparePageQueries(db: Db, { promptId, reportStatus }: { promptId: bool
   };
 }
 
-function toRun(ctx: Context, { run, prompt, promptSettings, report }: Row): Run {
+function toRun(ctx: Context, { run, prompt, promptSettings, report }: RunWithSlug): Run {
   const { statusUrl, runUrl } = runUrls(ctx.baseUrl(), run.id);
   return {
     runId: run.id,

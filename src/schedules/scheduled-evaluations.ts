@@ -9,9 +9,9 @@ import { titleOf } from "../reports/labels.ts";
 import { toIso } from "../schema.ts";
 import type { ScheduledEvaluation, ScheduleException } from "./schema.ts";
 
-type Row = typeof scheduledEvaluations.$inferSelect;
+type ScheduledEvaluationRow = typeof scheduledEvaluations.$inferSelect;
 
-const toScheduledEvaluation = (row: Row): ScheduledEvaluation => ({
+const toScheduledEvaluation = (row: ScheduledEvaluationRow): ScheduledEvaluation => ({
   scheduledAt: toIso(row.scheduledAt),
   outcome: row.outcome,
   evalRequestId: row.evalRequestId,

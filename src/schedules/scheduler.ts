@@ -31,7 +31,7 @@ const longestSleepMs = 30_000;
 const maxTitleLength = 80;
 
 /** A prompt with due evaluations. `failure`: the outcome of the latest one after an internal error. */
-type Due = { id: string; failure: Outcome | null };
+type DuePrompt = { id: string; failure: Outcome | null };
 
 type Scheduler = {
   ctx: Context;
@@ -87,12 +87,12 @@ async function processDue(scheduler: Scheduler): Promise<number | null> {
   // What waits was due before.
   for (const { id } of waitingPrompts(ctx.db).all())
     if (!scheduler.isStopped && isWaitOver(ctx, id)) await settleWaiting(scheduler, id);
-  let due: Due[] = duePrompts(ctx.db)
+  let due: DuePrompt[] = duePrompts(ctx.db)
     .all({ at: readClock(scheduler) })
     .map(({ id }) => ({ id, failure: null }));
   // Round robin in batches, so a prompt with many missed evaluations does not block the others.
   while (due.length > 0) {
-    const unfinished: Due[] = [];
+    const unfinished: DuePrompt[] = [];
     for (const each of due) if (!scheduler.isStopped && !(await settle(scheduler, each))) unfinished.push(each);
     due = unfinished;
   }
@@ -109,7 +109,7 @@ function readClock(scheduler: Scheduler): number {
  * Processes some due evaluations of a prompt and returns whether none is left. An evaluation with an internal error fails, so it does not
  * block others.
  */
-async function settle(scheduler: Scheduler, due: Due): Promise<boolean> {
+async function settle(scheduler: Scheduler, due: DuePrompt): Promise<boolean> {
   const { ctx } = scheduler;
   try {
     const result = await ctx.commit((tx) => settleDueEvaluations(ctx, tx, due.id, readClock(scheduler), due.failure));

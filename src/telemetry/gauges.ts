@@ -150,8 +150,8 @@ function addWorkerGauges(registry: Registry, workers: WorkerExecutor): () => voi
   };
 }
 
-type Waiting = { pool: string; queued: number; delayed: number; oldest: string | null };
-type Active = { pool: string; state: string; n: number };
+type WaitingJobs = { pool: string; queued: number; delayed: number; oldest: string | null };
+type ActiveJobs = { pool: string; state: string; n: number };
 type Spending = { usd: number | null; calls: number | null };
 
 /** Milliseconds of an interval of the spending table. */
@@ -163,11 +163,11 @@ const timeOf = (id: string): number => Number.parseInt(id.replaceAll("-", "").sl
 /** Returns a function that reads what the database knows about all organizations: unfinished jobs, and spending since this call. All by indexes. */
 function createStoredReader({ $client }: Db, now: () => number) {
   // IDs of jobs are in order of creation.
-  const waiting = $client.prepare<Waiting, []>(
+  const waiting = $client.prepare<WaitingJobs, []>(
     `select pool, sum(available_at = 0) queued, sum(available_at > 0) delayed, min(iif(available_at = 0, id, null)) oldest
     from jobs where state = 'queued' group by pool`,
   );
-  const active = $client.prepare<Active, []>(
+  const active = $client.prepare<ActiveJobs, []>(
     `select pool, 'running' state, count(*) n from jobs where state = 'running' group by pool
     union all select pool, 'held', count(*) from jobs where state = 'held' group by pool`,
   );

@@ -14,8 +14,8 @@ const internalKind = 1;
 const clientKind = 3;
 const errorStatus = 2;
 
-type Value = { stringValue: string } | { intValue: string } | { doubleValue: number } | { boolValue: boolean };
-type Attribute = { key: string; value: Value };
+type AttributeValue = { stringValue: string } | { intValue: string } | { doubleValue: number } | { boolValue: boolean };
+type Attribute = { key: string; value: AttributeValue };
 type Attributes = Record<string, string | number | boolean | bigint | null | undefined>;
 
 type Span = {

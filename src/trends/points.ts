@@ -52,6 +52,7 @@ function pointOf(at: number, days: ScoreDay[], failed: FailedRun[]): Point {
     singlePrompt && judgedPrompts.length === 1
       ? wilson(singlePrompt.succeeded, singlePrompt.judged)
       : meanInterval(judgedPrompts.map((result) => (100 * result.succeeded) / result.judged));
+  // The interval of one prompt is in shares, the one over several prompts in percent.
   const scale = judgedPrompts.length === 1 ? 1 : 100;
   const { value, low, high } = rounded(
     scores.length === 0 ? { value: 0, low: null, high: null } : meanInterval(scores),

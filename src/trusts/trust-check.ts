@@ -1,7 +1,7 @@
 import { invalidField } from "../errors.ts";
 import type { TrustInput } from "./schema.ts";
 
-type Shape = {
+type ProviderShape = {
   repository: RegExp;
   /** What a repository and a ref must be, for error messages. */
   repositoryHint: string;
@@ -11,7 +11,7 @@ type Shape = {
 };
 
 /** What the ID tokens of a provider can name: a trust with anything else would never match. */
-const shapes: Record<TrustInput["provider"], Shape> = {
+const shapes: Record<TrustInput["provider"], ProviderShape> = {
   github: {
     repository: /^[\w-]+\/[\w.-]+$/,
     repositoryHint: "OWNER/NAME of the repository, such as acme/docs",

@@ -16,14 +16,14 @@ import { type Claims, findForgery, forgetIssuer, readIdToken, tokenRefused } fro
 import { defaultIssuers, defaultMinutes, type ExchangedKey, type Trust, type TrustInput } from "./schema.ts";
 import { checkTrust } from "./trust-check.ts";
 
-type Row = typeof trusts.$inferSelect;
+type TrustRow = typeof trusts.$inferSelect;
 
 const maxTrusts = 100;
 /** Keys of jobs are listed this long after they expired. */
 const keptMs = 24 * 3600_000;
 const minuteMs = 60_000;
 
-const toTrust = ({ orgId: _, createdBy: __, createdAt, scopes, ...row }: Row): Trust => ({
+const toTrust = ({ orgId: _, createdBy: __, createdAt, scopes, ...row }: TrustRow): Trust => ({
   ...row,
   scopes: scopes as Scope[],
   createdAt: toIso(createdAt),
@@ -43,7 +43,7 @@ export function createTrust(ctx: Context, org: OrgId, input: TrustInput, created
   if (listTrusts(ctx, org, { limit: 1, offset: 0 }).total >= maxTrusts)
     throw conflict(`An organization can have at most ${maxTrusts} trusts. Remove one first.`);
   const createdAt = ctx.now();
-  const row: Row = {
+  const row: TrustRow = {
     id: ctx.newId(createdAt),
     orgId: org,
     provider: input.provider,
@@ -167,7 +167,7 @@ function findExchangeOrg(ctx: Context, idOrName: string | undefined): OrgId | nu
   throw badRequest("Pass organization: this server has several organizations, or none.");
 }
 
-const nameOf = ({ repository }: Row, { ref }: CiJob): string =>
+const nameOf = ({ repository }: TrustRow, { ref }: CiJob): string =>
   `CI of ${repository}${ref === null ? "" : ` at ${ref}`}`.replaceAll(/\p{Cc}/gu, " ").slice(0, 200);
 
 /** Claims that a trust may pin, by the names that the providers give them. */

@@ -92,10 +92,10 @@ const tables = {
 } as const;
 
 type Table = keyof typeof tables;
-type Row<T extends Table> = Record<(typeof tables)[T]["columns"][number], string>;
+type TableRow<T extends Table> = Record<(typeof tables)[T]["columns"][number], string>;
 
 /** The rows that were filled in. */
-export function rowsOf<T extends Table>(form: URLSearchParams, table: T): Row<T>[] {
+export function rowsOf<T extends Table>(form: URLSearchParams, table: T): TableRow<T>[] {
   const { columns, field, maxRows } = tables[table];
   const values = columns.map((column) => form.getAll(`${table}.${column}`));
   const rows = (values[0] ?? []).flatMap((first, i) =>
@@ -105,7 +105,7 @@ export function rowsOf<T extends Table>(form: URLSearchParams, table: T): Row<T>
   );
   // With one more, the form shows the error.
   if (rows.length > maxRows + 1) throw invalidField(field, `must not have more than ${maxRows} items`);
-  return rows as Row<T>[];
+  return rows as TableRow<T>[];
 }
 
 /** Throws bad_request for far more rows than a prompt may have, before they are rendered. */
@@ -113,7 +113,7 @@ export function checkRows(form: URLSearchParams): void {
   for (const table of Object.keys(tables) as Table[]) rowsOf(form, table);
 }
 
-function addRows<T extends Table>(form: URLSearchParams, table: T, rows: Row<T>[]): void {
+function addRows<T extends Table>(form: URLSearchParams, table: T, rows: TableRow<T>[]): void {
   for (const row of rows)
     for (const [column, value] of Object.entries<string>(row)) form.append(`${table}.${column}`, value);
 }
@@ -176,9 +176,9 @@ export const timedFrequencies = {
 /** A stored frequency as the fields of the form. */
 function toFrequencyFields(frequency: string | null): Record<string, string> {
   if (frequency === null || frequencyPresets.some((preset) => preset === frequency)) return {};
-  const found = findTimeOfDay(frequency);
-  if (found === null) return { frequency: "cron", cron: frequency };
-  const { every, time, weekday } = found;
+  const timeOfDay = findTimeOfDay(frequency);
+  if (timeOfDay === null) return { frequency: "cron", cron: frequency };
+  const { every, time, weekday } = timeOfDay;
   if (every === "week") return { frequency: "weekly-at", time, weekday };
   return { frequency: every === "day" ? "daily-at" : "weekdays-at", time };
 }
@@ -251,7 +251,7 @@ function toAgents(form: URLSearchParams): object[] | null {
   ];
 }
 
-const toCheck = ({ kind, target, expected, contains, invariant }: Row<"check">) => ({
+const toCheck = ({ kind, target, expected, contains, invariant }: TableRow<"check">) => ({
   [checkKinds.find((each) => each === kind) ?? "url"]: target,
   ...(expected && {
     [kind === "command" ? "exitCode" : "status"]: /^\d{1,9}$/.test(expected) ? Number(expected) : expected,
@@ -260,7 +260,7 @@ const toCheck = ({ kind, target, expected, contains, invariant }: Row<"check">) 
   ...(invariant && { invariant: true }),
 });
 
-const toUrl = ({ url, name, kind, more }: Row<"url">) => ({
+const toUrl = ({ url, name, kind, more }: TableRow<"url">) => ({
   ...toProperties(more),
   url,
   ...(name && { name }),

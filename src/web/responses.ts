@@ -13,11 +13,11 @@ const contentTypes = {
   svg: "image/svg+xml",
 };
 
-type Kind = keyof typeof contentTypes;
+type ContentKind = keyof typeof contentTypes;
 
 /** A private response that must not be cached. */
 export const privateResponse = (
-  kind: Kind,
+  kind: ContentKind,
   body: string,
   status = 200,
   headers: Record<string, string> = {},
@@ -43,7 +43,7 @@ export const toJsonDownload = (value: unknown, name: string): Response =>
 /** A public, cacheable response; 304 when the ETag matches. */
 export function publicResponse(
   request: Request,
-  kind: Kind,
+  kind: ContentKind,
   body: string,
   headers: Record<string, string> = {},
 ): Response {

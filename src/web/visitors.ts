@@ -3,7 +3,7 @@ import { isOperator } from "../auth/operators.ts";
 import { getOrg, hasOneOrg } from "../auth/orgs.ts";
 import { findSignedIn, listMemberships } from "../auth/people.ts";
 import type { Membership, SignedIn } from "../auth/person.ts";
-import { listUnmet, type Requirement } from "../auth/sign-in-policy.ts";
+import { listUnmetRequirements, type Requirement } from "../auth/sign-in-policy.ts";
 import type { Context, OrgId } from "../context.ts";
 import type { SignInPolicy } from "../db/tables/orgs.ts";
 import { AppError } from "../errors.ts";
@@ -74,15 +74,15 @@ function findViewer(ctx: Context, signedIn: SignedIn): Pick<Visitor, "viewer" | 
 }
 
 const unmetOf = ({ signInPolicy }: Membership, { person, method }: SignedIn): Requirement[] =>
-  listUnmet(signInPolicy, { email: person.email, method });
+  listUnmetRequirements(signInPolicy, { email: person.email, method });
 
 /** A person as the viewer of an organization; null if they are not a member, or don't fulfil its sign-in policy. */
 export function toViewer(ctx: Context, signedIn: SignedIn, orgId: string): Viewer | null {
   const { person } = signedIn;
   const memberships = listMemberships(ctx, person.id);
-  const found = memberships.find(({ org }) => org === orgId);
-  if (!found || unmetOf(found, signedIn).length > 0) return null;
-  const { signInPolicy: _, ...membership } = found;
+  const ownMembership = memberships.find(({ org }) => org === orgId);
+  if (!ownMembership || unmetOf(ownMembership, signedIn).length > 0) return null;
+  const { signInPolicy: _, ...membership } = ownMembership;
   const orgs = memberships.map(({ org, orgName }) => ({ id: org, name: orgName }));
   return { ...membership, person, orgs, isOperator: isOperator(ctx, person.id), hasWorkers: hasWorkers(ctx) };
 }

@@ -3,7 +3,7 @@ import { workerStates } from "../places/messages.ts";
 import { Id, Nullable, OneOf, Time } from "../schema.ts";
 
 const Capability = Type.Object({
-  isHere: Type.Boolean(),
+  isAvailable: Type.Boolean(),
   detail: Type.String({ description: "What was found, or how to install it" }),
 });
 
@@ -47,8 +47,8 @@ export const Worker = Type.Object(
         runIds: ["0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20"],
         labels: ["gpu", "browser"],
         agents: [{ id: "codex", version: "0.169.0+preset.1" }],
-        sandbox: { isHere: true, detail: "bubblewrap 0.8.0" },
-        browser: { isHere: true, detail: "/usr/bin/chromium, Chromium 140.0" },
+        sandbox: { isAvailable: true, detail: "bubblewrap 0.8.0" },
+        browser: { isAvailable: true, detail: "/usr/bin/chromium, Chromium 140.0" },
         memoryBytes: 16_000_000_000,
         freeMemoryBytes: 9_000_000_000,
         cpus: 4,

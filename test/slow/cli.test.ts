@@ -88,7 +88,7 @@ test("an organization, a key, a provider and a prompt are created, listed and ar
       name: "ci",
       display: `${key.slice(0, 10)}…${key.trim().slice(-4)}`,
       scopes: null,
-      isCompatible: false,
+      usesCompatibilityMode: false,
       createdBy: null,
       trustId: null,
       createdAt: expect.any(String),

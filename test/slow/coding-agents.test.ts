@@ -301,7 +301,7 @@ describe("an installation", () => {
     const agent = createCodingAgent(codex, { path: installed("@openai/codex", "9.9.9") });
     const { run, report, events } = await runOf(codex, { agent, env: model });
     expect(run.agent.version).toBe("9.9.9+preset.1");
-    expect(events[0]).toMatchObject({ name: "started", detail: { isTried: false } });
+    expect(events[0]).toMatchObject({ name: "started", detail: { isTested: false } });
     expect(report.summary.whatDidnt).toContain("codex 9.9.9");
   });
 

@@ -128,7 +128,7 @@ test.each(agents)(
     const name = id.slice(id.indexOf("/") + 1);
     const { run, report, of, callOf } = await runOf(agent, id);
     const tested = of("milestone").find((event) => event.name === "started")?.detail;
-    expect([run.agent.id, tested]).toMatchObject([agent, { isTried: true }]);
+    expect([run.agent.id, tested]).toMatchObject([agent, { isTested: true }]);
 
     const success = namesNoSuccess.includes(agent) ? null : true;
     expect(callOf("echo hello")).toMatchObject({ call: { tool: "run_command" }, result: { ok: success } });
@@ -206,9 +206,9 @@ test("agent list and doctor show the agents, and agent try runs one", async () =
   const cwd = emptyFolder();
   const listed = JSON.parse((await call(["agent", "list", "--json"], { cwd, env })).stdout);
   for (const [id] of agents)
-    expect(listed.find((each: { id: string }) => each.id === id)).toMatchObject({ isHere: true, isTried: true });
+    expect(listed.find((each: { id: string }) => each.id === id)).toMatchObject({ isInstalled: true, isTested: true });
   const claude = listed.find((each: { id: string }) => each.id === "claude");
-  if (!claude.isHere) expect(claude.detail).toContain("npm install -g @anthropic-ai/claude-code@");
+  if (!claude.isInstalled) expect(claude.detail).toContain("npm install -g @anthropic-ai/claude-code@");
   const findings = JSON.parse((await call(["doctor", "--json"], { cwd, env })).stdout);
   expect(findings.find((each: { subject: string }) => each.subject === "codex")).toMatchObject({
     state: "ok",
@@ -224,7 +224,7 @@ test.if(moreNames.includes("grok-build"))(
     const cwd = emptyFolder();
     const listed = JSON.parse((await call(["agent", "list", "--json"], { cwd, env })).stdout);
     const find = (id: string) => listed.find((each: { id: string }) => each.id === id);
-    expect([find("grok-build").isHere, find("grok").isHere]).toEqual([true, false]);
+    expect([find("grok-build").isInstalled, find("grok").isInstalled]).toEqual([true, false]);
     expect(find("grok").detail).toContain("belongs to @xai-official/grok");
     const tried = await call(["agent", "try", "grok"], { cwd, env: { PATH: [binOf("grok"), PATH].join(delimiter) } });
     expect([tried.code, tried.stderr.match(/^ok /gm)?.length]).toEqual([0, 6]);

@@ -83,7 +83,7 @@ async function start() {
   const info = {
     ...{ id: crypto.randomUUID() as string, name: "rogue", version, slots: 2, labels: ["rogue"], problem: null },
     agents: [{ id: "explorer", version: "9" }],
-    ...{ sandbox: { isHere: false, detail: "" }, browser: { isHere: false, detail: "" } },
+    ...{ sandbox: { isAvailable: false, detail: "" }, browser: { isAvailable: false, detail: "" } },
     ...{ memoryBytes: 1, freeMemoryBytes: 1, busyCpus: 0, cpus: 1 },
   };
   const send = (message: unknown) =>
@@ -258,7 +258,7 @@ test("messages of a rogue worker change nothing but its own session", async () =
     ...["cpus", "busyCpus", "memoryBytes", "freeMemoryBytes"].flatMap((field) =>
       [null, "1", -1, 1e300].map((value) => () => hello({ [field]: value })),
     ),
-    ...["sandbox", "browser", "problem", "version"].map((field) => () => hello({ [field]: { isHere: 1 } })),
+    ...["sandbox", "browser", "problem", "version"].map((field) => () => hello({ [field]: { isAvailable: 1 } })),
     () => hello({}, { sessions: null }),
     () => hello({}, { sessions: Array(100_000).fill("x") }),
     () => hello({}, { isDraining: "no" }),

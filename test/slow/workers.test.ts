@@ -338,7 +338,7 @@ test("a drained worker finishes its session, takes no other and ends", async () 
   keepOneOrg(run);
   const { body } = await run.send("GET", "/api/v1/workers");
   expect(body).toMatchObject([
-    { state: "ready", version, runIds: [(await run.get()).runId], sandbox: { isHere: expect.any(Boolean) } },
+    { state: "ready", version, runIds: [(await run.get()).runId], sandbox: { isAvailable: expect.any(Boolean) } },
   ]);
   expect(body[0].labels).toContain("old");
   const drained = await run.send("POST", `/api/v1/workers/${body[0].id}/drain`);

@@ -24,12 +24,12 @@ export function findUnsupportedOption(
   supported: SupportedOptions,
   { webSearch, login, ...options }: AgentOptions,
 ): { name: string; values: readonly string[] } | null {
-  const wanted = {
+  const requestedOptions = {
     ...options,
     ...(webSearch !== undefined && { webSearch: onOrOff(webSearch) }),
     ...(login !== undefined && { login: onOrOff(login) }),
   };
-  for (const [name, value] of Object.entries(wanted)) {
+  for (const [name, value] of Object.entries(requestedOptions)) {
     if (value === undefined) continue;
     const values = supported[name as keyof AgentOptions];
     if (values === undefined) return { name, values: [] };

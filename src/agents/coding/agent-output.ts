@@ -49,9 +49,9 @@ export type ProgramResult = StreamResult & {
 
 /** How long to wait for the agent's next model call, which contains the complete result. */
 const nextCallMs = 2_000;
-/** Silence after which an agent that has answered, or got an error, counts as ended although it still runs. */
-const answeredMs = 3_000;
-const failedMs = 60_000;
+/** Silence after which an agent counts as ended although it still runs: after its answer, and after an error. */
+const silenceAfterAnswerMs = 3_000;
+const silenceAfterErrorMs = 60_000;
 const maxAnswerChars = 16_000;
 
 /** Sends the task to the agent, and reports its events until it ends or closes its stdout. */
@@ -106,7 +106,10 @@ async function readLines(
   const lines = keepingLines(linesOf(stdout), reporter.output);
   while (!state.end) {
     const nextLine = lines.next();
-    if (state.likelyEnd && (await staysSilent(nextLine, state.likelyEnd.error ? failedMs : answeredMs, record)))
+    if (
+      state.likelyEnd &&
+      (await staysSilent(nextLine, state.likelyEnd.error ? silenceAfterErrorMs : silenceAfterAnswerMs, record))
+    )
       state.end = state.likelyEnd;
     if (state.end) {
       nextLine.catch(() => {});
@@ -182,8 +185,8 @@ function createCallCompleter({ pending }: ModelRecord, modelNames: Map<string, s
   return (event: AgentEvent): AgentEvent => {
     if (event.type !== "tool_call") return event;
     const { id, tool, input } = event;
-    const isShown = tool === "run_command" ? text(input.command) !== "" : Object.keys(input).length > 0;
-    if (isShown) return event;
+    const hasInput = tool === "run_command" ? text(input.command) !== "" : Object.keys(input).length > 0;
+    if (hasInput) return event;
     const call = pending.values().find((each) => !usedIds.has(each.id) && isCallOf(each, id));
     if (!call) return event;
     usedIds.add(call.id);

@@ -71,7 +71,7 @@ export const fillFile = (content: Template, values: TemplateValues): string =>
   Array.isArray(content) ? `${fillTemplate(content.join("\n"), values)}\n` : fillAsText(content, values);
 
 /** Whether a session with this version was tested. An agent that names no versions counts as tested. */
-export const isTried = ({ testedVersions }: Preset, version: string): boolean =>
+export const isTested = ({ testedVersions }: Preset, version: string): boolean =>
   testedVersions.length === 0 || testedVersions.includes(version);
 
 /** How an agent gets its task. `protocol`: over ACP. */

@@ -1,6 +1,6 @@
 import { closeSync, existsSync, openSync, readFileSync, readSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { isTried, type Preset } from "./preset.ts";
+import { isTested, type Preset } from "./preset.ts";
 
 type Bind = { from: string; to: string };
 
@@ -82,17 +82,17 @@ export function findProgram(preset: Preset, path: string): InstalledProgram | { 
 
 /** A coding agent on this machine. `detail` says why it is missing, and how to install it. */
 export type InstalledAgent = { id: string; name: string } & (
-  | { isHere: true; version: string; path: string; isTried: boolean }
-  | { isHere: false; detail: string }
+  | { isInstalled: true; version: string; path: string; isTested: boolean }
+  | { isInstalled: false; detail: string }
 );
 
 /** Whether an agent is installed, and in which version. */
 export function findInstalled(preset: Preset, path: string): InstalledAgent {
   const { id, name } = preset;
   const program = findProgram(preset, path);
-  if ("missing" in program) return { id, name, isHere: false, detail: program.missing };
+  if ("missing" in program) return { id, name, isInstalled: false, detail: program.missing };
   const { version } = program;
-  return { id, name, isHere: true, version, path: program.path, isTried: isTried(preset, version) };
+  return { id, name, isInstalled: true, version, path: program.path, isTested: isTested(preset, version) };
 }
 
 /** The files outside of the system's folders by which agents are found on a PATH, and run. */

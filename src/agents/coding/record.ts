@@ -34,14 +34,14 @@ export type ModelRecord = {
   callsInProgress: number;
   /** Resolves when the main conversation sends its next request. */
   nextRequest: PromiseWithResolvers<void>;
-  hooks: Hooks;
+  hooks: RecordHooks;
   close(): Promise<void>;
 };
 
 /** Called with each tool call of the model and its result, without duplicates. */
 export type ModelHooks = { onCall: (call: ModelCall) => void; onResult: (result: ModelResult) => void };
 /** `onRequest`: called with each request of the main conversation. */
-type Hooks = ModelHooks & { onRequest: (body: Fields) => void };
+type RecordHooks = ModelHooks & { onRequest: (body: Fields) => void };
 
 const hopByHopHeaders = ["host", "connection", "content-length", "accept-encoding", "transfer-encoding"];
 /** A conversation that is too long again after at most this many answers was shortened in vain. */
@@ -49,7 +49,7 @@ const fewAnswers = 2;
 const maxErrorChars = 64 * 1024;
 
 /** Starts a proxy in front of the gateway, on a socket of its own. It forwards everything unchanged and records the main conversation. */
-export function startRecord(gatewaySocket: string, hooks: Hooks): ModelRecord {
+export function startRecord(gatewaySocket: string, hooks: RecordHooks): ModelRecord {
   const send = viaSocket(gatewaySocket);
   const { folder, socketPath } = createTemporaryFolder("gateway");
   const toClosedResponse = () => new Response("the model gateway was closed", { status: 502 });

@@ -30,7 +30,7 @@ export type Replay = {
   unknownKinds: string[];
 };
 
-type Parsed = Pick<Replay, "ending" | "answer"> & { unknown: Set<string> };
+type StreamReading = Pick<Replay, "ending" | "answer"> & { unknown: Set<string> };
 
 /** The header of a kept output; null if the first line is none, as for output that someone redirected to a file. */
 export function readHeader(output: string): OutputHeader | null {
@@ -67,9 +67,13 @@ export function replayOutput(output: string, preset: Preset): Replay {
   return { events, ending, answer, unreadableLines, unknownKinds: [...unknown] };
 }
 
-type Send = (events: AgentEvent[]) => void;
+type ReportEvents = (events: AgentEvent[]) => void;
 
-function replayLines(lines: Fields[], parse: (typeof lineParsers)[keyof typeof lineParsers], send: Send): Parsed {
+function replayLines(
+  lines: Fields[],
+  parse: (typeof lineParsers)[keyof typeof lineParsers],
+  send: ReportEvents,
+): StreamReading {
   const state = createStreamState();
   for (const line of lines) {
     if (state.end) break;
@@ -80,10 +84,10 @@ function replayLines(lines: Fields[], parse: (typeof lineParsers)[keyof typeof l
 }
 
 /** Messages of the Agent Client Protocol, with who sent them; without that, all are the agent's. */
-function replayMessages(lines: Fields[], send: Send): Parsed {
+function replayMessages(lines: Fields[], send: ReportEvents): StreamReading {
   const terminals = new Map<string, TerminalText>();
   /** The terminals that the agent asked about, by the ID of its request. */
-  const asked = new Map<unknown, string>();
+  const terminalsByRequest = new Map<unknown, string>();
   const state = createUpdateState((id) => terminals.get(id) ?? null);
   let ending: EndingName | null = null;
   for (const line of lines) {
@@ -91,12 +95,13 @@ function replayMessages(lines: Fields[], send: Send): Parsed {
     const { id, method, result } = message;
     const params = object(message.params);
     if (line.from === "evald") {
-      const terminalId = asked.get(id);
+      const terminalId = terminalsByRequest.get(id);
       if (terminalId !== undefined) addTerminalText(terminals, terminalId, object(result));
     } else if (method === "session/update") send(parseUpdate(object(params.update), state));
     else if (method === "session/request_permission") send(parsePermissionRequest(params, state, false));
     else if (method === "elicitation/create") send([toElicitationQuestion(params)]);
-    else if (/^terminal\/(output|wait_for_exit)$/.test(text(method))) asked.set(id, text(params.terminalId));
+    else if (/^terminal\/(output|wait_for_exit)$/.test(text(method)))
+      terminalsByRequest.set(id, text(params.terminalId));
     else if (typeof object(result).stopReason === "string") {
       send(endUpdates(state));
       ending = endingByStopReason[text(object(result).stopReason)] ?? "agent_error";
@@ -107,7 +112,7 @@ function replayMessages(lines: Fields[], send: Send): Parsed {
 }
 
 function addTerminalText(terminals: Map<string, TerminalText>, id: string, answer: Fields): void {
-  const known = terminals.get(id) ?? { output: "", exitCode: null };
-  const exitCode = number(answer.exitCode) ?? number(object(answer.exitStatus).exitCode) ?? known.exitCode;
-  terminals.set(id, { output: text(answer.output) || known.output, exitCode });
+  const current = terminals.get(id) ?? { output: "", exitCode: null };
+  const exitCode = number(answer.exitCode) ?? number(object(answer.exitStatus).exitCode) ?? current.exitCode;
+  terminals.set(id, { output: text(answer.output) || current.output, exitCode });
 }

@@ -3,7 +3,7 @@ import { contentType, readScriptedRequest, type ScriptedAnswer, type ScriptedReq
 
 /** The steps of a trial, a session that tests an agent, in order; see `toCall`. */
 const trialSteps = ["command", "failing command", "page", "file"] as const;
-/** `skill` reads the skill acme-guide. The MCP tools are called lookup, of the servers acme-remote and acme-local. */
+/** `skill` reads the skill acme-guide. The MCP steps call the tool lookup of the servers acme-remote and acme-local. */
 export type TrialStep = (typeof trialSteps)[number] | "skill" | "first MCP tool" | "second MCP tool";
 
 type Tool = { name: string; isCustom: boolean; schema: Fields };
@@ -222,7 +222,7 @@ function fillCall({ name, schema }: Tool, values: [RegExp, string][]): Omit<Tool
   return { name, input: Object.fromEntries([...requiredEntries, ...valueEntries]) };
 }
 
-/** A text as the value of a property that may be a list of texts, or of objects with such a property. */
+/** A text in the shape that a schema asks for: as it is, in a list, or as the property of an object whose name matches `pattern`. */
 function inShapeOf(schema: Fields, pattern: RegExp, value: string): unknown {
   if (schema.type === "array") return [inShapeOf(object(schema.items), pattern, value)];
   if (schema.type !== "object" || !hasProperty(schema, pattern)) return value;

@@ -24,7 +24,7 @@ import { type ProgramResult, readOutput } from "./agent-output.ts";
 import { createContextDetector } from "./context-detector.ts";
 import { keepOutput } from "./kept-output.ts";
 import { argsAndEnvOf, mcpPrefixesOf, presetFilesOf } from "./mcp-servers.ts";
-import { fillAsText, isTried, type Preset, type TemplateValues, taskChannelOf } from "./preset.ts";
+import { fillAsText, isTested, type Preset, type TemplateValues, taskChannelOf } from "./preset.ts";
 import { recordPrinted } from "./printed.ts";
 import { findProgram, type InstalledProgram, programBinFolder } from "./program.ts";
 import { type ModelRecord, startRecord } from "./record.ts";
@@ -227,7 +227,7 @@ function toStartedEvent(
     starts: task.startUrls,
     product: task.productUrl,
     preset: preset.revision,
-    isTried: isTried(preset, program.version),
+    isTested: isTested(preset, program.version),
   };
   return { type: "milestone", name: "started", detail };
 }

@@ -46,7 +46,7 @@ export type Egress = {
   close(): Promise<void>;
 };
 
-type Options = {
+type EgressOptions = {
   /** Path of the unix socket, in a folder that only the service can access. */
   socketPath: string;
   operatorHosts: readonly string[];
@@ -96,7 +96,7 @@ const defaultLimits: EgressLimits = {
  * request.
  * Tunnels (CONNECT) are not decrypted: only the host is visible.
  */
-export async function startEgress(options: Options): Promise<Egress> {
+export async function startEgress(options: EgressOptions): Promise<Egress> {
   const { socketPath } = options;
   const policies = new Map<string, EgressPolicy>();
   // A connection that has authenticated doesn't need to do so again.
@@ -162,7 +162,7 @@ const refuseStranger = (client: Parameters<typeof refuse>[0]): void =>
     "proxy-authenticate": 'Basic realm="evald"',
   });
 
-function toPolicy(run: EgressRun, { operatorHosts, lookup, now }: Options): EgressPolicy {
+function toPolicy(run: EgressRun, { operatorHosts, lookup, now }: EgressOptions): EgressPolicy {
   const limits = { ...defaultLimits, ...run.limits };
   return {
     token: Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url"),

@@ -7,13 +7,13 @@ import type { Source } from "../reader.ts";
  */
 export const schemeHeader = "evald-scheme";
 
-/** Set for the record of a request by the relay in front of a sandbox (agents/relay): how the agent found its URL, and on which page. */
+/** How the agent found the URL of a request, and on which page. The relay in front of a sandbox (agents/relay) sets it for the proxy's record. */
 export const sourceHeader = "evald-source";
 
 export const toSourceHeader = ({ provenance, foundOn }: Source): string =>
   foundOn === null ? provenance : `${provenance} ${foundOn}`;
 
-/** The source of a request by its header. Without one, the agent was given the URL. */
+/** Parses the source of a request from its header. Without a header, the agent was given the URL. */
 export function toSource(header: string | string[] | undefined): Source {
   const [name, foundOn = null] = String(header ?? "").split(" ");
   const provenance = provenances.find((each) => each === name);

@@ -4,15 +4,15 @@ import { Fields, type Literal, parseJson, unknownPart, unresolved } from "./lite
 import { argumentsOf, type Program, type ProgramLanguage, parseProgram } from "./programs.ts";
 
 /** What an argument of a client's function means, by its name in an object of options or in a call. */
-type Options = { body: string[]; text: string[]; query: string[]; credentials: string[] };
+type OptionNames = { body: string[]; text: string[]; query: string[]; credentials: string[] };
 
-const scriptOptions: Options = {
+const scriptOptions: OptionNames = {
   body: ["json"],
   text: ["body", "data"],
   query: ["params", "searchParams", "query"],
   credentials: ["auth", "credentials", "withCredentials", "agent"],
 };
-const pythonOptions: Options = {
+const pythonOptions: OptionNames = {
   body: ["json"],
   text: ["data", "content", "files"],
   query: ["params"],
@@ -62,9 +62,15 @@ function callOf(program: Program, node: SyntaxNode): HttpCall[] {
   });
 }
 
-type Parts = { method?: Literal; address: Literal | undefined; options: Literal; data?: Literal; isPlain: boolean };
+type CallArguments = {
+  method?: Literal;
+  address: Literal | undefined;
+  options: Literal;
+  data?: Literal;
+  isPlain: boolean;
+};
 
-function toCalls({ language, code }: Program, node: SyntaxNode, parts: Parts): HttpCall[] {
+function toCalls({ language, code }: Program, node: SyntaxNode, parts: CallArguments): HttpCall[] {
   const url = typeof parts.address === "string" ? toUrl(parts.address) : null;
   if (url === null) return [];
   const names = language === "script" ? scriptOptions : pythonOptions;

@@ -36,10 +36,10 @@ export async function* walk(session: Session, frontier: Frontier, index: Section
   return searchEnd;
 }
 
-type Start = { url: string; result: OpenResult };
+type StartPage = { url: string; result: OpenResult };
 
-async function* openStarts(session: Session, frontier: Frontier, index: SectionIndex): Steps<Start[]> {
-  const starts: Start[] = [];
+async function* openStarts(session: Session, frontier: Frontier, index: SectionIndex): Steps<StartPage[]> {
+  const starts: StartPage[] = [];
   for (const url of session.task.startUrls) {
     if (session.pages.length >= session.task.limits.maxPages) break;
     frontier.exclude(url);
@@ -66,7 +66,7 @@ function addDocsOf({ origins, docsFolders }: Session, page: ReadPage): void {
  * If no start URL responds, or all ask to come back later, there is nothing to evaluate: the run fails, not the docs. An
  * error page or a redirect loop is a response, so it becomes a finding.
  */
-function failIfNothingAnswered({ fetcher }: Session, starts: Start[]): void {
+function failIfNothingAnswered({ fetcher }: Session, starts: StartPage[]): void {
   const tried = starts.filter(({ result }) => result.fetchFailure !== "cut");
   const broken = tried.filter(({ result: { fetchFailure, status } }) =>
     fetchFailure === null ? isTemporary(status) : fetchFailure !== "redirect",
@@ -93,17 +93,17 @@ function failIfNothingAnswered({ fetcher }: Session, starts: Start[]): void {
 }
 
 /** If a start URL is disallowed and nothing else could be read, the docs are not to blame. */
-function failIfKeptFromAll({ pages }: Session, starts: Start[]): void {
+function failIfKeptFromAll({ pages }: Session, starts: StartPage[]): void {
   const refused = starts.find(wasRefused);
   if (refused && pages.length === 0) throw unreadable(refused, starts.length - 1);
 }
 
-const wasRefused = ({ result }: Start) => result.fetchFailure === "refused";
+const wasRefused = ({ result }: StartPage) => result.fetchFailure === "refused";
 
 /** A URL without its user name and password, which may be secret. */
 const withoutUserInfo = (url: string) => url.replace(/\/\/[^/?#]*@/, "//");
 
-function unreadable({ url, result }: Start, others: number, again?: AgentFailure["options"]): AgentFailure {
+function unreadable({ url, result }: StartPage, others: number, again?: AgentFailure["options"]): AgentFailure {
   const describeChoice = result.page === null ? result.message : `${url} returned status ${result.status}`;
   const message =
     result.fetchFailure === "refused" ? `${withoutUserInfo(url)} is not allowed: ${describeChoice}` : describeChoice;

@@ -77,20 +77,20 @@ export function browserTools(
   };
 }
 
-type Input = { url?: string; ref?: string; text?: string; submit?: boolean; from?: number };
+type BrowserInput = { url?: string; ref?: string; text?: string; submit?: boolean; from?: number };
 
 const actions = {
-  async open(browser: Browser, { url = "" }: Input, call: ToolCall): Promise<ToolResult> {
+  async open(browser: Browser, { url = "" }: BrowserInput, call: ToolCall): Promise<ToolResult> {
     if (!isWeb(url)) return { ok: false, output: { url, message: "url is required: an absolute http or https URL" } };
     return performAction(browser, call, (page) => openUrl(page, url, browser.driver.settle));
   },
-  click: (browser: Browser, { ref }: Input, call: ToolCall) =>
+  click: (browser: Browser, { ref }: BrowserInput, call: ToolCall) =>
     performAction(browser, call, async () => {
       await (await elementOf(browser, ref)).click();
       await browser.driver.settle();
       return null;
     }),
-  type: (browser: Browser, { ref, text = "", submit }: Input, call: ToolCall) =>
+  type: (browser: Browser, { ref, text = "", submit }: BrowserInput, call: ToolCall) =>
     performAction(browser, call, async () => {
       const element = await elementOf(browser, ref);
       await fill(element, text);
@@ -98,8 +98,9 @@ const actions = {
       await browser.driver.settle();
       return null;
     }),
-  read: (browser: Browser, { from = 0 }: Input, call: ToolCall) => performAction(browser, call, async () => null, from),
-  async screenshot(browser: Browser, _: Input, call: ToolCall): Promise<ToolResult> {
+  read: (browser: Browser, { from = 0 }: BrowserInput, call: ToolCall) =>
+    performAction(browser, call, async () => null, from),
+  async screenshot(browser: Browser, _: BrowserInput, call: ToolCall): Promise<ToolResult> {
     if (browser.screenshots >= maxScreenshots)
       return { ok: false, output: { message: `the limit of ${maxScreenshots} screenshots per run is reached` } };
     try {

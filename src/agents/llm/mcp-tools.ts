@@ -23,7 +23,7 @@ const descriptionChars = 2_000;
 const resultChars = 20_000;
 const stderrChars = 2_000;
 
-type Options = {
+type McpToolOptions = {
   task: Task;
   sandbox: SandboxResources;
   openRelay: () => Promise<Relay>;
@@ -46,7 +46,7 @@ export type McpTools = {
  * Connects to the MCP servers of a workspace: remote ones through the proxy of the run, local ones as commands in a sandbox. A server that
  * fails is left out, as coding agents do.
  */
-export async function openMcpTools(options: Options): Promise<McpTools> {
+export async function openMcpTools(options: McpToolOptions): Promise<McpTools> {
   const { task, signal } = options;
   const connections: Connection[] = [];
   const mcp: Omit<McpTools, typeof Symbol.asyncDispose> = { tools: {}, available: [], unavailable: [] };
@@ -112,7 +112,7 @@ const toSpec = (client: Client, { name, description = "", inputSchema }: Tool, c
     },
   });
 
-async function connect(server: McpServer, options: Options, callId: () => string | null): Promise<Connection> {
+async function connect(server: McpServer, options: McpToolOptions, callId: () => string | null): Promise<Connection> {
   const client = new Client({ name: "evald", version: options.version });
   const { transport, stderr } =
     server.url === undefined
@@ -167,7 +167,7 @@ const createRemoteTransport = (
   }) as Transport;
 
 /** A command that speaks MCP over stdio, in a sandbox with the workspace. It runs until the session ends. */
-async function startLocalServer({ command = "", args = [], env = {} }: McpServer, options: Options) {
+async function startLocalServer({ command = "", args = [], env = {} }: McpServer, options: McpToolOptions) {
   const { task, sandbox, openRelay, signal } = options;
   const serverProcess = runSandboxed({
     argv: ["sh", "-c", 'mkdir -p "$HOME" && exec "$@"', "sh", command, ...args],

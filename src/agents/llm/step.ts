@@ -36,8 +36,8 @@ type StepOptions = { toolbox: Toolbox; report: (event: AgentEvent) => void; sign
 
 type PartOf<Role> = Extract<LanguageModelV4Message, { role: Role }>["content"][number];
 /** A part of a response, as it stays in the conversation. Its calls have not been run. */
-type Part = Exclude<PartOf<"assistant">, { type: "tool-call" }> | LanguageModelV4ToolCall;
-type TextPart = Extract<Part, { type: "text" | "reasoning" }>;
+type ResponsePart = Exclude<PartOf<"assistant">, { type: "tool-call" }> | LanguageModelV4ToolCall;
+type TextPart = Extract<ResponsePart, { type: "text" | "reasoning" }>;
 
 /**
  * Calls the model once, and if its response is complete, runs the tools that it calls, one after the other. Reports its thoughts and
@@ -48,7 +48,7 @@ export async function takeStep(
   prompt: LanguageModelV4Message[],
   { toolbox, report, signal, maxTextChars }: StepOptions,
 ): Promise<StepEnd> {
-  let parts: Part[];
+  let parts: ResponsePart[];
   let stop: Stop | null;
   try {
     const { stream } = await model.doStream({
@@ -95,8 +95,8 @@ export async function takeStep(
 async function readResponse(
   stream: ReadableStream<LanguageModelV4StreamPart>,
   onText: (type: "text" | "reasoning", text: string) => void,
-): Promise<{ parts: Part[]; stop: Stop | null }> {
-  const parts: Part[] = [];
+): Promise<{ parts: ResponsePart[]; stop: Stop | null }> {
+  const parts: ResponsePart[] = [];
   const openTexts = new Map<string, TextPart>();
   let streamError: unknown;
   let reason: string | null = null;

@@ -6,7 +6,7 @@ import type { Source } from "../reader.ts";
 /** Where a request goes, and the credentials of the run with the ID of the tool call that made it. */
 export type Destination = { url: string; credentials: string | undefined };
 
-type Options = {
+type ForwardOptions = {
   egressPath: string;
   /** How the agent found a URL. */
   sourceOf: (url: string) => Source;
@@ -15,7 +15,7 @@ type Options = {
 };
 
 /** Sends a request to the egress proxy with its absolute URL, and the response back. `destination` null: the request has no URL. */
-export function forwardToEgress(destination: Destination | null, client: Client, options: Options): void {
+export function forwardToEgress(destination: Destination | null, client: Client, options: ForwardOptions): void {
   if (!destination) refuse(client, 400, "This is the evald proxy. Send an absolute http or https URL.");
   else
     forwardToOwnServer(client, openEgressRequest(destination, client, options), {
@@ -27,7 +27,7 @@ export function forwardToEgress(destination: Destination | null, client: Client,
 function openEgressRequest(
   { url, credentials }: Destination,
   client: Client,
-  { egressPath, sourceOf }: Options,
+  { egressPath, sourceOf }: ForwardOptions,
 ): http.ClientRequest {
   return http.request({
     socketPath: egressPath,

@@ -26,7 +26,7 @@ export type RelayRun = {
   now: () => number;
 };
 
-type Options = RelayRun & {
+type RelayOptions = RelayRun & {
   /** Private to the run. The relay writes its socket and the certificates to it; its owner removes it. */
   folder: string;
   /** The run's session at the egress proxy. */
@@ -51,7 +51,7 @@ export type Relay = {
  * certificate authority that exists only in this process and is trusted only in these sandboxes, and forwards each request with its absolute
  * URL, so that the egress proxy can map and record it. Tunnels to other hosts pass through unopened, or are refused by the egress proxy.
  */
-export async function openRelay(options: Options): Promise<Relay> {
+export async function openRelay(options: RelayOptions): Promise<Relay> {
   const { folder, egress, task, reader, report, now, findCurrentCallId = () => null } = options;
   const relayFolder = mkdtempSync(join(folder, "relay-"));
   const socketPath = join(relayFolder, "socket");

@@ -17,7 +17,7 @@ const certificates = ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR"];
 type Env = Record<string, string | undefined>;
 
 /** What the process of one run gets from outside its sandbox: unix sockets of the service, and the folders of the run, which it writes to. */
-export type Access = { sockets: string[]; folders: string[] };
+export type ProcessAccess = { sockets: string[]; folders: string[] };
 
 type Programs = Pick<ProgramFiles, "files" | "links">;
 
@@ -49,7 +49,7 @@ export function toSandboxCommand(
   argv: string[],
   env: Env,
   nesting: Nesting | null,
-  { sockets, folders }: Access,
+  { sockets, folders }: ProcessAccess,
   executableBinds: Bind[] = ownProgram().binds,
   status: number | null = null,
 ): string[] | null {
@@ -93,7 +93,7 @@ export function toSandboxCommand(
 }
 
 /** The command that runs an agent in such a sandbox; null without one. `programs`: null if it starts no further sandboxes. */
-export function agentCommand(env: Env, programs: Programs | null, access: Access): AgentCommand | null {
+export function agentCommand(env: Env, programs: Programs | null, access: ProcessAccess): AgentCommand | null {
   if (!Bun.which("bwrap")) return null;
   const group = programs && createDelegatedCgroup(process.getuid?.() === 0 ? nobody : null);
   const status = openStatusFile();

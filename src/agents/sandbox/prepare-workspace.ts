@@ -10,7 +10,7 @@ const cloneSeconds = 120;
 const setupSeconds = 300;
 const keptOutputChars = 4_000;
 
-type Options = {
+type PreparationOptions = {
   setup: WorkspaceSetup;
   /** Directory that is mounted at /workspace; empty. */
   workspace: Workspace;
@@ -35,7 +35,7 @@ export type PreparedWorkspace = MilestoneDetail<"workspace_prepared">;
  * Fills a workspace before the agent starts: files of an archive or a Git repository, AGENTS.md, the setup command, then skills. Everything runs in
  * sandboxes. Throws an AgentFailure that names the step that failed and its last line of output.
  */
-export async function prepareWorkspace(options: Options): Promise<PreparedWorkspace> {
+export async function prepareWorkspace(options: PreparationOptions): Promise<PreparedWorkspace> {
   const { setup, workspace, archive, skillsArchive, skillsFolder, proxy, contextFile, limits, signal } = options;
   const sockets = proxy ? { egress: proxy } : {};
   const { repository, env = {} } = setup;
@@ -73,9 +73,9 @@ export async function prepareWorkspace(options: Options): Promise<PreparedWorksp
       stdin: instructions,
       seconds: unpackSeconds,
     });
-  let done: CommandEnd | null = null;
+  let setupEnd: CommandEnd | null = null;
   if (setup.setup !== undefined)
-    done = await step("the setup command", {
+    setupEnd = await step("the setup command", {
       argv: ["sh", "-c", 'mkdir -p "$HOME" && exec sh -c "$1"', "sh", setup.setup],
       env,
       seconds: setupSeconds,
@@ -100,10 +100,10 @@ export async function prepareWorkspace(options: Options): Promise<PreparedWorksp
     })),
     archive: setup.archive ?? null,
     repository: repository ? { ...repository, commit } : null,
-    setup: done && {
+    setup: setupEnd && {
       command: setup.setup ?? "",
-      exitCode: done.exitCode,
-      output: `${done.stdout}${done.stderr}`.slice(-keptOutputChars).toWellFormed(),
+      exitCode: setupEnd.exitCode,
+      output: `${setupEnd.stdout}${setupEnd.stderr}`.slice(-keptOutputChars).toWellFormed(),
     },
     instructionChars: instructions?.length ?? 0,
     env: Object.keys(env),

@@ -18,7 +18,7 @@ export function findHost(isFile: (path: string) => boolean): { host: SiteHost; f
 }
 
 /** What a host answers a path with: a file, a redirect, or null if it finds nothing. */
-type Found = { file: string } | { redirect: string } | null;
+type PathAnswer = { file: string } | { redirect: string } | null;
 
 type HostRules = {
   /** Status of redirects between the forms of a path. */
@@ -73,7 +73,7 @@ export const rulesOf = (host: SiteHost, hasCleanUrls: boolean): HostRules =>
 const markdownNames = [".md", ".mdx", "/index.md", "/index.mdx", "/README.md"];
 
 /** Finds what a host answers a decoded path with, before any redirect rules. `isFile`: for paths that begin with a slash. */
-export function findPath(path: string, isFile: (path: string) => boolean, hostRules: HostRules): Found {
+export function findPath(path: string, isFile: (path: string) => boolean, hostRules: HostRules): PathAnswer {
   const hasSlash = path.endsWith("/");
   const bare = path.replace(/\/+$/, "");
   const index = `${bare}/index.html`;

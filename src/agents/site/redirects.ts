@@ -16,7 +16,7 @@ export type RedirectRule = {
 /** The rules of a site in order, and those that only its host can apply. */
 export type Redirects = { rules: RedirectRule[]; notApplied: string[]; hasCleanUrls: boolean };
 
-type Parsed = {
+type ParsedRule = {
   from: string;
   to: string;
   status: number;
@@ -28,7 +28,7 @@ type Parsed = {
 /** Reads the redirect rules that a host would find in a folder. Rules that can't be applied are named, never guessed. */
 export async function readRedirects(folder: string, host: SiteHost): Promise<Redirects> {
   const redirects: Redirects = { rules: [], notApplied: [], hasCleanUrls: false };
-  const add = (file: string, parsed: Parsed) => {
+  const add = (file: string, parsed: ParsedRule) => {
     const pattern = parsed.isConditional ? null : toPattern(parsed.from);
     const isProxy = parsed.status === 200 && /^https?:/i.test(parsed.to);
     if (pattern === null || isProxy) redirects.notApplied.push(`${file}: ${parsed.from} to ${parsed.to}`);
@@ -51,9 +51,9 @@ type NetlifyRule = {
   conditions?: object;
 };
 
-type Add = (file: string, parsed: Parsed) => void;
+type AddRule = (file: string, parsed: ParsedRule) => void;
 
-async function readNetlify(folder: string, host: SiteHost, { notApplied }: Redirects, add: Add): Promise<void> {
+async function readNetlify(folder: string, host: SiteHost, { notApplied }: Redirects, add: AddRule): Promise<void> {
   const files = host === "netlify" ? ["_redirects", "netlify.toml"] : ["_redirects"];
   for (const file of files.filter((each) => existsSync(join(folder, each)))) {
     const path = join(folder, file);
@@ -96,7 +96,7 @@ type VercelConfig = {
   rewrites?: VercelRule[];
 } & Record<string, unknown>;
 
-function readVercel(folder: string, redirects: Redirects, add: Add): void {
+function readVercel(folder: string, redirects: Redirects, add: AddRule): void {
   const file = "vercel.json";
   if (!existsSync(join(folder, file))) return;
   let config: VercelConfig;

@@ -24,7 +24,7 @@ export const apiKeys = sqliteTable(
     /** The trust whose job exchanged an ID token for it; null: created by hand. */
     trustId: text("trust_id"),
     /** For clients that were not written for evald. */
-    isCompatible: boolean("is_compatible").notNull().default(false),
+    usesCompatibilityMode: boolean("uses_compatibility_mode").notNull().default(false),
   },
   (table) => [
     index("api_keys_newest").on(table.orgId, table.id),

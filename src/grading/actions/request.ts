@@ -60,10 +60,10 @@ const lettersWithValue = "XHdFuoAebTmwxcKEQrYyzCDPU";
 const wordsWithValue =
   /^--(request|header|data(-raw|-binary|-urlencode|-ascii)?|json|form(-string)?|user|output|user-agent|referer|cookie(-jar)?|url|upload-file|max-time|connect-timeout|retry(-delay|-max-time)?|write-out|proxy|cacert|cert|key|resolve|method|post-data|body-data|post-file|output-document|timeout|tries)$/;
 
-type Options = { values: Map<string, string[]>; flags: Set<string>; operands: string[] };
+type CommandOptions = { values: Map<string, string[]>; flags: Set<string>; operands: string[] };
 
-function optionsOf(words: string[]): Options {
-  const options: Options = { values: new Map(), flags: new Set(), operands: [] };
+function optionsOf(words: string[]): CommandOptions {
+  const options: CommandOptions = { values: new Map(), flags: new Set(), operands: [] };
   const add = (name: string, value: string) => options.values.set(name, [...(options.values.get(name) ?? []), value]);
   for (let i = 0; i < words.length; i++) {
     const word = words[i]!;

@@ -23,6 +23,7 @@ export function recoveryParts(facts: Facts): Part[] {
   return [scoreByCurve("Recovery", 1, { value, unit: "share", curve: linear(1, 0), counts })];
 }
 
+/** How often the agent interrupted its work to ask a person. */
 export function autonomyParts(facts: Facts): Part[] {
   if (facts.calls.length === 0) return [withoutEvidence("Interruptions", 1)];
   const value = facts.interruptions.length;
@@ -30,7 +31,7 @@ export function autonomyParts(facts: Facts): Part[] {
   return [scoreByCurve("Interruptions", 1, { value, unit: "times", curve, counts: {} })];
 }
 
-/** Mean response time. */
+/** The mean response time of requests. `milliseconds`: of each request. */
 export function responseTimePart(milliseconds: number[]): Part {
   const { weight, best, worst } = standardMethodology.efficiency.seconds;
   if (milliseconds.length === 0) return withoutEvidence("Response time", weight);
@@ -43,6 +44,7 @@ export function responseTimePart(milliseconds: number[]): Part {
   });
 }
 
+/** The cost of the agent's model calls. Without evidence if it is unknown for one of them. */
 export function costPart({ usage }: Facts): Part {
   const { weight, bestUsd, worstUsd } = standardMethodology.efficiency.money;
   const costs = usage.map((each) => each.costUsd);

@@ -5,14 +5,15 @@ import { oneLine, sentence, shortUrl } from "../text.ts";
 import { type FindingDraft, noCause } from "./finding.ts";
 import { misleadingPages } from "./misleading-pages.ts";
 
-/** An error of the product or of the agent's machine, related to the docs. */
+/** The errors of the product and of the agent's machine as findings. Those that misleading docs caused are findings about the docs instead. */
 export function conductDrafts(facts: Facts): FindingDraft[] {
   const recoveries = recoveriesOf(facts);
   const misleadingDrafts = misleadingPages(recoveries, facts);
   return recoveries.flatMap((recovery) => {
     const draft = misleadingDrafts.get(recovery);
-    // What an agent guesses because the docs are wrong is part of that mistake.
-    return draft === null ? [] : [draft ?? conductDraft(recovery, facts)];
+    // null: an agent that guesses because the docs are wrong makes a mistake that another finding already has.
+    if (draft === null) return [];
+    return [draft ?? conductDraft(recovery, facts)];
   });
 }
 

@@ -53,7 +53,7 @@ export function withReportedFriction(findings: Finding[], facts: Facts, session:
   return all;
 }
 
-type Lookup = {
+type EventLookup = {
   /** The tool of a call. */
   toolOf: (id: string) => string | undefined;
   bySeq: Map<number, SessionEvent>;
@@ -61,7 +61,7 @@ type Lookup = {
   callsById: Map<string, EventOf<"tool_call">[]>;
 };
 
-function toLookup(facts: Facts, session: SessionEvent[]): Lookup {
+function toLookup(facts: Facts, session: SessionEvent[]): EventLookup {
   const started = Map.groupBy(
     session.filter((event) => event.type === "tool_call"),
     ({ id }) => id,
@@ -79,7 +79,7 @@ function prove(
   { seq, input }: EventOf<"tool_call">,
   facts: Facts,
   session: SessionEvent[],
-  { toolOf, bySeq, callsById }: Lookup,
+  { toolOf, bySeq, callsById }: EventLookup,
 ): Proof | null {
   const earlierEvents = session.filter((event) => event.seq < seq);
   const words = normalizedLine(typeof input?.quote === "string" ? input.quote.replace(/^["“]|["”]$/g, "") : "");

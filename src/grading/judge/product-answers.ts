@@ -1,13 +1,13 @@
 import type { SessionEvent } from "../../agents/agent.ts";
 import type { EventOf, Http } from "../events.ts";
 import { type Hosts, hostsOfSession, isWrite } from "../hosts.ts";
-import { parseJson, squash, tokensOf, valuesOf } from "./repetition.ts";
+import { lettersAndDigitsOf, parseJson, tokensOf, valuesOf } from "./repetition.ts";
 
 /** A response with which the product says that it did what a request asked for. */
 export type ProductAnswer = {
   http: Http;
   text: string;
-  /** Its tokens that may be values of the product, squashed. */
+  /** Its tokens that may be values of the product, with only their letters and digits. */
   values: Set<string>;
 };
 
@@ -37,7 +37,7 @@ function saysFailure(text: string): boolean {
   if (faultElement.test(text) || leadingError.test(text)) return true;
   const json = parseJson(text);
   if (json === null || typeof json !== "object") return false;
-  const fields = new Map(Object.entries(json).map(([name, value]) => [squash(name), value]));
+  const fields = new Map(Object.entries(json).map(([name, value]) => [lettersAndDigitsOf(name), value]));
   const isFalse = ["ok", "success", "succeeded"].some((name) => fields.get(name) === false);
   const hasError = ["error", "errors", "fault", "exception"].some((name) => isFilled(fields.get(name)));
   const isErrorStatus = ["status", "statuscode"].some((name) => {
@@ -130,8 +130,8 @@ export function productAnswersOf(session: SessionEvent[]): ProductAnswers {
   const undeletedAnswers = answers.filter(({ http, values }) => {
     const deletionsOfIt = deletions.filter(({ seq, words }) => seq > http.seq && !values.isDisjointFrom(words));
     if (deletionsOfIt.length === 0) return true;
-    const made = values.difference(sentBefore(http));
-    return deletionsOfIt.every(({ words }) => made.isDisjointFrom(words));
+    const newValues = values.difference(sentBefore(http));
+    return deletionsOfIt.every(({ words }) => newValues.isDisjointFrom(words));
   });
   return {
     byRequest: new Map(undeletedAnswers.map((answer) => [answer.http.seq, answer])),
@@ -140,7 +140,7 @@ export function productAnswersOf(session: SessionEvent[]): ProductAnswers {
   };
 }
 
-const wordsOf = (texts: string[]) => new Set(texts.flatMap(tokensOf).map(squash));
+const wordsOf = (texts: string[]) => new Set(texts.flatMap(tokensOf).map(lettersAndDigitsOf));
 
 /** What a request's body says that is to be done: the names of its fields and the query in it. A body that isn't JSON may say it anywhere. */
 function operationsOf(body: string): string[] {

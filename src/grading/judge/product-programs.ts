@@ -1,7 +1,7 @@
 import type { SessionEvent } from "../../agents/agent.ts";
 import { type EventOf, type Http, hasSucceeded, milestonesOf } from "../events.ts";
 import { valueTextsIn } from "./product-answers.ts";
-import { squash } from "./repetition.ts";
+import { lettersAndDigitsOf } from "./repetition.ts";
 
 /** A command whose words are all plain: nothing in it is expanded, computed, redirected or run in the background. */
 type PlainCommand = { words: string[]; isPiped: boolean };
@@ -103,7 +103,11 @@ export const isDocumented = ({ docsLines }: Pick<Machine, "docsLines">, [program
 /** The name of a program is the name of its package, or begins a part of it. */
 const isOfPackage = (program: string, name: string) =>
   program.length > 1 &&
-  name.split(/[@/_-]/).some((part) => squash(part) !== "" && squash(part).startsWith(squash(program)));
+  name
+    .split(/[@/_-]/)
+    .some(
+      (part) => lettersAndDigitsOf(part) !== "" && lettersAndDigitsOf(part).startsWith(lettersAndDigitsOf(program)),
+    );
 
 function isProductProgram(machine: Machine, words: string[]): boolean {
   const operands = operandsOf(words);

@@ -4,7 +4,7 @@ import type { EvidenceGrade } from "../grade.ts";
 import { provingTools } from "./evidence.ts";
 import { type ProductAnswer, type ProductAnswers, productAnswersOf, valueTextsIn } from "./product-answers.ts";
 import { programRunsOf } from "./product-programs.ts";
-import { isShown, repeats, squash, tokensOf, valuesOf } from "./repetition.ts";
+import { isShown, lettersAndDigitsOf, repeats, tokensOf, valuesOf } from "./repetition.ts";
 
 /** What proves a claim: how sure it is, the call that shows it, and the values in its quote that only the product can have made. */
 export type Proof = { grade: Exclude<EvidenceGrade, "judged">; call: string; values: string[] };
@@ -45,9 +45,11 @@ function agentTextsOf(session: SessionEvent[], until: number): string[] | null {
 
 /** Whether pages show a token; a short one after the same word. */
 function isOnPages(token: string, before: string, pages: string[]): boolean {
-  if (squash(token).length >= shortToken || before === "") return isShown(token, pages);
+  if (lettersAndDigitsOf(token).length >= shortToken || before === "") return isShown(token, pages);
   return pages.some((page) =>
-    ` ${tokensOf(page).map(squash).join(" ")} `.includes(` ${squash(before)} ${squash(token)} `),
+    ` ${tokensOf(page).map(lettersAndDigitsOf).join(" ")} `.includes(
+      ` ${lettersAndDigitsOf(before)} ${lettersAndDigitsOf(token)} `,
+    ),
   );
 }
 
@@ -102,7 +104,7 @@ export function proofFinder(session: SessionEvent[]): (event: SessionEvent, quot
   function newValues(quote: string, { seq }: Statement, statements: Statement[]): string[] {
     const tokens = tokensOf(quote);
     return tokens.filter((token, i) => {
-      const value = squash(token);
+      const value = lettersAndDigitsOf(token);
       const first = statements.find((each) => each.seq <= seq && each.values.has(value));
       const texts = first && agentTextsOf(session, first.seq);
       return texts && !repeats(token, texts) && !isOnPages(token, tokens[i - 1] ?? "", pagesUntil(first.seq));
@@ -114,14 +116,14 @@ export function proofFinder(session: SessionEvent[]): (event: SessionEvent, quot
   /** Whether the product's program deleted later what a source made. */
   const isDeleted = ({ seq, values }: Statement) =>
     runs.some((run) => {
-      const named = new Set(run.operands.flatMap(tokensOf).map(squash));
+      const named = new Set(run.operands.flatMap(tokensOf).map(lettersAndDigitsOf));
       return run.deletes && run.seq > seq && [...values].some((value) => named.has(value));
     });
 
   function provenValues(statement: Statement, quote: string, statements: Statement[]): string[] {
     if (isDeleted(statement)) return [];
     return newValues(quote, statement, statements)
-      .map(squash)
+      .map(lettersAndDigitsOf)
       .filter((value) => statement.values.has(value));
   }
 

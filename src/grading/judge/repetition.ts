@@ -14,8 +14,8 @@ export const tokensOf = (text: string): string[] =>
     .replace(/\p{Cf}/gu, "")
     .match(token) ?? [];
 
-/** A text without case, accents, invisible characters and everything that isn't a letter or a digit. */
-export const squash = (text: string): string =>
+/** The letters and digits of a text in lower case, without accents, spaces, punctuation and invisible characters. */
+export const lettersAndDigitsOf = (text: string): string =>
   text
     .normalize("NFKD")
     .replace(/[^\p{L}\p{N}]/gu, "")
@@ -54,8 +54,8 @@ function formsOf(text: string): string[] {
   return [...forms];
 }
 
-/** What a text says, in a form that allows to look up whether a token repeats it. */
-type Source = { squashed: string[]; words: Set<string> };
+/** The letters and digits of a text in each form of `formsOf`, and its words, to look up whether a token repeats it. */
+type Source = { forms: string[]; words: Set<string> };
 
 const sources = new Map<string, Source>();
 const maxSources = 2000;
@@ -65,7 +65,7 @@ function sourceOf(text: string): Source {
   if (existing) return existing;
   const forms = formsOf(text);
   const words = forms.flatMap(tokensOf).flatMap((each) => [each, ...each.split(/[-_.]/)]);
-  const source = { squashed: forms.map(squash), words: new Set(words.map(squash)) };
+  const source = { forms: forms.map(lettersAndDigitsOf), words: new Set(words.map(lettersAndDigitsOf)) };
   if (sources.size >= maxSources) sources.clear();
   sources.set(text, source);
   return source;
@@ -90,18 +90,18 @@ export function repeats(text: string, texts: string[]): boolean {
   const all = texts.map(sourceOf);
   const words = new Set(all.flatMap((source) => [...source.words]));
   return formsOf(text)
-    .map(squash)
+    .map(lettersAndDigitsOf)
     .filter((form) => form !== "")
     .some((form) => {
       if (isJoined(form, words)) return true;
       const both = form.length < 4 ? [] : [form, reverse(form)];
-      return both.some((each) => all.some(({ squashed }) => squashed.some((source) => source.includes(each))));
+      return both.some((each) => all.some(({ forms }) => forms.some((source) => source.includes(each))));
     });
 }
 
 /** Whether a page shows a token as a word. */
 export const isShown = (text: string, pages: string[]): boolean =>
-  pages.some((page) => sourceOf(page).words.has(squash(text)));
+  pages.some((page) => sourceOf(page).words.has(lettersAndDigitsOf(text)));
 
 /** Letters of several scripts in one word imitate another word. */
 const isImitation = (text: string) => /\p{Script=Latin}/u.test(text) && /(?!\p{Script=Latin})\p{L}/u.test(text);
@@ -113,7 +113,7 @@ const isIdentifier = (text: string) => /\p{N}|[-_.]|\p{Ll}\p{Lu}/u.test(text);
 const isConstant = (value: unknown) => value === null || typeof value === "boolean";
 
 /**
- * The tokens of a response that may be values of the product, squashed: the values of a JSON text, without its keys and sentences, and identifiers
+ * The tokens of a response that may be values of the product, with only their letters and digits: the values of a JSON text, without its keys and sentences, and identifiers
  * in any other text.
  */
 export function valuesOf(body: string): Set<string> {
@@ -121,7 +121,8 @@ export function valuesOf(body: string): Set<string> {
   const add = (text: string, isValue: boolean) => {
     const tokens = tokensOf(text);
     for (const each of tokens)
-      if (!isImitation(each) && (isIdentifier(each) || (isValue && tokens.length === 1))) values.add(squash(each));
+      if (!isImitation(each) && (isIdentifier(each) || (isValue && tokens.length === 1)))
+        values.add(lettersAndDigitsOf(each));
   };
   const gather = (value: unknown): void => {
     if (isConstant(value)) return;

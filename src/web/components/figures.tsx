@@ -78,6 +78,7 @@ export type Column = string | ColumnOptions;
 /** The order of a list. `by`: descending with a leading minus. `toHref` omits the default order from the URL. */
 export type Sorting = { by: string; toHref: (sort: string) => string };
 
+/** `numbers`: right-aligned columns after all others, for numbers and buttons. */
 type TableHeadProps = { labels: Column[]; numbers?: Column[]; sorting?: Sorting };
 
 /** Table headings: text columns, then numeric columns. Headings of sortable columns are links. */

@@ -53,7 +53,7 @@ function Line({ site, viewer, now, item, actions }: LineProps) {
   );
 }
 
-type Parts = Record<"name" | "text" | "where" | "button", ComponentChildren>;
+type ItemParts = Record<"name" | "text" | "where" | "button", ComponentChildren>;
 
 const ButtonLink = ({ href, isMain = false, children }: { href: string; isMain?: boolean; children: string }) => (
   <a class={isMain ? "button main" : "button"} href={href}>
@@ -61,7 +61,7 @@ const ButtonLink = ({ href, isMain = false, children }: { href: string; isMain?:
   </a>
 );
 
-function partsOf(item: InboxItem, { base }: Site, viewer: Viewer, now: number): Parts {
+function partsOf(item: InboxItem, { base }: Site, viewer: Viewer, now: number): ItemParts {
   switch (item.kind) {
     case "score_fell":
     case "score_rose":
@@ -234,7 +234,7 @@ const Named = ({ prompt, agent, base }: { prompt: { id: string; title: string };
   </>
 );
 
-function scoreParts(item: ScoreChange, base: string): Parts {
+function scoreParts(item: ScoreChange, base: string): ItemParts {
   const { cause, delta, since } = item;
   return {
     name: <Named {...item} base={base} />,

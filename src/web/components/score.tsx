@@ -19,9 +19,11 @@ type Props = {
   prompts: PromptScore[];
   /** Additional columns. */
   columns?: string[];
+  /** Right-aligned columns at the end, such as numbers and buttons. */
   numbers: Column[];
   sorting?: Sorting;
   isSelectable?: boolean;
+  /** The cells of a prompt in `columns` and `numbers`. */
   cells: (prompt: PromptScore) => ComponentChildren;
 };
 

@@ -25,7 +25,7 @@ type Props = PageProps & {
 };
 
 /** A value of each report. `isCost`: lower is better. */
-type Row = { name: string; values: (number | null)[]; isCost: boolean; format: (value: number) => string };
+type MetricRow = { name: string; values: (number | null)[]; isCost: boolean; format: (value: number) => string };
 
 const agentKey = (agent: Comparison["reports"][number]["agent"]) => `${agentLabel(agent)} ${agent.contextDigest}`;
 
@@ -37,25 +37,30 @@ const valueFormats: Record<string, (value: number) => string> = {
 };
 
 /** How much worse the last report is than the first, relative to the larger value; null if one has no value. */
-function lossOf({ values, isCost }: Row): number | null {
+function lossOf({ values, isCost }: MetricRow): number | null {
   const [first, last] = [values[0] ?? null, values.at(-1) ?? null];
   if (first === null || last === null) return null;
   return (isCost ? last - first : first - last) / Math.max(1, Math.abs(first), Math.abs(last));
 }
 
-const worstFirst = (rows: Row[]) => rows.toSorted((a, b) => (lossOf(b) ?? -1) - (lossOf(a) ?? -1));
+const worstFirst = (rows: MetricRow[]) => rows.toSorted((a, b) => (lossOf(b) ?? -1) - (lossOf(a) ?? -1));
 
 /** 2 to 10 reports side by side. */
 export function ComparePage({ site, viewer, comparison, titles, promptId, previews, isAcrossAgents }: Props) {
   const { reports, dimensions, metrics, friction, comparability } = comparison;
   const columns = reports.map(({ slug }, i) => ({ slug, title: titles[i] ?? slug, isPreview: previews[i] ?? false }));
-  const scores: Row = { name: "Score", values: reports.map(({ score }) => score), isCost: false, format: formatPoints };
+  const scores: MetricRow = {
+    name: "Score",
+    values: reports.map(({ score }) => score),
+    isCost: false,
+    format: formatPoints,
+  };
   const dimensionRows = dimensions.map(
-    ({ name, scores }): Row => ({ name, values: scores, isCost: false, format: formatPoints }),
+    ({ name, scores }): MetricRow => ({ name, values: scores, isCost: false, format: formatPoints }),
   );
   const metricRows = metrics
     .filter(({ values }) => values.some((value) => value !== null))
-    .map(({ name, values }): Row => {
+    .map(({ name, values }): MetricRow => {
       const format = valueFormats[name] ?? String;
       return { name: metricLabels[name] ?? name, values, isCost: true, format };
     });
@@ -175,7 +180,7 @@ export const CompareSidesPage = ({ site, viewer, comparison }: PageProps & { com
   </Layout>
 );
 
-function NumberRow({ row }: { row: Row }) {
+function NumberRow({ row }: { row: MetricRow }) {
   const [first, last] = [row.values[0] ?? null, row.values.at(-1) ?? null];
   const change = first === null || last === null ? null : Number((last - first).toFixed(4));
   const loss = lossOf(row) ?? 0;

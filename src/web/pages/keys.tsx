@@ -46,7 +46,7 @@ const expirations = [
 export const NewKey = Type.Object({
   name: Type.String({ maxLength: 200 }),
   scopes: Type.Array(OneOf(keyScopes)),
-  isCompatible: Type.Boolean(),
+  usesCompatibilityMode: Type.Boolean(),
   days: Nullable(Type.Integer({ minimum: 0, maximum: 3650 })),
 });
 
@@ -112,7 +112,7 @@ export function KeysPage({ keys, sort, createdBy, creators, formerKeys, nextId, 
               </td>
               <td data-label="Scopes">
                 {key.scopes?.join(", ") ?? "All scopes"}
-                {key.isCompatible && ", compatibility mode"}
+                {key.usesCompatibilityMode && ", compatibility mode"}
               </td>
               <td data-label="Created by">
                 <CreatorName apiKey={key} />
@@ -145,7 +145,7 @@ export function KeysPage({ keys, sort, createdBy, creators, formerKeys, nextId, 
           <input type="hidden" name="id" value={nextId} />
           <SchemaField name="name" label="Name" required placeholder="ci" />
           <ChoiceField name="scopes" legend="Scopes" labels={toScopeLabels(frame.viewer)} />
-          <CheckField name="isCompatible">
+          <CheckField name="usesCompatibilityMode">
             Compatibility mode: for clients of other tools. New runs replace unfinished ones; <code>error</code>{" "}
             contains the full message.
           </CheckField>

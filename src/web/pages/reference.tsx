@@ -220,9 +220,9 @@ const Fields = ({ schema }: { schema: Schema }) => (
   </>
 );
 
-type Row = { name: string; required: boolean; note: string | null; schema: Schema };
+type FieldRow = { name: string; required: boolean; note: string | null; schema: Schema };
 
-const Rows = ({ caption, rows }: { caption: string; rows: Row[] }) => (
+const Rows = ({ caption, rows }: { caption: string; rows: FieldRow[] }) => (
   <ScrollArea label={caption}>
     <table class="list fields">
       <caption>{caption}</caption>

@@ -9,7 +9,7 @@ import { Day } from "../components/when.tsx";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 
-type To = (path: string) => string;
+type ToUrl = (path: string) => string;
 
 /** A form that asks for the password before it does something. */
 const PasswordForm = ({ action, id, label, isBad }: { action: string; id: string; label: string; isBad?: boolean }) => (
@@ -27,7 +27,7 @@ export const TwoFactorSection = ({
   twoFactor,
   hasPassword,
 }: {
-  to: To;
+  to: ToUrl;
   twoFactor: TwoFactor;
   hasPassword: boolean;
 }) => (
@@ -67,7 +67,7 @@ export const PasskeySection = ({
   passkeys,
   hasPassword,
 }: {
-  to: To;
+  to: ToUrl;
   passkeys: Passkey[] | null;
   hasPassword: boolean;
 }) => (

@@ -35,6 +35,7 @@ const stepsCookie = "evald.steps=hidden";
 const hidesSteps = (request: Request): boolean =>
   (request.headers.get("cookie") ?? "").split(/; */).includes(stepsCookie);
 
+/** What the dashboard shows. `showsAll`: also snoozed problems. */
 function overviewOf(ctx: Context, viewer: Viewer, site: Site, showsAll: boolean): Overview {
   const { org } = viewer;
   return {
@@ -78,8 +79,9 @@ function reportOfChange(ctx: Context, org: OrgId, { causes, after }: ScoreChange
   const report = getReport(ctx, org, causes[0]?.slug ?? after.session?.slug ?? "");
   const isCause = new Set(causes.map(({ fingerprint }) => fingerprint));
   const ids = report.frictionPoints.filter(({ fingerprint }) => isCause.has(fingerprint)).map(({ id }) => id);
-  const explains = ({ frictionIds }: Report["recommendations"][number]) => frictionIds.some((id) => ids.includes(id));
-  return { ...report, recommendations: report.recommendations.filter(explains) };
+  const fixesACause = ({ frictionIds }: Report["recommendations"][number]) =>
+    frictionIds.some((id) => ids.includes(id));
+  return { ...report, recommendations: report.recommendations.filter(fixesACause) };
 }
 
 function dashboardPage(ctx: Context, request: Request, viewer: Viewer, site: Site) {

@@ -31,9 +31,9 @@ const sortValues: Record<(typeof keyColumns)[number], (key: ApiKey) => string | 
 const sortKeys = (keys: ApiKey[], sort: KeySort | undefined) =>
   sort === undefined ? keys : sorted(keys, sortValues[columnOf(sort)], isDescending(sort));
 
-type Result = FormResult & { newKey?: ReturnType<typeof createKey>; sort?: KeySort; createdBy?: string };
+type KeysPageProps = FormResult & { newKey?: ReturnType<typeof createKey>; sort?: KeySort; createdBy?: string };
 
-function keysPage(ctx: Context, viewer: Viewer, site: Site, result: Result = {}) {
+function keysPage(ctx: Context, viewer: Viewer, site: Site, result: KeysPageProps = {}) {
   const all = listKeys(ctx, viewer.org);
   const { createdBy, sort } = result;
   const creators = new Map(all.flatMap(({ createdBy }) => (createdBy ? [[createdBy.id, createdBy] as const] : [])));
@@ -60,13 +60,13 @@ export const keyPages = (ctx: Context) =>
     )
     .post("/settings/keys", ({ request }) =>
       submitOrShowAgain(ctx, request, "keys", keysPage, (viewer, form, site) => {
-        const { name, days, isCompatible, scopes: keyScopes } = readForm(NewKey, form);
+        const { name, days, usesCompatibilityMode, scopes: keyScopes } = readForm(NewKey, form);
         if (keyScopes.length === 0) throw badRequest("Select at least one scope.");
         const newKey = createKey(ctx, viewer.org, name, {
           scopes:
             scopes.every((scope) => keyScopes.includes(scope)) && keyScopes.length === scopes.length ? null : keyScopes,
           lifeMs: days ? days * dayMs : null,
-          isCompatible,
+          usesCompatibilityMode,
           id: idIn(form),
           createdBy: viewer.person.id,
         });

@@ -38,9 +38,9 @@ const sortValues: Record<(typeof memberColumns)[number], (member: Member) => str
   active: ({ lastUsedAt }) => lastUsedAt,
 };
 
-type Result = Partial<Parameters<typeof MembersPage>[0]>;
+type MembersPageProps = Partial<Parameters<typeof MembersPage>[0]>;
 
-const membersPage = (ctx: Context, viewer: Viewer, site: Site, result: Result = {}) => (
+const membersPage = (ctx: Context, viewer: Viewer, site: Site, result: MembersPageProps = {}) => (
   <MembersPage
     {...{ site, viewer, members: listMembers(ctx, viewer.org), invitations: listInvitations(ctx, viewer.org) }}
     {...result}

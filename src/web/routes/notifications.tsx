@@ -37,9 +37,9 @@ const maxDeliveries = 50;
 /** Of the response to a test event. */
 const maxShownChars = 200;
 
-type Result = FormResult & { secret?: string | null };
+type NotificationsPageProps = FormResult & { secret?: string | null };
 
-const listPage = (ctx: Context, viewer: Viewer, site: Site, result: Result = {}) => (
+const listPage = (ctx: Context, viewer: Viewer, site: Site, result: NotificationsPageProps = {}) => (
   <NotificationsPage
     {...{ site, viewer, ...result }}
     destinations={listDestinations(ctx, viewer.org)}
@@ -51,7 +51,7 @@ const listPage = (ctx: Context, viewer: Viewer, site: Site, result: Result = {})
 const visibleDestination = (ctx: Context, { org, person }: Viewer, id: string) =>
   person ? getDestination(ctx, org, id) : withoutAddresses(getDestination(ctx, org, id));
 
-const destinationPage = (ctx: Context, viewer: Viewer, site: Site, id: string, result: Result = {}) => (
+const destinationPage = (ctx: Context, viewer: Viewer, site: Site, id: string, result: NotificationsPageProps = {}) => (
   <DestinationPage
     {...{ site, viewer, ...result }}
     destination={visibleDestination(ctx, viewer, id)}
@@ -67,7 +67,7 @@ const deliveryPage = (
   site: Site,
   id: string,
   deliveryId: string,
-  result: Result = {},
+  result: NotificationsPageProps = {},
 ) => (
   <DeliveryPage
     {...{ site, viewer, ...result }}

@@ -22,9 +22,14 @@ const monthAfter = (month: string, n: number): string => {
   return new Date(Date.UTC(year, ofYear - 1 + n, 15)).toISOString().slice(0, 7);
 };
 
-type Result = { month?: string; successMessage?: string; errorMessage?: string };
+type SpendingPageProps = { month?: string; successMessage?: string; errorMessage?: string };
 
-function spendingPage(ctx: Context, viewer: Viewer, site: Site, { month: chosen, ...messages }: Result = {}) {
+function spendingPage(
+  ctx: Context,
+  viewer: Viewer,
+  site: Site,
+  { month: chosen, ...messages }: SpendingPageProps = {},
+) {
   const report = getSpendingReport(ctx, viewer.org, chosen);
   const monthOf = (iso: string) => new Date(Date.parse(iso) + 36 * 3600_000).toISOString().slice(0, 7);
   const month = monthOf(report.from);
