@@ -6,6 +6,7 @@ export type Signal<T = void> = {
   subscribe(listener: (value: T) => void): void;
 };
 
+/** Creates a signal: `emit` calls all listeners, in the order in which they were added. */
 export function createSignal<T = void>(): Signal<T> {
   const listeners: ((value: T) => void)[] = [];
   return {

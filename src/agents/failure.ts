@@ -17,6 +17,7 @@ export type FailedCode = {
 
 export const failedCodes = failureCodes.filter((code): code is FailedCode => code !== "superseded");
 
+/** What is known about a failure code: its title, remedy, and whether to try again. */
 export const ruleOf = (code: FailureCode): FailureRule => failureRules[code];
 
 /** Why a run failed: its code and cause, a sentence for people, and what it is about, such as an address. */

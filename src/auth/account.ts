@@ -14,6 +14,7 @@ import { countSignInAttempt, recordSignInSuccess } from "./sign-in-attempts.ts";
 /** A browser in which the person is signed in. */
 export type SignIn = ReturnType<typeof listSignIns>[number];
 
+/** Changes the name of a person. Throws bad_request. */
 export function renamePerson(ctx: Context, { person }: SignedIn, name: string): void {
   const newName = toName(name);
   transaction(ctx.db, (tx) => {
@@ -25,6 +26,7 @@ export function renamePerson(ctx: Context, { person }: SignedIn, name: string): 
   });
 }
 
+/** Whether a person can sign in with a password. */
 export const hasPassword = (ctx: Context, { person }: SignedIn): boolean => findPassword(ctx, person.id) !== undefined;
 
 /** Signs the person out everywhere else. Returns the cookies of this session. */

@@ -6,6 +6,7 @@ import { secretOf } from "./links.ts";
 /** Details of a request: its cookies, browser and IP address. */
 export type Client = { cookie: string; userAgent: string; address: string };
 
+/** The headers of a browser, as better-auth reads them. */
 export const toHeaders = ({ cookie, userAgent, address }: Client): Headers =>
   new Headers({ cookie, "user-agent": userAgent, "x-evald-address": address });
 

@@ -108,6 +108,7 @@ export async function invitePerson(ctx: Context, org: OrgId, email: string, role
   return { email: address, mailedPath: toPath(ctx, invitation.id, "mail") };
 }
 
+/** Revokes a pending invitation. Throws not_found. */
 export async function revokeInvitation(ctx: Context, org: OrgId, id: string, client: Client): Promise<void> {
   const where = and(eq(invitations.orgId, org), eq(invitations.id, id), eq(invitations.status, "pending"));
   const invitation = ctx.db.select().from(invitations).where(where).get();

@@ -5,6 +5,7 @@ const timeoutMs = 10_000;
 /** Whether the service sends email. If not, people share links themselves. */
 export const sendsMail = ({ config }: Context): boolean => config.people.mail !== null;
 
+/** Sends the link of an invitation. Returns whether the email was sent. */
 export const mailInvitation = (ctx: Context, to: string, orgName: string, inviter: string, path: string) =>
   send(
     ctx,
@@ -13,6 +14,7 @@ export const mailInvitation = (ctx: Context, to: string, orgName: string, invite
     `${inviter} invited you to join ${orgName} on evald, which measures how well AI agents can use a developer tool.\n\nAccept the invitation:\n${ctx.baseUrl()}${path}\n\nThis link works once and expires in 7 days. If you did not expect this invitation, you can ignore this email.\n`,
   );
 
+/** Sends a link to choose a new password. Returns whether the email was sent. */
 export const mailReset = (ctx: Context, to: string, path: string): Promise<boolean> =>
   send(
     ctx,
@@ -30,6 +32,7 @@ export const mailFactorChange = (ctx: Context, to: string, change: string): Prom
     `${change} for your evald account at ${ctx.baseUrl()}. If that was you, you can ignore this email.\n\nIf it was not you, change your password, sign out all other sessions, and check the passkeys of your account:\n${ctx.baseUrl()}/account\n`,
   );
 
+/** Sends a link to confirm a new email address. Returns whether the email was sent. */
 export const mailEmailChange = (ctx: Context, to: string, path: string): Promise<boolean> =>
   send(
     ctx,

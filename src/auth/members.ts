@@ -47,6 +47,7 @@ export function hasOperator(ctx: Context, org: OrgId): boolean {
 export const listOwnerEmails = (ctx: Context, org: OrgId): string[] =>
   listMembers(ctx, org).flatMap(({ email, role }) => (role === "owner" ? [email] : []));
 
+/** Changes the role of a member. Throws not_found, bad_request for an unknown role, and conflict for the last owner. */
 export const setRole = (ctx: Context, org: OrgId, memberId: string, role: string, client: Client): Promise<void> =>
   inSequence(ctx, async () => {
     const newRole = toRole(role);

@@ -47,6 +47,7 @@ const moveNextEvaluation = statement((db) =>
     .where(and(eq(prompts.id, sql.placeholder("promptId")), eq(prompts.nextEvaluationAt, sql.placeholder("from")))),
 );
 
+/** Throws not_found. */
 export function getOrg(ctx: Context, id: OrgId): Org {
   const row = ctx.db.select().from(orgs).where(eq(orgs.id, id)).get();
   if (!row) throw notFound("The organization was not found.");
@@ -131,6 +132,7 @@ export function getOrgByName(ctx: Context, name: string): Org {
   return toOrg(row);
 }
 
+/** All organizations of this server, by name. */
 export const listOrgs = (ctx: Context): Org[] => ctx.db.select().from(orgs).orderBy(orgs.name).all().map(toOrg);
 
 /** Whether this server has exactly one organization. */

@@ -22,6 +22,7 @@ export function findPassword({ db }: Context, personId: string): { id: string; h
   return db.select({ id: accounts.id, hash: accounts.password }).from(accounts).where(where).get();
 }
 
+/** The person with an email address, in any case. */
 export const findPerson = (ctx: Context, email: string): Person | undefined =>
   ctx.db
     .select({ id: people.id, name: people.name, email: people.email })
@@ -29,6 +30,7 @@ export const findPerson = (ctx: Context, email: string): Person | undefined =>
     .where(eq(people.email, toEmail(email)))
     .get();
 
+/** The organizations of a person, with the role in each. */
 export const listMemberships = (ctx: Context, personId: string): Membership[] =>
   ctx.db
     .select({

@@ -31,6 +31,7 @@ export function listUnmetRequirements(
   ];
 }
 
+/** The sign-in policy of an organization. Without one, nothing is required. */
 export const getSignInPolicy = ({ db }: Context, org: OrgId): SignInPolicy =>
   db.select({ policy: orgs.signInPolicy }).from(orgs).where(eq(orgs.id, org)).get()?.policy ?? noPolicy;
 

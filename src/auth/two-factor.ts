@@ -14,6 +14,7 @@ import { findStep, toBackupCode, toCode } from "./totp.ts";
 /** Whether a code is needed after the password, and how many backup codes are left. */
 export type TwoFactor = { isOn: boolean; backupCodesLeft: number };
 
+/** Whether a person has turned two-factor sign-in on, and how many backup codes are left. */
 export async function getTwoFactor(ctx: Context, { id }: Person): Promise<TwoFactor> {
   const row = ctx.db.select().from(twoFactors).where(eq(twoFactors.personId, id)).get();
   if (!row?.verified) return { isOn: false, backupCodesLeft: 0 };

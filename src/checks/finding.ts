@@ -34,6 +34,7 @@ export const problemFound = (cause: Cause, detail: string, subject: string | nul
   detail,
 });
 
+/** Whether a finding is a warning or a failure. */
 export const isProblem = ({ state }: Pick<Finding, "state">): boolean => state === "warning" || state === "failed";
 
 /** When checks run: with `evald doctor`, and in the service after its start and then every day. */

@@ -2,6 +2,7 @@ import { type Command, Option } from "commander";
 import { badRequest } from "../errors.ts";
 import { filterJson } from "./terminal.ts";
 
+/** The option `--jq`. */
 export const jqOption = (): Option =>
   new Option("--jq <expression>", "Print what a jq expression makes of the JSON, as jq -r does").conflicts(["csv"]);
 

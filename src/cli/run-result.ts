@@ -28,6 +28,7 @@ export const addRunResult = (command: Command): Command =>
 export const runResultHelp =
   "\n--min-score implies --wait.\n\nExit codes: 0 accepted or passed, 1 below --min-score, 2 usage error, 3 no verdict (the run failed, or the server could not be reached), 130 interrupted.";
 
+/** Whether a command waits for the report of its run. */
 export const waitsForReport = ({ wait, minScore }: RunResult): boolean => wait === true || minScore !== undefined;
 
 /** Prints requested runs, or waits for their reports and prints these. Returns the exit code. */

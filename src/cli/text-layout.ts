@@ -1,5 +1,6 @@
 // Text in columns of a terminal: a wide character such as 文 or 🚀 takes two, a combining mark none.
 
+/** The columns that a text takes in a terminal. */
 export const widthOf = (text: string): number => Bun.stringWidth(text);
 
 /** Cuts a text without line breaks at its end. */

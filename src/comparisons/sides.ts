@@ -78,6 +78,7 @@ export function baselineOf(ctx: Context, org: OrgId, head: Side): Side {
   return { name: `the ${baseline.kind} baseline`, unfinished: 0, runs: baseline.runs };
 }
 
+/** A side of a comparison with the runs of these IDs. */
 export const sideOfRuns = (ctx: Context, org: OrgId, name: string, ids: string[]): Side => ({
   name,
   unfinished: 0,

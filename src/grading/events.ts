@@ -17,6 +17,7 @@ export const milestonesOf = <Name extends MilestoneName>(events: SessionEvent[],
 /** `isAgentsOwn`: the agent itself requested this URL, rather than a tool on its own. */
 export type Http = EventOf<"http"> & { isAgentsOwn?: boolean };
 
+/** Whether a request failed: it got no response, or an error status. */
 export const hasFailed = (http: Http) => http.status === null || http.status >= 400;
 
 export const isRedirect = ({ status }: Http) => status !== null && status >= 300 && status < 400;

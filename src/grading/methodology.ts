@@ -93,6 +93,7 @@ export const severityRank: Record<Friction["severity"], number> = { critical: 0,
 
 export const maxFrictions = 50;
 
+/** The letter for a score from 0 to 100. */
 export function gradeLetter(score: number): string {
   return standardMethodology.grades.find(([, least]) => score >= least)?.[0] ?? "F";
 }

@@ -44,6 +44,7 @@ export function sentence(text: string): string {
 /** For the middle of a sentence; acronyms stay in upper case. */
 export const capitalize = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
+/** A text whose first letter is in lower case. */
 export function lowerFirst(text: string): string {
   return /^[A-Z][a-z]/.test(text) ? text[0]!.toLowerCase() + text.slice(1) : text;
 }
@@ -59,6 +60,7 @@ export function list(items: readonly string[], max = 5): string {
   return `${items.slice(0, -1).join(", ")} and ${items.at(-1)}`;
 }
 
+/** A share from 0 to 1 in percent. */
 export function percent(share: number): string {
   return `${Math.round(share * 1000 + 1e-6) / 10}%`;
 }

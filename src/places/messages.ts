@@ -24,12 +24,19 @@ export function credentialOf(redisUrl: string): string {
   return user.startsWith(userPrefix) ? user.slice(userPrefix.length) : sharedCredential;
 }
 
-/** Names in Redis that begin with the credential to which they belong: what its workers send, the state that each one should be in, and its orders. */
+/** The Redis key of what the workers of a credential send. */
 export const fromWorkers = (credential: string): string => `evald:from:${credential}`;
+
+/** The Redis key of messages to a worker. */
 export const toWorker = (credential: string, id: string): string => `evald:to:${credential}:${id}`;
+
+/** The prefix of the Redis keys of a credential's queues. */
 export const queuePrefixOf = (credential: string): string => `evald:jobs:${credential}`;
+
+/** The name of the queue of a worker. */
 export const queueOf = (id: string): string => `worker-${id}`;
-/** Patterns of all of them. */
+
+/** Patterns of all names that begin with a credential. */
 export const keyPatternsOf = (credential: string): string[] => [
   fromWorkers(credential),
   toWorker(credential, "*"),

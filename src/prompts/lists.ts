@@ -111,6 +111,7 @@ const orderOf = (sort: PromptSort | undefined): SQL[] => {
 /** Prompts on a results page. */
 const maxResults = 100;
 
+/** A page of the prompts that match, with what lists show of each. */
 export function listPromptItems(
   ctx: Context,
   org: OrgId,
@@ -128,6 +129,7 @@ export function listPromptItems(
   return { items: rows.all().map(toItem), total: countPrompts(ctx, where) };
 }
 
+/** A page of prompts, newest first. `tag`: only prompts with it. */
 export function listPrompts(
   ctx: Context,
   org: OrgId,

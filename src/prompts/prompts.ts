@@ -48,6 +48,7 @@ export const listAgents = (ctx: Context): AgentInfo[] => listAgentChoices(ctx.ag
 export const hasPrompt = (ctx: Context, org: OrgId, id: string): boolean =>
   promptById(ctx.db).get({ org, id }) !== undefined;
 
+/** Throws not_found. */
 export const getPrompt = (ctx: Context, org: OrgId, id: string): Prompt => toPrompt(ctx, getPromptRow(ctx, org, id));
 
 /** Warnings about an evaluation with this many runs. Throws not_found. */

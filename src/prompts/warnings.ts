@@ -67,6 +67,7 @@ export function findPausedAt(ctx: Context, org: string, promptId: string): numbe
   return latest?.reason === pausedReason ? latest.at : null;
 }
 
+/** What may go wrong with an evaluation of a prompt, in sentences. `runs`: the number of its runs. */
 export const warningsOfPrompt = (ctx: Context, row: PromptRow, runs: number): string[] => [
   ...startUrlWarnings(ctx, row),
   ...agentWarnings(ctx, row, runs),

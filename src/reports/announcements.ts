@@ -23,6 +23,7 @@ type ReportRow = Pick<
   "slug" | "status" | "outcome" | "score" | "scope" | "grade" | "keyFinding"
 >;
 
+/** A run, as events of notifications contain it. */
 export const toRunEvent = (baseUrl: string, { id, evalRequestId, agent, model, createdAt }: RunRow) => ({
   id,
   url: runUrls(baseUrl, id).runUrl,
@@ -32,6 +33,7 @@ export const toRunEvent = (baseUrl: string, { id, evalRequestId, agent, model, c
   requestedAt: toIso(createdAt),
 });
 
+/** A report, as events of notifications contain it. */
 export const toReportEvent = (baseUrl: string, { slug, status, outcome, score, scope, grade }: ReportRow) => ({
   slug,
   url: reportUrl(baseUrl, slug),
@@ -48,6 +50,7 @@ export function toPromptEvent(tx: Tx, id: string): { id: string; title: string |
   return { id, title: row ? titleOf(row) : null };
 }
 
+/** Adds the event that a run has a report. Call it within the transaction that stores the report. */
 export function announceReport(ctx: Context, tx: Tx, run: RunRow, report: ReportRow): void {
   emitEvent(ctx, tx, run.orgId, "run.completed", () => ({
     run: toRunEvent(ctx.baseUrl(), run),

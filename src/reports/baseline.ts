@@ -129,6 +129,7 @@ function toReportBaseline(
   };
 }
 
+/** What must be the same in two reports for their scores to be comparable. */
 export const comparandOf = ({ prompt, agent, methodology, scope, run }: Omit<Report, "baseline">): Comparand => ({
   promptId: prompt.id,
   agent: agent.id,

@@ -34,6 +34,7 @@ const readers: Record<Difference["field"], (run: Comparand) => string | null> = 
   templateArgs: ({ templateArgs }) => argsKey(templateArgs),
 };
 
+/** A methodology in a few words: its ID, the beginning of its hash, and its judge. */
 export const describeMethodology = ({ id, hash, judge }: { id: string; hash: string; judge: string | null }): string =>
   `${id} ${hash.slice(0, 8)}${judge ? ` ${judge}` : ""}`;
 

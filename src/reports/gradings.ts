@@ -15,6 +15,7 @@ import type { Grading, GradingList, Report } from "./schema.ts";
 import { showGrading } from "./shown-grading.ts";
 import { frictionKey, type GradingRow, listGradingRows, withIds } from "./stored-grade.ts";
 
+/** All gradings of a report, and how much those of its judges vary. */
 export function gradingsOfReport(ctx: Context, report: ReportRow): GradingList {
   const rows = listGradingRows(ctx.db, report);
   return { gradings: rows.map((row) => toGrading(row, report)), judgeVariance: judgeVariancesOf(rows) };

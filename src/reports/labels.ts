@@ -25,6 +25,7 @@ export const formatTime = (iso: string): string => `${iso.slice(0, 10)} ${iso.sl
 export const titleOf = ({ title, text }: { title: string | null; text: string }): string =>
   title === null ? titleFromTask(text) : oneLine(title, 200);
 
+/** An agent with its version and model, such as `codex 0.46.0 openai/gpt-5`. */
 export const agentLabel = ({ id, version, model }: Report["agent"]): string =>
   [id, version, model].filter((word) => word !== null).join(" ");
 

@@ -12,6 +12,7 @@ import { loadTransliteration } from "../lazy-packages.ts";
 import { announceReport } from "./announcements.ts";
 import { countChange, writeExposure } from "./counts.ts";
 
+/** Stores the report of a run with its friction points, within the transaction that completes the run. */
 export function insertReport(ctx: Context, tx: Tx, run: typeof runs.$inferSelect, attempt: number, grade: Grade): void {
   const createdAt = ctx.now();
   const reportId = ctx.newId(createdAt);

@@ -36,6 +36,7 @@ const maxTimelines = 64;
 
 const timelines = new Map<string, Promise<Timeline>>();
 
+/** The timeline of a session. Those of the latest sessions are kept in memory. */
 export function getTimeline(ctx: Context, session: StoredSession): Promise<Timeline> {
   const { report, notice } = session;
   const timeline = (notice === null ? timelines.get(report.id) : undefined) ?? buildTimeline(ctx, session);

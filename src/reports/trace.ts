@@ -53,6 +53,7 @@ export function getSession({ db }: Context, org: OrgId, slug: string): StoredSes
 
 const toEvent = (row: EventRow): TraceEvent => ({ ...toSessionEvent(row), at: toIso(row.at) });
 
+/** A field of the data of a stored event, as SQL. */
 export const field = (name: string) => sql`json_extract(${sessionEvents.data}, ${`$.${name}`})`;
 
 /** Failures: an error, a failed tool, a failed request, or an interruption. */

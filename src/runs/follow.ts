@@ -24,6 +24,8 @@ type ProgressUpdate = Progress & { hasRunChanged: boolean };
 
 /** `2.17`: event 17 of attempt 2. */
 export const formatPosition = ({ attempt, seq }: StreamPosition): string => `${attempt}.${seq}`;
+
+/** Parses a position such as `1.42`: the attempt and the number of the event. null if it is invalid. */
 export function parsePosition(text: string | null): StreamPosition | null {
   const [, attempt, seq] = /^(\d{1,9})\.(-?\d{1,9})$/.exec(text ?? "") ?? [];
   return attempt === undefined || seq === undefined ? null : { attempt: Number(attempt), seq: Number(seq) };

@@ -28,6 +28,7 @@ export const firstDueTime = statement((db) =>
     .where(isNotNull(prompts.nextEvaluationAt)),
 );
 
+/** Sets when the next evaluation of a prompt is due; null: never. */
 export const setNextEvaluation = statement((db) =>
   db
     .update(prompts)
@@ -109,6 +110,7 @@ const selectPrompts = (db: Db) =>
 /** A prompt with the data of its schedule. */
 export type ScheduledPrompt = ReturnType<ReturnType<typeof selectPrompts>["all"]>[number];
 
+/** A prompt with the data of its schedule. */
 export const scheduledPromptById = statement((db) => selectPrompts(db).where(eq(prompts.id, id)));
 
 /** Up to `batchSize` prompts with a schedule after an ID. */

@@ -28,6 +28,7 @@ type SharedReport = {
 
 const hashOf = (token: string): Buffer => new Bun.CryptoHasher("sha256").update(token).digest();
 
+/** The shares of a report, newest first. */
 export const sharesOfReport = (ctx: Context, { orgId, id }: ReportRow): ShareLink[] =>
   ctx.db
     .select()

@@ -4,6 +4,7 @@ import { lnChoose, tQuantile } from "./distributions.ts";
 /** A value with its confidence interval, 95 % unless stated otherwise; null for a single run. */
 export type Estimate = { value: number; low: number | null; high: number | null };
 
+/** The mean; NaN if there are no values. */
 export const mean = (values: number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
 
 /** The median; null if there are no values. */

@@ -160,6 +160,7 @@ const toScore = (estimate: Estimate) => {
   return { mean: value, low, high };
 };
 
+/** An estimate with all its numbers rounded. */
 export const rounded = ({ value, low, high }: Estimate, digits: number): Estimate => ({
   value: Number(value.toFixed(digits)),
   low: round(low, digits),
@@ -172,5 +173,6 @@ export const roundP = (p: number): number => round(p, 4) || Number(p.toPrecision
 /** For example `p 0.029` or `p < 0.001`. */
 export const pWords = (p: number): string => (p < 0.001 ? "p < 0.001" : `p ${p.toFixed(3)}`);
 
+/** A number rounded to `digits` decimal places; null stays null. */
 export const round = <T extends number | null>(value: T, digits: number): T =>
   (value === null ? null : Number(value.toFixed(digits))) as T;

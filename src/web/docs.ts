@@ -79,8 +79,10 @@ export const docs: Doc[] = [
   toDoc("benchmarks", "Background", benchmarks),
 ];
 
+/** The page of the documentation with a slug. */
 export const findDoc = (slug: string): Doc | undefined => docs.find((doc) => doc.slug === slug);
 
+/** The path of a page of the documentation, without the base. */
 export const toDocPath = (slug: string): string => `/docs/${slug}`;
 
 function toDoc(slug: string, section: string, text: string): Doc {

@@ -36,6 +36,7 @@ export const seeOther = ({ config }: Context, path: string): Response => redirec
 export const seeOtherWithToast = (ctx: Context, path: string, code: ToastCode, id?: string): Response =>
   withCookies(seeOther(ctx, path), [toastCookie(ctx.config.basePath, code, id)]);
 
+/** A redirect after a form, with status 303. */
 export const redirect = (location: string): Response =>
   new Response(null, { status: 303, headers: { location, "cache-control": "no-store" } });
 

@@ -116,6 +116,8 @@ export function prefersMarkdown(request: Request): boolean {
   return markdown > 0 && markdown >= (weights.get("text/html") ?? 0);
 }
 
+/** Whether a request accepts HTML, as those of browsers do. */
 export const wantsHtml = (request: Request): boolean => /\btext\/html\b/i.test(request.headers.get("accept") ?? "");
 
+/** The HTTP status of an error. */
 export const statusOf = (error: AppError): number => errorStatus[error.code];

@@ -38,6 +38,7 @@ type Call = {
   isDone: boolean;
 };
 
+/** The state before the first update of a session. */
 export const createUpdateState = (readTerminal: UpdateState["readTerminal"]): UpdateState => ({
   calls: new Map(),
   partial: null,

@@ -12,6 +12,7 @@ export type Printed = {
   stderr: string;
 };
 
+/** The state before anything was printed. */
 export const startPrinted = (): Printed => ({ lines: "", openLine: "", stderr: "" });
 
 /** Adds a line of stdout that can't be read. */

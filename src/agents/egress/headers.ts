@@ -10,6 +10,7 @@ export const schemeHeader = "evald-scheme";
 /** How the agent found the URL of a request, and on which page. The relay in front of a sandbox (agents/relay) sets it for the proxy's record. */
 export const sourceHeader = "evald-source";
 
+/** The value of `sourceHeader`: how the agent found the URL and, after a space, the page that it was on. */
 export const toSourceHeader = ({ provenance, foundOn }: Source): string =>
   foundOn === null ? provenance : `${provenance} ${foundOn}`;
 

@@ -22,5 +22,6 @@ function decodeKey(key: string): string {
   }
 }
 
+/** A value as an object; anything else becomes an empty object. */
 export const asObject = (value: unknown): JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value) ? (value as JsonObject) : {};

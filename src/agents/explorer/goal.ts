@@ -102,6 +102,7 @@ function findStem(word: string): string {
   return stem.length > 4 ? stem.replace(/e$/, "") : stem;
 }
 
+/** The stems of the words of a text, in their order. */
 export const toStems = (text: string): string[] => toWords(text).map(toStem);
 
 /** The terms of each thing that a goal requires, joined by a comma or words like "and" and "then": at least two each. */

@@ -31,6 +31,7 @@ export function languageOf({ language, code }: CodeSample): string {
 const inferences = new Map<string, Inference | null>();
 const maxInferences = 2000;
 
+/** What the language of a sample without a label can be; null if that is unknown, or the sample is too long. */
 export function inferLanguage(code: string): Inference | null {
   if (code.length > maxSampleChars) return null;
   const known = inferences.get(code);

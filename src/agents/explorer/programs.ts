@@ -20,6 +20,7 @@ const maxDepth = 30;
 /** How often each character of a sample is evaluated, on average. */
 const maxEvaluations = 30;
 
+/** Parses a sample, and finds the values of its variables. */
 export function parseProgram(language: ProgramLanguage, code: string): Program {
   const tree = grammars[language].parse(code);
   const variables = new Map<string, SyntaxNode | null>();

@@ -34,6 +34,7 @@ function isSentInHeader(before: string): boolean {
   return headerName.test(key[1] ?? key[2]!) || headersBefore.test(textBefore);
 }
 
+/** The environment variables that a sample reads without a default, and whether it sends each in a header. */
 export function secretsOf({ code }: CodeSample): Secret[] {
   return [...code.matchAll(environmentRead)].flatMap((match) => {
     const name = match[1] ?? match[2] ?? match[3] ?? "";

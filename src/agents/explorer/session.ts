@@ -93,6 +93,7 @@ export const toCheck = (
 /** Maximum size of the checks in one event, in characters of JSON. */
 const maxChecks = 16_000;
 
+/** A thought of the explorer, which its rules wrote. */
 export const thoughtEvent = (text: string): AgentEvent => ({ type: "thought", text, by: "rule" });
 
 /**

@@ -24,6 +24,7 @@ const longLivedTypes = new Set(["eventsource", "websocket", "media", "ping"]);
 /** More dialogs, windows or navigations than this in one action are an endless loop. */
 const maxPerKind = 20;
 
+/** The effects before a page did anything. */
 export const noEffects = (): PageEffects => ({
   dialogs: [],
   windows: [],

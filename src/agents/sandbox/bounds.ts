@@ -97,6 +97,7 @@ function deletedBytes(pid: number, workspace: string): number {
   return sizes.values().reduce((sum, bytes) => sum + bytes, 0);
 }
 
+/** The limit that a workspace reached which is full. */
 export const workspaceLimitOf = ({ workspaceBytes }: SandboxLimits): LimitHit => ({
   limit: "workspace_bytes",
   value: workspaceBytes,

@@ -38,6 +38,7 @@ for file in "$from/SKILL.md" "$from"/*/SKILL.md; do
 done
 [ "$count" -gt 0 ] || fail "there is no SKILL.md in it or in one of its folders"`;
 
+/** The command that copies the skills of `folder`, or of an archive on stdin, to `skillsFolder`, and prints what `readSkills` reads. */
 export const skillsCommand = (folder: string, skillsFolder: string): string[] => [
   ...["sh", "-c", script, "sh"],
   folder,

@@ -94,6 +94,7 @@ export async function testWorkspace(bytes: number): Promise<string | null> {
 /** A run's context with its workspace mounted, until it is disposed. `sandbox`: its means for commands; null: none. */
 type MountedWorkspace = AsyncDisposable & { context: AgentContext; sandbox: SandboxResources | null };
 
+/** Mounts the workspace of a run in memory, until the result is disposed. Without a sandbox, nothing is mounted. */
 export async function mountWorkspace({ limits }: Task, context: AgentContext): Promise<MountedWorkspace> {
   const { resources } = context;
   if (!resources || !("workspace" in resources.sandbox))

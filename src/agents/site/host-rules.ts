@@ -67,6 +67,7 @@ const vercelCleanUrls: HostRules = {
   index: "to_folder",
 };
 
+/** The rules of a host. `hasCleanUrls`: whether vercel.json sets `cleanUrls`. */
 export const rulesOf = (host: SiteHost, hasCleanUrls: boolean): HostRules =>
   host === "vercel" && hasCleanUrls ? vercelCleanUrls : rules[host];
 

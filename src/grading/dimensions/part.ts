@@ -22,6 +22,7 @@ export const sharePart = (
   curve = proportional,
 ): Part => scoreByCurve(name, weight, { value, unit: "share", curve, counts });
 
+/** A part that the session has no evidence for. It has no score. */
 export const withoutEvidence = (name: PartName, weight: number): Part => ({
   name,
   weight,

@@ -51,6 +51,7 @@ export function joinCauses(a: Cause, b: Cause): Cause {
   };
 }
 
+/** The values without duplicates, sorted. */
 export const sortedUnique = (seqs: number[]) => [...new Set(seqs)].sort((a, b) => a - b);
 
 export function fingerprint(category: Friction["category"], subject: string): string {

@@ -55,6 +55,7 @@ export function renderPage(page: JSX.Element, timeZone?: string): string {
   return `<!doctype html>\n${renderFragment(page, page.props.viewer, timeZone)}\n`;
 }
 
+/** The frame of every page: head, navigation, breadcrumbs and notices around the content. */
 export function Layout(props: Props) {
   const {
     site,

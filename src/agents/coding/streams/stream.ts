@@ -45,6 +45,7 @@ export type StreamState = {
   unknown: Set<string>;
 };
 
+/** The state before the first line of a stream. */
 export const createStreamState = (): StreamState => ({
   toolNames: new Map(),
   partialMessage: "",
