@@ -14,11 +14,11 @@ const rawName = /^<(?:script|style|textarea|title|xmp)$/i;
  */
 export function limitTags(html: string): string {
   const parts: string[] = [];
-  let kept = 0;
+  let copiedUntil = 0;
   let tags = 0;
   startTag.lastIndex = 0;
   for (let tag = startTag.exec(html); tag; tag = startTag.exec(html)) {
-    if (++tags > maxTags) return parts.join("") + html.slice(kept, tag.index);
+    if (++tags > maxTags) return parts.join("") + html.slice(copiedUntil, tag.index);
     const [name] = tag;
     if (name === "<!--") {
       const end = html.indexOf("-->", startTag.lastIndex);
@@ -29,9 +29,9 @@ export function limitTags(html: string): string {
     attribute.lastIndex = startTag.lastIndex;
     let end = startTag.lastIndex;
     for (let count = 0; attribute.test(html); count++) {
-      if (count === maxAttributes) parts.push(html.slice(kept, end));
+      if (count === maxAttributes) parts.push(html.slice(copiedUntil, end));
       end = attribute.lastIndex;
-      if (count >= maxAttributes) kept = end;
+      if (count >= maxAttributes) copiedUntil = end;
     }
     startTag.lastIndex = end;
     if (!rawName.test(name)) continue;
@@ -40,5 +40,5 @@ export function limitTags(html: string): string {
     if (!endTag.test(html)) break;
     startTag.lastIndex = endTag.lastIndex;
   }
-  return parts.join("") + html.slice(kept);
+  return parts.join("") + html.slice(copiedUntil);
 }

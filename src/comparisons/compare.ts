@@ -34,7 +34,7 @@ export const Comparison = Type.Object(
 );
 export type Comparison = Static<typeof Comparison>;
 
-/** Runs of the head are excluded from the base. Throws not_found, and bad_request for a side without runs. */
+/** Compares two sides. Runs of the head are excluded from the base. Throws not_found, and bad_request for a side without runs. */
 export function compareSides(
   ctx: Context,
   org: OrgId,
@@ -53,7 +53,7 @@ export function compareSides(
   return compare(ctx, { ...before, runs }, after, options);
 }
 
-/** Compares the runs of evaluations that `keeps` accepts with those of others and with `runIds`. */
+/** Compares the runs of the evaluations `headIds` with those of `evalRequestIds` and the runs `runIds`. `keeps`: which runs count; default: all. */
 export function compareEvals(
   ctx: Context,
   org: OrgId,

@@ -9,4 +9,5 @@ const requests = new AsyncLocalStorage<Request>();
 /** Calls `work`, and everything that it awaits, as a part of a request. */
 export const withRequest = <T>(request: Request, work: () => T): T => requests.run(request, work);
 
+/** The request that the running code serves; undefined: none. */
 export const findCurrentRequest = (): Request | undefined => requests.getStore();

@@ -1,12 +1,14 @@
 import type { Context } from "../context.ts";
 import type { Db } from "../db/open.ts";
 import { perConnection } from "../db/per-connection.ts";
+import { timeOfId } from "../db/rows.ts";
 import { listPauses, type PauseRow } from "../runs/pauses.ts";
 import { toIso } from "../schema.ts";
 import type { Workers } from "../workers/workers.ts";
 import type { QueueOverview, QueuePause } from "./schema.ts";
 
-type Counts = {
+/** Unfinished jobs by state. `failing`: those that failed before. `oldest`: ID of the oldest that waits; null: none does. */
+type JobCounts = {
   waiting: number;
   delayed: number;
   paused: number;
@@ -14,7 +16,8 @@ type Counts = {
   failing: number;
   oldest: string | null;
 };
-type Group = { key: string } & Counts;
+/** The jobs of an organization or agent; `key` is its ID. */
+type JobGroup = { key: string } & JobCounts;
 
 /** Raw SQL, since it names the partial indexes of unfinished jobs. `available_at` 0 means now. */
 const statements = perConnection(({ $client }: Db) => {
@@ -26,35 +29,33 @@ const statements = perConnection(({ $client }: Db) => {
     sum(state = 'held') paused, sum(state = 'running') running, sum(spent + faults + deaths > 0) failing,
     min(iif(state = 'queued' and available_at <= ?1, j.id, null)) oldest`;
   return {
-    byOrg: $client.prepare<Group, [now: number]>(
+    byOrg: $client.prepare<JobGroup, [now: number]>(
       `select org_id key, ${counts} from ${unfinished} j where pool = 'runs' and kind = 'run' group by org_id`,
     ),
-    byAgent: $client.prepare<Group, [now: number]>(
+    byAgent: $client.prepare<JobGroup, [now: number]>(
       `select r.agent key, ${counts} from ${unfinished} j cross join runs r on r.id = j.subject
       where pool = 'runs' and kind = 'run' group by r.agent`,
     ),
-    deliveries: $client.prepare<Counts, [now: number]>(
+    deliveries: $client.prepare<JobCounts, [now: number]>(
       `select ${counts} from ${unfinished} j where pool = 'deliveries'`,
     ),
     orgs: $client.prepare<{ id: string; name: string }, []>("select id, name from orgs"),
   };
 });
 
-/** Creation time of a UUIDv7, in epoch milliseconds. */
-const timeOf = (id: string): number => Number.parseInt(id.replaceAll("-", "").slice(0, 12), 16);
+const noJobs: JobCounts = { waiting: 0, delayed: 0, paused: 0, running: 0, failing: 0, oldest: null };
 
-const none: Counts = { waiting: 0, delayed: 0, paused: 0, running: 0, failing: 0, oldest: null };
-
-const toCounts = ({ oldest, ...group }: Counts) => ({
+const toCounts = ({ oldest, ...group }: JobCounts) => ({
   waiting: group.waiting ?? 0,
   delayed: group.delayed ?? 0,
   paused: group.paused ?? 0,
   running: group.running ?? 0,
   failing: group.failing ?? 0,
-  oldestWaitingAt: toIso(oldest === null ? null : timeOf(oldest)),
+  oldestWaitingAt: toIso(oldest === null ? null : timeOfId(oldest)),
 });
 
-const lengthOf = ({ waiting, delayed, paused, running }: Counts) => waiting + delayed + paused + running;
+/** The number of unfinished jobs. */
+const sizeOf = ({ waiting, delayed, paused, running }: JobCounts) => waiting + delayed + paused + running;
 
 /** A pause as operators see it. */
 export const toPause = (ctx: Context, { kind, subject, reason, pausedBy, createdAt }: PauseRow): QueuePause => ({
@@ -76,17 +77,17 @@ export function getQueueOverview(ctx: Context, workers: Workers): QueueOverview 
   const now = ctx.now();
   const rows = listPauses(ctx.db);
   const names = namesOfOrgs(ctx);
-  const groupsOf = (kind: PauseRow["kind"], groups: Group[]) => {
+  const groupsOf = (kind: PauseRow["kind"], groups: JobGroup[]) => {
     const paused = new Set(rows.filter((row) => row.kind === kind).map(({ subject }) => subject));
     const others = [...paused].filter((subject) => groups.every(({ key }) => key !== subject));
-    return [...groups, ...others.map((key) => ({ key, ...none }))]
-      .sort((a, b) => lengthOf(b) - lengthOf(a))
+    return [...groups, ...others.map((key) => ({ key, ...noJobs }))]
+      .sort((a, b) => sizeOf(b) - sizeOf(a))
       .map(({ key, ...counts }) => ({ key, isPaused: paused.has(key), counts: toCounts(counts) }));
   };
   const orgGroups = byOrg.all(now);
-  const sum = (name: Exclude<keyof Counts, "oldest">) => orgGroups.reduce((total, group) => total + group[name], 0);
+  const sum = (name: Exclude<keyof JobCounts, "oldest">) => orgGroups.reduce((total, group) => total + group[name], 0);
   const oldest = orgGroups.flatMap((group) => group.oldest ?? []).sort()[0] ?? null;
-  const ofDeliveries = toCounts(deliveries.get(now) ?? none);
+  const ofDeliveries = toCounts(deliveries.get(now) ?? noJobs);
   return {
     ...toCounts({
       ...{ waiting: sum("waiting"), delayed: sum("delayed"), paused: sum("paused") },

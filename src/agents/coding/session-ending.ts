@@ -15,7 +15,8 @@ export type Wait = "login_needed" | "question" | "context_overflow";
 /** What is known about the end of a session. `reason`: what the provider or the agent says about it; null: nothing. `code`: that of the failed call that ended it. */
 type SessionEnd = { ending: EndingName; reason: string | null; answer: string | null; code?: FailedCode };
 
-type Session = { reporter: SessionReporter; record: ModelRecord; result: ProgramResult; wait: Wait | null };
+/** What is known about a session when its agent has ended. */
+type EndedSession = { reporter: SessionReporter; record: ModelRecord; result: ProgramResult; wait: Wait | null };
 
 /** Endings for which the last answer of the model belongs to the end. */
 const endingsWithAnswer = new Set<EndingName>(["refused", "output_limit", "turn_limit"]);
@@ -23,7 +24,7 @@ const maxReasonChars = 500;
 const maxAnswerChars = 2000;
 
 /** How a session is graded. Throws an AgentFailure if it is not. */
-export function toEnding(session: Session): Ending {
+export function toEnding(session: EndedSession): Ending {
   const end = withLogin(findEnd(session), session);
   const { ending, answer } = end;
   const { outcome, failure } = endings[ending];
@@ -41,7 +42,7 @@ export function toEnding(session: Session): Ending {
 }
 
 /** How a session ended. What its model calls show outranks what the agent says, which is often less precise. */
-function findEnd({ reporter, record, result, wait }: Session): SessionEnd {
+function findEnd({ reporter, record, result, wait }: EndedSession): SessionEnd {
   const { hasReportedEnd, text, error, exitCode, limit } = result;
   const { lastFailure } = record;
   const stop = record.answers.at(-1)?.stop ?? null;
@@ -79,7 +80,7 @@ function findEnd({ reporter, record, result, wait }: Session): SessionEnd {
 }
 
 /** An agent with a login has no key: what is rejected is its login. */
-const withLogin = (end: SessionEnd, { reporter: { preset } }: Session): SessionEnd =>
+const withLogin = (end: SessionEnd, { reporter: { preset } }: EndedSession): SessionEnd =>
   end.ending === "key_rejected" && preset.login !== null ? { ...end, ending: "login_needed" } : end;
 
 /** Whether an exit code says that a signal ended the process. */
@@ -93,7 +94,7 @@ function findExit({ hasReportedEnd }: ProgramResult, { printed, callCount }: Ses
   return callCount === 0 && asksForLogin(`${stdout}\n${stderr}`) ? "login_needed" : "exited";
 }
 
-function toFailure(end: SessionEnd, { reporter, result }: Session): AgentFailure {
+function toFailure(end: SessionEnd, { reporter, result }: EndedSession): AgentFailure {
   const { ending } = end;
   const { failure } = endings[ending];
   const detail = `${describe(reporter.preset.name, end, result)}${describePrinted(reporter.printed)}`;
