@@ -387,7 +387,7 @@ CREATE TABLE `api_keys` (
 	`last_used_at` integer,
 	`created_by` text,
 	`trust_id` text,
-	`is_compatible` integer DEFAULT false NOT NULL,
+	`uses_compatibility_mode` integer DEFAULT false NOT NULL,
 	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action,
 	CONSTRAINT "api_keys_hash" CHECK(length("api_keys"."hash") = 32)
 ) STRICT;

@@ -44,4 +44,4 @@ export const FixState = Nullable(
     description: "null: not marked as done",
   }),
 );
-export type FixState = Static<typeof Done>;
+export type FixState = Static<typeof FixState>;
