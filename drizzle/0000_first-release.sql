@@ -74,6 +74,12 @@ CREATE TABLE `deleted_orgs` (
 	`deletion_id` text NOT NULL
 ) STRICT;
 --> statement-breakpoint
+CREATE TABLE `deleted_people` (
+	`person_id` text PRIMARY KEY NOT NULL,
+	`name` text NOT NULL,
+	`email` text NOT NULL
+) STRICT;
+--> statement-breakpoint
 CREATE TABLE `deleted_prompts` (
 	`prompt_id` text PRIMARY KEY NOT NULL,
 	`deletion_id` text NOT NULL
@@ -101,7 +107,7 @@ CREATE TABLE `deletions` (
 ) STRICT;
 --> statement-breakpoint
 CREATE INDEX `deletions_of_org` ON `deletions` (`org_id`,`id`);--> statement-breakpoint
-CREATE INDEX `deletions_open` ON `deletions` (`erases_at`) WHERE "deletions"."completed_at" is null;--> statement-breakpoint
+CREATE INDEX `deletions_open` ON `deletions` (`org_id`,`erases_at`) WHERE "deletions"."completed_at" is null;--> statement-breakpoint
 CREATE TABLE `erased_slugs` (
 	`digest` blob PRIMARY KEY NOT NULL
 ) STRICT;
@@ -504,6 +510,7 @@ CREATE TABLE `notifications` (
 ) STRICT;
 --> statement-breakpoint
 CREATE INDEX `notifications_of_prompt` ON `notifications` (`org_id`,`prompt_id`) WHERE "notifications"."prompt_id" is not null;--> statement-breakpoint
+CREATE INDEX `notifications_of_several` ON `notifications` (`org_id`,`id`) WHERE "notifications"."prompt_id" is null;--> statement-breakpoint
 CREATE UNIQUE INDEX `notifications_of_org` ON `notifications` (`org_id`,`id`);--> statement-breakpoint
 CREATE UNIQUE INDEX `notifications_once` ON `notifications` (`org_id`,`once_key`);--> statement-breakpoint
 CREATE TABLE `orgs` (

@@ -9,8 +9,10 @@ import { listStoredProblems } from "./checks/stored-problems.ts";
 import { announceScore } from "./comparisons/score-alert.ts";
 import { type Context, type ContextOptions, createContext } from "./context.ts";
 import { createUpkeep } from "./db/upkeep.ts";
+import { cancelRunsOfDeletions } from "./deletions/cancellation.ts";
 import { eraseDue } from "./deletions/erasure.ts";
 import { eraseOldData } from "./deletions/old-data.ts";
+import { forgetDeletedPeople } from "./deletions/people.ts";
 import { reasonOf } from "./errors.ts";
 import { closeExports } from "./exchange/export-thread.ts";
 import { createGateLoop } from "./gates/progress.ts";
@@ -79,7 +81,12 @@ export function createService(options: ServiceOptions) {
   const scheduler = createScheduler(ctx);
   const gateLoop = createGateLoop(ctx);
   const scoreChangeLoop = createScoreChangeLoop(ctx);
-  const upkeep = createUpkeep(ctx, [(stop) => eraseDue(ctx, stop), (stop) => eraseOldData(ctx, stop)]);
+  const upkeep = createUpkeep(ctx, [
+    (stop) => cancelRunsOfDeletions(ctx, stop),
+    (stop) => forgetDeletedPeople(ctx, stop),
+    (stop) => eraseDue(ctx, stop),
+    (stop) => eraseOldData(ctx, stop),
+  ]);
   const backupLoop = createBackupLoop(ctx, options.backupEnv ?? {});
   const healthChecks = createHealthChecks(ctx, () => ({
     ...{ config, env, ctx, now: ctx.now, findSandbox: local.findSandbox },

@@ -1,12 +1,14 @@
 import { afterAll, expect, test } from "bun:test";
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { gzipSync } from "node:zlib";
 import { closeDb } from "../src/db/open.ts";
 import { deletePerson } from "../src/deletions/people.ts";
 import { createPrompt } from "../src/prompts/prompts.ts";
 import { scriptedAgent, testApp } from "./support/app.ts";
 import { emptyFolder } from "./support/executable.ts";
 import { signedIn } from "./support/people.ts";
+import { startReceiver } from "./support/receiver.ts";
 import { evaluation, niceGrade } from "./support/reports.ts";
 import { until } from "./support/until.ts";
 
@@ -207,17 +209,50 @@ test("no byte of a thousand words is left after an organization was erased", asy
     return next;
   };
   const sentence = (n: number) => Array.from({ length: n }, word).join(" ");
+  /** One word for each place, all of which must be stored. */
+  const marks: Record<string, string> = {};
+  const markOf = (place: string) => {
+    marks[place] = word();
+    return marks[place];
+  };
   const agent = scriptedAgent(async function* () {
     for (let i = 0; i < 20; i++) {
       yield { type: "thought", text: sentence(8), by: "model" };
       yield { type: "thought", text: sentence(8), by: "model" };
     }
+    const read = { type: "http", id: "1", method: "GET", mappedUrl: null, status: 200, ms: 1, bytes: 9 } as const;
+    const ofAgent = {
+      contentType: "text/plain",
+      provenance: "given",
+      foundOn: null,
+      purpose: "task",
+      error: null,
+    } as const;
+    yield {
+      ...read,
+      ...ofAgent,
+      url: `https://docs.example.com/${markOf("page read")}`,
+      body: markOf("body of a page"),
+      sent: markOf("request"),
+    };
+    const tool = { id: "1", tool: word() };
+    yield { type: "tool_call", ...tool, input: { command: markOf("tool input") } };
+    const data = Buffer.from(markOf("artifact")).toString("base64");
+    const artifact = { name: "page.diff", bytes: 9, data };
+    yield { type: "tool_result", ...tool, ok: true, output: { text: markOf("tool output") }, artifact };
+    yield { type: "message", text: markOf("message") };
+    yield { type: "interruption", question: markOf("question"), url: null };
     yield { type: "end", outcome: "not_judged", reason: sentence(2) };
   });
   let now = Date.parse("2026-11-20T12:00:00Z");
   const dataDir = emptyFolder();
   folders.push(dataDir);
-  const app = testApp({ dataDir, agent, now: () => now, env: { EVALD_SECRET_KEY: "a".repeat(43) } });
+  const app = testApp({
+    dataDir,
+    agent,
+    now: () => now,
+    env: { EVALD_SECRET_KEY: "a".repeat(43), EVALD_ALLOW_PRIVATE: "127.0.0.1" },
+  });
   const { send, service, a } = app;
   const browser = await signedIn(app, { email: `${word()}@example.com` });
   await browser.post("/account/name", { name: word() });
@@ -227,6 +262,19 @@ test("no byte of a thousand words is left after an organization was erased", asy
   await send("POST", "/api/v1/destinations", {
     body: { kind: "webhook", name: word(), url: `https://${word()}.example/hook`, events: ["run.completed"] },
   });
+  // What this one answers is kept with its deliveries.
+  const receiver = startReceiver(() => new Response(markOf("response to a delivery"), { status: 500 }));
+  await send("POST", "/api/v1/destinations", {
+    body: { kind: "webhook", name: word(), url: `${receiver.url}/${word()}`, events: ["run.completed"] },
+  });
+  const files = await new Bun.Archive({ [`${markOf("file name")}.md`]: markOf("uploaded file") }).bytes();
+  // At level 0, its content is readable in the database.
+  const archive = gzipSync(files, { level: 0 });
+  const uploaded = await send("POST", "/api/v1/archives", {
+    body: archive,
+    headers: { authorization: `Bearer ${a.key}`, "content-type": "application/gzip" },
+  });
+  expect(uploaded.status).toBe(201);
   for (let i = 0; i < 3; i++) {
     const { body: prompt } = await send("POST", "/api/v1/prompts", {
       body: {
@@ -239,7 +287,7 @@ test("no byte of a thousand words is left after an organization was erased", asy
       },
     });
     const [variable = ""] = prompt.templateVars;
-    await send("PATCH", `/api/v1/prompts/${prompt.id}`, { body: { title: word() } });
+    await send("PATCH", `/api/v1/prompts/${prompt.id}`, { body: { title: markOf("body of a delivery") } });
     const body = { urlMap: { [`${word()}.example`]: "https://x.example" }, templateArgs: { [variable]: word() } };
     const headers = { authorization: `Bearer ${a.key}`, "idempotency-key": word() };
     const run = await send("POST", `/api/v1/prompts/${prompt.id}/run`, { body, headers });
@@ -258,10 +306,16 @@ test("no byte of a thousand words is left after an organization was erased", asy
     (await send("GET", "/api/v1/runs")).body.map(({ failureReason }: { failureReason: string }) => failureReason),
   ).toEqual([null, null, null]);
   await service.runner.stop(1000);
+  await service.notifier.runner.start();
+  await until("three deliveries", async () => receiver.received.length === 3);
+  await service.notifier.runner.stop(1000);
+  receiver.close();
   expect(words.length).toBeGreaterThan(1000);
   const planted = readAll(dataDir);
   const stored = words.filter((each) => planted.includes(each));
   expect(stored.length).toBeGreaterThan(1000);
+  expect(Object.entries(marks).filter(([, mark]) => !stored.includes(mark))).toEqual([]);
+  expect(Object.keys(marks).length).toBe(12);
 
   const { body: deletion } = await send("DELETE", "/api/v1/organization");
   now = Date.parse(deletion.erasesAt) + 1;

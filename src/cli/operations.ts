@@ -106,7 +106,7 @@ export type Operations = {
   "GET /gates": { query: { promptId?: string; limit?: number; offset?: number }; result: Gate[] };
   "POST /gates/{gateId}/cancel": { result: Gate };
   "GET /gates/{gateId}": { result: Gate };
-  "GET /export": { query: { format?: "jsonl" | "csv" | "junit" | "markdown"; promptId?: string; auditLog?: "1"; since?: string; until?: string; scope?: "goal" | "conduct_only" | "docs_only"; minScore?: number }; result: unknown };
+  "GET /export": { query: { format?: "jsonl" | "csv" | "junit" | "markdown"; promptId?: string; runId?: string; auditLog?: "1"; since?: string; until?: string; scope?: "goal" | "conduct_only" | "docs_only"; minScore?: number }; result: unknown };
   "GET /destinations": { query: { limit?: number; offset?: number }; result: Destination[] };
   "POST /destinations": { body: DestinationInput; result: NewDestination };
   "GET /destinations/{destinationId}": { result: Destination };

@@ -19,6 +19,7 @@ import { getReportRow } from "../reports/report-row.ts";
 import { cancelDeletedRuns, stopEndedRuns } from "../runs/endings.ts";
 import { getRunRow } from "../runs/run-row.ts";
 import { toIso } from "../schema.ts";
+import { cancelRunningRuns, cancelUnfinishedRuns } from "./cancellation.ts";
 import { addHidingPrompt, moveRun } from "./moves.ts";
 import type { Deletion } from "./schema.ts";
 
@@ -73,30 +74,31 @@ function insertDeletion(ctx: Context, tx: Tx, org: OrgId, deletion: NewDeletion)
 }
 
 /**
- * Deletes a prompt with its runs and reports. It is hidden at once, its unfinished runs are cancelled, and it is erased after a day.
+ * Deletes a prompt with its runs and reports. It is hidden at once, its unfinished runs are cancelled soon, and it is erased after a day.
  * `deletedBy` is named in the list of deletions. Throws not_found.
  */
 export async function deletePrompt(ctx: Context, org: OrgId, id: string, deletedBy: string): Promise<Deletion> {
   const { deletion, ended } = await ctx.commit((tx) => {
     const prompt = getPromptRow(ctx, org, id);
-    const ofPrompt = and(eq(runs.orgId, org), eq(runs.promptId, prompt.id));
-    const ended = cancelDeletedRuns(ctx, tx, ofPrompt, deletedBy);
     const counts = countDeleted(ctx, org, prompt.id);
     const title = titleOf(prompt);
     const deletion = insertDeletion(ctx, tx, org, { kind: "prompt", subjectId: prompt.id, title, counts, deletedBy });
     tx.insert(deletedPrompts).values({ promptId: prompt.id, deletionId: deletion.id }).run();
     recordAudit(ctx, org, "prompt.deleted", { id: prompt.id, name: title });
-    return { deletion, ended };
+    return { deletion, ended: cancelRunningRuns(ctx, tx, deletion) };
   });
   stopEndedRuns(ctx, ended);
   ctx.signals.scheduleChanged.emit();
+  ctx.signals.erasureDue.emit();
   return toDeletion(deletion);
 }
 
 /** Deletes a run with its session and report, as `deletePrompt` does. Throws not_found. */
 export async function deleteRun(ctx: Context, org: OrgId, id: string, deletedBy: string): Promise<Deletion> {
   const { deletion, ended } = await ctx.commit((tx) => {
-    const ended = cancelDeletedRuns(ctx, tx, eq(runs.id, getRunRow(tx, org, id).id), deletedBy);
+    const run = getRunRow(tx, org, id);
+    const ended = run.completedAt === null ? [run.id] : [];
+    cancelDeletedRuns(ctx, tx, ended, deletedBy);
     return { deletion: hideRun(ctx, tx, org, id, deletedBy), ended };
   });
   stopEndedRuns(ctx, ended);
@@ -138,7 +140,6 @@ function hideRun(ctx: Context, tx: Tx, org: OrgId, id: string, deletedBy: string
 export async function deleteOrg(ctx: Context, org: OrgId, deletedBy: string): Promise<Deletion> {
   const { deletion, ended } = await ctx.commit((tx) => {
     const { name } = getOrg(ctx, org);
-    const ended = cancelDeletedRuns(ctx, tx, eq(runs.orgId, org), deletedBy);
     const counts = countDeleted(ctx, org);
     const row = { kind: "organization", subjectId: org, title: name, counts, deletedBy } as const;
     const deletion = insertDeletion(ctx, tx, org, row);
@@ -146,11 +147,12 @@ export async function deleteOrg(ctx: Context, org: OrgId, deletedBy: string): Pr
     tx.run(sql`insert or ignore into deleted_prompts select id, ${deletion.id} from prompts where org_id = ${org}`);
     tx.insert(deletedOrgs).values({ orgId: org, deletionId: deletion.id }).run();
     recordAudit(ctx, org, "organization.deleted", { id: org, name });
-    return { deletion, ended };
+    return { deletion, ended: cancelRunningRuns(ctx, tx, deletion) };
   });
   forgetKeys(ctx);
   stopEndedRuns(ctx, ended);
   ctx.signals.scheduleChanged.emit();
+  ctx.signals.erasureDue.emit();
   return toDeletion(deletion);
 }
 
@@ -175,6 +177,9 @@ export function listDeletions({ db }: Context, org: OrgId, { limit, offset }: Pa
 
 /** Restores what was deleted: nothing of it was changed, except that its unfinished runs were cancelled. Throws not_found, and conflict if it is no longer possible. */
 export async function restore(ctx: Context, org: OrgId, id: string): Promise<Deletion> {
+  const pending = getDeletionRow(ctx.db, org, id);
+  // Otherwise some of them would be cancelled, and others run.
+  if (pending.status === "pending") await cancelUnfinishedRuns(ctx, pending);
   const deletion = await ctx.commit((tx) => {
     const row = getDeletionRow(tx, org, id);
     if (row.status !== "pending") throw conflict(`This deletion can't be undone: its status is ${row.status}.`);

@@ -3,7 +3,7 @@ import type { Context } from "../context.ts";
 import { type Db, transaction } from "../db/open.ts";
 import { deletions } from "../db/tables/deletions.ts";
 import { untilUnlocked, withoutWaiting } from "../db/write-lock.ts";
-import { eraseFromOrg, eraseFromPrompt, unhideOrg } from "./steps.ts";
+import { eraseFromOrg, eraseFromPrompt, eraseMention, unhideOrg } from "./steps.ts";
 
 /** How long one transaction erases, in milliseconds: others wait as long. */
 const turnMs = 5;
@@ -42,7 +42,7 @@ async function erase(ctx: Context, row: DeletionRow, stop: AbortSignal): Promise
 }
 
 /** Erases one small part of a deletion. False: nothing is left. */
-function eraseStep(db: Db, { id, orgId, kind }: DeletionRow): boolean {
+function eraseStep(db: Db, { id, orgId, kind, subjectId, ofPrompt, slug }: DeletionRow): boolean {
   const next = db.$client
     .query<{ prompt_id: string }, [string]>("select prompt_id from deleted_prompts where deletion_id = ? limit 1")
     .get(id);
@@ -50,7 +50,8 @@ function eraseStep(db: Db, { id, orgId, kind }: DeletionRow): boolean {
     eraseFromPrompt(db, orgId, next.prompt_id);
     return true;
   }
-  if (kind !== "organization") return false;
+  if (kind === "run") return eraseMention(db, orgId, ofPrompt ?? "", subjectId, slug);
+  if (kind === "prompt") return false;
   if (eraseFromOrg(db, orgId)) return true;
   unhideOrg(db, orgId);
   return false;

@@ -8,6 +8,7 @@ import { prompts } from "../db/tables/prompts.ts";
 import { reports } from "../db/tables/reports.ts";
 import { evalRequests, runs } from "../db/tables/runs.ts";
 import { scheduledEvaluations } from "../db/tables/schedules.ts";
+import { mentions } from "../notifications/deleted.ts";
 import type { PromptRow } from "../prompts/prompt-check.ts";
 
 /**
@@ -30,12 +31,15 @@ export function moveRun(tx: Tx, run: typeof runs.$inferSelect, promptId: string)
   tx.update(reports).set({ promptId }).where(eq(reports.runId, id)).run();
   const reportOfRun = sql`(select id from reports where run_id = ${id})`;
   tx.update(frictionPoints).set({ promptId }).where(sql`${frictionPoints.reportId} = ${reportOfRun}`).run();
+  const others = sql`select 1 from runs where org_id = ${orgId} and eval_request_id = ${evalRequestId} and prompt_id = ${run.promptId}`;
+  const isShared = tx.get(sql`${others} limit 1`) != null;
+  const slug = sql`(select slug from reports where run_id = ${id})`;
+  const isAboutRun = or(mentions(id), mentions(slug), isShared ? undefined : mentions(evalRequestId));
   tx.update(notifications)
     .set({ promptId })
-    .where(and(eq(notifications.orgId, orgId), eq(notifications.promptId, run.promptId), mentions(id)))
+    .where(and(eq(notifications.orgId, orgId), eq(notifications.promptId, run.promptId), isAboutRun))
     .run();
-  const others = sql`select 1 from runs where org_id = ${orgId} and eval_request_id = ${evalRequestId} and prompt_id = ${run.promptId}`;
-  if (tx.get(sql`${others} limit 1`)) return;
+  if (isShared) return;
   const isOfOrg = eq(evalRequests.orgId, orgId);
   tx.update(evalRequests)
     .set({ promptId })
@@ -56,6 +60,3 @@ export function moveRun(tx: Tx, run: typeof runs.$inferSelect, promptId: string)
     .where(and(eq(scheduledEvaluations.orgId, orgId), eq(scheduledEvaluations.evalRequestId, evalRequestId)))
     .run();
 }
-
-/** Whether a notification has an ID in its data. */
-const mentions = (id: string) => sql`instr(${notifications.data}, ${id}) > 0`;

@@ -2,12 +2,11 @@ import { and, count, eq, inArray } from "drizzle-orm";
 import { recordAudit } from "../audit/entries.ts";
 import { isLastOwner } from "../auth/members.ts";
 import { listMemberships } from "../auth/people.ts";
-import type { Person } from "../auth/person.ts";
 import type { Context } from "../context.ts";
-import { type Tx, transaction } from "../db/open.ts";
+import { type Db, transaction } from "../db/open.ts";
 import { auditEntries } from "../db/tables/audit.ts";
+import { deletedPeople } from "../db/tables/deletions.ts";
 import { apiKeys } from "../db/tables/keys.ts";
-import { destinations } from "../db/tables/notifications.ts";
 import { accounts, invitations, people, signIns } from "../db/tables/people.ts";
 import { evalRequests } from "../db/tables/runs.ts";
 import { conflict, notFound } from "../errors.ts";
@@ -17,16 +16,21 @@ import { takeTurn, truncateLog } from "./erasure.ts";
 /** What stands in the place of the name of a person whose account was deleted. */
 const deletedPerson = "deleted person";
 
-/** Columns that hold the name or email address of whoever did something, by table. */
-const nameColumns: readonly [table: string, ...columns: string[]][] = [
-  ["dismissals", "dismissed_by", "withdrawn_by"],
+/** Columns that hold the name or email address of whoever did something, after a text. */
+const nameColumns: readonly [table: string, column: string, before?: string][] = [
+  ["dismissals", "dismissed_by"],
+  ["dismissals", "withdrawn_by"],
   ["fixes", "done_by"],
   ["field_friction", "changed_by"],
-  ["inbox_marks", "marked_by", "assignee"],
+  ["inbox_marks", "marked_by"],
+  ["inbox_marks", "assignee"],
   ["deletions", "deleted_by"],
+  ["pauses", "paused_by"],
+  ["runs", "failure_detail", "by "],
+  ["jobs", "last_error", "cancelled: by "],
 ];
-/** Audit entries that one step reads. */
-const entriesPerStep = 2_000;
+/** Rows that one step reads. */
+const rowsPerStep = 1_000;
 
 /** Collects what the service stores about a person, and records it. Secrets and their digests are left out. Throws not_found. */
 export function exportPerson(ctx: Context, personId: string) {
@@ -122,63 +126,96 @@ export function refuseOnlyOwner(ctx: Context, personId: string): void {
  * only owner of an organization.
  */
 export async function deletePerson(ctx: Context, personId: string): Promise<void> {
-  const { db } = ctx;
-  const person = transaction(db, (tx) => {
+  transaction(ctx.db, (tx) => {
     const row = tx.select().from(people).where(eq(people.id, personId)).get();
     if (!row) throw notFound("The account was not found.");
     refuseOnlyOwner(ctx, personId);
     for (const { org } of listMemberships(ctx, personId)) recordAudit(ctx, org, "account.deleted", row);
-    forgetName(tx, ctx, row);
+    const { name, email } = row;
+    tx.insert(deletedPeople).values({ personId, name, email }).run();
+    tx.delete(invitations).where(eq(invitations.email, email)).run();
     // What else belongs to the account refers to it, and is deleted with it.
     tx.delete(people).where(eq(people.id, personId)).run();
-    return row;
   });
-  let after = 0;
-  while (
-    await takeTurn(db, () => {
-      const next = forgetInAuditLog(ctx, person, after);
-      after = next ?? after;
-      return next !== null;
-    })
-  );
-  // Until a reader releases it, the log may have copies of the pages; they go with the next truncation.
-  truncateLog(db);
+  await forgetDeletedPeople(ctx, ctx.stopping);
 }
 
-/** Removes the name and address of a person from what others see. */
-function forgetName(tx: Tx, { db }: Context, { name, email }: Person): void {
-  const { $client } = db;
-  for (const [table, ...columns] of nameColumns)
-    for (const column of columns)
-      $client.query(`update ${table} set ${column} = ? where ${column} in (?, ?)`).run(deletedPerson, name, email);
-  tx.delete(invitations).where(eq(invitations.email, email)).run();
-  for (const { id, recipients } of tx.select().from(destinations).all())
-    if (recipients?.includes(email)) {
-      const others = recipients.filter((each) => each !== email);
-      tx.update(destinations)
-        .set({ recipients: others.length > 0 ? others : null })
-        .where(eq(destinations.id, id))
-        .run();
+type DeletedPerson = typeof deletedPeople.$inferSelect;
+
+/** Forgets a person in a part of a table. Returns the last row of the part; null: nothing is left. */
+type Forget = (db: Db, person: DeletedPerson, after: number) => number | null;
+
+/**
+ * Removes the names and addresses of people whose accounts were deleted from what others see, in short turns. A process that is killed goes on at
+ * its next start.
+ */
+export async function forgetDeletedPeople({ db }: Context, stop: AbortSignal): Promise<void> {
+  const all = db.select().from(deletedPeople).all();
+  for (const person of all) {
+    for (const forget of forgetting) {
+      if (stop.aborted) return;
+      let after: number | null = 0;
+      const step = () => {
+        after = forget(db, person, after ?? 0);
+        return after !== null;
+      };
+      while (await takeTurn(db, step)) if (stop.aborted) return;
     }
+    transaction(db, (tx) => tx.delete(deletedPeople).where(eq(deletedPeople.personId, person.personId)).run());
+  }
+  // Until a reader releases it, the log may have copies of the pages; they go with the next truncation.
+  if (all.length > 0) truncateLog(db);
 }
 
-/** Removes a person from a part of the audit log. Returns the last entry of the part; null: nothing is left. */
-function forgetInAuditLog({ db }: Context, { id, name, email }: Person, after: number): number | null {
+const part = "rowid > ?1 and rowid <= ?1 + ?2";
+
+/** The last row of the part of a table after a row; null: the table has no more rows. */
+function endOfPart({ $client }: Db, table: string, after: number): number | null {
+  const last = $client.query<{ last: number | null }, []>(`select max(rowid) last from ${table}`).get()?.last ?? 0;
+  return after >= last ? null : after + rowsPerStep;
+}
+
+/** Replaces the name or address of a person in a column. */
+const forgetInColumn =
+  ([table, column, before = ""]: (typeof nameColumns)[number]): Forget =>
+  (db, { name, email }, after) => {
+    db.$client
+      .query(`update ${table} set ${column} = ?3 where ${part} and ${column} in (?4, ?5)`)
+      .run(after, rowsPerStep, before + deletedPerson, before + name, before + email);
+    return endOfPart(db, table, after);
+  };
+
+const forgetRecipient: Forget = (db, { email }, after) => {
   const { $client } = db;
-  const part = "rowid > ?1 and rowid <= ?1 + ?2";
-  const last = $client.query<{ last: number | null }, []>("select max(rowid) last from audit_entries").get()?.last ?? 0;
-  if (after >= last) return null;
+  const rows = $client
+    .query<{ id: string; recipients: string }, [number, number, string]>(
+      `select id, recipients from destinations where ${part} and instr(recipients, ?3) > 0`,
+    )
+    .all(after, rowsPerStep, email);
+  for (const { id, recipients } of rows) {
+    const others = (JSON.parse(recipients) as string[]).filter((each) => each !== email);
+    $client
+      .query("update destinations set recipients = ? where id = ?")
+      .run(others.length > 0 ? JSON.stringify(others) : null, id);
+  }
+  return endOfPart(db, "destinations", after);
+};
+
+const forgetInAuditLog: Forget = (db, { personId, name, email }, after) => {
+  const { $client } = db;
   $client
     .query(
       `update audit_entries set actor_name = ?4, ip_address = null, user_agent = null
       where ${part} and actor_kind = 'person' and actor_id = ?3`,
     )
-    .run(after, entriesPerStep, id, deletedPerson);
+    .run(after, rowsPerStep, personId, deletedPerson);
   $client
     .query(
       `update audit_entries set target_name = iif(target_name is null, null, ?4), changes = null
       where ${part} and (target_id = ?3 or target_name in (?5, ?6) or instr(changes, ?6) > 0 or instr(target_name, ?6) > 0)`,
     )
-    .run(after, entriesPerStep, id, deletedPerson, name, email);
-  return after + entriesPerStep;
-}
+    .run(after, rowsPerStep, personId, deletedPerson, name, email);
+  return endOfPart(db, "audit_entries", after);
+};
+
+const forgetting: readonly Forget[] = [...nameColumns.map(forgetInColumn), forgetRecipient, forgetInAuditLog];

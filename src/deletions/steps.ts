@@ -80,6 +80,15 @@ export function eraseFromPrompt(db: Db, orgId: string, promptId: string): void {
   run(db, "delete from deleted_prompts where prompt_id = ?", promptId);
 }
 
+/** Erases a notification that mentions a deleted run and isn't hidden with it. False: there is none. */
+export function eraseMention(db: Db, orgId: string, promptId: string, runId: string, slug: string | null): boolean {
+  const mentions = "(instr(data, ?) > 0 or instr(data, ?) > 0)";
+  return (
+    eraseNotification(db, `org_id = ? and prompt_id = ? and ${mentions}`, orgId, promptId, runId, slug) ||
+    eraseNotification(db, `org_id = ? and prompt_id is null and ${mentions}`, orgId, runId, slug)
+  );
+}
+
 /** Erases an evaluation without runs, and what refers to it. False: the prompt has none. */
 function eraseEvaluation(db: Db, orgId: string, promptId: string): boolean {
   const id = find(db, "select id from eval_requests where org_id = ? and prompt_id = ? limit 1", orgId, promptId);

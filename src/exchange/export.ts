@@ -5,6 +5,7 @@ import { orgs } from "../db/tables/orgs.ts";
 import { prompts } from "../db/tables/prompts.ts";
 import { badRequest, notFound } from "../errors.ts";
 import { listModelSecrets } from "../models/models.ts";
+import { getRunRow } from "../runs/run-row.ts";
 import { toInstant } from "../schema.ts";
 import { type ExportPieces, streamExport } from "./export-thread.ts";
 import type { ExportFilter } from "./schema.ts";
@@ -21,7 +22,8 @@ export const streamOrg = (ctx: Context, org: OrgId, filter: ExportFilter): Expor
 function toOrder(ctx: Context, org: OrgId, filter: ExportFilter): ExportOrder {
   const { db, now } = ctx;
   const { format = "jsonl", since, until, minScore, scope } = filter;
-  const promptId = filter.promptId?.toLowerCase() ?? null;
+  const run = filter.runId === undefined ? null : getRunRow(db, org, filter.runId);
+  const promptId = filter.promptId?.toLowerCase() ?? run?.promptId ?? null;
   const wherePrompt = and(eq(prompts.orgId, org), eq(prompts.id, promptId ?? ""));
   if (promptId !== null && !db.select({ id: prompts.id }).from(prompts).where(wherePrompt).get())
     throw notFound(`No prompt has the ID ${filter.promptId}.`);
@@ -32,7 +34,10 @@ function toOrder(ctx: Context, org: OrgId, filter: ExportFilter): ExportOrder {
   const zone = timeZoneOf(db, org);
   const sinceMs = since === undefined ? null : toInstant("since", since, zone);
   const untilMs = until === undefined ? null : toInstant("until", until, zone);
-  const [from, to] = [sinceMs === null ? "" : firstIdOf(sinceMs), untilMs === null ? "g" : firstIdOf(untilMs)];
+  // `g` comes after the digits of all IDs.
+  const [from, to] = run
+    ? [run.id, `${run.id}g`]
+    : [sinceMs === null ? "" : firstIdOf(sinceMs), untilMs === null ? "g" : firstIdOf(untilMs)];
   return {
     format,
     span: { org, promptId, from, to, sinceMs, untilMs, endedBy: now(), hasAuditLog: filter.auditLog === "1" },

@@ -22,6 +22,7 @@ export const exportQuery = {
     ),
   ),
   promptId: reportFilter.promptId,
+  runId: Type.Optional(Type.String({ format: "uuid", description: "Only this run" })),
   auditLog: Type.Optional(OneOf(["1"], "With format jsonl: also the audit log. Needs a key with the scope audit")),
   since: Type.Optional(Moment("Only runs requested at or after this time")),
   until: Type.Optional(Moment("Only runs requested before this time")),

@@ -41,8 +41,9 @@ export function weeklyDigestOf(ctx: Context, org: OrgId, from: number, until: nu
     regressed: regressions.items
       .filter(({ lastSeenAt, isPreview }) => lastSeenAt >= since && !isPreview)
       .slice(0, maxItems)
-      .map(({ fingerprint, severity, category, title, url, lostPoints }) => ({
+      .map(({ fingerprint, severity, category, title, url, lostPoints, promptIds }) => ({
         fingerprint,
+        promptIds,
         severity,
         category,
         lostPoints,
@@ -80,21 +81,21 @@ function toProblem(item: InboxItem): Digest["problems"] {
       return [];
     case "runs_failed":
     case "schedule_paused":
-      return [{ kind, since, subject: item.prompt.title }];
+      return [{ kind, since, subject: item.prompt.title, promptId: item.prompt.id }];
     case "destination_failing":
-      return [{ kind, since, subject: item.destination.name }];
+      return [{ kind, since, subject: item.destination.name, promptId: null }];
     case "budget_spent":
-      return [{ kind, since, subject: item.budget?.tag ?? item.budget?.name ?? null }];
+      return [{ kind, since, subject: item.budget?.tag ?? item.budget?.name ?? null, promptId: null }];
     case "runs_waiting":
     case "runs_paused":
-      return [{ kind, since, subject: item.agent }];
+      return [{ kind, since, subject: item.agent, promptId: null }];
     case "check_failed":
-      return [{ kind, since, subject: item.title }];
+      return [{ kind, since, subject: item.title, promptId: null }];
     case "worker_away":
-      return [{ kind, since, subject: item.worker }];
+      return [{ kind, since, subject: item.worker, promptId: null }];
     case "secrets_unreadable":
     case "backup_failing":
-      return [{ kind, since, subject: null }];
+      return [{ kind, since, subject: null, promptId: null }];
   }
 }
 

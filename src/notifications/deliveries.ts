@@ -9,6 +9,7 @@ import { conflict, notFound } from "../errors.ts";
 import type { Page, Paged } from "../http/paging.ts";
 import { restartJob } from "../jobs/queue.ts";
 import { toIso } from "../schema.ts";
+import { mentionsNothingDeleted } from "./deleted.ts";
 import { type DestinationRow, getDestinationRow } from "./destinations.ts";
 import { type EventType, payloadOf } from "./events.ts";
 import { enqueueDelivery, sendEvent } from "./outbox.ts";
@@ -63,6 +64,7 @@ export function listDeliveries(
     eq(deliveries.orgId, org),
     eq(deliveries.destinationId, id),
     status && eq(deliveries.status, status),
+    mentionsNothingDeleted,
   );
   const rows = selectDeliveries(ctx).where(where).orderBy(desc(deliveries.id)).limit(limit).offset(offset).all();
   const tries = groupTries(
@@ -72,7 +74,13 @@ export function listDeliveries(
   );
   return {
     items: rows.map((row) => toDelivery(row, tries.get(row.delivery.id) ?? [])),
-    total: ctx.db.select({ n: count() }).from(deliveries).where(where).get()?.n ?? 0,
+    total:
+      ctx.db
+        .select({ n: count() })
+        .from(deliveries)
+        .innerJoin(notifications, eq(notifications.id, deliveries.notificationId))
+        .where(where)
+        .get()?.n ?? 0,
   };
 }
 
@@ -143,7 +151,8 @@ function whereMissed(ctx: Context, org: OrgId, destinationId: string) {
   const sends = ctx.db.select({ one: sql`1` }).from(others).where(and(isSameEvent, isSent));
   const waits = and(eq(deliveries.status, "pending"), eq(jobs.state, "queued"), gt(jobs.availableAt, ctx.now()));
   const failed = and(eq(deliveries.status, "failed"), ne(notifications.type, "destination.test"), notExists(sends));
-  return and(eq(deliveries.orgId, org), eq(deliveries.destinationId, destinationId), or(waits, failed));
+  const ofDestination = and(eq(deliveries.orgId, org), eq(deliveries.destinationId, destinationId));
+  return and(ofDestination, or(waits, failed), mentionsNothingDeleted);
 }
 
 function checkEnabled({ disabledAt }: DestinationRow): void {
@@ -201,7 +210,12 @@ function getDeliveryRow(ctx: Context, org: OrgId, destinationId: string, id: str
   const { id: destination } = getDestinationRow(ctx, org, destinationId);
   const [row] = selectDeliveries(ctx)
     .where(
-      and(eq(deliveries.orgId, org), eq(deliveries.destinationId, destination), eq(deliveries.id, id.toLowerCase())),
+      and(
+        eq(deliveries.orgId, org),
+        eq(deliveries.destinationId, destination),
+        eq(deliveries.id, id.toLowerCase()),
+        mentionsNothingDeleted,
+      ),
     )
     .all();
   if (!row) throw notFound(`No delivery of this destination has the ID ${id}.`);

@@ -238,11 +238,12 @@ export const events = {
         Type.Object({
           kind: OneOf(problemKinds),
           subject: Nullable(Type.String({ description: "Prompt, destination, budget, agent or worker" })),
+          promptId: Nullable(Id),
           since: Time,
         }),
         { description: "What needs attention besides scores, worst first" },
       ),
-      regressed: Type.Array(frictionPoint),
+      regressed: Type.Array(Type.Object({ ...frictionPoint.properties, promptIds: Type.Array(Id) })),
       fixFirst: Type.Array(Type.Object({ title: Text, action: Text, pageUrl: Nullable(Text), prompt, report: link })),
     }),
     {
@@ -259,8 +260,15 @@ export const events = {
           whyUrl: `https://evald.example.com/prompts/${examplePrompt.id}/why`,
         },
       ],
-      problems: [{ kind: "schedule_paused", subject: "Upload a file", since: "2026-11-20T06:00:00.000Z" }],
-      regressed: [exampleFriction.friction],
+      problems: [
+        {
+          kind: "schedule_paused",
+          subject: "Upload a file",
+          promptId: examplePrompt.id,
+          since: "2026-11-20T06:00:00.000Z",
+        },
+      ],
+      regressed: [{ ...exampleFriction.friction, promptIds: [examplePrompt.id] }],
       fixFirst: [
         {
           title: "Fix 6 dead links on Quickstart",

@@ -15,6 +15,7 @@ import {
 import { JobFailure, type JobHandler } from "../jobs/handler.ts";
 import type { Lease } from "../jobs/queue.ts";
 import { isLeaseHeld } from "../jobs/queue.ts";
+import { mentionsNothingDeleted } from "./deleted.ts";
 import type { DestinationRow } from "./destinations.ts";
 import { disableDestination } from "./destinations.ts";
 import { cut } from "./events.ts";
@@ -51,7 +52,7 @@ export const createDeliveryJob = (ctx: Context, { timeoutMs }: { timeoutMs?: num
   run: (lease, signal) => tryDelivery(ctx, lease, { signal, timeoutMs }),
   onRequeue() {},
   onFailure(tx, lease, { detail }) {
-    const isPermanent = detail === "gone" || detail === "disabled";
+    const isPermanent = detail === "gone" || detail === "disabled" || detail === "deleted";
     const isExhausted = lease.spent + 1 >= lease.maxAttempts;
     endDelivery(ctx, tx, lease.subject, isPermanent ? detail : isExhausted ? "exhausted" : "interrupted");
   },
@@ -64,8 +65,7 @@ async function tryDelivery(
   limits: { signal: AbortSignal; timeoutMs?: number | undefined },
 ): Promise<(tx: Tx) => void> {
   const delivery = findDelivery(ctx, lease.subject);
-  // Deleted while it was queued.
-  if (!delivery) throw finalFailure("disabled");
+  if (!delivery) throw finalFailure("deleted");
   const { destination, notification } = delivery;
   if (destination.disabledAt !== null) throw finalFailure("disabled");
   const startedAt = ctx.now();
@@ -102,13 +102,14 @@ async function tryDelivery(
   throw new JobFailure({ cause: "infrastructure", detail }, "attempt", result.retryAfterMs ?? 0);
 }
 
+/** A delivery with what to send. undefined: it was deleted, or something that it is about. */
 const findDelivery = (ctx: Context, id: string) =>
   ctx.db
     .select({ delivery: deliveries, notification: notifications, destination: destinations })
     .from(deliveries)
     .innerJoin(notifications, eq(notifications.id, deliveries.notificationId))
     .innerJoin(destinations, eq(destinations.id, deliveries.destinationId))
-    .where(eq(deliveries.id, id))
+    .where(and(eq(deliveries.id, id), mentionsNothingDeleted))
     .get();
 
 const endDelivery = (ctx: Context, tx: Tx, id: string, failure: (typeof deliveryFailures)[number] | null) =>

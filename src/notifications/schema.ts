@@ -138,7 +138,7 @@ const delivery = {
   failure: Nullable(
     OneOf(
       deliveryFailures,
-      "exhausted: all tries failed; gone: the receiver returned 410; disabled: the destination was disabled; interrupted: the service crashed too often",
+      "exhausted: all tries failed; gone: the receiver returned 410; disabled: the destination was disabled; interrupted: the service crashed too often; deleted: something that it is about was deleted before it was sent",
     ),
   ),
   tries: Type.Integer(),

@@ -36,7 +36,8 @@ const statements = perConnection(({ $client }: Db) => ({
     `select 'run' kind, r.id, r.org_id orgId, o.name orgName, r.failure_cause cause, r.failure_code code, r.completed_at at,
       null destinationId
     from runs r indexed by runs_failed_newest join orgs o on o.id = r.org_id
-    where r.status = 'failed' and r.id >= ? and r.failure_cause != 'cancelled' and not exists (
+    where r.status = 'failed' and r.id >= ? and r.failure_cause != 'cancelled'
+      and r.prompt_id not in (select prompt_id from deleted_prompts) and not exists (
       select 1 from runs retry where retry.org_id = r.org_id and retry.idempotency_key = 'retry-' || r.id)
     order by r.id desc limit ?`,
   ),
@@ -44,7 +45,9 @@ const statements = perConnection(({ $client }: Db) => ({
     `select 'delivery' kind, d.id, d.org_id orgId, o.name orgName, d.failure cause, d.completed_at at, d.destination_id destinationId,
       (select cast(t.status as text) from delivery_tries t where t.delivery_id = d.id order by t.attempt desc limit 1) code
     from deliveries d indexed by deliveries_failed join orgs o on o.id = d.org_id
-    where d.status = 'failed' and d.id >= ? and not exists (
+    join notifications n on n.id = d.notification_id
+    where d.status = 'failed' and d.id >= ? and d.failure != 'deleted' and d.org_id not in (select org_id from deleted_orgs)
+      and (n.prompt_id is null or n.prompt_id not in (select prompt_id from deleted_prompts)) and not exists (
       select 1 from deliveries other where other.org_id = d.org_id and other.notification_id = d.notification_id
         and other.destination_id = d.destination_id and (other.status != 'failed' or other.id > d.id))
     order by d.id desc limit ?`,

@@ -30,7 +30,8 @@ const statements = perConnection(({ $client }: Db) => {
     min(iif(state = 'queued' and available_at <= ?1, j.id, null)) oldest`;
   return {
     byOrg: $client.prepare<JobGroup, [now: number]>(
-      `select org_id key, ${counts} from ${unfinished} j where pool = 'runs' and kind = 'run' group by org_id`,
+      `select org_id key, ${counts} from ${unfinished} j where pool = 'runs' and kind = 'run'
+      and org_id not in (select org_id from deleted_orgs) group by org_id`,
     ),
     byAgent: $client.prepare<JobGroup, [now: number]>(
       `select r.agent key, ${counts} from ${unfinished} j cross join runs r on r.id = j.subject
@@ -39,7 +40,9 @@ const statements = perConnection(({ $client }: Db) => {
     deliveries: $client.prepare<JobCounts, [now: number]>(
       `select ${counts} from ${unfinished} j where pool = 'deliveries'`,
     ),
-    orgs: $client.prepare<{ id: string; name: string }, []>("select id, name from orgs"),
+    orgs: $client.prepare<{ id: string; name: string }, []>(
+      "select id, name from orgs where id not in (select org_id from deleted_orgs)",
+    ),
   };
 });
 

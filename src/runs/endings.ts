@@ -1,4 +1,4 @@
-import { and, eq, isNull, type SQL } from "drizzle-orm";
+import { and, eq, isNull } from "drizzle-orm";
 import { type Failure, type StoredFailure, toFailure, toFailureColumns, toFailureReason } from "../agents/failure.ts";
 import { recordAudit } from "../audit/entries.ts";
 import type { Context, OrgId } from "../context.ts";
@@ -55,15 +55,10 @@ export function supersedeRuns(
   return ids;
 }
 
-/**
- * Cancels unfinished runs that are being deleted, of which nobody is notified. Returns their IDs; pass them to `stopEndedRuns` after the commit.
- */
-export function cancelDeletedRuns(ctx: Context, tx: Tx, where: SQL | undefined, requester: string): string[] {
-  const unfinished = and(where, isNull(runs.completedAt));
-  const rows = tx.select({ id: runs.id }).from(runs).where(unfinished).all();
+/** Cancels unfinished runs that were deleted, of which nobody is notified. Pass the IDs to `stopEndedRuns` after the commit. */
+export function cancelDeletedRuns(ctx: Context, tx: Tx, runIds: string[], requester: string): void {
   const columns = toFailureColumns(toFailure("cancelled", `by ${requester}`));
-  for (const { id } of rows) closeRun(ctx, tx, id, columns, "failed");
-  return rows.map(({ id }) => id);
+  for (const id of runIds) closeRun(ctx, tx, id, columns, "failed");
 }
 
 /** Ends an unfinished run and its job, and notifies of it. `failure`: null if it is superseded. */

@@ -49,17 +49,18 @@ export const createRunJob = (ctx: Context, host: RunHost): JobHandler => ({
       })
       .where(eq(runs.id, subject))
       .run();
-    reserveBudget(ctx, tx, getRowOfJob(ctx, subject));
+    const run = findRowOfJob(ctx, subject);
+    if (run) reserveBudget(ctx, tx, run);
   },
   run: (lease, stop) => executeRun(ctx, host, lease, stop),
   onRequeue(tx, { subject }, isWaiting) {
-    const run = getRowOfJob(ctx, subject);
-    const { agent } = run;
-    const waitingFor = isWaiting
-      ? ({ what: "budget", agent, sandbox: false, labels: [], failsAt: null } as const)
-      : null;
+    const run = findRowOfJob(ctx, subject);
+    const waitingFor =
+      run && isWaiting
+        ? ({ what: "budget", agent: run.agent, sandbox: false, labels: [], failsAt: null } as const)
+        : null;
     tx.update(runs).set({ status: "pending", reservedUsd: null, waitingFor }).where(eq(runs.id, subject)).run();
-    holdIfPaused(ctx, tx, run);
+    if (run) holdIfPaused(ctx, tx, run);
   },
   onFailure: (tx, { subject }, failure) => failRun(ctx, tx, subject, failure),
   costOf: (lease) => costOfAttempt(ctx, lease),
@@ -67,7 +68,8 @@ export const createRunJob = (ctx: Context, host: RunHost): JobHandler => ({
 
 /** Runs the agent, judges and grades its session. Returns what to store. Throws a JobFailure. */
 async function executeRun(ctx: Context, host: RunHost, lease: Lease, stop: AbortSignal): Promise<(tx: Tx) => void> {
-  const run = getRowOfJob(ctx, lease.subject);
+  const run = findRowOfJob(ctx, lease.subject);
+  if (!run) throw toFinalFailure("cancelled", "it was deleted");
   const agent = getAgent(ctx, run).describe();
   const earlierAttempt = findStartedJudging(ctx, run.id);
   let version: string | null = null;
@@ -105,11 +107,8 @@ function failRun(ctx: Context, tx: Tx, runId: string, { code, detail, subject }:
   announceEnd(ctx, tx, runId, failure);
 }
 
-function getRowOfJob({ db }: Context, runId: string): RunRow {
-  const row = runById(db).get({ id: runId });
-  if (!row) throw new Error(`There is no run for job ${runId}.`);
-  return row;
-}
+/** undefined: the run was deleted, and its job is not yet cancelled. */
+const findRowOfJob = ({ db }: Context, runId: string): RunRow | undefined => runById(db).get({ id: runId });
 
 /** The agent of a run. Throws a JobFailure if it is not available. */
 function getAgent(ctx: Context, { agent: id }: RunRow): Agent {

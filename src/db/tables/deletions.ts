@@ -36,7 +36,7 @@ export const deletions = sqliteTable(
   },
   (table) => [
     index("deletions_of_org").on(table.orgId, table.id),
-    index("deletions_open").on(table.erasesAt).where(sql`${table.completedAt} is null`),
+    index("deletions_open").on(table.orgId, table.erasesAt).where(sql`${table.completedAt} is null`),
     check("deletions_kind", oneOf(table.kind, deletionKinds)),
     check("deletions_status", oneOf(table.status, deletionStatuses)),
     check("deletions_completed", sql`(${table.status} in ('erased', 'restored')) = (${table.completedAt} is not null)`),
@@ -58,6 +58,13 @@ export const deletedPrompts = sqliteTable(
 export const deletedOrgs = sqliteTable("deleted_orgs", {
   orgId: text("org_id").primaryKey(),
   deletionId: text("deletion_id").notNull(),
+});
+
+/** People whose accounts were deleted, until their names are removed from everything that they made. */
+export const deletedPeople = sqliteTable("deleted_people", {
+  personId: text("person_id").primaryKey(),
+  name: text().notNull(),
+  email: text().notNull(),
 });
 
 /** Digests of the slugs of erased reports, which are never used again. */

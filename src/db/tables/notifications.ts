@@ -6,8 +6,11 @@ import { orgIdColumn } from "./orgs.ts";
 export const destinationKinds = ["webhook", "slack", "email"] as const;
 export const disableReasons = ["request", "gone", "failing"] as const;
 export const deliveryStatuses = ["pending", "delivered", "failed"] as const;
-/** Why a delivery failed for good. `exhausted`: all tries failed; `interrupted`: the service crashed too often during them. */
-export const deliveryFailures = ["exhausted", "gone", "disabled", "interrupted"] as const;
+/**
+ * Why a delivery failed for good. `exhausted`: all tries failed; `interrupted`: the service crashed too often during them; `deleted`: when it was
+ * due, something that it is about was deleted.
+ */
+export const deliveryFailures = ["exhausted", "gone", "disabled", "interrupted", "deleted"] as const;
 
 /** Where an organization is notified: a webhook, a Slack channel, or the inboxes of members. */
 export const destinations = sqliteTable(
@@ -62,6 +65,7 @@ export const notifications = sqliteTable(
     unique("notifications_of_org").on(table.orgId, table.id),
     unique("notifications_once").on(table.orgId, table.onceKey),
     index("notifications_of_prompt").on(table.orgId, table.promptId).where(sql`${table.promptId} is not null`),
+    index("notifications_of_several").on(table.orgId, table.id).where(sql`${table.promptId} is null`),
   ],
 );
 

@@ -96,7 +96,11 @@ export function DataPage({ retention, defaultDays, deletions, mayDelete, ...fram
         <section aria-labelledby="danger">
           <h2 id="danger">Delete organization</h2>
           <p>
-            Deletes {viewer.orgName} with everything in it. <a href={`${base}/docs/exports`}>Export it first</a>.
+            Deletes {viewer.orgName} with everything in it.{" "}
+            <a href={`${base}/settings/data/export`} download>
+              Export it first
+            </a>
+            .
           </p>
           <DangerButton action={`${base}/settings/data/delete`}>Delete organization</DangerButton>
         </section>

@@ -14,6 +14,8 @@ import {
 } from "../../deletions/deletions.ts";
 import { getRetention, setRetention } from "../../deletions/retention.ts";
 import { RetentionPatch } from "../../deletions/schema.ts";
+import { downloadExport } from "../../exchange/download.ts";
+import { exportQuery } from "../../exchange/schema.ts";
 import { count } from "../../grading/text.ts";
 import { getPromptRow } from "../../prompts/prompts.ts";
 import { titleOf } from "../../reports/labels.ts";
@@ -25,11 +27,13 @@ import { seeOther, seeOtherWithToast } from "../page-responses.ts";
 import { requireConfirmation } from "../pages/confirm.tsx";
 import { DataPage } from "../pages/data.tsx";
 import type { FormResult } from "../pages/settings.tsx";
+import { queryOptions } from "../query.ts";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 
 const dayMs = 24 * 3600_000;
 const path = "/settings/data";
+const exportPath = `${path}/export`;
 const maxDeletions = 100;
 const restorable = "It disappears at once. You can restore it for 24 hours; then it is erased for good.";
 
@@ -54,6 +58,11 @@ const orgForms = (ctx: Context) =>
         return dataPage(ctx, viewer, site, { successMessage: "Retention saved." });
       }),
     )
+    .get(
+      exportPath,
+      ({ request, query }) => showPage(ctx, request, ({ org }) => downloadExport(ctx, org, query)),
+      queryOptions({ promptId: exportQuery.promptId, runId: exportQuery.runId }),
+    )
     .post(`${path}/delete`, ({ request }) =>
       submitForm(ctx, request, "organization", async (viewer, form) => {
         const { prompts, runs, reports } = countDeleted(ctx, viewer.org);
@@ -66,7 +75,7 @@ const orgForms = (ctx: Context) =>
             "An owner can restore it for 7 days on the account page. Then it is erased for good.",
           ],
           typed: viewer.orgName,
-          link: { text: "Export everything first", path: "/docs/exports" },
+          link: { text: "Export everything first", path: exportPath },
           buttonText: "Delete organization",
           back: path,
         });
@@ -109,7 +118,7 @@ export const dataPages = (ctx: Context) =>
             restorable,
           ],
           typed: titleOf(prompt),
-          link: { text: "Export it first", path: "/docs/exports" },
+          link: { text: "Export it first", path: `${exportPath}?promptId=${prompt.id}` },
           buttonText: "Delete prompt",
           back: `/prompts/${prompt.id}`,
         });
@@ -119,13 +128,14 @@ export const dataPages = (ctx: Context) =>
     )
     .post("/runs/:runId/delete", ({ request, params }) =>
       submitForm(ctx, request, "delete", async (viewer, form) => {
-        const { runId, report } = getRun(ctx, viewer.org, params.runId);
+        const { runId, report, completedAt } = getRun(ctx, viewer.org, params.runId);
         requireConfirmation(form, {
           title: "Delete this run?",
           consequences: [
             `Its session${report ? " and its report are" : " is"} deleted with it, and it no longer counts toward scores and trends.`,
             restorable,
           ],
+          link: completedAt === null ? undefined : { text: "Export it first", path: `${exportPath}?runId=${runId}` },
           buttonText: "Delete run",
           back: `/runs/${runId}`,
         });
@@ -135,13 +145,14 @@ export const dataPages = (ctx: Context) =>
     )
     .post("/reports/:slug/delete", ({ request, params }) =>
       submitForm(ctx, request, "delete", async (viewer, form) => {
-        const { slug, task } = getReport(ctx, viewer.org, params.slug);
+        const { slug, task, run } = getReport(ctx, viewer.org, params.slug);
         requireConfirmation(form, {
           title: `Delete the report for “${titleOf(task)}”?`,
           consequences: [
             "Its run and session are deleted with it, and it no longer counts toward scores and trends. Its share links stop working.",
             restorable,
           ],
+          link: { text: "Export it first", path: `${exportPath}?runId=${run.runId}` },
           buttonText: "Delete report",
           back: `/reports/${slug}`,
         });

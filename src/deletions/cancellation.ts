@@ -1,0 +1,73 @@
+import { and, inArray, isNull } from "drizzle-orm";
+import type { Context } from "../context.ts";
+import type { Db, Tx } from "../db/open.ts";
+import { deletions } from "../db/tables/deletions.ts";
+import { cancelDeletedRuns, stopEndedRuns } from "../runs/endings.ts";
+import { takeTurn } from "./erasure.ts";
+
+/** Runs that one step cancels. */
+const runsPerStep = 10;
+
+type Deletion = Pick<typeof deletions.$inferSelect, "orgId" | "kind" | "subjectId" | "deletedBy">;
+
+/** The runs of the prompt or the organization that was deleted. `toSql`: gets a condition on `runs`. */
+function listRuns({ $client }: Db, deletion: Deletion, toSql: (ofDeletion: string) => string): string[] {
+  const { orgId, kind, subjectId } = deletion;
+  const rows =
+    kind === "organization"
+      ? $client.query(toSql("runs.org_id = ?")).values(orgId)
+      : $client.query(toSql("runs.org_id = ? and runs.prompt_id = ?")).values(orgId, subjectId);
+  return (rows as [string][]).map(([id]) => id);
+}
+
+/**
+ * Cancels the running runs of a prompt or an organization that is being deleted, which are few, in the transaction that hides it. Returns their
+ * IDs; pass them to `stopEndedRuns` after the commit.
+ */
+export function cancelRunningRuns(ctx: Context, tx: Tx, deletion: Deletion): string[] {
+  // Without `cross`, SQLite could read all unfinished runs instead of the running jobs.
+  const ids = listRuns(
+    ctx.db,
+    deletion,
+    (ofDeletion) =>
+      `select runs.id from jobs cross join runs on runs.id = jobs.subject
+      where jobs.state = 'running' and jobs.kind = 'run' and runs.completed_at is null and ${ofDeletion}`,
+  );
+  cancelDeletedRuns(ctx, tx, ids, deletion.deletedBy ?? "");
+  return ids;
+}
+
+const listUnfinished = (db: Db, deletion: Deletion) =>
+  listRuns(
+    db,
+    deletion,
+    (ofDeletion) => `select id from runs where completed_at is null and ${ofDeletion} limit ${runsPerStep}`,
+  );
+
+/** Cancels the unfinished runs of a hidden prompt or organization, in short turns. */
+export async function cancelUnfinishedRuns(ctx: Context, deletion: Deletion, stop?: AbortSignal): Promise<void> {
+  const { db } = ctx;
+  if (deletion.kind === "run" || listUnfinished(db, deletion).length === 0) return;
+  let cancelled: string[] = [];
+  const step = () => {
+    const ids = listUnfinished(db, deletion);
+    cancelDeletedRuns(ctx, db as unknown as Tx, ids, deletion.deletedBy ?? "");
+    cancelled.push(...ids);
+    return ids.length > 0;
+  };
+  let isMoreLeft = true;
+  while (isMoreLeft && !stop?.aborted) {
+    isMoreLeft = await takeTurn(db, step);
+    stopEndedRuns(ctx, cancelled);
+    cancelled = [];
+  }
+}
+
+/** Does so for all deletions. A process that is killed goes on at its next start. */
+export async function cancelRunsOfDeletions(ctx: Context, stop: AbortSignal): Promise<void> {
+  const open = and(isNull(deletions.completedAt), inArray(deletions.kind, ["prompt", "organization"]));
+  for (const row of ctx.db.select().from(deletions).where(open).all()) {
+    if (stop.aborted) return;
+    await cancelUnfinishedRuns(ctx, row, stop);
+  }
+}
