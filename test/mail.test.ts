@@ -66,3 +66,36 @@ test("no page promises email without a mail server", async () => {
   expect((await browser.get("/sign-in/forgotten")).status).toBe(404);
   expect((await browser.post("/sign-in/forgotten", { email: "ada@example.com" })).status).toBe(404);
 });
+
+test("a person changes their email address with a link that is mailed to the new one, which works once and for them alone", async () => {
+  const smtp = startSmtp();
+  const app = appWith(smtp.url);
+  const browser = await signedIn(app, { email: "ada@example.com" });
+  const other = await signedIn(app, { email: "eve@example.com" });
+  const taken = await browser.post("/account/email", { email: "eve@example.com" });
+  expect([taken.status, smtp.mails.length]).toEqual([409, 0]);
+  const asked = await browser.post("/account/email", { email: " Ada@Example.org " });
+  expect([asked.status, asked.location]).toEqual([303, "/account?done=mailed"]);
+  const { to, text } = await smtp.first();
+  expect(to).toBe("ada@example.org");
+  const path = /http:\/\/localhost:3000(\/account\/email\/\S+)/.exec(text)?.[1] ?? "";
+  const addresses = () => app.db.$client.query("select email, email_verified from people order by email").values();
+  expect((await other.post(path, { confirmed: "1" })).status).toBe(404);
+  // Opening the link asks, because mail scanners open links too.
+  expect((await browser.get(path)).body).toContain("ada@example.org");
+  expect(addresses()).toEqual([
+    ["ada@example.com", 1],
+    ["eve@example.com", 1],
+  ]);
+  expect((await browser.post(path, { confirmed: "1" })).location).toBe("/account?done=email");
+  expect(addresses()).toEqual([
+    ["ada@example.org", 1],
+    ["eve@example.com", 1],
+  ]);
+  expect((await browser.post(path, { confirmed: "1" })).status).toBe(404);
+  const signIn = (email: string) => browse(app).post("/sign-in", { email, password });
+  expect([(await signIn("ada@example.com")).status, (await signIn("ada@example.org")).location]).toEqual([401, "/"]);
+  const actions = app.db.$client.query("select action from audit_entries where action like 'account.email%'").values();
+  expect(actions).toEqual([["account.email_changed"]]);
+  smtp.close();
+});

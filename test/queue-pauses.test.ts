@@ -1,9 +1,11 @@
 import { describe, expect, test } from "bun:test";
+import { AgentFailure } from "../src/agents/agent.ts";
 import { createKey } from "../src/auth/keys.ts";
 import { setOperator } from "../src/auth/operators.ts";
 import { findPerson } from "../src/auth/people.ts";
 import { cancelRun } from "../src/runs/endings.ts";
 import { instantAgent, scriptedAgent, testApp } from "./support/app.ts";
+import { deliveringApp } from "./support/deliveries.ts";
 import { signedIn } from "./support/people.ts";
 
 const bearer = (key: string) => ({ headers: { authorization: `Bearer ${key}` } });
@@ -100,6 +102,35 @@ describe("a pause", () => {
     expect((await ask("POST", "/api/v1/queue/pauses", { kind: "agent", subject: "nobody" })).status).toBe(404);
   });
 
+  test("of an agent whose run fails meanwhile keeps the run waiting, and it is retried after the pause", async () => {
+    let attempts = 0;
+    let whileRunning = async () => {};
+    const agent = scriptedAgent(async function* () {
+      if (++attempts === 1) {
+        await whileRunning();
+        throw new AgentFailure("model_unreachable", "out of order", { retryable: true });
+      }
+      yield { type: "end", outcome: "not_judged", reason: "works again" };
+    });
+    const app = testApp({ agent });
+    const operator = bearer(createKey(app.service.ctx, app.a.org, "operator", { scopes: ["operate"] }).key);
+    whileRunning = async () => {
+      const body = { kind: "agent", subject: "explorer" };
+      expect((await app.send("POST", "/api/v1/queue/pauses", { ...operator, body })).status).toBe(200);
+    };
+    const promptId = (await app.send("POST", "/api/v1/prompts", { body: { text: "See https://docs.test/" } })).body.id;
+    const { runId } = (await app.send("POST", `/api/v1/prompts/${promptId}/run`, { body: { urlMap: {} } })).body;
+    const run = async () => (await app.send("GET", `/api/v1/runs/${runId}`)).body;
+    await app.runJobs();
+    expect(await run()).toMatchObject({ status: "pending", waitingFor: { what: "paused_agent" } });
+    // Nothing takes it, however often the service starts.
+    await app.runJobs();
+    expect(attempts).toBe(1);
+    await app.send("DELETE", "/api/v1/queue/pauses/agent/explorer", operator);
+    await app.runJobs();
+    expect([attempts, await run()]).toMatchObject([2, { status: "completed", waitingFor: null }]);
+  });
+
   test("of an organization leaves others alone, and its end leaves those of a paused agent waiting", async () => {
     const { app, ask, createPrompt, keyOfB, run, get } = await setUp();
     const [ofA, ofB] = [await run(await createPrompt({})), await run(await createPrompt(keyOfB), keyOfB)];
@@ -191,6 +222,45 @@ describe("failures", () => {
     const runs = (await app.send("GET", "/api/v1/runs")).body;
     expect(runs.map(({ status }: { status: string }) => status).sort()).toEqual(["completed", "failed", "failed"]);
   });
+});
+
+test("failed deliveries are grouped by cause and last status, and a group is sent again once", async () => {
+  let status = 500;
+  const app = deliveringApp({ answer: ({ path }) => new Response(null, { status: path === "/gone" ? 410 : status }) });
+  const operator = bearer(createKey(app.service.ctx, app.b.org, "operator", { scopes: ["operate"] }).key);
+  await app.addWebhook(["run.completed"]);
+  const { origin } = new URL(app.receiver.url);
+  const { id: gone } = await app.addWebhook(["run.completed"], { url: `${origin}/gone` });
+  const prompt = await app.post("/api/v1/prompts", { text: "See https://docs.test/" });
+  for (let i = 0; i < 2; i++) await app.post(`/api/v1/prompts/${prompt.id}/run`, { urlMap: {} });
+  await app.runJobs();
+  for (const hours of [0.1, 0.1, 0.6, 2.3, 6, 11.5, 16, 23, 27, 0]) {
+    await app.deliver();
+    app.pass(hours * 3600_000);
+  }
+  const groups = async () =>
+    (await app.send("GET", "/api/v1/queue/failures", operator)).body
+      .map((each: Record<string, unknown>) => [each.id, each.failed, each.organizations])
+      .sort();
+  const known = await groups();
+  expect(known).toEqual([
+    ["delivery-exhausted-500", 2, ["A"]],
+    ["delivery-gone-410", 2, ["A"]],
+  ]);
+  status = 204;
+  const retry = async (id: string) => (await app.send("POST", `/api/v1/queue/failures/${id}/retry`, operator)).body;
+  // The destinations are disabled, and stay so until their owners enable them.
+  expect(await retry("delivery-exhausted-500")).toEqual({ retried: 0, refused: 2, left: 0 });
+  for (const { id } of (await app.send("GET", "/api/v1/destinations")).body)
+    if (id !== gone) await app.send("PATCH", `/api/v1/destinations/${id}`, { body: { status: "active" } });
+  const before = app.receiver.received.length;
+  expect(await retry("delivery-exhausted-500")).toEqual({ retried: 2, refused: 0, left: 0 });
+  await app.deliver();
+  const sent = app.receiver.received.slice(before).map(({ headers }) => headers["webhook-id"]);
+  expect([sent.length, new Set(sent).size, app.receiver.received.at(-1)?.path]).toEqual([2, 2, "/hook"]);
+  expect((await groups()).map(([id]: [string]) => id)).toEqual(["delivery-gone-410"]);
+  expect((await app.send("POST", "/api/v1/queue/failures/delivery-exhausted-500/retry", operator)).status).toBe(404);
+  app.receiver.close();
 });
 
 test("the queue, failures and schedule exceptions read no large table from end to end", async () => {

@@ -1,5 +1,6 @@
 import { listInvitations } from "../../src/auth/invitations.ts";
 import { listMembers } from "../../src/auth/members.ts";
+import { setOperator } from "../../src/auth/operators.ts";
 import { createOrg, updateOrg } from "../../src/auth/orgs.ts";
 import { toResetPathByOwner } from "../../src/auth/resets.ts";
 import { setupPath } from "../../src/auth/setup.ts";
@@ -18,6 +19,7 @@ export type Shown = { path: string; cookie: string };
 export async function everyPage(app: Demo): Promise<Shown[]> {
   const { service, a, b, slug, sharedPath, compared, prompts } = app;
   const cookie = (await signedIn(app, { email: "ada@acme.example" })).cookie();
+  setOperator(service.ctx, "ada@acme.example", true);
   const newcomer = (await signedIn(app, { org: b.org, email: "new@example.com" })).cookie();
   const people = listMembers(service.ctx, a.org);
   const ofRole = (role: string) => people.find((each) => each.role === role) ?? fail(`no ${role} is there`);
