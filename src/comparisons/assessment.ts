@@ -6,7 +6,7 @@ import { decideVerdict } from "./verdict.ts";
 export type ComparisonOptions = {
   /** Compare sides with different agents, versions, models or contexts. Default: these are not comparable. */
   acrossAgents?: boolean;
-  /** The p below which a change is significant. */
+  /** The p value below which a change is significant. */
   level?: number;
 };
 
@@ -17,10 +17,10 @@ export type ComparisonOptions = {
 export function assessSides(sides: Side[], earlier: Difference[], { acrossAgents = false, level }: ComparisonOptions) {
   const [before, after] = sides;
   const isPair = before && after && sides.length === 2;
-  const graded = sides.map(({ runs }) => runs.filter(({ report }) => report !== null));
-  const all = earlier.length > 0 || !isPair ? earlier : differencesOf(graded);
-  const differences = all.map(describeDifference);
-  const blocking = all.filter((each) => !(acrossAgents && isAgentDifference(each))).map(describeDifference);
+  const gradedRuns = sides.map(({ runs }) => runs.filter(({ report }) => report !== null));
+  const allDifferences = earlier.length > 0 || !isPair ? earlier : differencesOf(gradedRuns);
+  const differences = allDifferences.map(describeDifference);
+  const blocking = allDifferences.filter((each) => !(acrossAgents && isAgentDifference(each))).map(describeDifference);
   return {
     comparability: { same: differences.length === 0, differences },
     assessment: isPair ? decideVerdict(before, after, blocking, level) : null,

@@ -4,12 +4,12 @@ import type { Db } from "./open.ts";
 import { perConnection } from "./per-connection.ts";
 
 /** Values of the placeholders of a query, by name. */
-type Values = Record<string, unknown>;
+type PlaceholderValues = Record<string, unknown>;
 
 type Methods = {
-  run(values?: Values): unknown;
-  all(values?: Values): unknown;
-  get(values?: Values): unknown;
+  run(values?: PlaceholderValues): unknown;
+  all(values?: PlaceholderValues): unknown;
+  get(values?: PlaceholderValues): unknown;
 };
 
 type PreparedStatement<T extends Methods> = Pick<T, keyof Methods>;
@@ -52,11 +52,12 @@ export const statement = <T extends Methods>(build: (db: Db) => { prepare(): T }
 function compile({ stmt, query, fields, joinsNotNullableMap }: Prepared) {
   const inputs = query.params.map(toInput);
   const read = fields && toReader(fields, joinsNotNullableMap ?? {});
-  const bind = (values: Values = {}) => inputs.map((input) => input(values)) as never[];
+  const bind = (values: PlaceholderValues = {}) => inputs.map((input) => input(values)) as never[];
   return {
-    run: (values?: Values): Changes => stmt.run(...bind(values)),
-    all: (values?: Values): unknown[] => (read ? stmt.values(...bind(values)).map(read) : stmt.all(...bind(values))),
-    get(values?: Values): unknown {
+    run: (values?: PlaceholderValues): Changes => stmt.run(...bind(values)),
+    all: (values?: PlaceholderValues): unknown[] =>
+      read ? stmt.values(...bind(values)).map(read) : stmt.all(...bind(values)),
+    get(values?: PlaceholderValues): unknown {
       const row = stmt.values(...bind(values))[0];
       return row && read ? read(row) : row;
     },
@@ -64,7 +65,7 @@ function compile({ stmt, query, fields, joinsNotNullableMap }: Prepared) {
 }
 
 /** A parameter as a function of the values of placeholders. */
-function toInput(param: unknown): (values: Values) => unknown {
+function toInput(param: unknown): (values: PlaceholderValues) => unknown {
   if (is(param, Placeholder)) return toValue(param.name);
   if (!is(param, Param) || !is(param.value, Placeholder)) return () => param;
   const { encoder } = param;
@@ -72,7 +73,7 @@ function toInput(param: unknown): (values: Values) => unknown {
   return (values) => encoder.mapToDriverValue(value(values));
 }
 
-const toValue = (name: string) => (values: Values) => {
+const toValue = (name: string) => (values: PlaceholderValues) => {
   if (!(name in values)) throw new Error(`The placeholder ${name} has no value.`);
   return values[name];
 };

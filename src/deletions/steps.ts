@@ -6,9 +6,11 @@ import { erasableTables } from "./erasable-tables.ts";
 /** Rows that one statement erases. Events have up to 32 KiB each. */
 const batchRows = 20;
 
+/** Runs a statement. Returns the number of changed rows. */
 const run = (db: Db, sql: string, ...values: SQLQueryBindings[]): number =>
   db.$client.query(sql).run(...values).changes;
 
+/** The first column of the first row of a query; null: there is none. */
 const find = (db: Db, sql: string, ...values: SQLQueryBindings[]): string | null =>
   (db.$client.query(sql).values(...values)[0]?.[0] as string | undefined) ?? null;
 

@@ -2,11 +2,11 @@ import type { SessionEvent } from "../agents/agent.ts";
 import { createUrlClassifier, type UrlGroup } from "../agents/docs-urls.ts";
 import { type EventOf, type Http, milestonesOf } from "./events.ts";
 
-type Request = { method: string; url: string };
+type SentRequest = { method: string; url: string };
 
 export type Hosts = {
   /** Whether a request is to the product, as opposed to its docs. */
-  isProduct(request: Request): boolean;
+  isProduct(request: SentRequest): boolean;
   /** Whether a response is known to come from the product: nothing else could have answered. */
   isKnownProduct(response: Http): boolean;
   /** Whether a URL is on a host of the docs, which may also be one of the product. */

@@ -13,7 +13,10 @@ export type Difference = {
 /** Items of a list that are aligned: the time grows with the product of both lists. */
 const maxItems = 600;
 
-/** Pairs of equal or similar items of the starts of two lists, in order, with the largest sum of similarities. */
+/**
+ * Aligns the starts of two lists: pairs of the indexes of similar items, in order, with the largest sum of similarities. null: the item has no
+ * counterpart in the other list.
+ */
 function align<T>(allOfA: T[], allOfB: T[], similarity: (a: T, b: T) => number): [number | null, number | null][] {
   const [a, b] = [allOfA.slice(0, maxItems), allOfB.slice(0, maxItems)];
   const best = Array.from({ length: a.length + 1 }, () => new Float64Array(b.length + 1));
@@ -68,6 +71,7 @@ const segmentsOf = (path: string | null) => (path ?? "").split("/").filter(Boole
 /** Segments that name a resource by its ID stand for each other. */
 const segmentSimilarity = (a: string, b: string): number => (a !== b && isId(a) && isId(b) ? 1 : wordSimilarity(a, b));
 
+/** The values that a request sends, without the quotes around them. */
 const dataOf = ({ parts }: RequestAction): string[] =>
   parts.flatMap(({ role, value }) =>
     role === "query" || role === "field" || role === "body" ? [value.replace(/^"|"$/g, "")] : [],
@@ -78,15 +82,16 @@ function requestSimilarity(a: RequestAction, b: RequestAction): number {
   const [method, otherMethod] = [partOf(a, "method"), partOf(b, "method")];
   const [data, otherData] = [dataOf(a), dataOf(b)];
   const path = listSimilarity(segmentsOf(partOf(a, "path")), segmentsOf(partOf(b, "path")), segmentSimilarity);
-  const sent = data.length + otherData.length === 0 ? null : listSimilarity(data.toSorted(), otherData.toSorted());
+  const dataSimilarity =
+    data.length + otherData.length === 0 ? null : listSimilarity(data.toSorted(), otherData.toSorted());
   // Looking at something is not a way to change it.
-  if (!isSafe(method) && isSafe(otherMethod) && !(sent !== null && sent >= 0.5)) return 0;
-  if (path < 0.5 && !(sent !== null && sent >= 0.5)) return 0;
+  if (!isSafe(method) && isSafe(otherMethod) && !(dataSimilarity !== null && dataSimilarity >= 0.5)) return 0;
+  if (path < 0.5 && !(dataSimilarity !== null && dataSimilarity >= 0.5)) return 0;
   const scores: [weight: number, score: number][] = [
     [2, path],
     [1, method === otherMethod ? 1 : 0],
     [1, partOf(a, "host") === partOf(b, "host") ? 1 : 0],
-    ...(sent === null ? [] : [[2, sent] as [number, number]]),
+    ...(dataSimilarity === null ? [] : [[2, dataSimilarity] as [number, number]]),
   ];
   return (
     scores.reduce((sum, [weight, score]) => sum + weight * score, 0) / scores.reduce((sum, [weight]) => sum + weight, 0)
