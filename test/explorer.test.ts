@@ -725,6 +725,81 @@ describe("the check", () => {
     expect(checksOf(events, "declared").map((check) => check.status as string)).toEqual([status]);
     expect(events.at(-1)).toEqual({ type: "end", outcome: outcome as never, reason });
   });
+
+  const rows = { total: 2, none: null, "a/b": { "~": "tilde" }, rows: [{ id: "r-1" }, { id: 7, tags: [] }] };
+  test.each([
+    [{ pointer: "/total", equals: 2 }, "pass"],
+    [{ pointer: "/total", equals: "2" }, "fail"],
+    [{ pointer: "/rows/0/id", equals: "r-1" }, "pass"],
+    [{ pointer: "/rows/1/id", equals: 8 }, "fail"],
+    [{ pointer: "/rows/1/tags" }, "pass"],
+    [{ pointer: "/rows/1/tags", equals: "" }, "fail"],
+    [{ pointer: "/rows/2" }, "fail"],
+    [{ pointer: "/rows/2", exists: false }, "pass"],
+    [{ pointer: "/rows/01" }, "fail"],
+    [{ pointer: "/rows/length" }, "fail"],
+    [{ pointer: "/constructor" }, "fail"],
+    [{ pointer: "/none", equals: null }, "pass"],
+    [{ pointer: "/none", exists: false }, "fail"],
+    [{ pointer: "/a~1b/~0", equals: "tilde" }, "pass"],
+    [{ pointer: "" }, "pass"],
+  ])("of success with the JSON value %j: %s", async (json, status) => {
+    const site = open({ "/": page("Home", prose("home")), "/api": () => Response.json(rows) });
+    const events = await explore({
+      text: "home",
+      startUrls: [`${site.url}/`],
+      declaredChecks: [{ url: `${site.url}/api`, json }],
+    });
+    expect(checksOf(events, "declared").map((check) => check.status as string)).toEqual([status]);
+  });
+
+  test("of success fail for a response that is not JSON", async () => {
+    const site = open({ "/": page("Home", prose("home")) });
+    const declaredChecks = [{ url: `${site.url}/`, json: { pointer: "", exists: false } }];
+    const events = await explore({ text: "home", startUrls: [`${site.url}/`], declaredChecks });
+    expect(checksOf(events, "declared").map(({ status }) => status)).toEqual(["fail"]);
+  });
+
+  test("of success send their method, headers and body, each time", async () => {
+    const received: unknown[] = [];
+    const other = open({ "/seen": (request) => Response.json({ key: request.headers.get("x-key") }) });
+    const site = open({
+      "/": page("Home", prose("home")),
+      "/rows": async (request) => {
+        const { method, headers } = request;
+        received.push([method, headers.get("x-key"), headers.get("content-type"), await request.text()]);
+        return Response.json({ id: received.length }, { status: 201 });
+      },
+      "/moved": () => Response.redirect(`${other.url}/seen`, 302),
+    });
+    const create = {
+      url: `${site.url}/rows`,
+      method: "POST" as const,
+      headers: { "X-Key": "k1", "Content-Type": "application/json" },
+      body: '{"name": "a"}',
+      status: 201,
+    };
+    const headers = { "X-Key": "k1" };
+    const events = await explore({
+      text: "home",
+      startUrls: [`${site.url}/`],
+      declaredChecks: [
+        create,
+        { ...create, body: '{"name": "b"}' },
+        { url: `${site.url}/rows`, method: "DELETE", status: 204 },
+        { url: `${site.url}/moved`, headers, json: { pointer: "/key", equals: null } },
+      ],
+    });
+    const checks = checksOf(events, "declared");
+    expect(checks.map(({ status }) => status)).toEqual(["pass", "pass", "fail", "pass"]);
+    // Those that differ only in what they send are different checks.
+    expect(new Set(checks.map(({ subject }) => subject)).size).toBe(4);
+    expect(received.sort()).toEqual([
+      ["DELETE", null, null, ""],
+      ["POST", "k1", "application/json", '{"name": "a"}'],
+      ["POST", "k1", "application/json", '{"name": "b"}'],
+    ]);
+  });
 });
 
 test.each([

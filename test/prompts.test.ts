@@ -444,6 +444,18 @@ test.each([
   ["declaredChecks.0.file", { file: "/etc/passwd" }],
   ["declaredChecks.0.file", { file: "a/../../b" }],
   ["declaredChecks.0.command", { command: " " }],
+  ["declaredChecks.0.method", { command: "true", method: "POST" }],
+  ["declaredChecks.0.method", { url: "https://api.test/", method: "TRACE" }],
+  ["declaredChecks.0.headers", { url: "https://api.test/", headers: { Host: "other.test" } }],
+  ["declaredChecks.0.headers", { url: "https://api.test/", headers: { Accept: "a", accept: "b" } }],
+  ["declaredChecks.0.headers.X-A", { url: "https://api.test/", headers: { "X-A": "a\r\nX-B: b" } }],
+  ["declaredChecks.0.body", { url: "https://api.test/", body: "{}" }],
+  ["declaredChecks.0.contains", { url: "https://api.test/", method: "HEAD", contains: "a" }],
+  ["declaredChecks.0.json", { file: "a.json", json: { pointer: "/a" } }],
+  ["declaredChecks.0.json.pointer", { url: "https://api.test/", json: { pointer: "a" } }],
+  ["declaredChecks.0.json", { url: "https://api.test/", json: { pointer: "/a", equals: 1, exists: false } }],
+  ["declaredChecks.0.env", { url: "https://api.test/", env: { A: "b" } }],
+  ["declaredChecks.0.env", { command: "true", env: { LD_PRELOAD: "/a.so" } }],
 ])("an invalid success check is rejected at %s: %j", async (field, check) => {
   const input = { text: "x", declaredChecks: [check] };
   const { status, body } = await testApp().send("POST", "/api/v1/prompts", { body: input });

@@ -1,6 +1,9 @@
 import type { effortLevels, permissionModes } from "../config/agent-entry.ts";
 import type { SiteHost } from "./site/host-rules.ts";
 
+/** Methods of the request of a success check. */
+export const checkMethods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"] as const;
+
 /**
  * A success check, given with the prompt: an HTTP request to `url`, a command in the workspace, or a file in it.
  * Exactly one of the three is set. `invariant`: it may pass before the run; any other check counts only if it failed before the run.
@@ -9,11 +12,21 @@ export type DeclaredCheck = {
   url?: string;
   command?: string;
   file?: string;
+  /** Default: GET. */
+  method?: (typeof checkMethods)[number];
+  headers?: Record<string, string>;
+  body?: string;
   status?: number;
+  json?: JsonExpectation;
+  /** Further environment variables of the command. */
+  env?: Record<string, string>;
   exitCode?: number;
   contains?: string;
   invariant?: boolean;
 };
+
+/** A value in the JSON of a response, by its JSON Pointer (RFC 6901). `equals` absent: any value. `exists` false: there must be none. */
+export type JsonExpectation = { pointer: string; equals?: string | number | boolean | null; exists?: boolean };
 
 /** What the workspace of an agent holds when it starts, given with the prompt. At most one of `archive` and `repository` is set. */
 export type WorkspaceSetup = {

@@ -5,6 +5,7 @@ import { Limits, limitNames } from "../config/limits.ts";
 import { catchUpPolicies, overlapPolicies, type PromptAgent, type SuccessBar } from "../db/tables/prompts.ts";
 import { badRequest } from "../errors.ts";
 import { AgentOptions } from "../prompts/agent-schema.ts";
+import type { DeclaredCheck } from "../prompts/check-schema.ts";
 import { untestedScopes } from "../prompts/schema.ts";
 import { invalidInput } from "../schema.ts";
 import { checkFile } from "./files.ts";
@@ -31,6 +32,7 @@ export type FieldOptions = {
   successBar?: SuccessBar;
   supersede?: boolean;
   resultsPage?: boolean;
+  checks?: DeclaredCheck[];
 };
 
 const append = (value: string, previous: string[] = []): string[] => [...previous, value];
@@ -73,6 +75,7 @@ export const addFields = (command: Command): Command =>
       `Score with which a run succeeds whose goal was not tested: ${untestedScopes.join(" or ")}, such as docs_only=80`,
       parseSuccessBar,
     )
+    .option("--checks <file>", "File with a JSON list of success checks, which replaces the previous one", readChecks)
     .option("--supersede", "Let a run over the API supersede unfinished runs of the same preview")
     .option("--no-supersede", "Let it supersede them only on request (default)")
     .option("--results-page", "List the prompt on the public results page of the organization")
@@ -97,6 +100,7 @@ export const toFields = (options: FieldOptions) => ({
   successBar: options.successBar,
   supersedesByDefault: options.supersede,
   isOnResultsPage: options.resultsPage,
+  declaredChecks: options.checks,
 });
 
 type ChosenOptions = NonNullable<PromptAgent["options"]>;
@@ -143,6 +147,17 @@ function toAgentOption(
 function readTextFile(path: string): string {
   checkFile(path);
   return readFileSync(path, "utf8").trim();
+}
+
+/** The service checks the items. */
+function readChecks(path: string): DeclaredCheck[] {
+  try {
+    const checks: unknown = JSON.parse(readTextFile(path));
+    if (Array.isArray(checks)) return checks;
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+  }
+  throw new InvalidArgumentError(`${path} must be a JSON list, such as [{"url": "https://api.example.com/health"}].`);
 }
 
 function toAgentFields(agents: PromptAgent[] = [], model: string | undefined) {

@@ -193,6 +193,7 @@ const clearable = {
   runs: "runsPerEval",
   limit: "limits",
   "success-bar": "successBar",
+  checks: "declaredChecks",
   tag: "tags",
   "worker-label": "workerLabels",
 } as const;

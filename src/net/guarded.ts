@@ -77,7 +77,8 @@ const keepAliveOptions = { keepAlive: true, timeout: 15_000 };
 const acceptEncoding = "gzip, br";
 const connectMs = 10_000;
 const redirectStatuses = [301, 302, 303, 307, 308];
-const managedHeaders = [
+/** Headers that the client sets itself, in lower case. */
+export const managedHeaders = [
   "host",
   "connection",
   "content-length",
@@ -127,7 +128,9 @@ export function createGuard(options: GuardOptions): Guard {
         followRedirects && redirectStatuses.includes(status) ? responseHeaders.get("location") : null;
       const response = await withTimeout(init.signal, timeoutMs - ms, timeoutMs, url, async (signal) => {
         const addresses = proxy ? null : await resolve(realUrl, policy, lookup, signal);
-        const agent = agents[realUrl.protocol as keyof Agents];
+        // What may not be sent twice gets a connection that no host closes at that moment.
+        const isRepeatable = method === "GET" || method === "HEAD";
+        const agent = (isRepeatable ? agents : freshAgents)[realUrl.protocol as keyof Agents];
         const wantsBody = (status: number, responseHeaders: Headers) => findRedirect(status, responseHeaders) === null;
         return sendRequest({
           url: realUrl,

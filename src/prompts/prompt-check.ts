@@ -16,10 +16,10 @@ import { AppError, invalidField } from "../errors.ts";
 import { checkLogin } from "../models/logins.ts";
 import { getModel, getModelOfLogin } from "../models/models.ts";
 import { checkHttpUrl } from "../schema.ts";
-import type { DeclaredCheck } from "./schema.ts";
+import { checkDeclaredCheck } from "./declared-check.ts";
 import { checkReachable, defaultStartUrls } from "./start-urls.ts";
 import { templateVarsOf } from "./template.ts";
-import { checkVariables, checkWorkspace, checkWorkspaceParts, leavesWorkspace } from "./workspace-check.ts";
+import { checkVariables, checkWorkspace, checkWorkspaceParts } from "./workspace-check.ts";
 
 export type PromptRow = typeof prompts.$inferSelect;
 
@@ -271,17 +271,4 @@ function attributeTo(field: string, check: () => void): void {
       ? new AppError(error.code, error.detail, { field, problem: error.detail.replace(/\.$/, "") })
       : error;
   }
-}
-
-/** Throws bad_request that names the field. */
-function checkDeclaredCheck(field: string, { url, command, file, status, exitCode }: DeclaredCheck): void {
-  if ([url, command, file].filter((each) => each !== undefined).length !== 1)
-    throw invalidField(field, "set exactly one of url, command and file");
-  if (url !== undefined) checkHttpUrl(`${field}.url`, url);
-  if (status !== undefined && url === undefined)
-    throw invalidField(`${field}.status`, "only checks with a url have a status");
-  if (exitCode !== undefined && command === undefined)
-    throw invalidField(`${field}.exitCode`, "only checks with a command have an exit code");
-  if (file !== undefined && leavesWorkspace(file))
-    throw invalidField(`${field}.file`, "use a path relative to the workspace, without ..");
 }

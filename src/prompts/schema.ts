@@ -4,6 +4,7 @@ import { catchUpPolicies, overlapPolicies, promptStatuses } from "../db/tables/p
 import { scopes } from "../grading/kinds.ts";
 import { HttpUrl, Id, mapOf, Nullable, OneOf, Score, shape, Time } from "../schema.ts";
 import { PromptAgents, WorkerLabels } from "./agent-schema.ts";
+import { DeclaredCheck } from "./check-schema.ts";
 import { maxVariables } from "./template.ts";
 import { textOf, WorkspaceSetup } from "./workspace-schema.ts";
 
@@ -52,33 +53,6 @@ export const PromptSummary = Type.Object(
   { title: "PromptSummary", examples: [promptExample] },
 );
 export type PromptSummary = Static<typeof PromptSummary>;
-
-export const DeclaredCheck = Type.Object(
-  {
-    url: Type.Optional(HttpUrl("URL to request with GET")),
-    command: Type.Optional(
-      textOf(4000, "Shell command to run in a new sandbox over the workspace. Requires an agent with a model"),
-    ),
-    file: Type.Optional(
-      textOf(1000, "Path of a file that must exist, relative to the workspace. Requires an agent with a model"),
-    ),
-    status: Type.Optional(
-      Type.Integer({ minimum: 100, maximum: 599, description: "Expected status of the response; default 200" }),
-    ),
-    exitCode: Type.Optional(
-      Type.Integer({ minimum: 0, maximum: 255, description: "Expected exit code of the command; default 0" }),
-    ),
-    contains: Type.Optional(textOf(1000, "Text that the response, the output or the file must contain")),
-    invariant: Type.Optional(
-      Type.Boolean({ description: "Counts even if it already passes before the run; others must fail before the run" }),
-    ),
-  },
-  {
-    title: "DeclaredCheck",
-    description: "Verifies a part of the end goal before and after the run. Set exactly one of url, command and file",
-  },
-);
-export type DeclaredCheck = Static<typeof DeclaredCheck>;
 
 export const AdditionalUrl = Type.Object(
   { url: HttpUrl("Start URL") },

@@ -1,4 +1,5 @@
 import { Type } from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
 import type { Context } from "../context.ts";
 import {
   pageArguments,
@@ -9,7 +10,9 @@ import {
   tool,
   toPage,
   toResultPage,
+  Undescribed,
 } from "../mcp/tool.ts";
+import { invalidInput } from "../schema.ts";
 import { listPrompts } from "./lists.ts";
 import { readPromptId } from "./names.ts";
 import { createPrompt, updatePrompt } from "./prompts.ts";
@@ -29,6 +32,23 @@ const editableFields = [
   "agent",
   "model",
 ] as const;
+
+/** In words, because the schema of a check is longer than those of all other fields together. */
+const briefChecks = {
+  declaredChecks: Type.Optional(
+    Type.Array(Undescribed, {
+      description:
+        'Success checks, such as {"url": "https://api.test/rows", "method": "POST", "headers": {}, "body": "{}", "status": 201, "contains": "id", "json": {"pointer": "/rows/0/id", "equals": 1}}, {"command": "npm test", "exitCode": 0} or {"file": "out.txt"}',
+    }),
+  ),
+};
+
+/** Throws bad_request for checks that the tool list doesn't describe. */
+function withCheckedChecks<T extends object>(input: T & { declaredChecks?: object[] }): T & Pick<PromptPatch, "declaredChecks"> {
+  const error = Value.Errors(Type.Pick(PromptPatch, ["declaredChecks"]), input).First();
+  if (error) throw invalidInput(error, "declaredChecks");
+  return input as T & Pick<PromptPatch, "declaredChecks">;
+}
 
 const EditedPrompt = Type.Object({ ...PromptSummary.properties, warnings: Type.Array(Type.String()) });
 
@@ -58,22 +78,26 @@ export const promptEditTools = (ctx: Context): Tool[] => [
     title: "Create a prompt",
     description:
       "Create a prompt: a task for agents, with the URLs of the docs where they start in additionalUrls. Nothing runs until you call request_eval, unless you set frequency.",
-    input: Type.Pick(PromptInput, [...editableFields]),
+    input: Type.Object({ ...Type.Pick(PromptInput, [...editableFields]).properties, ...briefChecks }),
     output: EditedPrompt,
     annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: false },
     scope: "write",
-    run: (input, { caller }) => createPrompt(ctx, caller.org, input),
+    run: (input, { caller }) => createPrompt(ctx, caller.org, withCheckedChecks(input)),
   }),
   tool({
     name: "update_prompt",
     title: "Change a prompt",
     description:
       "Change, pause or archive a prompt. Fields that you leave out stay as they are. Reports keep the text that they were made with.",
-    input: Type.Object({ promptId: promptIdArgument, ...Type.Pick(PromptPatch, [...editableFields]).properties }),
+    input: Type.Object({
+      promptId: promptIdArgument,
+      ...Type.Pick(PromptPatch, [...editableFields]).properties,
+      ...briefChecks,
+    }),
     output: EditedPrompt,
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
     scope: "write",
     run: ({ promptId, ...patch }, { caller: { org } }) =>
-      updatePrompt(ctx, org, readPromptId(ctx, org, promptId), patch),
+      updatePrompt(ctx, org, readPromptId(ctx, org, promptId), withCheckedChecks(patch)),
   }),
 ];

@@ -7,6 +7,7 @@ import { findTimeOfDay, toFrequency } from "../prompts/frequency.ts";
 import { maxChecks, maxUrls, type Prompt, PromptInput } from "../prompts/schema.ts";
 import { templateVarsOf } from "../prompts/template.ts";
 import { checkHttpUrl, HttpUrl } from "../schema.ts";
+import { checkColumns, toCheck, toCheckRow } from "./check-rows.ts";
 import {
   assignments,
   checkInput,
@@ -78,14 +79,14 @@ function toOptions(texts: OptionTexts): object | undefined {
 }
 
 /**
- * The rows of the form: further agents, start URLs and checks. A row is empty if its first column is. `expected`: the status of a response or
- * the exit code of a command. `invariant`: `yes`, or empty. `more`: properties of a URL without an input, as JSON.
+ * The rows of the form: further agents, start URLs and checks. A row is empty if its first column is. `more`: properties of a URL without an
+ * input, as JSON.
  */
 const tables = {
   furtherAgent: { columns: ["agent", "model", ...agentOptionNames], field: "agents", maxRows: maxAgents - 1 },
   url: { columns: ["url", "name", "kind", "more"], field: "additionalUrls", maxRows: maxUrls },
   check: {
-    columns: ["target", "kind", "expected", "contains", "invariant"],
+    columns: checkColumns,
     field: "declaredChecks",
     maxRows: maxChecks,
   },
@@ -119,7 +120,6 @@ function addRows<T extends Table>(form: URLSearchParams, table: T, rows: TableRo
 }
 
 export const frequencyPresets = ["hourly", "daily", "weekly", "monthly"] as const;
-export const checkKinds = ["url", "command", "file"] as const;
 
 /** A prompt as the fields of the form. */
 export function toPromptFields(prompt: Prompt): URLSearchParams {
@@ -155,13 +155,7 @@ export function toPromptFields(prompt: Prompt): URLSearchParams {
   addRows(
     form,
     "check",
-    (declaredChecks ?? []).map((check) => ({
-      target: check.url ?? check.command ?? check.file ?? "",
-      kind: checkKinds.find((kind) => check[kind] !== undefined) ?? "url",
-      expected: String(check.status ?? check.exitCode ?? ""),
-      contains: check.contains ?? "",
-      invariant: check.invariant ? "yes" : "",
-    })),
+    (declaredChecks ?? []).map(toCheckRow),
   );
   return form;
 }
@@ -250,15 +244,6 @@ function toAgents(form: URLSearchParams): object[] | null {
     }),
   ];
 }
-
-const toCheck = ({ kind, target, expected, contains, invariant }: TableRow<"check">) => ({
-  [checkKinds.find((each) => each === kind) ?? "url"]: target,
-  ...(expected && {
-    [kind === "command" ? "exitCode" : "status"]: /^\d{1,9}$/.test(expected) ? Number(expected) : expected,
-  }),
-  ...(contains && { contains }),
-  ...(invariant && { invariant: true }),
-});
 
 const toUrl = ({ url, name, kind, more }: TableRow<"url">) => ({
   ...toProperties(more),

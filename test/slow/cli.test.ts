@@ -113,6 +113,8 @@ test("an organization, a key, a provider and a prompt are created, listed and ar
     },
   ]);
 
+  const checksFile = join(emptyFolder(), "checks.json");
+  writeFileSync(checksFile, '[{"url": "https://a.example/rows", "method": "POST", "json": {"pointer": "/id"}}]');
   const options = [
     "--title",
     "First query",
@@ -149,6 +151,8 @@ test("an organization, a key, a provider and a prompt are created, listed and ar
         "costUsd=0.5",
         "--success-bar",
         "docs_only=80",
+        "--checks",
+        checksFile,
         "--supersede",
         "--json",
       )
@@ -168,7 +172,7 @@ test("an organization, a key, a provider and a prompt are created, listed and ar
     targetProviderId: provider,
     additionalUrls: [{ url: "https://a.example/" }, { url: "https://b.example/" }],
     templateDefaults: null,
-    declaredChecks: null,
+    declaredChecks: [{ url: "https://a.example/rows", method: "POST", json: { pointer: "/id" } }],
     workspace: null,
     agents: null,
     agent: null,

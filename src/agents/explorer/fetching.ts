@@ -1,6 +1,6 @@
 import { setTimeout } from "node:timers/promises";
 import { findWrongCharset, type WrongCharset } from "../../net/charset.ts";
-import { createGuard, type Guard, GuardError, type GuardErrorKind, type GuardedResponse } from "../../net/guarded.ts";
+import { createGuard, type Guard, type GuardedRequest, type GuardedResponse, GuardError, type GuardErrorKind } from "../../net/guarded.ts";
 import { readRetryAfter } from "../../net/retry-after.ts";
 import { createRobots, type Robots } from "../../net/robots.ts";
 import type { AgentContext, AgentEvent, Provenance } from "../agent.ts";
@@ -11,8 +11,11 @@ import type { Task } from "../task.ts";
 /** The purpose of a request, and how its URL was found. */
 export type FetchRequest = {
   url: string;
-  method?: "GET" | "HEAD";
+  method?: NonNullable<GuardedRequest["method"]>;
   accept?: string;
+  /** Further headers, for requests that are not cached. */
+  headers?: Record<string, string> | undefined;
+  body?: string | undefined;
   provenance: Provenance;
   foundOn: string | null;
   purpose: "task" | "check";
@@ -120,12 +123,16 @@ export function findLimit({ task, context, deadline, requestCount }: Fetcher): R
   return requestCount >= maxRequests ? { limit: "requests", value: maxRequests, unit: "requests" } : null;
 }
 
+/** Requests whose response can stand for that of another one. */
+const isCacheable = ({ method = "GET", headers, body }: FetchRequest): boolean =>
+  (method === "GET" || method === "HEAD") && headers === undefined && body === undefined;
+
 /** Returns a cached response for the same method, URL and Accept header. Throws only the signal's reason. */
 export async function fetchUrl(fetcher: Fetcher, request: FetchRequest, log: Log): Promise<FetchResult> {
   fetcher.context.signal.throwIfAborted();
   const url = request.url.replace(/#.*$/s, "");
   const key = `${request.method ?? "GET"} ${request.accept ?? "*/*"} ${request.follow ?? true} ${url}`;
-  const cached = fetcher.cache.get(key);
+  const cached = isCacheable(request) ? fetcher.cache.get(key) : undefined;
   if (cached) return cached;
   const limit = findLimit(fetcher);
   if (limit) {
@@ -134,7 +141,7 @@ export async function fetchUrl(fetcher: Fetcher, request: FetchRequest, log: Log
     return { ok: false, kind: "cut", message: `The limit of ${limit.value} ${limit.unit} was reached`, address: url };
   }
   const fetchResult = sendUntilSure(fetcher, { ...request, url }, log);
-  fetcher.cache.set(key, fetchResult);
+  if (isCacheable(request)) fetcher.cache.set(key, fetchResult);
   return fetchResult;
 }
 
@@ -182,18 +189,24 @@ async function sendUntilAccepted(fetcher: Fetcher, request: FetchRequest, log: L
 async function send(fetcher: Fetcher, request: FetchRequest, log: Log): Promise<FetchResult> {
   const { guard, deadline, deadLinks } = fetcher;
   const { signal, now } = fetcher.context;
-  const { url, method = "GET", accept = "*/*", provenance, foundOn, purpose } = request;
+  const { url, method = "GET", accept = "*/*", headers, body, provenance, foundOn, purpose } = request;
   const event = { type: "http" as const, id: log.id, method, url, provenance, foundOn, purpose };
   const startedAt = now();
   fetcher.requestCount++;
   try {
     const timeoutMs = Math.max(1, Math.min(request.timeoutMs ?? requestMs, deadline - startedAt));
-    const options = { signal, timeoutMs, maxBytes, followRedirects: request.follow ?? true };
-    const response = await guard.request(url, { method, headers: { accept }, ...options });
+    const response = await guard.request(url, {
+      method,
+      headers: { accept, ...headers },
+      ...(body !== undefined && { body }),
+      ...{ signal, timeoutMs, maxBytes, followRedirects: request.follow ?? true },
+    });
     fetcher.requestCount += response.redirects.length;
-    const { mappedUrl, status, ms, body } = response;
+    const { mappedUrl, status, ms } = response;
     const contentType = response.headers.get("content-type");
-    log.events.push({ ...event, mappedUrl, status, ms, bytes: body.length, contentType, error: null });
+    const bytesOut = body === undefined ? {} : { bytesOut: Buffer.byteLength(body) };
+    const received = { mappedUrl, status, ms, bytes: response.body.length, ...bytesOut, contentType, error: null };
+    log.events.push({ ...event, ...received });
     if ((status === 404 || status === 410) && foundOn !== null) deadLinks.set(`${foundOn} ${url}`, { url, foundOn });
     let text: string | null = null;
     return {

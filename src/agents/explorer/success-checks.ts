@@ -3,8 +3,9 @@ import { createReader } from "../reader.ts";
 import { createRelayOpener } from "../relay/relay-opener.ts";
 import { openWorkspaceChecker } from "../sandbox/workspace-checks.ts";
 import type { DeclaredCheck } from "../task.ts";
-import { type FetchFailureKind, fetchUrl, type Log } from "./fetching.ts";
-import { cut, mapInOrder, type Steps, type ToolSession, toCheck, useTool } from "./session.ts";
+import { describeText, digestOf, type RequestCheck, testRequest } from "./request-check.ts";
+import { cut, mapInOrder, type Steps, type ToolSession, useTool } from "./session.ts";
+import { toSuccessCheck } from "./success-check.ts";
 
 /** Result of the success checks for the goal, with a sentence for the end of the session. */
 export type GoalResult = { outcome: Outcome; reason: string };
@@ -54,52 +55,6 @@ function toGoalResult(total: number, failed: number, skipped: number): GoalResul
   };
 }
 
-/** Request failures that say nothing about the check. */
-const inconclusiveKinds = new Set<FetchFailureKind>(["cut", "aborted", "refused"]);
-
-type RequestCheck = DeclaredCheck & { url: string };
-
-/** `subject` identifies the check: it is the same before and after the agent. */
-const toSuccessCheck = (
-  { url = "", invariant }: DeclaredCheck,
-  subject: string,
-  { status, message, expected, quote }: { status: Check["status"]; message: string; expected: string; quote?: string },
-): Check =>
-  toCheck({
-    id: "declared",
-    group: "declared",
-    status,
-    weight: 10,
-    subject,
-    url,
-    message,
-    fix: status === "fail" ? `The prompt expects ${expected}.` : null,
-    quote: quote || null,
-    ...(invariant && { invariant }),
-  });
-
-async function testRequest(session: ToolSession, successCheck: RequestCheck, log: Log): Promise<Check> {
-  const { url, status: expectedStatus = 200, contains } = successCheck;
-  const fetchResult = await fetchUrl(
-    session.fetcher,
-    { url, provenance: "given", foundOn: null, purpose: "check" },
-    log,
-  );
-  const expected = `status ${expectedStatus}${describeText(contains)}`;
-  const subject =
-    contains === undefined ? `${url} ${expectedStatus}` : `${url} ${expectedStatus} ${cut(contains, 200)}`;
-  const result = (status: Check["status"], message: string) =>
-    toSuccessCheck(successCheck, subject, { status, message, expected });
-  if (!fetchResult.ok) return result(inconclusiveKinds.has(fetchResult.kind) ? "skip" : "fail", fetchResult.message);
-  const { status } = fetchResult.response;
-  if (status !== expectedStatus) return result("fail", `${url} returned status ${status}, not ${expectedStatus}`);
-  if (contains !== undefined && !fetchResult.text().includes(contains))
-    return result("fail", `${url} returned status ${status}, but not the text "${cut(contains, 100)}"`);
-  return result("pass", `${url} returned ${expected}`);
-}
-
-const describeText = (contains?: string) => (contains === undefined ? "" : ` and the text "${cut(contains, 100)}"`);
-
 type Evidence = { command?: string; file?: string; exitCode: number; output: string };
 
 /** Checks that need the workspace; skipped if the agent has none. */
@@ -125,11 +80,11 @@ async function testWorkspace(
   const results: { check: Check; evidence: Evidence | null }[] = [];
   try {
     for (const successCheck of declaredChecks) {
-      const { command, file = "", exitCode = 0, contains } = successCheck;
+      const { command, file = "", exitCode = 0, contains, env } = successCheck;
       const isCommand = command !== undefined;
       const name = cut(isCommand ? command : file, 200);
       const expected = `${isCommand ? `exit code ${exitCode}` : `the file ${name}`}${describeText(contains)}`;
-      const subject = `${isCommand ? "command" : "file"} ${name} ${isCommand ? exitCode : ""} ${cut(contains ?? "", 200)}`;
+      const subject = `${isCommand ? "command" : "file"} ${name} ${isCommand ? exitCode : ""} ${cut(contains ?? "", 200)}${env ? ` ${digestOf(env)}` : ""}`;
       if (checker === null) {
         const message = `${name} could not be checked: ${skipReason}`;
         results.push({
@@ -139,7 +94,7 @@ async function testWorkspace(
         continue;
       }
       const { problem, ...evidence } = isCommand
-        ? await checker.checkCommand({ command, exitCode, contains }, id)
+        ? await checker.checkCommand({ command, exitCode, contains, env }, id)
         : await checker.checkFile({ file, contains });
       const check = toSuccessCheck(successCheck, subject, {
         status: problem === null ? "pass" : "fail",

@@ -13,7 +13,12 @@ const fileSeconds = 30;
 const maxFileBytes = 4 * 1024 * 1024;
 const keptOutputChars = 4_000;
 
-type CommandCheck = { command: string; exitCode?: number; contains?: string };
+type CommandCheck = {
+  command: string;
+  exitCode?: number;
+  contains?: string | undefined;
+  env?: Record<string, string> | undefined;
+};
 type FileCheck = { file: string; contains?: string };
 
 /** What a check found. `problem` is null if it passed; `output` is the evidence. */
@@ -38,12 +43,11 @@ export async function openWorkspaceChecker(
 ): Promise<WorkspaceChecker> {
   const copy = isolated ? await copyOf(sandbox, limits.workspaceBytes) : null;
   const workspace = copy ?? sandbox.workspace;
-  const env = setup?.env ?? {};
   return {
-    async checkCommand({ command, exitCode = 0, contains }, id) {
+    async checkCommand({ command, exitCode = 0, contains, env }, id) {
       const end = await runCommand({
         argv: ["sh", "-c", 'mkdir -p "$HOME" && exec sh -c "$1"', "sh", command],
-        env,
+        env: { ...setup?.env, ...env },
         workspace,
         seconds: commandSeconds,
         sockets: { egress: await proxyOf(id) },

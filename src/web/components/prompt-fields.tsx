@@ -4,7 +4,7 @@ import { effortLevels } from "../../config/agent-entry.ts";
 import { type Limits, limitNames } from "../../config/limits.ts";
 import { capitalize } from "../../grading/text.ts";
 import type { AgentInfo } from "../../prompts/agent-schema.ts";
-import { checkKinds, type OptionTexts, optionTextsOf, rowsOf } from "../prompt-form.ts";
+import { type OptionTexts, optionTextsOf, rowsOf } from "../prompt-form.ts";
 import { Field } from "./field.tsx";
 import { errorMessageAt, FieldError, SchemaField, useForm } from "./schema-form.tsx";
 import { useTime } from "./when.tsx";
@@ -199,62 +199,6 @@ export function FurtherAgents({ agents }: { agents: AgentInfo[] }) {
     </>
   );
 }
-
-const checkLabels: Record<(typeof checkKinds)[number], string> = {
-  url: "HTTP request",
-  command: "Command",
-  file: "File",
-};
-/** `invariant`: whether the check may pass before the run; `yes` or empty. */
-const emptyCheck = { kind: "url", target: "", expected: "", contains: "", invariant: "" };
-
-/** The rows plus one empty row to add another. */
-export const Checks = () => (
-  <fieldset id="checks">
-    <legend>Success checks</legend>
-    <p class="hint">
-      Verify the goal after the run: an HTTP request with the expected status and text, a command in the workspace with
-      the expected exit code, or a file that must exist there.
-    </p>
-    {[...rowsOf(useForm().values, "check"), emptyCheck].map(({ kind, target, expected, contains, invariant }, i) => (
-      <div class="row five" key={`${i} ${target}`}>
-        <select name="check.kind" aria-label={`Type of check ${i + 1}`}>
-          {checkKinds.map((each) => (
-            <option key={each} value={each} selected={each === kind}>
-              {checkLabels[each]}
-            </option>
-          ))}
-        </select>
-        <input
-          name="check.target"
-          aria-label={`URL, command or file of check ${i + 1}`}
-          value={target}
-          placeholder="https://api.acme.example/v1/rows"
-        />
-        <input
-          name="check.expected"
-          aria-label={`Expected status or exit code of check ${i + 1}`}
-          value={expected}
-          placeholder="200"
-          inputMode="numeric"
-        />
-        <input
-          name="check.contains"
-          aria-label={`Expected text of check ${i + 1}`}
-          value={contains}
-          placeholder="Expected text"
-        />
-        <select name="check.invariant" aria-label={`Result of check ${i + 1} before the run`}>
-          <option value="">Must fail before the run</option>
-          <option value="yes" selected={invariant !== ""}>
-            May already pass
-          </option>
-        </select>
-      </div>
-    ))}
-    <FieldError name="declaredChecks" />
-  </fieldset>
-);
 
 /** Labels of the run limits. */
 export const limitLabels: Record<keyof Limits, string> = {

@@ -1,4 +1,5 @@
 import type { Limits } from "../../config/limits.ts";
+import type { DeclaredCheck } from "../../prompts/check-schema.ts";
 import type { Prompt } from "../../prompts/schema.ts";
 import { scopeLabels } from "../../reports/labels.ts";
 import type { Site } from "../site.ts";
@@ -55,21 +56,9 @@ export const PromptSettings = ({ site: { base, baseUrl }, prompt, providerName, 
           <ExternalLink url={url} />
         </Fact>
       ))}
-      {(prompt.declaredChecks ?? []).map(({ url, command, file, status, exitCode, contains, invariant }) => (
-        <Fact key={url ?? command ?? file} name="Success check">
-          {url !== undefined && (
-            <>
-              <ExternalLink url={url} /> {status ?? 200}
-            </>
-          )}
-          {command !== undefined && (
-            <>
-              <code>{command}</code> exit code {exitCode ?? 0}
-            </>
-          )}
-          {file !== undefined && <code>{file}</code>}
-          {contains && `, “${contains}”`}
-          {invariant && ", may pass before the run"}
+      {(prompt.declaredChecks ?? []).map((check, i) => (
+        <Fact key={i} name="Success check">
+          <CheckFact check={check} />
         </Fact>
       ))}
       <WorkspaceFacts workspace={prompt.workspace} />
@@ -102,6 +91,40 @@ export const PromptSettings = ({ site: { base, baseUrl }, prompt, providerName, 
     </button>
   </section>
 );
+
+/** A success check in one line. */
+function CheckFact({ check }: { check: DeclaredCheck }) {
+  const { url, method = "GET", headers, body, command, file, status, json, env, exitCode, contains, invariant } = check;
+  return (
+    <>
+      {url !== undefined && (
+        <>
+          {method !== "GET" && `${method} `}
+          <ExternalLink url={url} /> {status ?? 200}
+        </>
+      )}
+      {command !== undefined && (
+        <>
+          <code>{command}</code> exit code {exitCode ?? 0}
+        </>
+      )}
+      {file !== undefined && <code>{file}</code>}
+      {contains && `, “${contains}”`}
+      {json && (
+        <>
+          , JSON <code>{json.pointer || "root"}</code> {testOf(json)}
+        </>
+      )}
+      {headers && `, with the headers ${Object.keys(headers).join(", ")}`}
+      {body && ", with a body"}
+      {env && `, with the variables ${Object.keys(env).join(", ")}`}
+      {invariant && ", may pass before the run"}
+    </>
+  );
+}
+
+const testOf = ({ equals, exists = true }: NonNullable<DeclaredCheck["json"]>): string =>
+  !exists ? "does not exist" : equals === undefined ? "exists" : `equals ${JSON.stringify(equals)}`;
 
 const WorkspaceFacts = ({ workspace }: { workspace: Prompt["workspace"] }) => {
   const { archive, repository, setup, env = {}, instructions, skills, mcpServers = {} } = workspace ?? {};

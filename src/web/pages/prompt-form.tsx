@@ -8,8 +8,8 @@ import { scopeLabels } from "../../reports/labels.ts";
 import { List } from "../components/figures.tsx";
 import { Notices, Submit } from "../components/form-parts.tsx";
 import { Layout } from "../components/layout.tsx";
+import { Checks } from "../components/check-fields.tsx";
 import {
-  Checks,
   DerivedFields,
   type DerivedValues,
   FurtherAgents,

@@ -1,0 +1,42 @@
+import { invalidField } from "../errors.ts";
+import { managedHeaders } from "../net/guarded.ts";
+import { checkHttpUrl } from "../schema.ts";
+import type { DeclaredCheck } from "./check-schema.ts";
+import { checkVariables, leavesWorkspace } from "./workspace-check.ts";
+
+/** The fields that only one kind of check has. */
+const ownFields = {
+  url: ["method", "headers", "body", "status", "json"],
+  command: ["env", "exitCode"],
+} as const;
+
+/** Throws bad_request that names the field. */
+export function checkDeclaredCheck(field: string, check: DeclaredCheck): void {
+  const { url, command, file, env, json } = check;
+  if ([url, command, file].filter((each) => each !== undefined).length !== 1)
+    throw invalidField(field, "set exactly one of url, command and file");
+  for (const kind of ["url", "command"] as const)
+    for (const name of ownFields[kind])
+      if (check[name] !== undefined && check[kind] === undefined)
+        throw invalidField(`${field}.${name}`, `only checks with a ${kind} have it`);
+  if (url !== undefined) checkHttpUrl(`${field}.url`, url);
+  checkRequest(field, check);
+  if (json?.exists === false && json.equals !== undefined)
+    throw invalidField(`${field}.json`, "a value that must not exist can't equal something; leave out equals or exists");
+  checkVariables(`${field}.env`, env);
+  if (file !== undefined && leavesWorkspace(file))
+    throw invalidField(`${field}.file`, "use a path relative to the workspace, without ..");
+}
+
+/** Throws bad_request that names the field. */
+function checkRequest(field: string, { method = "GET", headers = {}, body, contains, json }: DeclaredCheck): void {
+  const managed = Object.keys(headers).find((name) => managedHeaders.includes(name.toLowerCase()));
+  if (managed !== undefined) throw invalidField(`${field}.headers`, `${managed} is set by evald; leave it out`);
+  const names = Object.keys(headers).map((name) => name.toLowerCase());
+  const repeated = names.find((name, i) => names.indexOf(name) !== i);
+  if (repeated !== undefined) throw invalidField(`${field}.headers`, `${repeated} is there twice`);
+  if (body !== undefined && (method === "GET" || method === "HEAD"))
+    throw invalidField(`${field}.body`, `${method} requests have no body; use another method`);
+  if (method === "HEAD" && (contains !== undefined || json !== undefined))
+    throw invalidField(`${field}.${contains === undefined ? "json" : "contains"}`, "HEAD responses have no body");
+}

@@ -1,0 +1,93 @@
+import type { DeclaredCheck } from "../prompts/check-schema.ts";
+import { assignments } from "./form-values.ts";
+
+/**
+ * The inputs of a success check in the form of a prompt. `expected`: the status of a response or the exit code of a command. `invariant`: `yes`, or
+ * empty. `value`: JSON, or a text without quotes.
+ */
+export const checkColumns = [
+  ...(["target", "kind", "expected", "contains", "invariant"] as const),
+  ...(["method", "headers", "body", "pointer", "valueTest", "value", "env"] as const),
+];
+
+type CheckRow = Record<(typeof checkColumns)[number], string>;
+
+export const checkKinds = ["url", "command", "file"] as const;
+export const valueTests = ["exists", "equals", "missing"] as const;
+
+/** A row without a check. */
+export const emptyCheckRow: CheckRow = toCheckRow({});
+
+/** A success check as a row of the form. */
+export function toCheckRow(check: DeclaredCheck): CheckRow {
+  const { url, command, file, method, headers = {}, body, status, json, env = {}, exitCode, contains } = check;
+  return {
+    target: url ?? command ?? file ?? "",
+    kind: checkKinds.find((kind) => check[kind] !== undefined) ?? "url",
+    expected: String(status ?? exitCode ?? ""),
+    contains: contains ?? "",
+    invariant: check.invariant ? "yes" : "",
+    method: method === "GET" ? "" : (method ?? ""),
+    headers: Object.entries(headers)
+      .map(([name, value]) => `${name}: ${value}`)
+      .join("\n"),
+    body: body ?? "",
+    pointer: json?.pointer ?? "",
+    valueTest: json === undefined ? "" : json.exists === false ? "missing" : json.equals === undefined ? "exists" : "equals",
+    value: json?.equals === undefined ? "" : toValueText(json.equals),
+    env: assignments.write(env as never),
+  };
+}
+
+/** The success check of a row, not yet validated. */
+export function toCheck(row: CheckRow): object {
+  const { kind, target, expected, contains, invariant, method, headers, body, env } = row;
+  const json = toJsonExpectation(row);
+  return {
+    [checkKinds.find((each) => each === kind) ?? "url"]: target,
+    ...(method && { method }),
+    ...(headers && { headers: toHeaders(headers) }),
+    ...(body && { body: body.replaceAll("\r\n", "\n") }),
+    ...(expected && {
+      [kind === "command" ? "exitCode" : "status"]: /^\d{1,9}$/.test(expected) ? Number(expected) : expected,
+    }),
+    ...(json && { json }),
+    ...(env && { env: assignments.read(env.replaceAll("\r\n", "\n")) }),
+    ...(contains && { contains }),
+    ...(invariant && { invariant: true }),
+  };
+}
+
+/** undefined: no value is tested. The root has an empty pointer, so the test alone is enough. */
+function toJsonExpectation({ pointer, valueTest, value }: CheckRow): object | undefined {
+  if (pointer === "" && valueTest === "" && value === "") return undefined;
+  if (valueTest === "missing") return { pointer, exists: false, ...(value && { equals: toValue(value) }) };
+  return { pointer, ...((valueTest === "equals" || value) && { equals: toValue(value) }) };
+}
+
+/** `Name: value` per line. A line without a colon has no value, which validation rejects. */
+const toHeaders = (text: string) =>
+  Object.fromEntries(
+    text
+      .split("\n")
+      .filter((line) => line.trim() !== "")
+      .map((line) => {
+        const [, name = line.trim(), value = null] = /^([^:]*):(.*)$/.exec(line.trim()) ?? [];
+        return [name.trim(), value === null ? null : value.trim()];
+      }),
+  );
+
+/** A text that is no JSON stands for itself. */
+function toValue(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+/** A text is written without quotes unless it would be read as something else. */
+const toValueText = (value: string | number | boolean | null): string =>
+  typeof value === "string" && value === value.trim() && value !== "" && toValue(value) === value
+    ? value
+    : JSON.stringify(value);
