@@ -400,6 +400,15 @@ CREATE TABLE `api_keys` (
 --> statement-breakpoint
 CREATE UNIQUE INDEX `api_keys_id_unique` ON `api_keys` (`id`);--> statement-breakpoint
 CREATE INDEX `api_keys_newest` ON `api_keys` (`org_id`,`id`);--> statement-breakpoint
+CREATE TABLE `check_secrets` (
+	`org_id` text NOT NULL,
+	`name` text NOT NULL,
+	`sealed` blob NOT NULL,
+	`updated_at` integer NOT NULL,
+	PRIMARY KEY(`org_id`, `name`),
+	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action
+) STRICT;
+--> statement-breakpoint
 CREATE TABLE `model_keys` (
 	`org_id` text NOT NULL,
 	`provider` text NOT NULL,

@@ -46,6 +46,7 @@ import {
 } from "./request-hooks.ts";
 import { runRoutes } from "./runs/routes.ts";
 import { scheduleRoutes } from "./schedules/routes.ts";
+import { secretRoutes } from "./secrets/routes.ts";
 import type { Service } from "./service.ts";
 import { shareRoutes } from "./shares/routes.ts";
 import { spendingRoutes } from "./spending/routes.ts";
@@ -135,6 +136,7 @@ const featureRoutes = ({ ctx, workers }: Service) =>
     .use(scheduleRoutes(ctx))
     .use(providerRoutes(ctx))
     .use(loginRoutes(ctx))
+    .use(secretRoutes(ctx))
     .use(archiveRoutes(ctx))
     .use(runRoutes(ctx))
     .use(spendingRoutes(ctx))

@@ -75,7 +75,8 @@ TypeRegistry.Set("Score", (_, value) => typeof value === "number" && value >= 0 
 export const Score = (description: string) =>
   Type.Unsafe<number>({ [Kind]: "Score", type: "number", minimum: 0, maximum: 100, description });
 
-const http = shape("^[hH][tT][tT][pP][sS]?://", "an absolute http or https URL");
+/** Texts that begin like an http(s) URL. */
+export const http = shape("^[hH][tT][tT][pP][sS]?://", "an absolute http or https URL");
 
 /** An absolute http(s) URL; `checkHttpUrl` checks what a pattern cannot. */
 export const HttpUrl = (description: string) => Type.String({ format: "uri", ...http, maxLength: 2000, description });

@@ -14,6 +14,7 @@ import { testDestination } from "../src/notifications/deliveries.ts";
 import { createDestination } from "../src/notifications/destinations.ts";
 import { createPrompt } from "../src/prompts/prompts.ts";
 import { createProvider } from "../src/providers/providers.ts";
+import { setSecret } from "../src/secrets/secrets.ts";
 import { createShare } from "../src/shares/shares.ts";
 import { createTrust } from "../src/trusts/trusts.ts";
 import { testApp } from "./support/app.ts";
@@ -362,6 +363,14 @@ const forms: Record<string, Driven> = {
       return { body: { provider: "openai" } };
     },
   ],
+  "POST /settings/secrets": ["secret.stored", () => ({ body: { name: "TOKEN", value: "a secret value" } })],
+  "POST /settings/secrets/delete": [
+    "secret.deleted",
+    () => {
+      setSecret(ctx, org, "TOKEN", "a secret value");
+      return { body: { name: "TOKEN" } };
+    },
+  ],
   "POST /settings/notifications": [
     "destination.created",
     () => ({ body: { kind: "webhook", url: webhook.url, events: "run.failed" } }),
@@ -493,6 +502,8 @@ const elsewhere: Record<string, string> = {
   "POST /account/two-factor/confirm": "two-factor.test.ts",
   "POST /account/two-factor/disable": "two-factor.test.ts",
   "POST /sign-in/code": "two-factor.test.ts",
+  "PUT /api/v1/secrets/:name": "check-secrets.test.ts",
+  "DELETE /api/v1/secrets/:name": "check-secrets.test.ts",
   "PUT /api/v1/agent-logins/:agent": "agent-logins.test.ts",
   "DELETE /api/v1/agent-logins/:agent": "agent-logins.test.ts",
   "POST /settings/models/logins": "agent-logins.test.ts",

@@ -347,6 +347,7 @@ const jsonSamples: Record<string, ((value: unknown) => unknown)[]> = {
     isShape(PromptPatch),
     isShape(PromptPatch),
     isShape(PromptPatch),
+    isShape(PromptPatch),
   ],
   failures: [isShape(RunFailure)],
   runs: [isShape(RunResponse), isShape(RunRequest), isShape(RunRequest), isShape(RunRequest)],

@@ -35,7 +35,12 @@ const full = {
   "url.name": ["Index", ""],
   "url.more": ['{"team":"sdk"}', ""],
   "check.kind": ["url", "url", "url", "command"],
-  "check.target": ["https://api.example.com/v1/files", "https://api.example.com/a", "https://api.example.com/b", "true"],
+  "check.target": [
+    "https://api.example.com/v1/files",
+    "https://api.example.com/a",
+    "https://api.example.com/b",
+    "true",
+  ],
   "check.expected": ["201", "", "", ""],
   "check.invariant": ["yes", "", "", ""],
   "check.contains": ["a.txt", "", "", ""],

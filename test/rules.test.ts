@@ -67,7 +67,7 @@ const layers: [string, (file: string) => boolean][] = [
       "providers",
       "backups",
     ],
-    ...["auth", "models", "audit", "jobs", "http", "context", "db"],
+    ...["auth", "secrets", "models", "audit", "jobs", "http", "context", "db"],
     ...[
       "places",
       "stats",
@@ -160,7 +160,7 @@ test.each([
   [
     "Drizzle",
     /^drizzle-orm/,
-    /^src\/(db|auth|audit|deletions|trusts|jobs|prompts|archives|providers|models|comparisons|friction|field|fixes|gates|runs|schedules|reports|shares|trends|matrix|regrades|exchange|telemetry|notifications|workers|queue|inbox|spending|backups|checks)\//,
+    /^src\/(db|auth|audit|deletions|trusts|jobs|prompts|archives|providers|models|secrets|comparisons|friction|field|fixes|gates|runs|schedules|reports|shares|trends|matrix|regrades|exchange|telemetry|notifications|workers|queue|inbox|spending|backups|checks)\//,
   ],
 ])("only the expected files import %s", (_, packages, places) => {
   expect(

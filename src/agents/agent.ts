@@ -2,6 +2,7 @@ import type { LoginEntry } from "../config/agent-entry.ts";
 import type { AllowRule } from "../config/allow-rules.ts";
 import type { ModelProvider } from "../config/model-settings.ts";
 import { reasonOf } from "../errors.ts";
+import type { CheckSecrets } from "./check-secrets.ts";
 import { type EndingName, endings } from "./endings.ts";
 import { type FailedCode, type Failure, failureRules, toFailure } from "./failure.ts";
 import type { Milestone, UnreadableMilestone } from "./milestones.ts";
@@ -178,7 +179,7 @@ export type SandboxResources = {
   skillsArchive: string | null;
   /** Path of the login file of the agent. */
   login: string | null;
-  /** Network access while the workspace is set up; its requests are no part of the session. */
+  /** Network access while the workspace is set up, and of checks with secrets; its requests are no part of the session. null: neither. */
   setupEgress: EgressSocket | null;
 };
 
@@ -203,6 +204,8 @@ export type AgentContext = {
   allow: readonly AllowRule[];
   /** null: the agent has no model. */
   resources: AgentResources | null;
+  /** Secrets for the success checks of the task, which nothing else of a session may see. Absent: there are none. */
+  checkSecrets?: CheckSecrets;
   /** The network access of the agent itself, as tunnels to any host at an address that the run may reach. Absent: its process connects itself. */
   egress?: EgressSocket;
   /** Opens `egress` for an agent in a process of its own, which has no network. */

@@ -69,6 +69,8 @@ export const auditActions = {
   "run.deleted": "Deleted a run",
   "schedules.paused": "Paused all schedules",
   "schedules.resumed": "Resumed all schedules",
+  "secret.deleted": "Deleted a secret of success checks",
+  "secret.stored": "Stored a secret of success checks",
   "session.ended": "Signed out another session",
   "setup_link.created": "Created a setup link",
   "share.created": "Shared a report",

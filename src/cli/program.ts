@@ -41,6 +41,7 @@ import { addRestore } from "./restore.ts";
 import { addRun } from "./run.ts";
 import { addRuns } from "./runs.ts";
 import { addSchedule } from "./schedule.ts";
+import { addSecret } from "./secret.ts";
 import { addServe, type ServeOverrides } from "./serve.ts";
 import { addSpending } from "./spending.ts";
 import { addStack } from "./stack.ts";
@@ -136,6 +137,7 @@ export function createProgram(
   addSpending(program, useApi);
   addMatrix(program, useApi);
   addTrust(program, useApi);
+  addSecret(program, useApi);
   addSchedule(program, useApi);
   addQueue(program, useApi);
   addArchive(program, useApi);

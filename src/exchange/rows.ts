@@ -12,7 +12,7 @@ import { dismissals, exposures, fixes, frictionPoints, recommendations } from ".
 import { gateStatuses, gates } from "../db/tables/gates.ts";
 import { inboxMarks } from "../db/tables/inbox.ts";
 import { earlierAttempts, jobs } from "../db/tables/jobs.ts";
-import { agentLogins, apiKeys, modelKeys, trusts } from "../db/tables/keys.ts";
+import { agentLogins, apiKeys, checkSecrets, modelKeys, trusts } from "../db/tables/keys.ts";
 import { deliveries, deliveryTries, destinations, notifications } from "../db/tables/notifications.ts";
 import { orgs } from "../db/tables/orgs.ts";
 import { invitations, members, signIns } from "../db/tables/people.ts";
@@ -335,6 +335,7 @@ export const omittedTables: Record<string, SQLiteTable> = {
   "API keys": apiKeys,
   "model keys": modelKeys,
   "logins of agents": agentLogins,
+  "secrets of success checks": checkSecrets,
   "trusts of CI jobs": trusts,
   members,
   "sign-ins": signIns,

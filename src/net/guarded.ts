@@ -26,8 +26,8 @@ export type GuardedRequest = {
   maxBytes?: number;
   /** Cuts a longer body at `maxBytes` instead of failing. */
   cutsBody?: boolean;
-  /** Default true. At most 5 redirects, each checked. */
-  followRedirects?: boolean;
+  /** Default true. At most 5 redirects, each checked. `same_origin`: one to another origin is returned as it is, without its body. */
+  followRedirects?: boolean | "same_origin";
 };
 
 export type GuardedResponse = {
@@ -149,7 +149,11 @@ export function createGuard(options: GuardOptions): Guard {
       }).finally(release);
       ms += now() - startedAt;
       const location = findRedirect(response.status, response.headers);
-      if (location === null)
+      const next =
+        location === null
+          ? null
+          : resolveRedirect(location, realUrl, (receivedUrl) => mapping.toCallerUrl(receivedUrl, url));
+      if (next === null || (followRedirects === "same_origin" && next.origin !== url.origin))
         return {
           url: url.href,
           mappedUrl: mapping.toMappedUrlWithoutTokens(url)?.href ?? null,
@@ -157,7 +161,6 @@ export function createGuard(options: GuardOptions): Guard {
           redirects,
           ms,
         };
-      const next = resolveRedirect(location, realUrl, (receivedUrl) => mapping.toCallerUrl(receivedUrl, url));
       redirects.push(url.href);
       requestedTargets.add(`${method} ${url.href}`);
       if (method !== "HEAD" && (response.status === 303 || (response.status < 303 && method === "POST"))) {

@@ -1,4 +1,5 @@
 import type { AgentEvent, AgentResources } from "../agents/agent.ts";
+import type { CheckSecrets } from "../agents/check-secrets.ts";
 import type { Task } from "../agents/task.ts";
 import type { AllowRule } from "../config/allow-rules.ts";
 
@@ -9,6 +10,8 @@ export type SessionOrder = {
   /** ID of the agent. */
   agent: string;
   task: Task;
+  /** Secrets for the success checks of the task. */
+  checkSecrets: CheckSecrets;
   /** Private addresses that the run may reach. */
   allow: readonly AllowRule[];
   /** Labels that the worker must have. */

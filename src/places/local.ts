@@ -10,6 +10,7 @@ import {
   isDiskFull,
   runInfrastructureStep,
 } from "../agents/agent.ts";
+import { secretNamesOf } from "../agents/check-secrets.ts";
 import { type Egress, type EgressRun, type EgressSession, startEgress } from "../agents/egress/egress.ts";
 import { tokenOf } from "../agents/gateway/gateway.ts";
 import { type BrowserStatus, detectBrowser } from "../agents/sandbox/chromium.ts";
@@ -149,7 +150,8 @@ async function* runSession(machine: Machine, order: SessionOrder, hooks: Session
     opened = model && (await openResources(machine, model, order, site, hooks));
     const resources = opened && { ...opened.resources, operatorHosts };
     hooks.onStart(agent.describe().version);
-    const context = { signal: hooks.signal, now, startedAt: now(), allow, resources };
+    const { checkSecrets } = order;
+    const context = { signal: hooks.signal, now, startedAt: now(), allow, resources, checkSecrets };
     yield* agent.run(task, { ...context, openEgress: () => openTunnels(machine, order, site, hooks) });
   } finally {
     hooks.onEnd();
@@ -290,8 +292,11 @@ async function openSandbox(
         archive: await storeFile(join(storage, "archive.tar.gz"), archive),
         skillsArchive: await storeFile(join(storage, "skills.tar.gz"), skillsArchive),
         login: await storeFile(join(storage, "login"), login),
-        // Requests of the setup are not the agent's.
-        setupEgress: task.workspace ? open({ ...commonRun, urls: setupUrls, onEvent: () => {} }) : null,
+        // Requests of the setup and of checks are not the agent's.
+        setupEgress:
+          task.workspace || secretNamesOf(task.declaredChecks).length > 0
+            ? open({ ...commonRun, urls: setupUrls, onEvent: () => {} })
+            : null,
       },
       browser:
         "missing" in browser

@@ -1,6 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { checkMethods } from "../agents/task.ts";
-import { HttpUrl, OneOf, shape } from "../schema.ts";
+import { http, OneOf, shape } from "../schema.ts";
 import { textOf, variable } from "./workspace-schema.ts";
 
 const headerName = shape(
@@ -9,6 +9,13 @@ const headerName = shape(
 );
 const headerValue = shape("^[\\t\\x20-\\x7e]*$", "printable ASCII characters on one line");
 const pointer = shape("^(/([^~/]|~[01])*)*$", "a JSON Pointer (RFC 6901), such as /data/0/id");
+
+/** Without the format of URLs, which has no braces. */
+const CheckUrl = Type.String({
+  ...http,
+  maxLength: 2000,
+  description: "URL to request. For a secret in its query, write {{secret.NAME}}",
+});
 
 const JsonValue = Type.Object(
   {
@@ -29,7 +36,7 @@ const JsonValue = Type.Object(
 
 export const DeclaredCheck = Type.Object(
   {
-    url: Type.Optional(HttpUrl("URL to request")),
+    url: Type.Optional(CheckUrl),
     command: Type.Optional(
       textOf(4000, "Shell command to run in a new sandbox over the workspace. Requires an agent with a model"),
     ),
@@ -41,10 +48,10 @@ export const DeclaredCheck = Type.Object(
       Type.Record(Type.String(headerName), Type.String({ ...headerValue, maxLength: 2000 }), {
         maxProperties: 20,
         additionalProperties: false,
-        description: "Headers of the request. They are stored and shown",
+        description: "Headers of the request. They are stored and shown; for a secret, write {{secret.NAME}}",
       }),
     ),
-    body: Type.Optional(textOf(10_000, "Body of the request")),
+    body: Type.Optional(textOf(10_000, "Body of the request. For a secret, write {{secret.NAME}}")),
     status: Type.Optional(
       Type.Integer({ minimum: 100, maximum: 599, description: "Expected status of the response; default 200" }),
     ),
@@ -53,7 +60,8 @@ export const DeclaredCheck = Type.Object(
       Type.Record(Type.String(variable), Type.String({ maxLength: 2000 }), {
         maxProperties: 20,
         additionalProperties: false,
-        description: "Environment variables of the command, besides those of the workspace. They are stored and shown",
+        description:
+          "Environment variables of the command, besides those of the workspace. They are stored and shown; for a secret, write {{secret.NAME}}",
       }),
     ),
     exitCode: Type.Optional(

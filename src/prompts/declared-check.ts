@@ -1,3 +1,4 @@
+import { secretNamesIn } from "../agents/check-secrets.ts";
 import { invalidField } from "../errors.ts";
 import { managedHeaders } from "../net/guarded.ts";
 import { checkHttpUrl } from "../schema.ts";
@@ -10,8 +11,8 @@ const ownFields = {
   command: ["env", "exitCode"],
 } as const;
 
-/** Throws bad_request that names the field. */
-export function checkDeclaredCheck(field: string, check: DeclaredCheck): void {
+/** Throws bad_request that names the field. `hasSecret`: whether the organization has a secret of this name. */
+export function checkDeclaredCheck(field: string, check: DeclaredCheck, hasSecret: (name: string) => boolean): void {
   const { url, command, file, env, json } = check;
   if ([url, command, file].filter((each) => each !== undefined).length !== 1)
     throw invalidField(field, "set exactly one of url, command and file");
@@ -22,8 +23,12 @@ export function checkDeclaredCheck(field: string, check: DeclaredCheck): void {
   if (url !== undefined) checkHttpUrl(`${field}.url`, url);
   checkRequest(field, check);
   if (json?.exists === false && json.equals !== undefined)
-    throw invalidField(`${field}.json`, "a value that must not exist can't equal something; leave out equals or exists");
+    throw invalidField(
+      `${field}.json`,
+      "a value that must not exist can't equal something; leave out equals or exists",
+    );
   checkVariables(`${field}.env`, env);
+  checkSecretsOf(field, check, hasSecret);
   if (file !== undefined && leavesWorkspace(file))
     throw invalidField(`${field}.file`, "use a path relative to the workspace, without ..");
 }
@@ -39,4 +44,33 @@ function checkRequest(field: string, { method = "GET", headers = {}, body, conta
     throw invalidField(`${field}.body`, `${method} requests have no body; use another method`);
   if (method === "HEAD" && (contains !== undefined || json !== undefined))
     throw invalidField(`${field}.${contains === undefined ? "json" : "contains"}`, "HEAD responses have no body");
+}
+
+/** The fields in which secrets are filled in. */
+const secretFields = ["url", "headers", "body", "env"];
+
+/** Throws bad_request that names the field with an unknown secret, or with one that would not be filled in. */
+function checkSecretsOf(field: string, check: DeclaredCheck, hasSecret: (name: string) => boolean): void {
+  for (const [name, value] of Object.entries(check)) {
+    const text = JSON.stringify(value);
+    if (!/\{\{\s*secret\b/.test(text)) continue;
+    const names = secretNamesIn(text);
+    if (!secretFields.includes(name))
+      throw invalidField(
+        `${field}.${name}`,
+        "secrets can only be in the query of a URL, in headers, in a body and in variables of a command",
+      );
+    if (names.length !== text.match(/\{\{\s*secret\b/g)?.length)
+      throw invalidField(`${field}.${name}`, "write a secret as {{secret.NAME}}, without spaces");
+    const unknown = names.find((each) => !hasSecret(each));
+    if (unknown !== undefined)
+      throw invalidField(
+        `${field}.${name}`,
+        `the organization has no secret named ${unknown}; store it in Settings > Secrets, or with evald secret set ${unknown}`,
+      );
+  }
+  const { url = "" } = check;
+  const [address = ""] = url.split("?", 1);
+  if (secretNamesIn(address).length > 0 || secretNamesIn(url.split("#")[1] ?? "").length > 0)
+    throw invalidField(`${field}.url`, "secrets can only be in the query of a URL, after the ?");
 }

@@ -6,7 +6,10 @@ export const textOf = (maxLength: number, description: string) =>
   Type.String({ minLength: 1, maxLength, ...notBlank, description });
 
 /** The name of an environment variable. */
-export const variable = shape("^[A-Za-z_][A-Za-z0-9_]{0,99}$", "1 to 100 letters, digits and _, starting with a letter or _");
+export const variable = shape(
+  "^[A-Za-z_][A-Za-z0-9_]{0,99}$",
+  "1 to 100 letters, digits and _, starting with a letter or _",
+);
 const serverName = shape(
   "^[A-Za-z0-9][A-Za-z0-9_-]{0,39}$",
   "1 to 40 letters, digits and _ -, starting with a letter or digit",

@@ -1,4 +1,5 @@
 import { type AgentDescription, type AgentEvent, AgentFailure, type EventSource } from "../agents/agent.ts";
+import { secretNamesOf, spellingsOf } from "../agents/check-secrets.ts";
 import { endings } from "../agents/endings.ts";
 import { type Failure, ruleOf, toFailure } from "../agents/failure.ts";
 import { agent as agentSubject, model as modelSubject } from "../agents/failure-rule.ts";
@@ -19,6 +20,7 @@ import { gatewayOf, getModel, getModelOfLogin, listModelSecrets } from "../model
 import { secretsOf } from "../net/mapping.ts";
 import type { Executor, SessionHooks, SessionOrder } from "../places/executor.ts";
 import { storeArtifact } from "../reports/artifacts.ts";
+import { readSecrets } from "../secrets/secrets.ts";
 import { budgetObjection } from "./budgets.ts";
 import { withLimitOwner } from "./limit-failures.ts";
 import { sharedBudgetsOf } from "./month-budget.ts";
@@ -92,7 +94,12 @@ type Attempt = ReturnType<typeof openAttempt>;
 /** Prepares to store the events of a run and to enforce its limits. */
 function openAttempt(ctx: Context, run: RunRow, agent: AgentDescription, lease: Lease, stop: AbortSignal) {
   const session = { orgId: run.orgId, runId: run.id, attempt: lease.attempt };
-  const secrets = [...listModelSecrets(ctx, run.orgId as OrgId), ...secretsOf(run.urlMap)];
+  const checkSecrets = readSecrets(ctx, run.orgId as OrgId, secretNamesOf(run.task.declaredChecks));
+  const secrets = [
+    ...listModelSecrets(ctx, run.orgId as OrgId),
+    ...secretsOf(run.urlMap),
+    ...spellingsOf(checkSecrets),
+  ];
   const mayWrite = () => isLeaseHeld(ctx, lease);
   const task = toTask(ctx, run, agent);
   /** Aborts with the failure of the run. */
@@ -114,6 +121,7 @@ function openAttempt(ctx: Context, run: RunRow, agent: AgentDescription, lease: 
     stop,
     session,
     task,
+    checkSecrets,
     writer,
     runLimits,
     ended,
@@ -204,6 +212,7 @@ async function followAgent(
     id: `${run.id}-${lease.attempt}`,
     agent: run.agent,
     task,
+    checkSecrets: attempt.checkSecrets,
     labels: run.task.workerLabels ?? [],
     allow: allow(),
     model: model?.grant ?? null,

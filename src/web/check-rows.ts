@@ -33,7 +33,8 @@ export function toCheckRow(check: DeclaredCheck): CheckRow {
       .join("\n"),
     body: body ?? "",
     pointer: json?.pointer ?? "",
-    valueTest: json === undefined ? "" : json.exists === false ? "missing" : json.equals === undefined ? "exists" : "equals",
+    valueTest:
+      json === undefined ? "" : json.exists === false ? "missing" : json.equals === undefined ? "exists" : "equals",
     value: json?.equals === undefined ? "" : toValueText(json.equals),
     env: assignments.write(env as never),
   };

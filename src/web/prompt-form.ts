@@ -152,11 +152,7 @@ export function toPromptFields(prompt: Prompt): URLSearchParams {
       more: Object.keys(more).length === 0 ? "" : JSON.stringify(more),
     })),
   );
-  addRows(
-    form,
-    "check",
-    (declaredChecks ?? []).map(toCheckRow),
-  );
+  addRows(form, "check", (declaredChecks ?? []).map(toCheckRow));
   return form;
 }
 

@@ -37,6 +37,7 @@ import { runPages } from "./routes/runs.tsx";
 import { schedulePages } from "./routes/schedules.tsx";
 import { searchPages } from "./routes/search.tsx";
 import { passkeyPages, secondStepPages, twoFactorPages } from "./routes/second-factors.tsx";
+import { secretPages } from "./routes/secrets.tsx";
 import { selectionPages } from "./routes/selections.tsx";
 import { sessionPages } from "./routes/sessions.tsx";
 import { settingsPages } from "./routes/settings.tsx";
@@ -115,6 +116,7 @@ const allPages = ({ ctx, workers }: Service, openApi: () => OpenApiDocument) =>
     .use(auditPages(ctx))
     .use(trustPages(ctx))
     .use(modelPages(ctx))
+    .use(secretPages(ctx))
     .use(notificationPages(ctx))
     .use(workerPages(ctx, workers))
     .use(queuePages(ctx, workers));

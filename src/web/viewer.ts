@@ -38,6 +38,7 @@ const actions = {
   providers: ["admin", "manage providers"],
   keys: ["admin", "manage API keys"],
   models: ["admin", "manage models"],
+  secrets: ["admin", "manage secrets"],
   notifications: ["admin", "manage notifications"],
   audit: ["admin", "read the audit log"],
   members: ["owner", "manage members"],

@@ -136,9 +136,10 @@ export function killTerminal(client: ClientMethods, params: Fields) {
 export const findTerminalText = ({ terminals }: ClientMethods, id: string): TerminalText | null =>
   terminals.get(id)?.text ?? null;
 
-/** Kills what still runs. */
-export function closeTerminals({ terminals }: ClientMethods): void {
+/** Kills what still runs, and waits for its end. */
+export async function closeTerminals({ terminals }: ClientMethods): Promise<void> {
   for (const { process } of terminals.values()) process.kill();
+  await Promise.all([...terminals.values()].map(({ process }) => process.ended));
 }
 
 /** Collects what a terminal prints, and how it ends. */

@@ -126,7 +126,7 @@ export async function converse(
     return endWith(error.code === authRequired ? "login_needed" : endingOfError(status, message), { status, message });
   } finally {
     connection.close();
-    closeTerminals(clientMethods);
+    await closeTerminals(clientMethods);
   }
 }
 

@@ -1,6 +1,13 @@
 import { setTimeout } from "node:timers/promises";
 import { findWrongCharset, type WrongCharset } from "../../net/charset.ts";
-import { createGuard, type Guard, type GuardedRequest, type GuardedResponse, GuardError, type GuardErrorKind } from "../../net/guarded.ts";
+import {
+  createGuard,
+  type Guard,
+  GuardError,
+  type GuardErrorKind,
+  type GuardedRequest,
+  type GuardedResponse,
+} from "../../net/guarded.ts";
 import { readRetryAfter } from "../../net/retry-after.ts";
 import { createRobots, type Robots } from "../../net/robots.ts";
 import type { AgentContext, AgentEvent, Provenance } from "../agent.ts";
@@ -20,7 +27,9 @@ export type FetchRequest = {
   foundOn: string | null;
   purpose: "task" | "check";
   /** Default: true. */
-  follow?: boolean;
+  follow?: boolean | "same_origin";
+  /** What is reported in place of a URL with secrets. */
+  reportedUrl?: string | undefined;
   /** Timeout in ms, if shorter than the usual one. */
   timeoutMs?: number;
 };
@@ -124,8 +133,8 @@ export function findLimit({ task, context, deadline, requestCount }: Fetcher): R
 }
 
 /** Requests whose response can stand for that of another one. */
-const isCacheable = ({ method = "GET", headers, body }: FetchRequest): boolean =>
-  (method === "GET" || method === "HEAD") && headers === undefined && body === undefined;
+const isCacheable = ({ method = "GET", headers, body, reportedUrl }: FetchRequest): boolean =>
+  (method === "GET" || method === "HEAD") && headers === undefined && body === undefined && reportedUrl === undefined;
 
 /** Returns a cached response for the same method, URL and Accept header. Throws only the signal's reason. */
 export async function fetchUrl(fetcher: Fetcher, request: FetchRequest, log: Log): Promise<FetchResult> {
@@ -190,7 +199,8 @@ async function send(fetcher: Fetcher, request: FetchRequest, log: Log): Promise<
   const { guard, deadline, deadLinks } = fetcher;
   const { signal, now } = fetcher.context;
   const { url, method = "GET", accept = "*/*", headers, body, provenance, foundOn, purpose } = request;
-  const event = { type: "http" as const, id: log.id, method, url, provenance, foundOn, purpose };
+  const reported = { url: request.reportedUrl ?? url, provenance, foundOn, purpose };
+  const event = { type: "http" as const, id: log.id, method, ...reported };
   const startedAt = now();
   fetcher.requestCount++;
   try {

@@ -1,4 +1,5 @@
 import type { Check } from "../agent.ts";
+import { fillSecrets, secretNamesOf, withoutCheckSecrets } from "../check-secrets.ts";
 import { valueAt } from "../json-pointer.ts";
 import type { DeclaredCheck, JsonExpectation } from "../task.ts";
 import { type FetchFailureKind, fetchUrl, type Log } from "./fetching.ts";
@@ -12,25 +13,42 @@ const inconclusiveKinds = new Set<FetchFailureKind>(["cut", "aborted", "refused"
 
 /** Sends the request of a success check, and compares the response with what the prompt expects. */
 export async function testRequest(session: ToolSession, successCheck: RequestCheck, log: Log): Promise<Check> {
-  const { url, method = "GET", headers, body, status: expectedStatus = 200, contains, json } = successCheck;
-  const fetchResult = await fetchUrl(
-    session.fetcher,
-    { url, method, headers, body, provenance: "given", foundOn: null, purpose: "check" },
-    log,
-  );
+  const { url, method = "GET", status: expectedStatus = 200, contains, json } = successCheck;
   const expected = `status ${expectedStatus}${describeText(contains)}${describeJson(json)}`;
   const result = (status: Check["status"], message: string) =>
     toSuccessCheck(successCheck, subjectOf(successCheck), { status, message, expected });
-  if (!fetchResult.ok) return result(inconclusiveKinds.has(fetchResult.kind) ? "skip" : "fail", fetchResult.message);
+  const secrets = session.context.checkSecrets ?? {};
+  const filled = fillSecrets(successCheck, secrets);
+  if ("missing" in filled) return result("skip", describeMissing(filled.missing));
+  const hasSecrets = secretNamesOf([successCheck]).length > 0;
+  if (hasSecrets && session.fetcher.guard.findMappedUrl(url) !== null)
+    return result("skip", `the urlMap maps ${new URL(url).host}, and secrets are only sent to the host of the check`);
+  const fetchResult = await fetchUrl(
+    session.fetcher,
+    {
+      ...{ url: filled.url, method, headers: filled.headers, body: filled.body },
+      ...{ provenance: "given", foundOn: null, purpose: "check" },
+      ...(hasSecrets && { follow: "same_origin", reportedUrl: url }),
+    },
+    log,
+  );
+  if (!fetchResult.ok) {
+    const message = withoutCheckSecrets(fetchResult.message, secrets);
+    return result(inconclusiveKinds.has(fetchResult.kind) ? "skip" : "fail", message);
+  }
   const request = method === "GET" ? url : `${method} ${url}`;
   const { status } = fetchResult.response;
   if (status !== expectedStatus) return result("fail", `${request} returned status ${status}, not ${expectedStatus}`);
   if (contains !== undefined && !fetchResult.text().includes(contains))
     return result("fail", `${request} returned status ${status}, but not the text "${cut(contains, 100)}"`);
-  const problem = json && findJsonProblem(fetchResult.text(), json);
+  const problem = json && findJsonProblem(fetchResult.text(), json, hasSecrets);
   if (problem) return result("fail", `${request} returned status ${status}, but ${problem}`);
   return result("pass", `${request} returned ${expected}`);
 }
+
+/** Why a check can't run whose secret has no value. */
+export const describeMissing = (name: string): string =>
+  `the secret ${name} is missing or can't be decrypted; store it with evald secret set ${name}`;
 
 /** Identifies the check: it is the same before and after the agent, and differs from those of other checks. */
 function subjectOf({ url, method = "GET", headers, body, status = 200, contains, json }: RequestCheck): string {
@@ -58,8 +76,8 @@ function describeJson(json?: JsonExpectation): string {
   return equals === undefined ? ` and a value at ${name}` : ` and ${cut(JSON.stringify(equals), 100)} at ${name}`;
 }
 
-/** null: the text is JSON with what is expected. */
-function findJsonProblem(text: string, json: JsonExpectation): string | null {
+/** null: the text is JSON with what is expected. `hasSecrets`: what the response contains may be one, so it isn't quoted. */
+function findJsonProblem(text: string, json: JsonExpectation, hasSecrets: boolean): string | null {
   const { pointer, equals, exists = true } = json;
   let root: unknown;
   try {
@@ -72,6 +90,7 @@ function findJsonProblem(text: string, json: JsonExpectation): string | null {
   if (value === undefined) return exists ? `there is no value at ${name}` : null;
   if (!exists) return `there is a value at ${name}`;
   if (equals === undefined || value === equals) return null;
+  if (hasSecrets) return `the value at ${name} is another one than ${cut(JSON.stringify(equals), 100)}`;
   const isPlain = value === null || typeof value !== "object";
   const found = isPlain ? cut(JSON.stringify(value), 100) : Array.isArray(value) ? "an array" : "an object";
   return `the value at ${name} is ${found}, not ${cut(JSON.stringify(equals), 100)}`;

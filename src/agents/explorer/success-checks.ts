@@ -1,9 +1,11 @@
 import type { Check, Outcome } from "../agent.ts";
+import { fillSecrets, secretNamesOf } from "../check-secrets.ts";
 import { createReader } from "../reader.ts";
 import { createRelayOpener } from "../relay/relay-opener.ts";
-import { openWorkspaceChecker } from "../sandbox/workspace-checks.ts";
+import type { SandboxProxy } from "../sandbox/sandbox.ts";
+import { openWorkspaceChecker, type WorkspaceChecker } from "../sandbox/workspace-checks.ts";
 import type { DeclaredCheck } from "../task.ts";
-import { describeText, digestOf, type RequestCheck, testRequest } from "./request-check.ts";
+import { describeMissing, describeText, digestOf, type RequestCheck, testRequest } from "./request-check.ts";
 import { cut, mapInOrder, type Steps, type ToolSession, useTool } from "./session.ts";
 import { toSuccessCheck } from "./success-check.ts";
 
@@ -57,13 +59,15 @@ function toGoalResult(total: number, failed: number, skipped: number): GoalResul
 
 type Evidence = { command?: string; file?: string; exitCode: number; output: string };
 
-/** Checks that need the workspace; skipped if the agent has none. */
+type WorkspaceResult = { check: Check; evidence: Evidence | null };
+
+/** Checks that need the workspace; skipped if the agent has none. Those with secrets come last, because what they leave in files is not kept. */
 async function testWorkspace(
-  { task, context: { resources, signal, now } }: ToolSession,
+  { task, context: { resources, signal, now, checkSecrets = {} } }: ToolSession,
   declaredChecks: DeclaredCheck[],
   when: "before" | "after",
   id: string,
-): Promise<{ check: Check; evidence: Evidence | null }[]> {
+): Promise<WorkspaceResult[]> {
   if (declaredChecks.length === 0) return [];
   const skipReason = !resources
     ? "the agent has no workspace"
@@ -74,38 +78,72 @@ async function testWorkspace(
   // What a check fetches is nothing that the agent read.
   const terms = { task, reader: createReader(task), report: () => {}, now };
   await using relay = sandbox && createRelayOpener(sandbox, terms);
-  const proxyOf = async (id: string) => (await relay!.open()).toProxy(id);
-  const checker =
-    sandbox && (await openWorkspaceChecker(sandbox, proxyOf, task, { isolated: when === "before", signal }));
-  const results: { check: Check; evidence: Evidence | null }[] = [];
+  // What the agent left in the workspace may send a secret in any disguise, so these requests are not recorded.
+  const egress = sandbox?.setupEgress;
+  await using silentRelay = sandbox && egress && createRelayOpener({ ...sandbox, egress }, terms);
+  const proxyOf = async (hasSecrets: boolean) =>
+    hasSecrets && silentRelay ? (await silentRelay.open()).toProxy() : (await relay!.open()).toProxy(id);
+  const checker = sandbox && (await openWorkspaceChecker(sandbox, task, { isolated: when === "before", signal }));
+  const hasSecrets = (check: DeclaredCheck) => secretNamesOf([check]).length > 0;
+  const ordered = [
+    ...declaredChecks.filter((check) => !hasSecrets(check)),
+    ...declaredChecks.filter((check) => hasSecrets(check)),
+  ];
+  const results: WorkspaceResult[] = [];
   try {
-    for (const successCheck of declaredChecks) {
-      const { command, file = "", exitCode = 0, contains, env } = successCheck;
-      const isCommand = command !== undefined;
-      const name = cut(isCommand ? command : file, 200);
-      const expected = `${isCommand ? `exit code ${exitCode}` : `the file ${name}`}${describeText(contains)}`;
-      const subject = `${isCommand ? "command" : "file"} ${name} ${isCommand ? exitCode : ""} ${cut(contains ?? "", 200)}${env ? ` ${digestOf(env)}` : ""}`;
-      if (checker === null) {
-        const message = `${name} could not be checked: ${skipReason}`;
-        results.push({
-          check: toSuccessCheck(successCheck, subject, { status: "skip", message, expected }),
-          evidence: null,
-        });
-        continue;
-      }
-      const { problem, ...evidence } = isCommand
-        ? await checker.checkCommand({ command, exitCode, contains, env }, id)
-        : await checker.checkFile({ file, contains });
-      const check = toSuccessCheck(successCheck, subject, {
-        status: problem === null ? "pass" : "fail",
-        message: `${name}: ${problem ?? expected}`,
-        expected,
-        quote: isCommand ? evidence.output.trim().slice(-300) : undefined,
-      });
-      results.push({ check, evidence: { ...(isCommand ? { command } : { file }), ...evidence } });
+    for (const declared of ordered) {
+      const filled = fillSecrets(declared, checkSecrets);
+      const reason = skipReason ?? ("missing" in filled ? describeMissing(filled.missing) : null);
+      if (checker === null || "missing" in filled) results.push(toSkipped(declared, reason ?? ""));
+      else results.push(await testOne(checker, declared, filled, proxyOf));
     }
   } finally {
     await checker?.close();
   }
   return results;
+}
+
+/** What a check in the workspace expects, and what identifies it. */
+function describe({ command, file = "", exitCode = 0, contains, env }: DeclaredCheck) {
+  const isCommand = command !== undefined;
+  const name = cut(isCommand ? command : file, 200);
+  const digest = env ? ` ${digestOf(env)}` : "";
+  return {
+    name,
+    expected: `${isCommand ? `exit code ${exitCode}` : `the file ${name}`}${describeText(contains)}`,
+    subject: `${isCommand ? "command" : "file"} ${name} ${isCommand ? exitCode : ""} ${cut(contains ?? "", 200)}${digest}`,
+  };
+}
+
+function toSkipped(declared: DeclaredCheck, reason: string): WorkspaceResult {
+  const { name, expected, subject } = describe(declared);
+  const message = `${name} could not be checked: ${reason}`;
+  return { check: toSuccessCheck(declared, subject, { status: "skip", message, expected }), evidence: null };
+}
+
+/** `filled`: the check with its secrets. The output of a command with secrets is not kept, because it may contain them in any disguise. */
+async function testOne(
+  checker: WorkspaceChecker,
+  declared: DeclaredCheck,
+  { command, file = "", exitCode, contains, env }: DeclaredCheck,
+  proxyOf: (hasSecrets: boolean) => Promise<SandboxProxy>,
+): Promise<WorkspaceResult> {
+  const { name, expected, subject } = describe(declared);
+  const isCommand = command !== undefined;
+  const hasSecrets = secretNamesOf([declared]).length > 0;
+  const {
+    problem,
+    exitCode: endCode,
+    output,
+  } = isCommand
+    ? await checker.checkCommand({ command, exitCode, contains, env }, await proxyOf(hasSecrets))
+    : await checker.checkFile({ file, contains });
+  const kept = hasSecrets ? "" : output;
+  const check = toSuccessCheck(declared, subject, {
+    status: problem === null ? "pass" : "fail",
+    message: `${name}: ${problem ?? expected}`,
+    expected,
+    quote: isCommand ? kept.trim().slice(-300) : "",
+  });
+  return { check, evidence: { ...(isCommand ? { command } : { file }), exitCode: endCode, output: kept } };
 }

@@ -188,6 +188,8 @@ async function runSession(
   const shortage = toShortage(meter.read());
   if (shortage) report(shortage);
   if (sandbox && hasWritten) await reportWorkspaceDiff(session, sandbox);
+  // Success checks may have secrets, so nothing that the agent started may still run.
+  await mcp?.[Symbol.asyncDispose]();
   report({ type: "end", ...(await decideEnding(ending, session)) });
 }
 

@@ -15,17 +15,17 @@ const keptOutputChars = 4_000;
 
 type CommandCheck = {
   command: string;
-  exitCode?: number;
+  exitCode?: number | undefined;
   contains?: string | undefined;
   env?: Record<string, string> | undefined;
 };
-type FileCheck = { file: string; contains?: string };
+type FileCheck = { file: string; contains?: string | undefined };
 
 /** What a check found. `problem` is null if it passed; `output` is the evidence. */
 type WorkspaceFinding = { problem: string | null; exitCode: number; output: string };
 
 export type WorkspaceChecker = {
-  checkCommand(check: CommandCheck, id: string): Promise<WorkspaceFinding>;
+  checkCommand(check: CommandCheck, proxy: SandboxProxy): Promise<WorkspaceFinding>;
   checkFile(check: FileCheck): Promise<WorkspaceFinding>;
   close(): Promise<void>;
 };
@@ -36,21 +36,19 @@ export type WorkspaceChecker = {
  */
 export async function openWorkspaceChecker(
   sandbox: SandboxResources,
-  /** The network access of a command by the ID of its check. */
-  proxyOf: (id: string) => Promise<SandboxProxy>,
   { limits, workspace: setup }: Task,
   { isolated, signal }: { isolated: boolean; signal: AbortSignal },
 ): Promise<WorkspaceChecker> {
   const copy = isolated ? await copyOf(sandbox, limits.workspaceBytes) : null;
   const workspace = copy ?? sandbox.workspace;
   return {
-    async checkCommand({ command, exitCode = 0, contains, env }, id) {
+    async checkCommand({ command, exitCode = 0, contains, env }, proxy) {
       const end = await runCommand({
         argv: ["sh", "-c", 'mkdir -p "$HOME" && exec sh -c "$1"', "sh", command],
         env: { ...setup?.env, ...env },
         workspace,
         seconds: commandSeconds,
-        sockets: { egress: await proxyOf(id) },
+        sockets: { egress: proxy },
         limits,
         signal,
       });

@@ -100,6 +100,19 @@ export const agentLogins = sqliteTable(
   (table) => [primaryKey({ columns: [table.orgId, table.agent] })],
 );
 
+/** Secrets of success checks, encrypted. */
+export const checkSecrets = sqliteTable(
+  "check_secrets",
+  {
+    orgId: orgIdColumn(),
+    name: text().notNull(),
+    /** 12 bytes of nonce, the encrypted value, and 16 bytes of authentication tag. */
+    sealed: blob({ mode: "buffer" }).notNull(),
+    updatedAt: timestamp("updated_at").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.orgId, table.name] })],
+);
+
 /** Access of workers to Redis. They belong to the service, not to an organization. Only the SHA-256 of a password is stored. */
 export const workerCredentials = sqliteTable(
   "worker_credentials",

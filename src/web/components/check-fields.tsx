@@ -95,7 +95,7 @@ function CheckOptions({ row, number }: { row: Row; number: number }) {
         <select {...toProps("method", "Method")}>
           <option value="">GET</option>
           {checkMethods.slice(1).map((each) => (
-            <option key={each} selected={each === row.method}>
+            <option key={each} value={each} selected={each === row.method}>
               {each}
             </option>
           ))}

@@ -5,10 +5,10 @@ import { weekdays } from "../../prompts/frequency.ts";
 import { untestedScopes } from "../../prompts/schema.ts";
 import type { Provider } from "../../providers/schema.ts";
 import { scopeLabels } from "../../reports/labels.ts";
+import { Checks } from "../components/check-fields.tsx";
 import { List } from "../components/figures.tsx";
 import { Notices, Submit } from "../components/form-parts.tsx";
 import { Layout } from "../components/layout.tsx";
-import { Checks } from "../components/check-fields.tsx";
 import {
   DerivedFields,
   type DerivedValues,

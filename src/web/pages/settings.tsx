@@ -17,6 +17,7 @@ const tabs = [
   ["API keys", "/settings/keys"],
   ["CI", "/settings/ci"],
   ["Models", "/settings/models"],
+  ["Secrets", "/settings/secrets"],
   ["Notifications", "/settings/notifications"],
   ["Workers", "/settings/workers"],
   ["Queue", "/settings/queue"],

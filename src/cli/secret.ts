@@ -1,0 +1,46 @@
+import type { Command } from "commander";
+import { addApiOptions, type ServiceAddress, type UseApi } from "./connection.ts";
+import { print, say, sayRest, table, toJson } from "./terminal.ts";
+
+type Options = ServiceAddress & { json?: boolean };
+
+/** Adds `secret set`, `secret list` and `secret delete`. */
+export function addSecret(program: Command, useApi: UseApi): void {
+  const secret = program.command("secret").description("Manage the secrets of success checks");
+  addApiOptions(
+    secret.command("set <name>").description("Store a secret, encrypted, or replace it; reads its value from stdin"),
+    "Print the secret as JSON, without its value",
+    "secret set ACME_TOKEN < token.txt",
+  ).action((name: string, { json, ...address }: Options) =>
+    useApi(address, async (api) => {
+      if (process.stdin.isTTY) say("Paste the secret, press Enter, then Ctrl-D.");
+      const value = (await Bun.stdin.text()).replace(/\r?\n$/, "");
+      const stored = await api.request("PUT /secrets/{name}", { path: { name }, body: { value } });
+      say(`Stored the secret ${name}. Refer to it in success checks as {{secret.${name}}}.`);
+      print(json ? toJson(stored) : name);
+    }),
+  );
+  addApiOptions(
+    secret.command("list").description("List the names of the secrets"),
+    "Print the list as JSON",
+    "secret list --org Acme",
+  ).action(({ json, ...address }: Options) =>
+    useApi(address, async (api) => {
+      const secrets = await api.list("GET /secrets");
+      const rows = secrets.items.map(({ name, state, updatedAt }) => [name, state, updatedAt]);
+      print(json ? toJson(secrets.items) : table([["NAME", "STATE", "STORED"], ...rows]));
+      sayRest(secrets);
+    }),
+  );
+  addApiOptions(
+    secret.command("delete <name>").description("Delete a secret; checks that refer to it can't run any more"),
+    "Print the secret as JSON, without its value",
+    "secret delete ACME_TOKEN",
+  ).action((name: string, { json, ...address }: Options) =>
+    useApi(address, async (api) => {
+      const deleted = await api.request("DELETE /secrets/{name}", { path: { name } });
+      say(`Deleted the secret ${name}.`);
+      print(json ? toJson(deleted) : name);
+    }),
+  );
+}

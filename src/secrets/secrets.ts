@@ -1,0 +1,96 @@
+import { and, asc, count, eq, inArray } from "drizzle-orm";
+import { recordAudit } from "../audit/entries.ts";
+import type { Context, OrgId } from "../context.ts";
+import { transaction } from "../db/open.ts";
+import { checkSecrets } from "../db/tables/keys.ts";
+import { badRequest, conflict, invalidField, notFound } from "../errors.ts";
+import { seal, unseal } from "../models/seal.ts";
+import { toIso } from "../schema.ts";
+import { type CheckSecret, maxSecretChars, maxSecrets, minSecretChars, secretName } from "./schema.ts";
+
+type Row = typeof checkSecrets.$inferSelect;
+
+/** The secrets of an organization, by name, without their values. */
+export const listSecrets = (ctx: Context, org: OrgId): CheckSecret[] =>
+  ctx.db
+    .select()
+    .from(checkSecrets)
+    .where(eq(checkSecrets.orgId, org))
+    .orderBy(asc(checkSecrets.name))
+    .all()
+    .map((row) => toSecret(ctx, row));
+
+/**
+ * Stores a secret, encrypted, in place of the one before. Throws bad_request for an invalid name or value, and conflict for too many. No error quotes
+ * the value.
+ */
+export function setSecret(ctx: Context, org: OrgId, name: string, value: string): CheckSecret {
+  const { secretKey } = ctx.config;
+  if (!secretKey)
+    throw badRequest("Set EVALD_SECRET_KEY before storing secrets. Generate one with: openssl rand -base64 32");
+  if (!new RegExp(secretName.pattern).test(name))
+    throw invalidField("name", "must be 1 to 100 letters, digits and _, starting with a letter or _");
+  checkValue(value);
+  const row = { sealed: seal(value, secretKey, sealContext(org, name)), updatedAt: ctx.now() };
+  transaction(ctx.db, (tx) => {
+    const isNew = !tx.select().from(checkSecrets).where(secretOf(org, name)).get();
+    const total = tx.select({ n: count() }).from(checkSecrets).where(eq(checkSecrets.orgId, org)).get()?.n ?? 0;
+    if (isNew && total >= maxSecrets)
+      throw conflict(`The organization has ${maxSecrets} secrets, which is the maximum. Delete one first.`);
+    tx.insert(checkSecrets)
+      .values({ orgId: org, name, ...row })
+      .onConflictDoUpdate({ target: [checkSecrets.orgId, checkSecrets.name], set: row })
+      .run();
+    recordAudit(ctx, org, "secret.stored", { name });
+  });
+  return toSecret(ctx, { orgId: org, name, ...row });
+}
+
+/** Checks that refer to it can't run afterwards. Throws not_found. */
+export const deleteSecret = (ctx: Context, org: OrgId, name: string): CheckSecret =>
+  transaction(ctx.db, (tx) => {
+    const [deleted] = tx.delete(checkSecrets).where(secretOf(org, name)).returning().all();
+    if (!deleted) throw notFound(`The organization has no secret named ${name}.`);
+    recordAudit(ctx, org, "secret.deleted", { name });
+    return toSecret(ctx, deleted);
+  });
+
+/** The values of secrets by name, without those that don't exist or can't be decrypted. */
+export function readSecrets(ctx: Context, org: OrgId, names: readonly string[]): Record<string, string> {
+  if (names.length === 0) return {};
+  const where = and(eq(checkSecrets.orgId, org), inArray(checkSecrets.name, [...names]));
+  const rows = ctx.db.select().from(checkSecrets).where(where).all();
+  return Object.fromEntries(
+    rows.flatMap((row) => {
+      const value = unsealRow(ctx, row);
+      return value === null ? [] : [[row.name, value]];
+    }),
+  );
+}
+
+/** Whether the organization has a secret of this name. */
+export const hasSecret = ({ db }: Context, org: OrgId, name: string): boolean =>
+  db.select().from(checkSecrets).where(secretOf(org, name)).get() !== undefined;
+
+/** Throws bad_request without quoting the value. */
+function checkValue(value: string): void {
+  if (value.length < minSecretChars || value.length > maxSecretChars)
+    throw invalidField("value", `must have ${minSecretChars} to ${maxSecretChars} characters`);
+  if (/\p{Cc}/u.test(value) || !value.isWellFormed())
+    throw invalidField("value", "must be one line without control characters");
+}
+
+const secretOf = (org: OrgId, name: string) => and(eq(checkSecrets.orgId, org), eq(checkSecrets.name, name));
+
+/** null: it can't be decrypted. */
+const unsealRow = ({ config: { secretKey } }: Context, { orgId, name, sealed }: Row): string | null =>
+  secretKey ? unseal(sealed, secretKey, sealContext(orgId, name)) : null;
+
+const toSecret = (ctx: Context, row: Row): CheckSecret => ({
+  name: row.name,
+  state: unsealRow(ctx, row) === null ? "unreadable" : "usable",
+  updatedAt: toIso(row.updatedAt),
+});
+
+/** What a sealed secret belongs to. */
+const sealContext = (org: string, name: string) => `${org} secret ${name}`;

@@ -1,0 +1,88 @@
+import { Type } from "@sinclair/typebox";
+import { type CheckSecret, CheckSecretInput, secretName } from "../../secrets/schema.ts";
+import { List } from "../components/figures.tsx";
+import { DangerButton, Submit } from "../components/form-parts.tsx";
+import { SchemaField, SchemaForm } from "../components/schema-form.tsx";
+import { When } from "../components/when.tsx";
+import { SettingsFrame, type SettingsProps } from "./settings.tsx";
+
+/** What the form of a secret sends. */
+export const SecretForm = Type.Object({ name: Type.String(secretName), ...CheckSecretInput.properties });
+
+type Props = SettingsProps & { secrets: CheckSecret[]; canStore: boolean; now: number };
+
+/** The secrets of success checks, and a form to store them. */
+export function SecretsPage({ secrets, canStore, now, ...frame }: Props) {
+  const {
+    site: { base },
+    mayChange,
+    typedValues,
+    formError,
+  } = frame;
+  return (
+    <SettingsFrame {...frame} path="/settings/secrets">
+      <p>
+        Success checks refer to a secret as <code>{"{{secret.NAME}}"}</code>. Agents never get its value, and nothing
+        that evald stores or shows contains it. See{" "}
+        <a href={`${base}/docs/prompts#secrets-of-checks`}>Secrets of checks</a>.
+      </p>
+      {secrets.length === 0 ? (
+        <p class="muted">No secrets yet.</p>
+      ) : (
+        <List label="Secrets" labels={["Name", "Stored"]} numbers={mayChange ? ["Actions"] : []}>
+          {secrets.map(({ name, state, updatedAt }) => (
+            <tr key={name}>
+              <th scope="row">
+                <code>{name}</code>
+                {state === "unreadable" && (
+                  <span class="aside block">Can’t be decrypted. Restore EVALD_SECRET_KEY, or store it again.</span>
+                )}
+              </th>
+              <td>
+                <When at={updatedAt} now={now} />
+              </td>
+              {mayChange && (
+                <td class="number">
+                  <DangerButton
+                    action={`${base}/settings/secrets/delete`}
+                    name="name"
+                    value={name}
+                    label={`Delete ${name}`}
+                  >
+                    Delete
+                  </DangerButton>
+                </td>
+              )}
+            </tr>
+          ))}
+        </List>
+      )}
+      {mayChange && !canStore && (
+        <p class="notice">
+          To store secrets, the operator must set <code>EVALD_SECRET_KEY</code>, which encrypts them. Generate one with{" "}
+          <code>openssl rand -base64 32</code>.
+        </p>
+      )}
+      {mayChange && canStore && (
+        <SchemaForm
+          {...{ schema: SecretForm, values: typedValues ?? new URLSearchParams(), formError }}
+          action={`${base}/settings/secrets`}
+        >
+          <h2>Store a secret</h2>
+          <SchemaField name="name" label="Name" required placeholder="ACME_TOKEN" />
+          <SchemaField
+            name="value"
+            label="Value"
+            hint="Encrypted at rest and never shown again. A secret of the same name is replaced."
+            type="password"
+            autocomplete="off"
+            value=""
+            required
+          />
+          <Submit>Save secret</Submit>
+        </SchemaForm>
+      )}
+      {!mayChange && <p class="muted">Only admins and owners can change secrets.</p>}
+    </SettingsFrame>
+  );
+}
