@@ -183,6 +183,7 @@ const mediaTypes: Record<string, string[]> = {
   "/spending/export": ["application/json"],
   "/matrix/export": ["application/json"],
   "/settings/audit-log/export": ["text/csv"],
+  "/settings/data/export": ["application/x-ndjson"],
   "/live": ["text/event-stream"],
   "/runs/live": ["text/event-stream"],
   "/runs/:runId/events": ["text/event-stream"],

@@ -62,3 +62,39 @@ test("a person deletes a prompt and an organization on pages, after typing their
   expect((await browser.get(`/reports/${run?.slug}`)).status).toBe(200);
   expect((await app.send("GET", "/api/v1/whoami")).status).toBe(200);
 });
+
+test("the forms that delete link to a download of what will be lost, and of nothing else", async () => {
+  const app = testApp();
+  const browser = await signedIn(app, { email });
+  const [prompt, other] = ["Upload", "Second"].map((title) =>
+    createPrompt(app.service.ctx, app.a.org, { title, text: "Upload. https://docs.example.com" }),
+  );
+  const [run, sibling] = evaluation(app, prompt?.id ?? "", [niceGrade, niceGrade]);
+  evaluation(app, other?.id ?? "", [niceGrade]);
+  const idsOf = async (path: string) => {
+    const form = await browser.post(path, {});
+    const [, link = ""] = /href="(\/settings\/data\/export[^"]*)"/.exec(form.body) ?? [];
+    const { status, headers, body } = await browser.get(link);
+    expect([path, status, headers.get("content-disposition")?.startsWith("attachment")]).toEqual([path, 200, true]);
+    const rows = (body as string)
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    const ofType = (type: string) => rows.filter((each) => each.type === type).map(({ row }) => row.id);
+    expect([rows[0].type, ofType("report").length]).toEqual(["evald export", ofType("run").length]);
+    return {
+      prompts: ofType("prompt"),
+      runs: ofType("run"),
+      events: rows.filter(({ type }) => type === "event").length,
+    };
+  };
+  const ofRun = { prompts: [prompt?.id], runs: [run?.runId], events: expect.any(Number) };
+  expect(await idsOf(`/runs/${run?.runId}/delete`)).toEqual(ofRun);
+  const one = await idsOf(`/reports/${run?.slug}/delete`);
+  expect([one, one.events > 100]).toEqual([ofRun, true]);
+  expect((await idsOf(`/prompts/${prompt?.id}/delete`)).runs).toEqual([run?.runId, sibling?.runId]);
+  const all = await idsOf("/settings/data/delete");
+  expect([all.prompts.length, all.runs.length]).toEqual([2, 3]);
+  const stranger = await signedIn(app, { org: app.b.org, email: "eve@example.com" });
+  expect((await stranger.get(`/settings/data/export?runId=${run?.runId}`)).status).toBe(404);
+});

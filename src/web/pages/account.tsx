@@ -160,8 +160,10 @@ export function AccountPage(props: Props) {
         <p>
           <a href={to("data.json")} download>
             Download your data
-          </a>{" "}
-          <span class="aside">Account, sessions, memberships, API keys and your entries of audit logs, as JSON.</span>
+          </a>
+          <span class="muted block">
+            Account, sessions, memberships, API keys and your entries of audit logs, as JSON.
+          </span>
         </p>
         <DangerButton action={to("delete")}>Delete account</DangerButton>
       </section>

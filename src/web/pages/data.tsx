@@ -43,7 +43,7 @@ export function DataPage({ retention, defaultDays, deletions, mayDelete, ...fram
       >
         <fieldset>
           <legend>Retention</legend>
-          <p class="aside">In days. Older data is erased and can’t be restored.</p>
+          <p class="muted">In days. Older data is erased and can’t be restored.</p>
           <SchemaField name="sessions" label="Sessions" placeholder={byDefault} />
           <SchemaField name="artifacts" label="Screenshots and files" placeholder="As long as sessions" />
           <SchemaField name="reports" label="Runs and reports" placeholder="Forever" />
@@ -64,7 +64,10 @@ export function DataPage({ retention, defaultDays, deletions, mayDelete, ...fram
           >
             {deletions.map((each) => (
               <tr key={each.id}>
-                <th scope="row">{each.title ?? `Erased ${each.kind}`}</th>
+                <th scope="row">
+                  {each.title ?? "Erased"}
+                  <span class="aside block">{capitalize(each.kind)}</span>
+                </th>
                 <td data-label="Contains">{describeCounts(each)}</td>
                 <td class="when" data-label="Deleted">
                   <Time at={each.createdAt} />

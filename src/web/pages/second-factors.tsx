@@ -146,11 +146,13 @@ export function TwoFactorSetupPage(props: PageProps & { uri: string; errorMessag
             autocomplete="one-time-code"
             hint="The 6 digits that the app shows now. All other sessions will be signed out."
           />
-          <Submit>Turn on two-factor sign-in</Submit>
+          <div class="toolbar">
+            <Submit>Turn on two-factor sign-in</Submit>
+            <a class="button" href={`${site.base}/account`}>
+              Cancel
+            </a>
+          </div>
         </form>
-        <p>
-          <a href={`${site.base}/account`}>Cancel</a>
-        </p>
       </div>
     </Layout>
   );
@@ -175,7 +177,7 @@ export function BackupCodesPage({ site, viewer, codes, isNew }: PageProps & { co
         <pre class="backup-codes">
           <code id="codes">{text}</code>
         </pre>
-        <div class="actions">
+        <div class="toolbar">
           <a
             class="button"
             download="evald-backup-codes.txt"
