@@ -62,7 +62,7 @@ export function createChildAgent(
   return {
     describe: () => agent.describe(),
     preflight: () => agent.preflight(),
-    async *run(task, { signal, now: _, startedAt: __, openEgress, ...rest }) {
+    async *run(task, { signal, now: _now, startedAt: _startedAt, openEgress, ...rest }) {
       const releaseSlot = await startSlots.take("");
       let egress: Awaited<ReturnType<NonNullable<typeof openEgress>>> | undefined;
       const endSession = beginSession();

@@ -63,7 +63,7 @@ const task = Type.Object({
 const reservedFields = ["seq", "at", "tMs", "type", "source"];
 const data = Type.Object({}, { additionalProperties: true });
 // A grade contains what was found; these fields belong to the stored friction point.
-const { id: _, seenIn: __, state: ___, dismissed: ____, ...friction } = FrictionPoint.properties;
+const { id: _id, seenIn: _seenIn, state: _state, dismissed: _dismissed, ...friction } = FrictionPoint.properties;
 const count = Type.Integer({ minimum: 0 });
 const visit = Type.Object({
   page: Type.String(),

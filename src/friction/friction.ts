@@ -30,15 +30,23 @@ type SortedFilter = FrictionFilter & { sort?: Sort<(typeof frictionColumns)[numb
 type PointRow = typeof frictionPoints.$inferSelect;
 type State = FrictionPoint["state"];
 
-type ActiveDismissal = ReturnType<typeof activeDismissals>;
+type DismissalsByFingerprint = ReturnType<typeof activeDismissals>;
 const toDismissed = (dismissal: Dismissal | undefined): FrictionPoint["dismissed"] => {
   if (!dismissal) return null;
   const { id, reason, dismissedBy, createdAt } = dismissal;
   return { id, reason, dismissedBy, createdAt };
 };
 
-const toPoint = ({ orgId: _, reportId: __, promptId: ___, position: ____, preconditions: _____, ...point }: PointRow) =>
-  point;
+/** A friction point without the columns that only the database needs. */
+const toPoint = ({
+  orgId: _orgId,
+  reportId: _reportId,
+  promptId: _promptId,
+  position: _position,
+  preconditions: _preconditions,
+  ...point
+}: PointRow) => point;
+/** The rounded sum of the known values; null if none is known. */
 const sum = (values: (number | null)[], digits: number) => {
   const numbers = values.filter((value) => value !== null);
   return numbers.length === 0 ? null : Number(numbers.reduce((a, b) => a + b, 0).toFixed(digits));
@@ -136,7 +144,7 @@ function lifecyclesByPoint(
 function toSummaries(
   db: Db,
   points: [ListedLifecycle, ...ListedLifecycle[]][],
-  dismissed: ActiveDismissal,
+  dismissed: DismissalsByFingerprint,
 ): FrictionSummary[] {
   return points.flatMap((rows) => {
     const [first] = rows;

@@ -6,7 +6,13 @@ import { reports } from "../db/tables/reports.ts";
 /** Maximum number of friction points that were found only on previews, per prompt or provider; the newest. */
 const maxPreviews = 1000;
 
-const { orgId: _, page: __, preconditions: ___, life: ____, ...columns } = getTableColumns(frictionLifecycles);
+const {
+  orgId: _orgId,
+  page: _page,
+  preconditions: _preconditions,
+  life: _life,
+  ...columns
+} = getTableColumns(frictionLifecycles);
 export type ListedLifecycle = Omit<typeof frictionLifecycles.$inferSelect, "orgId" | "page" | "preconditions" | "life">;
 
 const whereOfPrompt = and(eq(frictionLifecycles.orgId, bound("org")), eq(frictionLifecycles.promptId, bound("prompt")));

@@ -115,7 +115,7 @@ const ChangedPage = Type.Object({
 });
 export type ChangedPage = Static<typeof ChangedPage>;
 
-const { cause: _, before: __, after: ___, ...changeFields } = scoreFields;
+const { cause: _cause, before: _before, after: _after, ...changeFields } = scoreFields;
 const idList = { minLength: 36, maxLength: 4000 };
 /** Which change to explain. */
 export const Windows = Type.Object({

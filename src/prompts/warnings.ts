@@ -17,6 +17,7 @@ export const pausedReason = `paused, because ${maxFailures} scheduled evaluation
 
 const [org, id] = [bound("org"), bound("id")];
 
+/** A gate of a prompt. */
 const gateOfPrompt = statement((db) =>
   db
     .select({ id: gates.id })
@@ -25,6 +26,7 @@ const gateOfPrompt = statement((db) =>
     .limit(literal(1)),
 );
 
+/** A gate of several prompts that contains a prompt. */
 const multiPromptGate = statement((db) =>
   db
     .select({ id: gates.id })
@@ -38,6 +40,7 @@ const multiPromptGate = statement((db) =>
     .limit(literal(1)),
 );
 
+/** The latest scheduled evaluation of a prompt. */
 const latestEvaluation = statement((db) =>
   db
     .select({ reason: scheduledEvaluations.reason, at: scheduledEvaluations.createdAt })
@@ -54,6 +57,7 @@ const latestEvaluation = statement((db) =>
     .limit(literal(1)),
 );
 
+/** The URLs of a provider. */
 const providerOf = statement((db) =>
   db
     .select({ docsUrl: providers.docsUrl, productUrl: providers.productUrl })

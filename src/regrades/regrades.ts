@@ -92,9 +92,9 @@ function toRegrade(ctx: Context, row: RegradeRow, status: Regrade["status"] = ro
   const {
     id,
     orgId,
-    batch: _,
-    cursor: __,
-    hash: ___,
+    batch: _batch,
+    cursor: _cursor,
+    hash: _hash,
     failureCause,
     failureDetail,
     since,

@@ -151,7 +151,7 @@ function readReport(ctx: Context, org: OrgId, slug: string): Report {
     notChecked,
     context,
     frictionPoints: points,
-    recommendations: fixes.map(({ orgId: _, reportId: __, ...recommendation }, i) => {
+    recommendations: fixes.map(({ orgId: _orgId, reportId: _reportId, ...recommendation }, i) => {
       const dismissals = recommendation.frictionIds.map((id) => byId.get(id)?.dismissed ?? null);
       // A fix is dismissed if all friction that it removes is.
       const dismissed = dismissals.includes(null) ? null : (dismissals[0] ?? null);

@@ -65,10 +65,10 @@ export function withIds(
 }
 
 function toFriction({
-  orgId: _,
-  reportId: __,
-  promptId: ___,
-  position: ____,
+  orgId: _orgId,
+  reportId: _reportId,
+  promptId: _promptId,
+  position: _position,
   ...friction
 }: typeof frictionPoints.$inferSelect) {
   return friction;

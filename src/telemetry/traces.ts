@@ -11,9 +11,12 @@ import { type TracedRun, toTraceRequests } from "./spans.ts";
 
 /** Ended runs that wait to be exported. Only their IDs are in memory. */
 const maxWaiting = 1_000;
+/** Time limit of one request to the collector. */
 const sendMs = 10_000;
+/** The pause after a failure doubles, from the first value up to the second. */
 const firstRetryMs = 1_000;
 const maxRetryMs = 60_000;
+/** Delay until the next check if nothing waits; a new trace starts one immediately. */
 const idleMs = 3600_000;
 /** Characters of a response to read. */
 const maxResponse = 64 * 1024;
@@ -64,7 +67,7 @@ export function createTraceExport(ctx: Context, settings: OtlpSettings, metrics:
     /** IDs of ended runs, the oldest first. */
     waiting: [] as string[],
     stopController: new AbortController(),
-    /** Attempts to export the oldest one that failed. */
+    /** How often the export of the oldest one has failed. */
     failures: 0,
     /** When the next attempt may start, by the monotonic clock. */
     notBefore: 0,

@@ -32,7 +32,7 @@ export const trendTools = (ctx: Context): Tool[] => [
     run({ promptId: name, ...filter }, { caller: { org } }) {
       const promptId = name === undefined ? undefined : getPromptRow(ctx, org, readPromptId(ctx, org, name)).id;
       const trends = getTrends(ctx, org, { ...filter, promptId }, findClearChange(ctx, org, promptId));
-      const { points: _, others: __, ...rest } = trends;
+      const { points: _points, others: _others, ...rest } = trends;
       const points = takeFitting(trends.points.toReversed(), rest).toReversed();
       const nextUntil = points.length < trends.points.length ? (points[0]?.from ?? null) : trends.nextUntil;
       const fittingOthers = takeFitting([...points, ...trends.others], rest).length - points.length;

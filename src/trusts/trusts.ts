@@ -23,7 +23,7 @@ const maxTrusts = 100;
 const keptMs = 24 * 3600_000;
 const minuteMs = 60_000;
 
-const toTrust = ({ orgId: _, createdBy: __, createdAt, scopes, ...row }: TrustRow): Trust => ({
+const toTrust = ({ orgId: _orgId, createdBy: _createdBy, createdAt, scopes, ...row }: TrustRow): Trust => ({
   ...row,
   scopes: scopes as Scope[],
   createdAt: toIso(createdAt),

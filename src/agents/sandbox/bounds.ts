@@ -17,9 +17,11 @@ export type SandboxLimits = {
 /** A limit of the sandbox that was reached, in the format of a `limit` event. */
 export type LimitHit = { limit: "memory" | "processes" | "workspace_bytes"; value: number; unit: string };
 
+/** The size of a workspace is measured at most this often. */
 const watchMs = 250;
 /** A disk with less room is full: what is written next fails. */
 const minFreeBytes = 1024 ** 2;
+/** Share of its maximum size from which a workspace is nearly full. */
 const nearShare = 0.8;
 
 const namesIn = (folder: string): string[] => {
@@ -49,6 +51,7 @@ function memoryBelow(pid: number, withFiles: boolean): number {
   return descendants(pid).reduce((sum, child) => sum + memoryOf(child), 0);
 }
 
+/** How helper programs such as du are started. */
 const tools = { env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" }, stdin: "ignore" } as const;
 
 /**

@@ -24,7 +24,7 @@ type LineProps = {
 
 /** An event as a line that opens to show its fields, with its picture. */
 export function EventLine({ event, isFailed, here, frictionLabels, reportUrl, filesUrl, isInline }: LineProps) {
-  const { seq, at: _, tMs: __, type, source, ...rest } = event;
+  const { seq, at: _at, tMs: _tMs, type, source, ...rest } = event;
   const fields: Record<string, unknown> = rest;
   const address = `${here}/${seq}`;
   const { artifact } = fields as { artifact?: Artifact };

@@ -40,6 +40,13 @@ export function EventPage({ site, viewer, path, event, publisher }: Props) {
 }
 
 /** The fields of an event as a fragment for its row. */
-export function renderPayload({ seq: _, at: __, tMs: ___, type: ____, source: _____, ...fields }: Event): string {
+export function renderPayload({
+  seq: _seq,
+  at: _at,
+  tMs: _tMs,
+  type: _type,
+  source: _source,
+  ...fields
+}: Event): string {
   return renderToString(<Payload fields={fields} />);
 }

@@ -235,7 +235,7 @@ function EventFilter({ here, timeline, query }: { here: string; timeline: Timeli
 type PagerProps = Props & { label: string; here: string; first?: number; last?: number };
 
 function EventPager({ label, here, query, trace, hasEarlier, first, last }: PagerProps) {
-  const { fromSeq: _, beforeSeq: __, limit, ...rest } = query;
+  const { fromSeq: _fromSeq, beforeSeq: _beforeSeq, limit, ...rest } = query;
   const pageQuery = limit === 100 ? rest : { ...rest, limit };
   if (first === undefined || last === undefined) return null;
   return (
