@@ -7,6 +7,7 @@ export function valueAt(json: unknown, pointer: string): unknown {
   return steps.reduce<unknown>(memberOf, json);
 }
 
+/** The member of an object or array; undefined: there is none. */
 function memberOf(value: unknown, step: string): unknown {
   if (typeof value !== "object" || value === null) return undefined;
   // An array has no other members: not `length`, and not `01`.

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { addApiOptions, type ServiceAddress, type UseApi } from "./connection.ts";
 import { print, say, sayRest, table, toJson } from "./terminal.ts";
 
-type Options = ServiceAddress & { json?: boolean };
+type SecretOptions = ServiceAddress & { json?: boolean };
 
 /** Adds `secret set`, `secret list` and `secret delete`. */
 export function addSecret(program: Command, useApi: UseApi): void {
@@ -11,7 +11,7 @@ export function addSecret(program: Command, useApi: UseApi): void {
     secret.command("set <name>").description("Store a secret, encrypted, or replace it; reads its value from stdin"),
     "Print the secret as JSON, without its value",
     "secret set ACME_TOKEN < token.txt",
-  ).action((name: string, { json, ...address }: Options) =>
+  ).action((name: string, { json, ...address }: SecretOptions) =>
     useApi(address, async (api) => {
       if (process.stdin.isTTY) say("Paste the secret, press Enter, then Ctrl-D.");
       const value = (await Bun.stdin.text()).replace(/\r?\n$/, "");
@@ -24,7 +24,7 @@ export function addSecret(program: Command, useApi: UseApi): void {
     secret.command("list").description("List the names of the secrets"),
     "Print the list as JSON",
     "secret list --org Acme",
-  ).action(({ json, ...address }: Options) =>
+  ).action(({ json, ...address }: SecretOptions) =>
     useApi(address, async (api) => {
       const secrets = await api.list("GET /secrets");
       const rows = secrets.items.map(({ name, state, updatedAt }) => [name, state, updatedAt]);
@@ -36,7 +36,7 @@ export function addSecret(program: Command, useApi: UseApi): void {
     secret.command("delete <name>").description("Delete a secret; checks that refer to it can't run any more"),
     "Print the secret as JSON, without its value",
     "secret delete ACME_TOKEN",
-  ).action((name: string, { json, ...address }: Options) =>
+  ).action((name: string, { json, ...address }: SecretOptions) =>
     useApi(address, async (api) => {
       const deleted = await api.request("DELETE /secrets/{name}", { path: { name } });
       say(`Deleted the secret ${name}.`);

@@ -8,7 +8,7 @@ import { seal, unseal } from "../models/seal.ts";
 import { toIso } from "../schema.ts";
 import { type CheckSecret, maxSecretChars, maxSecrets, minSecretChars, secretName } from "./schema.ts";
 
-type Row = typeof checkSecrets.$inferSelect;
+type CheckSecretRow = typeof checkSecrets.$inferSelect;
 
 /** The secrets of an organization, by name, without their values. */
 export const listSecrets = (ctx: Context, org: OrgId): CheckSecret[] =>
@@ -33,7 +33,7 @@ export function setSecret(ctx: Context, org: OrgId, name: string, value: string)
   checkValue(value);
   const row = { sealed: seal(value, secretKey, sealContext(org, name)), updatedAt: ctx.now() };
   transaction(ctx.db, (tx) => {
-    const isNew = !tx.select().from(checkSecrets).where(secretOf(org, name)).get();
+    const isNew = !tx.select().from(checkSecrets).where(whereSecret(org, name)).get();
     const total = tx.select({ n: count() }).from(checkSecrets).where(eq(checkSecrets.orgId, org)).get()?.n ?? 0;
     if (isNew && total >= maxSecrets)
       throw conflict(`The organization has ${maxSecrets} secrets, which is the maximum. Delete one first.`);
@@ -49,7 +49,7 @@ export function setSecret(ctx: Context, org: OrgId, name: string, value: string)
 /** Checks that refer to it can't run afterwards. Throws not_found. */
 export const deleteSecret = (ctx: Context, org: OrgId, name: string): CheckSecret =>
   transaction(ctx.db, (tx) => {
-    const [deleted] = tx.delete(checkSecrets).where(secretOf(org, name)).returning().all();
+    const [deleted] = tx.delete(checkSecrets).where(whereSecret(org, name)).returning().all();
     if (!deleted) throw notFound(`The organization has no secret named ${name}.`);
     recordAudit(ctx, org, "secret.deleted", { name });
     return toSecret(ctx, deleted);
@@ -70,7 +70,7 @@ export function readSecrets(ctx: Context, org: OrgId, names: readonly string[]):
 
 /** Whether the organization has a secret of this name. */
 export const hasSecret = ({ db }: Context, org: OrgId, name: string): boolean =>
-  db.select().from(checkSecrets).where(secretOf(org, name)).get() !== undefined;
+  db.select().from(checkSecrets).where(whereSecret(org, name)).get() !== undefined;
 
 /** Throws bad_request without quoting the value. */
 function checkValue(value: string): void {
@@ -80,13 +80,13 @@ function checkValue(value: string): void {
     throw invalidField("value", "must be one line without control characters");
 }
 
-const secretOf = (org: OrgId, name: string) => and(eq(checkSecrets.orgId, org), eq(checkSecrets.name, name));
+const whereSecret = (org: OrgId, name: string) => and(eq(checkSecrets.orgId, org), eq(checkSecrets.name, name));
 
 /** null: it can't be decrypted. */
-const unsealRow = ({ config: { secretKey } }: Context, { orgId, name, sealed }: Row): string | null =>
+const unsealRow = ({ config: { secretKey } }: Context, { orgId, name, sealed }: CheckSecretRow): string | null =>
   secretKey ? unseal(sealed, secretKey, sealContext(orgId, name)) : null;
 
-const toSecret = (ctx: Context, row: Row): CheckSecret => ({
+const toSecret = (ctx: Context, row: CheckSecretRow): CheckSecret => ({
   name: row.name,
   state: unsealRow(ctx, row) === null ? "unreadable" : "usable",
   updatedAt: toIso(row.updatedAt),

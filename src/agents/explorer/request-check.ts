@@ -90,7 +90,7 @@ function findJsonProblem(text: string, json: JsonExpectation, hasSecrets: boolea
   if (value === undefined) return exists ? `there is no value at ${name}` : null;
   if (!exists) return `there is a value at ${name}`;
   if (equals === undefined || value === equals) return null;
-  if (hasSecrets) return `the value at ${name} is another one than ${cut(JSON.stringify(equals), 100)}`;
+  if (hasSecrets) return `the value at ${name} isn't ${cut(JSON.stringify(equals), 100)}`;
   const isPlain = value === null || typeof value !== "object";
   const found = isPlain ? cut(JSON.stringify(value), 100) : Array.isArray(value) ? "an array" : "an object";
   return `the value at ${name} is ${found}, not ${cut(JSON.stringify(equals), 100)}`;
