@@ -56,6 +56,7 @@ test.each([
   ["name", "a-b", value],
   ["value", "TOKEN", "short"],
   ["value", "TOKEN", "two lines\nof a secret"],
+  ["value", "TOKEN", "schlüssel"],
   ["value", "TOKEN", `${value}${"x".repeat(4096)}`],
   ["value", "TOKEN", 12345678],
 ])("a secret with an invalid %s is rejected without quoting it: %s, %j", async (field, name, text) => {

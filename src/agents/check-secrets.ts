@@ -40,7 +40,8 @@ export function fillSecrets<Check extends DeclaredCheck>(
     Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, fill(text)]));
   return {
     ...check,
-    ...(url !== undefined && { url: fill(url, encodeURIComponent) }),
+    // Never in the host, which would tell the secret to others.
+    ...(url !== undefined && { url: url.replace(/\?[^#]*/, (query) => fill(query, encodeURIComponent)) }),
     ...(headers && { headers: fillAll(headers) }),
     ...(body !== undefined && { body: fill(body, encodingOfBody(headers)) }),
     ...(env && { env: fillAll(env) }),

@@ -26,8 +26,8 @@ export const CheckSecretInput = Type.Object(
     value: Type.String({
       minLength: minSecretChars,
       maxLength: maxSecretChars,
-      ...shape("^[^\\u0000-\\u001f\\u007f]*$", "one line without control characters"),
-      description: "One line. It is never returned",
+      ...shape("^[\\x20-\\x7e]*$", "one line of printable ASCII characters"),
+      description: "One line of printable ASCII characters. It is never returned",
     }),
   },
   { title: "CheckSecretInput", examples: [{ value: "a-token-of-the-product" }] },

@@ -244,6 +244,21 @@ describe.each([
     ]);
   });
 
+  test("a success check gets its secret, and its session doesn't contain it", async () => {
+    const value = crypto.randomUUID();
+    const before = async (app: ReturnType<typeof testApp>) => {
+      options.before(app);
+      await app.send("PUT", "/api/v1/secrets/TOKEN", { body: { value } });
+    };
+    const declaredChecks = [
+      { command: `test -f note && test "$TOKEN" = ${value}`, env: { TOKEN: "{{secret.TOKEN}}" } },
+    ];
+    const env = { EVALD_SECRET_KEY: Buffer.alloc(32, 7).toString("base64") };
+    const { report, events } = await modelRun("works", { ...options, env, before, prompt: { declaredChecks } });
+    expect(report.outcome).toBe("succeeded");
+    expect(JSON.stringify(events)).not.toContain(value);
+  });
+
   test("a run ends when its money is used up", async () => {
     const { events } = await modelRun("spends", { ...options, env: { EVALD_MAX_COST_USD: "3" } });
     expect(

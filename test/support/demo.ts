@@ -17,6 +17,7 @@ import { createPrompt, updatePrompt } from "../../src/prompts/prompts.ts";
 import { createProvider } from "../../src/providers/providers.ts";
 import { getReport } from "../../src/reports/reports.ts";
 import { requestEval } from "../../src/runs/requests.ts";
+import { setSecret } from "../../src/secrets/secrets.ts";
 import { goal, guessedPathAnswer, guessedPathSession } from "./guessed-path.ts";
 import { judgedApp, says } from "./judged.ts";
 import { join } from "./people.ts";
@@ -114,12 +115,19 @@ export async function demo(reachable: string[] = []) {
       tags: ["nightly"],
       ...more,
     }).id;
+  setSecret(service.ctx, a.org, "NOTES_TOKEN", "a token of the notes");
   const add = newPrompt("Add a note", "Add a note.", { endGoal: goal, isOnResultsPage: true });
   const search = newPrompt("Search the notes of a team", "Search all notes of a team for {{word}}.", {
     ...{ templateDefaults: { word: "invoice" }, runsPerEval: 4, isOnResultsPage: true },
     ...{
       endGoal: "The search was sent. Its hits were printed.",
-      declaredChecks: [{ url: "https://notes.example/health" }],
+      declaredChecks: [
+        { url: "https://notes.example/health" },
+        {
+          ...{ url: "https://notes.example/searches", headers: { Authorization: "Bearer {{secret.NOTES_TOKEN}}" } },
+          json: { pointer: "/0/word", equals: "invoice" },
+        },
+      ],
     },
     additionalUrls: [{ url: "https://notes.example/openapi.json", kind: "openapi", name: "OpenAPI" }],
   });

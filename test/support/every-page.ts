@@ -53,7 +53,7 @@ export async function everyPage(app: Demo): Promise<Shown[]> {
   }
   const strangers = ["/", "/example-report"].map((path) => ({ path, cookie: "" }));
   const lists = ["/", "/prompts", "/reports", "/runs", "/trends", "/matrix", "/friction", "/gates", "/providers"];
-  const settings = ["/spending", "/settings/keys", "/settings/models", "/settings/notifications"];
+  const settings = ["/spending", "/settings/keys", "/settings/models", "/settings/secrets", "/settings/notifications"];
   const ofNewcomer = [...lists, ...settings].map((path) => ({ path, cookie: newcomer }));
   return [...found, { path: "/no-such-page", cookie }, ...strangers, ...ofNewcomer];
 }

@@ -100,6 +100,7 @@ export function tenants() {
     await app.runJobs();
     const { regradeId } = await post(own, "/api/v1/regrades", { since: "0001-01-01" });
     await post(own, `/api/v1/regrades/${regradeId}/cancel`);
+    await own.send("PUT", "/api/v1/secrets/TOKEN", { body: { value: `the secret of ${org}` } });
     const prompt = await post(own, "/api/v1/prompts", {
       title: "Nightly",
       text: `Upload a {{thing}} for ${org}.`,
@@ -107,7 +108,7 @@ export function tenants() {
       templateDefaults: { thing: "file" },
       targetProviderId: providerId,
       additionalUrls: [{ url: `${docsUrl}llms.txt` }],
-      declaredChecks: [{ url: docsUrl, contains: "Acme" }],
+      declaredChecks: [{ url: docsUrl, contains: "Acme", headers: { "X-Token": "{{secret.TOKEN}}" } }],
       tags: ["nightly"],
     });
     await post(own, "/api/v1/prompts", { text: `Set up ${docsUrl}`, ...goal, workspace: { archive: archiveId } });

@@ -104,7 +104,7 @@ function CheckOptions({ row, number }: { row: Row; number: number }) {
       {textarea("headers", "Headers, one per line", "Accept: application/json")}
       {textarea("body", "Body", '{"name": "test"}')}
       <div class="field">
-        <span>Value in the JSON response: JSON Pointer, test and value</span>
+        <p class="hint">Value in the JSON response: JSON Pointer, test and value</p>
         <div class="row">
           <input {...toProps("pointer", "JSON Pointer")} value={row.pointer} placeholder="/data/0/id" />
           <select {...toProps("valueTest", "Test of the JSON value")}>
