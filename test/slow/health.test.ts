@@ -93,14 +93,16 @@ test("the watchdog of systemd is pinged, except while the event loop is blocked"
     return Number(seconds) * 1000;
   };
   const first = await nextPing();
-  expect((await nextPing()) - first).toBeGreaterThan(100);
+  let last = await nextPing();
+  expect(last - first).toBeGreaterThan(100);
 
   const blockMs = 5000;
   const ask = client(service.url, key);
   const prompt = await ask("POST", "/api/v1/prompts", { text: `See https://docs.test/ and block ${blockMs} ms` });
   await ask("POST", `/api/v1/prompts/${prompt.body.id}/run`, { urlMap: {} });
   let longestMs = 0;
-  for (let last = await nextPing(); longestMs < blockMs - 500; ) {
+  // The service may be blocked before the run is accepted.
+  while (longestMs < blockMs - 500) {
     const ping = await nextPing();
     expect(ping).toBeGreaterThan(last);
     longestMs = Math.max(longestMs, ping - last);
