@@ -153,4 +153,7 @@ function decoded(path: string): string | null {
 
 /** The path to log, without the secret token of setup, invite, reset and share links. */
 const withoutToken = (path: string): string =>
-  (decoded(path) ?? path).replace(/(\/(?:setup|invite|reset|shared|results|badges)\/)[^/]+/, "$1[redacted]");
+  (decoded(path) ?? path).replace(
+    /(\/(?:setup|invite|reset|shared|results|badges|account\/email)\/)[^/]+/,
+    "$1[redacted]",
+  );

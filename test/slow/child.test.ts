@@ -414,7 +414,7 @@ describe("the explorer in the executable", () => {
     expect(await call(["__agent"], { cwd })).toMatchObject({
       code: 1,
       stdout: "",
-      stderr: expect.stringContaining("ended before an order"),
+      stderr: expect.stringContaining("ended before its first line"),
     });
     expect(existsSync(join(cwd, "data"))).toBe(false);
     const run = await runOf(shell(`echo '{"agent":"nobody"}' | ${executable} __agent`));

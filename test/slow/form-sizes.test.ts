@@ -61,10 +61,12 @@ type Person = ReturnType<typeof browse>;
 async function send(person: Person, path: string, type: string, body: string) {
   const headers = { origin: new URL(app.baseUrl).origin, "content-type": type };
   const answer = await person.postBody(path, Buffer.from(body), headers);
+  // Downloads are not pages.
+  const text = typeof answer.body === "string" ? answer.body : JSON.stringify(answer.body);
   return {
     status: answer.status,
-    bytes: answer.body.length,
-    hasMenu: answer.body.includes('<nav aria-label="Organization"'),
+    bytes: text.length,
+    hasMenu: text.includes('<nav aria-label="Organization"'),
   };
 }
 

@@ -213,6 +213,8 @@ test("concurrent changes are not overwritten unnoticed", async () => {
   const path = `/prompts/${id}/edit`;
   const [hers, his] = [hiddenOf((await ada.get(path)).body), hiddenOf((await bea.get(path)).body)];
   const text = "See https://docs.test/";
+  // What a browser sends of the fields that nobody touched.
+  for (const form of [hers, his]) Object.assign(form, { catchUp: "automatic", overlap: "skip" });
   expect((await ada.post(path, { ...hers, title: "Of Ada", text })).status).toBe(303);
   const refused = await bea.post(path, { ...his, title: "Of Bea", text });
   expect([refused.status, refused.body]).toEqual([409, expect.stringContaining('role="alert"')]);

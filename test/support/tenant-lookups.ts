@@ -1,9 +1,10 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { eq } from "drizzle-orm";
 import { createOrg, updateOrg } from "../../src/auth/orgs.ts";
 import { destinations } from "../../src/db/tables/notifications.ts";
-import { artifacts } from "../../src/db/tables/runs.ts";
+import { artifacts, runs } from "../../src/db/tables/runs.ts";
 import { exportOrg } from "../../src/exchange/export.ts";
 import { importFile } from "../../src/exchange/import.ts";
 import { getInbox } from "../../src/inbox/inbox.ts";
@@ -39,13 +40,11 @@ export function lookupBorders(world: Tenants): Record<string, () => Promise<stri
     },
 
     async "a coding agent of A has left its output"() {
-      const [{ runId }] = (await asA.send("GET", "/api/v1/runs?status=completed")).body;
-      const artifact = { runId, attempt: 1, name: "agent-output-0.jsonl", data: Buffer.from("{}\n") };
-      const columns = { orgId: a.org, contentType: "application/x-ndjson" };
-      db.insert(artifacts)
-        .values({ ...columns, ...artifact } as unknown as typeof artifacts.$inferInsert)
-        .run();
-      const path = `/api/v1/runs/${runId}/attempts/1/output`;
+      const [first] = db.select().from(runs).where(eq(runs.orgId, a.org)).limit(1).all();
+      const runId = first?.id ?? "";
+      const artifact = { orgId: a.org, runId, attempt: 1, name: "agent-output-0.jsonl", data: Buffer.from("{}\n") };
+      db.insert(artifacts).values(artifact).run();
+      const path = `/api/v1/runs/${runId}/output?attempt=1`;
       const own = (await asA.send("GET", path)).status;
       return unlike("output for A", own, 200) ?? unlike("output for B", (await asB.send("GET", path)).status, 404);
     },
@@ -76,7 +75,7 @@ export function lookupBorders(world: Tenants): Record<string, () => Promise<stri
       const [of] = db.select().from(destinations).all();
       if (!of) return "there is no destination";
       const before = JSON.stringify(getInbox(ctx, b.org).problems.find(({ id }) => id === "secrets"));
-      run("update destinations set secrets = zeroblob(40) where org_id = ?", a.org);
+      run("update destinations set sealed = zeroblob(40) where org_id = ?", a.org);
       return unlike(
         "line of B",
         JSON.stringify(getInbox(ctx, b.org).problems.find(({ id }) => id === "secrets")),
@@ -88,7 +87,10 @@ export function lookupBorders(world: Tenants): Record<string, () => Promise<stri
       updateOrg(ctx, b.org, { timeZone: "Asia/Tokyo" });
       const folder = mkdtempSync(join(tmpdir(), "evald-test-"));
       try {
-        const [head = "", ...rest] = [...exportOrg(ctx, createOrg(ctx, "F").id, {})].join("").trimEnd().split("\n");
+        const [head = "", ...rest] = [...exportOrg(ctx, createOrg(ctx, "Source of settings").id, {})]
+          .join("")
+          .trimEnd()
+          .split("\n");
         const settings = [...exportOrg(ctx, b.org, {})]
           .join("")
           .split("\n")
@@ -105,7 +107,7 @@ export function lookupBorders(world: Tenants): Record<string, () => Promise<stri
         const zoneOfA = () =>
           db.$client.query<{ zone: string }, [string]>("select time_zone zone from orgs where id = ?").get(a.org)?.zone;
         const before = zoneOfA();
-        importFile(ctx, createOrg(ctx, "G").id, file);
+        importFile(ctx, createOrg(ctx, "Target of settings").id, file);
         return unlike("time zone of A", zoneOfA(), before);
       } finally {
         rmSync(folder, { recursive: true });
