@@ -86,10 +86,14 @@ describe("ten thousand schedules", () => {
       /^select ("id"|min\("next_evaluation_at"\)) from "prompts" where [^=]*"next_evaluation_at"/.test(sql),
     );
     const plans = ofLook.map((sql) => db.$client.query<{ detail: string }, []>(`explain query plan ${sql}`).all());
-    expect(plans.map((steps) => steps.map(({ detail }) => detail))).toEqual([
-      ["SEARCH prompts USING INDEX prompts_due (next_evaluation_at<?)"],
-      ["SEARCH prompts USING COVERING INDEX prompts_due (next_evaluation_at>?)"],
-    ]);
+    // The index of deleted prompts is almost always empty.
+    const ofDeleted = /sqlite_autoindex_deleted_prompts_1/;
+    expect(plans.map((steps) => steps.map(({ detail }) => detail).filter((detail) => !ofDeleted.test(detail)))).toEqual(
+      [
+        ["SEARCH prompts USING INDEX prompts_due (next_evaluation_at<?)"],
+        ["SEARCH prompts USING INDEX prompts_due (next_evaluation_at>?)"],
+      ],
+    );
   });
 });
 

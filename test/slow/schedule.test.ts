@@ -145,8 +145,8 @@ describe("a scheduled evaluation", () => {
     const { create, tickAt, outcomes, service, db } = scheduledApp("2026-01-01T00:30:00Z");
     const id = await create({ frequency: "0 * * * *", runsPerEval: 2 });
     const { newId } = service.ctx;
-    // These are the IDs of the evaluation, its two runs and their jobs.
-    let left = 4;
+    // These are the IDs of the evaluation, its two runs, their jobs, and the entry in the audit log.
+    let left = 5;
     service.ctx.newId = (at) => {
       if (left-- === 0) throw Object.assign(new Error("database or disk is full"), { code: "SQLITE_FULL" });
       return newId(at);
@@ -155,7 +155,7 @@ describe("a scheduled evaluation", () => {
       [scheduledEvaluations, evalRequests, runs, jobs].map((table) => db.select().from(table).all().length);
     await expect(tickAt("2026-01-01T01:00:00Z")).rejects.toThrow("disk is full");
     expect(rows()).toEqual([0, 0, 0, 0]);
-    left = 5;
+    left = 6;
     await tickAt("2026-01-01T01:05:00Z");
     expect([rows(), await outcomes(id)]).toEqual([[1, 1, 2, 2], ["2026-01-01T01:00 ran"]]);
   });
