@@ -25,12 +25,12 @@ function listRuns({ $client }: Db, deletion: Deletion, toSql: (ofDeletion: strin
  * IDs; pass them to `stopEndedRuns` after the commit.
  */
 export function cancelRunningRuns(ctx: Context, tx: Tx, deletion: Deletion): string[] {
-  // Without `cross`, SQLite could read all unfinished runs instead of the running jobs.
+  // Without `indexed by`, SQLite reads all jobs, or below all runs of the organization.
   const ids = listRuns(
     ctx.db,
     deletion,
     (ofDeletion) =>
-      `select runs.id from jobs cross join runs on runs.id = jobs.subject
+      `select runs.id from jobs indexed by jobs_running cross join runs on runs.id = jobs.subject
       where jobs.state = 'running' and jobs.kind = 'run' and runs.completed_at is null and ${ofDeletion}`,
   );
   cancelDeletedRuns(ctx, tx, ids, deletion.deletedBy ?? "");
@@ -41,7 +41,8 @@ const listUnfinished = (db: Db, deletion: Deletion) =>
   listRuns(
     db,
     deletion,
-    (ofDeletion) => `select id from runs where completed_at is null and ${ofDeletion} limit ${runsPerStep}`,
+    (ofDeletion) =>
+      `select id from runs indexed by runs_unfinished where completed_at is null and ${ofDeletion} limit ${runsPerStep}`,
   );
 
 /** Cancels the unfinished runs of a hidden prompt or organization, in short turns. */
