@@ -61,10 +61,11 @@ test("the operator deletes and restores an organization, and exports, changes an
   expect((await run("org", "delete", "Acme")).code).toBe(2);
   const deletion = await runJson("org", "delete", "Acme", "--yes");
   expect(deletion).toMatchObject({ kind: "organization", title: "Acme", status: "pending" });
-  expect(await runJson("org", "list")).toEqual([]);
+  // The running service notices what another process writes.
+  expect([await runJson("org", "list"), (await run("whoami")).code]).toEqual([[], 2]);
   expect(await run("org", "restore", "Acme")).toEqual({ code: 0, out: deletion.subjectId });
   expect((await run("org", "restore", "Acme")).code).toBe(2);
-  expect((await runJson("org", "list")).length).toBe(1);
+  expect([(await runJson("org", "list")).length, (await run("whoami")).code]).toEqual([1, 0]);
 
   const setUp = async (path: string, fields: Record<string, string>) => {
     const headers = { origin: service.url, accept: "text/html" };
