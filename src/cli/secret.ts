@@ -10,7 +10,7 @@ export function addSecret(program: Command, useApi: UseApi): void {
   addApiOptions(
     secret.command("set <name>").description("Store a secret, encrypted, or replace it; reads its value from stdin"),
     "Print the secret as JSON, without its value",
-    "secret set ACME_TOKEN < token.txt",
+    'secret set ACME_TOKEN <<< "$ACME_TOKEN"',
   ).action((name: string, { json, ...address }: SecretOptions) =>
     useApi(address, async (api) => {
       if (process.stdin.isTTY) say("Paste the secret, press Enter, then Ctrl-D.");
