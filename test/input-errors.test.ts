@@ -35,6 +35,7 @@ const texts = [
   `${"A".repeat(43)}=`,
   "a.webp",
   "a-01234567",
+  "/a",
   " ",
   "a b",
   "é",
@@ -122,9 +123,10 @@ function* wrongObjects(
   const base = valid(schema) as Record<string, unknown>;
   const names = (count: number) => Array.from({ length: count }, (_, i) => [`a${i}`, ""]);
   if (schema.maxProperties) yield own("maxProperties", Object.fromEntries(names(Number(schema.maxProperties) + 1)));
-  if (schema.additionalProperties === false) yield own("additionalProperties", { ...base, "!": "" }, ["!"]);
   for (const name of schema.required ?? []) yield own("required", without(base, name), [name]);
   const [[pattern, map] = []] = Object.entries(schema.patternProperties ?? {});
+  const stranger = pattern === undefined ? "!" : (texts.find((text) => !fits(pattern)(text)) ?? "!");
+  if (schema.additionalProperties === false) yield own("additionalProperties", { ...base, [stranger]: "" }, [stranger]);
   const key = new RegExp(pattern ?? "").test("any text!") ? "a\nb" : "a";
   for (const [name, inner] of Object.entries(schema.properties ?? (map ? { [key]: map } : {})))
     for (const each of wrongs(inner))

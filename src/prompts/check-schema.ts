@@ -5,7 +5,7 @@ import { textOf, variable } from "./workspace-schema.ts";
 
 const headerName = shape(
   "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$",
-  "the name of a header: 1 to 100 letters, digits and ! # $ % & ' * + . ^ _ ` | ~ -",
+  "a header: 1 to 100 letters, digits and characters such as - and _",
 );
 const headerValue = shape("^[\\t\\x20-\\x7e]*$", "printable ASCII characters on one line");
 const pointer = shape("^(/([^~/]|~[01])*)*$", "a JSON Pointer (RFC 6901), such as /data/0/id");
