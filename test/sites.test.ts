@@ -7,6 +7,7 @@ import type { SiteHost } from "../src/agents/site/host-rules.ts";
 import { answerPath, readSite } from "../src/agents/site/site.ts";
 import { packSite } from "../src/cli/site-folder.ts";
 import { testApp } from "./support/app.ts";
+import { signedIn } from "./support/people.ts";
 
 const root = mkdtempSync(join(tmpdir(), "evald-sites-"));
 afterAll(() => rmSync(root, { recursive: true }));
@@ -228,6 +229,19 @@ test("a site is kept for 7 days after its last run, outside of the limit of arch
   await app.runJobs();
   expect(await pass(0)).toBe(0);
   expect((await run(site)).body.detail).toContain(archive.id);
+});
+
+test("the page of a run with a site says that it read built docs, without a link that leads nowhere", async () => {
+  const app = testApp();
+  const { data } = await packSite(folderOf({ "index.html": page() }), { at });
+  const archive = (await app.send("POST", "/api/v1/archives?kind=site", { body: data })).body;
+  const prompt = (await app.send("POST", "/api/v1/prompts", { body: { text: `Read ${at}` } })).body;
+  const body = { urlMap: {}, sites: { [at]: { archiveId: archive.id } } };
+  const { runId } = (await app.send("POST", `/api/v1/prompts/${prompt.id}/run`, { body })).body;
+  const owner = await signedIn(app);
+  const shown = (await owner.get(`/runs/${runId}`)).body;
+  expect(shown).toContain(`Built docs ${archive.digest.slice(0, 12)}`);
+  expect(shown).not.toContain("site.invalid");
 });
 
 test("files that a workspace starts with are kept, even if they were uploaded as a site before", async () => {

@@ -1,4 +1,5 @@
 import type { SiteHost } from "../agents/site/host-rules.ts";
+import { toSiteHostname } from "../agents/site/site-name.ts";
 import type { TaskSite } from "../agents/task.ts";
 import { findArchiveDigest, noteSiteUse } from "../archives/archives.ts";
 import type { Context, OrgId } from "../context.ts";
@@ -8,9 +9,6 @@ import { httpUrl } from "../schema.ts";
 
 /** A built docs site in an uploaded archive, by the URL that it is published at. A run has at most one. */
 export type RequestedSites = Record<string, { archiveId: string; host?: SiteHost }>;
-
-/** Names below it never resolve (RFC 6761). */
-const siteDomain = "site.invalid";
 
 /**
  * The site of a run, and the urlMap that leads the requests for its host to it; null without a site. Builds with different content have different names, as previews
@@ -37,7 +35,7 @@ export function resolveSites(
   if (digest === null)
     throw invalidField("sites", `no archive has the ID ${archiveId}; upload it with POST /api/v1/archives?kind=site`);
   noteSiteUse(ctx, tx, org, archiveId);
-  const hostname = `${digest.slice(0, 12)}.${siteDomain}`;
+  const hostname = toSiteHostname(digest);
   const target = `http://${hostname}/`;
   if (urlMap[url.host] !== undefined && urlMap[url.host] !== target)
     throw badRequest(`Invalid urlMap: ${url.host} is the host of the site. Remove one of them.`);

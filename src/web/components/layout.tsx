@@ -1,6 +1,7 @@
 import type { ComponentChildren, JSX, VNode } from "preact";
 import { renderToString } from "preact-render-to-string";
 import { version } from "../../../package.json" with { type: "json" };
+import { siteDigestOf } from "../../agents/site/site-name.ts";
 import { httpUrl } from "../../schema.ts";
 import { assetPaths } from "../assets.ts";
 import { menuItems } from "../menu-items.ts";
@@ -315,11 +316,17 @@ const Crumbs = ({ base, crumbs, markdownPath }: CrumbsProps) => (
 /** Attributes of text in the language of someone else: its direction is that of its letters, and its language is unknown. */
 export const foreignText = { dir: "auto", lang: "" } as const;
 
+/** An address to show. The docs of a folder have none outside of their runs. */
+export function addressText(url: string): string {
+  const digest = siteDigestOf(url);
+  return digest === null ? url : `Built docs ${digest}${new URL(url).pathname.replace(/^\/$/, "")}`;
+}
+
 /** A URL from a target or a caller: a link only for http(s), without referrer. */
 export function ExternalLink({ url }: { url: string }) {
-  const href = httpUrl(url)?.href;
+  const href = siteDigestOf(url) === null ? httpUrl(url)?.href : undefined;
   return href === undefined ? (
-    <span class="address">{url}</span>
+    <span class="address">{addressText(url)}</span>
   ) : (
     <a class="address" href={href} rel="noreferrer nofollow">
       {url}

@@ -6,6 +6,7 @@ import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 import { Fact } from "./figures.tsx";
 import { DangerButton, Submit } from "./form-parts.tsx";
+import { addressText } from "./layout.tsx";
 import { Day, Time, useTime } from "./when.tsx";
 
 /** Data around a report. */
@@ -78,7 +79,9 @@ export function Properties({ site, report, viewer, extras }: Props) {
         </Fact>
         {judge && <Fact name="Judge">{judgeText(judge)}</Fact>}
         {replacedHosts.length > 0 && (
-          <Fact name="Replaced hosts">{replacedHosts.map(([from, to]) => `${from} → ${to}`).join(", ")}</Fact>
+          <Fact name="Replaced hosts">
+            {replacedHosts.map(([from, to]) => `${from} → ${addressText(to)}`).join(", ")}
+          </Fact>
         )}
       </dl>
       {viewer && (

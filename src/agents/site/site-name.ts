@@ -1,0 +1,11 @@
+/** Names below it never resolve (RFC 6761). */
+const siteDomain = ".site.invalid";
+
+/** The host name that a site has within its runs. Builds with different content have different names, as previews do. */
+export const toSiteHostname = (digest: string): string => digest.slice(0, 12) + siteDomain;
+
+/** The digits of the digest in the URL of a site; null for any other URL. */
+export function siteDigestOf(url: string): string | null {
+  const hostname = URL.parse(url)?.hostname ?? "";
+  return hostname.endsWith(siteDomain) ? hostname.slice(0, -siteDomain.length) : null;
+}
