@@ -139,6 +139,7 @@ async function start() {
     executor,
     honest,
     rogue,
+    rogueUrl: urls.rogue as string,
     info,
     sendMessage: send,
     hello,
@@ -342,13 +343,10 @@ test("messages of a rogue worker change nothing but its own session", async () =
 }, 300_000);
 
 test("a revoked credential ends the connections and the sessions of its worker", async () => {
-  const { rogue, own, executor, ...app } = await start();
+  const { rogue, rogueUrl, own, executor, ...app } = await start();
   revokeCredential(app.service.ctx, "rogue");
   await until("it is gone", () => executor.list().every(({ credential }) => credential !== "rogue"));
-  await until("it can't connect", async () => {
-    const answer = await rogue.ping().catch(() => "refused");
-    return answer !== "PONG";
-  });
+  await until("it can't connect", async () => rogue.status !== "ready" && !(await canConnect(rogueUrl)));
   expect((await redis.command("acl", "users")).split("\n")).not.toContain(`${userPrefix}rogue`);
   expect((await own.get()).status).not.toBe("completed");
 }, 300_000);
