@@ -17,6 +17,7 @@ import { isCompressible, pathBelow, pathOf, securityHeaders } from "./http/respo
 import { openApiPath } from "./http/system-routes.ts";
 import { mcpPath } from "./mcp/routes.ts";
 import { refuseMethod } from "./mcp/tool.ts";
+import { decodePercent } from "./net/percent.ts";
 import type { Service } from "./service.ts";
 import { countResponse } from "./telemetry/metrics.ts";
 import { exchangePath } from "./trusts/routes.ts";
@@ -41,7 +42,7 @@ export function admitRequest({ ctx }: Service, request: Request, reply: Reply, a
     if (isReporter(caller) && !isReport(request, path)) throw onlyReports();
   }
   // The router would pass null to the route in place of a parameter that can't be decoded.
-  if (decoded(fullPath) === null) throw unknownUrl();
+  if (decodePercent(fullPath) === null) throw unknownUrl();
   if (!isApi) return undefined;
   refuseLargeBody(request, isUpload(request, path) ? maxArchiveBytes : undefined);
   return request.method !== "POST" && isMcp(path) ? refuseMethod() : undefined;
@@ -142,18 +143,9 @@ const onlyReports = () =>
 
 const isUpload = ({ method }: Request, path: string): boolean => method === "POST" && path.endsWith("/v1/archives");
 
-function decoded(path: string): string | null {
-  if (!path.includes("%")) return path;
-  try {
-    return decodeURIComponent(path);
-  } catch {
-    return null;
-  }
-}
-
 /** The path to log, without the secret token of setup, invite, reset and share links. */
 const withoutToken = (path: string): string =>
-  (decoded(path) ?? path).replace(
+  (decodePercent(path) ?? path).replace(
     /(\/(?:setup|invite|reset|shared|results|badges|account\/email)\/)[^/]+/,
     "$1[redacted]",
   );

@@ -5,19 +5,18 @@ import { getSignInPolicy, resetSignInPolicy } from "../src/auth/sign-in-policy.t
 import { orgs } from "../src/db/tables/orgs.ts";
 import { roles } from "../src/db/tables/people.ts";
 import { testApp } from "./support/app.ts";
-import { startOidc } from "./support/oidc.ts";
+import { oidcEnv, startOidc } from "./support/oidc.ts";
 import { browse, join, password, signedIn } from "./support/people.ts";
 import { fromBase32, totp } from "./support/totp.ts";
 
-const provider = startOidc({ id: "evald", secret: "s3cret" });
+const client = { id: "evald", secret: "s3cret" };
+const provider = startOidc(client);
 afterAll(provider.close);
 
 const newApp = () =>
   testApp({
     env: {
-      EVALD_OIDC_ISSUER: provider.issuer,
-      EVALD_OIDC_CLIENT_ID: "evald",
-      EVALD_OIDC_CLIENT_SECRET: "s3cret",
+      ...oidcEnv(provider.issuer, client),
       EVALD_OIDC_NAME: "Acme ID",
     },
   });

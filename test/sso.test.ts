@@ -4,18 +4,17 @@ import { listMembers } from "../src/auth/members.ts";
 import { createOrg, updateOrg } from "../src/auth/orgs.ts";
 import type { OrgId } from "../src/context.ts";
 import { testApp } from "./support/app.ts";
-import { startOidc } from "./support/oidc.ts";
+import { oidcEnv, startOidc } from "./support/oidc.ts";
 import { browse, password, signedIn } from "./support/people.ts";
 
-const provider = startOidc({ id: "evald", secret: "s3cret" });
+const client = { id: "evald", secret: "s3cret" };
+const provider = startOidc(client);
 afterAll(provider.close);
 
 const appWith = (env: Record<string, string> = {}) =>
   testApp({
     env: {
-      EVALD_OIDC_ISSUER: provider.issuer,
-      EVALD_OIDC_CLIENT_ID: "evald",
-      EVALD_OIDC_CLIENT_SECRET: "s3cret",
+      ...oidcEnv(provider.issuer, client),
       EVALD_OIDC_NAME: "Acme ID",
       ...env,
     },

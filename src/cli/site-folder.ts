@@ -4,6 +4,7 @@ import { type Command, Option } from "commander";
 import { listSiteFiles, packSiteFiles } from "../action/site.mjs";
 import { findHost, type SiteHost, siteHosts } from "../agents/site/host-rules.ts";
 import { readSite } from "../agents/site/site.ts";
+import { parseSiteUrl } from "../agents/site/site-name.ts";
 import { maxSiteBytes } from "../archives/archive-check.ts";
 import { AppError, badRequest } from "../errors.ts";
 import { count, list } from "../grading/text.ts";
@@ -79,8 +80,8 @@ const textOf = (html: string): string =>
 
 /** The value of --at as a URL that ends with a slash. Throws bad_request. */
 function parsePublishedUrl(at: string): string {
-  const url = httpUrl(at);
-  if (url === null || url.search || url.hash || url.username || url.password)
+  const url = parseSiteUrl(at);
+  if (url === null)
     throw badRequest(
       `Invalid value for --at: ${JSON.stringify(at)} must be an absolute http or https URL, such as https://docs.acme.example/latest/.`,
     );

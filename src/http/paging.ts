@@ -1,5 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import { invalidField } from "../errors.ts";
+import { decodePercent } from "../net/percent.ts";
 
 /** Query of a REST list: `limit` 1 to 1000 (default 100), `offset` 0 to 100000 (default 0). */
 export const pageQuery = {
@@ -50,7 +51,10 @@ const numberPatterns: Record<string, RegExp> = {
 export function readQueryNumbers(query: Record<string, unknown>, url: string): void {
   const search = url.includes("?") ? (url.split("?", 2)[1]?.split("#", 1)[0] ?? "") : "";
   if (search === "") return;
-  const keys = search.split("&").map((pair) => decodeKey(pair.split("=", 1)[0] ?? ""));
+  const keys = search
+    .split("&")
+    .map((pair) => pair.split("=", 1)[0] ?? "")
+    .map((key) => decodePercent(key.replaceAll("+", " ")) ?? key);
   const keysBefore = new Set<string>();
   const repeated = keys.find((key) => keysBefore.size === keysBefore.add(key).size);
   if (repeated !== undefined) throw invalidField(repeated, "given more than once; send it once");
@@ -58,13 +62,5 @@ export function readQueryNumbers(query: Record<string, unknown>, url: string): v
     const value = query[key];
     if (key === "offset" && (value === "" || value === "null")) query[key] = 0;
     else if (typeof value === "string" && pattern.test(value)) query[key] = Number(value);
-  }
-}
-
-function decodeKey(key: string): string {
-  try {
-    return decodeURIComponent(key.replaceAll("+", " "));
-  } catch {
-    return key;
   }
 }

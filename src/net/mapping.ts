@@ -1,5 +1,6 @@
 import { badRequest } from "../errors.ts";
 import { httpUrl } from "../schema.ts";
+import { decodePercent } from "./percent.ts";
 
 /** An entry of a urlMap: `target` replaces the root of the URLs that match `key`. */
 export type MappedHost = {
@@ -77,7 +78,8 @@ const queryPairsOf = (search: string): string[] => search.replace(/^\?/, "").spl
 export const secretsOf = (urlMap: Record<string, string>): string[] =>
   Object.values(urlMap)
     .flatMap((value) => queryPairsOf(httpUrl(value)?.search ?? ""))
-    .map((pair) => decodeIfValid(pair.slice(pair.indexOf("=") + 1)));
+    .map((pair) => pair.slice(pair.indexOf("=") + 1))
+    .map((value) => decodePercent(value) ?? value);
 
 /** A urlMap for people and reports, without the queries of its values. */
 export const withoutUrlMapTokens = (urlMap: Record<string, string>): Record<string, string> =>
@@ -87,14 +89,6 @@ export const withoutUrlMapTokens = (urlMap: Record<string, string>): Record<stri
       return [name, url?.search ? value.replace(/\?[^#]*/, "?redacted") : value];
     }),
   );
-
-function decodeIfValid(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
-}
 
 export type Mapping = {
   /** The mapped URL with the query of its urlMap value; null if no key matches. */

@@ -1,18 +1,17 @@
 import type { SiteHost } from "../agents/site/host-rules.ts";
-import { toSiteHostname } from "../agents/site/site-name.ts";
+import { parseSiteUrl, toSiteHostname } from "../agents/site/site-name.ts";
 import type { TaskSite } from "../agents/task.ts";
 import { findArchiveDigest, noteSiteUse } from "../archives/archives.ts";
 import type { Context, OrgId } from "../context.ts";
 import type { Tx } from "../db/open.ts";
 import { badRequest, invalidField } from "../errors.ts";
-import { httpUrl } from "../schema.ts";
 
 /** A built docs site in an uploaded archive, by the URL that it is published at. A run has at most one. */
 export type RequestedSites = Record<string, { archiveId: string; host?: SiteHost }>;
 
 /**
- * The site of a run, and the urlMap that leads the requests for its host to it; null without a site. Builds with different content have different names, as previews
- * do. Throws bad_request for a URL or an archive that can't be used, and for a urlMap that replaces the same host.
+ * The site of a run, and the urlMap that leads the requests for its host to it; null without a site. Builds with different content have
+ * different names, as previews do. Throws bad_request for a URL or an archive that can't be used, and for a urlMap that replaces the same host.
  */
 export function resolveSites(
   ctx: Context,
@@ -25,8 +24,8 @@ export function resolveSites(
   if (!entry) return { site: null, urlMap };
   if (others.length > 0) throw invalidField("sites", "must have one entry: a run reads one site");
   const [at, { archiveId, host = null }] = entry;
-  const url = httpUrl(at);
-  if (url === null || url.search || url.hash || url.username || url.password)
+  const url = parseSiteUrl(at);
+  if (url === null)
     throw invalidField(
       "sites",
       `the key ${JSON.stringify(at)} must be an absolute http or https URL without query and fragment`,

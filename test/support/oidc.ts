@@ -5,6 +5,13 @@ type Asked = { redirectUri: string; challenge: string; nonce: string; claims: Cl
 
 const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
 
+/** The settings of a service that lets people sign in at a provider. */
+export const oidcEnv = (issuer: string, client: { id: string; secret: string }) => ({
+  EVALD_OIDC_ISSUER: issuer,
+  EVALD_OIDC_CLIENT_ID: client.id,
+  EVALD_OIDC_CLIENT_SECRET: client.secret,
+});
+
 /**
  * An OpenID provider on loopback: one client, the code flow with PKCE, RS256. `signsInAs` is the person at the browser.
  * End it with `close()`.

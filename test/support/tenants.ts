@@ -10,7 +10,7 @@ import { subscribableTypes } from "../../src/notifications/events.ts";
 import { updatePrompt } from "../../src/prompts/prompts.ts";
 import { requestEval } from "../../src/runs/requests.ts";
 import { answer, judgedApp, says } from "./judged.ts";
-import { startOidc } from "./oidc.ts";
+import { oidcEnv, startOidc } from "./oidc.ts";
 import { join } from "./people.ts";
 import { evaluation, finishRuns, judge, niceGrade } from "./reports.ts";
 
@@ -32,9 +32,7 @@ export function tenants() {
     turns: [says(answer())],
     env: {
       EVALD_SECRET_KEY: Buffer.alloc(32, 7).toString("base64"),
-      EVALD_OIDC_ISSUER: oidc.issuer,
-      EVALD_OIDC_CLIENT_ID: client.id,
-      EVALD_OIDC_CLIENT_SECRET: client.secret,
+      ...oidcEnv(oidc.issuer, client),
       EVALD_OIDC_JOIN: `joins.example=${joinedOrgId}`,
     },
     now: () => at,

@@ -1,3 +1,4 @@
+import { decodePercent } from "../../net/percent.ts";
 export type JsonObject = Record<string, unknown>;
 
 /** A part of a description with its reference within the document resolved; null if it can't be. */
@@ -9,17 +10,11 @@ export function resolveRef(document: JsonObject, part: unknown, depth = 0): Json
   const target = $ref
     .slice(2)
     .split("/")
-    .reduce<unknown>((at, key) => asObject(at)[decodeKey(key).replaceAll("~1", "/").replaceAll("~0", "~")], document);
+    .reduce<unknown>(
+      (at, key) => asObject(at)[(decodePercent(key) ?? key).replaceAll("~1", "/").replaceAll("~0", "~")],
+      document,
+    );
   return resolveRef(document, target, depth + 1);
-}
-
-/** A key with an invalid percent sign stays as it is. */
-function decodeKey(key: string): string {
-  try {
-    return decodeURIComponent(key);
-  } catch {
-    return key;
-  }
 }
 
 /** A value as an object; anything else becomes an empty object. */

@@ -1,4 +1,5 @@
 import { pageKey } from "../../net/page-key.ts";
+import { decodePercent } from "../../net/percent.ts";
 import type { Provenance } from "../agent.ts";
 import { type Term, toStems } from "./goal.ts";
 import { mayBePage } from "./session.ts";
@@ -275,13 +276,7 @@ const lastSegmentOf = (path: string) => path.split("/").filter(Boolean).at(-1) ?
 
 /** The words of a path, percent-decoded and split at separators and camel case. */
 function toWords(path: string): string {
-  let text = path;
-  try {
-    text = decodeURIComponent(path);
-  } catch {
-    // An invalid percent sign: use the path as it is.
-  }
-  return text
+  return (decodePercent(path) ?? path)
     .replace(/\.(html?|mdx?|php|aspx?|txt)$/i, "")
     .replace(/[-_/.?=&+]+/g, " ")
     .replace(/([a-z0-9])([A-Z])/g, "$1 $2");

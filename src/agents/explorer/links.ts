@@ -1,4 +1,5 @@
 import { pageKey } from "../../net/page-key.ts";
+import { decodePercent } from "../../net/percent.ts";
 import type { Check, Provenance } from "../agent.ts";
 import { suggestLinkEdits } from "../link-edits.ts";
 import { type FetchResult, fetchUrl, findRefusal, type Log, readerAccept } from "./fetching.ts";
@@ -291,7 +292,7 @@ function findWrongAnchors(session: Session, pages: ReadPage[]): Check[] {
       const target = byKey.get(pageKey(link.url.slice(0, hashIndex)));
       if (!target?.anchors || !/^[\w%.:@~()$,*+-]+$/.test(fragment) || /^(top|L\d+|:~:|\d+(-\d+)?$)/i.test(fragment))
         continue;
-      if (target.anchors.has(fragment) || target.anchors.has(decodeFragment(fragment))) continue;
+      if (target.anchors.has(fragment) || target.anchors.has(decodePercent(fragment) ?? fragment)) continue;
       const { origin } = new URL(link.url);
       if (!session.origins.has(origin) || !namingOrigins.has(origin)) continue;
       checks.push(
@@ -303,19 +304,11 @@ function findWrongAnchors(session: Session, pages: ReadPage[]): Check[] {
           subject: link.url,
           url: page.url,
           line: lineOf(page.markdown, link.url),
-          message: `A link points to "#${decodeFragment(fragment)}" on ${target.url}, but no element on that page has this ID`,
+          message: `A link points to "#${decodePercent(fragment) ?? fragment}" on ${target.url}, but no element on that page has this ID`,
           fix: "Add this ID to the element, or fix the link.",
           quote: link.text || link.url,
         }),
       );
     }
   return checks;
-}
-
-function decodeFragment(fragment: string): string {
-  try {
-    return decodeURIComponent(fragment);
-  } catch {
-    return fragment;
-  }
 }

@@ -1,3 +1,5 @@
+import { httpUrl } from "../../schema.ts";
+
 /** Names below it never resolve (RFC 6761). */
 const siteDomain = ".site.invalid";
 
@@ -8,4 +10,10 @@ export const toSiteHostname = (digest: string): string => digest.slice(0, 12) + 
 export function siteDigestOf(url: string): string | null {
   const hostname = URL.parse(url)?.hostname ?? "";
   return hostname.endsWith(siteDomain) ? hostname.slice(0, -siteDomain.length) : null;
+}
+
+/** The URL that a site is published at: absolute http(s), without query, fragment and user info; null for anything else. */
+export function parseSiteUrl(at: string): URL | null {
+  const url = httpUrl(at);
+  return url && !url.search && !url.hash && !url.username && !url.password ? url : null;
 }

@@ -2,6 +2,7 @@ import { existsSync, statSync } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
 import { extname, join } from "node:path";
 import { loadTar } from "../../lazy-packages.ts";
+import { decodePercent } from "../../net/percent.ts";
 import { createTemporaryFolder } from "../sockets.ts";
 import type { TaskSite } from "../task.ts";
 import { findHost, findPath, rulesOf } from "./host-rules.ts";
@@ -57,7 +58,7 @@ export function answerPath(site: Site, encodedPath: string): SiteAnswer {
   const { base, redirects } = site;
   if (base !== "" && encodedPath === base) return { status: 301, location: `${base}/` };
   if (!encodedPath.startsWith(`${base}/`)) return { status: 404, text: "Not found" };
-  const path = decodePath(encodedPath.slice(base.length));
+  const path = decodePercent(encodedPath.slice(base.length));
   if (path === null) return { status: 400, text: "Bad request" };
   if (isHidden(path)) return answerMissing(site);
   const file = findFile(site, path);
@@ -90,14 +91,6 @@ function followRule(site: Site, { status }: RedirectRule, target: string): SiteA
   if (status === 404) return answerMissing(site);
   if (status === 200) return findFile(site, target.replace(/[?#].*$/, "")) ?? answerMissing(site);
   return { status, location: /^https?:/i.test(target) ? target : site.base + target };
-}
-
-function decodePath(encodedPath: string): string | null {
-  try {
-    return decodeURIComponent(encodedPath);
-  } catch {
-    return null;
-  }
 }
 
 /** Paths that no host serves: out of the folder, and hidden files. */
@@ -158,5 +151,5 @@ function toResponse(method: string, { status, file, location, text = "" }: SiteA
   if (location !== undefined) return new Response(null, { status, headers: { location } });
   if (file === undefined) return new Response(text, { status, headers: { "content-type": "text/plain" } });
   const contentType = contentTypes[extname(file).toLowerCase()] ?? "application/octet-stream";
-  return new Response(existsSync(file) ? Bun.file(file) : "", { status, headers: { "content-type": contentType } });
+  return new Response(Bun.file(file), { status, headers: { "content-type": contentType } });
 }

@@ -1,3 +1,4 @@
+import { decodePercent } from "../../net/percent.ts";
 import type { Part, RequestAction } from "./action.ts";
 import type { ShellCommand } from "./shell.ts";
 
@@ -9,20 +10,12 @@ export function toRequest({ method, url, headers = [], body = null }: RequestFie
   const parts: Part[] = method === null ? [] : [{ role: "method", key: "", value: method.toUpperCase() }];
   if (parsed && parsed.host !== "unknown") parts.push({ role: "host", key: "", value: parsed.origin });
   if (parsed) {
-    parts.push({ role: "path", key: "", value: decode(parsed.pathname) });
+    parts.push({ role: "path", key: "", value: decodePercent(parsed.pathname) ?? parsed.pathname });
     for (const [key, value] of parsed.searchParams) parts.push({ role: "query", key, value });
   }
   for (const [name, value] of headers) parts.push({ role: "header", key: name.toLowerCase(), value: value.trim() });
   if (body !== null && body !== "") parts.push(...bodyParts(body));
   return { kind: "request", parts, source };
-}
-
-function decode(path: string): string {
-  try {
-    return decodeURIComponent(path);
-  } catch {
-    return path;
-  }
 }
 
 /** The fields of a JSON or form body, or the whole body. */

@@ -61,6 +61,13 @@ const ButtonLink = ({ href, isMain = false, children }: { href: string; isMain?:
   </a>
 );
 
+/** What is wrong, and how long it has been so. */
+const TextSince = ({ item, now }: { item: InboxItem; now: number }) => (
+  <>
+    Since <When at={item.since} now={now} />: {itemText(item)}
+  </>
+);
+
 function partsOf(item: InboxItem, { base }: Site, viewer: Viewer, now: number): ItemParts {
   switch (item.kind) {
     case "score_fell":
@@ -163,11 +170,7 @@ function partsOf(item: InboxItem, { base }: Site, viewer: Viewer, now: number): 
     case "backup_failing":
       return {
         name: itemSubject(item),
-        text: (
-          <>
-            Since <When at={item.since} now={now} />: {itemText(item)}
-          </>
-        ),
+        text: <TextSince item={item} now={now} />,
         where:
           item.lastBackupAt === null ? (
             "No backup yet"
@@ -181,44 +184,28 @@ function partsOf(item: InboxItem, { base }: Site, viewer: Viewer, now: number): 
     case "runs_paused":
       return {
         name: itemSubject(item),
-        text: (
-          <>
-            Since <When at={item.since} now={now} />: {itemText(item)}
-          </>
-        ),
+        text: <TextSince item={item} now={now} />,
         where: null,
         button: <ButtonLink href={`${base}/runs?status=pending`}>Open runs</ButtonLink>,
       };
     case "check_failed":
       return {
         name: itemSubject(item),
-        text: (
-          <>
-            Since <When at={item.since} now={now} />: {itemText(item)}
-          </>
-        ),
+        text: <TextSince item={item} now={now} />,
         where: item.command === null ? null : <code>{item.command}</code>,
         button: <ButtonLink href={`${base}/docs/doctor#causes-and-remedies`}>How to fix it</ButtonLink>,
       };
     case "worker_away":
       return {
         name: itemSubject(item),
-        text: (
-          <>
-            Since <When at={item.since} now={now} />: {itemText(item)}
-          </>
-        ),
+        text: <TextSince item={item} now={now} />,
         where: null,
         button: <ButtonLink href={`${base}/settings/workers`}>Open workers</ButtonLink>,
       };
     case "runs_waiting":
       return {
         name: itemSubject(item),
-        text: (
-          <>
-            Since <When at={item.since} now={now} />: {itemText(item)}
-          </>
-        ),
+        text: <TextSince item={item} now={now} />,
         where: null,
         button: <ButtonLink href={`${base}/runs/${item.runId}`}>Open run</ButtonLink>,
       };

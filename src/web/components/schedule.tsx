@@ -2,7 +2,7 @@ import { capitalize } from "../../grading/text.ts";
 import { describeFrequency } from "../../prompts/frequency.ts";
 import type { ScheduledEvaluation } from "../../schedules/schema.ts";
 import { outcomeLabels } from "../schedule-labels.ts";
-import { formatZoned } from "./when.tsx";
+import { formatZoned, When } from "./when.tsx";
 
 /** A frequency in words, or its cron expression. */
 export const Frequency = ({ frequency }: { frequency: string }) => {
@@ -11,6 +11,22 @@ export const Frequency = ({ frequency }: { frequency: string }) => {
 };
 
 type Props = { base: string; timeZone: string; evaluations: ScheduledEvaluation[] };
+
+type NextTimesProps = { label: string; times: string[]; timeZone: string; now: number };
+
+/** The times of the next evaluations, each with how far away it is. */
+export const NextTimes = ({ label, times, timeZone, now }: NextTimesProps) => (
+  <ol class="schedule-times" aria-label={label}>
+    {times.map((at) => (
+      <li key={at} class="to-come">
+        <span>{formatZoned(Date.parse(at), timeZone)}</span>
+        <span class="soft">
+          <When at={at} now={now} />
+        </span>
+      </li>
+    ))}
+  </ol>
+);
 
 /** Scheduled evaluations with their outcomes. */
 export const PastEvaluations = ({ base, timeZone, evaluations }: Props) => (

@@ -13,9 +13,9 @@ import { foreignText, Layout } from "../components/layout.tsx";
 import { PromptSettings } from "../components/prompt-settings.tsx";
 import { RunForm, type RunFormProps } from "../components/run-form.tsx";
 import { RunTable } from "../components/run-table.tsx";
-import { Frequency, PastEvaluations } from "../components/schedule.tsx";
+import { Frequency, NextTimes, PastEvaluations } from "../components/schedule.tsx";
 import { LatestChange, Score } from "../components/score.tsx";
-import { Day, formatZoned, Time, useTime, When } from "../components/when.tsx";
+import { Day, Time, useTime } from "../components/when.tsx";
 import { may, type PageProps, type Viewer } from "../viewer.ts";
 
 type Props = PageProps & {
@@ -234,18 +234,7 @@ const ScheduleSection = ({ site: { base }, viewer, prompt, scheduledEvaluations,
         <a href={`${base}/prompts/${prompt.id}/schedule`}>Next 20 times</a>
       </p>
     )}
-    {prompt.nextRunsAt && (
-      <ol class="schedule-times" aria-label="Next runs">
-        {prompt.nextRunsAt.map((at) => (
-          <li key={at} class="to-come">
-            <span>{formatZoned(Date.parse(at), timeZone)}</span>
-            <span class="soft">
-              <When at={at} now={now} />
-            </span>
-          </li>
-        ))}
-      </ol>
-    )}
+    {prompt.nextRunsAt && <NextTimes label="Next runs" times={prompt.nextRunsAt} {...{ timeZone, now }} />}
     {scheduledEvaluations.length > 0 && <h3>Recent scheduled runs</h3>}
     <PastEvaluations {...{ base, timeZone }} evaluations={scheduledEvaluations} />
   </section>

@@ -6,7 +6,7 @@ import { List } from "../components/figures.tsx";
 import { ButtonForm, Notices } from "../components/form-parts.tsx";
 import { foreignText, Layout } from "../components/layout.tsx";
 import { offsetLinks, Pager, toHref } from "../components/pager.tsx";
-import { Frequency, OutcomeLink, PastEvaluations } from "../components/schedule.tsx";
+import { Frequency, NextTimes, OutcomeLink, PastEvaluations } from "../components/schedule.tsx";
 import { formatZoned, When } from "../components/when.tsx";
 import { catchUpLabels, overlapLabels } from "../schedule-labels.ts";
 import { may, type PageProps } from "../viewer.ts";
@@ -162,16 +162,7 @@ export function SchedulePage({ title, schedule, evaluations, now, ...props }: Sc
       {nextTimes.length > 0 && (
         <>
           <h2>Next {nextTimes.length} times</h2>
-          <ol class="schedule-times" aria-label="Next times">
-            {nextTimes.map((at) => (
-              <li key={at} class="to-come">
-                <span>{formatZoned(Date.parse(at), timeZone)}</span>
-                <span class="soft">
-                  <When at={at} now={now} />
-                </span>
-              </li>
-            ))}
-          </ol>
+          <NextTimes label="Next times" times={nextTimes} {...{ timeZone, now }} />
         </>
       )}
       {evaluations.length > 0 && <h2>Past times</h2>}
