@@ -1,0 +1,124 @@
+import { type Static, Type } from "@sinclair/typebox";
+import type { Page } from "../agents/page.ts";
+import { DeclaredCheck } from "../prompts/check-schema.ts";
+import { AdditionalUrl, Tags } from "../prompts/schema.ts";
+import { OneOf } from "../schema.ts";
+
+/** Maximum number of proposals in one answer. */
+export const maxProposals = 20;
+export const defaultProposals = 8;
+
+/** Who made a proposal: fixed rules, a language model, or what agents asked for in vain. */
+export const proposalAuthors = ["rules", "model", "demand"] as const;
+
+/** What a person must provide before an agent can do the task. `approval`: it buys, deletes data of others or writes to people. */
+export const proposalNeeds = ["account", "secret", "workspace", "approval"] as const;
+
+/** Why a task is proposed. `primary`: it is what most people do first, as the caller said. */
+export const proposalReasons = [
+  "primary",
+  "heading",
+  "sentence",
+  "symptom",
+  "tutorial",
+  "operation",
+  "command",
+  "tool",
+  "model",
+  "guessed_url",
+  "failed_search",
+  "field_report",
+  "field_traffic",
+] as const;
+
+/** Why a candidate was dropped. */
+export const dropReasons = [
+  "no_quote",
+  "quote_not_on_page",
+  "quote_too_short",
+  "answer_as_start",
+  "docs_own_words",
+  "check_in_task",
+  "unknown_host",
+  "duplicate",
+  "step",
+  "page_kind",
+  "no_action",
+  "needs_page",
+  "not_json",
+  "invalid",
+  "over_count",
+] as const;
+export type DropReason = (typeof dropReasons)[number];
+
+/** What a proposal rests on: `line` is 1-based in the page's Markdown or in the text of the file. */
+export const ProposalBasis = Type.Object(
+  {
+    url: Type.String({ maxLength: 2000, description: "Page or file with the quote" }),
+    line: Type.Integer({ minimum: 1, description: "Line of the quote, from 1" }),
+    quote: Type.String({ maxLength: 1000, description: "Text of the page, verbatim" }),
+  },
+  { title: "ProposalBasis" },
+);
+export type ProposalBasis = Static<typeof ProposalBasis>;
+
+export const TaskProposal = Type.Object(
+  {
+    title: Type.String({ maxLength: 200 }),
+    text: Type.String({ maxLength: 4000, description: "Task for the agent" }),
+    endGoal: Type.String({ maxLength: 2000, description: "What must be true when the agent is done" }),
+    additionalUrls: Type.Array(AdditionalUrl, { maxItems: 10, description: "Start URLs: the root of the docs" }),
+    tags: Tags,
+    declaredChecks: Type.Array(DeclaredCheck, { maxItems: 10, description: "Only checks that prove something" }),
+    hints: Type.Array(Type.String({ maxLength: 500 }), { maxItems: 10, description: "Ideas for checks of your own" }),
+    needs: Type.Array(OneOf(proposalNeeds), { description: "What you must provide first" }),
+    by: OneOf(proposalAuthors, "Who made it: rules, a model, or what agents asked for in vain"),
+    source: ProposalBasis,
+    docsOwnWords: Type.Boolean({
+      description: "The goal repeats words of the docs, so that an agent that reads finds it too easily",
+    }),
+    why: OneOf(proposalReasons, "Why it is proposed"),
+  },
+  { title: "TaskProposal" },
+);
+export type TaskProposal = Static<typeof TaskProposal>;
+
+export const DroppedCandidates = Type.Object({
+  reason: OneOf(dropReasons),
+  count: Type.Integer({ minimum: 1 }),
+});
+export type DroppedCandidates = Static<typeof DroppedCandidates>;
+
+/** A page as it was read: `headings` and `samples` have line numbers of `markdown`. */
+export type ProposalPage = Pick<
+  Page,
+  "url" | "title" | "lead" | "language" | "markdown" | "headings" | "samples" | "links"
+>;
+
+/** The help of a command, as it prints it, or its manual page as text. */
+export type HelpText = { url: string; command: string; text: string };
+
+/** A tool of the product's MCP server. */
+export type ProposalTool = { name: string; description: string; isReadOnly: boolean };
+
+/** Everything that proposals can be made from; nothing more is requested. */
+export type ProposalSource = {
+  /** Name of the product, such as `pino`. */
+  product: string;
+  /** Root of the docs, where agents start. */
+  docsUrl: string;
+  /** The pages that were read, in reading order: the root first. */
+  pages: ProposalPage[];
+  /** OpenAPI descriptions, parsed from JSON or YAML. */
+  apiDescriptions: { url: string; document: unknown }[];
+  readme: ProposalPage | null;
+  helpTexts: HelpText[];
+  tools: ProposalTool[];
+  /** What most people do first with the product, in the words of the caller. */
+  primaryTask: string | null;
+  /** Maximum number of proposals, 1 to `maxProposals`. */
+  count: number;
+};
+
+/** Proposals, best first, and how many candidates were dropped by reason. */
+export type ProposalResult = { proposals: TaskProposal[]; dropped: DroppedCandidates[] };
