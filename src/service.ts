@@ -21,7 +21,6 @@ import { createScoreChangeLoop } from "./inbox/score-changes.ts";
 import { createRunner } from "./jobs/runner.ts";
 import { gatewayOf } from "./models/models.ts";
 import { createNotifier } from "./notifications/notifier.ts";
-import { findSecretKeyProblem } from "./notifications/secrets.ts";
 import { createLocalExecutor, sweepWorkspaces, warnWithoutSandbox } from "./places/local.ts";
 import type { WorkerExecutor } from "./places/worker-executor.ts";
 import { createRegradeJob } from "./regrades/job.ts";
@@ -103,7 +102,6 @@ export function createService(options: ServiceOptions) {
   disk.failed.subscribe(runner.halt);
   disk.failed.subscribe(notifier.runner.halt);
 
-  let secretKeyProblem: string | null = null;
   let cleanup: Promise<void> | undefined;
 
   return {
@@ -122,8 +120,8 @@ export function createService(options: ServiceOptions) {
     listProblems: () => listStoredProblems(ctx),
     /** Answers a model call of a run on a worker. */
     answerModelCall: gatewayOf(ctx).answer,
-    /** What to mend although the service is ready: a lost or changed EVALD_SECRET_KEY, as found at the start, or backups; null: nothing. */
-    findWarning: () => [secretKeyProblem, findBackupWarning(ctx)].filter((each) => each !== null).join("; ") || null,
+    /** What to mend about backups although the service is ready; null: nothing. */
+    findWarning: () => findBackupWarning(ctx),
     /** Says in a sentence why the service isn't ready; null if it is. */
     findProblem: () => findProblem(ctx, runner.findProblem()),
 
@@ -133,8 +131,6 @@ export function createService(options: ServiceOptions) {
       cleanup = sweepWorkspaces(workspaces).catch((error) =>
         log.warn({ err: error }, "could not remove leftovers of a killed process"),
       );
-      secretKeyProblem = findSecretKeyProblem(ctx);
-      if (secretKeyProblem !== null) log.warn({ problem: secretKeyProblem }, "stored secrets can't be decrypted");
       disk.start();
       telemetry.start();
       await runner.start();

@@ -125,9 +125,6 @@ async function serve(config: Config, { threadFile = null, ...overrides }: ServeO
   };
   const lastUsedTimer = setInterval(() => isLocked(db) || storeLastUsed(false), 60_000);
   await service.start();
-  service.upkeep.start();
-  service.prepare();
-  service.healthChecks.start();
   const idleTimer = releaseMemoryWhenIdle(() => releaseCache(db));
 
   // A full disk heals without a restart, so this only reads.
@@ -161,9 +158,13 @@ async function serve(config: Config, { threadFile = null, ...overrides }: ServeO
   if (baseUrl() !== ownUrl) say(`public URL ${baseUrl()}`);
   if (metricsServer) say(`metrics on ${new URL("/metrics", metricsServer.url)}`);
 
+  // Requests that came since it listens are answered first: what follows would delay them by 20 ms.
+  await Bun.sleep(5);
+  service.upkeep.start();
+  service.prepare();
+  service.healthChecks.start();
   // Not awaited: the kernel takes its time.
   void joinServiceGroup();
-
   if (config.welcome) await welcome(service, ownUrl);
 }
 

@@ -2,7 +2,6 @@ import { eq } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
 import { destinations } from "../db/tables/notifications.ts";
 import { badRequest, conflict } from "../errors.ts";
-import { count } from "../grading/text.ts";
 import { countUnreadableKeys } from "../models/models.ts";
 import { seal, unseal } from "../models/seal.ts";
 
@@ -44,14 +43,6 @@ const countUnreadableDestinations = (ctx: Context, org?: OrgId): number =>
     .where(org === undefined ? undefined : eq(destinations.orgId, org))
     .all()
     .filter((row) => unsealContent(ctx, row) === null).length;
-
-/** What a lost or changed EVALD_SECRET_KEY makes useless, in a sentence; null: everything that is stored can be decrypted. */
-export function findSecretKeyProblem(ctx: Context): string | null {
-  const [keys, others] = [countUnreadableKeys(ctx), countUnreadableDestinations(ctx)];
-  if (keys + others === 0) return null;
-  const cause = ctx.config.secretKey ? "was encrypted with another EVALD_SECRET_KEY" : "needs EVALD_SECRET_KEY";
-  return `what is stored for ${count(keys, "model key")} and ${count(others, "destination")} ${cause}; restore that setting, or store them again`;
-}
 
 /** Throws conflict if they can't be decrypted. */
 export function unsealContentOrThrow(ctx: Context, row: DestinationRow): SecretContent {
