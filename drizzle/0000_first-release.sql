@@ -691,6 +691,8 @@ CREATE TABLE `prompts` (
 	`text` text NOT NULL,
 	`end_goal` text,
 	`wordings` text,
+	`basis` text,
+	`basis_change` text,
 	`status` text NOT NULL,
 	`frequency` text,
 	`runs_per_eval` integer,
@@ -743,6 +745,28 @@ CREATE TABLE `providers` (
 ) STRICT;
 --> statement-breakpoint
 CREATE UNIQUE INDEX `providers_of_org` ON `providers` (`org_id`,`id`);--> statement-breakpoint
+CREATE TABLE `proposal_sets` (
+	`id` text PRIMARY KEY NOT NULL,
+	`org_id` text NOT NULL,
+	`status` text NOT NULL,
+	`request` text NOT NULL,
+	`pages` integer,
+	`read_ms` integer,
+	`cost_usd` real,
+	`proposals` text,
+	`dropped` text,
+	`accepted` text NOT NULL,
+	`failure_code` text,
+	`failure_detail` text,
+	`created_at` integer NOT NULL,
+	`completed_at` integer,
+	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "proposal_sets_status" CHECK("proposal_sets"."status" in ('pending', 'running', 'completed', 'failed')),
+	CONSTRAINT "proposal_sets_completed" CHECK(("proposal_sets"."completed_at" is not null) = ("proposal_sets"."status" in ('completed', 'failed')) and ("proposal_sets"."proposals" is not null) = ("proposal_sets"."status" = 'completed')),
+	CONSTRAINT "proposal_sets_failure" CHECK(("proposal_sets"."failure_code" is not null) = ("proposal_sets"."status" = 'failed') and ("proposal_sets"."failure_detail" is null) = ("proposal_sets"."failure_code" is null))
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `proposal_sets_newest` ON `proposal_sets` (`org_id`,`id`);--> statement-breakpoint
 CREATE TABLE `gradings` (
 	`id` text PRIMARY KEY NOT NULL,
 	`org_id` text NOT NULL,

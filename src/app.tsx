@@ -31,6 +31,7 @@ import { loginRoutes } from "./models/routes.ts";
 import { notificationRoutes } from "./notifications/routes.ts";
 import { lazy } from "./once.ts";
 import { promptRoutes } from "./prompts/routes.ts";
+import { proposalRoutes } from "./proposals/routes.ts";
 import { providerRoutes } from "./providers/routes.ts";
 import { queueRoutes } from "./queue/routes.ts";
 import { regradeRoutes } from "./regrades/routes.ts";
@@ -134,6 +135,7 @@ const featureRoutes = ({ ctx, workers }: Service) =>
     .use(auditRoutes(ctx))
     .use(promptRoutes(ctx))
     .use(scheduleRoutes(ctx))
+    .use(proposalRoutes(ctx))
     .use(providerRoutes(ctx))
     .use(loginRoutes(ctx))
     .use(secretRoutes(ctx))

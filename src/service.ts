@@ -23,6 +23,7 @@ import { gatewayOf } from "./models/models.ts";
 import { createNotifier } from "./notifications/notifier.ts";
 import { createLocalExecutor, sweepWorkspaces, warnWithoutSandbox } from "./places/local.ts";
 import type { WorkerExecutor } from "./places/worker-executor.ts";
+import { createProposalJob } from "./proposals/job.ts";
 import { createRegradeJob } from "./regrades/job.ts";
 import { closeGrader } from "./reports/grader.ts";
 import { limitsWithinBudget } from "./runs/budgets.ts";
@@ -63,7 +64,7 @@ export function createService(options: ServiceOptions) {
   const host = { executor: workers ?? local, allow: ctx.allow };
   const runner = createRunner(ctx, {
     pool: "runs",
-    handlers: { run: createRunJob(ctx, host), regrade: createRegradeJob(ctx) },
+    handlers: { run: createRunJob(ctx, host), regrade: createRegradeJob(ctx), proposal: createProposalJob(ctx, host) },
     concurrency: () => workers?.slots() ?? config.concurrency,
     limits: { org: (id) => limitsWithinBudget(ctx, id, limitsOfOrg(ctx, id)), host: config.runsPerHost },
     onAttempt: telemetry.onAttempt,

@@ -22,6 +22,7 @@ import { startCiIssuer } from "./support/ci-issuer.ts";
 import { rpc } from "./support/mcp.ts";
 import { isFormAddress } from "./support/page-routes.ts";
 import { browse, join, password, signedIn } from "./support/people.ts";
+import { completeProposals } from "./support/proposals.ts";
 import { evaluation, niceGrade } from "./support/reports.ts";
 
 // Every route that changes something, driven once through the front door: each adds an entry to the audit log.
@@ -75,6 +76,12 @@ const newDismissal = async () => {
     body: { fingerprints: [fingerprint], reason: "Meant" },
   });
   return { slug, id: body.id as string };
+};
+/** A set that is completed without reading anything. */
+const newProposalSet = async () => {
+  const { body } = await app.send("POST", "/api/v1/proposals", { body: { docsUrl: "https://docs.acme.dev/" } });
+  completeProposals(app, body.proposalSetId);
+  return body.proposalSetId as string;
 };
 const newProvider = () => createProvider(ctx, org, { name: "Acme" }).id;
 const webhook = { kind: "webhook", url: "https://hooks.acme.example/evald", events: ["run.failed"] } as const;
@@ -218,6 +225,11 @@ const api: Record<string, Driven> = {
       const body = { token: ci.token({ aud: "http://localhost:3000" }), organization: "A" };
       return { body, headers: { authorization: "" } };
     },
+  ],
+  "POST /api/v1/proposals": ["proposal_set.requested", () => ({ body: { docsUrl: "https://docs.acme.dev/" } })],
+  "POST /api/v1/proposals/:proposalSetId/prompts": [
+    "proposal_set.accepted",
+    async () => at(`/proposals/${await newProposalSet()}/prompts`, { only: [1] }),
   ],
   "POST /api/v1/regrades": [
     "regrade.requested",

@@ -130,6 +130,8 @@ const details = {
     chars: Count,
     form: OneOf(["markdown", "html"]),
     title: Type.String(),
+    /** Whether it still has the text that the task rests on; absent: the task doesn't rest on this page. */
+    basis: Type.Optional(OneOf(["kept", "changed"])),
   }),
 
   /** A page has the same text as one that was read at another URL. */

@@ -1,4 +1,5 @@
 import type { AgentEvent, Provenance } from "./agent.ts";
+import { type Basis, basisIn } from "./basis.ts";
 import { toPagesListedEvent } from "./milestones.ts";
 import { isReadable, type Page, readPage } from "./page.ts";
 import { addPage, findPageWithPath, type PagesRead } from "./pages-read.ts";
@@ -70,8 +71,14 @@ export function createReader({ startUrls, productUrl }: Task) {
 }
 
 /** The event for a page that was read as a document. */
-export const toPageReadEvent = (url: string, { markdown, form, title }: Page): AgentEvent => ({
+export const toPageReadEvent = (url: string, page: Page, basis?: Basis): AgentEvent => ({
   type: "milestone",
   name: "page_read",
-  detail: { url, chars: markdown.length, form, title: title.slice(0, 200) },
+  detail: {
+    url,
+    chars: page.markdown.length,
+    form: page.form,
+    title: page.title.slice(0, 200),
+    ...basisIn(basis, page),
+  },
 });

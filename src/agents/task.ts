@@ -1,4 +1,5 @@
 import type { effortLevels, permissionModes } from "../config/agent-entry.ts";
+import type { Basis } from "./basis.ts";
 import type { SiteHost } from "./site/host-rules.ts";
 
 /** Methods of the request of a success check. */
@@ -76,12 +77,19 @@ export type TaskSite = {
   hostname: string;
 };
 
+/** The docs are only to be read. `apiUrl`: an API description to read too. */
+export type ReadingTask = { apiUrl: string | null };
+
 /** A task that is ready to run: variables are filled in and limits are set. */
 export type Task = {
   text: string;
   endGoal: string | null;
   /** Other wordings of the end goal, to compare what each of them finds. */
   wordings?: string[];
+  /** The text that the task rests on, if it was proposed from docs. */
+  basis?: Basis;
+  /** For the explorer: it reports what it reads instead of looking for the goal. */
+  reading?: ReadingTask;
   /** Where to start, best first, without duplicates; never empty. */
   startUrls: string[];
   /** URL of the product, as opposed to its docs. */

@@ -54,6 +54,8 @@ export const auditActions = {
   "prompt.created": "Created a prompt",
   "prompt.deleted": "Deleted a prompt",
   "prompt.updated": "Changed a prompt",
+  "proposal_set.accepted": "Created prompts from proposals",
+  "proposal_set.requested": "Requested proposals",
   "provider.created": "Created a provider",
   "provider.deleted": "Deleted a provider",
   "provider.updated": "Changed a provider",

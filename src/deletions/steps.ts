@@ -125,6 +125,15 @@ function eraseRegrade(db: Db, where: string, ...values: SQLQueryBindings[]): boo
   return true;
 }
 
+/** Erases a set of proposals with its job. False: none matches. */
+export function eraseProposalSet(db: Db, where: string, ...values: SQLQueryBindings[]): boolean {
+  const id = find(db, `select id from proposal_sets where ${where} limit 1`, ...values);
+  if (id === null) return false;
+  eraseJob(db, "proposal", id);
+  run(db, "delete from proposal_sets where id = ?", id);
+  return true;
+}
+
 /** Erases a notification with its deliveries. False: no notification matches. */
 function eraseNotification(db: Db, where: string, ...values: SQLQueryBindings[]): boolean {
   const id = find(db, `select id from notifications where ${where} limit 1`, ...values);
@@ -144,7 +153,9 @@ const erasedLast = new Set(["orgs", "audit_entries"]);
 
 /** Erases one small part of a hidden organization whose prompts are erased. False: nothing is left. */
 export function eraseFromOrg(db: Db, orgId: string): boolean {
-  if (eraseNotification(db, "org_id = ?", orgId) || eraseRegrade(db, "org_id = ?", orgId)) return true;
+  const ofOrg = "org_id = ?";
+  if (eraseNotification(db, ofOrg, orgId) || eraseRegrade(db, ofOrg, orgId) || eraseProposalSet(db, ofOrg, orgId))
+    return true;
   for (const { name, isIndexedByOrg } of erasableTables(db))
     if (isIndexedByOrg && !erasedLast.has(name) && eraseBatch(db, name, "org_id = ?", orgId)) return true;
   run(db, "update sign_ins set org_id = null where org_id = ?", orgId);

@@ -17,6 +17,7 @@ import { deliveries, deliveryTries, destinations, notifications } from "../db/ta
 import { orgs } from "../db/tables/orgs.ts";
 import { invitations, members, signIns } from "../db/tables/people.ts";
 import { archives, prompts, providers } from "../db/tables/prompts.ts";
+import { proposalSets } from "../db/tables/proposals.ts";
 import { gradings, regradeStatuses, regrades, reports, shareLinks } from "../db/tables/reports.ts";
 import { artifacts, evalRequests, runStatuses, runs, sessionEvents } from "../db/tables/runs.ts";
 import { scheduledEvaluations } from "../db/tables/schedules.ts";
@@ -24,13 +25,14 @@ import { budgets, spending, spendingDetails } from "../db/tables/spending.ts";
 import { listedPages } from "../db/tables/trends.ts";
 import { FrictionPoint } from "../friction/schema.ts";
 import { eventTypes } from "../notifications/events.ts";
-import { AgentOptions, PromptAgents, WorkerLabels } from "../prompts/agent-schema.ts";
+import { PromptAgents, WorkerLabels } from "../prompts/agent-schema.ts";
 import { DeclaredCheck } from "../prompts/check-schema.ts";
-import { AdditionalUrl, SuccessBar, Tags } from "../prompts/schema.ts";
+import { AdditionalUrl, BasisChange, StoredBasis, SuccessBar, Tags } from "../prompts/schema.ts";
 import { WorkspaceSetup } from "../prompts/workspace-schema.ts";
 import { artifactName, maxArtifactBytes } from "../reports/artifacts.ts";
 import { FixDetails, GradeFields, TextChange } from "../reports/grade-schema.ts";
 import { Fingerprint, mapOf, Nullable, OneOf, shape } from "../schema.ts";
+import { task } from "./task-schema.ts";
 
 /** Version of the file format. Files of a newer version are rejected. */
 export const formatVersion = 1;
@@ -45,20 +47,6 @@ const gzip = shape("^H4sI[A-Za-z0-9+/]*={0,2}$", "a gzip file as base64");
 const base64 = shape("^[A-Za-z0-9+/]+={0,2}$", "base64");
 const slug = shape("^[a-z0-9]+(-[a-z0-9]+)*-[0-9a-f]{8}$", "the slug of a report");
 const preconditions = Type.Array(Type.String({ maxLength: 3000 }));
-const task = Type.Object({
-  title: Nullable(Type.String()),
-  text: Type.String(),
-  endGoal: Nullable(Type.String()),
-  wordings: Type.Optional(Type.Array(Type.String())),
-  startUrls: Type.Array(Type.String()),
-  productUrl: Nullable(Type.String()),
-  declaredChecks: Type.Array(DeclaredCheck),
-  workspace: Type.Optional(WorkspaceSetup),
-  agentOptions: Type.Optional(AgentOptions),
-  reviewBeforePublishing: Type.Boolean(),
-  limits: Nullable(Limits),
-  workerLabels: Type.Optional(WorkerLabels),
-});
 /** Fields of an event's type; they must not override the service's own event fields. */
 const reservedFields = ["seq", "at", "tMs", "type", "source"];
 const data = Type.Object({}, { additionalProperties: true });
@@ -152,6 +140,8 @@ const typedShapes = {
     omittedColumns: ["nextEvaluationAt"],
     columnSchemas: {
       wordings: Type.Array(Type.String({ minLength: 1, maxLength: 300 }), { maxItems: 5 }),
+      basis: StoredBasis,
+      basisChange: BasisChange,
       additionalUrls: Type.Array(AdditionalUrl, { maxItems: 100 }),
       runsPerEval: Type.Integer({ minimum: 1, maximum: 50 }),
       templateVars: Type.Array(Type.String()),
@@ -337,6 +327,7 @@ export const omittedTables: Record<string, SQLiteTable> = {
   "logins of agents": agentLogins,
   "secrets of success checks": checkSecrets,
   "trusts of CI jobs": trusts,
+  "sets of proposals": proposalSets,
   members,
   "sign-ins": signIns,
   invitations,

@@ -7,7 +7,7 @@ import { includingDeleted } from "../db/hidden-rows.ts";
 import { transaction } from "../db/open.ts";
 import { statement } from "../db/prepared.ts";
 import { hasPausedSchedules, timeZoneOf } from "../db/rows.ts";
-import { type PromptAgent, prompts } from "../db/tables/prompts.ts";
+import { type PromptAgent, type PromptBasis, prompts } from "../db/tables/prompts.ts";
 import { invalidField, notFound } from "../errors.ts";
 import { newUrlSecret, toIso } from "../schema.ts";
 import type { AgentInfo } from "./agent-schema.ts";
@@ -57,9 +57,15 @@ export const getPromptWarnings = (ctx: Context, org: OrgId, id: string, runs: nu
 
 /**
  * Throws bad_request that names the field. `id`: a reserved ID, so that presets keep the times that were shown; if
- * it is taken, another one is created.
+ * it is taken, another one is created. `basis`: what it was proposed from.
  */
-export function createPrompt(ctx: Context, org: OrgId, input: PromptInput, id?: string): Prompt {
+export function createPrompt(
+  ctx: Context,
+  org: OrgId,
+  input: PromptInput,
+  id?: string,
+  basis: PromptBasis | null = null,
+): Prompt {
   const createdAt = ctx.now();
   const row = checkPromptRow(ctx, org, {
     id:
@@ -71,6 +77,8 @@ export function createPrompt(ctx: Context, org: OrgId, input: PromptInput, id?: 
     text: input.text,
     endGoal: input.endGoal ?? null,
     wordings: input.wordings ?? null,
+    basis,
+    basisChange: null,
     status: input.status ?? "active",
     frequency: toFrequency(input.frequency ?? null),
     runsPerEval: input.runsPerEval ?? null,
@@ -189,11 +197,24 @@ export function scheduleOf(
   return { id, frequency, timeZone: timeZoneOf(ctx.db, orgId) };
 }
 
+/** Whether the end goal of a prompt still is the proposed one that repeats words of the docs. */
+export const repeatsDocs = ({ basis, endGoal }: Pick<PromptRow, "basis" | "endGoal">): boolean =>
+  basis !== null && basis.ownGoal !== null && basis.ownGoal === endGoal;
+
 function toPrompt(ctx: Context, row: PromptRow): Prompt {
-  const { orgId: _org, nextEvaluationAt: _next, badgeToken, ...fields } = row;
+  const { orgId: _org, nextEvaluationAt: _next, badgeToken, basis, basisChange, ...fields } = row;
   const schedule = scheduleOf(ctx, row);
   return {
     ...fields,
+    basis: basis && {
+      url: basis.url,
+      line: basis.line,
+      quote: basis.quote,
+      digest: basis.digest,
+      repeatsDocs: repeatsDocs(row),
+      changedAt: toIso(basisChange?.at ?? null),
+      changedInRunId: basisChange?.runId ?? null,
+    },
     createdAt: toIso(row.createdAt),
     hasPublicBadge: badgeToken !== null,
     badgeUrl: badgeToken === null ? null : `${ctx.baseUrl()}/badges/${badgeToken}.svg`,

@@ -15,6 +15,31 @@ const templateVars = Nullable(
   Type.Array(Type.String(), { description: "Template variables, in order of first appearance" }),
 );
 
+/** The stored text of the docs that a prompt was proposed from. */
+export const StoredBasis = Type.Object({
+  url: Type.String({ maxLength: 2000 }),
+  line: Type.Integer({ minimum: 1 }),
+  quote: Type.String({ maxLength: 1000 }),
+  digest: Type.String(),
+  ownGoal: Nullable(Type.String()),
+});
+export const BasisChange = Type.Object({ runId: Id, at: Type.Integer({ minimum: 0 }) });
+
+const basis = Nullable(
+  Type.Object(
+    {
+      ...Type.Omit(StoredBasis, ["ownGoal"]).properties,
+      repeatsDocs: Type.Boolean({
+        description:
+          "The end goal repeats words of the docs: trends of docs_only scores leave it out until you edit it",
+      }),
+      changedAt: Nullable(Time),
+      changedInRunId: Nullable(Type.String({ description: "First run that read the page without the quote" })),
+    },
+    { title: "PromptBasis", description: "Text of the docs that it was proposed from; null: it was not proposed" },
+  ),
+);
+
 const tagWords = "1 to 50 letters, digits and . _ : / -, starting with a letter or digit";
 /** A name to group prompts by. */
 const Tag = Type.String({
@@ -181,6 +206,7 @@ export const Prompt = Type.Object(
   {
     ...PromptSummary.properties,
     ...settings,
+    basis,
     nextRunsAt: Nullable(
       Type.Array(Time, {
         maxItems: 3,
@@ -201,6 +227,7 @@ export const Prompt = Type.Object(
       {
         ...promptExample,
         ...settingsExample,
+        basis: null,
         badgeUrl: null,
         nextRunsAt: ["2026-11-27T04:12:00.000Z", "2026-12-04T04:12:00.000Z", "2026-12-11T04:12:00.000Z"],
         warnings: [],

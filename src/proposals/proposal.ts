@@ -1,5 +1,5 @@
 import { type Static, Type } from "@sinclair/typebox";
-import type { Page } from "../agents/page.ts";
+import type { PageText } from "../agents/explorer/docs-reading.ts";
 import { DeclaredCheck } from "../prompts/check-schema.ts";
 import { AdditionalUrl, Tags } from "../prompts/schema.ts";
 import { OneOf } from "../schema.ts";
@@ -79,7 +79,25 @@ export const TaskProposal = Type.Object(
     }),
     why: OneOf(proposalReasons, "Why it is proposed"),
   },
-  { title: "TaskProposal" },
+  {
+    title: "TaskProposal",
+    examples: [
+      {
+        title: "Back up a folder",
+        text: "Back up a folder with Acme.",
+        endGoal: "A folder was backed up.",
+        additionalUrls: [{ url: "https://docs.acme.example/" }],
+        tags: ["docs"],
+        declaredChecks: [],
+        hints: [],
+        needs: [],
+        by: "rules",
+        source: { url: "https://docs.acme.example/backup", line: 12, quote: "To back up a folder, run acme backup." },
+        docsOwnWords: true,
+        why: "sentence",
+      },
+    ],
+  },
 );
 export type TaskProposal = Static<typeof TaskProposal>;
 
@@ -90,10 +108,7 @@ export const DroppedCandidates = Type.Object({
 export type DroppedCandidates = Static<typeof DroppedCandidates>;
 
 /** A page as it was read: `headings` and `samples` have line numbers of `markdown`. */
-export type ProposalPage = Pick<
-  Page,
-  "url" | "title" | "lead" | "language" | "markdown" | "headings" | "samples" | "links"
->;
+export type ProposalPage = PageText;
 
 /** The help of a command, as it prints it, or its manual page as text. */
 export type HelpText = { url: string; command: string; text: string };

@@ -270,6 +270,7 @@ function toTask(ctx: Context, run: RunRow, { memoryBytes = 0 }: AgentDescription
     text: task.text,
     endGoal: task.endGoal,
     ...(task.wordings && { wordings: task.wordings }),
+    ...(task.basis && { basis: task.basis }),
     startUrls: task.startUrls,
     productUrl: task.productUrl,
     urlMap,

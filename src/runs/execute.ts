@@ -18,6 +18,7 @@ import type { SessionId } from "../reports/session-events.ts";
 import { ownMember } from "../schema.ts";
 import { announceEnd } from "./announcements.ts";
 import { type RunHost, runAgent } from "./attempt.ts";
+import { basisUpdateOf } from "./basis.ts";
 import { reserveBudget } from "./budgets.ts";
 import { contextDigestOf } from "./context-digest.ts";
 import { findStartedJudging, judgeSession } from "./judging.ts";
@@ -87,7 +88,9 @@ async function executeRun(ctx: Context, host: RunHost, lease: Lease, stop: Abort
     contextDigest: agent.kind === "model" ? contextDigestOf(ctx, session, run.task) : null,
     model: lastModelOf(ctx, session) ?? run.model,
   } as const;
+  const updateBasis = basisUpdateOf(ctx, run, session.attempt);
   return (tx) => {
+    updateBasis(tx);
     tx.update(runs)
       .set({ ...completed, completedAt: endedAt(ctx.now(), runs.startedAt), reservedUsd: null, waitingFor: null })
       .where(eq(runs.id, run.id))

@@ -160,6 +160,7 @@ function toTask(
     title: prompt.title,
     text,
     endGoal: prompt.endGoal === null ? null : fill(prompt.endGoal),
+    ...(prompt.basis && { basis: { url: prompt.basis.url, quote: prompt.basis.quote } }),
     ...(prompt.wordings && { wordings: prompt.wordings.map(fill) }),
     startUrls: startUrls({ mapped: parsedUrlMap, provider, additionalUrls: prompt.additionalUrls, text, mcpUrls }),
     productUrl: provider?.productUrl ?? null,

@@ -1,5 +1,5 @@
 import { type Static, Type } from "@sinclair/typebox";
-import { and, eq, ne } from "drizzle-orm";
+import { and, eq, isNotNull, ne, sql } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
 import { cachedResult } from "../db/cache.ts";
 import { timeZoneOf } from "../db/rows.ts";
@@ -96,7 +96,7 @@ const toSeriesFields = ({ version, contextDigest, methodology, scope }: ScoreDay
 
 /**
  * Results over time of one agent, version, model and methodology: the most recent ones that match. Over several prompts, canaries
- * are excluded, and each prompt counts equally in a point. `newest`: the newest significant change of the prompt, which the changes contain with
+ * are excluded, docs_only scores of prompts that repeat the docs too, and each prompt counts equally in a point. `newest`: the newest significant change of the prompt, which the changes contain with
  * the numbers that all pages show. Throws not_found, and bad_request for an invalid time.
  */
 export function getTrends(ctx: Context, org: OrgId, filter: TrendFilter, newest: ComparedChange | null): Trends {
@@ -143,7 +143,10 @@ function computeTrends(
   const ids = promptsOf(ctx, org, filter);
   const { failed: allFailed, days } = readScoreDays(ctx, org, ids, [start, end], dayOf);
   // Across several prompts, contexts are ignored, because each prompt has its own.
-  const allDays = filter.promptId === undefined ? days.map((day) => ({ ...day, contextDigest: "" })) : days;
+  const allDays =
+    filter.promptId === undefined
+      ? withoutRepeatedDocs(ctx, org, days).map((day) => ({ ...day, contextDigest: "" }))
+      : days;
   const matching = allDays.filter(
     (day) => (filter.agent ?? day.agent) === day.agent && (filter.model ?? day.model) === day.model,
   );
@@ -244,6 +247,18 @@ function splitIntoSeries(days: ScoreDay[]): DatedSeries[] {
       .sort((a, b) => lastOf(b.days) - lastOf(a.days))
       .slice(0, 1 + maxOthers)
   );
+}
+
+/** Without scores of reading docs for goals in their own words, which an agent finds by any word. */
+function withoutRepeatedDocs({ db }: Context, org: OrgId, days: ScoreDay[]): ScoreDay[] {
+  const isRepeated = sql`json_extract(${prompts.basis}, '$.ownGoal') = ${prompts.endGoal}`;
+  const rows = db
+    .select({ id: prompts.id })
+    .from(prompts)
+    .where(and(eq(prompts.orgId, org), isNotNull(prompts.basis), isRepeated))
+    .all();
+  const ids = new Set(rows.map(({ id }) => id));
+  return days.filter(({ scope, promptId }) => scope !== "docs_only" || !ids.has(promptId));
 }
 
 /** The given prompt, or all with the tag, or all. Without canaries, whose docs never change. */

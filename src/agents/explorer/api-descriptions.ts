@@ -112,7 +112,8 @@ async function isCalled({ pages, surveyed }: Session, description: ApiDescriptio
   return false;
 }
 
-function parseDocument(text: string): unknown {
+/** A document in JSON or YAML; undefined if it is neither. */
+export function parseDocument(text: string): unknown {
   for (const parse of [JSON.parse, Bun.YAML.parse])
     try {
       return parse(text);

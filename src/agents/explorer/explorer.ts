@@ -3,9 +3,9 @@ import type { Task } from "../task.ts";
 import { checkApiDescriptions } from "./api-descriptions.ts";
 import { checkApiSamples } from "./api-samples.ts";
 import { conclude } from "./conclusion.ts";
-import { createFetcher } from "./fetching.ts";
+import { readDocs } from "./docs-reading.ts";
+import { openExploration } from "./exploration.ts";
 import { createFrontier } from "./frontier.ts";
-import { goalPartsOf, toTerms } from "./goal.ts";
 import { checkHeadings } from "./headings.ts";
 import { checkAnchors, checkLinks, checkListingLinks, suggestLinkTargets } from "./links.ts";
 import { checkNoindex, checkPagesRead, checkPictures } from "./page-checks.ts";
@@ -28,7 +28,8 @@ export function createExplorer({ version }: { version: string }): Agent {
   return {
     describe: () => description,
     preflight: () => [],
-    run: (task, context) => explore(description, task, context),
+    run: (task, context) =>
+      task.reading ? readDocs(task.reading, task, context) : explore(description, task, context),
   };
 }
 
@@ -39,25 +40,7 @@ async function* explore(
 ): AsyncGenerator<AgentEvent, void> {
   context.signal.throwIfAborted();
   const goal = task.endGoal ?? task.text;
-  let lastId = 0;
-  const session: Session = {
-    task,
-    context,
-    fetcher: createFetcher(task, context),
-    terms: toTerms(goal),
-    goalParts: goalPartsOf(goal),
-    pages: [],
-    surveyed: [],
-    listings: [],
-    graph: new Map(),
-    missingPages: new Map(),
-    neededUrls: new Set(),
-    origins: new Set(
-      [...task.startUrls, ...Object.keys(task.urlMap)].flatMap((address) => httpOriginOf(address) ?? []),
-    ),
-    docsFolders: new Map(),
-    nextId: () => `t${++lastId}`,
-  };
+  const session = openExploration(task, context, goal);
   const words = session.terms.map(({ word }) => word);
   yield {
     type: "milestone",
@@ -108,6 +91,3 @@ async function* checkPages(session: Session, pages: ReadPage[], testedKeys: Set<
 async function* markAsSurvey(steps: Steps): Steps {
   for await (const event of steps) yield { ...event, phase: "survey" };
 }
-
-const httpOriginOf = (address: string): string | null =>
-  URL.canParse(address) && /^https?:/i.test(address) ? new URL(address).origin : null;

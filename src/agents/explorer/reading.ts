@@ -1,6 +1,7 @@
 import { pageKey } from "../../net/page-key.ts";
 import { readRetryAfter } from "../../net/retry-after.ts";
 import type { AgentEvent, Provenance } from "../agent.ts";
+import { basisIn } from "../basis.ts";
 import type { PageProblem } from "../page-problem.ts";
 import { type FetchFailureKind, findRefusal, readerAccept } from "./fetching.ts";
 import { fetchPage, toReadPage } from "./page-fetching.ts";
@@ -66,7 +67,11 @@ export async function* openPage(
       };
     }
     session.pages.push(page);
-    return { ok: page.problem === null, ...describePage(url, page), value: { page, status, fetchFailure: null } };
+    return {
+      ok: page.problem === null,
+      ...describePage(session, url, page),
+      value: { page, status, fetchFailure: null },
+    };
   });
 }
 
@@ -79,7 +84,11 @@ const problemMessages: Record<PageProblem, (page: ReadPage) => string> = {
   challenge: () => "The page tests the reader's browser instead of showing its content",
 };
 
-function describePage(url: string, page: ReadPage): { output: Record<string, unknown>; laterEvents: AgentEvent[] } {
+function describePage(
+  { task }: Session,
+  url: string,
+  page: ReadPage,
+): { output: Record<string, unknown>; laterEvents: AgentEvent[] } {
   const output = {
     url,
     ...(page.url !== url && { answeredBy: page.url }),
@@ -101,7 +110,13 @@ function describePage(url: string, page: ReadPage): { output: Record<string, unk
       laterEvents: [error, ...(needsPerson ? [{ type: "interruption" as const, question: message, url }] : [])],
     };
   }
-  const detail = { url, chars: page.markdown.length, form: page.form, title: cut(page.title, 200) };
+  const detail = {
+    url,
+    chars: page.markdown.length,
+    form: page.form,
+    title: cut(page.title, 200),
+    ...basisIn(task.basis, page),
+  };
   return { output, laterEvents: [{ type: "milestone", name: "page_read", detail }] };
 }
 

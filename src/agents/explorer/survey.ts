@@ -1,5 +1,6 @@
 import { pageKey } from "../../net/page-key.ts";
 import type { AgentEvent, Check, Provenance } from "../agent.ts";
+import { basisIn } from "../basis.ts";
 import type { DocLink } from "../markup.ts";
 import { isInDocs } from "./docs-folders.ts";
 import { type FetchResult, findRefusal, type Log, readerAccept } from "./fetching.ts";
@@ -190,7 +191,13 @@ async function* readCandidate(
       checks.push({ ...readableCheck, ...subjectOf(session, candidate), ...(needed && { needed }) });
     if (page) session.surveyed.push(page);
     const ok = page !== null && pageFault === null;
-    const detail = page && { url: page.url, chars: page.markdown.length, form: page.form, title: cut(page.title, 200) };
+    const detail = page && {
+      url: page.url,
+      chars: page.markdown.length,
+      form: page.form,
+      title: cut(page.title, 200),
+      ...basisIn(session.task.basis, page),
+    };
     return {
       ok: true,
       output: {

@@ -126,7 +126,7 @@ export function webTools(
         const next = from + pageChars < chars ? { next: from + pageChars } : {};
         const answeredBy = page.url === withoutFragment(url) ? {} : { answeredBy: page.url };
         const text = page.markdown.slice(from, from + pageChars);
-        if (!knownPage && page.problem === null) call.report(toPageReadEvent(withoutFragment(url), page));
+        if (!knownPage && page.problem === null) call.report(toPageReadEvent(withoutFragment(url), page, task.basis));
         const problem = page.problem ? { problem: page.problem } : {};
         return {
           ok: page.problem === null,

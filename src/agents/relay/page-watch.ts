@@ -20,7 +20,11 @@ const decoders: Record<string, (raw: Buffer) => Promise<Buffer>> = {
 };
 
 /** Reads the docs pages among the responses that pass through the relay, as the agent's own tools read pages. */
-export function createPageWatch({ startUrls, productUrl }: Task, reader: Reader, report: (event: AgentEvent) => void) {
+export function createPageWatch(
+  { startUrls, productUrl, basis }: Task,
+  reader: Reader,
+  report: (event: AgentEvent) => void,
+) {
   const groupOf = createUrlClassifier(startUrls, productUrl);
 
   return (method: string, url: string, response: http.IncomingMessage): void => {
@@ -41,7 +45,7 @@ export function createPageWatch({ startUrls, productUrl }: Task, reader: Reader,
         const text = decodeText(await decode(Buffer.concat(chunks)), contentType);
         const { page, events } = reader.read({ url, answeredBy: url, status, contentType, text });
         for (const event of events) report(event);
-        if (page && page.problem === null) report(toPageReadEvent(url, page));
+        if (page && page.problem === null) report(toPageReadEvent(url, page, basis));
       } catch {
         // The program gets the damaged body and reports it itself.
       }

@@ -21,6 +21,14 @@ export type SuccessBar = { scope: Exclude<Scope, "goal">; minScore: number };
 /** A URL that a prompt adds to its provider's; unknown keys are kept and returned. */
 export type AdditionalUrl = { url: string; [key: string]: unknown };
 
+/**
+ * The text of a page or file that a prompt was proposed from. `digest`: SHA-256 of the quote. `ownGoal`: the end goal that repeats words of the
+ * docs; null: it doesn't.
+ */
+export type PromptBasis = { url: string; line: number; quote: string; digest: string; ownGoal: string | null };
+/** The run that read the page first when it no longer had the quote. */
+export type PromptBasisChange = { runId: string; at: number };
+
 export const providers = sqliteTable(
   "providers",
   {
@@ -44,6 +52,9 @@ export const prompts = sqliteTable(
     endGoal: text("end_goal"),
     /** Other wordings of the end goal. */
     wordings: json<string[]>("wordings"),
+    /** The text of the docs that it was proposed from, and what a later run found there; null: it wasn't proposed, or nothing. */
+    basis: json<PromptBasis>("basis"),
+    basisChange: json<PromptBasisChange>("basis_change"),
     status: text({ enum: promptStatuses }).notNull(),
     frequency: text(),
     runsPerEval: integer("runs_per_eval"),

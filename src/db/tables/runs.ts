@@ -12,6 +12,7 @@ import {
   unique,
 } from "drizzle-orm/sqlite-core";
 import { eventSources, eventTypes } from "../../agents/agent.ts";
+import type { Basis } from "../../agents/basis.ts";
 import { endCauses, type FailureCode, failureCodes } from "../../agents/failure.ts";
 import type { AgentOptions, DeclaredCheck, TaskSite, WorkspaceSetup } from "../../agents/task.ts";
 import type { Limits } from "../../config/limits.ts";
@@ -32,6 +33,8 @@ export type RunTask = {
   endGoal: string | null;
   /** Other wordings of the end goal. */
   wordings?: string[];
+  /** The text of a page that the prompt rests on. */
+  basis?: Basis;
   startUrls: string[];
   productUrl: string | null;
   site?: TaskSite;

@@ -1,0 +1,120 @@
+import type { AgentContext, AgentEvent } from "../agent.ts";
+import type { Page } from "../page.ts";
+import type { ReadingTask, Task } from "../task.ts";
+import { parseDocument } from "./api-descriptions.ts";
+import { openExploration } from "./exploration.ts";
+import { fetchUrl, findRefusal } from "./fetching.ts";
+import { createFrontier } from "./frontier.ts";
+import { createSectionIndex, rarityOf } from "./sections.ts";
+import { cut, type ReadPage, type Session, type Steps, useTool } from "./session.ts";
+import { surveySite } from "./survey.ts";
+import { walk } from "./walk.ts";
+
+/** Why docs can't be read: robots.txt, a page to sign in, no page with text, or no API description at its URL. */
+export const readingRefusals = ["robots", "sign_in", "no_text", "no_api_description"] as const;
+export type ReadingRefusal = (typeof readingRefusals)[number];
+
+/** A page that was read, as one event can have it. */
+export type PageText = Pick<
+  Page,
+  "url" | "title" | "lead" | "language" | "markdown" | "headings" | "samples" | "links"
+>;
+
+/** What `readDocs` reports, each as the output of a `read_docs` call. */
+export type ReadingOutput =
+  | { page: PageText }
+  | { apiDescription: { url: string; document: unknown } }
+  | { refusal: ReadingRefusal; url: string };
+
+/** The tool of the results with a `ReadingOutput`. */
+export const readingTool = "read_docs";
+
+/** Maximum size of what one page or API description reports. An event has at most a megabyte. */
+const maxMarkdown = 60_000;
+const maxSampleChars = 4000;
+const maxLinks = 300;
+const maxDocument = 700_000;
+
+/**
+ * Reads docs without looking for an answer: the start URLs, what matches the goal, if there is one, and a survey of the rest. It keeps to
+ * robots.txt for the start URLs too, and to the limits of the task. Reports the pages with text, and the API description.
+ */
+export async function* readDocs({ apiUrl }: ReadingTask, task: Task, context: AgentContext): Steps {
+  context.signal.throwIfAborted();
+  const session = openExploration(task, context, task.endGoal ?? "");
+  const refusedUrl = await findRefusedStart(session);
+  if (refusedUrl !== null) yield* refuse(session, "robots", refusedUrl);
+  else yield* readPages(session, apiUrl);
+  yield { type: "end", outcome: "not_judged", reason: "The docs were only read." };
+}
+
+async function* readPages(session: Session, apiUrl: string | null): Steps {
+  const index = createSectionIndex(session.terms);
+  const frontier = createFrontier(session.terms, session.origins, (term) => rarityOf(term, index));
+  yield* withoutPages(walk(session, frontier, index));
+  yield* withoutPages(surveySite(session, frontier, index));
+  const pages = [...session.pages, ...session.surveyed];
+  const readable = pages.filter(({ problem, markdown }) => problem === null && markdown.trim() !== "");
+  const start = session.task.startUrls[0] ?? "";
+  if (pages[0]?.problem === "sign_in") yield* refuse(session, "sign_in", start);
+  else if (readable.length === 0) yield* refuse(session, "no_text", start);
+  else {
+    for (const page of readable) yield* report(session, true, { page: toPageText(page) });
+    if (apiUrl !== null) yield* readApiDescription(session, apiUrl);
+  }
+}
+
+async function findRefusedStart({ fetcher, task }: Session): Promise<string | null> {
+  for (const url of task.startUrls) {
+    const refusal = await findRefusal(fetcher, url, { id: null, events: [] });
+    if (refusal?.kind === "disallowed") return url;
+  }
+  return null;
+}
+
+/** The requests of the steps, and limits. Pages are reported afterwards, each once and with its text. */
+async function* withoutPages(steps: AsyncGenerator<AgentEvent, unknown>): Steps {
+  for await (const event of steps) if (event.type === "http" || event.type === "limit") yield event;
+}
+
+async function* readApiDescription(session: Session, url: string): Steps {
+  const request = { url, provenance: "given" as const, foundOn: null, purpose: "task" as const };
+  const refusal = await findRefusal(session.fetcher, url, { id: null, events: [] });
+  if (refusal?.kind === "disallowed") return yield* refuse(session, "robots", url);
+  const answer = await fetchUrl(session.fetcher, request, { id: null, events: [] });
+  const document = answer.ok && answer.response.status === 200 ? parseDocument(answer.text()) : null;
+  const isDescription =
+    typeof document === "object" && document !== null && ("openapi" in document || "swagger" in document);
+  if (!isDescription || JSON.stringify(document).length > maxDocument)
+    return yield* refuse(session, "no_api_description", url);
+  yield* report(session, true, { apiDescription: { url, document } });
+}
+
+const refuse = (session: Session, refusal: ReadingRefusal, url: string): Steps =>
+  report(session, false, { refusal, url });
+
+const report = (session: Session, ok: boolean, output: ReadingOutput): Steps =>
+  useTool(session, readingTool, {}, async () => ({ ok, output, value: undefined }));
+
+/** What is left of a long page are whole lines from its start, with the headings and samples in them. */
+function toPageText({ url, title, lead, language, markdown, headings, samples, links }: ReadPage): PageText {
+  const text = markdown.length <= maxMarkdown ? markdown : markdown.slice(0, markdown.lastIndexOf("\n", maxMarkdown));
+  const lines = text.split("\n").length;
+  return {
+    url,
+    title: cut(title, 300),
+    lead: cut(lead, 1000),
+    language,
+    markdown: text,
+    headings: headings.filter(({ line }) => line <= lines),
+    samples: samples
+      .filter(({ line }) => line <= lines)
+      .map((sample) => ({ ...sample, code: cut(sample.code, maxSampleChars) })),
+    links: links.slice(0, maxLinks).map((link) => ({
+      ...link,
+      text: cut(link.text, 200),
+      context: cut(link.context, 200),
+      heading: cut(link.heading, 200),
+    })),
+  };
+}

@@ -1,0 +1,91 @@
+import type { Context, OrgId } from "../context.ts";
+import { listFieldFriction } from "../field/field.ts";
+import { getDocsMap } from "../friction/docs-map.ts";
+import { decodePercent } from "../net/percent.ts";
+import { httpUrl } from "../schema.ts";
+import type { ProposalSource, TaskProposal } from "./proposal.ts";
+
+/** Something that agents asked for in vain: where, what they looked for in a few words, what says so, and how often. */
+export type Demand = {
+  why: Extract<TaskProposal["why"], "guessed_url" | "field_report" | "field_traffic">;
+  url: string;
+  topic: string;
+  evidence: string;
+  times: number;
+};
+
+/** Demand of each kind that is looked at. */
+const maxDemand = 100;
+const maxTopicChars = 80;
+
+/**
+ * Tasks from what agents asked for in vain in the docs of a source: URLs that they guessed, and problems that they reported from the field. The
+ * most often asked for first.
+ */
+export function proposeFromDemand(ctx: Context, org: OrgId, source: ProposalSource): TaskProposal[] {
+  const demand = [...listGuessedUrls(ctx, org), ...listFieldReports(ctx, org)]
+    .filter(({ url, topic }) => isInDocs(source.docsUrl, url) && /\p{L}{3}/u.test(topic))
+    .sort((a, b) => b.times - a.times);
+  const byTopic = Map.groupBy(demand, ({ topic }) => topic.toLowerCase());
+  return [...byTopic.values()].flatMap(([first]) => (first ? toProposal(first, source) : []));
+}
+
+/** URLs that agents guessed in runs and that don't exist. */
+const listGuessedUrls = (ctx: Context, org: OrgId): Demand[] =>
+  getDocsMap(ctx, org, { everything: true }, { limit: maxDemand }).guessed.map(({ url, misses }) => ({
+    why: "guessed_url",
+    url,
+    topic: topicOfUrl(url),
+    evidence: url,
+    times: misses,
+  }));
+
+/** Open problems that agents reported at a URL. */
+const listFieldReports = (ctx: Context, org: OrgId): Demand[] =>
+  listFieldFriction(ctx, org, { state: "open" }, { limit: maxDemand, offset: 0 }).items.map(
+    ({ where, title, reports }) => ({
+      why: "field_report",
+      url: where,
+      topic: topicOfUrl(where),
+      evidence: title,
+      times: reports,
+    }),
+  );
+
+const isInDocs = (docsUrl: string, url: string): boolean => httpUrl(url)?.host === new URL(docsUrl).host;
+
+/** The words of the last segment of a path: `/guides/rotate-keys.md` is about `rotate keys`. */
+function topicOfUrl(address: string): string {
+  const segments =
+    httpUrl(address)
+      ?.pathname.split("/")
+      .filter((segment) => !/^(index(\.\w+)?)?$/.test(segment)) ?? [];
+  return (decodePercent(segments.at(-1) ?? "") ?? "")
+    .replace(/\.[a-z]{2,5}$/i, "")
+    .replace(/[^\p{L}\p{N}.]+/gu, " ")
+    .trim()
+    .slice(0, maxTopicChars);
+}
+
+const evidenceText: Record<Demand["why"], (times: number) => string> = {
+  guessed_url: (times) => `Agents guessed this URL ${times} times; it doesn't exist`,
+  field_report: (times) => `Agents in the field reported this ${times} times`,
+  field_traffic: (times) => `Agents outside of runs read or asked for this page ${times} times`,
+};
+
+function toProposal({ why, url, topic, evidence, times }: Demand, { product, docsUrl }: ProposalSource): TaskProposal {
+  return {
+    title: `${topic.charAt(0).toUpperCase()}${topic.slice(1)}`,
+    text: `Find out how ${product} supports “${topic}”, and try it.`,
+    endGoal: `It is clear from the docs of ${product} how to do this, or that it can't be done: ${topic}.`,
+    additionalUrls: [{ url: docsUrl }],
+    tags: ["asked-for"],
+    declaredChecks: [],
+    hints: [evidenceText[why](times)],
+    needs: [],
+    by: "demand",
+    source: { url, line: 1, quote: evidence.slice(0, 1000) },
+    docsOwnWords: false,
+    why,
+  };
+}

@@ -1,0 +1,105 @@
+import { eq } from "drizzle-orm";
+import { AgentFailure } from "../agents/agent.ts";
+import type { ReadingRefusal } from "../agents/explorer/docs-reading.ts";
+import { toFailure } from "../agents/failure.ts";
+import type { Context, OrgId } from "../context.ts";
+import type { Tx } from "../db/open.ts";
+import { endedAt } from "../db/rows.ts";
+import { proposalSets } from "../db/tables/proposals.ts";
+import { JobFailure, type JobHandler } from "../jobs/handler.ts";
+import type { Lease } from "../jobs/queue.ts";
+import { listModelSecrets } from "../models/models.ts";
+import { createRedaction } from "../redaction/redaction.ts";
+import { mapTexts } from "../redaction/texts.ts";
+import type { RunHost } from "../runs/attempt.ts";
+import { proposeFromDemand } from "./demand.ts";
+import { defaultProposals, type TaskProposal } from "./proposal.ts";
+import { failedColumns, type ProposalSetRow } from "./proposal-sets.ts";
+import { proposeTasks } from "./propose.ts";
+import { readSource, toSource } from "./reading.ts";
+
+const ofLease = ({ subject }: Lease) => eq(proposalSets.id, subject);
+
+/** Share of the proposals that what agents asked for in vain may have. */
+const demandShare = 0.5;
+
+const refusalTexts: Record<ReadingRefusal, string> = {
+  robots: "robots.txt of the host doesn't allow programs to read it",
+  sign_in: "it asks to sign in; docs behind a sign-in can't be read",
+  no_text: "no page with text was found; pages that need scripts can't be read",
+  no_api_description: "it is no OpenAPI description in JSON or YAML, or it is too large",
+};
+
+/** The job of a set: read the docs, and propose prompts. */
+export const createProposalJob = (ctx: Context, host: RunHost): JobHandler => ({
+  onStart(tx, lease) {
+    tx.update(proposalSets).set({ status: "running" }).where(ofLease(lease)).run();
+  },
+  run: (lease, stop) => makeProposals(ctx, host, lease, stop),
+  onRequeue(tx, lease) {
+    tx.update(proposalSets).set({ status: "pending" }).where(ofLease(lease)).run();
+  },
+  onFailure(tx, lease, { code, detail }) {
+    tx.update(proposalSets)
+      .set(failedColumns(ctx, code ?? "internal_error", detail))
+      .where(ofLease(lease))
+      .run();
+  },
+  costOf: () => 0,
+});
+
+/** Returns what to store. Throws a JobFailure. */
+async function makeProposals(ctx: Context, host: RunHost, lease: Lease, stop: AbortSignal): Promise<(tx: Tx) => void> {
+  const row = ctx.db.select().from(proposalSets).where(ofLease(lease)).get() as ProposalSetRow | undefined;
+  if (!row) throw new JobFailure(toFailure("cancelled", "it was deleted"), "never");
+  const { request } = row;
+  const org = row.orgId as OrgId;
+  const count = request.count ?? defaultProposals;
+  const startedAt = ctx.monotonicNow();
+  const reading = await readSource(ctx, host, `${row.id}-${lease.attempt}`, request, stop).catch((error: unknown) => {
+    throw toJobFailure(error);
+  });
+  const readMs = Math.round(ctx.monotonicNow() - startedAt);
+  if ("refusal" in reading) {
+    const { refusal, url } = reading;
+    const failed = failedColumns(ctx, refusal, `${url} was not read: ${refusalTexts[refusal]}.`);
+    return (tx) => tx.update(proposalSets).set(failed).where(ofLease(lease)).run();
+  }
+  const source = toSource(request, reading, count);
+  const { proposals: ofDocs, dropped } = proposeTasks(source);
+  const demand = request.includeDemand === false ? [] : proposeFromDemand(ctx, org, source);
+  const proposals = mixed(ofDocs, demand, count);
+  const { clean } = createRedaction(listModelSecrets(ctx, org));
+  const redacted = mapTexts(proposals, clean) as TaskProposal[];
+  const { files: _, ...kept } = request;
+  return (tx) =>
+    tx
+      .update(proposalSets)
+      .set({
+        status: "completed",
+        request: kept,
+        pages: reading.pages.length,
+        readMs,
+        costUsd: 0,
+        proposals: redacted,
+        dropped,
+        completedAt: endedAt(ctx.now(), proposalSets.createdAt),
+      })
+      .where(ofLease(lease))
+      .run();
+}
+
+/** What agents asked for gets up to half of the places, at the end. */
+function mixed(ofDocs: TaskProposal[], demand: TaskProposal[], count: number): TaskProposal[] {
+  const titles = new Set(ofDocs.map(({ title }) => title.toLowerCase()));
+  const fresh = demand.filter(({ title }) => !titles.has(title.toLowerCase()));
+  const places = Math.max(count - ofDocs.length, Math.floor(count * demandShare));
+  const chosen = fresh.slice(0, places);
+  return [...ofDocs.slice(0, count - chosen.length), ...chosen];
+}
+
+function toJobFailure(error: unknown): unknown {
+  if (!(error instanceof AgentFailure)) return error;
+  const { retryable, retryAfterMs } = error.options;
+  return new JobFailure(error.failure, retryable ? "fault" : "never", retryAfterMs);
+}

@@ -1,0 +1,142 @@
+import { and, count, desc, eq, inArray } from "drizzle-orm";
+import { changesOf, recordAudit } from "../audit/entries.ts";
+import type { Context, OrgId } from "../context.ts";
+import { endedAt } from "../db/rows.ts";
+import { proposalSets } from "../db/tables/proposals.ts";
+import { AppError, invalidField, notFound } from "../errors.ts";
+import type { Page, Paged } from "../http/paging.ts";
+import { enqueue, type NewJob } from "../jobs/queue.ts";
+import { objectionToAddress } from "../providers/providers.ts";
+import { checkHttpUrl, toIso } from "../schema.ts";
+import type { DroppedCandidates, TaskProposal } from "./proposal.ts";
+import { type AcceptedProposalRequest, maxFileChars, type ProposalRequest, type ProposalSet } from "./schema.ts";
+
+/** How long a set is kept. */
+export const keptMs = 30 * 24 * 3600_000;
+/** Sets of an organization that wait or are worked on. */
+const maxUnfinished = 5;
+
+/** A set as it is stored, with the types of its JSON. */
+export type ProposalSetRow = Omit<typeof proposalSets.$inferSelect, "request" | "proposals" | "dropped"> & {
+  request: ProposalRequest;
+  proposals: TaskProposal[] | null;
+  dropped: DroppedCandidates[] | null;
+};
+
+/** The job that makes a set. */
+const jobOf = ({ id, orgId, request }: ProposalSetRow): NewJob => ({
+  pool: "runs",
+  kind: "proposal",
+  subject: id,
+  orgId,
+  host: new URL(request.docsUrl).host,
+  maxAttempts: 3,
+});
+
+/**
+ * Accepts a request for proposals, which a job makes, and resolves once it is on disk. Throws bad_request that names the field, and
+ * rate_limited while too many sets of the organization are unfinished.
+ */
+export async function requestProposals(
+  ctx: Context,
+  org: OrgId,
+  request: ProposalRequest,
+): Promise<AcceptedProposalRequest> {
+  checkRequest(ctx, request);
+  const createdAt = ctx.now();
+  const row: ProposalSetRow = {
+    id: ctx.newId(createdAt),
+    orgId: org,
+    status: "pending",
+    request,
+    pages: null,
+    readMs: null,
+    costUsd: null,
+    proposals: null,
+    dropped: null,
+    accepted: {},
+    failureCode: null,
+    failureDetail: null,
+    createdAt,
+    completedAt: null,
+  };
+  await ctx.commit((tx) => {
+    const isUnfinished = and(eq(proposalSets.orgId, org), inArray(proposalSets.status, ["pending", "running"]));
+    const unfinished = tx.select({ n: count() }).from(proposalSets).where(isUnfinished).get()?.n ?? 0;
+    if (unfinished >= maxUnfinished)
+      throw new AppError("rate_limited", `${maxUnfinished} requests for proposals are unfinished. Try again later.`, {
+        retryAfterSeconds: 30,
+      });
+    tx.insert(proposalSets).values(row).run();
+    recordAudit(ctx, org, "proposal_set.requested", { id: row.id }, changesOf({}, { docsUrl: request.docsUrl }));
+    enqueue(ctx, tx, jobOf(row));
+  });
+  ctx.signals.jobQueued.emit();
+  return { proposalSetId: row.id, statusUrl: `${ctx.baseUrl()}/api/v1/proposals/${row.id}` };
+}
+
+/** Throws bad_request that names the field. */
+function checkRequest(ctx: Context, { docsUrl, openapiUrl, files = [] }: ProposalRequest): void {
+  for (const [field, url] of Object.entries({ docsUrl, openapiUrl })) {
+    if (url === undefined) continue;
+    checkHttpUrl(field, url);
+    const objection = objectionToAddress(ctx, url);
+    if (objection) throw invalidField(field, objection);
+  }
+  if (files.reduce((chars, { text }) => chars + text.length, 0) > maxFileChars)
+    throw invalidField("files", `all texts together must have at most ${maxFileChars} characters`);
+}
+
+/** Throws not_found. */
+export const getProposalSet = (ctx: Context, org: OrgId, id: string): ProposalSet =>
+  toProposalSet(getProposalSetRow(ctx, org, id));
+
+/** Newest first. */
+export function listProposalSets(ctx: Context, org: OrgId, { limit, offset }: Page): Paged<ProposalSet> {
+  const ofOrg = eq(proposalSets.orgId, org);
+  const rows = ctx.db
+    .select()
+    .from(proposalSets)
+    .where(ofOrg)
+    .orderBy(desc(proposalSets.id))
+    .limit(limit)
+    .offset(offset)
+    .all();
+  const total = ctx.db.select({ n: count() }).from(proposalSets).where(ofOrg).get()?.n ?? 0;
+  return { items: rows.map((row) => toProposalSet(row as ProposalSetRow)), total };
+}
+
+/** The row itself. Throws not_found. */
+export function getProposalSetRow({ db }: Context, org: OrgId, id: string): ProposalSetRow {
+  const ofOrg = and(eq(proposalSets.orgId, org), eq(proposalSets.id, id.toLowerCase()));
+  const row = db.select().from(proposalSets).where(ofOrg).get();
+  if (!row) throw notFound(`No set of proposals has the ID ${id}. Sets are kept for 30 days.`);
+  return row as ProposalSetRow;
+}
+
+/** The columns of a set that failed. */
+export const failedColumns = (ctx: Context, failureCode: string, failureDetail: string) => ({
+  status: "failed" as const,
+  failureCode,
+  failureDetail,
+  completedAt: endedAt(ctx.now(), proposalSets.createdAt),
+});
+
+function toProposalSet(row: ProposalSetRow): ProposalSet {
+  const { id, status, request, pages, readMs, costUsd, proposals, dropped, accepted } = row;
+  const { failureCode: code, failureDetail: detail, createdAt, completedAt } = row;
+  return {
+    proposalSetId: id,
+    status,
+    docsUrl: request.docsUrl,
+    read: pages === null || readMs === null ? null : { pages, seconds: Math.round(readMs / 100) / 10 },
+    costUsd: costUsd === null ? null : Number(costUsd.toFixed(6)),
+    proposals: proposals ?? [],
+    dropped: dropped ?? [],
+    prompts: accepted,
+    failure: code === null || detail === null ? null : { code, detail },
+    createdAt: toIso(createdAt),
+    completedAt: toIso(completedAt),
+    expiresAt: toIso(createdAt + keptMs),
+  };
+}

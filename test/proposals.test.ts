@@ -1,0 +1,122 @@
+import { afterAll, describe, expect, test } from "bun:test";
+import { createExplorer } from "../src/agents/explorer/explorer.ts";
+import { auditEntries } from "../src/db/tables/audit.ts";
+import { prompts } from "../src/db/tables/prompts.ts";
+import { testApp } from "./support/app.ts";
+import { type SiteRoute, serveSite } from "./support/site.ts";
+
+const page = (title: string, body: string): SiteRoute => ({
+  body: `<!doctype html><html lang="en"><title>${title} | Acme docs</title><main><h1>${title}</h1><p>${"Acme keeps your files safe. ".repeat(20)}</p>${body}</main></html>`,
+});
+const sample = (code: string) => `<pre><code class="language-sh">${code}</code></pre>`;
+
+let backup = page(
+  "Backups",
+  `<h2>Back up a folder</h2><p>To back up a folder, run acme with its path.</p>${sample("acme backup ./photos")}
+  <h2>Restore a folder</h2><p>To restore a folder from a backup, run this command.</p>${sample("acme restore ./photos")}`,
+);
+const site = serveSite({
+  "/": page("Acme", '<a href="/backups">Backups</a> <a href="/install">Install Acme</a>'),
+  "/backups": () => new Response((backup as { body: string }).body, { headers: { "content-type": "text/html" } }),
+  "/install": page("Install Acme", `<h2>Install the client</h2><p>Install it with npm.</p>${sample("npm i acme")}`),
+  "/api.json": { body: JSON.stringify({ openapi: "3.1.0", info: { title: "Acme", version: "1" }, paths: {} }) },
+});
+const closed = serveSite({
+  "/": page("Acme", ""),
+  "/robots.txt": { type: "text/plain", body: "User-agent: *\nDisallow: /\n" },
+});
+const signIn = serveSite({
+  "/": { body: '<!doctype html><title>Sign in</title><h1>Sign in</h1><form><input type="password"></form>' },
+});
+const sites = [site, closed, signIn];
+afterAll(() => {
+  for (const each of sites) each.stop();
+});
+
+const newApp = () =>
+  testApp({
+    agent: createExplorer({ version: "test" }),
+    env: { EVALD_ALLOW_PRIVATE: sites.map(({ port }) => `127.0.0.1:${port}`).join(",") },
+  });
+
+async function propose(app: ReturnType<typeof newApp>, body: object) {
+  const { status, body: accepted } = await app.send("POST", "/api/v1/proposals", { body });
+  expect(status).toBe(202);
+  await app.runJobs();
+  return (await app.send("GET", `/api/v1/proposals/${accepted.proposalSetId}`)).body;
+}
+
+describe("proposals from docs", () => {
+  test("reads the docs, quotes their lines, and creates prompts that rest on them", async () => {
+    const app = newApp();
+    const docsUrl = `${site.url}/`;
+    const set = await propose(app, { docsUrl, openapiUrl: `${site.url}/api.json`, primaryTask: "restore a folder" });
+    expect(set).toMatchObject({ status: "completed", read: { pages: 3 }, costUsd: 0, failure: null, prompts: {} });
+    const titles: string[] = set.proposals.map(({ title }: { title: string }) => title);
+    expect(titles).toContain("Restore a folder");
+    for (const { source, additionalUrls } of set.proposals) {
+      expect(additionalUrls).toEqual([{ url: docsUrl }]);
+      expect(source.url.startsWith(site.url)).toBe(true);
+    }
+
+    const number = titles.indexOf("Restore a folder") + 1;
+    const accept = (body: object) => app.send("POST", `/api/v1/proposals/${set.proposalSetId}/prompts`, { body });
+    const other = number === 1 ? 2 : 1;
+    const edits = [{ number: other, endGoal: "It works, in my words." }];
+    const created = await accept({ only: [number, other], edits });
+    expect([created.status, created.body.prompts.length]).toEqual([201, 2]);
+    // A second try creates nothing.
+    expect((await accept({ only: [number, other], edits })).body).toEqual(created.body);
+    expect(app.db.select().from(prompts).all()).toHaveLength(2);
+    const [first, second] = created.body.prompts;
+    const getPrompt = async (id: string) => (await app.send("GET", `/api/v1/prompts/${id}`)).body;
+    const { source } = set.proposals[number - 1];
+    const prompt = await getPrompt(first.promptId);
+    expect(prompt.basis).toMatchObject({ ...source, repeatsDocs: true, changedAt: null, changedInRunId: null });
+    expect((await getPrompt(second.promptId)).basis.repeatsDocs).toBe(false);
+    await app.send("PATCH", `/api/v1/prompts/${first.promptId}`, { body: { endGoal: "The folder is back." } });
+    expect((await getPrompt(first.promptId)).basis.repeatsDocs).toBe(false);
+
+    // A run that reads the page notices that the text has changed, and the next one that it is back.
+    const before = backup;
+    backup = page("Backups", `<h2>Recover files</h2><p>Recover files with one command.</p>${sample("acme recover")}`);
+    const run = await app.send("POST", `/api/v1/prompts/${first.promptId}/run`, { body: { urlMap: {} } });
+    await app.runJobs();
+    const changed = await getPrompt(first.promptId);
+    expect(changed.basis.changedInRunId).toBe(run.body.runId);
+    backup = before;
+    await app.send("POST", `/api/v1/prompts/${first.promptId}/run`, { body: { urlMap: {} } });
+    await app.runJobs();
+    expect((await getPrompt(first.promptId)).basis.changedAt).toBeNull();
+
+    const actions = app.db
+      .select()
+      .from(auditEntries)
+      .all()
+      .map(({ action }) => action);
+    expect(actions).toEqual(expect.arrayContaining(["proposal_set.requested", "proposal_set.accepted"]));
+  });
+
+  test.each([
+    ["robots", closed],
+    ["sign_in", signIn],
+  ])("docs that can't be read are refused: %s", async (code, { url }) => {
+    const set = await propose(newApp(), { docsUrl: `${url}/` });
+    expect(set).toMatchObject({ status: "failed", failure: { code }, proposals: [] });
+  });
+
+  test("refuses requests that it can't serve, and sets of another organization", async () => {
+    const app = newApp();
+    const fieldOf = async (body: object) => (await app.send("POST", "/api/v1/proposals", { body })).body.detail;
+    expect(await fieldOf({ docsUrl: "http://10.0.0.1/" })).toContain("docsUrl");
+    expect(await fieldOf({ docsUrl: `${site.url}/`, count: 21 })).toContain("count");
+    const { body } = await app.send("POST", "/api/v1/proposals", { body: { docsUrl: `${site.url}/` } });
+    const path = `/api/v1/proposals/${body.proposalSetId}`;
+    const headers = { authorization: `Bearer ${app.b.key}` };
+    expect((await app.send("POST", `${path}/prompts`, { body: { only: [1] } })).status).toBe(409);
+    await app.runJobs();
+    expect((await app.send("GET", path, { headers })).status).toBe(404);
+    expect((await app.send("POST", `${path}/prompts`, { headers, body: { only: [1] } })).status).toBe(404);
+    expect((await app.send("POST", `${path}/prompts`, { body: { only: [20] } })).status).toBe(400);
+  });
+});
