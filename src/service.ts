@@ -14,6 +14,7 @@ import { eraseDue } from "./deletions/erasure.ts";
 import { eraseOldData } from "./deletions/old-data.ts";
 import { forgetDeletedPeople } from "./deletions/people.ts";
 import { reasonOf } from "./errors.ts";
+import { signingKeyOf } from "./exchange/export.ts";
 import { closeExports } from "./exchange/export-thread.ts";
 import { createGateLoop } from "./gates/progress.ts";
 import { weeklyDigestOf } from "./inbox/digest.ts";
@@ -123,6 +124,8 @@ export function createService(options: ServiceOptions) {
     answerModelCall: gatewayOf(ctx).answer,
     /** What to mend about backups although the service is ready; null: nothing. */
     findWarning: () => findBackupWarning(ctx),
+    /** The public key of its exports; null: they aren't signed. */
+    signingKey: () => signingKeyOf(ctx),
     /** Says in a sentence why the service isn't ready; null if it is. */
     findProblem: () => findProblem(ctx, runner.findProblem()),
 

@@ -7,8 +7,8 @@ import { addServiceOptions, type ServiceAddress, type UseApi } from "./connectio
 import { checkNewFile, removeUnfinished, toWriteError } from "./files.ts";
 import { parseScore, print, say, toJson, toSize } from "./terminal.ts";
 
-type ExportOptions = Omit<ExportFilter, "promptId" | "auditLog"> &
-  ServiceAddress & { auditLog?: boolean; prompt?: string; force?: boolean; json?: boolean };
+type ExportOptions = Omit<ExportFilter, "promptId" | "runId" | "auditLog"> &
+  ServiceAddress & { auditLog?: boolean; prompt?: string; run?: string; force?: boolean; json?: boolean };
 
 /** Adds `export`: writes an organization's data to a file, for `import` or for other programs. */
 export function addExport(program: Command, configOf: () => Config, useApi: UseApi): void {
@@ -24,6 +24,7 @@ export function addExport(program: Command, configOf: () => Config, useApi: UseA
     .option("--since <date>", "Only runs requested at or after this time, such as 2026-11-01")
     .option("--until <date>", "Only runs requested before this time")
     .option("--prompt <id>", "Only runs of this prompt")
+    .option("--run <id>", "Only this run, such as to share its report and session")
     .option("--min-score <n>", "With --format junit: mark lower scores as failures", parseScore)
     .addOption(
       new Option("--scope <scope>", "Scope of the scores that --min-score applies to (default: goal)").choices(scopes),
@@ -36,12 +37,17 @@ export function addExport(program: Command, configOf: () => Config, useApi: UseA
       "\nExamples:\n  evald export acme.jsonl --org Acme\n  evald export results.xml --format junit --min-score 80 --since 2026-11-01",
     )
     .action(
-      async (file: string, { org, url, prompt: promptId, auditLog, force = false, json, ...filter }: ExportOptions) => {
+      async (
+        file: string,
+        { org, url, prompt: promptId, run: runId, auditLog, force = false, json, ...filter }: ExportOptions,
+      ) => {
         checkNewFile(configOf().dataDir, file, force);
         const bytes = await useApi({ org, url }, async (api) => {
           return await write(
             file,
-            await api.download("GET /export", { query: { ...filter, promptId, ...(auditLog && { auditLog: "1" }) } }),
+            await api.download("GET /export", {
+              query: { ...filter, promptId, runId, ...(auditLog && { auditLog: "1" }) },
+            }),
           );
         });
         say(`Exported ${toSize(bytes)}.`);

@@ -51,6 +51,7 @@ import { addTrace } from "./trace.ts";
 import { addTrends } from "./trends.ts";
 import { addTrust } from "./trust.ts";
 import { addUpgrade } from "./upgrade.ts";
+import { addVerify } from "./verify.ts";
 import { addWhoami } from "./whoami.ts";
 import { addWhy } from "./why.ts";
 import { addWorker } from "./worker.ts";
@@ -151,6 +152,7 @@ export function createProgram(
   addAudit(program, configOf, useApi);
   addExport(program, configOf, useApi);
   addImport(program, configOf);
+  addVerify(program, configOf);
   addDoctor(program, configOf, env);
   addHealth(program, configOf);
   addUpgrade(program);

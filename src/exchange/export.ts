@@ -9,6 +9,7 @@ import { getRunRow } from "../runs/run-row.ts";
 import { toInstant } from "../schema.ts";
 import { type ExportPieces, streamExport } from "./export-thread.ts";
 import type { ExportFilter } from "./schema.ts";
+import { publicKeyOf } from "./signature.ts";
 import { type ExportOrder, writeExport } from "./writer.ts";
 
 /** Yields the export in chunks. It includes every run that ended before the export started. Throws bad_request or not_found before the first chunk. */
@@ -18,6 +19,10 @@ export const exportOrg = (ctx: Context, org: OrgId, filter: ExportFilter): Itera
 /** The same, written in a thread. */
 export const streamOrg = (ctx: Context, org: OrgId, filter: ExportFilter): ExportPieces =>
   streamExport(ctx, toOrder(ctx, org, filter));
+
+/** The public key that belongs to the signatures of this instance; null: it has no EVALD_SECRET_KEY, so its exports aren't signed. */
+export const signingKeyOf = ({ config: { secretKey } }: Context): string | null =>
+  secretKey === null ? null : publicKeyOf(secretKey);
 
 function toOrder(ctx: Context, org: OrgId, filter: ExportFilter): ExportOrder {
   const { db, now } = ctx;
@@ -45,5 +50,6 @@ function toOrder(ctx: Context, org: OrgId, filter: ExportFilter): ExportOrder {
     organization: db.select({ name: orgs.name }).from(orgs).where(eq(orgs.id, org)).get()?.name ?? "",
     timeZone: zone,
     secrets: listModelSecrets(ctx, org),
+    secretKey: ctx.config.secretKey,
   };
 }

@@ -7,6 +7,7 @@ import { AppError, badRequest } from "../errors.ts";
 import { parseJson } from "../http/body.ts";
 import { invalidInput, Nullable } from "../schema.ts";
 import { formatVersion, labelOf, type RowType, rowTypes, schemaOf } from "./rows.ts";
+import type { Checksum, Signature } from "./signature.ts";
 
 const maxLineBytes = 8 * 1024 * 1024;
 
@@ -29,29 +30,43 @@ export function readHeader(file: string): Header {
   return first?.isWhole ? checkHeader(first.text) : { timeZone: null, omitted: [] };
 }
 
-/** Yields the rows of a file, each validated against its schema. Throws bad_request for a file that is not an export, damaged or truncated. */
-export function* linesOf(file: string): Generator<Line> {
+/** The first and last line of an export. `signature` null: it isn't signed. */
+export type Envelope = { header: string; checksum: Checksum; signature: Signature | null };
+
+/**
+ * Yields the rows of a file, each validated against its schema, and returns what encloses them. Throws bad_request for a file that is not an
+ * export, damaged or truncated.
+ */
+export function* linesOf(file: string): Generator<Line, Envelope> {
   const hash = createHash("sha256");
   let rows = 0;
-  let hasEnded = false;
+  let header = "";
+  let envelope: Envelope | null = null;
   let n = 0;
   for (const { text, isWhole } of textLinesOf(file)) {
     n++;
     const invalidLine = (reason: string) => badRequest(`Line ${n}: ${reason}`);
-    if (hasEnded) throw invalidLine("there is data after the end of the export. Export it again.");
+    if (envelope) throw invalidLine("there is data after the end of the export. Export it again.");
     if (!isWhole) throw invalidLine("the file is truncated here. Copy it again, or export it again.");
     if (n === 1) {
       checkHeader(text);
+      header = text;
       continue;
     }
     const value = parse(text, n);
     const { type, row, ...rest } = value;
     if (type === "end") {
-      if (rest.rows !== rows || rest.sha256 !== hash.digest("hex"))
+      const checksum = { rows, sha256: hash.digest("hex") };
+      if (rest.rows !== rows || rest.sha256 !== checksum.sha256)
         throw invalidLine(
           `the checksum of the ${rows} rows above does not match. The file is damaged; export it again.`,
         );
-      hasEnded = true;
+      const { publicKey, signature } = rest;
+      const isSigned = publicKey !== undefined || signature !== undefined;
+      envelope = {
+        ...{ header, checksum },
+        signature: isSigned ? { publicKey: String(publicKey), signature: String(signature) } : null,
+      };
       continue;
     }
     const rowType = rowTypes.find((each) => each === type);
@@ -66,7 +81,8 @@ export function* linesOf(file: string): Generator<Line> {
     rows++;
     yield { lineNumber: n, type: rowType, row: row as Row, bytes: text.length };
   }
-  if (!hasEnded) throw badRequest(`Line ${n + 1}: the file is truncated here. Copy it again, or export it again.`);
+  if (!envelope) throw badRequest(`Line ${n + 1}: the file is truncated here. Copy it again, or export it again.`);
+  return envelope;
 }
 
 function parse(text: string, lineNumber: number): Record<string, unknown> {

@@ -8,6 +8,7 @@ import type { Span } from "./reading.ts";
 import { readRows } from "./reading.ts";
 import { columnsOf, formatVersion, omissionsOf, rowTypes } from "./rows.ts";
 import type { ExportFormat } from "./schema.ts";
+import { signExport } from "./signature.ts";
 
 /** What to export, as plain data: everything about a request that its export needs. */
 export type ExportOrder = {
@@ -20,6 +21,8 @@ export type ExportOrder = {
   timeZone: string;
   /** Texts that must not appear in the file. */
   secrets: string[];
+  /** EVALD_SECRET_KEY, with which the file is signed; null: it is not signed. */
+  secretKey: Uint8Array | null;
 };
 
 /** Yields an export in pieces. */
@@ -30,13 +33,17 @@ export function writeExport(ctx: Context, order: ExportOrder): Generator<string>
   return format === "markdown" ? exportMarkdown(ctx, span) : writeLines(ctx, order);
 }
 
-/** Yields a header line, a line per row, and an end line with the row count and checksum. */
-function* writeLines(ctx: Context, { span, organization, timeZone, secrets }: ExportOrder): Generator<string> {
+/** Yields a header line, a line per row, and an end line with the row count, checksum and signature. */
+function* writeLines(
+  ctx: Context,
+  { span, organization, timeZone, secrets, secretKey }: ExportOrder,
+): Generator<string> {
   const secretsInJson = secrets.map((secret) => JSON.stringify(secret).slice(1, -1));
   const exportedAt = toIso(span.endedBy);
   const omitted = omissionsOf(span.promptId !== null, span.hasAuditLog);
   const format = { type: "evald export", version: formatVersion, evald: version };
-  yield `${JSON.stringify({ ...format, organization, timeZone, exportedAt, omitted })}\n`;
+  const header = JSON.stringify({ ...format, organization, timeZone, exportedAt, omitted });
+  yield `${header}\n`;
   const hash = createHash("sha256");
   let rows = 0;
   const columns = new Map(rowTypes.map((type) => [type, columnsOf(type).map(([name]) => name)]));
@@ -53,5 +60,6 @@ function* writeLines(ctx: Context, { span, organization, timeZone, secrets }: Ex
     rows++;
     yield line;
   }
-  yield `${JSON.stringify({ type: "end", rows, sha256: hash.digest("hex") })}\n`;
+  const checksum = { rows, sha256: hash.digest("hex") };
+  yield `${JSON.stringify({ type: "end", ...checksum, ...(secretKey && signExport(secretKey, header, checksum)) })}\n`;
 }

@@ -1,5 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
+import { notFound } from "../errors.ts";
 import { operation } from "./operation.ts";
 
 /** Where clients of other services with this API expect the document. */
@@ -24,14 +25,24 @@ type Health = {
   findProblem: () => Promise<string | null>;
   /** What to mend although it is ready; null: nothing. */
   findWarning: () => string | null;
+  /** The public key of its exports; null: without EVALD_SECRET_KEY, they aren't signed. */
+  signingKey: () => string | null;
   /** What its checks found at their last run. */
   listProblems: () => { check: string; cause: string; state: string }[];
 };
 
-/** Whether the process is alive, and whether it is ready. Everyone may ask, so problems are named without what they are about. */
-export const healthRoutes = ({ instance, findProblem, findWarning, listProblems }: Health) =>
+/**
+ * Whether the process is alive, whether it is ready, and the key of its exports. Everyone may ask, so problems are named without what they are
+ * about.
+ */
+export const healthRoutes = ({ instance, findProblem, findWarning, signingKey, listProblems }: Health) =>
   new Elysia({ name: "health" })
     .get("/healthz", () => ({ status: "alive", instance }))
+    .get("/.well-known/evald-signing-key", () => {
+      const key = signingKey();
+      if (key === null) throw notFound("This instance doesn't sign its exports, because EVALD_SECRET_KEY isn't set.");
+      return `${key}\n`;
+    })
     .get("/readyz", async ({ set }) => {
       const problem = await findProblem();
       const problems = listProblems().map(({ check, cause, state }) => ({ check, cause, state }));

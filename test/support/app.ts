@@ -47,7 +47,7 @@ Bun.password.hash = (password, options = cheap) => hash(password, options);
 let migrated: Uint8Array | undefined;
 
 /** A new database in memory. It is a copy of a migrated one, because migrating takes a third of the time of `testApp`. */
-function emptyDb() {
+export function emptyDb() {
   migrated ??= openDb(":memory:").$client.serialize();
   return configureWriter(Database.deserialize(migrated));
 }
