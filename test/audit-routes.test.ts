@@ -296,6 +296,11 @@ const forms: Record<string, Driven> = {
   ],
   "POST /prompts/:promptId/archive": ["prompt.updated", () => at(`/prompts/${newPrompt()}/archive`)],
   "POST /prompts/:promptId/run": ["evaluation.requested", () => at(`/prompts/${newPrompt()}/run`, { runs: "1" })],
+  "POST /prompts/propose": ["proposal_set.requested", () => ({ body: { docsUrl: "https://docs.acme.dev/" } })],
+  "POST /prompts/propose/:proposalSetId": [
+    "proposal_set.accepted",
+    async () => at(`/prompts/propose/${await newProposalSet()}`, { only: "1" }),
+  ],
   "POST /prompts/schedule": [
     "tag_schedule.changed",
     () => ({ body: { tag: "nightly", frequency: "", id: newPrompt() } }),

@@ -2,7 +2,9 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { createExplorer } from "../src/agents/explorer/explorer.ts";
 import { auditEntries } from "../src/db/tables/audit.ts";
 import { prompts } from "../src/db/tables/prompts.ts";
+import { runs } from "../src/db/tables/runs.ts";
 import { testApp } from "./support/app.ts";
+import { signedIn } from "./support/people.ts";
 import { type SiteRoute, serveSite } from "./support/site.ts";
 
 const page = (title: string, body: string): SiteRoute => ({
@@ -118,5 +120,34 @@ describe("proposals from docs", () => {
     expect((await app.send("GET", path, { headers })).status).toBe(404);
     expect((await app.send("POST", `${path}/prompts`, { headers, body: { only: [1] } })).status).toBe(404);
     expect((await app.send("POST", `${path}/prompts`, { body: { only: [20] } })).status).toBe(400);
+  });
+});
+
+describe("pages of proposals", () => {
+  test("lead from the docs to prompts and their runs", async () => {
+    const app = newApp();
+    const person = await signedIn(app);
+    expect((await person.get("/")).body).toContain('formAction="/prompts/propose"'.toLowerCase());
+    const wrong = await person.post("/prompts/propose", { docsUrl: "docs" });
+    expect([wrong.status, wrong.body.includes('id="docsUrl-wrong"')]).toEqual([400, true]);
+    const { location } = await person.post("/prompts/propose", { docsUrl: `${site.url}/`, primaryTask: "" });
+    const path = location ?? "";
+    expect((await person.get(path)).body).toContain('http-equiv="refresh"');
+    await app.runJobs();
+    const { body } = await person.get(path);
+    expect([body.includes('http-equiv="refresh"'), body.match(/name="only"/g)?.length]).toEqual([false, 4]);
+
+    expect((await person.post(path, { do: "run" })).status).toBe(400);
+    const edited = { only: "2", "title.2": "My title", "endGoal.2": "My goal.", do: "run" };
+    expect((await person.post(path, edited)).location).toBe("/runs");
+    await person.post(path, edited);
+    const [prompt, ...others] = app.db.select().from(prompts).all();
+    expect([prompt?.title, prompt?.endGoal, others.length]).toEqual(["My title", "My goal.", 0]);
+    expect(app.db.select().from(runs).all()).toHaveLength(1);
+    expect((await person.get(path)).body.match(/name="only"/g)).toHaveLength(3);
+    expect((await person.get(`/prompts/${prompt?.id}`)).body).toContain('data-changed="false"');
+
+    const viewer = await signedIn(app, { email: "viewer@acme.example", role: "viewer" });
+    expect((await viewer.post(path, { only: "1" })).status).toBe(403);
   });
 });

@@ -27,6 +27,7 @@ import { notificationPages } from "./routes/notifications.tsx";
 import { onboardingPages } from "./routes/onboarding.tsx";
 import { promptFormPages } from "./routes/prompt-form.tsx";
 import { promptPages } from "./routes/prompts.tsx";
+import { proposalPages } from "./routes/proposals.tsx";
 import { providerPages } from "./routes/providers.tsx";
 import { publicPages } from "./routes/public.tsx";
 import { queuePages } from "./routes/queue.tsx";
@@ -84,6 +85,7 @@ const allPages = ({ ctx, workers }: Service, openApi: () => OpenApiDocument) =>
     .use(homePages(ctx))
     .use(tagSchedulePages(ctx))
     .use(schedulePages(ctx))
+    .use(proposalPages(ctx))
     .use(promptPages(ctx))
     .use(promptFormPages(ctx))
     .use(accountPages(ctx))

@@ -1,6 +1,7 @@
 /** Messages that forms show on the next page, by their code in a cookie. */
 const messages = {
   promptCreated: "Prompt created.",
+  promptsCreated: "Prompts created.",
   promptSaved: "Prompt saved.",
   promptPaused: "Prompt paused.",
   promptResumed: "Prompt resumed.",

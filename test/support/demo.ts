@@ -21,6 +21,7 @@ import { setSecret } from "../../src/secrets/secrets.ts";
 import { goal, guessedPathAnswer, guessedPathSession } from "./guessed-path.ts";
 import { judgedApp, says } from "./judged.ts";
 import { join } from "./people.ts";
+import { completeProposals, demoProposals } from "./proposals.ts";
 import { evaluation, finishRuns, judge, niceGrade } from "./reports.ts";
 import { serveSite } from "./site.ts";
 
@@ -233,6 +234,9 @@ export async function demo(reachable: string[] = []) {
         .run();
     }
     createKey(service.ctx, a.org, "CI");
+    const { proposalSetId } = await post("/api/v1/proposals", { docsUrl: "https://docs.acme.example/" });
+    completeProposals(app, proposalSetId, demoProposals);
+    await post(`/api/v1/proposals/${proposalSetId}/prompts`, { only: [2] });
     const hook = { kind: "webhook" as const, url: "https://hooks.acme.example/evald" };
     const { id } = createDestination(service.ctx, a.org, { ...hook, events: ["run.completed"] });
     testDestination(service.ctx, a.org, id);

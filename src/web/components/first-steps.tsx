@@ -20,7 +20,7 @@ export function FirstStepsList({ site: { base }, steps }: { site: Site; steps: F
   const { promptId } = steps;
   const prompt = promptId === null ? "/" : `/prompts/${promptId}`;
   const all: Step[] = [
-    { name: "Enter the URL of your docs", path: "/prompts/new", isDone: promptId !== null },
+    { name: "Enter the URL of your docs", path: "/prompts/propose", isDone: promptId !== null },
     { name: "Get the first report", path: steps.hasRuns ? "/runs" : prompt, isDone: steps.hasReports },
     { name: "Schedule runs", path: promptId === null ? "/" : `${prompt}/edit#frequency`, isDone: steps.hasSchedule },
     { name: "Connect CI or an editor with an API key", path: "/settings/keys", isDone: steps.usesKeys },

@@ -1,3 +1,4 @@
+import { Type } from "@sinclair/typebox";
 import { count, dollars, oneLine } from "../../grading/text.ts";
 import type { Inbox } from "../../inbox/schema.ts";
 import type { PromptItem } from "../../prompts/lists.ts";
@@ -12,6 +13,7 @@ import { When } from "../components/when.tsx";
 import { PromptForm } from "../prompt-form.ts";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
+import { ProposalFields, ProposalForm } from "./proposals.tsx";
 
 export type Overview = {
   site: Site;
@@ -142,6 +144,9 @@ const Spending = ({
   </section>
 );
 
+/** One form proposes prompts or creates one: both start at the URL of the docs. */
+const FirstPromptForm = Type.Object({ ...PromptForm.properties, ...ProposalForm.properties });
+
 /** What a developer tries first, for any product. */
 const firstPromptValues = new URLSearchParams({
   text: "Follow the getting started guide and complete its first example.",
@@ -155,8 +160,8 @@ const FirstPrompt = ({ site, site: { base, baseUrl }, viewer, examples, steps, i
   <div class="first">
     <h1>Test your docs with an agent</h1>
     <p class="lead">
-      Enter the URL of your docs and a task. evald sends an agent to do it and gives you a graded report: where the
-      agent got stuck, the evidence and what to fix first.
+      Enter the URL of your docs. evald proposes tasks from them, or you write one. An agent tries it, and you get a
+      graded report: where the agent got stuck, the evidence and what to fix first.
     </p>
     {examples.map(
       ({ prompt, latest }) =>
@@ -167,14 +172,14 @@ const FirstPrompt = ({ site, site: { base, baseUrl }, viewer, examples, steps, i
         ),
     )}
     {may(viewer, "write") && (
-      <SchemaForm schema={PromptForm} values={firstPromptValues} action={`${base}/prompts`}>
-        <SchemaField
-          name="docsUrl"
-          label="Docs URL"
-          hint="Where the agent starts."
-          required
-          placeholder="https://docs.acme.example/"
-        />
+      <SchemaForm schema={FirstPromptForm} values={firstPromptValues} action={`${base}/prompts`}>
+        <ProposalFields />
+        <p>
+          <button type="submit" class="main" formAction={`${base}/prompts/propose`}>
+            Propose prompts
+          </button>
+        </p>
+        <h2>Or write one task yourself</h2>
         <SchemaField
           name="text"
           label="Task"
@@ -189,7 +194,7 @@ const FirstPrompt = ({ site, site: { base, baseUrl }, viewer, examples, steps, i
           rows={2}
           placeholder="The example ran and printed its result."
         />
-        <button type="submit" class="main" {...(isRunFree && { name: "do", value: "run" })}>
+        <button type="submit" {...(isRunFree && { name: "do", value: "run" })}>
           {isRunFree ? "Create and run" : "Create prompt"}
         </button>{" "}
         <a href={`${base}/prompts/new`}>More options</a>

@@ -9,7 +9,7 @@ import { ScoreLine } from "../components/charts.tsx";
 import { FailureNotice } from "../components/failure.tsx";
 import { TableHead } from "../components/figures.tsx";
 import { ButtonForm, DangerButton } from "../components/form-parts.tsx";
-import { foreignText, Layout } from "../components/layout.tsx";
+import { ExternalLink, foreignText, Layout } from "../components/layout.tsx";
 import { PromptSettings } from "../components/prompt-settings.tsx";
 import { RunForm, type RunFormProps } from "../components/run-form.tsx";
 import { RunTable } from "../components/run-table.tsx";
@@ -75,6 +75,7 @@ export function PromptPage(props: Props) {
               </p>
             </>
           )}
+          {prompt.basis && <Basis base={base} basis={prompt.basis} />}
           {prompt.wordings && (
             <>
               <h2>Other wordings</h2>
@@ -127,6 +128,29 @@ const AllFailed = ({ base, viewer, runs }: { base: string; viewer: Viewer; runs:
   >
     <a href={`${base}/runs/${runs.runId}`}>Open newest run</a>
   </FailureNotice>
+);
+
+/** The text of the docs that the prompt was proposed from, and whether it has changed. */
+const Basis = ({ base, basis }: { base: string; basis: NonNullable<Prompt["basis"]> }) => (
+  <section aria-labelledby="basis" data-changed={basis.changedAt !== null}>
+    <h2 id="basis">Proposed from</h2>
+    {basis.changedAt !== null && (
+      <p class="notice">
+        The page no longer has this text, as <a href={`${base}/runs/${basis.changedInRunId}`}>a run</a> on{" "}
+        <Day at={basis.changedAt} /> found. Check that the task still fits.
+      </p>
+    )}
+    {basis.repeatsDocs && (
+      <p class="notice">
+        The end goal is in the docs’ own words, so an agent that only reads finds it too easily. Trends of docs scores
+        leave it out until you edit it.
+      </p>
+    )}
+    <blockquote {...foreignText}>{basis.quote}</blockquote>
+    <p class="soft">
+      <ExternalLink url={basis.url} />, line {basis.line}
+    </p>
+  </section>
 );
 
 type ActionsProps = { base: string; prompt: Prompt; viewer: Viewer };

@@ -39,6 +39,9 @@ export function PromptsPage({ site, viewer, filter, tags, prompts, total, offset
         <a href={`${site.base}/schedules`}>Schedules</a>
         {may(viewer, "write") && (
           <span class="end">
+            <a class="button" href={`${here}/propose`}>
+              Propose from docs
+            </a>
             <a class="button main" href={`${here}/new`}>
               New prompt
             </a>
@@ -99,7 +102,8 @@ export function PromptsPage({ site, viewer, filter, tags, prompts, total, offset
               <p>
                 <a class="button main" href={`${here}/new`}>
                   Create your first prompt
-                </a>
+                </a>{" "}
+                or <a href={`${here}/propose`}>have some proposed from your docs</a>
               </p>
             )}
           </div>
