@@ -20,6 +20,8 @@ const root = join(import.meta.dir, "..");
 const flags = [
   ...["--compile", "--bytecode", "--bytecode-depth=1", "--format=esm", "--splitting"],
   ...["--minify", "--keep-names", "--asset=drizzle"],
+  // Only for WebDriver BiDi: evald controls Chromium by its own protocol.
+  "--external=chromium-bidi",
   ...["--no-compile-autoload-dotenv", "--no-compile-autoload-bunfig"],
   ...["--define", '__dirname="/$bunfs/root"'],
 ];

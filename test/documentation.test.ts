@@ -28,7 +28,7 @@ import { JudgeVariance } from "../src/reports/judge-variance.ts";
 import { RunReport } from "../src/reports/schema.ts";
 import { RunRequest, RunResponse } from "../src/runs/schema.ts";
 import { countAttempt, countResponse, createMetrics, respondToScrape } from "../src/telemetry/metrics.ts";
-import { docs, toHtml } from "../src/web/docs.ts";
+import { allDocs, toHtml } from "../src/web/docs.ts";
 import { withFigures } from "./bench/figures.ts";
 import { testApp } from "./support/app.ts";
 import { findingsTables, languagesTable } from "./support/explorer-findings.ts";
@@ -51,7 +51,7 @@ import { newestFigures, readMeasurements } from "./truth/foreign/measurements.ts
 
 const csp =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; font-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
-const slugs = docs.map(({ slug }) => slug);
+const slugs = allDocs().map(({ slug }) => slug);
 const root = join(import.meta.dir, "..");
 const none = { authorization: "" };
 type App = ReturnType<typeof testApp>;
@@ -399,7 +399,7 @@ test.each(slugs)("every JSON sample of %s matches its schema", async (slug) => {
 });
 
 test("each path through the code names at most twelve files, and functions that they define", async () => {
-  const [, paths = ""] = (docs.find(({ slug }) => slug === "architecture")?.body ?? "").split("\n## Five paths");
+  const [, paths = ""] = (allDocs().find(({ slug }) => slug === "architecture")?.body ?? "").split("\n## Five paths");
   const walks = paths.split("\n## ")[0]?.split("\n### ").slice(1) ?? [];
   expect(walks.length).toBe(5);
   for (const walk of walks) {
@@ -421,7 +421,9 @@ const readmes = await Promise.all(
 );
 const texts = [
   // The worked examples name things that don't exist yet.
-  ...docs.filter(({ slug }) => slug !== "extending").map(({ slug, body }) => [slug, body] as const),
+  ...allDocs()
+    .filter(({ slug }) => slug !== "extending")
+    .map(({ slug, body }) => [slug, body] as const),
   ...readmes,
 ];
 

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { failureRules } from "../src/agents/failure.ts";
 import { reportScreen } from "../src/cli/report-screen.ts";
 import { getReport } from "../src/reports/reports.ts";
-import { docs } from "../src/web/docs.ts";
+import { allDocs } from "../src/web/docs.ts";
 import { scriptedAgent, testApp } from "./support/app.ts";
 import { evaluation, niceGrade } from "./support/reports.ts";
 
@@ -19,7 +19,7 @@ test("a failed run says over REST and on its pages what to do, and offers that f
 });
 
 test("every page of the docs that a remedy links to exists", () => {
-  const slugs = new Set(docs.map(({ slug }) => slug));
+  const slugs = new Set(allDocs().map(({ slug }) => slug));
   const paths = Object.values(failureRules).flatMap((rule) => ("button" in rule ? [rule.button.path] : []));
   const missing = paths.flatMap((path) => /^\/docs\/([a-z]+)/.exec(path)?.[1] ?? []).filter((slug) => !slugs.has(slug));
   expect(missing).toEqual([]);

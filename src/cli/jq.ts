@@ -1,4 +1,6 @@
+import { readFileSync } from "node:fs";
 import { type Command, Option } from "commander";
+import wasmPath from "jq-wasm/jq.wasm" with { type: "file" };
 import { badRequest } from "../errors.ts";
 import { filterJson } from "./terminal.ts";
 
@@ -29,9 +31,8 @@ const compileErrorCode = 3;
 
 /** A function that applies a jq expression to JSON. Throws bad_request for an invalid expression; the function, if it fails for the JSON. */
 async function createFilter(expression: string): Promise<(json: string) => string> {
-  // Loaded only here: it is 1.4 MB.
-  const { loadJq } = await import("jq-wasm/inline");
-  const jq = await loadJq();
+  const { loadJq } = await import("jq-wasm");
+  const jq = await loadJq({ wasmBinary: readFileSync(wasmPath) });
   const run = (json: string, code: string) => {
     const { stdout, stderr, exitCode } = jq.raw(json, code, ["-r"]);
     const problem = stderr.replace(/^jq: error:? ?(\(at [^)]*\): ?)?/, "").replace(/\njq: \d+ compile errors?\s*$/, "");

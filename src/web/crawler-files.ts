@@ -1,5 +1,5 @@
 import { toXmlText } from "../http/xml.ts";
-import { docs, listDocs, toDocPath } from "./docs.ts";
+import { allDocs, listDocs, toDocPath } from "./docs.ts";
 import type { Site } from "./site.ts";
 
 export const summary = "evald measures how well AI agents can use a developer tool: its documentation and its product.";
@@ -39,7 +39,7 @@ Sitemap: ${baseUrl}/sitemap.xml
 
 /** The same pages as in llms.txt, by their HTML addresses. */
 export function sitemapXml({ baseUrl }: Site): string {
-  const paths = ["/docs", ...docs.map(({ slug }) => toDocPath(slug))];
+  const paths = ["/docs", ...allDocs().map(({ slug }) => toDocPath(slug))];
   return `<?xml version="1.0" encoding="UTF-8"?>
 <urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
 ${paths.map((path) => `  <url><loc>${toXmlText(baseUrl + path)}</loc></url>`).join("\n")}

@@ -1,5 +1,5 @@
 import { Database, type Statement } from "bun:sqlite";
-import { docs, toHtml } from "./docs.ts";
+import { allDocs, toHtml } from "./docs.ts";
 import type { Site } from "./site.ts";
 
 /** A section that contains the words. `heading` and `anchor`: null for the text before the first heading. `snippet`: the words in their context, each between U+0001 and U+0002. */
@@ -30,7 +30,7 @@ function prepareSearch(site: Site) {
     "CREATE VIRTUAL TABLE sections USING fts5(title, heading, text, slug UNINDEXED, anchor UNINDEXED, tokenize = 'porter unicode61')",
   );
   const insert = db.prepare("INSERT INTO sections (title, heading, text, slug, anchor) VALUES (?, ?, ?, ?, ?)");
-  for (const doc of docs) {
+  for (const doc of allDocs()) {
     const [opening = "", ...sections] = toHtml(doc, site).split(/<h[23] id="/);
     insert.run(doc.title, null, `${doc.description} ${toText(opening)}`, doc.slug, null);
     for (const section of sections) {

@@ -1,46 +1,49 @@
-import codingAgents from "./docs/agents.md" with { type: "text" };
-import architecture from "./docs/architecture.md" with { type: "text" };
-import auditLog from "./docs/audit.md" with { type: "text" };
-import benchmarks from "./docs/benchmarks.md" with { type: "text" };
-import ci from "./docs/ci.md" with { type: "text" };
-import cli from "./docs/cli.md" with { type: "text" };
-import configuration from "./docs/configuration.md" with { type: "text" };
-import doctor from "./docs/doctor.md" with { type: "text" };
-import explorer from "./docs/explorer.md" with { type: "text" };
-import exports from "./docs/exports.md" with { type: "text" };
-import extending from "./docs/extending.md" with { type: "text" };
-import failures from "./docs/failures.md" with { type: "text" };
-import field from "./docs/field.md" with { type: "text" };
-import gates from "./docs/gates.md" with { type: "text" };
-import glossary from "./docs/glossary.md" with { type: "text" };
-import growing from "./docs/growing.md" with { type: "text" };
-import guarantees from "./docs/guarantees.md" with { type: "text" };
-import history from "./docs/history.md" with { type: "text" };
-import install from "./docs/install.md" with { type: "text" };
-import keys from "./docs/keys.md" with { type: "text" };
-import mcp from "./docs/mcp.md" with { type: "text" };
-import models from "./docs/models.md" with { type: "text" };
-import operations from "./docs/operations.md" with { type: "text" };
-import people from "./docs/people.md" with { type: "text" };
-import prompts from "./docs/prompts.md" with { type: "text" };
-import regrading from "./docs/regrading.md" with { type: "text" };
-import reports from "./docs/reports.md" with { type: "text" };
-import rest from "./docs/rest.md" with { type: "text" };
-import runs from "./docs/runs.md" with { type: "text" };
-import schedules from "./docs/schedules.md" with { type: "text" };
-import scoring from "./docs/scoring.md" with { type: "text" };
-import spending from "./docs/spending.md" with { type: "text" };
-import start from "./docs/start.md" with { type: "text" };
-import troubleshooting from "./docs/troubleshooting.md" with { type: "text" };
-import webhooks from "./docs/webhooks.md" with { type: "text" };
-import workers from "./docs/workers.md" with { type: "text" };
+import { readFileSync } from "node:fs";
+import { lazy } from "../once.ts";
+import codingAgents from "./docs/agents.md" with { type: "file" };
+import architecture from "./docs/architecture.md" with { type: "file" };
+import auditLog from "./docs/audit.md" with { type: "file" };
+import benchmarks from "./docs/benchmarks.md" with { type: "file" };
+import ci from "./docs/ci.md" with { type: "file" };
+import cli from "./docs/cli.md" with { type: "file" };
+import configuration from "./docs/configuration.md" with { type: "file" };
+import doctor from "./docs/doctor.md" with { type: "file" };
+import explorer from "./docs/explorer.md" with { type: "file" };
+import exports from "./docs/exports.md" with { type: "file" };
+import extending from "./docs/extending.md" with { type: "file" };
+import failures from "./docs/failures.md" with { type: "file" };
+import field from "./docs/field.md" with { type: "file" };
+import gates from "./docs/gates.md" with { type: "file" };
+import glossary from "./docs/glossary.md" with { type: "file" };
+import growing from "./docs/growing.md" with { type: "file" };
+import guarantees from "./docs/guarantees.md" with { type: "file" };
+import history from "./docs/history.md" with { type: "file" };
+import install from "./docs/install.md" with { type: "file" };
+import keys from "./docs/keys.md" with { type: "file" };
+import mcp from "./docs/mcp.md" with { type: "file" };
+import models from "./docs/models.md" with { type: "file" };
+import operations from "./docs/operations.md" with { type: "file" };
+import people from "./docs/people.md" with { type: "file" };
+import prompts from "./docs/prompts.md" with { type: "file" };
+import regrading from "./docs/regrading.md" with { type: "file" };
+import reports from "./docs/reports.md" with { type: "file" };
+import rest from "./docs/rest.md" with { type: "file" };
+import runs from "./docs/runs.md" with { type: "file" };
+import schedules from "./docs/schedules.md" with { type: "file" };
+import scoring from "./docs/scoring.md" with { type: "file" };
+import spending from "./docs/spending.md" with { type: "file" };
+import start from "./docs/start.md" with { type: "file" };
+import troubleshooting from "./docs/troubleshooting.md" with { type: "file" };
+import webhooks from "./docs/webhooks.md" with { type: "file" };
+import workers from "./docs/workers.md" with { type: "file" };
 import type { Site } from "./site.ts";
 
 /** A page of the documentation. The title is its first heading, the description the quotation after it. */
 export type Doc = { slug: string; section: string; title: string; description: string; body: string };
 
 /** All pages in reading order. Navigation, `/llms.txt`, the sitemap and the tests use this list. */
-export const docs: Doc[] = [
+// As text in the code, they would be in the executable and in memory twice: as a constant and in its bytecode.
+export const allDocs = lazy((): Doc[] => [
   toDoc("start", "Get started", start),
   toDoc("glossary", "Get started", glossary),
   toDoc("prompts", "Guides", prompts),
@@ -77,15 +80,16 @@ export const docs: Doc[] = [
   toDoc("extending", "Background", extending),
   toDoc("guarantees", "Background", guarantees),
   toDoc("benchmarks", "Background", benchmarks),
-];
+]);
 
 /** The page of the documentation with a slug. */
-export const findDoc = (slug: string): Doc | undefined => docs.find((doc) => doc.slug === slug);
+export const findDoc = (slug: string): Doc | undefined => allDocs().find((doc) => doc.slug === slug);
 
 /** The path of a page of the documentation, without the base. */
 export const toDocPath = (slug: string): string => `/docs/${slug}`;
 
-function toDoc(slug: string, section: string, text: string): Doc {
+function toDoc(slug: string, section: string, file: string): Doc {
+  const text = readFileSync(file, "utf8");
   const [, title, description, body] = /^# (.+)\n\n> (.+)\n\n([\s\S]+)$/.exec(text) ?? [];
   if (!title || !description || !body) throw new Error(`${slug}.md must start with a heading and a quotation.`);
   return { slug, section, title, description, body };
@@ -146,7 +150,7 @@ ${listDocs(site)}
 
 /** All pages as Markdown: a list with links for each section. */
 export function listDocs(site: Site): string {
-  const lists = [...Map.groupBy(docs, ({ section }) => section)].map(([section, pages]) => {
+  const lists = [...Map.groupBy(allDocs(), ({ section }) => section)].map(([section, pages]) => {
     const items = pages.map(
       ({ slug, title, description }) => `- [${title}](${site.baseUrl}${toDocPath(slug)}.md): ${description}`,
     );

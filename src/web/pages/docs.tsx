@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { Layout } from "../components/layout.tsx";
-import { type Doc, docs, toDocPath, toHtml } from "../docs.ts";
+import { allDocs, type Doc, toDocPath, toHtml } from "../docs.ts";
 import type { SearchHit } from "../docs-search.ts";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
@@ -19,7 +19,7 @@ export const DocsNav = ({ site, viewer, current, words = "" }: NavProps) => (
       </p>
     )}
     <Search {...{ site, words }} />
-    {[...Map.groupBy(docs, ({ section }) => section)].map(([section, pages]) => (
+    {[...Map.groupBy(allDocs(), ({ section }) => section)].map(([section, pages]) => (
       <section key={section}>
         <h2>{section}</h2>
         <ul>
@@ -62,7 +62,7 @@ const ForAgents = ({ site }: { site: Site }) => (
 export function DocPage({ site, viewer, doc }: DocsProps & { doc: Doc }) {
   const path = toDocPath(doc.slug);
   const html = toHtml(doc, site);
-  const position = docs.indexOf(doc);
+  const position = allDocs().indexOf(doc);
   return (
     <Layout
       {...{ site, viewer }}
@@ -83,8 +83,8 @@ export function DocPage({ site, viewer, doc }: DocsProps & { doc: Doc }) {
         <div dangerouslySetInnerHTML={{ __html: html }} />
       </article>
       <nav class="page-turner" aria-label="Next and previous page">
-        <NeighborLink site={site} doc={docs[position - 1]} label="Previous" />
-        <NeighborLink site={site} doc={docs[position + 1]} label="Next" />
+        <NeighborLink site={site} doc={allDocs()[position - 1]} label="Previous" />
+        <NeighborLink site={site} doc={allDocs()[position + 1]} label="Next" />
       </nav>
     </Layout>
   );
@@ -131,7 +131,7 @@ export function DocsIndexPage({ site, viewer }: DocsProps) {
         <h1>Documentation</h1>
         <p class="lead">All pages of the documentation.</p>
         <ForAgents site={site} />
-        {[...Map.groupBy(docs, ({ section }) => section)].map(([section, pages]) => (
+        {[...Map.groupBy(allDocs(), ({ section }) => section)].map(([section, pages]) => (
           <section key={section}>
             <h2>{section}</h2>
             <ul class="index">

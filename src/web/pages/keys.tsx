@@ -8,7 +8,7 @@ import { Choice, Filter } from "../components/filter.tsx";
 import { DangerButton, NewSecret, Submit } from "../components/form-parts.tsx";
 import { CheckField, ChoiceField, SchemaField, SchemaForm } from "../components/schema-form.tsx";
 import { Time } from "../components/when.tsx";
-import { docs, sectionsOf } from "../docs.ts";
+import { allDocs, sectionsOf } from "../docs.ts";
 import { toFields } from "../form-values.ts";
 import type { Site } from "../site.ts";
 import { SettingsFrame, type SettingsProps } from "./settings.tsx";
@@ -175,7 +175,7 @@ const FormerKeys = ({ base, keys, mayChange }: { base: string; keys: ApiKey[]; m
 );
 
 function CreatedKey({ site, newKey: { key, apiKey } }: { site: Site; newKey: NonNullable<Props["newKey"]> }) {
-  const mcp = docs.find(({ slug }) => slug === "mcp");
+  const mcp = allDocs().find(({ slug }) => slug === "mcp");
   return (
     <NewSecret id="new-key" title={`API key “${apiKey.name}” created`} value={key}>
       <details open>

@@ -6,7 +6,7 @@ import { notFound } from "../../errors.ts";
 import { toEventSchema } from "../../notifications/event-schema.ts";
 import { renderPage } from "../components/layout.tsx";
 import { hasSessionCookie } from "../credential.ts";
-import { docs, findDoc, indexMarkdown, toMarkdown } from "../docs.ts";
+import { allDocs, findDoc, indexMarkdown, toMarkdown } from "../docs.ts";
 import { searchDocs } from "../docs-search.ts";
 import { errorResponse, showPublic } from "../page-requests.tsx";
 import { seeOther } from "../page-responses.ts";
@@ -65,7 +65,11 @@ export const docPages = (ctx: Context, openApi: () => OpenApiDocument) =>
         return errorResponse(
           ctx,
           request,
-          notFound(`The page was not found. The available pages are ${docs.map((each) => each.slug).join(", ")}.`),
+          notFound(
+            `The page was not found. The available pages are ${allDocs()
+              .map((each) => each.slug)
+              .join(", ")}.`,
+          ),
         );
       if (slug !== params.page) return publicResponse(request, "markdown", toMarkdown(doc, toSite(ctx)));
       return prefersMarkdown(request)

@@ -6,7 +6,7 @@ import { scoreText, titleOf } from "../../reports/labels.ts";
 import { listReportsBySlug } from "../../reports/lists.ts";
 import { listRunPage, listRunsByPrefix } from "../../runs/lists.ts";
 import { renderFragment } from "../components/layout.tsx";
-import { docs, toDocPath } from "../docs.ts";
+import { allDocs, toDocPath } from "../docs.ts";
 import { menuItems } from "../menu-items.ts";
 import { showPage } from "../page-requests.tsx";
 import { type Hit, Hits, SearchPage } from "../pages/search.tsx";
@@ -84,7 +84,7 @@ function listHits(ctx: Context, viewer: Viewer, text: string): Hit[] {
       .map(([title, path]): Hit => ({ kind: "Action", title, path })),
     ...(text === ""
       ? []
-      : docs
+      : allDocs()
           .filter(({ title }) => matches(title))
           .slice(0, limits.docs)
           .map(({ title, slug }): Hit => ({ kind: "Docs", title, path: toDocPath(slug) }))),
