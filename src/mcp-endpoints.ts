@@ -9,6 +9,7 @@ import type { Offer } from "./mcp/surface.ts";
 import type { Tool } from "./mcp/tool.ts";
 import { lazy } from "./once.ts";
 import { promptEditTools, promptTools } from "./prompts/tools.ts";
+import { proposalTools } from "./proposals/tools.ts";
 import { mcpPrompts } from "./reports/mcp-prompts.ts";
 import { reportResources } from "./reports/resources.ts";
 import { reportTools } from "./reports/tools.ts";
@@ -25,7 +26,11 @@ export const toTools = (ctx: Context): Tool[] => [
 ];
 
 /** More tools, only for keys that name the scope `write`: all others pay for the usual ones alone. */
-export const toEditTools = (ctx: Context): Tool[] => [...promptEditTools(ctx), ...runEditTools(ctx)];
+export const toEditTools = (ctx: Context): Tool[] => [
+  ...promptEditTools(ctx),
+  ...proposalTools(ctx),
+  ...runEditTools(ctx),
+];
 
 const isEditor = ({ scopes }: Caller): boolean => scopes?.includes("write") === true;
 

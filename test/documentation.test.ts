@@ -24,6 +24,7 @@ import type { WorkerStatus } from "../src/places/messages.ts";
 import type { WorkerExecutor } from "../src/places/worker-executor.ts";
 import { createPrompt } from "../src/prompts/prompts.ts";
 import { PromptPatch, PromptSummary } from "../src/prompts/schema.ts";
+import { ProposalAcceptance } from "../src/proposals/schema.ts";
 import { JudgeVariance } from "../src/reports/judge-variance.ts";
 import { RunReport } from "../src/reports/schema.ts";
 import { RunRequest, RunResponse } from "../src/runs/schema.ts";
@@ -349,6 +350,7 @@ const jsonSamples: Record<string, ((value: unknown) => unknown)[]> = {
     isShape(PromptPatch),
     isShape(PromptPatch),
   ],
+  proposals: [isShape(ProposalAcceptance)],
   failures: [isShape(RunFailure)],
   runs: [isShape(RunResponse), isShape(RunRequest), isShape(RunRequest), isShape(RunRequest)],
   reports: [isShape(RunReport.properties.dimensions.items)],

@@ -6,6 +6,7 @@ import { type Api, findPromptId } from "./api.ts";
 import { addApiOptions, addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
 import { addPromptDelete } from "./deletion.ts";
 import { addFields, type FieldOptions, toFields } from "./prompt-fields.ts";
+import { addPropose, createFromFile, parseNumbers } from "./prompt-proposals.ts";
 import { print, say, sayRest, table, toJson, wholeNumber } from "./terminal.ts";
 
 type PromptOptions = ServiceAddress & { json?: boolean };
@@ -14,6 +15,7 @@ type PromptOptions = ServiceAddress & { json?: boolean };
 export function addPrompt(program: Command, useApi: UseApi): void {
   const prompt = program.command("prompt").description("Manage prompts: the tasks that agents work on");
   addCreate(prompt, useApi);
+  addPropose(prompt, useApi);
   addList(prompt, useApi);
   addShow(prompt, useApi);
   addEdit(prompt, useApi);
@@ -162,23 +164,33 @@ function sayWarningsAndNextRuns({ warnings, nextRunsAt }: Prompt): void {
 function addCreate(prompt: Command, useApi: UseApi): void {
   const command = prompt
     .command("create")
-    .description("Create a prompt and print its ID to stdout")
-    .requiredOption("--text <text>", "Task for the agent; {{name}} is a template variable");
+    .description("Create a prompt, or some from proposals, and print the IDs to stdout")
+    .option("--text <text>", "Task for the agent; {{name}} is a template variable (required without --from)")
+    .option("--from <file>", "File with proposals that evald prompt propose --json wrote")
+    .option("--only <numbers>", "With --from: only these proposals, such as 1,3,4", parseNumbers);
   addServiceOptions(addFields(command))
     .option("--json", "Print the prompt as JSON")
     .addHelpText(
       "after",
       '\nExample:\n  evald prompt create --title "First query" --start-url https://docs.acme.example \\\n    --text "Run a query with the CLI." --goal "A query was run and its rows were printed."',
     )
-    .action(({ org, url, json, text, ...fields }: PromptOptions & FieldOptions & { text: string }) =>
-      useApi({ org, url }, async (api) => {
+    .action(async ({ org, url, json, text, from, only, ...fields }: PromptOptions & CreateOptions) => {
+      if ((text === undefined) === (from === undefined)) throw badRequest("Pass either --text or --from.");
+      if (from === undefined && only !== undefined) throw badRequest("--only needs --from.");
+      if (from !== undefined && Object.keys(fields).length > 0)
+        throw badRequest("--from takes all fields from the file. Change a prompt with evald prompt edit.");
+      if (from !== undefined) return await createFromFile(useApi, { org, url }, from, only, json ?? false);
+      if (text === undefined) return;
+      await useApi({ org, url }, async (api) => {
         const created = await api.request("POST /prompts", { body: { text, ...toFields(fields) } });
         say(`Created prompt ${created.id}. Run it with: evald run ${created.id}`);
         sayWarningsAndNextRuns(created);
         print(json ? toJson(created) : created.id);
-      }),
-    );
+      });
+    });
 }
+
+type CreateOptions = FieldOptions & { from?: string; only?: number[] };
 
 /** Optional fields that `--clear` removes. */
 const clearable = {

@@ -26,7 +26,7 @@ const demandShare = 0.5;
 const refusalTexts: Record<ReadingRefusal, string> = {
   robots: "robots.txt of the host doesn't allow programs to read it",
   sign_in: "it asks to sign in; docs behind a sign-in can't be read",
-  no_text: "no page with text was found; pages that need scripts can't be read",
+  no_text: "it has no text, or isn't there; pages that need scripts can't be read",
   no_api_description: "it is no OpenAPI description in JSON or YAML, or it is too large",
 };
 

@@ -25,6 +25,7 @@ import models from "./docs/models.md" with { type: "file" };
 import operations from "./docs/operations.md" with { type: "file" };
 import people from "./docs/people.md" with { type: "file" };
 import prompts from "./docs/prompts.md" with { type: "file" };
+import proposals from "./docs/proposals.md" with { type: "file" };
 import regrading from "./docs/regrading.md" with { type: "file" };
 import reports from "./docs/reports.md" with { type: "file" };
 import rest from "./docs/rest.md" with { type: "file" };
@@ -47,6 +48,7 @@ export const allDocs = lazy((): Doc[] => [
   toDoc("start", "Get started", start),
   toDoc("glossary", "Get started", glossary),
   toDoc("prompts", "Guides", prompts),
+  toDoc("proposals", "Guides", proposals),
   toDoc("schedules", "Guides", schedules),
   toDoc("runs", "Guides", runs),
   toDoc("failures", "Guides", failures),

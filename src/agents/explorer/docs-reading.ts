@@ -1,3 +1,4 @@
+import { pageKey } from "../../net/page-key.ts";
 import type { AgentContext, AgentEvent } from "../agent.ts";
 import type { Page } from "../page.ts";
 import type { ReadingTask, Task } from "../task.ts";
@@ -10,7 +11,7 @@ import { cut, type ReadPage, type Session, type Steps, useTool } from "./session
 import { surveySite } from "./survey.ts";
 import { walk } from "./walk.ts";
 
-/** Why docs can't be read: robots.txt, a page to sign in, no page with text, or no API description at its URL. */
+/** Why docs can't be read: robots.txt, a page to sign in, no text at the start URL, or no API description at its URL. */
 export const readingRefusals = ["robots", "sign_in", "no_text", "no_api_description"] as const;
 export type ReadingRefusal = (typeof readingRefusals)[number];
 
@@ -56,8 +57,9 @@ async function* readPages(session: Session, apiUrl: string | null): Steps {
   const pages = [...session.pages, ...session.surveyed];
   const readable = pages.filter(({ problem, markdown }) => problem === null && markdown.trim() !== "");
   const start = session.task.startUrls[0] ?? "";
+  const isStartRead = readable.some(({ addresses }) => addresses.some((each) => pageKey(each) === pageKey(start)));
   if (pages[0]?.problem === "sign_in") yield* refuse(session, "sign_in", start);
-  else if (readable.length === 0) yield* refuse(session, "no_text", start);
+  else if (!isStartRead) yield* refuse(session, "no_text", start);
   else {
     for (const page of readable) yield* report(session, true, { page: toPageText(page) });
     if (apiUrl !== null) yield* readApiDescription(session, apiUrl);

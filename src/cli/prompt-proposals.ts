@@ -1,0 +1,151 @@
+import { readFileSync } from "node:fs";
+import { basename } from "node:path";
+import { type Command, InvalidArgumentError } from "commander";
+import { AppError, badRequest } from "../errors.ts";
+import { count } from "../grading/text.ts";
+import { maxProposals } from "../proposals/proposal.ts";
+import type { CreatedPrompts, ProposalSet, SourceFile } from "../proposals/schema.ts";
+import type { Api } from "./api.ts";
+import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
+import { checkFile, toReadError } from "./files.ts";
+import { parsePair, print, say, table, toJson, wholeNumber } from "./terminal.ts";
+
+type ProposeOptions = ServiceAddress & {
+  openapi?: string;
+  primaryTask?: string;
+  product?: string;
+  count?: number;
+  readme?: string;
+  commandHelp?: Record<string, string>;
+  demand: boolean;
+  accept?: number[];
+  json?: boolean;
+};
+
+/** How often the state of a set is requested, in milliseconds. */
+const pollMs = 500;
+
+/** Adds `prompt propose`: proposes prompts from docs, and creates those that are accepted. */
+export function addPropose(prompt: Command, useApi: UseApi): void {
+  const command = prompt
+    .command("propose <docs-url>")
+    .description("Propose prompts from docs. Creates none unless you accept them")
+    .option("--openapi <url>", "OpenAPI description to read too")
+    .option("--primary-task <task>", "What most people do with the product first")
+    .option("--product <name>", "Name of the product (default: from the docs)")
+    .option("--count <n>", "Maximum number of proposals", wholeNumber(1, maxProposals))
+    .option("--readme <file>", "README to read too")
+    .option("--command-help <command=file>", "Help or manual page of a command, as text (repeatable)", parsePair)
+    .option("--no-demand", "Leave out what agents asked for in vain")
+    .option("--accept <numbers>", "Create the prompts of these proposals, such as 1,3", parseNumbers)
+    .option("--json", "Print the proposals as JSON, for evald prompt create --from");
+  addServiceOptions(command)
+    .addHelpText(
+      "after",
+      `
+Examples:
+  evald prompt propose https://docs.acme.example/ --primary-task "back up a folder"
+  evald prompt propose https://docs.acme.example/ --json > proposals.json
+  evald prompt create --from proposals.json --only 1,3,4`,
+    )
+    .action((docsUrl: string, options: ProposeOptions) => {
+      const { url, org, accept, json, openapi: openapiUrl, primaryTask, product, count, demand } = options;
+      const files = toFiles(options);
+      const body = { docsUrl, openapiUrl, primaryTask, product, count, files, includeDemand: demand };
+      return useApi(
+        { url, org },
+        async (api) => {
+          const { proposalSetId } = await api.request("POST /proposals", { body });
+          const set = await waitForProposals(api, proposalSetId);
+          if (accept === undefined) return print(json ? toJson(set) : toTable(set));
+          printCreated(await acceptProposals(api, proposalSetId, accept), json);
+        },
+        { execute: { allowUrls: [docsUrl, ...(openapiUrl === undefined ? [] : [openapiUrl])] } },
+      );
+    });
+}
+
+/** Creates the prompts of a file that `prompt propose --json` wrote. */
+export async function createFromFile(
+  useApi: UseApi,
+  address: ServiceAddress,
+  file: string,
+  only: number[] | undefined,
+  json: boolean,
+): Promise<void> {
+  const { proposalSetId, proposals } = readSet(file);
+  const numbers = only ?? proposals.map((_, i) => i + 1);
+  await useApi(address, async (api) => printCreated(await acceptProposals(api, proposalSetId, numbers), json));
+}
+
+/** Numbers separated by commas. Throws InvalidArgumentError. */
+export function parseNumbers(value: string): number[] {
+  const numbers = value.split(",").map((part) => part.trim());
+  if (!numbers.every((part) => /^[1-9]\d?$/.test(part))) throw new InvalidArgumentError("Use numbers such as 1,3,4.");
+  return [...new Set(numbers.map(Number))];
+}
+
+/** Throws what the service answered, and unavailable if the docs can't be read. */
+async function waitForProposals(api: Api, proposalSetId: string): Promise<ProposalSet> {
+  say("Reading the docs…");
+  for (;;) {
+    const set: ProposalSet = await api.request("GET /proposals/{proposalSetId}", { path: { proposalSetId } });
+    if (set.failure !== null) throw new AppError("bad_request", set.failure.detail);
+    if (set.status === "completed") return set;
+    await Bun.sleep(pollMs);
+  }
+}
+
+const acceptProposals = (api: Api, proposalSetId: string, only: number[]): Promise<CreatedPrompts> =>
+  api.request("POST /proposals/{proposalSetId}/prompts", { path: { proposalSetId }, body: { only } });
+
+function printCreated(created: CreatedPrompts, json = false): void {
+  say(`Created ${count(created.prompts.length, "prompt")}. Run one with: evald run ID`);
+  print(json ? toJson(created) : created.prompts.map(({ promptId }) => promptId).join("\n"));
+}
+
+/** One line per proposal: number, title, tag, check, and the line of the docs that it comes from. */
+function toTable({ proposals, read, dropped }: ProposalSet): string {
+  say(`Read ${count(read?.pages ?? 0, "page")} in ${read?.seconds ?? 0} s.`);
+  const total = dropped.reduce((sum, each) => sum + each.count, 0);
+  if (total > 0) say(`Dropped ${count(total, "candidate")}.`);
+  const rows = proposals.map(({ title, tags, declaredChecks: [check], source, docsOwnWords }, i) => [
+    String(i + 1),
+    title,
+    tags.join(", "),
+    check === undefined ? "" : (check.command ?? check.url ?? check.file ?? ""),
+    `${source.url}:${source.line}`,
+    docsOwnWords ? "docs' own words" : "",
+  ]);
+  return table([["#", "TITLE", "TAGS", "CHECK", "SOURCE", "NOTE"], ...rows]);
+}
+
+function toFiles({ readme, commandHelp = {} }: ProposeOptions): SourceFile[] | undefined {
+  const files = [
+    ...(readme === undefined ? [] : [{ name: basename(readme), text: readText(readme) }]),
+    ...Object.entries(commandHelp).map(([command, file]) => ({ name: basename(file), command, text: readText(file) })),
+  ];
+  return files.length === 0 ? undefined : files;
+}
+
+/** Throws bad_request that names the file. */
+function readText(file: string): string {
+  checkFile(file);
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    throw toReadError(error, file);
+  }
+}
+
+/** Throws bad_request unless it is a file of proposals. */
+function readSet(file: string): Pick<ProposalSet, "proposalSetId" | "proposals"> {
+  try {
+    const set: Partial<ProposalSet> = JSON.parse(readText(file));
+    if (typeof set.proposalSetId === "string" && Array.isArray(set.proposals))
+      return { proposalSetId: set.proposalSetId, proposals: set.proposals };
+  } catch (error) {
+    if (error instanceof AppError) throw error;
+  }
+  throw badRequest(`${file} has no proposals. Write one with: evald prompt propose URL --json > ${basename(file)}`);
+}
