@@ -1,10 +1,15 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { createExplorer } from "../src/agents/explorer/explorer.ts";
 import { auditEntries } from "../src/db/tables/audit.ts";
+import { jobs } from "../src/db/tables/jobs.ts";
 import { prompts } from "../src/db/tables/prompts.ts";
 import { runs } from "../src/db/tables/runs.ts";
+import { createPrompt } from "../src/prompts/prompts.ts";
+import type { TaskProposal } from "../src/proposals/proposal.ts";
 import { testApp } from "./support/app.ts";
 import { signedIn } from "./support/people.ts";
+import { completeProposals } from "./support/proposals.ts";
+import { evaluation, niceGrade } from "./support/reports.ts";
 import { type SiteRoute, serveSite } from "./support/site.ts";
 
 const page = (title: string, body: string): SiteRoute => ({
@@ -121,6 +126,68 @@ describe("proposals from docs", () => {
     expect((await app.send("POST", `${path}/prompts`, { headers, body: { only: [1] } })).status).toBe(404);
     expect((await app.send("POST", `${path}/prompts`, { body: { only: [20] } })).status).toBe(400);
   });
+});
+
+describe("what agents asked for in vain", () => {
+  test("is proposed with the URL and how often, up to half of the proposals, only for these docs", async () => {
+    const app = newApp();
+    const { id } = createPrompt(app.service.ctx, app.a.org, { text: `Look. ${site.url}/` });
+    const visit = (url: string, guesses: number) => ({
+      ...{ page: url, url, reads: 0, errors: 0, misses: guesses, guesses, found: {} },
+    });
+    const visits = [visit(`${site.url}/guides/rotate-keys.md`, 3), visit("https://other.example.com/sdk", 9)];
+    evaluation(app, id, [{ ...niceGrade, exposure: { ...niceGrade.exposure, visits } }]);
+    // The jobs of its runs, which have ended.
+    app.db.update(jobs).set({ state: "done", completedAt: app.service.ctx.now() }).run();
+    const where = `${site.url}/delete-account`;
+    await app.send("POST", "/api/v1/field-friction", {
+      body: { where, tried: "I looked for it.", happened: "Nothing says how." },
+    });
+    const set = await propose(app, { docsUrl: `${site.url}/`, count: 4 });
+    const demand = set.proposals.filter(({ by }: { by: string }) => by === "demand");
+    expect(demand.map(({ title, why, source }: TaskProposal) => [title, why, source.url])).toEqual([
+      ["Rotate keys", "guessed_url", `${site.url}/guides/rotate-keys.md`],
+      ["Delete account", "field_report", where],
+    ]);
+    expect(set.proposals).toHaveLength(4);
+    const without = await propose(app, { docsUrl: `${site.url}/`, includeDemand: false });
+    expect(without.proposals.some(({ by }: { by: string }) => by === "demand")).toBe(false);
+  });
+});
+
+test("a goal in the docs' own words doesn't count in trends of docs scores until it is edited", async () => {
+  const app = newApp();
+  const { ctx } = app.service;
+  const { body: requested } = await app.send("POST", "/api/v1/proposals", { body: { docsUrl: `${site.url}/` } });
+  completeProposals(app, requested.proposalSetId);
+  const path = `/api/v1/proposals/${requested.proposalSetId}/prompts`;
+  const [{ promptId }] = (await app.send("POST", path, { body: { only: [1] } })).body.prompts;
+  const { id: own } = createPrompt(ctx, app.a.org, { text: `Look. ${site.url}/` });
+  const docsOnly = { ...niceGrade, scope: "docs_only", outcome: "not_judged", grade: null } as const;
+  evaluation(app, promptId, [{ ...docsOnly, score: 100 }]);
+  evaluation(app, own, [{ ...docsOnly, score: 50 }]);
+  const means = async (query = "") => {
+    const { points } = (await app.send("GET", `/api/v1/trends${query}`)).body;
+    return points.map(({ score }: { score: { mean: number } }) => score.mean);
+  };
+  expect([await means(), await means(`?promptId=${promptId}`)]).toEqual([[50], [100]]);
+  await app.send("PATCH", `/api/v1/prompts/${promptId}`, { body: { endGoal: "Files are safe." } });
+  evaluation(app, own, [{ ...docsOnly, score: 50 }]);
+  expect(await means()).toEqual([75]);
+});
+
+test("sets are erased after 30 days, with their jobs", async () => {
+  let at = Date.UTC(2026, 10, 1);
+  const app = testApp({ now: () => at, env: { EVALD_ALLOW_PRIVATE: `127.0.0.1:${site.port}` } });
+  const { body } = await app.send("POST", "/api/v1/proposals", { body: { docsUrl: `${site.url}/` } });
+  completeProposals(app, body.proposalSetId);
+  const statusAfter = async (days: number) => {
+    at = Date.UTC(2026, 10, 1) + days * 24 * 3600_000;
+    await app.service.upkeep.runOnce();
+    return (await app.send("GET", `/api/v1/proposals/${body.proposalSetId}`)).status;
+  };
+  expect([await statusAfter(29.9), await statusAfter(30.1)]).toEqual([200, 404]);
+  expect(app.db.select().from(jobs).all()).toEqual([]);
 });
 
 describe("pages of proposals", () => {

@@ -35,7 +35,12 @@ export function RunsPage(props: Props) {
       ? { "hx-sse:connect": toHref(`${here}/live`, { ...filter, org: viewer.org }), "hx-swap": "innerMorph" }
       : {};
   return (
-    <Layout site={site} viewer={viewer} path="/runs" title="Runs">
+    <Layout
+      {...{ site, viewer }}
+      path="/runs"
+      title="Runs"
+      refreshSeconds={items.some(({ completedAt }) => completedAt === null) ? 5 : undefined}
+    >
       <header class="toolbar">
         <h1>Runs</h1>
         <span class="muted">{formatNumber(total)}</span>
