@@ -13,8 +13,10 @@ import {
   toolProbes,
 } from "./probes.ts";
 import { borders } from "./tenant-borders.ts";
+import { deletionBorders } from "./tenant-deletions.ts";
 import { inboxBorders } from "./tenant-inbox.ts";
 import { lookupBorders } from "./tenant-lookups.ts";
+import { policyBorders } from "./tenant-policies.ts";
 import { settingBorders } from "./tenant-settings.ts";
 import { rowsOf, type Tenants, tenants } from "./tenants.ts";
 
@@ -108,6 +110,20 @@ export async function findBorderLeak(): Promise<string | undefined> {
     world.pass(world.hourMs);
     for (const own of [asB, asA]) await world.goOn(own);
     for await (const problem of problemsAtBorders(world)) return problem;
+  } finally {
+    await world.stop();
+  }
+}
+
+/** What is wrong with the first step of the policies and deletions that fails. This takes a second. */
+export async function findQuickLeak(): Promise<string | undefined> {
+  const world = tenants();
+  try {
+    for (const own of [world.a, world.b]) await world.furnish(world.as(own));
+    for (const [name, step] of Object.entries({ ...policyBorders(world), ...deletionBorders(world) })) {
+      const problem = await step().catch(String);
+      if (problem !== undefined) return `${name}: ${problem}`;
+    }
   } finally {
     await world.stop();
   }
