@@ -62,12 +62,14 @@ export function deletionBorders(world: Tenants): Record<string, () => Promise<st
         const wrong = unlike("retention", (await own.send("GET", "/api/v1/retention")).body.sessions, days);
         if (wrong) return wrong;
       }
+      db.$client.run("update deliveries set status = 'delivered', completed_at = ?", [ctx.now()]);
       world.pass(3 * dayMs);
       const sessions = () => count("session_events where org_id = ?", a.org);
       if (sessions() === 0) return "A has no sessions";
       const wrong = await keepsB(upkeep);
       if (wrong) return wrong;
-      if (sessions() > 0) return "sessions of A are kept";
+      if (sessions() > 0 || count("deliveries where org_id = ?", a.org) > 0)
+        return "sessions or deliveries of A are kept";
       await asA.send("PATCH", "/api/v1/retention", { body: { sessions: null } });
       const left = (await asB.send("GET", "/api/v1/retention")).body;
       return unlike("retention of B", left.sessions, 30_000);

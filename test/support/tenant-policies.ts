@@ -1,10 +1,13 @@
 import { createKey, listKeys } from "../../src/auth/keys.ts";
 import { listMembers } from "../../src/auth/members.ts";
 import { auditEntries } from "../../src/db/tables/audit.ts";
+import { listProposalSets } from "../../src/proposals/proposal-sets.ts";
+import { listFailureGroups } from "../../src/queue/failures.ts";
 import { pauseRuns, resumeRuns } from "../../src/runs/pauses.ts";
 import { maxSecrets } from "../../src/secrets/schema.ts";
 import { readSecrets } from "../../src/secrets/secrets.ts";
 import { fieldsOf } from "./form-fields.ts";
+import { rpc } from "./mcp.ts";
 import { join, signedIn } from "./people.ts";
 import { type Tenants, unlike } from "./tenants.ts";
 
@@ -96,15 +99,39 @@ export function policyBorders(world: Tenants): Record<string, () => Promise<stri
     async "A waits for as many proposals as it may"() {
       const request = async (own: typeof asA) =>
         (await own.send("POST", "/api/v1/proposals", { body: { docsUrl: "https://docs.acme.dev/" } })).status;
-      const statuses = [];
+      const statuses: number[] = [];
       for (let i = 0; i < 6; i++) statuses.push(await request(asA));
+      const [ofA] = listProposalSets(ctx, a.org, { limit: 1, offset: 0 }).items;
+      const shown = await asB.send("GET", `/api/v1/proposals/${ofA?.proposalSetId}`);
       const ofB = await request(asB);
-      const { body, headers } = await asB.send("GET", "/api/v1/proposals");
+      const { items, total } = listProposalSets(ctx, b.org, { limit: 10, offset: 0 });
       return (
         unlike("requests of A", statuses.slice(-2), [202, 429]) ??
+        unlike("set of A for B", shown.status, 404) ??
         unlike("request of B", ofB, 202) ??
-        unlike("sets of B", [body.length, headers.get("x-total-count")], [1, "1"])
+        unlike("sets of B", [items.length, total], [1, 1])
       );
+    },
+
+    async "B compares reports with the URL of a run of A"() {
+      const [theirs] = (await asA.send("GET", "/api/v1/reports")).body;
+      const [mine] = (await asB.send("GET", "/api/v1/reports")).body;
+      const slugs = [`https://evald.example/runs/${theirs.runId}`, mine.slug];
+      const answer = JSON.stringify(await rpc(asB, b.key).call("compare_reports", { slugs }));
+      return answer.includes(theirs.slug) ? `B sees ${theirs.slug}` : undefined;
+    },
+
+    async "B requests a run with the key that a retry of A would have"() {
+      const ofA = (await asA.send("GET", "/api/v1/runs")).body;
+      const failed = ofA.find((run: { failure: object | null }) => run.failure !== null);
+      const { body: prompt } = await asB.send("POST", "/api/v1/prompts", {
+        body: { text: "Read https://docs.acme.dev/" },
+      });
+      const counts = () => listFailureGroups(ctx).map(({ failed }) => failed);
+      const before = counts();
+      const headers = { "idempotency-key": `retry-${failed.runId}` };
+      const { status } = await asB.send("POST", `/api/v1/prompts/${prompt.id}/run`, { body: { urlMap: {} }, headers });
+      return unlike("run", status, 200) ?? unlike("failures", counts(), before);
     },
 
     async "A has other secrets, and as many as it may have"() {
@@ -165,7 +192,7 @@ export function policyBorders(world: Tenants): Record<string, () => Promise<stri
         [`${actorIdOfB}-`, "The next"],
         [actorIdOfB, "Another name"],
         ["~", "The last"],
-      ]) {
+      ] as const) {
         const createdAt = ctx.now();
         db.insert(auditEntries)
           .values({ ...entry, id: ctx.newId(createdAt), orgId: a.org, createdAt, actorId, actorName })
