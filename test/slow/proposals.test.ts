@@ -7,15 +7,13 @@ import { signedIn } from "../support/people.ts";
 import { serveSite } from "../support/site.ts";
 
 const tasks = ["Back up a folder", "Restore a folder", "Install the client", "Upload a file", "Configure a schedule"];
-const section = (title: string, i: number) =>
-  `<h2>${title}</h2><p>To do this with Acme, run the command below.</p><pre><code class="language-sh">acme run ${i}</code></pre>`;
+const pageOf = (title: string, i: number) =>
+  `<!doctype html><html lang="en"><title>${title} | Acme</title><h1>Acme guide ${i}</h1><p>${"Acme keeps your files safe. ".repeat(20)}</p>
+  <h2>${title}</h2><p>To ${title.toLowerCase()} with Acme, run the command below.</p><pre><code class="language-sh">acme run ${i}</code></pre></html>`;
+const links = tasks.map((title, i) => `<a href="/guide-${i}">${title}</a>`).join(" ");
 const site = serveSite({
-  "/": {
-    body: `<!doctype html><html lang="en"><title>Acme</title><h1>Acme docs</h1><a href="/guides">Guides</a></html>`,
-  },
-  "/guides": {
-    body: `<!doctype html><html lang="en"><title>Guides | Acme</title><h1>Guides</h1><p>${"Acme keeps your files safe. ".repeat(20)}</p>${tasks.map(section).join("")}</html>`,
-  },
+  "/": { body: `<!doctype html><html lang="en"><title>Acme</title><h1>Acme docs</h1>${links}</html>` },
+  ...Object.fromEntries(tasks.map((title, i) => [`/guide-${i}`, { body: pageOf(title, i) }])),
 });
 const browser = await openBrowser();
 afterAll(async () => {
