@@ -1,4 +1,5 @@
 import { afterAll, describe, expect, test } from "bun:test";
+import type { Agent } from "../src/agents/agent.ts";
 import { createExplorer } from "../src/agents/explorer/explorer.ts";
 import { auditEntries } from "../src/db/tables/audit.ts";
 import { jobs } from "../src/db/tables/jobs.ts";
@@ -40,9 +41,15 @@ afterAll(() => {
   for (const each of sites) each.stop();
 });
 
-const newApp = () =>
+/** Does nothing until it is aborted. */
+async function* hanging(signal: AbortSignal) {
+  await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+  yield { type: "end", outcome: "not_judged", reason: "" } as const;
+}
+
+const newApp = (agent: Agent = createExplorer({ version: "test" })) =>
   testApp({
-    agent: createExplorer({ version: "test" }),
+    agent,
     env: { EVALD_ALLOW_PRIVATE: sites.map(({ port }) => `127.0.0.1:${port}`).join(",") },
   });
 
@@ -153,6 +160,29 @@ describe("what agents asked for in vain", () => {
     const without = await propose(app, { docsUrl: `${site.url}/`, includeDemand: false });
     expect(without.proposals.some(({ by }: { by: string }) => by === "demand")).toBe(false);
   });
+});
+
+test("a set whose reading was interrupted is read again after a restart", async () => {
+  const started = Promise.withResolvers<void>();
+  let attempts = 0;
+  const explorer = createExplorer({ version: "test" });
+  const app = newApp({
+    ...explorer,
+    run: (task, context) => {
+      if (++attempts > 1) return explorer.run(task, context);
+      started.resolve();
+      return hanging(context.signal);
+    },
+  });
+  const { body } = await app.send("POST", "/api/v1/proposals", { body: { docsUrl: `${site.url}/` } });
+  const statusOf = async () => (await app.send("GET", `/api/v1/proposals/${body.proposalSetId}`)).body.status;
+  await app.service.runner.start();
+  await started.promise;
+  expect(await statusOf()).toBe("running");
+  await app.service.runner.stop(0);
+  expect(await statusOf()).toBe("pending");
+  await app.runJobs();
+  expect([await statusOf(), attempts]).toEqual(["completed", 2]);
 });
 
 test("a goal in the docs' own words doesn't count in trends of docs scores until it is edited", async () => {
