@@ -31,6 +31,8 @@ export const proposalReasons = [
   "field_traffic",
 ] as const;
 
+export type ProposalReason = (typeof proposalReasons)[number];
+
 /** Why a candidate was dropped. */
 export const dropReasons = [
   "no_quote",

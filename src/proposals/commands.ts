@@ -1,0 +1,65 @@
+import { type Candidate, type Drop, needsOf, toProposal } from "./candidate.ts";
+import { isClear, toPhrase } from "./phrases.ts";
+import type { HelpText, ProposalSource } from "./proposal.ts";
+
+/** A line of help about a command: its name, and a sentence. */
+const commandLine = /^\s{1,12}([a-z][\w:.-]{1,30})(?:[ ,|<[][^A-Z]{0,40}?)?(?:\s{2,}|\s+[-–—]\s+)([A-Z][^.]{6,120})/;
+
+/** Candidates from the commands in help and manual pages. The tasks say what to do, and not with which command. */
+export function candidatesOfCommands(source: ProposalSource, drop: Drop): Candidate[] {
+  return source.helpTexts.flatMap((help) => commandsOf(help, source, drop));
+}
+
+function commandsOf({ url, text, command }: HelpText, source: ProposalSource, drop: Drop): Candidate[] {
+  return text.split("\n").flatMap((line, index): Candidate[] => {
+    const [, name, description] = commandLine.exec(line.slice(0, 300)) ?? [];
+    if (!name || !description || /^(help|version|completion)$/.test(name)) return [];
+    const phrase = toPhrase(description, () => false) ?? thirdPersonPhrase(description);
+    if (phrase === null || !isClear(phrase)) {
+      drop(phrase === null ? "no_action" : "needs_page");
+      return [];
+    }
+    const basis = { source: { url, line: index + 1, quote: line.trim() }, why: "command" as const };
+    const proposal = toProposal(phrase, source, { ...basis, language: "sh", text: description });
+    return [{ proposal: { ...proposal, hints: [`The docs name ${command} ${name}.`] }, score: 3 - index / 1000 }];
+  });
+}
+
+/** Candidates from the tools of an MCP server. */
+export function candidatesOfTools(source: ProposalSource, drop: Drop): Candidate[] {
+  return source.tools.flatMap(({ name, description, isReadOnly }): Candidate[] => {
+    const sentence = description.split(/(?<=\.)\s|\n/)[0] ?? "";
+    const phrase = toPhrase(sentence, () => true) ?? thirdPersonPhrase(sentence);
+    if (phrase === null || !isClear(phrase)) {
+      drop(phrase === null ? "no_action" : "needs_page");
+      return [];
+    }
+    const task = `${phrase.verb} ${phrase.rest}`;
+    const basis = { source: { url: source.docsUrl, line: 1, quote: sentence }, why: "tool" as const };
+    const proposal = toProposal(phrase, source, { ...basis, language: null, text: description });
+    const title = proposal.title;
+    return [
+      {
+        score: isReadOnly ? 2 : 2.5,
+        proposal: {
+          ...proposal,
+          text: `${title} with the tools of ${source.product}. Write what you did and the result to result.md.`,
+          endGoal: `result.md has the result of this task: ${task}.`,
+          hints: [`The server has the tool ${name}.`],
+          needs: needsOf(task, description),
+        },
+      },
+    ];
+  });
+}
+
+/** The phrase of "Creates a backup". */
+function thirdPersonPhrase(text: string) {
+  const [first = "", ...rest] = text.split(" ");
+  const forms = [first.replace(/ies$/i, "y"), first.replace(/s$/i, ""), first.replace(/es$/i, "")];
+  for (const form of first.endsWith("s") ? forms : []) {
+    const phrase = toPhrase([form, ...rest].join(" "), () => true);
+    if (phrase !== null) return phrase;
+  }
+  return null;
+}

@@ -1,0 +1,185 @@
+import { plainText } from "../agents/markdown-links.ts";
+import { type Candidate, type Drop, languageOf, toProposal } from "./candidate.ts";
+import { isClear, type Phrase, toPhrase } from "./phrases.ts";
+import type { ProposalPage, ProposalReason, ProposalSource } from "./proposal.ts";
+
+/** Pages that are about the project rather than about its use, by path or title. */
+const otherKind =
+  /\b(change-?logs?|changes|history|release-?(notes?|process)?s?|releasing|what-?s-?new|news|blog|posts|upgrad\w+|updating|migrat\w+|deprecat\w+|contribut\w+|develop(ers?|ment)?|hacking|internals?|architecture|roadmap|comparisons?|alternatives|benchmarks?|licen[cs]es?|code-of-conduct|governance|community|support|sponsors?|credits|authors|translations?|glossary|about|rfcs?|versioned|archived|design|philosophy|policy|policies|issues?|pull-?requests?|bugs|security)\b/i;
+/** Pages that explain how to do things. */
+const guide =
+  /\b(guides?|tutorials?|how-?tos?|quick-?starts?|start(ed)?|usage|use|using|cookbook|recipes?|examples?|learn|intro|introduction|topics|patterns?|readme|tasks?|features?|working|concepts?)\b/i;
+const reference = /\b(reference|api|config|configuration|options|settings|rules|cli|commands?|schema)\b/i;
+const tutorial = /\b(tutorials?|quick-?start|getting-?started|first-steps|walkthrough)\b/i;
+const symptom =
+  /^(why |i (get|can't|cannot)|.{3,60} (does not|doesn't|fails?|not working|is not|isn't|cannot|can't)\b)/i;
+const troubleshooting = /\b(troubleshoot\w*|faq|common-?(errors|problems|issues))\b/i;
+
+/** A page is a tutorial if this share of its sections are steps. */
+const minStepShare = 0.4;
+const maxLevel = 4;
+
+/** How a page is addressed, as words. */
+const pathOf = (url: string): string =>
+  (URL.parse(url)?.pathname ?? url).replace(/\.\w+$/, "").replaceAll(/[/_.\d]+/g, " ");
+
+/** Tests whether a capitalized word is a name: it is one if most sentences of the docs capitalize it. */
+export function nameTest(pages: ProposalPage[]): (word: string) => boolean {
+  const counts = new Map<string, number>();
+  for (const { markdown } of pages)
+    for (const [word] of markdown.matchAll(/(?<=[a-z,] )[A-Za-z][a-z]+\b/g)) {
+      const key = word.toLowerCase();
+      counts.set(key, (counts.get(key) ?? 0) + (word === key ? -1 : 1));
+    }
+  return (word) => (counts.get(word.toLowerCase()) ?? 0) > 0;
+}
+
+/** Number of links to each page, by address without its fragment. */
+function countLinks(pages: ProposalPage[]): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const { links } of pages)
+    for (const url of new Set(links.map((link) => addressOf(link.url)))) counts.set(url, (counts.get(url) ?? 0) + 1);
+  return counts;
+}
+
+const addressOf = (url: string) => url.replace(/#.*$/, "").replace(/(\/index)?(\.(html?|mdx?))?\/?$/, "");
+
+/** A part of a page under one heading, with what is nested below it. */
+type Part = {
+  page: ProposalPage;
+  heading: { text: string; level: number; line: number };
+  text: string;
+  /** Languages of its samples. */
+  languages: (string | null)[];
+};
+
+/** Candidates from headings and sentences of guides that say what to do and show how in a sample. */
+export function candidatesOfGuides(source: ProposalSource, drop: Drop): Candidate[] {
+  const pages = source.readme ? [source.readme, ...source.pages] : source.pages;
+  const isName = nameTest(pages);
+  const links = countLinks(pages);
+  return pages.flatMap((page, position) => {
+    const path = pathOf(page.url);
+    if (otherKind.test(path.replaceAll(" ", "-")) || otherKind.test(page.title)) {
+      drop("page_kind");
+      return [];
+    }
+    const score =
+      (guide.test(path) || page === source.readme ? 2 : 0) -
+      (reference.test(path) ? 2 : 0) +
+      Math.min(2, Math.log2((links.get(addressOf(page.url)) ?? 0) + 1) / 2) -
+      position / pages.length;
+    return candidatesOfPage(page, source, { isName, score, drop });
+  });
+}
+
+type PageFacts = { isName: (word: string) => boolean; score: number; drop: Drop };
+
+function candidatesOfPage(page: ProposalPage, source: ProposalSource, facts: PageFacts): Candidate[] {
+  const parts = partsOf(page);
+  const isSteps = hasSteps(page, parts, facts.isName);
+  return parts.flatMap((part, index): Candidate[] => {
+    const found = taskOf(part, facts.isName);
+    if (found === null) {
+      facts.drop("no_action");
+      return [];
+    }
+    if (isSteps && index > 0) {
+      facts.drop("step");
+      return [];
+    }
+    if (part.languages.length === 0) {
+      facts.drop("no_action");
+      return [];
+    }
+    const { phrase, why, line, quote } = found;
+    if (why !== "symptom" && !isClear(phrase)) {
+      facts.drop("needs_page");
+      return [];
+    }
+    const basis = { source: { url: page.url, line, quote: quote.slice(0, 1000) }, why, text: part.text };
+    const proposal = toProposal(phrase, source, { ...basis, language: languageOf(part.languages) });
+    return [{ proposal, score: facts.score + scoreOf(part, phrase, why) }];
+  });
+}
+
+type Task = { phrase: Phrase; why: ProposalReason; line: number; quote: string };
+
+function taskOf(part: Part, isName: (word: string) => boolean): Task | null {
+  const { heading, page } = part;
+  const text = plainText(heading.text).trim();
+  if (/^`[^`]*`$/.test(heading.text.trim())) return null;
+  const quote = page.markdown.split("\n")[heading.line - 1]?.replace(/^#+\s*/, "") || text;
+  const phrase = toPhrase(text, isName);
+  if (phrase !== null) return { phrase, why: "heading", line: heading.line, quote };
+  if (troubleshooting.test(pathOf(page.url)) && symptom.test(text))
+    return {
+      phrase: { verb: "solve", rest: `“${text.replace(/[?.]$/, "")}”` },
+      why: "symptom",
+      line: heading.line,
+      quote,
+    };
+  return sentenceTask(part, isName);
+}
+
+const purpose =
+  /^(?:(?:if|when) you (?:want|need|wish|would like) to|to|in order to|you can also|you can) ([a-z]+ [^.:;,()`]{12,70}?)(?=[,:.(]|\s+you (?:can|need|must|should)\b|\s+(?:use|run|call)\s)/i;
+const subject =
+  /(?:this (?:tutorial|guide|page|section|chapter|recipe)[^.]{0,40}?|you(?:'ll| will) learn|we(?:'ll| will) show(?: you)?) how to ([a-z][^.;:,()\n]{12,80})/i;
+
+/** The first sentence of a part that names a purpose. */
+function sentenceTask({ heading, text }: Part, isName: (word: string) => boolean): Task | null {
+  for (const [index, line] of text.split("\n").entries()) {
+    if (/^\s*(```|~~~|\||#|>|:::|<)/.test(line)) continue;
+    for (const sentence of line.split(/(?<=[.!?:])\s+(?=[A-Z])/)) {
+      const plain = plainText(sentence)
+        .replace(/[*_]/g, "")
+        .replace(/^\s*[-+]\s+/, "");
+      const phrase = toPhrase((subject.exec(plain) ?? purpose.exec(plain))?.[1] ?? "", isName);
+      if (phrase === null || !isClear(phrase) || phrase.rest.split(" ").length < 3) continue;
+      return {
+        phrase,
+        why: subject.test(plain) ? "tutorial" : "sentence",
+        line: heading.line + index,
+        quote: sentence.trim(),
+      };
+    }
+  }
+  return null;
+}
+
+function scoreOf(part: Part, { rest }: Phrase, why: ProposalReason): number {
+  const words = rest.split(" ").length;
+  const byReason = { heading: 1.5, symptom: 1.5, tutorial: 1.5 } as Partial<Record<ProposalReason, number>>;
+  return (
+    (byReason[why] ?? 0) +
+    (part.heading.level <= 2 ? 0.8 : 0) +
+    Math.min(1, part.text.length / 1500) +
+    (words >= 2 && words <= 7 ? 1 : 0)
+  );
+}
+
+/** The parts of a page; the first is what stands above the first heading or below the title. */
+function partsOf(page: ProposalPage): Part[] {
+  const lines = page.markdown.split("\n");
+  const headings = [{ level: 1, text: page.title, line: 1 }, ...page.headings.filter(({ level }) => level <= maxLevel)];
+  return headings.map((heading, index) => {
+    const next = headings[index + 1]?.line ?? lines.length + 1;
+    const end = headings.slice(index + 1).find(({ level }) => level <= heading.level)?.line ?? lines.length + 1;
+    const own = page.samples.filter(({ line }) => line >= heading.line && line < (index === 0 ? next : end));
+    const text = lines.slice(heading.line - 1, next - 1).join("\n");
+    return { page, heading, text, languages: own.map(({ language }) => language) };
+  });
+}
+
+/** Whether the sections of a page are the steps of one task: they are numbered, or it is a tutorial of actions. */
+function hasSteps(page: ProposalPage, parts: Part[], isName: (word: string) => boolean): boolean {
+  const sections = parts.slice(1).filter(({ heading }) => heading.level > 1);
+  if (sections.length < 3) return false;
+  const share = (test: (part: Part) => boolean) => sections.filter(test).length / sections.length;
+  if (share(({ heading }) => /^(step )?\d+[.:)]/i.test(heading.text)) >= minStepShare) return true;
+  return (
+    tutorial.test(`${pathOf(page.url).replaceAll(" ", "-")} ${page.title}`) &&
+    share(({ heading }) => toPhrase(heading.text, isName) !== null) >= minStepShare
+  );
+}

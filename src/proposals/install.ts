@@ -1,0 +1,65 @@
+import { plainText } from "../agents/markdown-links.ts";
+import type { Candidate } from "./candidate.ts";
+import type { ProposalPage, ProposalSource } from "./proposal.ts";
+
+const command =
+  /(?:^|[\s`$])((npm (?:i|install|add)|pnpm add|yarn add|bun add|pip3? install|uv add|uv tool install|pipx install|brew install|cargo install|gem install)((?: -{1,2}[\w-]+)*) ["']?(@?[\w./-]+)(?:\[[\w,]*\])?["']?)(?=[\s`]|$)/;
+
+/** What proves that a package is installed, by its package manager. */
+const proofs: [RegExp, (name: string) => string][] = [
+  [/^npm/, (name) => `npm ls ${name} || npm ls --global ${name}`],
+  [/^pnpm/, (name) => `pnpm ls ${name}`],
+  [/^(yarn|bun)/, (name) => `test -d node_modules/${name} && echo ${name}`],
+  [/^pip3? /, (name) => `python3 -m pip show ${name}`],
+  [/^uv add/, (name) => `uv pip show ${name}`],
+  [/^(uv tool|pipx)/, (name) => `${name} --version && echo ${name}`],
+  [/^(brew|cargo)/, (name) => `${name} --version && echo ${name}`],
+  [/^gem/, (name) => `gem list --exact ${name}`],
+];
+
+const plain = (name: string) =>
+  name
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}]/gu, "")
+    .replace(/(js|py)$/, "");
+
+/** Installing exactly the product, proved by its package manager; null if the docs don't name the command. */
+export function installCandidate(source: ProposalSource): Candidate | null {
+  const pages = source.readme ? [source.readme, ...source.pages] : source.pages;
+  for (const page of pages) {
+    const place = findInstall(page, source.product);
+    if (place !== null) return toCandidate(source, page, place);
+  }
+  return null;
+}
+
+type Place = { line: number; quote: string; manager: string; name: string };
+
+function findInstall({ markdown }: ProposalPage, product: string): Place | null {
+  for (const [index, line] of markdown.split("\n").entries()) {
+    const [, quote, manager, , name] = command.exec(line.slice(0, 500)) ?? [];
+    if (quote && manager && name && plain(name) === plain(product)) return { line: index + 1, quote, manager, name };
+  }
+  return null;
+}
+
+function toCandidate({ product, docsUrl }: ProposalSource, { url }: ProposalPage, place: Place): Candidate {
+  const proof = proofs.find(([pattern]) => pattern.test(place.manager))?.[1](place.name);
+  return {
+    score: 6,
+    proposal: {
+      title: `Install ${plainText(product)} and run its first example`,
+      text: `Install ${product} in this workspace and run the first example of its documentation.`,
+      endGoal: `${product} is installed and its first example ran without an error.`,
+      additionalUrls: [{ url: docsUrl }],
+      tags: ["onboard"],
+      declaredChecks: proof === undefined ? [] : [{ command: proof, contains: place.name }],
+      hints: [],
+      needs: ["workspace"],
+      by: "rules",
+      source: { url, line: place.line, quote: place.quote },
+      docsOwnWords: false,
+      why: "command",
+    },
+  };
+}

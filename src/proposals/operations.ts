@@ -1,0 +1,170 @@
+import { type Candidate, type Drop, needsOf } from "./candidate.ts";
+import type { ProposalSource, TaskProposal } from "./proposal.ts";
+
+type Json = Record<string, unknown>;
+type Operation = { method: string; path: string; summary: string; value: Json };
+type Api = { url: string; document: Json; server: string | null; operations: Operation[] };
+
+const asObject = (value: unknown): Json =>
+  typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Json) : {};
+const asText = (value: unknown): string => (typeof value === "string" ? value : "");
+
+/** A value that no other record has, so that finding it proves that it was created by the task. */
+const createdName = "evald-task-7f3a";
+const documentedErrors = ["409", "422", "400"];
+
+/**
+ * Candidates from OpenAPI descriptions: create and read back, then delete, and handle a documented error. Operations that answer without JSON are
+ * left out; those that guides mention come first.
+ */
+export function candidatesOfOperations(source: ProposalSource, drop: Drop): Candidate[] {
+  const guides = source.pages.map(({ markdown }) => markdown).join("\n");
+  return source.apiDescriptions.flatMap(({ url, document }) => {
+    const api = toApi(url, asObject(document));
+    return api.operations
+      .filter(({ method }) => method === "post")
+      .flatMap((operation) => candidatesOf(operation, api, source, { guides, drop }));
+  });
+}
+
+function toApi(url: string, document: Json): Api {
+  const operations = Object.entries(asObject(document.paths)).flatMap(([path, item]) =>
+    Object.entries(asObject(item))
+      .filter(([method]) => /^(get|post|put|patch|delete)$/.test(method))
+      .map(([method, operation]) => {
+        const value = asObject(operation);
+        const summary = (asText(value.summary) || asText(value.description)).split(/[.\n]/)[0]!.trim();
+        return { method, path, summary, value };
+      }),
+  );
+  const server = URL.parse(asText(asObject((document.servers as unknown[] | undefined)?.[0]).url), url)?.href ?? null;
+  return { url, document, server: server?.replace(/\/$/, "") ?? null, operations };
+}
+
+function candidatesOf(
+  operation: Operation,
+  api: Api,
+  source: ProposalSource,
+  { guides, drop }: { guides: string; drop: Drop },
+): Candidate[] {
+  const { path, summary, value } = operation;
+  if (!returnsJson(value, api.document)) {
+    drop("not_json");
+    return [];
+  }
+  const item = api.operations.find((other) => other.method === "get" && isItemOf(other.path, path));
+  const error = documentedErrors.find((status) => status in asObject(value.responses));
+  if (summary === "" || value.deprecated === true || (item === undefined && error === undefined)) {
+    drop("no_action");
+    return [];
+  }
+  const remove = item && api.operations.find((other) => other.method === "delete" && other.path === item.path);
+  const noun = nounOf(path);
+  const score = 4 - path.split("/").length / 2 + (guides.includes(path) || guides.toLowerCase().includes(noun) ? 2 : 0);
+  const base = { operation, api, source };
+  const tasks: Candidate[] = [];
+  if (item !== undefined) {
+    const created = toTask(base, `${summary}, then read it back`, "the response of reading it back", "core");
+    const check = readBackCheck(operation, api);
+    if (check === null) tasks.push({ score, proposal: created });
+    else {
+      const text = `${created.text} Name it ${createdName}.`;
+      tasks.push({ score: score + 1, proposal: { ...created, text, declaredChecks: [check] } });
+    }
+  }
+  if (remove !== undefined)
+    tasks.push({
+      score: score - 1,
+      proposal: toTask(base, `${summary}, then delete it again`, "the response of reading it after that", "cleanup"),
+    });
+  if (error !== undefined && error !== "400")
+    tasks.push({
+      score: score - 1.5,
+      proposal: toTask(
+        base,
+        `Cause and handle the error ${error}: ${lowerFirst(summary)}`,
+        "the error and how to handle it",
+        "errors",
+      ),
+    });
+  return tasks;
+}
+
+const lowerFirst = (text: string) => text.replace(/^[A-Z](?=[a-z])/, (letter) => letter.toLowerCase());
+
+function toTask(
+  { operation, api, source }: { operation: Operation; api: Api; source: ProposalSource },
+  title: string,
+  result: string,
+  tag: string,
+): TaskProposal {
+  const isSecured = Array.isArray(operation.value.security ?? api.document.security) && !isOpen(operation, api);
+  const needs = needsOf(title, "");
+  return {
+    title: title.slice(0, 200),
+    text: `${title} through the API of ${source.product}. Write ${result} to result.json.`,
+    endGoal: `result.json has ${result}, as the API of ${source.product} answered.`,
+    additionalUrls: [{ url: source.docsUrl }],
+    tags: [tag],
+    declaredChecks: [],
+    hints: [],
+    needs: isSecured ? ["account", "secret", ...needs] : needs,
+    by: "rules",
+    source: { url: api.url, line: 1, quote: operation.summary },
+    docsOwnWords: true,
+    why: "operation",
+  };
+}
+
+const isOpen = ({ value }: Operation, { document }: Api): boolean => {
+  const requirements = (value.security ?? document.security) as unknown[];
+  return requirements.length === 0 || requirements.some((each) => Object.keys(asObject(each)).length === 0);
+};
+
+/** The request that lists what was created, if it has a name and the list needs no other value than a key. */
+function readBackCheck({ path, value }: Operation, api: Api): TaskProposal["declaredChecks"][number] | null {
+  const list = api.operations.find((other) => other.method === "get" && other.path === path);
+  const body = asObject(
+    asObject(asObject(asObject(resolve(value.requestBody, api.document)).content)["application/json"]).schema,
+  );
+  const fields = asObject(asObject(resolve(body, api.document)).properties);
+  if (!list || path.includes("{") || api.server === null || !("name" in fields)) return null;
+  const url = `${api.server}${path}`;
+  if (isOpenList(list, api)) return { url, contains: createdName };
+  const schemes = Object.values(asObject(asObject(api.document.components).securitySchemes)).map(asObject);
+  const bearer = schemes.find(({ type, scheme }) => type === "http" && scheme === "bearer");
+  const key = schemes.find((scheme) => scheme.type === "apiKey" && scheme.in === "header");
+  if (bearer) return { url, headers: { Authorization: "Bearer {{secret.API_KEY}}" }, contains: createdName };
+  return key ? { url, headers: { [asText(key.name)]: "{{secret.API_KEY}}" }, contains: createdName } : null;
+}
+
+const isOpenList = (list: Operation, api: Api): boolean =>
+  (list.value.security ?? api.document.security) === undefined || isOpen(list, api);
+
+function returnsJson({ responses }: Json, document: Json): boolean {
+  return Object.entries(asObject(responses)).some(
+    ([status, response]) =>
+      /^2/.test(status) &&
+      Object.keys(asObject(asObject(resolve(response, document)).content)).some((type) => /json/.test(type)),
+  );
+}
+
+/** What a value refers to within its document. */
+function resolve(value: unknown, document: Json): unknown {
+  const reference = asText(asObject(value).$ref);
+  if (!reference.startsWith("#/")) return value;
+  const names = reference
+    .slice(2)
+    .split("/")
+    .map((name) => name.replaceAll("~1", "/").replaceAll("~0", "~"));
+  return names.reduce<unknown>((parent, name) => asObject(parent)[name], document);
+}
+
+const isItemOf = (path: string, collection: string): boolean =>
+  path.startsWith(`${collection}/{`) && !path.slice(collection.length + 1).includes("/");
+
+const nounOf = (path: string): string =>
+  path
+    .split("/")
+    .findLast((part) => part !== "" && !part.startsWith("{"))
+    ?.toLowerCase() ?? "";

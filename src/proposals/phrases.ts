@@ -1,0 +1,160 @@
+/** A task as a verb in its base form and what follows: `back up`, `a folder to S3`. */
+export type Phrase = { verb: string; rest: string };
+
+const verbs = new Set(
+  `access activate add adjust allow append apply assign attach authenticate authorize avoid back-up batch block build bundle cache call cancel
+  capture catch change check clean clear clone collect combine compare compile compress compute configure connect consume control convert copy
+  create customize cut debug declare decode decrypt define delete deliver deploy detect disable discard discover display download drop dump embed
+  emit enable encode encrypt enforce evaluate exclude execute expire export expose extend extract fetch filter find fix force format forward
+  generate get give grant group handle hash hide host identify ignore implement import include inject insert inspect install integrate intercept
+  invalidate invite invoke isolate limit link list listen load lock log make manage map match measure merge migrate mix mock modify monitor mount
+  move normalize notify open optimize order organize override package parse pass pause pin pipe populate post prevent print process profile
+  protect provide proxy prune publish pull push put query queue raise read rebuild receive recover redact redirect reduce refresh register reject
+  reload remove rename render replace replay report request require reset resolve restart restore restrict retrieve retry return reuse revert
+  revoke rewrite roll-back rotate route run sanitize save scale scan schedule scrape search secure select send separate serialize serve set
+  set-up share show shut-down sign simulate skip sort specify split start stop store stream style submit subscribe switch sync tag test throttle
+  trace track transform translate trigger trim truncate tune type uninstall unpack unsubscribe update upload use validate verify view wait watch
+  wrap write`
+    .split(/\s+/)
+    .map((verb) => verb.replace("-", " ")),
+);
+
+/** Verbs that are nouns as well, at the start of a heading more often. */
+const nouns = new Set(
+  `access batch block build bundle cache call change check clone control copy cut display download drop dump embed export filter fix force format
+  group hash host import insert install limit link list load lock log map match measure mix mock monitor mount move order override package pass
+  pause pin pipe post print process profile proxy pull push query queue release reload report request reset restart return rewrite route run save
+  scale scan schedule search set share show sign sort split start stop store stream style submit switch sync tag test trace track trigger type
+  update upload use view wait watch wrap`.split(/\s+/),
+);
+
+/** Gerunds that name a subject rather than an action, as in "Routing conventions". */
+const nounGerunds = new Set(
+  `batching binding building bundling caching clustering debugging embedding encoding filtering formatting grouping handling hashing hosting
+  importing indexing licensing linking listing loading locking logging mapping matching mocking monitoring mounting ordering packaging parsing
+  posting processing profiling pricing publishing querying queuing rendering reporting routing sampling scaling scheduling scoping scripting
+  searching setting sharing signing sorting splitting staging storing streaming styling syncing tagging testing threading tracing tracking
+  typing validating versioning`.split(/\s+/),
+);
+
+/** Verbs that say little without two more words. */
+const vagueVerbs = new Set(
+  `access allow call change control define display get give handle include list load make manage open pass process provide put return select set
+  show specify type use view`.split(/\s+/),
+);
+
+const gerunds = new Map(
+  [...verbs].flatMap((verb) => {
+    const [first = "", ...rest] = verb.split(" ");
+    const doubled = /^[^aeiou]*[aeiou][bdglmnprt]$|(mit|fer|rol)$/.test(first) ? [`${first}${first.at(-1)}ing`] : [];
+    const base = /(ee|oe|ye)$/.test(first) ? first : first.replace(/e$/, "");
+    return [`${base}ing`, ...doubled].map((form) => [[form, ...rest].join(" "), verb] as const);
+  }),
+);
+
+const determiner = /^(a|an|the|your|all|any|only|each|every|multiple|several|to|from|into|in|on|as|with|without)$/;
+/** Words that may follow the object of a verb. */
+const joint = /^(and|to|from|into|in|on|with|without|for|by|using|via|over|as|of|at)$/;
+/** The rest of a sentence that was cut. */
+const openEnd = /\b(a|an|the|of|to|for|in|on|with|and|or|by|from|as|via)$|\.\.\.|…/i;
+/** How well or how fast something is done, which only its page explains. */
+const adverbs = /\b(properly|quickly|simply|easily|correctly|just|ways|manually)\b|--\w/i;
+/** Objects that say nothing alone. */
+const generic =
+  /^(functionality|features?|states?|versions?|types?|data|options?|values?|objects?|names?|fields?|items?|results?|outputs?|inputs?|methods?|parameters?|arguments?|behaviors?|defaults?|changes|instances?|modes?|elements?|information|things?|configurations?|properties|property|settings?)$/i;
+const lead =
+  /^(how (?:to|do i|do you|can i|can you)|recipe:|task:|tutorial:|example:|guide:|step \d+[.:)]?|\d+(?:\.\d+)*[.)]?)\s+/i;
+
+/** Words that refer to a page, or say what a part of it is. */
+const deictic =
+  /\b(that|this|these|those|it|its|them|above|below|following|previous|next|more|other|another|everything|something|things|here|again|further|later|also|why|what|when|which|example|examples|overview|introduction|conclusion|summary|basics|reference|tips?|tricks|best practices|details|vs\.?|versus|notes?|caveats?|advanced|continued|step|we|our|i|my|is|are|was|will|should|would|does|doesn't|can|cannot|one|ones)\b/i;
+/** What only people who work on the product do. */
+const contributors =
+  /\b(source code|translations?|pull requests?|test suite|bugs?|documentation|docs|changelog|maintainers?|release notes|issues?|latest version|support|community|help|started)\b/i;
+const code = /[(){}<>=[\]|]|\w\.\w+\(|::|^\W|https?:/;
+const small = new Set(
+  "a an the of to for in on with without and or by from as at be your you that if into using via through not its all any".split(
+    " ",
+  ),
+);
+
+/** Words in lower case that carry the meaning, without endings, to compare tasks. */
+export const contentStems = (text: string): string[] =>
+  (text.toLowerCase().match(/[\p{L}\p{N}][\p{L}\p{N}.+_-]*/gu) ?? [])
+    .filter((word) => !small.has(word))
+    .map((word) => word.replace(/ies$/, "y").replace(/(ing|ed|es|s|e)$/, ""));
+
+/**
+ * The task that a heading or a part of a sentence asks for, by its first word; null if it asks for none. `isName` says whether a capitalized
+ * word is a name.
+ */
+export function toPhrase(text: string, isName: (word: string) => boolean): Phrase | null {
+  const clean = text
+    .replace(/\s*\{#[^}]*\}\s*$/, "")
+    .replace(lead, "")
+    .replace(/[`*]/g, "")
+    .replace(/\s+\([^)]*\)$/, "")
+    .replace(/[?.:!\s]+$/, "")
+    .trim();
+  const words = clean.split(/\s+/);
+  for (const length of [2, 1]) {
+    const head = words.slice(0, length).join(" ").toLowerCase();
+    const verb = gerunds.get(head) ?? (verbs.has(head) ? head : null);
+    if (verb === null) continue;
+    const rest = words.slice(length);
+    return isAction(head, rest) ? { verb, rest: withoutCapitals(rest, isName) } : null;
+  }
+  return null;
+}
+
+function isAction(head: string, rest: string[]): boolean {
+  const next = rest[0] ?? "";
+  const isObject = determiner.test(next.toLowerCase()) || /^[a-z]+ed$/.test(next);
+  const isPlural = /^[A-Za-z]?[a-z]{2,}s$/.test(next);
+  if (nouns.has(head) && !isObject && !(isPlural && joint.test(rest[1] ?? ""))) return false;
+  if (nounGerunds.has(head) && !isObject && !(isPlural && (rest.length === 1 || joint.test(rest[1] ?? ""))))
+    return false;
+  return !/^(and|or|&|\/|,|by|is|are|up|of|vs\.?)$/i.test(next);
+}
+
+const withoutCapitals = (words: string[], isName: (word: string) => boolean): string =>
+  words
+    .map((word) => (/^[A-Z][a-z]*$/.test(word) && word !== "I" && !isName(word) ? word.toLowerCase() : word))
+    .map((word) => (word === "my" ? "your" : word))
+    .join(" ");
+
+/** Whether a task can be understood without its page, and says what is acted on. */
+export function isClear({ verb, rest }: Phrase): boolean {
+  const stems = contentStems(rest);
+  const object = rest.split(" ").filter((word) => !small.has(word.toLowerCase()));
+  if (object.length === 1 && generic.test(object[0]!)) return false;
+  const min = vagueVerbs.has(verb) ? 2 : 1;
+  return (
+    stems.length >= min &&
+    stems.length <= 9 &&
+    rest.length <= 90 &&
+    !openEnd.test(rest) &&
+    !deictic.test(rest) &&
+    !adverbs.test(rest) &&
+    !contributors.test(rest) &&
+    !code.test(rest)
+  );
+}
+
+/** The third person of a verb: `backs up`, `copies`. */
+export function thirdPerson(verb: string): string {
+  const [first = "", ...rest] = verb.split(" ");
+  const form = /(s|x|z|ch|sh)$/.test(first)
+    ? `${first}es`
+    : /[^aeiou]y$/.test(first)
+      ? `${first.slice(0, -1)}ies`
+      : `${first}s`;
+  return [form, ...rest].join(" ");
+}
+
+/** Share of the words of the shorter text that the other has too, 0 to 1. */
+export function overlapOf(first: string, second: string): number {
+  const [a, b] = [new Set(contentStems(first)), new Set(contentStems(second))];
+  const size = Math.min(a.size, b.size);
+  return size === 0 ? 0 : a.intersection(b).size / size;
+}

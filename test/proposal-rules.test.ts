@@ -1,0 +1,130 @@
+import { expect, test } from "bun:test";
+import { readPage } from "../src/agents/page.ts";
+import type { ProposalSource } from "../src/proposals/proposal.ts";
+import { proposeTasks } from "../src/proposals/propose.ts";
+
+const root = "https://docs.acme.example/";
+const page = (path: string, markdown: string) => readPage(`${root}${path}`, "text/markdown", markdown);
+const sample = "\n```python\nimport acme\n```\n";
+
+const sourceOf = (fields: Partial<ProposalSource>): ProposalSource => ({
+  product: "acme",
+  docsUrl: root,
+  pages: [],
+  apiDescriptions: [],
+  readme: null,
+  helpTexts: [],
+  tools: [],
+  primaryTask: null,
+  count: 20,
+  ...fields,
+});
+const titlesOf = (fields: Partial<ProposalSource>) =>
+  proposeTasks(sourceOf(fields)).proposals.map(({ title }) => title);
+const droppedOf = (fields: Partial<ProposalSource>) =>
+  Object.fromEntries(proposeTasks(sourceOf(fields)).dropped.map(({ reason, count }) => [reason, count]));
+
+test("actions that a guide shows become tasks, with the root as start and a quote at its line", () => {
+  const guide = page(
+    "guide/backups.md",
+    `# Backups\n\n## Backing up a folder to S3${"\n"}${sample}\n## Retention\n${sample}`,
+  );
+  const { proposals } = proposeTasks(sourceOf({ pages: [guide] }));
+  expect(proposals).toMatchObject([
+    {
+      title: "Back up a folder to S3",
+      additionalUrls: [{ url: root }],
+      source: { url: guide.url, line: 3, quote: "Backing up a folder to S3" },
+      by: "rules",
+      why: "heading",
+      docsOwnWords: true,
+      declaredChecks: [],
+    },
+  ]);
+  expect(proposals[0]!.endGoal).toContain("backs up a folder to S3");
+});
+
+test("nouns, words that need their page, and tasks without a sample are no tasks", () => {
+  const markdown = ["Log rotation", "Caching strategy", "Configure this further", "Merging of configuration"]
+    .map((heading) => `## ${heading}\n${sample}`)
+    .join("\n");
+  expect(titlesOf({ pages: [page("guide/a.md", `# A\n\n${markdown}\n## Encrypt a backup\n\nText only.\n`)] })).toEqual(
+    [],
+  );
+});
+
+test("pages about the project and steps of a tutorial are left out, and counted", () => {
+  const steps = ["Create a repository", "Add a remote", "Push the branch"].map((h) => `## ${h}\n${sample}`).join("\n");
+  const pages = [
+    page("contributing.md", `# Contributing\n\n## Build a package\n${sample}`),
+    page("tutorial.md", `# Tutorial\n\n${steps}`),
+  ];
+  expect(titlesOf({ pages })).toEqual([]);
+  expect(droppedOf({ pages })).toMatchObject({ page_kind: 1, step: 3 });
+});
+
+test("only the package of the product itself is installed", () => {
+  const other = page("a.md", "# Acme\n\n```sh\npip install acme-debug\n```\n");
+  const own = page("b.md", "# Acme\n\n```sh\npip install acme\n```\n");
+  expect(titlesOf({ pages: [other] })).toEqual([]);
+  const [proposal] = proposeTasks(sourceOf({ pages: [other, own] })).proposals;
+  expect(proposal).toMatchObject({ source: { url: own.url, line: 4 }, needs: ["workspace"] });
+  expect(proposal!.declaredChecks).toEqual([{ command: "python3 -m pip show acme", contains: "acme" }]);
+});
+
+test("what most people do first comes first", () => {
+  const guide = (name: string, heading: string) => page(`guide/${name}.md`, `# ${name}\n\n## ${heading}\n${sample}`);
+  const pages = [
+    guide("one", "Encrypt an archive"),
+    guide("two", "Rotate the keys daily"),
+    guide("three", "Mount a snapshot"),
+  ];
+  const { proposals } = proposeTasks(sourceOf({ pages, primaryTask: "Mount snapshots" }));
+  expect(proposals[0]).toMatchObject({ title: "Mount a snapshot", why: "primary" });
+});
+
+const json = { content: { "application/json": { schema: {} } } };
+const description = {
+  openapi: "3.1.0",
+  servers: [{ url: "https://api.acme.example/v1" }],
+  security: [{ key: [] }],
+  components: { securitySchemes: { key: { type: "http", scheme: "bearer" } } },
+  paths: {
+    "/projects": {
+      get: { summary: "List projects", responses: { 200: json } },
+      post: {
+        summary: "Create a project",
+        requestBody: { content: { "application/json": { schema: { properties: { name: { type: "string" } } } } } },
+        responses: { 201: json, 409: json },
+      },
+    },
+    "/projects/{id}": {
+      get: { summary: "Get a project", responses: { 200: json } },
+      delete: { summary: "Delete a project", responses: { 204: {} } },
+    },
+    "/forms": { post: { summary: "Send a form", responses: { 302: {}, 409: {} } } },
+  },
+};
+
+test("an API's operations are created, read back with a key, deleted again, and fail as documented", () => {
+  const apiDescriptions = [{ url: `${root}openapi.json`, document: description }];
+  const { proposals, dropped } = proposeTasks(sourceOf({ apiDescriptions }));
+  expect(proposals.map(({ tags }) => tags[0]).sort()).toEqual(["cleanup", "core", "errors"]);
+  const created = proposals.find(({ tags }) => tags[0] === "core")!;
+  expect(created.needs).toEqual(["account", "secret"]);
+  expect(created.declaredChecks).toMatchObject([
+    { url: "https://api.acme.example/v1/projects", headers: { Authorization: "Bearer {{secret.API_KEY}}" } },
+  ]);
+  expect(dropped).toContainEqual({ reason: "not_json", count: 1 });
+});
+
+test("commands and tools become tasks that don't name them", () => {
+  const text = "Commands:\n  prune     Remove unused snapshots from a repository\n  version   Print the version\n";
+  const tools = [{ name: "send_report", description: "Sends a weekly report by e-mail.", isReadOnly: false }];
+  const { proposals } = proposeTasks(sourceOf({ helpTexts: [{ url: "acme --help", command: "acme", text }], tools }));
+  expect(proposals.map(({ title, why, needs }) => ({ title, why, needs }))).toEqual([
+    { title: "Remove unused snapshots from a repository", why: "command", needs: [] },
+    { title: "Send a weekly report by e-mail", why: "tool", needs: ["approval"] },
+  ]);
+  expect(proposals[0]!.source.line).toBe(2);
+});
