@@ -2,7 +2,7 @@ import { databaseLocked, toAppError, unknownUrl } from "./app-error.ts";
 import { maxArchiveBytes } from "./archives/archive-check.ts";
 import { untilUnlocked } from "./db/write-lock.ts";
 import { AppError, errorStatus, unavailable } from "./errors.ts";
-import { fieldPath } from "./field/routes.ts";
+import { reportPaths } from "./field/routes.ts";
 import { refuseLargeBody } from "./http/body.ts";
 import {
   type Authenticate,
@@ -136,10 +136,13 @@ const isMcp = (path: string): boolean => path === mcpPath || path === `${mcpPath
 
 /** The only requests that a key for reporting friction can make. */
 const isReport = (request: Request, path: string): boolean =>
-  isMcp(path) || (request.method === "POST" && path.replace(/\/$/, "") === fieldPath);
+  isMcp(path) || (request.method === "POST" && reportPaths.includes(path.replace(/\/$/, "")));
 
 const onlyReports = () =>
-  new AppError("forbidden", "This API key can only report friction: POST /api/v1/field-friction, or MCP.");
+  new AppError(
+    "forbidden",
+    "This API key can only report friction: POST /api/v1/field-friction or /api/v1/field-sessions, or MCP.",
+  );
 
 const isUpload = ({ method }: Request, path: string): boolean => method === "POST" && path.endsWith("/v1/archives");
 

@@ -490,6 +490,7 @@ const forms: Record<string, Driven> = {
 const withoutEntry: Record<string, string> = {
   "POST /api/mcp": "has the tools below",
   "POST /api/v1/field-friction": "adds a report of an agent, whose key may be public",
+  "POST /api/v1/field-sessions": "adds reports of an agent, whose key may be public",
   "POST /theme": "sets a cookie of this browser",
   "POST /first-steps/hide": "sets a cookie of this browser",
   "POST /account/organization": "selects what this browser shows",

@@ -6,6 +6,7 @@ import type { ApiKey, Whoami } from "../auth/key-schema.ts";
 import type { Comparison } from "../comparisons/compare.ts";
 import type { Deletion, Retention } from "../deletions/schema.ts";
 import type { FieldFriction, FieldFrictionChange, FieldFrictionDetail } from "../field/schema.ts";
+import type { FieldSessionInput, ReceivedFieldSession } from "../field/session-schema.ts";
 import type { Dismissal } from "../friction/dismissals.ts";
 import type { DocsMap } from "../friction/docs-map.ts";
 import type { Fix } from "../friction/fix-schema.ts";
@@ -103,6 +104,7 @@ export type Operations = {
   "GET /recommendations/done": { query: { promptId: string; status?: "running" | "verified" | "did_not_help" | "undecided" | "reopened"; limit?: number; offset?: number }; result: Fix[] };
   "POST /field-friction": { body: unknown; result: unknown };
   "GET /field-friction": { query: { state?: "open" | "regressed" | "resolved" | "dismissed"; verified?: "true" | "false"; category?: string; limit?: number; offset?: number }; result: FieldFriction[] };
+  "POST /field-sessions": { body: FieldSessionInput; result: ReceivedFieldSession };
   "GET /field-friction/{fieldId}": { result: FieldFrictionDetail };
   "PATCH /field-friction/{fieldId}": { body: FieldFrictionChange; result: FieldFriction };
   "GET /trends": { query: { promptId?: string; tag?: string; agent?: string; model?: string; since?: string; until?: string; interval?: "day" | "week" | "month" | "eval" }; result: Trends };

@@ -19,6 +19,7 @@ import { addDestination } from "./destination.ts";
 import { addDoctor } from "./doctor.ts";
 import { addEval } from "./eval.ts";
 import { addExport } from "./export.ts";
+import { addField } from "./field.ts";
 import { addFriction } from "./friction.ts";
 import { addGate } from "./gate.ts";
 import { addHealth } from "./health.ts";
@@ -124,6 +125,7 @@ export function createProgram(
   addInbox(program, useApi);
   addWhy(program, useApi);
   addFriction(program, useApi);
+  addField(program, useApi, env);
   addTrends(program, useApi);
   addOpen(program, connection, useApi);
   addApiRequest(program, useApi);

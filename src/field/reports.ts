@@ -33,7 +33,7 @@ const [maxSent, periodMs] = [60, 10 * 60_000];
 const reportCounts = perContext(() => new Map<string, { since: number; count: number }>());
 
 /** Counts one more report of a key. Throws rate_limited at the limit. */
-function countReport(ctx: Context, keyId: string): void {
+export function countReport(ctx: Context, keyId: string): void {
   const counts = reportCounts(ctx);
   const at = ctx.now();
   // A period that begins in the future began before the clock was set back.
@@ -70,13 +70,17 @@ function fingerprintsAt(location: string, category: FieldFrictionRow["category"]
  * Stores the report of an agent, without secrets. Reports of the same location and category are one friction. Throws rate_limited for a
  * key that sends too many, or if there is no room.
  */
-export function reportFriction(
+export function reportFriction(ctx: Context, org: OrgId, keyId: string, report: FrictionReport): Received {
+  countReport(ctx, keyId);
+  return storeReport(ctx, org, report);
+}
+
+/** Stores a report that was counted. Throws rate_limited if there is no room. */
+export function storeReport(
   ctx: Context,
   org: OrgId,
-  keyId: string,
   { where, tried, happened, category, agent }: FrictionReport,
 ): Received {
-  countReport(ctx, keyId);
   const clean = (text: string) => toText(createRedaction(listModelSecrets(ctx, org)).clean(text));
   const location = toLocation(clean(where));
   const texts = { tried: clean(tried), happened: clean(happened), agent: oneLine(clean(agent ?? ""), 100) || null };

@@ -16,9 +16,13 @@ import {
   fieldFilter,
   Received,
 } from "./schema.ts";
+import { FieldSessionInput, ReceivedFieldSession } from "./session-schema.ts";
+import { reportSession } from "./sessions.ts";
 
-/** Path of the reports, the only REST path that keys for reporting can use. */
-export const fieldPath = "/api/v1/field-friction";
+const fieldPath = "/api/v1/field-friction";
+const sessionPath = "/api/v1/field-sessions";
+/** The only REST paths to which keys for reporting can send. */
+export const reportPaths = [fieldPath, sessionPath];
 
 const fieldId = { params: Type.Object({ fieldId: PathId("ID of the field friction") }) };
 
@@ -35,6 +39,20 @@ export const fieldRoutes = (ctx: Context) =>
         ...jsonBody(FrictionReportInput),
         ...operation("Friction", "reportFriction", "Report friction from an agent of your users", {
           201: Received,
+          ...errors(400, 413, 429),
+        }),
+      },
+    )
+    .post(
+      sessionPath,
+      ({ request, body, set }) => {
+        set.status = 201;
+        return reportSession(ctx, orgOf(request, "report_friction"), callerOf(request).keyId, body);
+      },
+      {
+        ...jsonBody(FieldSessionInput),
+        ...operation("Friction", "reportFieldSession", "Report the failed calls of an agent's session", {
+          201: ReceivedFieldSession,
           ...errors(400, 413, 429),
         }),
       },
