@@ -3,6 +3,7 @@ import { createExplorer } from "../../src/agents/explorer/explorer.ts";
 import { prompts } from "../../src/db/tables/prompts.ts";
 import { testApp } from "../support/app.ts";
 import { complaintsOf, openBrowser, problemsOf } from "../support/browser.ts";
+import { buildExecutable, call, emptyFolder } from "../support/executable.ts";
 import { signedIn } from "../support/people.ts";
 import { serveSite } from "../support/site.ts";
 
@@ -72,3 +73,27 @@ test.each([true, false])(
   },
   60_000,
 );
+
+test("the command line prints proposals, and creates the prompts of a file or of numbers", async () => {
+  await buildExecutable();
+  const cwd = emptyFolder();
+  const run = (...args: string[]) => call(args, { cwd, env: { EVALD_ALLOW_PRIVATE: `127.0.0.1:${site.port}` } });
+  const propose = ["prompt", "propose", `${site.url}/`];
+  await run("org", "create", "Acme");
+  const { stdout } = await run(...propose);
+  expect(tasks.filter((title) => stdout.includes(title))).toEqual(tasks);
+  expect(stdout).toContain(`${site.url}/guide-0:`);
+  const set = await run(...propose, "--json");
+  await Bun.write(`${cwd}/proposals.json`, set.stdout);
+  const created = await run("prompt", "create", "--from", "proposals.json", "--only", "1,3");
+  expect([created.code, created.stdout.trim().split("\n").length]).toEqual([0, 2]);
+  const accepted = await run(...propose, "--accept", "2", "--json");
+  expect(JSON.parse(accepted.stdout).prompts).toHaveLength(1);
+  expect(JSON.parse((await run("prompt", "list", "--json")).stdout)).toHaveLength(3);
+  const wrong = [
+    ["--text", "x", "--from", "proposals.json"],
+    ["--text", "x", "--only", "1"],
+    ["--from", "missing.json"],
+  ];
+  for (const args of wrong) expect((await run("prompt", "create", ...args)).code).toBe(2);
+}, 120_000);

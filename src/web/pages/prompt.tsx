@@ -132,7 +132,7 @@ const AllFailed = ({ base, viewer, runs }: { base: string; viewer: Viewer; runs:
 
 /** The text of the docs that the prompt was proposed from, and whether it has changed. */
 const Basis = ({ base, basis }: { base: string; basis: NonNullable<Prompt["basis"]> }) => (
-  <section aria-labelledby="basis" data-changed={basis.changedAt !== null}>
+  <section class="basis" aria-labelledby="basis" data-changed={basis.changedAt !== null}>
     <h2 id="basis">Proposed from</h2>
     {basis.changedAt !== null && (
       <p class="notice">
