@@ -1,0 +1,120 @@
+import { type Static, Type } from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
+import { pageKey } from "../net/page-key.ts";
+import { DeclaredCheck } from "../prompts/check-schema.ts";
+import { OneOf } from "../schema.ts";
+import { maxOwnWords, needsOf } from "./candidate.ts";
+import { contentStems, overlapOf } from "./phrases.ts";
+import {
+  type DropReason,
+  maxProposals,
+  type ProposalPage,
+  type ProposalResult,
+  type ProposalSource,
+  proposalNeeds,
+  type TaskProposal,
+} from "./proposal.ts";
+import { findQuote } from "./quotes.ts";
+
+const sameShare = 0.5;
+
+/** A task that a model proposes: `url` and `quote` are the page and the text that it rests on. */
+export const ModelProposal = Type.Object({
+  title: Type.String({ minLength: 1, maxLength: 200 }),
+  text: Type.String({ minLength: 1, maxLength: 4000 }),
+  endGoal: Type.String({ minLength: 1, maxLength: 2000 }),
+  startUrl: Type.String({ maxLength: 2000 }),
+  url: Type.String({ maxLength: 2000 }),
+  quote: Type.String({ maxLength: 1000 }),
+  needs: Type.Array(OneOf(proposalNeeds), { maxItems: 4 }),
+  declaredChecks: Type.Array(DeclaredCheck, { maxItems: 10 }),
+});
+export type ModelProposal = Static<typeof ModelProposal>;
+
+/** What is wrong with a proposal of a model, by its position from 0. */
+export type ModelObjection = { index: number; reason: DropReason };
+
+/**
+ * The proposals of a model that hold: their quote stands on their page, they start elsewhere, they don't repeat the docs' words, no check expects a text
+ * of the task, all of their hosts are those that were read, and no other says the same. `objections` has the rest, to ask once more. The pages
+ * are data: what a proposal says about itself is never believed.
+ */
+export function acceptModelProposals(
+  source: ProposalSource,
+  answers: unknown[],
+): ProposalResult & { objections: ModelObjection[] } {
+  const proposals: TaskProposal[] = [];
+  const objections: ModelObjection[] = [];
+  for (const [index, answer] of answers.slice(0, 5 * maxProposals).entries()) {
+    const proposal = Value.Check(ModelProposal, answer) ? toProposal(answer, source) : "invalid";
+    const reason = typeof proposal === "string" ? proposal : objectionTo(proposal, proposals, source.count);
+    if (reason !== null) objections.push({ index, reason });
+    else proposals.push(proposal as TaskProposal);
+  }
+  const dropped = [...Map.groupBy(objections, ({ reason }) => reason)].map(([reason, { length }]) => ({
+    reason,
+    count: length,
+  }));
+  return { proposals, dropped, objections };
+}
+
+function objectionTo({ title }: TaskProposal, others: TaskProposal[], count: number): DropReason | null {
+  if (others.some((other) => overlapOf(other.title, title) > sameShare)) return "duplicate";
+  return others.length >= count ? "over_count" : null;
+}
+
+/** The proposal as it is stored, or why it doesn't hold. */
+function toProposal(answer: ModelProposal, source: ProposalSource): TaskProposal | DropReason {
+  const pages = source.readme ? [source.readme, ...source.pages] : source.pages;
+  const page = pages.find(({ url }) => sameAddress(url, answer.url));
+  if (page === undefined) return "quote_not_on_page";
+  const match = findQuote(page.markdown, answer.quote);
+  if ("reason" in match) return match.reason;
+  const isRoot = sameAddress(answer.startUrl, source.docsUrl);
+  if (!isRoot && sameAddress(answer.startUrl, page.url)) return "answer_as_start";
+  if (!hostsOf(answer).every((host) => hostsRead(source).has(host))) return "unknown_host";
+  const task = `${answer.title}\n${answer.text}\n${answer.endGoal}`;
+  if (answer.declaredChecks.some(({ contains }) => contains && holds(task, contains))) return "check_in_task";
+  if (repeatsDocs(answer, page, match.line)) return "docs_own_words";
+  const { title, text, endGoal, declaredChecks } = answer;
+  return {
+    ...{ title, text, endGoal, declaredChecks },
+    additionalUrls: [{ url: source.docsUrl }],
+    tags: ["docs"],
+    hints: [],
+    needs: [...new Set([...answer.needs, ...needsOf(task, "")])],
+    by: "model",
+    source: { url: page.url, line: match.line, quote: answer.quote },
+    docsOwnWords: false,
+    why: "model",
+  };
+}
+
+const sameAddress = (url: string, other: string): boolean =>
+  url === other || (URL.canParse(url) && URL.canParse(other) && pageKey(url) === pageKey(other));
+
+const holds = (text: string, part: string): boolean => text.toLowerCase().includes(part.trim().toLowerCase());
+
+/** Hosts of all URLs that a proposal names. Those reserved for examples are nobody's. */
+const hostsOf = ({ title, text, endGoal, startUrl, declaredChecks }: ModelProposal): string[] =>
+  [...[title, text, endGoal, startUrl, JSON.stringify(declaredChecks)].join(" ").matchAll(/https?:\/\/[^\s"'<>)\\]+/gi)]
+    .map(([url]) => URL.parse(url)?.host ?? "")
+    .filter((host) => !/(^|\.)example(\.(com|net|org))?$/.test(host) || host === "");
+
+function hostsRead({ docsUrl, pages, apiDescriptions }: ProposalSource): Set<string> {
+  const servers = apiDescriptions.flatMap(({ document }) => (document as { servers?: unknown }).servers ?? []);
+  const urls = [
+    docsUrl,
+    ...pages.map(({ url }) => url),
+    ...servers.map((server) => String((server as { url?: unknown }).url)),
+  ];
+  return new Set(urls.flatMap((url) => URL.parse(url)?.host ?? []));
+}
+
+/** Whether most words of the goal are in the heading above the quote, or in the quote. */
+function repeatsDocs({ endGoal, quote }: ModelProposal, { headings }: ProposalPage, line: number): boolean {
+  const heading = headings.findLast((each) => each.line <= line)?.text ?? "";
+  const goal = new Set(contentStems(endGoal));
+  const ofText = (text: string) => goal.intersection(new Set(contentStems(text))).size / Math.max(1, goal.size);
+  return ofText(heading) > maxOwnWords || ofText(quote) > maxOwnWords;
+}

@@ -1,0 +1,64 @@
+/** Shorter quotes prove little, in words. */
+const minWords = 5;
+/** Shortest part of a quote with parts left out, in words. */
+const minPartWords = 3;
+
+/** The words of a text in lower case with one blank between, without markup and addresses of links. */
+const essenceOf = (text: string): string =>
+  (
+    text
+      .normalize("NFKC")
+      .replace(/\]\([^)\s]*(?:\s+"[^"]*")?\)/g, " ")
+      .replace(/<[^<>\n]{1,200}>/g, " ")
+      .replace(/n['’]t\b/g, " not")
+      .match(/[\p{L}\p{N}]+/gu) ?? []
+  )
+    .join(" ")
+    .toLowerCase();
+
+export type QuoteMatch = { line: number } | { reason: "no_quote" | "quote_too_short" | "quote_not_on_page" };
+
+/**
+ * Where a quote is on a page: the line from 1 in which its first word is, or why it isn't there. All of its words must be there in their order;
+ * `…` stands for words that were left out.
+ */
+export function findQuote(markdown: string, quote: string): QuoteMatch {
+  const parts = quote
+    .split(/…|\[?\.\.\.\]?/)
+    .map(essenceOf)
+    .filter((part) => part !== "");
+  const wordsOf = (part: string) => part.split(" ").length;
+  if (parts.length === 0) return { reason: "no_quote" };
+  if (parts.reduce((sum, part) => sum + wordsOf(part), 0) < minWords) return { reason: "quote_too_short" };
+  if (parts.length > 1 && parts.some((part) => wordsOf(part) < minPartWords)) return { reason: "quote_too_short" };
+  const page = ` ${essenceOf(markdown)} `;
+  let from = 0;
+  let start = -1;
+  for (const part of parts) {
+    const index = page.indexOf(` ${part} `, from);
+    if (index < 0) return { reason: "quote_not_on_page" };
+    if (start < 0) start = index;
+    from = index + part.length + 1;
+  }
+  return {
+    line: lineOfWord(
+      markdown,
+      page
+        .slice(0, start + 1)
+        .trim()
+        .split(" ")
+        .filter(Boolean).length,
+    ),
+  };
+}
+
+/** The line from 1 with the word that `before` words precede. */
+function lineOfWord(markdown: string, before: number): number {
+  const lines = markdown.split("\n");
+  let words = 0;
+  for (const [index, line] of lines.entries()) {
+    words += essenceOf(line).split(" ").filter(Boolean).length;
+    if (words > before) return index + 1;
+  }
+  return lines.length;
+}
