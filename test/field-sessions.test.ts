@@ -25,7 +25,9 @@ const secrets = {
     "EU-KEY-zz81",
   ],
   output: [
-    "jane.roe@globex-retail.example",
+    "jane",
+    "roe@globex-retail.example",
+    "/home/jane/keys",
     "/home/jane/work/globex/billing.py",
     "db7.prod.globex.internal",
     "10.20.30.41",
@@ -45,7 +47,7 @@ const output = [
   "Error: customer Globex-Retail has no region, pin 4921 is wrong, key EU-KEY-zz81",
   `  File "/home/jane/work/globex/billing.py", line 12, in pay`,
   "    margin = cost * 1.87",
-  "jane.roe@globex-retail.example on db7.prod.globex.internal (10.20.30.41) in src/globex/payout.ts",
+  "jane.roe@globex-retail.example with /home/jane/keys on db7.prod.globex.internal (10.20.30.41) in src/globex/payout.ts",
   "see https://git.globex-retail.example/core or https://docs.acme.test/latest/regions?user=jane",
   "token 8fh3kq9d0s7g2m4x6z1c, sk-ant-api03-Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4",
   "postgres://billing:Tr0ub4dor@db7/x, phone 55512345678",
@@ -162,6 +164,26 @@ test("calls of another product, and files that are no session, give nothing", ()
   expect(extractSession(readStoredSession(claudeSession())!, other)).toMatchObject({ input: { calls: [] }, calls: 2 });
   for (const content of ["", "{}", "not json", '{"type":"user"}\n{"type":"assistant"}', '{"info":{},"messages":[]}'])
     expect(readStoredSession(content)).toBeNull();
+});
+
+test("the result of a line with other programs stays on the machine", () => {
+  const events = (line: string) => [
+    { type: "tool_call" as const, id: line, tool: "run_command", input: { command: line } },
+    {
+      type: "tool_result" as const,
+      id: line,
+      tool: "run_command",
+      ok: false,
+      output: { exitCode: 1, text: otherOutput },
+    },
+  ];
+  const session = {
+    agent: "pi",
+    version: "",
+    events: ["cat pay.py; acme status", "cd x && acme status"].flatMap(events),
+  };
+  const { input } = extractSession(session, product);
+  expect(input.calls.map(({ text }) => text === null)).toEqual([true, false]);
 });
 
 test("URLs of a shared host are only the product's below its owner", () => {

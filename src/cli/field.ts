@@ -78,7 +78,9 @@ async function reportSession(api: Api, file: string, session: StoredSession, opt
   if (!options.send) return say("Nothing was sent. Send it with --send.");
   say("Look for names of people and customers in texts and URLs: evald can't recognize them.");
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
-  const answer = await terminal.question(`Send this to ${api.base}? Type yes: `).finally(() => terminal.close());
+  const answer = await terminal
+    .question(`${api.isLocal ? "Store this here" : `Send this to ${api.base}`}? Type yes: `)
+    .finally(() => terminal.close());
   if (answer.trim().toLowerCase() !== "yes") throw conflict("Nothing was sent.");
   const received = await api.request("POST /field-sessions", { body: input });
   say(`Sent. The service made ${received.reports.length} reports of it.`);

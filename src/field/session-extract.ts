@@ -54,7 +54,7 @@ function toSessionCall({ tool, input, values, isWhole }: SafeCall, result: Resul
     ok,
     exitCode: number(result?.output.exitCode),
     text: isShown
-      ? withoutPrivateText(createRedaction(values).clean(output), values, (url) => isOfProduct(url, product)).slice(
+      ? withoutPrivateText(createRedaction().clean(output), values, (url) => isOfProduct(url, product)).slice(
           0,
           maxResultChars,
         )

@@ -2,7 +2,7 @@ import { redactedText } from "../redaction/private-keys.ts";
 
 const hidden = "…";
 const email = /[\w.+-]+@[\w-]+(?:\.[\w-]+)+/g;
-const anyUrl = /\b[a-z][a-z+.-]{1,15}:\/\/[^\s"'<>)\]}]+/gi;
+const anyUrl = /\b[a-z][a-z+.-]{1,15}:\/\/(?:\[redacted\]|[^\s"'<>)\]}])+/gi;
 const homePath =
   /(?:~|[A-Za-z]:\\|\/(?:home|Users|root|tmp|var|etc|opt|usr|workspace|mnt|srv|private|app|data|repo|builds?)\b)[\w./\\@+-]*/g;
 const relativePath = /(?<![\w:/.])(?:\.{0,2}\/)?(?:[\w@.-]+\/)+[\w.-]+\.[A-Za-z]{1,5}\b/g;
@@ -33,15 +33,19 @@ export function withoutPrivateText(text: string, values: readonly string[], isPu
       kept.push(`${url.origin}${url.pathname}`);
       return `\uE000${"x".repeat(kept.length)}\uE000`;
     });
-  const longestFirst = [...new Set(values)].filter((value) => value.length >= 3).sort((a, b) => b.length - a.length);
-  const withoutValues = longestFirst.reduce((rest, value) => rest.replaceAll(value, hidden), withoutCode);
-  return withoutValues
+  const withoutShapes = withoutCode
     .replace(email, "[mail]")
     .replace(homePath, "[path]")
     .replace(relativePath, "[path]")
     .replace(address, "[address]")
-    .replace(hostName, (name) => (isPublic(new URL(`https://${name}`)) ? name : "[host]"))
+    .replace(hostName, (name) => {
+      const url = URL.parse(`https://${name}`);
+      return url !== null && isPublic(url) ? name : "[host]";
+    })
     .replace(longToken, redactedText)
-    .replace(longNumber, "####")
-    .replace(/\uE000(x+)\uE000/g, (_, marks: string) => kept[marks.length - 1] ?? "");
+    .replace(longNumber, "####");
+  // A value may be a part of what a shape would have found.
+  const longestFirst = [...new Set(values)].filter((value) => value.length >= 3).sort((a, b) => b.length - a.length);
+  const withoutValues = longestFirst.reduce((rest, value) => rest.replaceAll(value, hidden), withoutShapes);
+  return withoutValues.replace(/\uE000(x+)\uE000/g, (_, marks: string) => kept[marks.length - 1] ?? "");
 }
