@@ -353,6 +353,17 @@ test("a schedule that evald paused is a line until the prompt is resumed", async
   expect((await app.inbox()).problems).toEqual([]);
 });
 
+test("schedules that someone paused are a line until they are resumed", async () => {
+  const app = setUp();
+  expect((await app.send("POST", "/api/v1/schedules/pause")).status).toBe(200);
+  expect((await app.inbox()).problems).toEqual([]);
+  updatePrompt(app.service.ctx, app.a.org, promptOf(app, "Nightly"), { frequency: "daily" });
+  expect((await app.inbox()).problems).toMatchObject([{ kind: "all_schedules_paused", schedules: 1 }]);
+  expect((await app.send("GET", "/")).body).toContain('data-kind="all_schedules_paused"');
+  await app.send("POST", "/api/v1/schedules/resume");
+  expect((await app.inbox()).problems).toEqual([]);
+});
+
 test("secrets that can't be decrypted any more are a line of their organization only", async () => {
   const app = setUp();
   const { service, a } = app;

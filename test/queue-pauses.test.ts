@@ -176,6 +176,18 @@ describe("the page of the queue", () => {
     expect(await inbox()).toEqual([["runs_paused", 1]]);
     expect((await owner.get(`/runs/${runId}`)).body).toContain('data-waiting="paused_agent"');
     expect((await viewer.get("/settings/queue")).body).toContain("Resume explorer");
+    expect((await owner.get("/settings/queue/live")).status).toBe(403);
+    const live = await app.app.handle(
+      new Request(new URL("/settings/queue/live", app.baseUrl), { headers: { cookie: viewer.cookie() } }),
+    );
+    const reader = live.body?.getReader();
+    let streamed = "";
+    while (!streamed.includes("Resume explorer")) {
+      const { done, value } = (await reader?.read()) ?? { done: true };
+      if (done) throw new Error(`the stream ended with ${streamed}`);
+      streamed += new TextDecoder().decode(value);
+    }
+    await reader?.cancel();
     await viewer.post("/settings/queue/resume", { kind: "agent", subject: "explorer" });
     expect([(await get(runId)).waitingFor, await inbox()]).toEqual([null, []]);
     const audit = ctx.db.$client

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import type { Agent } from "../agents/agent.ts";
 import { createApp } from "../app.tsx";
+import { listOrgs } from "../auth/orgs.ts";
 import { toAllowRule } from "../config/allow-rules.ts";
 import type { Config } from "../config/config.ts";
 import { secretsIn } from "../config/model-settings.ts";
@@ -17,14 +18,13 @@ import { linkBase, orgOf } from "./terminal.ts";
 
 /** Where the service is: at a URL, or the data directory with an organization in it. */
 export type ServiceAddress = { url?: string; org?: string };
-/** `execute`: without a service, this process executes the runs, which may then also reach `allowUrls`. */
-type LocalExecution = { execute?: { allowUrls: string[] } };
+/**
+ * `execute`: without a service, this process executes the runs, which may then also reach `allowUrls`. `isForAllOrgs`: it concerns no organization in
+ * particular, so any will do.
+ */
+type LocalOptions = { execute?: { allowUrls: string[] }; isForAllOrgs?: boolean };
 /** Does something with the API of the service that a command means. */
-export type UseApi = <T>(
-  address: ServiceAddress,
-  work: (api: Api) => Promise<T>,
-  options?: LocalExecution,
-) => Promise<T>;
+export type UseApi = <T>(address: ServiceAddress, work: (api: Api) => Promise<T>, options?: LocalOptions) => Promise<T>;
 
 /** What a command needs to find the service. */
 export type Connection = {
@@ -35,18 +35,29 @@ export type Connection = {
   hasData: () => boolean;
 };
 
+const addUrlOption = (command: Command): Command =>
+  command.option(
+    "--url <url>",
+    "URL of an evald server, with the API key in EVALD_KEY (default: EVALD_URL, else the data directory)",
+  );
+
 /** Adds the options that choose the service. */
 export const addServiceOptions = (command: Command): Command =>
-  command
-    .option(
-      "--url <url>",
-      "URL of an evald server, with the API key in EVALD_KEY (default: EVALD_URL, else the data directory)",
-    )
-    .option("--org <name>", "Organization, when the data directory is used (required if there are several)");
+  addUrlOption(command).option(
+    "--org <name>",
+    "Organization, when the data directory is used (required if there are several)",
+  );
+
+const addJsonOption = (command: Command, json: string, example: string): Command =>
+  command.option("--json", json).addHelpText("after", `\nExample:\n  evald ${example}`);
 
 /** Adds the options of a command that prints what the service returns, and an example. */
 export const addApiOptions = (command: Command, json: string, example: string): Command =>
-  addServiceOptions(command.option("--json", json)).addHelpText("after", `\nExample:\n  evald ${example}`);
+  addServiceOptions(addJsonOption(command, json, example));
+
+/** The same for a command that concerns all organizations. */
+export const addOperatorOptions = (command: Command, json: string, example: string): Command =>
+  addUrlOption(addJsonOption(command, json, example));
 
 /**
  * The base URL of the service that a command means, without a trailing slash; null: the data directory. Options precede EVALD_URL. Throws
@@ -100,7 +111,7 @@ async function openLocal(
   ownConfig: Config,
   agents: Record<string, Agent>,
   name: string | undefined,
-  { execute }: LocalExecution,
+  { execute, isForAllOrgs }: LocalOptions,
 ): Promise<{ api: Api; close: () => Promise<void> }> {
   let lock = execute ? tryLock(ownConfig.dataDir) : null;
   const actsAsService = lock !== null;
@@ -121,7 +132,8 @@ async function openLocal(
   });
   const local = { service, config, lock, actsAsService, wasUnlocked: false, checkedAt: performance.now() };
   try {
-    const org = orgOf(service, name);
+    const anyOrg = isForAllOrgs ? listOrgs(service.ctx)[0]?.name : undefined;
+    const org = orgOf(service, name ?? anyOrg);
     if (actsAsService) await startWork(local);
     const caller = {
       org,

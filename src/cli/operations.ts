@@ -73,7 +73,7 @@ export type Operations = {
   "GET /runs": { query: { promptId?: string; reportStatus?: "published" | "draft" | "archived"; limit?: number; offset?: number }; result: Run[] };
   "GET /runs/{runId}": { result: Run };
   "DELETE /runs/{runId}": { result: Deletion };
-  "GET /runs/{runId}/events": { query: { attempt?: number }; result: unknown };
+  "GET /runs/{runId}/events": { query: { attempt?: number; follow?: "true" | "false" }; result: unknown };
   "GET /runs/{runId}/attempts": { result: Attempt[] };
   "GET /runs/{runId}/output": { query: { attempt?: number }; result: unknown };
   "GET /eval-requests": { query: { promptId?: string; status?: "pending" | "running" | "completed" | "failed" | "superseded"; limit?: number; offset?: number }; result: EvalRequest[] };

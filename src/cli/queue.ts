@@ -1,15 +1,18 @@
 import { type Command, Option } from "commander";
 import { pauseKinds } from "../db/tables/pauses.ts";
 import type { QueueOverview } from "../queue/schema.ts";
-import { addApiOptions, type ServiceAddress, type UseApi } from "./connection.ts";
+import type { Api } from "./api.ts";
+import { addOperatorOptions, type ServiceAddress, type UseApi } from "./connection.ts";
 import { print, say, table, toJson } from "./terminal.ts";
 
 type QueueOptions = ServiceAddress & { json?: boolean };
 
 /** Adds the commands about the queue of all organizations, which are for operators. */
-export function addQueue(program: Command, useApi: UseApi): void {
+export function addQueue(program: Command, useApiOfOrg: UseApi): void {
+  const useApi = <T>(address: ServiceAddress, work: (api: Api) => Promise<T>): Promise<T> =>
+    useApiOfOrg(address, work, { isForAllOrgs: true });
   const queue = program.command("queue").description("See and control the queue of all organizations, as an operator");
-  addApiOptions(
+  addOperatorOptions(
     queue.command("show").description("Show what waits and runs, by organization and agent"),
     "Print the queue as JSON",
     "queue show",
@@ -28,7 +31,7 @@ export function addQueue(program: Command, useApi: UseApi): void {
       .description(description)
       .addOption(new Option("--kind <kind>", "What the name belongs to").choices(pauseKinds).default("agent"));
     if (action === "pause") command.option("--reason <text>", "Shown to everyone whose runs wait");
-    addApiOptions(command, "Print the pause as JSON", `queue ${action} codex`).action(
+    addOperatorOptions(command, "Print the pause as JSON", `queue ${action} codex`).action(
       (subject: string, { kind, reason, json, ...address }: QueueOptions & PauseOptions) =>
         useApi(address, async (api) => {
           const result =
@@ -40,7 +43,7 @@ export function addQueue(program: Command, useApi: UseApi): void {
         }),
     );
   }
-  addApiOptions(
+  addOperatorOptions(
     queue.command("failures").description("List what failed in the last 7 days and was not retried, by cause"),
     "Print the list as JSON",
     "queue failures",
@@ -56,7 +59,7 @@ export function addQueue(program: Command, useApi: UseApi): void {
       print(json ? toJson(groups) : table([["GROUP", "FAILED", "ORGANIZATIONS", "NEWEST"], ...rows]));
     }),
   );
-  addApiOptions(
+  addOperatorOptions(
     queue.command("retry <group>").description("Retry a group of failures, the oldest 100"),
     "Print the result as JSON",
     "queue retry delivery-exhausted-500",

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { type EventType, eventTypes } from "../agents/agent.ts";
-import { badRequest, conflict } from "../errors.ts";
+import { badRequest } from "../errors.ts";
 import { loadEventSource } from "../lazy-packages.ts";
 import { toPrintable } from "../log.ts";
 import { eventSummary, hasEventFailed } from "../reports/event-summary.ts";
@@ -21,28 +21,28 @@ export function addTrace(program: Command, useApi: UseApi): void {
     program
       .command("trace <run>")
       .description("Print the session of a run, an event per line; by run ID or report slug")
-      .option("--follow", "Print events of an unfinished run as they come, until it ends")
+      .option("--follow", "Also print the events of an unfinished run that come later, until it ends")
       .option("--types <types>", `Only these, separated by commas: ${eventTypes.join(", ")}`)
       .option("--attempt <n>", "Only this attempt (default: the last one)", wholeNumber(1, 1000)),
     "Print events as JSON, one per line",
     "trace 0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20 --follow",
-  ).action((target: string, { follow, types, attempt, json, ...address }: TraceFilter) => {
+  ).action((target: string, { follow = false, types, attempt, json, ...address }: TraceFilter) => {
     const selectedTypes = types?.split(",").map(toEventType) ?? eventTypes;
     return useApi(address, async (api) => {
       const runId = isId(target)
         ? target
         : (await api.request("GET /reports/{slug}", { path: { slug: target } })).run.runId;
-      const run = await api.request("GET /runs/{runId}", { path: { runId } });
-      if (run.completedAt === null && !follow)
-        throw conflict(`The run ${runId} has not ended. Pass --follow to print its events as they come.`);
-      for await (const message of followRun(api, runId, attempt)) {
+      let isUnfinished = false;
+      for await (const message of streamRun(api, runId, { attempt, follow })) {
         if ("event" in message) {
           if (selectedTypes.includes(message.event.type)) {
             if (json) print(toJson(message.event));
             else printStyled(toLine(message.event));
           }
         } else if (follow) say(`Run ${runId}: ${message.run.status}`);
+        else isUnfinished = message.run.completedAt === null;
       }
+      if (isUnfinished) say(`The run ${runId} has not ended. Pass --follow to print its events as they come.`);
     });
   });
 }
@@ -57,12 +57,14 @@ function toEventType(word: string): EventType {
 /** Pause between two connections. */
 const pauseMs = 1_000;
 
-/** The events of a run and its states, until it ends. Resumes after a lost connection. */
-async function* followRun(api: Api, runId: string, attempt: number | undefined): AsyncGenerator<Message> {
+type StreamOptions = { attempt: number | undefined; follow: boolean };
+
+/** The events of a run and its states: until it ends with `follow`, otherwise those so far. Resumes after a lost connection. */
+async function* streamRun(api: Api, runId: string, { attempt, follow }: StreamOptions): AsyncGenerator<Message> {
   const path = `/runs/${encodeURIComponent(runId)}/events`;
   let lastEventId: string | undefined;
   for (;;) {
-    const response = await api.send("GET", path, { query: { attempt }, lastEventId });
+    const response = await api.send("GET", path, { query: { attempt, ...(!follow && { follow }) }, lastEventId });
     if (response.status === 204 || response.body === null) return;
     try {
       const messages = response.body
@@ -74,6 +76,7 @@ async function* followRun(api: Api, runId: string, attempt: number | undefined):
         if (name === "run") yield { run: JSON.parse(data) as Run };
         if (name === "end") return;
       }
+      if (!follow) return;
     } catch (error) {
       // The next request says what is wrong, or resumes.
       if (!(error instanceof Error)) throw error;

@@ -93,6 +93,7 @@ function toProblem(item: InboxItem): Digest["problems"] {
       return [{ kind, since, subject: item.title, promptId: null }];
     case "worker_away":
       return [{ kind, since, subject: item.worker, promptId: null }];
+    case "all_schedules_paused":
     case "secrets_unreadable":
     case "backup_failing":
       return [{ kind, since, subject: null, promptId: null }];

@@ -10,6 +10,7 @@ import { getSpending } from "../runs/spending.ts";
 import { toIso } from "../schema.ts";
 import {
   joinSameReason,
+  listAllSchedulesPaused,
   listAwayWorkers,
   listFailedChecks,
   listFailedRuns,
@@ -47,6 +48,7 @@ function weightOf(problem: Problem): number {
     case "backup_failing":
       return 15;
     case "schedule_paused":
+    case "all_schedules_paused":
       return 10;
     case "destination_failing":
       return problem.isDisabled ? 5 : 3;
@@ -69,6 +71,7 @@ const listProblems = (ctx: Context, org: OrgId, changes: Problem[], spending: Sp
     ...changes.filter(({ kind }) => kind === "score_fell"),
     ...joinSameReason(listFailedRuns(ctx, org)),
     ...listPausedSchedules(ctx, org),
+    ...listAllSchedulesPaused(ctx, org),
     ...listUnreadableSecrets(ctx, org),
     ...listFailingBackups(ctx, org),
     ...listFailedChecks(ctx),

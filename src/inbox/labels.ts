@@ -14,6 +14,7 @@ export function itemSize(item: InboxItem): string {
     case "budget_spent":
       return `${Math.floor((100 * item.spentUsd) / item.maxUsd)}%`;
     case "schedule_paused":
+    case "all_schedules_paused":
       return "Paused";
     case "secrets_unreadable":
       return "Secrets";
@@ -39,6 +40,8 @@ export function itemSubject(item: InboxItem): string {
       return item.prompt.title;
     case "runs_failed":
       return [item.prompt, ...item.otherPrompts].map(({ title }) => title).join(", ");
+    case "all_schedules_paused":
+      return "All schedules";
     case "destination_failing":
       return item.destination.name;
     case "budget_spent":
@@ -82,6 +85,8 @@ export function itemText(item: InboxItem): string {
     }
     case "schedule_paused":
       return "evald paused its schedule, because its evaluations failed.";
+    case "all_schedules_paused":
+      return `${count(item.schedules, "schedule")} ${item.schedules === 1 ? "does" : "do"} not run until someone resumes them.`;
     case "secrets_unreadable":
       return `${count(item.modelKeys, "model key")} and ${count(item.destinations, "destination")} can’t be used. Restore the setting, or store them again.`;
     case "backup_failing":

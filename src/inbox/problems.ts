@@ -18,6 +18,7 @@ import { findPausedAt } from "../prompts/warnings.ts";
 import { titleOf } from "../reports/labels.ts";
 import { listPauses } from "../runs/pauses.ts";
 import type { Spending } from "../runs/schema.ts";
+import { getScheduleState } from "../schedules/schedules.ts";
 import { toIso } from "../schema.ts";
 import { listBudgets } from "../spending/budgets.ts";
 import type { InboxItem, Unmarked } from "./schema.ts";
@@ -161,6 +162,13 @@ export function listPausedSchedules(ctx: Context, org: OrgId): Problem[] {
       { kind: "schedule_paused", id: `schedule-${id}-${pausedAt}`, since, prompt: { id, title: titleOf(prompt) } },
     ];
   });
+}
+
+/** The schedules of the organization, while someone has paused all of them. */
+export function listAllSchedulesPaused(ctx: Context, org: OrgId): Problem[] {
+  const { pausedAt, schedules } = getScheduleState(ctx, org);
+  if (pausedAt === null || schedules === 0) return [];
+  return [{ kind: "all_schedules_paused", id: `schedules-${Date.parse(pausedAt)}`, since: pausedAt, schedules }];
 }
 
 /** The secrets of the organization that can't be decrypted, since the service started. */

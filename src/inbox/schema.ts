@@ -208,6 +208,12 @@ const SchedulePaused = Type.Object({
   prompt,
 });
 
+const AllSchedulesPaused = Type.Object({
+  ...fields,
+  kind: OneOf(["all_schedules_paused"], "Someone paused all schedules of the organization"),
+  schedules: Type.Integer(),
+});
+
 const RunsPaused = Type.Object({
   ...fields,
   kind: OneOf(["runs_paused"], "An operator holds back the runs of the organization, or with an agent"),
@@ -259,6 +265,7 @@ export const InboxItem = Type.Union(
     RunsPaused,
     WorkerAway,
     SchedulePaused,
+    AllSchedulesPaused,
     SecretsUnreadable,
     BackupFailing,
     CheckFailed,

@@ -71,7 +71,7 @@ const findLastAttempt = (ctx: Context, { runId }: Run): number => lastAttempt(ct
 
 /**
  * Yields updates of a run until it has ended, `signal` aborts or the service stops. `ofAttempt`: only the events of this attempt, until they
- * are complete; default: those of the last attempt at each time. Throws not_found.
+ * are complete; default: those of the last attempt at each time. `isOnce`: ends after what is stored now. Throws not_found.
  */
 export async function* followRun(
   ctx: Context,
@@ -79,7 +79,7 @@ export async function* followRun(
   id: string,
   after: StreamPosition | null,
   signal: AbortSignal,
-  ofAttempt?: number,
+  { ofAttempt, isOnce = false }: { ofAttempt?: number; isOnce?: boolean } = {},
 ): AsyncGenerator<ProgressUpdate, void, undefined> {
   const stopSignal = AbortSignal.any([signal, ctx.stopping]);
   let position = after ?? { attempt: 0, seq: -1 };
@@ -101,7 +101,7 @@ export async function* followRun(
     position = update.position;
     lastState = state;
     if (update.events.length === eventsPerRead) continue;
-    if (isOver) return;
+    if (isOver || isOnce) return;
     if (!(await waitForChange(ctx.db, mark, stopSignal))) return;
   }
 }

@@ -182,14 +182,20 @@ const readRoutes = (ctx: Context) =>
       "/api/v1/runs/:runId/events",
       ({ request, params, query, headers }) => {
         const { runId } = getRun(ctx, orgOf(request), params.runId);
-        const { attempt } = query;
+        const { attempt, follow } = query;
         if (attempt !== undefined) getAttempt(ctx, orgOf(request), runId, attempt);
         const last = headers["last-event-id"] ?? null;
         // Clients don't reconnect after this message, because the run has ended.
         if (last === streamEndId) return new Response(null, { status: 204 });
         const org = orgOf(request);
         return streamResponse(ctx, org, (closeSignal) =>
-          toMessages(request, followRun(ctx, org, runId, parsePosition(last), closeSignal, attempt)),
+          toMessages(
+            request,
+            followRun(ctx, org, runId, parsePosition(last), closeSignal, {
+              ofAttempt: attempt,
+              isOnce: follow === "false",
+            }),
+          ),
         );
       },
       {
@@ -201,6 +207,7 @@ const readRoutes = (ctx: Context) =>
           attempt: Type.Optional(
             Type.Integer({ minimum: 1, description: "Only the events of this attempt, from GET …/attempts" }),
           ),
+          follow: Type.Optional(OneOf(["true", "false"], "false: end after the events so far")),
         }),
         ...followOperation,
       },

@@ -156,6 +156,13 @@ function partsOf(item: InboxItem, { base }: Site, viewer: Viewer, now: number): 
         where: null,
         button: <ButtonLink href={`${base}/prompts/${item.prompt.id}`}>Open prompt</ButtonLink>,
       };
+    case "all_schedules_paused":
+      return {
+        name: itemSubject(item),
+        text: <TextSince item={item} now={now} />,
+        where: null,
+        button: <ButtonLink href={`${base}/schedules`}>Open schedules</ButtonLink>,
+      };
     case "secrets_unreadable":
       return {
         name: itemSubject(item),

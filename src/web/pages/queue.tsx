@@ -4,34 +4,26 @@ import { List } from "../components/figures.tsx";
 import { Submit } from "../components/form-parts.tsx";
 import { SchemaField, SchemaForm } from "../components/schema-form.tsx";
 import { When } from "../components/when.tsx";
+import type { Site } from "../site.ts";
 import { SettingsFrame, type SettingsProps } from "./settings.tsx";
 
-type Props = Omit<SettingsProps, "mayChange"> & { queue: QueueOverview; failures: FailureGroup[]; now: number };
+export type QueuePartProps = { site: Site; queue: QueueOverview; failures: FailureGroup[]; now: number };
 
-/** The queue of all organizations, for operators. */
+type Props = Omit<SettingsProps, "mayChange"> & QueuePartProps;
+
+/** The queue of all organizations, for operators. Updates live. */
 export function QueuePage({ queue, failures, now, ...frame }: Props) {
-  const {
-    site: { base },
-    typedValues = new URLSearchParams({ kind: "agent" }),
-    formError,
-  } = frame;
+  const { site, viewer, typedValues = new URLSearchParams({ kind: "agent" }), formError } = frame;
   return (
     <SettingsFrame {...frame} path="/settings/queue">
-      <QueueSummary queue={queue} now={now} />
-      <Pauses pauses={queue.pauses} now={now} />
-      <Groups
-        {...{ base, now }}
-        kind="organization"
-        title="Organizations"
-        groups={queue.organizations.map(toOrgGroup)}
-      />
-      <Groups {...{ base, now }} kind="agent" title="Agents" groups={queue.agents.map(toAgentGroup)} />
-      {queue.workers.length > 0 && <Workers workers={queue.workers} />}
+      <div hx-sse:connect={`${site.base}/settings/queue/live?org=${viewer.org}`} hx-swap="innerMorph">
+        <QueuePart {...{ site, queue, failures, now }} />
+      </div>
       <SchemaForm
         schema={QueuePauseInput}
         values={typedValues}
         formError={formError}
-        action={`${base}/settings/queue/pauses`}
+        action={`${site.base}/settings/queue/pauses`}
       >
         <h2>Pause</h2>
         <p class="muted">New runs wait until you resume them. Running ones end as usual.</p>
@@ -47,10 +39,21 @@ export function QueuePage({ queue, failures, now, ...frame }: Props) {
         <SchemaField name="reason" label="Reason" hint="Shown to everyone whose runs wait" />
         <Submit>Pause</Submit>
       </SchemaForm>
-      <Failures {...{ base, failures, now }} />
     </SettingsFrame>
   );
 }
+
+/** The part of the page that updates live. */
+export const QueuePart = ({ site: { base }, queue, failures, now }: QueuePartProps) => (
+  <>
+    <QueueSummary queue={queue} now={now} />
+    <Pauses pauses={queue.pauses} now={now} />
+    <Groups {...{ base, now }} kind="organization" title="Organizations" groups={queue.organizations.map(toOrgGroup)} />
+    <Groups {...{ base, now }} kind="agent" title="Agents" groups={queue.agents.map(toAgentGroup)} />
+    {queue.workers.length > 0 && <Workers workers={queue.workers} />}
+    <Failures {...{ base, failures, now }} />
+  </>
+);
 
 const QueueSummary = ({ queue, now }: { queue: QueueOverview; now: number }) => (
   <p>

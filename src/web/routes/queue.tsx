@@ -2,15 +2,18 @@ import { Elysia } from "elysia";
 import type { Context } from "../../context.ts";
 import { AppError } from "../../errors.ts";
 import { count } from "../../grading/text.ts";
+import type { Message } from "../../http/event-stream.ts";
 import { listFailureGroups, retryGroup } from "../../queue/failures.ts";
 import { getQueueOverview } from "../../queue/overview.ts";
 import { QueuePauseInput } from "../../queue/schema.ts";
+import { watchDatabase } from "../../runs/follow.ts";
 import { pauseRuns, resumeRuns } from "../../runs/pauses.ts";
 import type { Workers } from "../../workers/workers.ts";
+import { renderFragment } from "../components/layout.tsx";
 import { readForm } from "../form-values.ts";
-import { showPage, submitOrShowAgain } from "../page-requests.tsx";
+import { showPage, streamPage, submitOrShowAgain } from "../page-requests.tsx";
 import { requireConfirmation } from "../pages/confirm.tsx";
-import { QueuePage } from "../pages/queue.tsx";
+import { QueuePage, QueuePart, type QueuePartProps } from "../pages/queue.tsx";
 import type { FormResult } from "../pages/settings.tsx";
 import type { Site } from "../site.ts";
 import { type Viewer, webSourceOf } from "../viewer.ts";
@@ -24,15 +27,38 @@ function requireOperator({ isOperator }: Viewer): void {
     );
 }
 
+const queuePartProps = (ctx: Context, workers: Workers, site: Site): QueuePartProps => ({
+  site,
+  queue: getQueueOverview(ctx, workers),
+  failures: listFailureGroups(ctx),
+  now: ctx.now(),
+});
+
+/** Streams the part of the page that updates live. */
+async function* followQueue(ctx: Context, workers: Workers, viewer: Viewer, site: Site, signal: AbortSignal) {
+  let lastHtml = "";
+  for await (const _ of watchDatabase(ctx, signal)) {
+    const data = renderFragment(<QueuePart {...queuePartProps(ctx, workers, site)} />, viewer);
+    if (data !== lastHtml) yield { data } satisfies Message;
+    lastHtml = data;
+  }
+}
+
 /** The queue of all organizations. */
 export const queuePages = (ctx: Context, workers: Workers) => {
   const queuePage = (ctx: Context, viewer: Viewer, site: Site, result: FormResult = {}) => {
     requireOperator(viewer);
-    const [queue, failures] = [getQueueOverview(ctx, workers), listFailureGroups(ctx)];
-    return <QueuePage {...{ site, viewer, queue, failures, ...result }} now={ctx.now()} />;
+    return <QueuePage {...{ viewer, ...queuePartProps(ctx, workers, site), ...result }} />;
   };
   return new Elysia({ name: "queue pages" })
     .get("/settings/queue", ({ request }) => showPage(ctx, request, (viewer, site) => queuePage(ctx, viewer, site)))
+    .get("/settings/queue/live", ({ request }) =>
+      streamPage(ctx, request, (viewer, site) => {
+        // Forbidden is an error of the request, not of its stream.
+        requireOperator(viewer);
+        return (signal) => followQueue(ctx, workers, viewer, site, signal);
+      }),
+    )
     .post("/settings/queue/pauses", ({ request }) =>
       submitOrShowAgain(ctx, request, "operate", queuePage, async (viewer, form, site) => {
         requireOperator(viewer);
