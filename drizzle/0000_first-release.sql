@@ -693,6 +693,7 @@ CREATE TABLE `prompts` (
 	`wordings` text,
 	`basis` text,
 	`basis_change` text,
+	`suite` text,
 	`status` text NOT NULL,
 	`frequency` text,
 	`runs_per_eval` integer,
@@ -732,6 +733,7 @@ CREATE TABLE `prompts` (
 CREATE UNIQUE INDEX `prompts_badge_token_unique` ON `prompts` (`badge_token`);--> statement-breakpoint
 CREATE INDEX `prompts_by_status` ON `prompts` (`org_id`,`status`,`id`);--> statement-breakpoint
 CREATE INDEX `prompts_by_provider` ON `prompts` (`org_id`,`target_provider_id`,`id`);--> statement-breakpoint
+CREATE INDEX `prompts_of_suites` ON `prompts` (`org_id`,`id`) WHERE "prompts"."suite" is not null;--> statement-breakpoint
 CREATE INDEX `prompts_due` ON `prompts` (`next_evaluation_at`) WHERE "prompts"."next_evaluation_at" is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX `prompts_of_org` ON `prompts` (`org_id`,`id`);--> statement-breakpoint
 CREATE TABLE `providers` (
@@ -1051,6 +1053,21 @@ CREATE TABLE `spending_details` (
 ) STRICT;
 --> statement-breakpoint
 CREATE INDEX `spending_details_by_time` ON `spending_details` (`org_id`,`length_ms`,`from`);--> statement-breakpoint
+CREATE TABLE `suites` (
+	`id` text PRIMARY KEY NOT NULL,
+	`org_id` text NOT NULL,
+	`name` text NOT NULL,
+	`version` integer NOT NULL,
+	`title` text NOT NULL,
+	`slots` text NOT NULL,
+	`limits` text,
+	`agents` text,
+	`created_at` integer NOT NULL,
+	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "suites_version" CHECK("suites"."version" > 0)
+) STRICT;
+--> statement-breakpoint
+CREATE UNIQUE INDEX `suites_by_version` ON `suites` (`org_id`,`name`,`version`);--> statement-breakpoint
 CREATE TABLE `listed_pages` (
 	`org_id` text NOT NULL,
 	`prompt_id` text NOT NULL,

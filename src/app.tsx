@@ -51,6 +51,7 @@ import { secretRoutes } from "./secrets/routes.ts";
 import type { Service } from "./service.ts";
 import { shareRoutes } from "./shares/routes.ts";
 import { spendingRoutes } from "./spending/routes.ts";
+import { suiteRoutes } from "./suites/routes.ts";
 import { trendRoutes } from "./trends/routes.ts";
 import { trustRoutes } from "./trusts/routes.ts";
 import type { OpenApiDocument } from "./web/pages/reference.tsx";
@@ -150,6 +151,7 @@ const featureRoutes = ({ ctx, workers }: Service) =>
     .use(fieldRoutes(ctx))
     .use(trendRoutes(ctx))
     .use(matrixRoutes(ctx))
+    .use(suiteRoutes(ctx))
     .use(inboxRoutes(ctx))
     .use(gateRoutes(ctx))
     .use(exchangeRoutes(ctx))

@@ -16,6 +16,8 @@ import { createPrompt } from "../src/prompts/prompts.ts";
 import { createProvider } from "../src/providers/providers.ts";
 import { setSecret } from "../src/secrets/secrets.ts";
 import { createShare } from "../src/shares/shares.ts";
+import { createSuitePrompts } from "../src/suites/members.ts";
+import { createSuite } from "../src/suites/suites.ts";
 import { createTrust } from "../src/trusts/trusts.ts";
 import { testApp } from "./support/app.ts";
 import { startCiIssuer } from "./support/ci-issuer.ts";
@@ -84,6 +86,17 @@ const newProposalSet = async () => {
   return body.proposalSetId as string;
 };
 const newProvider = () => createProvider(ctx, org, { name: "Acme" }).id;
+/** Suites of one slot for a new provider, with as many versions as there were calls. */
+let suiteVersions = 0;
+const newSuite = () => ({
+  ...{ id: "storage", version: ++suiteVersions, title: "Storage", limits: null, agents: null },
+  slots: [{ slot: "upload", title: "Upload", text: "Upload a file.", endGoal: null, declaredChecks: [] }],
+});
+const newSuitePrompts = () => {
+  createSuite(ctx, org, newSuite());
+  const { id: providerId } = createProvider(ctx, org, { name: "Acme", docsUrl: "https://docs.acme.dev/" });
+  return { providerId, values: {} };
+};
 const webhook = { kind: "webhook", url: "https://hooks.acme.example/evald", events: ["run.failed"] } as const;
 const newDestination = () => {
   for (const { id } of app.db.$client.query("select id from destinations").all() as { id: string }[])
@@ -230,6 +243,15 @@ const api: Record<string, Driven> = {
   "POST /api/v1/proposals/:proposalSetId/prompts": [
     "proposal_set.accepted",
     async () => at(`/proposals/${await newProposalSet()}/prompts`, { only: [1] }),
+  ],
+  "POST /api/v1/suites": ["suite.created", () => ({ body: newSuite() })],
+  "POST /api/v1/suites/:suiteId/prompts": ["suite.applied", () => at("/suites/storage/prompts", newSuitePrompts())],
+  "POST /api/v1/suites/:suiteId/run": [
+    "evaluation.requested",
+    () => {
+      createSuitePrompts(ctx, org, "storage", newSuitePrompts());
+      return at("/suites/storage/run", {});
+    },
   ],
   "POST /api/v1/regrades": [
     "regrade.requested",

@@ -28,6 +28,7 @@ import { ProposalAcceptance } from "../src/proposals/schema.ts";
 import { JudgeVariance } from "../src/reports/judge-variance.ts";
 import { RunReport } from "../src/reports/schema.ts";
 import { RunRequest, RunResponse } from "../src/runs/schema.ts";
+import { Suite } from "../src/suites/schema.ts";
 import { countAttempt, countResponse, createMetrics, respondToScrape } from "../src/telemetry/metrics.ts";
 import { allDocs, toHtml } from "../src/web/docs.ts";
 import { withFigures } from "./bench/figures.ts";
@@ -351,6 +352,7 @@ const jsonSamples: Record<string, ((value: unknown) => unknown)[]> = {
     isShape(PromptPatch),
   ],
   proposals: [isShape(ProposalAcceptance)],
+  suites: [isShape(Suite)],
   failures: [isShape(RunFailure)],
   runs: [isShape(RunResponse), isShape(RunRequest), isShape(RunRequest), isShape(RunRequest)],
   reports: [isShape(RunReport.properties.dimensions.items)],

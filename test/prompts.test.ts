@@ -56,6 +56,7 @@ test("a prompt is created from the given fields, and the rest is null", async ()
     hasPublicBadge: false,
     badgeUrl: null,
     basis: null,
+    suite: null,
     baselineRequestId: null,
     // This is accepted, because a run may have a urlMap; without one it fails.
     warnings: [expect.stringContaining("targetProviderId")],
@@ -135,6 +136,7 @@ test("a prompt is created with all fields, partly changed, and cleared by null",
     status: "active",
     createdAt: "2026-09-21T14:13:20.000Z",
     basis: null,
+    suite: null,
     warnings: [expect.stringContaining("workspace")],
     badgeUrl: expect.stringMatching(/^http:\/\/localhost:3000\/badges\/[\w-]{24}\.svg$/),
   };

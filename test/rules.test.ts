@@ -48,7 +48,7 @@ const layers: [string, (file: string) => boolean][] = [
       "exchange",
       "inbox",
     ],
-    ...["spending", "proposals", "comparisons"],
+    ...["suites", "spending", "proposals", "comparisons"],
     ...[
       "matrix",
       "trends",
@@ -160,7 +160,7 @@ test.each([
   [
     "Drizzle",
     /^drizzle-orm/,
-    /^src\/(db|auth|audit|deletions|trusts|jobs|prompts|archives|providers|models|secrets|comparisons|friction|field|fixes|gates|runs|schedules|reports|shares|trends|matrix|regrades|exchange|telemetry|notifications|workers|queue|inbox|spending|proposals|backups|checks)\//,
+    /^src\/(db|auth|audit|deletions|trusts|jobs|prompts|archives|providers|models|secrets|comparisons|friction|field|fixes|gates|runs|schedules|reports|shares|trends|matrix|regrades|exchange|telemetry|notifications|workers|queue|inbox|spending|proposals|suites|backups|checks)\//,
   ],
 ])("only the expected files import %s", (_, packages, places) => {
   expect(

@@ -81,6 +81,8 @@ export const auditActions = {
   "sign_in.succeeded": "Signed in",
   "sign_in_policy.changed": "Changed the sign-in policy",
   "sign_out.completed": "Signed out",
+  "suite.applied": "Created the prompts of a suite",
+  "suite.created": "Created a version of a suite",
   "tag_schedule.changed": "Scheduled the prompts of a tag",
   "trust.created": "Trusted CI jobs",
   "trust.deleted": "Removed the trust of CI jobs",

@@ -3,6 +3,8 @@ import { actorKinds } from "../db/tables/audit.ts";
 import { Id, Moment, Nullable, OneOf, Time } from "../schema.ts";
 import { type AuditAction, auditActions } from "./actions.ts";
 
+const action = { ...OneOf(Object.keys(auditActions) as AuditAction[]), title: "AuditAction" };
+
 export const AuditEntry = Type.Object(
   {
     id: Id,
@@ -15,7 +17,7 @@ export const AuditEntry = Type.Object(
       },
       { description: "Who did it" },
     ),
-    action: OneOf(Object.keys(auditActions) as AuditAction[]),
+    action,
     target: Type.Object(
       { kind: Type.String(), id: Nullable(Type.String()), name: Nullable(Type.String()) },
       { description: "What it was done to, under its name at that time" },
@@ -47,7 +49,7 @@ export type AuditLog = Static<typeof AuditLog>;
 
 export const auditFilter = {
   actor: Type.Optional(Type.String({ maxLength: 100, description: "ID of a person, API key or trust" })),
-  action: Type.Optional(OneOf(Object.keys(auditActions) as AuditAction[])),
+  action: Type.Optional(action),
   since: Type.Optional(Moment("Only entries at or after this time")),
   until: Type.Optional(Moment("Only entries before this time")),
 };

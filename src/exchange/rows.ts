@@ -22,16 +22,18 @@ import { gradings, regradeStatuses, regrades, reports, shareLinks } from "../db/
 import { artifacts, evalRequests, runStatuses, runs, sessionEvents } from "../db/tables/runs.ts";
 import { scheduledEvaluations } from "../db/tables/schedules.ts";
 import { budgets, spending, spendingDetails } from "../db/tables/spending.ts";
+import { suites } from "../db/tables/suites.ts";
 import { listedPages } from "../db/tables/trends.ts";
 import { FrictionPoint } from "../friction/schema.ts";
 import { eventTypes } from "../notifications/events.ts";
 import { PromptAgents, WorkerLabels } from "../prompts/agent-schema.ts";
 import { DeclaredCheck } from "../prompts/check-schema.ts";
-import { AdditionalUrl, BasisChange, StoredBasis, SuccessBar, Tags } from "../prompts/schema.ts";
+import { AdditionalUrl, BasisChange, StoredBasis, SuccessBar, SuiteReference, Tags } from "../prompts/schema.ts";
 import { WorkspaceSetup } from "../prompts/workspace-schema.ts";
 import { artifactName, maxArtifactBytes } from "../reports/artifacts.ts";
 import { FixDetails, GradeFields, TextChange } from "../reports/grade-schema.ts";
 import { Fingerprint, mapOf, Nullable, OneOf, shape } from "../schema.ts";
+import { Suite } from "../suites/schema.ts";
 import { task } from "./task-schema.ts";
 
 /** Version of the file format. Files of a newer version are rejected. */
@@ -128,6 +130,10 @@ const typedShapes = {
     columnSchemas: { judgeModels: Type.Array(Type.String({ maxLength: 300 }), { maxItems: 20 }) },
   },
   provider: { table: providers },
+  suite: {
+    table: suites,
+    columnSchemas: { ...Type.Pick(Suite, ["slots", "limits", "agents"]).properties, version: Suite.properties.version },
+  },
   archive: {
     table: archives,
     columnSchemas: {
@@ -142,6 +148,7 @@ const typedShapes = {
       wordings: Type.Array(Type.String({ minLength: 1, maxLength: 300 }), { maxItems: 5 }),
       basis: StoredBasis,
       basisChange: BasisChange,
+      suite: SuiteReference,
       additionalUrls: Type.Array(AdditionalUrl, { maxItems: 100 }),
       runsPerEval: Type.Integer({ minimum: 1, maximum: 50 }),
       templateVars: Type.Array(Type.String()),
@@ -309,6 +316,7 @@ const auditLogWords = "audit log";
 /** The types that belong to the organization and to no prompt, so they are not in the export of one, in words. */
 export const typesOfOrg: Partial<Record<RowType, string>> = {
   organization: "settings of the organization",
+  suite: "suites",
   dismissal: "dismissals",
   field_friction: "friction from the field",
   field_report: "reports from the field",

@@ -7,7 +7,10 @@ import { Id, Nullable, OneOf, Time, Url } from "../schema.ts";
 import { Budget } from "../spending/schema.ts";
 
 const fields = {
-  id: Type.String({ description: "The same as long as the problem is the same; it has another one if it comes back" }),
+  id: Type.String({
+    title: "InboxItemId",
+    description: "The same as long as the problem is the same; it has another one if it comes back",
+  }),
   since: Time,
   snoozedUntil: Nullable(Time),
   assignee: Nullable(Type.String({ description: "Email address of a member" })),

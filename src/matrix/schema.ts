@@ -4,7 +4,7 @@ import { Id, Nullable, OneOf, Time } from "../schema.ts";
 import { Interval, Repeats } from "../stats/repeats.ts";
 import { trendFilter } from "../trends/trends.ts";
 
-const standings = ["best", "tied", "behind", "too_few_runs", "not_comparable"] as const;
+export const standings = ["best", "tied", "behind", "too_few_runs", "not_comparable"] as const;
 export type Standing = (typeof standings)[number];
 
 export const matrixFilter = {

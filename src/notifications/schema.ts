@@ -9,6 +9,7 @@ const url = HttpUrl(
 );
 const EventType = { ...OneOf(eventTypes), title: "EventType" };
 const EventTypes = Type.Array(OneOf(subscribableTypes), {
+  title: "SubscribedEvents",
   minItems: 1,
   uniqueItems: true,
   description: "Events to send",

@@ -52,6 +52,7 @@ const PromptAgent = Type.Object(
 export const maxAgents = 10;
 /** The agents of a prompt that has several. The fields `agent` and `model` of the prompt repeat the first. */
 export const PromptAgents = Type.Array(PromptAgent, {
+  title: "PromptAgents",
   minItems: 1,
   maxItems: maxAgents,
   description:
@@ -64,6 +65,7 @@ const labelWords = "1 to 50 letters, digits and . _ -, starting with a letter or
 export const WorkerLabels = Type.Array(
   Type.String({ ...shape(workerLabel.source, labelWords), description: `Label: ${labelWords}` }),
   {
+    title: "WorkerLabels",
     maxItems: 10,
     uniqueItems: true,
     description: "Its runs go only to workers that have all these labels; browser matches every worker with a browser",

@@ -7,7 +7,7 @@ import { includingDeleted } from "../db/hidden-rows.ts";
 import { transaction } from "../db/open.ts";
 import { statement } from "../db/prepared.ts";
 import { hasPausedSchedules, timeZoneOf } from "../db/rows.ts";
-import { type PromptAgent, type PromptBasis, prompts } from "../db/tables/prompts.ts";
+import { type PromptAgent, type PromptBasis, prompts, type SuiteReference } from "../db/tables/prompts.ts";
 import { invalidField, notFound } from "../errors.ts";
 import { newUrlSecret, toIso } from "../schema.ts";
 import type { AgentInfo } from "./agent-schema.ts";
@@ -57,7 +57,7 @@ export const getPromptWarnings = (ctx: Context, org: OrgId, id: string, runs: nu
 
 /**
  * Throws bad_request that names the field. `id`: a reserved ID, so that presets keep the times that were shown; if
- * it is taken, another one is created. `basis`: what it was proposed from.
+ * it is taken, another one is created. `basis`: what it was proposed from. `suite`: the one that it is of.
  */
 export function createPrompt(
   ctx: Context,
@@ -65,6 +65,7 @@ export function createPrompt(
   input: PromptInput,
   id?: string,
   basis: PromptBasis | null = null,
+  suite: SuiteReference | null = null,
 ): Prompt {
   const createdAt = ctx.now();
   const row = checkPromptRow(ctx, org, {
@@ -79,6 +80,7 @@ export function createPrompt(
     wordings: input.wordings ?? null,
     basis,
     basisChange: null,
+    suite,
     status: input.status ?? "active",
     frequency: toFrequency(input.frequency ?? null),
     runsPerEval: input.runsPerEval ?? null,

@@ -1,4 +1,4 @@
-import { type Static, Type } from "@sinclair/typebox";
+import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import { Limits } from "../config/limits.ts";
 import { catchUpPolicies, overlapPolicies, promptStatuses } from "../db/tables/prompts.ts";
 import { scopes } from "../grading/kinds.ts";
@@ -8,9 +8,15 @@ import { DeclaredCheck } from "./check-schema.ts";
 import { maxVariables } from "./template.ts";
 import { textOf, WorkspaceSetup } from "./workspace-schema.ts";
 
+/** A schema that the API description has once, under this title. */
+const Titled = <T extends TSchema>(title: string, schema: T): T => ({ ...schema, title });
+
 const title = Nullable(Type.String());
 const endGoal = Nullable(Type.String({ description: "What must be true when the agent is done" }));
-const status = OneOf(promptStatuses, "active; paused: not scheduled, but can be run manually; archived: cannot be run");
+const status = Titled(
+  "PromptStatus",
+  OneOf(promptStatuses, "active; paused: not scheduled, but can be run manually; archived: cannot be run"),
+);
 const templateVars = Nullable(
   Type.Array(Type.String(), { description: "Template variables, in order of first appearance" }),
 );
@@ -40,13 +46,25 @@ const basis = Nullable(
   ),
 );
 
+/** The place of a prompt in a version of a suite. */
+export const SuiteReference = Type.Object({
+  id: Type.String(),
+  version: Type.Integer({ minimum: 1 }),
+  slot: Type.String(),
+});
+
 const tagWords = "1 to 50 letters, digits and . _ : / -, starting with a letter or digit";
 /** A name to group prompts by. */
 const Tag = Type.String({
   ...shape("^[A-Za-z0-9][A-Za-z0-9._:/-]{0,49}$", tagWords),
   description: `Tag: ${tagWords}`,
 });
-export const Tags = Type.Array(Tag, { maxItems: 20, uniqueItems: true, description: "Tags to group prompts by" });
+export const Tags = Type.Array(Tag, {
+  title: "Tags",
+  maxItems: 20,
+  uniqueItems: true,
+  description: "Tags to group prompts by",
+});
 
 export const promptExample = {
   id: "0199f3a1-5d7c-7b1e-9c55-3f6a2f0d8e11",
@@ -60,6 +78,7 @@ export const promptExample = {
 
 const wordings = Nullable(
   Type.Array(textOf(300, "The end goal in other words"), {
+    title: "GoalWordings",
     maxItems: 5,
     description: "Other wordings of the end goal. The explorer compares what each of them finds on the same pages",
   }),
@@ -108,27 +127,40 @@ const settings = {
   workerLabels: WorkerLabels,
   frequency: Nullable(
     Type.String({
+      title: "Frequency",
       maxLength: 200,
       description:
         "hourly, daily, weekly, monthly, a five-field cron expression, or in requests also `daily at 06:30`, `weekdays at 06:30` or `monday at 06:30`; null: manual only",
     }),
   ),
-  catchUp: OneOf(
-    catchUpPolicies,
-    "What becomes of scheduled evaluations that the service missed. automatic: the latest one runs if it is late by up to half of the time to the next one, but 1 to 7 days; skip: none runs; latest: the latest one runs, however late; window: the latest one runs if it is late by up to catchUpHours",
+  catchUp: Titled(
+    "CatchUpPolicy",
+    OneOf(
+      catchUpPolicies,
+      "What becomes of scheduled evaluations that the service missed. automatic: the latest one runs if it is late by up to half of the time to the next one, but 1 to 7 days; skip: none runs; latest: the latest one runs, however late; window: the latest one runs if it is late by up to catchUpHours",
+    ),
   ),
   catchUpHours: Nullable(
-    Type.Integer({ minimum: 1, maximum: 8784, description: "Only for the catch-up policy window, which needs it" }),
+    Type.Integer({
+      title: "CatchUpHours",
+      minimum: 1,
+      maximum: 8784,
+      description: "Only for the catch-up policy window, which needs it",
+    }),
   ),
-  overlap: OneOf(
-    overlapPolicies,
-    "What becomes of a scheduled evaluation while runs of the previous one are active. skip: it doesn't run; queue: it runs when they have ended, and further ones don't run; allow: it runs",
+  overlap: Titled(
+    "OverlapPolicy",
+    OneOf(
+      overlapPolicies,
+      "What becomes of a scheduled evaluation while runs of the previous one are active. skip: it doesn't run; queue: it runs when they have ended, and further ones don't run; allow: it runs",
+    ),
   ),
   runsPerEval: Nullable(Type.Integer({ minimum: 1, maximum: 50, description: "Runs per evaluation; null means 1" })),
   targetProviderId: Nullable(Id),
   additionalUrls: Nullable(Type.Array(AdditionalUrl, { maxItems: maxUrls })),
   templateDefaults: Nullable(
     mapOf(Type.String({ maxLength: 2000 }), {
+      title: "TemplateDefaults",
       maxProperties: maxVariables,
       description: "Default values of template variables, required for scheduled runs",
     }),
@@ -137,6 +169,7 @@ const settings = {
   workspace: Nullable(WorkspaceSetup),
   agent: Nullable(
     Type.String({
+      title: "AgentId",
       maxLength: 100,
       description:
         "explorer, llm or a coding agent such as codex (GET /api/v1/agents lists them); null: llm if a model with an API key is configured, else explorer",
@@ -147,6 +180,7 @@ const settings = {
   limits: Nullable(Limits),
   reviewBeforePublishing: Type.Boolean({ description: "Save reports as drafts until they are reviewed" }),
   isCanary: Type.Boolean({
+    title: "IsCanary",
     description: "Canary: its docs never change, so a change in its results comes from the agent or model",
   }),
   successBar: Nullable(
@@ -157,17 +191,21 @@ const settings = {
     }),
   ),
   supersedesByDefault: Type.Boolean({
+    title: "SupersedesByDefault",
     description: "A run requested without supersede supersedes unfinished runs of the same preview",
   }),
   isOnResultsPage: Type.Boolean({
+    title: "IsOnResultsPage",
     description: "List the prompt with its score and trend on the public results page of the organization, if it is on",
   }),
   hasPublicBadge: Type.Boolean({
+    title: "HasPublicBadge",
     description:
       "Show the badge with the latest score to everyone with its URL (badgeUrl), without signing in. Turning it off revokes the URL for good",
   }),
   baselineRequestId: Nullable(
     Type.String({
+      title: "BaselineRequestId",
       format: "uuid",
       description:
         "Evaluation used as the baseline, with at least two scored runs; null: the last ten comparable published runs",
@@ -207,6 +245,7 @@ export const Prompt = Type.Object(
     ...PromptSummary.properties,
     ...settings,
     basis,
+    suite: Nullable(SuiteReference),
     nextRunsAt: Nullable(
       Type.Array(Time, {
         maxItems: 3,
@@ -228,6 +267,7 @@ export const Prompt = Type.Object(
         ...promptExample,
         ...settingsExample,
         basis: null,
+        suite: null,
         badgeUrl: null,
         nextRunsAt: ["2026-11-27T04:12:00.000Z", "2026-12-04T04:12:00.000Z", "2026-12-11T04:12:00.000Z"],
         warnings: [],

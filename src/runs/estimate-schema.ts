@@ -19,8 +19,11 @@ const AgentEstimate = Type.Object({
   ),
   basis: OneOf(["earlier runs", "limits"], "Basis of the estimate; earlier runs: of the same prompt, agent and model"),
   of: Type.Integer({ description: "Number of earlier runs used, at most 20" }),
-  seconds: range("From start to report"),
-  costUsd: Nullable(range("Cost of the agent's model; if based on earlier runs, of the judge too; null: unknown")),
+  seconds: { ...range("From start to report"), title: "EstimatedSeconds" },
+  costUsd: Nullable({
+    ...range("Cost of the agent's model; if based on earlier runs, of the judge too; null: unknown"),
+    title: "EstimatedCost",
+  }),
 });
 export type AgentEstimate = Static<typeof AgentEstimate>;
 

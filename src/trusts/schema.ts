@@ -30,7 +30,12 @@ const fields = {
     ),
   ),
   environment: Nullable(text("Environment that the job deploys to. null: any")),
-  scopes: Type.Array(OneOf(scopes), { minItems: 1, uniqueItems: true, description: "Scopes of its API keys" }),
+  scopes: Type.Array(OneOf(scopes), {
+    title: "TrustScopes",
+    minItems: 1,
+    uniqueItems: true,
+    description: "Scopes of its API keys",
+  }),
   minutes: Type.Integer({ minimum: 1, maximum: maxMinutes, description: "Minutes until its API keys expire" }),
 };
 

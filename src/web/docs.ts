@@ -34,6 +34,7 @@ import schedules from "./docs/schedules.md" with { type: "file" };
 import scoring from "./docs/scoring.md" with { type: "file" };
 import spending from "./docs/spending.md" with { type: "file" };
 import start from "./docs/start.md" with { type: "file" };
+import suites from "./docs/suites.md" with { type: "file" };
 import troubleshooting from "./docs/troubleshooting.md" with { type: "file" };
 import webhooks from "./docs/webhooks.md" with { type: "file" };
 import workers from "./docs/workers.md" with { type: "file" };
@@ -57,6 +58,7 @@ export const allDocs = lazy((): Doc[] => [
   toDoc("ci", "Guides", ci),
   toDoc("history", "Guides", history),
   toDoc("field", "Guides", field),
+  toDoc("suites", "Guides", suites),
   toDoc("spending", "Guides", spending),
   toDoc("regrading", "Guides", regrading),
   toDoc("exports", "Guides", exports),

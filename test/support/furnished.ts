@@ -2,6 +2,8 @@ import { advanceGates } from "../../src/gates/progress.ts";
 import { createPrompt, updatePrompt } from "../../src/prompts/prompts.ts";
 import { createProvider } from "../../src/providers/providers.ts";
 import { requestEval } from "../../src/runs/requests.ts";
+import { createSuitePrompts } from "../../src/suites/members.ts";
+import { createSuite } from "../../src/suites/suites.ts";
 import { answer, judgedApp, says } from "./judged.ts";
 import { evaluation, finishRuns, judge, niceGrade } from "./reports.ts";
 
@@ -37,6 +39,12 @@ export async function furnished(more: Record<string, string> = {}) {
   const { body: called } = await app.send("POST", "/api/v1/regrades", { body: { since: "0001-01-01" } });
   await app.send("POST", `/api/v1/regrades/${called.regradeId}/cancel`);
   const provider = createProvider(service.ctx, a.org, { name: "Acme", docsUrl: "https://docs.acme.dev/" });
+  const slot = { slot: "upload", title: "Upload", text: "Upload a file with {{product}}.", endGoal: null };
+  createSuite(service.ctx, a.org, {
+    ...{ id: "storage", version: 1, title: "Storage", limits: { toolCalls: 80 }, agents: null },
+    slots: [{ ...slot, declaredChecks: [{ url: "https://docs.acme.dev/", contains: "Acme" }] }],
+  });
+  createSuitePrompts(service.ctx, a.org, "storage", { providerId: provider.id, values: { product: "Acme" } });
   const prompt = createPrompt(service.ctx, a.org, {
     title: "Nightly",
     text: `Upload a {{thing}}. Key: ${secret}`,

@@ -7,10 +7,13 @@ type Schema = { $ref?: string; type?: string | string[]; const?: unknown; enum?:
 type Content = { content?: Record<string, { schema: Schema }> };
 type Parameter = { name: string; in: string; required?: boolean; schema: Schema };
 type Operation = { parameters?: Parameter[]; requestBody?: Content; responses: Record<string, Content> };
-export type Description = { paths: Record<string, Record<string, Operation>> };
+export type Description = {
+  paths: Record<string, Record<string, Operation>>;
+  components?: { schemas?: Record<string, Schema> };
+};
 
 /** The source of the types of the CLI's client: the query, the body and the result of each operation below /api/v1. */
-export async function operationTypes({ paths }: Description): Promise<string> {
+export async function operationTypes({ paths, components }: Description): Promise<string> {
   const files = await filesOfTypes();
   const named = new Set<string>();
   const toType = (schema: Schema | undefined): string => {
@@ -24,7 +27,7 @@ export async function operationTypes({ paths }: Description): Promise<string> {
   const operations = served.flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => {
       const fields = [
-        ...toQuery(operation.parameters ?? []),
+        ...toQuery(operation.parameters ?? [], components?.schemas ?? {}),
         ...toBody(operation.requestBody, toType),
         `result: ${toType(jsonOf(Object.values(operation.responses)[0]))}`,
       ];
@@ -62,10 +65,11 @@ async function filesOfTypes(): Promise<Map<string, string>> {
 
 const jsonOf = (message: Content | undefined): Schema | undefined => message?.content?.["application/json"]?.schema;
 
-function toQuery(parameters: Parameter[]): string[] {
+function toQuery(parameters: Parameter[], schemas: Record<string, Schema>): string[] {
+  const own = (schema: Schema) => schemas[schema.$ref?.split("/").at(-1) ?? ""] ?? schema;
   const fields = parameters
     .filter((parameter) => parameter.in === "query")
-    .map(({ name, required, schema }) => `${name}${required ? "" : "?"}: ${toValue(schema)}`);
+    .map(({ name, required, schema }) => `${name}${required ? "" : "?"}: ${toValue(own(schema))}`);
   return fields.length === 0 ? [] : [`query: { ${fields.join("; ")} }`];
 }
 

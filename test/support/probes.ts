@@ -26,6 +26,8 @@ const idQueries: Record<string, string> = {
   destinationId: "select id from destinations where org_id = ?",
   deliveryId: "select id from deliveries where org_id = ?",
   trustId: "select id from trusts where org_id = ?",
+  // Names that two organizations may both give.
+  suiteId: "select 'none' where ? <> ''",
   // Workers belong to no organization.
   workerId: "select 'none' where ? <> ''",
   fieldId: "select id from field_friction where org_id = ?",
@@ -44,13 +46,14 @@ const idQueries: Record<string, string> = {
   page: "select 'start' where ? <> ''",
 };
 /** IDs that don't belong to an organization. */
-const common = new Set(["seq", "token", "page", "name", "workerId", "agent", "kind", "groupId"]);
+const common = new Set(["seq", "token", "page", "name", "workerId", "suiteId", "agent", "kind", "groupId"]);
 
 /** Which IDs a field of a query, a body or a tool takes, and in which form. */
 const fields: Record<string, { kind: string; toValue?: (ids: string[]) => unknown }> = {
   promptId: { kind: "promptId" },
   promptIds: { kind: "promptId", toValue: (ids) => ids.slice(0, 2) },
   providerId: { kind: "providerId" },
+  providerIds: { kind: "providerId", toValue: (ids) => ids.slice(0, 2) },
   targetProviderId: { kind: "providerId" },
   baselineRequestId: { kind: "evalId" },
   evalRequestId: { kind: "evalId" },

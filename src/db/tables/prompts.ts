@@ -29,6 +29,9 @@ export type PromptBasis = { url: string; line: number; quote: string; digest: st
 /** The run that read the page first when it no longer had the quote. */
 export type PromptBasisChange = { runId: string; at: number };
 
+/** The place of a prompt in a version of a suite. */
+export type SuiteReference = { id: string; version: number; slot: string };
+
 export const providers = sqliteTable(
   "providers",
   {
@@ -55,6 +58,8 @@ export const prompts = sqliteTable(
     /** The text of the docs that it was proposed from, and what a later run found there; null: it wasn't proposed, or nothing. */
     basis: json<PromptBasis>("basis"),
     basisChange: json<PromptBasisChange>("basis_change"),
+    /** The suite that it was created from; null: none. */
+    suite: json<SuiteReference>("suite"),
     status: text({ enum: promptStatuses }).notNull(),
     frequency: text(),
     runsPerEval: integer("runs_per_eval"),
@@ -97,6 +102,7 @@ export const prompts = sqliteTable(
     unique("prompts_of_org").on(table.orgId, table.id),
     index("prompts_by_status").on(table.orgId, table.status, table.id),
     index("prompts_by_provider").on(table.orgId, table.targetProviderId, table.id),
+    index("prompts_of_suites").on(table.orgId, table.id).where(sql`${table.suite} is not null`),
     index("prompts_due").on(table.nextEvaluationAt).where(sql`${table.nextEvaluationAt} is not null`),
     orgReference("prompts_provider", [table.orgId, table.targetProviderId], providers),
     check("prompts_status", oneOf(table.status, promptStatuses)),
