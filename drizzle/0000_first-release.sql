@@ -121,6 +121,23 @@ CREATE TABLE `retention` (
 	CONSTRAINT "retention_days" CHECK("retention"."days" between 1 and 36500)
 ) STRICT;
 --> statement-breakpoint
+CREATE TABLE `field_traffic` (
+	`org_id` text NOT NULL,
+	`page` text NOT NULL,
+	`month` text NOT NULL,
+	`kind` text NOT NULL,
+	`name` text NOT NULL,
+	`log` text NOT NULL,
+	`reads` integer NOT NULL,
+	`markdown` integer NOT NULL,
+	`missing` integer NOT NULL,
+	PRIMARY KEY(`org_id`, `page`, `month`, `kind`, `name`, `log`),
+	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "field_traffic_kind" CHECK("field_traffic"."kind" in ('coding', 'answer', 'search', 'training', 'program')),
+	CONSTRAINT "field_traffic_counts" CHECK("field_traffic"."reads" >= 0 and "field_traffic"."missing" >= 0 and "field_traffic"."markdown" between 0 and "field_traffic"."reads")
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `field_traffic_by_month` ON `field_traffic` (`month`);--> statement-breakpoint
 CREATE TABLE `field_friction` (
 	`id` text PRIMARY KEY NOT NULL,
 	`org_id` text NOT NULL,

@@ -52,6 +52,7 @@ import type { Service } from "./service.ts";
 import { shareRoutes } from "./shares/routes.ts";
 import { spendingRoutes } from "./spending/routes.ts";
 import { suiteRoutes } from "./suites/routes.ts";
+import { fieldTrafficRoutes } from "./traffic/routes.ts";
 import { trendRoutes } from "./trends/routes.ts";
 import { trustRoutes } from "./trusts/routes.ts";
 import type { OpenApiDocument } from "./web/pages/reference.tsx";
@@ -149,6 +150,7 @@ const featureRoutes = ({ ctx, workers }: Service) =>
     .use(frictionRoutes(ctx))
     .use(fixRoutes(ctx))
     .use(fieldRoutes(ctx))
+    .use(fieldTrafficRoutes(ctx))
     .use(trendRoutes(ctx))
     .use(matrixRoutes(ctx))
     .use(suiteRoutes(ctx))

@@ -239,6 +239,7 @@ const api: Record<string, Driven> = {
       return { body, headers: { authorization: "" } };
     },
   ],
+  "POST /api/v1/field-traffic": ["field_traffic.imported", () => ({ body: { log: "0".repeat(64), pages: [] } })],
   "POST /api/v1/proposals": ["proposal_set.requested", () => ({ body: { docsUrl: "https://docs.acme.dev/" } })],
   "POST /api/v1/proposals/:proposalSetId/prompts": [
     "proposal_set.accepted",

@@ -270,7 +270,7 @@ describe("a key with scopes", () => {
   test("requires known scopes", () => {
     const before = listKeys(service.ctx, a.org).length;
     expect(() => createKey(service.ctx, a.org, "odd", { scopes: ["read", "admin"] })).toThrow(
-      'Invalid scope "admin". Use one or more of read, run, write, delete, report_friction, operate, audit.',
+      'Invalid scope "admin". Use one or more of read, run, write, delete, report_friction, report_traffic, operate, audit.',
     );
     expect(() => createKey(service.ctx, a.org, "odd", { scopes: [] })).toThrow(
       "read, run, write, delete, report_friction",

@@ -59,6 +59,7 @@ const layers: [string, (file: string) => boolean][] = [
       "telemetry",
       "checks",
       "reports",
+      "traffic",
       "friction",
       "field",
       "notifications",
@@ -160,7 +161,7 @@ test.each([
   [
     "Drizzle",
     /^drizzle-orm/,
-    /^src\/(db|auth|audit|deletions|trusts|jobs|prompts|archives|providers|models|secrets|comparisons|friction|field|fixes|gates|runs|schedules|reports|shares|trends|matrix|regrades|exchange|telemetry|notifications|workers|queue|inbox|spending|proposals|suites|backups|checks)\//,
+    /^src\/(db|auth|audit|deletions|trusts|jobs|prompts|archives|providers|models|secrets|comparisons|friction|field|fixes|gates|runs|schedules|reports|shares|trends|matrix|regrades|exchange|telemetry|notifications|workers|queue|inbox|spending|traffic|proposals|suites|backups|checks)\//,
   ],
 ])("only the expected files import %s", (_, packages, places) => {
   expect(

@@ -25,6 +25,7 @@ export const auditActions = {
   "evaluation.requested": "Requested an evaluation",
   "export.downloaded": "Exported data",
   "field_friction.changed": "Changed the state of reported friction",
+  "field_traffic.imported": "Imported counts of access logs",
   "fix.done": "Marked a fix as done",
   "gate.cancelled": "Cancelled a gate",
   "gate.requested": "Requested a gate",

@@ -8,6 +8,7 @@ import { extractSession, type Product } from "../field/session-extract.ts";
 import type { Provider } from "../providers/schema.ts";
 import type { Api } from "./api.ts";
 import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
+import { addFieldImport } from "./field-import.ts";
 import { toReadError } from "./files.ts";
 import { print, say, toJson } from "./terminal.ts";
 
@@ -16,7 +17,8 @@ type SessionOptions = ServiceAddress & { provider: string; program?: string[]; s
 
 /** Adds `field session`. */
 export function addField(program: Command, useApi: UseApi, env: Env): void {
-  const field = program.command("field").description("Report what agents hit outside of runs");
+  const field = program.command("field").description("Report what agents do outside of runs");
+  addFieldImport(field, useApi);
   addServiceOptions(
     field
       .command("session <file>")

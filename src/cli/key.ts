@@ -30,7 +30,7 @@ export function addKey(program: Command, configOf: () => Config): void {
     .requiredOption("--name <name>", "Name of the key")
     .option("--org <name>", "Organization (required if there are several)")
     .option("--expires-days <days>", "Days until the key expires (default: never)", wholeNumber(1, 3650))
-    .option("--scopes <scopes>", `Comma-separated scopes: ${keyScopes.join(",")} (default: read,run,write)`)
+    .option("--scopes <scopes>", `Comma-separated scopes: ${keyScopes.join(", ")} (default: read,run,write)`)
     .option(
       "--compatible",
       "For CI clients that were not written for evald: runs supersede by default, errors are readable",

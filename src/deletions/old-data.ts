@@ -8,20 +8,23 @@ import { reports } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
 import { keptMs } from "../proposals/proposal-sets.ts";
 import { countChange } from "../reports/counts.ts";
+import { firstMonthKept } from "../traffic/traffic.ts";
 import { takeTurn } from "./erasure.ts";
-import { eraseFromRun, eraseOldDelivery, eraseOldSession, eraseProposalSet } from "./steps.ts";
+import { eraseFromRun, eraseOldDelivery, eraseOldSession, eraseOldTraffic, eraseProposalSet } from "./steps.ts";
 
 const dayMs = 24 * 3600_000;
 
 type KeptKind = (typeof keptKinds)[number];
 
 /**
- * Erases old sets of proposals, and what organizations keep for a shorter time than the server does. It works in short turns, as `eraseDue` does. A wrong clock deletes
+ * Erases old sets of proposals and counts of access logs, and what organizations keep for a shorter time than the server does. It works in short turns, as `eraseDue` does. A wrong clock deletes
  * nothing.
  */
 export async function eraseOldData(ctx: Context, stop: AbortSignal): Promise<void> {
   const proposalsEnd = firstIdOf(ctx.provenTime.now() - keptMs);
   while (await takeTurn(ctx.db, () => eraseProposalSet(ctx.db, "id < ?", proposalsEnd))) if (stop.aborted) return;
+  const trafficEnd = firstMonthKept(ctx.provenTime.now());
+  while (await takeTurn(ctx.db, () => eraseOldTraffic(ctx.db, trafficEnd))) if (stop.aborted) return;
   for (const { orgId, kind, days } of ctx.db.select().from(retention).all()) {
     const beforeMs = ctx.provenTime.now() - days * dayMs;
     const step = stepOf(ctx, kind, orgId, beforeMs);

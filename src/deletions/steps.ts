@@ -125,6 +125,9 @@ function eraseRegrade(db: Db, where: string, ...values: SQLQueryBindings[]): boo
   return true;
 }
 
+/** Erases counts of access logs of months before one. False: nothing is left. */
+export const eraseOldTraffic = (db: Db, month: string): boolean => eraseBatch(db, "field_traffic", "month < ?", month);
+
 /** Erases a set of proposals with its job. False: none matches. */
 export function eraseProposalSet(db: Db, where: string, ...values: SQLQueryBindings[]): boolean {
   const id = find(db, `select id from proposal_sets where ${where} limit 1`, ...values);

@@ -23,6 +23,7 @@ import { artifacts, evalRequests, runStatuses, runs, sessionEvents } from "../db
 import { scheduledEvaluations } from "../db/tables/schedules.ts";
 import { budgets, spending, spendingDetails } from "../db/tables/spending.ts";
 import { suites } from "../db/tables/suites.ts";
+import { fieldTraffic } from "../db/tables/traffic.ts";
 import { listedPages } from "../db/tables/trends.ts";
 import { FrictionPoint } from "../friction/schema.ts";
 import { eventTypes } from "../notifications/events.ts";
@@ -336,6 +337,7 @@ export const omittedTables: Record<string, SQLiteTable> = {
   "secrets of success checks": checkSecrets,
   "trusts of CI jobs": trusts,
   "sets of proposals": proposalSets,
+  "counts of access logs": fieldTraffic,
   members,
   "sign-ins": signIns,
   invitations,

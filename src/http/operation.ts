@@ -37,8 +37,8 @@ export const scopes = ["read", "run", "write", "delete"] as const;
 export type Scope = (typeof scopes)[number];
 /** Scopes that no key has unless it names them: of operators, for what concerns all organizations, and for the audit log with its addresses. */
 const namedScopes = ["operate", "audit"] as const;
-/** Also the scope of keys for agents in the field, which can report friction and nothing else. */
-export const keyScopes = [...scopes, "report_friction", ...namedScopes] as const;
+/** Also the scopes of keys that can only report: friction, for agents in the field, and counts of access logs. */
+export const keyScopes = [...scopes, "report_friction", "report_traffic", ...namedScopes] as const;
 export type KeyScope = (typeof keyScopes)[number];
 
 /** Whether a key has a scope. `keyScopes` null: it names none. */

@@ -1,8 +1,10 @@
 import type { Context, OrgId } from "../context.ts";
 import { listFieldFriction } from "../field/field.ts";
 import { getDocsMap } from "../friction/docs-map.ts";
+import { pageKey } from "../net/page-key.ts";
 import { decodePercent } from "../net/percent.ts";
 import { httpUrl } from "../schema.ts";
+import { listTrafficOf } from "../traffic/traffic.ts";
 import type { ProposalSource, TaskProposal } from "./proposal.ts";
 
 /** Something that agents asked for in vain: where, what they looked for in a few words, what says so, and how often. */
@@ -23,7 +25,7 @@ const maxTopicChars = 80;
  * most often asked for first.
  */
 export function proposeFromDemand(ctx: Context, org: OrgId, source: ProposalSource): TaskProposal[] {
-  const demand = [...listGuessedUrls(ctx, org), ...listFieldReports(ctx, org)]
+  const demand = [...listGuessedUrls(ctx, org), ...listFieldReports(ctx, org), ...listReadOutside(ctx, org, source)]
     .filter(({ url, topic }) => isInDocs(source.docsUrl, url) && /\p{L}{3}/u.test(topic))
     .sort((a, b) => b.times - a.times);
   const byTopic = Map.groupBy(demand, ({ topic }) => topic.toLowerCase());
@@ -51,6 +53,15 @@ const listFieldReports = (ctx: Context, org: OrgId): Demand[] =>
       times: reports,
     }),
   );
+
+/** Pages that agents outside read or asked for, and that no run has read. */
+function listReadOutside(ctx: Context, org: OrgId, { docsUrl }: ProposalSource): Demand[] {
+  const { pages } = getDocsMap(ctx, org, { everything: true }, { limit: Number.MAX_SAFE_INTEGER });
+  const tested = new Set(pages.map(({ url }) => pageKey(url)));
+  return listTrafficOf(ctx, org, docsUrl)
+    .filter(({ url }) => !tested.has(url))
+    .map(({ url, times }) => ({ why: "field_traffic", url, topic: topicOfUrl(url), evidence: url, times }));
+}
 
 const isInDocs = (docsUrl: string, url: string): boolean => httpUrl(url)?.host === new URL(docsUrl).host;
 

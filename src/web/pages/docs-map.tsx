@@ -2,6 +2,8 @@ import type { DocsMap } from "../../friction/docs-map.ts";
 import { count, oneLine } from "../../grading/text.ts";
 import type { Provider } from "../../providers/schema.ts";
 import { formatNumber } from "../../reports/labels.ts";
+import type { FieldTraffic } from "../../traffic/schema.ts";
+import { FieldTrafficSection } from "../components/field-traffic.tsx";
 import { Fact, ScrollArea } from "../components/figures.tsx";
 import { ExternalLink, Layout } from "../components/layout.tsx";
 import { Day } from "../components/when.tsx";
@@ -9,7 +11,7 @@ import { may, type PageProps } from "../viewer.ts";
 import { ProviderForm } from "./providers.tsx";
 import type { FormResult } from "./settings.tsx";
 
-type Props = PageProps & { provider: Provider; map: DocsMap; rejected?: FormResult };
+type Props = PageProps & { provider: Provider; map: DocsMap; traffic: FieldTraffic; rejected?: FormResult };
 
 const provenanceLabels: Record<string, string> = {
   given: "start URL",
@@ -21,7 +23,7 @@ const provenanceLabels: Record<string, string> = {
 };
 
 /** A provider with its docs map: pages read, pages never opened and guessed URLs. */
-export function DocsMapPage({ site, viewer, provider, map, rejected }: Props) {
+export function DocsMapPage({ site, viewer, provider, map, traffic, rejected }: Props) {
   const { id, name, docsUrl, productUrl } = provider;
   return (
     <Layout
@@ -49,6 +51,7 @@ export function DocsMapPage({ site, viewer, provider, map, rejected }: Props) {
       ) : (
         <Pages base={site.base} map={map} scope={`providerId=${id}`} />
       )}
+      {docsUrl && <FieldTrafficSection base={site.base} {...{ traffic, docsUrl }} mayPropose={may(viewer, "run")} />}
       {may(viewer, "providers") && (
         <details class="more" open={rejected !== undefined}>
           <summary>Edit provider</summary>

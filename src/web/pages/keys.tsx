@@ -19,6 +19,7 @@ const scopeDescriptions: Record<(typeof keyScopes)[number], string> = {
   write: "Manage prompts, providers and settings",
   delete: "Delete prompts, runs, reports and the organization",
   report_friction: "Report problems from your users’ agents (use alone)",
+  report_traffic: "Send counts of access logs",
   audit: "Read the audit log",
   operate: "See and control the queue of all organizations",
 };

@@ -5,6 +5,7 @@ import { columnOf, isDescending, type Sort, sortBy, sorted } from "../../http/so
 import { createProvider, getProvider, listProviders, updateProvider } from "../../providers/providers.ts";
 import { type Provider, ProviderInput } from "../../providers/schema.ts";
 import { toIso } from "../../schema.ts";
+import { getFieldTraffic } from "../../traffic/traffic.ts";
 import { readForm } from "../form-values.ts";
 import { showPage, submitOrShowAgain } from "../page-requests.tsx";
 import { seeOtherWithToast } from "../page-responses.ts";
@@ -35,7 +36,8 @@ function docsMapPage(ctx: Context, site: Site, viewer: Viewer, id: string, query
   const docsMap = getDocsMap(ctx, viewer.org, { providerId: id }, query);
   // The months are whole, so the last one may end in the future.
   const map = { ...docsMap, until: toIso(Math.min(Date.parse(docsMap.until) - 1, ctx.now())) };
-  return <DocsMapPage {...{ site, viewer, provider, map, rejected }} />;
+  const traffic = getFieldTraffic(ctx, viewer.org, id, query);
+  return <DocsMapPage {...{ site, viewer, provider, map, traffic, rejected }} />;
 }
 
 /** Providers, each with its docs map. */

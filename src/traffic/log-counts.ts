@@ -1,0 +1,190 @@
+import { createGunzip } from "node:zlib";
+import { type CountedKind, countedKinds } from "../db/tables/traffic.ts";
+import { pageKey } from "../net/page-key.ts";
+import { formatOf, type LineReader, type LogFormat, type LoggedRequest, lineReaderOf } from "./log-formats.ts";
+import { createVisitorLookup, type VisitorKind } from "./visitors.ts";
+
+/** Requests of one kind of visitor for one page in one month. `markdown`: those of `reads` that got Markdown. `missing`: those answered by 404 or 410. */
+export type PageCounts = {
+  month: string;
+  kind: CountedKind;
+  name: string;
+  url: string;
+  reads: number;
+  markdown: number;
+  missing: number;
+};
+
+/** What a log contains. `unread`: lines that are no request, of which `samples` has the first. `requests`: by kind of visitor, also those that aren't counted. */
+export type LogCounts = {
+  lines: number;
+  unread: number;
+  samples: string[];
+  requests: Partial<Record<VisitorKind, number>>;
+  /** Requests for pages that were left out, because the log has too many different ones. */
+  leftOut: number;
+  pages: PageCounts[];
+};
+
+/** Pages that are counted at once; the most read ones are kept. */
+export const maxPages = 20_000;
+/** Pages in memory. Beyond it, those asked for once are forgotten: scanners ask for each address once. */
+const maxPagesInMemory = 4 * maxPages;
+const maxLineChars = 64 * 1024;
+/** Bytes that are split into lines at once. More take more memory and are not faster. */
+const pieceBytes = 32 * 1024;
+const maxSamples = 3;
+const maxSampleChars = 100;
+
+const assets = /\.(?:m?js|css|png|jpe?g|svg|gif|ico|woff2?|map|webp|avif|mp4|webm|ttf|otf|eot|webmanifest)$/i;
+/** What scanners look for in every site. It was never a page of any docs. */
+const scanned =
+  /(?:\.(?:php\d?|aspx?|jsp|cgi|env|sql|bak|ini|pem|key|ya?ml\.bak|tar|t?gz|zip|rar)|\/(?:\.[^w/][^/]*|wp-[^/]*|wordpress|xmlrpc|phpmyadmin|cgi-bin|vendor|actuator|boaform|solr|owa|ecp|hnap1|server-status|_ignition)(?:\/.*)?)$/i;
+const isMarkdown = (path: string, { contentType, accept }: LoggedRequest) =>
+  /\.mdx?$/i.test(path) || contentType.includes("markdown") || (contentType === "" && accept.includes("text/markdown"));
+
+/** Counts the requests of a log for the pages of docs. `docsUrl`: their address, whose path all pages have. Feed it text, then call `end`. */
+export function createLogCounter(docsUrl: string, format: LogFormat | null) {
+  const { origin, pathname } = new URL(docsUrl);
+  const base = pathname.replace(/[^/]*$/, "");
+  const visitorOf = createVisitorLookup();
+  let read: LineReader | null = format === null ? null : lineReaderOf(format);
+  let rest = "";
+  let isTooLong = false;
+  let pages = new Map<string, PageCounts>();
+  const counts: Omit<LogCounts, "pages"> = { lines: 0, unread: 0, samples: [], requests: {}, leftOut: 0 };
+
+  function countLine(line: string): void {
+    if (line === "") return;
+    read ??= lineReaderOf(formatOf(line));
+    const request = read(line);
+    if (request === "comment") return;
+    counts.lines++;
+    if (request === null) {
+      counts.unread++;
+      if (counts.samples.length < maxSamples) counts.samples.push(line.slice(0, maxSampleChars));
+      return;
+    }
+    countRequest(request);
+  }
+
+  function countRequest(request: LoggedRequest): void {
+    const { method, status, month } = request;
+    const { kind, name } = visitorOf(request.userAgent, request.accept);
+    counts.requests[kind] = (counts.requests[kind] ?? 0) + 1;
+    const counted = countedKinds.find((each) => each === kind);
+    if (!counted || (method !== "GET" && method !== "HEAD")) return;
+    const isMissing = status === 404 || status === 410;
+    if (!isMissing && (status < 200 || (status >= 300 && status !== 304))) return;
+    const [path = ""] = request.path.split(/[?#]/, 1);
+    if (!path.startsWith(base) || assets.test(path)) return;
+    if (isMissing && ((counted !== "coding" && counted !== "answer" && counted !== "program") || scanned.test(path)))
+      return;
+    const key = `${month} ${name} ${path}`;
+    let page = pages.get(key);
+    if (!page) {
+      if (pages.size >= maxPagesInMemory) forgetRarePages();
+      page = { month, kind: counted, name, url: origin + path, reads: 0, markdown: 0, missing: 0 };
+      pages.set(key, page);
+    }
+    if (isMissing) page.missing++;
+    else {
+      page.reads++;
+      if (isMarkdown(path, request)) page.markdown++;
+    }
+  }
+
+  function forgetRarePages(): void {
+    const kept = new Map([...pages].sort((a, b) => timesOf(b[1]) - timesOf(a[1])).slice(0, maxPages));
+    for (const [key, page] of pages) if (!kept.has(key)) counts.leftOut += timesOf(page);
+    pages = kept;
+  }
+
+  return {
+    /** The next text of the log, which may end within a line. */
+    add(text: string): void {
+      const lines = (rest + text).split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) {
+        if (isTooLong) isTooLong = false;
+        else countLine(line.endsWith("\r") ? line.slice(0, -1) : line);
+      }
+      if (rest.length <= maxLineChars) return;
+      // The rest of a line that is too long is skipped.
+      if (!isTooLong) {
+        counts.lines++;
+        counts.unread++;
+        if (counts.samples.length < maxSamples) counts.samples.push(rest.slice(0, maxSampleChars));
+      }
+      isTooLong = true;
+      rest = "";
+    },
+    end(): LogCounts {
+      if (!isTooLong) countLine(rest);
+      rest = "";
+      const merged = mergeForms([...pages.values()]);
+      const kept = merged.slice(0, maxPages);
+      for (const page of merged.slice(maxPages)) counts.leftOut += timesOf(page);
+      return { ...counts, pages: kept };
+    },
+  };
+}
+
+const timesOf = ({ reads, missing }: PageCounts): number => reads + missing;
+
+/** The counts of all forms of a page together, the most read first: `/a`, `/a/` and `/a.md` are one page. */
+function mergeForms(pages: PageCounts[]): PageCounts[] {
+  const merged = new Map<string, PageCounts>();
+  for (const page of pages) {
+    const url = pageKey(page.url);
+    const key = `${page.month} ${page.name} ${url}`;
+    const earlier = merged.get(key);
+    if (!earlier) merged.set(key, { ...page, url });
+    else {
+      earlier.reads += page.reads;
+      earlier.markdown += page.markdown;
+      earlier.missing += page.missing;
+    }
+  }
+  return [...merged.values()].sort((a, b) => timesOf(b) - timesOf(a) || (a.url < b.url ? -1 : 1));
+}
+
+const isGzip = (bytes: Uint8Array) => bytes[0] === 0x1f && bytes[1] === 0x8b;
+
+/** The bytes of a log, unpacked if it is compressed by gzip. Throws what reading and unpacking throw. */
+export async function* unpackedLog(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  const pieces = bytes[Symbol.asyncIterator]();
+  const first = await pieces.next();
+  if (first.done) return;
+  const all = (async function* () {
+    yield first.value;
+    yield* { [Symbol.asyncIterator]: () => pieces };
+  })();
+  if (!isGzip(first.value)) return yield* all;
+  const gunzip = createGunzip();
+  const fed = (async () => {
+    try {
+      for await (const piece of all)
+        if (!gunzip.write(piece)) await new Promise((drained) => gunzip.once("drain", drained));
+      gunzip.end();
+    } catch (error) {
+      gunzip.destroy(error as Error);
+    }
+  })();
+  yield* gunzip;
+  await fed;
+}
+
+/** Counts a log that is read piece by piece. */
+export async function countLog(
+  bytes: AsyncIterable<Uint8Array>,
+  docsUrl: string,
+  format: LogFormat | null,
+): Promise<LogCounts> {
+  const counter = createLogCounter(docsUrl, format);
+  const decoder = new TextDecoder();
+  for await (const piece of unpackedLog(bytes))
+    for (let from = 0; from < piece.length; from += pieceBytes)
+      counter.add(decoder.decode(piece.subarray(from, from + pieceBytes), { stream: true }));
+  return counter.end();
+}

@@ -1,0 +1,198 @@
+import { decodePercent } from "../net/percent.ts";
+
+/** A request in an access log. `month`: such as `2026-11`, as logged. `path`: with its query. Empty texts weren't logged. */
+export type LoggedRequest = {
+  month: string;
+  method: string;
+  path: string;
+  status: number;
+  userAgent: string;
+  accept: string;
+  contentType: string;
+};
+
+/** Reads lines of one format. `null`: not a request in this format; `comment`: a line that describes the log. */
+export type LineReader = (line: string) => LoggedRequest | "comment" | null;
+
+export const logFormats = ["combined", "json", "w3c", "alb"] as const;
+export type LogFormat = (typeof logFormats)[number];
+
+/** A reader of lines of a format. */
+export const lineReaderOf = (format: LogFormat): LineReader =>
+  ({ combined: readCombined, json: readJson, w3c: createW3cReader(), alb: readAlb })[format];
+
+/** The format of a log, by its first line. */
+export function formatOf(line: string): LogFormat {
+  if (line.startsWith("{")) return "json";
+  if (line.startsWith("#")) return "w3c";
+  return /^(?:https?|h2|grpcs|wss?) \d{4}-\d\d-\d\dT/.test(line) ? "alb" : "combined";
+}
+
+const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/**
+ * Common and Combined Log Format, with the virtual host before it and the Accept header after it, if they are there: what Apache, nginx and
+ * Fastly write. Quotes in texts are escaped by a backslash or as \x22.
+ */
+const combined =
+  /\[(\d\d)\/(\w{3})\/(\d{4}):[^\]]{8,20}\] "([A-Z]+) ([^" ]+)[^"]*" (\d{3}) \S+(?: "(?:[^"\\]|\\.)*" "((?:[^"\\]|\\.)*)"(?: "((?:[^"\\]|\\.)*)")?)?/;
+
+function readCombined(line: string): LoggedRequest | null {
+  const match = combined.exec(line);
+  if (!match) return null;
+  const [, , month = "", year, method = "", path = "", status, userAgent = "", accept = ""] = match;
+  const position = months.indexOf(month);
+  if (position < 0) return null;
+  return {
+    ...{ month: `${year}-${String(position + 1).padStart(2, "0")}`, method, path, status: Number(status) },
+    ...{ userAgent, accept, contentType: "" },
+  };
+}
+
+/** Application Load Balancer of AWS: fields between blanks, with the request and the user agent in quotes. */
+const alb = /^\S+ (\d{4}-\d\d)-\d\dT\S+ (?:\S+ ){6}(\d{3}|-) \S+ \S+ \S+ "([A-Z]+) (\S+)[^"]*" "((?:[^"\\]|\\.)*)"/;
+
+function readAlb(line: string): LoggedRequest | null {
+  const match = alb.exec(line);
+  if (!match) return null;
+  const [, month = "", status, method = "", url = "", userAgent = ""] = match;
+  return { month, method, path: pathOf(url), status: Number(status) || 0, userAgent, accept: "", contentType: "" };
+}
+
+/** W3C extended log format, as CloudFront and IIS write it: `#Fields` names the columns, between tabs or blanks. */
+function createW3cReader(): LineReader {
+  let fields: string[] = [];
+  return (line) => {
+    if (line.startsWith("#")) {
+      if (line.startsWith("#Fields:")) fields = line.slice("#Fields:".length).trim().split(/\s+/);
+      return "comment";
+    }
+    const values = line.split(line.includes("\t") ? "\t" : " ");
+    const columnOf = (...names: string[]) => values[fields.findIndex((field) => names.includes(field))] ?? "";
+    const [path, month] = [columnOf("cs-uri-stem"), columnOf("date").slice(0, 7)];
+    if (path === "" || !/^\d{4}-\d\d$/.test(month) || values.length < fields.length) return null;
+    const decoded = (text: string) => decodePercent(text.replaceAll("+", " ")) ?? text;
+    return {
+      ...{ month, path, method: columnOf("cs-method"), status: Number(columnOf("sc-status")) || 0 },
+      // CloudFront encodes blanks twice.
+      userAgent: decoded(decoded(columnOf("cs(User-Agent)"))),
+      accept: decoded(decoded(columnOf("cs(Accept)"))),
+      contentType: columnOf("sc-content-type"),
+    };
+  };
+}
+
+type Json = Record<string, unknown>;
+
+/** The names of each field in JSON logs of Cloudflare, Vercel, Netlify, nginx, Caddy, Traefik and Fastly, the most specific first. */
+const jsonNames = {
+  path: [
+    "ClientRequestURI",
+    "ClientRequestPath",
+    "proxy.path",
+    "RequestPath",
+    "request_uri",
+    "request.uri",
+    "path",
+    "url",
+    "uri",
+    "request",
+  ],
+  status: [
+    "EdgeResponseStatus",
+    "proxy.statusCode",
+    "DownstreamStatus",
+    "statusCode",
+    "status_code",
+    "response_status",
+    "response.status",
+    "status",
+  ],
+  time: [
+    "EdgeStartTimestamp",
+    "proxy.timestamp",
+    "StartUTC",
+    "time_iso8601",
+    "timestampInMs",
+    "timestamp",
+    "time_local",
+    "time",
+    "ts",
+    "date",
+  ],
+  method: ["ClientRequestMethod", "proxy.method", "RequestMethod", "request_method", "request.method", "method"],
+  userAgent: [
+    "ClientRequestUserAgent",
+    "proxy.userAgent",
+    "request_User-Agent",
+    "request.headers.User-Agent",
+    "http_user_agent",
+    "request_user_agent",
+    "userAgent",
+    "user_agent",
+  ],
+  accept: [
+    "RequestHeaders.accept",
+    "request_Accept",
+    "request.headers.Accept",
+    "http_accept",
+    "request_accept",
+    "accept",
+  ],
+  contentType: ["EdgeResponseContentType", "resp_headers.Content-Type", "sent_http_content_type", "content_type"],
+} satisfies Record<string, string[]>;
+
+/** Each name as the keys that lead to it. A name is also looked up as it is: Traefik's contain no objects. */
+const jsonPaths = Object.fromEntries(
+  Object.entries(jsonNames).map(([field, names]) => [field, names.map((name) => name.split("."))]),
+) as Record<keyof typeof jsonNames, string[][]>;
+
+function fieldOf(entry: Json, field: keyof typeof jsonNames): string {
+  for (const keys of jsonPaths[field]) {
+    let value: unknown = entry;
+    for (const key of keys) value = (value as Json | null | undefined)?.[key];
+    if (Array.isArray(value)) [value] = value;
+    if (typeof value === "number" || (typeof value === "string" && value !== "")) return String(value);
+  }
+  return "";
+}
+
+function readJson(line: string): LoggedRequest | null {
+  let entry: Json;
+  try {
+    entry = JSON.parse(line);
+  } catch {
+    return null;
+  }
+  if (typeof entry !== "object" || entry === null) return null;
+  const [requested, status, month] = [
+    fieldOf(entry, "path"),
+    Number(fieldOf(entry, "status")),
+    monthOf(fieldOf(entry, "time")),
+  ];
+  if (requested === "" || !(status >= 100) || month === null) return null;
+  // nginx's $request is the whole line of the request.
+  const [, method, target = requested] = /^([A-Z]+) (\S+) HTTP/.exec(requested) ?? [];
+  return {
+    ...{ month, status, path: pathOf(target), method: method ?? (fieldOf(entry, "method") || "GET") },
+    userAgent: fieldOf(entry, "userAgent"),
+    accept: fieldOf(entry, "accept"),
+    contentType: fieldOf(entry, "contentType"),
+  };
+}
+
+/** The month of a time: ISO 8601, that of Common Log Format, or a number of seconds, milliseconds, microseconds or nanoseconds since 1970. */
+function monthOf(time: string): string | null {
+  const [iso] = /^\d{4}-\d\d(?=-)/.exec(time) ?? [];
+  if (iso) return iso;
+  const [, month = "", year] = /^\d\d\/(\w{3})\/(\d{4}):/.exec(time) ?? [];
+  if (year) return months.includes(month) ? `${year}-${String(months.indexOf(month) + 1).padStart(2, "0")}` : null;
+  const number = Number(time);
+  if (!(number > 0)) return null;
+  const unit = [1e17, 1e14, 1e11].findIndex((least) => number > least);
+  const ms = number / ([1e6, 1e3, 1, 1e-3][unit < 0 ? 3 : unit] ?? 1);
+  return ms < 8.64e15 ? new Date(ms).toISOString().slice(0, 7) : null;
+}
+
+/** The path and query of a URL or path. */
+const pathOf = (target: string): string => target.replace(/^[a-z]+:\/\/[^/?#]*/i, "") || "/";

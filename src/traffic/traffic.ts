@@ -1,0 +1,164 @@
+import { and, eq, gte, lt, lte, sql } from "drizzle-orm";
+import { changesOf, recordAudit } from "../audit/entries.ts";
+import type { Context, OrgId } from "../context.ts";
+import { transaction } from "../db/open.ts";
+import { type CountedKind, fieldTraffic } from "../db/tables/traffic.ts";
+import { invalidField } from "../errors.ts";
+import { type DocsMap, getDocsMap } from "../friction/docs-map.ts";
+import { pageKey } from "../net/page-key.ts";
+import { getProvider } from "../providers/providers.ts";
+import type { FieldTraffic, FieldTrafficInput, ReceivedTraffic } from "./schema.ts";
+
+type Period = { since?: string; until?: string };
+
+/** Months that are kept, including the current one. */
+const monthsKept = 25;
+
+/** The first month that is kept at a time, such as `2024-11`. */
+export const firstMonthKept = (nowMs: number): string => {
+  const now = new Date(nowMs);
+  return new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1 - monthsKept, 1)).toISOString().slice(0, 7);
+};
+
+/** Stores the counts of an access log. Those of a log that was stored before replace the earlier ones. Throws bad_request for impossible counts. */
+export function storeTraffic(ctx: Context, org: OrgId, { log, pages }: FieldTrafficInput): ReceivedTraffic {
+  pages.forEach(({ reads, markdown }, i) => {
+    if (markdown > reads) throw invalidField(`pages/${i}/markdown`, "must be at most reads");
+  });
+  const rows = pages.map(({ url, ...counts }) => ({ ...counts, orgId: org, log, page: pageKey(url) }));
+  transaction(ctx.db, (tx) => {
+    for (const row of rows)
+      tx.insert(fieldTraffic)
+        .values(row)
+        .onConflictDoUpdate({
+          target: [
+            ...[fieldTraffic.orgId, fieldTraffic.page, fieldTraffic.month],
+            ...[fieldTraffic.kind, fieldTraffic.name, fieldTraffic.log],
+          ],
+          set: { reads: row.reads, markdown: row.markdown, missing: row.missing },
+        })
+        .run();
+    recordAudit(ctx, org, "field_traffic.imported", {}, changesOf({}, { log, pages: rows.length }));
+  });
+  return { pages: rows.length };
+}
+
+type Sums = { reads: number; markdown: number; missing: number };
+type Row = Sums & { page: string; kind: CountedKind; name: string };
+
+/** The sums of the months of a period for the pages below a URL, by page and visitor. */
+function listSums({ db }: Context, org: OrgId, docsUrl: string, [first, last]: [string, string]): Row[] {
+  const { page, month, kind, name, reads, markdown, missing } = fieldTraffic;
+  const base = pageKey(new URL(".", docsUrl).href);
+  return db
+    .select({
+      ...{ page, kind, name },
+      reads: sql<number>`sum(${reads})`,
+      markdown: sql<number>`sum(${markdown})`,
+      missing: sql<number>`sum(${missing})`,
+    })
+    .from(fieldTraffic)
+    .where(
+      and(
+        eq(fieldTraffic.orgId, org),
+        // The base itself, and all pages below it: `0` is the character after `/`.
+        sql`(${eq(page, base)} or ${and(gte(page, `${base}/`), lt(page, `${base}0`))})`,
+        gte(month, first),
+        lte(month, last),
+      ),
+    )
+    .groupBy(page, kind, name)
+    .all();
+}
+
+const readersOf = (kind: CountedKind): "coding" | "answer" | "other" =>
+  kind === "coding" || kind === "answer" ? kind : "other";
+
+const isLlmsTxt = (page: string): boolean => /\/llms(-[a-z]+)?\.txt$/.test(page);
+
+/**
+ * What agents outside of runs did with the docs of a provider, beside what runs did; empty for a provider without docs. `limit`: of each list.
+ * Throws not_found.
+ */
+export function getFieldTraffic(
+  ctx: Context,
+  org: OrgId,
+  providerId: string,
+  { limit = 100, ...period }: Period & { limit?: number },
+): FieldTraffic {
+  const { docsUrl } = getProvider(ctx, org, providerId);
+  const map = getDocsMap(ctx, org, { providerId }, { ...period, limit: Number.MAX_SAFE_INTEGER });
+  const rows = docsUrl === null ? [] : listSums(ctx, org, docsUrl, monthsOf(map));
+  const runsByPage = new Map(map.pages.map(({ url, runs }) => [pageKey(url), runs]));
+  const guessesByPage = new Map(map.guessed.map(({ url, misses }) => [pageKey(url), misses]));
+  const pages = [...Map.groupBy(rows, ({ page }) => page)].map(([url, ofPage]) => {
+    const readers = { coding: 0, answer: 0, other: 0 };
+    for (const { kind, reads } of ofPage) readers[readersOf(kind)] += reads;
+    return { url, ...readers, ...sumOf(ofPage), runs: runsByPage.get(url) ?? 0 };
+  });
+  const read = pages.filter(({ reads, url }) => reads > 0 && !isLlmsTxt(url));
+  const byAgents = ({ coding, answer }: (typeof pages)[number]) => coding + answer;
+  const readByAgents = new Set(read.filter((page) => byAgents(page) > 0).map(({ url }) => url));
+  return {
+    since: map.since,
+    until: map.until,
+    visitors: mostFirst(
+      sumsBy(rows, ({ kind, name }) => `${kind} ${name}`),
+      timesOf,
+    ).map(({ page: _, ...each }) => each),
+    pages: mostFirst(read, (page) => byAgents(page) * 1e6 + page.other)
+      .slice(0, limit)
+      .map(({ missing: _missing, reads: _reads, ...page }) => page),
+    untested: mostFirst(
+      read.filter((page) => page.runs === 0 && byAgents(page) > 0),
+      byAgents,
+    )
+      .slice(0, limit)
+      .map((page) => ({ url: page.url, reads: byAgents(page) })),
+    missing: mostFirst(
+      pages.filter(({ missing }) => missing > 0),
+      ({ missing }) => missing,
+    )
+      .slice(0, limit)
+      .map(({ url, missing }) => ({ url, requests: missing, guesses: guessesByPage.get(url) ?? 0 })),
+    unread: map.pages
+      .filter(({ url }) => !readByAgents.has(pageKey(url)))
+      .slice(0, limit)
+      .map(({ url, runs }) => ({ url, runs })),
+    llmsTxt: mostFirst(
+      rows.filter(({ page }) => isLlmsTxt(page)),
+      timesOf,
+    )
+      .slice(0, limit)
+      .map(({ page, ...row }) => ({ url: page, ...row })),
+  };
+}
+
+/** The first and the last month of a docs map, whose `until` is the begin of the month after it. */
+function monthsOf({ since, until }: Pick<DocsMap, "since" | "until">): [string, string] {
+  // Up to 14 hours before or after UTC, the middle of a day is in the same month.
+  const middle = (time: string, days: number) =>
+    new Date(Date.parse(time) + days * 86_400_000).toISOString().slice(0, 7);
+  return [middle(since, 1), middle(until, -1)];
+}
+
+const timesOf = ({ reads, missing }: Sums): number => reads + missing;
+
+const sumOf = (rows: Sums[]): Sums => ({
+  reads: rows.reduce((sum, { reads }) => sum + reads, 0),
+  markdown: rows.reduce((sum, { markdown }) => sum + markdown, 0),
+  missing: rows.reduce((sum, { missing }) => sum + missing, 0),
+});
+
+const sumsBy = (rows: Row[], keyOf: (row: Row) => string): Row[] =>
+  [...Map.groupBy(rows, keyOf).values()].map((group) => ({ ...(group[0] as Row), ...sumOf(group) }));
+
+const mostFirst = <T>(items: T[], timesOf: (item: T) => number): T[] =>
+  items.toSorted((a, b) => timesOf(b) - timesOf(a));
+
+/** Pages of the docs at a URL that agents outside read or asked for in vain, with how often. */
+export function listTrafficOf(ctx: Context, org: OrgId, docsUrl: string): { url: string; times: number }[] {
+  const rows = listSums(ctx, org, docsUrl, [firstMonthKept(ctx.now()), "9999-12"]);
+  const byAgents = rows.filter(({ kind, page }) => (kind === "coding" || kind === "answer") && !isLlmsTxt(page));
+  return sumsBy(byAgents, ({ page }) => page).map((row) => ({ url: row.page, times: timesOf(row) }));
+}

@@ -1,0 +1,144 @@
+import { count } from "../../grading/text.ts";
+import { formatNumber } from "../../reports/labels.ts";
+import type { FieldTraffic } from "../../traffic/schema.ts";
+import { ScrollArea } from "./figures.tsx";
+
+/** Fewer reads than this could name a single customer. */
+const few = 3;
+const toTimes = (times: number): string => (times > 0 && times < few ? "few" : formatNumber(times));
+
+const kindLabels: Record<FieldTraffic["visitors"][number]["kind"], string> = {
+  coding: "Coding agent",
+  answer: "Assistant",
+  search: "Search index",
+  training: "Training crawler",
+  program: "Program",
+};
+
+const pathOf = (url: string): string => URL.parse(url)?.pathname ?? url;
+
+type Props = { base: string; traffic: FieldTraffic; docsUrl: string; mayPropose: boolean };
+
+/** What agents outside of runs read, beside what runs read. */
+export const FieldTrafficSection = ({ base, traffic, docsUrl, mayPropose }: Props) => (
+  <>
+    <h2 id="outside">Agents outside</h2>
+    {traffic.visitors.length === 0 ? (
+      <p class="empty">
+        No access log was imported for these months. <code>evald field import access.log --docs {docsUrl}</code> counts
+        on your machine what agents read, and sends only the counts.
+      </p>
+    ) : (
+      <>
+        <p class="muted">From access logs. Agents say who they are, and nobody checks it. {summaryOf(traffic)}</p>
+        <ScrollArea label="Pages read outside">
+          <table class="list stacked map">
+            <thead>
+              <tr>
+                <th scope="col">Page</th>
+                <th scope="col" class="number">
+                  Coding agents
+                </th>
+                <th scope="col" class="number">
+                  Assistants
+                </th>
+                <th scope="col" class="number">
+                  As Markdown
+                </th>
+                <th scope="col" class="number">
+                  Runs
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {traffic.pages.map(({ url, coding, answer, markdown, runs }) => (
+                <tr key={url}>
+                  <th scope="row" title={url}>
+                    {pathOf(url) || "/"}
+                  </th>
+                  <td class="number" data-label="Coding agents">
+                    {toTimes(coding)}
+                  </td>
+                  <td class="number" data-label="Assistants">
+                    {toTimes(answer)}
+                  </td>
+                  <td class="number" data-label="As Markdown">
+                    {toTimes(markdown)}
+                  </td>
+                  <td class="number" data-label="Runs">
+                    {formatNumber(runs)}
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </ScrollArea>
+        <div class="pair">
+          <PageList
+            title="Read outside, tested by no run"
+            text="Agents read these pages, and no prompt leads a run to them."
+            items={traffic.untested.map(({ url, reads }) => ({ url, note: readsText(reads) }))}
+          />
+          <PageList
+            title="Asked for and missing"
+            text="Agents asked for these URLs, and got 404 or 410."
+            items={traffic.missing.map(({ url, requests, guesses }) => ({
+              url,
+              note: `${timesText(requests)}${guesses > 0 ? `, guessed ${count(guesses, "time")} in runs` : ""}`,
+            }))}
+          />
+          <PageList
+            title="Read by runs, never outside"
+            text="Runs read these pages, and no coding agent or assistant outside."
+            items={traffic.unread.map(({ url, runs }) => ({ url, note: count(runs, "run") }))}
+          />
+          <PageList
+            title="Who fetches llms.txt"
+            text="Requests for llms.txt by agent."
+            items={traffic.llmsTxt.map(({ url, name, kind, reads, missing }) => ({
+              url,
+              note: `${name} (${kindLabels[kind]}): ${missing > 0 && reads === 0 ? "missing, " : ""}${timesText(reads + missing)}`,
+            }))}
+          />
+        </div>
+        {mayPropose && traffic.untested.length > 0 && (
+          <p>
+            <a class="button" href={`${base}/prompts/propose?docsUrl=${encodeURIComponent(docsUrl)}`}>
+              Propose prompts for what agents read
+            </a>
+          </p>
+        )}
+      </>
+    )}
+  </>
+);
+
+const timesText = (times: number) => (times < few ? "few times" : count(times, "time"));
+const readsText = (reads: number) => (reads < few ? "few reads" : count(reads, "read"));
+
+/** The agents that asked most. */
+const summaryOf = ({ visitors }: FieldTraffic): string =>
+  `${visitors
+    .slice(0, 6)
+    .map(({ name, reads, missing }) => `${name} ${toTimes(reads + missing)}`)
+    .join(", ")}.`;
+
+type ListedItem = { url: string; note: string };
+
+const PageList = ({ title, text, items }: { title: string; text: string; items: ListedItem[] }) => (
+  <section>
+    <h3>
+      {title} <small>{formatNumber(items.length)}</small>
+    </h3>
+    <p class="muted">{text}</p>
+    <ScrollArea label={title}>
+      <ul class="addresses">
+        {items.map(({ url, note }) => (
+          <li key={`${url} ${note}`}>
+            <code title={url}>{pathOf(url) || "/"}</code> <small>{note}</small>
+          </li>
+        ))}
+      </ul>
+    </ScrollArea>
+  </section>
+);
