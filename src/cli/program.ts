@@ -46,6 +46,7 @@ import { addSecret } from "./secret.ts";
 import { addServe, type ServeOverrides } from "./serve.ts";
 import { addSpending } from "./spending.ts";
 import { addStack } from "./stack.ts";
+import { addSuite } from "./suite.ts";
 import { closeStdout, endOnStdoutError, exitOf, exits, print, sayFailure, toFailure, toJson } from "./terminal.ts";
 import { widthOf, wrapText } from "./text-layout.ts";
 import { addTrace } from "./trace.ts";
@@ -139,6 +140,7 @@ export function createProgram(
   addProvider(program, useApi);
   addSpending(program, useApi);
   addMatrix(program, useApi);
+  addSuite(program, useApi);
   addTrust(program, useApi);
   addSecret(program, useApi);
   addSchedule(program, useApi);

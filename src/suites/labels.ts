@@ -1,0 +1,32 @@
+// What pages and commands call the results of a suite.
+import { percent } from "../grading/text.ts";
+import type { ProductResult, SlotResult } from "./schema.ts";
+
+const standingLabels: Record<NonNullable<ProductResult["standing"]>, string> = {
+  best: "Best",
+  tied: "Not distinguishable",
+  behind: "Behind",
+  too_few_runs: "Too few runs",
+  not_comparable: "Not comparable",
+};
+
+export const standingText = (standing: ProductResult["standing"]): string =>
+  standing === null ? "" : standingLabels[standing];
+
+const stateLabels: Record<Exclude<SlotResult["state"], "judged">, string> = {
+  not_judged: "not judged",
+  no_runs: "no runs",
+  changed: "changed",
+  missing: "no prompt",
+};
+
+/** How many of the judged runs reached a slot, such as "3 of 4", or why that is unknown. */
+export const slotText = ({ state, reached, judged }: SlotResult): string =>
+  state === "judged" ? `${reached} of ${judged}` : stateLabels[state];
+
+/** Such as "25% (11% to 47%)". */
+export function shareText(share: ProductResult["share"]): string {
+  if (share === null) return "not judged";
+  const { value, low, high } = share;
+  return low === null || high === null ? percent(value) : `${percent(value)} (${percent(low)} to ${percent(high)})`;
+}
