@@ -4,7 +4,7 @@ import { type Command, InvalidArgumentError } from "commander";
 import { AppError, badRequest } from "../errors.ts";
 import { count } from "../grading/text.ts";
 import { maxProposals } from "../proposals/proposal.ts";
-import type { CreatedPrompts, ProposalSet, SourceFile } from "../proposals/schema.ts";
+import { type CreatedPrompts, defaultMaxUsd, type ProposalSet, type SourceFile } from "../proposals/schema.ts";
 import type { Api } from "./api.ts";
 import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
 import { checkFile, toReadError } from "./files.ts";
@@ -18,6 +18,8 @@ type ProposeOptions = ServiceAddress & {
   readme?: string;
   commandHelp?: Record<string, string>;
   demand: boolean;
+  model?: string;
+  maxUsd?: number;
   accept?: number[];
   json?: boolean;
 };
@@ -37,6 +39,8 @@ export function addPropose(prompt: Command, useApi: UseApi): void {
     .option("--readme <file>", "README to read too")
     .option("--command-help <command=file>", "Help or manual page of a command, as text (repeatable)", parsePair)
     .option("--no-demand", "Leave out what agents asked for in vain")
+    .option("--model <provider/model>", "Let a model propose them, for money; without one, rules do")
+    .option("--max-usd <amount>", `Limit of its cost in USD (default: ${defaultMaxUsd})`, Number)
     .option("--accept <numbers>", "Create the prompts of these proposals, such as 1,3", parseNumbers)
     .option("--json", "Print the proposals as JSON, for evald prompt create --from");
   addServiceOptions(command)
@@ -49,9 +53,21 @@ Examples:
   evald prompt create --from proposals.json --only 1,3,4`,
     )
     .action((docsUrl: string, options: ProposeOptions) => {
-      const { url, org, accept, json, openapi: openapiUrl, primaryTask, product, count, demand } = options;
+      const {
+        url,
+        org,
+        accept,
+        json,
+        openapi: openapiUrl,
+        primaryTask,
+        product,
+        count,
+        demand,
+        model,
+        maxUsd,
+      } = options;
       const files = toFiles(options);
-      const body = { docsUrl, openapiUrl, primaryTask, product, count, files, includeDemand: demand };
+      const body = { docsUrl, openapiUrl, primaryTask, product, count, files, includeDemand: demand, model, maxUsd };
       return useApi(
         { url, org },
         async (api) => {
@@ -105,8 +121,9 @@ function printCreated(created: CreatedPrompts, json = false): void {
 }
 
 /** One line per proposal: number, title, tag, check, and the line of the docs that it comes from. */
-function toTable({ proposals, read, dropped }: ProposalSet): string {
+function toTable({ proposals, read, dropped, costUsd }: ProposalSet): string {
   say(`Read ${count(read?.pages ?? 0, "page")} in ${read?.seconds ?? 0} s.`);
+  if (costUsd !== 0) say(costUsd === null ? "The cost is unknown." : `It cost $${costUsd.toFixed(4)}.`);
   const total = dropped.reduce((sum, each) => sum + each.count, 0);
   if (total > 0) say(`Dropped ${count(total, "candidate")}.`);
   const rows = proposals.map(({ title, tags, declaredChecks: [check], source, docsOwnWords }, i) => [

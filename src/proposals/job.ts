@@ -6,6 +6,7 @@ import type { Context, OrgId } from "../context.ts";
 import type { Tx } from "../db/open.ts";
 import { endedAt } from "../db/rows.ts";
 import { proposalSets } from "../db/tables/proposals.ts";
+import { AppError } from "../errors.ts";
 import { JobFailure, type JobHandler } from "../jobs/handler.ts";
 import type { Lease } from "../jobs/queue.ts";
 import { listModelSecrets } from "../models/models.ts";
@@ -13,9 +14,10 @@ import { createRedaction } from "../redaction/redaction.ts";
 import { mapTexts } from "../redaction/texts.ts";
 import type { RunHost } from "../runs/attempt.ts";
 import { proposeFromDemand } from "./demand.ts";
-import { defaultProposals, type TaskProposal } from "./proposal.ts";
+import { defaultProposals, type ProposalSource, type TaskProposal } from "./proposal.ts";
 import { failedColumns, type ProposalSetRow } from "./proposal-sets.ts";
-import { proposeTasks } from "./propose.ts";
+import { proposeTasks, saysSame } from "./propose.ts";
+import { type ModelResult, proposeWithModel } from "./propose-with-model.ts";
 import { readSource, toSource } from "./reading.ts";
 
 const ofLease = ({ subject }: Lease) => eq(proposalSets.id, subject);
@@ -45,8 +47,12 @@ export const createProposalJob = (ctx: Context, host: RunHost): JobHandler => ({
       .where(ofLease(lease))
       .run();
   },
-  costOf: () => 0,
+  costOf: ({ subject }) => findCost(ctx, subject),
 });
+
+/** What all attempts of a set have cost so far, in USD. */
+const findCost = ({ db }: Context, id: string): number =>
+  db.select({ usd: proposalSets.costUsd }).from(proposalSets).where(eq(proposalSets.id, id)).get()?.usd ?? 0;
 
 /** Returns what to store. Throws a JobFailure. */
 async function makeProposals(ctx: Context, host: RunHost, lease: Lease, stop: AbortSignal): Promise<(tx: Tx) => void> {
@@ -66,7 +72,7 @@ async function makeProposals(ctx: Context, host: RunHost, lease: Lease, stop: Ab
     return (tx) => tx.update(proposalSets).set(failed).where(ofLease(lease)).run();
   }
   const source = toSource(request, reading, count);
-  const { proposals: ofDocs, dropped } = proposeTasks(source);
+  const { proposals: ofDocs, dropped, costUsd } = await proposeFromDocs(ctx, row, source, stop);
   const demand = request.includeDemand === false ? [] : proposeFromDemand(ctx, org, source);
   const proposals = mixed(ofDocs, demand, count);
   const { clean } = createRedaction(listModelSecrets(ctx, org));
@@ -80,13 +86,30 @@ async function makeProposals(ctx: Context, host: RunHost, lease: Lease, stop: Ab
         request: kept,
         pages: reading.pages.length,
         readMs,
-        costUsd: 0,
+        costUsd,
         proposals: redacted,
         dropped,
         completedAt: endedAt(ctx.now(), proposalSets.createdAt),
       })
       .where(ofLease(lease))
       .run();
+}
+
+/** By rules, or by the model that was requested; rules fill what it left. Throws a JobFailure. */
+async function proposeFromDocs(
+  ctx: Context,
+  row: ProposalSetRow,
+  source: ProposalSource,
+  stop: AbortSignal,
+): Promise<ModelResult> {
+  const ofRules = proposeTasks(source);
+  const { model } = row.request;
+  if (model === undefined) return { ...ofRules, costUsd: 0 };
+  const ofModel = await proposeWithModel(ctx, row, model, source, stop).catch((error: unknown) => {
+    throw toJobFailure(error);
+  });
+  const fresh = ofRules.proposals.filter((proposal) => !ofModel.proposals.some((other) => saysSame(other, proposal)));
+  return { ...ofModel, proposals: [...ofModel.proposals, ...fresh].slice(0, source.count) };
 }
 
 /** What agents asked for gets up to half of the places, at the end. */
@@ -99,6 +122,7 @@ function mixed(ofDocs: TaskProposal[], demand: TaskProposal[], count: number): T
 }
 
 function toJobFailure(error: unknown): unknown {
+  if (error instanceof AppError) return new JobFailure(toFailure("model_key_refused", error.detail), "never");
   if (!(error instanceof AgentFailure)) return error;
   const { retryable, retryAfterMs } = error.options;
   return new JobFailure(error.failure, retryable ? "fault" : "never", retryAfterMs);

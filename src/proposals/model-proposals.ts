@@ -1,10 +1,12 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
+import { AppError } from "../errors.ts";
 import { pageKey } from "../net/page-key.ts";
 import { DeclaredCheck } from "../prompts/check-schema.ts";
+import { checkDeclaredCheck } from "../prompts/declared-check.ts";
 import { OneOf } from "../schema.ts";
 import { maxOwnWords, needsOf } from "./candidate.ts";
-import { contentStems, overlapOf } from "./phrases.ts";
+import { contentStems } from "./phrases.ts";
 import {
   type DropReason,
   maxProposals,
@@ -14,9 +16,8 @@ import {
   proposalNeeds,
   type TaskProposal,
 } from "./proposal.ts";
+import { saysSame } from "./propose.ts";
 import { findQuote } from "./quotes.ts";
-
-const sameShare = 0.5;
 
 /** A task that a model proposes: `url` and `quote` are the page and the text that it rests on. */
 export const ModelProposal = Type.Object({
@@ -58,8 +59,8 @@ export function acceptModelProposals(
   return { proposals, dropped, objections };
 }
 
-function objectionTo({ title }: TaskProposal, others: TaskProposal[], count: number): DropReason | null {
-  if (others.some((other) => overlapOf(other.title, title) > sameShare)) return "duplicate";
+function objectionTo(proposal: TaskProposal, others: TaskProposal[], count: number): DropReason | null {
+  if (others.some((other) => saysSame(other, proposal))) return "duplicate";
   return others.length >= count ? "over_count" : null;
 }
 
@@ -73,6 +74,7 @@ function toProposal(answer: ModelProposal, source: ProposalSource): TaskProposal
   const isRoot = sameAddress(answer.startUrl, source.docsUrl);
   if (!isRoot && sameAddress(answer.startUrl, page.url)) return "answer_as_start";
   if (!hostsOf(answer).every((host) => hostsRead(source).has(host))) return "unknown_host";
+  if (!answer.declaredChecks.every(isUsable)) return "invalid";
   const task = `${answer.title}\n${answer.text}\n${answer.endGoal}`;
   if (answer.declaredChecks.some(({ contains }) => contains && holds(task, contains))) return "check_in_task";
   if (repeatsDocs(answer, page, match.line)) return "docs_own_words";
@@ -88,6 +90,16 @@ function toProposal(answer: ModelProposal, source: ProposalSource): TaskProposal
     docsOwnWords: false,
     why: "model",
   };
+}
+
+function isUsable(check: DeclaredCheck): boolean {
+  try {
+    checkDeclaredCheck("check", check, () => true);
+    return true;
+  } catch (error) {
+    if (error instanceof AppError) return false;
+    throw error;
+  }
 }
 
 const sameAddress = (url: string, other: string): boolean =>

@@ -6,7 +6,9 @@ import { proposalSets } from "../db/tables/proposals.ts";
 import { AppError, invalidField, notFound } from "../errors.ts";
 import type { Page, Paged } from "../http/paging.ts";
 import { enqueue, type NewJob } from "../jobs/queue.ts";
+import { getModel } from "../models/models.ts";
 import { objectionToAddress } from "../providers/providers.ts";
+import { checkBudget } from "../runs/budgets.ts";
 import { checkHttpUrl, toIso } from "../schema.ts";
 import type { DroppedCandidates, TaskProposal } from "./proposal.ts";
 import { type AcceptedProposalRequest, maxFileChars, type ProposalRequest, type ProposalSet } from "./schema.ts";
@@ -35,14 +37,15 @@ const jobOf = ({ id, orgId, request }: ProposalSetRow): NewJob => ({
 
 /**
  * Accepts a request for proposals, which a job makes, and resolves once it is on disk. Throws bad_request that names the field, and
- * rate_limited while too many sets of the organization are unfinished.
+ * rate_limited while too many sets of the organization are unfinished, and conflict if the model can't be called or paid for.
  */
 export async function requestProposals(
   ctx: Context,
   org: OrgId,
   request: ProposalRequest,
 ): Promise<AcceptedProposalRequest> {
-  checkRequest(ctx, request);
+  checkRequest(ctx, org, request);
+  const { docsUrl, model } = request;
   const createdAt = ctx.now();
   const row: ProposalSetRow = {
     id: ctx.newId(createdAt),
@@ -68,15 +71,16 @@ export async function requestProposals(
         retryAfterSeconds: 30,
       });
     tx.insert(proposalSets).values(row).run();
-    recordAudit(ctx, org, "proposal_set.requested", { id: row.id }, changesOf({}, { docsUrl: request.docsUrl }));
+    recordAudit(ctx, org, "proposal_set.requested", { id: row.id }, changesOf({}, { docsUrl, model }));
     enqueue(ctx, tx, jobOf(row));
   });
   ctx.signals.jobQueued.emit();
   return { proposalSetId: row.id, statusUrl: `${ctx.baseUrl()}/api/v1/proposals/${row.id}` };
 }
 
-/** Throws bad_request that names the field. */
-function checkRequest(ctx: Context, { docsUrl, openapiUrl, files = [] }: ProposalRequest): void {
+/** Throws bad_request that names the field, and conflict if the model can't be called or the organization's budget is spent. */
+function checkRequest(ctx: Context, org: OrgId, request: ProposalRequest): void {
+  const { docsUrl, openapiUrl, files = [], model, maxUsd } = request;
   for (const [field, url] of Object.entries({ docsUrl, openapiUrl })) {
     if (url === undefined) continue;
     checkHttpUrl(field, url);
@@ -85,6 +89,11 @@ function checkRequest(ctx: Context, { docsUrl, openapiUrl, files = [] }: Proposa
   }
   if (files.reduce((chars, { text }) => chars + text.length, 0) > maxFileChars)
     throw invalidField("files", `all texts together must have at most ${maxFileChars} characters`);
+  if (model === undefined && maxUsd !== undefined)
+    throw invalidField("maxUsd", "only a model has a cost; set model too");
+  if (model === undefined) return;
+  getModel(ctx, org, model);
+  checkBudget(ctx, org, null);
 }
 
 /** Throws not_found. */

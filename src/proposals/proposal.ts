@@ -57,8 +57,8 @@ export type DropReason = (typeof dropReasons)[number];
 export const ProposalBasis = Type.Object(
   {
     url: Type.String({ maxLength: 2000, description: "Page or file with the quote" }),
-    line: Type.Integer({ minimum: 1, description: "Line of the quote, from 1" }),
-    quote: Type.String({ maxLength: 1000, description: "Text of the page, verbatim" }),
+    line: Type.Integer({ minimum: 1, description: "From 1" }),
+    quote: Type.String({ maxLength: 1000, description: "Verbatim" }),
   },
   { title: "ProposalBasis" },
 );
@@ -69,15 +69,15 @@ export const TaskProposal = Type.Object(
     title: Type.String({ maxLength: 200 }),
     text: Type.String({ maxLength: 4000, description: "Task for the agent" }),
     endGoal: Type.String({ maxLength: 2000, description: "What must be true when the agent is done" }),
-    additionalUrls: Type.Array(AdditionalUrl, { maxItems: 10, description: "Start URLs: the root of the docs" }),
+    additionalUrls: Type.Array(AdditionalUrl, { maxItems: 10, description: "Root of the docs" }),
     tags: Tags,
     declaredChecks: Type.Array(DeclaredCheck, { maxItems: 10, description: "Only checks that prove something" }),
     hints: Type.Array(Type.String({ maxLength: 500 }), { maxItems: 10, description: "Ideas for checks of your own" }),
     needs: Type.Array(OneOf(proposalNeeds), { description: "What you must provide first" }),
-    by: OneOf(proposalAuthors, "Who made it: rules, a model, or what agents asked for in vain"),
+    by: OneOf(proposalAuthors, "demand: agents asked for it in vain"),
     source: ProposalBasis,
     docsOwnWords: Type.Boolean({
-      description: "The goal repeats words of the docs, so that an agent that reads finds it too easily",
+      description: "The goal repeats words of the docs, which makes it too easy",
     }),
     why: OneOf(proposalReasons, "Why it is proposed"),
   },

@@ -51,8 +51,10 @@ function objectionTo(proposal: TaskProposal, chosen: TaskProposal[], count: numb
   return chosen.length >= count || contentStems(title).length === 0 ? "over_count" : null;
 }
 
-const isSame = (a: TaskProposal, b: TaskProposal): boolean =>
-  overlapOf(a.title, b.title) > sameShare && a.tags[0] === b.tags[0];
+const isSame = (a: TaskProposal, b: TaskProposal): boolean => saysSame(a, b) && a.tags[0] === b.tags[0];
+
+/** Whether the titles of two tasks say the same. */
+export const saysSame = (a: TaskProposal, b: TaskProposal): boolean => overlapOf(a.title, b.title) > sameShare;
 
 function withPrimary(candidate: Candidate, primaryTask: string | null): Candidate {
   if (primaryTask === null) return candidate;

@@ -26,7 +26,7 @@ export const proposalRoutes = (ctx: Context) =>
           "Prompts",
           "proposePrompts",
           "Propose prompts from docs",
-          { 202: AcceptedProposalRequest, ...errors(400, 413, 429) },
+          { 202: AcceptedProposalRequest, ...errors(400, 409, 413, 429) },
           { description: "Reads the docs in the background. Nothing is a prompt until you accept it." },
         ),
       },

@@ -7,6 +7,9 @@ import { DroppedCandidates, defaultProposals, maxProposals, TaskProposal } from 
 /** Maximum size of all files of a request, in characters. */
 export const maxFileChars = 400_000;
 
+/** What a model may cost without another limit, in USD. */
+export const defaultMaxUsd = 1;
+
 const SourceFile = Type.Object(
   {
     name: Type.String({ minLength: 1, maxLength: 200, description: "File name, such as README.md" }),
@@ -38,6 +41,10 @@ export const ProposalRequest = Type.Object(
     includeDemand: Type.Optional(
       Type.Boolean({ description: "Also propose what agents asked for in vain; default true" }),
     ),
+    model: Type.Optional(Type.String({ maxLength: 200, description: "provider/model; default: rules" })),
+    maxUsd: Type.Optional(
+      Type.Number({ exclusiveMinimum: 0, maximum: 100, description: `Limit of its cost; default ${defaultMaxUsd}` }),
+    ),
   },
   {
     title: "ProposalRequest",
@@ -62,9 +69,9 @@ export const ProposalSet = Type.Object(
     ),
     costUsd: Nullable(Type.Number({ description: "Cost of the model; null: unknown" })),
     proposals: Type.Array(TaskProposal, { description: "The best first; empty until completed" }),
-    dropped: Type.Array(DroppedCandidates, { description: "Candidates that were dropped, by reason" }),
+    dropped: Type.Array(DroppedCandidates, { description: "By reason" }),
     prompts: Type.Record(Type.String(), Type.String(), {
-      description: "IDs of the prompts that were created, by the number of their proposal from 1",
+      description: "IDs of prompts by the number of their proposal, from 1",
     }),
     failure: Nullable(
       Type.Object({

@@ -66,10 +66,10 @@ export const listOtherBudgets = (ctx: Context, org: string): MonthBudget[] =>
         : { id, of: "prompt", promptId, name: title ?? promptId, maxUsd },
     );
 
-/** The budgets that the runs of a prompt must keep. */
-export function budgetsOfPrompt(ctx: Context, org: string, promptId: string): MonthBudget[] {
+/** The budgets that the runs of a prompt must keep; null: what belongs to no prompt. */
+export function budgetsOfPrompt(ctx: Context, org: string, promptId: string | null): MonthBudget[] {
   const ofOrg = findOrgBudget(ctx, org);
-  const others = otherBudgetsOfPrompt(ctx, org, promptId);
+  const others = promptId === null ? [] : otherBudgetsOfPrompt(ctx, org, promptId);
   return ofOrg ? [ofOrg, ...others] : others;
 }
 
@@ -132,8 +132,8 @@ function spentOnPrompts({ db }: Context, org: string, promptIds: string[], month
   return usd;
 }
 
-/** The error message if a budget of a prompt is spent; null if all have some left. */
-export function budgetObjection(ctx: Context, org: string, promptId: string): string | null {
+/** The error message if a budget of a prompt, or of the organization, is spent; null if all have some left. */
+export function budgetObjection(ctx: Context, org: string, promptId: string | null): string | null {
   const spentBudget = budgetsOfPrompt(ctx, org, promptId)
     .map((budget) => ({ budget, ...stateOf(ctx, org, budget) }))
     .find(({ budget, spentUsd }) => spentUsd >= budget.maxUsd);
@@ -155,8 +155,8 @@ export function budgetObjection(ctx: Context, org: string, promptId: string): st
 export const ownerOf = (budget: MonthBudget): string =>
   budget.of === "organization" ? "the organization" : `the ${budget.of} ${JSON.stringify(budget.name)}`;
 
-/** Throws conflict if a budget of the prompt is spent, because the run would only fail. */
-export function checkBudget(ctx: Context, org: string, promptId: string): void {
+/** Throws conflict if a budget of the prompt is spent, because the run would only fail; `promptId` null: that of the organization. */
+export function checkBudget(ctx: Context, org: string, promptId: string | null): void {
   const problem = budgetObjection(ctx, org, promptId);
   if (problem !== null) throw conflict(problem);
 }

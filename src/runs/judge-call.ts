@@ -1,16 +1,14 @@
 import type { AgentEvent, AgentFailure } from "../agents/agent.ts";
 import { toFailure } from "../agents/failure.ts";
-import type { GatewaySession } from "../agents/gateway/gateway.ts";
 import type { ModelAccess } from "../agents/gateway/prices.ts";
 import type { Context, OrgId } from "../context.ts";
 import { diskFault } from "../db/fault.ts";
-import { parseJsonObject } from "../grading/judge/judge.ts";
 import { Answer } from "../grading/judge/rubric.ts";
 import { turnOfOrg } from "../http/turns.ts";
 import { JobFailure } from "../jobs/handler.ts";
 import { isLeaseHeld, type Lease } from "../jobs/queue.ts";
+import { generate, type ModelMessage, plainSchema, readFailure } from "../models/generation.ts";
 import { gatewayOf, listModelSecrets } from "../models/models.ts";
-import { readRetryAfter } from "../net/retry-after.ts";
 import { createRedaction } from "../redaction/redaction.ts";
 import { checkJudgeAnswer, judgePromptFor } from "../reports/grader.ts";
 import type { SessionId } from "../reports/session-events.ts";
@@ -18,7 +16,6 @@ import { sharedBudgetsOf } from "./month-budget.ts";
 
 /** One call, and one retry that states the error. */
 const limits = { calls: 2, tokens: 400_000 };
-const maxOutputTokens = 16_000;
 /** Infrastructure faults after which a run is no longer judged; a job fails at five. */
 const maxFaults = 3;
 /** How long an abandoned response is still read, to learn its cost. */
@@ -38,10 +35,7 @@ export type JudgeCall = {
 /** The judge's answer, or the reason for none. */
 export type JudgeResult = { answer: Answer } | { reason: string };
 
-type Message = { role: "user" | "assistant"; content: string };
-
-/** The schema as plain JSON, without TypeBox's own symbols. */
-const plainSchema = JSON.parse(JSON.stringify(Answer));
+const schema = plainSchema(Answer);
 
 /** Asks a judge about a session. Throws a JobFailure if a retry may help. */
 export async function callJudge(ctx: Context, call: JudgeCall): Promise<JudgeResult> {
@@ -63,11 +57,11 @@ export async function callJudge(ctx: Context, call: JudgeCall): Promise<JudgeRes
     onFailure: (failure) => failures.push(failure),
   });
   const { clean } = createRedaction(listModelSecrets(ctx, task.org));
-  const messages: Message[] = [{ role: "user", content: clean(judgePrompt.prompt) }];
+  const messages: ModelMessage[] = [{ role: "user", content: clean(judgePrompt.prompt) }];
   let answer: Answer | null = null;
   try {
     for (let callsLeft = limits.calls; callsLeft > 0; callsLeft--) {
-      const response = await generate(ctx, { access, gatewaySession, messages, stop, ...judgePrompt });
+      const response = await generate(ctx, { access, gatewaySession, schema, messages, stop, ...judgePrompt });
       if ("error" in response)
         return answer ? { answer } : { reason: toReason(ctx, response.error, failures, lease, clean) };
       const check = await resultOrReason(checkJudgeAnswer(ctx, session, response.output, task.goal));
@@ -85,44 +79,6 @@ export async function callJudge(ctx: Context, call: JudgeCall): Promise<JudgeRes
     const closed = gatewaySession.close();
     // A cancelled job ends immediately; the cost of its last call is counted when known.
     if (!stop.aborted || isLeaseHeld(ctx, lease)) await closed;
-  }
-}
-
-type Generation = {
-  access: ModelAccess;
-  gatewaySession: GatewaySession;
-  instructions: string;
-  messages: Message[];
-  stop: AbortSignal;
-};
-
-/** One response of the judge, or the error of the call. Throws what `stop` carries. */
-async function generate(
-  ctx: Context,
-  { access, gatewaySession, instructions, messages, stop }: Generation,
-): Promise<{ output: unknown; text: string } | { error: unknown }> {
-  const [{ generateText, jsonSchema, NoObjectGeneratedError, NoOutputGeneratedError, Output }, { toModel }] =
-    await Promise.all([import("ai"), import("../agents/llm/providers.ts")]);
-  // The SDK would log warnings to stdout.
-  Object.assign(globalThis, { AI_SDK_LOG_WARNINGS: false });
-  try {
-    const { output } = await generateText({
-      model: await toModel({ ...access, ...gatewaySession }),
-      output: Output.object({ schema: jsonSchema<unknown>(plainSchema) }),
-      instructions,
-      messages,
-      maxOutputTokens,
-      maxRetries: 0,
-      abortSignal: AbortSignal.any([stop, AbortSignal.timeout(ctx.config.runTimeoutMs)]),
-    });
-    return { output, text: JSON.stringify(output) };
-  } catch (error) {
-    stop.throwIfAborted();
-    if (NoObjectGeneratedError.isInstance(error)) {
-      const text = error.text ?? "";
-      return { output: parseJsonObject(text), text };
-    }
-    return NoOutputGeneratedError.isInstance(error) ? { output: parseJsonObject(""), text: "" } : { error };
   }
 }
 
@@ -149,16 +105,3 @@ const resultOrReason = <T>(work: Promise<T>): Promise<T | { reason: string }> =>
     if (diskFault(error) !== null) throw error;
     return { reason: `the session could not be prepared for a judge, or its response not checked: ${String(error)}` };
   });
-
-/** Details of a failed call. `status` null: no response. */
-function readFailure(error: unknown, nowMs: number): { status: number | null; message: string; retryAfterMs: number } {
-  const { statusCode, responseHeaders } = (error ?? {}) as {
-    statusCode?: number;
-    responseHeaders?: Record<string, string>;
-  };
-  return {
-    status: statusCode ?? null,
-    message: error instanceof Error ? error.message : String(error),
-    retryAfterMs: readRetryAfter(responseHeaders?.["retry-after"] ?? null, nowMs) ?? 0,
-  };
-}

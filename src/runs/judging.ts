@@ -160,10 +160,13 @@ function accessOf(ctx: Context, org: OrgId, model: string): ModelAccess | { reas
   }
 }
 
+/** The models that may judge the sessions of an organization, in order. */
+export const judgeModelsOf = ({ db, config }: Context, org: OrgId): string[] =>
+  db.select({ judges: orgs.judgeModels }).from(orgs).where(eq(orgs.id, org)).get()?.judges ?? config.judgeModels;
+
 /** The judge of a session: the first available one of another model family than the agent's, else the first available. */
 function findJudge(ctx: Context, org: OrgId, agentModel: string | null): Judge | null {
-  const orgJudges = ctx.db.select({ judges: orgs.judgeModels }).from(orgs).where(eq(orgs.id, org)).get()?.judges;
-  const judges = (orgJudges ?? ctx.config.judgeModels).map((model) => ({ model, access: accessOf(ctx, org, model) }));
+  const judges = judgeModelsOf(ctx, org).map((model) => ({ model, access: accessOf(ctx, org, model) }));
   const callable = judges.filter(({ access }) => !("reason" in access));
   const isOther = ({ model }: { model: string }) => agentModel === null || vendorOf(model) !== vendorOf(agentModel);
   return callable.find(isOther) ?? callable[0] ?? judges[0] ?? null;

@@ -14,9 +14,9 @@ const budgetsById = perContext(() => new Map<string, SharedBudget>());
 
 /**
  * The monthly budgets that the calls of a prompt's runs share with others: of agents here and on workers, and of judges. Costs count from the
- * end of a call, before its event is stored. That of the organization also counts if it is set later.
+ * end of a call, before its event is stored. That of the organization also counts if it is set later. `promptId` null: only that one.
  */
-export function sharedBudgetsOf(ctx: Context, org: string, promptId: string): SharedBudget[] {
+export function sharedBudgetsOf(ctx: Context, org: string, promptId: string | null): SharedBudget[] {
   const sharedById = budgetsById(ctx);
   const share = (id: string, limit: string, find: () => MonthBudget | undefined) => {
     const shared = sharedById.get(id) ?? createSharedBudget(ctx, org, limit, find);
@@ -25,7 +25,7 @@ export function sharedBudgetsOf(ctx: Context, org: string, promptId: string): Sh
   };
   return [
     share(org, "month_cost", () => findOrgBudget(ctx, org) ?? undefined),
-    ...otherBudgetsOfPrompt(ctx, org, promptId).map(({ id, of }) =>
+    ...(promptId === null ? [] : otherBudgetsOfPrompt(ctx, org, promptId)).map(({ id, of }) =>
       share(id, `${of}_month_cost`, () => listOtherBudgets(ctx, org).find((each) => each.id === id)),
     ),
   ];

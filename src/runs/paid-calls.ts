@@ -76,20 +76,7 @@ export function recordSpending({ db }: Context, tx: Tx, runId: string, call: Pai
   if (!request) throw new Error(`There is no run ${runId} to count the cost of a call for.`);
   const { orgId, promptId, agent, trigger, personId, keyId } = request;
   const { at, model, purpose, isRegrade = false } = call;
-  const estimatedUsd = call.usd === null ? call.estimatedUsd : 0;
-  const usd = call.usd ?? estimatedUsd;
-  const unpricedCalls = call.usd === null ? 1 : 0;
-  tx.insert(spending)
-    .values({ orgId, from: at - (at % quarterMs), usd, estimatedUsd, unpricedCalls })
-    .onConflictDoUpdate({
-      target: [spending.orgId, spending.from],
-      set: {
-        usd: sql`${spending.usd} + ${usd}`,
-        estimatedUsd: sql`${spending.estimatedUsd} + ${estimatedUsd}`,
-        unpricedCalls: sql`${spending.unpricedCalls} + ${unpricedCalls}`,
-      },
-    })
-    .run();
+  const { usd, estimatedUsd } = recordOrgSpending(tx, orgId, call);
   for (const lengthMs of [quarterMs, dayMs])
     tx.insert(spendingDetails)
       .values({
@@ -112,6 +99,26 @@ export function recordSpending({ db }: Context, tx: Tx, runId: string, call: Pai
       .set({ spentUsd: sql`coalesce(${runs.spentUsd}, 0) + ${usd}` })
       .where(eq(runs.id, runId))
       .run();
+}
+
+/** Counts the cost of a call only in the month of its organization, if it belongs to no prompt. Returns what it counts for. */
+export function recordOrgSpending(tx: Tx, orgId: string, call: Pick<PaidCall, "at" | "usd" | "estimatedUsd">) {
+  const { at } = call;
+  const estimatedUsd = call.usd === null ? call.estimatedUsd : 0;
+  const usd = call.usd ?? estimatedUsd;
+  const unpricedCalls = call.usd === null ? 1 : 0;
+  tx.insert(spending)
+    .values({ orgId, from: at - (at % quarterMs), usd, estimatedUsd, unpricedCalls })
+    .onConflictDoUpdate({
+      target: [spending.orgId, spending.from],
+      set: {
+        usd: sql`${spending.usd} + ${usd}`,
+        estimatedUsd: sql`${spending.estimatedUsd} + ${estimatedUsd}`,
+        unpricedCalls: sql`${spending.unpricedCalls} + ${unpricedCalls}`,
+      },
+    })
+    .run();
+  return { usd, estimatedUsd };
 }
 
 const detailKey = [

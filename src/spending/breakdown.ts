@@ -8,13 +8,11 @@ import { titleText } from "../prompts/lists.ts";
 import { titleOf } from "../reports/labels.ts";
 import type { Month } from "../runs/spending.ts";
 import { round } from "../stats/repeats.ts";
-import { type Detail, readDetails, readQuarters } from "./details.ts";
+import { type Amount, type Detail, readDetails, readQuarters, readRest } from "./details.ts";
 import type { BreakdownName, SpendingReport, SpendingRow } from "./schema.ts";
 
 /** Rows of a breakdown; the rest is one row. */
 const maxRows = 100;
-
-type Amount = { usd: number; estimatedUsd: number };
 
 /** Adds up amounts by key, for this month and the one before. Most expensive first. */
 function rowsBy<T extends Amount>(
@@ -49,6 +47,24 @@ function rowsBy<T extends Amount>(
       ),
     );
   return sorted.map(toRounded);
+}
+
+/** Less is an error of adding up, in USD. */
+const minRestUsd = 1e-7;
+
+/** Adds what belongs to no prompt to the row of the rest. */
+function withRest(rows: Omit<SpendingRow, "name">[], rest: Amount, previous: Amount): Omit<SpendingRow, "name">[] {
+  if (rest.usd < minRestUsd && previous.usd < minRestUsd) return rows;
+  const others = rows.filter(({ key }) => key === "other");
+  const sumOf = (field: "spentUsd" | "estimatedUsd" | "previousUsd") =>
+    others.reduce((sum, row) => sum + row[field], 0);
+  const other = {
+    key: "other",
+    spentUsd: Math.max(0, rest.usd) + sumOf("spentUsd"),
+    estimatedUsd: Math.max(0, rest.estimatedUsd) + sumOf("estimatedUsd"),
+    previousUsd: Math.max(0, previous.usd) + sumOf("previousUsd"),
+  };
+  return [...rows.filter(({ key }) => key !== "other"), toRounded(other)];
 }
 
 const toRounded = <T extends Omit<SpendingRow, "name">>(row: T): T => ({
@@ -97,7 +113,9 @@ export function getBreakdown(
   timeZone: string,
 ): SpendingReport["breakdown"] {
   const [current, previous] = [readDetails(ctx, org, month), readDetails(ctx, org, previousMonth)];
-  const by = (keyOf: (detail: Detail) => string) => rowsBy(current, previous, keyOf);
+  const rest = readRest(ctx, org, month, current);
+  const previousRest = readRest(ctx, org, previousMonth, previous);
+  const by = (keyOf: (detail: Detail) => string) => withRest(rowsBy(current, previous, keyOf), rest, previousRest);
   const byPrompt = by(({ promptId }) => promptId);
   const titles = titlesOf(
     ctx,

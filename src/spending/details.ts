@@ -2,7 +2,7 @@ import { and, eq, gte, lt, sql } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
 import { spending, spendingDetails } from "../db/tables/spending.ts";
 import { isWithin, partsOf } from "../runs/paid-calls.ts";
-import type { Month } from "../runs/spending.ts";
+import { type Month, spentWithin } from "../runs/spending.ts";
 
 const kinds = {
   promptId: spendingDetails.promptId,
@@ -13,6 +13,8 @@ const kinds = {
   personId: spendingDetails.personId,
   keyId: spendingDetails.keyId,
 };
+
+export type Amount = { usd: number; estimatedUsd: number };
 
 export type Detail = ReturnType<typeof readDetails>[number];
 
@@ -30,6 +32,13 @@ export function readDetails({ db }: Context, org: OrgId, month: Month) {
       .groupBy(...Object.values(kinds))
       .all(),
   );
+}
+
+/** What a month cost that belongs to no prompt: the calls of models that proposed some. */
+export function readRest(ctx: Context, org: OrgId, month: Month, details: Detail[]): Amount {
+  const { usd, estimatedUsd } = spentWithin(ctx, org, month);
+  const sumOf = (field: keyof Amount) => details.reduce((sum, detail) => sum + detail[field], 0);
+  return { usd: usd - sumOf("usd"), estimatedUsd: estimatedUsd - sumOf("estimatedUsd") };
 }
 
 /** What a month cost per quarter of an hour, oldest first. */

@@ -2,7 +2,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import type { ReadingRefusal } from "../../agents/explorer/docs-reading.ts";
 import { count, list } from "../../grading/text.ts";
 import type { TaskProposal } from "../../proposals/proposal.ts";
-import { ProposalRequest, type ProposalSet } from "../../proposals/schema.ts";
+import { defaultMaxUsd, ProposalRequest, type ProposalSet } from "../../proposals/schema.ts";
 import { Notices, Submit } from "../components/form-parts.tsx";
 import { ExternalLink, foreignText, Layout } from "../components/layout.tsx";
 import { type FormError, SchemaField, SchemaForm } from "../components/schema-form.tsx";
@@ -10,7 +10,7 @@ import { When } from "../components/when.tsx";
 import { may, type PageProps } from "../viewer.ts";
 
 /** The fields of the form that requests proposals. */
-export const ProposalForm = Type.Pick(ProposalRequest, ["docsUrl", "openapiUrl", "primaryTask"]);
+export const ProposalForm = Type.Pick(ProposalRequest, ["docsUrl", "openapiUrl", "primaryTask", "model"]);
 export type ProposalForm = Static<typeof ProposalForm>;
 
 /** The two fields that every form for proposals has. */
@@ -35,6 +35,8 @@ export const ProposalFields = () => (
 type FormProps = PageProps & {
   values: URLSearchParams;
   sets: ProposalSet[];
+  /** The models that may propose. */
+  models: string[];
   now: number;
   formError?: FormError | undefined;
   errorMessage?: string | undefined;
@@ -49,7 +51,7 @@ const statusLabels: Record<ProposalSet["status"], string> = {
 };
 
 /** The form to propose prompts from docs, and earlier proposals. */
-export const ProposePage = ({ site, viewer, values, sets, now, formError, errorMessage }: FormProps) => (
+export const ProposePage = ({ site, viewer, values, sets, models, now, formError, errorMessage }: FormProps) => (
   <Layout {...{ site, viewer, crumbs }} path="/prompts/propose" title="Propose prompts from docs">
     <h1>Propose prompts from docs</h1>
     <p class="lead">
@@ -70,6 +72,14 @@ export const ProposePage = ({ site, viewer, values, sets, now, formError, errorM
           label="OpenAPI URL (optional)"
           placeholder="https://api.acme.example/openapi.json"
         />
+        {models.length > 0 && (
+          <SchemaField
+            name="model"
+            label="Who proposes"
+            hint={`A model costs at most $${defaultMaxUsd}. It gets the text of the docs.`}
+            options={[["", "Rules, without cost"], ...models.map((model) => [model, model] as const)]}
+          />
+        )}
         <Submit>Propose prompts</Submit>
       </SchemaForm>
     )}
@@ -155,7 +165,7 @@ export function ProposalSetPart(props: SetProps) {
     <>
       <p class="soft" data-pages={read.pages}>
         <ExternalLink url={docsUrl} />: {count(read.pages, "page")} read in {read.seconds.toFixed(1)} s. The tasks test
-        only what is documented or was asked for. <Dropped dropped={set.dropped} />
+        only what is documented or was asked for. {set.costUsd !== 0 && costOf(set)} <Dropped dropped={set.dropped} />
       </p>
       <Notices errorMessage={rejected?.errorMessage} />
       {proposals.length === 0 ? (
@@ -169,6 +179,9 @@ export function ProposalSetPart(props: SetProps) {
     </>
   );
 }
+
+const costOf = ({ costUsd }: ProposalSet) =>
+  costUsd === null ? "What the model cost is unknown." : `The model cost $${costUsd.toFixed(4)}.`;
 
 const remedies: Record<ReadingRefusal, string> = {
   robots: "Allow the user agent evald in robots.txt.",

@@ -5,6 +5,7 @@ import { badRequest } from "../../errors.ts";
 import { agentOfPrompt } from "../../prompts/prompt-check.ts";
 import { acceptProposals } from "../../proposals/acceptance.ts";
 import { getProposalSet, listProposalSets, requestProposals } from "../../proposals/proposal-sets.ts";
+import { listProposalModels } from "../../proposals/propose-with-model.ts";
 import { requestEval } from "../../runs/requests.ts";
 import { renderFragment } from "../components/layout.tsx";
 import { readForm } from "../form-values.ts";
@@ -23,7 +24,11 @@ const maxSetsListed = 5;
 const paidModelOf = (ctx: Context, org: OrgId): string | null =>
   agentOfPrompt(ctx, org, { agent: null, model: null }).model;
 
-const listSets = (ctx: Context, org: OrgId) => listProposalSets(ctx, org, { limit: maxSetsListed, offset: 0 }).items;
+const listProps = (ctx: Context, org: OrgId) => ({
+  sets: listProposalSets(ctx, org, { limit: maxSetsListed, offset: 0 }).items,
+  models: listProposalModels(ctx, org),
+  now: ctx.now(),
+});
 
 const setProps = (ctx: Context, viewer: Viewer, site: Site, id: string) => ({
   site,
@@ -49,7 +54,7 @@ export const proposalPages = (ctx: Context) =>
       ({ request, query: { docsUrl = "" } }) =>
         showPage(ctx, request, (viewer, site) => {
           const values = new URLSearchParams({ docsUrl });
-          return <ProposePage {...{ site, viewer, values }} sets={listSets(ctx, viewer.org)} now={ctx.now()} />;
+          return <ProposePage {...{ site, viewer, values }} {...listProps(ctx, viewer.org)} />;
         }),
       queryOptions({ docsUrl: Type.Optional(Type.String({ maxLength: 2000 })) }),
     )
@@ -62,8 +67,7 @@ export const proposalPages = (ctx: Context) =>
           <ProposePage
             {...{ site, viewer, formError, errorMessage }}
             values={typedValues ?? new URLSearchParams()}
-            sets={listSets(ctx, viewer.org)}
-            now={ctx.now()}
+            {...listProps(ctx, viewer.org)}
           />
         ),
         async (viewer, form) => {

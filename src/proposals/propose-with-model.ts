@@ -1,0 +1,148 @@
+import { eq, sql } from "drizzle-orm";
+import { type AgentEvent, AgentFailure, toAgentFailure } from "../agents/agent.ts";
+import { codeOfCall } from "../agents/endings.ts";
+import { maxPriceOf } from "../agents/gateway/prices.ts";
+import type { Context, OrgId } from "../context.ts";
+import { proposalSets } from "../db/tables/proposals.ts";
+import { AppError } from "../errors.ts";
+import { turnOfOrg } from "../http/turns.ts";
+import { generate, type ModelMessage, readFailure } from "../models/generation.ts";
+import { gatewayOf, getModel, listModelSecrets } from "../models/models.ts";
+import { createRedaction } from "../redaction/redaction.ts";
+import { announceSpending } from "../runs/announcements.ts";
+import { findOrgBudget, stateOf } from "../runs/budgets.ts";
+import { judgeModelsOf } from "../runs/judging.ts";
+import { sharedBudgetsOf } from "../runs/month-budget.ts";
+import { recordOrgSpending } from "../runs/paid-calls.ts";
+import { acceptModelProposals } from "./model-proposals.ts";
+import { modelAnswerSchema, readProposals, toComplaint, toModelRequest } from "./model-request.ts";
+import type { ProposalResult, ProposalSource } from "./proposal.ts";
+import type { ProposalSetRow } from "./proposal-sets.ts";
+import { defaultMaxUsd } from "./schema.ts";
+
+/** One call, and one that states what didn't hold. */
+const limits = { calls: 2, tokens: 400_000 };
+/** How long an abandoned response is still read, to learn its cost, in ms. */
+const drainMs = 3_000;
+/** Few tokens are shorter, in any language. */
+const bytesPerToken = 3;
+
+/** The proposals of a model that hold, and the cost of its calls in all attempts, in USD; null: unknown. */
+export type ModelResult = ProposalResult & { costUsd: number | null };
+
+/** The models that an organization has chosen, for its agents or its judges, and can call. */
+export const listProposalModels = (ctx: Context, org: OrgId): string[] =>
+  [...new Set([ctx.config.agentModel, ...judgeModelsOf(ctx, org)])].filter(
+    (model): model is string => model !== null && isCallable(ctx, org, model),
+  );
+
+function isCallable(ctx: Context, org: OrgId, model: string): boolean {
+  try {
+    getModel(ctx, org, model);
+    return true;
+  } catch (error) {
+    if (error instanceof AppError) return false;
+    throw error;
+  }
+}
+
+/**
+ * Proposes tasks with a model, which gets the pages as data and no tools. What doesn't hold is asked for once more, with the reasons. The calls
+ * count in the set and in the spending of the organization as they end. Throws AgentFailure, and AppError if the model can't be called.
+ */
+export async function proposeWithModel(
+  ctx: Context,
+  { id, orgId, request, costUsd: spentUsd }: ProposalSetRow,
+  model: string,
+  source: ProposalSource,
+  stop: AbortSignal,
+): Promise<ModelResult> {
+  const org = orgId as OrgId;
+  const access = getModel(ctx, org, model);
+  const budget = findOrgBudget(ctx, org);
+  const monthLeftUsd = budget === null ? Number.POSITIVE_INFINITY : stateOf(ctx, org, budget).freeUsd;
+  const leftUsd = Math.min((request.maxUsd ?? defaultMaxUsd) - (spentUsd ?? 0), monthLeftUsd);
+  const { clean } = createRedaction(listModelSecrets(ctx, org));
+  const { instructions, prompt } = toModelRequest(source);
+  const messages: ModelMessage[] = [{ role: "user", content: clean(prompt) }];
+  const inputUsd = maxPriceOf(Buffer.byteLength(instructions + prompt) / bytesPerToken, 0, access) ?? 0;
+  // The gateway limits the output of a call to what is left, whatever its input costs.
+  const costUsd = leftUsd - inputUsd;
+  if (costUsd <= 0) throw toTooLow(inputUsd, leftUsd);
+  const failures: AgentFailure[] = [];
+  const costs: (number | null)[] = [];
+  const writes: Promise<void>[] = [];
+  const gatewaySession = gatewayOf(ctx).openSession({
+    silenceMs: ctx.config.idleTimeoutMs,
+    drainMs,
+    model: access,
+    limits: { ...limits, costUsd },
+    shared: sharedBudgetsOf(ctx, org, null),
+    mustHavePrice: request.maxUsd !== undefined || budget !== null,
+    waitForTurn: () => turnOfOrg(ctx, org),
+    onEvent: (event) => {
+      if (event.type !== "usage") return;
+      costs.push(event.costUsd);
+      writes.push(recordCost(ctx, org, id, event));
+    },
+    onFailure: (failure) => failures.push(failure),
+  });
+  let answers: unknown[] = [];
+  let result: ReturnType<typeof acceptModelProposals> | null = null;
+  try {
+    for (let callsLeft = limits.calls; callsLeft > 0; callsLeft--) {
+      const call = { access, gatewaySession, schema: modelAnswerSchema, instructions, messages, stop };
+      const response = await generate(ctx, call);
+      if ("error" in response) {
+        if (result !== null) break;
+        throw failures[0] ?? toCallFailure(response.error, ctx.now(), clean);
+      }
+      const fresh = readProposals(response.output);
+      answers = [...answers, ...fresh];
+      const { objections } = acceptModelProposals(source, fresh);
+      result = acceptModelProposals(source, answers);
+      if (result.proposals.length >= source.count || (fresh.length > 0 && objections.length === 0)) break;
+      if (gatewaySession.spent().costUsd + inputUsd > costUsd) break;
+      messages.push({ role: "assistant", content: response.text.slice(0, 40_000) || "(nothing)" });
+      messages.push({ role: "user", content: toComplaint(objections) });
+    }
+  } finally {
+    await gatewaySession.close();
+    await Promise.all(writes);
+  }
+  const { proposals = [], dropped = [] } = result ?? {};
+  return { proposals, dropped, costUsd: sumOf([spentUsd ?? 0, ...costs]) };
+}
+
+/** Counts a call in its set and in the month of the organization. Of a call of unknown cost, both count the estimate. */
+function recordCost(
+  ctx: Context,
+  org: OrgId,
+  setId: string,
+  { costUsd, estimate }: Extract<AgentEvent, { type: "usage" }>,
+): Promise<void> {
+  const estimatedUsd = estimate?.costUsd ?? 0;
+  return ctx.commit((tx) => {
+    tx.update(proposalSets)
+      .set({ costUsd: sql`coalesce(${proposalSets.costUsd}, 0) + ${costUsd ?? estimatedUsd}` })
+      .where(eq(proposalSets.id, setId))
+      .run();
+    recordOrgSpending(tx, org, { at: ctx.now(), usd: costUsd, estimatedUsd });
+    announceSpending(ctx, tx, org);
+  });
+}
+
+const toTooLow = (inputUsd: number, leftUsd: number): AgentFailure =>
+  toAgentFailure(
+    "run_limit",
+    `the model would cost about $${inputUsd.toFixed(4)} to read the docs, and $${Math.max(0, leftUsd).toFixed(4)} is left; raise maxUsd or the budget of the month`,
+  );
+
+function toCallFailure(error: unknown, nowMs: number, clean: (text: string) => string): AgentFailure {
+  const { status, message, retryAfterMs } = readFailure(error, nowMs);
+  const retryable = status === null || status < 400 || status === 408 || status === 429 || status >= 500;
+  return new AgentFailure(codeOfCall(status), clean(message), { retryable, retryAfterMs });
+}
+
+const sumOf = (costs: (number | null)[]): number | null =>
+  costs.reduce((sum, usd) => (sum === null || usd === null ? null : sum + usd), 0 as number | null);
