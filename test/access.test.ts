@@ -6,6 +6,7 @@ import { reportFriction } from "../src/field/reports.ts";
 import { requestGate } from "../src/gates/requests.ts";
 import { testDestination } from "../src/notifications/deliveries.ts";
 import { createDestination } from "../src/notifications/destinations.ts";
+import { requestProposals } from "../src/proposals/proposal-sets.ts";
 import { createProvider } from "../src/providers/providers.ts";
 import { getReport } from "../src/reports/reports.ts";
 import { testApp } from "./support/app.ts";
@@ -45,11 +46,15 @@ const delivery = testDestination(app.service.ctx, app.a.org, destination.id);
 reportFriction(app.service.ctx, app.a.org, "key", { where: "upload", tried: "x", happened: "y" });
 const [fieldFriction] = listFieldFriction(app.service.ctx, app.a.org, {}, { limit: 1, offset: 0 }).items;
 
+const docs = { docsUrl: "https://docs.example.com/" };
+const { proposalSetId } = await requestProposals(app.service.ctx, app.a.org, docs);
+
 /** Values of path parameters: objects of A. */
 const ids: Record<string, string> = {
   slug,
   runId,
   promptId,
+  proposalSetId,
   providerId: provider.id,
   keyId: apiKey.id,
   token: "none",
@@ -74,7 +79,7 @@ const ids: Record<string, string> = {
 
 /** Public pages. */
 const isPublic = (path: string) =>
-  /^\/($|style\.css|client\.js|inter\.woff2|theme$|llms\.txt|robots\.txt|sitemap\.xml|docs|swagger|openapi|healthz|readyz|sign-in|sign-out|badges\/|example|setup\/|invite\/|reset\/|shared\/|results\/)/.test(
+  /^\/($|style\.css|client\.js|inter\.woff2|theme$|llms\.txt|robots\.txt|sitemap\.xml|docs|swagger|openapi|healthz|readyz|sign-in|sign-out|badges\/|example|setup\/|invite\/|reset\/|shared\/|results\/|\.well-known\/)/.test(
     path,
   );
 /** The body streams until the client disconnects. */
@@ -87,7 +92,7 @@ const memberMay: RegExp[] = [
   /^\/first-steps\/hide$/,
   /^\/inbox\/:itemId$/,
   /^\/reports\/:slug\/dismissals/,
-  /^\/prompts(\/derived-fields|\/schedule|\/:promptId\/(edit|status|run))?$/,
+  /^\/prompts(\/derived-fields|\/schedule|\/:promptId\/(edit|status|run)|\/propose(\/:proposalSetId)?)?$/,
   /^\/reports\/:slug\/done\/:fingerprint$/,
   /^\/schedules\/(pause|resume)$/,
   /^\/friction\/field\/:fieldId\/state$/,
@@ -164,6 +169,7 @@ const mediaTypes: Record<string, string[]> = {
   "/robots.txt": ["text/plain"],
   "/sitemap.xml": ["application/xml"],
   "/account/data.json": ["application/json"],
+  "/.well-known/evald-signing-key": ["text/plain"],
   "/healthz": ["application/json"],
   "/readyz": ["application/json"],
   "/openapi.json": ["application/json"],
@@ -188,6 +194,7 @@ const mediaTypes: Record<string, string[]> = {
   "/runs/live": ["text/event-stream"],
   "/runs/:runId/events": ["text/event-stream"],
   "/evals/:evalId/live": ["text/event-stream"],
+  "/prompts/propose/:proposalSetId/live": ["text/event-stream"],
   "/settings/workers/live": ["text/event-stream"],
 };
 /** Pages with an ETag for everyone who isn't signed in. */

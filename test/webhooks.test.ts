@@ -258,19 +258,26 @@ test("the JSON Schema of events accepts the example of each, and no event withou
 test("a lost or changed EVALD_SECRET_KEY is said at the start, and disables no destination", async () => {
   const app = setUp();
   const { id } = await app.addWebhook(["run.completed"]);
-  for (const env of [{}, { EVALD_SECRET_KEY: Buffer.alloc(32, 8).toString("base64") }]) {
-    const lines: { level: number; problem?: string }[] = [];
+  const otherKey = { EVALD_SECRET_KEY: Buffer.alloc(32, 8).toString("base64") };
+  for (const [cause, env] of [
+    ["secret_key_missing", {}],
+    ["secret_key_changed", otherKey],
+  ] as const) {
+    const lines: { level: number; cause?: string; detail?: string }[] = [];
     const log = pino({ level: "info" }, { write: (line: string) => void lines.push(JSON.parse(line)) });
     const { ctx } = app.service;
     const config = readConfig({ EVALD_LOG_LEVEL: "silent", EVALD_ALLOW_PRIVATE: app.receiver.host, ...env });
     const service = createService({ db: app.db, config, log, agents: ctx.agents, baseUrl: ctx.baseUrl, now: app.now });
     await service.start();
+    await service.healthChecks.runOnce();
     const health = await createApp(service).handle(new Request("http://localhost:3000/readyz"));
-    expect([health.status, await health.json()]).toEqual([
+    expect([health.status, await health.json()]).toMatchObject([
       200,
-      { status: "ready", detail: expect.stringContaining("EVALD_SECRET_KEY") },
+      { status: "ready", problems: expect.arrayContaining([expect.objectContaining({ check: "secret_key", cause })]) },
     ]);
-    expect(lines.filter(({ level, problem }) => level === 40 && problem?.includes("1 destination"))).toHaveLength(1);
+    expect(lines.filter((line) => line.level === 40 && line.cause === cause)).toMatchObject([
+      { detail: expect.stringContaining("1 destination") },
+    ]);
 
     await app.post(`/api/v1/destinations/${id}/test`);
     const hasEnded = async () => {

@@ -104,6 +104,7 @@ const beforeRuns = [
   ...([
     "organization",
     "provider",
+    "suite",
     "archive",
     "prompt",
     "listed_page",
@@ -130,6 +131,7 @@ function filterOf(db: Db, type: ListedType, span: Span): SQL | undefined {
   if (promptId !== null && typesOfOrg[type] !== undefined) return sql`false`;
   switch (type) {
     case "organization":
+    case "suite":
     case "dismissal":
     case "field_friction":
     case "field_report":

@@ -22,10 +22,10 @@ export type SignatureState = "valid" | "invalid" | "missing" | "other_key";
  * What grading a report again gives. `no_session`: its events were deleted; `unknown_methodology`: its weights are not known here;
  * `unreadable`: its events can't be graded.
  */
-export type GradeState = "equal" | "different" | "no_session" | "unknown_methodology" | "unreadable";
+type GradeState = "equal" | "different" | "no_session" | "unknown_methodology" | "unreadable";
 
 /** One grading of a report. `fields`: those of the grade that differ. */
-export type VerifiedGrading = { slug: string; methodology: string; state: GradeState; fields: string[] };
+type VerifiedGrading = { slug: string; methodology: string; state: GradeState; fields: string[] };
 
 /** `publicKey`: of whoever signed the file; null: nobody. `evald`: the version that wrote it. */
 export type Verification = {

@@ -38,9 +38,10 @@ type Health = {
 export const healthRoutes = ({ instance, findProblem, findWarning, signingKey, listProblems }: Health) =>
   new Elysia({ name: "health" })
     .get("/healthz", () => ({ status: "alive", instance }))
-    .get("/.well-known/evald-signing-key", () => {
+    .get("/.well-known/evald-signing-key", ({ set }) => {
       const key = signingKey();
       if (key === null) throw notFound("This instance doesn't sign its exports, because EVALD_SECRET_KEY isn't set.");
+      set.headers["content-type"] = "text/plain; charset=utf-8";
       return `${key}\n`;
     })
     .get("/readyz", async ({ set }) => {

@@ -200,7 +200,7 @@ export function scheduleOf(
 }
 
 /** Whether the end goal of a prompt still is the proposed one that repeats words of the docs. */
-export const repeatsDocs = ({ basis, endGoal }: Pick<PromptRow, "basis" | "endGoal">): boolean =>
+const repeatsDocs = ({ basis, endGoal }: Pick<PromptRow, "basis" | "endGoal">): boolean =>
   basis !== null && basis.ownGoal !== null && basis.ownGoal === endGoal;
 
 function toPrompt(ctx: Context, row: PromptRow): Prompt {

@@ -56,7 +56,7 @@ export function needsOf(task: string, basis: string): TaskProposal["needs"] {
 }
 
 /** The kind of task, as a tag. */
-export const tagOf = (task: string): string => {
+const tagOf = (task: string): string => {
   const text = task.toLowerCase();
   if (cleanup.test(text)) return "cleanup";
   if (onboarding.test(text)) return "onboard";

@@ -8,7 +8,7 @@ import { listTrafficOf } from "../traffic/traffic.ts";
 import type { ProposalSource, TaskProposal } from "./proposal.ts";
 
 /** Something that agents asked for in vain: where, what they looked for in a few words, what says so, and how often. */
-export type Demand = {
+type Demand = {
   why: Extract<TaskProposal["why"], "guessed_url" | "field_report" | "field_traffic">;
   url: string;
   topic: string;

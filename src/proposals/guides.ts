@@ -24,7 +24,7 @@ const pathOf = (url: string): string =>
   (URL.parse(url)?.pathname ?? url).replace(/\.\w+$/, "").replaceAll(/[/_.\d]+/g, " ");
 
 /** Tests whether a capitalized word is a name: it is one if most sentences of the docs capitalize it. */
-export function nameTest(pages: ProposalPage[]): (word: string) => boolean {
+function nameTest(pages: ProposalPage[]): (word: string) => boolean {
   const counts = new Map<string, number>();
   for (const { markdown } of pages)
     for (const [word] of markdown.matchAll(/(?<=[a-z,] )[A-Za-z][a-z]+\b/g)) {

@@ -18,7 +18,6 @@ import { defaultProposals, type ProposalSource, type TaskProposal } from "./prop
 import { failedColumns, type ProposalSetRow } from "./proposal-sets.ts";
 import { proposeTasks, saysSame } from "./propose.ts";
 import { type ModelResult, proposeWithModel } from "./propose-with-model.ts";
-import { readSource, toSource } from "./reading.ts";
 
 const ofLease = ({ subject }: Lease) => eq(proposalSets.id, subject);
 
@@ -61,6 +60,8 @@ async function makeProposals(ctx: Context, host: RunHost, lease: Lease, stop: Ab
   const { request } = row;
   const org = row.orgId as OrgId;
   const count = request.count ?? defaultProposals;
+  // It reads pages with a package that takes long to load.
+  const { readSource, toSource } = await import("./reading.ts");
   const startedAt = ctx.monotonicNow();
   const reading = await readSource(ctx, host, `${row.id}-${lease.attempt}`, request, stop).catch((error: unknown) => {
     throw toJobFailure(error);

@@ -20,7 +20,7 @@ import { saysSame } from "./propose.ts";
 import { findQuote } from "./quotes.ts";
 
 /** A task that a model proposes: `url` and `quote` are the page and the text that it rests on. */
-export const ModelProposal = Type.Object({
+const ModelProposal = Type.Object({
   title: Type.String({ minLength: 1, maxLength: 200 }),
   text: Type.String({ minLength: 1, maxLength: 4000 }),
   endGoal: Type.String({ minLength: 1, maxLength: 2000 }),
@@ -30,7 +30,7 @@ export const ModelProposal = Type.Object({
   needs: Type.Array(OneOf(proposalNeeds), { maxItems: 4 }),
   declaredChecks: Type.Array(DeclaredCheck, { maxItems: 10 }),
 });
-export type ModelProposal = Static<typeof ModelProposal>;
+type ModelProposal = Static<typeof ModelProposal>;
 
 /** What is wrong with a proposal of a model, by its position from 0. */
 export type ModelObjection = { index: number; reason: DropReason };

@@ -9,13 +9,13 @@ export const maxProposals = 20;
 export const defaultProposals = 8;
 
 /** Who made a proposal: fixed rules, a language model, or what agents asked for in vain. */
-export const proposalAuthors = ["rules", "model", "demand"] as const;
+const proposalAuthors = ["rules", "model", "demand"] as const;
 
 /** What a person must provide before an agent can do the task. `approval`: it buys, deletes data of others or writes to people. */
 export const proposalNeeds = ["account", "secret", "workspace", "approval"] as const;
 
 /** Why a task is proposed. `primary`: it is what most people do first, as the caller said. */
-export const proposalReasons = [
+const proposalReasons = [
   "primary",
   "heading",
   "sentence",
@@ -34,7 +34,7 @@ export const proposalReasons = [
 export type ProposalReason = (typeof proposalReasons)[number];
 
 /** Why a candidate was dropped. */
-export const dropReasons = [
+const dropReasons = [
   "no_quote",
   "quote_not_on_page",
   "quote_too_short",
@@ -54,7 +54,7 @@ export const dropReasons = [
 export type DropReason = (typeof dropReasons)[number];
 
 /** What a proposal rests on: `line` is 1-based in the page's Markdown or in the text of the file. */
-export const ProposalBasis = Type.Object(
+const ProposalBasis = Type.Object(
   {
     url: Type.String({ maxLength: 2000, description: "Page or file with the quote" }),
     line: Type.Integer({ minimum: 1, description: "From 1" }),
@@ -62,7 +62,7 @@ export const ProposalBasis = Type.Object(
   },
   { title: "ProposalBasis" },
 );
-export type ProposalBasis = Static<typeof ProposalBasis>;
+type ProposalBasis = Static<typeof ProposalBasis>;
 
 export const TaskProposal = Type.Object(
   {
@@ -116,7 +116,7 @@ export type ProposalPage = PageText;
 export type HelpText = { url: string; command: string; text: string };
 
 /** A tool of the product's MCP server. */
-export type ProposalTool = { name: string; description: string; isReadOnly: boolean };
+type ProposalTool = { name: string; description: string; isReadOnly: boolean };
 
 /** Everything that proposals can be made from; nothing more is requested. */
 export type ProposalSource = {

@@ -97,7 +97,7 @@ const genericWords =
   /\b(docs?|documentation|home|welcome to|introduction|overview|getting started|official|manual|reference|guide|v?\d+(\.\d+)+)\b/gi;
 
 /** The name of a product: the part of the title of its docs that is also in their host, or else the first one; without a title, from the host. */
-export function productOf(docsUrl: string, title: string): string {
+function productOf(docsUrl: string, title: string): string {
   const { hostname } = new URL(docsUrl);
   const parts = title
     .split(/\s+[|–—·:-]\s+|:\s+/)

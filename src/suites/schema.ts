@@ -20,7 +20,7 @@ const slotExample = {
 };
 const checks = Type.Array(DeclaredCheck, { maxItems: 50 });
 
-export const SuiteSlot = Type.Object(
+const SuiteSlot = Type.Object(
   {
     slot,
     title: textOf(200, "Title; {{name}} is a variable"),
@@ -75,7 +75,7 @@ export const StartedSuite = Type.Object(
 );
 export type StartedSuite = Static<typeof StartedSuite>;
 
-export const slotStates = ["judged", "not_judged", "no_runs", "changed", "missing"] as const;
+const slotStates = ["judged", "not_judged", "no_runs", "changed", "missing"] as const;
 
 const SlotResult = Type.Object(
   {

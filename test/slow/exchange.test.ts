@@ -83,7 +83,8 @@ describe("an export as JSON lines", () => {
     );
     expect(counts).toEqual({
       ...{ organization: 1, spending: 1, spending_detail: 4, job: counts.job },
-      ...{ provider: 1, prompt: 2, eval_request: 7, gate: 2, regrade: 2, run: 9, event: 17 + 3 * 121, report: 7 },
+      ...{ provider: 1, suite: 1, prompt: 3, eval_request: 7, gate: 2, regrade: 2, run: 9, report: 7 },
+      ...{ event: 17 + 3 * 121 },
       ...{ friction_point: counts.friction_point, recommendation: counts.recommendation, grading: 3, reach: 7 },
     });
     expect(counts.friction_point).toBeGreaterThan(2);
@@ -176,6 +177,8 @@ describe("an export as JSON lines", () => {
     expect(rowsIn(await exported(source, "?since=2999-01-01")).map(({ type }) => type)).toEqual([
       "organization",
       "provider",
+      "suite",
+      "prompt",
       "prompt",
       "prompt",
     ]);
@@ -507,7 +510,7 @@ describe("a rejected file stores nothing", () => {
       ),
     ).toThrow(/Line 2: the prompt/);
     expect(first?.type).toBe("prompt");
-    expect(count(app, "prompts")).toBe(2);
+    expect(count(app, "prompts")).toBe(3);
     expect(withoutHeader(await exported(app, "", app.b.key))).toBe(withoutHeader(before));
     expect(rowsIn(await exported(app)).map(({ type }) => type)).toEqual(["organization"]);
   });

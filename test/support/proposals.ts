@@ -4,7 +4,7 @@ import { proposalSets } from "../../src/db/tables/proposals.ts";
 import type { TaskProposal } from "../../src/proposals/proposal.ts";
 import type { testApp } from "./app.ts";
 
-export const proposal: TaskProposal = {
+const proposal: TaskProposal = {
   title: "Back up a folder",
   text: "Back up a folder with Acme.",
   endGoal: "A folder was backed up.",

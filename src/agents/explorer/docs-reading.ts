@@ -12,7 +12,7 @@ import { surveySite } from "./survey.ts";
 import { walk } from "./walk.ts";
 
 /** Why docs can't be read: robots.txt, a page to sign in, no text at the start URL, or no API description at its URL. */
-export const readingRefusals = ["robots", "sign_in", "no_text", "no_api_description"] as const;
+const readingRefusals = ["robots", "sign_in", "no_text", "no_api_description"] as const;
 export type ReadingRefusal = (typeof readingRefusals)[number];
 
 /** A page that was read, as one event can have it. */
@@ -28,7 +28,7 @@ export type ReadingOutput =
   | { refusal: ReadingRefusal; url: string };
 
 /** The tool of the results with a `ReadingOutput`. */
-export const readingTool = "read_docs";
+const readingTool = "read_docs";
 
 /** Maximum size of what one page or API description reports. An event has at most a megabyte. */
 const maxMarkdown = 60_000;

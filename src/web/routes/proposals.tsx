@@ -82,12 +82,11 @@ export const proposalPages = (ctx: Context) =>
       )),
     )
     .get("/prompts/propose/:proposalSetId/live", ({ request, params }) =>
-      streamPart(
-        ctx,
-        request,
-        (viewer, site) => () =>
-          renderFragment(<ProposalSetPart {...setProps(ctx, viewer, site, params.proposalSetId)} />, viewer),
-      ),
+      streamPart(ctx, request, (viewer, site) => {
+        // Not found is an error of the request, not of its stream.
+        getProposalSet(ctx, viewer.org, params.proposalSetId);
+        return () => renderFragment(<ProposalSetPart {...setProps(ctx, viewer, site, params.proposalSetId)} />, viewer);
+      }),
     )
     .post("/prompts/propose/:proposalSetId", ({ request, params: { proposalSetId } }) =>
       submitForm(ctx, request, "write", async (viewer, form, site) => {
