@@ -5,7 +5,7 @@ import { formatOf, type LineReader, type LogFormat, type LoggedRequest, lineRead
 import { createVisitorLookup, type VisitorKind } from "./visitors.ts";
 
 /** Requests of one kind of visitor for one page in one month. `markdown`: those of `reads` that got Markdown. `missing`: those answered by 404 or 410. */
-export type PageCounts = {
+type PageCounts = {
   month: string;
   kind: CountedKind;
   name: string;
@@ -27,7 +27,7 @@ export type LogCounts = {
 };
 
 /** Pages that are counted at once; the most read ones are kept. */
-export const maxPages = 20_000;
+const maxPages = 20_000;
 /** Pages in memory. Beyond it, those asked for once are forgotten: scanners ask for each address once. */
 const maxPagesInMemory = 4 * maxPages;
 const maxLineChars = 64 * 1024;
@@ -44,7 +44,7 @@ const isMarkdown = (path: string, { contentType, accept }: LoggedRequest) =>
   /\.mdx?$/i.test(path) || contentType.includes("markdown") || (contentType === "" && accept.includes("text/markdown"));
 
 /** Counts the requests of a log for the pages of docs. `docsUrl`: their address, whose path all pages have. Feed it text, then call `end`. */
-export function createLogCounter(docsUrl: string, format: LogFormat | null) {
+function createLogCounter(docsUrl: string, format: LogFormat | null) {
   const { origin, pathname } = new URL(docsUrl);
   const base = pathname.replace(/[^/]*$/, "");
   const visitorOf = createVisitorLookup();
@@ -152,7 +152,7 @@ function mergeForms(pages: PageCounts[]): PageCounts[] {
 const isGzip = (bytes: Uint8Array) => bytes[0] === 0x1f && bytes[1] === 0x8b;
 
 /** The bytes of a log, unpacked if it is compressed by gzip. Throws what reading and unpacking throw. */
-export async function* unpackedLog(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+async function* unpackedLog(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   const pieces = bytes[Symbol.asyncIterator]();
   const first = await pieces.next();
   if (first.done) return;
