@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import type { Suite, SuiteComparison } from "../src/suites/schema.ts";
 import { testApp } from "./support/app.ts";
+import { signedIn } from "./support/people.ts";
 import { finishRuns, niceGrade } from "./support/reports.ts";
 
 const app = testApp();
@@ -143,4 +144,26 @@ test("an organization has versions of its own suites", async () => {
         })
       ).status,
     ).toBe(404);
+});
+
+test("the page shows what the comparison says, holes as not judged and ties as not distinguishable", async () => {
+  const browser = await signedIn(app);
+  const html: string = (await browser.get("/suites")).body;
+  const { products, slots } = await compare();
+  const cellsOf = (attribute: string) =>
+    [...html.matchAll(new RegExp(`data-label="([^"]+)" data-${attribute}="(\\w+)"`, "g"))].map(([, ...cell]) => cell);
+  expect(cellsOf("standing")).toEqual(products.map(({ product, standing }) => [product, standing ?? ""]));
+  expect(cellsOf("state")).toEqual(
+    slots.flatMap((_, i) => products.map(({ product, slots }) => [product, slots[i]?.state ?? ""])),
+  );
+  const cell = (product: string, state: string) =>
+    new RegExp(`data-label="${product}" data-state="${state}">(.*?)</td>`).exec(html)?.[1];
+  expect(cell("picocolors", "not_judged")).toContain("not judged");
+  expect(cell("cowsay", "judged")).toContain("1 of 4");
+  expect(html).toContain("25% (11.2% to 46.9%)");
+  expect(html.split("Not distinguishable")).toHaveLength(3);
+  expect((await browser.get("/suites?suite=unknown")).status).toBe(404);
+  // The choice works without JavaScript.
+  expect(html).toMatch(/<form[^>]* method="get" action="[^"]*\/suites"/);
+  expect((await browser.get("/prompts")).body).toContain(`href="/suites"`);
 });

@@ -24,7 +24,7 @@ const stateLabels: Record<Exclude<SlotResult["state"], "judged">, string> = {
 export const slotText = ({ state, reached, judged }: SlotResult): string =>
   state === "judged" ? `${reached} of ${judged}` : stateLabels[state];
 
-/** Such as "25% (11% to 47%)". */
+/** Such as "25% (11.2% to 46.9%)". */
 export function shareText(share: ProductResult["share"]): string {
   if (share === null) return "not judged";
   const { value, low, high } = share;

@@ -45,6 +45,7 @@ import { settingsPages } from "./routes/settings.tsx";
 import { sharePages } from "./routes/share.tsx";
 import { signInPages } from "./routes/sign-in.tsx";
 import { spendingPages } from "./routes/spending.tsx";
+import { suitePages } from "./routes/suites.tsx";
 import { tagSchedulePages } from "./routes/tag-schedule.tsx";
 import { trendPages } from "./routes/trends.tsx";
 import { trustPages } from "./routes/trusts.tsx";
@@ -105,6 +106,7 @@ const allPages = ({ ctx, workers }: Service, openApi: () => OpenApiDocument) =>
     .use(comparePages(ctx))
     .use(trendPages(ctx))
     .use(matrixPages(ctx))
+    .use(suitePages(ctx))
     .use(spendingPages(ctx))
     .use(fieldFrictionPages(ctx))
     .use(frictionPages(ctx))

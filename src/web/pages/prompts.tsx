@@ -111,6 +111,8 @@ export function PromptsPage({ site, viewer, filter, tags, prompts, total, offset
         {total > 0 && (
           <p>
             <a href={toHref(`${site.base}/matrix`, { tag })}>Compare agents side by side</a>
+            {" · "}
+            <a href={`${site.base}/suites`}>Compare products with a suite</a>
             {tag && may(viewer, "write") && (
               <>
                 {" · "}
