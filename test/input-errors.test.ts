@@ -26,6 +26,7 @@ const uuid = "0199f3a1-5d7c-7b1e-9c55-3f6a2f0d8e11";
 const hex = "0123456789abcdef";
 /** For each pattern, a text that matches it and, at the end, one that doesn't. */
 const texts = [
+  "2026-11",
   "a",
   "https://docs.test/",
   hex,

@@ -2,8 +2,8 @@ import { type Static, Type } from "@sinclair/typebox";
 import { countedKinds } from "../db/tables/traffic.ts";
 import { OneOf, shape, Time } from "../schema.ts";
 
-/** Pages in one request; a larger log is sent in several. */
-export const maxPagesPerRequest = 5000;
+/** Pages in one request; a larger log is sent in several. A body may have 20,000 values. */
+export const maxPagesPerRequest = 2000;
 
 const count = (description?: string) =>
   Type.Integer({ minimum: 0, maximum: 1e12, ...(description && { description }) });
