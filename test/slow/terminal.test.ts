@@ -66,6 +66,7 @@ describe("a table is as wide as the terminal at most", () => {
     ["friction", "Add a note"],
     ["trends", prompt],
     ["matrix", "--tag", "nightly"],
+    ["suite", "list"],
     ["inbox"],
     ["why", prompt],
     ["spending"],
