@@ -121,23 +121,6 @@ CREATE TABLE `retention` (
 	CONSTRAINT "retention_days" CHECK("retention"."days" between 1 and 36500)
 ) STRICT;
 --> statement-breakpoint
-CREATE TABLE `field_traffic` (
-	`org_id` text NOT NULL,
-	`page` text NOT NULL,
-	`month` text NOT NULL,
-	`kind` text NOT NULL,
-	`name` text NOT NULL,
-	`log` text NOT NULL,
-	`reads` integer NOT NULL,
-	`markdown` integer NOT NULL,
-	`missing` integer NOT NULL,
-	PRIMARY KEY(`org_id`, `page`, `month`, `kind`, `name`, `log`),
-	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action,
-	CONSTRAINT "field_traffic_kind" CHECK("field_traffic"."kind" in ('coding', 'answer', 'search', 'training', 'program')),
-	CONSTRAINT "field_traffic_counts" CHECK("field_traffic"."reads" >= 0 and "field_traffic"."missing" >= 0 and "field_traffic"."markdown" between 0 and "field_traffic"."reads")
-) STRICT;
---> statement-breakpoint
-CREATE INDEX `field_traffic_by_month` ON `field_traffic` (`month`);--> statement-breakpoint
 CREATE TABLE `field_friction` (
 	`id` text PRIMARY KEY NOT NULL,
 	`org_id` text NOT NULL,
@@ -580,6 +563,14 @@ CREATE TABLE `accounts` (
 --> statement-breakpoint
 CREATE INDEX `accounts_of_person` ON `accounts` (`person_id`);--> statement-breakpoint
 CREATE UNIQUE INDEX `accounts_of_provider` ON `accounts` (`provider_id`,`account_id`);--> statement-breakpoint
+CREATE TABLE `former_members` (
+	`org_id` text NOT NULL,
+	`person_id` text NOT NULL,
+	PRIMARY KEY(`org_id`, `person_id`),
+	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `former_members_of_person` ON `former_members` (`person_id`);--> statement-breakpoint
 CREATE TABLE `invitations` (
 	`id` text PRIMARY KEY NOT NULL,
 	`org_id` text NOT NULL,
@@ -1085,6 +1076,23 @@ CREATE TABLE `suites` (
 ) STRICT;
 --> statement-breakpoint
 CREATE UNIQUE INDEX `suites_by_version` ON `suites` (`org_id`,`name`,`version`);--> statement-breakpoint
+CREATE TABLE `field_traffic` (
+	`org_id` text NOT NULL,
+	`page` text NOT NULL,
+	`month` text NOT NULL,
+	`kind` text NOT NULL,
+	`name` text NOT NULL,
+	`log` text NOT NULL,
+	`reads` integer NOT NULL,
+	`markdown` integer NOT NULL,
+	`missing` integer NOT NULL,
+	PRIMARY KEY(`org_id`, `page`, `month`, `kind`, `name`, `log`),
+	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "field_traffic_kind" CHECK("field_traffic"."kind" in ('coding', 'answer', 'search', 'training', 'program')),
+	CONSTRAINT "field_traffic_counts" CHECK("field_traffic"."reads" >= 0 and "field_traffic"."missing" >= 0 and "field_traffic"."markdown" between 0 and "field_traffic"."reads")
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `field_traffic_by_month` ON `field_traffic` (`month`);--> statement-breakpoint
 CREATE TABLE `listed_pages` (
 	`org_id` text NOT NULL,
 	`prompt_id` text NOT NULL,
@@ -1155,6 +1163,10 @@ CREATE VIEW `attempts` AS
     iif(completed_at is null, null, last_error), cost_usd
   from jobs where attempt_started_at is not null;--> statement-breakpoint
 -- Totals of runs and reports, so that a list needs no count over a million rows.
+CREATE TRIGGER `members_remembered` AFTER DELETE ON `members` BEGIN
+	INSERT OR IGNORE INTO `former_members` (`org_id`, `person_id`) VALUES (old.`org_id`, old.`person_id`);
+END;
+--> statement-breakpoint
 CREATE TRIGGER `runs_counted` AFTER INSERT ON `runs` BEGIN
 	INSERT INTO `run_counts` (`org_id`, `prompt_id`, `report_status`, `count`) VALUES (new.`org_id`, new.`prompt_id`, 'any', 1)
 	ON CONFLICT (`org_id`, `prompt_id`, `report_status`) DO UPDATE SET `count` = `count` + 1;

@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { findPerson } from "../src/auth/people.ts";
+import { deletePerson } from "../src/deletions/people.ts";
 import { createPrompt } from "../src/prompts/prompts.ts";
 import { testApp } from "./support/app.ts";
 import { join, signedIn } from "./support/people.ts";
@@ -34,6 +35,44 @@ test("a person downloads their data and deletes their account, once somebody els
     "select actor_name name from audit_entries where action = 'account.deleted'",
   );
   expect(entries.all()).toEqual([{ name: "deleted person" }]);
+});
+
+test("a deleted account is forgotten where the person was a member, and nobody else of the same name", async () => {
+  const app = testApp();
+  const { db, service } = app;
+  const [ada, other] = [
+    await signedIn(app, { email }),
+    await signedIn(app, { org: app.b.org, email: "b@example.com" }),
+  ];
+  join(app, app.a.org, "owner", "eve@example.com");
+  for (const [browser, key] of [
+    [ada, app.a.key],
+    [other, app.b.key],
+  ] as const) {
+    await browser.post("/account/name", { name: "Ada" });
+    const headers = { authorization: `Bearer ${key}` };
+    const post = (path: string, body: object) => app.send("POST", `/api/v1/prompts${path}`, { body, headers });
+    const { body: prompt } = await post("", { text: "See https://docs.test/" });
+    const { body: run } = await post(`/${prompt.id}/run`, { urlMap: {} });
+    await browser.post(`/runs/${run.runId}/cancel`, { confirmed: "1" });
+  }
+  const namesIn = (org: string) =>
+    ["runs", "jobs", "audit_entries"].filter((table) =>
+      JSON.stringify(db.$client.query(`select * from ${table} where org_id = ?`).values(org)).includes("Ada"),
+    );
+  expect([namesIn(app.a.org), namesIn(app.b.org)]).toEqual(Array(2).fill(["runs", "jobs", "audit_entries"]));
+  const rowsOfB = () =>
+    ["runs", "jobs", "audit_entries"].map((table) =>
+      db.$client.query(`select * from ${table} where org_id = ?`).values(app.b.org),
+    );
+  const before = rowsOfB();
+  // A former member is forgotten, too.
+  expect((await ada.post("/account/leave", { org: app.a.org, confirmed: "1" })).status).toBe(303);
+  expect(db.$client.query("select org_id from former_members").values()).toEqual([[app.a.org]]);
+  await deletePerson(service.ctx, findPerson(service.ctx, email)?.id ?? "");
+  expect(namesIn(app.a.org)).toEqual([]);
+  expect(rowsOfB()).toEqual(before);
+  expect(db.$client.query("select count(*) from former_members").values()).toEqual([[0]]);
 });
 
 test("a person deletes a prompt and an organization on pages, after typing their names, and restores both", async () => {

@@ -7,7 +7,7 @@ import { type Db, transaction } from "../db/open.ts";
 import { auditEntries } from "../db/tables/audit.ts";
 import { deletedPeople } from "../db/tables/deletions.ts";
 import { apiKeys } from "../db/tables/keys.ts";
-import { accounts, invitations, people, signIns } from "../db/tables/people.ts";
+import { accounts, formerMembers, invitations, people, signIns } from "../db/tables/people.ts";
 import { evalRequests } from "../db/tables/runs.ts";
 import { conflict, notFound } from "../errors.ts";
 import { toIso } from "../schema.ts";
@@ -25,7 +25,6 @@ const nameColumns: readonly [table: string, column: string, before?: string][] =
   ["inbox_marks", "marked_by"],
   ["inbox_marks", "assignee"],
   ["deletions", "deleted_by"],
-  ["pauses", "paused_by"],
   ["runs", "failure_detail", "by "],
   ["jobs", "last_error", "cancelled: by "],
 ];
@@ -161,13 +160,18 @@ export async function forgetDeletedPeople({ db }: Context, stop: AbortSignal): P
       };
       while (await takeTurn(db, step)) if (stop.aborted) return;
     }
-    transaction(db, (tx) => tx.delete(deletedPeople).where(eq(deletedPeople.personId, person.personId)).run());
+    transaction(db, (tx) => {
+      tx.delete(formerMembers).where(eq(formerMembers.personId, person.personId)).run();
+      tx.delete(deletedPeople).where(eq(deletedPeople.personId, person.personId)).run();
+    });
   }
   // Until a reader releases it, the log may have copies of the pages; they go with the next truncation.
   if (all.length > 0) truncateLog(db);
 }
 
 const part = "rowid > ?1 and rowid <= ?1 + ?2";
+/** Whether the person `?3` was a member of the organization of a row: in others, somebody else may have the same name. */
+const wasMember = "org_id in (select org_id from former_members where person_id = ?3)";
 
 /** The last row of the part of a table after a row; null: the table has no more rows. */
 function endOfPart({ $client }: Db, table: string, after: number): number | null {
@@ -178,20 +182,32 @@ function endOfPart({ $client }: Db, table: string, after: number): number | null
 /** Replaces the name or address of a person in a column. */
 const forgetInColumn =
   ([table, column, before = ""]: (typeof nameColumns)[number]): Forget =>
-  (db, { name, email }, after) => {
+  (db, { personId, name, email }, after) => {
     db.$client
-      .query(`update ${table} set ${column} = ?3 where ${part} and ${column} in (?4, ?5)`)
-      .run(after, rowsPerStep, before + deletedPerson, before + name, before + email);
+      .query(`update ${table} set ${column} = ?4 where ${part} and ${column} in (?5, ?6) and ${wasMember}`)
+      .run(after, rowsPerStep, personId, before + deletedPerson, before + name, before + email);
     return endOfPart(db, table, after);
   };
 
-const forgetRecipient: Forget = (db, { email }, after) => {
+/** Operators pause runs of organizations without being members, so the audit log says who it was. */
+const forgetInPauses: Forget = (db, { personId, name, email }, after) => {
+  db.$client
+    .query(
+      `update pauses set paused_by = ?4 where ${part} and paused_by in (?5, ?6) and exists (
+        select 1 from audit_entries where org_id is iif(kind = 'organization', subject, null)
+        and action = 'queue.paused' and actor_kind = 'person' and actor_id = ?3 and target_id = subject)`,
+    )
+    .run(after, rowsPerStep, personId, deletedPerson, name, email);
+  return endOfPart(db, "pauses", after);
+};
+
+const forgetRecipient: Forget = (db, { personId, email }, after) => {
   const { $client } = db;
   const rows = $client
-    .query<{ id: string; recipients: string }, [number, number, string]>(
-      `select id, recipients from destinations where ${part} and instr(recipients, ?3) > 0`,
+    .query<{ id: string; recipients: string }, [number, number, string, string]>(
+      `select id, recipients from destinations where ${part} and instr(recipients, ?4) > 0 and ${wasMember}`,
     )
-    .all(after, rowsPerStep, email);
+    .all(after, rowsPerStep, personId, email);
   for (const { id, recipients } of rows) {
     const others = (JSON.parse(recipients) as string[]).filter((each) => each !== email);
     $client
@@ -212,10 +228,16 @@ const forgetInAuditLog: Forget = (db, { personId, name, email }, after) => {
   $client
     .query(
       `update audit_entries set target_name = iif(target_name is null, null, ?4), changes = null
-      where ${part} and (target_id = ?3 or target_name in (?5, ?6) or instr(changes, ?6) > 0 or instr(target_name, ?6) > 0)`,
+      where ${part} and (target_id = ?3 or (action like 'invitation.%' and target_name = ?6)
+        or (${wasMember} and (target_name in (?5, ?6) or instr(changes, ?6) > 0 or instr(target_name, ?6) > 0)))`,
     )
     .run(after, rowsPerStep, personId, deletedPerson, name, email);
   return endOfPart(db, "audit_entries", after);
 };
 
-const forgetting: readonly Forget[] = [...nameColumns.map(forgetInColumn), forgetRecipient, forgetInAuditLog];
+const forgetting: readonly Forget[] = [
+  ...nameColumns.map(forgetInColumn),
+  forgetInPauses,
+  forgetRecipient,
+  forgetInAuditLog,
+];

@@ -152,7 +152,7 @@ function eraseNotification(db: Db, where: string, ...values: SQLQueryBindings[])
 }
 
 /** Tables whose rows are erased last, after all others of an organization. */
-const erasedLast = new Set(["orgs", "audit_entries"]);
+const erasedLast = new Set(["orgs", "former_members", "audit_entries"]);
 
 /** Erases one small part of a hidden organization whose prompts are erased. False: nothing is left. */
 export function eraseFromOrg(db: Db, orgId: string): boolean {
@@ -163,6 +163,8 @@ export function eraseFromOrg(db: Db, orgId: string): boolean {
     if (isIndexedByOrg && !erasedLast.has(name) && eraseBatch(db, name, "org_id = ?", orgId)) return true;
   run(db, "update sign_ins set org_id = null where org_id = ?", orgId);
   run(db, "delete from pauses where kind = 'organization' and subject = ?", orgId);
+  // A trigger added its members when they were erased.
+  run(db, "delete from former_members where org_id = ?", orgId);
   run(db, "delete from orgs where id = ?", orgId);
   // Entries are kept while their organization exists.
   return eraseBatch(db, "audit_entries", "org_id = ?", orgId);

@@ -15,7 +15,7 @@ import { earlierAttempts, jobs } from "../db/tables/jobs.ts";
 import { agentLogins, apiKeys, checkSecrets, modelKeys, trusts } from "../db/tables/keys.ts";
 import { deliveries, deliveryTries, destinations, notifications } from "../db/tables/notifications.ts";
 import { orgs } from "../db/tables/orgs.ts";
-import { invitations, members, signIns } from "../db/tables/people.ts";
+import { formerMembers, invitations, members, signIns } from "../db/tables/people.ts";
 import { archives, prompts, providers } from "../db/tables/prompts.ts";
 import { proposalSets } from "../db/tables/proposals.ts";
 import { gradings, regradeStatuses, regrades, reports, shareLinks } from "../db/tables/reports.ts";
@@ -339,6 +339,7 @@ export const omittedTables: Record<string, SQLiteTable> = {
   "sets of proposals": proposalSets,
   "counts of access logs": fieldTraffic,
   members,
+  "former members": formerMembers,
   "sign-ins": signIns,
   invitations,
   notifications,

@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import { check, index, integer, sqliteTable, text, unique } from "drizzle-orm/sqlite-core";
+import { check, index, integer, primaryKey, sqliteTable, text, unique } from "drizzle-orm/sqlite-core";
 import { boolean, dateTimestamp, oneOf, timestamp } from "./columns.ts";
 import { orgIdColumn, orgs } from "./orgs.ts";
 
@@ -136,6 +136,16 @@ export const members = sqliteTable(
     unique("members_once").on(table.orgId, table.personId),
     index("members_of_person").on(table.personId),
     check("members_role", oneOf(table.role, roles)),
+  ],
+);
+
+/** Who was a member of an organization, kept by a trigger, so that their name can be removed from what they made there. */
+export const formerMembers = sqliteTable(
+  "former_members",
+  { orgId: orgIdColumn(), personId: text("person_id").notNull() },
+  (table) => [
+    primaryKey({ columns: [table.orgId, table.personId] }),
+    index("former_members_of_person").on(table.personId),
   ],
 );
 
