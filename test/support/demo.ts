@@ -18,6 +18,7 @@ import { createProvider } from "../../src/providers/providers.ts";
 import { getReport } from "../../src/reports/reports.ts";
 import { requestEval } from "../../src/runs/requests.ts";
 import { setSecret } from "../../src/secrets/secrets.ts";
+import { storeTraffic } from "../../src/traffic/traffic.ts";
 import { goal, guessedPathAnswer, guessedPathSession } from "./guessed-path.ts";
 import { judgedApp, says } from "./judged.ts";
 import { join } from "./people.ts";
@@ -145,6 +146,21 @@ export async function demo(reachable: string[] = []) {
       ...{ where, happened, tried: "I followed the quickstart to add a note and then searched for it.", ...more },
     });
   const broken = "https://docs.notes.example/upload";
+  const month = new Date(service.ctx.now()).toISOString().slice(0, 7);
+  const read = (kind: "coding" | "answer", name: string, path: string, reads: number, missing = 0) => ({
+    ...{ month, kind, name, url: `${site.url}${path}`, reads, markdown: Math.floor(reads / 2), missing },
+  });
+  storeTraffic(service.ctx, a.org, {
+    log: "0".repeat(64),
+    pages: [
+      read("coding", "Claude Code", "/upload", 412),
+      read("answer", "ChatGPT", "/upload", 77),
+      read("coding", "Codex", "/guides/webhooks", 2),
+      read("coding", "Unnamed, asks for Markdown", "/guides/rotate-keys", 31),
+      read("coding", "Cursor", "/api/search", 0, 19),
+      read("coding", "Claude Code", "/llms.txt", 58),
+    ],
+  });
   report(broken, "SyntaxError: Unexpected end of input in the sample.", {
     ...{ category: "broken_sample", agent: "claude-code 2.1.4" },
   });

@@ -32,7 +32,7 @@ export const FieldTrafficSection = ({ base, traffic, docsUrl, mayPropose }: Prop
       <>
         <p class="muted">From access logs. Agents say who they are, and nobody checks it. {summaryOf(traffic)}</p>
         <ScrollArea label="Pages read outside">
-          <table class="list stacked map">
+          <table class="list stacked">
             <thead>
               <tr>
                 <th scope="col">Page</th>
@@ -127,9 +127,9 @@ type ListedItem = { url: string; note: string };
 
 const PageList = ({ title, text, items }: { title: string; text: string; items: ListedItem[] }) => (
   <section>
-    <h3>
+    <h2>
       {title} <small>{formatNumber(items.length)}</small>
-    </h3>
+    </h2>
     <p class="muted">{text}</p>
     <ScrollArea label={title}>
       <ul class="addresses">
