@@ -12,7 +12,11 @@ const tides = {
   paths: {
     "/gates": {
       get: {
-        parameters: [{ name: "open", in: "query", type: "boolean" }],
+        parameters: [
+          { name: "open", in: "query", type: "boolean" },
+          { name: "limit", in: "query", type: "integer", minimum: 1, maximum: 100 },
+          { name: "order", in: "query", type: "string", enum: ["name", "newest"] },
+        ],
         responses: { 200: { description: "ok" } },
       },
       post: {
@@ -95,6 +99,30 @@ export const freshCases: Case[] = [
     wrong,
   ),
   call("a base in a variable", "bash", `API=${base}\ncurl -H "X-Tide-Key: $TIDE_KEY" "$API/gates?open=yes"`, []),
+  ...[
+    ["at the limit of a number", "limit=100", []],
+    ["above the limit of a number", "limit=500", wrong],
+    ["below the limit of a number", "limit=0", wrong],
+    ["a text for a number", "limit=all", wrong],
+    ["a placeholder for a number", "limit={limit}", []],
+    ["one of the values", "order=newest", []],
+    ["none of the values", "order=oldest", wrong],
+    ["a placeholder for a value", "order=YOUR_ORDER", []],
+  ].map(([name, query, finds]) =>
+    call(`a query with ${name}`, "bash", `curl -H "X-Tide-Key: $TIDE_KEY" "${base}/gates?${query}"`, finds as string[]),
+  ),
+  ...(
+    [
+      ["Upgrade to version 2", []],
+      ["Migration guide", []],
+      ["Upgrade a gate", wrong],
+    ] as const
+  ).map(([title, finds]): Case => {
+    const { pages, ...rest } = call(`a call that is no longer right on the page ${title}`, "bash", `curl ${base}/old`, [
+      ...finds,
+    ]);
+    return { ...rest, pages: { "/": String(pages["/"]).replace(/<title>.*?<\/title>/, `<title>${title}</title>`) } };
+  }),
   call(
     "an older version in a variable",
     "bash",

@@ -168,7 +168,19 @@ function queryProblems(
       message: `the query lacks ${quoteNames(missing.map(({ name }) => String(name)))}, which the API description requires`,
       about: lastSegment(url),
     });
-  return problems;
+  return [...problems, ...declared.flatMap((parameter) => parameterProblems(document, parameter, url))];
+}
+
+/** How a value in a URL violates the schema of its parameter. */
+function parameterProblems(document: JsonObject, parameter: JsonObject, url: URL): Problem[] {
+  const [value, ...others] = url.searchParams.getAll(String(parameter.name));
+  // Swagger 2 has the schema in the parameter itself.
+  const schema = parameter.schema ?? parameter;
+  const { type } = asObject(resolveRef(document, schema));
+  // A list may be written in several ways, and so may yes and no.
+  if (value === undefined || others.length > 0 || type === "array" || type === "boolean") return [];
+  const isNumber = type !== "string" && /^-?\d+(\.\d+)?$/.test(value);
+  return violationsOf(document, schema, isNumber ? Number(value) : value, String(parameter.name));
 }
 
 /** The alternatives of security schemes that an operation requires; none if it can be called without. */

@@ -13,7 +13,9 @@ type DescribedCall = { call: HttpCall; sample: CodeSample; problems: Problem[]; 
 /** Checks the API calls in samples against the API descriptions of the docs. */
 export async function* checkApiSamples(session: Session, pages: ReadPage[], descriptions: ApiDescription[]): Steps {
   if (descriptions.length === 0) return;
-  for (const page of pages.filter(({ problem, samples }) => problem === null && samples.length > 0)) {
+  for (const page of pages.filter(
+    (each) => each.problem === null && each.samples.length > 0 && !isAboutVersions(each),
+  )) {
     const calls: DescribedCall[] = [];
     for (const sample of page.samples)
       for (const call of await callsOf(sample)) calls.push(...findDescribedCall(descriptions, sample, call));
@@ -32,6 +34,12 @@ export async function* checkApiSamples(session: Session, pages: ReadPage[], desc
     });
   }
 }
+
+/** Whether a page says how versions differ: its samples also show what is no longer right. */
+const isAboutVersions = ({ title }: ReadPage): boolean =>
+  /\b(changelog|release notes|breaking changes|what.s new)\b|\b(upgrad|migrat)\w*( guide)?\s*$|\b(upgrad|migrat)\w*\b.*\b(version|v?\d)/i.test(
+    title,
+  );
 
 const passOf = (page: ReadPage, count: number): Check =>
   toCheck({

@@ -9,6 +9,11 @@ type Schema = {
   /** The schema of other properties, false if there may be none, null if not given. */
   others: unknown;
   items: unknown;
+  /** The only values that it allows; null: any. */
+  values: unknown[] | null;
+  /** Limits of a number; null: none. */
+  least: number | null;
+  most: number | null;
 };
 
 const maxDepth = 10;
@@ -32,7 +37,7 @@ export function violationsOf(document: JsonObject, schema: unknown, value: Liter
     ];
   if (Array.isArray(value))
     return value.flatMap((each, at) => violationsOf(document, known.items, each, `${path}[${at}]`, depth + 1));
-  if (!(value instanceof Fields)) return [];
+  if (!(value instanceof Fields)) return valueProblems(known, value, path);
   const names = Object.keys(known.properties);
   const isClosed = names.length > 0 && (known.others === null || known.others === false);
   const quoted = (list: string[]) => list.map((name) => `“${name}”`).join(", ");
@@ -67,6 +72,23 @@ export function violationsOf(document: JsonObject, schema: unknown, value: Liter
   ];
 }
 
+/** How a value that isn't an object or list is outside of what its schema allows. */
+function valueProblems({ values, least, most }: Schema, value: Literal, path: string): Problem[] {
+  const problem = (allowed: string) => [
+    {
+      message: `“${path}” is ${JSON.stringify(value)}, but the API description allows ${allowed}`,
+      about: nameOf(path),
+    },
+  ];
+  if (typeof value === "number") {
+    if (most !== null && value > most) return problem(`at most ${most}`);
+    if (least !== null && value < least) return problem(`at least ${least}`);
+  }
+  // What stands in for a text may be of any value.
+  const isKnown = typeof value === "string" && /^[\w.-]{1,40}$/.test(value) && !/example|your|xxx|\.\.\./i.test(value);
+  return isKnown && values !== null && !values.includes(value) ? problem(values.slice(0, 5).join(", ")) : [];
+}
+
 /** A schema with its references resolved and its parts joined; null if it has alternatives or can't be resolved. */
 function readSchema(document: JsonObject, part: unknown, depth = 0, joined = { parts: 0 }): Schema | null {
   const schema = depth > maxDepth || ++joined.parts > maxParts ? null : resolveRef(document, part);
@@ -97,6 +119,9 @@ function readSchema(document: JsonObject, part: unknown, depth = 0, joined = { p
     required: required.filter((name) => !isReadOnly(name)),
     others: own ?? parts.map(({ others }) => others).find((others) => others !== null) ?? null,
     items: schema.items ?? {},
+    values: [schema.enum, ...parts.map(({ values }) => values)].find((each) => Array.isArray(each)) ?? null,
+    least: [schema.minimum, ...parts.map(({ least }) => least)].find((each) => typeof each === "number") ?? null,
+    most: [schema.maximum, ...parts.map(({ most }) => most)].find((each) => typeof each === "number") ?? null,
   };
 }
 
