@@ -206,6 +206,8 @@ test("the stack trace of an error is resolved to source lines by the maps of the
   const cwd = mkdtempSync(join(folder, "failing-"));
   const service = await serve({ cwd, file: evald });
   const database = new Database(join(cwd, "data", "evald.db"));
+  // The service may be writing.
+  database.run("pragma busy_timeout = 5000");
   database.run("pragma foreign_keys = off");
   database.run("drop table jobs");
   database.close();
