@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { createReadStream, statSync } from "node:fs";
 import { type Command, Option } from "commander";
+import type { Config } from "../config/config.ts";
 import { codeOf } from "../db/fault.ts";
 import { badRequest, reasonOf } from "../errors.ts";
 import { count } from "../grading/text.ts";
@@ -21,7 +22,7 @@ type ImportedLog = LogCounts & { file: string; log: string };
 const maxUnreadShare = 0.2;
 
 /** Adds `field import`: counts in access logs what agents read, and sends only the counts. */
-export function addFieldImport(field: Command, useApi: UseApi): void {
+export function addFieldImport(field: Command, configOf: () => Config, useApi: UseApi): void {
   addServiceOptions(
     field
       .command("import <files...>")
@@ -36,6 +37,8 @@ export function addFieldImport(field: Command, useApi: UseApi): void {
       "\nExample:\n  evald field import access.log.gz --docs https://docs.acme.example/ --dry-run\n\nSent are counts by month, agent and page: no addresses, queries, user agents and times of day.",
     )
     .action(async (files: string[], { docs, format, dryRun, json, ...address }: FieldImport) => {
+      // An invalid setting is reported before the logs are read.
+      configOf();
       if (httpUrl(docs) === null)
         throw badRequest(`Invalid value ${JSON.stringify(docs)} for --docs: must be an http or https URL.`);
       const logs: ImportedLog[] = [];

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline/promises";
 import type { Command } from "commander";
 import { readStoredSession, type StoredSession, storedAgents } from "../agents/coding/stored/stored-session.ts";
+import type { Config } from "../config/config.ts";
 import { badRequest, conflict } from "../errors.ts";
 import { extractSession, type Product } from "../field/session-extract.ts";
 import type { Provider } from "../providers/schema.ts";
@@ -16,9 +17,9 @@ type Env = Record<string, string | undefined>;
 type SessionOptions = ServiceAddress & { provider: string; program?: string[]; send?: boolean };
 
 /** Adds `field session`. */
-export function addField(program: Command, useApi: UseApi, env: Env): void {
+export function addField(program: Command, configOf: () => Config, useApi: UseApi, env: Env): void {
   const field = program.command("field").description("Report what agents do outside of runs");
-  addFieldImport(field, useApi);
+  addFieldImport(field, configOf, useApi);
   addServiceOptions(
     field
       .command("session <file>")
@@ -36,6 +37,7 @@ export function addField(program: Command, useApi: UseApi, env: Env): void {
       `\nExample:\n  evald field session ~/.claude/projects/-home-me-app/SESSION.jsonl --provider Acme\n\nSessions of ${storedAgents.join(", ")}. Of opencode, store what \`opencode export\` prints.`,
     )
     .action(async (file: string, options: SessionOptions) => {
+      configOf();
       if (options.send) checkIsPerson(env);
       const session = readSession(file);
       await useApi(options, (api) => reportSession(api, file, session, options));

@@ -126,7 +126,7 @@ export function createProgram(
   addInbox(program, useApi);
   addWhy(program, useApi);
   addFriction(program, useApi);
-  addField(program, useApi, env);
+  addField(program, configOf, useApi, env);
   addTrends(program, useApi);
   addOpen(program, connection, useApi);
   addApiRequest(program, useApi);

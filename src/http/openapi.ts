@@ -239,7 +239,8 @@ function share(value: Json, schemas: JsonObject): Json {
   const { title, ...schema } = whole;
   if (typeof title !== "string" || !("type" in schema || "anyOf" in schema)) return whole;
   const nullable = Array.isArray(schema.type) && schema.type.includes("null");
-  schemas[title] = nullable ? { ...schema, type: "object" } : schema;
+  const types = [schema.type].flat().filter((each) => each !== undefined && each !== "null") as Json[];
+  schemas[title] = nullable ? { ...schema, type: types.length === 1 ? (types[0] as Json) : types } : schema;
   const reference = { $ref: `#/components/schemas/${title}` };
   return nullable ? { anyOf: [reference, { type: "null" }] } : reference;
 }

@@ -52,7 +52,12 @@ const samples: Record<string, RegExp[]> = {
     /^[0-9a-f-]{36}\n$/,
     /^2\tno judge\t\S*\ttrue\n$/,
   ],
-  "exports.md": [/^acme\.jsonl\nslug,createdAt,/, /^error-codes-[0-9a-f]{8}\t\d/m, /^0\n$/],
+  "exports.md": [
+    /^acme\.jsonl\nslug,createdAt,/,
+    /^error-codes-[0-9a-f]{8}\t\d/m,
+    /^0\n$/,
+    /^report\.jsonl\nverified\n$/,
+  ],
   "gates.md": [/^## \S.*Error codes\n/, /^\{\n {2}"status": "running",[\s\S]*"warnings": \[/, /^\{\n {2}"verdict": /],
   "history.md": [
     /^$|^\{\n {2}"kind": "/,
@@ -99,7 +104,7 @@ const samples: Record<string, RegExp[]> = {
 test("every bash sample prints the expected output, page by page, with the executable", async () => {
   const cwd = emptyFolder();
   // Only the samples are tested here, so short runs are enough.
-  const short = { EVALD_MAX_PAGES: "3", EVALD_MAX_REQUESTS: "20" };
+  const short = { EVALD_MAX_PAGES: "3", EVALD_MAX_REQUESTS: "20", EVALD_SECRET_KEY: "0".repeat(64) };
   const service = await serve({ cwd, env: short });
   await call(["org", "create", "Test"], { cwd });
   const key = (await call(["key", "create", "--name", "test"], { cwd })).stdout.trim();
