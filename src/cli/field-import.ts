@@ -34,7 +34,7 @@ export function addFieldImport(field: Command, configOf: () => Config, useApi: U
   )
     .addHelpText(
       "after",
-      "\nExample:\n  evald field import access.log.gz --docs https://docs.acme.example/ --dry-run\n\nSent are counts by month, agent and page: no addresses, queries, user agents and times of day.",
+      "\nSent are counts by month, agent and page: no addresses, queries, user agents and times of day.\n\nExample:\n  evald field import access.log.gz --docs https://docs.acme.example/ --dry-run",
     )
     .action(async (files: string[], { docs, format, dryRun, json, ...address }: FieldImport) => {
       // An invalid setting is reported before the logs are read.

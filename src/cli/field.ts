@@ -34,7 +34,7 @@ export function addField(program: Command, configOf: () => Config, useApi: UseAp
   )
     .addHelpText(
       "after",
-      `\nExample:\n  evald field session ~/.claude/projects/-home-me-app/SESSION.jsonl --provider Acme\n\nSessions of ${storedAgents.join(", ")}. Of opencode, store what \`opencode export\` prints.`,
+      `\nSessions of ${storedAgents.join(", ")}. Of opencode, store what \`opencode export\` prints.\n\nExample:\n  evald field session ~/.claude/projects/-home-me-app/SESSION.jsonl --provider Acme`,
     )
     .action(async (file: string, options: SessionOptions) => {
       configOf();
