@@ -89,9 +89,11 @@ export async function createFromFile(
   only: number[] | undefined,
   json: boolean,
 ): Promise<void> {
-  const { proposalSetId, proposals } = readSet(file);
-  const numbers = only ?? proposals.map((_, i) => i + 1);
-  await useApi(address, async (api) => printCreated(await acceptProposals(api, proposalSetId, numbers), json));
+  await useApi(address, async (api) => {
+    const { proposalSetId, proposals } = readSet(file);
+    const numbers = only ?? proposals.map((_, i) => i + 1);
+    printCreated(await acceptProposals(api, proposalSetId, numbers), json);
+  });
 }
 
 /** Numbers separated by commas. Throws InvalidArgumentError. */

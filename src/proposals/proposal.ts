@@ -62,7 +62,6 @@ const ProposalBasis = Type.Object(
   },
   { title: "ProposalBasis" },
 );
-type ProposalBasis = Static<typeof ProposalBasis>;
 
 export const TaskProposal = Type.Object(
   {
