@@ -1,6 +1,6 @@
 import type { Context, OrgId } from "../context.ts";
 import { listFieldFriction } from "../field/field.ts";
-import { getDocsMap } from "../friction/docs-map.ts";
+import { type DocsMap, getDocsMap } from "../friction/docs-map.ts";
 import { pageKey } from "../net/page-key.ts";
 import { decodePercent } from "../net/percent.ts";
 import { httpUrl } from "../schema.ts";
@@ -25,7 +25,8 @@ const maxTopicChars = 80;
  * most often asked for first.
  */
 export function proposeFromDemand(ctx: Context, org: OrgId, source: ProposalSource): TaskProposal[] {
-  const demand = [...listGuessedUrls(ctx, org), ...listFieldReports(ctx, org), ...listReadOutside(ctx, org, source)]
+  const map = getDocsMap(ctx, org, { everything: true }, { limit: Number.MAX_SAFE_INTEGER });
+  const demand = [...listGuessedUrls(map), ...listFieldReports(ctx, org), ...listReadOutside(ctx, org, source, map)]
     .filter(({ url, topic }) => isInDocs(source.docsUrl, url) && /\p{L}{3}/u.test(topic))
     .sort((a, b) => b.times - a.times);
   const byTopic = Map.groupBy(demand, ({ topic }) => topic.toLowerCase());
@@ -33,8 +34,8 @@ export function proposeFromDemand(ctx: Context, org: OrgId, source: ProposalSour
 }
 
 /** URLs that agents guessed in runs and that don't exist. */
-const listGuessedUrls = (ctx: Context, org: OrgId): Demand[] =>
-  getDocsMap(ctx, org, { everything: true }, { limit: maxDemand }).guessed.map(({ url, misses }) => ({
+const listGuessedUrls = ({ guessed }: DocsMap): Demand[] =>
+  guessed.slice(0, maxDemand).map(({ url, misses }) => ({
     why: "guessed_url",
     url,
     topic: topicOfUrl(url),
@@ -55,8 +56,7 @@ const listFieldReports = (ctx: Context, org: OrgId): Demand[] =>
   );
 
 /** Pages that agents outside read or asked for, and that no run has read. */
-function listReadOutside(ctx: Context, org: OrgId, { docsUrl }: ProposalSource): Demand[] {
-  const { pages } = getDocsMap(ctx, org, { everything: true }, { limit: Number.MAX_SAFE_INTEGER });
+function listReadOutside(ctx: Context, org: OrgId, { docsUrl }: ProposalSource, { pages }: DocsMap): Demand[] {
   const tested = new Set(pages.map(({ url }) => pageKey(url)));
   return listTrafficOf(ctx, org, docsUrl)
     .filter(({ url }) => !tested.has(url))

@@ -60,12 +60,8 @@ function createLogCounter(docsUrl: string, format: LogFormat | null) {
     const request = read(line);
     if (request === "comment") return;
     counts.lines++;
-    if (request === null) {
-      counts.unread++;
-      if (counts.samples.length < maxSamples) counts.samples.push(line.slice(0, maxSampleChars));
-      return;
-    }
-    countRequest(request);
+    if (request === null) addUnread(counts, line);
+    else countRequest(request);
   }
 
   function countRequest(request: LoggedRequest): void {
@@ -113,8 +109,7 @@ function createLogCounter(docsUrl: string, format: LogFormat | null) {
       // The rest of a line that is too long is skipped.
       if (!isTooLong) {
         counts.lines++;
-        counts.unread++;
-        if (counts.samples.length < maxSamples) counts.samples.push(rest.slice(0, maxSampleChars));
+        addUnread(counts, rest);
       }
       isTooLong = true;
       rest = "";
@@ -128,6 +123,11 @@ function createLogCounter(docsUrl: string, format: LogFormat | null) {
       return { ...counts, pages: kept };
     },
   };
+}
+
+function addUnread(counts: Pick<LogCounts, "unread" | "samples">, line: string): void {
+  counts.unread++;
+  if (counts.samples.length < maxSamples) counts.samples.push(line.slice(0, maxSampleChars));
 }
 
 const timesOf = ({ reads, missing }: PageCounts): number => reads + missing;

@@ -1,36 +1,13 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { rmSync } from "node:fs";
-import { buildInstant, call, emptyFolder, instant, serve } from "../support/executable.ts";
+import { expect, test } from "bun:test";
+import { remoteCommands } from "../support/remote-commands.ts";
 import { until } from "../support/until.ts";
 
-const cwd = emptyFolder();
-const env = { EVALD_ALLOW_PRIVATE: "127.0.0.1" };
-let service: Awaited<ReturnType<typeof serve>>;
-let key = "";
-
-async function run(...args: string[]) {
-  const remote: Record<string, string> = key === "" ? {} : { EVALD_URL: service.url, EVALD_KEY: key };
-  const { code, stdout } = await call(args, { cwd, file: instant, env: { ...env, ...remote } });
-  return { code, out: stdout.trim() };
-}
-const runJson = async (...args: string[]) => JSON.parse((await run(...args, "--json")).out);
-
-beforeAll(async () => {
-  await buildInstant();
-  await run("org", "create", "Acme");
-  const created = await run("key", "create", "--org", "Acme", "--name", "ci", "--scopes", "read,run,write,delete");
-  service = await serve({ cwd, file: instant, env });
-  key = created.out;
-}, 300_000);
-afterAll(async () => {
-  await service.stop();
-  rmSync(cwd, { recursive: true });
-});
+const { run, runJson, urlOf } = remoteCommands("read,run,write,delete");
 
 const refused = expect.objectContaining({ error: expect.any(String), detail: expect.any(String) });
 
 test("prompts and runs are deleted, listed, restored and erased by their commands", async () => {
-  await run("prompt", "create", "--title", "First", "--text", `See ${service.url}/docs`);
+  await run("prompt", "create", "--title", "First", "--text", `See ${urlOf()}/docs`);
   const [{ runId }] = (await runJson("run", "First", "--wait")).runs;
   // Nobody can answer, so nothing happens without --yes.
   for (const args of [
@@ -68,13 +45,13 @@ test("the operator deletes and restores an organization, and exports, changes an
   expect([(await runJson("org", "list")).length, (await run("whoami")).code]).toEqual([1, 0]);
 
   const setUp = async (path: string, fields: Record<string, string>) => {
-    const headers = { origin: service.url, accept: "text/html" };
+    const headers = { origin: urlOf(), accept: "text/html" };
     return (await fetch(path, { method: "POST", headers, body: new URLSearchParams(fields), redirect: "manual" }))
       .status;
   };
   const [, path] = /(\/setup\/\S+)/.exec((await run("org", "setup-link", "Acme")).out) ?? [];
   const password = "correct horse battery staple";
-  expect(await setUp(service.url + path, { name: "Ada", email: "ada@example.com", password })).toBe(303);
+  expect(await setUp(urlOf() + path, { name: "Ada", email: "ada@example.com", password })).toBe(303);
   expect(JSON.parse((await run("person", "export", "ada@example.com")).out)).toMatchObject({
     account: { name: "Ada", email: "ada@example.com" },
     organizations: [{ name: "Acme", role: "owner" }],

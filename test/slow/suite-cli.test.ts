@@ -1,36 +1,14 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { rmSync, writeFileSync } from "node:fs";
+import { expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { buildInstant, call, emptyFolder, instant, serve } from "../support/executable.ts";
+import { remoteCommands } from "../support/remote-commands.ts";
 import { until } from "../support/until.ts";
 
-const cwd = emptyFolder();
-const env = { EVALD_ALLOW_PRIVATE: "127.0.0.1" };
-let service: Awaited<ReturnType<typeof serve>>;
-let key = "";
-
-async function run(...args: string[]) {
-  const remote: Record<string, string> = key === "" ? {} : { EVALD_URL: service.url, EVALD_KEY: key };
-  const { code, stdout } = await call(args, { cwd, file: instant, env: { ...env, ...remote } });
-  return { code, out: stdout.trim() };
-}
-const runJson = async (...args: string[]) => JSON.parse((await run(...args, "--json")).out);
-
-beforeAll(async () => {
-  await buildInstant();
-  await run("org", "create", "Acme");
-  const created = await run("key", "create", "--org", "Acme", "--name", "ci", "--scopes", "read,run,write");
-  service = await serve({ cwd, file: instant, env });
-  key = created.out;
-}, 300_000);
-afterAll(async () => {
-  await service.stop();
-  rmSync(cwd, { recursive: true });
-});
+const { cwd, run, runJson, urlOf } = remoteCommands("read,run,write");
 
 test("the prompts of a suite are created, run and compared by their commands", async () => {
   expect(await runJson("suite", "list")).toMatchObject([{ id: "baseline", version: 1 }]);
-  const { id: providerId } = await runJson("provider", "create", "--name", "Acme", "--docs-url", `${service.url}/docs`);
+  const { id: providerId } = await runJson("provider", "create", "--name", "Acme", "--docs-url", `${urlOf()}/docs`);
   const core = [{ file: "note.txt", contains: "stored" }];
   writeFileSync(join(cwd, "checks.json"), JSON.stringify({ core }));
   writeFileSync(join(cwd, "list.json"), "[]");

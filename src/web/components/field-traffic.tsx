@@ -2,6 +2,7 @@ import { count } from "../../grading/text.ts";
 import { formatNumber } from "../../reports/labels.ts";
 import type { FieldTraffic } from "../../traffic/schema.ts";
 import { ScrollArea } from "./figures.tsx";
+import { PageList, pathOf } from "./page-list.tsx";
 
 /** Fewer reads than this could name a single customer. */
 const few = 3;
@@ -14,8 +15,6 @@ const kindLabels: Record<FieldTraffic["visitors"][number]["kind"], string> = {
   training: "Training crawler",
   program: "Program",
 };
-
-const pathOf = (url: string): string => URL.parse(url)?.pathname ?? url;
 
 type Props = { base: string; traffic: FieldTraffic; docsUrl: string; mayPropose: boolean };
 
@@ -54,7 +53,7 @@ export const FieldTrafficSection = ({ base, traffic, docsUrl, mayPropose }: Prop
               {traffic.pages.map(({ url, coding, answer, markdown, runs }) => (
                 <tr key={url}>
                   <th scope="row" title={url}>
-                    {pathOf(url) || "/"}
+                    {pathOf(url)}
                   </th>
                   <td class="number" data-label="Coding agents">
                     {toTimes(coding)}
@@ -77,11 +76,13 @@ export const FieldTrafficSection = ({ base, traffic, docsUrl, mayPropose }: Prop
           <PageList
             title="Read outside, tested by no run"
             text="Agents read these pages, and no prompt leads a run to them."
+            total={traffic.untested.length}
             items={traffic.untested.map(({ url, reads }) => ({ url, note: readsText(reads) }))}
           />
           <PageList
             title="Asked for and missing"
             text="Agents asked for these URLs, and got 404 or 410."
+            total={traffic.missing.length}
             items={traffic.missing.map(({ url, requests, guesses }) => ({
               url,
               note: `${timesText(requests)}${guesses > 0 ? `, guessed ${count(guesses, "time")} in runs` : ""}`,
@@ -90,11 +91,13 @@ export const FieldTrafficSection = ({ base, traffic, docsUrl, mayPropose }: Prop
           <PageList
             title="Read by runs, never outside"
             text="Runs read these pages, and no coding agent or assistant outside."
+            total={traffic.unread.length}
             items={traffic.unread.map(({ url, runs }) => ({ url, note: count(runs, "run") }))}
           />
           <PageList
             title="Who fetches llms.txt"
             text="Requests for llms.txt by agent."
+            total={traffic.llmsTxt.length}
             items={traffic.llmsTxt.map(({ url, name, kind, reads, missing }) => ({
               url,
               note: `${name} (${kindLabels[kind]}): ${missing > 0 && reads === 0 ? "missing, " : ""}${timesText(reads + missing)}`,
@@ -122,23 +125,3 @@ const summaryOf = ({ visitors }: FieldTraffic): string =>
     .slice(0, 6)
     .map(({ name, reads, missing }) => `${name} ${toTimes(reads + missing)}`)
     .join(", ")}.`;
-
-type ListedItem = { url: string; note: string };
-
-const PageList = ({ title, text, items }: { title: string; text: string; items: ListedItem[] }) => (
-  <section>
-    <h2>
-      {title} <small>{formatNumber(items.length)}</small>
-    </h2>
-    <p class="muted">{text}</p>
-    <ScrollArea label={title}>
-      <ul class="addresses">
-        {items.map(({ url, note }) => (
-          <li key={`${url} ${note}`}>
-            <code title={url}>{pathOf(url) || "/"}</code> <small>{note}</small>
-          </li>
-        ))}
-      </ul>
-    </ScrollArea>
-  </section>
-);

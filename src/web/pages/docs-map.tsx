@@ -6,6 +6,7 @@ import type { FieldTraffic } from "../../traffic/schema.ts";
 import { FieldTrafficSection } from "../components/field-traffic.tsx";
 import { Fact, ScrollArea } from "../components/figures.tsx";
 import { ExternalLink, Layout } from "../components/layout.tsx";
+import { PageList, pathOf } from "../components/page-list.tsx";
 import { Day } from "../components/when.tsx";
 import { may, type PageProps } from "../viewer.ts";
 import { ProviderForm } from "./providers.tsx";
@@ -67,11 +68,6 @@ export function DocsMapPage({ site, viewer, provider, map, traffic, rejected }: 
   );
 }
 
-const pathOf = (url: string): string => {
-  const { pathname, search } = URL.parse(url) ?? { pathname: url, search: "" };
-  return pathname + search;
-};
-
 const Pages = ({ base, map, scope }: { base: string; map: DocsMap; scope: string }) => (
   <>
     <ScrollArea label="Pages read">
@@ -125,36 +121,18 @@ const Pages = ({ base, map, scope }: { base: string; map: DocsMap; scope: string
       </table>
     </ScrollArea>
     <div class="pair">
-      <section>
-        <h2>
-          Never opened <small>{formatNumber(map.totals.unreached)}</small>
-        </h2>
-        <p class="muted">Pages linked in your docs that no run opened.</p>
-        <ScrollArea label="Never opened">
-          <ul class="addresses">
-            {map.unreached.map(({ url, listedBy }) => (
-              <li key={url}>
-                <code title={url}>{pathOf(url)}</code> <small>{listedBy.join(", ")}</small>
-              </li>
-            ))}
-          </ul>
-        </ScrollArea>
-      </section>
-      <section>
-        <h2>
-          Guessed URLs (404) <small>{formatNumber(map.totals.guessed)}</small>
-        </h2>
-        <p class="muted">URLs agents tried that don’t exist.</p>
-        <ScrollArea label="Guessed URLs (404)">
-          <ul class="addresses">
-            {map.guessed.map(({ url, misses }) => (
-              <li key={url}>
-                <code title={url}>{pathOf(url)}</code> <small>{count(misses, "time")}</small>
-              </li>
-            ))}
-          </ul>
-        </ScrollArea>
-      </section>
+      <PageList
+        title="Never opened"
+        text="Pages linked in your docs that no run opened."
+        total={map.totals.unreached}
+        items={map.unreached.map(({ url, listedBy }) => ({ url, note: listedBy.join(", ") }))}
+      />
+      <PageList
+        title="Guessed URLs (404)"
+        text="URLs agents tried that don’t exist."
+        total={map.totals.guessed}
+        items={map.guessed.map(({ url, misses }) => ({ url, note: count(misses, "time") }))}
+      />
     </div>
   </>
 );
