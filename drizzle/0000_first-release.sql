@@ -941,6 +941,7 @@ CREATE TABLE `runs` (
 	`eval_request_id` text NOT NULL,
 	`status` text NOT NULL,
 	`url_map` text NOT NULL,
+	`edits_digest` text,
 	`template_args` text,
 	`task` text NOT NULL,
 	`agent` text NOT NULL,

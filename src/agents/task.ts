@@ -1,4 +1,5 @@
 import type { effortLevels, permissionModes } from "../config/agent-entry.ts";
+import type { Edits } from "../net/edits.ts";
 import type { Basis } from "./basis.ts";
 import type { SiteHost } from "./site/host-rules.ts";
 
@@ -96,6 +97,7 @@ export type Task = {
   productUrl: string | null;
   urlMap: Record<string, string>;
   site?: TaskSite;
+  edits?: Edits;
   declaredChecks: DeclaredCheck[];
   workspace?: WorkspaceSetup;
   agentOptions?: AgentOptions;

@@ -3,6 +3,7 @@ import { Limits } from "../config/limits.ts";
 import { AgentOptions, WorkerLabels } from "../prompts/agent-schema.ts";
 import { DeclaredCheck } from "../prompts/check-schema.ts";
 import { WorkspaceSetup } from "../prompts/workspace-schema.ts";
+import { Edits } from "../runs/schema.ts";
 import { Nullable } from "../schema.ts";
 
 /** The task of a run in a file. */
@@ -14,6 +15,7 @@ export const task = Type.Object({
   basis: Type.Optional(Type.Object({ url: Type.String(), quote: Type.String() })),
   startUrls: Type.Array(Type.String()),
   productUrl: Nullable(Type.String()),
+  edits: Type.Optional(Edits),
   declaredChecks: Type.Array(DeclaredCheck),
   workspace: Type.Optional(WorkspaceSetup),
   agentOptions: Type.Optional(AgentOptions),

@@ -152,7 +152,7 @@ function reopenedBy(
       and(
         eq(frictionLifecycles.orgId, orgId),
         eq(frictionLifecycles.promptId, promptId),
-        eq(frictionLifecycles.preview, previewOf(first?.run.urlMap ?? {})),
+        eq(frictionLifecycles.preview, first ? previewOf(first.run) : ""),
         inArray(frictionLifecycles.fingerprint, fingerprints),
       ),
     )

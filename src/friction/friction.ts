@@ -57,11 +57,11 @@ export function frictionOfReport(
   ctx: Context,
   org: OrgId,
   id: string,
-  urlMap: Record<string, string>,
+  run: Parameters<typeof previewOf>[0],
 ): FrictionPoint[] {
   const dismissed = activeDismissals(ctx, org);
   return pointsOfReport(ctx.db)
-    .all({ report: id, preview: previewOf(urlMap) })
+    .all({ report: id, preview: previewOf(run) })
     .map(({ point, state, met, reached }) => ({
       ...toPoint(point),
       seenIn: { runs: met ?? 1, of: reached ?? 1 },

@@ -1,4 +1,4 @@
-import { and, asc, eq, gte } from "drizzle-orm";
+import { and, asc, eq, gte, isNull } from "drizzle-orm";
 import type { Tx } from "../db/open.ts";
 import { exposures, type frictionLifecycles, frictionPoints } from "../db/tables/friction.ts";
 import { reports } from "../db/tables/reports.ts";
@@ -20,15 +20,19 @@ export type CountedReport = {
   points: PointRow[];
 };
 
-/** Whether a run used the live docs, and no preview. */
-export const isLive = ({ urlMap }: { urlMap: Record<string, string> }): boolean => Object.keys(urlMap).length === 0;
+/** What a run read in place of the live docs. */
+type DocsOfRun = Pick<CountedReport["run"], "urlMap" | "editsDigest">;
 
-/** Empty for the live docs; each preview is tracked separately. */
-export const previewOf = (urlMap: Record<string, string>): string =>
-  isLive({ urlMap })
+/** Whether a run read the live docs as they are: no preview, and no edits. The same as `isLiveRun` in SQL. */
+export const isLive = ({ urlMap, editsDigest }: DocsOfRun): boolean =>
+  Object.keys(urlMap).length === 0 && editsDigest === null;
+
+/** Empty for the live docs; each preview is tracked separately, and runs with edits are not tracked at all. */
+export const previewOf = ({ urlMap, editsDigest }: DocsOfRun): string =>
+  isLive({ urlMap, editsDigest })
     ? ""
     : new Bun.CryptoHasher("sha256")
-        .update(JSON.stringify(mappedHostsOf(urlMap)))
+        .update(JSON.stringify(mappedHostsOf(urlMap)) + (editsDigest ?? ""))
         .digest("hex")
         .slice(0, 16);
 
@@ -47,14 +51,14 @@ export const detailsOf = ({ reportId, severity, url }: Pick<PointRow, "reportId"
   page: url === null ? null : pageKey(url),
 });
 
-/** What is counted of a report while it is published; null if it isn't. */
+/** What is counted of a report while it is published; null if it isn't, and for runs with edits, which count nowhere. */
 export function findCounted(tx: Tx, reportId: string): CountedReport | null {
   const row = tx
     .select({ report: reports, run: runs, exposure: exposures })
     .from(reports)
     .innerJoin(runs, eq(runs.id, reports.runId))
     .leftJoin(exposures, eq(exposures.reportId, reports.id))
-    .where(and(eq(reports.id, reportId), eq(reports.status, "published")))
+    .where(and(eq(reports.id, reportId), eq(reports.status, "published"), isNull(runs.editsDigest)))
     .get();
   return row
     ? {
@@ -91,7 +95,7 @@ export function listCountedRuns(tx: Tx, { orgId, promptId }: CountedReport["run"
       reportId: reports.id,
       evalRequestId: evalRequests.id,
       at: evalRequests.createdAt,
-      run: { agent: runs.agent, model: runs.model, urlMap: runs.urlMap },
+      run: { agent: runs.agent, model: runs.model, urlMap: runs.urlMap, editsDigest: runs.editsDigest },
       exposure: exposures,
     })
     .from(evalRequests)
@@ -111,7 +115,7 @@ export function listCountedRuns(tx: Tx, { orgId, promptId }: CountedReport["run"
     .all();
   const pointsByReport = Map.groupBy(points, ({ reportId }) => reportId);
   return rows.flatMap(({ reportId, run, ...row }): CountedRun[] => {
-    if (previewOf(run.urlMap) !== preview) return [];
+    if (previewOf(run) !== preview) return [];
     const fingerprints = new Set(pointsByReport.get(reportId)?.map(({ fingerprint }) => fingerprint));
     return [{ ...row, agent: agentKey(run), fingerprints }];
   });
@@ -145,7 +149,13 @@ export function listSightings(tx: Tx, { orgId, promptId, preview, fingerprint }:
   return tx
     .select({
       at: reports.createdAt,
-      run: { evalRequestId: runs.evalRequestId, agent: runs.agent, model: runs.model, urlMap: runs.urlMap },
+      run: {
+        evalRequestId: runs.evalRequestId,
+        agent: runs.agent,
+        model: runs.model,
+        urlMap: runs.urlMap,
+        editsDigest: runs.editsDigest,
+      },
       point: { reportId: reports.id, severity, url, preconditions, lostPoints, lostSeconds, lostUsd },
     })
     .from(frictionPoints)
@@ -161,5 +171,5 @@ export function listSightings(tx: Tx, { orgId, promptId, preview, fingerprint }:
     )
     .orderBy(asc(reports.createdAt), asc(reports.id))
     .all()
-    .filter(({ run }) => previewOf(run.urlMap) === preview);
+    .filter(({ run }) => previewOf(run) === preview);
 }

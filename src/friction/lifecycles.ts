@@ -48,8 +48,8 @@ export function updateLifecycles(
 ): void {
   const counted = after ?? before;
   if (!counted) return;
-  const { orgId, promptId, urlMap, evalRequestId } = counted.run;
-  const preview = previewOf(urlMap);
+  const { orgId, promptId, evalRequestId } = counted.run;
+  const preview = previewOf(counted.run);
   const stored = tx.select().from(frictionLifecycles).where(whereOf({ orgId, promptId, preview })).all();
   const rows = new Map(stored.map((row) => [row.fingerprint, row]));
   const pointsBefore = new Map(before?.points.map((point) => [point.fingerprint, point]));

@@ -11,7 +11,7 @@ import { firstIdOf } from "../db/rows.ts";
 import { deliveries, deliveryTries, destinations } from "../db/tables/notifications.ts";
 import { prompts } from "../db/tables/prompts.ts";
 import { reports } from "../db/tables/reports.ts";
-import { runs } from "../db/tables/runs.ts";
+import { isLiveRun, runs } from "../db/tables/runs.ts";
 import { countUnreadableSecrets } from "../notifications/secrets.ts";
 import { titleText } from "../prompts/lists.ts";
 import { findPausedAt } from "../prompts/warnings.ts";
@@ -45,7 +45,6 @@ const failureColumns = {
 
 /** The prompts whose live runs have all failed since their last report, or some of which failed in the last week, each with one agent. */
 export function listFailedRuns(ctx: Context, org: OrgId, onlyPromptId?: string): FailedRuns[] {
-  const isLive = sql`${runs.urlMap} = '{}'`;
   const groups = ctx.db
     .select({
       promptId: runs.promptId,
@@ -62,13 +61,13 @@ export function listFailedRuns(ctx: Context, org: OrgId, onlyPromptId?: string):
         ne(runs.failureCause, "cancelled"),
         gte(runs.id, firstIdOf(ctx.now() - failedWithinMs)),
         onlyPromptId === undefined ? ne(prompts.status, "archived") : eq(runs.promptId, onlyPromptId),
-        isLive,
+        isLiveRun,
       ),
     )
     .groupBy(runs.promptId, runs.agent)
     .all();
   return groups.flatMap(({ promptId, agent, ...prompt }): FailedRuns[] => {
-    const ofGroup = and(eq(runs.orgId, org), eq(runs.promptId, promptId), eq(runs.agent, agent), isLive);
+    const ofGroup = and(eq(runs.orgId, org), eq(runs.promptId, promptId), eq(runs.agent, agent), isLiveRun);
     const lastDone = ctx.db
       .select({ id: runs.id, at: reports.createdAt })
       .from(runs)

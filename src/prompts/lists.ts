@@ -2,7 +2,7 @@ import { and, asc, count, desc, eq, isNotNull, isNull, ne, notInArray, or, type 
 import type { Context, OrgId } from "../context.ts";
 import { type promptStatuses, prompts } from "../db/tables/prompts.ts";
 import { reports } from "../db/tables/reports.ts";
-import { runs } from "../db/tables/runs.ts";
+import { isLiveRun, runs } from "../db/tables/runs.ts";
 import type { Page, Paged } from "../http/paging.ts";
 import { columnOf, isDescending, type Sort } from "../http/sorting.ts";
 import { toIso } from "../schema.ts";
@@ -82,7 +82,7 @@ function promptCondition(org: OrgId, { search, status, tag }: PromptFilter): SQL
   );
 }
 
-const whereLive = sql`${reports.status} = 'published' and ${runs.urlMap} = '{}'`;
+const whereLive = sql`${reports.status} = 'published' and ${isLiveRun}`;
 
 /** The score of the report that a prompt shows: the newest live one, of the first agent of its evaluation. */
 const latestScore = sql`(

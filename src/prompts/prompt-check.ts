@@ -242,11 +242,13 @@ function selectAgents(ctx: Context, org: OrgId, row: PromptRow, selection: Parti
 function checkBaseline({ db }: Context, org: OrgId, promptId: string, evalRequestId: string): void {
   const where = and(eq(runs.orgId, org), eq(runs.evalRequestId, evalRequestId), eq(runs.promptId, promptId));
   const row = db
-    .select({ n: count(reports.score), agent: runs.agent })
+    .select({ n: count(reports.score), agent: runs.agent, editsDigest: runs.editsDigest })
     .from(runs)
     .leftJoin(reports, and(eq(reports.runId, runs.id), ne(reports.status, "archived")))
     .where(where)
     .get();
+  if (row?.editsDigest)
+    throw invalidField("baselineRequestId", `evaluation ${evalRequestId} ran with edits of the docs; pin one without`);
   const min = isRuleBased(row?.agent ?? "") ? 1 : 2;
   if ((row?.n ?? 0) < min)
     throw invalidField(

@@ -46,8 +46,8 @@ export function countChange(
 function countReport(ctx: Context, tx: Tx, counted: CountedReport, delta: 1 | -1): void {
   updatePageCounts(ctx, tx, counted, delta);
   updateScoreDays(ctx, tx, counted, delta);
-  const { orgId, promptId, urlMap } = counted.run;
-  if (!isLive({ urlMap })) return;
+  const { orgId, promptId } = counted.run;
+  if (!isLive(counted.run)) return;
   tx.insert(scoreChanges)
     .values({ orgId, promptId, isStale: true })
     .onConflictDoUpdate({ target: [scoreChanges.orgId, scoreChanges.promptId], set: { isStale: true } })

@@ -56,6 +56,7 @@ const columns = {
     evalRequestId: runs.evalRequestId,
     attempt: runs.attempt,
     urlMap: runs.urlMap,
+    editsDigest: runs.editsDigest,
     templateArgs: runs.templateArgs,
     task: runs.task,
     agent: runs.agent,
@@ -114,7 +115,7 @@ function readReport(ctx: Context, org: OrgId, slug: string): Report {
   if (!row) throw reportNotFound(slug);
   const { report, run, prompt, provider } = row;
   const { judge, lost, wordings, notChecked, context, id, createdAt } = row.more;
-  const points = frictionOfReport(ctx, org, id, run.urlMap);
+  const points = frictionOfReport(ctx, org, id, run);
   const byId = new Map(points.map((point) => [point.id, point]));
   const fixes = fixesOfReport(ctx.db).all({ reportId: id });
   const fingerprintsByFix = fixes.map(({ frictionIds }) => frictionIds.map((id) => byId.get(id)?.fingerprint ?? ""));

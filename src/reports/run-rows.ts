@@ -6,6 +6,7 @@ import { perConnection } from "../db/per-connection.ts";
 import { bound, prepared, statement } from "../db/prepared.ts";
 import { reports } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
+import { isLive } from "../friction/lifecycle-rows.ts";
 import type { Scope } from "../grading/grade.ts";
 import { metricNames, type SideRun } from "../stats/repeats.ts";
 import { argsKey, comparedScope } from "./differences.ts";
@@ -56,6 +57,7 @@ const prepareNewestReports = (db: Db) =>
         contextDigest: runs.contextDigest,
         model: runs.model,
         urlMap: runs.urlMap,
+        editsDigest: runs.editsDigest,
         templateArgs: runs.templateArgs,
         slug: reports.slug,
         outcome: reports.outcome,
@@ -139,7 +141,7 @@ const runsByIds = statement((db) =>
 );
 
 /**
- * The newest published runs of a prompt on the live docs (no urlMap) that match, up to a maximum number. Reads in
+ * The newest published runs of a prompt on the live docs that match, up to a maximum number. Reads in
  * batches, and at most 1,000.
  */
 export function listPublished(
@@ -157,7 +159,7 @@ export function listPublished(
   let from = before;
   for (let offset = 0; offset < maxReports && matching.length < maxRuns; offset += limit) {
     const page = newestReports(ctx.db).all({ org, promptId, from, limit });
-    matching.push(...page.filter((run) => Object.keys(run.urlMap).length === 0 && matches(run)));
+    matching.push(...page.filter((run) => isLive(run) && matches(run)));
     if (page.length < limit) break;
     from = (page.at(-1) as PublishedRun).runId;
   }

@@ -3,7 +3,7 @@ import type { Context } from "../context.ts";
 import type { Tx } from "../db/open.ts";
 import { prepared } from "../db/prepared.ts";
 import { createdWithin } from "../db/rows.ts";
-import { runs } from "../db/tables/runs.ts";
+import { isLiveRun, runs } from "../db/tables/runs.ts";
 import { scoreDays } from "../db/tables/trends.ts";
 import { type CountedReport, isLive } from "../friction/lifecycle-rows.ts";
 import { comparedScope } from "./differences.ts";
@@ -137,7 +137,7 @@ export function readScoreDays(
           eq(runs.promptId, promptId),
           createdWithin(runs.id, [start, end]),
           // A literal, because SQLite wouldn't use the partial index with a parameter.
-          sql`${runs.status} = 'failed' and ${runs.urlMap} = '{}'`,
+          sql`${runs.status} = 'failed' and ${isLiveRun}`,
         ),
       ),
   );

@@ -275,6 +275,7 @@ function toTask(ctx: Context, run: RunRow, { memoryBytes = 0 }: AgentDescription
     productUrl: task.productUrl,
     urlMap,
     ...(task.site && { site: task.site }),
+    ...(task.edits && { edits: task.edits }),
     declaredChecks: task.declaredChecks,
     ...(task.workspace && { workspace: task.workspace }),
     ...(task.agentOptions && { agentOptions: task.agentOptions }),

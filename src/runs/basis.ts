@@ -25,8 +25,12 @@ function findBasisState({ db }: Context, { orgId, runId, attempt }: SessionId): 
  * Writes to a prompt whether the text of the docs that it rests on has changed, as a run of the live docs found. Returns what to do in the
  * transaction that completes the run. A prompt keeps the first run that found it changed, until a run finds the text again.
  */
-export function basisUpdateOf(ctx: Context, { id, orgId, promptId, task, urlMap }: RunRow, attempt: number) {
-  const isLive = Object.keys(urlMap).length === 0;
+export function basisUpdateOf(
+  ctx: Context,
+  { id, orgId, promptId, task, urlMap, editsDigest }: RunRow,
+  attempt: number,
+) {
+  const isLive = Object.keys(urlMap).length === 0 && editsDigest === null;
   const state = task.basis && isLive ? findBasisState(ctx, { orgId, runId: id, attempt }) : null;
   return (tx: Tx): void => {
     if (state === null) return;

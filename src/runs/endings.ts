@@ -9,7 +9,7 @@ import { conflict } from "../errors.ts";
 import { cancelJob } from "../jobs/queue.ts";
 import { hostsOf } from "../net/mapping.ts";
 import { announceEnd } from "./announcements.ts";
-import { getRunRow } from "./run-row.ts";
+import { getRunRow, type RunRow } from "./run-row.ts";
 import { costOfAttempt } from "./usage.ts";
 
 /** Stops what is still running of ended runs. Call it once their end is on disk. */
@@ -35,7 +35,7 @@ export async function cancelRun(ctx: Context, org: OrgId, id: string, requester:
 }
 
 /**
- * Supersedes the unfinished runs of a prompt whose urlMap replaces the same hosts, in favor of the run `successor`. Returns their IDs; pass
+ * Supersedes the unfinished runs of a prompt with the same edits whose urlMap replaces the same hosts, in favor of the run `successor`. Returns their IDs; pass
  * them to `stopEndedRuns` after the commit.
  */
 export function supersedeRuns(
@@ -43,13 +43,19 @@ export function supersedeRuns(
   tx: Tx,
   org: OrgId,
   promptId: string,
-  urlMap: Record<string, string>,
+  { urlMap, editsDigest }: Pick<RunRow, "urlMap" | "editsDigest">,
   successor: string,
 ): string[] {
   const hosts = hostsOf(urlMap);
   const unfinishedRuns = and(eq(runs.orgId, org), eq(runs.promptId, promptId), isNull(runs.completedAt));
-  const rows = tx.select({ id: runs.id, urlMap: runs.urlMap }).from(runs).where(unfinishedRuns).all();
-  const ids = rows.filter((row) => hostsOf(row.urlMap) === hosts).map(({ id }) => id);
+  const rows = tx
+    .select({ id: runs.id, urlMap: runs.urlMap, editsDigest: runs.editsDigest })
+    .from(runs)
+    .where(unfinishedRuns)
+    .all();
+  const ids = rows
+    .filter((row) => hostsOf(row.urlMap) === hosts && row.editsDigest === editsDigest)
+    .map(({ id }) => id);
   const columns = { failureCause: "superseded", failureCode: "superseded", failureSubject: successor } as const;
   for (const id of ids) endRun(ctx, tx, id, { ...columns, failureDetail: `by run ${successor}` }, null);
   return ids;

@@ -5,9 +5,10 @@ import type { Context, OrgId } from "../context.ts";
 import type { Tx } from "../db/open.ts";
 import { insertStatement } from "../db/rows.ts";
 import { evalRequests, type RunTask, runs, type Trigger } from "../db/tables/runs.ts";
-import { conflict, notFound } from "../errors.ts";
+import { conflict, invalidField, notFound } from "../errors.ts";
 import { callerOf, type Requester, toRequester } from "../http/caller.ts";
 import { enqueue } from "../jobs/queue.ts";
+import { type Edits, parseEdits } from "../net/edits.ts";
 import { compileMapping, createMapping, type Mapping, parseUrlMap } from "../net/mapping.ts";
 import { agentsForRun, type PromptRow } from "../prompts/prompt-check.ts";
 import { getPromptRow, nameOfPrompt } from "../prompts/prompts.ts";
@@ -21,6 +22,8 @@ import { holdIfPaused } from "./pauses.ts";
 import { getRunRow, type RunRow } from "./run-row.ts";
 import { type RequestedSites, requestedSitesOf, resolveSites } from "./sites.ts";
 
+const searchesLiveWeb =
+  "cannot be combined with the agent option webSearch, because the provider of the model searches the live web";
 const idempotencyMs = 24 * 3600_000;
 /** Attempts per run. Only a crash of the agent uses one. */
 export const maxAttempts = 3;
@@ -32,6 +35,8 @@ export type EvalRequestInput = EvalSource & {
   urlMap: Record<string, string>;
   /** Read in place of the live docs. */
   sites?: RequestedSites;
+  /** What the agent gets to see of the docs in place of what they say. None: an ordinary run. */
+  edits?: Edits;
   templateArgs?: Record<string, string>;
   /** Default 1; null: the prompt's runsPerEval. */
   runs?: number | null;
@@ -74,7 +79,7 @@ const insertRun = insertStatement(runs);
  * Accepts an evaluation of a prompt within a transaction: its evaluation, runs and jobs become visible together. After the commit, pass
  * `superseded` to `stopEndedRuns` and emit `jobQueued`.
  * Throws not_found, conflict (archived, monthly budget spent, or idempotency key reused), missing_template_vars, bad_request (urlMap,
- * templateArgs, agent, model).
+ * edits, templateArgs, agent, model).
  */
 export function acceptEval(ctx: Context, tx: Tx, org: OrgId, promptId: string, input: EvalRequestInput): AcceptedEval {
   const { templateArgs = {}, idempotencyKey = null, supersede = false } = input;
@@ -89,9 +94,11 @@ export function acceptEval(ctx: Context, tx: Tx, org: OrgId, promptId: string, i
     );
   const { site, urlMap } = resolveSites(ctx, tx, org, input.sites ?? {}, input.urlMap);
   const parsedUrlMap = parseUrlMap(urlMap);
+  const edits = parseEdits(input.edits);
   const args = selectArgs(prompt.templateVars, templateArgs);
   const task = toTask(ctx, org, prompt, parsedUrlMap, args ?? {});
   const agents = agentsForRun(ctx, org, prompt, { agent: input.agent, model: input.model });
+  if (edits && agents.some(({ options }) => options?.webSearch)) throw invalidField("edits", searchesLiveWeb);
   if (agents.some(({ model }) => model !== null)) checkBudget(ctx, org, prompt.id);
 
   const createdAt = ctx.now();
@@ -99,8 +106,11 @@ export function acceptEval(ctx: Context, tx: Tx, org: OrgId, promptId: string, i
   const repeats = input.runs === null ? (prompt.runsPerEval ?? 1) : (input.runs ?? 1);
   const pendingRuns = interleave(agents, repeats).map((agent) => ({ id: ctx.newId(createdAt), ...agent }));
   const runIds = pendingRuns.map(({ id }) => id);
+  const editsDigest = edits && hashOf(edits);
   const shouldSupersede = typeof supersede === "function" ? supersede(prompt) : supersede;
-  const superseded = shouldSupersede ? supersedeRuns(ctx, tx, org, prompt.id, urlMap, runIds[0] as string) : [];
+  const superseded = shouldSupersede
+    ? supersedeRuns(ctx, tx, org, prompt.id, { urlMap, editsDigest }, runIds[0] as string)
+    : [];
   const { trigger, requester: { personId = null, keyId = null } = {} } = input;
   insertEvalRequest(ctx.db)({
     id: evalRequestId,
@@ -129,7 +139,14 @@ export function acceptEval(ctx: Context, tx: Tx, org: OrgId, promptId: string, i
       evalRequestId,
       urlMap,
       templateArgs: args,
-      task: { ...task, ...(site && { site }), ...(options && { agentOptions: options }), ...(chosen && { chosen }) },
+      editsDigest,
+      task: {
+        ...task,
+        ...(site && { site }),
+        ...(edits && { edits }),
+        ...(options && { agentOptions: options }),
+        ...(chosen && { chosen }),
+      },
       agent,
       model,
       createdAt,
@@ -213,7 +230,7 @@ export async function requestEval(
   return accepted;
 }
 
-/** Retries a run: the prompt in its current version, with the same urlMap and templateArgs. Throws like `requestEval`. */
+/** Retries a run: the prompt in its current version, with the same urlMap, edits and templateArgs. Throws like `requestEval`. */
 export function requestRerun(
   ctx: Context,
   org: OrgId,
@@ -225,6 +242,7 @@ export function requestRerun(
     ...task.chosen,
     urlMap,
     sites: requestedSitesOf(task),
+    edits: task.edits,
     templateArgs: templateArgs ?? undefined,
     ...by,
     rerunOf,

@@ -7,6 +7,7 @@ import { reportStatuses } from "../db/tables/reports.ts";
 import { runStatuses, triggers, waitingReasons } from "../db/tables/runs.ts";
 import { standardMethodology } from "../grading/methodology.ts";
 import { pageQuery } from "../http/paging.ts";
+import { maxEditUrlChars, maxFindChars, maxHiddenUrls, maxReplacementChars, maxReplacements } from "../net/edits.ts";
 import { PromptSummary, promptExample, SuccessBar } from "../prompts/schema.ts";
 import { RunAgent, RunReport } from "../reports/schema.ts";
 import { Id, MappedUrl, mapOf, maxMappedHosts, Nullable, OneOf, shape, Time, Url } from "../schema.ts";
@@ -149,6 +150,27 @@ const RequestedSite = Type.Object(
     ),
   },
   { title: "RequestedSite" },
+);
+
+const EditUrl = Type.String({ maxLength: maxEditUrlChars });
+
+export const Edits = Type.Object(
+  {
+    hidden: Type.Array(EditUrl, { maxItems: maxHiddenUrls, description: "URLs that answer 404" }),
+    replacements: Type.Array(
+      Type.Object({
+        url: EditUrl,
+        find: Type.String({ minLength: 1, maxLength: maxFindChars, description: "Text in the source of the page" }),
+        replacement: Type.String({ maxLength: maxReplacementChars }),
+      }),
+      { maxItems: maxReplacements },
+    ),
+  },
+  {
+    title: "Edits",
+    description: "By URLs of the live docs, exact or with * at the end",
+    examples: [{ hidden: ["https://docs.example.com/old/*"], replacements: [] }],
+  },
 );
 
 export const RunRequest = Type.Object(

@@ -2,7 +2,7 @@ import { and, desc, eq, inArray, sql } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
 import { frictionPoints } from "../db/tables/friction.ts";
 import { reports } from "../db/tables/reports.ts";
-import { runs } from "../db/tables/runs.ts";
+import { isLiveRun, runs } from "../db/tables/runs.ts";
 import { standingsOf, type TestedPair } from "../matrix/standings.ts";
 import { nameOfPrompt } from "../prompts/prompts.ts";
 import { fillTemplate } from "../prompts/template.ts";
@@ -73,12 +73,7 @@ function readRuns({ db }: Context, org: OrgId, suite: Suite, { prompt, isChanged
     .from(runs)
     .leftJoin(reports, eq(reports.runId, runs.id))
     .where(
-      and(
-        eq(runs.orgId, org),
-        eq(runs.promptId, prompt.id),
-        inArray(runs.status, ["completed", "failed"]),
-        sql`${runs.urlMap} = '{}'`,
-      ),
+      and(eq(runs.orgId, org), eq(runs.promptId, prompt.id), inArray(runs.status, ["completed", "failed"]), isLiveRun),
     )
     .orderBy(desc(runs.id))
     .limit(maxRuns)

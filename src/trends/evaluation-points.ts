@@ -2,7 +2,7 @@ import { and, desc, eq, isNull, or, sql } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
 import { createdWithin } from "../db/rows.ts";
 import { reports } from "../db/tables/reports.ts";
-import { runs } from "../db/tables/runs.ts";
+import { isLiveRun, runs } from "../db/tables/runs.ts";
 import { comparedScope } from "../reports/differences.ts";
 import type { ScoreDay } from "../reports/score-days.ts";
 import { toIso } from "../schema.ts";
@@ -52,7 +52,7 @@ export function listEvaluationPoints(
         createdWithin(runs.id, [start, end]),
         eq(runs.agent, series.agent),
         sql`coalesce(${runs.model}, '') = ${series.model}`,
-        sql`${runs.urlMap} = '{}'`,
+        isLiveRun,
         or(eq(reports.status, "published"), and(isNull(reports.status), eq(runs.status, "failed"))),
       ),
     )

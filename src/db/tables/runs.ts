@@ -16,6 +16,7 @@ import type { Basis } from "../../agents/basis.ts";
 import { endCauses, type FailureCode, failureCodes } from "../../agents/failure.ts";
 import type { AgentOptions, DeclaredCheck, TaskSite, WorkspaceSetup } from "../../agents/task.ts";
 import type { Limits } from "../../config/limits.ts";
+import type { Edits } from "../../net/edits.ts";
 import { json, oneOf, orgReference, timestamp } from "./columns.ts";
 import { prompts } from "./prompts.ts";
 
@@ -38,6 +39,7 @@ export type RunTask = {
   startUrls: string[];
   productUrl: string | null;
   site?: TaskSite;
+  edits?: Edits;
   declaredChecks: DeclaredCheck[];
   workspace?: WorkspaceSetup;
   agentOptions?: AgentOptions;
@@ -114,6 +116,8 @@ export const runs = sqliteTable(
     evalRequestId: text("eval_request_id").notNull(),
     status: text({ enum: runStatuses }).notNull(),
     urlMap: json<Record<string, string>>("url_map").notNull(),
+    /** SHA-256 of the edits of its task, in hex; null: it read the docs as they are. */
+    editsDigest: text("edits_digest"),
     templateArgs: json<Record<string, string>>("template_args"),
     task: json<RunTask>("task").notNull(),
     agent: text().notNull(),
@@ -182,6 +186,9 @@ export const runs = sqliteTable(
     ),
   ],
 );
+
+/** Whether a run read the live docs as they are. Only such runs count in the figures of their prompt. */
+export const isLiveRun = sql`${runs.urlMap} = '{}' and ${runs.editsDigest} is null`;
 
 /** The session of a run: one row per event, append-only. `data` contains the fields of the event's type. */
 export const sessionEvents = sqliteTable(

@@ -1,0 +1,171 @@
+import { invalidField } from "../errors.ts";
+import { httpUrl } from "../schema.ts";
+
+/**
+ * What a run changes on the way to its agent, by the URLs of the live docs. `hidden`: URLs, exact or ending in "*" for a prefix, that answer 404.
+ * `replacements`: exact text that is replaced in the source of a page (HTML, Markdown, any text), wherever it occurs.
+ */
+export type Edits = { hidden: string[]; replacements: Replacement[] };
+
+/** `url` like that of a hidden page. */
+export type Replacement = { url: string; find: string; replacement: string };
+
+/**
+ * What an edit did to the response to a request. Digests are the SHA-256 of the body without content encoding, in hex: as the site sent it
+ * (null: it was not asked, or sent no page), and as the agent got it.
+ */
+export type PageEdit = {
+  kind: "hidden" | "replaced";
+  originalDigest: string | null;
+  editedDigest: string;
+  /** Positions in `replacements` of those whose text occurred. */
+  replacements?: number[];
+  /** The URL that was edited, if redirects led there. */
+  url?: string;
+};
+
+export const maxHiddenUrls = 200;
+export const maxReplacements = 100;
+export const maxEditUrlChars = 2_000;
+export const maxFindChars = 20_000;
+export const maxReplacementChars = 100_000;
+/** All edits of a run together, in UTF-8. */
+export const maxEditsBytes = 256 * 1024;
+
+/** The URLs that an edit is about: one page, or all whose URL begins like this. */
+type UrlPattern = { text: string; host: string; isPrefix: boolean; hasQuery: boolean };
+
+/** Edits that are ready to be applied. `hosts`: those with an edited page, with port. */
+export type CompiledEdits = {
+  hidden: UrlPattern[];
+  replacements: (Replacement & { pattern: UrlPattern })[];
+  hosts: Set<string>;
+};
+
+/** SHA-256 of a body, in hex. */
+export const digestOf = (body: Uint8Array): string => new Bun.CryptoHasher("sha256").update(body).digest("hex");
+
+/** Returns the edits of a run; null if there are none. Throws bad_request that names the first one that can't be applied. */
+export function parseEdits(edits: Edits | undefined): Edits | null {
+  const { hidden, replacements } = edits ?? { hidden: [], replacements: [] };
+  if (hidden.length === 0 && replacements.length === 0) return null;
+  if (hidden.length > maxHiddenUrls) throw invalidField("edits.hidden", `must have at most ${maxHiddenUrls} URLs`);
+  if (replacements.length > maxReplacements)
+    throw invalidField("edits.replacements", `must have at most ${maxReplacements} entries`);
+  for (const [i, url] of hidden.entries()) checkPattern(`edits.hidden.${i}`, url);
+  const hiddenPatterns = hidden.map(toPattern);
+  for (const [i, replacement] of replacements.entries())
+    checkReplacement(`edits.replacements.${i}`, replacement, hiddenPatterns);
+  const twice = findRepeated(replacements);
+  if (twice >= 0) throw invalidField(`edits.replacements.${twice}.find`, "is already replaced at this URL");
+  const bytes = Buffer.byteLength(JSON.stringify({ hidden, replacements }));
+  if (bytes > maxEditsBytes) throw invalidField("edits", `must have at most ${maxEditsBytes} bytes, not ${bytes}`);
+  return { hidden: [...new Set(hidden)], replacements };
+}
+
+function checkReplacement(field: string, { url, find, replacement }: Replacement, hidden: UrlPattern[]): void {
+  checkPattern(`${field}.url`, url);
+  const pattern = toPattern(url);
+  if (hidden.some((each) => covers(each, pattern))) throw invalidField(`${field}.url`, "is a page that is hidden");
+  checkText(`${field}.find`, find, maxFindChars);
+  checkText(`${field}.replacement`, replacement, maxReplacementChars);
+  if (find === "") throw invalidField(`${field}.find`, "must not be empty");
+  if (find === replacement) throw invalidField(`${field}.replacement`, "must differ from find");
+}
+
+function checkText(field: string, text: string, maxChars: number): void {
+  if (text.length > maxChars) throw invalidField(field, `must have at most ${maxChars} characters`);
+  if (!text.isWellFormed()) throw invalidField(field, "must not contain half of a surrogate pair");
+}
+
+function checkPattern(field: string, address: string): void {
+  if (address.length > maxEditUrlChars) throw invalidField(field, `must have at most ${maxEditUrlChars} characters`);
+  const url = httpUrl(address.replace(/\*$/, ""));
+  if (url === null)
+    throw invalidField(field, "must be an absolute http or https URL, which may end in * for all that begin like it");
+  if (url.username || url.password) throw invalidField(field, "must not contain a user name or password");
+  if (address.includes("#")) throw invalidField(field, "must not have a fragment, which is not sent to the site");
+}
+
+/** The position of the first replacement of the same text in the same page as an earlier one; -1 if there is none. */
+function findRepeated(replacements: Replacement[]): number {
+  const keys = replacements.map(({ url, find }) => `${toPattern(url).text} ${url.endsWith("*")} ${find}`);
+  return keys.findIndex((key, i) => keys.indexOf(key) < i);
+}
+
+/** Compiles edits that `parseEdits` has accepted. */
+export function compileEdits({ hidden, replacements }: Edits): CompiledEdits {
+  const patterns = hidden.map(toPattern);
+  const compiled = replacements.map((each) => ({ ...each, pattern: toPattern(each.url) }));
+  const hosts = new Set([...patterns, ...compiled.map(({ pattern }) => pattern)].map(({ host }) => host));
+  return { hidden: patterns, replacements: compiled, hosts };
+}
+
+/** The edits of a task, compiled; null if it has none. */
+export const editsOf = ({ edits }: { edits?: Edits }): CompiledEdits | null => (edits ? compileEdits(edits) : null);
+
+function toPattern(address: string): UrlPattern {
+  const isPrefix = address.endsWith("*");
+  const url = new URL(isPrefix ? address.slice(0, -1) : address);
+  return { text: textOf(url), host: hostOf(url), isPrefix, hasQuery: url.search !== "" };
+}
+
+const hostOf = ({ host }: URL): string => host.replace(/\.(?=:|$)/, "");
+
+/** A URL without scheme and fragment, in one spelling: a page is the same over http and https. */
+const textOf = (url: URL): string =>
+  hostOf(url) + toOneSpelling(url.pathname.replace(/\/{2,}/g, "/")) + toOneSpelling(url.search);
+
+/** Decodes what needs no percent-encoding. */
+const toOneSpelling = (text: string): string =>
+  text.replace(/%[0-9a-f]{2}/gi, (code) => {
+    const char = String.fromCharCode(Number.parseInt(code.slice(1), 16));
+    return /[\w.~-]/.test(char) ? char : code.toUpperCase();
+  });
+
+/** A page is the same with any query, unless the pattern has one. */
+function matches({ text, host, isPrefix, hasQuery }: UrlPattern, url: URL): boolean {
+  if (hostOf(url) !== host) return false;
+  const urlText = textOf(url);
+  if (isPrefix) return urlText.startsWith(text);
+  return urlText === text || (!hasQuery && urlText.startsWith(`${text}?`));
+}
+
+const covers = (outer: UrlPattern, inner: UrlPattern): boolean =>
+  outer.isPrefix ? inner.text.startsWith(outer.text) : !inner.isPrefix && inner.text === outer.text;
+
+/** Whether a page is hidden. */
+export const isHidden = ({ hidden }: CompiledEdits, url: URL): boolean => hidden.some((each) => matches(each, url));
+
+/** The replacements in a page, with their positions. */
+export const replacementsOf = ({ replacements }: CompiledEdits, url: URL) =>
+  replacements.flatMap(({ pattern, ...replacement }, position) =>
+    matches(pattern, url) ? [{ ...replacement, position }] : [],
+  );
+
+/** An event of a session, as far as it says which URLs were fetched. */
+type FetchEvent = {
+  type: string;
+  url?: string | null | undefined;
+  method?: string | undefined;
+  status?: number | null | undefined;
+  phase?: string | undefined;
+  edit?: PageEdit | undefined;
+};
+
+/**
+ * The URLs that the agent of a session fetched, each with the status of the response: from the records of the proxy and of evald's own clients,
+ * never from what an agent says. What the survey of the docs fetched afterwards does not count.
+ */
+export const listFetchedUrls = (events: readonly FetchEvent[]): { url: string; status: number }[] =>
+  events.flatMap(({ type, url, method, status, phase, edit }) =>
+    type === "http" && url != null && status != null && method !== "CONNECT" && phase !== "survey"
+      ? [{ url, status }, ...(edit?.url === undefined ? [] : [{ url: edit.url, status }])]
+      : [],
+  );
+
+/** Whether the agent of a session fetched a URL that matches: exact, or ending in "*" for a prefix, like those of `Edits`. */
+export function meetsUrl(events: readonly FetchEvent[], pattern: string): boolean {
+  const compiled = toPattern(pattern);
+  return listFetchedUrls(events).some(({ url }) => URL.canParse(url) && matches(compiled, new URL(url)));
+}
