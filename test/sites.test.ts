@@ -3,10 +3,13 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { gunzipSync } from "node:zlib";
+import type { Agent } from "../src/agents/agent.ts";
+import { createExplorer } from "../src/agents/explorer/explorer.ts";
 import type { SiteHost } from "../src/agents/site/host-rules.ts";
 import { answerPath, readSite } from "../src/agents/site/site.ts";
 import { packSite } from "../src/cli/site-folder.ts";
 import { testApp } from "./support/app.ts";
+import { rpc } from "./support/mcp.ts";
 import { signedIn } from "./support/people.ts";
 
 const root = mkdtempSync(join(tmpdir(), "evald-sites-"));
@@ -257,4 +260,78 @@ test("files that a workspace starts with are kept, even if they were uploaded as
   passedMs = 30 * 24 * 3_600_000;
   await app.service.upkeep.runOnce();
   expect((await app.send("GET", "/api/v1/archives")).body.length).toBe(1);
+});
+
+const explorer = createExplorer({ version: "test" });
+/** The explorer with the network of an agent in a process of its own. */
+const reader: Agent = {
+  ...explorer,
+  async *run(task, context) {
+    const egress = await context.openEgress?.();
+    try {
+      yield* explorer.run(task, { ...context, egress });
+    } finally {
+      egress?.close();
+    }
+  },
+};
+
+/** Requests an evaluation through MCP that reads a folder, and returns its report. */
+async function reportOf(folder: string, options: { host?: SiteHost } = {}) {
+  const app = testApp({ agent: reader });
+  const { data } = await packSite(folder, { at });
+  const archive = (await app.send("POST", "/api/v1/archives?kind=site", { body: data })).body;
+  const prompt = (await app.send("POST", "/api/v1/prompts", { body: { text: `Store a file. ${at}` } })).body;
+  const { call } = rpc(app);
+  const sites = { [at]: { archiveId: archive.id, ...options } };
+  const { evalRequestId } = await call("request_eval", { promptId: prompt.id, sites });
+  await app.runJobs();
+  const [{ runs }] = (await call("list_eval_requests", { evalRequestId })).evalRequests;
+  if (!runs[0].report) throw new Error(JSON.stringify(runs[0]));
+  const { slug } = runs[0].report;
+  const owner = await signedIn(app);
+  return {
+    digest: archive.digest,
+    report: (await app.send("GET", `/api/v1/reports/${slug}`)).body,
+    texts: await Promise.all(
+      [`/reports/${slug}`, `/reports/${slug}.md`].map(async (path) => (await owner.get(path)).body),
+    ),
+    findings: (await call("get_report", { slug })).frictionPoints,
+  };
+}
+
+test("a report says which folder was read as which URL, and what of its host's rules was not applied", async () => {
+  const folder = folderOf({
+    "index.html": page(),
+    "guide.html": page(),
+    _redirects: [
+      "/country /de 302 Country=de",
+      ...Array.from({ length: 30 }, (_, i) => `/a${i} /b 302 Country=de`),
+    ].join("\n"),
+  });
+  const { report, digest, texts } = await reportOf(folder);
+  expect(report.context).toEqual({
+    ...{ instructions: null, skills: [], mcpServers: [], env: [] },
+    sites: [
+      {
+        ...{ at, digest, files: 3, host: "netlify", form: "html", notAppliedTotal: 31 },
+        notApplied: expect.arrayContaining(["_redirects: /country to /de"]),
+      },
+    ],
+  });
+  expect(report.context.sites[0].notApplied.length).toBe(20);
+  for (const text of texts)
+    expect([text.includes(digest.slice(0, 12)), /Markdown sources/.test(text)]).toEqual([true, false]);
+});
+
+test("Markdown sources have a report that says so, and no finding that only a build could have", async () => {
+  const text = "Acme stores the files of your users. ".repeat(20);
+  const folder = folderOf({
+    "README.md": `# Acme\n\n${text}\n\n[Store a file](guide/upload.md) [Limits](guide/upload.md#size-limits) [None](guide/upload.md#none)`,
+    "guide/upload.md": `# Store a file\n\n${text}\n\n## Size limits\n\n${text}`,
+  });
+  const { report, findings, texts } = await reportOf(folder);
+  expect(report.context.sites[0]).toMatchObject({ form: "markdown", host: "plain", notAppliedTotal: 0 });
+  for (const text of texts) expect(text).toContain("Markdown sources");
+  expect(findings.map(({ title }: { title: string }) => title)).toEqual([]);
 });

@@ -3,6 +3,7 @@ import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import { Nullable, OneOf } from "../schema.ts";
 import { type EndingName, endings } from "./endings.ts";
 import { failedCodes, failureCauses } from "./failure.ts";
+import { siteHosts } from "./site/host-rules.ts";
 
 const Texts = Type.Array(Type.String());
 const Count = Type.Integer({ minimum: 0 });
@@ -110,6 +111,22 @@ const details = {
     mcpServers: Type.Array(
       Type.Object({ name: Type.String(), url: Nullable(Type.String()), command: Nullable(Type.String()) }),
     ),
+  }),
+
+  /** A built docs site in a folder was served in place of the live one. */
+  site_served: Type.Object({
+    /** The URL that it is published at. */
+    at: Type.String(),
+    /** SHA-256 of its files. */
+    digest: Type.String(),
+    files: Count,
+    /** Whose rules applied. */
+    host: OneOf(siteHosts),
+    /** `markdown`: sources of docs, without any page that a build made. */
+    form: OneOf(["html", "markdown"]),
+    /** The first rules that only the host can apply, and how many there are. */
+    notApplied: Texts,
+    notAppliedTotal: Count,
   }),
 
   /** What the model of an agent received of the workspace: the instructions, descriptions of skills, and tools of MCP servers. */

@@ -76,6 +76,8 @@ export type TaskSite = {
   archiveId: string;
   /** The host name that the urlMap leads to. It exists only within the run. */
   hostname: string;
+  /** `markdown`: sources of docs, without any page that a build made. Known once it is served. */
+  form?: "html" | "markdown";
 };
 
 /** The docs are only to be read. `apiUrl`: an API description to read too. */

@@ -8,6 +8,7 @@ import {
   agentLabel,
   describeEvents,
   describeEvidence,
+  describeSources,
   notMeasured,
   pointsOfFix,
   scopeLabels,
@@ -36,6 +37,7 @@ export function reportScreen(report: Report, { width, hasColor, fullReportHint }
   const style = (format: Style, text: string) => (hasColor ? styleText(format, text, { validateStream: false }) : text);
   const wrapped = (text: string, indent = "", first = indent) =>
     wrapText(oneLine(text), columns, { indent, first }).join("\n");
+  const sources = describeSources(report);
   const { keyFinding, recommendations, frictionPoints } = report;
   const fixes = recommendations.filter(({ isConvention }) => !isConvention);
   const shown = (fixes.length > 0 ? fixes : recommendations).slice(0, maxFixes);
@@ -62,6 +64,7 @@ export function reportScreen(report: Report, { width, hasColor, fullReportHint }
       "\n",
     ),
     wrapped(keyFinding),
+    ...(sources === null ? [] : [wrapped(sources)]),
     ...(shown.length === 0
       ? ["No fixes to recommend."]
       : [

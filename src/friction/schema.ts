@@ -24,7 +24,7 @@ export const FrictionPoint = Type.Object(
     lostPoints: Nullable(Type.Number({ description: "Score points; null: not measured" })),
     seenIn: Type.Object(
       { runs: Type.Integer(), of: Type.Integer() },
-      { title: "SeenIn", description: "Published runs that hit it, of those that reached its page" },
+      { title: "SeenIn", description: "Published runs that hit it, of those that could" },
     ),
     state: OneOf(frictionStates),
     dismissed: Dismissed,

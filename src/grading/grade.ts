@@ -1,4 +1,5 @@
 import type { Outcome, Provenance } from "../agents/agent.ts";
+import type { MilestoneDetail } from "../agents/milestones.ts";
 import type {
   evidenceGrades,
   evidenceRoles,
@@ -216,6 +217,9 @@ export type UncheckedSamples = { language: string; samples: number };
 /** A skill or MCP server. `isOffered`: whether the model received its description; null: unknown. `uses`: calls of its tools, or of the skill. */
 type ContextPart = { name: string; isOffered: boolean | null; uses: number };
 
+/** Built docs that were read in place of the live ones. */
+export type ServedSite = MilestoneDetail<"site_served">;
+
 /** What an agent was given besides its task, and what it used. */
 export type Context = {
   /** AGENTS.md. `isUsed`: whether it was in a request to the model; null: unknown. */
@@ -224,6 +228,7 @@ export type Context = {
   mcpServers: ContextPart[];
   /** Names of environment variables. */
   env: string[];
+  sites: ServedSite[];
 };
 
 /** Everything that a session's events say about the target. The same events produce the same object. */

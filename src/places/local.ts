@@ -135,7 +135,7 @@ async function closeMachine({ nextRunFolders, findProxy }: Machine): Promise<voi
 /** Runs an agent on this machine with everything that the run needs, and closes that at its end. Yields the events of the session. */
 async function* runSession(machine: Machine, order: SessionOrder, hooks: SessionHooks): AsyncGenerator<AgentEvent> {
   const { agents, now, operatorHosts } = machine;
-  const { task, model, allow, labels } = order;
+  const { model, allow, labels } = order;
   const agent = agents[order.agent];
   if (!agent) throw new AgentFailure("agent_not_available", `the agent ${order.agent} does not exist here`);
   if (labels.length > 0)
@@ -145,6 +145,8 @@ async function* runSession(machine: Machine, order: SessionOrder, hooks: Session
       { retryable: false, subject: order.agent },
     );
   const site = await openTaskSite(order);
+  if (site) hooks.onEgress({ type: "milestone", name: "site_served", detail: site.served });
+  const task = site ? { ...order.task, site: { ...order.task.site!, form: site.served.form } } : order.task;
   let opened: OpenedResources | null = null;
   try {
     opened = model && (await openResources(machine, model, order, site, hooks));

@@ -1,5 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import { outcomes } from "../agents/agent.ts";
+import { siteHosts } from "../agents/site/host-rules.ts";
 import { describeDimension } from "../grading/dimensions/part.ts";
 import type { Curve, Dimension, DimensionPart, Grade, PartName } from "../grading/grade.ts";
 import { evidenceGrades, evidenceRoles, partNames, scopes, units } from "../grading/kinds.ts";
@@ -171,12 +172,23 @@ const ReportJudge = Type.Object(
 const NullableBoolean = Nullable(Type.Boolean());
 const contextPart = Type.Object({ name: Type.String(), isOffered: NullableBoolean, uses: Type.Integer() });
 
+const ServedSite = Type.Object({
+  at: Type.String({ description: "URL that they are published at" }),
+  digest: Type.String({ description: "SHA-256 of the files" }),
+  files: Type.Integer(),
+  host: OneOf(siteHosts),
+  form: OneOf(["html", "markdown"], "markdown: sources without a build"),
+  notApplied: Type.Array(Type.String(), { description: "First rules that only the host can apply" }),
+  notAppliedTotal: Type.Integer(),
+});
+
 const ReportContext = Type.Object(
   {
     instructions: Nullable(Type.Object({ chars: Type.Integer(), isUsed: NullableBoolean })),
     skills: Type.Array(contextPart),
     mcpServers: Type.Array(contextPart),
     env: Type.Array(Type.String()),
+    sites: Type.Array(ServedSite, { description: "Built docs that were read in place of the live ones" }),
   },
   { description: "What the agent was given and used; null: unknown" },
 );

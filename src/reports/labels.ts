@@ -144,6 +144,26 @@ export function contextRows({ instructions, skills, mcpServers }: NonNullable<Re
   ];
 }
 
+/** What was read in place of the live docs, with what a report can't say about it, in sentences. */
+export function describeServedSite(site: NonNullable<Report["context"]>["sites"][number]): string {
+  const { at, digest, files, host, notApplied, notAppliedTotal } = site;
+  const more = notAppliedTotal - notApplied.length;
+  return [
+    `Built docs in a folder of ${count(files, "file")} (digest ${digest.slice(0, 12)}) were read as ${at}, by the rules of ${host === "plain" ? "a plain host" : hostNames[host]}.`,
+    ...(notApplied.length === 0
+      ? []
+      : [`Not applied, because only the host can: ${notApplied.join("; ")}${more > 0 ? ` and ${more} more` : ""}.`]),
+  ].join(" ");
+}
+
+const hostNames = { github: "GitHub Pages", netlify: "Netlify", vercel: "Vercel", cloudflare: "Cloudflare Pages" };
+
+/** What the score does not cover, if docs were read without a build; null otherwise. */
+export const describeSources = ({ context }: Pick<Report, "context">): string | null =>
+  context?.sites.some(({ form }) => form === "markdown")
+    ? "Read from Markdown sources, not from the built site: navigation, redirects, generated pages, templates, links to sections and site conventions such as llms.txt were not measured."
+    : null;
+
 /** Events that are named as evidence; the others are counted. */
 const maxEvents = 3;
 

@@ -6,6 +6,8 @@ import {
   describeEvents,
   describeEvidence,
   describeNotChecked,
+  describeServedSite,
+  describeSources,
   describeSpread,
   formatTime,
   frictionLabels,
@@ -32,6 +34,7 @@ export function reportMarkdown(report: Report, { isStored = true } = {}): string
   return [
     `# ${scoreSummary(report) ?? notMeasured}: ${title}`,
     facts(report),
+    text(describeSources(report) ?? ""),
     score === null && nullNotice !== null && nullNotice !== keyFinding && `**${text(nullNotice)}**`,
     `**${text(keyFinding)}**`,
     text(verdict),
@@ -87,9 +90,13 @@ function wordings({ wordings: comparison }: Report): string | null {
 }
 
 function contextTable({ context }: Report): string | null {
-  if (context === null || contextRows(context).length === 0) return null;
+  if (context === null) return null;
   const rows = contextRows(context).map(({ kind, name, received, uses }) => [kind, name, received, uses]);
-  return `## Context\n\n${table([["Type", "Name", "Received by the model", "Used"], ...rows])}`;
+  const parts = [
+    ...context.sites.map((site) => text(describeServedSite(site), 4000)),
+    ...(rows.length > 0 ? [table([["Type", "Name", "Received by the model", "Used"], ...rows])] : []),
+  ];
+  return parts.length > 0 ? `## Context\n\n${parts.join("\n\n")}` : null;
 }
 
 function metrics({ metrics: m }: Report): string {

@@ -171,7 +171,7 @@ export const reportFilter = {
   minScore: Type.Optional(Score("Excludes reports without a score")),
   maxScore: Type.Optional(Score("Excludes reports without a score")),
   since: Type.Optional(Moment("Created at this time or later")),
-  until: Type.Optional(Moment("Created before this time")),
+  until: Type.Optional(Type.String({ maxLength: 40, description: "Created before this time" })),
 };
 const ReportFilter = Type.Object(reportFilter);
 export type ReportFilter = Static<typeof ReportFilter>;

@@ -43,7 +43,9 @@ const BriefReport = Type.Object({
   frictionPoints: Type.Array(
     Type.Object({ ...Report.properties.frictionPoints.items.properties, dismissed: Nullable(Undescribed) }),
   ),
-  dimensions: Type.Array(Type.Object({ ...dimension, parts: Type.Array(Undescribed) })),
+  dimensions: Type.Array(
+    Type.Object({ ...dimension, ...{ weight: Type.String(), desc: Type.String() }, parts: Type.Array(Undescribed) }),
+  ),
   frictionPointsTotal: Type.Integer(),
   recommendationsTotal: Type.Integer(),
   nextOffset: pageResult.nextOffset,
@@ -71,7 +73,9 @@ export function reportTools(ctx: Context): Tool[] {
         "List reports, newest first, with score, grade, outcome and key finding. For pending, running and failed runs, use list_eval_requests; for results over time, get_trends.",
       input: Type.Object({ ...reportFilter, promptId: Type.Optional(promptIdArgument), ...pageArguments }),
       output: Type.Object({
-        reports: Type.Array(Type.Object({ ...ReportSummary.properties, agent: Undescribed })),
+        reports: Type.Array(
+          Type.Object({ ...ReportSummary.properties, agent: Undescribed, evidence: Nullable(Type.String()) }),
+        ),
         ...pageResult,
       }),
       annotations: readOnly,

@@ -39,9 +39,7 @@ export const traceQuery = {
     }),
   ),
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, default: 100 })),
-  search: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 200, description: "Only events that contain this text" }),
-  ),
+  search: Type.Optional(Type.String({ minLength: 1, maxLength: 200, description: "Only events with this text" })),
 };
 const TraceQuery = Type.Object(traceQuery);
 export type TraceQuery = Static<typeof TraceQuery>;

@@ -1,4 +1,5 @@
 import { type Static, Type } from "@sinclair/typebox";
+import { siteHosts } from "../agents/site/host-rules.ts";
 import type { Context } from "../context.ts";
 import { oneLine } from "../grading/text.ts";
 import { toRequester } from "../http/caller.ts";
@@ -15,7 +16,7 @@ import {
 } from "../mcp/tool.ts";
 import { readPromptId } from "../prompts/names.ts";
 import { getPromptRow, getPromptWarnings } from "../prompts/prompts.ts";
-import { Id, Nullable, OneOf } from "../schema.ts";
+import { Id, mapOf, Nullable, OneOf } from "../schema.ts";
 import { cancelRun } from "./endings.ts";
 import { describeEstimate, getEstimate } from "./estimates.ts";
 import { getEvalRequest, listEvalRequests, waitForEval } from "./evals.ts";
@@ -24,6 +25,13 @@ import { getRun } from "./runs.ts";
 import { EvalRequest, evalStatuses, IdempotencyKey, Run, RunRequest } from "./schema.ts";
 
 const { urlMap, templateArgs } = RunRequest.properties;
+/** The sites of a RunRequest, in fewer words. */
+const sites = Type.Optional(
+  mapOf(Type.Object({ archiveId: Id, host: Type.Optional(OneOf(siteHosts)) }), {
+    maxProperties: 1,
+    description: "Built docs in place of the live ones: their URL, with an archive uploaded as kind=site",
+  }),
+);
 /** `result` is not described in detail, since every word of the tool list costs tokens in every conversation. */
 const { runId, status, statusUrl, runUrl, report, failureReason } = EvalRequest.properties.runs.items.properties;
 const [{ properties }] = report.anyOf;
@@ -63,10 +71,11 @@ export const runTools = (ctx: Context): Tool[] => [
     name: "request_eval",
     title: "Run an evaluation",
     description:
-      "Run a prompt: agents attempt its task, and each session is graded. Takes time, and costs money if a model is used. Set urlMap to a preview to evaluate docs that are not live yet. Returns before the reports exist: pass waitSeconds or poll list_eval_requests with evalRequestId, then call get_report. Pass idempotencyKey to make retries safe.",
+      "Run a prompt: agents attempt its task, and each session is graded. Takes time, and money if a model is used. For docs that are not live yet, set urlMap to a preview, or sites to a build. Returns before the reports exist: pass waitSeconds or poll list_eval_requests with evalRequestId, then call get_report.",
     input: Type.Object({
       promptId: promptIdArgument,
       urlMap: Type.Optional(urlMap),
+      sites,
       templateArgs,
       agent: Type.Optional(Type.String()),
       model: Type.Optional(Type.String({ description: "provider/model" })),
@@ -77,7 +86,9 @@ export const runTools = (ctx: Context): Tool[] => [
           description: "Runs with each agent; default: the prompt's runsPerEval. A verdict needs 4 per side",
         }),
       ),
-      idempotencyKey: Type.Optional(IdempotencyKey("The same key within 24 hours returns the same evaluation")),
+      idempotencyKey: Type.Optional(
+        IdempotencyKey("For safe retries: the same key within 24 hours returns the same evaluation"),
+      ),
       waitSeconds: Type.Optional(
         Type.Integer({ minimum: 0, maximum: 50, default: 0, description: "Seconds to wait for the runs to end" }),
       ),
@@ -86,19 +97,20 @@ export const runTools = (ctx: Context): Tool[] => [
       evalRequestId: Id,
       status: EvalRequest.properties.status,
       runs: RequestedRuns,
-      estimate: Type.String({ description: "Estimated duration and cost of a run" }),
+      estimate: Type.String(),
       warnings: Type.Array(Type.String()),
     }),
     annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true },
     streams: true,
     async run(
-      { promptId: name, urlMap = {}, templateArgs, agent, model, runs, idempotencyKey, waitSeconds = 0 },
+      { promptId: name, urlMap = {}, sites, templateArgs, agent, model, runs, idempotencyKey, waitSeconds = 0 },
       { caller, signal, progress },
     ) {
       const promptId = readPromptId(ctx, caller.org, name);
       const estimate = describeEstimate(getEstimate(ctx, caller.org, promptId, { agent, model }));
       const { evalRequestId, runIds } = await requestEval(ctx, caller.org, promptId, {
         urlMap,
+        sites,
         templateArgs,
         agent,
         model,

@@ -30,7 +30,11 @@ const discoveryChecks = new Set([
  * pages that were read.
  */
 export async function* checkSites(session: Session): Steps {
+  const { site } = session.task;
+  // Only a build adds what these checks look for.
+  const sourcesOrigin = site?.form === "markdown" ? new URL(site.at).origin : null;
   const sites = Map.groupBy(session.pages, ({ url }) => new URL(url).origin);
+  sites.delete(sourcesOrigin ?? "");
   for (const [origin, allPages] of [...sites].slice(0, maxSites)) {
     const pages = allPages.slice(0, maxPages);
     const urls = pages.map(({ url }) => url);

@@ -3,9 +3,10 @@ import { mkdir, rm } from "node:fs/promises";
 import { extname, join } from "node:path";
 import { loadTar } from "../../lazy-packages.ts";
 import { decodePercent } from "../../net/percent.ts";
+import type { MilestoneDetail } from "../milestones.ts";
 import { createTemporaryFolder } from "../sockets.ts";
 import type { TaskSite } from "../task.ts";
-import { findHost, findPath, rulesOf } from "./host-rules.ts";
+import { findHost, findPath, rulesOf, type SiteHost } from "./host-rules.ts";
 import { type RedirectRule, readRedirects, targetOf } from "./redirects.ts";
 
 /** What the site answers a request with: a file of the folder, a redirect, or a text. */
@@ -36,6 +37,7 @@ const contentTypes: Record<string, string> = {
 /** A built docs site in a folder, with the rules of its host. */
 export type Site = {
   folder: string;
+  host: SiteHost;
   /** The path of the URL that it is published at, without a slash at the end. */
   base: string;
   hostRules: ReturnType<typeof rulesOf>;
@@ -50,7 +52,7 @@ export async function readSite(folder: string, { at, host }: Pick<TaskSite, "at"
   const rulesHost = host ?? findHost(isFile).host;
   const { rules, notApplied, hasCleanUrls } = await readRedirects(folder, rulesHost);
   const base = new URL(at).pathname.replace(/\/+$/, "");
-  return { folder, base, hostRules: rulesOf(rulesHost, hasCleanUrls), redirects: rules, notApplied };
+  return { folder, host: rulesHost, base, hostRules: rulesOf(rulesHost, hasCleanUrls), redirects: rules, notApplied };
 }
 
 /** Answers the path of a URL, still encoded. */
@@ -101,23 +103,36 @@ export type OpenSite = {
   /** The host name that the urlMap of the run names, and the socket that answers for it. */
   hostname: string;
   socketPath: string;
+  served: MilestoneDetail<"site_served">;
   close(): Promise<void>;
 };
+
+/** Rules that are named of those that only the host can apply. */
+const maxNotApplied = 20;
 
 /** Unpacks a site and serves it on a unix socket, for one run. No port is opened. */
 export async function openSite(data: Uint8Array, site: TaskSite): Promise<OpenSite> {
   const { folder, socketPath } = createTemporaryFolder("site");
   try {
     const files = join(folder, "files");
-    await unpack(data, files);
-    const served = await readSite(files, site);
+    const { total, hasHtml } = await unpack(data, files);
+    const unpacked = await readSite(files, site);
     const server = Bun.serve({
       unix: socketPath,
-      fetch: ({ method, url }) => toResponse(method, answerPath(served, new URL(url).pathname)),
+      fetch: ({ method, url }) => toResponse(method, answerPath(unpacked, new URL(url).pathname)),
     });
     return {
       hostname: site.hostname,
       socketPath,
+      served: {
+        at: site.at,
+        digest: new Bun.CryptoHasher("sha256").update(data).digest("hex"),
+        files: total,
+        host: unpacked.host,
+        form: hasHtml ? "html" : "markdown",
+        notApplied: unpacked.notApplied.slice(0, maxNotApplied),
+        notAppliedTotal: unpacked.notApplied.length,
+      },
       async close() {
         await server.stop(true);
         await rm(folder, { recursive: true, force: true });
@@ -129,21 +144,29 @@ export async function openSite(data: Uint8Array, site: TaskSite): Promise<OpenSi
   }
 }
 
-/** Unpacks regular files only: links could lead elsewhere on the way. */
-async function unpack(data: Uint8Array, folder: string): Promise<void> {
+/** Unpacks regular files only: links could lead elsewhere on the way. Returns their number, and whether one of them is a built page. */
+async function unpack(data: Uint8Array, folder: string): Promise<{ total: number; hasHtml: boolean }> {
   await mkdir(folder, { recursive: true });
+  const found = { total: 0, hasHtml: false };
   const extract = loadTar().extract({
     cwd: folder,
     strict: true,
     preserveOwner: false,
-    filter: (_path, entry) =>
-      "type" in entry && ["File", "OldFile", "ContiguousFile", "Directory"].includes(entry.type),
+    filter(path, entry) {
+      if (!("type" in entry)) return false;
+      if (entry.type === "Directory") return true;
+      if (!["File", "OldFile", "ContiguousFile"].includes(entry.type)) return false;
+      found.total++;
+      found.hasHtml ||= /\.html?$/i.test(path);
+      return true;
+    },
   });
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   extract.on("close", resolve);
   extract.on("error", reject);
   extract.end(Buffer.from(data));
   await promise;
+  return found;
 }
 
 function toResponse(method: string, { status, file, location, text = "" }: SiteAnswer): Response {

@@ -3,6 +3,7 @@ import { count } from "../../grading/text.ts";
 import {
   agentLabel,
   describeEvidence,
+  describeSources,
   notMeasured,
   outcomeLabels,
   scopeHints,
@@ -27,6 +28,7 @@ type Props = { site: Site; viewer?: Viewer; report: Report; result: EvalResult |
 /** What was evaluated, by whom and how often; the grade, the key finding and the score, each once. */
 export function ReportHead({ site, viewer, report, result, latest }: Props) {
   const evidence = describeEvidence(report);
+  const sources = describeSources(report);
   const { score, scope, grade, outcome, status, nullNotice, keyFinding, product, agent, run } = report;
   const place = [product.name, product.host].filter((word) => word !== null).join(" · ");
   const runs = result?.n ?? 0;
@@ -66,6 +68,7 @@ export function ReportHead({ site, viewer, report, result, latest }: Props) {
           )}
           <Sparkline scores={(latest?.points ?? []).map((point) => point.score)} subject="the latest evaluations" />
         </p>
+        {sources !== null && <p class="notice">{sources}</p>}
         {score !== null && (
           <BaselineSummary
             report={mixesSides(latest, report) ? { ...report, baseline: null } : report}

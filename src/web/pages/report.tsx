@@ -4,6 +4,7 @@ import { fixBrief } from "../../reports/fix-brief.ts";
 import {
   contextRows,
   describeNotChecked,
+  describeServedSite,
   describeSpread,
   frictionLabels,
   goalPartLabels,
@@ -293,11 +294,16 @@ function Wordings({ report: { wordings } }: { report: Report }) {
 
 /** What the agent received in addition to the task. */
 function RunContext({ report: { context } }: { report: Report }) {
-  const rows = context ? contextRows(context) : [];
-  if (context === null || rows.length + context.env.length === 0) return null;
+  if (context === null) return null;
+  const rows = contextRows(context);
+  const received = rows.length + context.env.length;
+  if (received + context.sites.length === 0) return null;
   return (
-    <Fold id="context" title="Context" count={rows.length + context.env.length}>
-      <p class="muted">What the agent received in addition to the task, and what it used.</p>
+    <Fold id="context" title="Context" count={received + context.sites.length}>
+      {context.sites.map((site) => (
+        <p key={site.at}>{describeServedSite(site)}</p>
+      ))}
+      {received > 0 && <p class="muted">What the agent received in addition to the task, and what it used.</p>}
       {rows.length > 0 && (
         <List label="Context" labels={["Type", "Name", "Received by the model", "Used"]}>
           {rows.map(({ kind, name, received, uses }) => (
