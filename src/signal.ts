@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 
 /** Announces something within this process to whoever subscribed, immediately and in the order of subscription. Nobody needs to listen. */
-export type Signal<T = void> = {
+type Signal<T = void> = {
   emit(value: T): void;
   subscribe(listener: (value: T) => void): void;
 };

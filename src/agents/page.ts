@@ -79,12 +79,12 @@ let isInitialized = false;
 export function toMarkdown(html: string, url: string, ownChars = readOwnContent(html).textLength): string {
   if (!isInitialized) initSync({ module: readFileSync(wasmPath) });
   isInitialized = true;
+  const source = flattenLayoutTables(html);
   const convert = (exclude: string[]) =>
     String(
       htmlToMarkdownResult(source, { origin: new URL(".", url).href, plugins: { filter: { exclude } } }).markdown ?? "",
     ).replaceAll("\0", "");
   const ignoredTags = ["head", "script", "style", "template", "svg"];
-  const source = flattenLayoutTables(html);
   try {
     const menus = ["nav", "footer", "[role=navigation]", "[role=contentinfo]", "[role=search]"];
     const attempts = [[...menus, "aside", "form", "button"], menus, []].map(

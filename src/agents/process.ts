@@ -1,6 +1,8 @@
 import { closeSync, existsSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from "node:fs";
 import { join } from "node:path";
 import { isCompiled } from "../build.ts";
+import { settlesWithin } from "../deadline.ts";
+import { yieldToEventLoop } from "../event-loop.ts";
 import { tailOf } from "./lines.ts";
 import { lowerPriority } from "./priority.ts";
 import type { AgentCommand } from "./sandbox/agent-command.ts";
@@ -69,19 +71,19 @@ export function startProcess(
       // Already exited.
     }
   };
+  let hasRun = true;
   async function endOnce(method: "wait" | "ask"): Promise<string | null> {
     if (method === "ask") signalGroup("SIGTERM");
-    const isInTime = await settlesWithin(graceMs, child.exited);
+    const isInTime = await settlesWithin(child.exited, graceMs);
     signalGroup("SIGKILL");
     await killMarked(`${markVariable}=${id}`, startedAt);
     await child.exited;
-    await settlesWithin(graceMs, stderr.ended);
+    await settlesWithin(stderr.ended, graceMs);
     await group?.remove();
     if (status !== null) hasRun = closeStatusFile(status);
     if (!isInTime) return null;
     return child.signalCode ? `was killed by ${child.signalCode}` : `exited with code ${child.exitCode}`;
   }
-  let hasRun = true;
   let innermostPid: number | null = null;
   /** The process itself, inside of its sandbox. Kept once it has started. */
   function programPid(): number {
@@ -116,15 +118,6 @@ export function startProcess(
     kill: () => signalGroup("SIGKILL"),
     end,
   };
-}
-
-/** Whether a promise settles in time. */
-async function settlesWithin(ms: number, promise: Promise<unknown>): Promise<boolean> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const timeout = new Promise<boolean>((resolve) => (timer = setTimeout(resolve, ms, false)));
-  const isInTime = await Promise.race([promise.then(() => true), timeout]);
-  clearTimeout(timer);
-  return isInTime;
 }
 
 /** Whether a process is part of a sandbox, or has not started its program yet. */
@@ -178,7 +171,6 @@ function cpuMsOf(pid: number): number | null {
 }
 
 const maxScans = 10;
-const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
 /** Marks of the processes to kill, and when the process that has it first started. */
 const marksToKill = new Map<string, number>();
 /** A scan that has not started yet serves all waiting callers, since many runs may end at once. */
@@ -194,7 +186,7 @@ async function killMarked(mark: string, startedAt: number): Promise<void> {
   marksToKill.set(mark, startedAt);
   try {
     for (let scans = 0; scans < maxScans; scans++) {
-      nextScan ??= lastScan.then(nextTurn, nextTurn).then(scanAndKill);
+      nextScan ??= lastScan.then(yieldToEventLoop, yieldToEventLoop).then(scanAndKill);
       lastScan = nextScan;
       if (!(await nextScan).has(mark)) return;
     }
@@ -211,7 +203,7 @@ async function scanAndKill(): Promise<Set<string>> {
   const firstStart = Math.min(...marksToKill.values());
   for (const [index, pid] of listProcesses().entries()) {
     // Takes microseconds per process, too little to yield, but a machine may have thousands.
-    if (index % 25 === 24) await nextTurn();
+    if (index % 25 === 24) await yieldToEventLoop();
     // Older processes belong to no agent, but may be a service with its keys.
     if ((startOf(pid) ?? 0) < firstStart) continue;
     const { isEmpty, mark } = searchEnvironment(pid);

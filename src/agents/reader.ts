@@ -9,7 +9,7 @@ import type { Task } from "./task.ts";
 export type Source = { provenance: Provenance; foundOn: string | null };
 
 /** A response to a GET request. `url` without fragment; `answeredBy`: the URL after redirects. */
-export type PageResponse = {
+type PageResponse = {
   url: string;
   answeredBy: string;
   status: number;

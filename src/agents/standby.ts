@@ -7,7 +7,7 @@ import { closeStatusFile } from "./sandbox/status-file.ts";
 const quietMs = 500;
 
 /** Starts the processes of agents, some of them ahead of the next runs. */
-export type Standby<Needs> = {
+type Standby<Needs> = {
   /** A process for one run. Throws if it cannot start. */
   take(needs: Needs): Promise<AgentProcess>;
   /**

@@ -12,7 +12,7 @@ import type { AuditAction } from "./actions.ts";
 type Actor = { kind: (typeof actorKinds)[number]; id: string | null; name: string };
 
 /** What an entry is about, under its name at that time. */
-export type AuditTarget = { id?: string | null; name?: string | null };
+type AuditTarget = { id?: string | null; name?: string | null };
 
 const insertEntry = insertStatement(auditEntries);
 const redaction = createRedaction();

@@ -85,7 +85,7 @@ export function requestBackup(ctx: Context): Backup {
 }
 
 /** The state of scheduled backups. Times in epoch milliseconds. */
-export type BackupState = {
+type BackupState = {
   /** Start of the newest completed backup; null: none. */
   lastAt: number | null;
   /** Size of that backup, and how long it took with its check. */
@@ -127,7 +127,7 @@ export function findBackupState(ctx: Context): BackupState | null {
 const waitAfter = (failures: number): number => Math.min(longestWaitMs, minuteMs * 2 ** Math.min(failures - 1, 10));
 
 /** What is wrong with scheduled backups. `failure` null: the last one is late. */
-export type BackupProblem = { since: number; failures: number; failure: string | null; lastAt: number | null };
+type BackupProblem = { since: number; failures: number; failure: string | null; lastAt: number | null };
 
 /** What is wrong with scheduled backups; null: they are in time, or there are none. */
 export function findBackupProblem(ctx: Context): BackupProblem | null {

@@ -16,7 +16,7 @@ const maxParts = 9_000;
 const partsAtOnce = 2;
 
 /** A file in the store. */
-export type StoredFile = { name: string; bytes: number; storedAt: string | null };
+type StoredFile = { name: string; bytes: number; storedAt: string | null };
 
 const clientOf = ({ bucket, endpoint, region, accessKeyId, secretAccessKey, sessionToken }: StoreTarget): S3Client =>
   new S3Client({

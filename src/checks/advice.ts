@@ -1,7 +1,7 @@
 import { type Cause, problemOf } from "./problems.ts";
 
 /** What a finding means and what to do about it, in sentences. `command` null: none helps. */
-export type Advice = { title: string; remedy: string; command: string | null };
+type Advice = { title: string; remedy: string; command: string | null };
 
 /** The advice about a cause. `subject`: what the finding is about. */
 export function adviceFor(cause: Cause, subject: string | null): Advice {

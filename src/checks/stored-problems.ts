@@ -7,7 +7,7 @@ import { type CheckState, isProblem } from "./finding.ts";
 import { type Cause, causes } from "./problems.ts";
 
 /** A problem that the checks of the service found. `since`: when it was first found, epoch milliseconds. */
-export type StoredProblem = CheckResult & { cause: Cause; since: number };
+type StoredProblem = CheckResult & { cause: Cause; since: number };
 
 /** The problems that the checks of the service found at their last run. Those of another version of evald, which this one doesn't know, are left out. */
 export const listStoredProblems = ({ db }: Context): StoredProblem[] =>

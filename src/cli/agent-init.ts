@@ -9,7 +9,7 @@ import { codeOf } from "../db/fault.ts";
 import { badRequest, conflict } from "../errors.ts";
 
 /** What could be found out about a program. `help`: what it prints for --help. */
-export type ProgramHints = {
+type ProgramHints = {
   command: string;
   path: string | null;
   package: { name: string; version: string } | null;

@@ -26,7 +26,7 @@ const maxWidth = 100;
 const minWidth = 40;
 
 /** `width`: columns of the terminal. `fullReportHint`: the command or URL that shows the whole report. */
-export type Screen = { width: number; hasColor: boolean; fullReportHint: string };
+type Screen = { width: number; hasColor: boolean; fullReportHint: string };
 
 /**
  * A report on one screen of a terminal: the result in a sentence, where the answer is, the fixes that matter most, and how many more there

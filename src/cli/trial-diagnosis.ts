@@ -1,11 +1,12 @@
 import type { SessionEvent } from "../agents/agent.ts";
 import { type Preset, taskChannelOf } from "../agents/coding/preset.ts";
 import { finalAnswer, type TrialRequest, type TrialStep } from "../agents/coding/scripted-model.ts";
+import { unreadableNote } from "../agents/coding/session-reporter.ts";
 import type { ToolName } from "../config/agent-entry.ts";
 import { count } from "../grading/text.ts";
 
 /** Why the events of a trial don't show something. */
-export type Diagnosis =
+type Diagnosis =
   /** The agent never called its model through evald. `printed`: with what it ended; null: nothing. */
   | { kind: "no_model_call"; printed: string | null }
   /** It called paths that belong to no known protocol. */
@@ -190,7 +191,7 @@ export function findProblems({ events, failureReason, host }: Trial): Diagnosis[
           ? event.message
           : [],
   );
-  const unreadable = texts.find((text) => text.includes("that evald cannot read"));
+  const unreadable = texts.find((text) => text.includes(unreadableNote));
   if (unreadable !== undefined) problems.push({ kind: "unreadable_output", text: unreadable.slice(0, 300) });
   const login = [failureReason ?? "", ...texts]
     .flatMap((text) => text.split("\n"))

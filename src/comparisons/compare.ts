@@ -7,8 +7,7 @@ import { Id } from "../schema.ts";
 import { assessSides, type ComparisonOptions } from "./assessment.ts";
 import { Evidence, NullableVerdict, noEvidence } from "./evidence.ts";
 import { bySeverity, mergeFriction, readFriction } from "./friction.ts";
-import type { Side, SideQuery } from "./sides.ts";
-import { baselineOf, sideOf, sideOfEvals, sideOfRuns } from "./sides.ts";
+import { baselineOf, type Side, type SideQuery, sideOf, sideOfEvals, sideOfRuns } from "./sides.ts";
 
 const { fingerprint, severity, category, title, url, onPath } = FrictionPoint.properties;
 const RunShare = Type.Object({ runs: Type.Integer(), of: Type.Integer() }, { title: "RunShare" });

@@ -7,7 +7,7 @@ import { severities } from "../grading/kinds.ts";
 /** A friction point in a comparison. */
 export type ComparedFriction = Pick<FrictionPoint, "fingerprint" | "severity" | "category" | "title" | "url">;
 /** The friction points of some reports, each with the ID or slug of its report. */
-export type FrictionGroup<T extends ComparedFriction> = { points: { point: T; report: string }[] };
+type FrictionGroup<T extends ComparedFriction> = { points: { point: T; report: string }[] };
 
 /** The friction points of all groups without duplicates, with the reports of each group that contain them. */
 export function mergeFriction<T extends ComparedFriction>(groups: FrictionGroup<T>[]): (T & { seenIn: string[][] })[] {

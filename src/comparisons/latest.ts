@@ -4,13 +4,11 @@ import type { reports } from "../db/tables/reports.ts";
 import type { Scope } from "../grading/grade.ts";
 import { isSameVariant } from "../reports/baseline.ts";
 import { comparedScope } from "../reports/differences.ts";
-import type { PublishedRun } from "../reports/run-rows.ts";
-import { listPublished } from "../reports/run-rows.ts";
+import { listPublished, type PublishedRun } from "../reports/run-rows.ts";
 import { toIso } from "../schema.ts";
 import { changePoints } from "../stats/change-points.ts";
 import { minRuns, threshold } from "../stats/power.ts";
-import type { Comparison } from "./compare.ts";
-import { compareEvals } from "./compare.ts";
+import { type Comparison, compareEvals } from "./compare.ts";
 
 /** Maximum number of the newest published live reports of a prompt to read. */
 const maxReportsRead = 60;

@@ -30,7 +30,7 @@ type Bundle = Line[];
 export type ImportOptions = { check?: boolean; isPaused?: boolean };
 
 /** Counts of imported rows by type, or with `check` of rows that would be imported; the CLI prints them as JSON. */
-export type ImportResult = {
+type ImportResult = {
   rows: Partial<Record<RowType, number>>;
   /** Rows that the organization already has. */
   there: number;
@@ -209,45 +209,46 @@ function toStored(ctx: Context, org: OrgId, type: RowType, row: ImportedRow): Re
   return columns;
 }
 
+const invalidLine = ({ lineNumber }: Line, reason: string) => badRequest(`Line ${lineNumber}: ${reason}.`);
+
 /** Yields the rows of a file in bundles; the last one only after the whole file was validated. Throws bad_request with the line number. */
 function* bundlesOf(file: string): Generator<Bundle> {
   const keys = new Set<string>();
   /** Baselines of prompts, checked at the end because prompts come before evaluations. */
-  const baselines: [line: number, id: unknown][] = [];
+  const baselines: [line: Line, id: unknown][] = [];
   let bundle: Bundle = [];
   let bytes = 0;
   for (const line of linesOf(file)) {
-    const { lineNumber, type, row } = line;
-    const invalidLine = (reason: string) => badRequest(`Line ${lineNumber}: ${reason}.`);
+    const { type, row } = line;
     const before = bundle.at(-1);
     if (before && rowTypes.indexOf(type) < rowTypes.indexOf(before.type) && type !== "run")
-      throw invalidLine(`${labelOf(type)} rows must come before ${labelOf(before.type)} rows`);
+      throw invalidLine(line, `${labelOf(type)} rows must come before ${labelOf(before.type)} rows`);
     if (rowTypes.indexOf(type) <= rowTypes.indexOf("run")) {
       checkBundle(bundle);
       if (before) yield bundle;
       bundle = [line];
       bytes = 0;
     } else {
-      if (bundle[0]?.type !== "run") throw invalidLine(`${labelOf(type)} rows must come after their run`);
+      if (bundle[0]?.type !== "run") throw invalidLine(line, `${labelOf(type)} rows must come after their run`);
       bundle.push(line);
     }
     for (const key of keysOf(line)) {
-      if (keys.has(`${type} ${key}`)) throw invalidLine(`the ${labelOf(type)} ${key} appears twice`);
+      if (keys.has(`${type} ${key}`)) throw invalidLine(line, `the ${labelOf(type)} ${key} appears twice`);
       keys.add(`${type} ${key}`);
     }
     bytes += line.bytes;
-    if (bytes > maxBundleBytes) throw invalidLine(`the run is larger than ${maxBundleBytes / 1024 / 1024} MiB`);
+    if (bytes > maxBundleBytes) throw invalidLine(line, `the run is larger than ${maxBundleBytes / 1024 / 1024} MiB`);
     if (type === "event" && before?.type === "event") {
       const attempts = Number(row.attempt) - Number(before.row.attempt);
       if (attempts < 0 || (attempts === 0 && Number(row.seq) <= Number(before.row.seq)))
-        throw invalidLine("the events of a run must be in order");
+        throw invalidLine(line, "the events of a run must be in order");
     }
     checkRow(line, keys);
-    if (type === "prompt" && row.baselineRequestId != null) baselines.push([lineNumber, row.baselineRequestId]);
+    if (type === "prompt" && row.baselineRequestId != null) baselines.push([line, row.baselineRequestId]);
   }
   checkBundle(bundle);
-  for (const [lineNumber, id] of baselines)
-    if (!keys.has(`eval_request ${id}`)) throw badRequest(`Line ${lineNumber}: its baseline ${id} is not in the file.`);
+  for (const [line, id] of baselines)
+    if (!keys.has(`eval_request ${id}`)) throw invalidLine(line, `its baseline ${id} is not in the file`);
   if (bundle.length > 0) yield bundle;
 }
 
@@ -265,11 +266,11 @@ function keysOf({ type, row }: Line): unknown[] {
 }
 
 /** Checks what the schema of a row can't, such as its references to earlier rows. Throws bad_request with the line number. */
-function checkRow({ lineNumber, type, row }: Line, keys: Set<string>): void {
-  const invalidLine = (reason: string) => badRequest(`Line ${lineNumber}: ${reason}.`);
+function checkRow(line: Line, keys: Set<string>): void {
+  const { type, row } = line;
   const requireReference = (rowType: RowType, id: unknown) => {
     if (id !== null && !keys.has(`${rowType} ${id}`))
-      throw invalidLine(`its ${labelOf(rowType)} ${id} must come earlier in the file`);
+      throw invalidLine(line, `its ${labelOf(rowType)} ${id} must come earlier in the file`);
   };
   if (type === "prompt") {
     requireReference("provider", row.targetProviderId ?? null);
@@ -277,17 +278,17 @@ function checkRow({ lineNumber, type, row }: Line, keys: Set<string>): void {
     requireReference("archive", archive);
     requireReference("archive", skills?.archive ?? null);
     const problem = typeof row.frequency === "string" ? frequencyProblem(row.frequency) : null;
-    if (problem !== null) throw invalidLine(`frequency: ${problem}`);
+    if (problem !== null) throw invalidLine(line, `frequency: ${problem}`);
     const vars = templateVarsOf(String(row.text), (row.endGoal ?? null) as string | null);
     if (!Bun.deepEquals(vars, row.templateVars ?? null))
-      throw invalidLine("templateVars must match the variables in text and endGoal");
+      throw invalidLine(line, "templateVars must match the variables in text and endGoal");
   }
   if (type === "artifact" && String(row.name).endsWith(".webp") && !String(row.data).startsWith("UklGR"))
-    throw invalidLine("data must be a WebP image");
+    throw invalidLine(line, "data must be a WebP image");
   if (type === "archive") {
     const content = Buffer.from(String(row.data), "base64");
     if (content.length !== row.bytes || new Bun.CryptoHasher("sha256").update(content).digest("hex") !== row.digest)
-      throw invalidLine("bytes and digest must match the data");
+      throw invalidLine(line, "bytes and digest must match the data");
   }
   if ("promptId" in row) requireReference("prompt", row.promptId);
   if (type === "gate")
@@ -295,17 +296,17 @@ function checkRow({ lineNumber, type, row }: Line, keys: Set<string>): void {
       requireReference("prompt", target.promptId);
       for (const id of [target.headRequestId, target.baseRequestId ?? null]) requireReference("eval_request", id);
     }
-  if (type === "organization") checkSettings(row, invalidLine);
+  if (type === "organization") checkSettings(line);
   if (type === "scheduled_evaluation") {
     requireReference("eval_request", row.evalRequestId ?? null);
     const hasRun = row.outcome === "ran";
     if (hasRun !== (row.evalRequestId != null) || (!hasRun && row.reason == null))
-      throw invalidLine("a scheduled evaluation has an evaluation or a reason why it did not run");
-    if (row.outcome === "waiting") throw invalidLine("a waiting evaluation cannot be imported");
+      throw invalidLine(line, "a scheduled evaluation has an evaluation or a reason why it did not run");
+    if (row.outcome === "waiting") throw invalidLine(line, "a waiting evaluation cannot be imported");
   }
   if (type === "destination" && (row.kind === "email") !== (row.url == null))
-    throw invalidLine("only a destination of kind email has no url");
-  if (type === "job" && row.completedAt == null) throw invalidLine("an unfinished job cannot be imported");
+    throw invalidLine(line, "only a destination of kind email has no url");
+  if (type === "job" && row.completedAt == null) throw invalidLine(line, "an unfinished job cannot be imported");
   if (type === "field_report") requireReference("field_friction", row.frictionId);
   if (type === "fix") for (const id of [row.beforeId, row.afterId]) requireReference("eval_request", id);
   if (type === "run") requireReference("eval_request", row.evalRequestId);
@@ -313,28 +314,31 @@ function checkRow({ lineNumber, type, row }: Line, keys: Set<string>): void {
     const isFailure = ["failed", "superseded", "cancelled"].includes(String(row.status));
     const fields = ["failureCause", "failureDetail", ...(type === "run" ? ["failureCode"] : [])];
     if (fields.some((field) => (row[field] != null) !== isFailure))
-      throw invalidLine(`a ${row.status} ${labelOf(type)} must ${isFailure ? "" : "not "}have ${fields.join(", ")}`);
+      throw invalidLine(
+        line,
+        `a ${row.status} ${labelOf(type)} must ${isFailure ? "" : "not "}have ${fields.join(", ")}`,
+      );
   }
   if (["run", "gate", "regrade"].includes(type) && row.completedAt == null)
-    throw invalidLine(`an unfinished ${labelOf(type)} cannot be imported`);
-  if (type === "gate" && row.reason == null) throw invalidLine("a gate must have a reason");
+    throw invalidLine(line, `an unfinished ${labelOf(type)} cannot be imported`);
+  if (type === "gate" && row.reason == null) throw invalidLine(line, "a gate must have a reason");
   const reserved = type === "event" ? findReservedField(row) : undefined;
-  if (reserved !== undefined) throw invalidLine(`${reserved} is not allowed in the data of an event`);
+  if (reserved !== undefined) throw invalidLine(line, `${reserved} is not allowed in the data of an event`);
   const { costUsd = null, estimate } = row.type === "usage" ? (row.data as UsageData) : {};
   for (const usd of [costUsd, estimate?.costUsd ?? null])
     if (usd !== null && !(typeof usd === "number" && usd >= 0))
-      throw invalidLine("costUsd must be a number of 0 or more");
+      throw invalidLine(line, "costUsd must be a number of 0 or more");
   if (type === "report" && (row.score == null) !== (row.nullNotice != null))
-    throw invalidLine("set nullNotice exactly when score is null");
+    throw invalidLine(line, "set nullNotice exactly when score is null");
   if (type === "grading" && row.hash !== (row.grade as { methodology: { hash: string } }).methodology.hash)
-    throw invalidLine("hash must match the methodology in its grade");
+    throw invalidLine(line, "hash must match the methodology in its grade");
 }
 
-function checkSettings(row: ImportedRow, invalidLine: (reason: string) => Error): void {
+function checkSettings(line: Line): void {
   try {
-    checkOrgSettings(toSettings(row));
+    checkOrgSettings(toSettings(line.row));
   } catch (error) {
-    throw error instanceof AppError ? invalidLine(error.detail.replace(/\.$/, "")) : error;
+    throw error instanceof AppError ? invalidLine(line, error.detail.replace(/\.$/, "")) : error;
   }
 }
 
@@ -344,7 +348,6 @@ function checkBundle(bundle: Bundle): void {
   if (runLine?.type !== "run") return;
   const rowsOfType = (rowType: RowType) => bundle.filter(({ type }) => type === rowType);
   const [report, second] = rowsOfType("report");
-  const invalidLine = ({ lineNumber }: Line, reason: string) => badRequest(`Line ${lineNumber}: ${reason}.`);
   if (second) throw invalidLine(second, "the run has more than one report");
   if ((runLine.row.status === "completed") !== (report !== undefined))
     throw invalidLine(runLine, "only a completed run has a report, and it must have one");

@@ -100,20 +100,29 @@ const whereExported = (db: Db, id: SQLiteColumn, span: Span) => exists(runsOf(db
 const whereWhole = (db: Db, id: SQLiteColumn, span: Span) =>
   and(whereExported(db, id, span), notExists(runsOf(db, id, sql`(${inSpan(span)}) is not true`)));
 
+/** What comes before the runs, in the order in which an import needs it. */
 const beforeRuns = [
-  ...([
-    "organization",
-    "provider",
-    "suite",
-    "archive",
-    "prompt",
-    "listed_page",
-    "eval_request",
-    "scheduled_evaluation",
-  ] as const),
-  ...(["fix", "dismissal", "field_friction", "field_report", "gate", "regrade"] as const),
-  ...(["destination", "inbox_mark", "spending", "spending_detail", "budget", "audit_entry"] as const),
-];
+  "organization",
+  "provider",
+  "suite",
+  "archive",
+  "prompt",
+  "listed_page",
+  "eval_request",
+  "scheduled_evaluation",
+  "fix",
+  "dismissal",
+  "field_friction",
+  "field_report",
+  "gate",
+  "regrade",
+  "destination",
+  "inbox_mark",
+  "spending",
+  "spending_detail",
+  "budget",
+  "audit_entry",
+] as const;
 /** Tables that are exported in the order of their keys. */
 type ListedType = "run" | (typeof beforeRuns)[number];
 
@@ -220,14 +229,14 @@ function listRows(db: Db, type: ListedType, span: Span): Generator<ExportedRow> 
 }
 
 // Statements are prepared once: preparing them per run would take longer than all reads.
-const id = sql.placeholder("id");
+const idPlaceholder = sql.placeholder("id");
 /** A function that reads the rows with an owner. */
 const createRowReader = (type: RowType, owner: SQLiteColumn, ...order: SQLiteColumn[]) => {
   const rows = statement((db) =>
     db
       .select()
       .from(shapes[type].table)
-      .where(eq(owner, id))
+      .where(eq(owner, idPlaceholder))
       .orderBy(...order.map((column) => asc(column))),
   );
   return (db: Db, id: unknown) =>
@@ -251,7 +260,7 @@ const endedJobOf = statement((db) =>
   db
     .select()
     .from(jobs)
-    .where(and(eq(jobs.kind, "run"), eq(jobs.subject, id), isNotNull(jobs.completedAt))),
+    .where(and(eq(jobs.kind, "run"), eq(jobs.subject, idPlaceholder), isNotNull(jobs.completedAt))),
 );
 
 const { runId, attempt, seq } = sessionEvents;
@@ -259,7 +268,12 @@ const eventsAfter = statement((db) =>
   db
     .select()
     .from(sessionEvents)
-    .where(and(eq(runId, id), sql`(${attempt}, ${seq}) > (${sql.placeholder("attempt")}, ${sql.placeholder("seq")})`))
+    .where(
+      and(
+        eq(runId, idPlaceholder),
+        sql`(${attempt}, ${seq}) > (${sql.placeholder("attempt")}, ${sql.placeholder("seq")})`,
+      ),
+    )
     .orderBy(asc(attempt), asc(seq))
     .limit(pageRowsOf("event")),
 );

@@ -15,19 +15,17 @@ export const exchangeRoutes = (ctx: Context) =>
     },
     {
       query: Type.Object(exportQuery),
-      ...operation("Reports", "export", "Export runs, sessions and reports as a file", errors(400, 404, 429), {
-        responses: {
-          ...operation("", "", "", errors(400, 404, 429)).detail.responses,
-          200: {
-            description: "The file, streamed. A truncated file lacks its last line.",
-            headers: {
-              "Content-Disposition": { description: "Name of the file", schema: { type: "string" } },
-            },
-            content: Object.fromEntries(
-              Object.values(mediaOf).map(({ type }) => [type.split(";")[0] as string, { schema: { type: "string" } }]),
-            ),
+      ...operation("Reports", "export", "Export runs, sessions and reports as a file", {
+        200: {
+          description: "The file, streamed. A truncated file lacks its last line.",
+          headers: {
+            "Content-Disposition": { description: "Name of the file", schema: { type: "string" } },
           },
+          content: Object.fromEntries(
+            Object.values(mediaOf).map(({ type }) => [type.split(";")[0] as string, { schema: { type: "string" } }]),
+          ),
         },
+        ...errors(400, 404, 429),
       }),
     },
   );

@@ -10,7 +10,7 @@ import { withoutPrivateText } from "./session-text.ts";
 export type Product = { urls: readonly URL[]; programs: readonly string[] };
 
 /** What may leave the machine of a session, and how many calls it had. */
-export type SessionExtract = { input: FieldSessionInput; calls: number };
+type SessionExtract = { input: FieldSessionInput; calls: number };
 
 type Call = Extract<AgentEvent, { type: "tool_call" }>;
 type Result = Extract<AgentEvent, { type: "tool_result" }>;

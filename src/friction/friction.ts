@@ -9,8 +9,7 @@ import { type Page, type Paged, paginate } from "../http/paging.ts";
 import { columnOf, isDescending, type Sort, sorted } from "../http/sorting.ts";
 import { toIso } from "../schema.ts";
 import { currentStateOf } from "../stats/lifecycle.ts";
-import type { Dismissal } from "./dismissals.ts";
-import { activeDismissals } from "./dismissals.ts";
+import { activeDismissals, type Dismissal } from "./dismissals.ts";
 import { agentsOf, previewOf } from "./lifecycle-rows.ts";
 import {
   historyOf,

@@ -17,7 +17,7 @@ import {
 } from "./lifecycle-rows.ts";
 
 /** Called when a friction point of the live docs is new or regressed. */
-export type AnnounceFriction = (
+type AnnounceFriction = (
   tx: Tx,
   event: "friction.opened" | "friction.regressed",
   counted: CountedReport,

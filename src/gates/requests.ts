@@ -19,7 +19,7 @@ import { firstStep } from "./steps.ts";
 import { extendGate, type GateRow } from "./targets.ts";
 
 /** The request for a gate, and who made it. */
-export type GateInput = GateRequest & { requester?: Requester; idempotencyKey?: string };
+type GateInput = GateRequest & { requester?: Requester; idempotencyKey?: string };
 
 /** What is compared. A prompt that gets the tag later does not make a retry another request. */
 type Selection = { promptIds: string[] } | { tag: string };

@@ -5,7 +5,7 @@ import { gateSteps } from "../stats/power.ts";
 type GateSettings = { runs: number; adaptive: boolean; budgetUsd: number | null };
 
 /** The progress of a gate: `done` runs per side, `spentUsd` on both (null: unknown). */
-export type Progress = GateSettings & {
+type Progress = GateSettings & {
   done: number;
   spentUsd: number | null;
   verdict: Verdict | null;

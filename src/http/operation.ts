@@ -1,4 +1,4 @@
-import { type TSchema, Type } from "@sinclair/typebox";
+import { KindGuard, type TSchema, Type } from "@sinclair/typebox";
 import { type ErrorCode, errorStatus } from "../errors.ts";
 import { OneOf } from "../schema.ts";
 
@@ -45,25 +45,30 @@ export type KeyScope = (typeof keyScopes)[number];
 export const includesScope = (keyScopes: readonly KeyScope[] | null, scope: KeyScope): boolean =>
   keyScopes === null ? !namedScopes.some((each) => each === scope) : keyScopes.includes(scope);
 
+/** A response in the OpenAPI document. */
+type ResponseObject = { description: string; headers?: Record<string, object>; content?: Record<string, object> };
+
 /** Responses for the OpenAPI document only. Validating them on each request took three times as long as producing a list of runs. */
-const toResponses = (responses: Record<number, TSchema>) =>
+const toResponses = (responses: Record<number, TSchema | ResponseObject>): Record<string, ResponseObject> =>
   Object.fromEntries(
-    Object.entries(responses).map(([status, schema]) => [
+    Object.entries(responses).map(([status, response]) => [
       status,
-      {
-        description: schema.description ?? `Response for status ${status}`,
-        ...(lists.has(schema) ? { headers: { "X-Total-Count": { $ref: "#/components/headers/TotalCount" } } } : {}),
-        content: { "application/json": { schema } },
-      },
+      KindGuard.IsSchema(response) ? toJsonResponse(status, response) : response,
     ]),
   );
 
-/** The OpenAPI details of a route, with the schema of each of its responses. */
+const toJsonResponse = (status: string, schema: TSchema): ResponseObject => ({
+  description: schema.description ?? `Response for status ${status}`,
+  ...(lists.has(schema) ? { headers: { "X-Total-Count": { $ref: "#/components/headers/TotalCount" } } } : {}),
+  content: { "application/json": { schema } },
+});
+
+/** The OpenAPI details of a route, with each of its responses: the schema of its JSON, or another response as the document has it. */
 export const operation = (
   tag: string,
   operationId: string,
   summary: string,
-  responses: Record<number, TSchema>,
+  responses: Record<number, TSchema | ResponseObject>,
   details: Record<string, unknown> = {},
 ) => ({
   detail: {

@@ -16,7 +16,7 @@ const maxJointFactor = 3;
 const maxWeightFactor = 2;
 
 /** What explains a change, in points of its delta. `causes`: the one that explains most first. */
-export type ChangeCauses = {
+type ChangeCauses = {
   causes: ChangeCause[];
   agentPoints: number;
   networkPoints: number;

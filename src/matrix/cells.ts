@@ -9,10 +9,10 @@ import type { Cell, MatrixAgent, MatrixPair } from "./schema.ts";
 import { standingsOf, type TestedPair } from "./standings.ts";
 
 /** An agent with its model; an empty one means none. */
-export type AgentModel = { agent: string; model: string };
+type AgentModel = { agent: string; model: string };
 
 /** The runs of an agent on a prompt with its newest version, context, methodology and scope, as one day; none, if all failed. */
-export type CellRuns = { days: ScoreDay[]; failed: FailedRun[] };
+type CellRuns = { days: ScoreDay[]; failed: FailedRun[] };
 
 const variantOf = ({ version, contextDigest, methodology, scope }: ScoreDay) =>
   [version, contextDigest, methodology.hash, scope].join(" ");

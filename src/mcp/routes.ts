@@ -22,7 +22,12 @@ const Message = Type.Object(
 /** Revisions before 2025-06-18 have batches. */
 const Messages = Type.Union([Message, Type.Array(Message)], { description: "One message, or a batch" });
 
-const answers = { 200: Messages, ...errors(413), 400: Type.Union([ApiError, Message]) };
+const responses = {
+  200: Messages,
+  202: { description: "Accepted: a notification or a response has no response" },
+  ...errors(413),
+  400: Type.Union([ApiError, Message]),
+};
 
 /** The MCP endpoint, created on first use by a kind of key. Methods other than POST are rejected before routing. */
 export const mcpRoutes = (endpointOf: (caller: Caller) => Promise<Endpoint>) =>
@@ -34,13 +39,9 @@ export const mcpRoutes = (endpointOf: (caller: Caller) => Promise<Endpoint>) =>
     },
     {
       parse: "none",
-      ...operation("MCP", "mcp", "Send a Model Context Protocol message", answers, {
+      ...operation("MCP", "mcp", "Send a Model Context Protocol message", responses, {
         description:
           "Stateless Streamable HTTP: each request holds one message and gets one response. Supports protocol revisions up to 2025-11-25 and 2026-07-28. GET and DELETE return 405.",
-        responses: {
-          ...operation("", "", "", answers).detail.responses,
-          202: { description: "Accepted: a notification or a response has no response" },
-        },
         requestBody: { required: true, content: { "application/json": { schema: Messages } } },
       }),
     },

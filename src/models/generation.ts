@@ -9,7 +9,7 @@ const maxOutputTokens = 16_000;
 
 export type ModelMessage = { role: "user" | "assistant"; content: string };
 
-export type Generation = {
+type Generation = {
   access: ModelAccess;
   gatewaySession: GatewaySession;
   /** What `plainSchema` returns. */

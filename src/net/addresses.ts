@@ -96,8 +96,9 @@ export function createAddressPolicy(allow: readonly AllowRule[]) {
 /** Whether a rule names the host, or has the range of its address. `host` without brackets. */
 export function isListed(allow: readonly AllowRule[], host: string): boolean {
   const address = parse(host);
-  const matches = ({ name, range }: Rule) => name === toName(host) || (address !== null && contains(range, address));
-  return allow.map(toRule).some(matches);
+  return allow
+    .map(toRule)
+    .some(({ name, range }) => name === toName(host) || (address !== null && contains(range, address)));
 }
 
 const isWebPort = (port: number) => port === 80 || port === 443;

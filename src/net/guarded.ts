@@ -139,7 +139,7 @@ export function createGuard(options: GuardOptions): Guard {
           body,
           addresses,
           agent,
-          freshAgents: freshAgents,
+          freshAgents,
           maxBytes,
           cutsBody,
           connectMs,

@@ -32,7 +32,7 @@ type ConnectionOptions = {
   connectMs: number;
 };
 
-export type RequestOptions = ConnectionOptions & {
+type RequestOptions = ConnectionOptions & {
   body?: string | undefined;
   maxBytes: number;
   /** Cuts a longer body instead of failing. */

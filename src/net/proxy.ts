@@ -19,7 +19,7 @@ type Handlers = {
   onTunnel: (request: http.IncomingMessage, socket: net.Socket, head: Buffer) => void;
 };
 
-export type ProxyServer = {
+type ProxyServer = {
   /** Accepts a connection on which requests arrive. */
   accept(socket: net.Socket): void;
   /** Disconnects all clients. */
@@ -56,7 +56,7 @@ export async function serveProxy(socketPath: string, { onRequest, onTunnel }: Ha
   };
 }
 
-export type ForwardHooks = {
+type ForwardHooks = {
   /** Its reason ends the exchange. */
   signal: AbortSignal;
   /** Called with the response before its body is read. Returns the headers for the client. */

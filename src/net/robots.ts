@@ -1,7 +1,7 @@
 import robotsParser from "robots-parser";
 
 /** Fetches a URL as text; null if there was no response. */
-export type FetchText = (url: string) => Promise<{ status: number; text: string } | null>;
+type FetchText = (url: string) => Promise<{ status: number; text: string } | null>;
 
 export type Robots = ReturnType<typeof createRobots>;
 

@@ -32,7 +32,7 @@ export async function openUpstream(url: string, { headers, body, signal, allow }
     signal,
   };
   if (allow) return await openGuarded(new URL(url), init, allow);
-  return await fetch(url, { ...init, redirect: "manual", ...{ timeout: false } });
+  return await fetch(url, { ...init, redirect: "manual", timeout: false });
 }
 
 type GuardedInit = { method: string; headers: Record<string, string>; body: string; signal: AbortSignal };
@@ -91,10 +91,10 @@ export function objectionToUrl(url: string, allow: readonly AllowRule[]): string
   return isIP(address) === 0 ? policy.objectionToPort(host, portNumber) : policy.objection(host, address, portNumber);
 }
 
-/** A fetch over a unix socket. The host of the URL is ignored. `onAnswer` sees each response first. */
+/** A fetch over a unix socket. The host of the URL is ignored. `onResponse` gets each response first. */
 export const viaSocket = (unix: string, onResponse?: (response: Response) => void): typeof fetch => {
   const send = async (url: string | URL | Request, init?: RequestInit) => {
-    const response = await fetch(url, { ...init, unix, ...{ timeout: false } });
+    const response = await fetch(url, { ...init, unix, timeout: false });
     onResponse?.(response);
     return response;
   };

@@ -13,14 +13,11 @@ import {
   notifications,
 } from "../db/tables/notifications.ts";
 import { JobFailure, type JobHandler } from "../jobs/handler.ts";
-import type { Lease } from "../jobs/queue.ts";
-import { isLeaseHeld } from "../jobs/queue.ts";
+import { isLeaseHeld, type Lease } from "../jobs/queue.ts";
 import { mentionsNothingDeleted } from "./deleted.ts";
-import type { DestinationRow } from "./destinations.ts";
-import { disableDestination } from "./destinations.ts";
+import { type DestinationRow, disableDestination } from "./destinations.ts";
 import { cut } from "./events.ts";
-import type { TryResult } from "./send.ts";
-import { sendNotification, settingsPath } from "./send.ts";
+import { sendNotification, settingsPath, type TryResult } from "./send.ts";
 
 const hourMs = 3600_000;
 const minuteMs = 60_000;

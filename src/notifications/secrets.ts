@@ -8,7 +8,7 @@ import { seal, unseal } from "../models/seal.ts";
 type DestinationRow = typeof destinations.$inferSelect;
 type RowKey = { orgId: string; id: string };
 /** What is stored encrypted. `previous`: the secret before the last rotation. */
-export type SecretContent = { secret?: string; previous?: string; headers?: Record<string, string>; url?: string };
+type SecretContent = { secret?: string; previous?: string; headers?: Record<string, string>; url?: string };
 
 /** Throws bad_request without EVALD_SECRET_KEY. */
 export function requireSecretKey({ config }: Context): Uint8Array {

@@ -71,7 +71,7 @@ export const openFleet = (url: string, version: string, waitMs: number, log: Log
 /** `heardAt`: by the monotonic clock. */
 type MissedWorker = Omit<KnownWorker, "awayMs"> & { heardAt: number };
 
-export type ConnectedWorker = {
+type ConnectedWorker = {
   info: WorkerInfo;
   /** Name of the credential with which it connected. */
   credential: string;

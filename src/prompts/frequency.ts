@@ -3,7 +3,7 @@ export const weekdays = ["sunday", "monday", "tuesday", "wednesday", "thursday",
 type Weekday = (typeof weekdays)[number];
 
 /** A schedule at a time of day. `time`: HH:MM. `weekday`: only if it is weekly. */
-export type TimeOfDay =
+type TimeOfDay =
   | { every: "day" | "weekday"; time: string; weekday: null }
   | { every: "week"; time: string; weekday: Weekday };
 

@@ -1,7 +1,6 @@
 import { and, count, eq, ne } from "drizzle-orm";
 import { isRuleBased } from "../agents/agent.ts";
-import type { AgentChoice } from "../agents/choice.ts";
-import { listAgentChoices } from "../agents/choice.ts";
+import { type AgentChoice, listAgentChoices } from "../agents/choice.ts";
 import { findUnsupportedOption } from "../agents/coding/agent-options.ts";
 import type { AgentOptions } from "../agents/task.ts";
 import { hasArchive } from "../archives/archives.ts";

@@ -6,8 +6,7 @@ import { gates } from "../db/tables/gates.ts";
 import { providers } from "../db/tables/prompts.ts";
 import { scheduledEvaluations } from "../db/tables/schedules.ts";
 import { minRuns } from "../stats/power.ts";
-import type { PromptRow } from "./prompt-check.ts";
-import { agentsOfPrompt } from "./prompt-check.ts";
+import { agentsOfPrompt, type PromptRow } from "./prompt-check.ts";
 import { defaultStartUrls } from "./start-urls.ts";
 
 /** Failed scheduled evaluations in a row after which a prompt is paused. */

@@ -51,7 +51,7 @@ startUrl: always the root of the docs. Name no other hosts than those of the pag
 needs: what a person must provide first: account, secret, workspace (files), or approval for what buys, deletes data of others or writes to people.
 declaredChecks: at most two that prove the end goal, or none. Exactly one of command, url and file is set, the rest is null. contains: a text that the output must have and that the task doesn't say, or null.`;
 
-export type ModelRequest = { instructions: string; prompt: string };
+type ModelRequest = { instructions: string; prompt: string };
 
 /** What a model is asked. The pages are delimited by a word that nothing in them can know. */
 export function toModelRequest({ product, docsUrl, primaryTask, count, pages, readme }: ProposalSource): ModelRequest {

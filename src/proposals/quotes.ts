@@ -16,7 +16,7 @@ const essenceOf = (text: string): string =>
     .join(" ")
     .toLowerCase();
 
-export type QuoteMatch = { line: number } | { reason: "no_quote" | "quote_too_short" | "quote_not_on_page" };
+type QuoteMatch = { line: number } | { reason: "no_quote" | "quote_too_short" | "quote_not_on_page" };
 
 /**
  * Where a quote is on a page: the line from 1 in which its first word is, or why it isn't there. All of its words must be there in their order;

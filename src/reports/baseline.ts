@@ -7,23 +7,19 @@ import { toIso } from "../schema.ts";
 import { mean, median, predictionInterval } from "../stats/estimates.ts";
 import { metricNames, round, rounded } from "../stats/repeats.ts";
 import { argsKey, type Comparand, comparedScope, describeDifference, differencesOf } from "./differences.ts";
-import type { PublishedRun, RunRow } from "./run-rows.ts";
-import { publishedRunRows, runRowsOfEvals } from "./run-rows.ts";
+import { type PublishedRun, publishedRunRows, type RunRow, runRowsOfEvals } from "./run-rows.ts";
 import type { Report, ReportBaseline } from "./schema.ts";
 
 /** Number of published runs in the rolling window. */
 export const windowRuns = 10;
 
-export type Baseline = { kind: "pinned" | "window"; evalRequestId: string | null; runs: RunRow[] };
+type Baseline = { kind: "pinned" | "window"; evalRequestId: string | null; runs: RunRow[] };
 
 /**
  * A prompt with its template arguments, agent and model. `methodology` null: not run yet, so that methodology, agent version and context
  * are those of the newest run.
  */
-export type Variant = Pick<
-  Comparand,
-  "promptId" | "agent" | "agentVersion" | "model" | "contextDigest" | "templateArgs"
-> & {
+type Variant = Pick<Comparand, "promptId" | "agent" | "agentVersion" | "model" | "contextDigest" | "templateArgs"> & {
   methodology: { hash: string } | null;
   /** null: that of the newest run. */
   scope: Scope | null;

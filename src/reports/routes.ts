@@ -111,23 +111,12 @@ export const reportRoutes = (ctx: Context) =>
           slug: Type.String(),
           name: Type.String({ description: "Name from the artifact field of an event" }),
         }),
-        ...withImageResponse(
-          operation("Reports", "getArtifact", "Get a screenshot or the workspace diff of the session", errors(404)),
-        ),
+        ...operation("Reports", "getArtifact", "Get a screenshot or the workspace diff of the session", {
+          200: {
+            description: "The image",
+            content: { "image/webp": { schema: { type: "string", contentEncoding: "binary" } } },
+          },
+          ...errors(404),
+        }),
       },
     );
-
-/** Documents the one response that isn't JSON. */
-const withImageResponse = <T extends { detail: { responses: object } }>(of: T): T => ({
-  ...of,
-  detail: {
-    ...of.detail,
-    responses: {
-      200: {
-        description: "The image",
-        content: { "image/webp": { schema: { type: "string", contentEncoding: "binary" } } },
-      },
-      ...of.detail.responses,
-    },
-  },
-});

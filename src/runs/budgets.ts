@@ -26,7 +26,7 @@ export type MonthBudget = { id: string; maxUsd: number } & (
 );
 
 /** The month so far of a budget, in USD. `free`: neither spent nor reserved. */
-export type BudgetState = { spentUsd: number; reservedUsd: number; reservedRuns: number; freeUsd: number };
+type BudgetState = { spentUsd: number; reservedUsd: number; reservedRuns: number; freeUsd: number };
 
 const orgBudget = statement((db) =>
   db

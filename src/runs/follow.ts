@@ -16,7 +16,7 @@ const maxFirst = 200;
 const checkEveryMs = 250;
 
 /** A position in the session of a run. Each attempt has its own session. */
-export type StreamPosition = { attempt: number; seq: number };
+type StreamPosition = { attempt: number; seq: number };
 /** `isOver`: nothing follows. */
 export type Progress = { run: Run; events: SessionEvent[]; position: StreamPosition; isOver: boolean };
 /** `hasRunChanged`: the run differs from the one of the last update that said so. A run that has ended is only in the last update. */

@@ -33,7 +33,7 @@ export type JudgeCall = {
 };
 
 /** The judge's answer, or the reason for none. */
-export type JudgeResult = { answer: Answer } | { reason: string };
+type JudgeResult = { answer: Answer } | { reason: string };
 
 const schema = plainSchema(Answer);
 

@@ -34,7 +34,7 @@ export const isWithin = (org: string, [lengthMs, start, end]: PeriodSpan) =>
   );
 
 /** A model call of a run, or for its session. */
-export type PaidCall = {
+type PaidCall = {
   /** When it ended, epoch ms. */
   at: number;
   model: string;

@@ -12,7 +12,7 @@ import { freeJob, holdJob } from "../jobs/queue.ts";
 import { ownMember } from "../schema.ts";
 
 /** What an operator pauses: an organization, by its ID or name, or an agent, by its ID. */
-export type PauseKey = Pick<typeof pauses.$inferSelect, "kind" | "subject">;
+type PauseKey = Pick<typeof pauses.$inferSelect, "kind" | "subject">;
 export type PauseRow = typeof pauses.$inferSelect;
 /** Whose run it is, and which agent it uses. */
 type PausableRun = Pick<typeof runs.$inferSelect, "id" | "orgId" | "agent">;

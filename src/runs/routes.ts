@@ -57,17 +57,19 @@ async function* toMessages(request: Request, progress: ReturnType<typeof followR
   }
 }
 
-const followOperation = operation("Runs", "followRun", "Stream the events of a run", errors(404, 429), {
-  description:
-    "Server-sent events: `event` for each event of the session, as in a trace, `run` with the run whenever its status changes, and one `end` as the last message, when the run has ended and all its events were sent. Each attempt has its own events: without `attempt`, the stream follows the newest one. With Last-Event-ID it resumes after that message; without, it starts at the first event.",
-});
-Object.assign(followOperation.detail.responses, {
+const followResponses = {
   200: {
     description: "Stream of server-sent events",
     headers: { "X-Accel-Buffering": header("Unbuffered") },
     content: { "text/event-stream": { schema: { type: "string" } } },
   },
   204: { description: "The stream has ended; do not reconnect" },
+  ...errors(404, 429),
+};
+
+const followOperation = operation("Runs", "followRun", "Stream the events of a run", followResponses, {
+  description:
+    "Server-sent events: `event` for each event of the session, as in a trace, `run` with the run whenever its status changes, and one `end` as the last message, when the run has ended and all its events were sent. Each attempt has its own events: without `attempt`, the stream follows the newest one. With Last-Event-ID it resumes after that message; without, it starts at the first event.",
 });
 
 function toRunResponse(baseUrl: string, { evalRequestId, runIds }: AcceptedEval) {
@@ -220,12 +222,14 @@ const readRoutes = (ctx: Context) =>
       }),
     });
 
-const outputOperation = operation("Runs", "getAgentOutput", "Download the output of a coding agent", errors(404), {
+const outputResponses = {
+  200: { description: "Lines of text or JSON", content: { "application/x-ndjson": { schema: { type: "string" } } } },
+  ...errors(404),
+};
+
+const outputOperation = operation("Runs", "getAgentOutput", "Download the output of a coding agent", outputResponses, {
   description:
     "What the agent printed to stdout, or the messages of the Agent Client Protocol, one per line, without secrets. The first line names the agent and the format. `evald agent replay` turns it into events. It is deleted together with the session events.",
-});
-Object.assign(outputOperation.detail.responses, {
-  200: { description: "Lines of text or JSON", content: { "application/x-ndjson": { schema: { type: "string" } } } },
 });
 
 /** What coding agents printed. */

@@ -19,7 +19,7 @@ const maxBufferedBytes = 32 * 1024 * 1024;
 const maxBlockedMs = 60_000;
 const retryMs = 500;
 
-export type SessionWriter = {
+type SessionWriter = {
   append(event: AgentEvent, source: EventSource): void;
   /** Registers more secrets to redact, in every usual encoding. */
   hide(secrets: string[]): void;

@@ -52,7 +52,7 @@ async function readStart({ body }: Response): Promise<string> {
 }
 
 /** The export of traces: the runs that wait for it, and what failed. */
-export type TraceExport = ReturnType<typeof createTraceExport>;
+type TraceExport = ReturnType<typeof createTraceExport>;
 
 /**
  * Exports the sessions of ended runs to an OpenTelemetry collector, one at a time. While it can't be reached, at most 1,000 runs wait; further

@@ -1,6 +1,5 @@
 import type { JSONWebKeySet, JWTPayload } from "jose";
-import type { Context } from "../context.ts";
-import { perContext } from "../context.ts";
+import { type Context, perContext } from "../context.ts";
 import { AppError, reasonOf } from "../errors.ts";
 import { loadJose } from "../lazy-packages.ts";
 import { createGuard } from "../net/guarded.ts";

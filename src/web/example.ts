@@ -37,7 +37,7 @@ export const exampleReport = ({ baseUrl }: Site): { report: Report; pagesVisited
   JSON.parse(JSON.stringify(stored).replaceAll("{base}", baseUrl).replaceAll("{host}", new URL(baseUrl).host));
 
 /** Numbers of mistakes. */
-export type PlantedMistakes = { planted: number; found: number };
+type PlantedMistakes = { planted: number; found: number };
 
 /** "4 planted mistakes, 4 found" */
 export const describeMistakes = ({ planted, found }: PlantedMistakes): string =>

@@ -2,8 +2,7 @@ import { randomBytes } from "node:crypto";
 import { asc, eq } from "drizzle-orm";
 import { recordAudit } from "../audit/entries.ts";
 import type { Context } from "../context.ts";
-import type { Db } from "../db/open.ts";
-import { transaction } from "../db/open.ts";
+import { type Db, transaction } from "../db/open.ts";
 import { workerCredentials } from "../db/tables/keys.ts";
 import { badRequest, notFound } from "../errors.ts";
 import { credentialName, sharedCredential, userPrefix } from "../places/messages.ts";
@@ -11,7 +10,7 @@ import type { WorkerCredential } from "../places/redis-users.ts";
 import { toIso } from "../schema.ts";
 
 /** A credential as it is listed. */
-export type ListedCredential = { name: string; createdAt: string };
+type ListedCredential = { name: string; createdAt: string };
 
 /** The credentials of workers by name. The service gives them access to Redis. */
 export const listCredentials = (db: Db): (WorkerCredential & { createdAt: number })[] =>

@@ -1,5 +1,4 @@
-import type { Db } from "../db/open.ts";
-import { transaction } from "../db/open.ts";
+import { type Db, transaction } from "../db/open.ts";
 import { knownWorkers } from "../db/tables/checks.ts";
 import type { KnownWorker } from "../places/messages.ts";
 

@@ -10,12 +10,13 @@ import { dismissWorker, listWorkers, type Workers } from "./workers.ts";
 
 const params = Type.Object({ workerId: PathId("ID of the worker") });
 
-/** The machines that run agents. `checkOwner`: throws forbidden for keys that may not change them. */
+/** Lists the machines that run agents, drains and removes them. Only owners change them. */
 export const workerRoutes = (ctx: Context, workers: Workers) =>
   new Elysia({ name: "workers" })
     .get(
       "/api/v1/workers",
       ({ request }) => {
+        // Workers belong to no organization, but listing them needs a key with the scope read.
         orgOf(request);
         return listWorkers(ctx, workers);
       },

@@ -13,7 +13,7 @@ export type OutputHeader = {
 };
 
 /** A line of the output of an agent that speaks the Agent Client Protocol. */
-export type KeptMessage = { from: "agent" | "evald"; message: object };
+type KeptMessage = { from: "agent" | "evald"; message: object };
 
 /** Lines are sent once they have this size, or this long after the first of them. */
 const partBytes = 64 * 1024;

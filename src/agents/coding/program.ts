@@ -81,7 +81,7 @@ export function findProgram(preset: Preset, path: string): InstalledProgram | { 
 }
 
 /** A coding agent on this machine. `detail` says why it is missing, and how to install it. */
-export type InstalledAgent = { id: string; name: string } & (
+type InstalledAgent = { id: string; name: string } & (
   | { isInstalled: true; version: string; path: string; isTested: boolean }
   | { isInstalled: false; detail: string }
 );

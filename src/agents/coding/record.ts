@@ -44,7 +44,7 @@ export type ModelHooks = { onCall: (call: ModelCall) => void; onResult: (result:
 type RecordHooks = ModelHooks & { onRequest: (body: Fields) => void };
 
 const hopByHopHeaders = ["host", "connection", "content-length", "accept-encoding", "transfer-encoding"];
-/** A conversation that is too long again after at most this many answers was shortened in vain. */
+/** A conversation that is too long again after at most this many answers was not shortened enough. */
 const fewAnswers = 2;
 const maxErrorChars = 64 * 1024;
 

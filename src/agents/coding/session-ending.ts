@@ -9,7 +9,7 @@ import { type Printed, textsOf } from "./printed.ts";
 import { type ModelRecord, wasCut } from "./record.ts";
 import type { SessionReporter } from "./session-reporter.ts";
 
-/** Why an agent was stopped before its end: what it waited for, or what it tried in vain. */
+/** Why an agent was stopped before its end: what it waited for, or what did not help. */
 export type Wait = "login_needed" | "question" | "context_overflow";
 
 /** What is known about the end of a session. `reason`: what the provider or the agent says about it; null: nothing. `code`: that of the failed call that ended it. */

@@ -126,11 +126,14 @@ export function countUnreadableLine(reporter: SessionReporter, line: string | nu
   if (line !== null) addLine(reporter.printed, line);
 }
 
+/** What the message about unreadable lines says, by which a trial of an agent finds it. */
+export const unreadableNote = "that evald cannot read";
+
 /** Reports what could not be read. */
 export function reportUnreadable({ preset: { name }, send, unreadable, unknownKinds }: SessionReporter): void {
   if (unreadable) {
     const lines = `${unreadable.lines} ${unreadable.lines === 1 ? "line" : "lines"}`;
-    const text = `${name} wrote ${lines} that evald cannot read, such as ${JSON.stringify(unreadable.first)}`;
+    const text = `${name} wrote ${lines} ${unreadableNote}, such as ${JSON.stringify(unreadable.first)}`;
     send({ type: "message", text });
   }
   if (unknownKinds.size > 0) {

@@ -17,7 +17,7 @@ type Reading = { language: GrammarName; errors: number; tokens: number; keywords
  * What the language of a sample without a label can be. `rivals` could be meant as well, so only what is wrong in all of them
  * is wrong.
  */
-export type Inference = { language: LanguageFamily; isCertain: boolean; rivals: GrammarName[] };
+type Inference = { language: LanguageFamily; isCertain: boolean; rivals: GrammarName[] };
 
 /** The language of a sample by its label, or else as inferred; "" if unknown. */
 export function languageOf({ language, code }: CodeSample): string {

@@ -63,7 +63,7 @@ export type SearchEnd = "found" | "no_words" | "pages" | "requests" | "wall_cloc
 export type Steps<T = void> = AsyncGenerator<AgentEvent, T>;
 
 /** Result of a tool: `output` goes into the session, `value` is for the next steps. */
-export type ToolResult<T> = {
+type ToolResult<T> = {
   ok: boolean;
   output: Record<string, unknown>;
   checks?: Check[];

@@ -6,7 +6,7 @@ import { probeMissingPage } from "./page-fetching.ts";
 import { mapInOrder, type Session, type Steps, useTool } from "./session.ts";
 
 /** What a host publishes about its pages, known before any of them is opened. */
-export type SiteListings = { fromLlmsTxt: ListingFile[]; fromSitemap: ListingFile[] };
+type SiteListings = { fromLlmsTxt: ListingFile[]; fromSitemap: ListingFile[] };
 type ListingFile = { url: string; text: string; links: PageLink[] };
 
 /** Maximum number of sitemaps per host, including indexes, and of URLs from all of them. */

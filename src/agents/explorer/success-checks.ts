@@ -10,7 +10,7 @@ import { cut, mapInOrder, type Steps, type ToolSession, useTool } from "./sessio
 import { toSuccessCheck } from "./success-check.ts";
 
 /** Result of the success checks for the goal, with a sentence for the end of the session. */
-export type GoalResult = { outcome: Outcome; reason: string };
+type GoalResult = { outcome: Outcome; reason: string };
 
 /** Runs the success checks of a prompt: requests first, then commands and files one after the other. */
 export async function* runSuccessChecks(session: ToolSession, when: "before" | "after" = "after"): Steps<GoalResult> {

@@ -26,7 +26,7 @@ function mostCommonScript(words: Iterable<string>): string | null {
 }
 
 /** The scripts of the goal and of the docs. */
-export type OtherScript = { goal: string; docs: string };
+type OtherScript = { goal: string; docs: string };
 
 /**
  * The two scripts, if more than half of the goal's terms are in another script than the docs and occur nowhere in them,

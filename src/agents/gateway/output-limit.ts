@@ -16,7 +16,7 @@ const maxAnswers = 128;
 export type RequestedOutput = { maxTokens: number | null; answers: number };
 
 /** A field of a request that must be a number, and isn't. */
-export type InvalidField = { field: string; message: string };
+type InvalidField = { field: string; message: string };
 
 /**
  * The output that a request asks for, by the highest value of each kind, because providers differ in which field they read. Or the field

@@ -32,7 +32,7 @@ type McpToolOptions = {
 };
 type Connection = { client: Client; close: () => Promise<void> };
 
-export type McpTools = {
+type McpTools = {
   /** By the names that the model gets: `mcp__SERVER__TOOL`. */
   tools: Record<string, ToolSpec>;
   /** Servers whose tools are available. */

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { systemCertificates } from "../sandbox/surroundings.ts";
 
 /** Files with trusted certificate authorities: in PEM, and as a key store of Java. */
-export type Certificates = { pem: string; java: string };
+type Certificates = { pem: string; java: string };
 
 /** Writes the machine's certificate authorities and the run's own, in PEM, to files in the folder. */
 export async function writeCertificates(folder: string, certificate: string): Promise<Certificates> {

@@ -4,7 +4,7 @@ import type { LimitHit, SandboxLimits } from "./bounds.ts";
 import { cpuFolder, cpuWeights, enableCpuController, setCpuWeight } from "./cpu-groups.ts";
 import { groupsBelow, killGroup, makeGroup, newName, prepareParents, read } from "./group-folders.ts";
 
-export type Cgroup = {
+type Cgroup = {
   /** A process that writes its ID to all of these joins the group, and so do its children. */
   procsFiles: string[];
   /** The limit that was reached, if any. */

@@ -9,7 +9,7 @@ const maxBytes = 256 * 1024;
 const skipped = [".git", ".home", "node_modules", ".venv", "venv", "__pycache__", "target", ".cache"];
 
 /** The changes of an agent to its workspace as a unified diff; `isCut` if it was longer. */
-export type WorkspaceDiff = { files: number; text: string; isCut: boolean };
+type WorkspaceDiff = { files: number; text: string; isCut: boolean };
 
 /** Compares a workspace with its baseline, in a sandbox: names and links in a workspace may be hostile. */
 export async function diffWorkspace(

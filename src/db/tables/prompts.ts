@@ -27,7 +27,7 @@ export type AdditionalUrl = { url: string; [key: string]: unknown };
  */
 export type PromptBasis = { url: string; line: number; quote: string; digest: string; ownGoal: string | null };
 /** The run that read the page first when it no longer had the quote. */
-export type PromptBasisChange = { runId: string; at: number };
+type PromptBasisChange = { runId: string; at: number };
 
 /** The place of a prompt in a version of a suite. */
 export type SuiteReference = { id: string; version: number; slot: string };
@@ -113,10 +113,10 @@ export const prompts = sqliteTable(
   ],
 );
 
-/** Uploaded tar.gz files with the starting files of workspaces. `digest` is their SHA-256. */
 /** What an archive holds: the files that a workspace starts with, or a built docs site. */
 export const archiveKinds = ["workspace", "site"] as const;
 
+/** Uploaded tar.gz files. `digest` is their SHA-256. */
 export const archives = sqliteTable(
   "archives",
   {

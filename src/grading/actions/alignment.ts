@@ -211,14 +211,14 @@ const isAuthorization = ({ role, key }: Part) => role === "header" && /^(proxy-)
 
 /** Credentials are the reader's own, but their scheme is not. */
 function schemeDifferences(part: Part, other: Part | undefined): Difference[] {
-  const [found, expected] = [part, other].map((each) => /^(\S+) /.exec(each?.value ?? "")?.[1] ?? null) as (
-    | string
-    | null
-  )[];
-  return found === null || expected === null || found === undefined || expected === undefined || found === expected
+  const [found, expected] = [schemeIn(part.value), schemeIn(other?.value ?? "")];
+  return found === null || expected === null || found === expected
     ? []
     : [{ role: "header", key: part.key, found, expected }];
 }
+
+/** The scheme of a header with credentials, such as Bearer; null: it has none. */
+const schemeIn = (value: string): string | null => /^(\S+) /.exec(value)?.[1] ?? null;
 
 /** A header as it is usually written. Credentials are the reader's own. */
 function headerLine(key: string, value: string): string {

@@ -8,7 +8,8 @@ export const tokensOf = (code: string): string[] =>
   ) ?? [];
 
 const methods = "get|post|put|patch|delete|head|options";
-const addressed = new RegExp(
+/** An address in quotes, after the call, comma, bracket or equals sign that it belongs to. */
+const quotedAddress = new RegExp(
   `(?:\\b(${methods}|fetch|request|open|urlopen|axios|ky|got|URI|Request)\\w*\\s*\\(|[,:]|[=(])\\s*[rfbu]?(["'\`])((?:https?://[^"'\`\\s]+|/[\\w{}$:./?=&<>-]+))\\2`,
   "gi",
 );
@@ -18,7 +19,7 @@ const addressed = new RegExp(
  * statement. Keys of an object named headers or params are headers or query parameters, others are fields.
  */
 export function requestsInCode(code: string): { action: RequestAction; start: number; end: number }[] {
-  return [...code.matchAll(addressed)].map((match) => {
+  return [...code.matchAll(quotedAddress)].map((match) => {
     const [whole, called = "", , address = ""] = match;
     const end = statementEnd(code, match.index);
     const rest = code.slice(match.index + whole.length, end);
@@ -34,7 +35,7 @@ export function requestsInCode(code: string): { action: RequestAction; start: nu
   });
 }
 
-/** Where the statement that contains a position ends: at the bracket that closes it, or at an empty line. */
+/** Where the statement that contains a position ends: at the bracket that closes it, or at the end of a line outside of brackets. */
 function statementEnd(code: string, from: number): number {
   let depth = 0;
   for (let at = from; at < code.length; at++) {

@@ -2,7 +2,7 @@ import { decodePercent } from "../../net/percent.ts";
 import type { Part, RequestAction } from "./action.ts";
 import type { ShellCommand } from "./shell.ts";
 
-export type RequestFields = { method: string | null; url: string; headers?: [string, string][]; body?: string | null };
+type RequestFields = { method: string | null; url: string; headers?: [string, string][]; body?: string | null };
 
 /** A request as parts. The host of a path alone is unknown. */
 export function toRequest({ method, url, headers = [], body = null }: RequestFields, source: string): RequestAction {

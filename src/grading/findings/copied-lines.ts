@@ -47,12 +47,10 @@ export function samplesFor(action: Action, { samples, lines }: PageText): Sample
 export function copyScore(failed: Action, { action: sample }: Sample, difference: Difference): number {
   if (failed.kind === "request" && sample.kind === "request") return requestCopyScore(failed, sample, difference);
   if (failed.kind !== "command") return 0;
-  if (difference.role === "code")
-    return sample.kind === "code"
-      ? codeCopyScore(failed, sample.code, difference)
-      : sample.kind === "command" && sample.code !== null
-        ? codeCopyScore(failed, sample.code, difference)
-        : 0;
+  if (difference.role === "code") {
+    const code = sample.kind === "request" ? null : sample.code;
+    return code === null ? 0 : codeCopyScore(failed, code, difference);
+  }
   return sample.kind === "command" ? commandCopyScore(failed, sample, difference) : 0;
 }
 

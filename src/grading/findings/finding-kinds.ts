@@ -2,7 +2,7 @@ import type { Friction } from "../grade.ts";
 import { frictionByCheck } from "./catalogue.ts";
 
 /** A kind of finding that the explorer can report. Its findings have titles that start with `title`. */
-export type FindingKind = {
+type FindingKind = {
   id: string;
   title: string;
   /** The highest that it gets. */

@@ -82,25 +82,32 @@ export function readAnswer(output: unknown, goal: string, session: SessionEvent[
   const error = Value.Errors(Answer, output).First();
   if (error) return { answer: null, objection: invalidInput(error, "answer").detail };
   const answer = truncateAnswer(output as Answer);
-  const { dropped } = checkAnswer(answer, partsOf(goal), session);
-  const partObjections = dropped.filter((each) => each.startsWith("part "));
-  return { answer, objection: partObjections.length > 0 ? partObjections.join("; ") : null };
+  const { parts } = checkClaims(answer, partsOf(goal), session);
+  return { answer, objection: parts.dropped.length > 0 ? parts.dropped.join("; ") : null };
 }
 
 /** Checks every claim: its events exist, one of them contains its quote, and it is of a kind that can prove the claim. */
-function checkAnswer(raw: Answer, goal: string[], session: SessionEvent[]): Verdict {
-  const answer = truncateAnswer(raw);
+function checkClaims(answer: Answer, goal: string[], session: SessionEvent[]) {
   const bySeq: EventsBySeq = new Map(session.map((event) => [event.seq, event]));
   const removeUnknownUrls = addressFilter(session);
-  const { parts, dropped: droppedParts } = checkParts(answer, goal, session, bySeq, removeUnknownUrls);
-  const { frictions, dropped: droppedFrictions } = checkFrictions(answer, bySeq, removeUnknownUrls);
+  return {
+    parts: checkParts(answer, goal, session, bySeq, removeUnknownUrls),
+    frictions: checkFrictions(answer, bySeq, removeUnknownUrls),
+    removeUnknownUrls,
+  };
+}
+
+/** The verdict of an answer, without the claims that no event proves. */
+function checkAnswer(raw: Answer, goal: string[], session: SessionEvent[]): Verdict {
+  const answer = truncateAnswer(raw);
+  const { parts, frictions, removeUnknownUrls } = checkClaims(answer, goal, session);
   const { keyFinding, verdict, summary, confidence } = answer;
   const { whatWorked, whatDidnt } = summary;
   return {
-    parts,
-    frictions,
+    parts: parts.parts,
+    frictions: frictions.frictions,
     texts:
-      droppedParts.length === 0
+      parts.dropped.length === 0
         ? {
             keyFinding: removeUnknownUrls(keyFinding),
             verdict: removeUnknownUrls(verdict),
@@ -108,7 +115,7 @@ function checkAnswer(raw: Answer, goal: string[], session: SessionEvent[]): Verd
           }
         : null,
     confidence,
-    dropped: [...droppedParts, ...droppedFrictions],
+    dropped: [...parts.dropped, ...frictions.dropped],
   };
 }
 

@@ -67,7 +67,7 @@ const deletes = (words: string[]) =>
   words.some((word) => /^(?:rm|remove|delete|del|destroy|drop|purge|uninstall)$/i.test(word));
 
 /** A run of the product's own program. */
-export type ProgramRun = { seq: number; output: string; operands: string[]; deletes: boolean };
+type ProgramRun = { seq: number; output: string; operands: string[]; deletes: boolean };
 
 /** What the machine of a session is known to hold. */
 type Machine = {

@@ -169,7 +169,6 @@ function FrictionPills({ frictions }: { frictions: Report["frictionPoints"] }) {
   );
 }
 
-/** The line before and after, or only the line if its replacement isn't known. */
 /** The line to change and what it becomes, or the text that is wrong. */
 export function Diff({ id, evidence }: { id: string; evidence: Recommendation["evidence"] }) {
   const diff = diffOf(evidence);

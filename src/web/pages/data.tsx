@@ -1,5 +1,4 @@
-import type { Deletion } from "../../deletions/schema.ts";
-import { Retention, RetentionPatch } from "../../deletions/schema.ts";
+import { type Deletion, Retention, RetentionPatch } from "../../deletions/schema.ts";
 import { capitalize, count } from "../../grading/text.ts";
 import { List } from "../components/figures.tsx";
 import { ButtonForm, DangerButton, Submit } from "../components/form-parts.tsx";

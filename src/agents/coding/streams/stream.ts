@@ -4,10 +4,10 @@ import { boundFields, shorten } from "../../event-size.ts";
 import { type Fields, list, object, parseObject, text } from "../../fields.ts";
 
 /** Why an agent ended early. `status`: the status of the model's response, if the agent reports it. */
-export type StreamError = { status: number | null; message: string };
+type StreamError = { status: number | null; message: string };
 
 /** How an agent says that it ended. `text`: its answer. */
-export type StreamEnd = {
+type StreamEnd = {
   ending: EndingName;
   text: string | null;
   error: StreamError | null;
