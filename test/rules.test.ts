@@ -44,6 +44,7 @@ const layers: [string, (file: string) => boolean][] = [
       "trusts",
       "workers",
       "gates",
+      "experiments",
       "regrades",
       "exchange",
       "inbox",

@@ -147,10 +147,10 @@ test("a permutation test handles ties, unequal sides, and random splits, with id
   const drawn = permutationTest(a, up(20));
   expect([drawn.seed, drawn.splits, drawn.p, drawn.smallest]).toEqual([1, 20_000, 1 / 20_001, 1 / 20_001]);
   expect(permutationTest(a, up(2))).toEqual(permutationTest(a, up(2)));
-  // 20,000 sign assignments are drawn. Of all 65,536, 2 are as extreme.
-  const flipped = signFlipTest(Array.from({ length: 16 }, () => 1));
-  expect([flipped.seed, flipped.splits]).toEqual([1, 20_000]);
-  expect(flipped.p).toBeLessThan(3 / 20_001);
+  // Up to 32 pairs, all sign assignments are counted: here, only 2 are as extreme. Above, 20,000 are drawn.
+  const ones = (n: number) => Array.from({ length: n }, () => 1);
+  expect(signFlipTest(ones(32))).toEqual({ p: 2 ** -31, smallest: 2 ** -31, splits: 2 ** 32, seed: null });
+  expect(signFlipTest(ones(33), 7)).toEqual({ p: 1 / 20_001, smallest: 1 / 20_001, splits: 20_000, seed: 7 });
 });
 
 // These are exact values from the noncentral t: runs per side for changes of 3, 5, 8, 10 and 15 points, and the change

@@ -110,26 +110,61 @@ export function pairedTest(differences: number[]): number {
   return sd <= rounding ? 0 : tTail((Math.abs(value) / sd) * Math.sqrt(differences.length), differences.length - 1);
 }
 
+/** Above this many differences, a random sample of the sign assignments is used. */
+const maxFlips = 32;
+
 /**
  * Two-sided sign-flip test that the mean of paired differences is 0: the share of all sign assignments whose sum is at
- * least as large. R. A. Fisher, The Design of Experiments (1935) §21. Above 50,000 assignments (16 pairs or more),
- * 20,000 are drawn with a fixed seed.
+ * least as large. R. A. Fisher, The Design of Experiments (1935) §21. Up to 32 differences, all assignments are counted, by the sums of
+ * both halves (E. Horowitz and S. Sahni, J. ACM 21 (1974) 277–292). Above, 20,000 are drawn with this seed.
  */
-export function signFlipTest(differences: number[]): PermutationResult {
+export function signFlipTest(differences: number[], seed = resampleSeed): PermutationResult {
   const n = differences.length;
   const observed = Math.abs(sumOf(differences)) - rounding;
   const ways = 2 ** n;
   const smallest = Math.min(1, 2 / ways);
-  const isFar = (flip: (i: number) => boolean) =>
-    Math.abs(differences.reduce((sum, value, i) => (flip(i) ? sum - value : sum + value), 0)) >= observed;
+  if (n <= maxFlips)
+    return { p: Math.min(1, flipsBeyond(differences, observed) / ways), smallest, splits: ways, seed: null };
+  const random = seeded(seed);
   let hits = 0;
-  if (ways <= maxSplits) {
-    for (let signs = 0; signs < ways; signs++) if (isFar((i) => ((signs >> i) & 1) === 1)) hits++;
-    return { p: hits / ways, smallest, splits: ways, seed: null };
+  for (let draw = 0; draw < resamples; draw++) {
+    let [sum, bits] = [0, 0];
+    for (let i = 0; i < n; i++) {
+      // One random number has 32 bits.
+      bits = i % 32 === 0 ? random() * 2 ** 32 : bits >>> 1;
+      sum += bits & 1 ? -(differences[i] as number) : (differences[i] as number);
+    }
+    if (Math.abs(sum) >= observed) hits++;
   }
-  const random = seeded(resampleSeed);
-  for (let draw = 0; draw < resamples; draw++) if (isFar(() => random() < 0.5)) hits++;
-  return sampledResult(hits, smallest);
+  return { ...sampledResult(hits, smallest), seed };
+}
+
+/** How many sign assignments have a sum of at least this size. */
+function flipsBeyond(differences: number[], size: number): number {
+  if (size <= 0) return 2 ** differences.length;
+  const half = differences.length >> 1;
+  const [left, right] = [signedSums(differences.slice(0, half)), signedSums(differences.slice(half))];
+  // All sums occur with both signs, so those on the other side are as many. `from` only falls while the left sums rise.
+  let [hits, from] = [0, right.length];
+  for (const sum of left) {
+    while (from > 0 && sum + (right[from - 1] as number) >= size) from--;
+    hits += right.length - from;
+  }
+  return 2 * hits;
+}
+
+/** The sums of all sign assignments, in ascending order. */
+function signedSums(values: number[]): Float64Array {
+  let sums = new Float64Array(1);
+  for (const value of values) {
+    const next = new Float64Array(2 * sums.length);
+    sums.forEach((sum, i) => {
+      next[2 * i] = sum - value;
+      next[2 * i + 1] = sum + value;
+    });
+    sums = next;
+  }
+  return sums.sort();
 }
 
 /**

@@ -30,9 +30,36 @@ export function powerOf(n: number, delta: number, sd: number): number {
 
 /** The power of n runs per side by the change in standard deviations. */
 function powerFunctionOf(n: number): (deviations: number) => number {
-  const degreesOfFreedom = 2 * n - 2;
-  const critical = tQuantile(1 - alpha / 2, degreesOfFreedom);
-  return (deviations) => noncentralTail(critical, degreesOfFreedom, deviations * Math.sqrt(n / 2));
+  return (deviations) => powerOfErrors(deviations * Math.sqrt(n / 2), 2 * n - 2);
+}
+
+/** The probability that a two-sided t test detects a change of this many standard errors at `level`: exact, by the noncentral t. */
+const powerOfErrors = (errors: number, degreesOfFreedom: number, level = alpha): number =>
+  noncentralTail(tQuantile(1 - level / 2, degreesOfFreedom), degreesOfFreedom, errors);
+
+/** What is known of a planned test with n units: the standard error of the change, and its degrees of freedom. */
+type PlannedTest = (n: number) => { error: number; degreesOfFreedom: number };
+
+/** The smallest n from `from` on with which a t test detects a change of `delta` at `level` in 4 of 5 cases; null above 1,000. */
+export function unitsToShow(delta: number, level: number, from: number, testOf: PlannedTest): number | null {
+  const isEnough = (n: number) => {
+    const { error, degreesOfFreedom } = testOf(n);
+    const errors = delta / error;
+    // Far beyond the critical value, power is certain and the sum of its series long.
+    return (
+      errors > 30 + 2 * tQuantile(1 - level / 2, degreesOfFreedom) ||
+      powerOfErrors(errors, degreesOfFreedom, level) >= targetPower
+    );
+  };
+  let [low, high] = [from, from];
+  while (high < 1000 && !isEnough(high)) [low, high] = [high + 1, Math.min(1000, 2 * high)];
+  if (high === 1000 && !isEnough(high)) return null;
+  while (low < high) {
+    const n = Math.floor((low + high) / 2);
+    if (isEnough(n)) high = n;
+    else low = n + 1;
+  }
+  return high;
 }
 
 /** The change that n runs per side (2 or more) detect in 4 of 5 comparisons. */

@@ -1,0 +1,391 @@
+// What each arm of an experiment changes, compared with the base. Pure functions: runs go in, facts come out.
+import { type Estimate, mean, wilson } from "../stats/estimates.ts";
+import { holm } from "../stats/hypothesis-tests.ts";
+import { threshold } from "../stats/power.ts";
+import { type Share, type ShareStratum, shareDifference, stratifiedFisherTest } from "../stats/proportions.ts";
+import { type BlockTest, blockInterval, promptsToShow, repeatsToShow, testBlocks } from "../stats/randomized-blocks.ts";
+import { isInconclusive } from "../stats/repeats.ts";
+
+/**
+ * One run of an arm. `block`: the repeat of its prompt, in which each arm runs once, in random order. `score`: 0 to 100. `excluded`: why the run
+ * says nothing about its arm; "contaminated": it met the treatment of another arm. `used`: whether it used the treatment of its arm; null: unknown.
+ */
+export type ArmRun = {
+  promptId: string;
+  block: number;
+  arm: string;
+  score: number | null;
+  success: boolean | null;
+  costUsd: number | null;
+  seconds: number | null;
+  excluded: "contaminated" | "failed" | null;
+  used: boolean | null;
+};
+
+/** `arms`: all arms in order, with or without the base. `seed`: of random draws. `isDeterministic`: repeats of a run never differ. */
+export type ExperimentDesign = { base: string; arms: string[]; seed: number; isDeterministic: boolean };
+
+/** A difference in points with its 95 % interval, over `n` pairs of runs. */
+export type Effect = { delta: number; low: number | null; high: number | null; n: number };
+
+/**
+ * A change of the mean score in points. `p`: two-sided; null: exact, or without a test. `adjustedP`: see `ArmContrast` and `PromptContrast`.
+ * `basis`: what was exchanged at random. "blocks": the result holds for these prompts; the others hold for prompts like these.
+ */
+export type ScoreChange = Effect & { p: number | null; adjustedP: number | null; basis: BlockTest["basis"] | null };
+
+/** Runs that reached the goal, of those judged. */
+export type SuccessCount = { n: number; of: number };
+
+/** A change of the success rate, from -1 to 1: the mean of the prompts' differences. */
+export type SuccessChange = {
+  base: SuccessCount;
+  arm: SuccessCount;
+  difference: number;
+  low: number | null;
+  high: number | null;
+  p: number | null;
+  adjustedP: number | null;
+};
+
+/** How many times the base: the ratio of geometric means with its 95 % interval, over `n` pairs of runs. */
+export type RatioChange = { ratio: number; low: number | null; high: number | null; p: number | null; n: number };
+
+/** What an arm changes. null: no runs of both sides tell. `exact`: runs of the agent don't differ, so neither tests nor intervals apply. */
+export type Contrast = {
+  score: ScoreChange | null;
+  success: SuccessChange | null;
+  cost: RatioChange | null;
+  seconds: RatioChange | null;
+  exact: boolean;
+};
+
+/** On one prompt. `adjustedP` is corrected for the prompts of the arm, separately for score and success. */
+export type PromptContrast = { promptId: string; contrast: Contrast };
+
+export type ExperimentVerdict = "better" | "worse" | "not_distinguishable" | "insufficient_data" | "not_comparable";
+
+/**
+ * One arm compared with the base: by all runs that were assigned to it, whether or not they used its treatment. `adjustedP` of `overall` is corrected
+ * for all arms and for testing score and success, so that at most 5 % of experiments without any change have a verdict "better" or "worse".
+ * `usedOnly`: of the runs that used the treatment; these may be the easier ones, so it isn't causal. `causes`: what changed significantly.
+ * `withinThreshold`: the interval of the score lies within 5 points of 0. `runsForVerdict`: runs per prompt and arm that would show a change of
+ * 5 points in 4 of 5 experiments; null: a verdict exists, or 1,000 are too few. `promptsForVerdict`: the same for the number of prompts with as many
+ * repeats; null with fewer than six prompts. `contaminated`, `failed`: excluded runs of both sides.
+ */
+export type ArmContrast = {
+  arm: string;
+  overall: Contrast;
+  prompts: PromptContrast[];
+  usedOnly: Effect | null;
+  verdict: ExperimentVerdict;
+  causes: ("score" | "success")[];
+  withinThreshold: boolean;
+  runsForVerdict: number | null;
+  promptsForVerdict: number | null;
+  contaminated: number;
+  failed: number;
+};
+
+/**
+ * The runs of an arm. `n`: those that are not excluded. `meanScore`: of the prompts' means, with its 95 % interval. `successes`: of `judged`
+ * runs, with Wilson's 95 % interval. `used`: runs that used the treatment, of those for which it is known.
+ */
+export type ArmSummary = {
+  arm: string;
+  n: number;
+  failed: number;
+  contaminated: number;
+  meanScore: number | null;
+  interval: Interval | null;
+  successes: number;
+  judged: number;
+  successInterval: Interval | null;
+  used: SuccessCount | null;
+};
+type Interval = { low: number; high: number };
+
+/** `uninformative`: prompts that every arm always passes, or every arm always fails. `level`: of all verdicts together. */
+export type ExperimentAnalysis = {
+  contrasts: ArmContrast[];
+  arms: ArmSummary[];
+  uninformative: string[];
+  level: number;
+};
+
+const level = 0.05;
+
+/**
+ * Compares each arm with the base. Runs count for the arm to which they were assigned. Scores, costs and times are compared within blocks
+ * (`testBlocks`), success within prompts (`stratifiedFisherTest`). Cost and time are compared on the logarithmic scale.
+ */
+export function analyzeExperiment(design: ExperimentDesign, runs: ArmRun[]): ExperimentAnalysis {
+  const byArm = Map.groupBy(runs, ({ arm }) => arm);
+  const names = design.arms.filter((arm) => arm !== design.base);
+  const base = byArm.get(design.base) ?? [];
+  const isJudged = runs.some(({ success }) => success !== null);
+  const testLevel = level / (Math.max(1, names.length) * (isJudged ? 2 : 1));
+  const options: TestOptions = { testLevel, seed: design.seed, exact: design.isDeterministic };
+  const contrasts = names.map((arm) => contrastOf(base, byArm.get(arm) ?? [], options));
+  adjust(contrasts.flatMap(({ score, success }) => [score, success]));
+  return {
+    contrasts: names.map((arm, i) =>
+      toArmContrast(arm, base, byArm.get(arm) ?? [], contrasts[i] as TestedContrast, options),
+    ),
+    arms: [design.base, ...names].map((arm) => summarizeArm(arm, byArm.get(arm) ?? [])),
+    uninformative: listUninformative(runs),
+    level,
+  };
+}
+
+/** `testLevel`: the level of one of all tests, if all of them count equally. */
+type TestOptions = { testLevel: number; seed: number; exact: boolean };
+
+/** A test before its correction. `smallest`: the smallest p possible. */
+type Tested = { p: number | null; adjustedP: number | null; smallest: number };
+type TestedContrast = {
+  score: (ScoreChange & Tested) | null;
+  success: (SuccessChange & Tested) | null;
+  cost: RatioChange | null;
+  seconds: RatioChange | null;
+  differences: number[][];
+};
+
+/** Corrects the p values of a family. A test that can't be significant on its own can't be a false alarm, so it doesn't count. */
+function adjust(tests: (Tested | null)[]): void {
+  const family = tests.filter((test) => test !== null && test.p !== null && test.smallest < level) as Tested[];
+  const adjusted = holm(family.map(({ p }) => p as number));
+  family.forEach((test, i) => {
+    test.adjustedP = adjusted[i] as number;
+  });
+}
+
+/** The contrast of two arms before its correction, by their runs that are not excluded. */
+function contrastOf(allBase: ArmRun[], allArm: ArmRun[], options: TestOptions): TestedContrast {
+  const [base, arm] = [allBase, allArm].map((runs) => runs.filter(({ excluded }) => excluded === null)) as [
+    ArmRun[],
+    ArmRun[],
+  ];
+  const differences = differencesOf(base, arm, ({ score }) => score);
+  return {
+    score: scoreChangeOf(differences, options),
+    success: successChangeOf(base, arm, options),
+    cost: ratioOf(base, arm, ({ costUsd }) => costUsd, options),
+    seconds: ratioOf(base, arm, ({ seconds }) => seconds, options),
+    differences,
+  };
+}
+
+/** The differences of the blocks in which both sides have a value, by prompt. Prompts without such a block are left out. */
+function differencesOf(base: ArmRun[], arm: ArmRun[], read: (run: ArmRun) => number | null): number[][] {
+  const keyOf = ({ promptId, block }: ArmRun) => `${block} ${promptId}`;
+  const values = new Map(base.map((run) => [keyOf(run), read(run)]));
+  const pairs = arm.flatMap((run) => {
+    const [before, after] = [values.get(keyOf(run)) ?? null, read(run)];
+    return before === null || after === null ? [] : [{ promptId: run.promptId, difference: after - before }];
+  });
+  return [...Map.groupBy(pairs, ({ promptId }) => promptId).values()].map((all) =>
+    all.map(({ difference }) => difference),
+  );
+}
+
+function scoreChangeOf(differences: number[][], options: TestOptions): TestedContrast["score"] {
+  if (differences.length === 0) return null;
+  const n = differences.flat().length;
+  if (options.exact) {
+    const delta = mean(differences.map(mean));
+    return {
+      delta,
+      low: delta,
+      high: delta,
+      n: differences.length,
+      p: null,
+      adjustedP: null,
+      basis: null,
+      smallest: 1,
+    };
+  }
+  const { delta, p, smallest, basis } = testBlocks(differences, options.testLevel, options.seed);
+  return { delta: delta.value, low: delta.low, high: delta.high, n, p, adjustedP: null, basis, smallest };
+}
+
+function successChangeOf(base: ArmRun[], arm: ArmRun[], { exact }: TestOptions): TestedContrast["success"] {
+  const armByPrompt = Map.groupBy(arm, ({ promptId }) => promptId);
+  const strata = [...Map.groupBy(base, ({ promptId }) => promptId)]
+    .map(([promptId, runs]): ShareStratum => ({ a: shareOf(runs), b: shareOf(armByPrompt.get(promptId) ?? []) }))
+    .filter(({ a, b }) => a.n > 0 && b.n > 0)
+    .map((stratum) => (exact ? { a: asOneRun(stratum.a), b: asOneRun(stratum.b) } : stratum));
+  if (strata.length === 0) return null;
+  const countOf = (side: "a" | "b"): SuccessCount => ({
+    n: strata.reduce((sum, each) => sum + each[side].k, 0),
+    of: strata.reduce((sum, each) => sum + each[side].n, 0),
+  });
+  const counts = { base: countOf("a"), arm: countOf("b") };
+  const { value, low, high } = shareDifference(strata);
+  if (exact) {
+    const bounds = { low: value, high: value, p: null, adjustedP: null, smallest: 1 };
+    return { ...counts, difference: value, ...bounds };
+  }
+  return { ...counts, difference: value, low, high, adjustedP: null, ...stratifiedFisherTest(strata) };
+}
+
+const shareOf = (runs: ArmRun[]): Share => ({
+  k: runs.filter(({ success }) => success === true).length,
+  n: runs.filter(({ success }) => success !== null).length,
+});
+
+/** Equal repeats of a deterministic agent are one run. */
+const asOneRun = ({ k, n }: Share): Share => ({ k: k / n, n: 1 });
+
+/** The ratio of a number that is above 0, by the differences of its logarithms. */
+function ratioOf(
+  base: ArmRun[],
+  arm: ArmRun[],
+  read: (run: ArmRun) => number | null,
+  { testLevel, seed, exact }: TestOptions,
+): RatioChange | null {
+  const logOf = (run: ArmRun) => {
+    const value = read(run);
+    return value !== null && value > 0 ? Math.log(value) : null;
+  };
+  const differences = differencesOf(base, arm, logOf);
+  if (differences.length === 0) return null;
+  const n = differences.flat().length;
+  // Times differ even if scores never do, but a single repeat is no test.
+  if (exact) return { ratio: Math.exp(mean(differences.map(mean))), low: null, high: null, p: null, n };
+  const { delta, p } = testBlocks(differences, testLevel, seed);
+  const exp = (bound: number | null) => (bound === null ? null : Math.exp(bound));
+  return { ratio: Math.exp(delta.value), low: exp(delta.low), high: exp(delta.high), p, n };
+}
+
+/** A contrast with its verdict and its details. */
+function toArmContrast(
+  arm: string,
+  base: ArmRun[],
+  runs: ArmRun[],
+  tested: TestedContrast,
+  options: TestOptions,
+): ArmContrast {
+  const both = [...base, ...runs];
+  const { verdict, causes } = decideVerdict(base, runs, tested, options);
+  const isConclusive = verdict === "better" || verdict === "worse" || verdict === "not_comparable";
+  const { score, differences } = tested;
+  const withinThreshold = score !== null && isWithin(score);
+  const needsRuns = !isConclusive && !withinThreshold && !options.exact;
+  return {
+    arm,
+    overall: toContrast(tested, options),
+    prompts: listPrompts(base, runs, options),
+    usedOnly: usedOnlyOf(base, runs),
+    verdict,
+    causes,
+    withinThreshold,
+    runsForVerdict: needsRuns ? repeatsToShow(threshold, differences, options.testLevel) : null,
+    promptsForVerdict: needsRuns ? promptsToShow(threshold, differences, options.testLevel) : null,
+    contaminated: countExcluded(both, "contaminated"),
+    failed: countExcluded(both, "failed"),
+  };
+}
+
+const isWithin = ({ low, high }: Effect): boolean =>
+  low !== null && high !== null && low > -threshold && high < threshold;
+
+const countExcluded = (runs: ArmRun[], reason: ArmRun["excluded"]): number =>
+  runs.filter(({ excluded }) => excluded === reason).length;
+
+/** The verdict on an arm. An exact change needs no test. Changes of score and success in opposite directions are no verdict. */
+function decideVerdict(
+  base: ArmRun[],
+  arm: ArmRun[],
+  { score, success }: TestedContrast,
+  { testLevel, exact }: TestOptions,
+): Pick<ArmContrast, "verdict" | "causes"> {
+  const exceeds = (reason: ArmRun["excluded"]) =>
+    [base, arm].some((runs) => isInconclusive(countExcluded(runs, reason), runs.length));
+  if (exceeds("contaminated")) return { verdict: "not_comparable", causes: [] };
+  const smallest = Math.min(score?.smallest ?? 1, success?.smallest ?? 1);
+  const isTestable = exact ? score !== null || success !== null : smallest < testLevel;
+  if (exceeds("failed") || !isTestable) return { verdict: "insufficient_data", causes: [] };
+  const isSignificant = ({ adjustedP }: Tested) => exact || (adjustedP !== null && adjustedP < level);
+  const changes = [
+    ...(score && isSignificant(score) && isLarge(score) ? [{ cause: "score" as const, by: score.delta }] : []),
+    ...(success && isSignificant(success) && success.difference !== 0
+      ? [{ cause: "success" as const, by: success.difference }]
+      : []),
+  ];
+  const causes = changes.map(({ cause }) => cause);
+  if (changes.length > 0 && changes.every(({ by }) => by > 0)) return { verdict: "better", causes };
+  if (changes.length > 0 && changes.every(({ by }) => by < 0)) return { verdict: "worse", causes };
+  return { verdict: "not_distinguishable", causes };
+}
+
+/** Whether a change matters, and its interval is on one side of 0. Means of equal scores can differ in the last bits. */
+const isLarge = ({ delta, low, high }: Effect): boolean =>
+  Math.abs(delta) >= threshold - 1e-9 && (low ?? delta) * (high ?? delta) > 0;
+
+function toContrast({ score, success, cost, seconds }: TestedContrast, { exact }: TestOptions): Contrast {
+  return { score: score && withoutSmallest(score), success: success && withoutSmallest(success), cost, seconds, exact };
+}
+
+const withoutSmallest = <T extends Tested>({ smallest: _, ...change }: T): Omit<T, "smallest"> => change;
+
+/** The contrasts of each prompt, corrected for their number. */
+function listPrompts(base: ArmRun[], arm: ArmRun[], options: TestOptions): PromptContrast[] {
+  const armByPrompt = Map.groupBy(arm, ({ promptId }) => promptId);
+  const prompts = [...Map.groupBy(base, ({ promptId }) => promptId)].flatMap(([promptId, runs]) => {
+    const counterparts = armByPrompt.get(promptId);
+    return counterparts ? [{ promptId, contrast: contrastOf(runs, counterparts, options) }] : [];
+  });
+  adjust(prompts.map(({ contrast }) => contrast.score));
+  adjust(prompts.map(({ contrast }) => contrast.success));
+  return prompts.map(({ promptId, contrast }) => ({ promptId, contrast: toContrast(contrast, options) }));
+}
+
+/** The change of the runs that used the treatment; null: none did, or it is unknown. */
+function usedOnlyOf(base: ArmRun[], arm: ArmRun[]): Effect | null {
+  const isKnown = arm.some(({ used }) => used !== null);
+  const used = arm.filter(({ used, excluded }) => used === true && excluded === null);
+  const differences = isKnown
+    ? differencesOf(
+        base.filter(({ excluded }) => excluded === null),
+        used,
+        ({ score }) => score,
+      )
+    : [];
+  if (differences.length === 0) return null;
+  const { value, low, high } = blockInterval(differences);
+  return { delta: value, low, high, n: differences.flat().length };
+}
+
+function summarizeArm(arm: string, runs: ArmRun[]): ArmSummary {
+  const valid = runs.filter(({ excluded }) => excluded === null);
+  const scored = [...Map.groupBy(valid, ({ promptId }) => promptId).values()]
+    .map((ofPrompt) => ofPrompt.flatMap(({ score }) => score ?? []))
+    .filter((scores) => scores.length > 0);
+  const score = scored.length === 0 ? null : blockInterval(scored);
+  const { k, n } = shareOf(valid);
+  const known = valid.filter(({ used }) => used !== null);
+  return {
+    arm,
+    n: valid.length,
+    failed: countExcluded(runs, "failed"),
+    contaminated: countExcluded(runs, "contaminated"),
+    meanScore: score?.value ?? null,
+    interval: score && toInterval(score, 100),
+    successes: k,
+    judged: n,
+    successInterval: n === 0 ? null : toInterval(wilson(k, n), 1),
+    used: known.length === 0 ? null : { n: known.filter(({ used }) => used).length, of: known.length },
+  };
+}
+
+const toInterval = ({ low, high }: Estimate, max: number): Interval | null =>
+  low === null || high === null ? null : { low: Math.max(0, low), high: Math.min(max, high) };
+
+/** The prompts on which all judged runs of all arms had the same result. */
+function listUninformative(runs: ArmRun[]): string[] {
+  const judged = runs.filter(({ excluded, success }) => excluded === null && success !== null);
+  return [...Map.groupBy(judged, ({ promptId }) => promptId)].flatMap(([promptId, all]) =>
+    new Set(all.map(({ success }) => success)).size === 1 ? [promptId] : [],
+  );
+}

@@ -1,0 +1,89 @@
+// Tests of designs in which the order of the sides is drawn within blocks. Pure functions, each with its source.
+import { tQuantile } from "./distributions.ts";
+import { type Estimate, mean, pairedInterval, variance } from "./estimates.ts";
+import { type PermutationResult, pairedTest, signFlipTest } from "./hypothesis-tests.ts";
+import { unitsToShow } from "./power.ts";
+
+/** From this many prompts on, they count as a sample of all prompts: fewer have no sign-flip test below 5 %. */
+const minPrompts = 6;
+
+/**
+ * Whether the mean difference of blocks is 0. `basis`: what is exchanged at random. "blocks": the result holds for these prompts. With
+ * "prompts", it holds for prompts like these, and so does "blocks and prompts".
+ */
+export type BlockTest = PermutationResult & { basis: "blocks" | "prompts" | "blocks and prompts"; delta: Estimate };
+
+/**
+ * Two-sided test of the mean difference of two sides, from the differences of each prompt's blocks; each prompt counts equally, and has at least
+ * one block. Which side came first was drawn in each block, so the labels of both sides are exchanged within blocks, which flips the sign of a
+ * difference: R. A. Fisher, The Design of Experiments (1935) §21. From six prompts on, the signs of the prompts' mean differences are flipped, or, if
+ * there are too few of them for a p below `level`, p is the larger one of the test within blocks and Student's t test of the prompts.
+ * The 95 % interval is Student's: of the blocks within prompts with fewer than six prompts, else of the prompts.
+ */
+export function testBlocks(prompts: number[][], level: number, seed?: number): BlockTest {
+  const weighted = prompts.flatMap((blocks) => blocks.map((value) => value / (prompts.length * blocks.length)));
+  if (prompts.length < minPrompts)
+    return { ...signFlipTest(weighted, seed), basis: "blocks", delta: blockInterval(prompts) };
+  const means = prompts.map(mean);
+  const delta = pairedInterval(means);
+  const flips = signFlipTest(means, seed);
+  if (flips.smallest < level) return { ...flips, basis: "prompts", delta };
+  const within = signFlipTest(weighted, seed);
+  return { ...within, p: Math.max(within.p, pairedTest(means)), basis: "blocks and prompts", delta };
+}
+
+/**
+ * The mean of the prompts' means with Student's 95 % interval, from the spread of the blocks within each prompt: their pooled variance, as in a
+ * randomized block design (G. W. Snedecor and W. G. Cochran, Statistical Methods (1989) §14.2). Without repeated blocks, the spread of the prompts is used.
+ */
+export function blockInterval(prompts: number[][]): Estimate {
+  const value = mean(prompts.map(mean));
+  const degreesOfFreedom = prompts.reduce((sum, blocks) => sum + blocks.length - 1, 0);
+  if (degreesOfFreedom === 0) return pairedInterval(prompts.flat());
+  const squaredError =
+    (pooledVariance(prompts) as number) * prompts.reduce((sum, blocks) => sum + 1 / blocks.length, 0);
+  const half = tQuantile(0.975, degreesOfFreedom) * (Math.sqrt(squaredError) / prompts.length);
+  return { value, low: value - half, high: value + half };
+}
+
+/** The variance within groups, weighted by their degrees of freedom; null if no group has two values. */
+function pooledVariance(groups: number[][]): number | null {
+  const repeated = groups.filter((values) => values.length > 1);
+  const degreesOfFreedom = repeated.reduce((sum, values) => sum + values.length - 1, 0);
+  const squares = repeated.reduce((sum, values) => sum + variance(values) * (values.length - 1), 0);
+  return degreesOfFreedom === 0 ? null : squares / degreesOfFreedom;
+}
+
+/**
+ * The repeats per prompt with which the test at `level` would show this change in 4 of 5 cases, from the differences of the blocks so far: by the
+ * noncentral t, with the variance within prompts and, from six prompts on, between them. null: unknown, or more than 1,000.
+ */
+export function repeatsToShow(change: number, differences: number[][], level: number): number | null {
+  const prompts = differences.length;
+  const within = pooledVariance(differences) ?? (prompts < minPrompts ? pooledVariance([differences.flat()]) : null);
+  if (within === null) return null;
+  if (prompts < minPrompts) {
+    // No p of fewer blocks is below the level.
+    const from = Math.ceil((1 + Math.log2(1 / level)) / prompts);
+    return unitsToShow(change, level, Math.max(2, from), (n) => ({
+      error: Math.sqrt(within / (n * prompts)),
+      degreesOfFreedom: prompts * (n - 1),
+    }));
+  }
+  const repeats = mean(differences.map((blocks) => 1 / blocks.length));
+  const between = Math.max(0, (pooledVariance([differences.map(mean)]) as number) - within * repeats);
+  return unitsToShow(change, level, 1, (n) => ({
+    error: Math.sqrt((between + within / n) / prompts),
+    degreesOfFreedom: prompts - 1,
+  }));
+}
+
+/** The same for the number of prompts with as many repeats; null with fewer than six. */
+export function promptsToShow(change: number, differences: number[][], level: number): number | null {
+  if (differences.length < minPrompts) return null;
+  const spread = pooledVariance([differences.map(mean)]) as number;
+  return unitsToShow(change, level, minPrompts, (n) => ({
+    error: Math.sqrt(spread / n),
+    degreesOfFreedom: n - 1,
+  }));
+}
