@@ -117,7 +117,7 @@ CREATE TABLE `retention` (
 	`kind` text NOT NULL,
 	`days` integer NOT NULL,
 	PRIMARY KEY(`org_id`, `kind`),
-	CONSTRAINT "retention_kind" CHECK("retention"."kind" in ('sessions', 'artifacts', 'reports', 'deliveries')),
+	CONSTRAINT "retention_kind" CHECK("retention"."kind" in ('sessions', 'artifacts', 'reports', 'deliveries', 'people')),
 	CONSTRAINT "retention_days" CHECK("retention"."days" between 1 and 36500)
 ) STRICT;
 --> statement-breakpoint
@@ -566,6 +566,8 @@ CREATE UNIQUE INDEX `accounts_of_provider` ON `accounts` (`provider_id`,`account
 CREATE TABLE `former_members` (
 	`org_id` text NOT NULL,
 	`person_id` text NOT NULL,
+	`left_at` integer,
+	`forgotten_at` integer,
 	PRIMARY KEY(`org_id`, `person_id`),
 	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action
 ) STRICT;
@@ -1165,7 +1167,11 @@ CREATE VIEW `attempts` AS
   from jobs where attempt_started_at is not null;--> statement-breakpoint
 -- Totals of runs and reports, so that a list needs no count over a million rows.
 CREATE TRIGGER `members_remembered` AFTER DELETE ON `members` BEGIN
-	INSERT OR IGNORE INTO `former_members` (`org_id`, `person_id`) VALUES (old.`org_id`, old.`person_id`);
+	INSERT OR REPLACE INTO `former_members` (`org_id`, `person_id`) VALUES (old.`org_id`, old.`person_id`);
+END;
+--> statement-breakpoint
+CREATE TRIGGER `members_returned` AFTER INSERT ON `members` BEGIN
+	DELETE FROM `former_members` WHERE `org_id` = new.`org_id` AND `person_id` = new.`person_id`;
 END;
 --> statement-breakpoint
 CREATE TRIGGER `runs_counted` AFTER INSERT ON `runs` BEGIN
@@ -1282,8 +1288,8 @@ CREATE TRIGGER `audit_entries_unchanged` BEFORE UPDATE ON `audit_entries`
 WHEN new.`id` IS NOT old.`id` OR new.`org_id` IS NOT old.`org_id` OR new.`created_at` IS NOT old.`created_at`
 	OR new.`actor_kind` IS NOT old.`actor_kind` OR new.`actor_id` IS NOT old.`actor_id` OR new.`action` IS NOT old.`action`
 	OR new.`target_id` IS NOT old.`target_id` OR new.`request_id` IS NOT old.`request_id`
-	OR (new.`actor_name` IS NOT old.`actor_name` AND new.`actor_name` != 'deleted person')
-	OR (new.`target_name` IS NOT old.`target_name` AND coalesce(new.`target_name`, 'deleted person') != 'deleted person')
+	OR (new.`actor_name` IS NOT old.`actor_name` AND new.`actor_name` NOT IN ('deleted person', 'former member'))
+	OR (new.`target_name` IS NOT old.`target_name` AND coalesce(new.`target_name`, 'deleted person') NOT IN ('deleted person', 'former member'))
 	OR (new.`changes` IS NOT old.`changes` AND new.`changes` IS NOT NULL)
 	OR (new.`ip_address` IS NOT old.`ip_address` AND new.`ip_address` IS NOT NULL)
 	OR (new.`user_agent` IS NOT old.`user_agent` AND new.`user_agent` IS NOT NULL)

@@ -11,8 +11,8 @@ import { type Context, type ContextOptions, createContext } from "./context.ts";
 import { createUpkeep } from "./db/upkeep.ts";
 import { cancelRunsOfDeletions } from "./deletions/cancellation.ts";
 import { eraseDue } from "./deletions/erasure.ts";
+import { forgetDeletedPeople, forgetFormerMembers } from "./deletions/forgetting.ts";
 import { eraseOldData } from "./deletions/old-data.ts";
-import { forgetDeletedPeople } from "./deletions/people.ts";
 import { reasonOf } from "./errors.ts";
 import { signingKeyOf } from "./exchange/export.ts";
 import { closeExports } from "./exchange/export-thread.ts";
@@ -85,6 +85,7 @@ export function createService(options: ServiceOptions) {
   const upkeep = createUpkeep(ctx, [
     (stop) => cancelRunsOfDeletions(ctx, stop),
     (stop) => forgetDeletedPeople(ctx, stop),
+    (stop) => forgetFormerMembers(ctx, stop),
     (stop) => eraseDue(ctx, stop),
     (stop) => eraseOldData(ctx, stop),
   ]);

@@ -181,6 +181,7 @@ test("an organization keeps sessions and reports for its own time", async () => 
     artifacts: null,
     reports: null,
     deliveries: 10,
+    people: null,
   });
   expect((await send("GET", "/api/v1/retention", ofB)).body.sessions).toBeNull();
   const counts = () =>

@@ -1,7 +1,8 @@
 import { expect, test } from "bun:test";
 import { transaction } from "../src/db/open.ts";
 import { restore } from "../src/deletions/deletions.ts";
-import { deletePerson, forgetDeletedPeople } from "../src/deletions/people.ts";
+import { forgetDeletedPeople } from "../src/deletions/forgetting.ts";
+import { deletePerson } from "../src/deletions/people.ts";
 import { acceptEval } from "../src/runs/requests.ts";
 import { scriptedAgent, testApp } from "./support/app.ts";
 import { deliveringApp } from "./support/deliveries.ts";

@@ -1,8 +1,8 @@
 import type { ApiKey, Creator } from "./key-schema.ts";
 
-/** `Olga`, `Olga (left)`, or `Deleted account`. */
+/** `Olga`, `Olga (left)`, or `Former member`. */
 export const creatorLabel = ({ name, isMember }: Creator): string =>
-  name === null ? "Deleted account" : `${name}${isMember ? "" : " (left)"}`;
+  name === null ? "Former member" : `${name}${isMember ? "" : " (left)"}`;
 
 /** Who created a key. */
 export const keyCreatorLabel = ({ createdBy, trustId }: Pick<ApiKey, "createdBy" | "trustId">): string =>

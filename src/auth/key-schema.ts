@@ -4,7 +4,7 @@ import { Id, Nullable, OneOf, Time } from "../schema.ts";
 
 const Creator = Type.Object({
   id: Type.String({ description: "ID of the person" }),
-  name: Nullable(Type.String({ description: "null: the account was deleted" })),
+  name: Nullable(Type.String({ description: "null: the person was forgotten" })),
   isMember: Type.Boolean({ description: "false: the person left the organization" }),
 });
 export type Creator = Static<typeof Creator>;

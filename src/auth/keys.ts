@@ -12,6 +12,7 @@ import { type KeyScope, keyScopes } from "../http/operation.ts";
 import { keyShape, toIso, toName } from "../schema.ts";
 import type { ApiKey, Creator } from "./key-schema.ts";
 import { isOperator } from "./operators.ts";
+import { isNamedIn } from "./person.ts";
 
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const wholeKey = new RegExp(`^${keyShape.source}$`);
@@ -211,7 +212,7 @@ const selectKeys = ({ db }: Context, where: SQL | undefined): ApiKey[] =>
   db
     .select({ key: apiKeys, name: people.name, memberId: members.id })
     .from(apiKeys)
-    .leftJoin(people, eq(people.id, apiKeys.createdBy))
+    .leftJoin(people, and(eq(people.id, apiKeys.createdBy), isNamedIn(apiKeys.orgId, apiKeys.createdBy)))
     .leftJoin(members, and(eq(members.orgId, apiKeys.orgId), eq(members.personId, apiKeys.createdBy)))
     .where(where)
     .orderBy(desc(apiKeys.id))

@@ -1,6 +1,7 @@
+import { type Column, type SQL, sql } from "drizzle-orm";
 import type { OrgId } from "../context.ts";
 import type { SignInPolicy } from "../db/tables/orgs.ts";
-import { type Role, roles, type SignInMethod } from "../db/tables/people.ts";
+import { formerMembers, type Role, roles, type SignInMethod } from "../db/tables/people.ts";
 import { badRequest, invalidField } from "../errors.ts";
 
 export type Person = { id: string; name: string; email: string };
@@ -48,3 +49,8 @@ export class CodeNeeded extends Error {
     super("A code is needed to sign in.");
   }
 }
+
+/** Whether an organization still shows the name of a person: once it has forgotten them, it doesn't. */
+export const isNamedIn = (orgId: Column | OrgId, personId: Column | string): SQL =>
+  sql`not exists (select 1 from ${formerMembers} where ${formerMembers.orgId} = ${orgId}
+    and ${formerMembers.personId} = ${personId} and ${formerMembers.forgottenAt} is not null)`;

@@ -14,7 +14,8 @@ import { eraseFromRun, eraseOldDelivery, eraseOldSession, eraseOldTraffic, erase
 
 const dayMs = 24 * 3600_000;
 
-type KeptKind = (typeof keptKinds)[number];
+/** What has an age of its own; `forgetFormerMembers` does the rest. */
+type KeptKind = Exclude<(typeof keptKinds)[number], "people">;
 
 /**
  * Erases old sets of proposals and counts of access logs, and what organizations keep for a shorter time than the server does. It works in short turns, as `eraseDue` does. A wrong clock deletes
@@ -26,6 +27,7 @@ export async function eraseOldData(ctx: Context, stop: AbortSignal): Promise<voi
   const trafficEnd = firstMonthKept(ctx.provenTime.now());
   while (await takeTurn(ctx.db, () => eraseOldTraffic(ctx.db, trafficEnd))) if (stop.aborted) return;
   for (const { orgId, kind, days } of ctx.db.select().from(retention).all()) {
+    if (kind === "people") continue;
     const beforeMs = ctx.provenTime.now() - days * dayMs;
     const step = stepOf(ctx, kind, orgId, beforeMs);
     while (await takeTurn(ctx.db, step)) if (stop.aborted) return;

@@ -14,6 +14,7 @@ export function getRetention({ db }: Context, org: OrgId): Retention {
     artifacts: daysOf("artifacts"),
     reports: daysOf("reports"),
     deliveries: daysOf("deliveries"),
+    people: daysOf("people"),
   };
 }
 

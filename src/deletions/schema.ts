@@ -50,8 +50,9 @@ export const Retention = Type.Object(
     artifacts: days("Screenshots and files of sessions, at most as long as their sessions"),
     reports: days("Runs with their reports"),
     deliveries: days("Notifications and their deliveries"),
+    people: days("Names and addresses of people, once they left"),
   } satisfies Record<(typeof keptKinds)[number], unknown>,
-  { title: "Retention", examples: [{ sessions: 30, artifacts: 7, reports: null, deliveries: 30 }] },
+  { title: "Retention", examples: [{ sessions: 30, artifacts: 7, reports: null, deliveries: 30, people: 90 }] },
 );
 export type Retention = Static<typeof Retention>;
 

@@ -1,5 +1,6 @@
 import { and, eq, inArray } from "drizzle-orm";
 import { listKeys } from "../auth/keys.ts";
+import { isNamedIn } from "../auth/person.ts";
 import type { Context, OrgId } from "../context.ts";
 import { trusts } from "../db/tables/keys.ts";
 import { people } from "../db/tables/people.ts";
@@ -175,8 +176,10 @@ function requesterNamesOf(ctx: Context, org: OrgId): (key: string) => string {
   const trustNames = new Map(repositories.map(({ id, repository }) => [id, repository]));
   return (key) => {
     const [kind = "", id = ""] = key.split(":");
-    if (kind === "person")
-      return ctx.db.select({ name: people.name }).from(people).where(eq(people.id, id)).get()?.name ?? "Former member";
+    if (kind === "person") {
+      const where = and(eq(people.id, id), isNamedIn(org, id));
+      return ctx.db.select({ name: people.name }).from(people).where(where).get()?.name ?? "Former member";
+    }
     if (kind !== "key") return noRequesterNames[kind] ?? kind;
     const repository = trustNames.get(id);
     return repository === undefined ? `API key ${keys.get(id) ?? "that was deleted"}` : `CI of ${repository}`;

@@ -70,7 +70,7 @@ export const deletedPeople = sqliteTable("deleted_people", {
 /** Digests of the slugs of erased reports, which are never used again. */
 export const erasedSlugs = sqliteTable("erased_slugs", { digest: blob({ mode: "buffer" }).primaryKey() });
 
-export const keptKinds = ["sessions", "artifacts", "reports", "deliveries"] as const;
+export const keptKinds = ["sessions", "artifacts", "reports", "deliveries", "people"] as const;
 
 /** How long an organization keeps what it stores, in days. Without a row, the default of the server applies. */
 export const retention = sqliteTable(

@@ -139,10 +139,19 @@ export const members = sqliteTable(
   ],
 );
 
-/** Who was a member of an organization, kept by a trigger, so that their name can be removed from what they made there. */
+/**
+ * Who left an organization and is no member of it again, kept by triggers, so that their name can be removed from what they made there.
+ */
 export const formerMembers = sqliteTable(
   "former_members",
-  { orgId: orgIdColumn(), personId: text("person_id").notNull() },
+  {
+    orgId: orgIdColumn(),
+    personId: text("person_id").notNull(),
+    /** null: the next maintenance stores it, by a clock that triggers don't have. */
+    leftAt: timestamp("left_at"),
+    /** When the organization forgot their name; null: it keeps it. */
+    forgottenAt: timestamp("forgotten_at"),
+  },
   (table) => [
     primaryKey({ columns: [table.orgId, table.personId] }),
     index("former_members_of_person").on(table.personId),

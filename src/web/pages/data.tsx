@@ -47,6 +47,7 @@ export function DataPage({ retention, defaultDays, deletions, mayDelete, ...fram
           <SchemaField name="artifacts" label="Screenshots and files" placeholder="As long as sessions" />
           <SchemaField name="reports" label="Runs and reports" placeholder="Forever" />
           <SchemaField name="deliveries" label="Notifications" placeholder={byDefault} />
+          <SchemaField name="people" label="Names of people who left" placeholder="As long as their account" />
         </fieldset>
         {mayChange ? <Submit>Save retention</Submit> : <p class="muted">Only owners can change these settings.</p>}
       </SchemaForm>

@@ -80,7 +80,7 @@ export const keyPages = (ctx: Context) =>
           title: `Revoke ${count(keys.length, "API key")} of people who left?`,
           consequences: [
             "Requests with these keys will fail with status 401. A revoked key can’t be restored.",
-            ...keys.map(({ name, createdBy }) => `${name}, created by ${createdBy?.name ?? "a deleted account"}`),
+            ...keys.map(({ name, createdBy }) => `${name}, created by ${createdBy?.name ?? "a former member"}`),
           ],
           buttonText: "Revoke keys",
           back: "/settings/keys",
