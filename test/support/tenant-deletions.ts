@@ -51,7 +51,7 @@ export function deletionBorders(world: Tenants): Record<string, () => Promise<st
         [asA, 1],
         [asB, 30_000],
       ] as const) {
-        const patch = { sessions: days, artifacts: days, deliveries: days };
+        const patch = { sessions: days, artifacts: days, deliveries: days, people: days };
         const wrong = await expectStatus(own, "PATCH", "/retention", 200, patch);
         if (wrong) return wrong;
       }

@@ -201,7 +201,7 @@ export function rowsOf({ db: { $client } }: Pick<Tenants, "db">, org: OrgId): st
   return queries
     .map((query) => {
       const rows = $client.query<Record<string, unknown>, [string]>(query).all(org);
-      return `${query}\n${rows.map((row) => JSON.stringify({ ...row, last_used_at: 0 })).join("\n")}`;
+      return `${query}\n${rows.map((row) => JSON.stringify({ ...row, last_used_at: 0, left_at: 0 })).join("\n")}`;
     })
     .join("\n");
 }
