@@ -34,10 +34,10 @@ function endOfCall(text: string, open: number): number {
 }
 
 const kinds = {
-  drizzle: /\beq\((?:(?:[\w.]*\.)?(?:orgId|org|organizationId)|orgs\.id),/g,
-  sql: /\b(?:\w+\.)?org_id *= *(?:\?\d*|\$\w+|:\w+|[a-z_]+\.org_id)/g,
+  drizzle: /\beq\((?:(?:(?:[\w.]*\.)?(?:orgId|org|organizationId)|orgs\.id),|\w+, \w+\.org\))/g,
+  sql: /\b(?:\w+\.)?org_id *= *(?:\?\d*|\$\w+|:\w+|[a-z_]+\.(?:org_)?id)|\b\w+\.id *= *[a-z_]+\.org_id/g,
   template: /(?:\$\{[\w.]+\.orgId\}|\b(?:\w+\.)?org_id) = \$\{[\w.]+\}/g,
-  code: /\b[\w.?]*(?:orgId|\borg) (?:!==|===) [\w.]*\b(?:orgId|org)\b/g,
+  code: /\b[\w.?]*(?:orgId|\borg) (?:!==|===) [\w.?]*\b(?:orgId|org)\b/g,
 };
 
 function predicatesOf(file: string, text: string): Predicate[] {

@@ -16,8 +16,10 @@ import { borders } from "./tenant-borders.ts";
 import { deletionBorders } from "./tenant-deletions.ts";
 import { inboxBorders } from "./tenant-inbox.ts";
 import { lookupBorders } from "./tenant-lookups.ts";
+import { pageBorders } from "./tenant-pages.ts";
 import { policyBorders } from "./tenant-policies.ts";
 import { settingBorders } from "./tenant-settings.ts";
+import { suiteBorders } from "./tenant-suites.ts";
 import { rowsOf, type Tenants, tenants } from "./tenants.ts";
 
 const uuids = /[0-9a-f]{8}-[0-9a-f]{4}-[47][0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}/g;
@@ -115,12 +117,18 @@ export async function findBorderLeak(): Promise<string | undefined> {
   }
 }
 
-/** What is wrong with the first step of the policies and deletions that fails. This takes a second. */
+/** What is wrong with the first step of the policies, suites, pages and deletions that fails. This takes a second. */
 export async function findQuickLeak(): Promise<string | undefined> {
   const world = tenants();
   try {
     for (const own of [world.a, world.b]) await world.furnish(world.as(own));
-    for (const [name, step] of Object.entries({ ...policyBorders(world), ...deletionBorders(world) })) {
+    const steps = {
+      ...policyBorders(world),
+      ...suiteBorders(world),
+      ...pageBorders(world),
+      ...deletionBorders(world),
+    };
+    for (const [name, step] of Object.entries(steps)) {
       const problem = await step().catch(String);
       if (problem !== undefined) return `${name}: ${problem}`;
     }

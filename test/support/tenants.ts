@@ -33,6 +33,7 @@ export function tenants() {
     env: {
       EVALD_SECRET_KEY: Buffer.alloc(32, 7).toString("base64"),
       ...oidcEnv(oidc.issuer, client),
+      EVALD_METRICS_ADDRESS: "127.0.0.1:0",
       EVALD_OIDC_JOIN: `joins.example=${joinedOrgId}`,
     },
     now: () => at,
