@@ -160,9 +160,9 @@ function listNextEvaluations(ctx: Context, id: OrgId, timeZone: string) {
 }
 
 /** Creates an organization for a person. Throws what `createOrg` throws, and conflict for a reserved name. */
-export function createOrgAsPerson(ctx: Context, name: string, timeZone?: string): Org {
+export function createOrgAsPerson(ctx: Context, name: string): Org {
   checkReservedName(ctx, name);
-  return createOrg(ctx, name, timeZone);
+  return createOrg(ctx, name);
 }
 
 /** Changes an organization for a person. Throws what `updateOrg` throws, and conflict for a reserved name. */

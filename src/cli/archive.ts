@@ -3,11 +3,9 @@ import type { Command } from "commander";
 import { checkArchive } from "../archives/archive-check.ts";
 import { count } from "../grading/text.ts";
 import { loadTar } from "../lazy-packages.ts";
-import { addApiOptions, type ServiceAddress, type UseApi } from "./connection.ts";
+import { type ApiOptions, addApiOptions, type UseApi } from "./connection.ts";
 import { toReadError } from "./files.ts";
 import { print, say, table, toJson } from "./terminal.ts";
-
-type ArchiveOptions = ServiceAddress & { json?: boolean };
 
 /** Adds `archive upload`, `archive list` and `archive delete`. */
 export function addArchive(program: Command, useApi: UseApi): void {
@@ -16,7 +14,7 @@ export function addArchive(program: Command, useApi: UseApi): void {
     archive.command("upload <path>").description("Upload a directory or a tar.gz file and print its ID to stdout"),
     "Print the archive as JSON",
     "archive upload ./starter-template",
-  ).action(async (path: string, { json, ...address }: ArchiveOptions) => {
+  ).action(async (path: string, { json, ...address }: ApiOptions) => {
     await useApi(address, async (api) => {
       const content = await readArchive(path);
       // A file that the service would reject isn't sent.
@@ -34,7 +32,7 @@ export function addArchive(program: Command, useApi: UseApi): void {
     archive.command("list").description("List archives, newest first"),
     "Print the list as JSON",
     "archive list --json",
-  ).action(({ json, ...address }: ArchiveOptions) =>
+  ).action(({ json, ...address }: ApiOptions) =>
     useApi(address, async (api) => {
       const { items } = await api.list("GET /archives", { query: { limit: 1000 } });
       const rows = items.map((each) => [each.id, String(each.files), String(each.bytes), each.createdAt]);
@@ -45,7 +43,7 @@ export function addArchive(program: Command, useApi: UseApi): void {
     archive.command("delete <id>").description("Delete an archive that no prompt uses"),
     "Print the archive as JSON",
     "archive delete 0199f3a1-7b21-7f02-9d11-2c9d4e5f6a70",
-  ).action((id: string, { json, ...address }: ArchiveOptions) =>
+  ).action((id: string, { json, ...address }: ApiOptions) =>
     useApi(address, async (api) => {
       const deleted = await api.request("DELETE /archives/{archiveId}", { path: { archiveId: id } });
       say(`Deleted archive ${deleted.id}.`);

@@ -3,7 +3,7 @@ import { AppError } from "../errors.ts";
 import type { Gate } from "../gates/schema.ts";
 import type { Run } from "../runs/schema.ts";
 import { type Api, isNotFound } from "./api.ts";
-import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
+import { type ApiOptions, addServiceOptions, type UseApi } from "./connection.ts";
 import { print, toJson } from "./terminal.ts";
 
 /** Adds `cancel`: cancels a run, or all runs of a gate. */
@@ -18,7 +18,7 @@ export function addCancel(program: Command, useApi: UseApi): void {
       "after",
       "\nA gate whose runs were cancelled ends without a verdict.\n\nExample:\n  evald cancel 0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20",
     )
-    .action((id: string, { json, ...address }: ServiceAddress & { json?: boolean }) =>
+    .action((id: string, { json, ...address }: ApiOptions) =>
       useApi(address, async (api) => {
         const cancelled = await cancel(api, id);
         print(json ? toJson(cancelled, 2) : "runId" in cancelled ? cancelled.runId : cancelled.id);

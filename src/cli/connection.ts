@@ -18,6 +18,9 @@ import { linkBase, orgOf } from "./terminal.ts";
 
 /** Where the service is: at a URL, or the data directory with an organization in it. */
 export type ServiceAddress = { url?: string; org?: string };
+/** The options of `addApiOptions`. */
+export type ApiOptions = ServiceAddress & { json?: boolean };
+
 /**
  * `execute`: without a service, this process executes the runs, which may then also reach `allowUrls`. `isForAllOrgs`: it concerns no organization in
  * particular, so any will do.

@@ -10,11 +10,11 @@ import type { Deletion } from "../deletions/schema.ts";
 import { badRequest, conflict, notFound } from "../errors.ts";
 import { count } from "../grading/text.ts";
 import { findPromptId } from "./api.ts";
-import { addApiOptions, type ServiceAddress, type UseApi } from "./connection.ts";
+import { type ApiOptions, addApiOptions, type UseApi } from "./connection.ts";
 import { operatorName, withData } from "./data-directory.ts";
 import { print, say, sayRest, table, toJson, wholeNumber } from "./terminal.ts";
 
-type DeletionOptions = ServiceAddress & { yes?: boolean; json?: boolean };
+type DeletionOptions = ApiOptions & { yes?: boolean };
 
 const yesOption = ["--yes", "Don't ask"] as const;
 

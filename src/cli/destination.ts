@@ -4,11 +4,10 @@ import { badRequest } from "../errors.ts";
 import { count } from "../grading/text.ts";
 import { subscribableTypes } from "../notifications/events.ts";
 import type { DestinationInput } from "../notifications/schema.ts";
-import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
+import { type ApiOptions, addServiceOptions, type UseApi } from "./connection.ts";
 import { print, say, sayRest, table, toJson, wholeNumber } from "./terminal.ts";
 
-type CommonOptions = ServiceAddress & { json?: boolean };
-type CreateOptions = CommonOptions & {
+type CreateOptions = ApiOptions & {
   name?: string;
   endpoint?: string;
   events: string;
@@ -48,7 +47,7 @@ export function addDestination(program: Command, useApi: UseApi): void {
   addOptions(destination.command("list"))
     .description("List destinations, newest first")
     .addHelpText("after", example("list --org Acme"))
-    .action(({ json, ...address }: CommonOptions) =>
+    .action(({ json, ...address }: ApiOptions) =>
       useApi(address, async (api) => {
         const { items } = await api.list("GET /destinations", { query: { limit: 1000 } });
         const rows = items.map(({ id, kind, name, disabledBecause, events }) => [
@@ -66,7 +65,7 @@ export function addDestination(program: Command, useApi: UseApi): void {
     addOptions(destination.command(`${verb} <id>`))
       .description(description)
       .addHelpText("after", example(`${verb} ${exampleId}`))
-      .action((destinationId: string, { json, ...address }: CommonOptions) =>
+      .action((destinationId: string, { json, ...address }: ApiOptions) =>
         useApi(address, async (api) => {
           const updated = await api.request("PATCH /destinations/{destinationId}", {
             path: { destinationId },
@@ -82,7 +81,7 @@ export function addDestination(program: Command, useApi: UseApi): void {
   addOptions(destination.command("delete <id>"))
     .description("Delete a destination with its deliveries")
     .addHelpText("after", example(`delete ${exampleId}`))
-    .action((destinationId: string, { json, ...address }: CommonOptions) =>
+    .action((destinationId: string, { json, ...address }: ApiOptions) =>
       useApi(address, async (api) => {
         const deleted = await api.request("DELETE /destinations/{destinationId}", { path: { destinationId } });
         say(`Deleted the destination ${deleted.name}.`);
@@ -93,7 +92,7 @@ export function addDestination(program: Command, useApi: UseApi): void {
   addOptions(destination.command("rotate <id>"))
     .description("Replace the signing secret of a webhook and print the new one; the old one also signs for 24 hours")
     .addHelpText("after", example(`rotate ${exampleId}`))
-    .action((destinationId: string, { json, ...address }: CommonOptions) =>
+    .action((destinationId: string, { json, ...address }: ApiOptions) =>
       useApi(address, async (api) => {
         const rotated = await api.request("POST /destinations/{destinationId}/rotate", { path: { destinationId } });
         say(
@@ -142,15 +141,15 @@ function addCreate(destination: Command, useApi: UseApi): void {
     );
 }
 
-type ReplayOptions = CommonOptions & { all?: boolean };
-type ListOptions = CommonOptions & { status?: (typeof deliveryStatuses)[number]; limit: number };
+type ReplayOptions = ApiOptions & { all?: boolean };
+type ListOptions = ApiOptions & { status?: (typeof deliveryStatuses)[number]; limit: number };
 
 /** Adds the commands about deliveries. */
 function addDeliveries(destination: Command, addOptions: (command: Command) => Command, useApi: UseApi): void {
   addOptions(destination.command("test <id>"))
     .description("Queue a test event, which the service sends")
     .addHelpText("after", example(`test ${exampleId}`))
-    .action((destinationId: string, { json, ...address }: CommonOptions) =>
+    .action((destinationId: string, { json, ...address }: ApiOptions) =>
       useApi(address, async (api) => {
         const delivery = await api.request("POST /destinations/{destinationId}/test", { path: { destinationId } });
         say("Queued a test event.");
@@ -185,7 +184,7 @@ function addDeliveries(destination: Command, addOptions: (command: Command) => C
   addOptions(destination.command("delivery <id> <delivery>"))
     .description("Show the tries of a delivery, with status, duration and response")
     .addHelpText("after", example(`delivery ${exampleId} ${exampleDeliveryId}`))
-    .action((destinationId: string, deliveryId: string, { json, ...address }: CommonOptions) =>
+    .action((destinationId: string, deliveryId: string, { json, ...address }: ApiOptions) =>
       useApi(address, async (api) => {
         const delivery = await api.request("GET /destinations/{destinationId}/deliveries/{deliveryId}", {
           path: { destinationId, deliveryId },

@@ -3,12 +3,12 @@ import { type Command, Option } from "commander";
 import type { Config } from "../config/config.ts";
 import { type ExportFilter, exportFormats } from "../exchange/schema.ts";
 import { scopes } from "../grading/kinds.ts";
-import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
+import { type ApiOptions, addServiceOptions, type UseApi } from "./connection.ts";
 import { checkNewFile, removeUnfinished, toWriteError } from "./files.ts";
 import { parseScore, print, say, toJson, toSize } from "./terminal.ts";
 
 type ExportOptions = Omit<ExportFilter, "promptId" | "runId" | "auditLog"> &
-  ServiceAddress & { auditLog?: boolean; prompt?: string; run?: string; force?: boolean; json?: boolean };
+  ApiOptions & { auditLog?: boolean; prompt?: string; run?: string; force?: boolean };
 
 /** Adds `export`: writes an organization's data to a file, for `import` or for other programs. */
 export function addExport(program: Command, configOf: () => Config, useApi: UseApi): void {

@@ -9,11 +9,11 @@ import { httpUrl } from "../schema.ts";
 import { countLog, type LogCounts } from "../traffic/log-counts.ts";
 import { type LogFormat, logFormats } from "../traffic/log-formats.ts";
 import { maxPagesPerRequest } from "../traffic/schema.ts";
-import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
+import { type ApiOptions, addServiceOptions, type UseApi } from "./connection.ts";
 import { toReadError } from "./files.ts";
 import { print, say, table, toJson } from "./terminal.ts";
 
-type FieldImport = ServiceAddress & { docs: string; format: LogFormat | "auto"; dryRun?: boolean; json?: boolean };
+type FieldImport = ApiOptions & { docs: string; format: LogFormat | "auto"; dryRun?: boolean };
 
 /** The result for one log, as `--json` prints it. `log`: its SHA-256. */
 type ImportedLog = LogCounts & { file: string; log: string };

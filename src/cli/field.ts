@@ -11,7 +11,7 @@ import type { Api } from "./api.ts";
 import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
 import { addFieldImport } from "./field-import.ts";
 import { toReadError } from "./files.ts";
-import { print, say, toJson } from "./terminal.ts";
+import { print, repeatable, say, toJson } from "./terminal.ts";
 
 type Env = Record<string, string | undefined>;
 type SessionOptions = ServiceAddress & { provider: string; program?: string[]; send?: boolean };
@@ -28,7 +28,7 @@ export function addField(program: Command, configOf: () => Config, useApi: UseAp
       .option(
         "--program <name>",
         "Program or MCP server of the product (repeatable, default: the provider's name)",
-        addTo,
+        repeatable,
       )
       .option("--send", "Send it after you have read it and typed yes"),
   )
@@ -43,8 +43,6 @@ export function addField(program: Command, configOf: () => Config, useApi: UseAp
       await useApi(options, (api) => reportSession(api, file, session, options));
     });
 }
-
-const addTo = (value: string, all: string[] = []): string[] => [...all, value];
 
 /** Throws bad_request where nobody can read what would be sent. */
 function checkIsPerson(env: Env): void {

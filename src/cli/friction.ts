@@ -4,17 +4,16 @@ import type { FrictionSummary } from "../friction/schema.ts";
 import { frictionStates, severities } from "../grading/kinds.ts";
 import { count } from "../grading/text.ts";
 import { findPromptId } from "./api.ts";
-import { addApiOptions, type ServiceAddress, type UseApi } from "./connection.ts";
+import { type ApiOptions, addApiOptions, type UseApi } from "./connection.ts";
 import { print, sayRest, table, toJson, wholeNumber } from "./terminal.ts";
 
-type FrictionFilter = ServiceAddress & {
+type FrictionFilter = ApiOptions & {
   provider?: string;
   severity?: (typeof severities)[number];
   state?: (typeof frictionStates)[number];
   agent?: string;
   dismissed?: boolean;
   limit: number;
-  json?: boolean;
 };
 
 /** Adds `friction`: lists friction points. */

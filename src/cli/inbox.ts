@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { dollars } from "../grading/text.ts";
 import { itemSize, itemSubject, itemText } from "../inbox/labels.ts";
 import type { Inbox, InboxItem } from "../inbox/schema.ts";
-import { addApiOptions, type ServiceAddress, type UseApi } from "./connection.ts";
+import { type ApiOptions, addApiOptions, type UseApi } from "./connection.ts";
 import { print, say, table, toJson } from "./terminal.ts";
 
 /** Adds `inbox`: lists what got worse or fails, as Home does. */
@@ -14,7 +14,7 @@ export function addInbox(program: Command, useApi: UseApi): void {
       .option("--snoozed", "Include snoozed problems"),
     "Print everything as JSON",
     "inbox",
-  ).action(({ json, snoozed, ...address }: ServiceAddress & { json?: boolean; snoozed?: boolean }) =>
+  ).action(({ json, snoozed, ...address }: ApiOptions & { snoozed?: boolean }) =>
     useApi(address, async (api) => {
       const inbox = await api.request("GET /inbox", { query: { snoozed: snoozed ? "true" : undefined } });
       if (json) return print(toJson(inbox));

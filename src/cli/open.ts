@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { unavailable } from "../errors.ts";
 import { type Api, findPromptId, isId, isNotFound } from "./api.ts";
-import { addServiceOptions, type Connection, type ServiceAddress, toServiceUrl, type UseApi } from "./connection.ts";
+import { type ApiOptions, addServiceOptions, type Connection, toServiceUrl, type UseApi } from "./connection.ts";
 import { findRunningService } from "./running.ts";
 import { print, say, toJson } from "./terminal.ts";
 
@@ -14,7 +14,7 @@ export function addOpen(program: Command, connection: Connection, useApi: UseApi
     .option("--json", "Print the URL as JSON");
   addServiceOptions(command)
     .addHelpText("after", "\nExamples:\n  evald open\n  evald open first-query-7f3a91c2")
-    .action(async (target: string | undefined, options: ServiceAddress & { print?: boolean; json?: boolean }) => {
+    .action(async (target: string | undefined, options: ApiOptions & { print?: boolean }) => {
       const { print: printsOnly, json, ...address } = options;
       const config = connection.configOf();
       const base = toServiceUrl(address, connection) ?? findRunningService(config.dataDir)?.url ?? null;

@@ -9,7 +9,7 @@ import type { DeclaredCheck } from "../prompts/check-schema.ts";
 import { untestedScopes } from "../prompts/schema.ts";
 import { invalidInput } from "../schema.ts";
 import { checkFile } from "./files.ts";
-import { wholeNumber } from "./terminal.ts";
+import { repeatable, wholeNumber } from "./terminal.ts";
 
 /** The options for the fields of a prompt. */
 export type FieldOptions = {
@@ -35,8 +35,6 @@ export type FieldOptions = {
   checks?: DeclaredCheck[];
 };
 
-const append = (value: string, previous: string[] = []): string[] => [...previous, value];
-
 /** Adds the options for the fields of a prompt. */
 export const addFields = (command: Command): Command =>
   command
@@ -45,12 +43,12 @@ export const addFields = (command: Command): Command =>
     .option(
       "--wording <text>",
       "Another wording of the goal (repeatable). The explorer compares what each wording finds",
-      append,
+      repeatable,
     )
     .option("--provider <id>", "ID of the provider under test; list IDs with evald provider list")
-    .option("--start-url <url>", "Start URL (repeatable)", append)
-    .option("--tag <tag>", "Tag to group prompts by (repeatable)", append)
-    .option("--worker-label <label>", "Label that workers must have to run it (repeatable)", append)
+    .option("--start-url <url>", "Start URL (repeatable)", repeatable)
+    .option("--tag <tag>", "Tag to group prompts by (repeatable)", repeatable)
+    .option("--worker-label <label>", "Label that workers must have to run it (repeatable)", repeatable)
     .option(
       "--agent <id[=model][,option=value]>",
       "Agent, such as codex, codex=openai/gpt-5 or codex=openai/gpt-5,effort=high; list coding agents with evald agent list. Repeat it to evaluate several",

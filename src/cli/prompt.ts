@@ -3,13 +3,11 @@ import { badRequest, conflict } from "../errors.ts";
 import type { Prompt, PromptPatch } from "../prompts/schema.ts";
 import { titleOf } from "../reports/labels.ts";
 import { type Api, findPromptId } from "./api.ts";
-import { addApiOptions, addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
+import { type ApiOptions, addApiOptions, addServiceOptions, type UseApi } from "./connection.ts";
 import { addPromptDelete } from "./deletion.ts";
 import { addFields, type FieldOptions, toFields } from "./prompt-fields.ts";
 import { addPropose, createFromFile, parseNumbers } from "./prompt-proposals.ts";
 import { print, say, sayRest, table, toJson, wholeNumber } from "./terminal.ts";
-
-type PromptOptions = ServiceAddress & { json?: boolean };
 
 /** Adds the commands about prompts. */
 export function addPrompt(program: Command, useApi: UseApi): void {
@@ -45,7 +43,7 @@ function addList(prompt: Command, useApi: UseApi): void {
     "Print the list as JSON",
     "prompt list --archived",
   ).action(
-    ({ archived, tag, limit, json, ...address }: PromptOptions & { archived?: boolean; tag?: string; limit: number }) =>
+    ({ archived, tag, limit, json, ...address }: ApiOptions & { archived?: boolean; tag?: string; limit: number }) =>
       useApi(address, async (api) => {
         const query = { limit, tag, includeArchived: archived ? ("1" as const) : undefined };
         const prompts = await api.list("GET /prompts", { query });
@@ -65,7 +63,7 @@ function addSchedule(prompt: Command, useApi: UseApi): void {
       .requiredOption("--tag <tag>", "Tag of the prompts"),
     "Print the result as JSON",
     'prompt schedule "0 3 * * *" --tag nightly',
-  ).action((frequency: string, { tag, json, ...address }: PromptOptions & { tag: string }) =>
+  ).action((frequency: string, { tag, json, ...address }: ApiOptions & { tag: string }) =>
     useApi(address, async (api) => {
       const body = { tag, frequency: frequency === "none" ? null : frequency };
       const result = await api.request("POST /prompts/schedule", { body });
@@ -80,7 +78,7 @@ function addShow(prompt: Command, useApi: UseApi): void {
     prompt.command("show <prompt>").description("Show a prompt, by ID or title"),
     "Print the prompt as JSON",
     'prompt show "First query" --json',
-  ).action((name: string, { json, ...address }: PromptOptions) =>
+  ).action((name: string, { json, ...address }: ApiOptions) =>
     useApi(address, async (api) => {
       const prompt = await getPrompt(api, await findPromptId(api, name, { archived: true }));
       print(json ? toJson(prompt, 2) : table(toRows(prompt)));
@@ -101,7 +99,7 @@ function addBaseline(prompt: Command, useApi: UseApi): void {
       .description("Pin an evaluation as the baseline of a prompt; without an evaluation, unpin the baseline"),
     "Print the prompt as JSON",
     `prompt baseline ${exampleId} 0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c1f`,
-  ).action((name: string, evalRequest: string | undefined, { json, ...address }: PromptOptions) =>
+  ).action((name: string, evalRequest: string | undefined, { json, ...address }: ApiOptions) =>
     useApi(address, async (api) => {
       const id = await findPromptId(api, name);
       const updated = await updatePrompt(api, id, { baselineRequestId: evalRequest ?? null });
@@ -123,7 +121,7 @@ function addArchive(prompt: Command, useApi: UseApi): void {
       .description("Archive a prompt: it can no longer be run, and its reports are kept"),
     "Print the prompt as JSON",
     `prompt archive ${exampleId}`,
-  ).action((name: string, { json, ...address }: PromptOptions) =>
+  ).action((name: string, { json, ...address }: ApiOptions) =>
     useApi(address, async (api) => {
       const id = await findPromptId(api, name, { archived: true });
       const updated = await updatePrompt(api, id, { status: "archived" });
@@ -138,7 +136,7 @@ function addUnarchive(prompt: Command, useApi: UseApi): void {
     prompt.command("unarchive <prompt>").description("Make an archived prompt active again"),
     "Print the prompt as JSON",
     `prompt unarchive ${exampleId}`,
-  ).action((name: string, { json, ...address }: PromptOptions) =>
+  ).action((name: string, { json, ...address }: ApiOptions) =>
     useApi(address, async (api) => {
       const { id, status } = await getPrompt(api, await findPromptId(api, name, { archived: true }));
       if (status !== "archived") throw conflict(notArchived(id, status));
@@ -174,7 +172,7 @@ function addCreate(prompt: Command, useApi: UseApi): void {
       "after",
       '\nExample:\n  evald prompt create --title "First query" --start-url https://docs.acme.example \\\n    --text "Run a query with the CLI." --goal "A query was run and its rows were printed."',
     )
-    .action(async ({ org, url, json, text, from, only, ...fields }: PromptOptions & CreateOptions) => {
+    .action(async ({ org, url, json, text, from, only, ...fields }: ApiOptions & CreateOptions) => {
       if ((text === undefined) === (from === undefined)) throw badRequest("Pass either --text or --from.");
       if (from === undefined && only !== undefined) throw badRequest("--only needs --from.");
       if (from !== undefined && Object.keys(fields).length > 0)
@@ -238,7 +236,7 @@ function addEdit(prompt: Command, useApi: UseApi): void {
     .action(
       async (
         name: string,
-        { org, url, json, clear = [], pause, resume, text, ...fields }: PromptOptions & EditOptions,
+        { org, url, json, clear = [], pause, resume, text, ...fields }: ApiOptions & EditOptions,
       ) => {
         if (pause && resume) throw badRequest("Pass either --pause or --resume.");
         const cleared = Object.fromEntries(clear.map((each) => [clearable[each], listOptions.has(each) ? [] : null]));

@@ -1,8 +1,8 @@
 import type { Command } from "commander";
-import { addApiOptions, type ServiceAddress, type UseApi } from "./connection.ts";
+import { type ApiOptions, addApiOptions, type UseApi } from "./connection.ts";
 import { print, say, sayRest, table, toJson, wholeNumber } from "./terminal.ts";
 
-type CreateOptions = ServiceAddress & { name: string; docsUrl?: string; productUrl?: string; json?: boolean };
+type CreateOptions = ApiOptions & { name: string; docsUrl?: string; productUrl?: string };
 
 /** Adds `provider create` and `provider list`. */
 export function addProvider(program: Command, useApi: UseApi): void {
@@ -30,7 +30,7 @@ export function addProvider(program: Command, useApi: UseApi): void {
       .option("--limit <n>", "Maximum number of providers to list", wholeNumber(1, 1000), 100),
     "Print the list as JSON",
     "provider list --org Acme",
-  ).action(({ limit, json, ...address }: ServiceAddress & { limit: number; json?: boolean }) =>
+  ).action(({ limit, json, ...address }: ApiOptions & { limit: number }) =>
     useApi(address, async (api) => {
       const providers = await api.list("GET /providers", { query: { limit } });
       const rows = providers.items.map((p) => [p.id, p.name, p.docsUrl ?? "", p.productUrl ?? ""]);

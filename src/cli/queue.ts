@@ -2,10 +2,8 @@ import { type Command, Option } from "commander";
 import { pauseKinds } from "../db/tables/pauses.ts";
 import type { QueueOverview } from "../queue/schema.ts";
 import type { Api } from "./api.ts";
-import { addOperatorOptions, type ServiceAddress, type UseApi } from "./connection.ts";
+import { type ApiOptions, addOperatorOptions, type ServiceAddress, type UseApi } from "./connection.ts";
 import { print, say, table, toJson } from "./terminal.ts";
-
-type QueueOptions = ServiceAddress & { json?: boolean };
 
 /** Adds the commands about the queue of all organizations, which are for operators. */
 export function addQueue(program: Command, useApiOfOrg: UseApi): void {
@@ -16,7 +14,7 @@ export function addQueue(program: Command, useApiOfOrg: UseApi): void {
     queue.command("show").description("Show what waits and runs, by organization and agent"),
     "Print the queue as JSON",
     "queue show",
-  ).action(({ json, ...address }: QueueOptions) =>
+  ).action(({ json, ...address }: ApiOptions) =>
     useApi(address, async (api) => {
       const overview = await api.request("GET /queue");
       print(json ? toJson(overview) : toText(overview));
@@ -32,7 +30,7 @@ export function addQueue(program: Command, useApiOfOrg: UseApi): void {
       .addOption(new Option("--kind <kind>", "What the name belongs to").choices(pauseKinds).default("agent"));
     if (action === "pause") command.option("--reason <text>", "Shown to everyone whose runs wait");
     addOperatorOptions(command, "Print the pause as JSON", `queue ${action} codex`).action(
-      (subject: string, { kind, reason, json, ...address }: QueueOptions & PauseOptions) =>
+      (subject: string, { kind, reason, json, ...address }: ApiOptions & PauseOptions) =>
         useApi(address, async (api) => {
           const result =
             action === "pause"
@@ -47,7 +45,7 @@ export function addQueue(program: Command, useApiOfOrg: UseApi): void {
     queue.command("failures").description("List what failed in the last 7 days and was not retried, by cause"),
     "Print the list as JSON",
     "queue failures",
-  ).action(({ json, ...address }: QueueOptions) =>
+  ).action(({ json, ...address }: ApiOptions) =>
     useApi(address, async (api) => {
       const groups = await api.request("GET /queue/failures");
       const rows = groups.map(({ id, failed, organizations, newestAt }) => [
@@ -63,7 +61,7 @@ export function addQueue(program: Command, useApiOfOrg: UseApi): void {
     queue.command("retry <group>").description("Retry a group of failures, the oldest 100"),
     "Print the result as JSON",
     "queue retry delivery-exhausted-500",
-  ).action((groupId: string, { json, ...address }: QueueOptions) =>
+  ).action((groupId: string, { json, ...address }: ApiOptions) =>
     useApi(address, async (api) => {
       const result = await api.request("POST /queue/failures/{groupId}/retry", { path: { groupId } });
       const { retried, refused, left } = result;

@@ -2,10 +2,10 @@ import type { Command } from "commander";
 import { agentLabel, scoreSummary, titleOf } from "../reports/labels.ts";
 import type { Run } from "../runs/schema.ts";
 import { findPromptId } from "./api.ts";
-import { addApiOptions, type ServiceAddress, type UseApi } from "./connection.ts";
+import { type ApiOptions, addApiOptions, type UseApi } from "./connection.ts";
 import { print, sayRest, table, toJson, wholeNumber } from "./terminal.ts";
 
-type RunFilter = ServiceAddress & { prompt?: string; limit: number; json?: boolean };
+type RunFilter = ApiOptions & { prompt?: string; limit: number };
 
 /** Adds `runs`: lists runs. */
 export function addRuns(program: Command, useApi: UseApi): void {

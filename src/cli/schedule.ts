@@ -1,10 +1,8 @@
 import type { Command } from "commander";
 import { describeFrequency } from "../prompts/frequency.ts";
 import { findPromptId } from "./api.ts";
-import { addApiOptions, type ServiceAddress, type UseApi } from "./connection.ts";
+import { type ApiOptions, addApiOptions, type UseApi } from "./connection.ts";
 import { print, say, sayRest, table, toJson, wholeNumber } from "./terminal.ts";
-
-type ScheduleOptions = ServiceAddress & { json?: boolean };
 
 /** Adds the commands about schedules. */
 export function addSchedule(program: Command, useApi: UseApi): void {
@@ -15,7 +13,7 @@ export function addSchedule(program: Command, useApi: UseApi): void {
       .description("Show the schedule of a prompt and its next 20 times; by ID or title"),
     "Print the schedule as JSON",
     'schedule show "First query"',
-  ).action((idOrTitle: string, { json, ...address }: ScheduleOptions) =>
+  ).action((idOrTitle: string, { json, ...address }: ApiOptions) =>
     useApi(address, async (api) => {
       const promptId = await findPromptId(api, idOrTitle);
       const promptSchedule = await api.request("GET /prompts/{promptId}/schedule", { path: { promptId } });
@@ -34,7 +32,7 @@ export function addSchedule(program: Command, useApi: UseApi): void {
       .option("--limit <n>", "Maximum number to list", wholeNumber(1, 1000), 100),
     "Print the list as JSON",
     "schedule exceptions",
-  ).action(({ json, limit, ...address }: ScheduleOptions & { limit: number }) =>
+  ).action(({ json, limit, ...address }: ApiOptions & { limit: number }) =>
     useApi(address, async (api) => {
       const exceptions = await api.list("GET /schedules/exceptions", { query: { limit } });
       const rows = exceptions.items.map(({ scheduledAt, outcome, prompt, reason }) => [
@@ -55,7 +53,7 @@ export function addSchedule(program: Command, useApi: UseApi): void {
       schedule.command(action).description(description),
       "Print the result as JSON",
       `schedule ${action}`,
-    ).action(({ json, ...address }: ScheduleOptions) =>
+    ).action(({ json, ...address }: ApiOptions) =>
       useApi(address, async (api) => {
         const state = await api.request(`POST /schedules/${action}`);
         print(json ? toJson(state) : `${state.schedules} schedules ${state.pausedAt === null ? "run" : "are paused"}.`);

@@ -1,8 +1,6 @@
 import type { Command } from "commander";
-import { addApiOptions, type ServiceAddress, type UseApi } from "./connection.ts";
+import { type ApiOptions, addApiOptions, type UseApi } from "./connection.ts";
 import { print, say, sayRest, table, toJson } from "./terminal.ts";
-
-type SecretOptions = ServiceAddress & { json?: boolean };
 
 /** Adds `secret set`, `secret list` and `secret delete`. */
 export function addSecret(program: Command, useApi: UseApi): void {
@@ -11,7 +9,7 @@ export function addSecret(program: Command, useApi: UseApi): void {
     secret.command("set <name>").description("Store a secret, encrypted, or replace it; reads its value from stdin"),
     "Print the secret as JSON, without its value",
     'secret set ACME_TOKEN <<< "$ACME_TOKEN"',
-  ).action((name: string, { json, ...address }: SecretOptions) =>
+  ).action((name: string, { json, ...address }: ApiOptions) =>
     useApi(address, async (api) => {
       if (process.stdin.isTTY) say("Paste the secret, press Enter, then Ctrl-D.");
       const value = (await Bun.stdin.text()).replace(/\r?\n$/, "");
@@ -24,7 +22,7 @@ export function addSecret(program: Command, useApi: UseApi): void {
     secret.command("list").description("List the names of the secrets"),
     "Print the list as JSON",
     "secret list --org Acme",
-  ).action(({ json, ...address }: SecretOptions) =>
+  ).action(({ json, ...address }: ApiOptions) =>
     useApi(address, async (api) => {
       const secrets = await api.list("GET /secrets");
       const rows = secrets.items.map(({ name, state, updatedAt }) => [name, state, updatedAt]);
@@ -36,7 +34,7 @@ export function addSecret(program: Command, useApi: UseApi): void {
     secret.command("delete <name>").description("Delete a secret; checks that refer to it can't run any more"),
     "Print the secret as JSON, without its value",
     "secret delete ACME_TOKEN",
-  ).action((name: string, { json, ...address }: SecretOptions) =>
+  ).action((name: string, { json, ...address }: ApiOptions) =>
     useApi(address, async (api) => {
       const deleted = await api.request("DELETE /secrets/{name}", { path: { name } });
       say(`Deleted the secret ${name}.`);

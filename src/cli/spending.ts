@@ -4,11 +4,11 @@ import { dollars } from "../grading/text.ts";
 import { spendingCsv } from "../spending/csv.ts";
 import { type BreakdownName, breakdownNames, type SpendingReport } from "../spending/schema.ts";
 import { findPromptId } from "./api.ts";
-import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
+import { type ApiOptions, addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
 import { print, say, table, toJson } from "./terminal.ts";
 
 type SpendingView = ServiceAddress & { month?: string; by: BreakdownName; json?: boolean; csv?: boolean };
-type BudgetChange = ServiceAddress & { prompt?: string; tag?: string; maxUsd: number | null; json?: boolean };
+type BudgetChange = ApiOptions & { prompt?: string; tag?: string; maxUsd: number | null };
 
 function parseBudget(text: string): number | null {
   if (text === "none") return null;

@@ -5,13 +5,12 @@ import { count, dollars, duration } from "../grading/text.ts";
 import { shareText, slotText, standingText } from "../suites/labels.ts";
 import type { SuiteComparison, SuiteProduct, SuiteRun } from "../suites/schema.ts";
 import type { Api } from "./api.ts";
-import { addApiOptions, type ServiceAddress, type UseApi } from "./connection.ts";
+import { type ApiOptions, addApiOptions, type UseApi } from "./connection.ts";
 import { checkFile } from "./files.ts";
-import { parsePair, print, say, sayRest, table, toJson, wholeNumber } from "./terminal.ts";
+import { parsePair, print, repeatable, say, sayRest, table, toJson, wholeNumber } from "./terminal.ts";
 
-type Options = ServiceAddress & { json?: boolean };
-type CreateOptions = Options & { provider: string; value?: Record<string, string>; checks?: string };
-type RunOptions = Options & { provider?: string[] } & Pick<SuiteRun, "runs" | "agent" | "model">;
+type CreateOptions = ApiOptions & { provider: string; value?: Record<string, string>; checks?: string };
+type RunOptions = ApiOptions & { provider?: string[] } & Pick<SuiteRun, "runs" | "agent" | "model">;
 
 /** Adds `suite list`, `suite create`, `suite run` and `suite compare`. */
 export function addSuite(program: Command, useApi: UseApi): void {
@@ -20,7 +19,7 @@ export function addSuite(program: Command, useApi: UseApi): void {
     suite.command("list").description("List the newest version of each suite"),
     "Print the list as JSON",
     "suite list",
-  ).action(({ json, ...address }: Options) =>
+  ).action(({ json, ...address }: ApiOptions) =>
     useApi(address, async (api) => {
       const suites = await api.list("GET /suites", { query: { limit: 1000 } });
       const rows = suites.items.map(({ id, version, title, slots }) => [
@@ -56,7 +55,7 @@ export function addSuite(program: Command, useApi: UseApi): void {
     suite
       .command("run <suite>")
       .description("Run all prompts of a suite and print the IDs of the evaluations to stdout")
-      .option("--provider <provider>", "Only this provider, by name or ID (repeatable)", addTo)
+      .option("--provider <provider>", "Only this provider, by name or ID (repeatable)", repeatable)
       .option("--runs <n>", "Runs of each prompt", wholeNumber(1, 50), 1)
       .option("--agent <id>", "Agent to use instead of the prompts'")
       .option("--model <id>", "Model to use instead of the prompts'"),
@@ -75,7 +74,7 @@ export function addSuite(program: Command, useApi: UseApi): void {
     suite.command("compare <suite>").description("Compare products by the slots that agents reached"),
     "Print as JSON",
     "suite compare baseline",
-  ).action((suiteId: string, { json, ...address }: Options) =>
+  ).action((suiteId: string, { json, ...address }: ApiOptions) =>
     useApi(address, async (api) => {
       const comparison = await api.request("GET /suites/{suiteId}/comparison", { path: { suiteId } });
       if (json) return print(toJson(comparison));
@@ -86,8 +85,6 @@ export function addSuite(program: Command, useApi: UseApi): void {
     }),
   );
 }
-
-const addTo = (value: string, all: string[] = []): string[] => [...all, value];
 
 /** The IDs of providers by name or ID. Throws bad_request for an unknown or ambiguous one. */
 async function findProviderIds(api: Api, names: string[]): Promise<string[]> {

@@ -12,6 +12,9 @@ import type { Service } from "../service.ts";
 import { findRunningService } from "./running.ts";
 import { cutText, formatTable } from "./text-layout.ts";
 
+/** Parses an option that may be repeated, as the list of its values. */
+export const repeatable = (value: string, previous: string[] = []): string[] => [...previous, value];
+
 /** Writes a line for people, to stderr. */
 export const say = (text: string): void => {
   process.stderr.write(`${toPrintable(text)}\n`);

@@ -1,5 +1,5 @@
 import { lowerThreadPriority } from "../agents/priority.ts";
-import { serveOrders, threadData } from "../jobs/thread.ts";
+import { serveCalls, threadData } from "../jobs/thread.ts";
 
 /** A thread of the service: grades sessions or writes exports, as it was started. */
 export async function runThread(): Promise<void> {
@@ -7,9 +7,9 @@ export async function runThread(): Promise<void> {
   const data = threadData<{ work: "grade"; file: string } | { work: "export"; file: string; baseUrl: string }>();
   if (data.work === "grade") {
     const { createTaskRunner } = await import("../reports/grader.ts");
-    serveOrders(() => createTaskRunner(data.file));
+    serveCalls(() => createTaskRunner(data.file));
   } else {
-    const { createExportAnswers } = await import("../exchange/export-thread.ts");
-    serveOrders(() => createExportAnswers(data, Date.now));
+    const { createExportHandler } = await import("../exchange/export-thread.ts");
+    serveCalls(() => createExportHandler(data, Date.now));
   }
 }

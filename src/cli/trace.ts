@@ -7,13 +7,13 @@ import { eventSummary, hasEventFailed } from "../reports/event-summary.ts";
 import type { Trace } from "../reports/trace-schema.ts";
 import type { Run } from "../runs/schema.ts";
 import { type Api, isId } from "./api.ts";
-import { addApiOptions, type ServiceAddress, type UseApi } from "./connection.ts";
+import { type ApiOptions, addApiOptions, type UseApi } from "./connection.ts";
 import { print, printStyled, say, styled, toJson, wholeNumber } from "./terminal.ts";
 import { cutText } from "./text-layout.ts";
 
 type TraceEvent = Trace["events"][number];
 type Message = { event: TraceEvent } | { run: Run };
-type TraceFilter = ServiceAddress & { follow?: boolean; types?: string; attempt?: number; json?: boolean };
+type TraceFilter = ApiOptions & { follow?: boolean; types?: string; attempt?: number };
 
 /** Adds `trace`: prints the session of a run. */
 export function addTrace(program: Command, useApi: UseApi): void {

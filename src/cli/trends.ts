@@ -3,17 +3,16 @@ import { dollars, duration, percent, withSign } from "../grading/text.ts";
 import { scoreText } from "../reports/labels.ts";
 import type { Trends } from "../trends/trends.ts";
 import { findPromptId } from "./api.ts";
-import { addApiOptions, type ServiceAddress, type UseApi } from "./connection.ts";
+import { type ApiOptions, addApiOptions, type UseApi } from "./connection.ts";
 import { print, say, table, toJson } from "./terminal.ts";
 
-type TrendFilter = ServiceAddress & {
+type TrendFilter = ApiOptions & {
   tag?: string;
   agent?: string;
   model?: string;
   since?: string;
   until?: string;
   interval?: "day" | "week" | "month" | "eval";
-  json?: boolean;
 };
 
 /** Adds `trends`: shows results over time. */

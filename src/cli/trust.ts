@@ -2,7 +2,7 @@ import { type Command, Option } from "commander";
 import { ciProviders } from "../db/tables/keys.ts";
 import { type Scope, scopes } from "../http/operation.ts";
 import { defaultMinutes, maxMinutes, type TrustInput } from "../trusts/schema.ts";
-import { addApiOptions, type ServiceAddress, type UseApi } from "./connection.ts";
+import { type ApiOptions, addApiOptions, type ServiceAddress, type UseApi } from "./connection.ts";
 import { print, say, sayRest, table, toJson, wholeNumber } from "./terminal.ts";
 
 type AddOptions = ServiceAddress &
@@ -46,7 +46,7 @@ export function addTrust(program: Command, useApi: UseApi): void {
     trust.command("list").description("List trusted CI jobs, newest first"),
     "Print the list as JSON",
     "trust list --org Acme",
-  ).action(({ json, ...address }: ServiceAddress & { json?: boolean }) =>
+  ).action(({ json, ...address }: ApiOptions) =>
     useApi(address, async (api) => {
       const trusts = await api.list("GET /oidc/trusts");
       const rows = trusts.items.map(({ id, provider, repository, repositoryId, ref, environment, scopes }) => [
@@ -67,7 +67,7 @@ export function addTrust(program: Command, useApi: UseApi): void {
     trust.command("remove <id>").description("Remove a trust and revoke its API keys"),
     "Print the trust as JSON",
     "trust remove 0199f3a1-6a10-7f3e-8d02-4b5c6d7e8f90",
-  ).action((id: string, { json, ...address }: ServiceAddress & { json?: boolean }) =>
+  ).action((id: string, { json, ...address }: ApiOptions) =>
     useApi(address, async (api) => {
       const removed = await api.request("DELETE /oidc/trusts/{trustId}", { path: { trustId: id } });
       say(`Removed the trust of ${removed.repository}.`);

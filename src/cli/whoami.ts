@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { addApiOptions, type ServiceAddress, type UseApi } from "./connection.ts";
+import { type ApiOptions, addApiOptions, type UseApi } from "./connection.ts";
 import { print, table, toJson } from "./terminal.ts";
 
 /** Adds `whoami`: shows which service, organization and API key commands use. */
@@ -8,7 +8,7 @@ export function addWhoami(program: Command, useApi: UseApi): void {
     program.command("whoami").description("Show the service, organization and API key that commands use"),
     "Print the organization and the key as JSON",
     "whoami",
-  ).action(({ json, ...address }: ServiceAddress & { json?: boolean }) =>
+  ).action(({ json, ...address }: ApiOptions) =>
     useApi(address, async (api) => {
       const caller = await api.request("GET /whoami");
       const { organization, key } = caller;

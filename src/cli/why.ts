@@ -3,11 +3,11 @@ import { count, withSign } from "../grading/text.ts";
 import type { ScoreChangeExplanation } from "../inbox/schema.ts";
 import { toPrintable } from "../log.ts";
 import { findPromptId } from "./api.ts";
-import { addApiOptions, type ServiceAddress, type UseApi } from "./connection.ts";
+import { type ApiOptions, addApiOptions, type UseApi } from "./connection.ts";
 import { print, printStyled, styled, table, toJson } from "./terminal.ts";
 import { wrapText } from "./text-layout.ts";
 
-type ChosenWindows = ServiceAddress & { base?: string; head?: string; json?: boolean };
+type ChosenWindows = ApiOptions & { base?: string; head?: string };
 
 /** Adds `why`: explains a change of a prompt's score. */
 export function addWhy(program: Command, useApi: UseApi): void {

@@ -197,10 +197,10 @@ function truncateWal({ db }: Resources): void {
 }
 
 /**
- * Database maintenance: deletes events of old sessions and expired rows, updates planner statistics, and truncates a long WAL. `more`: tasks
- * of features, which come first.
+ * Database maintenance: deletes events of old sessions and expired rows, updates planner statistics, and truncates a long WAL.
+ * `featureTasks`: those of features, which come first.
  */
-export function createUpkeep(resources: Resources, more: ((stop: AbortSignal) => Promise<void>)[] = []) {
+export function createUpkeep(resources: Resources, featureTasks: ((stop: AbortSignal) => Promise<void>)[] = []) {
   const stopping = new AbortController();
   let wasAhead = false;
 
@@ -218,7 +218,7 @@ export function createUpkeep(resources: Resources, more: ((stop: AbortSignal) =>
 
   const tasks = [
     checkClock,
-    ...more.map((task) => (_: Resources, stop: AbortSignal) => task(stop)),
+    ...featureTasks.map((task) => (_: Resources, stop: AbortSignal) => task(stop)),
     deleteOldSessions,
     deleteOldDeliveries,
     deleteUnusedSites,

@@ -49,14 +49,14 @@ export function streamExport(ctx: Context, order: ExportOrder): ExportPieces {
       isStarted = true;
       let next: Uint8Array | null = null;
       try {
-        next = await thread.ask(step);
+        next = await thread.call(step);
       } finally {
         if (next === null) openExports.delete(id);
       }
       return next;
     },
     close() {
-      if (openExports.delete(id) && isStarted) thread.ask({ id, isClosed: true }).catch(() => {});
+      if (openExports.delete(id) && isStarted) thread.call({ id, isClosed: true }).catch(() => {});
     },
   };
 }
@@ -87,8 +87,8 @@ function readPiece(texts: Iterator<string>, { chars, ms }: typeof pieceLimits): 
   return new TextEncoder().encode(text);
 }
 
-/** Answers the steps of exports in their thread. */
-export function createExportAnswers(
+/** In the thread of exports: what handles its calls. */
+export function createExportHandler(
   { file, baseUrl }: ThreadData,
   now: () => number,
 ): (step: ThreadMessage) => Uint8Array | null {

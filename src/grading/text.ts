@@ -23,16 +23,18 @@ export function lineOrNull(text: unknown, max = 300): string | null {
   return oneLine(text, max) || null;
 }
 
-/** Text of a target that keeps its lines, such as code: as `oneLine`, up to `maxLines` lines. */
-export function blockOrNull(text: unknown, max = 1000, maxLines = 12): string | null {
+const block = { maxChars: 1000, maxLines: 12 };
+
+/** Text of a target that keeps its lines, such as code: as `oneLine`, up to 12 lines; null: it is empty. */
+export function blockOrNull(text: unknown): string | null {
   const lines = (typeof text === "string" ? text : "")
     .split(/\r?\n/)
-    .map((each) => /^[ \t]*/.exec(each)![0] + oneLine(each, max));
+    .map((each) => /^[ \t]*/.exec(each)![0] + oneLine(each, block.maxChars));
   const all = lines
     .join("\n")
     .replace(/^\s*\n/, "")
     .trimEnd();
-  const start = all.split("\n").slice(0, maxLines).join("\n").slice(0, max).toWellFormed();
+  const start = all.split("\n").slice(0, block.maxLines).join("\n").slice(0, block.maxChars).toWellFormed();
   return start === "" ? null : start === all ? all : `${start}\n…`;
 }
 
@@ -112,18 +114,20 @@ export function shortUrl(address: string, current: string | null = null): string
 const sentences = lazy(() => new Intl.Segmenter("en", { granularity: "sentence" }));
 const words = lazy(() => new Intl.Segmenter("en", { granularity: "word" }));
 
-/** A title for a task that has none: its first sentence, cut after a word at `max` characters. In any script. */
-export function titleFromTask(task: string, max = 80): string {
+const maxTitleChars = 80;
+
+/** A title for a task that has none: its first sentence, cut after a word at 80 characters. In any script. */
+export function titleFromTask(task: string): string {
   const line = oneLine(
     task.split(/\n/).find((each) => each.trim() !== ""),
     2000,
   );
   const [first] = sentences().segment(line);
   const title = first?.segment.trim().replace(/[.。．।]$/u, "") ?? "";
-  if (title.length <= max) return title;
-  const cut = [...words().segment(title)].findLast(({ index }) => index < max);
+  if (title.length <= maxTitleChars) return title;
+  const cut = [...words().segment(title)].findLast(({ index }) => index < maxTitleChars);
   return `${title
-    .slice(0, cut?.index || max)
+    .slice(0, cut?.index || maxTitleChars)
     .toWellFormed()
     .trimEnd()}…`;
 }

@@ -3,17 +3,17 @@ import { unavailable } from "../errors.ts";
 import { yieldToEventLoop } from "../event-loop.ts";
 import { createFairQueue, type Tenant } from "./fair-queue.ts";
 
-/** How long a turn goes on with further requests that are answered at once, in milliseconds. */
+/** How long a turn takes further requests that are answered synchronously, in milliseconds. */
 const maxTurnMs = 1;
 /** Waiting requests of one organization, or of one network without a key, and of all networks without a key. */
 const maxWaiting = 500;
 const maxWaitingOfGroup = 2000;
 
-/** Who may go on. `start` returns whether that takes until the next turn. */
+/** A request that waits for its turn. `start` runs it and returns whether that takes the rest of the turn. */
 type Waiting = { start: () => boolean };
 
 const takesTurn = Symbol("takesTurn");
-/** In which turn a request has last gone on. It is a property for the same reason as the state of a request. */
+/** The turn in which a request last ran. It is a property, since a WeakMap of requests takes longer. */
 type TurnRequest = Request & { [takesTurn]?: { turns: Turns; tenantOf: () => Tenant; number: number } };
 
 export type Turns = ReturnType<typeof createTurns>;
@@ -22,12 +22,12 @@ export type Turns = ReturnType<typeof createTurns>;
 export const turnsOf = perContext(() => createTurns());
 
 /**
- * Shares this thread between tenants. A request goes on at once while nobody waits. Otherwise it waits for its turn: one per turn of the
+ * Shares this thread between tenants. A request runs at once while nobody waits. Otherwise it waits for its turn: one per turn of the
  * event loop, each of another tenant, so that a tenant delays another one by the work of one request, however many it sends.
  */
 function createTurns() {
   const queue = createFairQueue<Waiting>(maxWaiting, maxWaitingOfGroup);
-  /** Whether what has gone on since the last look at other requests takes the whole turn. */
+  /** Whether what has run in this turn takes the rest of it. */
   let isTaken = false;
   let number = 0;
   /** Milliseconds of requests that were answered at once, since the last turn. */
@@ -58,7 +58,7 @@ function createTurns() {
     }
   }
 
-  function goOn(work: () => Response | Promise<Response>): Response | Promise<Response> {
+  function runNow(work: () => Response | Promise<Response>): Response | Promise<Response> {
     const since = performance.now();
     const answer = work();
     if (answer instanceof Promise) end(since);
@@ -72,7 +72,7 @@ function createTurns() {
   return {
     /** Calls `work` in the turn of its tenant. Throws unavailable if too many requests of the tenant wait. */
     run(request: Request, tenantOf: () => Tenant, work: () => Response | Promise<Response>) {
-      if (!isTaken && queue.size() === 0) return goOn(work);
+      if (!isTaken && queue.size() === 0) return runNow(work);
       const { promise, resolve, reject } = Promise.withResolvers<Response>();
       const start = () => {
         // Nobody reads the response.
@@ -109,8 +109,8 @@ function createTurns() {
     },
 
     /**
-     * Reports the length of each turn of at least a millisecond, in milliseconds: the time from the start of its work until another tenant may go
-     * on, with what arrived in between.
+     * Reports the length of each turn of at least a millisecond, in milliseconds: the time from the start of its work until another tenant may run,
+     * with what arrived in between.
      */
     measure(observe: (ms: number) => void): void {
       onLongTurn = observe;
@@ -121,14 +121,14 @@ function createTurns() {
   };
 }
 
-/** Makes `nextTurn` work for a request that goes on after it has waited for something else. */
+/** Makes `nextTurn` work for a request that continues after it has waited for something else. */
 export function trackTurn(request: Request, turns: Turns, tenantOf: () => Tenant): void {
   (request as TurnRequest)[takesTurn] = { turns, tenantOf, number: turns.number() };
 }
 
 /**
- * Waits for another turn of the tenant of a request, before the next part of its work: after something that others may have used the thread
- * during, such as reading its body.
+ * Waits for another turn of the tenant of a request, before the next part of its work, if the turn has changed: while its body was read, for
+ * example, other requests may have run.
  */
 export async function nextTurn(request: Request): Promise<void> {
   const state = (request as TurnRequest)[takesTurn];

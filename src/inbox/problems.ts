@@ -111,14 +111,12 @@ export function listFailedRuns(ctx: Context, org: OrgId, onlyPromptId?: string):
         id: `runs-${sinceReport.of > 0 ? oldest.id : newest.id}`,
         since: toIso(oldest.at),
         prompt: { id: promptId, title: titleOf(prompt) },
-        ...{
-          agent,
-          failed: ended.failed,
-          of: ended.of,
-          failure,
-          otherPrompts: [],
-          runId: newest.id,
-        },
+        agent,
+        failed: ended.failed,
+        of: ended.of,
+        failure,
+        otherPrompts: [],
+        runId: newest.id,
         lastReportAt: toIso(lastDone?.at ?? null),
       },
     ];
@@ -326,11 +324,12 @@ export function listAwayWorkers(ctx: Context, org: OrgId): Problem[] {
       .all()
       .flatMap(({ labels }) => labels),
   );
-  return away.flatMap(({ name, awayMs, ...only }): Problem[] => {
-    const agents = only.agents.filter((agent) => usedAgents.has(agent));
-    const labels = only.labels.filter((label) => requiredLabels.has(label));
+  return away.flatMap((worker): Problem[] => {
+    const agents = worker.agents.filter((agent) => usedAgents.has(agent));
+    const labels = worker.labels.filter((label) => requiredLabels.has(label));
     if (agents.length + labels.length === 0) return [];
-    const at = ctx.now() - awayMs;
-    return [{ kind: "worker_away", id: `worker-${name}`, since: toIso(at), worker: name, agents, labels }];
+    const { name, awayMs } = worker;
+    const since = toIso(ctx.now() - awayMs);
+    return [{ kind: "worker_away", id: `worker-${name}`, since, worker: name, agents, labels }];
   });
 }

@@ -42,7 +42,7 @@ const problemKinds = [
   "backup_failing",
   "check_failed",
 ] as const;
-const link = Type.Object({ slug: Text, url: Url });
+const reportLink = Type.Object({ slug: Text, url: Url });
 const frictionPoint = Type.Object({
   fingerprint: Type.String({ description: "Identifies the friction point across runs" }),
   severity: OneOf(severities),
@@ -51,11 +51,11 @@ const frictionPoint = Type.Object({
   pageUrl: Nullable(Type.String({ description: "Page of the docs; null: none" })),
   lostPoints: Nullable(Type.Number({ description: "Points of the score that it cost in this run; null: unknown" })),
 });
-const friction = Type.Object({ friction: frictionPoint, prompt, report: link });
-const status = OneOf(["completed", "failed", "superseded"], "completed if at least one run has a report");
+const friction = Type.Object({ friction: frictionPoint, prompt, report: reportLink });
+const evaluationStatus = OneOf(["completed", "failed", "superseded"], "completed if at least one run has a report");
 
 const examplePrompt = { id: "0199f3a1-5d7c-7b1e-9c55-3f6a2f0d8e11", title: "Upload a file" };
-const exampleLink = {
+const exampleReportLink = {
   slug: "upload-a-file-9f3c01ab",
   url: "https://evald.example.com/reports/upload-a-file-9f3c01ab",
 };
@@ -68,7 +68,7 @@ const exampleRun = {
   requestedAt: "2026-11-21T09:30:00.000Z",
 };
 const exampleReport = {
-  ...exampleLink,
+  ...exampleReportLink,
   status: "published" as const,
   outcome: "succeeded" as const,
   score: 84.2,
@@ -85,7 +85,7 @@ const exampleFriction = {
     lostPoints: 4.1,
   },
   prompt: examplePrompt,
-  report: exampleLink,
+  report: exampleReportLink,
 };
 
 const event = <T extends TSchema>(description: string, data: T, example: Static<T>) => ({ description, data, example });
@@ -158,7 +158,7 @@ export const events = {
         id: Id,
         url: Url,
         trigger: OneOf(triggers),
-        status,
+        status: evaluationStatus,
         requestedAt: Time,
         runs: Type.Object({ completed: Count, failed: Count, superseded: Count }),
       }),
@@ -178,25 +178,27 @@ export const events = {
       reports: [exampleReport],
     },
   ),
-  "friction.opened": event("A published report shows a friction point of the live docs for the first time", friction, {
-    ...exampleFriction,
-  }),
-  "friction.regressed": event("A friction point that was fixed is back", friction, { ...exampleFriction }),
+  "friction.opened": event(
+    "A published report shows a friction point of the live docs for the first time",
+    friction,
+    exampleFriction,
+  ),
+  "friction.regressed": event("A friction point that was fixed is back", friction, exampleFriction),
   "score.changed": event(
     "The scores of a prompt rose or fell by more than chance",
     Type.Object({
       prompt,
       verdict: OneOf(["improved", "regressed"]),
       delta: Type.Number({ description: "Difference of the mean scores, in points" }),
-      before: link,
-      after: link,
+      before: reportLink,
+      after: reportLink,
     }),
     {
       prompt: examplePrompt,
       verdict: "regressed",
       delta: -13.2,
-      before: { ...exampleLink, slug: "upload-a-file-1c2d3e4f" },
-      after: exampleLink,
+      before: { ...exampleReportLink, slug: "upload-a-file-1c2d3e4f" },
+      after: exampleReportLink,
     },
   ),
   "budget.reached": event(
@@ -230,7 +232,7 @@ export const events = {
           prompt,
           verdict: OneOf(["improved", "regressed"]),
           delta: Type.Number(),
-          after: link,
+          after: reportLink,
           cause: Nullable(Type.String({ description: "The friction that explains most of it" })),
           whyUrl: Type.String({ format: "uri", description: "Page that explains it" }),
         }),
@@ -245,7 +247,9 @@ export const events = {
         { description: "What needs attention besides scores, worst first" },
       ),
       regressed: Type.Array(Type.Object({ ...frictionPoint.properties, promptIds: Type.Array(Id) })),
-      fixFirst: Type.Array(Type.Object({ title: Text, action: Text, pageUrl: Nullable(Text), prompt, report: link })),
+      fixFirst: Type.Array(
+        Type.Object({ title: Text, action: Text, pageUrl: Nullable(Text), prompt, report: reportLink }),
+      ),
     }),
     {
       from: "2026-11-16T08:00:00.000Z",
@@ -256,7 +260,7 @@ export const events = {
           prompt: examplePrompt,
           verdict: "regressed",
           delta: -13.2,
-          after: exampleLink,
+          after: exampleReportLink,
           cause: exampleFriction.friction.title,
           whyUrl: `https://evald.example.com/prompts/${examplePrompt.id}/why`,
         },
@@ -276,7 +280,7 @@ export const events = {
           action: "Point the links to /reference/clients.",
           pageUrl: "https://docs.example.com/quickstart",
           prompt: examplePrompt,
-          report: exampleLink,
+          report: exampleReportLink,
         },
       ],
     },

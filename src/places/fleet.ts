@@ -12,8 +12,8 @@ import {
   queueOf,
   queuePrefixOf,
   sharedCredential,
+  stateKeyOf,
   type ToWorker,
-  toWorker,
   type WorkerInfo,
   type WorkerOrder,
   type WorkerStatus,
@@ -51,7 +51,7 @@ export const openFleet = (url: string, version: string, waitMs: number, log: Log
   /** Connected workers by ID. */
   workers: new Map<string, ConnectedWorker>(),
   /** Workers that left without being told to, by name. */
-  away: new Map<string, MissedWorker>(),
+  away: new Map<string, AbsentWorker>(),
   /** By credential: IDs of workers that an operator removed, or that a restarted one replaced. */
   removedIds: new Map<string, Set<string>>(),
   /** By run: names of the workers on which it had faults. */
@@ -68,8 +68,8 @@ export const openFleet = (url: string, version: string, waitMs: number, log: Log
   change: Promise.withResolvers<void>(),
 });
 
-/** `heardAt`: by the monotonic clock. */
-type MissedWorker = Omit<KnownWorker, "awayMs"> & { heardAt: number };
+/** A worker that is away. `heardAt`: when it last sent something, by the monotonic clock. */
+type AbsentWorker = Omit<KnownWorker, "awayMs"> & { heardAt: number };
 
 type ConnectedWorker = {
   info: WorkerInfo;
@@ -154,7 +154,7 @@ async function sendDuty(fleet: Fleet, credential: string, id: string, duty: Duty
   if (otherService !== null) return;
   const sessions = Object.fromEntries(sessionsOf(fleet, id).map(([key, { lastTaken }]) => [key, lastTaken]));
   const state: ToWorker = { service, version, duty, number: ++fleet.stateNumber, sessions };
-  await replaceMessage(redis, toWorker(credential, id), state, 2 * goneMs);
+  await replaceMessage(redis, stateKeyOf(credential, id), state, 2 * goneMs);
 }
 
 /** Sends a worker the state that it should be in. */
@@ -177,11 +177,11 @@ function sendStateSoon(fleet: Fleet, id: string): void {
 export function receiveHello(
   fleet: Fleet,
   credential: string,
-  { worker: said, sessions, isDraining }: FromWorker & { kind: "hello" },
+  { worker: reported, sessions, isDraining }: FromWorker & { kind: "hello" },
 ): void {
-  const { id } = said;
+  const { id } = reported;
   // The operator chose this name, and metrics and people rely on it.
-  const info = credential === sharedCredential ? said : { ...said, name: credential };
+  const info = credential === sharedCredential ? reported : { ...reported, name: credential };
   if (fleet.removedIds.get(credential)?.has(id)) {
     sendDuty(fleet, credential, id, "leave");
     return;
@@ -250,8 +250,8 @@ function addWorker(fleet: Fleet, credential: string, info: WorkerInfo, isDrainin
 /** What is remembered of a worker. */
 export const toKnown = ({ name, agents, labels }: WorkerInfo) => ({ name, agents: agents.map(({ id }) => id), labels });
 
-/** Removes a worker that left by itself, which is missed unless it was told to. */
-export function missWorker(fleet: Fleet, worker: ConnectedWorker, why: string): void {
+/** Removes a worker that left, and remembers it as away unless it was told to leave. */
+export function removeAbsentWorker(fleet: Fleet, worker: ConnectedWorker, why: string): void {
   const { info, credential, heardAt, isDraining } = worker;
   if (!isDraining) fleet.away.set(info.name, { ...toKnown(info), credential, heardAt });
   if (fleet.away.size > maxAway) for (const oldest of fleet.away.keys().take(1)) fleet.away.delete(oldest);
@@ -266,7 +266,7 @@ export function forgetWorker(fleet: Fleet, worker: ConnectedWorker, why: string)
   clearTimeout(timer);
   fleet.workers.delete(id);
   for (const [key] of sessionsOf(fleet, id)) failSession(fleet, key, `the worker ${name} ${why}`);
-  removeKey(redis, toWorker(credential, id));
+  removeKey(redis, stateKeyOf(credential, id));
   queue
     .obliterate({ force: true })
     .catch((error) => log.debug({ err: error }, "could not remove a worker's queue"))

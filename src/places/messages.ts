@@ -24,11 +24,11 @@ export function credentialOf(redisUrl: string): string {
   return user.startsWith(userPrefix) ? user.slice(userPrefix.length) : sharedCredential;
 }
 
-/** The Redis key of what the workers of a credential send. */
-export const fromWorkers = (credential: string): string => `evald:from:${credential}`;
+/** The Redis stream of what the workers of a credential send. */
+export const messageStreamOf = (credential: string): string => `evald:from:${credential}`;
 
-/** The Redis key of messages to a worker. */
-export const toWorker = (credential: string, id: string): string => `evald:to:${credential}:${id}`;
+/** The Redis key of the state that a worker should be in. */
+export const stateKeyOf = (credential: string, id: string): string => `evald:to:${credential}:${id}`;
 
 /** The prefix of the Redis keys of a credential's queues. */
 export const queuePrefixOf = (credential: string): string => `evald:jobs:${credential}`;
@@ -38,8 +38,8 @@ export const queueOf = (id: string): string => `worker-${id}`;
 
 /** Patterns of all names that begin with a credential. */
 export const keyPatternsOf = (credential: string): string[] => [
-  fromWorkers(credential),
-  toWorker(credential, "*"),
+  messageStreamOf(credential),
+  stateKeyOf(credential, "*"),
   `${queuePrefixOf(credential)}:*`,
 ];
 

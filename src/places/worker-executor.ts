@@ -2,6 +2,7 @@ import { TypeCompiler } from "@sinclair/typebox/compiler";
 import type { Logger } from "pino";
 import { type Agent, type AgentEvent, AgentFailure } from "../agents/agent.ts";
 import { toAgentEvent } from "../agents/child.ts";
+import { listAwayWorkers, rememberChanges, rememberKnownWorkers } from "./away-workers.ts";
 import type { Executor, SessionHooks, SessionOrder } from "./executor.ts";
 import {
   type Assignment,
@@ -13,12 +14,12 @@ import {
   forgetWorker,
   listUsableWorkers,
   listWorkers,
-  missWorker,
   notifyOfChange,
   openFleet,
   receiveBatch,
   receiveHello,
   rememberFault,
+  removeAbsentWorker,
   runOf,
   sendOrder,
   sendState,
@@ -28,9 +29,9 @@ import {
   beatMs,
   defaultGoneMs,
   FromWorker,
-  fromWorkers,
   type KnownWorker,
   type Line,
+  messageStreamOf,
   OperatorRequest,
   operatorRequests,
   serviceClaim,
@@ -38,7 +39,6 @@ import {
   type WorkerInfo,
   workerList,
 } from "./messages.ts";
-import { listAwayWorkers, missKnownWorkers, rememberChanges } from "./missed-workers.ts";
 import { closeRedis, putValue, readMessages, removeKey, removeKeys } from "./redis.ts";
 import { applyCredentials, defineScripts, isUserRefused, loadScripts, type WorkerCredential } from "./redis-users.ts";
 import { claimRedis, releaseRedis, serviceOwnerOf } from "./service-claim.ts";
@@ -88,7 +88,7 @@ export function openWorkerExecutor(
 ) {
   const { credentials = () => [], known, owner = serviceOwnerOf(process.cwd()), goneMs = defaultGoneMs } = options;
   const fleet = openFleet(url, version, waitMs, log, goneMs);
-  missKnownWorkers(fleet, known?.list() ?? []);
+  rememberKnownWorkers(fleet, known?.list() ?? []);
   const { redis, waiting, workers } = fleet;
   const access = { credentials, applied: new Map<string, string>(), problem: "" };
   redis.sender.on("ready", () => access.applied.clear());
@@ -138,7 +138,7 @@ async function serveWorkers(fleet: Fleet, owner: string, access: WorkerAccess): 
 function readFromWorkers(fleet: Fleet, credentials: () => WorkerCredential[]): Promise<void> {
   const { redis, log } = fleet;
   const sources = () =>
-    new Map([sharedCredential, ...credentials().map(({ name }) => name)].map((name) => [fromWorkers(name), name]));
+    new Map([sharedCredential, ...credentials().map(({ name }) => name)].map((name) => [messageStreamOf(name), name]));
   let credentialOf = sources();
   const reports = new Map<string, { count: number; at: number }>();
   const reject = (stream: string) => {
@@ -169,7 +169,7 @@ function receiveMessage(fleet: Fleet, credential: string, message: FromWorker, b
   else if (message.kind === "hello") receiveHello(fleet, credential, message);
   else {
     const worker = fleet.workers.get(message.worker);
-    if (worker?.credential === credential) missWorker(fleet, worker, "was shut down");
+    if (worker?.credential === credential) removeAbsentWorker(fleet, worker, "was shut down");
   }
 }
 
@@ -215,7 +215,8 @@ function startBeats(fleet: Fleet, owner: string, access: WorkerAccess, remember:
     if (fleet.isClaimed) await claimRedis(fleet, owner, "renew");
     for (const worker of workers.values()) {
       if (wasAsleep) worker.heardAt = at;
-      if (at - worker.heardAt > goneMs) missWorker(fleet, worker, `has sent nothing for ${goneMs / 1000} seconds`);
+      if (at - worker.heardAt > goneMs)
+        removeAbsentWorker(fleet, worker, `has sent nothing for ${goneMs / 1000} seconds`);
       else sendState(fleet, worker);
     }
     remember();
@@ -348,7 +349,8 @@ async function startSession(
 ): Promise<Assignment> {
   const { waitMs, waiting, redis, log } = fleet;
   const needs = needsOf(order);
-  const run = {};
+  /** Identifies this wait in `waiting`. */
+  const wait = {};
   const since = performance.now();
   /** When the wait ends if no worker fits. It starts over when one did, and when Redis is back. */
   let failsAt = since + waitMs;
@@ -381,7 +383,7 @@ async function startSession(
       if (!mayFail) failsAt = at + waitMs;
       else if (at >= failsAt)
         throw new AgentFailure("no_worker", describeLack(fleet, needs), { retryable: false, subject: needs.agent });
-      waiting.set(run, what);
+      waiting.set(wait, what);
       const state = `${what} ${mayFail}`;
       if (state !== reportedState && (what === "worker" || at - since >= briefMs)) {
         if (what === "worker") log.warn({ ...needs, reason: describeLack(fleet, needs) }, "run waits for a worker");
@@ -391,7 +393,7 @@ async function startSession(
       await Promise.race([fleet.change.promise, aborted.promise]);
     }
   } finally {
-    waiting.delete(run);
+    waiting.delete(wait);
     signal.removeEventListener("abort", abort);
   }
 }

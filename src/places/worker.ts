@@ -18,13 +18,13 @@ import {
   credentialOf,
   defaultGoneMs,
   type FromWorker,
-  fromWorkers,
   type Line,
+  messageStreamOf,
   queueOf,
   queuePrefixOf,
   sharedCredential,
+  stateKeyOf,
   type ToWorker,
-  toWorker,
   type WorkerInfo,
   type WorkerOrder,
 } from "./messages.ts";
@@ -149,7 +149,7 @@ export async function openWorker(options: WorkerOptions) {
   redis.sender.on("ready", () => reportState(worker));
   readMessages(
     redis,
-    () => [toWorker(credential, id)],
+    () => [stateKeyOf(credential, id)],
     (state) => applyState(worker, state as ToWorker),
   );
   const beats = setInterval(beat, beatMs, worker);
@@ -183,7 +183,7 @@ export async function openWorker(options: WorkerOptions) {
 }
 
 const send = ({ redis, credential }: WorkerState, message: FromWorker) =>
-  sendMessage(redis, fromWorkers(credential), message, maxMessages);
+  sendMessage(redis, messageStreamOf(credential), message, maxMessages);
 
 /** Tells the service what this worker is, and which sessions it has. Also sent regularly, as a sign of life. */
 function reportState(worker: WorkerState): Promise<void> {

@@ -32,7 +32,10 @@ const pinnedBaselineOf = statement((db) =>
     .where(eq(prompts.id, sql.placeholder("id"))),
 );
 
-/** Only runs older than `before`. null if there are fewer than `minRuns`. */
+/**
+ * The runs that a new one is compared with: those of the pinned evaluation, else the newest published ones of the same variant. Only runs older
+ * than the run `before`, and none of `exceptEvalRequestId`. null if there are fewer than `minRuns`.
+ */
 export function findBaseline(
   ctx: Context,
   org: OrgId,

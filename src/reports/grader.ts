@@ -30,7 +30,7 @@ const threadOf = perContext(({ db }) =>
 );
 
 const runTask = async (ctx: Context, task: SessionTask): Promise<SessionTaskResult> =>
-  hasThreads() ? await threadOf(ctx).ask(task) : runTaskHere(ctx.db, task);
+  hasThreads() ? await threadOf(ctx).call(task) : runTaskHere(ctx.db, task);
 
 /**
  * Grades a stored session in the grading thread. `judging`: the events of another judge in place of the stored ones; null: those. Throws what
@@ -67,7 +67,7 @@ function runTaskHere(db: Db, task: SessionTask): SessionTaskResult {
   }
 }
 
-/** In the grading thread: how it answers. */
+/** In the grading thread: what handles its calls. */
 export function createTaskRunner(file: string): (task: SessionTask) => SessionTaskResult {
   const db = openReader(file);
   return (task) => runTaskHere(db, task);

@@ -106,29 +106,23 @@ export async function* followRun(
   }
 }
 
-/** Yields immediately, and then whenever something may have changed, at most once per `everyMs`; ends like `followRun`. */
-export async function* watchDatabase(
-  ctx: Context,
-  signal: AbortSignal,
-  everyMs = 1000,
-): AsyncGenerator<void, void, undefined> {
+const secondMs = 1000;
+
+/** Yields immediately, and then whenever something may have changed, at most once a second; ends like `followRun`. */
+export async function* watchDatabase(ctx: Context, signal: AbortSignal): AsyncGenerator<void, void, undefined> {
   const stopSignal = AbortSignal.any([signal, ctx.stopping]);
   let mark: string;
   do {
     mark = changeMark(ctx.db);
     yield;
-  } while (await waitForChange(ctx.db, mark, stopSignal, everyMs));
+  } while (await waitForChange(ctx.db, mark, stopSignal, secondMs));
 }
 
-/** Yields immediately, and then every `everyMs`, for what is not in the database; ends like `followRun`. */
-export async function* watchClock(
-  ctx: Context,
-  signal: AbortSignal,
-  everyMs = 1000,
-): AsyncGenerator<void, void, undefined> {
+/** Yields immediately, and then every second, for what is not in the database; ends like `followRun`. */
+export async function* watchClock(ctx: Context, signal: AbortSignal): AsyncGenerator<void, void, undefined> {
   const stopSignal = AbortSignal.any([signal, ctx.stopping]);
   do yield;
-  while (await pause(everyMs, stopSignal));
+  while (await pause(secondMs, stopSignal));
 }
 
 /** The events of an attempt after a position, which may be one of another attempt. */

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import pino from "pino";
 import { version } from "../../package.json" with { type: "json" };
 import { createLocalExecutor } from "../../src/places/local.ts";
-import { credentialOf, fromWorkers, serviceClaim, sharedCredential } from "../../src/places/messages.ts";
+import { credentialOf, messageStreamOf, serviceClaim, sharedCredential } from "../../src/places/messages.ts";
 import { openWorker } from "../../src/places/worker.ts";
 import { openWorkerExecutor } from "../../src/places/worker-executor.ts";
 import { instantAgent, testApp } from "../support/app.ts";
@@ -104,7 +104,7 @@ test("messages arrive after Redis was replaced by one whose clock is behind", as
   const worker = await openLocalWorker();
   await until("the worker is connected", () => executor.list().length === 1);
   // A stream whose last ID is that of a later time, as one that was read before the replacement.
-  const stream = fromWorkers(sharedCredential);
+  const stream = messageStreamOf(sharedCredential);
   const later = `${Date.now() + 600_000}-0`;
   const message = JSON.stringify({ kind: "bye", worker: crypto.randomUUID() });
   await redis.command("xadd", stream, later, "m", message);

@@ -4,12 +4,12 @@ import pino from "pino";
 import { version } from "../../package.json" with { type: "json" };
 import { createLocalExecutor } from "../../src/places/local.ts";
 import {
-  fromWorkers,
+  messageStreamOf,
   operatorRequests,
   queuePrefixOf,
   serviceClaim,
   sharedCredential,
-  toWorker,
+  stateKeyOf,
   userPrefix,
   workerList,
 } from "../../src/places/messages.ts";
@@ -105,7 +105,7 @@ async function start() {
     ...{ memoryBytes: 1, freeMemoryBytes: 1, busyCpus: 0, cpus: 1 },
   };
   const send = (message: unknown) =>
-    rogue.xadd(fromWorkers("rogue"), "*", "m", typeof message === "string" ? message : JSON.stringify(message));
+    rogue.xadd(messageStreamOf("rogue"), "*", "m", typeof message === "string" ? message : JSON.stringify(message));
   const hello = (change: object = {}, rest: object = {}) =>
     send({ kind: "hello", worker: { ...info, ...change }, sessions: [], isDraining: false, ...rest });
   await hello();
@@ -151,7 +151,7 @@ async function start() {
 }
 
 const settled = async (name: string) =>
-  until("the service has read everything", async () => (await redis.command("xlen", fromWorkers(name))) === "0");
+  until("the service has read everything", async () => (await redis.command("xlen", messageStreamOf(name))) === "0");
 
 test("a rogue worker can neither read nor change anything but its own keys", async () => {
   const { rogue, honest, info, other, release, executor } = await start();
@@ -161,20 +161,20 @@ test("a rogue worker can neither read nor change anything but its own keys", asy
   const scripts = (operator.jobs as unknown as { scriptsSet: Record<string, { sha: string }> }).scriptsSet;
   const shaOf = (name: string) => Object.entries(scripts).find(([each]) => each.startsWith(`${name}:`))?.[1].sha ?? "";
   const queue = `${queuePrefixOf("honest")}:worker-${honest.id}`;
-  const [own, foreign] = [fromWorkers("rogue"), fromWorkers("honest")];
+  const [own, foreign] = [messageStreamOf("rogue"), messageStreamOf("honest")];
   const line = JSON.stringify({ kind: "lines", key: other.key, number: 2, lines: [{ end: null }] });
   const remove = JSON.stringify({ kind: "remove", worker: honest.id });
   const self = `${userPrefix}rogue`;
   const attacks: string[][] = [
     ["xadd", foreign, "*", "m", line],
-    ["xadd", fromWorkers(sharedCredential), "*", "m", line],
+    ["xadd", messageStreamOf(sharedCredential), "*", "m", line],
     ["xadd", operatorRequests, "*", "m", remove],
-    ["xadd", toWorker("honest", honest.id), "*", "m", "{}"],
-    ["xrange", toWorker("honest", honest.id), "-", "+"],
+    ["xadd", stateKeyOf("honest", honest.id), "*", "m", "{}"],
+    ["xrange", stateKeyOf("honest", honest.id), "-", "+"],
     ["xread", "STREAMS", own, foreign, "0", "0"],
     ["xtrim", foreign, "MAXLEN", "0"],
     ["xgroup", "CREATE", foreign, "g", "0"],
-    ["del", toWorker("honest", honest.id)],
+    ["del", stateKeyOf("honest", honest.id)],
     ["unlink", queue],
     ["hgetall", `${queue}:${other.key}`],
     ["hset", `${queue}:${other.key}`, "data", "{}"],
@@ -233,7 +233,7 @@ test("a rogue worker can neither read nor change anything but its own keys", asy
     ...{ state: "ready", runIds: before?.runIds, credential: "honest", name: "honest" },
   });
   // What it may do is in its own keys.
-  expect(await rogue.xlen(toWorker("rogue", info.id))).toBeNumber();
+  expect(await rogue.xlen(stateKeyOf("rogue", info.id))).toBeNumber();
   release();
   await until("the honest run is over", async () => (await other.get()).completedAt !== null);
   expect(await other.get()).toMatchObject({ status: "completed", attempt: 1 });
@@ -283,10 +283,10 @@ test("messages of a rogue worker change nothing but its own session", async () =
     () => hello({}, { isDraining: "no" }),
     ...Array.from({ length: 20 }, () => () => hello({ id: crypto.randomUUID() })),
     // Entries that are no messages, and keys that are no streams.
-    () => rogue.xadd(fromWorkers("rogue"), "*", "other", "field", "and", "another"),
-    () => rogue.del(fromWorkers("rogue")),
-    () => rogue.xadd(fromWorkers("rogue"), "18446744073709551615-1", "m", "{}"),
-    () => rogue.del(fromWorkers("rogue")),
+    () => rogue.xadd(messageStreamOf("rogue"), "*", "other", "field", "and", "another"),
+    () => rogue.del(messageStreamOf("rogue")),
+    () => rogue.xadd(messageStreamOf("rogue"), "18446744073709551615-1", "m", "{}"),
+    () => rogue.del(messageStreamOf("rogue")),
     // Its own session.
     () => lines(own.key, 0, ofOther),
     () => lines(own.key, "1", ofOther),
@@ -331,8 +331,8 @@ test("messages of a rogue worker change nothing but its own session", async () =
   expect(app.logged.filter((line) => line.includes("dropped malformed messages")).length).toBe(1);
 
   // A key that is no stream must not keep the service from reading the others.
-  await rogue.del(fromWorkers("rogue"));
-  await rogue.set(fromWorkers("rogue"), "x");
+  await rogue.del(messageStreamOf("rogue"));
+  await rogue.set(messageStreamOf("rogue"), "x");
   release();
   await until("the honest run is over", async () => (await other.get()).completedAt !== null);
   expect(await other.get()).toMatchObject({ status: "completed", attempt: 1 });

@@ -6,7 +6,7 @@ import pino from "pino";
 import { version } from "../../package.json" with { type: "json" };
 import { openDb } from "../../src/db/open.ts";
 import { createLocalExecutor } from "../../src/places/local.ts";
-import { fromWorkers, type KnownWorker, sharedCredential } from "../../src/places/messages.ts";
+import { type KnownWorker, messageStreamOf, sharedCredential } from "../../src/places/messages.ts";
 import { openWorker } from "../../src/places/worker.ts";
 import { openWorkerExecutor } from "../../src/places/worker-executor.ts";
 import { listKnownWorkers, storeKnownWorkers } from "../../src/workers/known-workers.ts";
@@ -105,7 +105,7 @@ const runs = ({ said }: ReturnType<typeof startWorker>) =>
 /** Sends batches of a session as its worker would, each with an event. Resolves when the service has read them. */
 async function sendBatches(key: string, numbers: Iterable<number>): Promise<void> {
   const lines = [{ event: { type: "thought", text: "not wanted", by: "rule" }, source: "agent" }];
-  const stream = fromWorkers(sharedCredential);
+  const stream = messageStreamOf(sharedCredential);
   for (const number of numbers)
     await redis.command("xadd", stream, "*", "m", JSON.stringify({ kind: "lines", key, number, lines }));
   await until("the service has read them", async () => (await redis.command("xlen", stream)) === "0");

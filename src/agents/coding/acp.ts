@@ -98,7 +98,7 @@ export async function converse(
     .onNotification(methods.client.session.update, object, ({ params }) => {
       reportAll(parseUpdate(object(params.update), state));
     });
-  if (reporter.preset.clientMethods) offer(app, clientMethods, { state, reportAll });
+  if (reporter.preset.clientMethods) offerClientMethods(app, clientMethods, { state, reportAll });
   const connection = app.connect({ readable, writable });
 
   async function prompt(): Promise<StreamResult> {
@@ -134,7 +134,7 @@ type ClientApp = ReturnType<typeof client>;
 type Reporting = { state: UpdateState; reportAll: (events: AgentEvent[]) => void };
 
 /** Offers files and terminals. What the agent does with them outside of its own calls is reported as a call. */
-function offer(app: ClientApp, own: ClientMethods, { state, reportAll }: Reporting): void {
+function offerClientMethods(app: ClientApp, clientMethods: ClientMethods, { state, reportAll }: Reporting): void {
   let lastId = 0;
   /** Reports a call, and its result when that is known. */
   const reportCall = (name: string, input: Fields, tool: ToolName, result: Promise<Partial<TerminalText>>) => {
@@ -149,28 +149,30 @@ function offer(app: ClientApp, own: ClientMethods, { state, reportAll }: Reporti
   };
   app
     .onRequest(methods.client.fs.readTextFile, object, ({ params }) => {
-      const answer = readTextFile(own, params);
+      const answer = readTextFile(clientMethods, params);
       const result = answer.then(({ content }) => ({ output: content }));
       reportCall("fs/read_text_file", { path: params.path }, "read_file", result);
       return answer;
     })
     .onRequest(methods.client.fs.writeTextFile, object, ({ params }) => {
-      const answer = writeTextFile(own, params);
+      const answer = writeTextFile(clientMethods, params);
       const { path, content } = params;
       reportCall("fs/write_text_file", { path, content }, "write_file", answer);
       return answer;
     })
     .onRequest(methods.client.terminal.create, object, ({ params }) => {
-      const { terminalId } = createTerminal(own, params);
+      const { terminalId } = createTerminal(clientMethods, params);
       const command = [params.command, ...list(params.args)].map(text).join(" ");
-      const result = waitForExit(own, { terminalId }).then(() => findTerminalText(own, terminalId) ?? {});
+      const result = waitForExit(clientMethods, { terminalId }).then(
+        () => findTerminalText(clientMethods, terminalId) ?? {},
+      );
       reportCall("terminal/create", { command }, "run_command", result);
       return { terminalId };
     })
-    .onRequest(methods.client.terminal.output, object, ({ params }) => readOutput(own, params))
-    .onRequest(methods.client.terminal.waitForExit, object, ({ params }) => waitForExit(own, params))
-    .onRequest(methods.client.terminal.kill, object, ({ params }) => killTerminal(own, params))
-    .onRequest(methods.client.terminal.release, object, ({ params }) => killTerminal(own, params));
+    .onRequest(methods.client.terminal.output, object, ({ params }) => readOutput(clientMethods, params))
+    .onRequest(methods.client.terminal.waitForExit, object, ({ params }) => waitForExit(clientMethods, params))
+    .onRequest(methods.client.terminal.kill, object, ({ params }) => killTerminal(clientMethods, params))
+    .onRequest(methods.client.terminal.release, object, ({ params }) => killTerminal(clientMethods, params));
 }
 
 /** Starts a session in the workspace, sends the task, and returns why the agent stopped. Throws an AgentFailure, and RequestError. */
@@ -203,8 +205,7 @@ async function sendPrompt(agent: ClientContext, task: Task, { clientMethods }: P
   });
   const { sessionId } = session;
   const { availableModes = [], currentModeId } = session.modes ?? {};
-  const freest = freeModes.flatMap((pattern) => availableModes.filter(({ id, name }) => pattern.test(`${id} ${name}`)));
-  const [mode] = freest;
+  const [mode] = freeModes.flatMap((pattern) => availableModes.filter(({ id, name }) => pattern.test(`${id} ${name}`)));
   // Without the mode, it asks for permission and gets it.
   if (mode && mode.id !== currentModeId && task.agentOptions?.permissions !== "ask")
     await agent.request(methods.agent.session.setMode, { sessionId, modeId: mode.id }).catch(() => {});

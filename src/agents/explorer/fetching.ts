@@ -53,7 +53,7 @@ export type FetchResult =
       wrongCharset: () => WrongCharset | null;
       /** Whether it took too long, and so did another request. */
       isSlow?: boolean;
-      /** Pages that sent their reader on, before this one. */
+      /** Pages that redirected by HTML or JavaScript, before this one. */
       followed?: string[];
     }
   | FetchFailure;
@@ -81,9 +81,6 @@ export type Fetcher = {
   /** Slow pages that were requested again. */
   repeatCount: number;
 };
-
-/** The Accept header of agents that prefer Markdown to HTML. */
-export const readerAccept = "text/markdown;q=1, text/html;q=0.8, text/plain;q=0.7";
 
 /** Timeout of one request in ms, if the task has that much time left. */
 const requestMs = 15_000;

@@ -2,7 +2,8 @@ import { pageKey } from "../../net/page-key.ts";
 import { decodePercent } from "../../net/percent.ts";
 import type { Check, Provenance } from "../agent.ts";
 import { suggestLinkEdits } from "../link-edits.ts";
-import { type FetchResult, fetchUrl, findRefusal, type Log, readerAccept } from "./fetching.ts";
+import { readerAccept } from "../reader.ts";
+import { type FetchResult, fetchUrl, findRefusal, type Log } from "./fetching.ts";
 import { fetchPage, toReadPage } from "./page-fetching.ts";
 import { findResponseFault, findWorstFault, type PageFault } from "./page-health.ts";
 import {

@@ -3,7 +3,8 @@ import { readRetryAfter } from "../../net/retry-after.ts";
 import type { AgentEvent, Provenance } from "../agent.ts";
 import { basisIn } from "../basis.ts";
 import type { PageProblem } from "../page-problem.ts";
-import { type FetchFailureKind, findRefusal, readerAccept } from "./fetching.ts";
+import { readerAccept } from "../reader.ts";
+import { type FetchFailureKind, findRefusal } from "./fetching.ts";
 import { fetchPage, toReadPage } from "./page-fetching.ts";
 import { cut, errorEvent, type ReadPage, type Session, type Steps, useTool } from "./session.ts";
 

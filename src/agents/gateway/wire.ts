@@ -121,6 +121,7 @@ export type ResponseSummary = {
   error: string | null;
 };
 
+/** The summary of a response that has reported nothing. */
 export const emptySummary: ResponseSummary = { model: null, usage: null, chars: 0, isComplete: false, error: null };
 
 const maxBufferChars = 32 * 1024 * 1024;
@@ -283,7 +284,7 @@ function setError(value: unknown, summary: ResponseSummary): void {
   summary.error ??= String(message ?? type ?? (typeof value === "string" ? value : "unknown error"));
 }
 
-/** null if a count isn't a non-negative integer. More input from or to the cache than input was reported apart from it. */
+/** null if a count isn't a non-negative integer. If more input was cached than there was, the provider counts cached input separately. */
 function toUsage(counts: Partial<Record<keyof Usage, unknown>>): Usage | null {
   const [input, cached, cacheWritten] = [toCount(counts.input), toCount(counts.cached), toCount(counts.cacheWritten)];
   const usage = {

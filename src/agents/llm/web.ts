@@ -6,14 +6,13 @@ import { createMapping } from "../../net/mapping.ts";
 import type { AgentContext, AgentResources } from "../agent.ts";
 import { shorten } from "../event-size.ts";
 import { addListedUrl, searchPagesRead } from "../pages-read.ts";
-import { type Reader, toPageReadEvent } from "../reader.ts";
+import { type Reader, readerAccept, toPageReadEvent } from "../reader.ts";
 import { hostUrlsOf, type Task } from "../task.ts";
 import { defineTool, maxUrlChars, type ToolCall, type ToolResult } from "./tool.ts";
 
 const pageChars = 20_000;
 const bodyChars = 8_000;
 const requestMs = 30_000;
-const readerAccept = "text/markdown;q=1, text/html;q=0.8, text/plain;q=0.7";
 
 type RequestOptions = {
   method?: GuardedRequest["method"];

@@ -1,4 +1,5 @@
 import { createHostList } from "../../net/hosts.ts";
+import { portOf } from "../../net/http-request.ts";
 import { createMapping, parseUrlMap } from "../../net/mapping.ts";
 import type { BridgeRoute } from "../sandbox/bridge.ts";
 import { hostUrlsOf, type Task } from "../task.ts";
@@ -23,9 +24,6 @@ export const isLoopback = (hostname: string): boolean =>
 
 /** Whether a host is an IP address, which programs need not look up. */
 const isIpAddress = (hostname: string) => /^\[|^[\d.]+$/.test(hostname);
-
-/** A URL leaves out the default port of its protocol. */
-export const portOf = ({ port, protocol }: URL): number => Number(port) || (protocol === "https:" ? 443 : 80);
 
 /** The hosts of a run: of its docs, product and checks, and the keys of its urlMap. */
 export function runHostsOf(task: Task): RunHosts {

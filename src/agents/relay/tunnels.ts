@@ -1,10 +1,11 @@
 import type http from "node:http";
 import net from "node:net";
 import tls from "node:tls";
+import { portOf } from "../../net/http-request.ts";
 import { splice, tunnelRequest } from "../../net/tunnel.ts";
 import type { Authority } from "./authority.ts";
 import type { Destination } from "./forward.ts";
-import { isLoopback, portOf, type RunHosts } from "./run-hosts.ts";
+import { isLoopback, type RunHosts } from "./run-hosts.ts";
 
 /** The tunnels (CONNECT) of programs: those to the run's own hosts end here, the others at the egress proxy. */
 export type Tunnels = {

@@ -1,8 +1,8 @@
 import type { Curve } from "../grade.ts";
 import { clamp } from "../methodology.ts";
 
-/** A curve on which the score falls evenly from 100 at `best` to `floor` at `worst`. */
-export const linear = (best: number, worst: number, floor = 0): Curve => ({ best, worst, floor, scale: "linear" });
+/** A curve on which the score falls evenly from 100 at `best` to 0 at `worst`. */
+export const linear = (best: number, worst: number): Curve => ({ best, worst, floor: 0, scale: "linear" });
 
 /** A curve from 100 at `best` to `floor` at `worst` on which each doubling of the value costs the same. */
 export const logarithmic = (best: number, worst: number, floor = 0): Curve => ({ best, worst, floor, scale: "log" });

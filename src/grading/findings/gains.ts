@@ -20,8 +20,8 @@ export function gainOf(cause: Cause, facts: Facts, measured: Measurement, method
   return round1(Math.max(0, (better.score ?? 0) - measured.score));
 }
 
-/** Margin of a gain: a new session on the fixed docs reads other pages. */
-const spread = { share: 0.1, points: 0.3 };
+/** Margin of a gain, the larger one of a share and points: a new session on the fixed docs reads other pages. */
+const margin = { share: 0.1, points: 0.3 };
 
 /**
  * The minimum and maximum gain of a change. Checks that were skipped because another failed may fail once it is fixed, a
@@ -40,13 +40,13 @@ export function rangeOf(cause: Cause, facts: Facts, measured: Measurement, metho
   const scenarios = [withoutCause(cause, factsWithNewFailures), ...withPagesRead(cause, facts)];
   const gains = [gain, ...scenarios.map((scenario) => (measure(scenario, methodology).score ?? 0) - score)];
   const [minGain, maxGain] = [Math.min(...gains), Math.max(...gains)];
-  const marginOf = (points: number) => Math.max(spread.points, spread.share * Math.abs(points));
+  const marginOf = (points: number) => Math.max(margin.points, margin.share * Math.abs(points));
   const high = round1(Math.min(maxGain + marginOf(maxGain), 100 - score));
   const low = cause.goal && facts.goalAnswer?.state !== "likely" ? Math.min(0, minGain) : minGain - marginOf(minGain);
   return { low: Math.min(round1(low), high), high };
 }
 
-/** The session if the pages that a cause made unreadable had been read: without any use, and with the best result. */
+/** The session if the pages that a cause made unreadable had been read: once if they were useless, and once with the best result. */
 function withPagesRead(cause: Cause, facts: Facts): Facts[] {
   const requests = new Set(cause.requests);
   const unreadRequests = facts.taskRequests.filter(({ seq }) => requests.has(seq));
@@ -110,7 +110,7 @@ export function lostPointsOf(
   };
   const fixes = removeCauses(causeOf("fixes"));
   const network = removeCauses(causeOf("network"));
-  const agent = removeCauses(causeOf("agent"), withoutRepeats);
+  const agent = removeCauses(causeOf("agent"), withoutOwnFaults);
   return { total: total / 10, fixes, agent, network, unmeasured: remaining / 10 };
 }
 
@@ -155,13 +155,14 @@ function evenOut(shares: number[]): number[] {
     .sort((a, b) => b - a);
 }
 
-/** The session without repeated calls and without questions to people. */
-function withoutRepeats(facts: Facts): Facts {
+/** The session without what is only the agent's own fault: repeated calls, and questions to people. */
+function withoutOwnFaults(facts: Facts): Facts {
   const keys = new Set<string>();
   const calls = facts.calls.map((call) => {
     const key = `${call.tool} ${JSON.stringify(call.input)}`;
     const isRepeat = keys.has(key);
     keys.add(key);
+    // With another input, it counts as another call.
     return isRepeat ? { ...call, input: { ...call.input, again: call.seq } } : call;
   });
   return { ...facts, calls, interruptions: [] };

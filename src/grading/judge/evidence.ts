@@ -94,7 +94,7 @@ function rankOf(event: SessionEvent, isLate: boolean): number {
 }
 
 /** The events of a session for a judge, within a maximum length: the important ones stay, and omissions are marked. */
-export function quoteSession(events: SessionEvent[], maxLength = maxChars): string {
+export function quoteSession(events: SessionEvent[]): string {
   // The live output of a command is repeated in its result.
   const shownEvents = events.filter(
     (event) => event.type !== "usage" && !(event.type === "message" && event.id !== undefined),
@@ -109,7 +109,7 @@ export function quoteSession(events: SessionEvent[], maxLength = maxChars): stri
   let chars = 0;
   for (const { seq, text } of ranked) {
     // A short event may fit where a long one didn't.
-    if (chars + text.length > maxLength) continue;
+    if (chars + text.length > maxChars) continue;
     chars += text.length + 1;
     textBySeq.set(seq, text);
   }

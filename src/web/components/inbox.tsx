@@ -32,7 +32,7 @@ export const InboxList = ({ items, ...props }: Omit<LineProps, "item"> & { items
 );
 
 function Line({ site, viewer, now, item, actions }: LineProps) {
-  const { name, text, where, button } = partsOf(item, site, viewer, now);
+  const { name, text, where, button } = contentOf(item, site, viewer, now);
   return (
     <>
       <strong class={item.kind === "score_rose" ? "size good" : "size bad"}>{itemSize(item)}</strong>
@@ -53,7 +53,8 @@ function Line({ site, viewer, now, item, actions }: LineProps) {
   );
 }
 
-type ItemParts = Record<"name" | "text" | "where" | "button", ComponentChildren>;
+/** What a line shows. `where`: the page, the last success or a command, beside the text. */
+type LineContent = Record<"name" | "text" | "button", ComponentChildren> & { where?: ComponentChildren };
 
 const ButtonLink = ({ href, isMain = false, children }: { href: string; isMain?: boolean; children: string }) => (
   <a class={isMain ? "button main" : "button"} href={href}>
@@ -61,18 +62,18 @@ const ButtonLink = ({ href, isMain = false, children }: { href: string; isMain?:
   </a>
 );
 
-/** What is wrong, and how long it has been so. */
-const TextSince = ({ item, now }: { item: InboxItem; now: number }) => (
+/** What is wrong, and how long it has been so: with `now` as a duration, else as a day. */
+const TextSince = ({ item, now }: { item: InboxItem; now?: number }) => (
   <>
-    Since <When at={item.since} now={now} />: {itemText(item)}
+    Since {now === undefined ? <Day at={item.since} /> : <When at={item.since} now={now} />}: {itemText(item)}
   </>
 );
 
-function partsOf(item: InboxItem, { base }: Site, viewer: Viewer, now: number): ItemParts {
+function contentOf(item: InboxItem, { base }: Site, viewer: Viewer, now: number): LineContent {
   switch (item.kind) {
     case "score_fell":
     case "score_rose":
-      return scoreParts(item, base);
+      return scoreContent(item, base);
     case "runs_failed": {
       const { failure } = item;
       const runs =
@@ -97,7 +98,7 @@ function partsOf(item: InboxItem, { base }: Site, viewer: Viewer, now: number): 
         ),
         text: (
           <>
-            Since <Day at={item.since} />: {itemText(item)} {failure.command !== null && <code>{failure.command}</code>}
+            <TextSince item={item} /> {failure.command !== null && <code>{failure.command}</code>}
           </>
         ),
         where: item.lastReportAt && (
@@ -121,12 +122,7 @@ function partsOf(item: InboxItem, { base }: Site, viewer: Viewer, now: number): 
             {itemSubject(item)} <span class="pill">{destination.kind}</span>
           </>
         ),
-        text: (
-          <>
-            Since <Day at={item.since} />: {itemText(item)}
-          </>
-        ),
-        where: null,
+        text: <TextSince item={item} />,
         button: <ButtonLink href={`${base}/settings/notifications/${destination.id}`}>Open destination</ButtonLink>,
       };
     }
@@ -134,7 +130,6 @@ function partsOf(item: InboxItem, { base }: Site, viewer: Viewer, now: number): 
       return {
         name: itemSubject(item),
         text: itemText(item),
-        where: null,
         button: (
           <ButtonLink href={item.budget === null ? `${base}/settings` : `${base}/spending#budgets`}>
             Change budget
@@ -148,26 +143,19 @@ function partsOf(item: InboxItem, { base }: Site, viewer: Viewer, now: number): 
             {itemSubject(item)}
           </a>
         ),
-        text: (
-          <>
-            Since <Day at={item.since} />: {itemText(item)}
-          </>
-        ),
-        where: null,
+        text: <TextSince item={item} />,
         button: <ButtonLink href={`${base}/prompts/${item.prompt.id}`}>Open prompt</ButtonLink>,
       };
     case "all_schedules_paused":
       return {
         name: itemSubject(item),
         text: <TextSince item={item} now={now} />,
-        where: null,
         button: <ButtonLink href={`${base}/schedules`}>Open schedules</ButtonLink>,
       };
     case "secrets_unreadable":
       return {
         name: itemSubject(item),
         text: itemText(item),
-        where: null,
         button: (
           <ButtonLink href={`${base}/settings/${item.modelKeys > 0 ? "models" : "notifications"}`}>
             Open settings
@@ -192,7 +180,6 @@ function partsOf(item: InboxItem, { base }: Site, viewer: Viewer, now: number): 
       return {
         name: itemSubject(item),
         text: <TextSince item={item} now={now} />,
-        where: null,
         button: <ButtonLink href={`${base}/runs?status=pending`}>Open runs</ButtonLink>,
       };
     case "check_failed":
@@ -206,14 +193,12 @@ function partsOf(item: InboxItem, { base }: Site, viewer: Viewer, now: number): 
       return {
         name: itemSubject(item),
         text: <TextSince item={item} now={now} />,
-        where: null,
         button: <ButtonLink href={`${base}/settings/workers`}>Open workers</ButtonLink>,
       };
     case "runs_waiting":
       return {
         name: itemSubject(item),
         text: <TextSince item={item} now={now} />,
-        where: null,
         button: <ButtonLink href={`${base}/runs/${item.runId}`}>Open run</ButtonLink>,
       };
   }
@@ -228,15 +213,11 @@ const Named = ({ prompt, agent, base }: { prompt: { id: string; title: string };
   </>
 );
 
-function scoreParts(item: ScoreChange, base: string): ItemParts {
-  const { cause, delta, since } = item;
+function scoreContent(item: ScoreChange, base: string): LineContent {
+  const { cause, delta } = item;
   return {
     name: <Named {...item} base={base} />,
-    text: (
-      <>
-        Since <Day at={since} />: {itemText(item)}
-      </>
-    ),
+    text: <TextSince item={item} />,
     where: cause?.url && (
       <>
         {shortUrl(cause.url)}

@@ -51,8 +51,8 @@ export function requireConfirmation(form: URLSearchParams, confirmation: Confirm
 /** The field of the checkbox that revokes API keys. */
 export const revokesKeysField = "revokeKeys";
 
-/** The parts of a confirmation about the API keys of somebody who leaves: which keep working, unless they are revoked as well. */
-export function confirmKeys(keys: ApiKey[]): Pick<Confirmation, "items" | "option"> {
+/** What a confirmation says about the API keys of somebody who leaves: they keep working, unless they are revoked as well. */
+export function keyConsequences(keys: ApiKey[]): Pick<Confirmation, "items" | "option"> {
   if (keys.length === 0) return {};
   const lastUse = ({ lastUsedAt }: ApiKey) => (lastUsedAt ? `last used ${lastUsedAt.slice(0, 10)}` : "never used");
   return {
@@ -119,7 +119,7 @@ export const ConfirmPage = ({
             name={typedField}
             label={`Type ${typed} to confirm`}
             autocomplete="off"
-            hint={isMistyped ? `That was something else. Type ${typed}.` : undefined}
+            hint={isMistyped ? `The text doesn’t match. Type ${typed}.` : undefined}
           />
         )}
         {option && (

@@ -170,7 +170,7 @@ export function ProposalSetPart(props: SetProps) {
       <Notices errorMessage={rejected?.errorMessage} />
       {proposals.length === 0 ? (
         <p class="empty">
-          The docs say of nothing how it is done.{" "}
+          The docs don’t say how to do anything.{" "}
           <a href={`${site.base}/prompts/new?${new URLSearchParams({ docsUrl })}`}>Write a prompt yourself</a>
         </p>
       ) : (

@@ -68,7 +68,7 @@ export function SpendingPage(props: Props) {
           ))}
           <section aria-labelledby="by-day">
             <h2 id="by-day">Days</h2>
-            <DayChart {...{ month }} days={breakdown.day} />
+            <DayChart month={month} days={breakdown.day} />
             <details class="fold">
               <summary>All days</summary>
               <Rows rows={breakdown.day} label="Days" />

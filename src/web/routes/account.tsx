@@ -17,7 +17,7 @@ import { AppError } from "../../errors.ts";
 import { type AccountPageInput, showAccount } from "../page-requests.tsx";
 import { formErrorResponse, type PageOrResponse, seeOther, withCookies } from "../page-responses.ts";
 import { AccountPage } from "../pages/account.tsx";
-import { confirmKeys, requireConfirmation, revokesKeysField, UnconfirmedError } from "../pages/confirm.tsx";
+import { keyConsequences, requireConfirmation, revokesKeysField, UnconfirmedError } from "../pages/confirm.tsx";
 import { clientOf } from "../visitors.ts";
 
 /** What the page says after each form, by the value of `done` in its URL. */
@@ -130,7 +130,7 @@ export const accountPages = (ctx: Context) =>
         requireConfirmation(form, {
           title: `Leave ${membership.orgName}?`,
           consequences: ["You lose access immediately. Only an owner can invite you back."],
-          ...confirmKeys(listKeys(ctx, membership.org, { createdBy: signedIn.person.id, isActive: true })),
+          ...keyConsequences(listKeys(ctx, membership.org, { createdBy: signedIn.person.id, isActive: true })),
           buttonText: "Leave organization",
           back: "/account",
         });

@@ -10,7 +10,7 @@ import { roles } from "../../db/tables/people.ts";
 import { columnOf, isDescending, sortBy, sorted } from "../../http/sorting.ts";
 import { type Actor, showPage, submitOrShowAgain } from "../page-requests.tsx";
 import { seeOther } from "../page-responses.ts";
-import { confirmKeys, requireConfirmation, revokesKeysField } from "../pages/confirm.tsx";
+import { keyConsequences, requireConfirmation, revokesKeysField } from "../pages/confirm.tsx";
 import { MembersPage } from "../pages/members.tsx";
 import { queryOptions } from "../query.ts";
 import type { Site } from "../site.ts";
@@ -120,7 +120,7 @@ export const memberPages = (ctx: Context) =>
               `${member.email} loses access immediately. You can invite them again later.`,
               "Prompts, runs and reports that they created are kept.",
             ],
-            ...confirmKeys(listKeys(ctx, viewer.org, { createdBy: member.id, isActive: true })),
+            ...keyConsequences(listKeys(ctx, viewer.org, { createdBy: member.id, isActive: true })),
             buttonText: "Remove member",
             back: "/settings/members",
           });

@@ -14,13 +14,13 @@ export function listAwayWorkers(fleet: Fleet): AwayWorker[] {
   }));
 }
 
-/** Misses the workers that the process before knew, until they connect again. */
-export function missKnownWorkers(fleet: Fleet, known: KnownWorker[]): void {
+/** Remembers the workers that the process before knew as away, until they connect again. */
+export function rememberKnownWorkers(fleet: Fleet, known: KnownWorker[]): void {
   const at = performance.now();
   for (const { awayMs, ...worker } of known) fleet.away.set(worker.name, { ...worker, heardAt: at - (awayMs ?? 0) });
 }
 
-/** All workers that the next process should miss if they don't connect to it: connected ones, except draining ones, and those that are away. */
+/** All workers that the next process should remember as away until they connect to it: connected ones, except draining ones, and those that are away. */
 function listKnownWorkers(fleet: Fleet): KnownWorker[] {
   const at = performance.now();
   const here = [...fleet.workers.values()].filter(({ isDraining }) => !isDraining);
