@@ -1,9 +1,11 @@
 import { and, asc, desc, eq, gt } from "drizzle-orm";
-import { mcpUrlsOf } from "../agents/task.ts";
+import { mcpUrlsOf, type WorkspaceSetup } from "../agents/task.ts";
+import { hasArchive } from "../archives/archives.ts";
 import { changesOf, recordAudit } from "../audit/entries.ts";
 import type { Context, OrgId } from "../context.ts";
 import type { Tx } from "../db/open.ts";
 import { insertStatement } from "../db/rows.ts";
+import type { ArmChanges } from "../db/tables/experiments.ts";
 import { evalRequests, type RunTask, runs, type Trigger } from "../db/tables/runs.ts";
 import { conflict, invalidField, notFound } from "../errors.ts";
 import { callerOf, type Requester, toRequester } from "../http/caller.ts";
@@ -14,6 +16,7 @@ import { agentsForRun, type PromptRow } from "../prompts/prompt-check.ts";
 import { getPromptRow, nameOfPrompt } from "../prompts/prompts.ts";
 import { startUrls } from "../prompts/start-urls.ts";
 import { fillTemplate, selectArgs } from "../prompts/template.ts";
+import { checkWorkspace } from "../prompts/workspace-check.ts";
 import { getProvider } from "../providers/providers.ts";
 import { checkBudget } from "./budgets.ts";
 import { hashOf } from "./context-digest.ts";
@@ -50,7 +53,12 @@ export type EvalRequestInput = EvalSource & {
   /** In place of the prompt's. */
   agent?: string;
   model?: string;
+  /** What an arm of an experiment changes about the prompt. */
+  changes?: PromptChanges;
 };
+
+/** `without`: parts of the prompt's workspace to leave out; `workspace`: parts in place of the prompt's. */
+export type PromptChanges = Pick<ArmChanges, "providerId" | "workspace" | "without">;
 
 /** `superseded`: IDs of the runs that it ended. */
 export type AcceptedEval = { evalRequestId: string; runIds: string[]; superseded: string[] };
@@ -83,7 +91,7 @@ const insertRun = insertStatement(runs);
  */
 export function acceptEval(ctx: Context, tx: Tx, org: OrgId, promptId: string, input: EvalRequestInput): AcceptedEval {
   const { templateArgs = {}, idempotencyKey = null, supersede = false } = input;
-  const prompt = getPromptRow(ctx, org, promptId);
+  const prompt = changedPrompt(ctx, org, getPromptRow(ctx, org, promptId), input.changes);
   const idempotencyHash = idempotencyKey === null ? null : hashOfRequest(prompt.id, input);
   const earlierEval =
     idempotencyKey && idempotencyHash && findEarlierEval(ctx, tx, org, idempotencyKey, idempotencyHash);
@@ -157,6 +165,24 @@ export function acceptEval(ctx: Context, tx: Tx, org: OrgId, promptId: string, i
   return { evalRequestId, runIds, superseded };
 }
 
+/** The prompt as an arm of an experiment changes it. Throws bad_request that names the field. */
+function changedPrompt(
+  ctx: Context,
+  org: OrgId,
+  prompt: PromptRow,
+  { providerId, workspace, without = [] }: PromptChanges = {},
+): PromptRow {
+  const kept = Object.entries(prompt.workspace ?? {}).filter(([part]) => !without.some((each) => each === part));
+  const setup: WorkspaceSetup = { ...Object.fromEntries(kept), ...workspace };
+  if (workspace) checkWorkspace(setup, (id) => hasArchive(ctx, org, id));
+  return {
+    ...prompt,
+    workspace: Object.keys(setup).length === 0 ? null : setup,
+    // The prompt's own URLs are those of its provider.
+    ...(providerId !== undefined && { targetProviderId: providerId, additionalUrls: null }),
+  };
+}
+
 /** The agent that a request names in place of the prompt's. A retry and further runs use it too. */
 const chosenAgentOf = ({ agent, model }: EvalRequestInput): RunTask["chosen"] =>
   (agent ?? model) ? { agent, model } : undefined;
@@ -199,22 +225,28 @@ function hashOfRequest(promptId: string, input: EvalRequestInput): string {
   });
 }
 
-/** Adds a run for each agent of an evaluation within a transaction; emit `jobQueued` afterwards. `model`: that of a single agent. */
-export function addRuns(ctx: Context, tx: Tx, org: OrgId, evalRequestId: string, model: string | null): void {
+/**
+ * Adds a run for each agent of an evaluation within a transaction; emit `jobQueued` afterwards. `model`: that of a single agent. Returns the IDs
+ * of the runs.
+ */
+export function addRuns(ctx: Context, tx: Tx, org: OrgId, evalRequestId: string, model: string | null): string[] {
   const whereOfEvaluation = and(eq(runs.orgId, org), eq(runs.evalRequestId, evalRequestId));
   const rows = tx.select().from(runs).where(whereOfEvaluation).orderBy(asc(runs.id)).all();
   if (rows.length === 0) throw notFound(`No evaluation has the ID ${evalRequestId}.`);
   const firstRuns = rows.filter((row, i) => i === rows.findIndex(({ agentIndex }) => agentIndex === row.agentIndex));
-  for (const first of firstRuns)
+  return firstRuns.map((first) => {
+    const id = ctx.newId(ctx.now());
     insertPending(ctx, tx, firstHost(first.task.startUrls, createMapping(first.urlMap)), {
       ...first,
-      id: ctx.newId(ctx.now()),
+      id,
       createdAt: ctx.now(),
       // With several agents, each keeps its own.
       model: firstRuns.length > 1 ? (first.task.chosen?.model ?? null) : model,
       idempotencyKey: null,
       idempotencyHash: null,
     });
+    return id;
+  });
 }
 
 /** Accepts an evaluation of a prompt and resolves once it is on disk. Throws what `acceptEval` throws. */

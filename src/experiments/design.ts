@@ -1,0 +1,61 @@
+import type { Arm, ArmChanges } from "../db/tables/experiments.ts";
+import { seeded } from "../stats/hypothesis-tests.ts";
+
+/** One run to be: a prompt in an arm. */
+export type Cell = { promptId: string; arm: string };
+
+/**
+ * The order of the runs of one repeat: the blocks of the prompts at random, and within each block the arms at random, so that neither the time of
+ * day nor a predecessor favors an arm. The same seed gives the same order.
+ */
+export function orderOfRepeat(promptIds: string[], arms: string[], seed: number, repeat: number): Cell[] {
+  const random = seeded(seed * 1_000 + repeat);
+  return shuffled(promptIds, random).flatMap((promptId) => shuffled(arms, random).map((arm) => ({ promptId, arm })));
+}
+
+/** R. A. Fisher and F. Yates, Statistical Tables (1938), in the form of R. Durstenfeld, CACM 7 (1964) 420. */
+function shuffled<T>(items: readonly T[], random: () => number): T[] {
+  const result = [...items];
+  for (let i = result.length - 1; i > 0; i--) {
+    const j = Math.floor(random() * (i + 1));
+    [result[i], result[j]] = [result[j] as T, result[i] as T];
+  }
+  return result;
+}
+
+/** What presets need to know: each adds arms. */
+export type PresetInput = {
+  /** The prompt's skills and MCP servers are left out of the base. */
+  bare?: boolean;
+  skills?: NonNullable<ArmChanges["workspace"]>["skills"];
+  mcpUrl?: string;
+  /** The URL of the docs, whose llms.txt is hidden. */
+  withoutLlmsTxt?: string;
+  otherAgent?: string;
+  otherModel?: string;
+  competitorId?: string;
+};
+
+/** The arms that teams ask for by name; the base is first. */
+export function presetArms({ bare, skills, mcpUrl, withoutLlmsTxt, otherAgent, otherModel, competitorId }: PresetInput) {
+  const without: ArmChanges["without"] = bare || skills || mcpUrl ? ["skills", "mcpServers"] : undefined;
+  const base: Arm = { name: "baseline", ...(without && { without }) };
+  const mcpServers = mcpUrl === undefined ? undefined : { product: { url: mcpUrl } };
+  const arms: (Arm | false | undefined)[] = [
+    base,
+    skills && { name: "+skill", without, workspace: { skills } },
+    mcpServers && { name: "+MCP", without, workspace: { mcpServers } },
+    skills && mcpServers && { name: "+both", without, workspace: { skills, mcpServers } },
+    withoutLlmsTxt !== undefined && { ...base, name: "no llms.txt", hidden: llmsTxtUrls(withoutLlmsTxt) },
+    otherAgent !== undefined && { ...base, name: otherAgent, agent: otherAgent },
+    otherModel !== undefined && { ...base, name: otherModel, model: otherModel },
+    competitorId !== undefined && { ...base, name: "competitor", providerId: competitorId },
+  ];
+  return arms.filter((arm) => arm !== false && arm !== undefined);
+}
+
+/** Where agents look for the llms.txt and llms-full.txt of docs: at the root and below the path of the docs. */
+function llmsTxtUrls(docsUrl: string): string[] {
+  const folders = [new URL("/", docsUrl).href, new URL("./", docsUrl).href];
+  return [...new Set(folders)].flatMap((folder) => [`${folder}llms.txt`, `${folder}llms-full.txt`]);
+}
