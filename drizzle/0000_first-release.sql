@@ -121,6 +121,45 @@ CREATE TABLE `retention` (
 	CONSTRAINT "retention_days" CHECK("retention"."days" between 1 and 36500)
 ) STRICT;
 --> statement-breakpoint
+CREATE TABLE `experiment_runs` (
+	`org_id` text NOT NULL,
+	`experiment_id` text NOT NULL,
+	`run_id` text NOT NULL,
+	`arm` text NOT NULL,
+	`block` integer NOT NULL,
+	`model` text,
+	`treatment` text,
+	PRIMARY KEY(`experiment_id`, `run_id`),
+	FOREIGN KEY (`org_id`,`experiment_id`) REFERENCES `experiments`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
+	FOREIGN KEY (`org_id`,`run_id`) REFERENCES `runs`(`org_id`,`id`) ON UPDATE no action ON DELETE no action
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `experiment_runs_by_run` ON `experiment_runs` (`org_id`,`run_id`);--> statement-breakpoint
+CREATE TABLE `experiments` (
+	`id` text PRIMARY KEY NOT NULL,
+	`org_id` text NOT NULL,
+	`title` text NOT NULL,
+	`arms` text NOT NULL,
+	`prompt_ids` text NOT NULL,
+	`template_args` text,
+	`repeats` integer NOT NULL,
+	`seed` integer NOT NULL,
+	`budget_usd` real,
+	`status` text NOT NULL,
+	`stop_reason` text,
+	`analysis` text,
+	`spent_usd` real,
+	`created_at` integer NOT NULL,
+	`completed_at` integer,
+	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "experiments_status" CHECK("experiments"."status" in ('running', 'completed', 'stopped')),
+	CONSTRAINT "experiments_stop_reason" CHECK(("experiments"."status" = 'stopped') = ("experiments"."stop_reason" is not null)),
+	CONSTRAINT "experiments_completed" CHECK(("experiments"."status" = 'running') = ("experiments"."completed_at" is null)),
+	CONSTRAINT "experiments_repeats" CHECK("experiments"."repeats" between 1 and 50)
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `experiments_running` ON `experiments` (`id`) WHERE "experiments"."status" = 'running';--> statement-breakpoint
+CREATE UNIQUE INDEX `experiments_of_org` ON `experiments` (`org_id`,`id`);--> statement-breakpoint
 CREATE TABLE `field_friction` (
 	`id` text PRIMARY KEY NOT NULL,
 	`org_id` text NOT NULL,

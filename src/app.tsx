@@ -8,6 +8,7 @@ import { comparisonRoutes } from "./comparisons/routes.ts";
 import { deletionRoutes } from "./deletions/routes.ts";
 import { errorStatus } from "./errors.ts";
 import { exchangeRoutes } from "./exchange/routes.ts";
+import { experimentRoutes } from "./experiments/routes.ts";
 import { fieldRoutes } from "./field/routes.ts";
 import { fixRoutes } from "./fixes/routes.ts";
 import { frictionRoutes } from "./friction/routes.ts";
@@ -154,6 +155,7 @@ const featureRoutes = ({ ctx, workers }: Service) =>
     .use(trendRoutes(ctx))
     .use(matrixRoutes(ctx))
     .use(suiteRoutes(ctx))
+    .use(experimentRoutes(ctx))
     .use(inboxRoutes(ctx))
     .use(gateRoutes(ctx))
     .use(exchangeRoutes(ctx))

@@ -16,6 +16,7 @@ import { eraseOldData } from "./deletions/old-data.ts";
 import { reasonOf } from "./errors.ts";
 import { signingKeyOf } from "./exchange/export.ts";
 import { closeExports } from "./exchange/export-thread.ts";
+import { createExperimentLoop } from "./experiments/progress.ts";
 import { createGateLoop } from "./gates/progress.ts";
 import { weeklyDigestOf } from "./inbox/digest.ts";
 import { createScoreChangeLoop } from "./inbox/score-changes.ts";
@@ -81,7 +82,7 @@ export function createService(options: ServiceOptions) {
   });
   const scheduler = createScheduler(ctx);
   const gateLoop = createGateLoop(ctx);
-  const scoreChangeLoop = createScoreChangeLoop(ctx);
+  const loops = [gateLoop, createExperimentLoop(ctx), createScoreChangeLoop(ctx), scheduler];
   const upkeep = createUpkeep(ctx, [
     (stop) => cancelRunsOfDeletions(ctx, stop),
     (stop) => forgetDeletedPeople(ctx, stop),
@@ -140,9 +141,7 @@ export function createService(options: ServiceOptions) {
       telemetry.start();
       await runner.start();
       await notifier.start();
-      gateLoop.start();
-      scoreChangeLoop.start();
-      scheduler.start();
+      for (const loop of loops) loop.start();
       if (canBackUp(ctx)) backupLoop.start();
     },
 
@@ -160,9 +159,7 @@ export function createService(options: ServiceOptions) {
       disk.stop();
       await Promise.all([
         options.standby?.stop(),
-        scheduler.stop(),
-        gateLoop.stop(),
-        scoreChangeLoop.stop(),
+        ...loops.map((loop) => loop.stop()),
         backupLoop.stop(),
         runner.stop(drainMs),
         notifier.stop(drainMs),

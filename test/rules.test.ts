@@ -49,7 +49,7 @@ const layers: [string, (file: string) => boolean][] = [
       "exchange",
       "inbox",
     ],
-    ...["suites", "spending", "proposals", "comparisons"],
+    ...["suites", "spending", "proposals", "experiments", "comparisons"],
     ...[
       "matrix",
       "trends",
@@ -162,7 +162,7 @@ test.each([
   [
     "Drizzle",
     /^drizzle-orm/,
-    /^src\/(db|auth|audit|deletions|trusts|jobs|prompts|archives|providers|models|secrets|comparisons|friction|field|fixes|gates|runs|schedules|reports|shares|trends|matrix|regrades|exchange|telemetry|notifications|workers|queue|inbox|spending|traffic|proposals|suites|backups|checks)\//,
+    /^src\/(db|auth|audit|deletions|trusts|jobs|prompts|archives|providers|models|secrets|comparisons|friction|field|fixes|gates|runs|schedules|reports|shares|trends|matrix|regrades|exchange|telemetry|notifications|workers|queue|inbox|spending|traffic|proposals|suites|experiments|backups|checks)\//,
   ],
 ])("only the expected files import %s", (_, packages, places) => {
   expect(

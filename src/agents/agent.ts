@@ -2,6 +2,7 @@ import type { LoginEntry } from "../config/agent-entry.ts";
 import type { AllowRule } from "../config/allow-rules.ts";
 import type { ModelProvider } from "../config/model-settings.ts";
 import { reasonOf } from "../errors.ts";
+import type { PageEdit } from "../net/edits.ts";
 import type { CheckSecrets } from "./check-secrets.ts";
 import { type EndingName, endings } from "./endings.ts";
 import { type FailedCode, type Failure, failureRules, toFailure } from "./failure.ts";
@@ -123,6 +124,8 @@ type EventFields =
       error: { kind: string; message: string } | null;
       /** The start of the response body of a product host, as text; of a WebSocket, what the server sent. */
       body?: string;
+      /** What the edits of the run did to the response; absent: nothing. */
+      edit?: PageEdit;
       /** What was sent to a product host: the header lines and the body, as text; left out if it isn't text or is too long. */
       sent?: string;
     }

@@ -106,8 +106,15 @@ const details = {
     instructionChars: Count,
     /** Names of the variables. */
     env: Texts,
-    /** `digest`: SHA-256 of the files of a skill. */
-    skills: Type.Array(Type.Object({ name: Type.String(), description: Type.String(), digest: Type.String() })),
+    /** `digest`: SHA-256 of the files of a skill. `opening`: a line of its instructions, by which a request shows that the model read them. */
+    skills: Type.Array(
+      Type.Object({
+        name: Type.String(),
+        description: Type.String(),
+        digest: Type.String(),
+        opening: Type.Optional(Type.String()),
+      }),
+    ),
     mcpServers: Type.Array(
       Type.Object({ name: Type.String(), url: Nullable(Type.String()), command: Nullable(Type.String()) }),
     ),
@@ -131,6 +138,9 @@ const details = {
 
   /** What the model of an agent received of the workspace: the instructions, descriptions of skills, and tools of MCP servers. */
   context_offered: Type.Object({ instructions: Type.Boolean(), skills: Texts, mcpServers: Texts }),
+
+  /** The instructions of a skill, not only its description, were part of a request to the model for the first time. */
+  skill_read: Type.Object({ skill: Type.String() }),
 
   /** The agent changed files of its workspace. The diff is the artifact of the event. */
   workspace_changed: Type.Union([

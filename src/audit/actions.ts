@@ -23,6 +23,8 @@ export const auditActions = {
   "dismissal.created": "Dismissed a friction point",
   "dismissal.undone": "Undid a dismissal",
   "evaluation.requested": "Requested an evaluation",
+  "experiment.cancelled": "Cancelled an experiment",
+  "experiment.requested": "Requested an experiment",
   "export.downloaded": "Exported data",
   "field_friction.changed": "Changed the state of reported friction",
   "field_traffic.imported": "Imported counts of access logs",

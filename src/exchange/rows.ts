@@ -7,6 +7,7 @@ import { digest } from "../archives/schema.ts";
 import { Comparison } from "../comparisons/compare.ts";
 import { Limits } from "../config/limits.ts";
 import { auditEntries } from "../db/tables/audit.ts";
+import { experimentRuns, experiments } from "../db/tables/experiments.ts";
 import { fieldFriction, fieldReports } from "../db/tables/field.ts";
 import { dismissals, exposures, fixes, frictionPoints, recommendations } from "../db/tables/friction.ts";
 import { gateStatuses, gates } from "../db/tables/gates.ts";
@@ -338,6 +339,8 @@ export const omittedTables: Record<string, SQLiteTable> = {
   "trusts of CI jobs": trusts,
   "sets of proposals": proposalSets,
   "counts of access logs": fieldTraffic,
+  experiments,
+  "runs of experiments": experimentRuns,
   members,
   "former members": formerMembers,
   "sign-ins": signIns,

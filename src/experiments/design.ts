@@ -37,7 +37,15 @@ export type PresetInput = {
 };
 
 /** The arms that teams ask for by name; the base is first. */
-export function presetArms({ bare, skills, mcpUrl, withoutLlmsTxt, otherAgent, otherModel, competitorId }: PresetInput) {
+export function presetArms({
+  bare,
+  skills,
+  mcpUrl,
+  withoutLlmsTxt,
+  otherAgent,
+  otherModel,
+  competitorId,
+}: PresetInput) {
   const without: ArmChanges["without"] = bare || skills || mcpUrl ? ["skills", "mcpServers"] : undefined;
   const base: Arm = { name: "baseline", ...(without && { without }) };
   const mcpServers = mcpUrl === undefined ? undefined : { product: { url: mcpUrl } };
@@ -46,7 +54,11 @@ export function presetArms({ bare, skills, mcpUrl, withoutLlmsTxt, otherAgent, o
     skills && { name: "+skill", without, workspace: { skills } },
     mcpServers && { name: "+MCP", without, workspace: { mcpServers } },
     skills && mcpServers && { name: "+both", without, workspace: { skills, mcpServers } },
-    withoutLlmsTxt !== undefined && { ...base, name: "no llms.txt", hidden: llmsTxtUrls(withoutLlmsTxt) },
+    withoutLlmsTxt !== undefined && {
+      ...base,
+      name: "no llms.txt",
+      edits: { hidden: llmsTxtUrls(withoutLlmsTxt), replacements: [] },
+    },
     otherAgent !== undefined && { ...base, name: otherAgent, agent: otherAgent },
     otherModel !== undefined && { ...base, name: otherModel, model: otherModel },
     competitorId !== undefined && { ...base, name: "competitor", providerId: competitorId },

@@ -114,7 +114,8 @@ export function acceptEval(ctx: Context, tx: Tx, org: OrgId, promptId: string, i
   const repeats = input.runs === null ? (prompt.runsPerEval ?? 1) : (input.runs ?? 1);
   const pendingRuns = interleave(agents, repeats).map((agent) => ({ id: ctx.newId(createdAt), ...agent }));
   const runIds = pendingRuns.map(({ id }) => id);
-  const editsDigest = edits && hashOf(edits);
+  const { changes } = input;
+  const editsDigest = edits || changes ? hashOf({ ...edits, ...changes }) : null;
   const shouldSupersede = typeof supersede === "function" ? supersede(prompt) : supersede;
   const superseded = shouldSupersede
     ? supersedeRuns(ctx, tx, org, prompt.id, { urlMap, editsDigest }, runIds[0] as string)

@@ -8,7 +8,10 @@ import { findMcpTool, type McpPrefix, toAcceptedName } from "./mcp-servers.ts";
 const maxRequests = 8;
 const probeChars = 300;
 
-/** Finds out from the requests to a model which parts of the context it receives, and reports them with the first request and when there are more. */
+/**
+ * Finds out from the requests to a model which parts of the context it receives, and reports them with the first request and when there are more.
+ * It also reports each skill whose instructions the model has read.
+ */
 export function createContextDetector(
   { instructions = "", mcpServers = {} }: WorkspaceSetup,
   skills: Skill[],
@@ -40,7 +43,10 @@ export function createContextDetector(
     } else if (value !== null && typeof value === "object") for (const item of Object.values(value)) search(item);
   }
 
+  const readSkills = createReadDetector(skills, report);
+
   return (body: Fields): void => {
+    readSkills(body);
     if (requests >= maxRequests || (requests > 0 && receivedParts.size === probes.size)) return;
     const previousCount = receivedParts.size;
     search(body);
@@ -51,5 +57,21 @@ export function createContextDetector(
       mcpServers: servers.filter((name) => receivedParts.has(`server ${name}`)),
     };
     report({ type: "milestone", name: "context_offered", detail });
+  };
+}
+
+/** Reports each skill when a request contains its instructions for the first time. */
+function createReadDetector(skills: Skill[], report: (event: AgentEvent) => void) {
+  const unread = new Set(skills.filter(({ opening }) => opening !== undefined));
+  const contains = (value: unknown, opening: string): boolean =>
+    typeof value === "string"
+      ? value.includes(opening)
+      : value !== null && typeof value === "object" && Object.values(value).some((item) => contains(item, opening));
+  return (body: Fields): void => {
+    for (const skill of unread) {
+      if (!contains(body, skill.opening ?? "")) continue;
+      unread.delete(skill);
+      report({ type: "milestone", name: "skill_read", detail: { skill: skill.name } });
+    }
   };
 }

@@ -52,8 +52,19 @@ export const readSkills = (output: string): Skill[] =>
     .filter((line) => line !== "")
     .map((line) => {
       const [name = "", digest = "", head = ""] = line.split(" ");
-      return { name, digest, description: descriptionIn(Buffer.from(head, "base64").toString()) };
+      const text = Buffer.from(head, "base64").toString();
+      return { name, digest, description: descriptionIn(text), ...openingIn(text) };
     });
+
+const minOpeningChars = 20;
+const maxOpeningChars = 300;
+
+/** The first line of the instructions that is long enough to be recognized. */
+function openingIn(text: string): { opening?: string } {
+  const lines = text.replace(/^---\r?\n.*?\r?\n---/s, "").split("\n");
+  const line = lines.map((each) => each.trim()).find(({ length }) => length >= minOpeningChars);
+  return line === undefined ? {} : { opening: line.slice(0, maxOpeningChars).toWellFormed() };
+}
 
 function descriptionIn(text: string): string {
   const [, front = ""] = /^---\r?\n(.*?)\r?\n---/s.exec(text) ?? [];

@@ -2,6 +2,7 @@ import { sql } from "drizzle-orm";
 import { check, index, integer, primaryKey, real, sqliteTable, text, unique } from "drizzle-orm/sqlite-core";
 import type { SiteHost } from "../../agents/site/host-rules.ts";
 import type { WorkspaceSetup } from "../../agents/task.ts";
+import type { Edits } from "../../net/edits.ts";
 import { json, oneOf, orgReference, timestamp } from "./columns.ts";
 import { orgIdColumn } from "./orgs.ts";
 import { runs } from "./runs.ts";
@@ -17,10 +18,7 @@ export const leftOutParts = ["instructions", "skills", "mcpServers"] as const;
 export type ArmChanges = {
   urlMap?: Record<string, string>;
   sites?: Record<string, { archiveId: string; host?: SiteHost }>;
-  /** URLs that the agent doesn't find; with `*` at the end, all that begin so. */
-  hidden?: string[];
-  /** Texts of pages that are replaced on the way to the agent. */
-  replacements?: { url: string; find: string; replacement: string }[];
+  edits?: Edits;
   /** The provider whose docs and product are used, in place of the prompt's. */
   providerId?: string;
   agent?: string;
@@ -83,6 +81,8 @@ export const experimentRuns = sqliteTable(
     arm: text().notNull(),
     /** From 0. */
     block: integer().notNull(),
+    /** The requested model; a finished run names the one that answered. */
+    model: text(),
     /** null: the run has not ended. */
     treatment: json<Treatment>("treatment"),
   },

@@ -116,7 +116,7 @@ export const runs = sqliteTable(
     evalRequestId: text("eval_request_id").notNull(),
     status: text({ enum: runStatuses }).notNull(),
     urlMap: json<Record<string, string>>("url_map").notNull(),
-    /** SHA-256 of the edits of its task, in hex; null: it read the docs as they are. */
+    /** SHA-256 of the edits of its docs, and of what an experiment changed about its prompt, in hex; null: both are as they are. */
     editsDigest: text("edits_digest"),
     templateArgs: json<Record<string, string>>("template_args"),
     task: json<RunTask>("task").notNull(),

@@ -1,0 +1,105 @@
+import { and, count, desc, eq, inArray, isNull } from "drizzle-orm";
+import { recordAudit } from "../audit/entries.ts";
+import type { Context, OrgId } from "../context.ts";
+import { endedAt } from "../db/rows.ts";
+import { experimentRuns, experiments } from "../db/tables/experiments.ts";
+import { prompts } from "../db/tables/prompts.ts";
+import { runs } from "../db/tables/runs.ts";
+import { AppError, conflict, notFound } from "../errors.ts";
+import type { Page, Paged } from "../http/paging.ts";
+import { withoutUrlMapTokens } from "../net/mapping.ts";
+import { titleText } from "../prompts/lists.ts";
+import { titleOf } from "../reports/labels.ts";
+import { cancelRun } from "../runs/endings.ts";
+import { toIso } from "../schema.ts";
+import type { ExperimentAnalysis } from "./analysis.ts";
+import { analyzeRuns, costOf, type ExperimentRow, progressOf } from "./results.ts";
+import type { Experiment } from "./schema.ts";
+
+/** Throws not_found. */
+export function getExperimentRow({ db }: Context, org: OrgId, id: string): ExperimentRow {
+  const row = db
+    .select()
+    .from(experiments)
+    .where(and(eq(experiments.orgId, org), eq(experiments.id, id.toLowerCase())))
+    .get();
+  if (!row) throw notFound(`No experiment has the ID ${id}.`);
+  return row;
+}
+
+/** An experiment with the result of its ended runs. Throws not_found. */
+export const getExperiment = (ctx: Context, org: OrgId, id: string): Experiment =>
+  toExperiment(ctx, org, getExperimentRow(ctx, org, id));
+
+/** Newest first. */
+export function listExperiments(ctx: Context, org: OrgId, { limit, offset }: Page): Paged<Experiment> {
+  const { db } = ctx;
+  const where = eq(experiments.orgId, org);
+  const rows = db
+    .select()
+    .from(experiments)
+    .where(where)
+    .orderBy(desc(experiments.id))
+    .limit(limit)
+    .offset(offset)
+    .all();
+  return {
+    items: rows.map((row) => toExperiment(ctx, org, row)),
+    total: db.select({ n: count() }).from(experiments).where(where).get()?.n ?? 0,
+  };
+}
+
+function toExperiment(ctx: Context, org: OrgId, row: ExperimentRow): Experiment {
+  const { id, title, status, stopReason, arms, promptIds, repeats, seed, budgetUsd, createdAt, completedAt } = row;
+  const titles = new Map(
+    ctx.db
+      .select({ id: prompts.id, title: prompts.title, text: titleText })
+      .from(prompts)
+      .where(and(eq(prompts.orgId, org), inArray(prompts.id, promptIds)))
+      .all()
+      .map((prompt) => [prompt.id, titleOf(prompt)]),
+  );
+  return {
+    ...{ id, title, status, stopReason, repeats, seed, budgetUsd },
+    statusUrl: `${ctx.baseUrl()}/api/v1/experiments/${id}`,
+    pageUrl: `${ctx.baseUrl()}/experiments/${id}`,
+    arms: arms.map((arm) => (arm.urlMap ? { ...arm, urlMap: withoutUrlMapTokens(arm.urlMap) } : arm)),
+    prompts: promptIds.map((promptId) => ({ id: promptId, title: titles.get(promptId) ?? null })),
+    spentUsd: completedAt === null ? costOf(ctx, row) : row.spentUsd,
+    progress: progressOf(ctx, row),
+    analysis: (row.analysis as ExperimentAnalysis | null) ?? analyzeRuns(ctx, row),
+    createdAt: toIso(createdAt),
+    completedAt: toIso(completedAt),
+  };
+}
+
+/**
+ * Cancels all unfinished runs of an experiment, which ends with the result of the others. `requester` is named in the failure reason of the runs.
+ * Throws not_found, and conflict if it has ended.
+ */
+export async function cancelExperiment(ctx: Context, org: OrgId, id: string, requester: string): Promise<Experiment> {
+  const row = getExperimentRow(ctx, org, id);
+  if (row.status !== "running") throw conflict("The experiment has already ended.");
+  const unfinished = ctx.db
+    .select({ id: runs.id })
+    .from(experimentRuns)
+    .innerJoin(runs, eq(runs.id, experimentRuns.runId))
+    .where(and(eq(experimentRuns.orgId, org), eq(experimentRuns.experimentId, row.id), isNull(runs.completedAt)))
+    .all();
+  await ctx.commit((tx) => {
+    const end = {
+      status: "stopped",
+      stopReason: "cancelled",
+      completedAt: endedAt(ctx.now(), experiments.createdAt),
+    } as const;
+    const isRunning = and(eq(experiments.id, row.id), eq(experiments.status, "running"));
+    tx.update(experiments).set(end).where(isRunning).run();
+    recordAudit(ctx, org, "experiment.cancelled", { id: row.id, name: row.title });
+  });
+  for (const run of unfinished)
+    await cancelRun(ctx, org, run.id, requester).catch((error) => {
+      // It ended in the meantime.
+      if (!(error instanceof AppError) || error.code !== "conflict") throw error;
+    });
+  return getExperiment(ctx, org, row.id);
+}

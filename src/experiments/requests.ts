@@ -1,0 +1,189 @@
+import { and, eq } from "drizzle-orm";
+import { isRuleBased } from "../agents/agent.ts";
+import { changesOf, recordAudit } from "../audit/entries.ts";
+import type { Context, OrgId } from "../context.ts";
+import type { Tx } from "../db/open.ts";
+import { type Arm, experimentRuns, experiments } from "../db/tables/experiments.ts";
+import { runs } from "../db/tables/runs.ts";
+import { badRequest, invalidField } from "../errors.ts";
+import { listPrompts } from "../prompts/lists.ts";
+import { agentsForRun } from "../prompts/prompt-check.ts";
+import { getPromptRow } from "../prompts/prompts.ts";
+import { getEstimate } from "../runs/estimates.ts";
+import { acceptEval, addRuns, type EvalSource } from "../runs/requests.ts";
+import { orderOfRepeat } from "./design.ts";
+import { getExperiment } from "./experiments.ts";
+import type { ExperimentRow } from "./results.ts";
+import { type Experiment, type ExperimentEstimate, type ExperimentRequest, maxPrompts, maxRuns } from "./schema.ts";
+
+/** A request that was checked: `repeats` is 1 if no run varies. */
+type Design = { arms: Arm[]; promptIds: string[]; repeats: number };
+
+/**
+ * Accepts an experiment with its first runs and resolves once it is on disk. The prompts are frozen: later runs repeat the first ones. Throws what
+ * requesting a run throws, and bad_request for arms that can't be compared or a budget below the usual cost of one repeat.
+ */
+export async function requestExperiment(
+  ctx: Context,
+  org: OrgId,
+  input: ExperimentRequest & EvalSource,
+): Promise<Experiment> {
+  const design = toDesign(ctx, org, input);
+  const { repeats, runs: total, usd } = estimateDesign(ctx, org, design);
+  const { budgetUsd = null, title, seed = Math.floor(Math.random() * 1_000_000) } = input;
+  if (budgetUsd !== null && usd !== null && usd / repeats > budgetUsd)
+    throw invalidField(
+      "budgetUsd",
+      `one repeat with ${total / repeats} runs usually costs $${(usd / repeats).toFixed(2)}; raise it, or take fewer prompts or arms`,
+    );
+  const { arms, promptIds } = design;
+  const createdAt = ctx.now();
+  const row: ExperimentRow = {
+    ...{
+      id: ctx.newId(createdAt),
+      orgId: org,
+      title: title ?? arms.map(({ name }) => name).join(" · "),
+      arms,
+      promptIds,
+    },
+    ...{ templateArgs: input.templateArgs ?? null, repeats, seed, budgetUsd, status: "running" as const },
+    ...{ stopReason: null, analysis: null, spentUsd: null, createdAt, completedAt: null },
+  };
+  await ctx.commit((tx) => {
+    tx.insert(experiments).values(row).run();
+    acceptFirstRepeat(ctx, tx, row, input);
+    // Without a budget nothing depends on the cost of the first runs.
+    if (budgetUsd === null) for (let repeat = 1; repeat < repeats; repeat++) addRepeat(ctx, tx, row, repeat);
+    recordAudit(
+      ctx,
+      org,
+      "experiment.requested",
+      { id: row.id, name: row.title },
+      changesOf({}, { promptIds, repeats }),
+    );
+  });
+  ctx.signals.jobQueued.emit();
+  return getExperiment(ctx, org, row.id);
+}
+
+/** What an experiment would cost. Throws like `requestExperiment`. */
+export const estimateExperiment = (ctx: Context, org: OrgId, input: ExperimentRequest): ExperimentEstimate =>
+  estimateDesign(ctx, org, toDesign(ctx, org, input));
+
+/** Throws bad_request that names the field. */
+function toDesign(ctx: Context, org: OrgId, { promptIds, tag, arms, repeats = 5 }: ExperimentRequest): Design {
+  if ((promptIds === undefined) === (tag === undefined)) throw badRequest("Pass either promptIds or tag.");
+  const names = arms.map(({ name }) => name);
+  const repeated = names.findIndex((name, i) => names.indexOf(name) !== i);
+  if (repeated >= 0) throw invalidField(`arms.${repeated}.name`, "an earlier arm has the same name");
+  const contents = arms.map(({ name: _, ...changes }) => JSON.stringify(changes));
+  const equal = contents.findIndex((each, i) => contents.indexOf(each) !== i);
+  if (equal >= 0)
+    throw invalidField(
+      `arms.${equal}`,
+      `changes the same as ${JSON.stringify(names[contents.indexOf(contents[equal] as string)])}`,
+    );
+  const ids = (promptIds ?? listTagged(ctx, org, tag ?? "")).map((id) => getPromptRow(ctx, org, id).id);
+  const agents = ids.flatMap((id) => arms.flatMap((arm, i) => agentOfArm(ctx, org, id, arm, i)));
+  const count = agents.every(({ agent }) => isRuleBased(agent)) ? 1 : repeats;
+  if (ids.length * arms.length * count > maxRuns)
+    throw badRequest(
+      `The experiment would make ${ids.length * arms.length * count} runs, and at most ${maxRuns} are possible.`,
+    );
+  return { arms, promptIds: [...new Set(ids)], repeats: count };
+}
+
+/** The one agent of a prompt in an arm. Throws bad_request if the prompt names several, and for an agent or model that can't be used. */
+function agentOfArm(ctx: Context, org: OrgId, promptId: string, { agent, model }: Arm, i: number) {
+  const agents = agentsForRun(ctx, org, getPromptRow(ctx, org, promptId), { agent, model });
+  if (agents.length > 1)
+    throw invalidField(`arms.${i}.agent`, `the prompt ${promptId} names several agents; choose one for the arm`);
+  return agents;
+}
+
+function listTagged(ctx: Context, org: OrgId, tag: string): string[] {
+  const { items, total } = listPrompts(ctx, org, { limit: maxPrompts, offset: 0, includeArchived: false, tag });
+  if (total === 0) throw invalidField("tag", `no prompt has the tag ${JSON.stringify(tag)}`);
+  if (total > maxPrompts)
+    throw invalidField("tag", `${total} prompts have it, and an experiment takes at most ${maxPrompts}`);
+  return items.map(({ id }) => id).reverse();
+}
+
+function estimateDesign(ctx: Context, org: OrgId, { arms, promptIds, repeats }: Design): ExperimentEstimate {
+  const costs = promptIds.flatMap((id) =>
+    arms.map(({ agent, model }) => getEstimate(ctx, org, id, { agent, model }).costUsd),
+  );
+  const sum = (read: (cost: NonNullable<(typeof costs)[number]>) => number): number | null =>
+    costs.includes(null) ? null : repeats * costs.reduce((total, cost) => total + (cost === null ? 0 : read(cost)), 0);
+  return {
+    runs: costs.length * repeats,
+    repeats,
+    usd: sum(({ median, high }) => median ?? high),
+    maxUsd: sum(({ high }) => high),
+  };
+}
+
+/** Requests the evaluation of each prompt in each arm with its first run, in the order of the first repeat. */
+function acceptFirstRepeat(ctx: Context, tx: Tx, row: ExperimentRow, source: EvalSource): void {
+  const { orgId, promptIds, arms, seed, templateArgs } = row;
+  for (const { promptId, arm } of orderOfRepeat(promptIds, namesOf(row), seed, 0)) {
+    const {
+      urlMap = {},
+      sites,
+      edits,
+      agent,
+      model,
+      providerId,
+      workspace,
+      without,
+    } = arms.find(({ name }) => name === arm) as Arm;
+    const hasChanges = providerId !== undefined || workspace !== undefined || without !== undefined;
+    const { runIds } = acceptEval(ctx, tx, orgId as OrgId, promptId, {
+      ...{ trigger: source.trigger, requester: source.requester },
+      ...{ urlMap, sites, edits, agent, model, runs: 1, templateArgs: templateArgs ?? undefined },
+      ...(hasChanges && { changes: { providerId, workspace, without } }),
+    });
+    const run = tx
+      .select({ model: runs.model })
+      .from(runs)
+      .where(eq(runs.id, runIds[0] as string))
+      .get();
+    addRow(tx, row, { runId: runIds[0] as string, arm, block: 0, model: run?.model ?? null });
+  }
+}
+
+/** Requests the next run of each prompt in each arm, within a transaction; emit `jobQueued` afterwards. `repeat`: from 1. */
+export function addRepeat(ctx: Context, tx: Tx, row: ExperimentRow, repeat: number): void {
+  const { id, orgId, promptIds, seed } = row;
+  const evaluations = tx
+    .select({
+      promptId: runs.promptId,
+      evalRequestId: runs.evalRequestId,
+      arm: experimentRuns.arm,
+      model: experimentRuns.model,
+    })
+    .from(experimentRuns)
+    .innerJoin(runs, eq(runs.id, experimentRuns.runId))
+    .where(and(eq(experimentRuns.orgId, orgId), eq(experimentRuns.experimentId, id), eq(experimentRuns.block, 0)))
+    .all();
+  for (const { promptId, arm } of orderOfRepeat(promptIds, namesOf(row), seed, repeat)) {
+    const evaluation = evaluations.find((each) => each.promptId === promptId && each.arm === arm);
+    // Its first run was deleted.
+    if (!evaluation) continue;
+    const { evalRequestId, model } = evaluation;
+    const [runId = ""] = addRuns(ctx, tx, orgId as OrgId, evalRequestId, model);
+    addRow(tx, row, { runId, arm, block: repeat, model });
+  }
+}
+
+const namesOf = ({ arms }: ExperimentRow): string[] => arms.map(({ name }) => name);
+
+function addRow(
+  tx: Tx,
+  { id, orgId }: ExperimentRow,
+  run: { runId: string; arm: string; block: number; model: string | null },
+): void {
+  tx.insert(experimentRuns)
+    .values({ orgId, experimentId: id, ...run, treatment: null })
+    .run();
+}

@@ -1,0 +1,87 @@
+import { and, asc, count, eq, sql } from "drizzle-orm";
+import { isRuleBased } from "../agents/agent.ts";
+import type { Context } from "../context.ts";
+import { experimentRuns, type experiments } from "../db/tables/experiments.ts";
+import { reports } from "../db/tables/reports.ts";
+import { runs } from "../db/tables/runs.ts";
+import { goalResultOf, infraFailuresOf } from "../stats/repeats.ts";
+import { type ArmRun, analyzeExperiment, type ExperimentAnalysis } from "./analysis.ts";
+import type { Experiment } from "./schema.ts";
+
+export type ExperimentRow = typeof experiments.$inferSelect;
+
+const ofExperiment = ({ id, orgId }: ExperimentRow) =>
+  and(eq(experimentRuns.orgId, orgId), eq(experimentRuns.experimentId, id));
+
+/** The runs that were requested so far, and those of them that have ended. */
+export function progressOf({ db }: Context, row: ExperimentRow): Experiment["progress"] {
+  const counts = db
+    .select({ of: count(), ended: count(runs.completedAt) })
+    .from(experimentRuns)
+    .innerJoin(runs, eq(runs.id, experimentRuns.runId))
+    .where(ofExperiment(row))
+    .get();
+  return { ended: counts?.ended ?? 0, of: counts?.of ?? 0 };
+}
+
+/** What all its runs cost, with estimates, in USD. */
+export function costOf({ db }: Context, row: ExperimentRow): number {
+  const cost = db
+    .select({ usd: sql<number>`coalesce(sum(${runs.spentUsd}), 0)` })
+    .from(experimentRuns)
+    .innerJoin(runs, eq(runs.id, experimentRuns.runId))
+    .where(ofExperiment(row))
+    .get();
+  return cost?.usd ?? 0;
+}
+
+/** A run of an experiment as its analysis reads it. */
+export type ExperimentRun = ArmRun & { runId: string; slug: string | null; offered: boolean | null };
+
+/** The runs of an experiment that have ended, in the order in which they were requested. */
+export function listEndedRuns({ db }: Context, row: ExperimentRow): (ExperimentRun & { isRuleBased: boolean })[] {
+  const { timeSeconds, costUsd } = {
+    timeSeconds: sql<number | null>`json_extract(${reports.metrics}, '$.timeSeconds')`,
+    costUsd: sql<number | null>`json_extract(${reports.metrics}, '$.costUsd')`,
+  };
+  return db
+    .select({
+      ...{ runId: runs.id, promptId: runs.promptId, block: experimentRuns.block, arm: experimentRuns.arm },
+      ...{ treatment: experimentRuns.treatment, agent: runs.agent, failureCause: runs.failureCause },
+      ...{ slug: reports.slug, outcome: reports.outcome, score: reports.score, seconds: timeSeconds, costUsd },
+    })
+    .from(experimentRuns)
+    .innerJoin(runs, eq(runs.id, experimentRuns.runId))
+    .leftJoin(reports, and(eq(reports.runId, runs.id), sql`${reports.status} <> 'archived'`))
+    .where(and(ofExperiment(row), sql`${runs.completedAt} is not null`))
+    .orderBy(asc(runs.id))
+    .all()
+    .map(({ runId, promptId, block, arm, treatment, agent, failureCause, slug, outcome, score, seconds, costUsd }) => {
+      const report = outcome === null ? null : { outcome, score, seconds, costUsd };
+      const goal = goalResultOf({ failureCause, report });
+      const isLost = infraFailuresOf([{ failureCause }]) > 0 || (report === null && goal === null);
+      return {
+        ...{ runId, slug, promptId, block, arm, score, costUsd, seconds, isRuleBased: isRuleBased(agent) },
+        success: goal === "met" ? true : goal === "missed" || goal === "unfinished" ? false : null,
+        excluded: isLost ? "failed" : treatment?.met != null ? "contaminated" : null,
+        offered: treatment?.offered ?? null,
+        used: treatment?.used ?? null,
+      };
+    });
+}
+
+/** The result of the runs that have ended. Numbers are rounded once, here, so that they are the same wherever they are shown. */
+export function analyzeRuns(ctx: Context, row: ExperimentRow): ExperimentAnalysis {
+  const ended = listEndedRuns(ctx, row);
+  const [base = "", ...others] = row.arms.map(({ name }) => name);
+  const isDeterministic = ended.length > 0 && ended.every((run) => run.isRuleBased);
+  return rounded(analyzeExperiment({ base, arms: [base, ...others], seed: row.seed, isDeterministic }, ended));
+}
+
+/** Rounds all numbers of a value to 4 significant decimals after the point. */
+function rounded<T>(value: T): T {
+  if (typeof value === "number") return (Math.round(value * 1e4) / 1e4) as T;
+  if (Array.isArray(value)) return value.map(rounded) as T;
+  if (value === null || typeof value !== "object") return value;
+  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, rounded(each)])) as T;
+}

@@ -1,0 +1,185 @@
+import { type Static, Type } from "@sinclair/typebox";
+import { experimentStatuses, leftOutParts, stopReasons } from "../db/tables/experiments.ts";
+import { WorkspaceSetup } from "../prompts/workspace-schema.ts";
+import { Edits, RunRequest } from "../runs/schema.ts";
+import { Id, Nullable, notBlank, OneOf, Time, Url } from "../schema.ts";
+
+const { urlMap, sites, templateArgs, agent, model } = RunRequest.properties;
+
+export const maxPrompts = 50;
+export const maxArms = 8;
+export const maxRuns = 2_000;
+
+/** An arm: its name, and what it changes about its prompts. */
+export const ArmInput = Type.Object(
+  {
+    name: Type.String({ minLength: 1, maxLength: 60, ...notBlank }),
+    urlMap: Type.Optional(urlMap),
+    sites,
+    edits: Type.Optional(Edits),
+    providerId: Type.Optional(
+      Type.String({ format: "uuid", description: "Provider whose docs and product are used, such as a competitor" }),
+    ),
+    agent,
+    model,
+    workspace: Type.Optional(WorkspaceSetup),
+    without: Type.Optional(
+      Type.Array(OneOf(leftOutParts), { maxItems: 3, description: "Parts of the prompts' workspaces to leave out" }),
+    ),
+    markers: Type.Optional(
+      Type.Array(Type.String({ maxLength: 2000 }), {
+        maxItems: 20,
+        description:
+          "URLs, exact or with * at the end, that lead to the arm's treatment: runs of others must not meet them",
+      }),
+    ),
+  },
+  { title: "Arm", additionalProperties: false },
+);
+
+export const ExperimentRequest = Type.Object(
+  {
+    title: Type.Optional(Type.String({ minLength: 1, maxLength: 200, ...notBlank })),
+    promptIds: Type.Optional(Type.Array(Id, { minItems: 1, maxItems: maxPrompts, uniqueItems: true })),
+    tag: Type.Optional(
+      Type.String({ maxLength: 50, description: "All prompts with this tag; pass this or promptIds" }),
+    ),
+    arms: Type.Array(ArmInput, { minItems: 2, maxItems: maxArms, description: "The first one is the base" }),
+    repeats: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 50,
+        description: "Runs per prompt and arm. Default: 5; always 1 for the explorer",
+      }),
+    ),
+    seed: Type.Optional(Type.Integer({ minimum: 0, maximum: 999_999, description: "Of the random order" })),
+    budgetUsd: Type.Optional(
+      Type.Number({ exclusiveMinimum: 0, description: "Repeats that would exceed it are not started" }),
+    ),
+    templateArgs,
+  },
+  { title: "ExperimentRequest" },
+);
+export type ExperimentRequest = Static<typeof ExperimentRequest>;
+
+export const ExperimentEstimate = Type.Object(
+  {
+    runs: Type.Integer(),
+    repeats: Type.Integer({ description: "Runs per prompt and arm" }),
+    usd: Nullable(Type.Number({ description: "By the usual cost of earlier runs, else their limits; null: unknown" })),
+    maxUsd: Nullable(Type.Number({ description: "If each run costs as much as it may" })),
+  },
+  { title: "ExperimentEstimate" },
+);
+export type ExperimentEstimate = Static<typeof ExperimentEstimate>;
+
+const bound = Nullable(Type.Number());
+const p = bound;
+const Bounds = Nullable(Type.Object({ low: Type.Number(), high: Type.Number() }));
+const Count = Type.Object({ n: Type.Integer(), of: Type.Integer() });
+const effect = { delta: Type.Number(), low: bound, high: bound, n: Type.Integer() };
+const Ratio = Nullable(
+  Type.Object(
+    { ratio: Type.Number(), low: bound, high: bound, p, n: Type.Integer() },
+    { title: "RatioChange", description: "Times the base" },
+  ),
+);
+
+const Contrast = Type.Object(
+  {
+    score: Nullable(
+      Type.Object({
+        ...effect,
+        p,
+        adjustedP: p,
+        basis: Nullable(OneOf(["blocks", "prompts", "blocks and prompts"])),
+      }),
+    ),
+    success: Nullable(
+      Type.Object({
+        base: Type.Object({ n: Type.Number(), of: Type.Integer() }),
+        arm: Type.Object({ n: Type.Number(), of: Type.Integer() }),
+        difference: Type.Number(),
+        low: bound,
+        high: bound,
+        p,
+        adjustedP: p,
+      }),
+    ),
+    cost: Ratio,
+    seconds: Ratio,
+    exact: Type.Boolean({ description: "Runs of the agent don't vary, so the difference needs no test" }),
+  },
+  { title: "Contrast" },
+);
+
+export const experimentVerdicts = [
+  "better",
+  "worse",
+  "not_distinguishable",
+  "insufficient_data",
+  "not_comparable",
+] as const;
+
+const Analysis = Type.Object(
+  {
+    contrasts: Type.Array(
+      Type.Object({
+        arm: Type.String(),
+        overall: Contrast,
+        prompts: Type.Array(Type.Object({ promptId: Type.String(), contrast: Contrast })),
+        usedOnly: Nullable(
+          Type.Object(effect, { description: "Of runs that used the treatment: not causal. null: not known" }),
+        ),
+        verdict: OneOf(experimentVerdicts, "not_comparable: more than 20% of the runs met another arm's treatment"),
+        causes: Type.Array(OneOf(["score", "success"])),
+        withinThreshold: Type.Boolean({ description: "The score changed by less than 5 points" }),
+        runsForVerdict: Nullable(Type.Integer({ description: "Runs per prompt and arm that would show 5 points" })),
+        promptsForVerdict: Nullable(Type.Integer()),
+        contaminated: Type.Integer(),
+        failed: Type.Integer(),
+      }),
+      { description: "Each arm compared with the base, by all runs assigned to it" },
+    ),
+    arms: Type.Array(
+      Type.Object({
+        arm: Type.String(),
+        n: Type.Integer(),
+        failed: Type.Integer(),
+        contaminated: Type.Integer(),
+        meanScore: Nullable(Type.Number()),
+        interval: Bounds,
+        successes: Type.Integer(),
+        judged: Type.Integer(),
+        successInterval: Bounds,
+        used: Nullable(Count),
+      }),
+    ),
+    uninformative: Type.Array(Type.String(), { description: "Prompts that all arms always pass, or always fail" }),
+    level: Type.Number(),
+  },
+  { title: "ExperimentAnalysis" },
+);
+
+export const Experiment = Type.Object(
+  {
+    id: Id,
+    statusUrl: Url,
+    pageUrl: Url,
+    title: Type.String(),
+    status: OneOf(experimentStatuses),
+    stopReason: Nullable(OneOf(stopReasons)),
+    arms: Type.Array(ArmInput),
+    prompts: Type.Array(Type.Object({ id: Id, title: Nullable(Type.String()) })),
+    repeats: Type.Integer(),
+    seed: Type.Integer(),
+    budgetUsd: Nullable(Type.Number()),
+    spentUsd: Nullable(Type.Number()),
+    progress: Type.Object({ ended: Type.Integer(), of: Type.Integer() }),
+    analysis: Analysis,
+    createdAt: Time,
+    completedAt: Nullable(Time),
+  },
+  { title: "Experiment" },
+);
+export type Experiment = Static<typeof Experiment>;
