@@ -125,6 +125,10 @@ const newRegrade = async () => {
   const { body } = await app.send("POST", "/api/v1/regrades", { body: { since: "2020-01-01" } });
   return body.regradeId as string;
 };
+const newExperiment = () => {
+  const edits = { hidden: ["https://docs.acme.dev/llms.txt"], replacements: [] };
+  return { promptIds: [newPrompt()], arms: [{ name: "baseline" }, { name: "no llms.txt", edits }] };
+};
 const newGate = async () => {
   const body = { promptId: newPrompt(), minScore: 60 };
   return (await app.send("POST", "/api/v1/gates", { body })).body.id as string;
@@ -204,6 +208,12 @@ const api: Record<string, Driven> = {
   "PATCH /api/v1/inbox/:itemId": [
     "inbox_item.marked",
     async () => at(`/inbox/${encodeURIComponent(await newInboxItem())}`, { snoozedUntil: "2030-01-01T00:00:00Z" }),
+  ],
+  "POST /api/v1/experiments": ["experiment.requested", () => ({ body: newExperiment() })],
+  "POST /api/v1/experiments/:experimentId/cancel": [
+    "experiment.cancelled",
+    async () =>
+      at(`/experiments/${(await app.send("POST", "/api/v1/experiments", { body: newExperiment() })).body.id}/cancel`),
   ],
   "POST /api/v1/gates": ["gate.requested", () => ({ body: { promptId: newPrompt(), minScore: 60 } })],
   "POST /api/v1/gates/:gateId/cancel": ["gate.cancelled", async () => at(`/gates/${await newGate()}/cancel`)],
@@ -512,6 +522,7 @@ const forms: Record<string, Driven> = {
 /** Routes that change nothing that others see. */
 const withoutEntry: Record<string, string> = {
   "POST /api/mcp": "has the tools below",
+  "POST /api/v1/experiments/estimate": "computes a cost and stores nothing",
   "POST /api/v1/field-friction": "adds a report of an agent, whose key may be public",
   "POST /api/v1/field-sessions": "adds reports of an agent, whose key may be public",
   "POST /theme": "sets a cookie of this browser",

@@ -7,24 +7,19 @@ import { digest } from "../archives/schema.ts";
 import { Comparison } from "../comparisons/compare.ts";
 import { Limits } from "../config/limits.ts";
 import { auditEntries } from "../db/tables/audit.ts";
-import { experimentRuns, experiments } from "../db/tables/experiments.ts";
 import { fieldFriction, fieldReports } from "../db/tables/field.ts";
 import { dismissals, exposures, fixes, frictionPoints, recommendations } from "../db/tables/friction.ts";
 import { gateStatuses, gates } from "../db/tables/gates.ts";
 import { inboxMarks } from "../db/tables/inbox.ts";
 import { earlierAttempts, jobs } from "../db/tables/jobs.ts";
-import { agentLogins, apiKeys, checkSecrets, modelKeys, trusts } from "../db/tables/keys.ts";
-import { deliveries, deliveryTries, destinations, notifications } from "../db/tables/notifications.ts";
+import { destinations } from "../db/tables/notifications.ts";
 import { orgs } from "../db/tables/orgs.ts";
-import { formerMembers, invitations, members, signIns } from "../db/tables/people.ts";
 import { archives, prompts, providers } from "../db/tables/prompts.ts";
-import { proposalSets } from "../db/tables/proposals.ts";
 import { gradings, regradeStatuses, regrades, reports, shareLinks } from "../db/tables/reports.ts";
 import { artifacts, evalRequests, runStatuses, runs, sessionEvents } from "../db/tables/runs.ts";
 import { scheduledEvaluations } from "../db/tables/schedules.ts";
 import { budgets, spending, spendingDetails } from "../db/tables/spending.ts";
 import { suites } from "../db/tables/suites.ts";
-import { fieldTraffic } from "../db/tables/traffic.ts";
 import { listedPages } from "../db/tables/trends.ts";
 import { FrictionPoint } from "../friction/schema.ts";
 import { eventTypes } from "../notifications/events.ts";
@@ -36,6 +31,7 @@ import { artifactName, maxArtifactBytes } from "../reports/artifacts.ts";
 import { FixDetails, GradeFields, TextChange } from "../reports/grade-schema.ts";
 import { Fingerprint, mapOf, Nullable, OneOf, shape } from "../schema.ts";
 import { Suite } from "../suites/schema.ts";
+import { omittedTables } from "./omitted-tables.ts";
 import { task } from "./task-schema.ts";
 
 /** Version of the file format. Files of a newer version are rejected. */
@@ -328,26 +324,6 @@ export const typesOfOrg: Partial<Record<RowType, string>> = {
   spending_detail: "details of the spending",
   budget: "budgets of prompts and tags",
   audit_entry: auditLogWords,
-};
-
-/** The tables of an organization that no export contains: access, people and what was sent. All others are exported, or derived from exported ones. */
-export const omittedTables: Record<string, SQLiteTable> = {
-  "API keys": apiKeys,
-  "model keys": modelKeys,
-  "logins of agents": agentLogins,
-  "secrets of success checks": checkSecrets,
-  "trusts of CI jobs": trusts,
-  "sets of proposals": proposalSets,
-  "counts of access logs": fieldTraffic,
-  experiments,
-  "runs of experiments": experimentRuns,
-  members,
-  "former members": formerMembers,
-  "sign-ins": signIns,
-  invitations,
-  notifications,
-  deliveries,
-  "tries of deliveries": deliveryTries,
 };
 
 /** What an export does not contain, in words. `hasAuditLog`: whether it was asked for the audit log, too. */

@@ -103,7 +103,8 @@ const steps = (title: string): AgentEvent[] => [
   { type: "end", outcome: "not_judged", reason: "Nobody judges here." },
 ];
 
-function storeSession(ctx: App["service"]["ctx"], id: SessionId, events: AgentEvent[]): void {
+/** Stores the session of a run. */
+export function storeSession(ctx: App["service"]["ctx"], id: SessionId, events: AgentEvent[]): void {
   const session = openSession(
     ctx,
     [],

@@ -1,0 +1,27 @@
+import type { SQLiteTable } from "drizzle-orm/sqlite-core";
+import { experimentRuns, experiments } from "../db/tables/experiments.ts";
+import { agentLogins, apiKeys, checkSecrets, modelKeys, trusts } from "../db/tables/keys.ts";
+import { deliveries, deliveryTries, notifications } from "../db/tables/notifications.ts";
+import { formerMembers, invitations, members, signIns } from "../db/tables/people.ts";
+import { proposalSets } from "../db/tables/proposals.ts";
+import { fieldTraffic } from "../db/tables/traffic.ts";
+
+/** The tables of an organization that no export contains: access, people and what was sent. All others are exported, or derived from exported ones. */
+export const omittedTables: Record<string, SQLiteTable> = {
+  "API keys": apiKeys,
+  "model keys": modelKeys,
+  "logins of agents": agentLogins,
+  "secrets of success checks": checkSecrets,
+  "trusts of CI jobs": trusts,
+  "sets of proposals": proposalSets,
+  "counts of access logs": fieldTraffic,
+  experiments,
+  "runs of experiments": experimentRuns,
+  members,
+  "former members": formerMembers,
+  "sign-ins": signIns,
+  invitations,
+  notifications,
+  deliveries,
+  "tries of deliveries": deliveryTries,
+};
