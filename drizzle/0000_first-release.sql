@@ -107,6 +107,7 @@ CREATE TABLE `deletions` (
 ) STRICT;
 --> statement-breakpoint
 CREATE INDEX `deletions_of_org` ON `deletions` (`org_id`,`id`);--> statement-breakpoint
+CREATE INDEX `deletions_by_completion` ON `deletions` (`completed_at`,`kind`,`subject_id`) WHERE "deletions"."status" != 'restored';--> statement-breakpoint
 CREATE INDEX `deletions_open` ON `deletions` (`org_id`,`erases_at`) WHERE "deletions"."completed_at" is null;--> statement-breakpoint
 CREATE TABLE `erased_slugs` (
 	`digest` blob PRIMARY KEY NOT NULL

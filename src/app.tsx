@@ -4,6 +4,7 @@ import { auditRoutes } from "./audit/routes.ts";
 import { authenticate, withUnambiguousPath } from "./auth/authentication.ts";
 import { keyRoutes } from "./auth/routes.ts";
 import { tenantOf } from "./auth/tenant.ts";
+import { backupRoutes } from "./backups/routes.ts";
 import { comparisonRoutes } from "./comparisons/routes.ts";
 import { deletionRoutes } from "./deletions/routes.ts";
 import { errorStatus } from "./errors.ts";
@@ -163,5 +164,6 @@ const featureRoutes = ({ ctx, workers }: Service) =>
     .use(trustRoutes(ctx))
     .use(workerRoutes(ctx, workers))
     .use(queueRoutes(ctx, workers))
+    .use(backupRoutes(ctx))
     .use(regradeRoutes(ctx))
     .use(deletionRoutes(ctx));

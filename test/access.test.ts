@@ -123,8 +123,8 @@ const pathOf = (path: string) =>
     if (id === undefined) throw new Error(`add an ID for :${name} of ${path} to this test`);
     return id;
   }) + (path === "/friction/:fingerprint" ? `?promptId=${promptId}` : "");
-/** Pages of operators, which is no role of an organization: test/queue-pauses.test.ts has them. */
-const isOfOperators = (path: string) => path.startsWith("/settings/queue");
+/** Pages of operators, which is no role of an organization: test/queue-pauses.test.ts and test/backups.test.ts have them. */
+const isOfOperators = (path: string) => /^\/settings\/(queue|backups)/.test(path);
 const closed = pages.filter(({ path }) => !isPublic(path) && !isStream(path) && !isOfOperators(path));
 const [reads, forms] = [
   closed.filter(({ method }) => method === "GET"),

@@ -35,6 +35,7 @@ const app = testApp({
     EVALD_SECRET_KEY: Buffer.alloc(32, 7).toString("base64"),
     EVALD_ALLOW_PRIVATE: "127.0.0.1",
     EVALD_PEOPLE_MAKE_ORGS: "1",
+    EVALD_BACKUP_TO: "/mnt/backups",
   },
 });
 const { ctx } = app.service;
@@ -299,6 +300,7 @@ const operations: Record<string, Driven> = {
     async () => at(`/deletions/${(await app.send("DELETE", `/api/v1/prompts/${newPrompt()}`)).body.id}/erase`),
   ],
   "PATCH /api/v1/retention": ["retention.changed", () => ({ body: { keepReportsDays: 365 } })],
+  "POST /api/v1/backups": ["backup.created", () => ({ headers: operator })],
   "POST /api/v1/queue/pauses": ["queue.paused", () => ({ body: pause, headers: operator })],
   "DELETE /api/v1/queue/pauses/:kind/:subject": [
     "queue.resumed",
@@ -544,6 +546,7 @@ const elsewhere: Record<string, string> = {
   "POST /settings/data": "account-deletion.test.ts",
   "POST /settings/data/delete": "account-deletion.test.ts",
   "POST /settings/queue/failures/:groupId/retry": "queue-pauses.test.ts",
+  "POST /settings/backups": "backups.test.ts",
   "POST /settings/queue/pauses": "queue-pauses.test.ts",
   "POST /settings/queue/resume": "queue-pauses.test.ts",
   "POST /settings/sign-in": "sign-in-policy.test.ts",

@@ -5,7 +5,7 @@ import { transaction } from "../db/open.ts";
 import { statement } from "../db/prepared.ts";
 import { people } from "../db/tables/people.ts";
 import { AppError, notFound } from "../errors.ts";
-import { callerOf, checkScope, isCommandLine } from "../http/caller.ts";
+import { callerOf, checkScope, isCommandLine, requesterOf } from "../http/caller.ts";
 import { type Person, toEmail } from "./person.ts";
 
 const personColumns = { id: people.id, name: people.name, email: people.email };
@@ -38,6 +38,10 @@ export const setOperator = (ctx: Context, email: string, isOperator: boolean): P
     recordAudit(ctx, null, "operator.changed", person, changesOf({}, { isOperator }));
     return person;
   });
+
+/** The name of who sent a request, for other operators. */
+export const operatorOf = (ctx: Context, request: Request): string =>
+  isCommandLine(callerOf(request)) ? (ctx.operator ?? "the command line") : requesterOf(request);
 
 /**
  * Lets a request through that concerns all organizations: of the command line on the machine, or with a key that has the scope `operate` and

@@ -1,11 +1,14 @@
-import { and, count, desc, eq, gt, inArray, isNotNull, isNull, lte, min, ne, or } from "drizzle-orm";
+import { and, count, desc, eq, gt, inArray, isNotNull, isNull, lt, lte, min, ne, or } from "drizzle-orm";
 import { recordAudit } from "../audit/entries.ts";
 import type { Context } from "../context.ts";
 import { nextTime } from "../cron.ts";
 import { transaction } from "../db/open.ts";
+import { firstIdOf } from "../db/rows.ts";
 import { backups } from "../db/tables/backups.ts";
-import { notFound } from "../errors.ts";
+import { type deletionKinds, deletions } from "../db/tables/deletions.ts";
+import { conflict, notFound } from "../errors.ts";
 import { toIso } from "../schema.ts";
+import type { Backup } from "./schema.ts";
 
 const minuteMs = 60_000;
 /** The pause after a failed try doubles up to this. */
@@ -15,16 +18,39 @@ const lateMs = 60 * minuteMs;
 
 type BackupRow = typeof backups.$inferSelect;
 
-/** One try of the service to back itself up. */
-export type Backup = ReturnType<typeof toBackup>;
+/** Backups in a list. */
+export const maxListed = 100;
 
-const toBackup = ({ id, requestedBy, status, location, bytes, runs, failure, ...times }: BackupRow) => ({
+const toBackup = (
+  ctx: Context,
+  { id, requestedBy, status, location, bytes, runs, failure, ...times }: BackupRow,
+): Backup => ({
   ...{ id, requestedBy, status, location, bytes, runs, failure },
   createdAt: toIso(times.createdAt),
   startedAt: toIso(times.startedAt),
   completedAt: toIso(times.completedAt),
   removedAt: toIso(times.removedAt),
+  deletedSince:
+    status === "completed" && times.removedAt === null && times.startedAt !== null
+      ? countDeletedSince(ctx, times.startedAt)
+      : null,
 });
+
+/**
+ * How many organizations, prompts and runs, each deleted on its own, existed at a time and were not erased yet, so that a backup of then has
+ * them. What was imported later under an older ID counts too.
+ */
+function countDeletedSince({ db }: Context, atMs: number): NonNullable<Backup["deletedSince"]> {
+  const isLater = or(isNull(deletions.completedAt), gt(deletions.completedAt, atMs));
+  const rows = db
+    .select({ kind: deletions.kind, n: count() })
+    .from(deletions)
+    .where(and(ne(deletions.status, "restored"), isLater, lt(deletions.subjectId, firstIdOf(atMs))))
+    .groupBy(deletions.kind)
+    .all();
+  const countOf = (kind: (typeof deletionKinds)[number]) => rows.find((row) => row.kind === kind)?.n ?? 0;
+  return { organizations: countOf("organization"), prompts: countOf("prompt"), runs: countOf("run") };
+}
 
 /** The newest try with a status. Tries that started in the future are left out: after the clock was set back, they would stop the schedule. */
 const findNewest = (ctx: Context, status: "completed" | "failed"): BackupRow | undefined =>
@@ -46,13 +72,19 @@ const countFailures = (ctx: Context, afterMs: number) =>
 
 /** The newest tries, the latest first. */
 export const listBackups = (ctx: Context, limit: number): Backup[] =>
-  ctx.db.select().from(backups).orderBy(desc(backups.createdAt), desc(backups.id)).limit(limit).all().map(toBackup);
+  ctx.db
+    .select()
+    .from(backups)
+    .orderBy(desc(backups.createdAt), desc(backups.id))
+    .limit(limit)
+    .all()
+    .map((row) => toBackup(ctx, row));
 
 /** Throws not_found. */
 export function getBackup(ctx: Context, id: string): Backup {
   const row = ctx.db.select().from(backups).where(eq(backups.id, id)).get();
   if (!row) throw notFound("The backup was not found.");
-  return toBackup(row);
+  return toBackup(ctx, row);
 }
 
 /** The completed backups whose files are kept. */
@@ -72,12 +104,23 @@ export const listBackupNames = (ctx: Context): string[] =>
     .all()
     .flatMap(({ name }) => name ?? []);
 
-/** Asks the service for a backup now, in the name of the operator. */
-export function requestBackup(ctx: Context): Backup {
+/**
+ * Has this service back itself up now. `requestedBy`: the name of the operator. One that waits already is returned. Throws conflict if the
+ * service has no place for backups.
+ */
+export function backUpNow(ctx: Context, requestedBy: string): Backup {
+  if (ctx.config.backups === null)
+    throw conflict("The service has no place for backups. Set EVALD_BACKUP_TO, and restart it.");
+  const queued = ctx.db.select().from(backups).where(eq(backups.status, "queued")).get();
+  return queued ? toBackup(ctx, queued) : requestBackup(ctx, requestedBy);
+}
+
+/** Asks the service that runs on this database for a backup now. */
+export function requestBackup(ctx: Context, requestedBy: string = ctx.operator ?? "operator"): Backup {
   const createdAt = ctx.now();
   const id = ctx.newId(createdAt);
   transaction(ctx.db, (tx) => {
-    const values = { id, requestedBy: ctx.operator ?? "operator", status: "queued", createdAt } as const;
+    const values = { id, requestedBy, status: "queued", createdAt } as const;
     tx.insert(backups).values(values).run();
     recordAudit(ctx, null, "backup.created", { id });
   });

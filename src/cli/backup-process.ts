@@ -7,9 +7,9 @@ import { isBackupName } from "../backups/retention.ts";
 import { type BackupTarget, locationOf } from "../config/backup-settings.ts";
 import { recordBackup } from "../db/backup-record.ts";
 import { AppError, badRequest, conflict, reasonOf, unavailable } from "../errors.ts";
+import { toSize } from "../grading/text.ts";
 import { copyTo } from "./database-copy.ts";
 import { restoreFile } from "./restore.ts";
-import { toSize } from "./terminal.ts";
 
 /** The service must be able to go on writing. */
 const spareBytes = 64 * 1024 * 1024;

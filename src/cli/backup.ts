@@ -4,10 +4,10 @@ import type { Command } from "commander";
 import type { Config } from "../config/config.ts";
 import { recordBackup } from "../db/backup-record.ts";
 import { badRequest } from "../errors.ts";
-import { count } from "../grading/text.ts";
+import { count, toSize } from "../grading/text.ts";
 import { copyTo } from "./database-copy.ts";
 import { checkNewFile } from "./files.ts";
-import { print, say, toJson, toSize } from "./terminal.ts";
+import { print, say, toJson } from "./terminal.ts";
 
 type BackupOptions = { force?: boolean; json?: boolean };
 

@@ -1,21 +1,21 @@
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "commander";
-import { type Backup, getBackup, listBackups, requestBackup } from "../backups/backups.ts";
+import { getBackup, listBackups, maxListed, requestBackup } from "../backups/backups.ts";
+import { deletedSinceText } from "../backups/labels.ts";
 import { listStored } from "../backups/object-store.ts";
 import { isBackupName } from "../backups/retention.ts";
+import type { Backup } from "../backups/schema.ts";
 import { type BackupTarget, locationOf, toBackupTarget } from "../config/backup-settings.ts";
 import type { Config } from "../config/config.ts";
 import { badRequest, conflict, reasonOf, unavailable } from "../errors.ts";
-import { count } from "../grading/text.ts";
+import { count, toSize } from "../grading/text.ts";
 import { withData } from "./data-directory.ts";
 import { findRunningService } from "./running.ts";
-import { print, say, table, toJson, toSize } from "./terminal.ts";
+import { print, say, table, toJson } from "./terminal.ts";
 
 type Env = Record<string, string | undefined>;
 
-/** Backups in a list. */
-const maxListed = 100;
 /** How often a command looks whether a backup is done. */
 const pollMs = 500;
 
@@ -54,7 +54,11 @@ export function addBackups(program: Command, configOf: () => Config, env: Env): 
         return;
       }
       const all = withData(config, ({ ctx }) => listBackups(ctx, maxListed));
-      print(json ? toJson(all) : table([["STARTED", "STATUS", "SIZE", "RUNS", "BACKUP"], ...all.map(toListRow)]));
+      print(
+        json
+          ? toJson(all)
+          : table([["STARTED", "STATUS", "SIZE", "RUNS", "DELETED SINCE", "BACKUP"], ...all.map(toListRow)]),
+      );
     });
 }
 
@@ -63,6 +67,7 @@ const toListRow = (backup: Backup): string[] => [
   backup.removedAt === null ? backup.status : "deleted",
   backup.bytes === null ? "" : toSize(backup.bytes),
   backup.runs === null ? "" : String(backup.runs),
+  deletedSinceText(backup),
   backup.failure ?? backup.location ?? "",
 ];
 

@@ -4,10 +4,10 @@ import { basename, dirname, join, resolve } from "node:path";
 import { sealBackup } from "../db/backup-file.ts";
 import { codeOf } from "../db/fault.ts";
 import { badRequest, unavailable } from "../errors.ts";
-import { count } from "../grading/text.ts";
+import { count, toSize } from "../grading/text.ts";
 import { toIso } from "../schema.ts";
 import { removeUnfinished, toWriteError } from "./files.ts";
-import { say, toSize } from "./terminal.ts";
+import { say } from "./terminal.ts";
 
 /**
  * Backs up the database next to itself before its tables change, and says where. It belongs to the owner of the database, and isn't recorded as a

@@ -3,9 +3,10 @@ import { type Command, Option } from "commander";
 import type { Config } from "../config/config.ts";
 import { type ExportFilter, exportFormats } from "../exchange/schema.ts";
 import { scopes } from "../grading/kinds.ts";
+import { toSize } from "../grading/text.ts";
 import { type ApiOptions, addServiceOptions, type UseApi } from "./connection.ts";
 import { checkNewFile, removeUnfinished, toWriteError } from "./files.ts";
-import { parseScore, print, say, toJson, toSize } from "./terminal.ts";
+import { parseScore, print, say, toJson } from "./terminal.ts";
 
 type ExportOptions = Omit<ExportFilter, "promptId" | "runId" | "auditLog"> &
   ApiOptions & { auditLog?: boolean; prompt?: string; run?: string; force?: boolean };

@@ -3,6 +3,7 @@
 import type { Archive } from "../archives/schema.ts";
 import type { AuditLog } from "../audit/schema.ts";
 import type { ApiKey, Whoami } from "../auth/key-schema.ts";
+import type { Backup } from "../backups/schema.ts";
 import type { Comparison } from "../comparisons/compare.ts";
 import type { Deletion, Retention } from "../deletions/schema.ts";
 import type { Experiment, ExperimentEstimate, ExperimentRequest } from "../experiments/schema.ts";
@@ -155,6 +156,8 @@ export type Operations = {
   "DELETE /queue/pauses/{kind}/{subject}": { result: QueuePause };
   "GET /queue/failures": { result: FailureGroup[] };
   "POST /queue/failures/{groupId}/retry": { result: GroupRetry };
+  "GET /backups": { result: Backup[] };
+  "POST /backups": { result: Backup };
   "POST /regrades": { body: RegradeRequest; result: Regrade };
   "GET /regrades": { query: { limit?: number; offset?: number }; result: Regrade[] };
   "GET /regrades/{regradeId}": { result: Regrade };

@@ -23,11 +23,11 @@ import { codeOf } from "../db/fault.ts";
 import { listForeignSchema } from "../db/foreign-schema.ts";
 import { type AppliedMigration, lockData, originOf } from "../db/open.ts";
 import { badRequest, conflict } from "../errors.ts";
-import { count } from "../grading/text.ts";
+import { count, toSize } from "../grading/text.ts";
 import { toIso } from "../schema.ts";
 import { type CopySummary, checkIntegrity, countRuns, readDatabase, syncPath } from "./database-copy.ts";
 import { checkFile, refuseOwnFile, toWriteError } from "./files.ts";
-import { print, say, toJson, toSize } from "./terminal.ts";
+import { print, say, toJson } from "./terminal.ts";
 
 type Env = Record<string, string | undefined>;
 

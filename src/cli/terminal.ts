@@ -165,12 +165,6 @@ export function parseScore(value: string): number {
   return Number(value);
 }
 
-/** Formats a number of bytes. */
-export function toSize(bytes: number): string {
-  const gib = bytes / 1024 ** 3;
-  return gib >= 1 ? `${gib.toFixed(1)} GiB` : `${(bytes / 1024 ** 2).toFixed(1)} MiB`;
-}
-
 /** Formats rows as aligned columns, each on one line; the first row is the header. In a terminal, they fit into its width. */
 export function table(rows: string[][], maxWidth = process.stdout.columns ?? Number.POSITIVE_INFINITY): string {
   return formatTable(

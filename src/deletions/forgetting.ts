@@ -176,6 +176,18 @@ const forgetInPauses: Forget = (db, person, after) => {
   return endOfPart(db, "pauses", after);
 };
 
+/** Operators request backups of the whole service, which the audit log says as well. */
+const forgetInBackups: Forget = (db, person, after) => {
+  db.$client
+    .query(
+      `update backups set requested_by = $placeholder where ${part} and $org is null and ${isWord("requested_by")} and exists (
+        select 1 from audit_entries where org_id is null and action = 'backup.created' and actor_kind = 'person'
+        and actor_id = $person and target_id = backups.id)`,
+    )
+    .run({ ...parametersOf(person, after), $before: "" });
+  return endOfPart(db, "backups", after);
+};
+
 /** Who cancelled a run, in the message about it. */
 const forgetInNotifications: Forget = (db, person, after) => {
   db.$client
@@ -228,6 +240,7 @@ const forgetInAuditLog: Forget = (db, person, after) => {
 const forgetting: readonly Forget[] = [
   ...nameColumns.map(forgetInColumn),
   forgetInPauses,
+  forgetInBackups,
   forgetInNotifications,
   forgetRecipient,
   forgetInAuditLog,

@@ -63,6 +63,7 @@ const tags = [
   { name: "MCP", description: "Tools, resources and prompts over the Model Context Protocol" },
   { name: "Workers", description: "Machines that run agents" },
   { name: "Queue", description: "Jobs of all organizations, for operators of the service" },
+  { name: "Backups", description: "Backups of the service, for its operators" },
   { name: "System", description: "API description" },
 ];
 
@@ -207,7 +208,7 @@ function toResponse(status: string, response: JsonObject, schemas: JsonObject): 
   };
 }
 
-/** Adds an example to each JSON body of a request and of a success. Examples of a shared schema move to `examples`. */
+/** Adds an example to each JSON body of a request and of a success, and removes descriptions that the body repeats. Examples of a shared schema move to `examples`. */
 function addExamples({ requestBody, responses }: JsonObject, schemas: JsonObject, examples: JsonObject): void {
   const successes = Object.entries(responses as Record<string, JsonObject>).filter(([status]) =>
     status.startsWith("2"),
@@ -216,6 +217,8 @@ function addExamples({ requestBody, responses }: JsonObject, schemas: JsonObject
     const media = (part?.content as JsonObject | undefined)?.["application/json"] as JsonObject | undefined;
     if (!media || media.example !== undefined) continue;
     const schema = media.schema as JsonObject;
+    // The response says it already.
+    if (schema.description === part?.description) delete schema.description;
     const example = exampleOf(schema, schemas);
     const name = typeof schema.$ref === "string" ? nameOf(schema.$ref) : undefined;
     if (name === undefined) media.example = example;

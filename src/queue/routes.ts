@@ -1,9 +1,8 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
-import { checkOperator } from "../auth/operators.ts";
+import { checkOperator, operatorOf } from "../auth/operators.ts";
 import type { Context } from "../context.ts";
 import { pauseKinds } from "../db/tables/pauses.ts";
-import { callerOf, isCommandLine, requesterOf } from "../http/caller.ts";
 import { jsonBody } from "../http/elysia.ts";
 import { errors, operation } from "../http/operation.ts";
 import { pauseRuns, resumeRuns } from "../runs/pauses.ts";
@@ -15,10 +14,6 @@ import { getQueueOverview, toPause } from "./overview.ts";
 import { FailureGroup, GroupRetry, QueueOverview, QueuePause, QueuePauseInput } from "./schema.ts";
 
 const description = "Needs a key with the scope operate.";
-
-/** Who sent a request, for other operators. */
-const operatorOf = (ctx: Context, request: Request): string =>
-  isCommandLine(callerOf(request)) ? (ctx.operator ?? "the command line") : requesterOf(request);
 
 /** The queue of all organizations, for operators. */
 export const queueRoutes = (ctx: Context, workers: Workers) =>

@@ -8,6 +8,7 @@ import type { OpenApiDocument } from "./pages/reference.tsx";
 import { wantsHtml } from "./responses.ts";
 import { accountPages } from "./routes/account.tsx";
 import { auditPages } from "./routes/audit-log.tsx";
+import { backupPages } from "./routes/backups.tsx";
 import { badgePages } from "./routes/badge.tsx";
 import { comparePages } from "./routes/compare.tsx";
 import { dataPages } from "./routes/data.tsx";
@@ -123,7 +124,8 @@ const allPages = ({ ctx, workers }: Service, openApi: () => OpenApiDocument) =>
     .use(secretPages(ctx))
     .use(notificationPages(ctx))
     .use(workerPages(ctx, workers))
-    .use(queuePages(ctx, workers));
+    .use(queuePages(ctx, workers))
+    .use(backupPages(ctx));
 
 /** An error page for requests for HTML outside the API; null for all others. */
 export async function findErrorPage(ctx: Context, request: Request, error: AppError): Promise<Response | null> {

@@ -1,5 +1,6 @@
 import type { OrgId } from "../context.ts";
 import { type Role, roles } from "../db/tables/people.ts";
+import { AppError } from "../errors.ts";
 import { list } from "../grading/text.ts";
 import type { EvalSource } from "../runs/requests.ts";
 import type { Site } from "./site.ts";
@@ -60,6 +61,12 @@ export function refusalOf({ role }: Viewer, action: Action): string {
 /** Whether a viewer may perform an action. API keys may only read. Pages show forms only to viewers who may submit them. */
 export const may = (viewer: Viewer | undefined, action: Action): boolean =>
   viewer?.person != null && roles.indexOf(viewer.role) <= roles.indexOf(actions[action][0]);
+
+/** Throws forbidden unless the viewer operates the service. */
+export function requireOperator({ isOperator }: Viewer): void {
+  if (!isOperator)
+    throw new AppError("forbidden", "Only operators of this server can see this. They are made with evald person set.");
+}
 
 /** The source of what a person requests on a page. */
 export const webSourceOf = ({ person }: { person: { id: string } }): EvalSource => ({

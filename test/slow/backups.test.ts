@@ -94,6 +94,30 @@ test.each([
   expect(restored).toEqual(rowsOf(join(app.dataDir, "evald.db")));
 });
 
+test("a backup has what it says was deleted since, and the next one doesn't", async () => {
+  const folder = emptyFolder();
+  const app = backedUpApp({ EVALD_BACKUP_TO: folder });
+  const prompt = async (text: string) => (await app.send("POST", "/api/v1/prompts", { body: { text } })).body.id;
+  const gone = await prompt("Read about zanzibar at https://docs.test/");
+  app.setClock(start + minuteMs);
+  await app.at(start + minuteMs);
+  app.setClock(start + 2 * minuteMs);
+  const { body: deletion } = await app.send("DELETE", `/api/v1/prompts/${gone}`);
+  await app.send("POST", `/api/v1/deletions/${deletion.id}/erase`);
+  await app.service.upkeep.runOnce();
+  app.setClock(start + dayMs);
+  requestBackup(app.ctx);
+  await app.at(start + dayMs);
+  const backups = listBackups(app.ctx, 2).map(({ location, deletedSince }) => [
+    deletedSince?.prompts,
+    readFileSync(location ?? "").includes("zanzibar"),
+  ]);
+  expect(backups).toEqual([
+    [0, false],
+    [1, true],
+  ]);
+});
+
 test("a backup is made at the start, then on schedule, once after a downtime, and on request", async () => {
   const folder = emptyFolder();
   const app = backedUpApp({ EVALD_BACKUP_TO: folder, EVALD_BACKUP_SCHEDULE: "03:00" });

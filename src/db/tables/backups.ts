@@ -2,7 +2,7 @@ import { sql } from "drizzle-orm";
 import { check, index, integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { oneOf, timestamp } from "./columns.ts";
 
-const backupStatuses = ["queued", "running", "completed", "failed"] as const;
+export const backupStatuses = ["queued", "running", "completed", "failed"] as const;
 
 /** The tries of the service to back itself up. One that failed is followed by another row. */
 export const backups = sqliteTable(

@@ -36,6 +36,10 @@ export const deletions = sqliteTable(
   },
   (table) => [
     index("deletions_of_org").on(table.orgId, table.id),
+    // For operators, who see what a backup still has of all organizations.
+    index("deletions_by_completion")
+      .on(table.completedAt, table.kind, table.subjectId)
+      .where(sql`${table.status} != 'restored'`),
     index("deletions_open").on(table.orgId, table.erasesAt).where(sql`${table.completedAt} is null`),
     check("deletions_kind", oneOf(table.kind, deletionKinds)),
     check("deletions_status", oneOf(table.status, deletionStatuses)),

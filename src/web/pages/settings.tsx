@@ -21,6 +21,7 @@ const tabs = [
   ["Notifications", "/settings/notifications"],
   ["Workers", "/settings/workers"],
   ["Queue", "/settings/queue"],
+  ["Backups", "/settings/backups"],
   ["Data", "/settings/data"],
   ["Audit log", "/settings/audit-log"],
 ] as const;
@@ -30,6 +31,7 @@ type Tab = (typeof tabs)[number];
 const audiences: { [path in Tab[1]]?: (viewer: Viewer) => boolean } = {
   "/settings/workers": ({ hasWorkers }) => hasWorkers,
   "/settings/queue": ({ isOperator }) => isOperator,
+  "/settings/backups": ({ isOperator }) => isOperator,
   "/settings/audit-log": (viewer) => may(viewer, "audit"),
 };
 

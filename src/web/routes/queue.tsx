@@ -1,6 +1,5 @@
 import { Elysia } from "elysia";
 import type { Context } from "../../context.ts";
-import { AppError } from "../../errors.ts";
 import { count } from "../../grading/text.ts";
 import type { Message } from "../../http/event-stream.ts";
 import { listFailureGroups, retryGroup } from "../../queue/failures.ts";
@@ -16,16 +15,7 @@ import { requireConfirmation } from "../pages/confirm.tsx";
 import { QueuePage, QueuePart, type QueuePartProps } from "../pages/queue.tsx";
 import type { FormResult } from "../pages/settings.tsx";
 import type { Site } from "../site.ts";
-import { type Viewer, webSourceOf } from "../viewer.ts";
-
-/** Throws forbidden unless the viewer operates the service. */
-function requireOperator({ isOperator }: Viewer): void {
-  if (!isOperator)
-    throw new AppError(
-      "forbidden",
-      "Only operators of this server can see its queue. They are made with evald person set.",
-    );
-}
+import { requireOperator, type Viewer, webSourceOf } from "../viewer.ts";
 
 const queuePartProps = (ctx: Context, workers: Workers, site: Site): QueuePartProps => ({
   site,

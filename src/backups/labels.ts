@@ -1,0 +1,20 @@
+import { count, list } from "../grading/text.ts";
+import type { Backup } from "./schema.ts";
+
+/** The status of a backup. */
+export function backupStatusLabel({ status, removedAt }: Pick<Backup, "status" | "removedAt">): string {
+  if (removedAt !== null) return "Deleted";
+  return { queued: "Waiting", running: "Running", completed: "Checked", failed: "Failed" }[status];
+}
+
+/** `2 organizations and 14 runs`: what was deleted after a backup that still has it; empty if nothing was. */
+export function deletedSinceText({ deletedSince }: Pick<Backup, "deletedSince">): string {
+  if (deletedSince === null) return "";
+  const { organizations, prompts, runs } = deletedSince;
+  const parts = [
+    ...(organizations > 0 ? [count(organizations, "organization")] : []),
+    ...(prompts > 0 ? [count(prompts, "prompt")] : []),
+    ...(runs > 0 ? [count(runs, "run")] : []),
+  ];
+  return parts.length === 0 ? "" : list(parts);
+}
