@@ -1,5 +1,6 @@
 import type { Agent, AgentContext, AgentEvent } from "../agent.ts";
 import type { Task } from "../task.ts";
+import { checkAnchors } from "./anchors.ts";
 import { checkApiDescriptions } from "./api-descriptions.ts";
 import { checkApiSamples } from "./api-samples.ts";
 import { conclude } from "./conclusion.ts";
@@ -7,7 +8,7 @@ import { readDocs } from "./docs-reading.ts";
 import { openExploration } from "./exploration.ts";
 import { createFrontier } from "./frontier.ts";
 import { checkHeadings } from "./headings.ts";
-import { checkAnchors, checkLinks, checkListingLinks, suggestLinkTargets } from "./links.ts";
+import { checkLinks, checkListingLinks, suggestLinkTargets } from "./links.ts";
 import { checkNoindex, checkPagesRead, checkPictures } from "./page-checks.ts";
 import { checkPrerequisites } from "./prerequisites.ts";
 import { checkSamples } from "./samples.ts";

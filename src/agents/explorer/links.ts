@@ -1,5 +1,4 @@
 import { pageKey } from "../../net/page-key.ts";
-import { decodePercent } from "../../net/percent.ts";
 import type { Check, Provenance } from "../agent.ts";
 import { suggestLinkEdits } from "../link-edits.ts";
 import { readerAccept } from "../reader.ts";
@@ -54,16 +53,6 @@ export async function* checkLinks(session: Session, readPages: ReadPage[], teste
     const maxOthers = readPages === session.surveyed ? 0 : maxOtherSiteTargets;
     const { checks, output } = await testLinks(session, links, tested, maxOthers, log);
     return { ok: true, output, checks, value: undefined };
-  });
-}
-
-/** Tests the fragments of the links of some pages, over all pages that were read. */
-export async function* checkAnchors(session: Session, readPages: ReadPage[]): Steps {
-  const pages = readPages.filter(({ problem }) => problem === null);
-  if (pages.length === 0) return;
-  yield* useTool(session, "check_anchors", { pages: pages.length }, async () => {
-    const checks = findWrongAnchors(session, pages);
-    return { ok: true, output: { missing: checks.length }, checks, value: undefined };
   });
 }
 
@@ -275,41 +264,4 @@ export function lineOf(markdown: string, address: string): number | null {
     if (index >= 0) return index + 1;
   }
   return null;
-}
-
-/** Tests fragments of links to pages that were read, of sites whose HTML names sections. */
-function findWrongAnchors(session: Session, pages: ReadPage[]): Check[] {
-  const targets = [...session.pages, ...session.surveyed].filter(({ problem }) => problem === null);
-  const byKey = new Map(targets.flatMap((page) => page.addresses.map((address) => [pageKey(address), page] as const)));
-  const namingOrigins = new Set(targets.filter(({ anchors }) => anchors?.size).map(({ url }) => new URL(url).origin));
-  const seenUrls = new Set<string>();
-  const checks: Check[] = [];
-  for (const page of pages)
-    for (const link of page.links) {
-      const hashIndex = link.url.indexOf("#");
-      if (hashIndex < 0 || seenUrls.has(link.url)) continue;
-      seenUrls.add(link.url);
-      const fragment = link.url.slice(hashIndex + 1);
-      const target = byKey.get(pageKey(link.url.slice(0, hashIndex)));
-      if (!target?.anchors || !/^[\w%.:@~()$,*+-]+$/.test(fragment) || /^(top|L\d+|:~:|\d+(-\d+)?$)/i.test(fragment))
-        continue;
-      if (target.anchors.has(fragment) || target.anchors.has(decodePercent(fragment) ?? fragment)) continue;
-      const { origin } = new URL(link.url);
-      if (!session.origins.has(origin) || !namingOrigins.has(origin)) continue;
-      checks.push(
-        toCheck({
-          id: "anchor-resolves",
-          group: "link",
-          status: "warn",
-          share: 0.5,
-          subject: link.url,
-          url: page.url,
-          line: lineOf(page.markdown, link.url),
-          message: `A link points to "#${decodePercent(fragment) ?? fragment}" on ${target.url}, but no element on that page has this ID`,
-          fix: "Add this ID to the element, or fix the link.",
-          quote: link.text || link.url,
-        }),
-      );
-    }
-  return checks;
 }

@@ -1,0 +1,122 @@
+import { pageKey } from "../../net/page-key.ts";
+import { decodePercent } from "../../net/percent.ts";
+import type { Check } from "../agent.ts";
+import type { DocLink } from "../markup.ts";
+import { findRefusal, type Log } from "./fetching.ts";
+import { lineOf } from "./links.ts";
+import { fetchPage, toReadPage } from "./page-fetching.ts";
+import { type ReadPage, type Session, type Steps, toCheck, useTool } from "./session.ts";
+
+/** Maximum number of pages that are requested as HTML in one step, because their Markdown doesn't name its sections. */
+const maxHtmlVersions = 20;
+const tested = /^[\w%.:@~()$,*+-]+$/;
+/** Fragments that browsers or viewers of source code understand by themselves. */
+const reserved = /^(top|L\d+|:~:|\d+(-\d+)?$)/i;
+
+type SectionLink = { link: DocLink; page: ReadPage; target: ReadPage; fragment: string };
+
+/** Tests the fragments of the links of some pages, over all pages that were read. */
+export async function* checkAnchors(session: Session, readPages: ReadPage[]): Steps {
+  const pages = readPages.filter(({ problem }) => problem === null);
+  if (pages.length === 0) return;
+  yield* useTool(session, "check_anchors", { pages: pages.length }, async (log) => {
+    const checks = (await findWrongLinks(session, pages, log)).map(toAnchorCheck);
+    return { ok: true, output: { missing: checks.length }, checks, value: undefined };
+  });
+}
+
+/** Links to sections that don't exist, of sites whose pages name their sections. */
+async function findWrongLinks(session: Session, pages: ReadPage[], log: Log): Promise<SectionLink[]> {
+  const targets = [...session.pages, ...session.surveyed].filter(({ problem }) => problem === null);
+  const byKey = new Map(targets.flatMap((page) => page.addresses.map((address) => [pageKey(address), page] as const)));
+  const namingOrigins = new Set(targets.filter(({ anchors }) => anchors?.size).map(({ url }) => new URL(url).origin));
+  const links = pages.flatMap((page) => sectionLinksOf(page, byKey)).filter(({ target }) => isOwn(session, target));
+  const unique = [...new Map(links.map((each) => [each.link.url, each])).values()];
+  const inHtml = unique.filter(({ target, fragment }) => target.anchors && !hasAnchor(target, fragment));
+  const inMarkdown = unique.filter(({ target, fragment }) => isMarkdown(target) && !namesSection(target, fragment));
+  return [
+    ...inHtml.filter(({ target }) => namingOrigins.has(new URL(target.url).origin)),
+    ...(await missingInHtml(session, inMarkdown, log)),
+  ];
+}
+
+const isOwn = ({ origins }: Session, { url }: ReadPage) => origins.has(new URL(url).origin);
+const isMarkdown = ({ form }: ReadPage) => form === "markdown";
+
+function sectionLinksOf(page: ReadPage, byKey: Map<string, ReadPage>): SectionLink[] {
+  return page.links.flatMap((link) => {
+    const [address = "", fragment = ""] = link.url.split(/#(.*)/s);
+    const target = byKey.get(pageKey(address));
+    return target && tested.test(fragment) && !reserved.test(fragment) ? [{ link, page, target, fragment }] : [];
+  });
+}
+
+const hasAnchor = ({ anchors }: ReadPage, fragment: string): boolean =>
+  anchors === null || anchors.has(fragment) || anchors.has(decodePercent(fragment) ?? fragment);
+
+/**
+ * Whether a fragment may come from a heading of a Markdown page, or is an ID in it. Builders make IDs from headings in
+ * different ways, but all of them keep its letters and digits in order.
+ */
+function namesSection({ headings, markdown }: ReadPage, fragment: string): boolean {
+  const name = decodePercent(fragment) ?? fragment;
+  const letters = lettersOf(name);
+  const isNumbered = (heading: string) =>
+    heading !== "" && letters.startsWith(heading) && /^\d{0,2}$/.test(letters.slice(heading.length));
+  return headings.some(({ text }) => isNumbered(lettersOf(text))) || hasOwnId(markdown, name);
+}
+
+const lettersOf = (text: string): string =>
+  text
+    .normalize("NFKD")
+    .replace(/[^\p{L}\p{N}]/gu, "")
+    .toLowerCase();
+
+/** `{#name}`, `{: #name}`, `<a id="name">`, `:name:` and the like: the name between marks. */
+const hasOwnId = (markdown: string, name: string): boolean =>
+  new RegExp(`(?:[#"'=]|\\[\\[)${RegExp.escape(name)}(?=["'}\\s>\\]])`, "i").test(markdown);
+
+/** Those of some links whose target has no such section in its HTML either. What has no HTML isn't judged. */
+async function missingInHtml(session: Session, links: SectionLink[], log: Log): Promise<SectionLink[]> {
+  const missing: SectionLink[] = [];
+  const byTarget = [...Map.groupBy(links, ({ target }) => target)].slice(0, maxHtmlVersions);
+  for (const [target, all] of byTarget) {
+    const page = await htmlVersionOf(session, target, all[0]!, log);
+    if (page?.anchors?.size) missing.push(...all.filter(({ fragment }) => !hasAnchor(page, fragment)));
+  }
+  return missing;
+}
+
+async function htmlVersionOf(
+  session: Session,
+  { url }: ReadPage,
+  { page }: SectionLink,
+  log: Log,
+): Promise<ReadPage | null> {
+  const address = url.replace(/(?:\/index)?\.mdx?$/i, "");
+  if (await findRefusal(session.fetcher, address, log)) return null;
+  const request = {
+    url: address,
+    provenance: "link",
+    foundOn: page.url,
+    purpose: "check",
+    accept: "text/html",
+  } as const;
+  const found = toReadPage(session, address, await fetchPage(session, request, log));
+  return found?.form === "html" && found.problem === null ? found : null;
+}
+
+function toAnchorCheck({ link, page, target, fragment }: SectionLink): Check {
+  return toCheck({
+    id: "anchor-resolves",
+    group: "link",
+    status: "warn",
+    share: 0.5,
+    subject: link.url,
+    url: page.url,
+    line: lineOf(page.markdown, link.url),
+    message: `A link points to "#${decodePercent(fragment) ?? fragment}" on ${target.url}, but no element on that page has this ID`,
+    fix: "Add this ID to the element, or fix the link.",
+    quote: link.text || link.url,
+  });
+}
