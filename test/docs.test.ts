@@ -124,6 +124,7 @@ describe("an HTML page", () => {
       asksToSignIn: false,
       asksForProof: false,
       isUnlisted: false,
+      pictures: 0,
       hasOnlyImages: false,
       emptyTabs: 0,
     });
@@ -317,6 +318,7 @@ describe("a Markdown page", () => {
       asksToSignIn: false,
       asksForProof: false,
       isUnlisted: false,
+      pictures: 0,
       hasOnlyImages: false,
       emptyTabs: 0,
     });

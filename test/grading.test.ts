@@ -417,7 +417,7 @@ test("unreadable docs score 0, whatever else worked", () => {
       goalAnswer({ unseen: ["install"], pages: 0, noOverlap: true }),
     ),
   );
-  expect(grade).toMatchObject({ score: 0, coverage: 0.35, keyFinding: "Page cannot be read: /." });
+  expect(grade).toMatchObject({ score: 0, coverage: 0.35, keyFinding: "Page is empty without JavaScript: /." });
   expect(grade.frictions).toMatchObject([
     { severity: "critical", category: "unreadable_page", description: "No text without scripts.", events: [5, 6] },
   ]);

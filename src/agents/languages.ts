@@ -11,6 +11,14 @@ const families = {
   rust: ["rust", "rs"],
   cpp: ["c", "cpp", "c++", "cc", "h", "hpp"],
   php: ["php"],
+  ruby: ["ruby", "rb"],
+  csharp: ["csharp", "cs", "c#"],
+  kotlin: ["kotlin", "kt"],
+  scala: ["scala"],
+  dart: ["dart"],
+  swift: ["swift"],
+  lua: ["lua"],
+  protobuf: ["protobuf", "proto"],
   session: ["console", "terminal", "shell-session", "shellsession", "sh-session", "bash-session"],
 };
 export type LanguageFamily = keyof typeof families;
@@ -28,7 +36,7 @@ export const isTextLabel = (label: string): boolean => textLabels.includes(label
 
 /** Languages that can't be parsed, but that documentation often shows. */
 const others =
-  "ruby rb irb csharp cs c# fsharp vb kotlin kt swift scala groovy dart elixir erlang haskell lua perl r julia clojure ocaml elm zig nim objc objective-c graphql gql hcl terraform sql xml html css scss less vue svelte ini properties conf env dotenv diff http nginx dockerfile docker makefile cmake powershell ps1 fish batch bat json5 jsonc proto protobuf solidity jinja markdown md mdx".split(
+  "irb fsharp vb groovy elixir erlang haskell perl r julia clojure ocaml elm zig nim objc objective-c graphql gql hcl terraform sql xml html css scss less vue svelte ini properties conf env dotenv diff http nginx dockerfile docker makefile cmake powershell ps1 fish batch bat json5 jsonc solidity jinja markdown md mdx".split(
     " ",
   );
 const knownNames = new Set([...familyByName.keys(), ...textLabels, ...others]);

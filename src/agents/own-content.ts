@@ -24,6 +24,8 @@ export type OwnContent = {
   mayAskToSignIn: boolean;
   /** Whether it tests that the reader is a person with a browser. */
   asksForProof: boolean;
+  /** Whether a script in it loads such a test, beside its content or instead of it. */
+  mayAskForProof: boolean;
 };
 
 type Form = { isPosted: boolean; isForSignIn: boolean; fields: string[] };
@@ -64,6 +66,7 @@ export function readOwnContent(html: string): OwnContent {
     asksToSignIn: false,
     mayAskToSignIn: false,
     asksForProof: false,
+    mayAskForProof: false,
   };
   const open = { hidden: 0, chrome: 0, sections: 0, links: 0, lines: 0 };
   const state: State = {
@@ -79,6 +82,11 @@ export function readOwnContent(html: string): OwnContent {
   };
   new HTMLRewriter()
     .on("*", { element: (element) => enterElement(state, element) })
+    .on("script", {
+      text({ text }) {
+        own.mayAskForProof ||= challengePath.test(text);
+      },
+    })
     .onDocument({
       text({ text }) {
         if (open.hidden > 0) return;
@@ -201,6 +209,8 @@ const readElement: Record<string, (state: State, element: Element, isOwn: boolea
   },
 };
 
+/** The path of a test in a script. */
+const challengePath = /["'`]\/[^"'`\s]*(?:challenge|captcha)[^"'`\s]*["'`]/i;
 /** A script that pages load whether or not they have an element for it to test readers in. */
 const widgetScript = /\/(api|enterprise)\.js([?#]|$)|\/jsd\//i;
 const isChallenge = (source: string | null): boolean => /challenge|captcha/i.test(source ?? "");

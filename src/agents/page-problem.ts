@@ -48,7 +48,7 @@ export const isPictured = (content: Pick<Content, "own" | "samples">): boolean =
 /** The problem of an HTML page; null if it has none, or if it is only an error page by its words. */
 export function findProblem(content: Content): PageProblem | null {
   const { own, scripts } = content;
-  if (isShell(content)) return own.asksForProof ? "challenge" : "empty_shell";
+  if (isShell(content)) return own.asksForProof || own.mayAskForProof ? "challenge" : "empty_shell";
   if (isThin(content) && own.asksForProof) return "challenge";
   if ((isThin(content) && own.asksToSignIn) || (isStub(content) && own.mayAskToSignIn)) return "sign_in";
   const parts = own.textLength + own.headings + own.links + own.images + own.frames + content.samples;

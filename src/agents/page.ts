@@ -9,6 +9,7 @@ import { markdownLinks, plainText } from "./markdown-links.ts";
 import { type DocLink, readMarkup } from "./markup.ts";
 import { readOwnContent } from "./own-content.ts";
 import { findProblem, isPictured, isStub, isThin, type PageProblem } from "./page-problem.ts";
+import { nameHeadings } from "./section-names.ts";
 import { limitTags } from "./tag-limits.ts";
 
 /** A heading of a page, or the term of a definition (level 7); `line` is 1-based in the page's Markdown. */
@@ -57,6 +58,8 @@ export type Page = {
   isDeadEnd: boolean;
   /** Whether it asks search engines not to list it. */
   isUnlisted: boolean;
+  /** Number of pictures in its HTML that show something, besides icons. */
+  pictures: number;
   /** Whether it shows pictures where a reader expects text. */
   hasOnlyImages: boolean;
   /** Number of tabs whose content isn't in the page. */
@@ -169,6 +172,7 @@ function readHtml(url: string, html: string): Page {
   const redirect = isStub(content) ? markup.redirect : null;
   const ownLinks = redirect === null ? [] : [{ url: redirect, text: "redirect", context: "", heading: "" }];
   const links = [...ownLinks, ...markup.links];
+  const namesSections = markup.hasHeadingIds || !hasSections(headings) || nameHeadings(markup.anchors, headings);
   const page: Page = {
     url,
     form: "html",
@@ -179,7 +183,7 @@ function readHtml(url: string, html: string): Page {
     headings,
     links: links.slice(0, maxParts),
     samples,
-    anchors: problem === "empty_shell" || (!markup.hasHeadingIds && hasSections(headings)) ? null : markup.anchors,
+    anchors: problem === "empty_shell" || !namesSections ? null : markup.anchors,
     problem,
     isThin: isThin(content),
     asksToSignIn: own.asksToSignIn || own.mayAskToSignIn,
@@ -187,6 +191,7 @@ function readHtml(url: string, html: string): Page {
     redirect,
     isDeadEnd: isStub(content) && own.images === 0 && links.length <= 1,
     isUnlisted: /\b(noindex|none)\b/.test(markup.robots),
+    pictures: own.images,
     hasOnlyImages: isPictured(content),
     emptyTabs: Math.max(0, own.tabs - own.tabPanels),
   };
@@ -261,6 +266,7 @@ function readMarkdown(url: string, text: string): Page {
     redirect: null,
     isDeadEnd: false,
     isUnlisted: false,
+    pictures: 0,
     hasOnlyImages: false,
     emptyTabs: 0,
   };
@@ -269,7 +275,7 @@ function readMarkdown(url: string, text: string): Page {
 
 /** Front matter is blanked rather than removed, so that line numbers stay the same. */
 function splitFrontMatter(text: string): { body: string; title: string; description: string } {
-  const match = /^---\n([\s\S]*?)\n---(?=\n|$)/.exec(text);
+  const match = /^---[ \t]*\n([\s\S]*?)\n---[ \t]*(?=\n|$)/.exec(text);
   if (!match) return { body: text, title: "", description: "" };
   const head = match[1]!.slice(0, 5000);
   const readField = (key: RegExp) => (key.exec(head)?.[2] ?? "").trim();
@@ -294,19 +300,29 @@ function firstParagraph(markdown: string): string {
 
 type Fence = CodeSample & { endLine: number };
 
-/** Fenced code blocks. Blocks in a list or a quote lose their indentation. */
+/**
+ * Fenced code blocks. Blocks in a list or a quote lose their indentation. A line that opens another block with a language ends one that isn't
+ * closed: code with such a line needs a longer fence.
+ */
 function findFences(markdown: string): Fence[] {
   const lines = markdown.split("\n");
   const blocks: Fence[] = [];
   for (let i = 0; i < lines.length; i++) {
+    const comment = endOfComment(lines, i);
+    if (comment !== null) {
+      i = comment;
+      continue;
+    }
     const opening = /^(\s*(?:>\s?)*(?:(?:[-*+]|\d+[.)])\s+)*)(`{3,20}|~{3,20})([^`~].*)?$/.exec(
       lines[i]!.slice(0, 1000),
     );
     if (!opening || (opening[2]?.startsWith("`") && opening[3]?.includes("`"))) continue;
     const [, prefix = "", mark = "", info = ""] = opening;
     const close = new RegExp(`^[\\s>]*${mark[0]}{${mark.length},}\\s*$`);
+    const next = new RegExp(`^[\\s>]{0,${prefix.length + 3}}${mark[0]}{${mark.length},}\\s*[\\w{][^\`~]*$`);
     let end = i + 1;
-    while (end < lines.length && !close.test(lines[end]!)) end++;
+    while (end < lines.length && !close.test(lines[end]!) && !next.test(lines[end]!)) end++;
+    const isClosed = end < lines.length && close.test(lines[end]!);
     const quotes = prefix.split(">").length - 1;
     const strip = new RegExp(`^(?:\\s*>\\s?){0,${quotes}}\\s{0,${prefix.replace(/>\s?/g, "").length}}`);
     const code = lines.slice(i + 1, end).map((line) => line.replace(strip, ""));
@@ -314,13 +330,22 @@ function findFences(markdown: string): Fence[] {
       language: toLanguage(info),
       code: code.join("\n"),
       line: i + 1,
-      endLine: end + 1,
-      isClosed: end < lines.length,
+      endLine: isClosed ? end + 1 : end,
+      isClosed,
       ...(wrongMark.test(info) && { isWrong: true as const }),
     });
-    i = end;
+    i = isClosed ? end : end - 1;
   }
   return blocks;
+}
+
+/** The last line of a comment that starts with a line; null if none does. Readers don't see the code in it. */
+function endOfComment(lines: string[], start: number): number | null {
+  const mark = /^\s*(<!--|\{\/\*)/.exec(lines[start]!)?.[1];
+  if (mark === undefined) return null;
+  const end = mark === "<!--" ? "-->" : "*/}";
+  const last = lines.findIndex((line, index) => index >= start && line.includes(end));
+  return last < 0 ? null : last;
 }
 
 /** The language in an info string: ```` ```ts title="a.ts" ````, `{.python}`, `js{1,3}`, `language-sh`. */

@@ -206,7 +206,35 @@ export const freshCases: Case[] = [
     "js",
     'console.log(await client.get("a"));\n// =>\n{\n  place: "a",\n  width: 3,\n}',
   ),
-  parses("a Scala sample labelled Java", "scala", "val gates = List(1, 2)\ngates.map(_ + 1"),
+  breaks("an open bracket in Scala", "scala", "val gates = List(1, 2\ngates.map(_ + 1)"),
+  breaks("a quote in Ruby", "ruby", "client = Hollow.new('east)\nclient.open('gate')"),
+  parses(
+    "quotes in comments, symbols and replacements of Ruby",
+    "ruby",
+    "# It's open\nputs \"#{gates.map { |gate| gate['id'] }.join(', ')}\", :\"a b\", ?'",
+  ),
+  breaks("a quote in C#", "csharp", 'var client = new Client("east);\nclient.Open();'),
+  parses("a verbatim string in C#", "csharp", 'var path = @"C:\\";\nclient.Open(path);'),
+  docs("an image of another version", {
+    setup: fence("sh", "docker run -p 6033:6033 hollow/hollow:3.1"),
+    guide: fence("sh", "docker run -d hollow/hollow:1.7.0"),
+    finds: ["sdk-version-matches"],
+  }),
+  docs("an installation of another version in a file, without an import", {
+    setup: fence("sh", "gem install hollow --version 3.0"),
+    guide: fence("ruby", 'source "https://rubygems.org"\n\ngem "hollow", "~> 1.2"'),
+    finds: ["sdk-version-matches"],
+  }),
+  docs("images of the same version and of another product", {
+    setup: fence("sh", "docker pull hollow/hollow:3.1"),
+    guide: fence("yaml", "services:\n  hollow:\n    image: hollow/hollow:3\n  cache:\n    image: redis:7"),
+    finds: [],
+  }),
+  docs("a secret of another service, beside a heading about secrets", {
+    setup: "## Secrets\n\nThe configuration holds no secrets, so it may be under version control.",
+    guide: fence("sh", 'curl -H "X-Hook-Secret: $DEPLOY_HOOK_SECRET" https://hooks.hollow.test/done'),
+    finds: ["prerequisite-explained"],
+  }),
   docs("a gem of another name", {
     setup: fence("sh", "gem install tidal-client"),
     guide: fence("ruby", 'require "hollow"\nHollow.open'),

@@ -2,9 +2,10 @@ import { pageKey } from "../../net/page-key.ts";
 import { decodePercent } from "../../net/percent.ts";
 import type { Check } from "../agent.ts";
 import type { DocLink } from "../markup.ts";
-import { findRefusal, type Log } from "./fetching.ts";
+import { namesSection } from "../section-names.ts";
+import type { Log } from "./fetching.ts";
 import { lineOf } from "./links.ts";
-import { fetchPage, toReadPage } from "./page-fetching.ts";
+import { readHtmlVersion } from "./page-fetching.ts";
 import { type ReadPage, type Session, type Steps, toCheck, useTool } from "./session.ts";
 
 /** Maximum number of pages that are requested as HTML in one step, because their Markdown doesn't name its sections. */
@@ -54,56 +55,15 @@ function sectionLinksOf(page: ReadPage, byKey: Map<string, ReadPage>): SectionLi
 const hasAnchor = ({ anchors }: ReadPage, fragment: string): boolean =>
   anchors === null || anchors.has(fragment) || anchors.has(decodePercent(fragment) ?? fragment);
 
-/**
- * Whether a fragment may come from a heading of a Markdown page, or is an ID in it. Builders make IDs from headings in
- * different ways, but all of them keep its letters and digits in order.
- */
-function namesSection({ headings, markdown }: ReadPage, fragment: string): boolean {
-  const name = decodePercent(fragment) ?? fragment;
-  const letters = lettersOf(name);
-  const isNumbered = (heading: string) =>
-    heading !== "" && letters.startsWith(heading) && /^\d{0,2}$/.test(letters.slice(heading.length));
-  return headings.some(({ text }) => isNumbered(lettersOf(text))) || hasOwnId(markdown, name);
-}
-
-const lettersOf = (text: string): string =>
-  text
-    .normalize("NFKD")
-    .replace(/[^\p{L}\p{N}]/gu, "")
-    .toLowerCase();
-
-/** `{#name}`, `{: #name}`, `<a id="name">`, `:name:` and the like: the name between marks. */
-const hasOwnId = (markdown: string, name: string): boolean =>
-  new RegExp(`(?:[#"'=]|\\[\\[)${RegExp.escape(name)}(?=["'}\\s>\\]])`, "i").test(markdown);
-
 /** Those of some links whose target has no such section in its HTML either. What has no HTML isn't judged. */
 async function missingInHtml(session: Session, links: SectionLink[], log: Log): Promise<SectionLink[]> {
   const missing: SectionLink[] = [];
   const byTarget = [...Map.groupBy(links, ({ target }) => target)].slice(0, maxHtmlVersions);
   for (const [target, all] of byTarget) {
-    const page = await htmlVersionOf(session, target, all[0]!, log);
+    const page = await readHtmlVersion(session, target, log);
     if (page?.anchors?.size) missing.push(...all.filter(({ fragment }) => !hasAnchor(page, fragment)));
   }
   return missing;
-}
-
-async function htmlVersionOf(
-  session: Session,
-  { url }: ReadPage,
-  { page }: SectionLink,
-  log: Log,
-): Promise<ReadPage | null> {
-  const address = url.replace(/(?:\/index)?\.mdx?$/i, "");
-  if (await findRefusal(session.fetcher, address, log)) return null;
-  const request = {
-    url: address,
-    provenance: "link",
-    foundOn: page.url,
-    purpose: "check",
-    accept: "text/html",
-  } as const;
-  const found = toReadPage(session, address, await fetchPage(session, request, log));
-  return found?.form === "html" && found.problem === null ? found : null;
 }
 
 function toAnchorCheck({ link, page, target, fragment }: SectionLink): Check {

@@ -15,6 +15,9 @@ const maxFolders = 2;
 /** Time limit for one document, in ms. */
 const parseMs = 5000;
 
+/** The first field of an API description. */
+const namesItsFormat = /^\s*\{\s*["'](?:openapi|swagger)["']\s*:|^(?:openapi|swagger)\s*:/m;
+
 type Source = { url: string; provenance: "link" | "guessed"; foundOn: string | null };
 
 /**
@@ -83,12 +86,12 @@ async function checkDescription(
     url: source.foundOn ?? fetchResult.response.url,
   };
   const document = parseDocument(text);
-  if (document === undefined && source.provenance === "link")
+  if (document === undefined && (source.provenance === "link" || namesItsFormat.test(text)))
     return {
       check: toCheck({
         ...base,
         status: "fail",
-        message: "The API description that the docs link to is neither JSON nor YAML",
+        message: "The API description is neither valid JSON nor valid YAML",
         fix: "Serve the API description as valid JSON or YAML.",
         quote: cut(text.trim(), 200),
       }),

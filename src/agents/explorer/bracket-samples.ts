@@ -34,20 +34,25 @@ export function checkBrackets(language: GrammarName, code: string): ParseResult 
   const quote = unclosedQuote.exec(text)?.index;
   if (quote !== undefined)
     return { broken: true, message: `${text[quote]} is never closed`, line: lineAt(source, quote) };
+  const result = checkMatching(text, tag.length);
+  return result?.broken ? result : null;
+}
+
+/** Whether the brackets of a text match from an index on. Null if nothing follows an open one: the sample is the head of a block. */
+export function checkMatching(text: string, from = 0): ParseResult {
   const open: number[] = [];
-  for (let index = tag.length; index < text.length; index++) {
+  for (let index = from; index < text.length; index++) {
     const mark = text[index]!;
     const last = open.at(-1);
     if (closing.has(mark)) open.push(index);
     else if (last !== undefined && closing.get(text[last]!) === mark) open.pop();
-    else if (/[)\]}]/.test(mark))
-      return { broken: true, message: `${mark} is unexpected`, line: lineAt(source, index) };
+    else if (/[)\]}]/.test(mark)) return { broken: true, message: `${mark} is unexpected`, line: lineAt(text, index) };
   }
   const unclosed = open.at(-1);
-  // Nothing follows the bracket: the sample is the head of a block.
-  return unclosed === undefined || text.slice(unclosed + 1).trim() === ""
+  if (unclosed === undefined) return { broken: false };
+  return text.slice(unclosed + 1).trim() === ""
     ? null
-    : { broken: true, message: `${text[unclosed]} is never closed`, line: lineAt(source, unclosed) };
+    : { broken: true, message: `${text[unclosed]} is never closed`, line: lineAt(text, unclosed) };
 }
 
 /** Whether a parser finds no error in a sample. */

@@ -67,7 +67,7 @@ async function* explore(
   yield* checkPagesRead(session, session.pages);
   yield* markAsSurvey(checkPagesRead(session, session.surveyed));
   yield* checkPictures(session, index);
-  yield* checkNoindex(session);
+  yield* checkNoindex(session, index);
   yield* markAsSurvey(checkPages(session, session.surveyed, testedKeys));
   yield* checkAnchors(session, session.pages);
   yield* markAsSurvey(checkAnchors(session, session.surveyed));

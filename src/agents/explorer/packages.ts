@@ -10,8 +10,9 @@ type Ecosystem = {
   languages: RegExp;
   /** Parses samples without a label that import something. */
   grammar?: GrammarName;
-  /** Programs that install packages. */
+  /** Programs that install packages, and their commands that do, if not the usual ones. */
   programs: string;
+  verb?: RegExp;
   /** Whether the name of a package decides under which name it is imported. */
   isExact: boolean;
   /** Finds the imports in a sample: the name is the first group that matched. */
@@ -101,10 +102,18 @@ const ecosystems = {
     imports: /^[ \t]*import[ \t]+["']package:(\w+)\//gm,
     isStandard: (name) => name === "flutter",
   },
+  oci: {
+    languages: /^(?!)/,
+    programs: "docker|podman|nerdctl",
+    verb: /(?:^|\s)(?:run|pull|create)(?=\s)/,
+    isExact: true,
+    imports: /(?!)/g,
+    isStandard: () => false,
+  },
 } satisfies Record<string, Ecosystem>;
 
 type EcosystemName = keyof typeof ecosystems;
-const entries = Object.entries(ecosystems) as [EcosystemName, Ecosystem][];
+const entries: [EcosystemName, Ecosystem][] = Object.entries(ecosystems) as [EcosystemName, Ecosystem][];
 
 /** Whether a package of an ecosystem is imported under its own name. */
 export const isNameExact = ({ ecosystem }: Package): boolean => ecosystems[ecosystem].isExact;
@@ -141,13 +150,15 @@ const anyProgram = new RegExp(
   `(?:^|[\\s\`>(/;&|])(${entries.map(([, { programs }]) => programs).join("|")})[ \\t]([^\\n\`;&|#]*)`,
   "gm",
 );
-const verb = /(?:^|\s)(?:install|i|add|get|require|dlx|x|exec|package)(?=\s)/;
+const usualVerb = /(?:^|\s)(?:install|i|add|get|require|dlx|x|exec|package)(?=\s)/;
 
 /** The packages that the text of a page installs: by commands, and in the files that list dependencies. */
 export function installsOf(markdown: string): Package[] {
   const packages: Package[] = [];
   for (const [, program = "", rest = ""] of markdown.matchAll(anyProgram)) {
-    const ecosystem = entries.find(([, { programs }]) => new RegExp(`^(?:${programs})$`).test(program))![0];
+    const [ecosystem, { verb = usualVerb }] = entries.find(([, { programs }]) =>
+      new RegExp(`^(?:${programs})$`).test(program),
+    )!;
     const runsPackage = /^(?:npx|bunx|pipx|Install-Package)$/.test(program);
     const at = verb.exec(rest);
     if (!at && !runsPackage) continue;
@@ -180,6 +191,7 @@ const listings: [EcosystemName, RegExp][] = [
     /<groupId>(?<name>[^<]+)<\/groupId>(?:\s*<artifactId>[^<]+<\/artifactId>(?:\s*<version>(?<version>\d[^<]*))?)?/g,
   ],
   ["maven", /["'](?<name>[\w.-]+\.[\w.-]+:[\w.-]+)(?::(?<version>\d[^"']*))?["']/g],
+  ["oci", /^[ \t]*(?:-[ \t]+)?(?:image:|FROM)[ \t]+["']?(?<name>[\w./-]+):v?(?<version>\d[\w.-]*)/gm],
   ["nuget", /Include="(?<name>[\w.]+)"(?:[ \t]+Version="(?<version>\d[^"]*)")?/g],
   ["pub", /^[ \t]+(?<name>[a-z]\w*):[ \t]*[\^>=~]+(?<version>\d[\w.]*)/gm],
 ];

@@ -4,6 +4,7 @@ import { linkTarget, plainText } from "../markdown-links.ts";
 import { isLeftToPictures } from "../page-problem.ts";
 import { toStems, toTerms } from "./goal.ts";
 import { type LinkGraph, menuOf, namesOf } from "./link-graph.ts";
+import { readHtmlVersion } from "./page-fetching.ts";
 import { toSections } from "./page-sections.ts";
 import { rankSections, type SectionIndex } from "./sections.ts";
 import { type ReadPage, type Session, type Steps, toCheck, useTool } from "./session.ts";
@@ -14,7 +15,7 @@ type Rule = {
   /** Whether it says something only about a page on which the answer depends. */
   onlyIfNeeded?: true;
   /** Why the page fails; null if it doesn't. */
-  findFault(page: ReadPage, site: SiteContent): { message: string; fix: string } | null;
+  findFault(page: ReadPage, site: SiteContent): { message: string; fix: string; line?: number } | null;
 };
 
 /** The number of pages of the session that contain a line of Markdown, and the links between them. */
@@ -73,6 +74,18 @@ const saysSomethingElse = (page: ReadPage, site: SiteContent): boolean =>
   lacksName(page, site) &&
   Buffer.byteLength(startOfText(withoutHeadings(ownLinesOf(page, site))).trim()) >= minSentenceBytes;
 
+/** A link with nothing around it. */
+const linkLine = /^\s*(?:[-*] )?\[[^[\]]*\]\([^()\s]*\)\s*$/;
+
+/** Whether all that a page says besides its template are pictures, and few words about them. */
+function showsOnlyPictures(page: ReadPage, site: SiteContent): boolean {
+  if (page.samples.length > 0 || site.pages < minPagesOfTemplate || page.pictures === 0) return false;
+  const own = ownLinesOf(page, site);
+  const rest = own.filter((line) => !linkLine.test(line));
+  const linkCount = own.length - rest.length;
+  return linkCount <= page.pictures && isLeftToPictures(wordsOf(rest.join("\n")).length, page.pictures);
+}
+
 const restoreOrRemove = "Restore the page, or return status 404 and remove the links to it.";
 const textInsteadOfPictures = "Write the instructions and the code as text, and keep the pictures beside it.";
 
@@ -101,10 +114,10 @@ const rules: Rule[] = [
   {
     id: "text-instead-of-pictures",
     share: 0,
-    findFault: ({ url, hasOnlyImages }) =>
-      hasOnlyImages
+    findFault: (page, site) =>
+      page.hasOnlyImages || showsOnlyPictures(page, site)
         ? {
-            message: `${url} has pictures and almost no text, so agents that read text learn nothing`,
+            message: `${page.url} has pictures and almost no text, so agents that read text learn nothing`,
             fix: textInsteadOfPictures,
           }
         : null,
@@ -119,6 +132,20 @@ const rules: Rule[] = [
             fix: "Include the content of all tabs in the HTML that the server sends.",
           }
         : null,
+  },
+  {
+    id: "markdown-code-fence-validity",
+    share: 0,
+    findFault({ url, samples }) {
+      const open = samples.find(({ isClosed }) => !isClosed);
+      return open
+        ? {
+            message: `The code fence in line ${open.line} of ${url} is never closed, so readers take what follows for code`,
+            fix: "Close the fence after the code.",
+            line: open.line,
+          }
+        : null;
+    },
   },
   {
     id: "page-size",
@@ -227,15 +254,25 @@ export async function* checkPagesRead(session: Session, readPages: ReadPage[]): 
   });
 }
 
+/** Maximum number of pages whose HTML is requested because it may say what their Markdown can't. */
+const maxHtmlVersions = 8;
+
 /** Checks that search engines may list what was read: pages that the answer needs, or, if they list none, the whole site. */
-export async function* checkNoindex(session: Session): Steps {
+export async function* checkNoindex(session: Session, index: SectionIndex): Steps {
   const pages = [...session.pages, ...session.surveyed].filter(({ problem }) => problem === null);
-  const unlisted = pages.filter(({ isUnlisted }) => isUnlisted);
-  const isWholeSite = unlisted.length === pages.length;
-  const isNeeded = ({ addresses }: ReadPage) => addresses.some((address) => session.neededUrls.has(address));
-  const reported = isWholeSite ? unlisted.slice(0, 1) : unlisted.filter(isNeeded);
-  if (reported.length === 0) return;
-  yield* useTool(session, "check_listed", { pages: pages.length }, async () => {
+  if (pages.length === 0) return;
+  const nearest = rankSections(index)[0]?.section.url;
+  const needed = pages.filter(
+    ({ url, addresses }) => url === nearest || addresses.some((address) => session.neededUrls.has(address)),
+  );
+  const inMarkdown = needed.filter(({ form, isUnlisted }) => form === "markdown" && !isUnlisted);
+  yield* useTool(session, "check_listed", { pages: pages.length }, async (log) => {
+    const hidden: ReadPage[] = [];
+    for (const page of inMarkdown.slice(0, maxHtmlVersions))
+      if ((await readHtmlVersion(session, page, log))?.isUnlisted) hidden.push(page);
+    const unlisted = [...pages.filter(({ isUnlisted }) => isUnlisted), ...hidden];
+    const isWholeSite = unlisted.length === pages.length;
+    const reported = isWholeSite ? unlisted.slice(0, 1) : unlisted.filter((page) => needed.includes(page));
     const checks = reported.map(({ url }) =>
       toCheck({
         id: "page-listed",

@@ -130,6 +130,21 @@ function wordsOf({ markdown }: Page, urls: string[]): string {
     .replace(/\s+/g, " ");
 }
 
+/** The HTML of a page that was read as Markdown, as browsers get it; null if it has none that can be read. */
+export async function readHtmlVersion(session: Session, { url }: ReadPage, log: Log): Promise<ReadPage | null> {
+  const address = url.replace(/(?:\/index)?\.mdx?$/i, "");
+  if (await findRefusal(session.fetcher, address, log)) return null;
+  const request = {
+    url: address,
+    provenance: "guessed",
+    foundOn: null,
+    purpose: "check",
+    accept: "text/html",
+  } as const;
+  const page = toReadPage(session, address, await fetchPage(session, request, log));
+  return page?.form === "html" && page.problem === null ? page : null;
+}
+
 /** Nobody has a page of this name. */
 const missingName = "evald-no-such-page-7f3a";
 

@@ -1,9 +1,11 @@
 import type { Check } from "../agent.ts";
-import { isReadable, type Page } from "../page.ts";
+import { isReadable, type Page, readPage } from "../page.ts";
 import { type FetchResult, maxBytes } from "./fetching.ts";
 
 /** A document says in its first bytes that it is HTML. */
 const maxDoctypeBytes = 200;
+/** A test of the browser has little besides its scripts. */
+const maxChallengeChars = 100_000;
 
 export type PageFault = { id: string; status: Check["status"]; share: number; message: string; fix: string };
 
@@ -48,6 +50,7 @@ export function findResponseFault(url: string, fetchResult: FetchResult): PageFa
     return null;
   }
   const { status, ms } = fetchResult.response;
+  if (status >= 400 && isChallenge(url, fetchResult)) return challengeFault(url);
   if (status === 401 || status === 402 || status === 403 || status === 407)
     return failure(
       "open-access",
@@ -107,6 +110,17 @@ export function findWorstFault(url: string, fetchResult: FetchResult, page: Page
   return responseFault?.status === "fail" ? responseFault : (pageFault ?? responseFault);
 }
 
+const challengeFault = (url: string): PageFault =>
+  failure(
+    "challenge",
+    `${url} tests the reader's browser instead of showing the page`,
+    "Let agents through the bot protection.",
+  );
+
+/** Whether an error page tests the reader's browser. */
+const isChallenge = (url: string, { contentType, text }: Extract<FetchResult, { ok: true }>): boolean =>
+  isReadable(contentType) && readPage(url, contentType, text().slice(0, maxChallengeChars)).problem === "challenge";
+
 /** Why the text of a page with a success status couldn't be read; null if it could. */
 export function findPageFault({ url, title, problem }: Page): PageFault | null {
   if (problem === "empty")
@@ -123,12 +137,7 @@ export function findPageFault({ url, title, problem }: Page): PageFault | null {
       `${url} says that it does not exist (“${title.slice(0, 100)}”), but returned a success status`,
       "Restore the page, or return status 404 and remove the links to it.",
     );
-  if (problem === "challenge")
-    return failure(
-      "challenge",
-      `${url} tests the reader's browser instead of showing the page`,
-      "Let agents through the bot protection.",
-    );
+  if (problem === "challenge") return challengeFault(url);
   if (problem === "sign_in")
     return failure(
       "open-access",

@@ -102,13 +102,15 @@ function secretNeeds(page: ReadPage, pages: ReadPage[], products: string[]): Nee
   const knownNames = samples.flatMap((sample) => [...secretsOf(sample), ...importsOf(sample)].map(({ name }) => name));
   const isNamed = (name: string) => pages.some((each) => namesSecret(each, name));
   const isCertain = (secret: Secret) => isOfProduct(secret, products, knownNames);
-  // Docs that name one secret speak of that one. Another needs words of its own.
+  // Docs that name one secret speak of that one, others of the secret of their product. Another needs words of its own.
   const named = new Set(samples.flatMap(secretsOf).flatMap(({ name }) => (isNamed(name) ? name : [])));
   const isExplained = (secret: Secret) => {
     if (isNamed(secret.name)) return true;
     const [other] = named;
     return pages.some((each) =>
-      other === undefined ? speaksOfSecret(each, secret, each === page) : describesSecret(each, secret, other),
+      other === undefined && isCertain(secret)
+        ? speaksOfSecret(each, secret, each === page)
+        : describesSecret(each, secret, other ?? ""),
     );
   };
   // A secret that is neither named after the product nor sent anywhere is the reader's own.
@@ -141,12 +143,11 @@ function toPrerequisiteCheck(page: ReadPage, { name, subject, line, isExplained,
 
 /** Compares the major versions that the answer's page imports or installs with those that the other pages install. */
 function versionChecks(page: ReadPage, installs: Map<ReadPage, Package[]>): Check[] {
-  const imports = page.samples.flatMap(importsOf);
   const used = page.samples.flatMap((sample) =>
-    [
-      ...importsOf(sample),
-      ...installsOf(sample.code).filter((each) => imports.some((imported) => provides(each, imported))),
-    ].map((each) => ({ ...each, line: lineInSample(sample, each.name) })),
+    [...importsOf(sample), ...installsOf(sample.code)].map((each) => ({
+      ...each,
+      line: lineInSample(sample, each.name),
+    })),
   );
   const installed = [...installs].flatMap(([other, list]) => (other === page ? [] : list));
   const problems = new Map<string, Check>();

@@ -14,6 +14,7 @@ import { dataFormatOf, inferLanguage, isValidSomewhere, maxSampleChars } from ".
 import { headingAbove, synopsisHeading } from "./page-sections.ts";
 import { cut, type ReadPage, type Session, type Steps, toCheck, useTool } from "./session.ts";
 import { commandsOf, parseCommands, parseTerminalSession } from "./shell-samples.ts";
+import { checkTokens, tokenizedLanguages } from "./token-samples.ts";
 import { isShownAsWrong } from "./wrong-samples.ts";
 import { parseYaml } from "./yaml-samples.ts";
 
@@ -28,7 +29,7 @@ const maxBroken = 50;
 export function checkOfLanguage(label: string): "grammar" | "brackets" | null {
   const family = familyOf(label);
   if (family === undefined) return null;
-  return bracketLanguages.some((each) => each === family) ? "brackets" : "grammar";
+  return [...bracketLanguages, ...tokenizedLanguages].some((each) => each === family) ? "brackets" : "grammar";
 }
 
 /**
@@ -93,6 +94,8 @@ function parseFamily(family: LanguageFamily, code: string): ParseResult | Promis
   if (family === "toml") return parseToml(code);
   const language = bracketLanguages.find((each) => each === family);
   if (language) return checkBrackets(language, code);
+  const tokenized = tokenizedLanguages.find((each) => each === family);
+  if (tokenized) return checkTokens(tokenized, code);
   if (family === "session") return parseTerminalSession(code);
   return parseCommands(code);
 }

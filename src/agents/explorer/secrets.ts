@@ -68,7 +68,8 @@ const nounOf = (name: string): string => name.split("_").at(-1)!.replace(/S$/, "
 /** Whether a paragraph of a page has all words of a secret, besides those of another one that the docs name. */
 export function describesSecret({ markdown }: ReadPage, { name }: Secret, otherName: string): boolean {
   const others = otherName.split("_").slice(0, -1);
-  const words = name.split("_").filter((word) => word.length >= 3 && !others.includes(word));
+  const noun = name.split("_").at(-1);
+  const words = name.split("_").filter((word) => word.length >= 3 && (word === noun || !others.includes(word)));
   return hasWords(paragraphsOf(markdown), words);
 }
 

@@ -123,9 +123,11 @@ async function runChecks(
         ? skip("The pages could be read")
         : hasOnlyDeadLinks(reliableResult)
           ? skip("Links are absolute; those that are dead are reported one by one")
-          : share?.tested === 0 || hasNothingToCheck(reliableResult)
-            ? skip(reliableResult.message)
-            : reliableResult;
+          : definition.id === "markdown-code-fence-validity" && reliableResult.status === "fail"
+            ? skip("Fences that are not closed are reported page by page")
+            : share?.tested === 0 || hasNothingToCheck(reliableResult)
+              ? skip(reliableResult.message)
+              : reliableResult;
     checks.push(toSiteCheck(reportedResult, share?.proportion ?? 0, weight.weight, base, urls));
   }
   return [...checks, ...urls.filter((url) => deepUrls.has(url)).map(toDepthCheck)];

@@ -42,7 +42,7 @@ function farDraft(answer: GoalAnswer, facts: Facts): FindingDraft {
       ? ["No page that was read links to it.", pathKinds.unlinkedAnswer.title]
       : [
           `It is ${count(answer.clicks, "click")} from the start page.`,
-          `The likely answer is ${count(answer.clicks, "click")} from the start page`,
+          `${pathKinds.farAnswer.title}: ${count(answer.clicks, "click")}`,
         ];
   return {
     severity: answer.clicks !== null && answer.clicks > 2 * frictionAbove ? "medium" : "low",

@@ -100,7 +100,7 @@ function failureDraft(failure: Failure, facts: Facts, hasReadNothing: boolean): 
     severity: blocksStart ? "critical" : isDisallowed ? "medium" : "high",
     category: isDisallowed ? "auth" : failure.code === "soft_404" ? "silent_failure" : "unreadable_page",
     subject: normalizeUrl(failure.url),
-    title: isDisallowed ? `robots.txt blocks agents from ${place}` : `Page cannot be read: ${place}`,
+    title: `${titleOfUnread(failure.code)}: ${place}`,
     description: message || "The page loaded, but it has no readable text.",
     preconditions: [requestPrecondition(failure.url)],
     place,
@@ -112,6 +112,17 @@ function failureDraft(failure: Failure, facts: Facts, hasReadNothing: boolean): 
       : ["unreadable", "Make pages readable"],
   };
 }
+
+/** The check that reports the same problem of a page that was tested on purpose. */
+const checkOfCode: Record<string, string> = {
+  disallowed: "robots-allow",
+  empty: "has-text",
+  empty_shell: "text-without-scripts",
+  soft_404: "missing-pages-say-so",
+};
+
+const titleOfUnread = (code: string | null): string =>
+  checkFrictionOf({ id: checkOfCode[code ?? ""] ?? "page-readable", group: "page" }).title;
 
 function requestDraft(http: Http, failure: Failure, facts: Facts, blocksStart: boolean): FindingDraft {
   const answer = http.status === null ? "no answer" : String(http.status);

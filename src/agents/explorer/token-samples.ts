@@ -1,0 +1,89 @@
+import { csharp, dart, kotlin, scala } from "@codemirror/legacy-modes/mode/clike";
+import { lua } from "@codemirror/legacy-modes/mode/lua";
+import { protobuf } from "@codemirror/legacy-modes/mode/protobuf";
+import { ruby } from "@codemirror/legacy-modes/mode/ruby";
+import { swift } from "@codemirror/legacy-modes/mode/swift";
+import { type StreamParser, StringStream } from "@codemirror/streamparser";
+import { checkMatching, type ParseResult } from "./bracket-samples.ts";
+
+/** Tokenizers of editors, which tell code from strings and comments, line by line. */
+const tokenizers = { csharp, dart, kotlin, lua, protobuf, ruby, scala, swift } satisfies Record<
+  string,
+  StreamParser<unknown>
+>;
+export type TokenizedLanguage = keyof typeof tokenizers;
+export const tokenizedLanguages = Object.keys(tokenizers) as TokenizedLanguage[];
+
+type Token = { style: string; from: number; to: number };
+type Tokenizer = StreamParser<unknown>;
+
+const indentUnit = 2;
+const tabSize = 4;
+/** A word that is a name in code, and text in a string that isn't closed. */
+const probe = " zq";
+const isString = (style: string) => /\bstring/.test(style);
+
+/** Checks whether the brackets and quotes of a sample match, by the tokens of its language. */
+export function checkTokens(language: TokenizedLanguage, code: string): ParseResult {
+  // The tokenizer of C# doesn't know raw strings.
+  if (language === "csharp" && code.includes('"""')) return null;
+  const tokenizer: Tokenizer = tokenizers[language];
+  const state = tokenizer.startState?.(indentUnit);
+  /** The first line that starts a string of several lines, while one is open. */
+  let openedIn: number | null = null;
+  let text = "";
+  for (const [index, line] of code.split("\n").entries()) {
+    const before = copyOf(tokenizer, state);
+    const tokens = readLine(tokenizer, line, state);
+    text += `${blankTexts(line, tokens)}\n`;
+    const isOpen = endsInString(tokenizer, line, before) && line !== "";
+    const goesOn = endsInString(tokenizer, "", copyOf(tokenizer, state));
+    if (isOpen && !goesOn)
+      return { broken: true, message: `${quoteIn(line, tokens)} is never closed`, line: index + 1 };
+    openedIn = goesOn ? (openedIn ?? index + 1) : null;
+  }
+  if (openedIn !== null) return { broken: true, message: "a string is never closed", line: openedIn };
+  return checkMatching(text);
+}
+
+/** Reads a line to its end, and changes the state. */
+function readLine(tokenizer: Tokenizer, line: string, state: unknown): Token[] {
+  const tokens: Token[] = [];
+  if (line === "") tokenizer.blankLine?.(state, indentUnit);
+  const stream = new StringStream(line, tabSize, indentUnit);
+  for (let idle = 0; !stream.eol() && idle < 10; ) {
+    stream.start = stream.pos;
+    const style = tokenizer.token(stream, state) ?? "";
+    if (stream.pos === stream.start) idle++;
+    else tokens.push({ style, from: stream.start, to: stream.pos });
+  }
+  return tokens;
+}
+
+/** Whether a word after a line would be in a string. */
+function endsInString(tokenizer: Tokenizer, line: string, state: unknown): boolean {
+  const tokens = readLine(tokenizer, line + probe, state);
+  return isString(tokens.at(-1)?.style ?? "");
+}
+
+/** The quote that opens the last string of a line. */
+function quoteIn(line: string, tokens: Token[]): string {
+  const first = tokens.findLastIndex(({ style }) => !isString(style)) + 1;
+  return line.slice(tokens[first]?.from ?? 0).trim()[0] ?? "a string";
+}
+
+const blankTexts = (line: string, tokens: Token[]): string =>
+  tokens
+    .map(({ style, from, to }) =>
+      /\b(?:string|comment|regexp|character)/.test(style) ? " ".repeat(to - from) : line.slice(from, to),
+    )
+    .join("");
+
+/** A copy of a state, of the same depth as editors make it. */
+function copyOf(tokenizer: Tokenizer, state: unknown): unknown {
+  if (tokenizer.copyState) return tokenizer.copyState(state);
+  if (typeof state !== "object" || state === null) return state;
+  return Object.fromEntries(
+    Object.entries(state).map(([key, value]) => [key, Array.isArray(value) ? value.slice() : value]),
+  );
+}

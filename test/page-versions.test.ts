@@ -1,0 +1,111 @@
+import { expect, test } from "bun:test";
+import type { Check } from "../src/agents/agent.ts";
+import { readPage } from "../src/agents/page.ts";
+import { type SiteRoute, serveSite } from "./support/site.ts";
+import { explore } from "./truth/session.ts";
+
+// Pages that agents read as Markdown, and browsers as HTML.
+
+const both =
+  (markdown: string, html: string): SiteRoute =>
+  (request) =>
+    request.headers.get("accept")?.includes("markdown")
+      ? new Response(markdown, { headers: { "content-type": "text/markdown" } })
+      : new Response(`<title>Gates</title>${html}`, { headers: { "content-type": "text/html" } });
+const prose = "A gate opens when the tide is low, and closes before it rises again, unless somebody holds it open. ";
+
+async function checksOf(routes: Record<string, SiteRoute>, id: string): Promise<Check[]> {
+  const site = serveSite(routes);
+  const { events } = await explore(`${site.url}/`, "Open a gate").finally(site.stop);
+  const checks = events.flatMap((event) => (event.type === "tool_result" ? (event.checks ?? []) : []));
+  return checks
+    .filter((check) => check.id === id && check.status !== "pass")
+    .map((check) => JSON.parse(JSON.stringify(check).replaceAll(site.url, "")));
+}
+
+const openGate = `# Open a gate\n\n${prose}\n\n## Hold it open\n\n${prose}\n\n## Since version 2 {#v2}\n\n${prose}\n`;
+const start = (links: string[]) => `# Gates\n\n${prose}\n\n${links.map((link) => `- [Read](${link})`).join("\n")}\n`;
+
+test("the HTML of a page decides whether it has a section, if its Markdown doesn't show it", async () => {
+  const html = `<h1>Open a gate</h1><h2 id="hold-it-open">Hold it open</h2><p>${prose}</p><h2 id="limits">Limits</h2>`;
+  const links = ["/open#hold-it-open", "/open#v2", "/open#limits", "/open#speed"];
+  const routes = { "/": both(start(links), "<h1>Gates</h1>"), "/open": both(openGate, html) };
+  expect((await checksOf(routes, "anchor-resolves")).map(({ subject, line }) => [subject, line])).toEqual([
+    ["/open#speed", 8],
+  ]);
+});
+
+test("a section isn't missing on a page that has no HTML, or whose scripts name its sections", async () => {
+  const markdown = { body: openGate, type: "text/markdown" };
+  const unnamed = both(openGate, `<h1>Open a gate</h1><h2>Hold it open</h2><p>${prose}</p>`);
+  for (const page of [markdown, unnamed]) {
+    const routes = { "/": both(start(["/open#speed"]), "<h1>Gates</h1>"), "/open": page };
+    expect(await checksOf(routes, "anchor-resolves")).toEqual([]);
+  }
+});
+
+test("IDs beside the headings name the sections of a page", async () => {
+  const page = (id: string) =>
+    `<h1>Open a gate</h1><h2><div class="anchor" id="${id}"></div>Hold it open</h2><p>${prose.repeat(3)}</p>`;
+  const missing = async (id: string) => {
+    const routes = {
+      "/": { body: `<h1 id="a">Gates</h1><p>${prose} <a href="/open#speed">Speed</a>` },
+      "/open": { body: page(id) },
+    };
+    return (await checksOf(routes, "anchor-resolves")).length;
+  };
+  expect([await missing("hold-it-open"), await missing("box-1")]).toEqual([1, 0]);
+});
+
+test("noindex in the HTML of a page is found although the page is read as Markdown", async () => {
+  const html = `<meta name="robots" content="noindex"><h1>Open a gate</h1><p>${prose}</p>`;
+  const sample = "```sh\ngate open --hold\n```\n";
+  const routes = { "/": both(start(["/open"]), "<h1>Gates</h1>"), "/open": both(openGate + sample, html) };
+  expect((await checksOf(routes, "page-listed")).map(({ subject }) => subject)).toEqual(["/open"]);
+});
+
+const fences = (markdown: string) =>
+  readPage("http://docs.test/", "text/markdown", markdown).samples.map(({ line, isClosed, code }) => [
+    line,
+    isClosed,
+    code,
+  ]);
+
+test("a code fence ends where another one with a language begins", () => {
+  expect(fences("```sh\ngate open\n\nThen:\n\n```js\nopen();\n```\n\nText.\n")).toEqual([
+    [1, false, "gate open\n\nThen:\n"],
+    [6, true, "open();"],
+  ]);
+  expect(fences("````md\n```js\nopen();\n```\n````\n")).toEqual([[1, true, "```js\nopen();\n```"]]);
+  expect(fences("```ts\n/**\n * ```ts\n * open();\n * ```\n */\n```\n")).toHaveLength(1);
+  expect(fences("<!--\n```sh\ngate open\n``` -->\n\n{/* ```sh\ngate close\n``` */}\n\n```js\nopen();\n```\n")).toEqual([
+    [10, true, "open();"],
+  ]);
+  expect(fences("---\ntitle: a\n--- \n\n```yaml\na: 1\n---\nb: 2\n```\n")).toEqual([[5, true, "a: 1\n---\nb: 2"]]);
+});
+
+test("an unclosed code fence is reported with its line, on any page", async () => {
+  const broken = `# Close a gate\n\n${prose}\n\n\`\`\`sh\ngate close\n\n${prose}\n\n\`\`\`js\nclose();\n\`\`\`\n`;
+  const routes = { "/": both(start(["/close"]), "<h1>Gates</h1>"), "/close": { body: broken, type: "text/markdown" } };
+  const found = await checksOf(routes, "markdown-code-fence-validity");
+  expect(found.filter(({ status }) => status !== "skip").map(({ subject, line }) => [subject, line])).toEqual([
+    ["/close", 5],
+  ]);
+});
+
+test("an API description that isn't valid JSON is found at a common name", async () => {
+  const routes = (body: string) => ({ "/": { body: `<h1>Gates</h1><p>${prose}` }, "/openapi.json": { body } });
+  const broken = '{\n  "openapi": "3.0.3"\n  "info": {}\n}';
+  expect((await checksOf(routes(broken), "openapi-valid")).map(({ status }) => status)).toEqual(["fail"]);
+  expect(await checksOf(routes('{"name": "gates" "private": true}'), "openapi-valid")).toEqual([]);
+});
+
+test("a test of the browser is recognized by its script, whatever the status", async () => {
+  const challenge = `<title>Just a moment</title><noscript>Enable JavaScript</noscript><script>var a = document.createElement("script"); a.src = "/cdn/challenge/v1.js"; document.head.append(a);</script>`;
+  const routes = {
+    "/": { body: `<h1>Gates</h1><p>${prose}<a href="/open">Open a gate</a> <a href="/close">Close a gate</a>` },
+    "/open": { body: `<h1>Open a gate</h1><p>${prose.repeat(4)}<script>"/cdn/challenge/v1.js"</script>` },
+    "/close": { body: challenge, status: 503 },
+  };
+  expect([...new Set((await checksOf(routes, "challenge")).map(({ subject }) => subject))]).toEqual(["/close"]);
+});
