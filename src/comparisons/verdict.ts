@@ -1,6 +1,6 @@
 import type { Estimate } from "../stats/estimates.ts";
 import { holm } from "../stats/hypothesis-tests.ts";
-import { minRuns, runsToShow, threshold } from "../stats/power.ts";
+import { isClearChange, minRuns, runsToShow, threshold } from "../stats/power.ts";
 import {
   type EvalResult,
   infraFailuresOf,
@@ -186,13 +186,13 @@ function methodOf({ design, prompts, splits, seed }: MeanTest, level: number): s
   return `the larger p of a two-sided permutation test within each of ${prompts} prompts (${splitWords} splits) and a t test of their differences; t ${interval} interval of their mean`;
 }
 
-function verdictOf({ value, low, high }: Estimate, p: number, level: number): Verdict {
+function verdictOf(delta: Estimate, p: number, level: number): Verdict {
+  const { value, low, high } = delta;
   const [from, to] = [low ?? value, high ?? value];
-  const isLarge = Math.abs(value) >= threshold;
   const isBetter = value > 0;
-  // The test and the interval can disagree in few or skewed runs.
-  if (p < level && isLarge && from * to > 0) return isBetter ? "improved" : "regressed";
-  if (p < softAlpha && (isLarge || from * to > 0)) return isBetter ? "soft_improvement" : "soft_regression";
+  if (isClearChange(delta, p, level)) return isBetter ? "improved" : "regressed";
+  if (p < softAlpha && (Math.abs(value) >= threshold || from * to > 0))
+    return isBetter ? "soft_improvement" : "soft_regression";
   return from >= -threshold && to <= threshold ? "no_change" : "inconclusive";
 }
 

@@ -1,10 +1,10 @@
 // What each arm of an experiment changes, compared with the base. Pure functions: runs go in, facts come out.
 import { type Estimate, mean, wilson } from "../stats/estimates.ts";
 import { holm } from "../stats/hypothesis-tests.ts";
-import { threshold } from "../stats/power.ts";
+import { isClearChange, threshold } from "../stats/power.ts";
 import { type Share, type ShareStratum, shareDifference, stratifiedFisherTest } from "../stats/proportions.ts";
 import { type BlockTest, blockInterval, promptsToShow, repeatsToShow, testBlocks } from "../stats/randomized-blocks.ts";
-import { isInconclusive } from "../stats/repeats.ts";
+import { isInconclusive, rounded } from "../stats/repeats.ts";
 
 /**
  * One run of an arm. `block`: the repeat of its prompt, in which each arm runs once, in random order. `score`: 0 to 100. `excluded`: why the run
@@ -151,9 +151,11 @@ type TestedContrast = {
   differences: number[][];
 };
 
-/** Corrects the p values of a family. A test that can't be significant on its own can't be a false alarm, so it doesn't count. */
+/** Corrects the p values of a family. A test that can't be significant on its own can't be a false alarm, so it doesn't count, and its p becomes 1. */
 function adjust(tests: (Tested | null)[]): void {
-  const family = tests.filter((test) => test !== null && test.p !== null && test.smallest < level) as Tested[];
+  const all = tests.filter((test) => test !== null && test.p !== null) as Tested[];
+  for (const test of all) test.adjustedP = 1;
+  const family = all.filter(({ smallest }) => smallest < level);
   const adjusted = holm(family.map(({ p }) => p as number));
   family.forEach((test, i) => {
     test.adjustedP = adjusted[i] as number;
@@ -306,12 +308,10 @@ function decideVerdict(
   const smallest = Math.min(score?.smallest ?? 1, success?.smallest ?? 1);
   const isTestable = exact ? score !== null || success !== null : smallest < testLevel;
   if (exceeds("failed") || !isTestable) return { verdict: "insufficient_data", causes: [] };
-  const isSignificant = ({ adjustedP }: Tested) => exact || (adjustedP !== null && adjustedP < level);
+  const hasRateChanged = success && (exact || (success.adjustedP ?? 1) < level);
   const changes = [
-    ...(score && isSignificant(score) && isLarge(score) ? [{ cause: "score" as const, by: score.delta }] : []),
-    ...(success && isSignificant(success) && success.difference !== 0
-      ? [{ cause: "success" as const, by: success.difference }]
-      : []),
+    ...(score && isClear(score, exact) ? [{ cause: "score" as const, by: score.delta }] : []),
+    ...(hasRateChanged && success.difference !== 0 ? [{ cause: "success" as const, by: success.difference }] : []),
   ];
   const causes = changes.map(({ cause }) => cause);
   if (changes.length > 0 && changes.every(({ by }) => by > 0)) return { verdict: "better", causes };
@@ -319,9 +319,9 @@ function decideVerdict(
   return { verdict: "not_distinguishable", causes };
 }
 
-/** Whether a change matters, and its interval is on one side of 0. Means of equal scores can differ in the last bits. */
-const isLarge = ({ delta, low, high }: Effect): boolean =>
-  Math.abs(delta) >= threshold - 1e-9 && (low ?? delta) * (high ?? delta) > 0;
+/** Whether a score changed clearly. Means of equal scores can differ in the last bits. */
+const isClear = ({ delta, low, high, adjustedP }: Effect & Tested, exact: boolean): boolean =>
+  isClearChange(rounded({ value: delta, low, high }, 6), exact ? 0 : (adjustedP ?? 1), level);
 
 function toContrast({ score, success, cost, seconds }: TestedContrast, { exact }: TestOptions): Contrast {
   return { score: score && withoutSmallest(score), success: success && withoutSmallest(success), cost, seconds, exact };

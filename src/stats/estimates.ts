@@ -38,6 +38,14 @@ export const variance = (values: number[]): number => {
   return values.reduce((sum, value) => sum + (value - center) ** 2, 0) / (values.length - 1);
 };
 
+/** The variance within groups, weighted by their degrees of freedom; null if no group has two values. */
+export function pooledVariance(groups: number[][]): number | null {
+  const repeated = groups.filter((values) => values.length > 1);
+  const degreesOfFreedom = repeated.reduce((sum, values) => sum + values.length - 1, 0);
+  const squares = repeated.reduce((sum, values) => sum + variance(values) * (values.length - 1), 0);
+  return degreesOfFreedom === 0 ? null : squares / degreesOfFreedom;
+}
+
 /** Sample standard deviation; null for fewer than two values. */
 export const standardDeviation = (values: number[]): number | null =>
   values.length < 2 ? null : Math.sqrt(variance(values));

@@ -1,12 +1,20 @@
 // What a number of runs can show: power, the minimum detectable change, and sequential tests. Pure functions, each with
 // its source.
 import { cached, lnChoose, noncentralTail, solve, tQuantile } from "./distributions.ts";
+import type { Estimate } from "./estimates.ts";
 
 const alpha = 0.05;
 const targetPower = 0.8;
 
 /** The smallest change of a score that matters, in points: a smaller one is never a regression. */
 export const threshold = 5;
+
+/**
+ * Whether a change counts as better or worse: p below `level`, an interval on one side of 0 (in few or skewed runs, the test and the interval can
+ * disagree), and at least `threshold` points.
+ */
+export const isClearChange = ({ value, low, high }: Estimate, p: number, level: number): boolean =>
+  p < level && (low ?? value) * (high ?? value) > 0 && Math.abs(value) >= threshold;
 
 /** Minimum runs per side for a comparison: with 3 against 3, p is never below 0.1. */
 export const minRuns = 4;
@@ -34,7 +42,7 @@ function powerFunctionOf(n: number): (deviations: number) => number {
 }
 
 /** The probability that a two-sided t test detects a change of this many standard errors at `level`: exact, by the noncentral t. */
-const powerOfErrors = (errors: number, degreesOfFreedom: number, level = alpha): number =>
+export const powerOfErrors = (errors: number, degreesOfFreedom: number, level = alpha): number =>
   noncentralTail(tQuantile(1 - level / 2, degreesOfFreedom), degreesOfFreedom, errors);
 
 /** What is known of a planned test with n units: the standard error of the change, and its degrees of freedom. */

@@ -49,10 +49,14 @@ function convolve(one: number[], other: number[]): number[] {
 
 /**
  * How much more often side `b` succeeds, from -1 to 1, with its 95 % interval: the mean difference of the strata, and all differences that the
- * stratified score test doesn't reject. O. Miettinen and M. Nurminen, Statistics in Medicine 4 (1985) 213–226.
+ * stratified score test doesn't reject. O. Miettinen and M. Nurminen, Statistics in Medicine 4 (1985) 213–226. With a single run per side and
+ * stratum, all are one stratum.
  */
 export function shareDifference(strata: ShareStratum[]): Estimate {
   const z = 1.959963984540054;
+  const isSingle = strata.length > 1 && strata.every(({ a, b }) => a.n === 1 && b.n === 1);
+  // Two runs say little about the spread of their stratum: intervals would contain the truth in 98 % of cases.
+  if (isSingle) return shareDifference([{ a: sumOf(strata, "a"), b: sumOf(strata, "b") }]);
   const value = strata.reduce((sum, { a, b }) => sum + b.k / b.n - a.k / a.n, 0) / strata.length;
   const errorAt = (difference: number) =>
     Math.sqrt(strata.reduce((sum, stratum) => sum + varianceAt(stratum, difference), 0)) / strata.length;
@@ -61,6 +65,11 @@ export function shareDifference(strata: ShareStratum[]): Estimate {
   const high = value + solve((by) => by - z * errorAt(value + by), 1 - value);
   return { value, low: Math.max(-1, low), high: Math.min(1, high) };
 }
+
+const sumOf = (strata: ShareStratum[], side: "a" | "b"): Share => ({
+  k: strata.reduce((sum, each) => sum + each[side].k, 0),
+  n: strata.reduce((sum, each) => sum + each[side].n, 0),
+});
 
 /** The variance of the difference of one stratum, if it is `difference` in truth: at the most likely shares of both sides, by N / (N − 1). */
 function varianceAt({ a, b }: ShareStratum, difference: number): number {

@@ -1,6 +1,6 @@
 // Tests of designs in which the order of the sides is drawn within blocks. Pure functions, each with its source.
 import { tQuantile } from "./distributions.ts";
-import { type Estimate, mean, pairedInterval, variance } from "./estimates.ts";
+import { type Estimate, mean, pairedInterval, pooledVariance, variance } from "./estimates.ts";
 import { type PermutationResult, pairedTest, signFlipTest } from "./hypothesis-tests.ts";
 import { unitsToShow } from "./power.ts";
 
@@ -33,25 +33,25 @@ export function testBlocks(prompts: number[][], level: number, seed?: number): B
 }
 
 /**
- * The mean of the prompts' means with Student's 95 % interval, from the spread of the blocks within each prompt: their pooled variance, as in a
- * randomized block design (G. W. Snedecor and W. G. Cochran, Statistical Methods (1989) §14.2). Without repeated blocks, the spread of the prompts is used.
+ * The mean of the prompts' means with Student's 95 % interval, from the spread of the blocks within each prompt. The degrees of freedom are those of
+ * B. L. Welch, Biometrika 34 (1947) 28–35, equation 28, which stays close to 95 % with two blocks and with unequal spreads. If a prompt has a single
+ * block, all have the pooled variance; if all do, the spread of the prompts is used.
  */
 export function blockInterval(prompts: number[][]): Estimate {
   const value = mean(prompts.map(mean));
   const degreesOfFreedom = prompts.reduce((sum, blocks) => sum + blocks.length - 1, 0);
   if (degreesOfFreedom === 0) return pairedInterval(prompts.flat());
-  const squaredError =
-    (pooledVariance(prompts) as number) * prompts.reduce((sum, blocks) => sum + 1 / blocks.length, 0);
-  const half = tQuantile(0.975, degreesOfFreedom) * (Math.sqrt(squaredError) / prompts.length);
+  const pooled = prompts.some(({ length }) => length === 1) ? (pooledVariance(prompts) as number) : null;
+  const errors = prompts.map((blocks) => ({
+    squared: (pooled ?? variance(blocks)) / blocks.length,
+    weight: blocks.length + 1,
+  }));
+  const sum = errors.reduce((all, { squared }) => all + squared, 0);
+  if (sum === 0) return { value, low: value, high: value };
+  const welch = sum ** 2 / errors.reduce((all, { squared, weight }) => all + squared ** 2 / weight, 0) - 2;
+  const freedom = pooled === null ? Math.max(1, Math.min(degreesOfFreedom, welch)) : degreesOfFreedom;
+  const half = tQuantile(0.975, freedom) * (Math.sqrt(sum) / prompts.length);
   return { value, low: value - half, high: value + half };
-}
-
-/** The variance within groups, weighted by their degrees of freedom; null if no group has two values. */
-function pooledVariance(groups: number[][]): number | null {
-  const repeated = groups.filter((values) => values.length > 1);
-  const degreesOfFreedom = repeated.reduce((sum, values) => sum + values.length - 1, 0);
-  const squares = repeated.reduce((sum, values) => sum + variance(values) * (values.length - 1), 0);
-  return degreesOfFreedom === 0 ? null : squares / degreesOfFreedom;
 }
 
 /**
