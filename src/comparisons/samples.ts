@@ -38,6 +38,14 @@ export function pairsOf(before: SideRun[], after: SideRun[]): Pair[] {
   });
 }
 
+/** The runs without equal repeats of an agent that always does the same: for a test, they are one observation. */
+export function withoutEqualRepeats(runs: SideRun[]): SideRun[] {
+  const resultOf = ({ pairKey, report, failureCause }: SideRun) =>
+    [pairKey, failureCause, report?.outcome, report?.score].join(" ");
+  const first = new Map(runs.toReversed().map((run) => [resultOf(run), run]));
+  return runs.filter((run) => !run.isDeterministic || first.get(resultOf(run)) === run);
+}
+
 /** The values of a number on both sides, by pair. `read` returns it for a run; null: it has none. Pairs without a value on a side are left out. */
 export function samplesOf(pairs: Pair[], read: (run: SideRun) => number | null): Sample[] {
   const values = (runs: SideRun[]) => runs.flatMap((run) => read(run) ?? []);

@@ -30,6 +30,7 @@ import {
   samplesOf,
   scoreOn,
   testSamples,
+  withoutEqualRepeats,
 } from "./samples.ts";
 
 const softAlpha = 0.2;
@@ -70,7 +71,8 @@ export function decideVerdict(
       "insufficient_data",
       `more than 20% of the runs of ${broken.name} failed for reasons unrelated to the target`,
     );
-  const pairs = pairsOf(before.runs, after.runs);
+  const observations = ({ runs }: Side) => (isDeterministic ? runs : withoutEqualRepeats(runs));
+  const pairs = pairsOf(observations(before), observations(after));
   if (pairs.length === 0) return withoutTest("not_comparable", "the sides have no prompt in common");
   const { ends: testedEnds = null, successP = null } = (isDeterministic ? null : testEnds(pairs)) ?? {};
   const causes = testedEnds ? worseEnds(testedEnds, level) : [];

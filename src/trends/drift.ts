@@ -1,5 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { and, eq, ne } from "drizzle-orm";
+import { isRuleBased } from "../agents/agent.ts";
 import type { Context, OrgId } from "../context.ts";
 import { prompts } from "../db/tables/prompts.ts";
 import { describeMethodology } from "../reports/differences.ts";
@@ -9,7 +10,7 @@ import { type ChangePoint, changePoints } from "../stats/change-points.ts";
 import { type Estimate, mean, welch } from "../stats/estimates.ts";
 import { permutationTest } from "../stats/hypothesis-tests.ts";
 import { threshold } from "../stats/power.ts";
-import { Interval, pWords, rounded } from "../stats/repeats.ts";
+import { Interval, pWords, round, rounded } from "../stats/repeats.ts";
 
 /** Maximum number of scores to search for change points, the newest. */
 export const maxScores = 300;
@@ -66,6 +67,7 @@ export type ChangeContext = {
   dayOf: (at: number) => number;
 };
 
+const testWords = (p: number | null) => (p === null ? "" : `, ${pWords(p)} (permutation test of the series)`);
 const signed = (value: number) => `${value > 0 ? "+" : ""}${value.toFixed(1)}`;
 
 /**
@@ -78,6 +80,7 @@ export function changesOf(
   levels: Level[],
   newest: ComparedChange | null,
 ): Change[] {
+  const series = days[0] as ScoreDay;
   const points = changePoints(levels.map(({ value }) => value));
   const scores = points.map((point, i) => {
     const at = levels[point.index]?.at ?? 0;
@@ -85,15 +88,18 @@ export function changesOf(
       levels[points[i - 1]?.index ?? 0]?.at ?? 0,
       levels[points[i + 1]?.index ?? -1]?.at ?? Number.MAX_SAFE_INTEGER,
     ];
-    return scoreChange(point, at, canaryChangeAt(context, days[0] as ScoreDay, at, span));
+    return scoreChange(point, at, isRuleBased(series.agent), canaryChangeAt(context, series, at, span));
   });
-  const all = newest === null ? scores : withCompared(context, days[0] as ScoreDay, scores, newest);
+  const all = newest === null ? scores : withCompared(context, series, scores, newest);
   return [...propertyChangesOf(context, days), ...all].sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0));
 }
 
-function scoreChange({ p, from, to, before, after }: ChangePoint, at: number, canary: Canary): Change {
+/** `isExact`: equal repeats are one observation, so there is no p. */
+function scoreChange(point: ChangePoint, at: number, isExact: boolean, canary: Canary): Change {
+  const { from, to, before, after } = point;
+  const p = isExact ? null : round(point.p, 4);
   const delta = rounded(welch(before, after), 1);
-  const finding = `${signed(delta.value)} points (95% from ${delta.low} to ${delta.high}), ${before.length} against ${after.length} runs, ${pWords(p)} (permutation test of the series)`;
+  const finding = `${signed(delta.value)} points (95% from ${delta.low} to ${delta.high}), ${before.length} against ${after.length} runs${testWords(p)}`;
   return {
     at: toIso(at),
     what: "score",
@@ -101,7 +107,7 @@ function scoreChange({ p, from, to, before, after }: ChangePoint, at: number, ca
     to: to.toFixed(1),
     delta,
     verdict: verdictOf(delta),
-    p: Number(p.toFixed(4)),
+    p,
     canary: canary.verdict,
     note: `${finding}; ${canary.note}`,
   };
@@ -121,7 +127,6 @@ function withCompared(context: ChangeContext, series: ScoreDay, scores: Change[]
   const runs = [before, after].map(({ evaluations }) => evaluations.reduce((sum, each) => sum + each.runs, 0));
   const interval = low === null || low === high ? "exact" : `95% from ${low} to ${high}`;
   const p = shown?.p ?? null;
-  const test = p === null ? "" : `, ${pWords(p)} (permutation test of the series)`;
   const compared: Change = {
     at: toIso(at),
     what: "score",
@@ -131,7 +136,7 @@ function withCompared(context: ChangeContext, series: ScoreDay, scores: Change[]
     verdict: verdict === "improved" ? "improved" : "regressed",
     p,
     canary: canary.verdict,
-    note: `${signed(value)} points (${interval}), ${runs.join(" against ")} runs${test}; ${canary.note}`,
+    note: `${signed(value)} points (${interval}), ${runs.join(" against ")} runs${testWords(p)}; ${canary.note}`,
   };
   return [...scores.filter((change) => change !== shown), compared];
 }
