@@ -22,7 +22,9 @@ import {
   signFlipTest,
   stratifiedPermutationTest,
 } from "../src/stats/hypothesis-tests.ts";
-import { gateSteps, powerOf, runsToShow, smallestChange } from "../src/stats/power.ts";
+import { gateSteps, powerOf, runsToShow, smallestChange, unitsToShow } from "../src/stats/power.ts";
+import { shareDifference, stratifiedFisherTest } from "../src/stats/proportions.ts";
+import { testBlocks } from "../src/stats/randomized-blocks.ts";
 import { normal, randomOf } from "./support/random.ts";
 import { isThorough } from "./support/thorough.ts";
 
@@ -181,6 +183,9 @@ const oracle: Oracle = await Bun.file(file).json();
 
 const strataIn = (cell: Cell | undefined) => cell as unknown as Stratum[];
 
+const sharesIn = (cell: Cell | undefined) =>
+  (cell as unknown as number[][]).map(([k = 0, n = 0, l = 0, m = 0]) => ({ a: { k, n }, b: { k: l, n: m } }));
+
 /** Each of our numbers next to R's. */
 const ours: Record<string, (row: Record<string, Cell>) => [number | null, number | undefined][]> = {
   welch: ({ a, b, level, low, high }) => {
@@ -229,6 +234,27 @@ const ours: Record<string, (row: Record<string, Cell>) => [number | null, number
   stratified: ({ strata, p }) => [[stratifiedPermutationTest(strataIn(strata)).p, p]],
   stratifiedWelch: ({ strata, level, low, high }) => {
     const interval = stratifiedWelch(strataIn(strata), level!);
+    return [
+      [interval.low, low],
+      [interval.high, high],
+    ];
+  },
+  flips: ({ d, p }) => [[signFlipTest(d!).p, p]],
+  blocks: ({ prompts, p, low, high }) => {
+    const test = testBlocks(prompts as unknown as number[][], 0.05);
+    return [
+      [test.p, p],
+      [test.delta.low, low],
+      [test.delta.high, high],
+    ];
+  },
+  plans: ({ change, sd, level, n }) => {
+    const plan = (runs: number) => ({ error: sd! / Math.sqrt(runs), degreesOfFreedom: runs - 1 });
+    return [[unitsToShow(change!, level!, 2, plan), n]];
+  },
+  exactStrata: ({ strata, p }) => [[stratifiedFisherTest(sharesIn(strata)).p, p]],
+  shareIntervals: ({ strata, low, high }) => {
+    const interval = shareDifference(sharesIn(strata));
     return [
       [interval.low, low],
       [interval.high, high],

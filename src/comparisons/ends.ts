@@ -1,6 +1,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Nullable } from "../schema.ts";
-import { type Ends, endsTest, fisherTest } from "../stats/hypothesis-tests.ts";
+import { type Ends, endsTest } from "../stats/hypothesis-tests.ts";
+import { stratifiedFisherTest } from "../stats/proportions.ts";
 import { goalResultOf, pWords, roundP, type SideRun } from "../stats/repeats.ts";
 import type { Pair } from "./samples.ts";
 
@@ -64,14 +65,9 @@ function endsOf(runs: SideRun[]): Ends {
   return { n: ends.length, met: count("met"), unfinished: count("unfinished") };
 }
 
-function twoSided(strata: { a: Ends; b: Ends }[]): number {
-  const [only] = strata;
-  if (only && strata.length === 1) return fisherTest({ k: only.a.met, n: only.a.n }, { k: only.b.met, n: only.b.n });
-  const [fewerP, moreP] = [strata, strata.map(({ a, b }) => ({ a: b, b: a }))].map(
-    (each) => endsTest(each, true).fewerSuccessesP ?? 1,
-  );
-  return Math.min(1, 2 * Math.min(fewerP ?? 1, moreP ?? 1));
-}
+/** Two-sided p that both sides reached the goal equally often. */
+const twoSided = (strata: { a: Ends; b: Ends }[]): number =>
+  stratifiedFisherTest(strata.map(({ a, b }) => ({ a: { k: a.met, n: a.n }, b: { k: b.met, n: b.n } }))).p;
 
 /** The reasons for a regression other than the scores. */
 export function worseEnds({ success, unfinished, p }: EndsEvidence, level: number): ("success" | "unfinished")[] {

@@ -128,6 +128,57 @@ endings <- lapply(list(
   obj(sides = rows2(lapply(sides, arr)), fell = num(fell), rose = num(rose), adjusted = num(mean(pmin(lows, highs) <= min(fell, rose) * (1 + 1e-9))))
 })
 
-cat("{\n", paste(sprintf("  \"%s\": %s", c("welch", "means", "quantiles", "wilson", "fisher", "ranks", "signed", "permutation", "holm", "power", "smallest", "looks", "paired", "stratified", "stratifiedWelch", "endings"),
-  c(rows(welch), rows(means), rows(quantiles), rows(wilson), rows(fisher), rows(ranks), rows(signed), rows(permutation), rows(holm), rows(power), rows(smallest), arr(looks), rows(paired), rows(stratified), rows(stratifiedWelch), rows(endings))),
+# Sign flips of many differences: every assignment, by the sums of both halves.
+signs <- function(d) Reduce(function(x, y) as.vector(outer(x, c(-y, y), "+")), d, 0)
+flips <- lapply(c(16, 18, 20), function(n) {
+  d <- round(rnorm(n, 2, 6), 3)
+  obj(d = arr(d), p = num(mean(abs(signs(d)) >= abs(sum(d)) - 1e-9)))
+})
+# Blocks of several prompts: the flips of all blocks, and the interval with Welch's degrees of freedom of 1947. With one prompt it is the t test's.
+blocks <- lapply(list(c(6), c(3, 4), c(2, 2, 5), c(4, 4, 4)), function(sizes) {
+  prompts <- lapply(sizes, function(n) round(rnorm(n, 4, 5), 3))
+  weighted <- unlist(lapply(prompts, function(d) d / length(d)))
+  means <- sapply(prompts, mean); e <- sapply(prompts, var) / sizes
+  freedom <- max(1, min(sum(sizes - 1), sum(e)^2 / sum(e^2 / (sizes + 1)) - 2))
+  half <- qt(0.975, freedom) * sqrt(sum(e)) / length(sizes)
+  if (length(sizes) == 1) stopifnot(abs(t.test(prompts[[1]])$conf.int - (mean(means) + c(-half, half))) < 1e-9)
+  obj(prompts = rows2(lapply(prompts, arr)), p = num(mean(abs(signs(weighted)) >= abs(sum(weighted)) - 1e-9)),
+    low = num(mean(means) - half), high = num(mean(means) + half))
+})
+# Repeats to show a change: paired t tests.
+plans <- lapply(list(c(5, 6, 0.05), c(5, 11, 0.05), c(5, 11, 0.0125), c(3, 8, 0.025), c(10, 9, 0.05)), function(x)
+  obj(change = num(x[1]), sd = num(x[2]), level = num(x[3]),
+    n = num(ceiling(power.t.test(delta = x[1], sd = x[2], sig.level = x[3], power = 0.8, type = "paired", strict = TRUE)$n))))
+# Shares in strata: k and n of both sides in each.
+shareStrata <- list(
+  list(c(3, 5, 4, 5), c(1, 5, 3, 5)),
+  list(c(2, 3, 3, 3), c(0, 3, 2, 3), c(1, 3, 1, 3), c(3, 3, 3, 3)),
+  list(c(2, 8, 6, 8), c(5, 7, 6, 9), c(1, 4, 4, 6)),
+  list(c(30, 60, 44, 61), c(10, 40, 19, 42))
+)
+exactStrata <- lapply(shareStrata, function(strata) {
+  tables <- array(sapply(strata, function(x) c(x[1], x[2] - x[1], x[3], x[4] - x[3])), c(2, 2, length(strata)))
+  obj(strata = rows2(lapply(strata, arr)), p = num(mantelhaen.test(tables, exact = TRUE)$p.value))
+})
+# Miettinen and Nurminen's interval: the most likely shares are the root of the derivative of the likelihood.
+score <- function(strata, difference) {
+  v <- sapply(strata, function(x) {
+    slope <- function(q) x[1] / q - (x[2] - x[1]) / (1 - q) + x[3] / (q + difference) - (x[4] - x[3]) / (1 - q - difference)
+    ends <- c(max(0, -difference), min(1, 1 - difference)) + c(1e-14, -1e-14)
+    q <- if (slope(ends[1]) <= 0) ends[1] else if (slope(ends[2]) >= 0) ends[2] else uniroot(slope, ends, tol = 1e-15, maxiter = 10000)$root
+    n <- x[2] + x[4]
+    (q * (1 - q) / x[2] + (q + difference) * (1 - q - difference) / x[4]) * n / (n - 1)
+  })
+  sqrt(sum(v)) / length(strata)
+}
+shareIntervals <- lapply(c(shareStrata, list(list(c(0, 5, 5, 5)), list(c(9, 10, 3, 10)), list(c(4, 4, 4, 4)))), function(strata) {
+  value <- mean(sapply(strata, function(x) x[3] / x[4] - x[1] / x[2])); z <- qnorm(0.975)
+  end <- function(sign, size) uniroot(function(by) by - z * score(strata, value + sign * by), c(0, size), tol = 1e-15, maxiter = 10000)$root
+  low <- if (value <= -1) -1 else value - end(-1, value + 1 - 1e-12)
+  high <- if (value >= 1) 1 else value + end(1, 1 - value - 1e-12)
+  obj(strata = rows2(lapply(strata, arr)), low = num(low), high = num(high))
+})
+
+cat("{\n", paste(sprintf("  \"%s\": %s", c("welch", "means", "quantiles", "wilson", "fisher", "ranks", "signed", "permutation", "holm", "power", "smallest", "looks", "paired", "stratified", "stratifiedWelch", "endings", "flips", "blocks", "plans", "exactStrata", "shareIntervals"),
+  c(rows(welch), rows(means), rows(quantiles), rows(wilson), rows(fisher), rows(ranks), rows(signed), rows(permutation), rows(holm), rows(power), rows(smallest), arr(looks), rows(paired), rows(stratified), rows(stratifiedWelch), rows(endings), rows(flips), rows(blocks), rows(plans), rows(exactStrata), rows(shareIntervals))),
   collapse = ",\n"), "\n}\n", sep = "")
