@@ -35,7 +35,7 @@ type ServiceConnection = {
   base: string;
   key: string;
   send: (request: Request) => Promise<Response>;
-  /** A first request that fails says immediately that nothing is there. */
+  /** Whether a request had a response. Until then, a failure is reported immediately: the URL may be wrong. */
   wasReached: boolean;
 };
 

@@ -255,7 +255,7 @@ const CheckFailed = Type.Object({
   command: Nullable(Type.String()),
 });
 
-/** A line without what people decided about it. */
+/** An item without what people decided about it. */
 export type Unmarked<T> = T extends unknown ? Omit<T, "snoozedUntil" | "assignee" | "markedBy" | "markedAt"> : never;
 
 export const InboxItem = Type.Union(

@@ -167,7 +167,7 @@ async function requeueOrphans(runner: Runner, which: "all" | "expired"): Promise
   const orphans = listOrphanedJobs(ctx, pool, which).filter((lease) => !active.has(attemptKey(lease)));
   if (orphans.length === 0) return;
   const requeued = await ctx.commit((tx) => orphans.filter((lease) => requeueLostJob(runner, tx, lease)));
-  if (requeued.length > 0) ctx.log.warn({ taken: requeued.length }, "requeued jobs of a process that died");
+  if (requeued.length > 0) ctx.log.warn({ jobs: requeued.length }, "requeued jobs of a process that died");
   for (const lease of requeued) onAttempt?.(lease);
 }
 
@@ -194,27 +194,27 @@ function stopLostJobs({ ctx, active }: Runner): void {
 }
 
 /** Runs a claimed job and stores how it ended. */
-async function runJob(settlement: Settlement, lease: Lease, stop: AbortSignal): Promise<void> {
-  const { log, disk } = settlement.ctx;
+async function runJob(runner: Runner, lease: Lease, stop: AbortSignal): Promise<void> {
+  const { log, disk } = runner.ctx;
   let write: (tx: Tx) => void;
   try {
-    write = await handlerOf(settlement, lease).run(lease, stop);
+    write = await handlerOf(runner, lease).run(lease, stop);
   } catch (error) {
     disk.onError(error);
     // The process that took the job recorded the reason.
     if (stop.reason instanceof LeaseLost) return;
-    if (stop.aborted) return await storeEnd(settlement, lease, stop, (tx) => releaseJob(settlement, tx, lease));
+    if (stop.aborted) return await storeEnd(runner, lease, stop, (tx) => releaseJob(runner, tx, lease));
     log.info({ job: lease.id, subject: lease.subject, attempt: lease.attempt, err: error }, "attempt failed");
     const failure = error instanceof JobFailure ? error : toFault(String(error), error);
-    return await storeEnd(settlement, lease, stop, (tx) => settleFailure(settlement, tx, lease, failure));
+    return await storeEnd(runner, lease, stop, (tx) => settleFailure(runner, tx, lease, failure));
   }
   try {
-    await storeEnd(settlement, lease, stop, (tx) => finishJob(settlement, tx, lease, write));
+    await storeEnd(runner, lease, stop, (tx) => finishJob(runner, tx, lease, write));
   } catch (error) {
     if (diskFault(error) !== null) throw error;
     log.error({ job: lease.id, subject: lease.subject, err: error }, "could not store result");
     const failure = toFault(`the result could not be stored: ${String(error)}`, error);
-    await storeEnd(settlement, lease, stop, (tx) => settleFailure(settlement, tx, lease, failure));
+    await storeEnd(runner, lease, stop, (tx) => settleFailure(runner, tx, lease, failure));
   }
 }
 

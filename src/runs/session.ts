@@ -137,8 +137,8 @@ export function openSession(
 
 /** Steps to shrink a payload, mildest first: maximum characters per text and items per list. */
 const shrinkSteps = [
-  ...[8192, 4096, 2048, 1024, 512, 256, 128, 64].map((chars) => ({ chars, items: Number.POSITIVE_INFINITY })),
-  ...[512, 256, 128, 64, 32, 16, 8, 4, 2, 1].map((items) => ({ chars: 256, items })),
+  ...[8192, 4096, 2048, 1024, 512, 256, 128, 64].map((chars) => ({ chars, maxItems: undefined })),
+  ...[512, 256, 128, 64, 32, 16, 8, 4, 2, 1].map((maxItems) => ({ chars: 256, maxItems })),
 ];
 
 /** Redacts an event and limits it to 32 KiB of JSON, by cutting texts and then lists; `cutBytes` is the number of bytes removed. */
@@ -146,12 +146,12 @@ export function toStoredFields(
   fields: Record<string, unknown>,
   redact: (text: string, name?: string) => string,
 ): { data: Record<string, unknown>; bytes: number } {
-  const clean = mapTexts(fields, redact, Number.POSITIVE_INFINITY, "", redact) as Record<string, unknown>;
+  const clean = mapTexts(fields, redact, { rename: redact }) as Record<string, unknown>;
   const bytes = Buffer.byteLength(JSON.stringify(clean));
   if (bytes <= maxPayloadBytes) return { data: clean, bytes };
-  for (const { chars, items } of shrinkSteps) {
+  for (const { chars, maxItems } of shrinkSteps) {
     const shorten = (text: string) => (text.length > chars ? `${text.slice(0, chars).toWellFormed()}…` : text);
-    const cut = mapTexts(clean, shorten, items) as Record<string, unknown>;
+    const cut = mapTexts(clean, shorten, { maxItems }) as Record<string, unknown>;
     const remainingBytes = Buffer.byteLength(JSON.stringify(cut));
     if (remainingBytes <= maxPayloadBytes)
       return { data: { ...cut, cutBytes: bytes - remainingBytes }, bytes: remainingBytes };

@@ -9,7 +9,7 @@ import { titleText } from "../prompts/lists.ts";
 import { titleOf } from "../reports/labels.ts";
 import type { Month } from "../runs/spending.ts";
 import { round } from "../stats/repeats.ts";
-import { type Amount, type Detail, readDetails, readQuarters, readRest } from "./details.ts";
+import { type Amount, type Detail, readDetails, readQuarterHours, readRest } from "./details.ts";
 import type { BreakdownName, SpendingReport, SpendingRow } from "./schema.ts";
 
 /** Rows of a breakdown; the rest is one row. */
@@ -50,7 +50,7 @@ function rowsBy<T extends Amount>(
   return sorted.map(toRounded);
 }
 
-/** Less is an error of adding up, in USD. */
+/** A smaller rest is a rounding error, in USD. */
 const minRestUsd = 1e-7;
 
 /** Adds what belongs to no prompt to the row of the rest. */
@@ -92,7 +92,7 @@ const noRequesterNames: Record<string, string> = {
   operator: "Operator",
 };
 
-/** How a run was started, in as few words as people ask for. */
+/** How a run was started: web and CLI are one row, and so are MCP and the REST API. */
 const triggerKeyOf = ({ trigger }: Detail): string =>
   trigger === "web" || trigger === "cli" ? "manual" : trigger === "mcp" ? "api" : trigger;
 
@@ -149,7 +149,7 @@ function daysOf(ctx: Context, org: OrgId, month: Month, previousMonth: Month, ti
   const format = new Intl.DateTimeFormat("en-CA", { timeZone, year: "numeric", month: "2-digit", day: "2-digit" });
   const dateOf = (at: number) => format.format(at);
   const dayOfMonth = ({ from }: { from: number }) => dateOf(from).slice(8);
-  const rows = rowsBy(readQuarters(ctx, org, month), readQuarters(ctx, org, previousMonth), dayOfMonth);
+  const rows = rowsBy(readQuarterHours(ctx, org, month), readQuarterHours(ctx, org, previousMonth), dayOfMonth);
   const monthText = dateOf(month.from).slice(0, 8);
   return rows
     .map(({ key, ...row }) => ({ key: monthText + key, name: monthText + key, ...row }))

@@ -42,7 +42,7 @@ export function readRest(ctx: Context, org: OrgId, month: Month, details: Detail
 }
 
 /** What a month cost per quarter of an hour, oldest first. */
-export const readQuarters = ({ db }: Context, org: OrgId, { from, until }: Month) =>
+export const readQuarterHours = ({ db }: Context, org: OrgId, { from, until }: Month) =>
   db
     .select({ from: spending.from, usd: spending.usd, estimatedUsd: spending.estimatedUsd })
     .from(spending)

@@ -27,7 +27,9 @@ export const FieldTrafficInput = Type.Object(
       Type.Object(
         {
           month: Type.String(shape("^\\d{4}-(0[1-9]|1[0-2])$", "a month such as 2026-11")),
-          ...{ kind, name, url },
+          kind,
+          name,
+          url,
           reads: count("Answered requests"),
           markdown: count("Those of them answered with Markdown"),
           missing: count("Requests answered by 404 or 410"),
@@ -42,11 +44,16 @@ export const FieldTrafficInput = Type.Object(
     additionalProperties: false,
     examples: [
       {
-        log: "0f5c…".padEnd(64, "0").replace("…", "0"),
+        log: "0f5c".padEnd(64, "0"),
         pages: [
           {
-            ...{ month: "2026-11", kind: "coding", name: "Claude Code" },
-            ...{ url: "https://docs.acme.example/upload", reads: 120, markdown: 118, missing: 0 },
+            month: "2026-11",
+            kind: "coding",
+            name: "Claude Code",
+            url: "https://docs.acme.example/upload",
+            reads: 120,
+            markdown: 118,
+            missing: 0,
           },
         ],
       },

@@ -46,6 +46,7 @@ export function argumentsOf(program: Program, call: SyntaxNode, depth = 0): { po
   for (let node = list?.firstChild ?? null; node; node = node.nextSibling) {
     if (/^[(),]$|Comment/.test(node.name)) continue;
     if (/^(?:Spread|\*\*?)$/.test(node.name)) {
+      // There may be others.
       named.isOpen = true;
       node = node.nextSibling ?? node;
     } else if (node.nextSibling?.name === "AssignOp") {
@@ -163,7 +164,7 @@ function concatenation({ code }: Program, node: SyntaxNode, inner: Evaluate): Li
   return typeof a === "string" || typeof b === "string" ? toText(a) + toText(b) : unresolved;
 }
 
-/** `JSON.stringify(value)`, `json.dumps(value)` and `new Headers(value)` stand for their value. */
+/** The value of a call: that of its argument for `JSON.stringify(value)` and `json.dumps(value)`, else unknown. */
 function resultOf(program: Program, node: SyntaxNode, depth: number): Literal {
   const callee = program.code.slice(node.from, node.firstChild?.to ?? node.from);
   return /^(?:JSON\.stringify|json\.dumps)$/.test(callee)

@@ -23,6 +23,7 @@ export type Command = {
   limits?: Partial<SandboxLimits>;
   /** Called with each chunk of stdout and stderr. */
   onOutput?: (bytes: Uint8Array, stream: "stdout" | "stderr") => void;
+  /** Called once when the workspace is nearly full. */
   onNear?: SandboxRun["onNear"];
   signal: AbortSignal;
 };

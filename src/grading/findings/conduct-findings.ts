@@ -46,6 +46,6 @@ function conductDraft(recovery: Recovery, facts: Facts): FindingDraft {
     description: message || "No reason given.",
     url: target === "product" ? (request?.url ?? url) : null,
     preconditions: [call ? `tool ${call.tool}` : "run"],
-    remedy: [`tool ${name}`, `Fix the failure of ${name}`],
+    remedy: { key: `tool ${name}`, title: `Fix the failure of ${name}` },
   };
 }

@@ -17,6 +17,7 @@ export type Cause = {
 /** A friction point before its cost is known, with data for the recommended fix. */
 export type Finding = Omit<Friction, "lostSeconds" | "lostUsd" | "lostPoints"> & {
   cause: Cause;
+  foundBy: "rules" | "agent" | "judge";
   /** Findings with the same `key` share one fix. */
   remedy: { key: string; title: string; kind: "links" | "labels" | "samples" | "check" | "conventions" | "other" };
   /** Its name among others of its kind: "/guide/instal (404)", "line 12". */
@@ -36,11 +37,12 @@ export type FindingDraft = Pick<
   Partial<Pick<Finding, "cause" | "place" | "fix" | "quote" | "owner" | "evidence">> & {
     subject: string;
     events: number[];
-    remedy: [key: string, title: string, kind?: "links" | "other"];
+    remedy: { key: string; title: string; kind?: "links" | "other" };
   };
 
 export const noCause: Cause = { checks: [], requests: [], failures: [], interruptions: [], goal: false };
 
+/** What would have had to succeed to avoid both of two findings. */
 export function joinCauses(a: Cause, b: Cause): Cause {
   return {
     checks: [...a.checks, ...b.checks],
@@ -54,10 +56,12 @@ export function joinCauses(a: Cause, b: Cause): Cause {
 /** The values without duplicates, sorted. */
 export const sortedUnique = (seqs: number[]) => [...new Set(seqs)].sort((a, b) => a - b);
 
+/** Identifies the same problem in all sessions: 16 hexadecimal digits. `subject`: what has the problem, such as the URL of a page. */
 export function fingerprint(category: Friction["category"], subject: string): string {
   return createHash("sha256").update(`${category}\n${subject}`).digest("hex").slice(0, 16);
 }
 
+/** The most severe of several severities, of which there is at least one. */
 export function worstSeverity(severities: Friction["severity"][]): Friction["severity"] {
   return severities.reduce((a, b) => (severityRank[a] <= severityRank[b] ? a : b));
 }

@@ -25,6 +25,7 @@ export function frictionsOf(findings: Finding[], facts: Facts, scoring: Scoring 
     .map(
       ({
         cause: _cause,
+        foundBy: _foundBy,
         remedy: _remedy,
         place: _place,
         owner: _owner,

@@ -13,8 +13,8 @@ const quoteWords = (terms: string[]) =>
     8,
   );
 
-/** A worse fit: a section with about half of the words of the goal. */
-const farFromGoal = 0.15;
+/** Below this fit, the nearest section has less than about half of the words of the goal. */
+const minNearFit = 0.15;
 
 /** Problems with the answer to the goal: far from the start page, without a sample, or in no clear section. */
 export function goalDrafts(answer: GoalAnswer | null, facts: Facts): FindingDraft[] {
@@ -56,7 +56,7 @@ function farDraft(answer: GoalAnswer, facts: Facts): FindingDraft {
     fix: `Link ${place} from the start page or an index.`,
     events: [answer.seq],
     preconditions: ["goal"],
-    remedy: ["goal", "Link the answer to the goal from the start page"],
+    remedy: { key: "goal", title: "Link the answer to the goal from the start page" },
   };
 }
 
@@ -97,7 +97,7 @@ function unclearDraft(answer: GoalAnswer, facts: Facts): FindingDraft {
       title: `The goal is in ${otherScript.goal} script, the docs in ${otherScript.docs}`,
       description: "The explorer compares words, so it can't tell whether the docs answer this goal.",
       fix: `Write the goal in the language of the docs, or start from docs in the language of the goal.`,
-      remedy: ["goal script", "Write the goal in the language of the docs"],
+      remedy: { key: "goal script", title: "Write the goal in the language of the docs" },
     };
   if (noOverlap)
     return {
@@ -106,7 +106,7 @@ function unclearDraft(answer: GoalAnswer, facts: Facts): FindingDraft {
       title: "No page contains a word of the goal",
       description: `The explorer compares words.${unseenNote} The docs may use other words or another language.`,
       fix: `Check that the docs answer this goal in the words of its users: ${quoteWords(missing.length > 0 ? missing : unseen)}.`,
-      remedy: ["goal", "Answer the goal in the words of its users"],
+      remedy: { key: "goal", title: "Answer the goal in the words of its users" },
     };
   if (noSample)
     return {
@@ -115,7 +115,7 @@ function unclearDraft(answer: GoalAnswer, facts: Facts): FindingDraft {
       title: `The closest section has no sample: ${nearestSectionOf(answer, facts)}`,
       description: `One section contains the words of the goal, but no code sample.${closest}`,
       fix: "Add a code sample to this section.",
-      remedy: ["goal", "Add a code sample to the section about the goal"],
+      remedy: { key: "goal", title: "Add a code sample to the section about the goal" },
     };
   if (isCovered)
     return {
@@ -126,19 +126,19 @@ function unclearDraft(answer: GoalAnswer, facts: Facts): FindingDraft {
       description: `This section contains most of the goal and a sample, but the explorer isn't sure that it is the answer.${missingNote}${unseenNote}${othersNote}`,
       // The docs need no change because of that.
       owner: "agent",
-      remedy: ["goal", "Check that this section answers the goal"],
+      remedy: { key: "goal", title: "Check that this section answers the goal" },
     };
   return {
     ...common,
     // Other words may say the same, and an unread page may say it, so only words that appear nowhere and a poor match
     // make missing docs likely.
-    severity: unseen.length > 0 && answer.fit < farFromGoal && !hasUnreadPages(facts) ? "medium" : "low",
+    severity: unseen.length > 0 && answer.fit < minNearFit && !hasUnreadPages(facts) ? "medium" : "low",
     title: `${pathKinds.unclearAnswer.title}.${closest}`,
     description: `${count(answer.pages + facts.surveyedPages.length, "page")} read.${closest}${missingNote}${unseenNote}${othersNote}`,
     fix: `Name the goal in the heading of that section.${unseen.length > 0 ? ` Use the words ${quoteWords(unseen)}.` : ""}`,
-    remedy: [
-      "goal",
-      `Write one section with a sample${goal === null ? " about the goal" : ` for the goal “${oneLine(goal, 100).replace(/[.]$/, "")}”`}`,
-    ],
+    remedy: {
+      key: "goal",
+      title: `Write one section with a sample${goal === null ? " about the goal" : ` for the goal “${oneLine(goal, 100).replace(/[.]$/, "")}”`}`,
+    },
   };
 }

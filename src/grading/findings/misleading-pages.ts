@@ -128,7 +128,7 @@ function misleadingPageDraft(recovery: Recovery, blame: Blame, guesses: Recovery
       steps,
     },
     preconditions: [requestPrecondition(page.url)],
-    remedy: [key, oneLine(remedy, 160)],
+    remedy: { key, title: oneLine(remedy, 160) },
     fix: change,
   };
 }

@@ -12,8 +12,9 @@ import { type Finding, type FindingDraft, fingerprint, joinCauses, noCause, page
 import { pathKinds } from "./finding-kinds.ts";
 import { goalDrafts } from "./goal-findings.ts";
 
-const toFinding = ({ subject, remedy: [key, title, kind = "other"], ...draft }: FindingDraft): Finding => ({
+const toFinding = ({ subject, remedy, ...draft }: FindingDraft): Finding => ({
   cause: noCause,
+  foundBy: "rules",
   fix: null,
   quote: null,
   owner: "fixes",
@@ -25,7 +26,7 @@ const toFinding = ({ subject, remedy: [key, title, kind = "other"], ...draft }: 
   description: oneLine(draft.description, 800),
   url: draft.url === null ? null : oneLine(draft.url, 2000),
   fingerprint: fingerprint(draft.category, subject),
-  remedy: { key, title: oneLine(title, 160), kind },
+  remedy: { kind: "other", ...remedy, title: oneLine(remedy.title, 160) },
 });
 
 /** Problems on the path of this session, apart from what was tested on purpose. */
@@ -77,7 +78,7 @@ function failureDraft(failure: Failure, facts: Facts, hasReadNothing: boolean): 
       title: `${failure.source === "tool" ? `The tool ${failure.tool} failed` : `Error in ${failure.tool}`}${message ? `: ${message}` : ""}`,
       description: message || "No reason given.",
       preconditions: [failure.source === "tool" ? `tool ${failure.tool}` : "run"],
-      remedy: [`tool ${failure.tool}`, `Fix the failure of ${failure.tool}`],
+      remedy: { key: `tool ${failure.tool}`, title: `Fix the failure of ${failure.tool}` },
     };
   const place = shortUrl(failure.url, facts.startUrls[0]);
   const isDisallowed = failure.code === "disallowed";
@@ -93,7 +94,7 @@ function failureDraft(failure: Failure, facts: Facts, hasReadNothing: boolean): 
       preconditions: [requestPrecondition(failure.url)],
       place,
       fix: "Make the docs readable without signing in.",
-      remedy: [`auth ${URL.parse(failure.url)?.host}`, "Make the docs readable without signing in"],
+      remedy: { key: `auth ${URL.parse(failure.url)?.host}`, title: "Make the docs readable without signing in" },
     };
   return {
     ...common,
@@ -108,8 +109,8 @@ function failureDraft(failure: Failure, facts: Facts, hasReadNothing: boolean): 
       ? null
       : "Respond with HTML or Markdown that contains the text of the page, and set the matching content type.",
     remedy: isDisallowed
-      ? ["robots", "Allow agents to read the docs in robots.txt"]
-      : ["unreadable", "Make pages readable"],
+      ? { key: "robots", title: "Allow agents to read the docs in robots.txt" }
+      : { key: "unreadable", title: "Make pages readable" },
   };
 }
 
@@ -151,7 +152,7 @@ function requestDraft(http: Http, failure: Failure, facts: Facts, blocksStart: b
       phase: "setup",
       category: "auth",
       title: `${pathKinds.refused.title}: ${place}`,
-      remedy: [`auth ${host}`, `Make ${host} readable without signing in`],
+      remedy: { key: `auth ${host}`, title: `Make ${host} readable without signing in` },
     };
   if (failure.code === "redirect")
     return {
@@ -159,7 +160,7 @@ function requestDraft(http: Http, failure: Failure, facts: Facts, blocksStart: b
       severity: blocksStart ? "critical" : "high",
       category: "dead_link",
       title: `Redirect loop: ${shortUrl(http.url, facts.startUrls[0])}`,
-      remedy: [`redirect ${normalizeUrl(http.url)}`, "Fix the redirect loop", "links"],
+      remedy: { key: `redirect ${normalizeUrl(http.url)}`, title: "Fix the redirect loop", kind: "links" },
     };
   if (http.status === 429 || failure.code === "timeout")
     return {
@@ -167,7 +168,7 @@ function requestDraft(http: Http, failure: Failure, facts: Facts, blocksStart: b
       severity: blocksStart ? "critical" : "medium",
       category: "slow",
       title: `${http.status === 429 ? pathKinds.rateLimit.title : pathKinds.timeout.title}: ${place}`,
-      remedy: [`host ${host}`, `Make ${host} respond to every request`],
+      remedy: { key: `host ${host}`, title: `Make ${host} respond to every request` },
     };
   if (failure.code === "too_large")
     return {
@@ -176,7 +177,7 @@ function requestDraft(http: Http, failure: Failure, facts: Facts, blocksStart: b
       category: "unreadable_page",
       title: `Page is too large to read: ${shortUrl(http.url, facts.startUrls[0])}`,
       fix: "Divide the page, and link its parts.",
-      remedy: ["page-size", "Divide large pages"],
+      remedy: { key: "page-size", title: "Divide large pages" },
     };
   if (http.status === null || http.status >= 500)
     return {
@@ -184,7 +185,7 @@ function requestDraft(http: Http, failure: Failure, facts: Facts, blocksStart: b
       severity: blocksStart ? "critical" : "high",
       category: "other",
       title: `Server error: ${place}`,
-      remedy: [`host ${host}`, `Make ${host} respond to every request`],
+      remedy: { key: `host ${host}`, title: `Make ${host} respond to every request` },
     };
   if (http.provenance === "guessed" || http.provenance === "search")
     return {
@@ -192,7 +193,7 @@ function requestDraft(http: Http, failure: Failure, facts: Facts, blocksStart: b
       severity: "low",
       category: "missing_docs",
       title: `Page not found at a URL that was ${http.provenance === "guessed" ? "guessed" : "found by search"}: ${place}`,
-      remedy: ["guessed", "Redirect the URLs that agents try"],
+      remedy: { key: "guessed", title: "Redirect the URLs that agents try" },
     };
   const linkPlace = http.foundOn === null ? "in the start URLs" : `on ${pageName(facts, http.foundOn)}`;
   const key = `links ${pageKey(http.foundOn ?? http.url)}`;
@@ -207,8 +208,8 @@ function requestDraft(http: Http, failure: Failure, facts: Facts, blocksStart: b
     place: `${shortUrl(http.url, facts.startUrls[0])} returns ${http.status}`,
     evidence: linkEvidence(http.url, http.foundOn, facts),
     remedy: listRemedyKey
-      ? [listRemedyKey, checkFrictionOf({ id: listCheckId, group: "link" }).remedy, "links"]
-      : [key, `Fix broken links ${linkPlace}`, "links"],
+      ? { key: listRemedyKey, title: checkFrictionOf({ id: listCheckId, group: "link" }).remedy, kind: "links" }
+      : { key, title: `Fix broken links ${linkPlace}`, kind: "links" },
   };
 }
 
@@ -243,7 +244,7 @@ function interruptionDraft({ seq, url, question }: EventOf<"interruption">, fact
     cause,
     events: [seq],
     preconditions: [url === null ? "run" : requestPrecondition(url)],
-    remedy: [`human ${request}`, "Make this step possible without a person"],
+    remedy: { key: `human ${request}`, title: "Make this step possible without a person" },
   };
 }
 
@@ -273,7 +274,7 @@ function slowDrafts(facts: Facts): FindingDraft[] {
       place: `${shortUrl(http.url, facts.startUrls[0])} (${duration(http.ms / 1000)})`,
       events,
       preconditions: [requestPrecondition(http.url)],
-      remedy: ["slow", "Make pages faster"],
+      remedy: { key: "slow", title: "Make pages faster" },
     }));
 }
 
@@ -295,7 +296,7 @@ function limitDraft({ seq, limit, value, unit }: EventOf<"limit">, facts: Facts)
       : "Shorten the path from the start page to the goal, or raise the limit.",
     events: [seq],
     preconditions: ["run"],
-    remedy: ["limit", "Make the goal reachable within the limits of a run"],
+    remedy: { key: "limit", title: "Make the goal reachable within the limits of a run" },
   };
 }
 
@@ -314,6 +315,6 @@ function nothingReadDraft(facts: Facts): FindingDraft {
     url: facts.startUrls[0] ?? null,
     events: facts.taskRequests.map((http) => http.seq),
     preconditions: facts.startUrls.slice(0, 1).map(requestPrecondition),
-    remedy: ["unreadable", "Make pages readable"],
+    remedy: { key: "unreadable", title: "Make pages readable" },
   };
 }

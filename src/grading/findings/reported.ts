@@ -8,10 +8,6 @@ import { addressFilter } from "../judge/judge.ts";
 import { lowerFirst, normalizedLine, normalizeUrl, oneLine, sentence } from "../text.ts";
 import { type Finding, fingerprint, noCause, sortedUnique } from "./finding.ts";
 
-/** Distinguishes friction reported by the agent from that found by rules and judges. */
-const remedyKeyOf = (findingPrint: string) => `agent ${findingPrint}`;
-export const isReported = (finding: Finding) => finding.remedy.key === remedyKeyOf(finding.fingerprint);
-
 const minQuote = 4;
 /** Reports of one session that are checked. */
 const maxReports = 100;
@@ -118,7 +114,8 @@ function toFinding({ failure, page, quote }: Proof, title: string): Finding {
     onPath: true,
     events: sortedUnique([...failure.seqs, ...(page ? [page.seq] : [])]),
     cause: { ...noCause, failures: failure.seqs.slice(0, 1) },
-    remedy: { key: remedyKeyOf(print), title: oneLine(`Fix: ${lowerFirst(title)}`, 160), kind: "other" },
+    foundBy: "agent",
+    remedy: { key: `agent ${print}`, title: oneLine(`Fix: ${lowerFirst(title)}`, 160), kind: "other" },
     place: oneLine(title, 120),
     owner: "fixes",
     evidence: null,

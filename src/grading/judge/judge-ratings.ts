@@ -1,7 +1,6 @@
 import { requestPrecondition } from "../exposure.ts";
 import type { Facts } from "../facts.ts";
 import { type Finding, fingerprint, noCause, pageName } from "../findings/finding.ts";
-import { isReported } from "../findings/reported.ts";
 import type { Friction, JudgeSummary } from "../grade.ts";
 import { severityRank } from "../methodology.ts";
 import { count, lineOrNull, lowerFirst, normalizedLine, normalizeUrl, oneLine, sentence } from "../text.ts";
@@ -36,23 +35,23 @@ const ranks = Object.keys(severityRank) as Friction["severity"][];
 /** The findings of the rules with the judge's ratings, plus the judge's own findings. */
 export function withJudgeRatings(findings: Finding[], facts: Facts): Finding[] {
   const findingsByFingerprint = new Map(findings.map((finding) => [finding.fingerprint, finding]));
-  // One cause is one finding, no matter who found it: what the agent reported for the same event, and what rules found
-  // for the same failure.
-  const findSameCause = ({ finding, events }: JudgedFriction) =>
-    finding === ""
-      ? ([...findingsByFingerprint.values()].find(
-          (each) => isReported(each) && each.events.includes(events[0] ?? -1),
-        ) ??
-        [...findingsByFingerprint.values()].find(({ cause }) =>
-          cause.failures.some((seq) => citesFailure(seq, events)),
-        ))
-      : undefined;
   // A judge may cite the call, the request or the result of a failure.
   const citesFailure = (first: number, events: number[]): boolean => {
     const failure = facts.failures.find(({ seqs }) => seqs[0] === first);
     const calls = facts.calls.filter(({ id }) => failure?.id === id).map(({ seq }) => seq);
     return [...(failure?.seqs ?? [first]), ...calls].some((seq) => events.includes(seq));
   };
+  // One cause is one finding, no matter who found it: what the agent reported for the same event, and what rules found
+  // for the same failure.
+  const findSameCause = ({ finding, events }: JudgedFriction) =>
+    finding === ""
+      ? ([...findingsByFingerprint.values()].find(
+          (each) => each.foundBy === "agent" && each.events.includes(events[0] ?? -1),
+        ) ??
+        [...findingsByFingerprint.values()].find(({ cause }) =>
+          cause.failures.some((seq) => citesFailure(seq, events)),
+        ))
+      : undefined;
   for (const friction of facts.judgment?.verdict?.frictions ?? []) {
     const sameCause = findingsByFingerprint.get(friction.finding) ?? findSameCause(friction);
     const finding = sameCause ?? toFinding(friction, facts);
@@ -65,7 +64,7 @@ export function withJudgeRatings(findings: Finding[], facts: Facts): Finding[] {
       findingsByFingerprint.delete(sameCause.fingerprint);
       findingsByFingerprint.set(cause.fingerprint, { ...cause, cause: sameCause.cause });
     } else if (!existing) findingsByFingerprint.set(finding.fingerprint, finding);
-    else if (existing.remedy.key !== `judge ${existing.fingerprint}`)
+    else if (existing.foundBy !== "judge")
       findingsByFingerprint.set(existing.fingerprint, {
         ...existing,
         severity: oneStepToward(existing.severity, friction.severity),
@@ -117,6 +116,7 @@ function toFinding(
     onPath: true,
     events,
     cause: noCause,
+    foundBy: "judge",
     remedy: { key: `judge ${findingFingerprint}`, title: oneLine(`Fix: ${lowerFirst(title)}`, 160), kind: "other" },
     place: oneLine(title, 120),
     owner: "fixes",
