@@ -218,7 +218,7 @@ export type UncheckedSamples = { language: string; samples: number };
 type ContextPart = { name: string; isOffered: boolean | null; uses: number };
 
 /** Built docs that were read in place of the live ones. */
-export type ServedSite = MilestoneDetail<"site_served">;
+type ServedSite = MilestoneDetail<"site_served">;
 
 /** What an agent was given besides its task, and what it used. */
 export type Context = {

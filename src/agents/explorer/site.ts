@@ -83,6 +83,8 @@ async function runChecks(
   const { getChecksSorted } = await import("afdocs");
   const { getCheckProportion, CHECK_WEIGHTS } = await import("afdocs/scoring");
   const { fetcher, context } = session;
+  const { site } = session.task;
+  const isFolder = site !== undefined && new URL(site.at).origin === new URL(base).origin;
   const irrelevantChecks = (await servesMarkdown(fetcher, urls, log)) ? htmlSiteChecks : new Set<string>();
   const checks: Check[] = [];
   const deepUrls = new Set<string>();
@@ -119,15 +121,17 @@ async function runChecks(
     const share = getCheckProportion(reliableResult, weight);
     const reportedResult = irrelevantChecks.has(definition.id)
       ? skip("The pages are always Markdown")
-      : reliableResult.status !== "pass" && isDisproved(definition.id, pages)
-        ? skip("The pages could be read")
-        : hasOnlyDeadLinks(reliableResult)
-          ? skip("Links are absolute; those that are dead are reported one by one")
-          : definition.id === "markdown-code-fence-validity" && reliableResult.status === "fail"
-            ? skip("Fences that are not closed are reported page by page")
-            : share?.tested === 0 || hasNothingToCheck(reliableResult)
-              ? skip(reliableResult.message)
-              : reliableResult;
+      : isFolder && definition.id === "cache-header-hygiene"
+        ? skip("Only the host of the site sets its headers")
+        : reliableResult.status !== "pass" && isDisproved(definition.id, pages)
+          ? skip("The pages could be read")
+          : hasOnlyDeadLinks(reliableResult)
+            ? skip("Links are absolute; those that are dead are reported one by one")
+            : definition.id === "markdown-code-fence-validity" && reliableResult.status === "fail"
+              ? skip("Fences that are not closed are reported page by page")
+              : share?.tested === 0 || hasNothingToCheck(reliableResult)
+                ? skip(reliableResult.message)
+                : reliableResult;
     checks.push(toSiteCheck(reportedResult, share?.proportion ?? 0, weight.weight, base, urls));
   }
   return [...checks, ...urls.filter((url) => deepUrls.has(url)).map(toDepthCheck)];

@@ -72,8 +72,14 @@ export function answerPath(site: Site, encodedPath: string): SiteAnswer {
   return file ?? answerMissing(site);
 }
 
-const hasFile = ({ folder }: Site, path: string): boolean =>
-  statSync(join(folder, path), { throwIfNoEntry: false })?.isFile() ?? false;
+/** Whether a file has a path. A path below a file, or one that is too long, is that of no file. */
+function hasFile({ folder }: Site, path: string): boolean {
+  try {
+    return statSync(join(folder, path)).isFile();
+  } catch {
+    return false;
+  }
+}
 
 function findFile(site: Site, path: string): SiteAnswer | null {
   const found = findPath(path, (each) => hasFile(site, each), site.hostRules);

@@ -1,4 +1,5 @@
 import type { CheckGroup } from "../../agents/agent.ts";
+import { siteDigestOf } from "../../agents/site/site-name.ts";
 import type { DimensionName } from "../../config/weights.ts";
 import { pageKey } from "../../net/page-key.ts";
 import { type Http, hasFailed, isProbe } from "../events.ts";
@@ -259,7 +260,11 @@ function measureQuality(facts: Facts): UnroundedDimension | null {
 function measureEfficiency(facts: Facts): UnroundedDimension | null {
   const isModel = facts.kind === "model";
   if (!isModel && facts.pages.length === 0) return null;
-  const responseTimes = facts.taskRequests.filter((http) => !hasFailed(http) && !isProbe(http)).map(({ ms }) => ms);
+  // A folder says nothing about the server that will publish it.
+  const isOfFolder = ({ mappedUrl }: Http) => mappedUrl !== null && siteDigestOf(mappedUrl) !== null;
+  const responseTimes = facts.taskRequests
+    .filter((http) => !hasFailed(http) && !isProbe(http) && !isOfFolder(http))
+    .map(({ ms }) => ms);
   return dimension("Efficiency", [
     isModel ? wastedCalls(facts) : wastedFetches(facts),
     responseTimePart(responseTimes),
