@@ -1013,7 +1013,7 @@ CREATE TABLE `runs` (
 	CONSTRAINT "runs_failure" CHECK(("runs"."failure_cause" is not null) = ("runs"."status" in ('failed', 'superseded')) and ("runs"."failure_detail" is null) = ("runs"."failure_cause" is null) and ("runs"."failure_code" is null) = ("runs"."failure_cause" is null))
 ) STRICT;
 --> statement-breakpoint
-CREATE INDEX `runs_by_prompt` ON `runs` (`org_id`,`prompt_id`,`id`);--> statement-breakpoint
+CREATE INDEX `runs_by_prompt` ON `runs` (`org_id`,`prompt_id`,`id`,`agent`,`status`,`failure_cause`,`url_map`,`edits_digest`);--> statement-breakpoint
 CREATE INDEX `runs_unfinished` ON `runs` (`org_id`,`prompt_id`) WHERE "runs"."completed_at" is null;--> statement-breakpoint
 CREATE INDEX `runs_failed_newest` ON `runs` (`id`,`failure_cause`,`failure_code`) WHERE "runs"."status" = 'failed';--> statement-breakpoint
 CREATE INDEX `runs_failed` ON `runs` (`org_id`,`prompt_id`,`id`) WHERE "runs"."status" = 'failed';--> statement-breakpoint

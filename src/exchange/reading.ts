@@ -87,18 +87,18 @@ function usedBy(db: Db, id: SQLiteColumn, reference: SQLiteColumn | SQL, { promp
   );
 }
 
-const runsOf = (db: Db, evalRequestId: SQLiteColumn, more: SQL | undefined) =>
+const runsOf = (db: Db, evalRequestId: SQLiteColumn, { org }: Span, more: SQL | undefined) =>
   db
     .select({ id: runs.id })
     .from(runs)
-    .where(and(eq(runs.evalRequestId, evalRequestId), more));
+    .where(and(eq(runs.orgId, org), eq(runs.evalRequestId, evalRequestId), more));
 
 /** Whether an evaluation has a run that is exported. */
-const whereExported = (db: Db, id: SQLiteColumn, span: Span) => exists(runsOf(db, id, inSpan(span)));
+const whereExported = (db: Db, id: SQLiteColumn, span: Span) => exists(runsOf(db, id, span, inSpan(span)));
 
 /** Whether all runs of an evaluation are exported. */
 const whereWhole = (db: Db, id: SQLiteColumn, span: Span) =>
-  and(whereExported(db, id, span), notExists(runsOf(db, id, sql`(${inSpan(span)}) is not true`)));
+  and(whereExported(db, id, span), notExists(runsOf(db, id, span, sql`(${inSpan(span)}) is not true`)));
 
 /** What comes before the runs, in the order in which an import needs it. */
 const beforeRuns = [
@@ -188,7 +188,13 @@ function filterOf(db: Db, type: ListedType, span: Span): SQL | undefined {
           db
             .select({ id: runs.id })
             .from(runs)
-            .where(and(inArray(runs.evalRequestId, evaluationsOfOthers), sql`(${inSpan(span)}) is not true`)),
+            .where(
+              and(
+                eq(runs.orgId, span.org),
+                inArray(runs.evalRequestId, evaluationsOfOthers),
+                sql`(${inSpan(span)}) is not true`,
+              ),
+            ),
         ),
       );
     case "regrade":

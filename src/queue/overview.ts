@@ -19,11 +19,14 @@ type JobCounts = {
 /** The jobs of an organization or agent; `key` is its ID. */
 type JobGroup = { key: string } & JobCounts;
 
-/** Raw SQL, since it names the partial indexes of unfinished jobs. `available_at` 0 means now. */
+/** Raw SQL, since it names the partial indexes of unfinished jobs: by itself, SQLite may read all jobs of a kind. `available_at` 0 means now. */
 const statements = perConnection(({ $client }: Db) => {
-  const ofState = (state: string) =>
-    `select id, pool, kind, subject, org_id, available_at, spent, faults, deaths, '${state}' state from jobs where state = '${state}'`;
-  const unfinished = `(${["queued", "held", "running"].map(ofState).join(" union all ")})`;
+  const indexes = { queued: "jobs_claim", held: "jobs_held", running: "jobs_running" };
+  const ofStates = Object.entries(indexes).map(
+    ([state, index]) =>
+      `select id, pool, kind, subject, org_id, available_at, spent, faults, deaths, '${state}' state from jobs indexed by ${index} where state = '${state}'`,
+  );
+  const unfinished = `(${ofStates.join(" union all ")})`;
   const counts = `
     sum(state = 'queued' and available_at <= ?1) waiting, sum(state = 'queued' and available_at > ?1) delayed,
     sum(state = 'held') paused, sum(state = 'running') running, sum(spent + faults + deaths > 0) failing,

@@ -18,7 +18,7 @@ import type { EvalRequest, EvalStatus } from "./schema.ts";
 /** Throws not_found. */
 export function getEvalRequest(ctx: Context, org: OrgId, id: string): EvalRequest {
   const whereRequested = and(eq(evalRequests.orgId, org), eq(evalRequests.id, id.toLowerCase()));
-  const [evaluation] = selectEvals(ctx, whereRequested, { limit: 1, offset: 0 });
+  const [evaluation] = selectEvals(ctx, org, whereRequested, { limit: 1, offset: 0 });
   if (!evaluation) throw notFound(`No evaluation has the ID ${id}.`);
   return evaluation;
 }
@@ -45,7 +45,7 @@ export function listEvalRequests(
           .from(evalCounts)
           .where(conditions(evalCounts))
       : ctx.db.select({ n: count() }).from(evalRequests).where(where);
-  return { items: selectEvals(ctx, where, page), total: total.get()?.n ?? 0 };
+  return { items: selectEvals(ctx, org, where, page), total: total.get()?.n ?? 0 };
 }
 
 /** Waits until every run has ended, `seconds` have passed or `signal` aborts. `onEnded` is called with the number of ended runs. */
@@ -66,7 +66,7 @@ export async function waitForEval(
   }
 }
 
-function selectEvals(ctx: Context, where: SQL | undefined, { limit, offset }: Page): EvalRequest[] {
+function selectEvals(ctx: Context, org: OrgId, where: SQL | undefined, { limit, offset }: Page): EvalRequest[] {
   const rows = ctx.db
     .select({ request: evalRequests, title: prompts.title, text: titleText })
     .from(evalRequests)
@@ -103,7 +103,7 @@ function selectEvals(ctx: Context, where: SQL | undefined, { limit, offset }: Pa
       })
       .from(runs)
       .leftJoin(reports, eq(reports.runId, runs.id))
-      .where(inArray(runs.evalRequestId, ids))
+      .where(and(eq(runs.orgId, org), inArray(runs.evalRequestId, ids)))
       .orderBy(asc(runs.id))
       .all(),
     ({ evalRequestId }) => evalRequestId,

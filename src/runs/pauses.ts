@@ -103,7 +103,8 @@ const listJobs = (tx: Tx, state: "queued" | "held", { kind, subject }: PauseRow)
         // As in the partial indexes.
         sql`${jobs.state} = ${sql.raw(`'${state}'`)}`,
         eq(jobs.pool, "runs"),
-        eq(jobs.kind, "run"),
+        // The `+` keeps SQLite from an index of all jobs, ended ones included.
+        sql`+${jobs.kind} = 'run'`,
         kind === "organization" ? eq(jobs.orgId, subject) : eq(runs.agent, subject),
       ),
     )

@@ -148,7 +148,17 @@ export const runs = sqliteTable(
   },
   (table) => [
     unique("runs_of_org").on(table.orgId, table.id),
-    index("runs_by_prompt").on(table.orgId, table.promptId, table.id),
+    // The index has what says how runs of a prompt ended, so that they are counted without reading them.
+    index("runs_by_prompt").on(
+      table.orgId,
+      table.promptId,
+      table.id,
+      table.agent,
+      table.status,
+      table.failureCause,
+      table.urlMap,
+      table.editsDigest,
+    ),
     index("runs_unfinished").on(table.orgId, table.promptId).where(sql`${table.completedAt} is null`),
     // For operators, who see the failures of all organizations.
     index("runs_failed_newest")
