@@ -1,15 +1,18 @@
 /** An object of JSON whose fields nobody has checked. */
 export type Fields = Record<string, unknown>;
 
+/** Whether a value is an object, and not a list. */
+export const isObject = (value: unknown): value is Fields =>
+  value !== null && typeof value === "object" && !Array.isArray(value);
+
 /** The value as an object; an empty one if it is anything else. */
-export const object = (value: unknown): Fields =>
-  value !== null && typeof value === "object" && !Array.isArray(value) ? (value as Fields) : {};
+export const object = (value: unknown): Fields => (isObject(value) ? value : {});
 
 /** The object that a JSON text holds; null if it holds none. */
 export function parseObject(json: string): Fields | null {
   try {
     const value: unknown = JSON.parse(json);
-    return value !== null && typeof value === "object" && !Array.isArray(value) ? { ...value } : null;
+    return isObject(value) ? value : null;
   } catch {
     return null;
   }

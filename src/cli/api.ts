@@ -2,6 +2,7 @@ import { version } from "../../package.json" with { type: "json" };
 import { AppError, badRequest, conflict, type ErrorCode, errorStatus, notFound, unavailable } from "../errors.ts";
 import { toGuardError } from "../net/failure.ts";
 import type { PromptSummary } from "../prompts/schema.ts";
+import type { Provider } from "../providers/schema.ts";
 import type { Operations } from "./operations.ts";
 
 type Operation = keyof Operations;
@@ -221,4 +222,14 @@ export async function findPromptId(api: Api, name: string, { archived = false } 
         `The prompt ${JSON.stringify(name)} is archived. Make it active again with: evald prompt unarchive ${archivedPrompt.id}`,
       )
     : notFound(`No prompt has the ID or title ${JSON.stringify(name)}. List prompts with evald prompt list.`);
+}
+
+/** A provider, by ID or name. Throws bad_request for an unknown or ambiguous one. */
+export async function findProvider(api: Api, name: string): Promise<Provider> {
+  const { items } = await api.list("GET /providers", { query: { limit: 1000 } });
+  const exact = items.find(({ id }) => id === name);
+  const [found, other] = exact ? [exact] : items.filter((each) => each.name === name);
+  if (other) throw badRequest(`Several providers are named ${JSON.stringify(name)}. Use an ID.`);
+  if (!found) throw badRequest(`There is no provider ${JSON.stringify(name)}.`);
+  return found;
 }

@@ -9,8 +9,6 @@ import { copyTo } from "./database-copy.ts";
 import { checkNewFile } from "./files.ts";
 import { print, say, toJson } from "./terminal.ts";
 
-type BackupOptions = { force?: boolean; json?: boolean };
-
 /** Adds `backup`: copies the database to one file, with or without a running service. */
 export function addBackup(program: Command, configOf: () => Config): void {
   program
@@ -19,7 +17,7 @@ export function addBackup(program: Command, configOf: () => Config): void {
     .option("--force", "Overwrite the file if it exists")
     .option("--json", "Print the result as JSON")
     .addHelpText("after", "\nExample:\n  evald backup /var/backups/evald.backup")
-    .action((file: string, { force, json }: BackupOptions) => {
+    .action((file: string, { force, json }: { force?: boolean; json?: boolean }) => {
       const { dataDir } = configOf();
       const result = backup(dataDir, file, force ?? false);
       say(`Backed up ${count(result.runs, "run")}, ${toSize(result.bytes)}.`);

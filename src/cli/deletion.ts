@@ -83,7 +83,7 @@ export function addDeletions(program: Command, useApi: UseApi): void {
       .option("--limit <n>", "Maximum number to list", wholeNumber(1, 1000), 20),
     "Print the list as JSON",
     "deletions list",
-  ).action(({ limit, json, ...address }: DeletionOptions & { limit: number }) =>
+  ).action(({ limit, json, ...address }: ApiOptions & { limit: number }) =>
     useApi(address, async (api) => {
       const list = await api.list("GET /deletions", { query: { limit } });
       const rows = list.items.map((each) => [each.id, each.kind, each.status, each.title ?? "", each.erasesAt]);
@@ -95,7 +95,7 @@ export function addDeletions(program: Command, useApi: UseApi): void {
     deletions.command("restore <deletion>").description("Restore what was deleted"),
     "Print the deletion as JSON",
     "deletions restore 0199f3a4-2b1c-7e00-9d3f-1a2b3c4d5e6f",
-  ).action((deletionId: string, { json, ...address }: DeletionOptions) =>
+  ).action((deletionId: string, { json, ...address }: ApiOptions) =>
     useApi(address, async (api) => {
       const deletion = await api.request("POST /deletions/{deletionId}/restore", { path: { deletionId } });
       say(`Restored “${deletion.title}”.`);

@@ -141,9 +141,6 @@ function addCreate(destination: Command, useApi: UseApi): void {
     );
 }
 
-type ReplayOptions = ApiOptions & { all?: boolean };
-type ListOptions = ApiOptions & { status?: (typeof deliveryStatuses)[number]; limit: number };
-
 /** Adds the commands about deliveries. */
 function addDeliveries(destination: Command, addOptions: (command: Command) => Command, useApi: UseApi): void {
   addOptions(destination.command("test <id>"))
@@ -161,25 +158,29 @@ function addDeliveries(destination: Command, addOptions: (command: Command) => C
     .addOption(new Option("--status <status>", "Only deliveries with this status").choices(deliveryStatuses))
     .option("--limit <count>", "Maximum number of deliveries", wholeNumber(1, 1000), 20)
     .addHelpText("after", example(`deliveries ${exampleId} --status failed`))
-    .action((destinationId: string, { json, status, limit, ...address }: ListOptions) =>
-      useApi(address, async (api) => {
-        const deliveries = await api.list("GET /destinations/{destinationId}/deliveries", {
-          path: { destinationId },
-          query: { status, limit },
-        });
-        const rows = deliveries.items.map(({ id, type, status, tries, lastStatus, lastMs, createdAt }) => [
-          id,
-          type,
-          status,
-          String(tries),
-          String(lastStatus ?? ""),
-          formatMs(lastMs),
-          createdAt,
-        ]);
-        const heads = ["ID", "EVENT", "STATUS", "TRIES", "RESPONSE", "TIME", "CREATED"];
-        print(json ? toJson(deliveries.items) : table([heads, ...rows]));
-        sayRest(deliveries);
-      }),
+    .action(
+      (
+        destinationId: string,
+        { json, status, limit, ...address }: ApiOptions & { status?: (typeof deliveryStatuses)[number]; limit: number },
+      ) =>
+        useApi(address, async (api) => {
+          const deliveries = await api.list("GET /destinations/{destinationId}/deliveries", {
+            path: { destinationId },
+            query: { status, limit },
+          });
+          const rows = deliveries.items.map(({ id, type, status, tries, lastStatus, lastMs, createdAt }) => [
+            id,
+            type,
+            status,
+            String(tries),
+            String(lastStatus ?? ""),
+            formatMs(lastMs),
+            createdAt,
+          ]);
+          const heads = ["ID", "EVENT", "STATUS", "TRIES", "RESPONSE", "TIME", "CREATED"];
+          print(json ? toJson(deliveries.items) : table([heads, ...rows]));
+          sayRest(deliveries);
+        }),
     );
   addOptions(destination.command("delivery <id> <delivery>"))
     .description("Show the tries of a delivery, with status, duration and response")
@@ -206,7 +207,11 @@ function addDeliveries(destination: Command, addOptions: (command: Command) => C
     .option("--all", "All deliveries that are being retried, and the failed ones whose event was not delivered later")
     .addHelpText("after", example(`replay ${exampleId} --all`))
     .action(
-      (destinationId: string, deliveryId: string | undefined, { json, all = false, ...address }: ReplayOptions) => {
+      (
+        destinationId: string,
+        deliveryId: string | undefined,
+        { json, all = false, ...address }: ApiOptions & { all?: boolean },
+      ) => {
         if (all === (deliveryId !== undefined)) throw badRequest("Name one delivery, or use --all.");
         return useApi(address, async (api) => {
           if (deliveryId === undefined) {

@@ -7,7 +7,7 @@ import type { Config } from "../config/config.ts";
 import { badRequest, conflict } from "../errors.ts";
 import { extractSession, type Product } from "../field/session-extract.ts";
 import type { Provider } from "../providers/schema.ts";
-import type { Api } from "./api.ts";
+import { type Api, findProvider } from "./api.ts";
 import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
 import { addFieldImport } from "./field-import.ts";
 import { toReadError } from "./files.ts";
@@ -66,9 +66,7 @@ function readSession(file: string): StoredSession {
 }
 
 async function reportSession(api: Api, file: string, session: StoredSession, options: SessionOptions): Promise<void> {
-  const { items } = await api.list("GET /providers", { query: { limit: 1000 } });
-  const provider = items.find(({ id, name }) => id === options.provider || name === options.provider);
-  if (!provider) throw badRequest(`There is no provider ${JSON.stringify(options.provider)}.`);
+  const provider = await findProvider(api, options.provider);
   const { input, calls } = extractSession(session, toProduct(provider, options.program));
   if (input.calls.length === 0)
     throw badRequest(`None of the ${calls} calls in ${file} uses ${provider.name}. Name its programs with --program.`);

@@ -17,8 +17,6 @@ type NewKey = {
   json?: boolean;
 };
 
-type RevokeOptions = { org?: string; former?: boolean; json?: boolean };
-
 const dayMs = 24 * 3600_000;
 
 /** Adds `key create`, `key list` and `key revoke`. */
@@ -82,7 +80,7 @@ export function addKey(program: Command, configOf: () => Config): void {
       "after",
       "\nExamples:\n  evald key revoke 0199f3a0-9c44-7f52-8d13-7be1a6c09e25\n  evald key revoke --former",
     )
-    .action((id: string | undefined, { org, former, json }: RevokeOptions) => {
+    .action((id: string | undefined, { org, former, json }: { org?: string; former?: boolean; json?: boolean }) => {
       if ((id === undefined) === (former === undefined)) throw badRequest("Pass either the ID of a key or --former.");
       if (id === undefined) {
         const all = withData(configOf(), (service) => revokeKeysOfFormer(service.ctx, orgOf(service, org)));

@@ -2,8 +2,6 @@ import type { Command } from "commander";
 import { type ApiOptions, addApiOptions, type UseApi } from "./connection.ts";
 import { print, say, sayRest, table, toJson, wholeNumber } from "./terminal.ts";
 
-type CreateOptions = ApiOptions & { name: string; docsUrl?: string; productUrl?: string };
-
 /** Adds `provider create` and `provider list`. */
 export function addProvider(program: Command, useApi: UseApi): void {
   const provider = program.command("provider").description("Manage providers: the developer tools under test");
@@ -16,7 +14,7 @@ export function addProvider(program: Command, useApi: UseApi): void {
       .option("--product-url <url>", "Base URL of its product or API"),
     "Print the provider as JSON",
     "provider create --name Acme --docs-url https://docs.acme.example",
-  ).action(({ org, url, json, ...input }: CreateOptions) =>
+  ).action(({ org, url, json, ...input }: ApiOptions & { name: string; docsUrl?: string; productUrl?: string }) =>
     useApi({ org, url }, async (api) => {
       const created = await api.request("POST /providers", { body: input });
       say(`Created provider ${created.name}.`);

@@ -30,7 +30,10 @@ export function addQueue(program: Command, useApiOfOrg: UseApi): void {
       .addOption(new Option("--kind <kind>", "What the name belongs to").choices(pauseKinds).default("agent"));
     if (action === "pause") command.option("--reason <text>", "Shown to everyone whose runs wait");
     addOperatorOptions(command, "Print the pause as JSON", `queue ${action} codex`).action(
-      (subject: string, { kind, reason, json, ...address }: ApiOptions & PauseOptions) =>
+      (
+        subject: string,
+        { kind, reason, json, ...address }: ApiOptions & { kind: (typeof pauseKinds)[number]; reason?: string },
+      ) =>
         useApi(address, async (api) => {
           const result =
             action === "pause"
@@ -69,8 +72,6 @@ export function addQueue(program: Command, useApiOfOrg: UseApi): void {
     }),
   );
 }
-
-type PauseOptions = { kind: (typeof pauseKinds)[number]; reason?: string };
 
 function toText({ organizations, agents, deliveries }: QueueOverview): string {
   type Row = Omit<QueueOverview["agents"][number], "agent">;

@@ -4,13 +4,10 @@ import { badRequest } from "../errors.ts";
 import { count, dollars, duration } from "../grading/text.ts";
 import { shareText, slotText, standingText } from "../suites/labels.ts";
 import type { SuiteComparison, SuiteProduct, SuiteRun } from "../suites/schema.ts";
-import type { Api } from "./api.ts";
+import { findProvider } from "./api.ts";
 import { type ApiOptions, addApiOptions, type UseApi } from "./connection.ts";
 import { checkFile } from "./files.ts";
 import { parsePair, print, repeatable, say, sayRest, table, toJson, wholeNumber } from "./terminal.ts";
-
-type CreateOptions = ApiOptions & { provider: string; value?: Record<string, string>; checks?: string };
-type RunOptions = ApiOptions & { provider?: string[] } & Pick<SuiteRun, "runs" | "agent" | "model">;
 
 /** Adds `suite list`, `suite create`, `suite run` and `suite compare`. */
 export function addSuite(program: Command, useApi: UseApi): void {
@@ -41,16 +38,27 @@ export function addSuite(program: Command, useApi: UseApi): void {
       .option("--checks <file>", "JSON file with checks by slot"),
     "Print the prompts as JSON",
     "suite create baseline --provider Acme --value product=Acme --value primaryTask='store a note'",
-  ).action((suiteId: string, { provider, value = {}, checks: file, json, ...address }: CreateOptions) => {
-    const checks = file === undefined ? undefined : readSlotChecks(file);
-    return useApi(address, async (api) => {
-      const [providerId = ""] = await findProviderIds(api, [provider]);
-      const body = { providerId, values: value, checks };
-      const { prompts } = await api.request("POST /suites/{suiteId}/prompts", { path: { suiteId }, body });
-      say(`Created ${count(prompts.length, "prompt")}. Run the suite with: evald suite run ${suiteId}`);
-      print(json ? toJson(prompts) : prompts.map(({ promptId }) => promptId).join("\n"));
-    });
-  });
+  ).action(
+    (
+      suiteId: string,
+      {
+        provider,
+        value = {},
+        checks: file,
+        json,
+        ...address
+      }: ApiOptions & { provider: string; value?: Record<string, string>; checks?: string },
+    ) => {
+      const checks = file === undefined ? undefined : readSlotChecks(file);
+      return useApi(address, async (api) => {
+        const { id: providerId } = await findProvider(api, provider);
+        const body = { providerId, values: value, checks };
+        const { prompts } = await api.request("POST /suites/{suiteId}/prompts", { path: { suiteId }, body });
+        say(`Created ${count(prompts.length, "prompt")}. Run the suite with: evald suite run ${suiteId}`);
+        print(json ? toJson(prompts) : prompts.map(({ promptId }) => promptId).join("\n"));
+      });
+    },
+  );
   addApiOptions(
     suite
       .command("run <suite>")
@@ -61,14 +69,26 @@ export function addSuite(program: Command, useApi: UseApi): void {
       .option("--model <id>", "Model to use instead of the prompts'"),
     "Print the IDs and the number of runs as JSON",
     "suite run baseline --runs 4 --agent claude-code",
-  ).action((suiteId: string, { provider, runs, agent, model, json, ...address }: RunOptions) =>
-    useApi(address, async (api) => {
-      const providerIds = provider && (await findProviderIds(api, provider));
-      const body = { providerIds, runs, agent, model };
-      const started = await api.request("POST /suites/{suiteId}/run", { path: { suiteId }, body });
-      say(`Started ${count(started.runs, "run")}. Compare with: evald suite compare ${suiteId}`);
-      print(json ? toJson(started) : started.evalRequestIds.join("\n"));
-    }),
+  ).action(
+    (
+      suiteId: string,
+      {
+        provider,
+        runs,
+        agent,
+        model,
+        json,
+        ...address
+      }: ApiOptions & { provider?: string[] } & Pick<SuiteRun, "runs" | "agent" | "model">,
+    ) =>
+      useApi(address, async (api) => {
+        const providers = provider && (await Promise.all(provider.map((each) => findProvider(api, each))));
+        const providerIds = providers?.map(({ id }) => id);
+        const body = { providerIds, runs, agent, model };
+        const started = await api.request("POST /suites/{suiteId}/run", { path: { suiteId }, body });
+        say(`Started ${count(started.runs, "run")}. Compare with: evald suite compare ${suiteId}`);
+        print(json ? toJson(started) : started.evalRequestIds.join("\n"));
+      }),
   );
   addApiOptions(
     suite.command("compare <suite>").description("Compare products by the slots that agents reached"),
@@ -84,18 +104,6 @@ export function addSuite(program: Command, useApi: UseApi): void {
       say("Ranges are 95% confidence intervals. Time and cost are medians to the first success.");
     }),
   );
-}
-
-/** The IDs of providers by name or ID. Throws bad_request for an unknown or ambiguous one. */
-async function findProviderIds(api: Api, names: string[]): Promise<string[]> {
-  const { items } = await api.list("GET /providers", { query: { limit: 1000 } });
-  return names.map((name) => {
-    const exact = items.find(({ id }) => id === name);
-    const found = exact ? [exact] : items.filter((each) => each.name === name);
-    if (found.length > 1) throw badRequest(`Several providers are named ${JSON.stringify(name)}. Use an ID.`);
-    if (!found[0]) throw badRequest(`There is no provider ${JSON.stringify(name)}.`);
-    return found[0].id;
-  });
 }
 
 /** The service checks the items. Throws bad_request unless the file is a JSON object. */

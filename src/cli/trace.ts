@@ -57,10 +57,12 @@ function toEventType(word: string): EventType {
 /** Pause between two connections. */
 const pauseMs = 1_000;
 
-type StreamOptions = { attempt: number | undefined; follow: boolean };
-
 /** The events of a run and its states: until it ends with `follow`, otherwise those so far. Resumes after a lost connection. */
-async function* streamRun(api: Api, runId: string, { attempt, follow }: StreamOptions): AsyncGenerator<Message> {
+async function* streamRun(
+  api: Api,
+  runId: string,
+  { attempt, follow }: { attempt: number | undefined; follow: boolean },
+): AsyncGenerator<Message> {
   const path = `/runs/${encodeURIComponent(runId)}/events`;
   let lastEventId: string | undefined;
   for (;;) {

@@ -6,8 +6,6 @@ import { toWorker } from "../workers/workers.ts";
 import { withData } from "./data-directory.ts";
 import { print, say, table, toJson } from "./terminal.ts";
 
-type WorkersOptions = { json?: boolean };
-
 /**
  * Adds `workers add`, `credentials` and `revoke`, which need the data directory, and `list`, `drain` and `remove`, which need access to Redis.
  * `add` checks Redis, if it can be reached.
@@ -24,7 +22,7 @@ export function addWorkers(program: Command, configOf: () => Config): void {
   addJson(workers.command("add <name>"))
     .description("Create the credential of a worker and print its EVALD_REDIS_URL to stdout; it is shown only once")
     .addHelpText("after", "\nExample:\n  evald workers add worker-1")
-    .action(async (name: string, { json }: WorkersOptions) => {
+    .action(async (name: string, { json }: { json?: boolean }) => {
       const config = configOf();
       const redisUrl = urlOf(config);
       await checkUsersAllowed(redisUrl);
@@ -36,7 +34,7 @@ export function addWorkers(program: Command, configOf: () => Config): void {
   addJson(workers.command("credentials"))
     .description("List the credentials of workers by name, without their passwords")
     .addHelpText("after", "\nExample:\n  evald workers credentials")
-    .action(({ json }: WorkersOptions) => {
+    .action(({ json }: { json?: boolean }) => {
       const all = withData(configOf(), ({ ctx }) => listCredentials(ctx.db)).map(toListed);
       const rows = all.map(({ name, createdAt }) => [name, createdAt]);
       print(json ? toJson(all) : table([["NAME", "CREATED"], ...rows]));
@@ -45,7 +43,7 @@ export function addWorkers(program: Command, configOf: () => Config): void {
   addJson(workers.command("revoke <name>"))
     .description("Revoke the credential of a worker: it loses its sessions and can't connect any more")
     .addHelpText("after", "\nExample:\n  evald workers revoke worker-1")
-    .action((name: string, { json }: WorkersOptions) => {
+    .action((name: string, { json }: { json?: boolean }) => {
       const revoked = withData(configOf(), ({ ctx }) => revokeCredential(ctx, name));
       say(`Revoked the credential ${name}.`);
       print(json ? toJson(revoked) : revoked.name);
@@ -53,7 +51,7 @@ export function addWorkers(program: Command, configOf: () => Config): void {
 
   addJson(workers.command("list").description("List connected workers"))
     .addHelpText("after", "\nExample:\n  evald workers list")
-    .action(({ json }: WorkersOptions) => printWorkers(urlOf(configOf()), json === true));
+    .action(({ json }: { json?: boolean }) => printWorkers(urlOf(configOf()), json === true));
 
   for (const [action, description] of [
     ["drain", "Drain a worker: it finishes its sessions and exits; by ID or name"],
@@ -61,7 +59,7 @@ export function addWorkers(program: Command, configOf: () => Config): void {
   ] as const)
     addJson(workers.command(`${action} <worker>`).description(description))
       .addHelpText("after", `\nExample:\n  evald workers ${action} worker-1`)
-      .action((idOrName: string, { json }: WorkersOptions) =>
+      .action((idOrName: string, { json }: { json?: boolean }) =>
         dismiss(urlOf(configOf()), action, idOrName, json === true),
       );
 }

@@ -1,4 +1,5 @@
 import { reasonOf } from "../errors.ts";
+import { readTextStart } from "./text-start.ts";
 import { userAgent } from "./user-agent.ts";
 
 /** Characters of an answer that are kept. */
@@ -41,7 +42,7 @@ export async function requestFromOperator(url: string, request: OperatorRequest)
     const date = Date.parse(response.headers.get("date") ?? "");
     return {
       status: response.status,
-      text: await readStart(response),
+      text: await readTextStart(response, maxText),
       dateAt: Number.isNaN(date) ? null : date,
     };
   } catch (error) {
@@ -50,14 +51,4 @@ export async function requestFromOperator(url: string, request: OperatorRequest)
     const reason = reasonOf(error).replace(/ For more information.*$/, "");
     throw new NoAnswerError(isAboutCertificate(`${code} ${reason}`) ? "certificate" : "unreachable", reason);
   }
-}
-
-async function readStart({ body }: Response): Promise<string> {
-  const decoder = new TextDecoder();
-  let text = "";
-  for await (const part of body ?? []) {
-    text += decoder.decode(part, { stream: true });
-    if (text.length > maxText) break;
-  }
-  return text;
 }

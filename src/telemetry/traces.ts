@@ -3,6 +3,7 @@ import type { OtlpSettings } from "../config/telemetry-settings.ts";
 import type { Context } from "../context.ts";
 import { reports } from "../db/tables/reports.ts";
 import { runs, sessionEvents } from "../db/tables/runs.ts";
+import { readTextStart } from "../net/text-start.ts";
 import { openUpstream } from "../net/upstream.ts";
 import { createPoll } from "../poll.ts";
 import { readSessionInBatches } from "../reports/session-events.ts";
@@ -38,17 +39,6 @@ function toPartialSuccess(text: string): PartialSuccess {
   } catch {
     return { rejectedSpans: 0, errorMessage: "" };
   }
-}
-
-/** The body of a response; what is beyond `maxResponse` is not read. */
-async function readStart({ body }: Response): Promise<string> {
-  const decoder = new TextDecoder();
-  let text = "";
-  for await (const part of body ?? []) {
-    text += decoder.decode(part, { stream: true });
-    if (text.length > maxResponse) break;
-  }
-  return text;
 }
 
 /** The export of traces: the runs that wait for it, and what failed. */
@@ -152,7 +142,7 @@ async function send(traces: TraceExport, body: object): Promise<void> {
   const signal = AbortSignal.any([traces.stopController.signal, AbortSignal.timeout(sendMs)]);
   const response = await openUpstream(url, { headers, body: JSON.stringify(body), signal, allow: null });
   const { status } = response;
-  if (response.ok) return reportRejectedSpans(traces, toPartialSuccess(await readStart(response)));
+  if (response.ok) return reportRejectedSpans(traces, toPartialSuccess(await readTextStart(response, maxResponse)));
   await response.body?.cancel();
   const reason = `the collector returned ${status}`;
   throw status === 429 || status >= 500 ? new Error(reason) : new RejectedError(reason);

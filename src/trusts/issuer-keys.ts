@@ -1,4 +1,5 @@
 import type { JSONWebKeySet, JWK } from "jose";
+import { type Fields, isObject } from "../agents/fields.ts";
 import { unavailable } from "../errors.ts";
 import { type Guard, GuardError } from "../net/guarded.ts";
 import { httpUrl } from "../schema.ts";
@@ -16,10 +17,6 @@ const maxFieldChars = 3000;
 const keyTypes = new Set<unknown>(["RSA", "EC", "OKP"]);
 /** The fields of a public key that verify a signature. */
 const keyFieldNames = ["kty", "kid", "alg", "use", "crv", "x", "y", "n", "e"] as const;
-
-type Fields = Record<string, unknown>;
-const isObject = (value: unknown): value is Fields =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** What is needed of a key; null if it can't verify the signature of a token. */
 function toKey(value: unknown): JWK | null {

@@ -1,6 +1,7 @@
 import { providersOf } from "../../config/agent-entries.ts";
 import type { Addition, AgentEntry, LoginEntry, StreamFormat, ToolName } from "../../config/agent-entry.ts";
 import type { ModelProvider } from "../../config/model-settings.ts";
+import { isObject } from "../fields.ts";
 
 /** Text or JSON in which `{name}` is replaced by a value of the run; see `TemplateValues`. */
 type Template = unknown;
@@ -153,6 +154,3 @@ function merge(base: Template, addition: Template): Template {
   const merged = Object.entries(addition).map(([name, value]) => [name, merge(base[name], value)]);
   return { ...base, ...Object.fromEntries(merged) };
 }
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);

@@ -1,4 +1,5 @@
 import { reasonOf } from "../../errors.ts";
+import { readTextStart } from "../../net/text-start.ts";
 import { openUpstream } from "../../net/upstream.ts";
 import type { ModelAccess } from "./prices.ts";
 import { createMeter, emptySummary, keyHeader, type ModelRequest, type ResponseSummary } from "./wire.ts";
@@ -20,7 +21,7 @@ type CallOptions = {
   onEnd: (outcome: CallOutcome) => void;
 };
 
-const maxErrorBytes = 64 * 1024;
+const maxErrorChars = 64 * 1024;
 const responseHeaders = [
   "content-type",
   "retry-after",
@@ -139,11 +140,11 @@ const describeError = ({ controller }: Call, error: unknown): string =>
 /** Passes on an error of the provider, without the key. */
 async function forwardError(call: Call, upstream: Response, headers: Headers): Promise<Response> {
   const { status } = upstream;
-  const text = await readStart(upstream).catch((error) => describeError(call, error));
+  const text = await readTextStart(upstream, maxErrorChars).catch((error) => describeError(call, error));
   const detail = endRefused(call, status, describeError(call, toMessage(text)), toRetryAfter(upstream.headers));
   if (status < 400)
     return refusalResponse(502, `${call.access.provider} responded with a redirect, which is not followed`);
-  return text.length > maxErrorBytes
+  return text.length > maxErrorChars
     ? refusalResponse(status, detail)
     : new Response(withoutKey(call, text), { status, headers });
 }
@@ -211,16 +212,6 @@ function abortStream(stream: ReadableStreamDefaultController): void {
 /** An error of the gateway itself, in a format that every provider's client understands. */
 export function refusalResponse(status: number, message: string, code = "gateway"): Response {
   return Response.json({ type: "error", error: { type: code, code: status, status: code, message } }, { status });
-}
-
-async function readStart(response: Response): Promise<string> {
-  const decoder = new TextDecoder();
-  let text = "";
-  for await (const bytes of response.body ?? []) {
-    text += decoder.decode(bytes, { stream: true });
-    if (text.length > maxErrorBytes) break;
-  }
-  return text;
 }
 
 /** The message in an error body, on one line. */

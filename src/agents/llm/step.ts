@@ -32,8 +32,6 @@ export type StepEnd =
 
 type CallEnding = "context_overflow" | "key_rejected" | "provider_rejected" | "provider_fault" | "cut_answer";
 
-type StepOptions = { toolbox: Toolbox; report: (event: AgentEvent) => void; signal: AbortSignal; maxTextChars: number };
-
 type PartOf<Role> = Extract<LanguageModelV4Message, { role: Role }>["content"][number];
 /** A part of a response, as it stays in the conversation. Its calls have not been run. */
 type ResponsePart = Exclude<PartOf<"assistant">, { type: "tool-call" }> | LanguageModelV4ToolCall;
@@ -46,7 +44,12 @@ type TextPart = Extract<ResponsePart, { type: "text" | "reasoning" }>;
 export async function takeStep(
   model: LanguageModelV4,
   prompt: LanguageModelV4Message[],
-  { toolbox, report, signal, maxTextChars }: StepOptions,
+  {
+    toolbox,
+    report,
+    signal,
+    maxTextChars,
+  }: { toolbox: Toolbox; report: (event: AgentEvent) => void; signal: AbortSignal; maxTextChars: number },
 ): Promise<StepEnd> {
   let parts: ResponsePart[];
   let stop: Stop | null;

@@ -1,0 +1,10 @@
+/** The start of the text of a response: once it has more than `maxChars`, the rest is not read. */
+export async function readTextStart({ body }: Response, maxChars: number): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = "";
+  for await (const bytes of body ?? []) {
+    text += decoder.decode(bytes, { stream: true });
+    if (text.length > maxChars) break;
+  }
+  return text;
+}
