@@ -229,18 +229,29 @@ test("prompts that every arm passes or every arm fails are uninformative", () =>
 });
 
 test("too few runs are insufficient, and the runs for a verdict are those of the noncentral t", () => {
-  const runs = (repeats: number, spread: number) =>
-    Array.from({ length: repeats }, (_, block) => [
-      run({ block, success: null }),
-      run({ block, arm: "a", success: null, score: 60 + (block % 2 ? spread : -spread) }),
-    ]).flat();
+  /** Half of the blocks change by `spread`, the others by as much in the other direction, and so do prompts by `shift`. */
+  const runs = (repeats: number, spread: number, prompts = 1, shift = 0) =>
+    Array.from({ length: prompts * repeats }, (_, i) => {
+      const [promptId, block] = [`${i % prompts}`, Math.floor(i / prompts)];
+      const score = 60 + (block % 2 ? spread : -spread) + (i % 2 ? shift : -shift);
+      return [run({ promptId, block, success: null }), run({ promptId, block, arm: "a", success: null, score })];
+    }).flat();
   // Five sign flips have no p below 1 / 16.
   const [tooFew] = analyze(runs(5, 8)).contrasts;
   expect([tooFew!.verdict, tooFew!.overall.score!.adjustedP]).toEqual(["insufficient_data", 1]);
+  // Six have 1 / 32: enough for one test, and success that never differs is none, but not for two arms.
+  const six = runs(6, 0).map((each) => ({ ...each, success: true, score: each.score! + (each.arm === "a" ? 10 : 0) }));
+  expect(analyze(six).contrasts[0]).toMatchObject({ verdict: "better", overall: { score: { adjustedP: 1 / 32 } } });
+  const three = [...six, ...six.filter(({ arm }) => arm === "a").map((each) => ({ ...each, arm: "b" }))];
+  expect(analyze(three).contrasts.map(({ verdict }) => verdict)).toEqual(["insufficient_data", "insufficient_data"]);
   const [contrast] = analyze(runs(12, 8)).contrasts;
   // R: power.t.test(delta = 5, sd = 8 * sqrt(12 / 11), power = 0.8, type = "paired", strict = TRUE)$n = 23.99
   expect(contrast).toMatchObject({ verdict: "not_distinguishable", runsForVerdict: 24, withinThreshold: false });
   expect(analyze(runs(12, 2)).contrasts[0]).toMatchObject({ withinThreshold: true, runsForVerdict: null });
+  // Three prompts: the smallest n with a power of 0.8 by R's pt with noncentrality 5 / (sd / sqrt(3 n)) and 3 (n - 1) degrees of freedom.
+  expect(analyze(runs(12, 16, 3)).contrasts[0]).toMatchObject({ runsForVerdict: 30, promptsForVerdict: null });
+  // Prompts that disagree need more prompts. R: power.t.test(delta = 5, sd = 10 * sqrt(8 / 7), power = 0.8, type = "paired", strict = TRUE)$n = 37.85
+  expect(analyze(runs(12, 8, 8, 10)).contrasts[0]).toMatchObject({ runsForVerdict: null, promptsForVerdict: 38 });
 });
 
 test("every number is finite or null, whatever is missing", () => {

@@ -123,8 +123,10 @@ export function analyzeExperiment(design: ExperimentDesign, runs: ArmRun[]): Exp
   const byArm = Map.groupBy(runs, ({ arm }) => arm);
   const names = design.arms.filter((arm) => arm !== design.base);
   const base = byArm.get(design.base) ?? [];
-  const isJudged = runs.some(({ success }) => success !== null);
-  const testLevel = level / (Math.max(1, names.length) * (isJudged ? 2 : 1));
+  // Where all runs passed, or all failed, success can't differ and is not tested.
+  const rates = names.map((arm) => strataOf(validOf(base), validOf(byArm.get(arm) ?? [])));
+  const testedRates = rates.filter((strata) => stratifiedFisherTest(strata).smallest < level).length;
+  const testLevel = level / Math.max(1, names.length + testedRates);
   const options: TestOptions = { testLevel, seed: design.seed, exact: design.isDeterministic };
   const contrasts = names.map((arm) => contrastOf(base, byArm.get(arm) ?? [], options));
   adjust(contrasts.flatMap(({ score, success }) => [score, success]));
@@ -164,19 +166,18 @@ function adjust(tests: (Tested | null)[]): void {
 
 /** The contrast of two arms before its correction, by their runs that are not excluded. */
 function contrastOf(allBase: ArmRun[], allArm: ArmRun[], options: TestOptions): TestedContrast {
-  const [base, arm] = [allBase, allArm].map((runs) => runs.filter(({ excluded }) => excluded === null)) as [
-    ArmRun[],
-    ArmRun[],
-  ];
+  const [base, arm] = [validOf(allBase), validOf(allArm)];
   const differences = differencesOf(base, arm, ({ score }) => score);
   return {
     score: scoreChangeOf(differences, options),
-    success: successChangeOf(base, arm, options),
+    success: successChangeOf(strataOf(base, arm), options),
     cost: ratioOf(base, arm, ({ costUsd }) => costUsd, options),
     seconds: ratioOf(base, arm, ({ seconds }) => seconds, options),
     differences,
   };
 }
+
+const validOf = (runs: ArmRun[]): ArmRun[] => runs.filter(({ excluded }) => excluded === null);
 
 /** The differences of the blocks in which both sides have a value, by prompt. Prompts without such a block are left out. */
 function differencesOf(base: ArmRun[], arm: ArmRun[], read: (run: ArmRun) => number | null): number[][] {
@@ -211,12 +212,16 @@ function scoreChangeOf(differences: number[][], options: TestOptions): TestedCon
   return { delta: delta.value, low: delta.low, high: delta.high, n, p, adjustedP: null, basis, smallest };
 }
 
-function successChangeOf(base: ArmRun[], arm: ArmRun[], { exact }: TestOptions): TestedContrast["success"] {
+/** The judged runs of both sides, by prompt. Prompts without one on a side are left out. */
+function strataOf(base: ArmRun[], arm: ArmRun[]): ShareStratum[] {
   const armByPrompt = Map.groupBy(arm, ({ promptId }) => promptId);
-  const strata = [...Map.groupBy(base, ({ promptId }) => promptId)]
-    .map(([promptId, runs]): ShareStratum => ({ a: shareOf(runs), b: shareOf(armByPrompt.get(promptId) ?? []) }))
-    .filter(({ a, b }) => a.n > 0 && b.n > 0)
-    .map((stratum) => (exact ? { a: asOneRun(stratum.a), b: asOneRun(stratum.b) } : stratum));
+  return [...Map.groupBy(base, ({ promptId }) => promptId)]
+    .map(([promptId, runs]) => ({ a: shareOf(runs), b: shareOf(armByPrompt.get(promptId) ?? []) }))
+    .filter(({ a, b }) => a.n > 0 && b.n > 0);
+}
+
+function successChangeOf(judged: ShareStratum[], { exact }: TestOptions): TestedContrast["success"] {
+  const strata = exact ? judged.map(({ a, b }) => ({ a: asOneRun(a), b: asOneRun(b) })) : judged;
   if (strata.length === 0) return null;
   const countOf = (side: "a" | "b"): SuccessCount => ({
     n: strata.reduce((sum, each) => sum + each[side].k, 0),
@@ -358,7 +363,7 @@ function usedOnlyOf(base: ArmRun[], arm: ArmRun[]): Effect | null {
 }
 
 function summarizeArm(arm: string, runs: ArmRun[]): ArmSummary {
-  const valid = runs.filter(({ excluded }) => excluded === null);
+  const valid = validOf(runs);
   const scored = [...Map.groupBy(valid, ({ promptId }) => promptId).values()]
     .map((ofPrompt) => ofPrompt.flatMap(({ score }) => score ?? []))
     .filter((scores) => scores.length > 0);
