@@ -214,6 +214,15 @@ const details = {
     otherScript: Type.Optional(Type.Object({ goal: Type.String(), docs: Type.String() })),
   }),
 
+  /**
+   * How often the edits of the run were met, by their positions: requests for each hidden URL; for each replacement, responses with a page, and those
+   * in which its text occurred.
+   */
+  docs_edited: Type.Object({
+    hidden: Type.Array(Count),
+    replacements: Type.Array(Type.Object({ requests: Count, applied: Count })),
+  }),
+
   /** The service asks a judge about the session. This milestone and the two below come after the agent's end. */
   judging: Type.Object(Assignment),
 

@@ -1,9 +1,9 @@
 import { Type } from "@sinclair/typebox";
 import { Limits } from "../config/limits.ts";
+import { Edits } from "../net/edits.ts";
 import { AgentOptions, WorkerLabels } from "../prompts/agent-schema.ts";
 import { DeclaredCheck } from "../prompts/check-schema.ts";
 import { WorkspaceSetup } from "../prompts/workspace-schema.ts";
-import { Edits } from "../runs/schema.ts";
 import { Nullable } from "../schema.ts";
 
 /** The task of a run in a file. */

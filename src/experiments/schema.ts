@@ -1,7 +1,8 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { experimentStatuses, leftOutParts, stopReasons } from "../db/tables/experiments.ts";
+import { Edits } from "../net/edits.ts";
 import { WorkspaceSetup } from "../prompts/workspace-schema.ts";
-import { Edits, RunRequest } from "../runs/schema.ts";
+import { RunRequest } from "../runs/schema.ts";
 import { Id, Nullable, notBlank, OneOf, Time, Url } from "../schema.ts";
 
 const { urlMap, sites, templateArgs, agent, model } = RunRequest.properties;

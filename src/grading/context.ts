@@ -5,12 +5,14 @@ import type { Context } from "./grade.ts";
 /** Tools with which agents load a skill, by their own names. */
 const skillTools = /^(skill|activate_skill|use_skill)$/i;
 
-/** The context in the events of a session; null if its workspace was not set up and it read the live docs. */
+/** The context in the events of a session; null if its workspace was not set up and it read the live docs as they are. */
 export function contextOf(session: SessionEvent[]): Context | null {
+  const edits = milestonesOf(session, "docs_edited").at(-1)?.detail;
   const workspace = milestonesOf(session, "workspace_prepared").at(-1)?.detail;
   const sites = milestonesOf(session, "site_served").map(({ detail }) => detail);
+  const docs = { sites, ...(edits && { edits }) };
   if (workspace === undefined)
-    return sites.length === 0 ? null : { instructions: null, skills: [], mcpServers: [], env: [], sites };
+    return sites.length === 0 && !edits ? null : { instructions: null, skills: [], mcpServers: [], env: [], ...docs };
   const offeredContext = milestonesOf(session, "context_offered").at(-1)?.detail;
   const calls = session.filter((event): event is EventOf<"tool_call"> => event.type === "tool_call");
   // A skill that could not be loaded was not used. A server that answered with an error was.
@@ -30,7 +32,7 @@ export function contextOf(session: SessionEvent[]): Context | null {
       uses: calls.filter(({ tool }) => tool.startsWith(`mcp__${name}__`)).length,
     })),
     env: workspace.env,
-    sites,
+    ...docs,
   };
 }
 

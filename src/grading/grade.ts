@@ -229,6 +229,8 @@ export type Context = {
   /** Names of environment variables. */
   env: string[];
   sites: ServedSite[];
+  /** How often the edits of the run were met, by their positions; absent: it had none. */
+  edits?: MilestoneDetail<"docs_edited">;
 };
 
 /** Everything that a session's events say about the target. The same events produce the same object. */

@@ -1,14 +1,35 @@
+import { type Static, Type } from "@sinclair/typebox";
 import { invalidField } from "../errors.ts";
 import { httpUrl } from "../schema.ts";
 
+/** All edits of a run together, in UTF-8. */
+const maxEditsBytes = 256 * 1024;
+
+const EditUrl = Type.String({ maxLength: 2_000 });
+
+const Replacement = Type.Object({
+  url: EditUrl,
+  find: Type.String({ minLength: 1, maxLength: 20_000, description: "Text in the source of the page" }),
+  replacement: Type.String({ maxLength: 100_000 }),
+});
+type Replacement = Static<typeof Replacement>;
+
 /**
  * What a run changes on the way to its agent, by the URLs of the live docs. `hidden`: URLs, exact or ending in "*" for a prefix, that answer 404.
- * `replacements`: exact text that is replaced in the source of a page (HTML, Markdown, any text), wherever it occurs.
+ * `replacements`: exact text that is replaced in the source of a page (HTML, Markdown, any text), wherever it occurs; `url` as in `hidden`.
  */
-export type Edits = { hidden: string[]; replacements: Replacement[] };
-
-/** `url` like that of a hidden page. */
-export type Replacement = { url: string; find: string; replacement: string };
+export const Edits = Type.Object(
+  {
+    hidden: Type.Array(EditUrl, { maxItems: 200, description: "URLs that answer 404" }),
+    replacements: Type.Array(Replacement, { maxItems: 100 }),
+  },
+  {
+    title: "Edits",
+    description: "What the agent gets to see in place of the docs; URLs are exact, or end in * for a prefix",
+    examples: [{ hidden: ["https://docs.example.com/old/*"], replacements: [] }],
+  },
+);
+export type Edits = Static<typeof Edits>;
 
 /**
  * What an edit did to the response to a request. Digests are the SHA-256 of the body without content encoding, in hex: as the site sent it
@@ -23,14 +44,6 @@ export type PageEdit = {
   /** The URL that was edited, if redirects led there. */
   url?: string;
 };
-
-export const maxHiddenUrls = 200;
-export const maxReplacements = 100;
-export const maxEditUrlChars = 2_000;
-export const maxFindChars = 20_000;
-export const maxReplacementChars = 100_000;
-/** All edits of a run together, in UTF-8. */
-export const maxEditsBytes = 256 * 1024;
 
 /** The URLs that an edit is about: one page, or all whose URL begins like this. */
 type UrlPattern = { text: string; host: string; isPrefix: boolean; hasQuery: boolean };
@@ -49,9 +62,8 @@ export const digestOf = (body: Uint8Array): string => new Bun.CryptoHasher("sha2
 export function parseEdits(edits: Edits | undefined): Edits | null {
   const { hidden, replacements } = edits ?? { hidden: [], replacements: [] };
   if (hidden.length === 0 && replacements.length === 0) return null;
-  if (hidden.length > maxHiddenUrls) throw invalidField("edits.hidden", `must have at most ${maxHiddenUrls} URLs`);
-  if (replacements.length > maxReplacements)
-    throw invalidField("edits.replacements", `must have at most ${maxReplacements} entries`);
+  checkCount("edits.hidden", hidden, Edits.properties.hidden);
+  checkCount("edits.replacements", replacements, Edits.properties.replacements);
   for (const [i, url] of hidden.entries()) checkPattern(`edits.hidden.${i}`, url);
   const hiddenPatterns = hidden.map(toPattern);
   for (const [i, replacement] of replacements.entries())
@@ -63,23 +75,27 @@ export function parseEdits(edits: Edits | undefined): Edits | null {
   return { hidden: [...new Set(hidden)], replacements };
 }
 
+function checkCount(field: string, items: unknown[], { maxItems = 0 }: { maxItems?: number }): void {
+  if (items.length > maxItems) throw invalidField(field, `must have at most ${maxItems} entries`);
+}
+
 function checkReplacement(field: string, { url, find, replacement }: Replacement, hidden: UrlPattern[]): void {
   checkPattern(`${field}.url`, url);
   const pattern = toPattern(url);
   if (hidden.some((each) => covers(each, pattern))) throw invalidField(`${field}.url`, "is a page that is hidden");
-  checkText(`${field}.find`, find, maxFindChars);
-  checkText(`${field}.replacement`, replacement, maxReplacementChars);
+  checkText(`${field}.find`, find, Replacement.properties.find);
+  checkText(`${field}.replacement`, replacement, Replacement.properties.replacement);
   if (find === "") throw invalidField(`${field}.find`, "must not be empty");
   if (find === replacement) throw invalidField(`${field}.replacement`, "must differ from find");
 }
 
-function checkText(field: string, text: string, maxChars: number): void {
-  if (text.length > maxChars) throw invalidField(field, `must have at most ${maxChars} characters`);
+function checkText(field: string, text: string, { maxLength = 0 }: { maxLength?: number }): void {
+  if (text.length > maxLength) throw invalidField(field, `must have at most ${maxLength} characters`);
   if (!text.isWellFormed()) throw invalidField(field, "must not contain half of a surrogate pair");
 }
 
 function checkPattern(field: string, address: string): void {
-  if (address.length > maxEditUrlChars) throw invalidField(field, `must have at most ${maxEditUrlChars} characters`);
+  checkText(field, address, EditUrl);
   const url = httpUrl(address.replace(/\*$/, ""));
   if (url === null)
     throw invalidField(field, "must be an absolute http or https URL, which may end in * for all that begin like it");
@@ -94,7 +110,7 @@ function findRepeated(replacements: Replacement[]): number {
 }
 
 /** Compiles edits that `parseEdits` has accepted. */
-export function compileEdits({ hidden, replacements }: Edits): CompiledEdits {
+function compileEdits({ hidden, replacements }: Edits): CompiledEdits {
   const patterns = hidden.map(toPattern);
   const compiled = replacements.map((each) => ({ ...each, pattern: toPattern(each.url) }));
   const hosts = new Set([...patterns, ...compiled.map(({ pattern }) => pattern)].map(({ host }) => host));
@@ -102,7 +118,8 @@ export function compileEdits({ hidden, replacements }: Edits): CompiledEdits {
 }
 
 /** The edits of a task, compiled; null if it has none. */
-export const editsOf = ({ edits }: { edits?: Edits }): CompiledEdits | null => (edits ? compileEdits(edits) : null);
+export const editsOf = ({ edits }: { edits?: Edits | undefined }): CompiledEdits | null =>
+  edits ? compileEdits(edits) : null;
 
 function toPattern(address: string): UrlPattern {
   const isPrefix = address.endsWith("*");
@@ -124,7 +141,7 @@ const toOneSpelling = (text: string): string =>
   });
 
 /** A page is the same with any query, unless the pattern has one. */
-function matches({ text, host, isPrefix, hasQuery }: UrlPattern, url: URL): boolean {
+export function matchesUrl({ text, host, isPrefix, hasQuery }: UrlPattern, url: URL): boolean {
   if (hostOf(url) !== host) return false;
   const urlText = textOf(url);
   if (isPrefix) return urlText.startsWith(text);
@@ -135,12 +152,12 @@ const covers = (outer: UrlPattern, inner: UrlPattern): boolean =>
   outer.isPrefix ? inner.text.startsWith(outer.text) : !inner.isPrefix && inner.text === outer.text;
 
 /** Whether a page is hidden. */
-export const isHidden = ({ hidden }: CompiledEdits, url: URL): boolean => hidden.some((each) => matches(each, url));
+export const isHidden = ({ hidden }: CompiledEdits, url: URL): boolean => hidden.some((each) => matchesUrl(each, url));
 
 /** The replacements in a page, with their positions. */
 export const replacementsOf = ({ replacements }: CompiledEdits, url: URL) =>
   replacements.flatMap(({ pattern, ...replacement }, position) =>
-    matches(pattern, url) ? [{ ...replacement, position }] : [],
+    matchesUrl(pattern, url) ? [{ ...replacement, position }] : [],
   );
 
 /** An event of a session, as far as it says which URLs were fetched. */
@@ -167,5 +184,5 @@ export const listFetchedUrls = (events: readonly FetchEvent[]): { url: string; s
 /** Whether the agent of a session fetched a URL that matches: exact, or ending in "*" for a prefix, like those of `Edits`. */
 export function meetsUrl(events: readonly FetchEvent[], pattern: string): boolean {
   const compiled = toPattern(pattern);
-  return listFetchedUrls(events).some(({ url }) => URL.canParse(url) && matches(compiled, new URL(url)));
+  return listFetchedUrls(events).some(({ url }) => URL.canParse(url) && matchesUrl(compiled, new URL(url)));
 }

@@ -4,6 +4,8 @@ import https from "node:https";
 import type { AllowRule } from "../config/allow-rules.ts";
 import { createAddressPolicy } from "./addresses.ts";
 import { decodeText } from "./charset.ts";
+import { type EditedAnswer, mayEdit, sendEdited } from "./edited-answer.ts";
+import { type Edits, editsOf, type PageEdit } from "./edits.ts";
 import { GuardError } from "./failure.ts";
 import { sendRequest } from "./http-request.ts";
 import { createMapping, toCallerText } from "./mapping.ts";
@@ -42,6 +44,8 @@ export type GuardedResponse = {
   redirects: string[];
   /** Duration of the whole request, without the wait for a free slot. */
   ms: number;
+  /** What the edits of the run did to it; absent: it is what the site sent. */
+  edit?: PageEdit;
 };
 
 export type Guard = {
@@ -60,6 +64,7 @@ export type GuardOptions = {
   /** Private addresses that the operator allows. */
   allow: readonly AllowRule[];
   urlMap?: Record<string, string>;
+  edits?: Edits | undefined;
   /** Default true. False for requests that must not fail because a host closed an idle connection. */
   keepsAlive?: boolean;
   /** Concurrent requests per host and port. Default 4. */
@@ -106,6 +111,7 @@ export function createGuard(options: GuardOptions): Guard {
   const { now, proxy = null, lookup = (hostname) => dns.lookup(hostname, { all: true }) } = options;
   const policy = createAddressPolicy(options.allow);
   const mapping = createMapping(options.urlMap ?? {});
+  const edits = editsOf(options);
   const slots = createSlots(options.maxPerHost ?? 4);
   // Not shared: a kept-alive connection was checked against this guard's rules only.
   const agents = createAgents(proxy, options.keepsAlive === false ? {} : keepAliveOptions);
@@ -126,26 +132,16 @@ export function createGuard(options: GuardOptions): Guard {
       const startedAt = now();
       const findRedirect = (status: number, responseHeaders: Headers) =>
         followRedirects && redirectStatuses.includes(status) ? responseHeaders.get("location") : null;
-      const response = await withTimeout(init.signal, timeoutMs - ms, timeoutMs, url, async (signal) => {
+      const response: EditedAnswer = await withTimeout(init.signal, timeoutMs - ms, timeoutMs, url, async (signal) => {
         const addresses = proxy ? null : await resolve(realUrl, policy, lookup, signal);
         // What may not be sent twice gets a connection that no host closes at that moment.
         const isRepeatable = method === "GET" || method === "HEAD";
         const agent = (isRepeatable ? agents : freshAgents)[realUrl.protocol as keyof Agents];
         const wantsBody = (status: number, responseHeaders: Headers) => findRedirect(status, responseHeaders) === null;
-        return sendRequest({
-          url: realUrl,
-          method,
-          headers,
-          body,
-          addresses,
-          agent,
-          freshAgents,
-          maxBytes,
-          cutsBody,
-          connectMs,
-          signal,
-          wantsBody,
-        });
+        const limits = { maxBytes, cutsBody, connectMs, signal };
+        const connection = { addresses, agent, freshAgents, wantsBody };
+        const toSend = { url: realUrl, method, headers, body, ...connection, ...limits };
+        return edits && mayEdit(edits, method, url) ? sendEdited(edits, url, mapping, toSend) : sendRequest(toSend);
       }).finally(release);
       ms += now() - startedAt;
       const location = findRedirect(response.status, response.headers);
@@ -158,6 +154,7 @@ export function createGuard(options: GuardOptions): Guard {
           url: url.href,
           mappedUrl: mapping.toMappedUrlWithoutTokens(url)?.href ?? null,
           ...response,
+          ...(response.edit && redirects.length > 0 && { edit: { ...response.edit, url: url.href } }),
           redirects,
           ms,
         };

@@ -32,7 +32,7 @@ type ConnectionOptions = {
   connectMs: number;
 };
 
-type RequestOptions = ConnectionOptions & {
+export type RequestOptions = ConnectionOptions & {
   body?: string | undefined;
   maxBytes: number;
   /** Cuts a longer body instead of failing. */

@@ -259,6 +259,7 @@ async function openSandbox(
     ...hostUrlsOf(task),
     mcpUrls: mcpUrlsOf(task.workspace),
     urlMap: task.urlMap,
+    edits: task.edits,
     site,
     allowPrivate: allow,
     onEvent: onEgress,

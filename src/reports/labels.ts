@@ -164,6 +164,21 @@ export const describeSources = ({ context }: Pick<Report, "context">): string | 
     ? "Read from Markdown sources, not from the built site: navigation, redirects, generated pages, templates, links to sections and site conventions such as llms.txt were not measured."
     : null;
 
+/** How the docs were edited on the way to the agent, in a sentence without its period; null: they were not. */
+export function describeEdits({ run: { edits }, context }: Pick<Report, "run" | "context">): string | null {
+  if (!edits) return null;
+  const { hidden, replacements } = edits;
+  const isUnused = (applied: number) => applied === 0;
+  const unused =
+    (context?.edits?.hidden.filter(isUnused).length ?? 0) +
+    (context?.edits?.replacements.filter(({ applied }) => isUnused(applied)).length ?? 0);
+  const parts = [
+    ...(hidden.length > 0 ? [`${count(hidden.length, "URL")} hidden`] : []),
+    ...(replacements.length > 0 ? [`${count(replacements.length, "text")} replaced`] : []),
+  ];
+  return `${parts.join(", ")}${unused > 0 ? `; ${unused} of ${hidden.length + replacements.length} edits never met` : ""}`;
+}
+
 /** Events that are named as evidence; the others are counted. */
 const maxEvents = 3;
 

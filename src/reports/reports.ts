@@ -128,6 +128,7 @@ function readReport(ctx: Context, org: OrgId, slug: string): Report {
       evalRequestId: run.evalRequestId,
       attempt: run.attempt,
       urlMap: withoutUrlMapTokens(run.urlMap),
+      ...(run.task.edits && { edits: run.task.edits }),
       templateArgs: run.templateArgs,
       createdAt: toIso(run.createdAt),
       startedAt: toIso(run.startedAt),

@@ -5,6 +5,7 @@ import { Dismissed } from "../friction/dismissals.ts";
 import { FixState } from "../friction/fix-schema.ts";
 import { FrictionPoint } from "../friction/schema.ts";
 import { scopes } from "../grading/kinds.ts";
+import { Edits } from "../net/edits.ts";
 import { PromptSummary } from "../prompts/schema.ts";
 import { Id, Moment, mapOf, Nullable, OneOf, Score, Time, Url } from "../schema.ts";
 import { FixDetails, GradeFields, ReportDimension } from "./grade-schema.ts";
@@ -115,6 +116,7 @@ export const Report = Type.Object(
       evalRequestId: Id,
       attempt: Type.Integer(),
       urlMap: mapOf(Type.String()),
+      edits: Type.Optional(Edits),
       templateArgs: Nullable(mapOf(Type.String())),
       createdAt: Time,
       startedAt: Nullable(Time),

@@ -17,11 +17,13 @@ import { JobFailure } from "../jobs/handler.ts";
 import { isLeaseHeld, type Lease } from "../jobs/queue.ts";
 import { readLogin } from "../models/logins.ts";
 import { gatewayOf, getModel, getModelOfLogin, listModelSecrets } from "../models/models.ts";
+import { editsOf } from "../net/edits.ts";
 import { secretsOf } from "../net/mapping.ts";
 import type { Executor, SessionHooks, SessionOrder } from "../places/executor.ts";
 import { storeArtifact } from "../reports/artifacts.ts";
 import { readSecrets } from "../secrets/secrets.ts";
 import { budgetObjection } from "./budgets.ts";
+import { countEdits, openEditCounts, toEditsEvent } from "./edit-counts.ts";
 import { withLimitOwner } from "./limit-failures.ts";
 import { sharedBudgetsOf } from "./month-budget.ts";
 import { countEvent, createRunLimits, finalEventsOf, startClocks, stopClocks } from "./run-limits.ts";
@@ -57,6 +59,7 @@ export async function runAgent(
     attempt.site = readSite(ctx, run);
     model = agent.kind === "model" ? await openModel(ctx, attempt) : null;
     const version = await followAgent(ctx, host, attempt, model);
+    if (attempt.editCounts) writer.append(toEditsEvent(attempt.editCounts), "runner");
     for (const event of finalEventsOf(runLimits)) writer.append(event, "runner");
     await writer.close(stop);
     return version;
@@ -102,6 +105,7 @@ function openAttempt(ctx: Context, run: RunRow, agent: AgentDescription, lease: 
   ];
   const mayWrite = () => isLeaseHeld(ctx, lease);
   const task = toTask(ctx, run, agent);
+  const edits = editsOf(task);
   /** Aborts with the failure of the run. */
   const ended = new AbortController();
   const writer = openSession(ctx, secrets, session, mayWrite, (error) => {
@@ -125,6 +129,7 @@ function openAttempt(ctx: Context, run: RunRow, agent: AgentDescription, lease: 
     writer,
     runLimits,
     ended,
+    editCounts: edits && openEditCounts(edits),
     mayWrite,
     /** The archive with the site of the task. */
     site: null as Uint8Array | null,
@@ -137,11 +142,12 @@ function openAttempt(ctx: Context, run: RunRow, agent: AgentDescription, lease: 
 
 /** Stores an event and counts it. */
 function record(ctx: Context, attempt: Attempt, event: AgentEvent, source: EventSource): void {
-  const { session, writer, runLimits, mayWrite } = attempt;
+  const { session, writer, runLimits, editCounts, mayWrite } = attempt;
   const stored = storeArtifact(ctx.db, session, event, { mayWrite, ...writer });
   if (event.type === "milestone" && event.name === "agent_output") return;
   writer.append(stored, source);
   countEvent(runLimits, event, source);
+  if (editCounts) countEdits(editCounts, event);
 }
 
 /** Throws a JobFailure if the archive of the site is gone. */

@@ -12,6 +12,9 @@ import { findRunRow, type RunRow } from "./run-row.ts";
 
 type Status = (typeof runStatuses)[number];
 
+/** What a run read in place of the live docs as they are. */
+export type DocsVariant = "preview" | "edited" | null;
+
 /** A run as a list shows it. */
 export type RunListItem = StoredFailure & {
   runId: string;
@@ -27,8 +30,7 @@ export type RunListItem = StoredFailure & {
   evalRequestId: string;
   /** Number of runs of its evaluation. */
   runsOfEval: number;
-  /** Its urlMap replaced hosts. */
-  isPreview: boolean;
+  docsVariant: DocsVariant;
   createdAt: string;
   startedAt: string | null;
   completedAt: string | null;
@@ -47,6 +49,8 @@ export type RunSort = Sort<(typeof runColumns)[number]>;
 
 const title = sql<string>`coalesce(json_extract(${runs.task}, '$.title'), substr(json_extract(${runs.task}, '$.text'), 1, 200))`;
 
+const docsVariant = sql<DocsVariant>`case when ${runs.editsDigest} is not null then 'edited' when ${runs.urlMap} <> '{}' then 'preview' end`;
+
 const columns = {
   runId: runs.id,
   status: runs.status,
@@ -62,7 +66,7 @@ const columns = {
   trigger: evalRequests.trigger,
   evalRequestId: runs.evalRequestId,
   runsOfEval: sql<number>`(select count(*) from runs of_eval where of_eval.org_id = ${runs.orgId} and of_eval.eval_request_id = ${runs.evalRequestId})`,
-  isPreview: sql<boolean>`${runs.urlMap} <> '{}'`.mapWith(Boolean),
+  docsVariant,
   createdAt: runs.createdAt,
   startedAt: runs.startedAt,
   completedAt: runs.completedAt,
@@ -166,9 +170,13 @@ function listByTime(
   return select(ctx, and(where, whereAfterLast), { limit, byTrigger, isDescending });
 }
 
-/** Which of these runs replaced hosts with a urlMap. */
-export function previewsAmong({ db }: Context, org: OrgId, runIds: string[]): Set<string> {
-  const where = and(eq(runs.orgId, org), inArray(runs.id, runIds), sql`${runs.urlMap} <> '{}'`);
-  const rows = db.select({ id: runs.id }).from(runs).where(where).all();
-  return new Set(rows.map(({ id }) => id));
+/** What these runs read in place of the live docs, by their IDs. */
+export function docsVariantsOf({ db }: Context, org: OrgId, runIds: string[]): Map<string, DocsVariant> {
+  const where = and(eq(runs.orgId, org), inArray(runs.id, runIds));
+  const rows = db.select({ id: runs.id, docsVariant }).from(runs).where(where).all();
+  return new Map(rows.map((row) => [row.id, row.docsVariant]));
 }
+
+/** What a run read in place of the live docs. */
+export const docsVariantOf = ({ urlMap, edits }: { urlMap: Record<string, string>; edits?: unknown }): DocsVariant =>
+  edits !== undefined ? "edited" : Object.keys(urlMap).length > 0 ? "preview" : null;

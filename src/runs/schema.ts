@@ -7,7 +7,7 @@ import { reportStatuses } from "../db/tables/reports.ts";
 import { runStatuses, triggers, waitingReasons } from "../db/tables/runs.ts";
 import { standardMethodology } from "../grading/methodology.ts";
 import { pageQuery } from "../http/paging.ts";
-import { maxEditUrlChars, maxFindChars, maxHiddenUrls, maxReplacementChars, maxReplacements } from "../net/edits.ts";
+import { Edits } from "../net/edits.ts";
 import { PromptSummary, promptExample, SuccessBar } from "../prompts/schema.ts";
 import { RunAgent, RunReport } from "../reports/schema.ts";
 import { Id, MappedUrl, mapOf, maxMappedHosts, Nullable, OneOf, shape, Time, Url } from "../schema.ts";
@@ -152,27 +152,6 @@ const RequestedSite = Type.Object(
   { title: "RequestedSite" },
 );
 
-const EditUrl = Type.String({ maxLength: maxEditUrlChars });
-
-export const Edits = Type.Object(
-  {
-    hidden: Type.Array(EditUrl, { maxItems: maxHiddenUrls, description: "URLs that answer 404" }),
-    replacements: Type.Array(
-      Type.Object({
-        url: EditUrl,
-        find: Type.String({ minLength: 1, maxLength: maxFindChars, description: "Text in the source of the page" }),
-        replacement: Type.String({ maxLength: maxReplacementChars }),
-      }),
-      { maxItems: maxReplacements },
-    ),
-  },
-  {
-    title: "Edits",
-    description: "By URLs of the live docs, exact or with * at the end",
-    examples: [{ hidden: ["https://docs.example.com/old/*"], replacements: [] }],
-  },
-);
-
 export const RunRequest = Type.Object(
   {
     urlMap: mapOf(MappedUrl, {
@@ -186,6 +165,7 @@ export const RunRequest = Type.Object(
           "A built docs site that the run reads in place of the live one, under the URL that it is published at, such as https://docs.example.com/latest/",
       }),
     ),
+    edits: Type.Optional(Edits),
     templateArgs: Type.Optional(
       mapOf(Type.String({ maxLength: 2000 }), {
         maxProperties: 1000,

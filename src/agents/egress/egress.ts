@@ -2,6 +2,7 @@ import { promises as dns } from "node:dns";
 import type http from "node:http";
 import type { AllowRule } from "../../config/allow-rules.ts";
 import { createAddressPolicy } from "../../net/addresses.ts";
+import { type Edits, editsOf } from "../../net/edits.ts";
 import { createHostList, everyHost } from "../../net/hosts.ts";
 import { createMapping } from "../../net/mapping.ts";
 import { refuse, serveProxy } from "../../net/proxy.ts";
@@ -22,6 +23,7 @@ export type EgressRun = {
   /** URLs of MCP servers. Their hosts are also in `urls`. */
   mcpUrls?: string[];
   urlMap: Record<string, string>;
+  edits?: Edits | undefined;
   /** A site that exists only within the run: its host name, and the socket that answers for it. */
   site?: { hostname: string; socketPath: string } | null;
   /** Private addresses that the operator allowed. All others are blocked. */
@@ -92,7 +94,7 @@ const defaultLimits: EgressLimits = {
 
 /**
  * The only network access of a sandbox: an HTTP proxy on a unix socket that requires a run's token. It allows the run's
- * own hosts, or every host, at addresses that are public or that the operator allowed, applies the urlMap to absolute URLs, and reports every
+ * own hosts, or every host, at addresses that are public or that the operator allowed, applies urlMap and edits to absolute URLs, and reports every
  * request.
  * Tunnels (CONNECT) are not decrypted: only the host is visible.
  */
@@ -169,6 +171,7 @@ function toPolicy(run: EgressRun, { operatorHosts, lookup, now }: EgressOptions)
     limits,
     hosts: run.anyHost ? everyHost : createHostList({ ...run, operatorHosts }),
     mapping: createMapping(run.urlMap),
+    edits: editsOf(run),
     siteSocketOf: ({ hostname }) => (hostname === run.site?.hostname ? run.site.socketPath : null),
     addressPolicy: createAddressPolicy(run.allowPrivate),
     slots: createSlots(limits.concurrent),

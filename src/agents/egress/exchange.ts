@@ -1,4 +1,5 @@
 import type { AddressPolicy } from "../../net/addresses.ts";
+import type { CompiledEdits, PageEdit } from "../../net/edits.ts";
 import { GuardError, type GuardErrorKind, toGuardError } from "../../net/failure.ts";
 import type { HostList } from "../../net/hosts.ts";
 import type { Mapping } from "../../net/mapping.ts";
@@ -26,6 +27,8 @@ export type EgressPolicy = {
   limits: EgressLimits;
   hosts: HostList;
   mapping: Mapping;
+  /** null: the run has none. */
+  edits: CompiledEdits | null;
   /** The socket that answers for the host of a URL, if it is a site that exists only within the run. */
   siteSocketOf(url: URL): string | null;
   addressPolicy: AddressPolicy;
@@ -60,6 +63,7 @@ export type Exchange = {
   mappedUrl: string | null;
   body: string | undefined;
   sent: string | undefined;
+  edit: PageEdit | null;
   /** Aborts with a GuardError. */
   signal: AbortSignal;
   /** Ends the exchange, with the failure that its event reports. */
@@ -137,6 +141,7 @@ function createExchange(policy: EgressPolicy, url: URL): Exchange {
     mappedUrl: null,
     body: undefined,
     sent: undefined,
+    edit: null,
     signal: controller.signal,
     stop: (failure) => controller.abort(failure),
     onChunk(chunk, direction) {
@@ -164,7 +169,7 @@ function addUsage({ usage, limits, onEvent }: EgressPolicy, name: LimitName, amo
 }
 
 function toFields({ purpose, isMcp }: EgressPolicy, exchange: Exchange, source: Source) {
-  const { url, status, bytes, bytesOut, contentType, mappedUrl, body, sent } = exchange;
+  const { url, status, bytes, bytesOut, contentType, mappedUrl, body, sent, edit } = exchange;
   return {
     url: url.href,
     status,
@@ -174,6 +179,7 @@ function toFields({ purpose, isMcp }: EgressPolicy, exchange: Exchange, source: 
     ...(bytesOut > 0 && { bytesOut }),
     ...(body !== undefined && { body }),
     ...(sent !== undefined && { sent }),
+    ...(edit && { edit }),
     ...(isMcp(url) ? { provenance: "given" as const, foundOn: null, purpose: "mcp" as const } : { ...source, purpose }),
   };
 }

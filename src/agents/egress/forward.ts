@@ -1,10 +1,14 @@
 import http from "node:http";
 import https from "node:https";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { mayEdit, sendEdited } from "../../net/edited-answer.ts";
+import { type CompiledEdits, isHidden } from "../../net/edits.ts";
 import { toGuardError } from "../../net/failure.ts";
-import { openRequest } from "../../net/http-request.ts";
+import { type CheckedAddress, openRequest } from "../../net/http-request.ts";
 import { type Client, endToEndHeaders, forward, framingHeaders, refuse } from "../../net/proxy.ts";
 import { resolve } from "../../net/resolve.ts";
-import { failureHeader, failureMessageHeader } from "../../net/tunnel-agents.ts";
+import { type Agents, failureHeader, failureMessageHeader } from "../../net/tunnel-agents.ts";
 import { connectMs, type EgressPolicy, type Exchange, requirePermission, runExchange } from "./exchange.ts";
 import { schemeHeader, sourceHeader, toSource } from "./headers.ts";
 import { createRequestSample } from "./request-text.ts";
@@ -13,6 +17,9 @@ import { createMessageReader } from "./websocket-text.ts";
 
 /** A new connection for each request, because a kept-alive connection was authorized for another one. */
 const httpAgents = { "http:": new http.Agent(), "https:": new https.Agent() };
+
+/** Larger pages are not edited: the request fails. */
+const maxEditableBytes = 16 * 1024 * 1024;
 
 /** Forwards a request with an absolute URL, after the urlMap, and its response. The request may ask to change the protocol, such as to a WebSocket. */
 export async function forwardRequest(policy: EgressPolicy, client: Client, callId: string | null): Promise<void> {
@@ -36,6 +43,9 @@ export async function forwardRequest(policy: EgressPolicy, client: Client, callI
     const sent = { ...toRequestHeaders(headers, policy.token), ...framingHeaders(client) };
     // Compressed messages couldn't be read.
     if (isProduct) delete sent["sec-websocket-extensions"];
+    const { edits } = policy;
+    if (edits && mayEdit(edits, method, url) && ("response" in client || isHidden(edits, url)))
+      return forwardEdited(policy, exchange, { edits, client, target, headers: sent, addresses, socketPath });
     const upstream = openRequest({ url: target, method, headers: sent, addresses, socketPath, agent, connectMs });
     const [sample, request] = [createTextSample(), createRequestSample(sent)];
     const messages = { in: createMessageReader(), out: createMessageReader() };
@@ -58,6 +68,63 @@ export async function forwardRequest(policy: EgressPolicy, client: Client, callI
     if (isProduct) recordTexts(exchange, { sample, request, messages });
   });
 }
+
+type EditedForward = {
+  edits: CompiledEdits;
+  client: Client;
+  target: URL;
+  headers: Record<string, string>;
+  addresses: CheckedAddress[] | null;
+  socketPath: string | null;
+};
+
+/** Answers a request whose response the run edits, once the whole of it is there. A request for another protocol is only refused, if its URL is hidden. */
+async function forwardEdited(
+  policy: EgressPolicy,
+  exchange: Exchange,
+  { edits, client, target, headers: sent, ...connection }: EditedForward,
+): Promise<void> {
+  const { url, signal } = exchange;
+  const { method = "GET" } = client.request;
+  const { "content-length": _length, "transfer-encoding": _encoding, ...headers } = sent;
+  const answer = await sendEdited(edits, url, policy.mapping, {
+    ...connection,
+    url: target,
+    method: "response" in client ? method : "UPGRADE",
+    headers: { ...headers, "accept-encoding": "gzip, br" },
+    agent: httpAgents[target.protocol as keyof Agents],
+    freshAgents: httpAgents,
+    maxBytes: maxEditableBytes,
+    connectMs,
+    signal,
+    wantsBody: () => true,
+  });
+  exchange.edit = answer.edit ?? null;
+  const responseHeaders = recordResponse(
+    policy,
+    exchange,
+    { statusCode: answer.status, headers: toNodeHeaders(answer.headers) },
+    target,
+  );
+  exchange.onChunk(Buffer.from(answer.body), "in");
+  signal.throwIfAborted();
+  if (!("response" in client)) return refuse(client, answer.status, "Not found");
+  if (policy.isProduct(url.hostname)) {
+    const [sample, request] = [createTextSample(), createRequestSample(sent)];
+    const messages = { in: createMessageReader(), out: createMessageReader() };
+    sample.start(responseHeaders as http.IncomingHttpHeaders);
+    sample.add(Buffer.from(answer.body));
+    recordTexts(exchange, { sample, request, messages });
+  }
+  client.request.resume();
+  client.response.writeHead(answer.status, responseHeaders);
+  await pipeline(Readable.from(answer.body.length > 0 ? [answer.body] : []), client.response, { signal });
+}
+
+const toNodeHeaders = (headers: Headers): http.IncomingHttpHeaders => {
+  const cookies = headers.getSetCookie();
+  return { ...Object.fromEntries(headers), ...(cookies.length > 0 && { "set-cookie": cookies }) };
+};
 
 type Samples = {
   sample: ReturnType<typeof createTextSample>;
@@ -90,7 +157,7 @@ function toRequestHeaders(headers: http.IncomingHttpHeaders, token: string): Rec
 function recordResponse(
   { mapping }: EgressPolicy,
   exchange: Exchange,
-  response: http.IncomingMessage,
+  response: Pick<http.IncomingMessage, "statusCode" | "headers">,
   target: URL,
 ): http.OutgoingHttpHeaders {
   exchange.status = response.statusCode ?? null;

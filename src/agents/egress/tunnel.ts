@@ -22,7 +22,7 @@ export async function openTunnelTo(
   if (!url) return refuse({ socket }, 400, "CONNECT needs a host and port, such as registry.npmjs.org:443.");
   const request = { method: "CONNECT", url, callId, source: toSource(undefined), client: { socket } };
   await runExchange(policy, request, async (exchange) => {
-    const objection = mappingObjection(policy.mapping, url);
+    const objection = mappingObjection(policy.mapping, url) ?? editsObjection(policy, url);
     if (objection) throw new GuardError("refused", url.href, objection);
     const socketPath = policy.siteSocketOf(url);
     if (socketPath === null) requirePermission(policy, url);
@@ -45,6 +45,12 @@ function mappingObjection(mapping: Mapping, url: URL): string | null {
   const alternative = mapping.toMappedUrlWithoutTokens(httpUrl) ? httpUrl.href : mappedUrl.href;
   return `the urlMap of this run maps ${url.host} to another URL, which a tunnel cannot follow; request ${alternative} instead`;
 }
+
+/** Why a tunnel to a host is refused whose pages the run edits; null if it edits none. */
+const editsObjection = ({ edits }: EgressPolicy, { host }: URL): string | null =>
+  edits?.hosts.has(host)
+    ? `this run edits pages of ${host}, which a tunnel hides; request http://${host}/ instead`
+    : null;
 
 const toConnectOptions = (url: URL, addresses: CheckedAddress[]): net.TcpNetConnectOpts => ({
   ...toDestination(url, addresses),

@@ -100,7 +100,7 @@ export function createFetcher(task: Task, context: AgentContext): Fetcher {
   const fetcher: Fetcher = {
     task,
     context,
-    guard: createGuard({ allow, urlMap: task.urlMap, now, proxy: egress }),
+    guard: createGuard({ allow, urlMap: task.urlMap, edits: task.edits, now, proxy: egress }),
     // Callers request robots.txt first, so that their log contains the request; here it comes from the cache.
     robots: createRobots(async (url) => {
       const answer = await fetchUrl(fetcher, robotsRequest(url), { id: null, events: [] });
@@ -209,11 +209,11 @@ async function send(fetcher: Fetcher, request: FetchRequest, log: Log): Promise<
       ...{ signal, timeoutMs, maxBytes, followRedirects: request.follow ?? true },
     });
     fetcher.requestCount += response.redirects.length;
-    const { mappedUrl, status, ms } = response;
+    const { mappedUrl, status, ms, edit } = response;
     const contentType = response.headers.get("content-type");
     const bytesOut = body === undefined ? {} : { bytesOut: Buffer.byteLength(body) };
     const received = { mappedUrl, status, ms, bytes: response.body.length, ...bytesOut, contentType, error: null };
-    log.events.push({ ...event, ...received });
+    log.events.push({ ...event, ...received, ...(edit && { edit }) });
     if ((status === 404 || status === 410) && foundOn !== null) deadLinks.set(`${foundOn} ${url}`, { url, foundOn });
     let text: string | null = null;
     return {

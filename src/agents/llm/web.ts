@@ -46,7 +46,7 @@ export function webTools(
   { allow, now, egress }: AgentContext,
   reader: Reader,
 ) {
-  const guard = createGuard({ allow, urlMap: task.urlMap, now, proxy: egress });
+  const guard = createGuard({ allow, urlMap: task.urlMap, edits: task.edits, now, proxy: egress });
   const mapping = createMapping(task.urlMap);
   const hosts = createHostList({ ...hostUrlsOf(task), operatorHosts });
   const { pagesRead, learn, sourceOf } = reader;
@@ -74,9 +74,10 @@ export function webTools(
       if (target && !mapping.toMappedUrl(target) && !hosts.permits(target.hostname))
         throw new GuardError("refused", url, hosts.objection(target.hostname));
       const response = await guard.request(url, { ...options, signal, timeoutMs: requestMs });
-      const { mappedUrl, status, ms, body } = response;
+      const { mappedUrl, status, ms, body, edit } = response;
       const type = response.headers.get("content-type");
-      report({ ...event, ...upload, mappedUrl, status, ms, bytes: body.length, contentType: type, error: null });
+      const received = { mappedUrl, status, ms, bytes: body.length, contentType: type, error: null };
+      report({ ...event, ...upload, ...received, ...(edit && { edit }) });
       return { ok: true, response, type };
     } catch (error) {
       signal.throwIfAborted();

@@ -1,3 +1,4 @@
+import { editsOf } from "../../net/edits.ts";
 import { createHostList } from "../../net/hosts.ts";
 import { portOf } from "../../net/http-request.ts";
 import { createMapping, parseUrlMap } from "../../net/mapping.ts";
@@ -5,7 +6,7 @@ import type { BridgeRoute } from "../sandbox/bridge.ts";
 import { hostUrlsOf, type Task } from "../task.ts";
 
 export type RunHosts = {
-  /** Whether the relay handles a tunnel to the host: it is one of the run's hosts, or its urlMap maps it. */
+  /** Whether the relay handles a tunnel to the host: it is one of the run's hosts, its urlMap maps it, or its pages are edited. */
   owns(hostname: string, port: number): boolean;
   /** Host names that programs may look up. */
   names: string[];
@@ -30,6 +31,7 @@ export function runHostsOf(task: Task): RunHosts {
   const taskUrls = hostUrlsOf(task);
   const hosts = createHostList({ ...taskUrls, operatorHosts: [] });
   const mapping = createMapping(task.urlMap);
+  const edits = editsOf(task);
   const mappedOrigins = parseUrlMap(task.urlMap).map(({ origin }) => origin);
   const urls = [...taskUrls.docsUrls, ...taskUrls.urls, ...mappedOrigins].flatMap((url) => URL.parse(url) ?? []);
   const names = [...new Set(urls.map(({ hostname }) => hostname))].filter((name) => !isIpAddress(name));
@@ -45,7 +47,9 @@ export function runHostsOf(task: Task): RunHosts {
   return {
     owns: (hostname, port) =>
       hosts.isOwn(hostname) ||
-      ["http", "https"].some((scheme) => mapping.toMappedUrl(new URL(`${scheme}://${hostname}:${port}/`)) !== null),
+      ["http", "https"]
+        .map((scheme) => new URL(`${scheme}://${hostname}:${port}/`))
+        .some((url) => mapping.toMappedUrl(url) !== null || edits?.hosts.has(url.host)),
     names,
     routes: [
       ...[...loopbackHosts].map(([port, hostname]) => ({ port, hostname, hostPort: port })),

@@ -11,6 +11,7 @@ import {
   titleOf,
 } from "../../reports/labels.ts";
 import type { Report } from "../../reports/schema.ts";
+import { docsVariantOf } from "../../runs/lists.ts";
 import type { EvalResult } from "../../stats/repeats.ts";
 import { countPlantedMistakes, describeMistakes } from "../example.ts";
 import type { Site } from "../site.ts";
@@ -19,7 +20,7 @@ import { BaselineSummary } from "./baseline.tsx";
 import { Sparkline } from "./charts.tsx";
 import { GradeMark } from "./figures.tsx";
 import { foreignText } from "./layout.tsx";
-import { PreviewMark } from "./run-table.tsx";
+import { DocsMark } from "./run-table.tsx";
 import { LatestChange } from "./score.tsx";
 
 /** `viewer`: absent on a shared page, which doesn't link to the comparison. */
@@ -48,7 +49,7 @@ export function ReportHead({ site, viewer, report, result, latest }: Props) {
           </span>
           <span class="pill">{agentLabel(agent)}</span>
           {runs > 0 && <span class="pill">{count(runs, "run")}</span>}
-          {Object.keys(run.urlMap).length > 0 && <PreviewMark />}
+          <DocsMark variant={docsVariantOf(run)} />
           {status !== "published" && <span class="pill">{status}</span>}
         </p>
         <h1>{keyFinding}</h1>

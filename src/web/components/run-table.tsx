@@ -1,7 +1,7 @@
 import { ruleOf } from "../../agents/failure.ts";
 import { count } from "../../grading/text.ts";
 import { scoreText } from "../../reports/labels.ts";
-import type { RunListItem } from "../../runs/lists.ts";
+import type { DocsVariant, RunListItem } from "../../runs/lists.ts";
 import type { Run } from "../../runs/schema.ts";
 import { runDuration, statusLabels, triggerLabels, waitingLabels } from "../run-labels.ts";
 import { GradeMark, type Sorting, TableHead } from "./figures.tsx";
@@ -21,12 +21,17 @@ export const Status = ({ status, waitingFor }: StatusProps) => (
   </span>
 );
 
-/** Marks what belongs to a run that replaced hosts. */
-export const PreviewMark = () => (
-  <span class="pill" data-preview="true">
-    Preview
-  </span>
-);
+/** Marks what belongs to a run that did not read the live docs as they are. */
+export const DocsMark = ({ variant }: { variant: DocsVariant }) =>
+  variant && (
+    <span
+      class="pill"
+      data-preview={variant === "preview" || undefined}
+      data-edited={variant === "edited" || undefined}
+    >
+      {variant === "edited" ? "Edited docs" : "Preview"}
+    </span>
+  );
 
 /** Result of a run in a table cell. */
 function Result({ run, base }: { run: RunListItem; base: string }) {
@@ -140,7 +145,7 @@ const RunRow = ({ run, base, now, hasPrompt, isSelectable }: RowProps) => (
       <a class="plain" href={`${base}/runs/${run.runId}`} aria-label={`Run, ${statusLabel(run)}`}>
         <Status status={run.status} waitingFor={run.waitingFor} />
       </a>{" "}
-      {run.isPreview && <PreviewMark />}
+      <DocsMark variant={run.docsVariant} />
     </td>
     {hasPrompt && (
       <td class="title" {...foreignText}>

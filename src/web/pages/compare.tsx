@@ -3,24 +3,25 @@ import type { ReportsComparison as Comparison } from "../../comparisons/side-by-
 import { timeOfId } from "../../db/rows.ts";
 import { count, oneLine, withSign } from "../../grading/text.ts";
 import { agentLabel, humanize, metricLabels, outcomeLabels, scoreText } from "../../reports/labels.ts";
+import type { DocsVariant } from "../../runs/lists.ts";
 import { toIso } from "../../schema.ts";
 import { ComparedFriction } from "../components/compared-friction.tsx";
 import { GradeMark, List, ScrollArea } from "../components/figures.tsx";
 import { Layout } from "../components/layout.tsx";
-import { PreviewMark } from "../components/run-table.tsx";
+import { DocsMark } from "../components/run-table.tsx";
 import { VerdictCard } from "../components/verdict.tsx";
 import { Time } from "../components/when.tsx";
 import { SidesWhyLink, WhyLink } from "../components/why-link.tsx";
 import type { PageProps } from "../viewer.ts";
 
-type Column = { slug: string; title: string; isPreview: boolean };
+type Column = { slug: string; title: string; variant: DocsVariant };
 /** `isAcrossAgents`: the viewer asked to compare different agents. */
 type Props = PageProps & {
   comparison: Comparison;
   titles: string[];
   /** The prompt of all reports; undefined: there are several. */
   promptId: string | undefined;
-  previews: boolean[];
+  docsVariants: DocsVariant[];
   isAcrossAgents: boolean;
 };
 
@@ -46,9 +47,9 @@ function lossOf({ values, isCost }: MetricRow): number | null {
 const worstFirst = (rows: MetricRow[]) => rows.toSorted((a, b) => (lossOf(b) ?? -1) - (lossOf(a) ?? -1));
 
 /** 2 to 10 reports side by side. */
-export function ComparePage({ site, viewer, comparison, titles, promptId, previews, isAcrossAgents }: Props) {
+export function ComparePage({ site, viewer, comparison, titles, promptId, docsVariants, isAcrossAgents }: Props) {
   const { reports, dimensions, metrics, friction, comparability } = comparison;
-  const columns = reports.map(({ slug }, i) => ({ slug, title: titles[i] ?? slug, isPreview: previews[i] ?? false }));
+  const columns = reports.map(({ slug }, i) => ({ slug, title: titles[i] ?? slug, variant: docsVariants[i] ?? null }));
   const scores: MetricRow = {
     name: "Score",
     values: reports.map(({ score }) => score),
@@ -118,7 +119,7 @@ export function ComparePage({ site, viewer, comparison, titles, promptId, previe
                 <th scope="col" key={slug}>
                   <GradeMark grade={grade} />
                   <a href={`${site.base}/reports/${slug}`}>{columns[i]?.title}</a>{" "}
-                  {columns[i]?.isPreview && <PreviewMark />}
+                  <DocsMark variant={columns[i]?.variant ?? null} />
                   <small>
                     <Time at={createdAt} />
                   </small>

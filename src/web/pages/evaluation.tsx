@@ -1,12 +1,13 @@
 import type { RunFailure } from "../../agents/remedies.ts";
 import { count, dollars, duration, oneLine, percent } from "../../grading/text.ts";
 import { agentLabel, notMeasured, outcomeLabels, scoreText } from "../../reports/labels.ts";
+import type { DocsVariant } from "../../runs/lists.ts";
 import type { EvalRequest } from "../../runs/schema.ts";
 import { FailureNotice } from "../components/failure.tsx";
 import { GradeMark, TableHead } from "../components/figures.tsx";
 import { Copyable } from "../components/form-parts.tsx";
 import { Layout } from "../components/layout.tsx";
-import { PreviewMark, Status } from "../components/run-table.tsx";
+import { DocsMark, Status } from "../components/run-table.tsx";
 import { When } from "../components/when.tsx";
 import { triggerLabels } from "../run-labels.ts";
 import type { Site } from "../site.ts";
@@ -16,7 +17,7 @@ type EvalPartProps = {
   site: Site;
   viewer: Viewer;
   request: EvalRequest;
-  isPreview: boolean;
+  docsVariant: DocsVariant;
   gateId: string | null;
   /** Reports of the comparable evaluation before and of this one; null if there is none. */
   comparisonHref: string | null;
@@ -102,7 +103,7 @@ const intervalText = (low: number | null, high: number | null, format: (value: n
   low === null || high === null ? null : `95% CI ${format(low)} to ${format(high)}`;
 
 /** The part of the page that updates while runs are in progress. */
-export function EvalPart({ site: { base }, viewer, request, isPreview, gateId, comparisonHref, now }: EvalPartProps) {
+export function EvalPart({ site: { base }, viewer, request, docsVariant, gateId, comparisonHref, now }: EvalPartProps) {
   const runs = request.runs;
   const failedGroups = groupFailures(request);
   return (
@@ -110,7 +111,7 @@ export function EvalPart({ site: { base }, viewer, request, isPreview, gateId, c
       <header class="toolbar">
         <h1>{request.prompt.title ?? "Evaluation"}</h1>
         <Status status={request.status} />
-        {isPreview && <PreviewMark />}
+        <DocsMark variant={docsVariant} />
         {comparisonHref && (
           <span class="end">
             <a class="button" href={comparisonHref}>

@@ -5,12 +5,13 @@ import type { Paged } from "../../http/paging.ts";
 import { agentLabel, formatNumber, humanize, outcomeLabels, scoreText } from "../../reports/labels.ts";
 import type { ReportSort } from "../../reports/lists.ts";
 import type { ReportSummary } from "../../reports/schema.ts";
+import type { DocsVariant } from "../../runs/lists.ts";
 import { NoRuns } from "../components/empty.tsx";
 import { GradeMark, TableHead, toSorting } from "../components/figures.tsx";
 import { Choice, Filter, type PromptName, promptChoices } from "../components/filter.tsx";
 import { foreignText, Layout } from "../components/layout.tsx";
 import { offsetLinks, Pager, toHref } from "../components/pager.tsx";
-import { PreviewMark } from "../components/run-table.tsx";
+import { DocsMark } from "../components/run-table.tsx";
 import { type BulkAction, BulkActions, SelectRow } from "../components/selection.tsx";
 import { When } from "../components/when.tsx";
 import { may, type PageProps, type Viewer } from "../viewer.ts";
@@ -35,7 +36,7 @@ export const reportsPerPage = 50;
 type Props = PageProps & {
   reports: Paged<ReportSummary>;
   /** IDs of the runs that replaced hosts. */
-  previews: Set<string>;
+  docsVariants: Map<string, DocsVariant>;
   query: ReportsQuery;
   prompts: PromptName[];
   agents: string[];
@@ -48,7 +49,7 @@ export function ReportsPage({
   site,
   viewer,
   reports: { items, total },
-  previews,
+  docsVariants,
   query,
   prompts,
   agents,
@@ -108,7 +109,11 @@ export function ReportsPage({
               />
               <tbody>
                 {items.map((report) => (
-                  <ReportRow key={report.slug} isPreview={previews.has(report.runId)} {...{ report, base, now }} />
+                  <ReportRow
+                    key={report.slug}
+                    variant={docsVariants.get(report.runId) ?? null}
+                    {...{ report, base, now }}
+                  />
                 ))}
               </tbody>
             </table>
@@ -135,9 +140,9 @@ const actionsOf = (viewer: Viewer): BulkAction[] => [
   ...(may(viewer, "publish") ? [{ label: "Archive", path: "/reports/selected/archive", isForm: true }] : []),
 ];
 
-type RowProps = { report: ReportSummary; isPreview: boolean; base: string; now: number };
+type RowProps = { report: ReportSummary; variant: DocsVariant; base: string; now: number };
 
-const ReportRow = ({ report, isPreview, base, now }: RowProps) => {
+const ReportRow = ({ report, variant, base, now }: RowProps) => {
   const { slug, grade, prompt, keyFinding, outcome, status, agent, createdAt } = report;
   const title = oneLine(prompt.title ?? slug, 120);
   return (
@@ -158,10 +163,10 @@ const ReportRow = ({ report, isPreview, base, now }: RowProps) => {
       <td class="soft">
         {outcomeLabels[outcome]}
         {status !== "published" && <small> {humanize(status)}</small>}
-        {isPreview && (
+        {variant && (
           <>
             {" "}
-            <PreviewMark />
+            <DocsMark variant={variant} />
           </>
         )}
       </td>

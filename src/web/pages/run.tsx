@@ -2,6 +2,7 @@ import { count, oneLine } from "../../grading/text.ts";
 import { withoutUrlMapTokens } from "../../net/mapping.ts";
 import { agentLabel, notMeasured, outcomeLabels, scoreText } from "../../reports/labels.ts";
 import { formatPosition, type getRunProgress } from "../../runs/follow.ts";
+import type { DocsVariant } from "../../runs/lists.ts";
 import type { RequestedTask } from "../../runs/runs.ts";
 import type { Attempt, Run } from "../../runs/schema.ts";
 import type { LimitUsage } from "../../runs/usage.ts";
@@ -10,7 +11,7 @@ import { FailureNotice } from "../components/failure.tsx";
 import { Fact, GradeMark } from "../components/figures.tsx";
 import { ButtonForm, DangerButton } from "../components/form-parts.tsx";
 import { ExternalLink, foreignText, Layout } from "../components/layout.tsx";
-import { PreviewMark, Status } from "../components/run-table.tsx";
+import { DocsMark, Status } from "../components/run-table.tsx";
 import { TimelineRows } from "../components/timeline.tsx";
 import { Time, When } from "../components/when.tsx";
 import { attemptLabels, runDuration, usageText, waitingLabels, waitingText } from "../run-labels.ts";
@@ -18,7 +19,7 @@ import { may, type PageProps, type Viewer } from "../viewer.ts";
 
 type RunStateProps = PageProps & {
   title: string;
-  isPreview: boolean;
+  docsVariant: DocsVariant;
   run: Run;
   limitUsage: LimitUsage[];
   attempts: Attempt[];
@@ -36,7 +37,7 @@ export function RunPage({
   site,
   viewer,
   title,
-  isPreview,
+  docsVariant,
   run,
   requested,
   limitUsage,
@@ -73,7 +74,7 @@ export function RunPage({
     >
       <div {...live}>
         <div id="run-state">
-          <RunState {...{ site, viewer, title, isPreview, run, limitUsage, attempts, now }} />
+          <RunState {...{ site, viewer, title, docsVariant, run, limitUsage, attempts, now }} />
         </div>
         <section class="columns">
           <div>
@@ -134,7 +135,16 @@ export const RunEnd = ({ run: { status, failure, report } }: { run: Run }) => (
 );
 
 /** The part of the page that updates while the run is in progress. */
-export function RunState({ site: { base }, viewer, title, isPreview, run, limitUsage, attempts, now }: RunStateProps) {
+export function RunState({
+  site: { base },
+  viewer,
+  title,
+  docsVariant,
+  run,
+  limitUsage,
+  attempts,
+  now,
+}: RunStateProps) {
   const isOpen = run.completedAt === null;
   const { failure } = run;
   return (
@@ -142,7 +152,7 @@ export function RunState({ site: { base }, viewer, title, isPreview, run, limitU
       <header class="toolbar">
         <h1 {...foreignText}>{title}</h1>
         <Status status={run.status} waitingFor={run.waitingFor} />
-        {isPreview && <PreviewMark />}
+        <DocsMark variant={docsVariant} />
         <span class="end">
           {!may(viewer, "run") ? null : isOpen ? (
             <DangerButton action={`${base}/runs/${run.runId}/cancel`}>Cancel run</DangerButton>

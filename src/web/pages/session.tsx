@@ -4,13 +4,14 @@ import type { Report } from "../../reports/schema.ts";
 import type { Timeline } from "../../reports/timeline.ts";
 import type { Trace, TraceQuery } from "../../reports/trace-schema.ts";
 import { turnsOf } from "../../reports/turns.ts";
+import { docsVariantOf } from "../../runs/lists.ts";
 import type { Attempt } from "../../runs/schema.ts";
 import { maxInlineEventChars } from "../components/event-line.tsx";
 import { toEventHref } from "../components/figures.tsx";
 import { Choice, Filter } from "../components/filter.tsx";
 import { foreignText, Layout } from "../components/layout.tsx";
 import { Pager, toHref } from "../components/pager.tsx";
-import { PreviewMark } from "../components/run-table.tsx";
+import { DocsMark } from "../components/run-table.tsx";
 import { SessionStrip } from "../components/session-strip.tsx";
 import { Turns } from "../components/turns.tsx";
 import type { Site } from "../site.ts";
@@ -74,7 +75,7 @@ export function SessionPage(props: Props) {
       <div class="session" data-session={here}>
         <header class="head">
           <h1 {...foreignText}>{titleOf(report.task)}</h1>
-          {Object.keys(report.run.urlMap).length > 0 && <PreviewMark />}
+          <DocsMark variant={docsVariantOf(report.run)} />
           {trace.notice && <p class="notice">{trace.notice}</p>}
           {attempts && <AttemptLinks base={site.base} {...attempts} />}
         </header>

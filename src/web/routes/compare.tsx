@@ -7,6 +7,7 @@ import type { Context, OrgId } from "../../context.ts";
 import { badRequest } from "../../errors.ts";
 import { titleOf } from "../../reports/labels.ts";
 import { getReport } from "../../reports/reports.ts";
+import { docsVariantOf } from "../../runs/lists.ts";
 import { getRun } from "../../runs/runs.ts";
 import { orgField } from "../components/layout.tsx";
 import { showPage } from "../page-requests.tsx";
@@ -46,11 +47,11 @@ export const comparePages = (ctx: Context) =>
         const comparison = compareReports(ctx, viewer.org, slugList, { acrossAgents: isAcrossAgents });
         const reports = slugList.map((slug) => getReport(ctx, viewer.org, slug));
         const titles = reports.map(({ task }) => titleOf(task));
-        const previews = reports.map(({ run }) => Object.keys(run.urlMap).length > 0);
+        const docsVariants = reports.map(({ run }) => docsVariantOf(run));
         const [promptId, ...others] = new Set(reports.map(({ prompt }) => prompt.id));
         return (
           <ComparePage
-            {...{ site, viewer, comparison, titles, previews, isAcrossAgents }}
+            {...{ site, viewer, comparison, titles, docsVariants, isAcrossAgents }}
             promptId={others.length === 0 ? promptId : undefined}
           />
         );

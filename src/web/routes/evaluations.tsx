@@ -3,7 +3,7 @@ import { findLatestResults } from "../../comparisons/latest.ts";
 import type { Context } from "../../context.ts";
 import { findGateOfEval } from "../../gates/gates.ts";
 import { getEvalRequest } from "../../runs/evals.ts";
-import { previewsAmong } from "../../runs/lists.ts";
+import { docsVariantsOf } from "../../runs/lists.ts";
 import type { EvalRequest } from "../../runs/schema.ts";
 import { toComparisonHref } from "../components/change-links.ts";
 import { renderFragment } from "../components/layout.tsx";
@@ -12,12 +12,10 @@ import { EvalPage, EvalPart } from "../pages/evaluation.tsx";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 
-const isPreview = (ctx: Context, viewer: Viewer, { runs }: EvalRequest) =>
-  previewsAmong(
-    ctx,
-    viewer.org,
-    runs.slice(0, 1).map(({ runId }) => runId),
-  ).size > 0;
+/** All runs of an evaluation read the same. */
+function docsVariantOf(ctx: Context, viewer: Viewer, { runs: [first] }: EvalRequest) {
+  return first ? (docsVariantsOf(ctx, viewer.org, [first.runId]).get(first.runId) ?? null) : null;
+}
 
 function evalPartProps(ctx: Context, viewer: Viewer, site: Site, id: string) {
   const request = getEvalRequest(ctx, viewer.org, id);
@@ -25,7 +23,7 @@ function evalPartProps(ctx: Context, viewer: Viewer, site: Site, id: string) {
     site,
     viewer,
     request,
-    isPreview: isPreview(ctx, viewer, request),
+    docsVariant: docsVariantOf(ctx, viewer, request),
     comparisonHref: toComparisonHref(site.base, findLatestResults(ctx, viewer.org, request.prompt.id), id),
     gateId: findGateOfEval(ctx, viewer.org, id),
     now: ctx.now(),

@@ -14,7 +14,7 @@ import { getReport } from "../../reports/reports.ts";
 import { reportFilter } from "../../reports/schema.ts";
 import { getSession } from "../../reports/trace.ts";
 import { getEvalRequest } from "../../runs/evals.ts";
-import { previewsAmong } from "../../runs/lists.ts";
+import { docsVariantsOf } from "../../runs/lists.ts";
 import { OneOf } from "../../schema.ts";
 import { createShare, sharesOfReport } from "../../shares/shares.ts";
 import { toComparisonHref } from "../components/change-links.ts";
@@ -48,14 +48,14 @@ function reportListPage(ctx: Context, viewer: Viewer, site: Site, query: Static<
   const { best, worst, offset = 0, ...filter } = query;
   const range = { minScore: worst && minScores[worst], maxScore: best && maxScores[best] };
   const reports = listReports(ctx, viewer.org, { ...filter, ...range }, { limit: reportsPerPage, offset });
-  const previews = previewsAmong(
+  const docsVariants = docsVariantsOf(
     ctx,
     viewer.org,
     reports.items.map(({ runId }) => runId),
   );
   const prompts = listPromptChoices(ctx, viewer.org);
   const agents = agentChoices(ctx, query.agent);
-  return <ReportsPage {...{ site, viewer, reports, previews, query, prompts, agents }} now={ctx.now()} />;
+  return <ReportsPage {...{ site, viewer, reports, docsVariants, query, prompts, agents }} now={ctx.now()} />;
 }
 
 /** `newLink`: the share link that was just created. */

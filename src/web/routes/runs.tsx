@@ -10,7 +10,7 @@ import { toOutputResponse } from "../../reports/artifacts.ts";
 import { titleOf } from "../../reports/labels.ts";
 import { cancelRun } from "../../runs/endings.ts";
 import { followRun, formatPosition, getRunProgress, type Progress, parsePosition } from "../../runs/follow.ts";
-import { listRunPage, runColumns } from "../../runs/lists.ts";
+import { docsVariantOf, listRunPage, runColumns } from "../../runs/lists.ts";
 import { requestRerun } from "../../runs/requests.ts";
 import { countRuns, getRun, getRunTask, listAttempts } from "../../runs/runs.ts";
 import { listLimitUsage } from "../../runs/usage.ts";
@@ -53,12 +53,12 @@ const runStateProps = (ctx: Context, viewer: Viewer, site: Site, { run, position
   const requested = getRunTask(ctx, viewer.org, run.runId);
   const limitUsage = listLimitUsage(ctx, viewer.org, run, requested.task, position.attempt);
   const attempts = listAttempts(ctx, viewer.org, run.runId);
-  const isPreview = Object.keys(requested.urlMap).length > 0;
+  const docsVariant = docsVariantOf({ urlMap: requested.urlMap, edits: requested.task.edits });
   return {
     site,
     viewer,
     title: titleOf(requested.task),
-    isPreview,
+    docsVariant,
     requested,
     run,
     limitUsage,

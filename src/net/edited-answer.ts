@@ -1,0 +1,162 @@
+import { isUtf8 } from "node:buffer";
+import { decodeText } from "./charset.ts";
+import { type CompiledEdits, digestOf, isHidden, type PageEdit, replacementsOf } from "./edits.ts";
+import { GuardError } from "./failure.ts";
+import { isListing, withoutHiddenEntries } from "./hidden-entries.ts";
+import { type Answer, type RequestOptions, sendRequest } from "./http-request.ts";
+import type { Mapping } from "./mapping.ts";
+
+/** A response as the agent gets it. `edit`: what was edited; absent: it is what the site sent. */
+export type EditedAnswer = Answer & { edit?: PageEdit };
+
+/** A page that replacements make larger fails like one that is too large itself. */
+const maxEditedBytes = 16 * 1024 * 1024;
+
+/** Replacements in one page. A text that occurs more often, such as one letter, is a mistake. */
+const maxOccurrences = 50_000;
+
+const notFound = Buffer.from("Not found\n");
+
+/** Headers that describe the body as the site sent it, or let a client ask for a part of that. */
+const bodyHeaders = [
+  "accept-ranges",
+  "content-digest",
+  "content-encoding",
+  "content-length",
+  "content-md5",
+  "content-range",
+  "digest",
+  "etag",
+  "last-modified",
+  "repr-digest",
+  "transfer-encoding",
+];
+
+/** Request headers that ask for a part of a body, or for none if it has not changed. */
+const partHeaders = ["if-match", "if-modified-since", "if-none-match", "if-range", "if-unmodified-since", "range"];
+
+/** The headers of a request whose whole response is needed. */
+const forWholeBody = (headers: Record<string, string>): Record<string, string> =>
+  Object.fromEntries(Object.entries(headers).filter(([name]) => !partHeaders.includes(name.toLowerCase())));
+
+/** Whether the response to a request may have to be edited: only then is its whole body read first. */
+export function mayEdit(edits: CompiledEdits, method: string, url: URL): boolean {
+  if (isHidden(edits, url)) return true;
+  if (method !== "GET" && method !== "HEAD") return false;
+  const hidesEntries = edits.hidden.some(({ host }) => host === url.host) && isListing(url);
+  return hidesEntries || replacementsOf(edits, url).length > 0;
+}
+
+/**
+ * Sends a request whose response may be edited, and edits that. `url`: before the urlMap. The site is asked for the whole page, also for HEAD and
+ * for a part. A hidden page is requested too, to know what was hidden, and answers 404 even if the site does not respond. Throws GuardError.
+ */
+export async function sendEdited(
+  edits: CompiledEdits,
+  url: URL,
+  mapping: Mapping,
+  request: RequestOptions,
+): Promise<EditedAnswer> {
+  const { method } = request;
+  const isRead = method === "GET" || method === "HEAD";
+  const getPage = () => sendRequest({ ...request, method: "GET", headers: forWholeBody(request.headers) });
+  const answer = isHidden(edits, url)
+    ? toHiddenAnswer(isRead ? await getPage().catch(toNoAnswer) : null)
+    : editAnswer(edits, url, await getPage(), mapping);
+  // Its body is decoded now, whether or not it was edited.
+  const headers = new Headers(answer.headers);
+  for (const name of ["content-encoding", "transfer-encoding"]) headers.delete(name);
+  headers.set("content-length", `${answer.body.length}`);
+  return { ...answer, headers, body: method === "HEAD" ? new Uint8Array() : answer.body };
+}
+
+/** null for what a site may do. Throws all other errors. */
+function toNoAnswer(error: unknown): null {
+  if (error instanceof GuardError && error.kind !== "refused" && error.kind !== "aborted") return null;
+  throw error;
+}
+
+/** The answer for a hidden page. `answer`: what the site sent for it; null: it was not asked, or has not answered. */
+function toHiddenAnswer(answer: Answer | null): EditedAnswer {
+  const hasPage = answer !== null && isSuccess(answer.status);
+  return {
+    status: 404,
+    headers: new Headers({ "content-type": "text/plain; charset=utf-8" }),
+    body: notFound,
+    edit: {
+      kind: "hidden",
+      originalDigest: hasPage ? digestOf(answer.body) : null,
+      editedDigest: digestOf(notFound),
+    },
+  };
+}
+
+/**
+ * Replaces texts in a page, and removes the entries of hidden pages from a listing. Only text in a response with a success status is edited, and
+ * becomes UTF-8. At each place of a text, the first replacement that matches applies; what it inserts is not searched again. Throws GuardError if
+ * the page becomes too large.
+ */
+function editAnswer(edits: CompiledEdits, url: URL, answer: Answer, mapping: Mapping): EditedAnswer {
+  const { status, headers, body } = answer;
+  const contentType = headers.get("content-type");
+  if (!isSuccess(status) || !isText(body, contentType)) return answer;
+  const original = decodeText(body, contentType);
+  const { text, positions } = replaceTexts(edits, url, original);
+  const isHiddenUrl = (address: string) => isHidden(edits, mapping.toCallerUrl(new URL(address), url));
+  const edited = isListing(url) && edits.hidden.length > 0 ? withoutHiddenEntries(text, url, isHiddenUrl) : text;
+  if (edited === original) return answer;
+  const editedBody = Buffer.from(edited);
+  const editedHeaders = new Headers(headers);
+  for (const name of bodyHeaders) editedHeaders.delete(name);
+  editedHeaders.set("content-type", toUtf8Type(contentType));
+  const digests = { originalDigest: digestOf(body), editedDigest: digestOf(editedBody) };
+  return {
+    status,
+    headers: editedHeaders,
+    body: editedBody,
+    edit: { kind: "replaced", ...digests, ...(positions.length > 0 && { replacements: positions }) },
+  };
+}
+
+/** With a body of its own, and all of it. */
+const isSuccess = (status: number): boolean => status >= 200 && status <= 299 && status !== 204 && status !== 206;
+
+const textType =
+  /^\s*(text\/|image\/svg|application\/([\w.-]+\+)?(json|xml|javascript|ecmascript|yaml|x-yaml|toml)\b)/i;
+
+/** Whether a body is text: its type says so, or it can be read as text although its type is vague or missing. */
+const isText = (body: Uint8Array, contentType: string | null): boolean =>
+  textType.test(contentType ?? "") || (isUtf8(body) && !body.includes(0));
+
+const toUtf8Type = (contentType: string | null): string =>
+  `${(contentType ?? "text/plain").replace(/;\s*charset\s*=\s*("[^"]*"|[^\s;]*)/i, "").trim()}; charset=utf-8`;
+
+/** `positions`: of the replacements that were found. Linear in the length of the text, whatever it contains. */
+function replaceTexts(edits: CompiledEdits, url: URL, text: string): { text: string; positions: number[] } {
+  const source = Buffer.from(text);
+  const searches = replacementsOf(edits, url).map(({ find, replacement, position }) => {
+    const bytes = Buffer.from(find);
+    return { bytes, replacement: Buffer.from(replacement), position, at: source.indexOf(bytes) };
+  });
+  const parts: Buffer[] = [];
+  const positions = new Set<number>();
+  let end = 0;
+  let size = 0;
+  for (;;) {
+    for (const search of searches) if (search.at >= 0 && search.at < end) search.at = source.indexOf(search.bytes, end);
+    let next: (typeof searches)[number] | null = null;
+    for (const search of searches) if (search.at >= 0 && (next === null || search.at < next.at)) next = search;
+    if (next === null) break;
+    positions.add(next.position);
+    parts.push(source.subarray(end, next.at), next.replacement);
+    size += next.at - end + next.replacement.length;
+    if (size > maxEditedBytes)
+      throw new GuardError("protocol", url.href, `The edits make ${url.href} larger than ${maxEditedBytes} bytes`);
+    if (parts.length > 2 * maxOccurrences)
+      throw new GuardError("protocol", url.href, `The edits apply more than ${maxOccurrences} times in ${url.href}`);
+    end = next.at + next.bytes.length;
+  }
+  if (positions.size === 0) return { text, positions: [] };
+  parts.push(source.subarray(end));
+  return { text: Buffer.concat(parts).toString(), positions: [...positions].sort((a, b) => a - b) };
+}

@@ -1,0 +1,112 @@
+/** Says whether a URL, as a listing writes it, is that of a hidden page. */
+type IsHidden = (address: string) => boolean;
+
+/** Files that list the pages of a site or repeat their texts: llms.txt, sitemaps and search indexes. */
+export const isListing = ({ pathname }: URL): boolean => /\.(txt|xml)$|(search|index)[^/]*\.json$/i.test(pathname);
+
+/** Members of the entries of search indexes that hold the URL of a page. */
+const urlMembers = "url uri u href link loc location path permalink relpermalink route".split(" ");
+/** Where llms-full.txt names the page of a section: in one of its first lines. */
+const sourceLine = /^\W*(?:source|url|link|page)\W*:\W*?([\w./:?#][^\s>"')]*)/i;
+const sourceLines = 6;
+const fence = /^\s*(`{3,}|~{3,})/;
+const listItem = /^(\s*)(?:[-*+]|\d+[.)])\s/;
+const link = /\[([^\][]*)\]\(\s*<?([^)\s>]+)[^)]*\)/g;
+const bareUrl = /https?:\/\/[^\s"'`<>()[\]{}]+/gi;
+
+/** The text of a listing at `url` without the entries of hidden pages, and without their texts in llms-full.txt and search indexes. */
+export function withoutHiddenEntries(text: string, { href, origin, pathname }: URL, isHiddenUrl: IsHidden): string {
+  const isHidden = (address: string) => URL.canParse(address, href) && isHiddenUrl(new URL(address, href).href);
+  if (/\.json$/i.test(pathname)) {
+    // Search indexes name pages relative to the root of the site or of the docs, wherever they lie themselves.
+    const bases = [href, new URL("..", href).href, origin];
+    return withoutJsonEntries(text, (address) =>
+      bases.some((base) => URL.canParse(address, base) && isHiddenUrl(new URL(address, base).href)),
+    );
+  }
+  if (/<(urlset|sitemapindex)[\s>]/i.test(text.slice(0, 4096))) return withoutXmlEntries(text, isHidden);
+  if (!/\.txt$/i.test(pathname)) return text;
+  const sections = toSections(text.split("\n")).filter((lines) => !isSectionOf(lines, isHidden));
+  return withoutLines(sections.flat(), isHidden).join("\n");
+}
+
+const withoutXmlEntries = (xml: string, isHidden: IsHidden): string =>
+  xml.replace(/[ \t]*<(url|sitemap)>[\s\S]*?<\/\1>[ \t]*\n?/gi, (entry) => {
+    const [, address = ""] = /<loc>\s*(?:<!\[CDATA\[)?\s*([^<\]]*?)\s*(?:\]\]>)?\s*<\/loc>/i.exec(entry) ?? [];
+    return isHidden(address.replaceAll("&amp;", "&")) ? "" : entry;
+  });
+
+function withoutJsonEntries(text: string, isHidden: IsHidden): string {
+  try {
+    const index: unknown = JSON.parse(text);
+    let removed = 0;
+    const edited = JSON.stringify(index, (_, value: unknown) => {
+      if (!Array.isArray(value)) return value;
+      const entries = value.filter((entry) => !isEntryOf(entry, isHidden));
+      removed += value.length - entries.length;
+      return entries;
+    });
+    return removed === 0 ? text : edited;
+  } catch {
+    return text;
+  }
+}
+
+const isEntryOf = (entry: unknown, isHidden: IsHidden): boolean =>
+  typeof entry === "object" &&
+  entry !== null &&
+  Object.entries(entry).some(
+    ([name, value]) => urlMembers.includes(name.toLowerCase()) && typeof value === "string" && isHidden(value),
+  );
+
+/** The sections of llms-full.txt: each begins with a heading of the first level, or with front matter that names its page. */
+function toSections(lines: string[]): string[][] {
+  const sections: string[][] = [[]];
+  let openFence: string | null = null;
+  let isFrontMatter = false;
+  for (const [i, line] of lines.entries()) {
+    const [, mark = ""] = fence.exec(line) ?? [];
+    const startsFrontMatter = line.trim() === "---" && sourceLine.test(lines[i + 1] ?? "");
+    // The heading that follows front matter belongs to the same section.
+    const isHeading = /^#\s/.test(line) && !isFrontMatter;
+    if (openFence === null && (startsFrontMatter || isHeading)) sections.push([]);
+    if (startsFrontMatter) isFrontMatter = true;
+    else if (line.trim() !== "" && /^#\s/.test(line)) isFrontMatter = false;
+    if (mark !== "") openFence = openFence === null ? mark : mark.startsWith(openFence) ? null : openFence;
+    sections.at(-1)?.push(line);
+  }
+  return sections;
+}
+
+const isSectionOf = (lines: string[], isHidden: IsHidden): boolean =>
+  /^(#\s|---)/.test(lines[0] ?? "") &&
+  (urlsIn(lines[0] ?? "").some(isHidden) ||
+    lines.slice(0, sourceLines).some((line) => {
+      const [, address] = sourceLine.exec(line) ?? [];
+      return address !== undefined && isHidden(address);
+    }));
+
+const urlsIn = (line: string): string[] => [
+  ...line.matchAll(link).map(([, , address = ""]) => address),
+  ...line.matchAll(bareUrl).map(([address]) => address.replace(/[.,;:!?]+$/, "")),
+];
+
+/** Without list items and lines of their own for hidden pages. In other lines, only the link is removed. */
+function withoutLines(lines: string[], isHidden: IsHidden): string[] {
+  /** Indentation of the list item that was removed: what is indented more belongs to it. */
+  let removedIndent: number | null = null;
+  return lines.flatMap((line) => {
+    const indent = /^\s*/.exec(line)?.[0].length ?? 0;
+    if (removedIndent !== null && line.trim() !== "" && indent > removedIndent) return [];
+    removedIndent = null;
+    if (!urlsIn(line).some(isHidden)) return [line];
+    if (listItem.test(line)) removedIndent = indent;
+    const isAlone = line.replace(link, "").replace(bareUrl, "").trim() === "";
+    if (removedIndent !== null || isAlone) return [];
+    return [
+      line
+        .replace(link, (whole, name: string, address: string) => (isHidden(address) ? name : whole))
+        .replace(bareUrl, (address) => (isHidden(address.replace(/[.,;:!?]+$/, "")) ? "" : address)),
+    ];
+  });
+}

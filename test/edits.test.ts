@@ -1,0 +1,105 @@
+import { afterAll, expect, test } from "bun:test";
+import { createExplorer } from "../src/agents/explorer/explorer.ts";
+import { digestOf, type Edits, meetsUrl } from "../src/net/edits.ts";
+import type { Report } from "../src/reports/schema.ts";
+import { testApp } from "./support/app.ts";
+import { type SiteRoute, serveSite } from "./support/site.ts";
+
+const long = "Acme stores notes and files, and every client can read them over HTTP. ".repeat(6);
+const markdown = (body: string): SiteRoute => ({ type: "text/markdown; charset=utf-8", body });
+const secretWord = "zanzibar";
+const install = `# Install the client\n\n${long}\n\nInstall it with \`npm install acme-client\`.\n\n\`\`\`sh\nnpm install acme-client\n\`\`\`\n`;
+const secret = `# Quotas\n\n${long}\n\nThe quota of a client is ${secretWord}.\n`;
+const site = serveSite({
+  "/docs/": markdown(`# Acme\n\n${long}\n\nRead [Install the client](install) and [Quotas](quotas).\n`),
+  "/docs/install": markdown(install),
+  "/docs/quotas": markdown(secret),
+  "/docs/moved": () => new Response(null, { status: 302, headers: { location: "/docs/install" } }),
+  "/llms.txt": () =>
+    new Response(
+      `# Acme\n\n> Notes and files.\n\n- [Install the client](${site.url}/docs/install)\n- [Quotas](/docs/quotas): how much\n`,
+    ),
+  "/sitemap.xml": () =>
+    new Response(
+      `<?xml version="1.0"?><urlset>${["install", "quotas"].map((page) => `<url><loc>${site.url}/docs/${page}</loc></url>`).join("")}</urlset>`,
+      { headers: { "content-type": "application/xml" } },
+    ),
+});
+const app = testApp({
+  agent: createExplorer({ version: "test" }),
+  env: { EVALD_ALLOW_PRIVATE: `127.0.0.1:${site.port}` },
+});
+afterAll(() => site.stop());
+
+const edits: Edits = {
+  hidden: [`${site.url}/docs/quotas`],
+  replacements: [
+    { url: `${site.url}/docs/install`, find: "acme-client", replacement: "acme-sdk" },
+    { url: `${site.url}/docs/install`, find: "never written", replacement: "x" },
+  ],
+};
+const { body: prompt } = await app.send("POST", "/api/v1/prompts", {
+  body: { title: "Install", text: `Install the client and find its quota. ${site.url}/docs/` },
+});
+const requestRun = (body: object) =>
+  app.send("POST", `/api/v1/prompts/${prompt.id}/run`, { body: { urlMap: {}, ...body } });
+
+/** Runs to the end, and returns the report and the events. */
+async function runWith(body: object) {
+  const { body: accepted, status } = await requestRun(body);
+  expect(status).toBe(200);
+  await app.runJobs();
+  const { body: run } = await app.send("GET", `/api/v1/runs/${accepted.runId}`);
+  expect(run.status).toBe("completed");
+  const report: Report = (await app.send("GET", `/api/v1/reports/${run.report.slug}`)).body;
+  const { events } = (await app.send("GET", `/api/v1/reports/${run.report.slug}/trace?limit=500`)).body;
+  return { run, report, events };
+}
+
+test("the explorer reads edited pages, and nothing of hidden ones, while the site stays the same", async () => {
+  const from = site.requests.length;
+  const { report, events } = await runWith({ edits });
+  const http = events.filter(({ type }: { type: string }) => type === "http");
+  const editsAt = (path: string) =>
+    http
+      .filter(({ url }: { url: string }) => url === site.url + path)
+      .map(({ status, edit }: { status: number; edit: object }) => ({ status, ...edit }));
+  const edited = install.replaceAll("acme-client", "acme-sdk");
+  expect(editsAt("/docs/install")[0]).toEqual({
+    status: 200,
+    kind: "replaced",
+    originalDigest: digestOf(Buffer.from(install)),
+    editedDigest: digestOf(Buffer.from(edited)),
+    replacements: [0],
+  });
+  expect(editsAt("/docs/quotas")[0]).toEqual({
+    status: 404,
+    kind: "hidden",
+    originalDigest: digestOf(Buffer.from(secret)),
+    editedDigest: digestOf(Buffer.from("Not found\n")),
+  });
+  expect(editsAt("/docs/")[0]).toEqual({ status: 200 });
+  // The site was asked for the pages, and has sent them as they are.
+  expect(site.requests.slice(from)).toEqual(expect.arrayContaining(["GET /docs/install", "GET /docs/quotas"]));
+  const told = JSON.stringify(events);
+  expect(told).toContain("acme-sdk");
+  expect(told).not.toContain("acme-client");
+  expect(told).not.toContain(secretWord);
+  const listed = events.flatMap(({ name, detail }: { name: string; detail: { urls: string[] } }) =>
+    name === "pages_listed" ? detail.urls : [],
+  );
+  expect(listed).toContain(`${site.url}/docs/install`);
+  expect(listed).not.toContain(`${site.url}/docs/quotas`);
+  for (const path of ["/llms.txt", "/sitemap.xml"])
+    expect(editsAt(path)[0]).toMatchObject({ status: 200, kind: "replaced" });
+  expect(meetsUrl(events, `${site.url}/docs/qu*`)).toBe(true);
+  expect(meetsUrl(events, `${site.url}/docs/none`)).toBe(false);
+  // A text that occurs nowhere is a fact of the session and of the report.
+  const { hidden, replacements } = report.context?.edits ?? { hidden: [], replacements: [] };
+  expect(hidden[0]).toBeGreaterThan(0);
+  expect(replacements[0]?.applied).toBeGreaterThan(0);
+  expect(replacements[1]).toEqual({ requests: replacements[0]?.requests ?? 0, applied: 0 });
+  expect(report.run.edits).toEqual(edits);
+  const { body } = await app.send("GET", `/api/v1/reports/${report.slug}`, { headers: { accept: "text/markdown" } });
+  expect(typeof body === "string" ? body : "Docs edited in flight").toContain("Docs edited in flight");
+});
