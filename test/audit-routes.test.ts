@@ -1,9 +1,12 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
+import { createCodingAgent } from "../src/agents/coding/coding.ts";
+import { presets } from "../src/agents/coding/presets.ts";
 import type { AuditAction } from "../src/audit/actions.ts";
 import { listInvitations } from "../src/auth/invitations.ts";
 import { createKey } from "../src/auth/keys.ts";
 import { listMembers } from "../src/auth/members.ts";
+import { setOperator } from "../src/auth/operators.ts";
 import { createOrg } from "../src/auth/orgs.ts";
 import { toResetPathByOwner } from "../src/auth/resets.ts";
 import { setupPath } from "../src/auth/setup.ts";
@@ -21,17 +24,29 @@ import { createSuite } from "../src/suites/suites.ts";
 import { createTrust } from "../src/trusts/trusts.ts";
 import { testApp } from "./support/app.ts";
 import { startCiIssuer } from "./support/ci-issuer.ts";
+import { serveFakeModel } from "./support/fake-model.ts";
 import { rpc } from "./support/mcp.ts";
 import { isFormAddress } from "./support/page-routes.ts";
+import { createPasskeyDevice } from "./support/passkey.ts";
 import { browse, join, password, signedIn } from "./support/people.ts";
 import { completeProposals } from "./support/proposals.ts";
 import { evaluation, niceGrade } from "./support/reports.ts";
+import { startSmtp } from "./support/smtp.ts";
+import { fromBase32, totp } from "./support/totp.ts";
+import { until } from "./support/until.ts";
 
 // Every route that changes something, driven once through the front door: each adds an entry to the audit log.
 
 const ci = startCiIssuer({ now: Date.now });
+const smtp = startSmtp();
+const model = serveFakeModel({ scenarios: { llama3: { turns: [{ text: "yes" }] } } });
+const claude = presets.filter(({ id }) => id === "claude").map((preset) => createCodingAgent(preset, { path: "" }));
 const app = testApp({
+  agents: Object.fromEntries(claude.map((agent) => ["claude", agent])),
   env: {
+    EVALD_SMTP_URL: smtp.url,
+    EVALD_MAIL_FROM: "evald@example.com",
+    OPENAI_COMPATIBLE_BASE_URL: model.baseUrls["openai-compatible"],
     EVALD_SECRET_KEY: Buffer.alloc(32, 7).toString("base64"),
     EVALD_ALLOW_PRIVATE: "127.0.0.1",
     EVALD_PEOPLE_MAKE_ORGS: "1",
@@ -40,9 +55,14 @@ const app = testApp({
 });
 const { ctx } = app.service;
 const { org } = app.a;
-afterAll(ci.close);
+afterAll(() => {
+  ci.close();
+  smtp.close();
+  model.stop();
+});
 
 const owner = await signedIn(app, { email: "owner@acme.example" });
+setOperator(ctx, owner.email, true);
 let people = 0;
 /** Another member, for forms that change or remove one. */
 const member = () => {
@@ -299,7 +319,23 @@ const operations: Record<string, Driven> = {
     "deletion.erasure_requested",
     async () => at(`/deletions/${(await app.send("DELETE", `/api/v1/prompts/${newPrompt()}`)).body.id}/erase`),
   ],
-  "PATCH /api/v1/retention": ["retention.changed", () => ({ body: { keepReportsDays: 365 } })],
+  "PATCH /api/v1/retention": ["retention.changed", () => ({ body: { reports: 365 } })],
+  "PUT /api/v1/secrets/:name": ["secret.stored", () => at("/secrets/TOKEN", { value: "a secret value" })],
+  "DELETE /api/v1/secrets/:name": [
+    "secret.deleted",
+    () => {
+      setSecret(ctx, org, "TOKEN", "a secret value");
+      return at("/secrets/TOKEN");
+    },
+  ],
+  "PUT /api/v1/agent-logins/:agent": ["agent_login.stored", () => at("/agent-logins/claude", { file: loginFile })],
+  "DELETE /api/v1/agent-logins/:agent": [
+    "agent_login.removed",
+    async () => {
+      await app.send("PUT", "/api/v1/agent-logins/claude", { body: { file: loginFile } });
+      return at("/agent-logins/claude");
+    },
+  ],
   "POST /api/v1/backups": ["backup.created", () => ({ headers: operator })],
   "POST /api/v1/queue/pauses": ["queue.paused", () => ({ body: pause, headers: operator })],
   "DELETE /api/v1/queue/pauses/:kind/:subject": [
@@ -318,6 +354,38 @@ const operations: Record<string, Driven> = {
     },
   ],
 };
+
+const loginFile = JSON.stringify({
+  claudeAiOauth: {
+    ...{ accessToken: "sk-ant-oat01-0123456789abcdef0123456789", refreshToken: "sk-ant-ort01-0123456789abcdef" },
+    ...{ expiresAt: Date.now() + 3_600_000, scopes: ["user:inference"], subscriptionType: "max" },
+  },
+});
+/** The path of the link in the email to an address. */
+async function mailedPath(address: string): Promise<string> {
+  const mail = await until(`an email to ${address}`, () => smtp.mails.find(({ to }) => to === address));
+  return /http:\/\/localhost:3000(\/\w+\/\S+)/.exec(mail.text)?.[1] ?? "";
+}
+type Browser = Awaited<ReturnType<typeof newBrowser>>;
+/** The form that adds a passkey. */
+async function newPasskey(as: Browser, device = createPasskeyDevice(app.baseUrl)) {
+  const { body } = await as.post("/account/passkeys/options", { password });
+  return { as, body: { passkeyName: "Phone", credential: device.create(body) } };
+}
+/** The form that turns two-factor sign-in on. */
+async function beginTwoFactor(as: Browser) {
+  const { body } = await as.post("/account/two-factor", { password });
+  const uri = /name="uri" value="([^"]+)"/.exec(body)?.[1]?.replaceAll("&amp;", "&") ?? "";
+  const key = fromBase32(new URL(uri).searchParams.get("secret") ?? "");
+  const codeAt = (ms: number) => totp(key, ms);
+  return { as, codeAt, body: { uri, code: codeAt(Date.now()) } };
+}
+/** A person who uses it. */
+async function withTwoFactor() {
+  const begun = await beginTwoFactor(await newBrowser());
+  await begun.as.post("/account/two-factor/confirm", begun.body);
+  return begun;
+}
 
 const promptFields = { title: "Install", text: "Install it. https://docs.acme.dev" };
 
@@ -521,59 +589,195 @@ const forms: Record<string, Driven> = {
   ],
 };
 
-/** Routes that change nothing that others see. */
-const withoutEntry: Record<string, string> = {
-  "POST /api/mcp": "has the tools below",
-  "POST /api/v1/experiments/estimate": "computes a cost and stores nothing",
-  "POST /api/v1/field-friction": "adds a report of an agent, whose key may be public",
-  "POST /api/v1/field-sessions": "adds reports of an agent, whose key may be public",
-  "POST /theme": "sets a cookie of this browser",
-  "POST /first-steps/hide": "sets a cookie of this browser",
-  "POST /account/organization": "selects what this browser shows",
-  "POST /account/passkeys/options": "begins what the next request completes",
-  "POST /account/email": "sends a link, which changes it",
-  "POST /account/two-factor": "begins what the next request completes",
-  "POST /sign-in/passkey/options": "begins what the next request completes",
-  "POST /prompts/derived-fields": "computes fields of a form",
-  "POST /settings/models/test": "asks a model once and stores nothing",
+/** Forms that need a second factor, a passkey, an email or an organization of their own. */
+const further: Record<string, Driven> = {
+  "POST /account/email/:token": [
+    "account.email_changed",
+    async () => {
+      const as = await newBrowser();
+      const email = `moved-${++people}@acme.example`;
+      await as.post("/account/email", { email });
+      return { as, path: await mailedPath(email) };
+    },
+  ],
+  "POST /account/delete": [
+    "account.deleted",
+    async () => {
+      const as = await newBrowser();
+      return { as, body: { typedName: as.email } };
+    },
+  ],
+  "POST /account/restore": [
+    "deletion.restored",
+    async () => {
+      const as = await signedIn(app, { org: createOrg(ctx, "Restored").id });
+      await as.post("/settings/data/delete", { confirmed: "1", typedName: "Restored" });
+      const [, deletion] = /name="deletion" value="([0-9a-f-]{36})"/.exec((await as.get("/account")).body) ?? [];
+      return { as, body: { deletion } };
+    },
+  ],
+  "POST /settings/data": ["retention.changed", () => ({ body: { sessions: "30" } })],
+  "POST /settings/data/delete": [
+    "organization.deleted",
+    async () => {
+      const as = await signedIn(app, { org: createOrg(ctx, "Deleted").id });
+      return { as, body: { typedName: "Deleted" } };
+    },
+  ],
+  "POST /settings/backups": ["backup.created", () => ({ body: void app.db.$client.run("delete from backups") })],
+  "POST /settings/queue/pauses": ["queue.paused", () => ({ body: pause })],
+  "POST /settings/queue/resume": [
+    "queue.resumed",
+    async () => {
+      await app.send("POST", "/api/v1/queue/pauses", { body: pause, headers: operator });
+      return { body: pause };
+    },
+  ],
+  "POST /settings/queue/failures/:groupId/retry": [
+    "queue.retried",
+    async () => {
+      evaluation(app, newPrompt(), ["infrastructure: no network"]);
+      const [group] = (await app.send("GET", "/api/v1/queue/failures", { headers: operator })).body;
+      return at(`/settings/queue/failures/${encodeURIComponent(group.id)}/retry`);
+    },
+  ],
+  "POST /settings/sign-in": [
+    "sign_in_policy.changed",
+    async () => ({
+      as: await signedIn(app, { org: createOrg(ctx, "Strict").id, email: `s-${++people}@strict.example` }),
+      body: { emailDomains: "strict.example" },
+    }),
+  ],
+  "POST /account/passkeys": ["passkey.added", async () => newPasskey(await newBrowser())],
+  "POST /account/passkeys/remove": [
+    "passkey.removed",
+    async () => {
+      const as = await newBrowser();
+      await as.post("/account/passkeys", (await newPasskey(as)).body);
+      const [, passkey] = /name="passkey" value="([^"]+)"/.exec((await as.get("/account")).body) ?? [];
+      return { as, body: { passkey } };
+    },
+  ],
+  "POST /sign-in/passkey": [
+    "sign_in.succeeded",
+    async () => {
+      const device = createPasskeyDevice(app.baseUrl);
+      const { as: owner, body } = await newPasskey(await newBrowser(), device);
+      await owner.post("/account/passkeys", body);
+      const as = browse(app);
+      const options = await as.post("/sign-in/passkey/options");
+      return { as, body: { credential: device.get(options.body) } };
+    },
+  ],
+  "POST /account/two-factor/confirm": ["two_factor.enabled", async () => beginTwoFactor(await newBrowser())],
+  "POST /account/two-factor/backup-codes": [
+    "two_factor.backup_codes_renewed",
+    async () => ({ as: (await withTwoFactor()).as, body: { password } }),
+  ],
+  "POST /account/two-factor/disable": [
+    "two_factor.disabled",
+    async () => ({ as: (await withTwoFactor()).as, body: { password } }),
+  ],
+  "POST /sign-in/code": [
+    "sign_in.succeeded",
+    async () => {
+      const {
+        as: { email },
+        codeAt,
+      } = await withTwoFactor();
+      const as = browse(app);
+      await as.post("/sign-in", { email, password });
+      // That of now was used to turn it on.
+      return { as, body: { code: codeAt(Date.now() + 30_000) } };
+    },
+  ],
+  "POST /sign-in/forgotten": [
+    "password.reset_requested",
+    async () => ({ as: browse(app), body: { email: (await newBrowser()).email } }),
+  ],
+  "POST /settings/models/logins": [
+    "agent_login.stored",
+    () => ({ body: { agent: "claude", file: Buffer.from(loginFile).toString("base64") } }),
+  ],
+  "POST /settings/models/logins/remove": [
+    "agent_login.removed",
+    async () => {
+      await app.send("PUT", "/api/v1/agent-logins/claude", { body: { file: loginFile } });
+      return { body: { agent: "claude" } };
+    },
+  ],
 };
 
-/** Routes that need more than this test starts. Their verbs are called in other tests. */
-const elsewhere: Record<string, string> = {
-  "POST /account/email/:token": "mail.test.ts",
-  "POST /account/delete": "account-deletion.test.ts",
-  "POST /account/restore": "account-deletion.test.ts",
-  "POST /settings/data": "account-deletion.test.ts",
-  "POST /settings/data/delete": "account-deletion.test.ts",
-  "POST /settings/queue/failures/:groupId/retry": "queue-pauses.test.ts",
-  "POST /settings/backups": "backups.test.ts",
-  "POST /settings/queue/pauses": "queue-pauses.test.ts",
-  "POST /settings/queue/resume": "queue-pauses.test.ts",
-  "POST /settings/sign-in": "sign-in-policy.test.ts",
-  "POST /account/passkeys": "two-factor.test.ts",
-  "POST /account/passkeys/remove": "two-factor.test.ts",
-  "POST /sign-in/passkey": "two-factor.test.ts",
-  "POST /account/two-factor/backup-codes": "two-factor.test.ts",
-  "POST /account/two-factor/confirm": "two-factor.test.ts",
-  "POST /account/two-factor/disable": "two-factor.test.ts",
-  "POST /sign-in/code": "two-factor.test.ts",
-  "PUT /api/v1/secrets/:name": "check-secrets.test.ts",
-  "DELETE /api/v1/secrets/:name": "check-secrets.test.ts",
-  "PUT /api/v1/agent-logins/:agent": "agent-logins.test.ts",
-  "DELETE /api/v1/agent-logins/:agent": "agent-logins.test.ts",
-  "POST /settings/models/logins": "agent-logins.test.ts",
-  "POST /settings/models/logins/remove": "agent-logins.test.ts",
-  "POST /api/v1/workers/:workerId/drain": "slow/workers.test.ts",
-  "DELETE /api/v1/workers/:workerId": "slow/workers.test.ts",
-  "POST /settings/workers/:workerId": "slow/workers.test.ts",
-  "POST /sign-in/forgotten": "mail.test.ts",
+/** What a route without an entry writes: only rows of these tables. `completedBy`: the route that goes on, and has an entry. */
+type WithoutEntry = { writes: readonly string[]; completedBy?: string; request?: () => Request | Promise<Request> };
+
+const withoutEntry: Record<string, WithoutEntry> = {
+  "POST /api/v1/experiments/estimate": {
+    writes: [],
+    request: () => ({ body: newExperiment() }),
+  },
+  "POST /api/mcp": { writes: [], request: () => ({ body: { jsonrpc: "2.0", id: 1, method: "tools/list" } }) },
+  // Reports of agents, whose key may be public. They are a log of their own.
+  "POST /api/v1/field-friction": {
+    writes: ["field_friction", "field_reports"],
+    request: () => ({
+      body: { where: `https://docs.acme.dev/${++points}`, tried: "To upload", happened: "It failed" },
+    }),
+  },
+  "POST /api/v1/field-sessions": {
+    writes: ["field_friction", "field_reports"],
+    request: () => ({
+      body: {
+        agent: "Claude Code 2.1.3",
+        calls: [
+          { tool: "fetch_page", input: "https://docs.acme.dev/sdk", ok: false, exitCode: null, text: "HTTP 404" },
+        ],
+      },
+    }),
+  },
+  // Cookies and the session of this browser.
+  "POST /theme": { writes: [], request: () => ({ as: owner, body: { theme: "dark" } }) },
+  "POST /first-steps/hide": { writes: [], request: () => ({ as: owner }) },
+  "POST /account/organization": { writes: ["sign_ins"], request: () => ({ as: owner, body: { org } }) },
+  "POST /account/passkeys/options": {
+    writes: ["verifications"],
+    completedBy: "POST /account/passkeys",
+    request: async () => ({ as: await newBrowser(), body: { password } }),
+  },
+  "POST /account/email": {
+    writes: [],
+    completedBy: "POST /account/email/:token",
+    request: () => ({ as: owner, body: { email: `moved-${++people}@acme.example` } }),
+  },
+  "POST /account/two-factor": {
+    writes: ["two_factors"],
+    completedBy: "POST /account/two-factor/confirm",
+    request: async () => ({ as: await newBrowser(), body: { password } }),
+  },
+  "POST /sign-in/passkey/options": {
+    writes: ["verifications"],
+    completedBy: "POST /sign-in/passkey",
+    request: () => ({ as: browse(app) }),
+  },
+  "POST /prompts/derived-fields": { writes: [], request: () => ({ as: owner, body: promptFields }) },
+  "POST /settings/models/test": {
+    writes: [],
+    request: () => ({ as: owner, body: { model: "openai-compatible/llama3" } }),
+  },
 };
+
+/** Routes that need workers on a real Redis: test/slow/workers.test.ts drives them, and checks their entries. */
+const withWorkers = {
+  "POST /api/v1/workers/:workerId/drain": "worker.drained",
+  "DELETE /api/v1/workers/:workerId": "worker.removed",
+  "POST /settings/workers/:workerId": "worker.drained",
+} as const satisfies Record<string, AuditAction>;
 
 test("every route that may change something is listed once", () => {
   const routes = app.app.routes
     .filter(({ method, hooks }) => !["GET", "OPTIONS"].includes(method) && !isFormAddress(hooks))
     .map(({ method, path }) => `${method} ${path}`);
-  const listed = [api, operations, forms, withoutEntry, elsewhere].flatMap((each) => Object.keys(each));
+  const listed = [api, operations, forms, further, withoutEntry, withWorkers].flatMap((each) => Object.keys(each));
   expect([...new Set(routes)].sort()).toEqual([...listed].sort());
 });
 
@@ -602,13 +806,43 @@ const textOf = (html: unknown) =>
     .replace(/\s+/g, " ")
     .slice(-600);
 
-describe.each(Object.entries(forms))("the form %s", (route, [action, request = () => at("")]) => {
+describe.each(Object.entries({ ...forms, ...further }))("the form %s", (route, [action, request = () => at("")]) => {
   test(`records ${action}`, async () => {
     const { path, body, as = owner } = await request();
     const form = { confirmed: "1", ...(body as Record<string, string>) };
     const answer = await as.post(path || (route.split(" ")[1] ?? ""), form);
     if (![200, 303].includes(answer.status)) throw new Error(`${answer.status} ${textOf(answer.body)}`);
     expect(actionsOf(answer.headers.get("x-request-id"))).toContain(action);
+  });
+});
+
+/** Each table with its rows, without the times at which keys and sessions were last used. */
+const contents = () =>
+  app.db.$client
+    .query<{ name: string }, []>("select name from sqlite_master where type = 'table' and name not like 'sqlite%'")
+    .all()
+    .map(({ name }) => {
+      const rows = app.db.$client.query<object, []>(`select * from "${name}"`).all();
+      return { name, text: JSON.stringify(rows.map((row) => ({ ...row, last_used_at: 0, updated_at: 0 }))) };
+    });
+
+describe.each(Object.entries(withoutEntry))("%s", (route, { writes, completedBy, request = () => at("") }) => {
+  test(`writes ${writes.join(" and ") || "nothing"}`, async () => {
+    const [method = "", routePath = ""] = route.split(" ");
+    const { path, body, headers, as } = await request();
+    const before = contents();
+    const answer = as
+      ? await as.post(path || routePath, body as Record<string, string>)
+      : await app.send(method, path || routePath, { body, headers });
+    if (answer.status >= 400) throw new Error(`${answer.status} ${textOf(JSON.stringify(answer.body))}`);
+    const after = contents();
+    expect(
+      after
+        .filter(({ text }, i) => text !== before[i]?.text)
+        .map(({ name }) => name)
+        .sort(),
+    ).toEqual([...writes]);
+    if (completedBy) expect(Object.keys({ ...forms, ...further })).toContain(completedBy);
   });
 });
 

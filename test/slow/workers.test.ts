@@ -94,6 +94,9 @@ async function startRun({
       app.db.$client
         .query<{ n: number }, [number]>("select count(*) n from session_events where attempt = ?")
         .get(attempt)?.n,
+    /** What the audit log says about workers, the oldest first. */
+    workerActions: () =>
+      app.db.$client.query("select action from audit_entries where action like 'worker.%' order by id").values().flat(),
     untilOver: () => until("the run is over", async () => (await get()).completedAt !== null),
     release: () => Bun.write(file, ""),
   };
@@ -344,6 +347,7 @@ test("a drained worker finishes its session, takes no other and ends", async () 
   const drained = await run.send("POST", `/api/v1/workers/${body[0].id}/drain`);
   expect(drained).toMatchObject({ status: 200, body: { state: "draining" } });
   expect((await run.send("POST", `/api/v1/workers/${crypto.randomUUID()}/drain`)).status).toBe(404);
+  expect(run.workerActions()).toEqual(["worker.drained"]);
   const second = startWorker();
   await until("both are connected", async () => (await run.send("GET", "/api/v1/workers")).body.length === 2);
   await run.release();
@@ -363,6 +367,7 @@ test("the sessions of a removed worker start again on another", async () => {
   const second = startWorker();
   await until("both are connected", async () => (await run.send("GET", "/api/v1/workers")).body.length === 2);
   expect((await run.send("DELETE", `/api/v1/workers/${worker.id}`)).status).toBe(200);
+  expect(run.workerActions()).toEqual(["worker.removed"]);
   expect((await run.send("GET", "/api/v1/workers")).body.map(({ id }: { id: string }) => id)).not.toContain(worker.id);
   await runs(second);
   expect(await first.exited).toBe(0);
@@ -436,6 +441,7 @@ test("the page of workers lists, drains and removes them without JavaScript", as
   expect(asked.body).toContain("1 session");
   expect((await listed()).length).toBe(2);
   expect((await owner.post(worker, { do: "remove", confirmed: "1" })).body).not.toContain(`action="${worker}"`);
+  expect(run.workerActions()).toEqual(["worker.drained", "worker.removed"]);
   await runs(second);
   expect(await first.exited).toBe(0);
   await run.release();
