@@ -4,6 +4,7 @@ import { cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { buildExecutable, call, executable } from "../support/executable.ts";
 import { benchAgents } from "./agents.ts";
+import { benchDeletions } from "./deletions.ts";
 import { benchFairness } from "./fairness.ts";
 import { type Figure, toFigures, writeFigures } from "./figures.ts";
 import { benchHistory } from "./history.ts";
@@ -239,6 +240,7 @@ const parts: Record<string, (only: string[]) => unknown> = {
   history,
   pages,
   fairness: (only) => benchFairness({ startService, row, folder }, only),
+  deletions: () => benchDeletions({ startService, row, folder }),
   metrics: () => benchMetrics({ start, row, folder, env: serviceEnv, executable }),
   start: startUp,
   explorer,

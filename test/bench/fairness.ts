@@ -11,7 +11,7 @@ import { seedHistory } from "./history.ts";
 import { percentile } from "./load.ts";
 
 /** What the bench lends: how it starts the service, writes a row, and where data may lie. */
-type Bench = {
+export type Bench = {
   startService: (dataDir: string, env: Record<string, string>) => Promise<{ url: string; stop: () => Promise<void> }>;
   row: (what: string, ours: string, floor: string, ratio: string, aim: string) => void;
   folder: () => string;
@@ -22,7 +22,7 @@ const clients = 64;
 const seconds = 4;
 
 /** Adds an organization without data. Returns a key of it. */
-function addOrg(dataDir: string): string {
+export function addOrg(dataDir: string): string {
   const db = openDb(dataDir);
   const log = createLog({ logLevel: "silent", logFormat: "json" });
   const ctx = createContext({ db, config: readConfig({}), log, agents: {}, baseUrl: () => "http://localhost" });
@@ -51,11 +51,11 @@ function addSession(dataDir: string): { runId: string; slug: string } {
   return { runId, slug };
 }
 
-/** Latencies in milliseconds of one read after the other. */
-async function probe(url: string, key: string): Promise<number[]> {
+/** Latencies in milliseconds of one read after the other, for some seconds, or until something is over. */
+export async function probe(url: string, key: string, isOver?: () => boolean): Promise<number[]> {
   const times: number[] = [];
   const until = performance.now() + seconds * 1000;
-  while (performance.now() < until) {
+  while (isOver ? !isOver() : performance.now() < until) {
     const startedAt = performance.now();
     const response = await fetch(`${url}/api/v1/whoami`, { headers: { authorization: `Bearer ${key}` } });
     await response.text();
@@ -66,7 +66,7 @@ async function probe(url: string, key: string): Promise<number[]> {
   return times;
 }
 
-const toText = (times: number[]) =>
+export const toText = (times: number[]) =>
   `p50 ${percentile(times, 0.5).toFixed(1)} ms, p99 ${percentile(times, 0.99).toFixed(1)} ms`;
 
 /** The probe before and during each flood. `only`: names of floods; empty: all. */

@@ -12,10 +12,16 @@ type Options = {
   /** Reports belong to the newest runs only: a page shows them, and a million of them would measure the disk. */
   withReport?: number;
   runsPerEval?: number;
+  /** Name of the organization, and the first word of its slugs. */
+  name?: string;
 };
 
 /** Fills a data folder with one organization, ten prompts and `count` completed runs. Answers with a key and the ids of what was made. */
-export function seed(dataDir: string, count: number, { withReport = 10_000, runsPerEval = 1 }: Options = {}) {
+export function seed(
+  dataDir: string,
+  count: number,
+  { withReport = 10_000, runsPerEval = 1, name = "Bench" }: Options = {},
+) {
   const db = openDb(dataDir);
   const now = Date.now;
   const newId = (atMs: number) => Bun.randomUUIDv7("hex", atMs);
@@ -26,7 +32,7 @@ export function seed(dataDir: string, count: number, { withReport = 10_000, runs
     agents: { explorer: createExplorer({ version: "0.1.0" }) },
     baseUrl: () => "http://localhost:3000",
   });
-  const org = createOrg(ctx, "Bench").id;
+  const org = createOrg(ctx, name).id;
   const { key } = createKey(ctx, org, "bench");
   const text = "Upload a file with the Python SDK and print its address.";
   const promptIds = Array.from(
@@ -85,7 +91,7 @@ export function seed(dataDir: string, count: number, { withReport = 10_000, runs
             org,
             run,
             promptId,
-            `prompt-${i.toString(16).padStart(8, "0")}`,
+            `${name.toLowerCase()}-${i.toString(16).padStart(8, "0")}`,
             80 + (i % 15),
             report.keyFinding,
             report.verdict,
