@@ -332,6 +332,11 @@ test("a noisy grader is seen within 20 gates, and a good one is not suspected", 
     aaRate(simulateNull(random, 20, 5, 6, sideSd), { runs: 5, level: 0.05 }).excessP! < 0.05;
   expect(rateOf(n, 1, isSuspected(8))).toBeGreaterThan(0.95);
   expect(rateOf(n, 2, isSuspected(0))).toBeLessThan(0.05 + noise(n));
+  // A grader that varies from run to run raises no false alarms, but 20 blocks of one run per side show what it hides.
+  const hides = (sd: number) => (random: Random) =>
+    aaRate(simulateNull(random, 20, 1, sd, 0), { runs: 5, level: 0.05 }).smallestChange! > 20;
+  expect(rateOf(n, 3, hides(16))).toBeGreaterThan(0.95);
+  expect(rateOf(n, 4, hides(6))).toBeLessThan(0.05);
 });
 
 test.each([
