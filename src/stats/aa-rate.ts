@@ -1,8 +1,8 @@
 // What comparisons of something with itself show about the gate that compares it. Pure functions, each with its source.
-import { lnChoose } from "./distributions.ts";
+import { lnChoose, solve } from "./distributions.ts";
 import { type Estimate, mean, pooledVariance, welch, wilson } from "./estimates.ts";
 import { permutationTest } from "./hypothesis-tests.ts";
-import { isClearChange, minRuns, smallestChange, threshold } from "./power.ts";
+import { isClearChange, minRuns, powerOfErrors, threshold } from "./power.ts";
 
 /** The scores of both sides in one block, although nothing differed between them: same prompt, same agent, same docs. */
 export type NullBlock = { a: number[]; b: number[] };
@@ -44,7 +44,7 @@ export function aaRate(blocks: NullBlock[], { runs, level }: GateDesign): AaRate
     rate: gates.length === 0 ? null : wilson(alarms, gates.length),
     excessP: gates.length === 0 ? null : upperTail(alarms, gates.length, level),
     sd: within === null ? null : Math.sqrt(within),
-    smallestChange: within === null ? null : changeToShow(gates, within, Math.max(minRuns, runs)),
+    smallestChange: within === null ? null : changeToShow(gates, within, { runs: Math.max(minRuns, runs), level }),
   };
 }
 
@@ -72,10 +72,11 @@ function upperTail(k: number, n: number, p: number): number {
  * The change that the next gate shows in 4 of 5 cases: by the noncentral t, and at least so large that 4 of 5 observed changes reach the
  * threshold. `within`: the variance of runs of one side. Sides may differ by more than their runs explain; this spread adds to the change.
  */
-function changeToShow(gates: NullBlock[], within: number, runs: number): number {
+function changeToShow(gates: NullBlock[], within: number, { runs, level }: GateDesign): number {
   const z = 0.8416212335729143;
+  const errors = solve((size) => powerOfErrors(size, 2 * runs - 2, level) - 0.8, 40);
   const error = Math.sqrt((2 * within) / runs);
   const squares = gates.map(({ a, b }) => (mean(b) - mean(a)) ** 2);
   const total = Math.max(error, squares.length === 0 ? 0 : Math.sqrt(mean(squares)));
-  return Math.max(smallestChange(runs, Math.sqrt(within)) + z * (total - error), threshold + z * total);
+  return Math.max(errors * error + z * (total - error), threshold + z * total);
 }
