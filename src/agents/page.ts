@@ -339,6 +339,15 @@ function findFences(markdown: string): Fence[] {
   return blocks;
 }
 
+/** A text without its fenced code blocks. One that is never closed is kept. */
+export function withoutFences(markdown: string): string {
+  const code = codeLines(findFences(markdown).filter(({ isClosed }) => isClosed));
+  return markdown
+    .split("\n")
+    .filter((_, index) => !code.has(index + 1))
+    .join("\n");
+}
+
 /** The last line of a comment that starts with a line; null if none does. Readers don't see the code in it. */
 function endOfComment(lines: string[], start: number): number | null {
   const mark = /^\s*(<!--|\{\/\*)/.exec(lines[start]!)?.[1];

@@ -84,6 +84,7 @@ const shapes: Hostile[] = [
   markdown("\n"),
   markdown("```bash\n"),
   markdown("[a]: \\\\\\\n"),
+  markdown("`"),
 ];
 /** `bun run hostile-pages` has these too, which take minutes. */
 const moreShapes: Hostile[] = [
@@ -108,7 +109,6 @@ const moreShapes: Hostile[] = [
   markdown("*a "),
   markdown("a* "),
   markdown("_a_"),
-  markdown("`"),
   markdown("|a|b|\n"),
   markdown("# a\n"),
   markdown("&amp;"),
@@ -126,7 +126,9 @@ test.each<Hostile>([...shapes, ...(process.env.HOSTILE_PAGES === "all" ? moreSha
         before +
         (piece.includes("{n}")
           ? Array.from({ length: count }, () => piece.replace("{n}", String(n++))).join("")
-          : piece.repeat(count))
+          : piece.repeat(count)) +
+        // Blank lines at the end are not read.
+        "\n\nThe end."
       );
     };
     await explore("text/html", "<p>Warm up");

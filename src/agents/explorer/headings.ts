@@ -1,5 +1,6 @@
 import type { Check } from "../agent.ts";
 import { linkTarget } from "../markdown-links.ts";
+import { withoutFences } from "../page.ts";
 import { type ReadPage, type Session, type Steps, toCheck, useTool } from "./session.ts";
 
 /** Pages with at least this much prose need headings, in characters. */
@@ -23,9 +24,8 @@ const linkOrLabel = new RegExp(String.raw`\[[^[\]]*\](${linkTarget})?`, "g");
 
 /** The text of a page without code, tables and link URLs. */
 const proseOf = ({ markdown }: ReadPage) =>
-  markdown
-    .replace(/^\s*(`{3,}|~{3,})[\s\S]*?^\s*\1/gm, "")
-    .replace(/^\s*\|.*$/gm, "")
+  withoutFences(markdown)
+    .replace(/^[^\S\n]*\|.*$/gm, "")
     .replace(endOfLink, "]");
 
 const normalizeTitle = (text: string) =>

@@ -1,4 +1,4 @@
-import type { CodeSample } from "../page.ts";
+import { type CodeSample, withoutFences } from "../page.ts";
 import { isRelated } from "./packages.ts";
 import type { ReadPage } from "./session.ts";
 
@@ -107,8 +107,7 @@ export function hasWords(texts: string[], words: string[]): boolean {
 
 /** The text of a page around its samples, as readers see it: Markdown made from HTML escapes underscores. */
 const withoutSamples = (markdown: string): string =>
-  markdown
-    .replace(/^\s*(`{3,}|~{3,})[\s\S]*?^\s*\1/gm, "")
+  withoutFences(markdown)
     // A sample in a cell of a table, or in the style of a word.
     .replace(/<pre>[^\n]*?<\/pre>|`[^`\n]{80,}`/g, "")
     .replace(/\\(?=[_*-])/g, "");
