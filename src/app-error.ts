@@ -3,9 +3,11 @@ import { type DiskFault, isBusy } from "./db/fault.ts";
 import { AppError, badRequest, notFound, unavailable } from "./errors.ts";
 import { invalidInput } from "./schema.ts";
 
+/** The error of a write for which another process held the database too long. */
 export const databaseLocked = () =>
   unavailable("The database is locked by another process. Try again in a few seconds.");
 
+/** The error of a URL without a route. */
 export const unknownUrl = () =>
   notFound("No page or endpoint has this URL. Check the URL, or see /openapi.json for all endpoints.");
 

@@ -3,13 +3,13 @@ import { createGunzip } from "node:zlib";
 import { AppError, invalidField } from "../errors.ts";
 import { loadTar } from "../lazy-packages.ts";
 
-/** Of the compressed file: base64 of it fits into one line of an export. */
+/** Size of a compressed file: its base64 fits into one line of an export. */
 export const maxArchiveBytes = 5 * 1024 * 1024;
-/** Of a built docs site, which no export contains. With its headers, it is below the largest body that the service receives. */
+/** Size of a compressed docs site, which no export contains. With its headers, it is below the largest body that the service receives. */
 export const maxSiteBytes = 15 * 1024 * 1024;
 const maxEntries = 20_000;
 const maxUnpackedBytes = 256 * 1024 * 1024;
-/** Of the tar file: the files, and for each the header, a long name and padding. */
+/** Size of a tar file: the files, and for each the header, a long name and padding. */
 const maxTarBytes = maxUnpackedBytes + maxEntries * 4096;
 const tooLargeUnpacked = `the archive is larger than ${maxUnpackedBytes / 1024 ** 2} MiB when unpacked`;
 const noTarGz = "must be a tar file compressed with gzip";
@@ -79,20 +79,20 @@ function createTarCheck() {
   parser.on("eof", () => {
     isAtEnd = true;
   });
-  const getFileCount = () => {
+  const throwProblem = () => {
     if (problem) throw problem;
-    return files;
   };
   return {
     write(part: Buffer): void {
       // The parser would keep everything after the end of the archive.
       if (isAtEnd) return;
       parser.write(part);
-      getFileCount();
+      throwProblem();
     },
     end(): number {
       parser.end();
-      return getFileCount();
+      throwProblem();
+      return files;
     },
   };
 }

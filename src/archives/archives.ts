@@ -58,6 +58,7 @@ export function createArchive(
 export const listArchives = ({ db }: Context, org: OrgId): Archive[] =>
   db.select(columns).from(archives).where(eq(archives.orgId, org)).orderBy(desc(archives.id)).all().map(toArchive);
 
+/** Whether the organization has an archive with this ID. */
 export const hasArchive = (ctx: Context, org: OrgId, id: string): boolean => findArchive(ctx, org, id) !== undefined;
 
 /** Keeps a site for another 7 days. */

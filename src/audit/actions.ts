@@ -103,4 +103,5 @@ export const auditActions = {
 /** What happened, such as `prompt.updated`. */
 export type AuditAction = keyof typeof auditActions;
 
+/** Whether a text is the name of an action. */
 export const isAuditAction = (text: string): text is AuditAction => Object.hasOwn(auditActions, text);

@@ -57,6 +57,7 @@ const sign = (ctx: Context, kind: LinkKind, text: string) =>
 /** A form that was left open overnight is kept. */
 const uploadLifeMs = 24 * 3600_000;
 
+/** A token with which a member uploads a file without signing in, for 24 hours. */
 export const toUploadToken = (ctx: Context, org: OrgId, personId: string): string =>
   toLinkToken(ctx, "upload", org, personId, ctx.now() + uploadLifeMs);
 

@@ -57,6 +57,7 @@ export const mailNotification = (
     `${text}\n\nYou’re receiving this email because ${orgName} sends notifications to you. Owners can change that at ${ctx.baseUrl()}${path}\n`,
   );
 
+/** Tells people that evald disabled a destination, and why. `path`: of its page. */
 export const mailDestinationDisabled = (
   ctx: Context,
   to: string[],
@@ -72,6 +73,7 @@ export const mailDestinationDisabled = (
     `evald no longer sends notifications of ${orgName} to the destination "${name}": ${reason}\n\nIts log shows what it returned:\n${ctx.baseUrl()}${path}\n\nFix the cause, enable the destination, and replay the failed deliveries. You’re receiving this email because you’re an owner of ${orgName}.\n`,
   );
 
+/** Tells a person that evald paused the schedule of a prompt. `path`: of its page. Returns whether the email was sent. */
 export const mailPromptPaused = (
   ctx: Context,
   to: string,

@@ -44,6 +44,7 @@ export function hasOperator(ctx: Context, org: OrgId): boolean {
   return listOperators(ctx).some(({ email }) => emails.has(email.toLowerCase()));
 }
 
+/** The email addresses of the owners of an organization. */
 export const listOwnerEmails = (ctx: Context, org: OrgId): string[] =>
   listMembers(ctx, org).flatMap(({ email, role }) => (role === "owner" ? [email] : []));
 

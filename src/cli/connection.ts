@@ -71,6 +71,7 @@ export function toServiceUrl({ url, org }: ServiceAddress, { env, hasData }: Con
   return hasData() || org !== undefined || !env.EVALD_URL ? null : toBaseUrl("EVALD_URL", env.EVALD_URL);
 }
 
+/** Runs work of a command with the API: of the service at the URL that the command or the environment names, else of one on the data directory. */
 export const createUseApi =
   (connection: Connection): UseApi =>
   async (address, work, options = {}) => {

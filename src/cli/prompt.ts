@@ -48,7 +48,7 @@ function addList(prompt: Command, useApi: UseApi): void {
         const query = { limit, tag, includeArchived: archived ? ("1" as const) : undefined };
         const prompts = await api.list("GET /prompts", { query });
         const items = await Promise.all(prompts.items.map(({ id }) => getPrompt(api, id)));
-        const rows = items.map((p) => [p.id, p.status, p.title ?? titleOf(p), p.nextRunsAt?.[0] ?? ""]);
+        const rows = items.map((p) => [p.id, p.status, titleOf(p), p.nextRunsAt?.[0] ?? ""]);
         print(json ? toJson(items) : table([["ID", "STATUS", "TITLE", "NEXT RUN"], ...rows]));
         sayRest(prompts);
       }),
@@ -173,12 +173,15 @@ function addCreate(prompt: Command, useApi: UseApi): void {
       '\nExample:\n  evald prompt create --title "First query" --start-url https://docs.acme.example \\\n    --text "Run a query with the CLI." --goal "A query was run and its rows were printed."',
     )
     .action(async ({ org, url, json, text, from, only, ...fields }: ApiOptions & CreateOptions) => {
-      if ((text === undefined) === (from === undefined)) throw badRequest("Pass either --text or --from.");
-      if (from === undefined && only !== undefined) throw badRequest("--only needs --from.");
-      if (from !== undefined && Object.keys(fields).length > 0)
-        throw badRequest("--from takes all fields from the file. Change a prompt with evald prompt edit.");
-      if (from !== undefined) return await createFromFile(useApi, { org, url }, from, only, json ?? false);
-      if (text === undefined) return;
+      const needsOneOf = () => badRequest("Pass either --text or --from.");
+      if (from !== undefined) {
+        if (text !== undefined) throw needsOneOf();
+        if (Object.keys(fields).length > 0)
+          throw badRequest("--from takes all fields from the file. Change a prompt with evald prompt edit.");
+        return await createFromFile(useApi, { org, url }, from, only, json ?? false);
+      }
+      if (text === undefined) throw needsOneOf();
+      if (only !== undefined) throw badRequest("--only needs --from.");
       await useApi({ org, url }, async (api) => {
         const created = await api.request("POST /prompts", { body: { text, ...toFields(fields) } });
         say(`Created prompt ${created.id}. Run it with: evald run ${created.id}`);

@@ -149,4 +149,5 @@ export const dimensionNames = (pairs: Pair[]): string[] =>
 export const listLeftOut = (pairs: Pair[], names: string[] | null): string[] =>
   names === null ? [] : dimensionNames(pairs).filter((name) => !names.includes(name));
 
+/** Two means as reports show scores: with one decimal place. */
 export const roundedMeans = (before: number, after: number) => ({ before: round(before, 1), after: round(after, 1) });

@@ -24,6 +24,7 @@ const countedRows = 2000;
 /** The lowest score that passes, and the scope that it must have. */
 export type SuccessBar = { minScore: number; scope: Scope };
 
+/** The reports of an export as CSV, with a heading and one row each. */
 export function* exportCsv(ctx: Context, span: Span): Generator<string> {
   yield toCsv(csvHeading);
   for (const { run, report, title, frictions } of results(ctx, span)) {
@@ -93,6 +94,7 @@ export function* exportJunit(ctx: Context, span: Span, bar: SuccessBar | null): 
   yield "</testsuites>\n";
 }
 
+/** The reports of an export as one Markdown document. */
 export function* exportMarkdown(ctx: Context, span: Span): Generator<string> {
   let first = true;
   for (const { report } of results(ctx, span)) {

@@ -13,6 +13,7 @@ export type Hosts = {
   isOnDocsHost(url: string): boolean;
 };
 
+/** Whether a request may change something. */
 export const isWrite = ({ method }: { method: string }) => !/^(GET|HEAD|OPTIONS|CONNECT|TRACE)$/i.test(method);
 const isSuccess = ({ status }: Http) => status !== null && status >= 200 && status < 300;
 const isHtml = ({ contentType }: Http) => /html/i.test(contentType ?? "");

@@ -103,6 +103,7 @@ export function round1(value: number): number {
   return Math.round(value * 10 + 1e-6) / 10;
 }
 
+/** The value, or the bound that it is beyond. */
 export function clamp(value: number, least: number, most: number): number {
   return Math.min(most, Math.max(least, value));
 }

@@ -3,6 +3,7 @@ import type { Metrics } from "./grade.ts";
 import { round1 } from "./methodology.ts";
 import { count, dollars, duration, list, oneLine, sentence } from "./text.ts";
 
+/** The metrics of a session: time, errors, tool calls, cost and interruptions, each with its text. */
 export function metricsOf(facts: Facts): Metrics {
   return {
     ...time(facts),

@@ -19,6 +19,7 @@ export function oneLine(text: unknown, max = 300): string {
 /** A whole text on one line, with normalized characters. */
 export const normalizedLine = (text: string): string => oneLine(text.normalize("NFKC"), Number.POSITIVE_INFINITY);
 
+/** As `oneLine`; null if nothing is left. */
 export function lineOrNull(text: unknown, max = 300): string | null {
   return oneLine(text, max) || null;
 }
@@ -51,6 +52,7 @@ export function lowerFirst(text: string): string {
   return /^[A-Z][a-z]/.test(text) ? text[0]!.toLowerCase() + text.slice(1) : text;
 }
 
+/** A number with its unit: "1 page", "3 pages". */
 export function count(n: number, singular: string, plural = `${singular}s`): string {
   return `${n} ${n === 1 ? singular : plural}`;
 }
@@ -81,6 +83,7 @@ export function duration(seconds: number): string {
   return `${Math.floor(whole / 3600)}h ${Math.floor((whole % 3600) / 60)}m`;
 }
 
+/** An amount in USD: "$0.12"; "<$0.01" for less than half a cent. */
 export function dollars(usd: number): string {
   return usd > 0 && usd < 0.005 ? "<$0.01" : `$${usd.toFixed(2)}`;
 }

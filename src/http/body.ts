@@ -72,6 +72,7 @@ export async function answerLargeBody(request: Request, answer: Response | Promi
   return response;
 }
 
+/** The error of a body, or of `what`, with more than `max` bytes. */
 export const tooLarge = (max: number, what = "request body") =>
   new AppError(
     "too_large",

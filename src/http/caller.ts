@@ -44,6 +44,7 @@ export function trackRequest(request: Request): RequestState {
   return created;
 }
 
+/** What is known about a request; undefined before `trackRequest`. */
 export const findRequestState = (request: Request): RequestState | undefined => (request as TrackedRequest)[state];
 
 /** Stores who sent a request. Throws what `authenticate` throws. */

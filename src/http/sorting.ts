@@ -13,6 +13,7 @@ export const sortBy = <const C extends string>(columns: readonly C[]) =>
     ),
   );
 
+/** Whether a sort such as `-created` is descending. */
 export const isDescending = (sort: string): boolean => sort.startsWith("-");
 
 /** The column of a sort. */

@@ -42,6 +42,7 @@ const defaultBackoff = (failures: number) =>
 const defaultFaultBackoff = (faults: number) =>
   Math.max(defaultBackoff(faults), faults === 1 ? 0 : 15_000 * 2 ** (faults - 2));
 
+/** The handler for the kind of a job. Throws if there is none. */
 export function handlerOf({ handlers }: Settlement, { kind }: Lease): JobHandler {
   const handler = handlers[kind];
   if (!handler) throw new Error(`There is no handler for jobs of kind ${kind}.`);

@@ -6,6 +6,7 @@
 /** What a tool returned. When it is serialized, its JSON is added as text, for clients that don't read structured content. */
 export type ToolResult = { structuredContent: object };
 
+/** Whether the result of a request is that of a tool. */
 export const isToolResult = (result: object): result is ToolResult => "structuredContent" in result;
 
 /** The result as an object, for responses that can't have a placeholder: batches and streams. */
@@ -16,6 +17,7 @@ export const withText = ({ structuredContent }: ToolResult) => ({
 
 const membersOf = (result: object): string => JSON.stringify(result).slice(1, -1);
 
+/** Stands for a result in a response, until `fillPlaceholder` replaces it. */
 export const placeholder = { content: [] };
 const placeholderMembers = membersOf(placeholder);
 

@@ -54,6 +54,7 @@ export const pageResult = {
   nextOffset: Nullable(Type.Integer({ description: "null on the last page" })),
 };
 
+/** The page that the input of a tool asks for: by default the first 20 rows. */
 export const toPage = ({ limit = 20, offset = 0 }: { limit?: number; offset?: number }) => ({ limit, offset });
 
 /** Maximum characters of JSON in one result: fewer than 6,000 tokens, which no client truncates. IDs and numbers have 2.5 characters per token. */

@@ -34,6 +34,7 @@ type StoredDelivery = typeof deliveries.$inferSelect;
 
 type Try = typeof deliveryTries.$inferSelect;
 
+/** A delivery with its payload and all tries. Throws not_found. */
 export function getDelivery(ctx: Context, org: OrgId, destinationId: string, id: string): DeliveryDetail {
   const row = getDeliveryRow(ctx, org, destinationId, id);
   const tries = groupTries(ctx, org, [row.delivery.id]).get(row.delivery.id) ?? [];

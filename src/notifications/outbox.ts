@@ -18,6 +18,7 @@ const activeDestinations = statement((db) =>
     .where(and(eq(destinations.orgId, sql.placeholder("org")), isNull(destinations.disabledAt))),
 );
 
+/** Adds the delivery of a notification to a destination, with its job. Returns its ID. */
 export function enqueueDelivery(
   ctx: Context,
   tx: Tx,

@@ -290,7 +290,9 @@ async function openSandbox(
           urls: [...commonRun.urls, ...hosts.map((host) => `https://${host}/`)],
           limits: { requests, bytesOut },
           // What an agent exchanges with its vendor is no part of its session.
-          onEvent: (event) => isRequestTo(vendorHosts, event) || onEgress(event),
+          onEvent(event) {
+            if (!isRequestTo(vendorHosts, event)) onEgress(event);
+          },
         }),
         archive: await storeFile(join(storage, "archive.tar.gz"), archive),
         skillsArchive: await storeFile(join(storage, "skills.tar.gz"), skillsArchive),

@@ -8,7 +8,9 @@ import type { SessionOrder } from "./executor.ts";
 
 /** Names in Redis of what only the service and its operator use. */
 export const workerList = "evald:workers";
+/** The stream of requests that operators make with the CLI. */
 export const operatorRequests = "evald:operator-requests";
+/** The value by which one service claims the Redis server. */
 export const serviceClaim = "evald:service";
 
 /** The Redis user of a worker with a credential of its own begins so. */

@@ -54,6 +54,7 @@ const itemColumns = {
   tags: prompts.tags,
 };
 
+/** A row with the fields of a summary as responses show it. */
 export const toPromptSummary = (row: Omit<PromptSummary, "createdAt"> & { createdAt: number }): PromptSummary => ({
   ...row,
   createdAt: toIso(row.createdAt),

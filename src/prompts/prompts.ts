@@ -45,6 +45,7 @@ export function getPromptRow(ctx: Context, org: OrgId, id: string): PromptRow {
 /** Every agent that this server knows, whether it can be used or not. */
 export const listAgents = (ctx: Context): AgentInfo[] => listAgentChoices(ctx.agents).map(toAgentInfo);
 
+/** Whether the organization has a prompt with this ID. */
 export const hasPrompt = (ctx: Context, org: OrgId, id: string): boolean =>
   promptById(ctx.db).get({ org, id }) !== undefined;
 

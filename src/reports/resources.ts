@@ -11,6 +11,7 @@ const template = `${scheme}{slug}`;
 const mimeType = "text/markdown";
 const pageRows = 50;
 
+/** The URI of a report as an MCP resource. */
 export const toReportUri = (slug: string): string => scheme + encodeURIComponent(slug);
 
 /** Reports as MCP resources, in Markdown. */

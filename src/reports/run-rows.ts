@@ -170,6 +170,7 @@ export function listPublished(
 export const runRowsOfEvals = (ctx: Context, org: OrgId, ids: string[]): RunRow[] =>
   listRunRows(ctx, org, and(inArray(runs.evalRequestId, ids), whereComparable));
 
+/** Those of these runs that can be compared. */
 export const runRowsOfRuns = (ctx: Context, org: OrgId, ids: string[]): RunRow[] =>
   listRunRows(ctx, org, and(inArray(runs.id, ids), whereComparable));
 

@@ -64,6 +64,7 @@ export const hasFailed: SQL = sql`case ${sessionEvents.type}
   when 'http' then coalesce(${field("status")}, 999) >= 400
   else 0 end`;
 
+/** The tool of an event; null if it has none. */
 export const toolName: SQL<string | null> = sql<string | null>`${field("tool")}`;
 
 /** Throws bad_request. */

@@ -70,12 +70,12 @@ export function settleDueEvaluations(
   for (let i = 0; i < batchSize && prompt && schedule && dueAt !== null && dueAt <= time; i++) {
     const following = nextTime(schedule, dueAt);
     if (!settledEvaluationAt(ctx.db).get({ id: prompt.id, at: dueAt })) {
-      const reason = reasonToMiss(prompt, dueAt, following, time);
+      const reason = missedReasonOf(prompt, dueAt, following, time);
       if (reason === null) latest = failure ?? runDueEvaluation(ctx, tx, prompt, time - dueAt > onTimeMs);
       else missedAt.push(dueAt);
       const outcome = latest ?? { outcome: "missed" as const, evalRequestId: null, reason };
-      const key = { orgId: prompt.orgId, promptId: prompt.id, scheduledAt: dueAt, createdAt: time };
-      insertScheduledEvaluation(ctx.db)({ ...key, ...outcome });
+      const { orgId } = prompt;
+      insertScheduledEvaluation(ctx.db)({ orgId, promptId, scheduledAt: dueAt, createdAt: time, ...outcome });
     }
     dueAt = following;
   }
@@ -93,7 +93,7 @@ export function settleDueEvaluations(
 }
 
 /** Why an evaluation is missed that was due before `time`, by the prompt's policy; null: it runs. `following`: when the one after it is due. */
-function reasonToMiss(
+function missedReasonOf(
   { catchUp, catchUpHours }: ScheduledPrompt,
   dueAt: number,
   following: number | null,

@@ -36,6 +36,7 @@ export const setNextEvaluation = statement((db) =>
     .where(eq(prompts.id, id)),
 );
 
+/** Stores a scheduled evaluation with its outcome. */
 export const insertScheduledEvaluation = insertStatement(scheduledEvaluations);
 
 /** The outcome of the evaluation that was scheduled `at`, if it has one. */

@@ -26,6 +26,7 @@ const maxEvaluations = 30;
 /** Maximum probability that a friction point counts as fixed by chance. */
 export const maxMissProbability = 0.05;
 
+/** The history of friction that no evaluation has tested. */
 export const emptyHistory: History = {
   before: { state: null, met: 0, of: 0, missed: 0, reached: 0, byModel: false, fixedAt: null },
   beforeId: "",

@@ -10,6 +10,7 @@ const standingLabels: Record<NonNullable<ProductResult["standing"]>, string> = {
   not_comparable: "Not comparable",
 };
 
+/** How a product stands among the others of its suite, in words; empty if unknown. */
 export const standingText = (standing: ProductResult["standing"]): string =>
   standing === null ? "" : standingLabels[standing];
 

@@ -9,6 +9,7 @@ import { type ToastCode, toastCookie } from "./toasts.ts";
 /** What a route returns: a page to render, or any other response. */
 export type PageOrResponse = Response | JSX.Element;
 
+/** What a handler returned, as a response. */
 export const toResponse = (result: PageOrResponse): Response =>
   result instanceof Response ? result : pageResponse(result);
 

@@ -40,6 +40,7 @@ const cookieName = "evald.toast";
 export const toastCookie = (base: string, code: ToastCode, id = ""): string =>
   `${cookieName}=${code}.${id}; Path=${base}/; Max-Age=60; HttpOnly; SameSite=Lax`;
 
+/** The Set-Cookie header that removes a toast that was shown. */
 export const toastRemovalCookie = (base: string): string =>
   `${cookieName}=; Path=${base}/; Max-Age=0; HttpOnly; SameSite=Lax`;
 

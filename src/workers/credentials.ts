@@ -21,6 +21,7 @@ export const listCredentials = (db: Db): (WorkerCredential & { createdAt: number
     .all()
     .map(({ digest, ...rest }) => ({ ...rest, digest: digest.toString("hex") }));
 
+/** A credential as lists show it. */
 export const toListed = ({ name, createdAt }: { name: string; createdAt: number }): ListedCredential => ({
   name,
   createdAt: toIso(createdAt),

@@ -37,6 +37,7 @@ export type ClientMethods = {
   terminals: Map<string, Terminal>;
 };
 
+/** The methods for a session that has no terminals yet. `start`: starts a command in the workspace. */
 export const createClientMethods = (start: ClientMethods["start"]): ClientMethods => ({ start, terminals: new Map() });
 
 /**

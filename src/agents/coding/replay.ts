@@ -32,7 +32,7 @@ export type Replay = {
 
 type StreamReading = Pick<Replay, "ending" | "answer"> & { unknown: Set<string> };
 
-/** The header of a kept output; null if the first line is none, as for output that someone redirected to a file. */
+/** The header of a kept output; null if it has none, because someone redirected the output of an agent to a file. */
 export function readHeader(output: string): OutputHeader | null {
   const fields = parseObject(output.slice(0, Math.max(0, output.indexOf("\n"))));
   return fields?.evald === "agent-output" ? (fields as OutputHeader) : null;

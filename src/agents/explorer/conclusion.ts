@@ -30,6 +30,7 @@ const shareExponent = 3;
 const withoutSample = 0.8;
 
 const round = (share: number) => Math.round(share * 100) / 100;
+/** The words of the terms of a goal. */
 export const wordsOf = (terms: Term[]) => terms.map(({ word }) => word);
 
 /** A section, as it appears in events. */

@@ -150,6 +150,7 @@ const trimCheck = (check: Check): Check => ({
 export const cut = (text: string, max: number): string =>
   text.length <= max ? text : `${text.slice(0, max - 1).replace(/[\ud800-\udbff]$/, "")}…`;
 
+/** The event of an error. `where`: what failed. `retryable`: whether the same may succeed later. */
 export const errorEvent = (where: string, message: string, url: string | null, retryable: boolean): AgentEvent => ({
   type: "error",
   where,

@@ -28,6 +28,7 @@ const minOutput = 1_000;
 /** Output for which a call does not wait until more is left, in tokens. */
 const sufficientOutput = 8_192;
 
+/** The reserves of a run without calls. */
 export const openReserves = (): Reserves => ({ calls: 0, tokens: 0, usd: 0, freed: Promise.withResolvers() });
 
 /** Adds what a call may use. Returns a function that gives it back. */

@@ -309,6 +309,7 @@ const defaultsByGroup: Record<CheckGroup, Omit<CheckFriction, "title" | "remedy"
   declared: { category: "wrong_contract", phase: "execution", severity: "high" },
 };
 
+/** What a failed check means. Checks that the catalogue does not have get the defaults of their group. */
 export function checkFrictionOf(check: { id: string; group: CheckGroup }): CheckFriction {
   const entry = frictionByCheck.get(check.id);
   if (entry !== undefined) return entry;

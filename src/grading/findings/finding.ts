@@ -40,6 +40,7 @@ export type FindingDraft = Pick<
     remedy: { key: string; title: string; kind?: "links" | "other" };
   };
 
+/** The cause of a finding that no check or request of the session could have avoided. */
 export const noCause: Cause = { checks: [], requests: [], failures: [], interruptions: [], goal: false };
 
 /** What would have had to succeed to avoid both of two findings. */

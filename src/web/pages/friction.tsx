@@ -105,6 +105,7 @@ const tabs = [
   ["From the field", "/friction/field"],
 ] as const;
 
+/** Links between the pages about friction. `path`: of this one. */
 export const FrictionTabs = ({ base, path }: { base: string; path: (typeof tabs)[number][1] }) => (
   <nav class="tabs" aria-label="Friction">
     {tabs.map(([name, each]) => (
@@ -119,6 +120,7 @@ export const FrictionTabs = ({ base, path }: { base: string; path: (typeof tabs)
 export const toScopeQuery = ({ promptId, providerId }: { promptId?: string; providerId?: string }): string =>
   promptId !== undefined ? `promptId=${promptId}` : providerId !== undefined ? `providerId=${providerId}` : "";
 
+/** The state of friction, in its color. */
 export const State = ({ state }: { state: string }) => <span class={`pill state-${state}`}>{state}</span>;
 
 type TableProps = { base: string; friction: Paged<FrictionSummary>; scope: string; sorting: Sorting };

@@ -18,6 +18,7 @@ const disabledLabels: Record<NonNullable<Destination["disabledBecause"]>, string
   failing: "Disabled: all tries of a delivery failed",
 };
 
+/** Whether a destination works, and since when or why not. */
 export function DestinationStatus({ destination }: { destination: Destination }) {
   const { disabledBecause, failingSince } = destination;
   if (disabledBecause) return <>{disabledLabels[disabledBecause]}</>;

@@ -125,9 +125,9 @@ function AttemptLinks({ base, runId, shown, all }: NonNullable<Props["attempts"]
                 {attempt}{" "}
               </strong>
             ) : (
-              <>
+              <span key={attempt}>
                 <a href={`${path}?attempt=${attempt}`}>{attempt}</a>{" "}
-              </>
+              </span>
             ),
           )}
         </span>

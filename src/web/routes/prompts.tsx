@@ -61,7 +61,7 @@ const chosenAgentIn = (form: URLSearchParams): ChosenAgent => ({
 });
 
 /** Estimated cost of a run, to agree to; null if no paid model is used. */
-async function costText(ctx: Context, org: OrgId, prompt: Prompt, choice: ChosenAgent = {}): Promise<string | null> {
+function costText(ctx: Context, org: OrgId, prompt: Prompt, choice: ChosenAgent = {}): string | null {
   const estimate = getEstimate(ctx, org, prompt.id, choice);
   const models = [estimate, ...estimate.others].flatMap(({ model }) => model ?? []);
   if (models.length === 0) return null;
@@ -69,7 +69,7 @@ async function costText(ctx: Context, org: OrgId, prompt: Prompt, choice: Chosen
 }
 
 /** `rejected`: a form to run the prompt, with its error. */
-async function promptPage(
+function promptPage(
   ctx: Context,
   viewer: Viewer,
   site: Site,
@@ -79,9 +79,13 @@ async function promptPage(
   const { org } = viewer;
   const prompt = getPrompt(ctx, org, id);
   const firstPage = { limit: maxScheduledEvaluations, offset: 0 };
-  // The chosen agent or model may be the reason for the error.
-  const chosenCost =
-    rejected && (await costText(ctx, org, prompt, chosenAgentIn(rejected.values)).catch(() => undefined));
+  let costConsent: string | null;
+  try {
+    costConsent = costText(ctx, org, prompt, rejected && chosenAgentIn(rejected.values));
+  } catch {
+    // The chosen agent or model may be the reason for the error.
+    costConsent = costText(ctx, org, prompt);
+  }
   return (
     <PromptPage
       {...{ site, viewer, prompt }}
@@ -99,7 +103,7 @@ async function promptPage(
       runForm={{
         values: new URLSearchParams({ key: crypto.randomUUID() }),
         ...rejected,
-        costConsent: chosenCost === undefined ? await costText(ctx, org, prompt) : chosenCost,
+        costConsent,
         agents: listAgents(ctx).flatMap(({ id, objection }) => (objection === null ? [id] : [])),
       }}
     />
@@ -224,7 +228,7 @@ export const promptPages = (ctx: Context) =>
         } catch (error) {
           if (!isInputError(error)) throw error;
           const rejected = { values: form, errorMessage: error.detail };
-          return pageResponse(await promptPage(ctx, viewer, site, params.promptId, rejected), statusOf(error));
+          return pageResponse(promptPage(ctx, viewer, site, params.promptId, rejected), statusOf(error));
         }
       }),
     );
