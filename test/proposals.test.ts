@@ -135,7 +135,7 @@ describe("proposals from docs", () => {
   });
 });
 
-describe("what agents asked for in vain", () => {
+describe("what agents asked for and didn't find", () => {
   test("is proposed with the URL and how often, up to half of the proposals, only for these docs", async () => {
     const app = newApp();
     const { id } = createPrompt(app.service.ctx, app.a.org, { text: `Look. ${site.url}/` });

@@ -38,7 +38,7 @@ export function addPropose(prompt: Command, useApi: UseApi): void {
     .option("--count <n>", "Maximum number of proposals", wholeNumber(1, maxProposals))
     .option("--readme <file>", "README to read too")
     .option("--command-help <command=file>", "Help or manual page of a command, as text (repeatable)", parsePair)
-    .option("--no-demand", "Leave out what agents asked for in vain")
+    .option("--no-demand", "Leave out what agents asked for and didn't find")
     .option("--model <provider/model>", "Let a model propose them, for money; without one, rules do")
     .option("--max-usd <amount>", `Limit of its cost in USD (default: ${defaultMaxUsd})`, Number)
     .option("--accept <numbers>", "Create the prompts of these proposals, such as 1,3", parseNumbers)

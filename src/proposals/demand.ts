@@ -7,7 +7,7 @@ import { httpUrl } from "../schema.ts";
 import { listTrafficOf } from "../traffic/traffic.ts";
 import type { ProposalSource, TaskProposal } from "./proposal.ts";
 
-/** Something that agents asked for in vain: where, what they looked for in a few words, what says so, and how often. */
+/** Something that agents asked for and didn't find: where, what they looked for in a few words, what says so, and how often. */
 type Demand = {
   why: Extract<TaskProposal["why"], "guessed_url" | "field_report" | "field_traffic">;
   url: string;
@@ -21,7 +21,7 @@ const maxDemand = 100;
 const maxTopicChars = 80;
 
 /**
- * Tasks from what agents asked for in vain in the docs of a source: URLs that they guessed, and problems that they reported from the field. The
+ * Tasks from what agents asked for and didn't find in the docs of a source: URLs that they guessed, and problems that they reported from the field. The
  * most often asked for first.
  */
 export function proposeFromDemand(ctx: Context, org: OrgId, source: ProposalSource): TaskProposal[] {

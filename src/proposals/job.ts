@@ -21,7 +21,7 @@ import { type ModelResult, proposeWithModel } from "./propose-with-model.ts";
 
 const ofLease = ({ subject }: Lease) => eq(proposalSets.id, subject);
 
-/** Share of the proposals that what agents asked for in vain may have. */
+/** Share of the proposals that what agents asked for and didn't find may have. */
 const demandShare = 0.5;
 
 const refusalTexts: Record<ReadingRefusal, string> = {

@@ -8,7 +8,7 @@ import { OneOf } from "../schema.ts";
 export const maxProposals = 20;
 export const defaultProposals = 8;
 
-/** Who made a proposal: fixed rules, a language model, or what agents asked for in vain. */
+/** Who made a proposal: fixed rules, a language model, or what agents asked for and didn't find. */
 const proposalAuthors = ["rules", "model", "demand"] as const;
 
 /** What a person must provide before an agent can do the task. `approval`: it buys, deletes data of others or writes to people. */
@@ -73,7 +73,7 @@ export const TaskProposal = Type.Object(
     declaredChecks: Type.Array(DeclaredCheck, { maxItems: 10, description: "Only checks that prove something" }),
     hints: Type.Array(Type.String({ maxLength: 500 }), { maxItems: 10, description: "Ideas for checks of your own" }),
     needs: Type.Array(OneOf(proposalNeeds), { description: "What you must provide first" }),
-    by: OneOf(proposalAuthors, "demand: agents asked for it in vain"),
+    by: OneOf(proposalAuthors, "demand: agents looked for it and didn't find it"),
     source: ProposalBasis,
     docsOwnWords: Type.Boolean({
       description: "The goal repeats words of the docs, which makes it too easy",

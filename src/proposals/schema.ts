@@ -39,7 +39,7 @@ export const ProposalRequest = Type.Object(
       Type.Array(SourceFile, { maxItems: 5, description: "README, and help or manual pages of commands" }),
     ),
     includeDemand: Type.Optional(
-      Type.Boolean({ description: "Also propose what agents asked for in vain; default true" }),
+      Type.Boolean({ description: "Also propose what agents asked for and didn't find; default true" }),
     ),
     model: Type.Optional(Type.String({ maxLength: 200, description: "provider/model; default: rules" })),
     maxUsd: Type.Optional(

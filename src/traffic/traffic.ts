@@ -156,7 +156,7 @@ const sumsBy = (rows: Row[], keyOf: (row: Row) => string): Row[] =>
 const mostFirst = <T>(items: T[], timesOf: (item: T) => number): T[] =>
   items.toSorted((a, b) => timesOf(b) - timesOf(a));
 
-/** Pages of the docs at a URL that agents outside read or asked for in vain, with how often. */
+/** Pages of the docs at a URL that agents outside read, or asked for and didn't find, with how often. */
 export function listTrafficOf(ctx: Context, org: OrgId, docsUrl: string): { url: string; times: number }[] {
   const rows = listSums(ctx, org, docsUrl, [firstMonthKept(ctx.now()), "9999-12"]);
   const byAgents = rows.filter(({ kind, page }) => (kind === "coding" || kind === "answer") && !isLlmsTxt(page));
