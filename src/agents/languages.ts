@@ -30,6 +30,20 @@ const familyByName = new Map(
 /** The language that a label names; undefined if it can't be parsed. */
 export const familyOf = (label: string): LanguageFamily | undefined => familyByName.get(label);
 
+/** Families of data, which isn't code that runs, and of commands. */
+const dataFamilies: LanguageFamily[] = ["json", "yaml", "toml"];
+const commandFamilies: LanguageFamily[] = ["shell", "session"];
+const isTypeScript = (name: string): boolean => /^(?:typescript|m?ts|cts|tsx)$/.test(name);
+
+/** What a sample with this label is called in prose: by its language, and as code, a command or a query. */
+export function namesOfSample(label: string): string[] {
+  const family = familyByName.get(label);
+  if (family === undefined) return isTextLabel(label) ? [] : label === "sql" ? [label, "query"] : [label];
+  if (commandFamilies.includes(family)) return ["command", "shell", "code"];
+  const names = families[family].filter((name) => family !== "script" || isTypeScript(name) === isTypeScript(label));
+  return dataFamilies.includes(family) ? names : [...names, "code"];
+}
+
 /** Labels that say that a block isn't code. */
 const textLabels = ["text", "txt", "plain", "plaintext", "output", "none", "nohighlight"];
 export const isTextLabel = (label: string): boolean => textLabels.includes(label);

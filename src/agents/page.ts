@@ -73,6 +73,8 @@ const maxParts = 3000;
 /** If a page has less text than this, and less than half of its own, forms and asides belong to it, or else its menus. */
 const minMainChars = 200;
 
+/** An error page has a heading, and maybe one of its site. */
+const maxErrorHeadings = 2;
 /** Markdown without samples that is shorter than this may be an error page, in characters. */
 const maxThinMarkdown = 600;
 
@@ -390,6 +392,8 @@ const errorTitle =
 
 function looksLikeError(page: Page): boolean {
   if (page.samples.length > 0 || page.markdown.length > 3000) return false;
-  const titles = [page.title.slice(0, 200).split(/\s[|·–—-]\s/)[0] ?? "", page.headings[0]?.text ?? ""];
+  // A page with other sections is about errors.
+  const heading = page.headings.length <= maxErrorHeadings ? (page.headings[0]?.text ?? "") : "";
+  const titles = [page.title.slice(0, 200).split(/\s[|·–—-]\s/)[0] ?? "", heading];
   return titles.some((title) => errorTitle.test(title.trim()));
 }

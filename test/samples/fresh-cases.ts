@@ -235,6 +235,21 @@ export const freshCases: Case[] = [
     guide: fence("sh", 'curl -H "X-Hook-Secret: $DEPLOY_HOOK_SECRET" https://hooks.hollow.test/done'),
     finds: ["prerequisite-explained"],
   }),
+  docs("a prompt of root", {
+    setup: `${fence("sh", "hollow start")}\n\n${fence("sh", "hollow stop")}`,
+    guide: fence("sh", "root@box:/srv# hollow widgets create"),
+    finds: ["command-copyable"],
+  }),
+  docs("a prompt without a label", {
+    setup: `${fence("", "hollow widgets list --all")}\n\n${fence("", "curl -fsS https://hollow.test/install.sh | sh")}`,
+    guide: fence("", "$ hollow widgets create"),
+    finds: ["command-copyable"],
+  }),
+  docs("a session without a label", {
+    setup: `${fence("", "hollow widgets list --all")}\n\n${fence("", "curl -fsS https://hollow.test/install.sh | sh")}`,
+    guide: fence("", "$ hollow widgets create\nCreated widget 7"),
+    finds: [],
+  }),
   docs("a gem of another name", {
     setup: fence("sh", "gem install tidal-client"),
     guide: fence("ruby", 'require "hollow"\nHollow.open'),

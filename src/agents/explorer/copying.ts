@@ -70,9 +70,18 @@ function placeholderChecks(page: ReadPage, pages: ReadPage[]): Check[] {
   );
 }
 
+/** Whether a sample has commands with a prompt, and nothing that they print. */
+function isAllPrompted({ code }: CodeSample): boolean {
+  const lines = code.split("\n").filter((line) => line.trim() !== "");
+  return commandsOf(code)?.split("\n").length === lines.length;
+}
+
 /** Commands with a prompt, on a site most of whose commands have none. */
 function promptChecks(page: ReadPage, pages: ReadPage[]): Check[] {
-  const commandsIn = (each: ReadPage) => each.samples.filter(({ language }) => shell.test(language ?? ""));
+  const commandsIn = (each: ReadPage) =>
+    each.samples.filter(
+      (sample) => shell.test(languageOf(sample)) || (sample.language === null && isAllPrompted(sample)),
+    );
   const hasPrompt = ({ code }: CodeSample) => commandsOf(code) !== null;
   const all = pages.flatMap(commandsIn);
   const prompted = commandsIn(page).filter(hasPrompt);

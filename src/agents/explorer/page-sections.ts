@@ -1,3 +1,5 @@
+import { namesOfSample } from "../languages.ts";
+import type { CodeSample } from "../page.ts";
 import type { ReadPage } from "./session.ts";
 
 /**
@@ -15,6 +17,8 @@ export type Section = {
   line: number;
   text: string;
   hasSample: boolean;
+  /** What its samples are called, such as “python code” or “request”. */
+  sampleNames: string[];
   kind: SectionKind;
 };
 
@@ -75,16 +79,20 @@ export function toSections(page: ReadPage): Section[] {
     ancestors.push(heading);
     const path = ancestors.map(({ text }) => text);
     const isChange = path.some((part) => (isChangelog ? isRelease(part) : isDate(part)));
-    for (const { start, text } of partsOf(lines, heading.line, end))
+    for (const { start, text } of partsOf(lines, heading.line, end)) {
+      const last = Math.min(end, start + text.split("\n").length + sampleLines);
+      const samples = samplesIn(page, heading.text, start, last);
       sections.push({
         url: page.url,
         heading: heading.text,
         path: path.filter((part, depth) => part && part !== path[depth - 1]),
         line: start,
         text,
-        hasSample: hasSample(page, heading.text, start, Math.min(end, start + text.split("\n").length + sampleLines)),
+        hasSample: samples.length > 0,
+        sampleNames: [...new Set(samples.flatMap(namesOf))],
         kind: isSource ? "source" : isChange ? "changes" : isIndex(text) ? "index" : "prose",
       });
+    }
   }
   // What stands above the entries of a changelog belongs to it.
   const isMostlyChanges = sections.filter(({ kind }) => kind === "changes").length >= sections.length / 2;
@@ -106,9 +114,16 @@ function partsOf(lines: string[], from: number, end: number): { start: number; t
   return parts;
 }
 
-const hasSample = ({ samples }: ReadPage, heading: string, start: number, end: number): boolean =>
-  !synopsisHeading.test(heading) &&
-  samples.some(({ line, code }) => line >= start && line < end && code.trim().length > 2);
+const samplesIn = ({ samples }: ReadPage, heading: string, start: number, end: number): CodeSample[] =>
+  synopsisHeading.test(heading)
+    ? []
+    : samples.filter(({ line, code }) => line >= start && line < end && code.trim().length > 2);
+
+const httpRequest = /\bcurl\s|^(?:GET|POST|PUT|PATCH|DELETE) \//m;
+const namesOf = ({ language, code }: CodeSample): string[] => [
+  ...(language === null ? [] : namesOfSample(language)),
+  ...(httpRequest.test(code) ? ["request"] : []),
+];
 
 /** A page that is one block of code, such as the source of a class. A manual in one plain block has no code language. */
 function isListing({ markdown, samples }: ReadPage): boolean {

@@ -172,19 +172,21 @@ function indexSection(section: Section, { terms, termsOfForm, exactTermsOfForm }
   const nameForms = toStems(section.heading);
   const headingForms = toStems(section.path.filter((part) => part !== section.heading).join(" "));
   const body = toStems(ownText(section.text));
-  const forms = new Set([...heading, ...body].filter((form) => termsOfForm.has(form)));
+  const sampleForms = toStems(section.sampleNames.join(" "));
+  const forms = new Set([...heading, ...body, ...sampleForms].filter((form) => termsOfForm.has(form)));
   const headings = unionOf(heading, termsOfForm);
   const setsInBody = body.map((form) => termsOfForm.get(form) ?? 0);
   const hitsIn = (words: string[]) => toHits(words, terms.length, termsOfForm, exactTermsOfForm);
   return {
     section,
-    passages: passagesOf(setsInBody, headings),
+    // Readers see what kind of code a section has, wherever the words of a passage are.
+    passages: passagesOf(setsInBody, headings | unionOf(sampleForms, exactTermsOfForm)),
     headings,
     name: unionOf(nameForms, termsOfForm),
     literalTerms: unionOf(forms, exactTermsOfForm),
     forms,
-    hits: { name: hitsIn(nameForms), headings: hitsIn(headingForms), body: hitsIn(body) },
-    isMatch: forms.size > 0,
+    hits: { name: hitsIn(nameForms), headings: hitsIn(headingForms), body: hitsIn([...body, ...sampleForms]) },
+    isMatch: [...heading, ...body].some((form) => termsOfForm.has(form)),
   };
 }
 

@@ -4,7 +4,7 @@ import type { FailedCode } from "../failure.ts";
 import { toPagesListedEvent } from "../milestones.ts";
 import { findAnswer, minReportedShare } from "./answer.ts";
 import { describeSection, wordsOf } from "./conclusion.ts";
-import { findDocsFolder, isInDocs } from "./docs-folders.ts";
+import { findDocsFolder, isInDocs, minLinkShare } from "./docs-folders.ts";
 import { findLimit } from "./fetching.ts";
 import type { Candidate, Frontier } from "./frontier.ts";
 import { addToGraph } from "./link-graph.ts";
@@ -153,7 +153,8 @@ async function* readAllListings(session: Session, frontier: Frontier, index: Sec
         const links = isInDocs(session, url) ? allLinks : allLinks.filter((link) => isInDocs(session, link.url));
         if (links.length === 0) continue;
         frontier.add(links, by, url);
-        const listing: Listing = { url, kind: by, text, links };
+        const isOfDocs = links.length >= minLinkShare * allLinks.length;
+        const listing: Listing = { url, kind: by, text, links: isOfDocs ? allLinks : links };
         session.listings.push(listing);
         addLinkTexts(index, describedLinks(listing));
         if (by === "llms.txt") {

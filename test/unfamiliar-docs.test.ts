@@ -4,7 +4,7 @@ import { readPage } from "../src/agents/page.ts";
 import { type SiteRoute, serveSite } from "./support/site.ts";
 import { explore } from "./truth/session.ts";
 
-// Pages that agents read as Markdown, and browsers as HTML.
+// What docs must lead to whose builder or product nobody had in mind, as generators of such docs showed.
 
 const both =
   (markdown: string, html: string): SiteRoute =>
@@ -14,9 +14,9 @@ const both =
       : new Response(`<title>Gates</title>${html}`, { headers: { "content-type": "text/html" } });
 const prose = "A gate opens when the tide is low, and closes before it rises again, unless somebody holds it open. ";
 
-async function checksOf(routes: Record<string, SiteRoute>, id: string): Promise<Check[]> {
+async function checksOf(routes: Record<string, SiteRoute>, id: string, start = "/"): Promise<Check[]> {
   const site = serveSite(routes);
-  const { events } = await explore(`${site.url}/`, "Open a gate").finally(site.stop);
+  const { events } = await explore(site.url + start, "Open a gate").finally(site.stop);
   const checks = events.flatMap((event) => (event.type === "tool_result" ? (event.checks ?? []) : []));
   return checks
     .filter((check) => check.id === id && check.status !== "pass")
@@ -108,4 +108,43 @@ test("a test of the browser is recognized by its script, whatever the status", a
     "/close": { body: challenge, status: 503 },
   };
   expect([...new Set((await checksOf(routes, "challenge")).map(({ subject }) => subject))]).toEqual(["/close"]);
+});
+
+test("a page about errors is no error page", () => {
+  const problem = (headings: string[]) =>
+    readPage(
+      "http://docs.test/messages",
+      "text/html",
+      `<title>Gates: Messages</title><div>Messages</div>${headings.map((each) => `<h1>${each}</h1><p>${prose}</p>`).join("")}`,
+    ).problem;
+  expect([problem(["Not found", "Too many calls", "Expired"]), problem(["Not found"])]).toEqual([null, "soft_404"]);
+});
+
+test("entries of a list that is of the docs are tested wherever they lead, but not those of a host with other docs", async () => {
+  const links = ["open", "close", "hold"].map((name) => `<a href="/docs/${name}">${name} a gate</a>`).join(" ");
+  const page = { body: `<h1>Gates</h1><p>${prose.repeat(3)}${links}` };
+  const pages = Object.fromEntries(["", "open", "close", "hold"].map((name) => [`/docs/${name}`, page]));
+  const deadWith = async (others: string[]) => {
+    const entries = ["open", "close", "hold"].map((name) => `- [${name}](/docs/${name})`);
+    const list = `# Gates\n\n${[...entries, ...others.map((path) => `- [Other](${path})`)].join("\n")}\n`;
+    const found = await checksOf({ ...pages, "/llms.txt": { body: list } }, "llms-entry-resolves", "/docs/");
+    return found.map(({ subject }) => subject);
+  };
+  expect(await deadWith(["/partners"])).toEqual(["/partners"]);
+  expect(await deadWith(["/a", "/b", "/c", "/d"])).toEqual([]);
+});
+
+test("a sample says in which language it is, and a verb has the same form with any ending", async () => {
+  const site = serveSite({
+    "/": { body: `# Gates\n\n${prose}\n\n- [Move a gate](/move)\n`, type: "text/markdown" },
+    "/move": {
+      body: `# Gates\n\n${prose}\n\n## Move a gate\n\nGive it a new place.\n\n\`\`\`kt\ngate.place = harbor\n\`\`\`\n`,
+      type: "text/markdown",
+    },
+  });
+  const { events } = await explore(`${site.url}/`, "A gate was moved with Kotlin code").finally(site.stop);
+  const [answer] = events.flatMap((event) =>
+    event.type === "milestone" && event.name === "goal_answer" ? [event.detail] : [],
+  );
+  expect([answer?.state, answer?.nearest[0]?.missing, answer?.unseen]).toEqual(["likely", [], []]);
 });
