@@ -78,7 +78,7 @@ export const frictionByCheck: ReadonlyMap<string, Entry> = new Map([
       "medium",
       "Dead link",
       "Fix broken links",
-      "a link to a page that doesn't exist or a host that doesn't respond",
+      "a link to a page that doesn't exist, or to a host of the docs that doesn't respond",
     ],
     "anchor-resolves": [
       "low",
