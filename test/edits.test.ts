@@ -3,6 +3,7 @@ import { createExplorer } from "../src/agents/explorer/explorer.ts";
 import { digestOf, type Edits, meetsUrl } from "../src/net/edits.ts";
 import type { Report } from "../src/reports/schema.ts";
 import { testApp } from "./support/app.ts";
+import { signedIn } from "./support/people.ts";
 import { type SiteRoute, serveSite } from "./support/site.ts";
 
 const long = "Acme stores notes and files, and every client can read them over HTTP. ".repeat(6);
@@ -100,6 +101,81 @@ test("the explorer reads edited pages, and nothing of hidden ones, while the sit
   expect(replacements[0]?.applied).toBeGreaterThan(0);
   expect(replacements[1]).toEqual({ requests: replacements[0]?.requests ?? 0, applied: 0 });
   expect(report.run.edits).toEqual(edits);
-  const { body } = await app.send("GET", `/api/v1/reports/${report.slug}`, { headers: { accept: "text/markdown" } });
-  expect(typeof body === "string" ? body : "Docs edited in flight").toContain("Docs edited in flight");
 });
+
+test("a run with edits counts in no figure of its prompt", async () => {
+  const figures = async () => {
+    const { body: trends } = await app.send("GET", `/api/v1/trends?promptId=${prompt.id}`);
+    const { body: friction } = await app.send("GET", `/api/v1/friction?promptId=${prompt.id}`);
+    const { body: map } = await app.send("GET", `/api/v1/prompts/${prompt.id}/docs-map`);
+    const { body: inbox } = await app.send("GET", "/api/v1/inbox");
+    const { body: change } = await app.send("GET", `/api/v1/prompts/${prompt.id}/score-change`);
+    const { body: badge } = await app.send("GET", `/badges/${token}.json`, { headers: { authorization: "" } });
+    return { trends, friction, map, inbox, change, badge };
+  };
+  const { body: shared } = await app.send("PATCH", `/api/v1/prompts/${prompt.id}`, { body: { hasPublicBadge: true } });
+  const token = /badges\/([\w-]+)\./.exec(shared.badgeUrl)?.[1];
+  const live = await runWith({});
+  expect(live.report.context).toBeNull();
+  expect(live.report.run.edits).toBeUndefined();
+  const before = await figures();
+  expect(before.badge.message).not.toContain("no report");
+  const without = { hidden: [`${site.url}/docs/*`], replacements: [] };
+  const edited = await runWith({ edits: without });
+  expect(edited.report.score).not.toBe(live.report.score);
+  expect(await figures()).toEqual(before);
+  // The next live run is compared with live ones only.
+  const again = await runWith({});
+  expect(again.report.baseline?.score?.change ?? 0).toBe(0);
+  const { status, body } = await app.send("PATCH", `/api/v1/prompts/${prompt.id}`, {
+    body: { baselineRequestId: edited.report.run.evalRequestId },
+  });
+  expect([status, body.detail]).toEqual([400, expect.stringContaining("edits")]);
+  // A retry has the edits of its run.
+  const { body: rerun } = await app.send("POST", `/api/v1/runs/${edited.run.runId}/rerun`);
+  await app.runJobs();
+  const { body: repeated } = await app.send("GET", `/api/v1/runs/${rerun.runId}`);
+  const { body: report } = await app.send("GET", `/api/v1/reports/${repeated.report.slug}`);
+  expect([report.run.edits, report.score]).toEqual([without, edited.report.score]);
+  // No edits are the same as none.
+  const none = await runWith({ edits: { hidden: [], replacements: [] } });
+  expect(none.report.run.edits).toBeUndefined();
+});
+
+test("a report and its run say that the docs were edited", async () => {
+  const { report } = await runWith({ edits });
+  const { get } = await signedIn(app);
+  const paths = [
+    `/reports/${report.slug}`,
+    `/reports/${report.slug}.md`,
+    `/runs/${report.run.runId}`,
+    "/reports",
+    "/runs",
+  ];
+  for (const path of paths)
+    expect((await get(path)).body.toLowerCase()).toContain(path.includes(".md") ? "edited in flight" : "edited docs");
+});
+
+test.each<[string, object, string]>([
+  ["a relative URL", { hidden: ["/docs/a"] }, "edits.hidden.0"],
+  ["a URL with a fragment", { hidden: ["https://docs.test/a", "https://docs.test/a#b"] }, "edits.hidden.1"],
+  ["a URL with a password", { hidden: ["https://me:secret@docs.test/"] }, "edits.hidden.0"],
+  ["another scheme", { hidden: ["ftp://docs.test/*"] }, "edits.hidden.0"],
+  ["too many URLs", { hidden: Array.from({ length: 201 }, (_, i) => `https://docs.test/${i}`) }, "edits.hidden"],
+  ["an empty text", { replacements: [{ find: "" }] }, "edits.replacements.0.find"],
+  ["a replacement by the same", { replacements: [{ replacement: "a" }] }, "edits.replacements.0.replacement"],
+  ["the same text twice", { replacements: [{}, { replacement: "c" }] }, "edits.replacements.1.find"],
+  ["a hidden page", { hidden: ["https://docs.test/*"], replacements: [{}] }, "edits.replacements.0.url"],
+  ["too much", { replacements: [0, 1, 2].map((i) => ({ find: `${i}`, replacement: "x".repeat(99_999) })) }, "edits"],
+])(
+  "edits with %s are refused",
+  async (_, { hidden = [], replacements = [] }: Partial<Record<string, object[]>>, field) => {
+    const whole = replacements.map((each) => ({ url: "https://docs.test/a", find: "a", replacement: "b", ...each }));
+    const { status, body } = await requestRun({ edits: { hidden, replacements: whole } });
+    expect([status, body.error, body.detail]).toEqual([
+      400,
+      "bad_request",
+      expect.stringContaining(`Invalid ${field}: `),
+    ]);
+  },
+);

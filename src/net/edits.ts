@@ -91,7 +91,6 @@ function checkReplacement(field: string, { url, find, replacement }: Replacement
 
 function checkText(field: string, text: string, { maxLength = 0 }: { maxLength?: number }): void {
   if (text.length > maxLength) throw invalidField(field, `must have at most ${maxLength} characters`);
-  if (!text.isWellFormed()) throw invalidField(field, "must not contain half of a surrogate pair");
 }
 
 function checkPattern(field: string, address: string): void {

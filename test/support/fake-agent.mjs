@@ -109,6 +109,16 @@ const modes = {
     await result("c1", "");
     await done(JSON.stringify(seen));
   },
+  /** Prints the status and the body of each URL of a list. */
+  async pages() {
+    await use("c1", "Bash", { command: "curl" });
+    const seen = JSON.parse(ownWork).map((url) => {
+      const { stdout } = spawnSync("curl", ["-sS", "-w", " %{http_code}", url], { encoding: "utf8" });
+      return stdout.trim();
+    });
+    await result("c1", seen.join("\n"));
+    await done("All done.");
+  },
   async crash() {
     await work();
     process.stderr.write("Segmentation fault of my own\n");
