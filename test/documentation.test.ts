@@ -354,7 +354,7 @@ const jsonSamples: Record<string, ((value: unknown) => unknown)[]> = {
   proposals: [isShape(ProposalAcceptance)],
   suites: [isShape(Suite)],
   failures: [isShape(RunFailure)],
-  runs: [isShape(RunResponse), isShape(RunRequest), isShape(RunRequest), isShape(RunRequest)],
+  runs: [isShape(RunResponse), ...Array(4).fill(isShape(RunRequest))],
   reports: [isShape(RunReport.properties.dimensions.items)],
   regrading: [
     (value) => expect(readConfig({ EVALD_METHODOLOGY: JSON.stringify(value) }).methodology?.id).toBe("acme-1"),

@@ -145,7 +145,7 @@ const requestRoutes = (ctx: Context) =>
           { 200: RunResponse, ...errors(400, 404, 409) },
           {
             description:
-              "Starts a new run of the prompt in its current version, with the same urlMap and templateArgs.",
+              "Starts a new run of the prompt in its current version, with the same urlMap, edits and templateArgs.",
           },
         ),
       },
