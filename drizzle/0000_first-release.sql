@@ -444,6 +444,7 @@ CREATE TABLE `check_secrets` (
 	`org_id` text NOT NULL,
 	`name` text NOT NULL,
 	`sealed` blob NOT NULL,
+	`hosts` text,
 	`updated_at` integer NOT NULL,
 	PRIMARY KEY(`org_id`, `name`),
 	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action

@@ -324,7 +324,7 @@ const operations: Record<string, Driven> = {
   "DELETE /api/v1/secrets/:name": [
     "secret.deleted",
     () => {
-      setSecret(ctx, org, "TOKEN", "a secret value");
+      setSecret(ctx, org, "TOKEN", { value: "a secret value" });
       return at("/secrets/TOKEN");
     },
   ],
@@ -487,7 +487,7 @@ const forms: Record<string, Driven> = {
   "POST /settings/secrets/delete": [
     "secret.deleted",
     () => {
-      setSecret(ctx, org, "TOKEN", "a secret value");
+      setSecret(ctx, org, "TOKEN", { value: "a secret value" });
       return { body: { name: "TOKEN" } };
     },
   ],

@@ -17,13 +17,15 @@ const set = ({ send }: App, name: string, value: unknown, headers = {}) =>
 test("secrets are stored, listed without their values, replaced and deleted, and the audit log says so", async () => {
   const app = openApp();
   const stored = await set(app, "TOKEN", value);
-  expect([stored.status, Object.keys(stored.body)]).toEqual([200, ["name", "state", "updatedAt"]]);
-  expect(stored.body).toMatchObject({ name: "TOKEN", state: "usable" });
+  expect([stored.status, Object.keys(stored.body)]).toEqual([200, ["name", "hosts", "state", "updatedAt"]]);
+  expect(stored.body).toMatchObject({ name: "TOKEN", hosts: null, state: "usable" });
   await set(app, "A_TOKEN", value);
   await set(app, "TOKEN", "another value");
   const list = await app.send("GET", "/api/v1/secrets");
   expect(list.body.map(({ name }: { name: string }) => name)).toEqual(["A_TOKEN", "TOKEN"]);
-  expect(readSecrets(app.service.ctx, app.a.org, ["TOKEN", "NONE"])).toEqual({ TOKEN: "another value" });
+  expect(readSecrets(app.service.ctx, app.a.org, ["TOKEN", "NONE"])).toEqual({
+    TOKEN: { value: "another value", hosts: null },
+  });
   expect((await app.send("DELETE", "/api/v1/secrets/TOKEN")).status).toBe(200);
   expect((await app.send("DELETE", "/api/v1/secrets/TOKEN")).status).toBe(404);
   const entries = app.db.select().from(auditEntries).all();
@@ -94,6 +96,36 @@ test.each([
   expect([status, body.detail]).toEqual([400, expect.stringContaining(`Invalid ${field}: `)]);
 });
 
+test("a secret with hosts is kept from checks of others, also when it is replaced", async () => {
+  const app = openApp();
+  const hosts = ["API.test", "localhost:8080"];
+  const store = (fields: object) => app.send("PUT", "/api/v1/secrets/TOKEN", { body: { value, ...fields } });
+  expect((await store({ hosts })).body.hosts).toEqual(["api.test", "localhost:8080"]);
+  const create = async (checkUrl: string) => {
+    const check = { url: checkUrl, headers: { Authorization: "Bearer {{secret.TOKEN}}" } };
+    const { status, body } = await app.send("POST", "/api/v1/prompts", {
+      body: { text: "x", declaredChecks: [check] },
+    });
+    return [status, body.detail];
+  };
+  const refusal = expect.stringMatching(/declaredChecks\.0\.headers: the secret TOKEN .*api\.test/);
+  const others = ["https://other.test/", "https://api.test:8443/", "https://api.test.other.test/", "http://localhost/"];
+  for (const other of others) expect(await create(other)).toEqual([400, refusal]);
+  for (const own of ["https://api.test/a", "http://localhost:8080/"]) expect((await create(own))[0]).toBe(201);
+  // A new value has the hosts of the one before, unless it names others.
+  expect((await store({})).body.hosts).toEqual(["api.test", "localhost:8080"]);
+  expect((await store({ hosts: null })).body.hosts).toBeNull();
+  expect(await create("https://other.test/")).toEqual([201, undefined]);
+  for (const wrong of [[], ["a/b"], ["*.test"], ["user@a"], ["a b"]])
+    expect((await store({ hosts: wrong })).status).toBe(400);
+  const changes = app.db
+    .select()
+    .from(auditEntries)
+    .all()
+    .flatMap((entry) => entry.changes ?? []);
+  expect(changes.filter(({ field }) => field === "hosts").length).toBe(2);
+});
+
 test("a prompt whose secret was deleted can be changed, but for its checks", async () => {
   const app = openApp();
   await set(app, "TOKEN", value);
@@ -109,11 +141,11 @@ test("a prompt whose secret was deleted can be changed, but for its checks", asy
 test("admins store and delete secrets on the settings page, which never shows them", async () => {
   const app = openApp();
   const { get, post } = await signedIn(app, { role: "admin" });
-  const saved = await post("/settings/secrets", { name: "TOKEN", value });
+  const saved = await post("/settings/secrets", { name: "TOKEN", value, hosts: "api.test, localhost:8080" });
   const rejected = await post("/settings/secrets", { name: "a b", value });
   expect([saved.status, rejected.status]).toEqual([200, 400]);
   const page = await get("/settings/secrets");
-  expect(String(page.body)).toContain("TOKEN");
+  expect(String(page.body)).toContain("api.test, localhost:8080");
   for (const { body } of [saved, rejected, page]) expect(String(body)).not.toContain("the+product");
   const member = await signedIn(app, { role: "member", email: "member@acme.example" });
   expect((await member.post("/settings/secrets", { name: "B", value })).status).toBe(403);

@@ -1,8 +1,14 @@
 import { redactSecrets } from "../schema.ts";
 import type { DeclaredCheck } from "./task.ts";
 
-/** The values of secrets by name. */
-export type CheckSecrets = Readonly<Record<string, string>>;
+/** `hosts`: the only ones that may get it, each as in a URL, such as `api.acme.example` or `localhost:8080`; null: that of each check. */
+export type CheckSecret = { value: string; hosts: readonly string[] | null };
+
+/** Secrets by name. */
+export type CheckSecrets = Readonly<Record<string, CheckSecret>>;
+
+/** Why a secret is not filled in: it has no value, or the host of the check may not get it. */
+export type SecretProblem = { name: string; host: string | null; hosts: readonly string[] };
 
 /** Where a check refers to a secret. */
 const reference = /\{\{secret\.([A-Za-z_][A-Za-z0-9_]{0,99})\}\}/g;
@@ -24,18 +30,26 @@ const secretTextsOf = ({ url = "", headers = {}, body = "", env = {} }: Declared
   ...Object.values(env),
 ];
 
+/** Whether a host, as in a URL, may get a secret. */
+export const permitsHost = (hosts: readonly string[] | null, host: string): boolean =>
+  hosts === null || hosts.includes(host);
+
 /**
- * A check with its secrets filled in: encoded in the query of its URL, and in a body by its content type. `missing`: the secret that has no value.
+ * A check with its secrets filled in: encoded in the query of its URL, and in a body by its content type. In a command, a secret with hosts stays a
+ * reference, which `fillHeaders` fills in on the way to one of them.
  */
 export function fillSecrets<Check extends DeclaredCheck>(
   check: Check,
   secrets: CheckSecrets,
-): Check | { missing: string } {
-  const missing = secretNamesOf([check]).find((name) => !Object.hasOwn(secrets, name));
-  if (missing !== undefined) return { missing };
+): Check | { problem: SecretProblem } {
   const { url, headers, body, env } = check;
+  const problem = findProblem(secretNamesOf([check]), secrets, url === undefined ? null : new URL(url).host);
+  if (problem) return { problem };
   const fill = (text: string, encode = (value: string) => value) =>
-    text.replace(reference, (_, name: string) => encode(secrets[name] as string));
+    text.replace(reference, (found, name: string) => {
+      const { value, hosts } = secrets[name]!;
+      return url === undefined && hosts !== null ? found : encode(value);
+    });
   const fillAll = (texts: Record<string, string>) =>
     Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, fill(text)]));
   return {
@@ -48,6 +62,47 @@ export function fillSecrets<Check extends DeclaredCheck>(
   };
 }
 
+/** `host`: that of the check; null: it is a command. */
+function findProblem(names: string[], secrets: CheckSecrets, host: string | null): SecretProblem | null {
+  for (const name of names) {
+    const secret = Object.hasOwn(secrets, name) ? secrets[name]! : null;
+    if (secret === null) return { name, host: null, hosts: [] };
+    if (host !== null && !permitsHost(secret.hosts, host)) return { name, host, hosts: secret.hosts ?? [] };
+  }
+  return null;
+}
+
+/** A value of an Authorization header that is encoded. */
+const basicCredentials = /^(basic\s+)([A-Za-z0-9+/]+=*)$/i;
+
+/** The headers of a request with the secrets that its host may get. Those that any host may get are not filled in. */
+export function fillHeaders<Headers extends Record<string, unknown>>(
+  headers: Headers,
+  host: string,
+  secrets: CheckSecrets,
+): Headers {
+  const fill = (text: string) =>
+    text.replace(reference, (found, name: string) => {
+      const secret = Object.hasOwn(secrets, name) ? secrets[name]! : null;
+      return secret?.hosts?.includes(host) ? secret.value : found;
+    });
+  const fillValue = (text: string) => {
+    const [, scheme, encoded] = basicCredentials.exec(text) ?? [];
+    if (scheme === undefined || encoded === undefined) return fill(text);
+    return scheme + Buffer.from(fill(Buffer.from(encoded, "base64").toString())).toString("base64");
+  };
+  const entries = Object.entries(headers).map(([name, value]) => [
+    name,
+    typeof value === "string" ? fillValue(value) : value,
+  ]);
+  return Object.fromEntries(entries);
+}
+
+/** URLs of the hosts that secrets are bound to. */
+export const hostUrlsOfSecrets = (secrets: CheckSecrets): string[] => [
+  ...new Set(Object.values(secrets).flatMap(({ hosts }) => (hosts ?? []).map((host) => `https://${host}/`))),
+];
+
 /** How a secret is written in a body, so that it can't end the text that it is in. */
 function encodingOfBody(headers: Record<string, string> = {}): (value: string) => string {
   const [, type = ""] = Object.entries(headers).find(([name]) => name.toLowerCase() === "content-type") ?? [];
@@ -58,7 +113,7 @@ function encodingOfBody(headers: Record<string, string> = {}): (value: string) =
 /** All spellings of secrets in what is sent, for redaction. */
 export const spellingsOf = (secrets: CheckSecrets): string[] => [
   ...new Set(
-    Object.values(secrets).flatMap((value) => [
+    Object.values(secrets).flatMap(({ value }) => [
       value,
       encodeURIComponent(value),
       // A parsed URL encodes a few characters more.

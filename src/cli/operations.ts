@@ -28,7 +28,7 @@ import type { Trace } from "../reports/trace-schema.ts";
 import type { Estimate } from "../runs/estimate-schema.ts";
 import type { Attempt, EvalRequest, Run, RunRequest, RunResponse } from "../runs/schema.ts";
 import type { Schedule, ScheduledEvaluation, ScheduleException, ScheduleState, TagSchedule, TagScheduleResult } from "../schedules/schema.ts";
-import type { CheckSecret } from "../secrets/schema.ts";
+import type { CheckSecret, CheckSecretInput } from "../secrets/schema.ts";
 import type { Budget, BudgetInput, SpendingReport } from "../spending/schema.ts";
 import type { StartedSuite, Suite, SuiteComparison, SuiteProduct, SuiteRun } from "../suites/schema.ts";
 import type { FieldTraffic, FieldTrafficInput, ReceivedTraffic } from "../traffic/schema.ts";
@@ -66,7 +66,7 @@ export type Operations = {
   "PUT /agent-logins/{agent}": { body: unknown; result: AgentLogin };
   "DELETE /agent-logins/{agent}": { result: AgentLogin };
   "GET /secrets": { query: { limit?: number; offset?: number }; result: CheckSecret[] };
-  "PUT /secrets/{name}": { body: unknown; result: CheckSecret };
+  "PUT /secrets/{name}": { body: CheckSecretInput; result: CheckSecret };
   "DELETE /secrets/{name}": { result: CheckSecret };
   "GET /archives": { query: { limit?: number; offset?: number }; result: Archive[] };
   "POST /archives": { query: { kind?: "workspace" | "site" }; body: Blob; result: Archive };

@@ -10,7 +10,7 @@ import {
   isDiskFull,
   runInfrastructureStep,
 } from "../agents/agent.ts";
-import { secretNamesOf } from "../agents/check-secrets.ts";
+import { hostUrlsOfSecrets, secretNamesOf } from "../agents/check-secrets.ts";
 import { type Egress, type EgressRun, type EgressSession, startEgress } from "../agents/egress/egress.ts";
 import { tokenOf } from "../agents/gateway/gateway.ts";
 import { type BrowserStatus, detectBrowser } from "../agents/sandbox/chromium.ts";
@@ -249,7 +249,7 @@ const isRequestTo = (hosts: readonly string[], event: AgentEvent): boolean =>
 async function openSandbox(
   machine: Machine,
   browser: BrowserStatus,
-  { agent, task, archive, skillsArchive, login, allow, model }: SessionOrder & { model: Model },
+  { agent, task, archive, skillsArchive, login, allow, model, checkSecrets }: SessionOrder & { model: Model },
   site: OpenSite | null,
   { hide, onEgress }: SessionHooks,
 ): Promise<OpenedResources> {
@@ -270,7 +270,8 @@ async function openSandbox(
   const runHosts = [...commonRun.docsUrls, ...commonRun.urls].flatMap((url) => URL.parse(url)?.hostname ?? []);
   const vendorHosts = [...hosts, ...blockedHosts].filter((host) => !runHosts.includes(host));
   const { maxRequests: requests, maxBytesOut: bytesOut } = task.limits;
-  const setupUrls = [...commonRun.urls, ...(task.workspace?.repository ? [task.workspace.repository.url] : [])];
+  const { repository } = task.workspace ?? {};
+  const setupUrls = [...commonRun.urls, ...(repository ? [repository.url] : []), ...hostUrlsOfSecrets(checkSecrets)];
   const sessions: EgressSession[] = [];
   const open = (run: EgressRun) => {
     const session = egress.open(run);

@@ -1,4 +1,4 @@
-import { secretNamesIn } from "../agents/check-secrets.ts";
+import { permitsHost, secretNamesIn } from "../agents/check-secrets.ts";
 import { invalidField } from "../errors.ts";
 import { managedHeaders } from "../net/guarded.ts";
 import { checkHttpUrl } from "../schema.ts";
@@ -11,8 +11,11 @@ const ownFields = {
   command: ["env", "exitCode"],
 } as const;
 
-/** Throws bad_request that names the field. `hasSecret`: whether the organization has a secret of this name. */
-export function checkDeclaredCheck(field: string, check: DeclaredCheck, hasSecret: (name: string) => boolean): void {
+/** The hosts that a secret may be sent to; null: any; undefined: the organization has no secret of this name. */
+type FindSecretHosts = (name: string) => readonly string[] | null | undefined;
+
+/** Throws bad_request that names the field. */
+export function checkDeclaredCheck(field: string, check: DeclaredCheck, findSecretHosts: FindSecretHosts): void {
   const { url, command, file, env, json } = check;
   if ([url, command, file].filter((each) => each !== undefined).length !== 1)
     throw invalidField(field, "set exactly one of url, command and file");
@@ -28,7 +31,7 @@ export function checkDeclaredCheck(field: string, check: DeclaredCheck, hasSecre
       "a value that must not exist can't equal something; leave out equals or exists",
     );
   checkVariables(`${field}.env`, env);
-  checkSecretsOf(field, check, hasSecret);
+  checkSecretsOf(field, check, findSecretHosts);
   if (file !== undefined && leavesWorkspace(file))
     throw invalidField(`${field}.file`, "use a path relative to the workspace, without ..");
 }
@@ -49,8 +52,9 @@ function checkRequest(field: string, { method = "GET", headers = {}, body, conta
 /** The fields in which secrets are filled in. */
 const secretFields = ["url", "headers", "body", "env"];
 
-/** Throws bad_request that names the field with an unknown secret, or with one that would not be filled in. */
-function checkSecretsOf(field: string, check: DeclaredCheck, hasSecret: (name: string) => boolean): void {
+/** Throws bad_request that names the field with an unknown secret, or with one that would not be filled in or sent. */
+function checkSecretsOf(field: string, check: DeclaredCheck, findSecretHosts: FindSecretHosts): void {
+  const host = check.url === undefined ? null : (URL.parse(check.url)?.host ?? null);
   for (const [name, value] of Object.entries(check)) {
     const text = JSON.stringify(value);
     if (!/\{\{\s*secret\b/.test(text)) continue;
@@ -62,11 +66,17 @@ function checkSecretsOf(field: string, check: DeclaredCheck, hasSecret: (name: s
       );
     if (names.length !== text.match(/\{\{\s*secret\b/g)?.length)
       throw invalidField(`${field}.${name}`, "write a secret as {{secret.NAME}}, without spaces");
-    const unknown = names.find((each) => !hasSecret(each));
+    const unknown = names.find((each) => findSecretHosts(each) === undefined);
     if (unknown !== undefined)
       throw invalidField(
         `${field}.${name}`,
         `the organization has no secret named ${unknown}; store it in Settings > Secrets, or with evald secret set ${unknown}`,
+      );
+    const withheld = names.find((each) => host !== null && !permitsHost(findSecretHosts(each) ?? null, host));
+    if (withheld !== undefined)
+      throw invalidField(
+        `${field}.${name}`,
+        `the secret ${withheld} may only be sent to ${findSecretHosts(withheld)?.join(", ")}, not to ${host}`,
       );
   }
   const { url = "" } = check;

@@ -15,7 +15,7 @@ import { AppError, invalidField } from "../errors.ts";
 import { checkLogin } from "../models/logins.ts";
 import { getModel, getModelOfLogin } from "../models/models.ts";
 import { checkHttpUrl } from "../schema.ts";
-import { hasSecret } from "../secrets/secrets.ts";
+import { findSecretHosts } from "../secrets/secrets.ts";
 import { checkDeclaredCheck } from "./declared-check.ts";
 import { checkReachable, defaultStartUrls } from "./start-urls.ts";
 import { templateVarsOf } from "./template.ts";
@@ -89,10 +89,11 @@ export function checkPromptRow(ctx: Context, org: OrgId, row: PromptRow, changed
   if (targetProviderId !== null && provider === null)
     throw invalidField("targetProviderId", `no provider has the ID ${targetProviderId}`);
   for (const [i, { url }] of (row.additionalUrls ?? []).entries()) checkHttpUrl(`additionalUrls.${i}.url`, url);
-  // A secret may have been deleted since.
-  const isKnown = (name: string) => changedFields?.includes("declaredChecks") === false || hasSecret(ctx, org, name);
+  // A secret may have been deleted or restricted since.
+  const hostsOf = (name: string) =>
+    changedFields?.includes("declaredChecks") === false ? null : findSecretHosts(ctx, org, name);
   for (const [i, declared] of (row.declaredChecks ?? []).entries())
-    checkDeclaredCheck(`declaredChecks.${i}`, declared, isKnown);
+    checkDeclaredCheck(`declaredChecks.${i}`, declared, hostsOf);
   for (const [i, wording] of (row.wordings ?? []).entries()) {
     const unknown = templateVarsOf(wording)?.filter((name) => !row.templateVars?.includes(name)) ?? [];
     if (unknown.length > 0)

@@ -94,7 +94,7 @@ function toProposal(answer: ModelProposal, source: ProposalSource): TaskProposal
 
 function isUsable(check: DeclaredCheck): boolean {
   try {
-    checkDeclaredCheck("check", check, () => true);
+    checkDeclaredCheck("check", check, () => null);
     return true;
   } catch (error) {
     if (error instanceof AppError) return false;

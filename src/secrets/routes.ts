@@ -23,18 +23,14 @@ export const secretRoutes = (ctx: Context) =>
         }),
       },
     )
-    .put(
-      "/api/v1/secrets/:name",
-      ({ request, params, body }) => setSecret(ctx, orgOf(request), params.name, body.value),
-      {
-        params: path,
-        ...jsonBody(CheckSecretInput),
-        ...operation("Prompts", "setSecret", "Store or replace a secret of success checks, encrypted", {
-          200: CheckSecret,
-          ...errors(400, 409, 413),
-        }),
-      },
-    )
+    .put("/api/v1/secrets/:name", ({ request, params, body }) => setSecret(ctx, orgOf(request), params.name, body), {
+      params: path,
+      ...jsonBody(CheckSecretInput),
+      ...operation("Prompts", "setSecret", "Store or replace a secret of success checks, encrypted", {
+        200: CheckSecret,
+        ...errors(400, 409, 413),
+      }),
+    })
     .delete("/api/v1/secrets/:name", ({ request, params }) => deleteSecret(ctx, orgOf(request), params.name), {
       params: path,
       ...operation("Prompts", "deleteSecret", "Delete a secret of success checks", {

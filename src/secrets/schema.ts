@@ -1,5 +1,5 @@
 import { type Static, Type } from "@sinclair/typebox";
-import { OneOf, shape, Time } from "../schema.ts";
+import { Nullable, OneOf, shape, Time } from "../schema.ts";
 
 /** Shorter texts can't be told from others in what a run stores. */
 export const minSecretChars = 8;
@@ -11,13 +11,33 @@ export const secretName = shape(
   "1 to 100 letters, digits and _, starting with a letter or _",
 );
 
+/** Hosts that a secret may be sent to. */
+export const maxSecretHosts = 20;
+const Hosts = Type.Array(
+  Type.String({
+    maxLength: 260,
+    ...shape("^[a-zA-Z0-9.:\\[\\]_-]+$", "a host, such as api.acme.example or localhost:8080"),
+  }),
+  {
+    minItems: 1,
+    maxItems: maxSecretHosts,
+    description: "The only hosts that may get it, each with its port unless it is the default",
+  },
+);
+
 export const CheckSecret = Type.Object(
   {
     name: Type.String(),
+    hosts: Nullable(Hosts),
     state: OneOf(["usable", "unreadable"], "unreadable: EVALD_SECRET_KEY is missing or has changed"),
     updatedAt: Time,
   },
-  { title: "CheckSecret", examples: [{ name: "ACME_TOKEN", state: "usable", updatedAt: "2026-11-21T09:30:00.000Z" }] },
+  {
+    title: "CheckSecret",
+    examples: [
+      { name: "ACME_TOKEN", hosts: ["api.acme.example"], state: "usable", updatedAt: "2026-11-21T09:30:00.000Z" },
+    ],
+  },
 );
 export type CheckSecret = Static<typeof CheckSecret>;
 
@@ -29,6 +49,8 @@ export const CheckSecretInput = Type.Object(
       ...shape("^[\\x20-\\x7e]*$", "one line of printable ASCII characters"),
       description: "One line of printable ASCII characters. It is never returned",
     }),
+    hosts: Type.Optional(Nullable(Hosts)),
   },
-  { title: "CheckSecretInput", examples: [{ value: "a-token-of-the-product" }] },
+  { title: "CheckSecretInput", examples: [{ value: "a-token-of-the-product", hosts: ["api.acme.example"] }] },
 );
+export type CheckSecretInput = Static<typeof CheckSecretInput>;

@@ -1,12 +1,20 @@
 import { and, asc, count, eq, inArray } from "drizzle-orm";
-import { recordAudit } from "../audit/entries.ts";
+import type { CheckSecrets } from "../agents/check-secrets.ts";
+import { changesOf, recordAudit } from "../audit/entries.ts";
 import type { Context, OrgId } from "../context.ts";
 import { transaction } from "../db/open.ts";
 import { checkSecrets } from "../db/tables/keys.ts";
 import { badRequest, conflict, invalidField, notFound } from "../errors.ts";
 import { seal, unseal } from "../models/seal.ts";
 import { toIso } from "../schema.ts";
-import { type CheckSecret, maxSecretChars, maxSecrets, minSecretChars, secretName } from "./schema.ts";
+import {
+  type CheckSecret,
+  type CheckSecretInput,
+  maxSecretChars,
+  maxSecrets,
+  minSecretChars,
+  secretName,
+} from "./schema.ts";
 
 type CheckSecretRow = typeof checkSecrets.$inferSelect;
 
@@ -21,19 +29,27 @@ export const listSecrets = (ctx: Context, org: OrgId): CheckSecret[] =>
     .map((row) => toSecret(ctx, row));
 
 /**
- * Stores a secret, encrypted, in place of the one before. Throws bad_request for an invalid name or value, and conflict for too many. No error quotes
- * the value.
+ * Stores a secret, encrypted, in place of the one before. `hosts`: the only ones that may get it; null: that of each check; undefined: as before.
+ * Throws bad_request for an invalid name, value or host, and conflict for too many. No error quotes the value.
  */
-export function setSecret(ctx: Context, org: OrgId, name: string, value: string): CheckSecret {
+export function setSecret(
+  ctx: Context,
+  org: OrgId,
+  name: string,
+  { value, hosts: requestedHosts }: CheckSecretInput,
+): CheckSecret {
   const { secretKey } = ctx.config;
   if (!secretKey)
     throw badRequest("Set EVALD_SECRET_KEY before storing secrets. Generate one with: openssl rand -base64 32");
   if (!new RegExp(secretName.pattern).test(name))
     throw invalidField("name", "must be 1 to 100 letters, digits and _, starting with a letter or _");
   checkValue(value);
-  const row = { sealed: seal(value, secretKey, sealContext(org, name)), updatedAt: ctx.now() };
-  transaction(ctx.db, (tx) => {
-    const isNew = !tx.select().from(checkSecrets).where(whereSecret(org, name)).get();
+  const sealed = seal(value, secretKey, sealContext(org, name));
+  return transaction(ctx.db, (tx) => {
+    const earlier = tx.select().from(checkSecrets).where(whereSecret(org, name)).get();
+    const isNew = earlier === undefined;
+    const hosts = requestedHosts === undefined ? (earlier?.hosts ?? null) : (requestedHosts?.map(toHost) ?? null);
+    const row = { sealed, hosts, updatedAt: ctx.now() };
     const total = tx.select({ n: count() }).from(checkSecrets).where(eq(checkSecrets.orgId, org)).get()?.n ?? 0;
     if (isNew && total >= maxSecrets)
       throw conflict(`The organization has ${maxSecrets} secrets, which is the maximum. Delete one first.`);
@@ -41,9 +57,17 @@ export function setSecret(ctx: Context, org: OrgId, name: string, value: string)
       .values({ orgId: org, name, ...row })
       .onConflictDoUpdate({ target: [checkSecrets.orgId, checkSecrets.name], set: row })
       .run();
-    recordAudit(ctx, org, "secret.stored", { name });
+    recordAudit(ctx, org, "secret.stored", { name }, changesOf({ hosts: earlier?.hosts ?? null }, { hosts }));
+    return toSecret(ctx, { orgId: org, name, ...row });
   });
-  return toSecret(ctx, { orgId: org, name, ...row });
+}
+
+/** A host as URLs have it. Throws bad_request. */
+function toHost(text: string, i: number): string {
+  const url = URL.parse(`https://${text}/`);
+  if (url?.pathname !== "/" || url.username || url.password)
+    throw invalidField(`hosts.${i}`, "must be a host, such as api.acme.example or localhost:8080");
+  return url.host;
 }
 
 /** Checks that refer to it can't run afterwards. Throws not_found. */
@@ -55,22 +79,22 @@ export const deleteSecret = (ctx: Context, org: OrgId, name: string): CheckSecre
     return toSecret(ctx, deleted);
   });
 
-/** The values of secrets by name, without those that don't exist or can't be decrypted. */
-export function readSecrets(ctx: Context, org: OrgId, names: readonly string[]): Record<string, string> {
+/** Secrets by name, without those that don't exist or can't be decrypted. */
+export function readSecrets(ctx: Context, org: OrgId, names: readonly string[]): CheckSecrets {
   if (names.length === 0) return {};
   const where = and(eq(checkSecrets.orgId, org), inArray(checkSecrets.name, [...names]));
   const rows = ctx.db.select().from(checkSecrets).where(where).all();
   return Object.fromEntries(
     rows.flatMap((row) => {
       const value = unsealRow(ctx, row);
-      return value === null ? [] : [[row.name, value]];
+      return value === null ? [] : [[row.name, { value, hosts: row.hosts }]];
     }),
   );
 }
 
-/** Whether the organization has a secret of this name. */
-export const hasSecret = ({ db }: Context, org: OrgId, name: string): boolean =>
-  db.select().from(checkSecrets).where(whereSecret(org, name)).get() !== undefined;
+/** The hosts that a secret may be sent to; null: that of each check; undefined: there is no secret of this name. */
+export const findSecretHosts = ({ db }: Context, org: OrgId, name: string): string[] | null | undefined =>
+  db.select({ hosts: checkSecrets.hosts }).from(checkSecrets).where(whereSecret(org, name)).get()?.hosts;
 
 /** Throws bad_request without quoting the value. */
 function checkValue(value: string): void {
@@ -88,6 +112,7 @@ const unsealRow = ({ config: { secretKey } }: Context, { orgId, name, sealed }: 
 
 const toSecret = (ctx: Context, row: CheckSecretRow): CheckSecret => ({
   name: row.name,
+  hosts: row.hosts,
   state: unsealRow(ctx, row) === null ? "unreadable" : "usable",
   updatedAt: toIso(row.updatedAt),
 });

@@ -11,7 +11,7 @@ const secretKey = Buffer.alloc(32, 7).toString("base64");
 const core = crypto.randomUUID();
 /** Its quotes and spaces must be encoded where it is sent. */
 const token = `planted "token" ${core}`;
-type Received = { path: string; query: string | null; header: string | null; body: string };
+type Received = { path: string; query: string | null; header: string | null; basic: string | null; body: string };
 
 /** What the product and a foreign server received. */
 const received: Received[] = [];
@@ -24,7 +24,9 @@ let fake: ReturnType<typeof serveFakeModel>;
 const read = async (request: Request): Promise<Received> => {
   const { pathname, searchParams } = new URL(request.url);
   const header = request.headers.get("x-token");
-  return { path: pathname, query: searchParams.get("key"), header, body: await request.text() };
+  const [, encoded] = /^Basic (.+)$/.exec(request.headers.get("authorization") ?? "") ?? [];
+  const basic = encoded === undefined ? null : Buffer.from(encoded, "base64").toString();
+  return { path: pathname, query: searchParams.get("key"), header, basic, body: await request.text() };
 };
 
 beforeAll(() => {
@@ -85,15 +87,15 @@ const spellings = [
   ...[Buffer.from(core).toString("hex"), Buffer.from(token).toString("base64").slice(0, 40)],
 ];
 
-/** Runs a prompt with checks, and keeps everything that was written. */
-async function run(name: string, declaredChecks: object[]) {
+/** Runs a prompt with checks, and keeps everything that was written. `hosts`: those of the secret once the prompt is created. */
+async function run(name: string, declaredChecks: object[], hosts: string[] | null = null) {
   const dataDir = emptyFolder();
   const lines: string[] = [];
   const log = pino({ level: "trace" }, { write: (line: string) => void lines.push(line) });
   const result = await modelRuns(fake).runOf(name, {
     ...{ dataDir, log, env: { EVALD_SECRET_KEY: secretKey } },
     before: async (app) => {
-      await app.send("PUT", "/api/v1/secrets/TOKEN", { body: { value: token } });
+      await app.send("PUT", "/api/v1/secrets/TOKEN", { body: { value: token, hosts } });
     },
     prompt: { declaredChecks },
   });
@@ -140,7 +142,7 @@ test("checks send their secrets, verify the goal, and leave them nowhere", async
   ]);
   expect(report.outcome).toBe("succeeded");
   const body = `{"key": ${JSON.stringify(token)}}`;
-  const sent = { path: "/rows", query: token, header: token, body };
+  const sent = { path: "/rows", query: token, header: token, basic: null, body };
   expect(received.splice(0)).toEqual([sent, sent]);
   expect(places.length).toBeGreaterThan(4);
   expect(found).toEqual([]);
@@ -161,6 +163,35 @@ test("a secret reaches no other origin and no mapped host", async () => {
     ["fail", "skip"],
     ["fail", "skip"],
   ]);
+  expect(found).toEqual([]);
+}, 60_000);
+
+test("a command never gets a secret with hosts: it is filled in on the way to them, and to no other host", async () => {
+  const { results, found } = await run(
+    "rests",
+    [
+      // Neither the command nor what it starts has more than the name.
+      { command: `printf %s "$TOKEN" | grep -qxF '{{''secret.TOKEN}}'`, env: { TOKEN: "{{secret.TOKEN}}" } },
+      {
+        command: `curl -sS -o /dev/null -H "X-Token: $TOKEN" ${product.url}/rows && curl -sS -o /dev/null -u "me:$TOKEN" ${product.url}/rows`,
+        env: { TOKEN: "{{secret.TOKEN}}" },
+      },
+      { command: `curl -sSL -H "X-Token: $TOKEN" ${product.url}/moved`, env: { TOKEN: "{{secret.TOKEN}}" } },
+      // Its host is one of the run.
+      { url: `${other.url}/`, status: 404 },
+      { command: `curl -sS -H "X-Token: $TOKEN" ${other.url}/`, env: { TOKEN: "{{secret.TOKEN}}" } },
+    ],
+    [new URL(product.url).host],
+  );
+  expect(results.map(statusesOf)).toEqual(Array(2).fill(["fail", "pass", "pass", "pass", "pass"]));
+  const reference = "{{secret.TOKEN}}";
+  expect(received.splice(0, 3).map(({ header, basic }) => [header, basic])).toEqual([
+    [token, null],
+    [null, `me:${token}`],
+    [token, null],
+  ]);
+  received.splice(0);
+  expect(new Set(foreign.splice(0).map(({ header }) => header))).toEqual(new Set([null, reference]));
   expect(found).toEqual([]);
 }, 60_000);
 

@@ -117,7 +117,7 @@ export async function demo(reachable: string[] = []) {
       tags: ["nightly"],
       ...more,
     }).id;
-  setSecret(service.ctx, a.org, "NOTES_TOKEN", "a token of the notes");
+  setSecret(service.ctx, a.org, "NOTES_TOKEN", { value: "a token of the notes", hosts: ["notes.example"] });
   const add = newPrompt("Add a note", "Add a note.", { endGoal: goal, isOnResultsPage: true });
   const search = newPrompt("Search the notes of a team", "Search all notes of a team for {{word}}.", {
     ...{ templateDefaults: { word: "invoice" }, runsPerEval: 4, isOnResultsPage: true },

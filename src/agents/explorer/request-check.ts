@@ -1,5 +1,5 @@
 import type { Check } from "../agent.ts";
-import { fillSecrets, secretNamesOf, withoutCheckSecrets } from "../check-secrets.ts";
+import { fillSecrets, type SecretProblem, secretNamesOf, withoutCheckSecrets } from "../check-secrets.ts";
 import { valueAt } from "../json-pointer.ts";
 import type { DeclaredCheck, JsonExpectation } from "../task.ts";
 import { type FetchFailureKind, fetchUrl, type Log } from "./fetching.ts";
@@ -19,7 +19,7 @@ export async function testRequest(session: ToolSession, successCheck: RequestChe
     toSuccessCheck(successCheck, subjectOf(successCheck), { status, message, expected });
   const secrets = session.context.checkSecrets ?? {};
   const filled = fillSecrets(successCheck, secrets);
-  if ("missing" in filled) return result("skip", describeMissing(filled.missing));
+  if ("problem" in filled) return result("skip", describeProblem(filled.problem));
   const hasSecrets = secretNamesOf([successCheck]).length > 0;
   if (hasSecrets && session.fetcher.guard.findMappedUrl(url) !== null)
     return result("skip", `the urlMap maps ${new URL(url).host}, and secrets are only sent to the host of the check`);
@@ -46,9 +46,11 @@ export async function testRequest(session: ToolSession, successCheck: RequestChe
   return result("pass", `${request} returned ${expected}`);
 }
 
-/** Why a check can't run whose secret has no value. */
-export const describeMissing = (name: string): string =>
-  `the secret ${name} is missing or can't be decrypted; store it with evald secret set ${name}`;
+/** Why a check can't run whose secret is not filled in. */
+export const describeProblem = ({ name, host, hosts }: SecretProblem): string =>
+  host === null
+    ? `the secret ${name} is missing or can't be decrypted; store it with evald secret set ${name}`
+    : `the secret ${name} may only be sent to ${hosts.join(", ")}, not to ${host}`;
 
 /** Identifies the check: it is the same before and after the agent, and differs from those of other checks. */
 function subjectOf({ url, method = "GET", headers, body, status = 200, contains, json }: RequestCheck): string {

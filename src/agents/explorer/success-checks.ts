@@ -5,7 +5,7 @@ import { createRelayOpener } from "../relay/relay-opener.ts";
 import type { SandboxProxy } from "../sandbox/sandbox.ts";
 import { openWorkspaceChecker, type WorkspaceChecker } from "../sandbox/workspace-checks.ts";
 import type { DeclaredCheck } from "../task.ts";
-import { describeMissing, describeText, digestOf, type RequestCheck, testRequest } from "./request-check.ts";
+import { describeProblem, describeText, digestOf, type RequestCheck, testRequest } from "./request-check.ts";
 import { cut, mapInOrder, type Steps, type ToolSession, useTool } from "./session.ts";
 import { toSuccessCheck } from "./success-check.ts";
 
@@ -80,7 +80,8 @@ async function testWorkspace(
   await using relay = sandbox && createRelayOpener(sandbox, terms);
   // What the agent left in the workspace may send a secret in any disguise, so these requests are not recorded.
   const egress = sandbox?.setupEgress;
-  await using silentRelay = sandbox && egress && createRelayOpener({ ...sandbox, egress }, terms);
+  await using silentRelay =
+    sandbox && egress && createRelayOpener({ ...sandbox, egress }, { ...terms, secrets: checkSecrets });
   const proxyOf = async (hasSecrets: boolean) =>
     hasSecrets && silentRelay ? (await silentRelay.open()).toProxy() : (await relay!.open()).toProxy(id);
   const checker = sandbox && (await openWorkspaceChecker(sandbox, task, { isolated: when === "before", signal }));
@@ -93,8 +94,8 @@ async function testWorkspace(
   try {
     for (const declared of ordered) {
       const filled = fillSecrets(declared, checkSecrets);
-      const reason = skipReason ?? ("missing" in filled ? describeMissing(filled.missing) : null);
-      if (checker === null || "missing" in filled) results.push(toSkipped(declared, reason ?? ""));
+      const reason = skipReason ?? ("problem" in filled ? describeProblem(filled.problem) : null);
+      if (checker === null || "problem" in filled) results.push(toSkipped(declared, reason ?? ""));
       else results.push(await testOne(checker, declared, filled, proxyOf));
     }
   } finally {

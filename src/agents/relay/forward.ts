@@ -10,6 +10,8 @@ type ForwardOptions = {
   egressPath: string;
   /** How the agent found a URL. */
   sourceOf: (url: string) => Source;
+  /** The headers to send to a URL. */
+  fill: (headers: http.IncomingHttpHeaders, url: URL) => http.IncomingHttpHeaders;
   /** Called with each response before its body is read. */
   onResponse: (method: string, url: string, response: http.IncomingMessage) => void;
 };
@@ -27,7 +29,7 @@ export function forwardToEgress(destination: Destination | null, client: Client,
 function openEgressRequest(
   { url, credentials }: Destination,
   client: Client,
-  { egressPath, sourceOf }: ForwardOptions,
+  { egressPath, sourceOf, fill }: ForwardOptions,
 ): http.ClientRequest {
   return http.request({
     socketPath: egressPath,
@@ -36,7 +38,7 @@ function openEgressRequest(
     agent: false,
     maxHeaderSize: 64 * 1024,
     headers: {
-      ...endToEndHeaders(client.request.headers),
+      ...endToEndHeaders(fill(client.request.headers, new URL(url))),
       ...framingHeaders(client),
       host: new URL(url).host,
       [sourceHeader]: toSourceHeader(sourceOf(url)),

@@ -1,8 +1,10 @@
 import { mkdtempSync } from "node:fs";
 import type http from "node:http";
 import { join } from "node:path";
+import { createMapping } from "../../net/mapping.ts";
 import { serveProxy } from "../../net/proxy.ts";
 import type { AgentEvent } from "../agent.ts";
+import { type CheckSecrets, fillHeaders, hostUrlsOfSecrets } from "../check-secrets.ts";
 import type { Reader } from "../reader.ts";
 import type { BrowserProxy } from "../sandbox/chromium.ts";
 import type { SandboxProxy } from "../sandbox/sandbox.ts";
@@ -24,6 +26,8 @@ export type RelayRun = {
   /** Called with an event for each docs page that a program read. */
   report: (event: AgentEvent) => void;
   now: () => number;
+  /** Filled into the headers of requests to their hosts, so that programs don't get them. Default: none. */
+  secrets?: CheckSecrets;
 };
 
 type RelayOptions = RelayRun & {
@@ -52,15 +56,19 @@ export type Relay = {
  * URL, so that the egress proxy can map and record it. Tunnels to other hosts pass through unopened, or are refused by the egress proxy.
  */
 export async function openRelay(options: RelayOptions): Promise<Relay> {
-  const { folder, egress, task, reader, report, now, findCurrentCallId = () => null } = options;
+  const { folder, egress, task, reader, report, now, findCurrentCallId = () => null, secrets = {} } = options;
   const relayFolder = mkdtempSync(join(folder, "relay-"));
   const socketPath = join(relayFolder, "socket");
   const authority = await createAuthority(now);
   const certificates = await writeCertificates(relayFolder, authority.certificate);
-  const hosts = runHostsOf(task);
+  const hosts = runHostsOf(task, hostUrlsOfSecrets(secrets));
+  const mapping = createMapping(task.urlMap);
   const forwardOptions = {
     egressPath: egress.path,
     sourceOf: reader.sourceOf,
+    // What a urlMap puts in place of a host is another one.
+    fill: (headers: http.IncomingHttpHeaders, url: URL) =>
+      mapping.toMappedUrl(url) === null ? fillHeaders(headers, url.host, secrets) : headers,
     onResponse: createPageWatch(task, reader, report),
   };
   const tunnels: Tunnels = {

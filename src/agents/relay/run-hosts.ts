@@ -26,9 +26,10 @@ export const isLoopback = (hostname: string): boolean =>
 /** Whether a host is an IP address, which programs need not look up. */
 const isIpAddress = (hostname: string) => /^\[|^[\d.]+$/.test(hostname);
 
-/** The hosts of a run: of its docs, product and checks, and the keys of its urlMap. */
-export function runHostsOf(task: Task): RunHosts {
-  const taskUrls = hostUrlsOf(task);
+/** The hosts of a run: of its docs, product and checks, the keys of its urlMap, and those of further URLs. */
+export function runHostsOf(task: Task, furtherUrls: readonly string[] = []): RunHosts {
+  const { docsUrls, urls: productUrls } = hostUrlsOf(task);
+  const taskUrls = { docsUrls, urls: [...productUrls, ...furtherUrls] };
   const hosts = createHostList({ ...taskUrls, operatorHosts: [] });
   const mapping = createMapping(task.urlMap);
   const edits = editsOf(task);

@@ -108,6 +108,8 @@ export const checkSecrets = sqliteTable(
     name: text().notNull(),
     /** 12 bytes of nonce, the encrypted value, and 16 bytes of authentication tag. */
     sealed: blob({ mode: "buffer" }).notNull(),
+    /** The only hosts that may get it; null: the host of each check that names it. */
+    hosts: json<string[]>("hosts"),
     updatedAt: timestamp("updated_at").notNull(),
   },
   (table) => [primaryKey({ columns: [table.orgId, table.name] })],

@@ -7,7 +7,11 @@ import { When } from "../components/when.tsx";
 import { SettingsFrame, type SettingsProps } from "./settings.tsx";
 
 /** What the form of a secret sends. */
-export const SecretForm = Type.Object({ name: Type.String(secretName), ...CheckSecretInput.properties });
+export const SecretForm = Type.Object({
+  name: Type.String(secretName),
+  value: CheckSecretInput.properties.value,
+  hosts: Type.Optional(Type.String()),
+});
 
 type Props = SettingsProps & { secrets: CheckSecret[]; canStore: boolean; now: number };
 
@@ -29,8 +33,8 @@ export function SecretsPage({ secrets, canStore, now, ...frame }: Props) {
       {secrets.length === 0 ? (
         <p class="muted">No secrets yet.</p>
       ) : (
-        <List label="Secrets" labels={["Name", "Stored"]} numbers={mayChange ? ["Actions"] : []}>
-          {secrets.map(({ name, state, updatedAt }) => (
+        <List label="Secrets" labels={["Name", "Hosts", "Stored"]} numbers={mayChange ? ["Actions"] : []}>
+          {secrets.map(({ name, hosts, state, updatedAt }) => (
             <tr key={name}>
               <th scope="row">
                 <code>{name}</code>
@@ -38,6 +42,7 @@ export function SecretsPage({ secrets, canStore, now, ...frame }: Props) {
                   <span class="aside block">Can’t be decrypted. Restore EVALD_SECRET_KEY, or store it again.</span>
                 )}
               </th>
+              <td>{hosts?.join(", ") ?? "That of each check"}</td>
               <td>
                 <When at={updatedAt} now={now} />
               </td>
@@ -78,6 +83,12 @@ export function SecretsPage({ secrets, canStore, now, ...frame }: Props) {
             autocomplete="off"
             value=""
             required
+          />
+          <SchemaField
+            name="hosts"
+            label="Hosts"
+            hint="The only hosts that may get it, separated by commas. Empty: those of the secret that it replaces, or else the host of each check."
+            placeholder="api.acme.example"
           />
           <Submit>Save secret</Submit>
         </SchemaForm>

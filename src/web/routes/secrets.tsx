@@ -26,8 +26,9 @@ export const secretPages = (ctx: Context) =>
     .get("/settings/secrets", ({ request }) => showPage(ctx, request, (viewer, site) => secretsPage(ctx, viewer, site)))
     .post("/settings/secrets", ({ request }) =>
       submitOrShowAgain(ctx, request, "secrets", secretsPage, (viewer, form, site) => {
-        const { name, value } = readForm(SecretForm, form);
-        setSecret(ctx, viewer.org, name, value);
+        const { name, value, hosts = "" } = readForm(SecretForm, form);
+        const names = hosts.split(/[\s,]+/).filter((host) => host !== "");
+        setSecret(ctx, viewer.org, name, { value, hosts: names.length > 0 ? names : undefined });
         return secretsPage(ctx, viewer, site, { successMessage: `Secret ${name} saved.` });
       }),
     )
