@@ -5,7 +5,7 @@ import { untilUnlocked } from "./db/write-lock.ts";
 import { fieldTools } from "./field/tools.ts";
 import { type Caller, isReporter } from "./http/caller.ts";
 import type { Endpoint, Surface } from "./mcp/endpoint.ts";
-import type { Offer } from "./mcp/surface.ts";
+import type { ServerFeatures } from "./mcp/surface.ts";
 import type { Tool } from "./mcp/tool.ts";
 import { lazy } from "./once.ts";
 import { promptEditTools, promptTools } from "./prompts/tools.ts";
@@ -35,14 +35,14 @@ export const toEditTools = (ctx: Context): Tool[] => [
 const isEditor = ({ scopes }: Caller): boolean => scopes?.includes("write") === true;
 
 /** Everything that is available over MCP. */
-function offerOf(ctx: Context, tools: Tool[]): Offer {
+function featuresOf(ctx: Context, tools: Tool[]): ServerFeatures {
   const resources = reportResources(ctx);
   const methods = { ...resources.handlers, ...mcpPrompts(ctx, resources) };
   return { ...mcpHooks(ctx), tools, methods };
 }
 
 /** What is available over MCP with a key that can only report friction. */
-const reporterOfferOf = (ctx: Context): Offer => ({
+const reporterFeaturesOf = (ctx: Context): ServerFeatures => ({
   ...mcpHooks(ctx),
   tools: fieldTools(ctx),
   methods: {},
@@ -66,19 +66,19 @@ const mcpHooks = (ctx: Context) => ({
 });
 
 /** The SDKs are loaded lazily, because they take longer to load than everything else together, and many services never use MCP. */
-async function loadEndpoint(ctx: Context, offer: Offer, surface?: Surface): Promise<Endpoint> {
+async function loadEndpoint(ctx: Context, features: ServerFeatures, surface?: Surface): Promise<Endpoint> {
   const [{ createEndpoint }, { toSurface }] = await Promise.all([
     import("./mcp/endpoint.ts"),
     import("./mcp/surface.ts"),
   ]);
-  return createEndpoint(ctx, surface ?? toSurface(offer));
+  return createEndpoint(ctx, surface ?? toSurface(features));
 }
 
 /** The MCP endpoint for a kind of key, created when one of them first uses it. `surface` replaces the usual one. */
 export function createMcpEndpoints(ctx: Context, surface?: Surface): (caller: Caller) => Promise<Endpoint> {
-  const mainEndpoint = lazy(() => loadEndpoint(ctx, offerOf(ctx, toTools(ctx)), surface));
-  const editorEndpoint = lazy(() => loadEndpoint(ctx, offerOf(ctx, [...toTools(ctx), ...toEditTools(ctx)])));
-  const reporterEndpoint = lazy(() => loadEndpoint(ctx, reporterOfferOf(ctx)));
+  const mainEndpoint = lazy(() => loadEndpoint(ctx, featuresOf(ctx, toTools(ctx)), surface));
+  const editorEndpoint = lazy(() => loadEndpoint(ctx, featuresOf(ctx, [...toTools(ctx), ...toEditTools(ctx)])));
+  const reporterEndpoint = lazy(() => loadEndpoint(ctx, reporterFeaturesOf(ctx)));
   return (caller) => {
     if (isReporter(caller)) return reporterEndpoint();
     return isEditor(caller) ? editorEndpoint() : mainEndpoint();

@@ -199,8 +199,8 @@ function methodOf(path: string | undefined, current: unknown): SignInMethod {
 
 type HookValues = Record<string, unknown> | null;
 
-/** The values of a session that ends so many milliseconds later; all others unchanged. */
-const moved = (model: string, values: HookValues, ms: number): HookValues =>
+/** The values of a session that ends `ms` later; those of anything else unchanged. */
+const withLaterEnd = (model: string, values: HookValues, ms: number): HookValues =>
   model === "session" && values?.expiresAt instanceof Date
     ? { ...values, expiresAt: new Date(values.expiresAt.getTime() + ms) }
     : values;
@@ -211,8 +211,8 @@ const moved = (model: string, values: HookValues, ms: number): HookValues =>
  */
 function withProvenExpiry(adapter: ReturnType<ReturnType<typeof drizzleAdapter>>, provenTime: ProvenTime) {
   const { create, findOne, update } = adapter;
-  const toProven = (model: string, values: HookValues) => moved(model, values, -provenTime.aheadMs()) as never;
-  const toClock = (model: string, values: HookValues) => moved(model, values, provenTime.aheadMs()) as never;
+  const toProven = (model: string, values: HookValues) => withLaterEnd(model, values, -provenTime.aheadMs()) as never;
+  const toClock = (model: string, values: HookValues) => withLaterEnd(model, values, provenTime.aheadMs()) as never;
   return {
     ...adapter,
     create: async (args: Parameters<typeof create>[0]) =>

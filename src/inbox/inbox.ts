@@ -108,7 +108,7 @@ export function getInbox(ctx: Context, org: OrgId, { withSnoozed = false }: { wi
 export function markInboxItem(ctx: Context, org: OrgId, itemId: string, mark: InboxMark, by: string): InboxItem {
   const problems = listProblems(ctx, org, listScoreChanges(ctx, org), getSpending(ctx, org));
   const problem = problems.find(({ id }) => id === itemId);
-  if (!problem) throw notFound(`No line of the inbox has the ID ${itemId}. The problem may be gone.`);
+  if (!problem) throw notFound(`No item of the inbox has the ID ${itemId}. The problem may be gone.`);
   const { assignee } = mark;
   if (assignee && !listMemberEmails(ctx, org).includes(assignee.toLowerCase()))
     throw invalidField("assignee", `${assignee} is not the email address of a member`);

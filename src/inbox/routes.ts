@@ -41,7 +41,7 @@ export const inboxRoutes = (ctx: Context) =>
       {
         params: Type.Object({ itemId: Type.String() }),
         ...jsonBody(InboxMark),
-        ...operation("Inbox", "markInboxItem", "Snooze or assign a line of the inbox", {
+        ...operation("Inbox", "markInboxItem", "Snooze or assign an item of the inbox", {
           200: InboxItem,
           ...errors(400, 404, 413),
         }),

@@ -42,7 +42,7 @@ export function checkVariables(field: string, env: Record<string, string> = {}):
   if (reserved) throw invalidField(field, `${reserved} is set by evald; use another name`);
 }
 
-/** Whether a path is not one below the workspace. */
+/** Whether a path may lead out of the workspace. */
 export const leavesWorkspace = (path: string): boolean =>
   path.startsWith("/") || path.split("/").includes("..") || path.includes("\0");
 

@@ -1,13 +1,9 @@
+import { type Fields, object, text } from "../agents/fields.ts";
 import { type Candidate, type Drop, needsOf } from "./candidate.ts";
 import type { ProposalSource, TaskProposal } from "./proposal.ts";
 
-type Json = Record<string, unknown>;
-type Operation = { method: string; path: string; summary: string; value: Json };
-type Api = { url: string; document: Json; server: string | null; operations: Operation[] };
-
-const asObject = (value: unknown): Json =>
-  typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Json) : {};
-const asText = (value: unknown): string => (typeof value === "string" ? value : "");
+type Operation = { method: string; path: string; summary: string; value: Fields };
+type Api = { url: string; document: Fields; server: string | null; operations: Operation[] };
 
 /** A value that no other record has, so that finding it proves that it was created by the task. */
 const createdName = "evald-task-7f3a";
@@ -20,24 +16,24 @@ const documentedErrors = ["409", "422", "400"];
 export function candidatesOfOperations(source: ProposalSource, drop: Drop): Candidate[] {
   const guides = source.pages.map(({ markdown }) => markdown).join("\n");
   return source.apiDescriptions.flatMap(({ url, document }) => {
-    const api = toApi(url, asObject(document));
+    const api = toApi(url, object(document));
     return api.operations
       .filter(({ method }) => method === "post")
       .flatMap((operation) => candidatesOf(operation, api, source, { guides, drop }));
   });
 }
 
-function toApi(url: string, document: Json): Api {
-  const operations = Object.entries(asObject(document.paths)).flatMap(([path, item]) =>
-    Object.entries(asObject(item))
+function toApi(url: string, document: Fields): Api {
+  const operations = Object.entries(object(document.paths)).flatMap(([path, item]) =>
+    Object.entries(object(item))
       .filter(([method]) => /^(get|post|put|patch|delete)$/.test(method))
       .map(([method, operation]) => {
-        const value = asObject(operation);
-        const summary = (asText(value.summary) || asText(value.description)).split(/[.\n]/)[0]!.trim();
+        const value = object(operation);
+        const summary = (text(value.summary) || text(value.description)).split(/[.\n]/)[0]!.trim();
         return { method, path, summary, value };
       }),
   );
-  const server = URL.parse(asText(asObject((document.servers as unknown[] | undefined)?.[0]).url), url)?.href ?? null;
+  const server = URL.parse(text(object((document.servers as unknown[] | undefined)?.[0]).url), url)?.href ?? null;
   return { url, document, server: server?.replace(/\/$/, "") ?? null, operations };
 }
 
@@ -53,7 +49,7 @@ function candidatesOf(
     return [];
   }
   const item = api.operations.find((other) => other.method === "get" && isItemOf(other.path, path));
-  const error = documentedErrors.find((status) => status in asObject(value.responses));
+  const error = documentedErrors.find((status) => status in object(value.responses));
   if (summary === "" || value.deprecated === true || (item === undefined && error === undefined)) {
     drop("no_action");
     return [];
@@ -118,46 +114,46 @@ function toTask(
 
 const isOpen = ({ value }: Operation, { document }: Api): boolean => {
   const requirements = (value.security ?? document.security) as unknown[];
-  return requirements.length === 0 || requirements.some((each) => Object.keys(asObject(each)).length === 0);
+  return requirements.length === 0 || requirements.some((each) => Object.keys(object(each)).length === 0);
 };
 
 /** The request that lists what was created, if it has a name and the list needs no other value than a key. */
 function readBackCheck({ path, value }: Operation, api: Api): TaskProposal["declaredChecks"][number] | null {
   const list = api.operations.find((other) => other.method === "get" && other.path === path);
-  const body = asObject(
-    asObject(asObject(asObject(resolve(value.requestBody, api.document)).content)["application/json"]).schema,
+  const body = object(
+    object(object(object(resolve(value.requestBody, api.document)).content)["application/json"]).schema,
   );
-  const fields = asObject(asObject(resolve(body, api.document)).properties);
+  const fields = object(object(resolve(body, api.document)).properties);
   if (!list || path.includes("{") || api.server === null || !("name" in fields)) return null;
   const url = `${api.server}${path}`;
   if (isOpenList(list, api)) return { url, contains: createdName };
-  const schemes = Object.values(asObject(asObject(api.document.components).securitySchemes)).map(asObject);
+  const schemes = Object.values(object(object(api.document.components).securitySchemes)).map(object);
   const bearer = schemes.find(({ type, scheme }) => type === "http" && scheme === "bearer");
   const key = schemes.find((scheme) => scheme.type === "apiKey" && scheme.in === "header");
   if (bearer) return { url, headers: { Authorization: "Bearer {{secret.API_KEY}}" }, contains: createdName };
-  return key ? { url, headers: { [asText(key.name)]: "{{secret.API_KEY}}" }, contains: createdName } : null;
+  return key ? { url, headers: { [text(key.name)]: "{{secret.API_KEY}}" }, contains: createdName } : null;
 }
 
 const isOpenList = (list: Operation, api: Api): boolean =>
   (list.value.security ?? api.document.security) === undefined || isOpen(list, api);
 
-function returnsJson({ responses }: Json, document: Json): boolean {
-  return Object.entries(asObject(responses)).some(
+function returnsJson({ responses }: Fields, document: Fields): boolean {
+  return Object.entries(object(responses)).some(
     ([status, response]) =>
       /^2/.test(status) &&
-      Object.keys(asObject(asObject(resolve(response, document)).content)).some((type) => /json/.test(type)),
+      Object.keys(object(object(resolve(response, document)).content)).some((type) => /json/.test(type)),
   );
 }
 
 /** What a value refers to within its document. */
-function resolve(value: unknown, document: Json): unknown {
-  const reference = asText(asObject(value).$ref);
+function resolve(value: unknown, document: Fields): unknown {
+  const reference = text(object(value).$ref);
   if (!reference.startsWith("#/")) return value;
   const names = reference
     .slice(2)
     .split("/")
     .map((name) => name.replaceAll("~1", "/").replaceAll("~0", "~"));
-  return names.reduce<unknown>((parent, name) => asObject(parent)[name], document);
+  return names.reduce<unknown>((parent, name) => object(parent)[name], document);
 }
 
 const isItemOf = (path: string, collection: string): boolean =>

@@ -35,7 +35,8 @@ export function listReports(
   // A score limit applies to one scope only.
   const scope = filter.scope ?? ((minScore ?? maxScore) === undefined ? undefined : "goal");
   const isByScore = sort === "score" || sort === "-score";
-  const [id, otherFilter] = [promptId?.toLowerCase(), outcome ?? scope ?? since ?? until ?? agentVersion];
+  const id = promptId?.toLowerCase();
+  const otherFilter = outcome ?? scope ?? since ?? until ?? agentVersion;
   // The index by score is only for lists in that order.
   const score = isByScore ? sql`${reports.score}` : sql`+${reports.score}`;
   const otherConditions = and(

@@ -1,4 +1,5 @@
-import { asObject, type JsonObject, resolveRef } from "./api-references.ts";
+import { object } from "../fields.ts";
+import { type JsonObject, resolveRef } from "./api-references.ts";
 import { type Problem, violationsOf } from "./api-schema.ts";
 import type { HttpCall } from "./http-call.ts";
 import { unknownPart } from "./literals.ts";
@@ -48,7 +49,7 @@ function pathOf({ pathname }: URL): string {
 
 function findTarget(url: string, document: JsonObject, call: HttpCall): Target | null {
   const servers = serversOf(url, document).filter(({ origin }) => origin === call.url.origin);
-  const paths = asObject(document.paths);
+  const paths = object(document.paths);
   const pathname = pathOf(call.url);
   for (const server of servers) {
     const prefix = server.pathname.replace(/\/$/, "");
@@ -59,12 +60,12 @@ function findTarget(url: string, document: JsonObject, call: HttpCall): Target |
       return rest.includes(unknownPart)
         ? { kind: "unknown" }
         : { kind: "none", problem: "the API description has no such path" };
-    const path = asObject(paths[template]);
+    const path = object(paths[template]);
     if (path.$ref !== undefined) return { kind: "unknown" };
     const operation = path[call.method.toLowerCase()];
     return operation === undefined
       ? { kind: "none", problem: `the API description has no ${call.method} for ${template}` }
-      : { kind: "operation", path, operation: asObject(operation) };
+      : { kind: "operation", path, operation: object(operation) };
   }
   return misplacedPath(servers, paths, pathname);
 }
@@ -109,11 +110,11 @@ function serversOf(url: string, { servers, host, basePath, schemes }: JsonObject
       (scheme) => URL.parse(`${scheme}://${host}${typeof basePath === "string" ? basePath : ""}`) ?? [],
     );
   }
-  const serverList = Array.isArray(servers) ? servers.map(asObject) : [{ url: "/" }];
+  const serverList = Array.isArray(servers) ? servers.map(object) : [{ url: "/" }];
   return serverList.flatMap((server) => {
-    const variables = asObject((server as JsonObject).variables);
+    const variables = object((server as JsonObject).variables);
     const address = String(server.url ?? "").replace(/\{([^}]*)\}/g, (_, name: string) =>
-      String(asObject(variables[name]).default ?? "x"),
+      String(object(variables[name]).default ?? "x"),
     );
     return URL.parse(address, url) ?? [];
   });
@@ -137,7 +138,7 @@ const quoteNames = (names: string[]) => names.map((name) => `“${name}”`).joi
 
 /** Parameters whose names the description leaves open: `filter[name]`, an object. */
 const isOpenParameter = (document: JsonObject, parameter: JsonObject) =>
-  parameter.content !== undefined || asObject(resolveRef(document, parameter.schema ?? {})).type === "object";
+  parameter.content !== undefined || object(resolveRef(document, parameter.schema ?? {})).type === "object";
 
 function queryProblems(
   document: JsonObject,
@@ -176,7 +177,7 @@ function parameterProblems(document: JsonObject, parameter: JsonObject, url: URL
   const [value, ...others] = url.searchParams.getAll(String(parameter.name));
   // Swagger 2 has the schema in the parameter itself.
   const schema = parameter.schema ?? parameter;
-  const { type } = asObject(resolveRef(document, schema));
+  const { type } = object(resolveRef(document, schema));
   // A list may be written in several ways, and so may yes and no.
   if (value === undefined || others.length > 0 || type === "array" || type === "boolean") return [];
   const isNumber = type !== "string" && /^-?\d+(\.\d+)?$/.test(value);
@@ -186,9 +187,9 @@ function parameterProblems(document: JsonObject, parameter: JsonObject, url: URL
 /** The alternatives of security schemes that an operation requires; none if it can be called without. */
 function requirementsOf(document: JsonObject, operation: JsonObject): JsonObject[][] {
   const requirements = operation.security ?? document.security;
-  if (!Array.isArray(requirements) || requirements.some((each) => Object.keys(asObject(each)).length === 0)) return [];
-  const schemes = asObject(asObject(document.components).securitySchemes ?? document.securityDefinitions);
-  return requirements.map((each) => Object.keys(asObject(each)).map((name) => asObject(schemes[name])));
+  if (!Array.isArray(requirements) || requirements.some((each) => Object.keys(object(each)).length === 0)) return [];
+  const schemes = object(object(document.components).securitySchemes ?? document.securityDefinitions);
+  return requirements.map((each) => Object.keys(object(each)).map((name) => object(schemes[name])));
 }
 
 /** The header that a security scheme needs; null if it needs none or is unknown. */
@@ -245,8 +246,7 @@ function bodyProblems(document: JsonObject, operation: JsonObject, parameters: J
     return request?.required === true || inBody?.required === true
       ? [{ message: "the request has no body, which the API description requires", about: "" }]
       : [];
-  const [, content] =
-    Object.entries(asObject(request?.content)).find(([type]) => /[/+]json\b|^\*\/\*/.test(type)) ?? [];
-  const schema = asObject(content).schema ?? inBody?.schema;
+  const [, content] = Object.entries(object(request?.content)).find(([type]) => /[/+]json\b|^\*\/\*/.test(type)) ?? [];
+  const schema = object(content).schema ?? inBody?.schema;
   return schema === undefined ? [] : violationsOf(document, schema, body);
 }

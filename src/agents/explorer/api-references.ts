@@ -1,4 +1,7 @@
 import { decodePercent } from "../../net/percent.ts";
+import { object } from "../fields.ts";
+
+/** An object of JSON. */
 export type JsonObject = Record<string, unknown>;
 
 /** A part of a description with its reference within the document resolved; null if it can't be. */
@@ -11,12 +14,8 @@ export function resolveRef(document: JsonObject, part: unknown, depth = 0): Json
     .slice(2)
     .split("/")
     .reduce<unknown>(
-      (at, key) => asObject(at)[(decodePercent(key) ?? key).replaceAll("~1", "/").replaceAll("~0", "~")],
+      (at, key) => object(at)[(decodePercent(key) ?? key).replaceAll("~1", "/").replaceAll("~0", "~")],
       document,
     );
   return resolveRef(document, target, depth + 1);
 }
-
-/** A value as an object; anything else becomes an empty object. */
-export const asObject = (value: unknown): JsonObject =>
-  typeof value === "object" && value !== null && !Array.isArray(value) ? (value as JsonObject) : {};

@@ -1,5 +1,6 @@
 import { ownMember } from "../../schema.ts";
-import { asObject, type JsonObject, resolveRef } from "./api-references.ts";
+import { object } from "../fields.ts";
+import { type JsonObject, resolveRef } from "./api-references.ts";
 import { Fields, type Literal, markUnknownParts, unknownPart, unresolved } from "./literals.ts";
 
 type Schema = {
@@ -101,14 +102,14 @@ function readSchema(document: JsonObject, part: unknown, depth = 0, joined = { p
   const properties = Object.assign(
     {},
     ...parts.map((each) => each.properties),
-    asObject(schema.properties),
+    object(schema.properties),
   ) as JsonObject;
   const required = [
     ...parts.flatMap((each) => each.required),
     ...(Array.isArray(schema.required) ? schema.required.map(String) : []),
   ];
   const isReadOnly = (name: string) => {
-    const property = asObject(ownMember(properties, name));
+    const property = object(ownMember(properties, name));
     return property.readOnly === true || resolveRef(document, property)?.readOnly === true;
   };
   const types = [schema.type].flat().filter((type) => typeof type === "string");

@@ -37,27 +37,27 @@ export function callsOfProgram(language: ProgramLanguage, code: string): HttpCal
 function callOf(program: Program, node: SyntaxNode): HttpCall[] {
   const callee = program.code.slice(node.from, node.firstChild?.to ?? node.from);
   const { positional, named } = argumentsOf(program, node);
-  const [, client = "", own = ""] = /^(?:(.*)\.)?(\w+)$/s.exec(callee) ?? [];
-  const isFetch = own === "fetch" && /^(?:|window|globalThis|self)$/.test(client);
-  const isRequest = own === "request" && plainClient.test(client);
+  const [, client = "", name = ""] = /^(?:(.*)\.)?(\w+)$/s.exec(callee) ?? [];
+  const isFetch = name === "fetch" && /^(?:|window|globalThis|self)$/.test(client);
+  const isRequest = name === "request" && plainClient.test(client);
   const isConfig = plainClient.test(callee) || (isRequest && program.language === "script");
-  if (!isFetch && !isRequest && !isConfig && !methodName.test(own)) return [];
+  if (!isFetch && !isRequest && !isConfig && !methodName.test(name)) return [];
   if (isConfig && positional[0] instanceof Fields)
     return toCalls(program, node, { address: positional[0].get("url"), options: positional[0], isPlain: true });
   if (program.language === "python") {
-    const method = isRequest ? positional[0] : own;
+    const method = isRequest ? positional[0] : name;
     const address = positional[isRequest ? 1 : 0] ?? named.get("url");
     return toCalls(program, node, { method, address, options: named, isPlain: plainClient.test(client) });
   }
   const [address, ...others] = positional;
-  const hasData = client === "axios" && /^(?:post|put|patch)$/.test(own);
+  const hasData = client === "axios" && /^(?:post|put|patch)$/.test(name);
   const options = (hasData ? others[1] : others[0]) ?? new Fields();
   const isPlain = (isFetch || plainClient.test(client)) && !/\bdefaults\b|\binterceptors\b/.test(program.code);
   return toCalls(program, node, {
     address,
     options,
     isPlain,
-    ...(!isFetch && { method: own }),
+    ...(!isFetch && { method: name }),
     ...(hasData && { data: others[0] }),
   });
 }
