@@ -12,6 +12,7 @@ type CalendarFields = { minute: number; hour: number; weekday: number; monthday:
 
 const isPreset = (frequency: string): frequency is keyof typeof presets => Object.hasOwn(presets, frequency);
 
+/** When a prompt is evaluated. */
 export type Schedule = {
   /** A preset or five cron fields. */
   frequency: string;

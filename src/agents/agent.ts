@@ -225,6 +225,7 @@ type Need = { what: string; isMet: boolean; detail: string; install?: string };
 /** The values of each option that an agent has; null: any value. */
 export type SupportedOptions = Partial<Record<keyof AgentOptions, readonly string[] | null>>;
 
+/** What an agent says about itself. */
 export type AgentDescription = {
   id: string;
   version: string;

@@ -46,6 +46,7 @@ export function namesOfSample(label: string): string[] {
 
 /** Labels that say that a block isn't code. */
 const textLabels = ["text", "txt", "plain", "plaintext", "output", "none", "nohighlight"];
+/** Whether the label of a block says that it isn't code. */
 export const isTextLabel = (label: string): boolean => textLabels.includes(label);
 
 /** Languages that can't be parsed, but that documentation often shows. */

@@ -15,6 +15,7 @@ const graceMs = 3_000;
 /** Environment variable inherited by all child processes, by which they are found. */
 const markVariable = "AGENT_PROCESS";
 
+/** A running process of an agent. */
 export type AgentProcess = {
   stdout: ReadableStream<Uint8Array>;
   /** Does not throw. */

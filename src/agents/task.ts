@@ -106,6 +106,7 @@ export type Task = {
   limits: TaskLimits;
 };
 
+/** The limits of one run. */
 export type TaskLimits = {
   wallClockMs: number;
   idleMs: number;

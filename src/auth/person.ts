@@ -4,6 +4,7 @@ import type { SignInPolicy } from "../db/tables/orgs.ts";
 import { formerMembers, type Role, roles, type SignInMethod } from "../db/tables/people.ts";
 import { badRequest, invalidField } from "../errors.ts";
 
+/** A person with an account. */
 export type Person = { id: string; name: string; email: string };
 /** A person in one of their organizations. */
 export type Membership = {
@@ -21,6 +22,7 @@ export type SignedIn = {
   method: SignInMethod;
   chosenOrg: string | null;
 };
+/** What a new account needs. */
 export type NewPerson = { name: string; email: string; password: string };
 
 /** What better-auth accepts, the rule of https://zod.dev/api#emails: ASCII only, so no two addresses look the same. */

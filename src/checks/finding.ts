@@ -64,6 +64,7 @@ export type CheckInput = {
 /** The installation to check, as far as the caller of `runChecks` knows it. */
 export type Installation = Omit<CheckInput, "peerClocks" | "signal">;
 
+/** A check of the installation. */
 export type Check = {
   id: string;
   /** What it looks at, as the documentation says it. */

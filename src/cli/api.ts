@@ -194,6 +194,7 @@ export const isNotFound = (error: unknown): boolean => error instanceof AppError
 export const isConflict = (error: unknown): boolean => error instanceof AppError && error.code === "conflict";
 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+/** Whether a text is an ID rather than a title. */
 export const isId = (text: string): boolean => uuid.test(text);
 
 /** Prompts read at once. */

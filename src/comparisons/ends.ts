@@ -95,6 +95,7 @@ export function describeEnds({ success, unfinished }: EndsEvidence, causes: stri
   ];
 }
 
+/** The evidence with its probabilities as reports show them. */
 export const roundedEnds = (ends: EndsEvidence): EndsEvidence => ({
   success: ends.success && { ...ends.success, p: roundP(ends.success.p) },
   unfinished: { ...ends.unfinished, p: roundP(ends.unfinished.p) },

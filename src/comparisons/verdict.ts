@@ -35,6 +35,7 @@ import {
 
 const softAlpha = 0.2;
 
+/** One side of a comparison. `unfinished`: how many of its runs ended without a report. */
 export type Side = { name: string; unfinished: number; runs: SideRun[] };
 
 /**

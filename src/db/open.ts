@@ -74,12 +74,14 @@ export function openReader(path: string): Db {
   return hideDeletedRows(drizzle({ client }));
 }
 
+/** A migration as drizzle reads it. `folderMillis`: when it was made, epoch ms. */
 export type Migration = { sql: string[]; hash: string; folderMillis: number };
 let migrationFiles: Migration[] | undefined;
 
 /** The migrations of this version, oldest first, as recorded in a database. */
 export const readMigrations = (): Migration[] => (migrationFiles ??= readMigrationFiles({ migrationsFolder }));
 
+/** A migration that a database has. `createdAt`: when it was made, epoch ms. */
 export type AppliedMigration = { hash: string; createdAt: number };
 
 /** Whether this version can use a database with these migrations. `unknown`: it was not made by a release of evald. */

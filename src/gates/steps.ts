@@ -20,6 +20,7 @@ export const levelAt = (done: number, adaptive: boolean): number | undefined =>
   adaptive ? (gateSteps.find(({ runs }) => runs >= done) ?? gateSteps[3]).level : undefined;
 
 const clearVerdicts: (Verdict | null)[] = ["regressed", "improved", "no_change"];
+/** Whether a verdict decides a gate, so that no further runs are needed. */
 export const isClear = (verdict: Verdict | null): boolean => clearVerdicts.includes(verdict);
 
 /** The next number of runs per side, or why no more are needed. */

@@ -1,7 +1,9 @@
 import type { SessionEvent } from "../agents/agent.ts";
 import type { MilestoneName } from "../agents/milestones.ts";
 
+/** The event of a type. */
 export type EventOf<T extends SessionEvent["type"]> = Extract<SessionEvent, { type: T }>;
+/** The milestone of a name. */
 export type MilestoneOf<Name extends MilestoneName> = Extract<SessionEvent, { type: "milestone"; name: Name }>;
 
 /** The tool name under which the service reports the results of success checks. */
@@ -20,6 +22,7 @@ export type Http = EventOf<"http"> & { isAgentsOwn?: boolean };
 /** Whether a request failed: it got no response, or an error status. */
 export const hasFailed = (http: Http) => http.status === null || http.status >= 400;
 
+/** Whether a response redirects. */
 export const isRedirect = ({ status }: Http) => status !== null && status >= 300 && status < 400;
 
 /** Probes for a convention of a site. The discovery checks grade the result, so a missing file costs nothing more. */

@@ -46,6 +46,7 @@ export type Friction = {
   preconditions: Preconditions;
 };
 
+/** A recommended fix. */
 export type Recommendation = {
   /** 1 to n without gaps, highest priority first. */
   priority: number;

@@ -4,6 +4,7 @@ import { type EventOf, type Http, milestonesOf } from "./events.ts";
 
 type SentRequest = { method: string; url: string };
 
+/** What each host of a session is. */
 export type Hosts = {
   /** Whether a request is to the product, as opposed to its docs. */
   isProduct(request: SentRequest): boolean;

@@ -1,3 +1,4 @@
+/** A value of JSON. */
 export type Json = null | boolean | number | string | Json[] | JsonObject;
 export type JsonObject = { [key: string]: Json };
 

@@ -36,6 +36,7 @@ const headers = {
   TotalCount: { description: "Number of items across all pages", schema: { type: "integer", minimum: 0 } },
   Unbuffered: { description: "no: proxies pass each message on immediately", schema: { type: "string", const: "no" } },
 } as const;
+/** A reference to a response header that several operations share. */
 export const header = (name: keyof typeof headers) => ({ $ref: `#/components/headers/${name}` });
 
 /** A map with keys of any or one shape, as most generators expect it. */

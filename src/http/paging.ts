@@ -21,6 +21,7 @@ export const pageOf = ({ limit, offset }: { limit?: number; offset?: number | nu
   offset: offset ?? 0,
 });
 
+/** Which rows of a list to return. */
 export type Page = { limit: number; offset: number };
 
 /** A page of a list, and the total number of rows. */

@@ -32,6 +32,7 @@ const budgetShare = 0.8;
 /** How long a run waits for a worker, or a worker is away, before that is a problem. */
 const waitingMs = 5 * 60_000;
 
+/** An item of the inbox that is a problem. */
 export type Problem = Unmarked<InboxItem>;
 export type FailedRuns = Extract<Problem, { kind: "runs_failed" }>;
 

@@ -55,6 +55,7 @@ const queued = sql`${jobs.state} = 'queued'`;
 const held = sql`${jobs.state} = 'held'`;
 const running = sql`${jobs.state} = 'running'`;
 
+/** A job to add. `subject`: the ID of what it is about. `host`: for the limit of jobs per host; empty: none. */
 export type NewJob = { pool: Pool; kind: string; subject: string; orgId: string; host: string; maxAttempts: number };
 
 /** Call it in the transaction that creates the job's subject. */

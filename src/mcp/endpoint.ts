@@ -40,6 +40,7 @@ const toMethod = (name: unknown): Method | undefined =>
   typeof name === "string" && Object.hasOwn(requests, name) ? (name as Method) : undefined;
 
 // biome-ignore lint/suspicious/noExplicitAny: the SDKs have checked the parameters of each method
+/** Answers requests of one method. Throws RpcError. */
 export type Handler = (params: any, call: Call, sdk: unknown) => object | Promise<object>;
 
 /** The methods of an endpoint: a handler for each one that its capabilities declare. */

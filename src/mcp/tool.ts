@@ -34,6 +34,7 @@ type ToolOf<I extends TObject, O extends TObject> = {
   run(args: Static<I>, call: Call): Static<O> | Promise<Static<O>>;
 };
 
+/** A tool of any input and output. */
 export type Tool = ToolOf<TObject, TObject>;
 
 /** Defines a tool; a function only so that the types of its arguments and result follow from its schemas. */
@@ -107,6 +108,7 @@ export class RpcError extends Error {
   }
 }
 
+/** The error of a request with invalid parameters. */
 export const invalidParams = (message: string) => new RpcError(-32602, message);
 
 /** A JSON-RPC error response to a request that does not reach the MCP server. */

@@ -6,6 +6,7 @@ import { notFound } from "../errors.ts";
 
 export type RunRow = typeof runs.$inferSelect;
 
+/** The error of an ID without a run. */
 export const runNotFound = (id: string) => notFound(`No run has the ID ${id}.`);
 
 /** The row of a run; `id` is case-insensitive. */

@@ -11,6 +11,7 @@ const toleranceSeconds = 30;
 
 export type Claims = JWTPayload & { iss: string; jti: string; exp: number };
 
+/** The error of an ID token that is not accepted. */
 export const tokenRefused = (detail: string): AppError => new AppError("unauthorized", detail);
 
 /**

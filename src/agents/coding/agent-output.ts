@@ -40,6 +40,7 @@ export const lineParsers: Record<Exclude<StreamFormat, "acp" | "none">, LinePars
   pi: parsePiLine,
 };
 
+/** How the program of an agent ended, with what its output says. */
 export type ProgramResult = StreamResult & {
   exitCode: number;
   limit: LimitHit | null;

@@ -13,6 +13,7 @@ import type { EgressLimits, EgressPolicy } from "./exchange.ts";
 import { forwardRequest } from "./forward.ts";
 import { openTunnelTo } from "./tunnel.ts";
 
+/** What a run may reach, and its limits. */
 export type EgressRun = {
   /** Allows every host, at addresses that are public or in `allowPrivate`. */
   anyHost?: true;
@@ -35,6 +36,7 @@ export type EgressRun = {
   onEvent(event: AgentEvent): void;
 };
 
+/** A run's access to the proxy. */
 export type EgressSession = {
   /** The password for basic authentication at the proxy (with any user name), or its bearer token. */
   token: string;
@@ -42,6 +44,7 @@ export type EgressSession = {
   close(): void;
 };
 
+/** The proxy that connects sandboxes with the network, on a Unix socket. */
 export type Egress = {
   socketPath: string;
   open(run: EgressRun): EgressSession;

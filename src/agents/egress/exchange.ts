@@ -10,6 +10,7 @@ import { failureHeader, failureMessageHeader } from "../../net/tunnel-agents.ts"
 import type { AgentEvent } from "../agent.ts";
 import type { Source } from "../reader.ts";
 
+/** The limits of what a run sends and receives. */
 export type EgressLimits = {
   requests: number;
   /** Request bodies and everything sent into tunnels. */

@@ -43,6 +43,7 @@ export type FetchFailureKind = GuardErrorKind | "cut" | "disallowed";
 /** `address`: host and port that were to be reached. */
 type FetchFailure = { ok: false; kind: FetchFailureKind; message: string; address: string };
 
+/** What the explorer gets for a URL: a response, or why there is none. */
 export type FetchResult =
   | {
       ok: true;

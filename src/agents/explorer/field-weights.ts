@@ -21,6 +21,7 @@ const synonymWeight = 0.6;
 
 /** How often each term of the goal occurs in a field, in the order of the terms, and the number of words of the field. */
 export type FieldHits = { counts: number[]; length: number };
+/** How often the terms of a goal occur in each field of a section. */
 export type Hits = Record<FieldName, FieldHits>;
 
 /** The terms that a word form stands for. */

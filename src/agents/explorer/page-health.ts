@@ -7,6 +7,7 @@ const maxDoctypeBytes = 200;
 /** A test of the browser has little besides its scripts. */
 const maxChallengeChars = 100_000;
 
+/** What is wrong with a page, as the result of a check. */
 export type PageFault = { id: string; status: Check["status"]; share: number; message: string; fix: string };
 
 const failure = (id: string, message: string, fix: string): PageFault => ({

@@ -60,6 +60,7 @@ export type Session = ToolSession & {
 /** What ended the search for the answer. */
 export type SearchEnd = "found" | "no_words" | "pages" | "requests" | "wall_clock" | "links";
 
+/** The events of some steps of the explorer, and their result. */
 export type Steps<T = void> = AsyncGenerator<AgentEvent, T>;
 
 /** Result of a tool: `output` goes into the session, `value` is for the next steps. */

@@ -28,6 +28,7 @@ export const defineTool = <I>(toolSpec: ToolSpec<I>): ToolSpec => toolSpec as un
 /** A call as it stays in the conversation, and its result. */
 type CallResult = { call: LanguageModelV4ToolCallPart; result: LanguageModelV4ToolResultPart };
 
+/** The tools of an agent with a model. */
 export type Toolbox = {
   /** The tools as they are sent to the model. */
   definitions: LanguageModelV4FunctionTool[];

@@ -4,6 +4,7 @@ import { isIP } from "node:net";
 /** A certificate and its private key, in PEM. */
 type Leaf = { cert: string; key: string };
 
+/** A certificate authority for one run, with which the relay answers for hosts of the run. */
 export type Authority = {
   /** The authority's own certificate, in PEM. */
   certificate: string;

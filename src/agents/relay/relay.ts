@@ -37,6 +37,7 @@ type RelayOptions = RelayRun & {
   egress: { path: string; token: string };
 };
 
+/** The HTTP proxy of a run's sandboxes. */
 export type Relay = {
   /**
    * Everything that a sandbox needs for its network access, as its `sockets.egress`: the proxy, the certificates that programs must trust, host

@@ -5,6 +5,7 @@ import { createMapping, parseUrlMap } from "../../net/mapping.ts";
 import type { BridgeRoute } from "../sandbox/bridge.ts";
 import { hostUrlsOf, type Task } from "../task.ts";
 
+/** The hosts that a relay answers for. */
 export type RunHosts = {
   /** Whether the relay handles a tunnel to the host: it is one of the run's hosts, its urlMap maps it, or its pages are edited. */
   owns(hostname: string, port: number): boolean;

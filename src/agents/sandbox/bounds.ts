@@ -5,6 +5,7 @@ import type { Workspace } from "../agent.ts";
 import { read } from "./group-folders.ts";
 import { usageOf } from "./workspace.ts";
 
+/** The limits of everything that runs in a sandbox. */
 export type SandboxLimits = {
   /** For all processes together, including files under /tmp, /home and /dev/shm. */
   memoryBytes: number;

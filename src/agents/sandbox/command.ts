@@ -8,6 +8,7 @@ const keptBytes = 4 * 1024 * 1024;
 /** Why a session ends if the machine has no room for its workspace. */
 export const diskFull = "the disk of the workspace is full";
 
+/** One command to run in a sandbox of its own. */
 export type Command = {
   argv: string[];
   /** Directory mounted at /workspace; a temporary one in memory if undefined. */
@@ -28,6 +29,7 @@ export type Command = {
   signal: AbortSignal;
 };
 
+/** How a command ended, and what it printed. */
 export type CommandEnd = {
   exitCode: number;
   stdout: string;

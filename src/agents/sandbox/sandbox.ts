@@ -43,6 +43,7 @@ export type SandboxProxy = {
   routes?: BridgeRoute[];
 };
 
+/** What to run in a sandbox, and what it sees of the machine. */
 export type SandboxRun = {
   argv: string[];
   /** The only writable folder; /workspace inside. Without it, a folder in memory. */
@@ -71,6 +72,7 @@ export type SandboxRun = {
  */
 type SandboxEnd = { exitCode: number; limit: LimitHit | null; hasRun: boolean; wasDiskFull: boolean };
 
+/** A process in a sandbox. */
 export type SandboxProcess = {
   stdin: Subprocess<"pipe", "pipe", "pipe">["stdin"];
   stdout: ReadableStream<Uint8Array>;

@@ -24,6 +24,7 @@ type FileCheck = { file: string; contains?: string | undefined };
 /** What a check found. `problem` is null if it passed; `output` is the evidence. */
 type WorkspaceFinding = { problem: string | null; exitCode: number; output: string };
 
+/** Runs success checks in the workspace of a run. */
 export type WorkspaceChecker = {
   checkCommand(check: CommandCheck, proxy: SandboxProxy): Promise<WorkspaceFinding>;
   checkFile(check: FileCheck): Promise<WorkspaceFinding>;

@@ -105,6 +105,7 @@ function followRule(site: Site, { status }: RedirectRule, target: string): SiteA
 const isHidden = (path: string): boolean =>
   path.includes("\0") || path.includes("\\") || path.split("/").includes("..") || /\/\.(?!well-known(\/|$))/.test(path);
 
+/** A site that answers within a run. */
 export type OpenSite = {
   /** The host name that the urlMap of the run names, and the socket that answers for it. */
   hostname: string;

@@ -58,6 +58,7 @@ export const rubricHash = createHash("sha256")
   .update(JSON.stringify([instructions, Answer]))
   .digest("hex");
 
+/** What a judge is asked. */
 export type JudgePrompt = { instructions: string; prompt: string };
 
 /** The instructions and questions for one session. The session is delimited by a word that nothing in it can know. */

@@ -10,6 +10,7 @@ export type FirstSteps = {
   hasTeam: boolean;
 };
 
+/** Whether an organization has taken all first steps. */
 export const isComplete = ({ promptId, hasReports, hasSchedule, usesKeys, hasTeam }: FirstSteps): boolean =>
   promptId !== null && hasReports && hasSchedule && usesKeys && hasTeam;
 

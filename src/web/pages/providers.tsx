@@ -62,6 +62,7 @@ export function ProvidersPage({ site, site: { base }, viewer, providers, sort, r
 
 type FormProps = FormResult & { action: string; buttonText: string; provider?: Provider };
 
+/** The form to add or change a provider. */
 export const ProviderForm = ({ action, buttonText, provider, typedValues, errorMessage, formError }: FormProps) => (
   <SchemaForm
     {...{ schema: ProviderInput, values: typedValues ?? toFields(ProviderInput, provider ?? {}), formError, action }}

@@ -63,6 +63,7 @@ type Props = {
   allowsPasskeys: boolean;
 };
 
+/** The page to sign in. */
 export const SignInPage = (props: Props) => {
   const { site, next, email, errorMessage, ssoName, sendsMail, isUnused, allowsPasskeys } = props;
   return (
