@@ -26,7 +26,7 @@ export type ApiOptions = ServiceAddress & { json?: boolean };
  * particular, so any will do.
  */
 type LocalOptions = { execute?: { allowUrls: string[] }; isForAllOrgs?: boolean };
-/** Does something with the API of the service that a command means. */
+/** Does the work of a command with the API of its service. */
 export type UseApi = <T>(address: ServiceAddress, work: (api: Api) => Promise<T>, options?: LocalOptions) => Promise<T>;
 
 /** What a command needs to find the service. */

@@ -57,7 +57,7 @@ export function copyFromBackup(path: string, to: string): Manifest {
     }
     const { manifest, manifestBytes, sha256 } = readEnd(path, end);
     hash.update(end.subarray(0, end.length - sha256.length - 1));
-    if (hash.digest("hex") !== sha256 || manifest.bytes !== size - manifestBytes) throw changed(path);
+    if (hash.digest("hex") !== sha256 || manifest.bytes !== size - manifestBytes) throw toDamageError(path);
     writeFully(copy, end);
     ftruncateSync(copy, manifest.bytes);
     fsyncSync(copy);
@@ -77,11 +77,11 @@ function readEnd(path: string, end: Buffer): { manifest: Manifest; manifestBytes
   try {
     return { manifest: JSON.parse(json), manifestBytes: all.length, sha256 };
   } catch {
-    throw changed(path);
+    throw toDamageError(path);
   }
 }
 
-const changed = (path: string) =>
+const toDamageError = (path: string) =>
   badRequest(`${path} is damaged: its content doesn't match its checksum. Use an earlier backup.`);
 
 function* readPieces(path: string): Generator<Buffer> {

@@ -39,8 +39,8 @@ type Method = keyof typeof requests;
 const toMethod = (name: unknown): Method | undefined =>
   typeof name === "string" && Object.hasOwn(requests, name) ? (name as Method) : undefined;
 
-// biome-ignore lint/suspicious/noExplicitAny: the SDKs have checked the parameters of each method
 /** Answers requests of one method. Throws RpcError. */
+// biome-ignore lint/suspicious/noExplicitAny: the SDKs have checked the parameters of each method
 export type Handler = (params: any, call: Call, sdk: unknown) => object | Promise<object>;
 
 /** The methods of an endpoint: a handler for each one that its capabilities declare. */

@@ -8,6 +8,7 @@ import type { PromptAgent } from "../db/tables/prompts.ts";
 import { reports } from "../db/tables/reports.ts";
 import { type RunTask, runs } from "../db/tables/runs.ts";
 import { AppError } from "../errors.ts";
+import { capitalize } from "../grading/text.ts";
 import { getModel } from "../models/models.ts";
 import { agentsForRun, type PromptRow } from "../prompts/prompt-check.ts";
 import { getPromptRow } from "../prompts/prompts.ts";
@@ -156,7 +157,7 @@ function describeAgent({ model, of, seconds, costUsd }: AgentEstimate): string {
   const highest = `at most ${and(time(seconds.high), price && usd(price.high))}`;
   if (seconds.median === null) {
     const lowest = price?.low == null ? "" : `, at least ${usd(price.low)}`;
-    return `A${highest.slice(1)}${lowest}.${end}`;
+    return `${capitalize(highest)}${lowest}.${end}`;
   }
   const usual = and(time(seconds.median), price?.median == null ? null : usd(price.median));
   return `About ${usual} (${highest} in the last ${of === 1 ? "run" : `${of} runs`}).${end}`;

@@ -108,7 +108,7 @@ function subjectOf({ ending }: SessionEnd, { limit }: ProgramResult): { subject?
   return limit.limit === "memory" ? { subject: "memoryBytes" } : { subject: "workspaceBytes" };
 }
 
-/** The end as a sentence without a period. */
+/** The end as a sentence: with a period if a session that ends so may be graded, without one as the detail of a failure. */
 function describe(name: string, { ending, reason }: SessionEnd, { exitCode, limit, hasReportedEnd }: ProgramResult) {
   const about = reason === null ? "" : `: ${messageIn(reason).replace(/\.$/, "").slice(0, maxReasonChars)}`;
   const exit = hasReportedEnd ? "ended" : `exited with code ${exitCode}`;
