@@ -26,19 +26,19 @@ export type ArmRun = {
 export type ExperimentDesign = { base: string; arms: string[]; seed: number; isDeterministic: boolean };
 
 /** A difference in points with its 95 % interval, over `n` pairs of runs. */
-export type Effect = { delta: number; low: number | null; high: number | null; n: number };
+type Effect = { delta: number; low: number | null; high: number | null; n: number };
 
 /**
  * A change of the mean score in points. `p`: two-sided; null: exact, or without a test. `adjustedP`: see `ArmContrast` and `PromptContrast`.
  * `basis`: what was exchanged at random. "blocks": the result holds for these prompts; the others hold for prompts like these.
  */
-export type ScoreChange = Effect & { p: number | null; adjustedP: number | null; basis: BlockTest["basis"] | null };
+type ScoreChange = Effect & { p: number | null; adjustedP: number | null; basis: BlockTest["basis"] | null };
 
 /** Runs that reached the goal, of those judged. */
-export type SuccessCount = { n: number; of: number };
+type SuccessCount = { n: number; of: number };
 
 /** A change of the success rate, from -1 to 1: the mean of the prompts' differences. */
-export type SuccessChange = {
+type SuccessChange = {
   base: SuccessCount;
   arm: SuccessCount;
   difference: number;
@@ -49,10 +49,10 @@ export type SuccessChange = {
 };
 
 /** How many times the base: the ratio of geometric means with its 95 % interval, over `n` pairs of runs. */
-export type RatioChange = { ratio: number; low: number | null; high: number | null; p: number | null; n: number };
+type RatioChange = { ratio: number; low: number | null; high: number | null; p: number | null; n: number };
 
 /** What an arm changes. null: no runs of both sides tell. `exact`: runs of the agent don't differ, so neither tests nor intervals apply. */
-export type Contrast = {
+type Contrast = {
   score: ScoreChange | null;
   success: SuccessChange | null;
   cost: RatioChange | null;
@@ -61,9 +61,9 @@ export type Contrast = {
 };
 
 /** On one prompt. `adjustedP` is corrected for the prompts of the arm, separately for score and success. */
-export type PromptContrast = { promptId: string; contrast: Contrast };
+type PromptContrast = { promptId: string; contrast: Contrast };
 
-export type ExperimentVerdict = "better" | "worse" | "not_distinguishable" | "insufficient_data" | "not_comparable";
+type ExperimentVerdict = "better" | "worse" | "not_distinguishable" | "insufficient_data" | "not_comparable";
 
 /**
  * One arm compared with the base: by all runs that were assigned to it, whether or not they used its treatment. `adjustedP` of `overall` is corrected
@@ -73,7 +73,7 @@ export type ExperimentVerdict = "better" | "worse" | "not_distinguishable" | "in
  * 5 points in 4 of 5 experiments; null: a verdict exists, or 1,000 are too few. `promptsForVerdict`: the same for the number of prompts with as many
  * repeats; null with fewer than six prompts. `contaminated`, `failed`: excluded runs of both sides.
  */
-export type ArmContrast = {
+type ArmContrast = {
   arm: string;
   overall: Contrast;
   prompts: PromptContrast[];
@@ -91,7 +91,7 @@ export type ArmContrast = {
  * The runs of an arm. `n`: those that are not excluded. `meanScore`: of the prompts' means, with its 95 % interval. `successes`: of `judged`
  * runs, with Wilson's 95 % interval. `used`: runs that used the treatment, of those for which it is known.
  */
-export type ArmSummary = {
+type ArmSummary = {
   arm: string;
   n: number;
   failed: number;
