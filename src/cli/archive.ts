@@ -53,7 +53,7 @@ export function addArchive(program: Command, useApi: UseApi): void {
 }
 
 /** A directory is packed; anything else must be a tar.gz file. Throws bad_request that names the path. */
-async function readArchive(path: string): Promise<Uint8Array<ArrayBuffer>> {
+export async function readArchive(path: string): Promise<Uint8Array<ArrayBuffer>> {
   try {
     if (!statSync(path).isDirectory()) return new Uint8Array(readFileSync(path));
     const packed = loadTar().create({ gzip: true, portable: true, cwd: path }, ["."]);

@@ -30,7 +30,8 @@ type GateChecks = SiteOptions & {
   junit?: string;
 };
 
-function parseDollars(value: string): number {
+/** An amount in USD above 0. */
+export function parseDollars(value: string): number {
   if (!/^\d{1,6}(\.\d+)?$/.test(value) || Number(value) === 0)
     throw new InvalidArgumentError("Must be an amount in USD above 0.");
   return Number(value);

@@ -6,7 +6,7 @@ import type { ApiKey, Whoami } from "../auth/key-schema.ts";
 import type { Backup } from "../backups/schema.ts";
 import type { Comparison } from "../comparisons/compare.ts";
 import type { Deletion, Retention } from "../deletions/schema.ts";
-import type { Experiment, ExperimentEstimate, ExperimentRequest } from "../experiments/schema.ts";
+import type { Experiment, ExperimentEstimate, ExperimentRequest, ExperimentRun } from "../experiments/schema.ts";
 import type { FieldFriction, FieldFrictionChange, FieldFrictionDetail } from "../field/schema.ts";
 import type { FieldSessionInput, ReceivedFieldSession } from "../field/session-schema.ts";
 import type { Dismissal } from "../friction/dismissals.ts";
@@ -124,6 +124,7 @@ export type Operations = {
   "GET /experiments": { query: { limit?: number; offset?: number }; result: Experiment[] };
   "POST /experiments/estimate": { body: ExperimentRequest; result: ExperimentEstimate };
   "GET /experiments/{experimentId}": { result: Experiment };
+  "GET /experiments/{experimentId}/runs": { query: { limit?: number; offset?: number }; result: ExperimentRun[] };
   "POST /experiments/{experimentId}/cancel": { result: Experiment };
   "GET /inbox": { query: { snoozed?: "true" | "false" }; result: Inbox };
   "GET /prompts/{promptId}/score-change": { query: { base?: string; head?: string }; result: ScoreChangeExplanation };

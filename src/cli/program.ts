@@ -18,6 +18,7 @@ import { addDeletions, addRunDelete } from "./deletion.ts";
 import { addDestination } from "./destination.ts";
 import { addDoctor } from "./doctor.ts";
 import { addEval } from "./eval.ts";
+import { addExperiment } from "./experiment.ts";
 import { addExport } from "./export.ts";
 import { addField } from "./field.ts";
 import { addFriction } from "./friction.ts";
@@ -141,6 +142,7 @@ export function createProgram(
   addSpending(program, useApi);
   addMatrix(program, useApi);
   addSuite(program, useApi);
+  addExperiment(program, useApi);
   addTrust(program, useApi);
   addSecret(program, useApi);
   addSchedule(program, useApi);

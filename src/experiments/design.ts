@@ -31,6 +31,8 @@ export type PresetInput = {
   mcpUrl?: string;
   /** The URL of the docs, whose llms.txt is hidden. */
   withoutLlmsTxt?: string;
+  /** URLs to hide, exact or with `*` at the end. */
+  hidden?: string[];
   otherAgent?: string;
   otherModel?: string;
   competitorId?: string;
@@ -42,6 +44,7 @@ export function presetArms({
   skills,
   mcpUrl,
   withoutLlmsTxt,
+  hidden,
   otherAgent,
   otherModel,
   competitorId,
@@ -59,6 +62,7 @@ export function presetArms({
       name: "no llms.txt",
       edits: { hidden: llmsTxtUrls(withoutLlmsTxt), replacements: [] },
     },
+    hidden && { ...base, name: "hidden", edits: { hidden, replacements: [] } },
     otherAgent !== undefined && { ...base, name: otherAgent, agent: otherAgent },
     otherModel !== undefined && { ...base, name: otherModel, model: otherModel },
     competitorId !== undefined && { ...base, name: "competitor", providerId: competitorId },

@@ -5,8 +5,8 @@ import { experimentRuns, type experiments } from "../db/tables/experiments.ts";
 import { reports } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
 import { goalResultOf, infraFailuresOf } from "../stats/repeats.ts";
-import { type ArmRun, analyzeExperiment, type ExperimentAnalysis } from "./analysis.ts";
-import type { Experiment } from "./schema.ts";
+import { analyzeExperiment, type ExperimentAnalysis } from "./analysis.ts";
+import type { Experiment, ExperimentRun } from "./schema.ts";
 
 export type ExperimentRow = typeof experiments.$inferSelect;
 
@@ -34,9 +34,6 @@ export function costOf({ db }: Context, row: ExperimentRow): number {
     .get();
   return cost?.usd ?? 0;
 }
-
-/** A run of an experiment as its analysis reads it. */
-export type ExperimentRun = ArmRun & { runId: string; slug: string | null; offered: boolean | null };
 
 /** The runs of an experiment that have ended, in the order in which they were requested. */
 export function listEndedRuns({ db }: Context, row: ExperimentRow): (ExperimentRun & { isRuleBased: boolean })[] {

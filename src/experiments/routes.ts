@@ -4,12 +4,13 @@ import type { Context } from "../context.ts";
 import { orgOf, requesterOf } from "../http/caller.ts";
 import { jsonBody } from "../http/elysia.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
-import { listResponse, pageOf, pageQuery } from "../http/paging.ts";
+import { listResponse, pageOf, pageQuery, paginate } from "../http/paging.ts";
 import { sourceOf } from "../runs/requests.ts";
 import { PathId } from "../schema.ts";
-import { cancelExperiment, getExperiment, listExperiments } from "./experiments.ts";
+import { cancelExperiment, getExperiment, getExperimentRow, listExperiments } from "./experiments.ts";
 import { estimateExperiment, requestExperiment } from "./requests.ts";
-import { Experiment, ExperimentEstimate, ExperimentRequest } from "./schema.ts";
+import { listEndedRuns } from "./results.ts";
+import { Experiment, ExperimentEstimate, ExperimentRequest, ExperimentRun } from "./schema.ts";
 
 const path = Type.Object({ experimentId: PathId("ID of the experiment") });
 
@@ -56,6 +57,27 @@ export const experimentRoutes = (ctx: Context) =>
         ...operation("Experiments", "getExperiment", "Get an experiment with its result so far", {
           200: Experiment,
           ...errors(404),
+        }),
+      },
+    )
+    .get(
+      "/api/v1/experiments/:experimentId/runs",
+      ({ request, params, query, set }) => {
+        const runs = listEndedRuns(ctx, getExperimentRow(ctx, orgOf(request), params.experimentId));
+        return listResponse(
+          set,
+          paginate(
+            runs.map(({ isRuleBased: _, ...run }) => run),
+            pageOf(query),
+          ),
+        );
+      },
+      {
+        params: path,
+        query: Type.Object(pageQuery),
+        ...operation("Experiments", "listExperimentRuns", "List the ended runs of an experiment, oldest first", {
+          200: listOf(ExperimentRun, "Ended runs, oldest first"),
+          ...errors(400, 404),
         }),
       },
     )

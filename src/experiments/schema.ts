@@ -184,3 +184,23 @@ export const Experiment = Type.Object(
   { title: "Experiment" },
 );
 export type Experiment = Static<typeof Experiment>;
+
+/** A run of an experiment that has ended, as its analysis reads it. */
+export const ExperimentRun = Type.Object(
+  {
+    runId: Id,
+    promptId: Id,
+    block: Type.Integer({ description: "The repeat, from 0, in which each arm ran once" }),
+    arm: Type.String(),
+    score: Nullable(Type.Number()),
+    success: Nullable(Type.Boolean()),
+    costUsd: Nullable(Type.Number()),
+    seconds: Nullable(Type.Number()),
+    excluded: Nullable(OneOf(["contaminated", "failed"], "Why it does not count; null: it does")),
+    offered: Nullable(Type.Boolean({ description: "Whether the model received the treatment" })),
+    used: Nullable(Type.Boolean({ description: "Whether the agent requested, called or read it" })),
+    slug: Nullable(Type.String({ description: "Of its report" })),
+  },
+  { title: "ExperimentRun" },
+);
+export type ExperimentRun = Static<typeof ExperimentRun>;

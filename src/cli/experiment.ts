@@ -1,0 +1,257 @@
+import { readFileSync } from "node:fs";
+import { type Command, Option } from "commander";
+import { badRequest } from "../errors.ts";
+import { type PresetInput, presetArms } from "../experiments/design.ts";
+import {
+  estimateText,
+  meanText,
+  ratioText,
+  reasonText,
+  scoreText,
+  shareText,
+  statusLabels,
+  stopLabels,
+  successText,
+  usedText,
+  verdictLabels,
+} from "../experiments/labels.ts";
+import type { Experiment, ExperimentRequest, ExperimentRun } from "../experiments/schema.ts";
+import { count } from "../grading/text.ts";
+import { toCsv } from "../http/csv.ts";
+import { type Api, findPromptId, toInterruptionFailure } from "./api.ts";
+import { readArchive } from "./archive.ts";
+import { type ApiOptions, addApiOptions, addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
+import { checkFile } from "./files.ts";
+import { parseDollars } from "./gate.ts";
+import { onInterruption } from "./interruption.ts";
+import { findProviderIds } from "./suite.ts";
+import { exits, print, repeatable, say, sayProgress, sayRest, table, toJson, wholeNumber } from "./terminal.ts";
+
+type RunOptions = ServiceAddress & {
+  tag?: string;
+  title?: string;
+  runs?: number;
+  seed?: number;
+  budgetUsd?: number;
+  bare?: boolean;
+  withSkills?: string;
+  withMcp?: string;
+  hide?: string[];
+  withoutLlmsTxt?: string;
+  otherAgent?: string;
+  otherModel?: string;
+  competitor?: string;
+  arms?: string;
+  estimate?: boolean;
+  json?: boolean;
+};
+
+/** Adds `experiment run`, `experiment list`, `experiment show` and `experiment cancel`. */
+export function addExperiment(program: Command, useApi: UseApi): void {
+  const experiment = program.command("experiment").description("Find out what helps agents, and by how much");
+  addRun(experiment, useApi);
+  addApiOptions(
+    experiment.command("list").description("List experiments, newest first"),
+    "Print the list as JSON",
+    "experiment list",
+  ).action(({ json, ...address }: ApiOptions) =>
+    useApi(address, async (api) => {
+      const experiments = await api.list("GET /experiments", { query: { limit: 100 } });
+      const rows = experiments.items.map(({ id, title, status, progress: { ended, of } }) => [
+        id,
+        statusLabels[status],
+        `${ended} of ${of}`,
+        title,
+      ]);
+      print(json ? toJson(experiments.items) : table([["ID", "STATUS", "RUNS", "TITLE"], ...rows]));
+      sayRest(experiments);
+    }),
+  );
+  addApiOptions(
+    experiment
+      .command("show <id>")
+      .description("Print the result of an experiment so far")
+      .option("--csv", "Print its runs as CSV instead"),
+    "Print the result as JSON",
+    "experiment show 0199f3a1-7b21-7f02-9d11-2c9d4e5f6a70",
+  ).action((id: string, { json, csv, ...address }: ApiOptions & { csv?: boolean }) =>
+    useApi(address, async (api) => {
+      const path = { experimentId: id };
+      if (csv) return print((await runsCsv(api, id)).trimEnd());
+      const shown = await api.request("GET /experiments/{experimentId}", { path });
+      print(json ? toJson(shown, 2) : resultText(shown));
+    }),
+  );
+  addApiOptions(
+    experiment.command("cancel <id>").description("Cancel the unfinished runs of an experiment"),
+    "Print the experiment as JSON",
+    "experiment cancel 0199f3a1-7b21-7f02-9d11-2c9d4e5f6a70",
+  ).action((id: string, { json, ...address }: ApiOptions) =>
+    useApi(address, async (api) => {
+      const cancelled = await api.request("POST /experiments/{experimentId}/cancel", { path: { experimentId: id } });
+      say("Cancelled the experiment.");
+      print(json ? toJson(cancelled) : cancelled.id);
+    }),
+  );
+}
+
+function addRun(experiment: Command, useApi: UseApi): void {
+  const command = experiment
+    .command("run")
+    .description("Run prompts in several arms and print how each differs from the first")
+    .argument("[prompts...]", "IDs or titles of the prompts to run")
+    .option("--tag <tag>", "Run all prompts with this tag instead")
+    .option("--with-skills <path>", "Arm +skill: a directory or tar.gz file with a SKILL.md, or with folders of skills")
+    .option("--with-mcp <url>", "Arm +MCP: the URL of an MCP server; with --with-skills, also an arm +both")
+    .option("--without-llms-txt <docs-url>", "Arm no llms.txt: the llms.txt of these docs is hidden from the agent")
+    .option(
+      "--hide <url>",
+      "Arm hidden: URLs that the agent does not find, exact or with * at the end (repeatable)",
+      repeatable,
+    )
+    .option("--other-agent <id>", "Arm with another agent")
+    .option("--other-model <id>", "Arm with another model")
+    .option("--competitor <provider>", "Arm with the docs of another provider, by name or ID")
+    .option("--bare", "Leave the prompts' own skills and MCP servers out of the base")
+    .addOption(new Option("--arms <file>", "JSON file with the arms, the base first, in place of the options above"))
+    .option("--runs <n>", "Runs per prompt and arm (default: 5; always 1 for the explorer)", wholeNumber(1, 50))
+    .option("--budget-usd <n>", "Maximum total cost; repeats that would exceed it are not started", parseDollars)
+    .option("--seed <n>", "Seed of the random order of prompts and arms", wholeNumber(0, 999_999))
+    .option("--title <title>", "Title of the experiment")
+    .option("--estimate", "Only print what it would cost")
+    .option("--json", "Print the result as JSON");
+  addServiceOptions(command)
+    .addHelpText(
+      "after",
+      '\nThe base has the prompts as they are. Each other arm changes one thing, and their runs are interleaved at random.\n\nExamples:\n  evald experiment run "First query" --without-llms-txt https://docs.acme.example/\n  evald experiment run --tag quickstart --with-skills ./skills --with-mcp https://mcp.acme.example/mcp --budget-usd 20\n  evald experiment run "First query" --other-agent codex --estimate\n  evald experiment run "First query" --arms arms.json --runs 10',
+    )
+    .action((prompts: string[], options: RunOptions) => runExperiment(useApi, prompts, options));
+}
+
+async function runExperiment(useApi: UseApi, prompts: string[], options: RunOptions): Promise<void> {
+  const { tag, title, runs: repeats, seed, budgetUsd, estimate, json, url, org } = options;
+  if ((prompts.length === 0) === (tag === undefined)) throw badRequest("Name the prompts to run, or pass --tag.");
+  await useApi({ url, org }, async (api) => {
+    const arms = options.arms === undefined ? await armsOf(api, options) : readArms(options.arms);
+    if (arms.length < 2) throw badRequest("There is nothing to compare. Pass an option that adds an arm, or --arms.");
+    const promptIds: string[] = [];
+    for (const name of prompts) promptIds.push(await findPromptId(api, name));
+    const selection = tag === undefined ? { promptIds: [...new Set(promptIds)] } : { tag };
+    const body: ExperimentRequest = { ...selection, title, arms, repeats, seed, budgetUsd };
+    const costs = await api.request("POST /experiments/estimate", { body });
+    if (estimate) return print(json ? toJson(costs) : estimateText(costs));
+    say(estimateText(costs));
+    const requested = await api.request("POST /experiments", { body });
+    say(`Experiment ${requested.pageUrl}`);
+    const path = { experimentId: requested.id };
+    const stopListening = onInterruption(() => toInterruptionFailure(api, "experiment", [requested.id]), {
+      json,
+      cancel: () => api.request("POST /experiments/{experimentId}/cancel", { path }),
+    });
+    const ended = await waitForEnd(api, requested);
+    stopListening();
+    print(json ? toJson(ended, 2) : resultText(ended));
+    if (ended.status === "stopped") process.exitCode = exits.error;
+  });
+}
+
+/** Waits for an experiment to end and prints its progress. */
+async function waitForEnd(api: Api, requested: Experiment): Promise<Experiment> {
+  let previous = "";
+  for (let experiment = requested; ; ) {
+    const { ended, of } = experiment.progress;
+    const line = `${ended} of ${of} runs finished`;
+    if (line !== previous) sayProgress(line);
+    previous = line;
+    if (experiment.status !== "running") return experiment;
+    await Bun.sleep(500);
+    experiment = await api.request("GET /experiments/{experimentId}", { path: { experimentId: requested.id } });
+  }
+}
+
+/** The arms that options ask for. A folder with skills is uploaded. */
+async function armsOf(api: Api, options: RunOptions): Promise<ExperimentRequest["arms"]> {
+  const { bare, withSkills, withMcp, withoutLlmsTxt, hide, otherAgent, otherModel, competitor } = options;
+  const input: PresetInput = { bare, mcpUrl: withMcp, withoutLlmsTxt, hidden: hide, otherAgent, otherModel };
+  if (withSkills !== undefined) {
+    const content = await readArchive(withSkills);
+    const { id } = await api.request("POST /archives", { body: new Blob([content], { type: "application/gzip" }) });
+    input.skills = { archive: id };
+  }
+  if (competitor !== undefined) input.competitorId = (await findProviderIds(api, [competitor]))[0];
+  return presetArms(input);
+}
+
+/** The service checks the arms. Throws bad_request unless the file is a JSON list. */
+function readArms(file: string): ExperimentRequest["arms"] {
+  checkFile(file);
+  try {
+    const arms: unknown = JSON.parse(readFileSync(file, "utf8"));
+    if (Array.isArray(arms)) return arms;
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+  }
+  throw badRequest(
+    `${file} must contain a list of arms, such as [{"name": "baseline"}, {"name": "codex", "agent": "codex"}].`,
+  );
+}
+
+/** The result in one screen: a line per arm, and what each verdict rests on. */
+function resultText({ title, status, stopReason, progress, analysis, prompts }: Experiment): string {
+  const { ended, of } = progress;
+  const names = new Map(prompts.map(({ id, title }) => [id, title ?? id]));
+  const contrasts = new Map(analysis.contrasts.map((contrast) => [contrast.arm, contrast]));
+  const rows = analysis.arms.map((arm) => {
+    const contrast = contrasts.get(arm.arm);
+    return [
+      arm.arm,
+      contrast ? verdictLabels[contrast.verdict] : "Base",
+      meanText(arm),
+      contrast ? scoreText(contrast) : "",
+      shareText(arm),
+      contrast ? ratioText(contrast.overall.cost) : "",
+      contrast ? ratioText(contrast.overall.seconds) : "",
+      usedText(arm),
+    ];
+  });
+  return [
+    title,
+    `${statusLabels[status]}: ${ended} of ${count(of, "run")}.${stopReason ? ` ${stopLabels[stopReason]}` : ""}`,
+    "",
+    table([["ARM", "VERDICT", "SCORE", "CHANGE", "GOAL REACHED", "COST", "TIME", "USED"], ...rows]),
+    "",
+    ...analysis.contrasts.map(
+      (contrast) => `${contrast.arm}: ${reasonText(contrast)} Goal reached: ${successText(contrast)}.`,
+    ),
+    ...analysis.uninformative.map((id) => `${names.get(id) ?? id} tells nothing: all arms always had the same result.`),
+    "Ranges are 95% confidence intervals. Every run counts for its arm, whether or not it used the treatment.",
+  ].join("\n");
+}
+
+const runColumns = [
+  "promptId",
+  "block",
+  "arm",
+  "score",
+  "success",
+  "costUsd",
+  "seconds",
+  "excluded",
+  "used",
+  "runId",
+] as const;
+
+async function runsCsv(api: Api, experimentId: string): Promise<string> {
+  const query = { limit: 1000 };
+  const runs: ExperimentRun[] = [];
+  for (;;) {
+    const page = await api.list("GET /experiments/{experimentId}/runs", {
+      path: { experimentId },
+      query: { ...query, offset: runs.length },
+    });
+    runs.push(...page.items);
+    if (page.items.length === 0 || runs.length >= page.total) break;
+  }
+  const cell = (value: string | number | boolean | null) => (typeof value === "boolean" ? String(value) : value);
+  return [toCsv(runColumns), ...runs.map((run) => toCsv(runColumns.map((column) => cell(run[column]))))].join("");
+}

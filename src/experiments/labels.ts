@@ -1,0 +1,142 @@
+import type { ArmChanges } from "../db/tables/experiments.ts";
+import { count, dollars, list, percent } from "../grading/text.ts";
+import type { ArmContrast, ArmSummary, RatioChange } from "./analysis.ts";
+import type { Experiment } from "./schema.ts";
+
+export const statusLabels: Record<Experiment["status"], string> = {
+  running: "Running",
+  completed: "Completed",
+  stopped: "Stopped",
+};
+
+export const stopLabels: Record<NonNullable<Experiment["stopReason"]>, string> = {
+  budget: "The next repeat would have exceeded the budget.",
+  cancelled: "A person cancelled it.",
+};
+
+export const verdictLabels: Record<ArmContrast["verdict"], string> = {
+  better: "Better",
+  worse: "Worse",
+  not_distinguishable: "Not distinguishable",
+  insufficient_data: "Too little data",
+  not_comparable: "Not comparable",
+};
+
+const signed = (value: number, digits = 1): string => {
+  const text = Math.abs(value).toFixed(digits);
+  return Number(text) === 0 ? "0" : `${value < 0 ? "−" : "+"}${text}`;
+};
+
+/** "+6.2 points (+1.1 to +11.3)" */
+export function scoreText({ overall: { score, exact } }: Pick<ArmContrast, "overall">): string {
+  if (score === null) return "No score";
+  const { delta, low, high } = score;
+  const value = `${signed(delta)} ${Math.abs(delta) === 1 ? "point" : "points"}`;
+  if (exact) return `${value}, exact`;
+  return low === null || high === null ? value : `${value} (${signed(low)} to ${signed(high)})`;
+}
+
+/** "9 of 10 against 4 of 10" */
+export function successText({ overall: { success } }: Pick<ArmContrast, "overall">): string {
+  if (success === null) return "Not judged";
+  const { base, arm } = success;
+  const share = ({ n, of }: { n: number; of: number }) => `${Math.round(n * 100) / 100} of ${of}`;
+  return `${share(arm)} against ${share(base)}`;
+}
+
+/** "1.3 times" with its interval. */
+export function ratioText(change: RatioChange | null): string {
+  if (change === null) return "Unknown";
+  const { ratio, low, high } = change;
+  const bounds = low === null || high === null ? "" : ` (${low.toFixed(2)} to ${high.toFixed(2)})`;
+  return `${ratio.toFixed(2)} times${bounds}`;
+}
+
+/** What the verdict on an arm rests on, or what it lacks, in a sentence. */
+export function reasonText({
+  verdict,
+  overall,
+  causes,
+  withinThreshold,
+  runsForVerdict,
+  promptsForVerdict,
+  contaminated,
+  failed,
+}: ArmContrast): string {
+  if (verdict === "not_comparable")
+    return `${count(contaminated, "run")} met the treatment of another arm, more than 20% of a side.`;
+  if (verdict === "better" || verdict === "worse") {
+    if (overall.exact) return "The agent does the same in every run, so the difference is exact.";
+    const ps = causes.flatMap((cause) => overall[cause]?.adjustedP ?? []);
+    return `The ${list(causes.map((cause) => (cause === "score" ? "score" : "share of reached goals")))} changed (p ${Math.min(...ps).toFixed(3)}, corrected for the number of comparisons).`;
+  }
+  if (overall.exact && overall.score)
+    return "The agent does the same in every run, so the difference is exact, and below 5 points.";
+  if (withinThreshold) return "The change of the score is smaller than 5 points.";
+  const lost = failed > 0 ? `${count(failed, "run")} failed. ` : "";
+  const needed =
+    runsForVerdict === null ? "" : `About ${count(runsForVerdict, "run")} per prompt and arm would show 5 points.`;
+  const orPrompts =
+    promptsForVerdict === null ? "" : ` So would ${count(promptsForVerdict, "prompt")} with as many runs each.`;
+  return `${lost}${needed}${orPrompts}` || "More runs are needed for a verdict.";
+}
+
+/** The runs of an arm that used its treatment. */
+export const usedText = ({ used }: ArmSummary): string => (used === null ? "–" : `${used.n} of ${used.of}`);
+
+/** The mean score of an arm with its interval. */
+export const meanText = ({ meanScore, interval }: ArmSummary): string =>
+  meanScore === null
+    ? "–"
+    : interval === null
+      ? meanScore.toFixed(1)
+      : `${meanScore.toFixed(1)} (${interval.low.toFixed(1)} to ${interval.high.toFixed(1)})`;
+
+/** The share of judged runs of an arm that reached the goal, with its interval. */
+export const shareText = ({ successes, judged, successInterval }: ArmSummary): string =>
+  judged === 0
+    ? "Not judged"
+    : `${successes} of ${judged}${successInterval ? ` (${percent(successInterval.low)} to ${percent(successInterval.high)})` : ""}`;
+
+/** What an arm changes, in words. */
+export function changesText({
+  urlMap,
+  sites,
+  edits,
+  providerId,
+  agent,
+  model,
+  workspace,
+  without,
+}: ArmChanges): string {
+  const words = [
+    ...Object.entries(urlMap ?? {}).map(([host, url]) => `${host} is replaced by ${url}`),
+    ...Object.keys(sites ?? {}).map((url) => `${url} is read from a folder`),
+    ...(edits?.hidden ?? []).map((url) => `${url} is hidden`),
+    ...(edits?.replacements ?? []).map(({ url }) => `${url} is edited`),
+    ...(providerId === undefined ? [] : ["the docs of another provider"]),
+    ...(agent === undefined ? [] : [`agent ${agent}`]),
+    ...(model === undefined ? [] : [`model ${model}`]),
+    ...(without ?? []).map((part) => `without ${partLabels[part]}`),
+    ...Object.keys(workspace ?? {}).map((part) => `own ${partLabels[part as keyof typeof partLabels] ?? part}`),
+  ];
+  return words.length === 0 ? "Nothing" : list(words, 8);
+}
+
+const partLabels = { instructions: "AGENTS.md", skills: "skills", mcpServers: "MCP servers" };
+
+/** What an experiment may cost, in a sentence. */
+export const estimateText = ({
+  runs,
+  usd,
+  maxUsd,
+}: {
+  runs: number;
+  usd: number | null;
+  maxUsd: number | null;
+}): string =>
+  maxUsd === 0
+    ? `${count(runs, "run")} without cost.`
+    : usd === null
+      ? `${count(runs, "run")}. What they cost is unknown.`
+      : `${count(runs, "run")}, usually ${dollars(usd)}${maxUsd === null ? "" : `, at most ${dollars(maxUsd)}`}.`;
