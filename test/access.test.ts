@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { createKey } from "../src/auth/keys.ts";
 import { artifacts } from "../src/db/tables/runs.ts";
+import { requestExperiment } from "../src/experiments/requests.ts";
 import { listFieldFriction } from "../src/field/field.ts";
 import { reportFriction } from "../src/field/reports.ts";
 import { requestGate } from "../src/gates/requests.ts";
@@ -47,6 +48,12 @@ reportFriction(app.service.ctx, app.a.org, "key", { where: "upload", tried: "x",
 const [fieldFriction] = listFieldFriction(app.service.ctx, app.a.org, {}, { limit: 1, offset: 0 }).items;
 
 const docs = { docsUrl: "https://docs.example.com/" };
+const hidden = { hidden: ["https://docs.acme.dev/llms.txt"], replacements: [] };
+const experiment = await requestExperiment(app.service.ctx, app.a.org, {
+  promptIds: [promptId],
+  arms: [{ name: "baseline" }, { name: "no llms.txt", edits: hidden }],
+  trigger: "api",
+});
 const { proposalSetId } = await requestProposals(app.service.ctx, app.a.org, docs);
 
 /** Values of path parameters: objects of A. */
@@ -55,6 +62,7 @@ const ids: Record<string, string> = {
   runId,
   promptId,
   proposalSetId,
+  experimentId: experiment.id,
   providerId: provider.id,
   keyId: apiKey.id,
   token: "none",
@@ -94,6 +102,7 @@ const memberMay: RegExp[] = [
   /^\/reports\/:slug\/dismissals/,
   /^\/prompts(\/derived-fields|\/schedule|\/:promptId\/(edit|status|run)|\/propose(\/:proposalSetId)?)?$/,
   /^\/reports\/:slug\/done\/:fingerprint$/,
+  /^\/experiments\/(new|:experimentId\/cancel)$/,
   /^\/schedules\/(pause|resume)$/,
   /^\/friction\/field\/:fieldId\/state$/,
   /^\/runs\/:runId\/(cancel|rerun)$/,
@@ -189,6 +198,7 @@ const mediaTypes: Record<string, string[]> = {
   "/spending/export": ["application/json"],
   "/matrix/export": ["application/json"],
   "/settings/audit-log/export": ["text/csv"],
+  "/experiments/:experimentId/runs.csv": ["text/csv"],
   "/settings/data/export": ["application/x-ndjson"],
   "/live": ["text/event-stream"],
   "/runs/live": ["text/event-stream"],

@@ -399,6 +399,15 @@ const forms: Record<string, Driven> = {
   ],
   "POST /prompts/:promptId/archive": ["prompt.updated", () => at(`/prompts/${newPrompt()}/archive`)],
   "POST /prompts/:promptId/run": ["evaluation.requested", () => at(`/prompts/${newPrompt()}/run`, { runs: "1" })],
+  "POST /experiments/new": [
+    "experiment.requested",
+    () => ({ body: { promptId: newPrompt(), llmsTxtOf: "https://docs.acme.dev/" } }),
+  ],
+  "POST /experiments/:experimentId/cancel": [
+    "experiment.cancelled",
+    async () =>
+      at(`/experiments/${(await app.send("POST", "/api/v1/experiments", { body: newExperiment() })).body.id}/cancel`),
+  ],
   "POST /prompts/propose": ["proposal_set.requested", () => ({ body: { docsUrl: "https://docs.acme.dev/" } })],
   "POST /prompts/propose/:proposalSetId": [
     "proposal_set.accepted",

@@ -15,6 +15,7 @@ import { readConfig, settingTable } from "../src/config/config.ts";
 import { secretVariables } from "../src/config/secret-files.ts";
 import { errorStatus } from "../src/errors.ts";
 import { rowTypes } from "../src/exchange/rows.ts";
+import { ExperimentRequest } from "../src/experiments/schema.ts";
 import { ApiError } from "../src/http/operation.ts";
 import type { Lease } from "../src/jobs/queue.ts";
 import { toTools } from "../src/mcp-endpoints.ts";
@@ -353,6 +354,7 @@ const jsonSamples: Record<string, ((value: unknown) => unknown)[]> = {
   ],
   proposals: [isShape(ProposalAcceptance)],
   suites: [isShape(Suite)],
+  experiments: [isShape(ExperimentRequest)],
   failures: [isShape(RunFailure)],
   runs: [isShape(RunResponse), ...Array(4).fill(isShape(RunRequest))],
   reports: [isShape(RunReport.properties.dimensions.items)],

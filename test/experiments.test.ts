@@ -3,6 +3,7 @@ import type { AgentEvent } from "../src/agents/agent.ts";
 import { advanceExperiments } from "../src/experiments/progress.ts";
 import type { Experiment } from "../src/experiments/schema.ts";
 import { noisy, testApp } from "./support/app.ts";
+import { signedIn } from "./support/people.ts";
 import { finishRuns, niceGrade, storeSession } from "./support/reports.ts";
 
 const app = testApp({ agents: noisy });
@@ -226,4 +227,35 @@ test.each([
     expect.stringContaining(name),
   ]);
   expect(await count()).toBe(before);
+});
+
+test("a form starts an experiment after its cost was shown, and its page has the numbers of the API", async () => {
+  const person = await signedIn(app);
+  const form = { promptId: promptIds[0] ?? "", llmsTxtOf: "https://docs.example.com/", repeats: "6" };
+  expect((await person.post("/experiments/new", { promptId: promptIds[0] ?? "", repeats: "3" })).status).toBe(400);
+  const estimated = await person.post("/experiments/new", { ...form, do: "estimate" });
+  expect([estimated.status, estimated.body.includes("12 runs without cost")]).toEqual([200, true]);
+  const started = await person.post("/experiments/new", form);
+  expect(started.status).toBe(303);
+  const id = started.location?.split("/").at(-1) ?? "";
+  const noise = [0, 1, -1, 2, -2, 0];
+  let n = 0;
+  finishRuns(app, (run) => met((run.editsDigest === null ? 80 : 60) + (noise[n++ % 6] ?? 0)));
+  await advanceExperiments(service.ctx);
+  const { analysis } = await get(id);
+  const score = analysis.contrasts[0]?.overall.score;
+  const { body: page } = await person.get(`/experiments/${id}`);
+  expect(page).toContain(`−${Math.abs(score?.delta ?? 0).toFixed(1)} points (−${Math.abs(score?.low ?? 0).toFixed(1)}`);
+  const { body: csv } = await person.get(`/experiments/${id}/runs.csv`);
+  const rows = String(csv)
+    .trim()
+    .split("\r\n")
+    .slice(1)
+    .map((line) => line.split(","));
+  const meanOf = (arm: string) => {
+    const scores = rows.filter((row) => row[2] === arm).map((row) => Number(row[3]));
+    return scores.reduce((sum, each) => sum + each, 0) / scores.length;
+  };
+  expect(meanOf("no llms.txt") - meanOf("baseline")).toBeCloseTo(score?.delta ?? 0, 3);
+  expect((await person.get("/experiments")).body).toContain(`/experiments/${id}`);
 });

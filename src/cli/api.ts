@@ -86,14 +86,17 @@ export function createApi(
 /** The failure to print when a command that waits for runs or gates is interrupted: whether they continue, and how to cancel them. */
 export function toInterruptionFailure(
   api: Api,
-  what: "run" | "gate",
+  what: "run" | "gate" | "experiment",
   ids: string[],
 ): { error: string; detail: string } {
   const names = `The ${what}${ids.length === 1 ? "" : "s"} ${ids.join(", ")}`;
   const detail = api.executesRuns()
     ? `${names} stopped with this command, and will go on when a service uses the data directory.`
     : `${names} will go on without this command, and may cost money.`;
-  return { error: "interrupted", detail: `${detail} To cancel: ${ids.map((id) => `evald cancel ${id}`).join("; ")}` };
+  return {
+    error: "interrupted",
+    detail: `${detail} To cancel: ${ids.map((id) => `evald ${what === "experiment" ? "experiment cancel" : "cancel"} ${id}`).join("; ")}`,
+  };
 }
 
 async function sendUntilAnswered(

@@ -15,9 +15,9 @@ import {
   usedText,
   verdictLabels,
 } from "../experiments/labels.ts";
+import { runsCsv } from "../experiments/runs-csv.ts";
 import type { Experiment, ExperimentRequest, ExperimentRun } from "../experiments/schema.ts";
 import { count } from "../grading/text.ts";
-import { toCsv } from "../http/csv.ts";
 import { type Api, findPromptId, toInterruptionFailure } from "./api.ts";
 import { readArchive } from "./archive.ts";
 import { type ApiOptions, addApiOptions, addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
@@ -48,7 +48,7 @@ type RunOptions = ServiceAddress & {
 
 /** Adds `experiment run`, `experiment list`, `experiment show` and `experiment cancel`. */
 export function addExperiment(program: Command, useApi: UseApi): void {
-  const experiment = program.command("experiment").description("Find out what helps agents, and by how much");
+  const experiment = program.command("experiment").description("Measure what helps agents, and by how much");
   addRun(experiment, useApi);
   addApiOptions(
     experiment.command("list").description("List experiments, newest first"),
@@ -77,7 +77,7 @@ export function addExperiment(program: Command, useApi: UseApi): void {
   ).action((id: string, { json, csv, ...address }: ApiOptions & { csv?: boolean }) =>
     useApi(address, async (api) => {
       const path = { experimentId: id };
-      if (csv) return print((await runsCsv(api, id)).trimEnd());
+      if (csv) return print((await readRunsCsv(api, id)).trimEnd());
       const shown = await api.request("GET /experiments/{experimentId}", { path });
       print(json ? toJson(shown, 2) : resultText(shown));
     }),
@@ -228,20 +228,7 @@ function resultText({ title, status, stopReason, progress, analysis, prompts }: 
   ].join("\n");
 }
 
-const runColumns = [
-  "promptId",
-  "block",
-  "arm",
-  "score",
-  "success",
-  "costUsd",
-  "seconds",
-  "excluded",
-  "used",
-  "runId",
-] as const;
-
-async function runsCsv(api: Api, experimentId: string): Promise<string> {
+async function readRunsCsv(api: Api, experimentId: string): Promise<string> {
   const query = { limit: 1000 };
   const runs: ExperimentRun[] = [];
   for (;;) {
@@ -252,6 +239,5 @@ async function runsCsv(api: Api, experimentId: string): Promise<string> {
     runs.push(...page.items);
     if (page.items.length === 0 || runs.length >= page.total) break;
   }
-  const cell = (value: string | number | boolean | null) => (typeof value === "boolean" ? String(value) : value);
-  return [toCsv(runColumns), ...runs.map((run) => toCsv(runColumns.map((column) => cell(run[column]))))].join("");
+  return runsCsv(runs);
 }

@@ -13,6 +13,7 @@ import { titleOf } from "../reports/labels.ts";
 import { cancelRun } from "../runs/endings.ts";
 import { toIso } from "../schema.ts";
 import type { ExperimentAnalysis } from "./analysis.ts";
+import { frictionOf } from "./friction.ts";
 import { analyzeRuns, costOf, type ExperimentRow, progressOf } from "./results.ts";
 import type { Experiment } from "./schema.ts";
 
@@ -28,8 +29,10 @@ export function getExperimentRow({ db }: Context, org: OrgId, id: string): Exper
 }
 
 /** An experiment with the result of its ended runs. Throws not_found. */
-export const getExperiment = (ctx: Context, org: OrgId, id: string): Experiment =>
-  toExperiment(ctx, org, getExperimentRow(ctx, org, id));
+export function getExperiment(ctx: Context, org: OrgId, id: string): Experiment {
+  const row = getExperimentRow(ctx, org, id);
+  return { ...toExperiment(ctx, org, row), friction: frictionOf(ctx, row) };
+}
 
 /** Newest first. */
 export function listExperiments(ctx: Context, org: OrgId, { limit, offset }: Page): Paged<Experiment> {
@@ -67,6 +70,7 @@ function toExperiment(ctx: Context, org: OrgId, row: ExperimentRow): Experiment 
     prompts: promptIds.map((promptId) => ({ id: promptId, title: titles.get(promptId) ?? null })),
     spentUsd: completedAt === null ? costOf(ctx, row) : row.spentUsd,
     progress: progressOf(ctx, row),
+    friction: [],
     analysis: (row.analysis as ExperimentAnalysis | null) ?? analyzeRuns(ctx, row),
     createdAt: toIso(createdAt),
     completedAt: toIso(completedAt),

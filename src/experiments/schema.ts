@@ -178,6 +178,14 @@ export const Experiment = Type.Object(
     spentUsd: Nullable(Type.Number()),
     progress: Type.Object({ ended: Type.Integer(), of: Type.Integer() }),
     analysis: Analysis,
+    friction: Type.Array(
+      Type.Object({
+        fingerprint: Type.String(),
+        title: Type.String(),
+        runs: Type.Array(Type.Integer(), { description: "Runs of each arm that met it, in the order of the arms" }),
+      }),
+      { description: "Friction points by their difference between arms; empty in lists" },
+    ),
     createdAt: Time,
     completedAt: Nullable(Time),
   },

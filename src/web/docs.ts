@@ -8,6 +8,7 @@ import ci from "./docs/ci.md" with { type: "file" };
 import cli from "./docs/cli.md" with { type: "file" };
 import configuration from "./docs/configuration.md" with { type: "file" };
 import doctor from "./docs/doctor.md" with { type: "file" };
+import experiments from "./docs/experiments.md" with { type: "file" };
 import explorer from "./docs/explorer.md" with { type: "file" };
 import exports from "./docs/exports.md" with { type: "file" };
 import extending from "./docs/extending.md" with { type: "file" };
@@ -59,6 +60,7 @@ export const allDocs = lazy((): Doc[] => [
   toDoc("history", "Guides", history),
   toDoc("field", "Guides", field),
   toDoc("suites", "Guides", suites),
+  toDoc("experiments", "Guides", experiments),
   toDoc("spending", "Guides", spending),
   toDoc("regrading", "Guides", regrading),
   toDoc("exports", "Guides", exports),

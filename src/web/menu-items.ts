@@ -7,6 +7,7 @@ export const menuItems = [
   ["Friction", "/friction", "f"],
   ["Trends", "/trends", "t"],
   ["Gates", "/gates", "a"],
+  ["Experiments", "/experiments", "e"],
   ["Spending", "/spending", "m"],
   ["Providers", "/providers", "d"],
   ["Settings", "/settings", "s"],

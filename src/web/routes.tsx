@@ -15,6 +15,7 @@ import { dataPages } from "./routes/data.tsx";
 import { docPages } from "./routes/docs.tsx";
 import { evaluationPages } from "./routes/evaluations.tsx";
 import { examplePages } from "./routes/example.tsx";
+import { experimentPages } from "./routes/experiments.tsx";
 import { fieldFrictionPages } from "./routes/field-friction.tsx";
 import { fixPages } from "./routes/fixes.tsx";
 import { frictionPages } from "./routes/friction.tsx";
@@ -108,6 +109,7 @@ const allPages = ({ ctx, workers }: Service, openApi: () => OpenApiDocument) =>
     .use(trendPages(ctx))
     .use(matrixPages(ctx))
     .use(suitePages(ctx))
+    .use(experimentPages(ctx))
     .use(spendingPages(ctx))
     .use(fieldFrictionPages(ctx))
     .use(frictionPages(ctx))

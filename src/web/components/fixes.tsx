@@ -14,6 +14,7 @@ type Props = {
   report: Report;
   /** The short label of each friction point, such as F1, by its ID. */
   labels: Map<string, string>;
+  base: string;
   /** URL of the report, for the forms. */
   path: string;
   session: string | null;
@@ -66,7 +67,16 @@ export function Fixes(props: Props) {
   );
 }
 
-function FixCard({ fix, report, labels, path, session, verifications, mayDismiss }: Props & { fix: Recommendation }) {
+function FixCard({
+  fix,
+  report,
+  labels,
+  base,
+  path,
+  session,
+  verifications,
+  mayDismiss,
+}: Props & { fix: Recommendation }) {
   const { id, priority, title, action, url, frictionIds, evidence, done } = fix;
   const frictions = report.frictionPoints.filter((each) => frictionIds.includes(each.id));
   const gain = pointsOfFix(fix);
@@ -124,6 +134,11 @@ function FixCard({ fix, report, labels, path, session, verifications, mayDismiss
             fingerprint={frictions[0]?.fingerprint ?? ""}
             model={report.agent.model}
           />
+        )}
+        {verification && evidence?.url && evidence.found && evidence.expected && (
+          <a class="button" href={`${base}/experiments/new?report=${report.slug}&fix=${id}`}>
+            Try this fix
+          </a>
         )}
         {mayDismiss && (
           <details class="act">

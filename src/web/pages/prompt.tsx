@@ -99,6 +99,12 @@ export function PromptPage(props: Props) {
                 <a href={`${base}/reports?promptId=${prompt.id}`}>All reports</a> ·{" "}
                 <a href={`${base}/trends?promptId=${prompt.id}`}>Trends</a> ·{" "}
                 <a href={`${base}/gates?promptId=${prompt.id}`}>Gates</a>
+                {may(viewer, "run") && (
+                  <>
+                    {" "}
+                    · <a href={`${base}/experiments/new?prompt=${prompt.id}`}>New experiment</a>
+                  </>
+                )}
               </p>
             </>
           )}

@@ -87,6 +87,7 @@ export function ReportPage(props: Props) {
         <ScoreBar report={report} />
         <Fixes
           {...{ report, labels, session, verifications }}
+          base={site.base}
           path={site.base + path}
           mayDismiss={may(viewer, "write")}
         />

@@ -85,6 +85,7 @@ export function WhyPage({ site, viewer, explanation, report, verifications, isNe
         <Fixes
           report={report}
           labels={frictionLabels(report)}
+          base={base}
           path={`${base}${path}`}
           session={`${base}${path}/session`}
           verifications={verifications}

@@ -1,0 +1,153 @@
+import { type Static, Type } from "@sinclair/typebox";
+import { estimateText } from "../../experiments/labels.ts";
+import type { ExperimentEstimate } from "../../experiments/schema.ts";
+import { HttpUrl, OneOf } from "../../schema.ts";
+import { Notices, Submit } from "../components/form-parts.tsx";
+import { foreignText, Layout } from "../components/layout.tsx";
+import { CheckField, type FormError, SchemaField, SchemaForm } from "../components/schema-form.tsx";
+import { may, type PageProps } from "../viewer.ts";
+
+const text = (maxLength: number) => Type.Optional(Type.String({ maxLength }));
+
+/** What the form of a new experiment sends: prompts, and what each arm changes. Blank fields add no arm. */
+export const ExperimentForm = Type.Object({
+  promptId: text(36),
+  tag: text(50),
+  skillsArchive: text(36),
+  mcpUrl: Type.Optional(HttpUrl("URL of an MCP server")),
+  bare: Type.Optional(Type.Boolean()),
+  llmsTxtOf: Type.Optional(HttpUrl("URL of docs")),
+  hidden: Type.Optional(Type.Array(Type.String({ maxLength: 2000 }), { maxItems: 50 })),
+  editUrl: Type.Optional(HttpUrl("URL of a page")),
+  editFind: text(20_000),
+  editReplacement: text(100_000),
+  otherAgent: text(100),
+  otherModel: text(200),
+  competitorId: text(36),
+  repeats: Type.Optional(Type.Integer({ minimum: 1, maximum: 50 })),
+  budgetUsd: Type.Optional(Type.Number({ exclusiveMinimum: 0 })),
+  agreed: Type.Optional(Type.Boolean()),
+  do: Type.Optional(OneOf(["estimate", "start"])),
+});
+export type ExperimentForm = Static<typeof ExperimentForm>;
+
+type Choice = readonly [id: string, name: string];
+export type ExperimentChoices = {
+  prompts: Choice[];
+  tags: string[];
+  archives: Choice[];
+  agents: string[];
+  providers: Choice[];
+};
+
+type Props = PageProps &
+  ExperimentChoices & {
+    values: URLSearchParams;
+    /** null: not estimated yet. */
+    estimate: ExperimentEstimate | null;
+    formError?: FormError | undefined;
+    errorMessage?: string | undefined;
+  };
+
+/** The form of a new experiment. */
+export function NewExperimentPage(props: Props) {
+  const { site, viewer, values, estimate, formError, errorMessage } = props;
+  const { prompts, tags, archives, agents, providers } = props;
+  const crumbs = [{ name: "Experiments", path: "/experiments" }, { name: "New experiment" }];
+  const isPaid = estimate !== null && estimate.maxUsd !== 0;
+  return (
+    <Layout {...{ site, viewer, crumbs }} path="/experiments/new" title="New experiment">
+      <h1>New experiment</h1>
+      <p class="lead">
+        The base has the prompts as they are. Each field below adds an arm that changes one thing, and the runs of all
+        arms are interleaved at random.
+      </p>
+      <Notices errorMessage={formError?.field ? undefined : errorMessage} />
+      {may(viewer, "run") && (
+        <SchemaForm
+          schema={ExperimentForm}
+          values={values}
+          formError={formError ?? null}
+          action={`${site.base}/experiments/new`}
+          class="narrow"
+        >
+          <SchemaField name="promptId" label="Prompt" options={[["", "All prompts with the tag below"], ...prompts]} />
+          {tags.length > 0 && (
+            <SchemaField name="tag" label="Tag" options={[["", "None"], ...tags.map((tag) => [tag, tag] as const)]} />
+          )}
+          <h2>Context</h2>
+          {archives.length > 0 && (
+            <SchemaField
+              name="skillsArchive"
+              label="Arm +skill: archive with skills"
+              options={[["", "None"], ...archives]}
+            />
+          )}
+          <SchemaField
+            name="mcpUrl"
+            label="Arm +MCP: URL of an MCP server"
+            hint="With skills too, there is also an arm with both."
+            placeholder="https://mcp.acme.example/mcp"
+          />
+          <CheckField name="bare">Leave the prompts’ own skills and MCP servers out of the base</CheckField>
+          <h2>Docs</h2>
+          <SchemaField
+            name="llmsTxtOf"
+            label="Arm no llms.txt: hide the llms.txt of these docs"
+            placeholder="https://docs.acme.example/"
+          />
+          <SchemaField
+            name="hidden"
+            label="Arm hidden: URLs that the agent does not find, one per line"
+            hint="Exact, or with * at the end for all that begin like this."
+            rows={2}
+          />
+          <SchemaField
+            name="editUrl"
+            label="Arm edited: URL of a page"
+            hint="Its text is replaced on the way to the agent. Nothing changes at your site."
+          />
+          <SchemaField name="editFind" label="Text in the source of the page" rows={2} {...foreignText} />
+          <SchemaField name="editReplacement" label="Text in its place" rows={2} {...foreignText} />
+          <h2>Agent and product</h2>
+          <SchemaField
+            name="otherAgent"
+            label="Arm with another agent"
+            options={[["", "None"], ...agents.map((id) => [id, id] as const)]}
+          />
+          <SchemaField name="otherModel" label="Arm with another model" placeholder="openai/gpt-5" />
+          {providers.length > 0 && (
+            <SchemaField
+              name="competitorId"
+              label="Arm competitor: the docs of another provider"
+              options={[["", "None"], ...providers]}
+            />
+          )}
+          <h2>Size</h2>
+          <SchemaField
+            name="repeats"
+            label="Runs per prompt and arm"
+            hint="The explorer always makes one, because its runs do not vary."
+          />
+          <SchemaField
+            name="budgetUsd"
+            label="Budget in USD (optional)"
+            hint="Repeats that would exceed it are not started."
+          />
+          {estimate && (
+            <p class="notice" role="status">
+              {estimateText(estimate)}
+            </p>
+          )}
+          {isPaid && <CheckField name="agreed">I accept this cost</CheckField>}
+          <div class="acts">
+            <button type="submit" name="do" value="estimate">
+              Estimate the cost
+            </button>
+            <Submit>Start experiment</Submit>
+          </div>
+        </SchemaForm>
+      )}
+    </Layout>
+  );
+}

@@ -1,0 +1,293 @@
+import {
+  changesText,
+  meanText,
+  ratioText,
+  reasonText,
+  scoreText,
+  shareText,
+  statusLabels,
+  stopLabels,
+  successText,
+  usedText,
+  verdictLabels,
+} from "../../experiments/labels.ts";
+import type { Experiment } from "../../experiments/schema.ts";
+import { count, dollars } from "../../grading/text.ts";
+import { formatNumber } from "../../reports/labels.ts";
+import { Fact, List, ScrollArea } from "../components/figures.tsx";
+import { ForestPlot, type ForestRow } from "../components/forest-plot.tsx";
+import { ButtonForm } from "../components/form-parts.tsx";
+import { foreignText, Layout } from "../components/layout.tsx";
+import { offsetLinks, Pager, toHref } from "../components/pager.tsx";
+import { When } from "../components/when.tsx";
+import { may, type PageProps } from "../viewer.ts";
+
+const tones = { running: "running", completed: "completed", stopped: "superseded" } as const;
+
+const Status = ({ status }: Pick<Experiment, "status">) => (
+  <span class={`status-mark run-${tones[status]}`} data-status={status}>
+    {statusLabels[status]}
+  </span>
+);
+
+type ListProps = PageProps & { experiments: Experiment[]; total: number; offset: number; perPage: number; now: number };
+
+/** Experiments of the organization, newest first. */
+export function ExperimentsPage({ site, viewer, experiments, total, offset, perPage, now }: ListProps) {
+  const here = `${site.base}/experiments`;
+  return (
+    <Layout {...{ site, viewer }} path="/experiments" title="Experiments">
+      <div class="toolbar">
+        <h1>Experiments</h1>
+        <span class="muted">{formatNumber(total)}</span>
+        {may(viewer, "run") && (
+          <a class="button" href={`${here}/new`}>
+            New experiment
+          </a>
+        )}
+      </div>
+      {experiments.length === 0 ? (
+        <div class="empty">
+          <h2>No experiments yet</h2>
+          <p>
+            An experiment runs the same prompts in several arms, such as with and without your MCP server, and says what
+            helps agents and by how much. <a href={`${site.base}/docs/experiments`}>How experiments work</a>
+          </p>
+        </div>
+      ) : (
+        <ScrollArea label="Experiments">
+          <table class="list run-list">
+            <thead>
+              <tr>
+                <th scope="col">Status</th>
+                <th scope="col">Experiment</th>
+                <th scope="col">Result</th>
+                <th scope="col" class="number">
+                  Runs
+                </th>
+                <th scope="col" class="number">
+                  Created
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {experiments.map((experiment) => (
+                <tr key={experiment.id}>
+                  <td>
+                    <Status status={experiment.status} />
+                  </td>
+                  <td class="title">
+                    <a class="plain" href={`${here}/${experiment.id}`} {...foreignText}>
+                      {experiment.title}
+                    </a>
+                  </td>
+                  <td class="soft">
+                    {experiment.analysis.contrasts
+                      .map((contrast) => `${contrast.arm}: ${verdictLabels[contrast.verdict].toLowerCase()}`)
+                      .join(", ")}
+                  </td>
+                  <td class="number">{experiment.progress.of}</td>
+                  <td class="number soft">
+                    <When at={experiment.createdAt} now={now} />
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </ScrollArea>
+      )}
+      <Pager links={offsetLinks({ offset, perPage, total, toPage: (offset) => toHref(here, { offset }) })} />
+    </Layout>
+  );
+}
+
+type Props = PageProps & { experiment: Experiment; now: number };
+
+/** An experiment: its arms, how each differs from the base, and what each difference rests on. */
+export function ExperimentPage({ site, site: { base }, viewer, experiment, now }: Props) {
+  const { id, title, status, stopReason, progress, analysis, prompts } = experiment;
+  const titles = new Map(prompts.map((prompt) => [prompt.id, prompt.title ?? "Deleted prompt"]));
+  return (
+    <Layout
+      {...{ site, viewer }}
+      path={`/experiments/${id}`}
+      title={`Experiment: ${title}`}
+      refreshSeconds={status === "running" ? 10 : undefined}
+      crumbs={[{ name: "Experiments", path: "/experiments" }, { name: title }]}
+    >
+      <header class="toolbar">
+        <h1 {...foreignText}>{title}</h1>
+        <Status status={status} />
+        {status === "running" && may(viewer, "run") && (
+          <ButtonForm action={`${base}/experiments/${id}/cancel`}>Cancel experiment</ButtonForm>
+        )}
+      </header>
+      {status !== "completed" && (
+        <p class="notice">
+          {progress.ended} of {count(progress.of, "run")} finished. {stopReason && stopLabels[stopReason]}
+        </p>
+      )}
+      <Arms experiment={experiment} />
+      {analysis.contrasts.map((contrast) => {
+        const rows: ForestRow[] = [
+          ...contrast.prompts.flatMap(({ promptId, contrast: { score } }) =>
+            score ? [{ label: titles.get(promptId) ?? promptId, ...score, isTotal: false }] : [],
+          ),
+          ...(contrast.overall.score ? [{ label: "All prompts", ...contrast.overall.score, isTotal: true }] : []),
+        ];
+        return (
+          <section key={contrast.arm} class="contrast" data-verdict={contrast.verdict}>
+            <h2 {...foreignText}>
+              {contrast.arm} <small>against {analysis.arms[0]?.arm}</small>
+            </h2>
+            <p>
+              <strong>{verdictLabels[contrast.verdict]}.</strong> {scoreText(contrast)}. Goal reached in{" "}
+              {successText(contrast)}. {reasonText(contrast)}
+            </p>
+            {rows.length > 0 && (
+              <ForestPlot rows={rows} title={`Change of the score by ${contrast.arm}: ${scoreText(contrast)}`} />
+            )}
+            {contrast.prompts.length > 1 && <PromptContrasts contrast={contrast} titles={titles} base={base} />}
+            {contrast.usedOnly && (
+              <p class="muted">
+                Among runs that used the treatment: {contrast.usedOnly.delta.toFixed(1)} points (
+                {count(contrast.usedOnly.n, "pair")} of runs). These runs may be the easier ones, so this is not an
+                effect.
+              </p>
+            )}
+          </section>
+        );
+      })}
+      {analysis.uninformative.length > 0 && (
+        <p class="notice">
+          All arms always had the same result on{" "}
+          {analysis.uninformative.map((promptId) => titles.get(promptId) ?? promptId).join(", ")}: these prompts tell
+          nothing about success.
+        </p>
+      )}
+      <ArmFriction experiment={experiment} base={base} />
+      <Details experiment={experiment} now={now} base={base} />
+    </Layout>
+  );
+}
+
+/** One line per arm: its runs, its results and its verdict. */
+const Arms = ({ experiment: { arms, analysis } }: { experiment: Experiment }) => (
+  <List
+    label="Arms"
+    isStacked
+    labels={["Arm", "Verdict"]}
+    numbers={["Runs", "Mean score (95% CI)", "Goal reached", "Cost", "Time", "Used", "Contaminated"]}
+  >
+    {analysis.arms.map((arm, i) => {
+      const contrast = analysis.contrasts.find((each) => each.arm === arm.arm);
+      return (
+        <tr key={arm.arm}>
+          <th scope="row" {...foreignText}>
+            {arm.arm} <small>{i === 0 ? "Base" : changesText(arms[i] ?? {})}</small>
+          </th>
+          <td data-label="Verdict">{contrast ? verdictLabels[contrast.verdict] : "–"}</td>
+          <td class="number" data-label="Runs">
+            {arm.n}
+            {arm.failed > 0 && <small> {arm.failed} failed</small>}
+          </td>
+          <td class="number" data-label="Mean score (95% CI)">
+            {meanText(arm)}
+          </td>
+          <td class="number" data-label="Goal reached">
+            {shareText(arm)}
+          </td>
+          <td class="number" data-label="Cost">
+            {contrast ? ratioText(contrast.overall.cost) : "–"}
+          </td>
+          <td class="number" data-label="Time">
+            {contrast ? ratioText(contrast.overall.seconds) : "–"}
+          </td>
+          <td class="number" data-label="Used">
+            {usedText(arm)}
+          </td>
+          <td class="number" data-label="Contaminated">
+            {arm.contaminated}
+          </td>
+        </tr>
+      );
+    })}
+  </List>
+);
+
+type PromptsProps = {
+  contrast: Experiment["analysis"]["contrasts"][number];
+  titles: Map<string, string>;
+  base: string;
+};
+
+const PromptContrasts = ({ contrast, titles, base }: PromptsProps) => (
+  <List label={`Prompts with ${contrast.arm}`} isStacked labels={["Prompt"]} numbers={["Score", "Goal reached"]}>
+    {contrast.prompts.map(({ promptId, contrast: overall }) => (
+      <tr key={promptId}>
+        <th scope="row" {...foreignText}>
+          <a href={`${base}/prompts/${promptId}`}>{titles.get(promptId) ?? promptId}</a>
+        </th>
+        <td class="number" data-label="Score">
+          {scoreText({ overall })}
+        </td>
+        <td class="number" data-label="Goal reached">
+          {successText({ overall })}
+        </td>
+      </tr>
+    ))}
+  </List>
+);
+
+/** Friction points that some arms met more often than others. */
+const ArmFriction = ({ experiment: { friction, arms, analysis }, base }: { experiment: Experiment; base: string }) => {
+  const differing = friction.filter(({ runs }) => Math.max(...runs) > Math.min(...runs));
+  if (differing.length === 0) return null;
+  return (
+    <>
+      <h2>Friction by arm</h2>
+      <List label="Friction by arm" isStacked labels={["Friction point"]} numbers={arms.map(({ name }) => name)}>
+        {differing.map(({ fingerprint, title, runs }) => (
+          <tr key={fingerprint}>
+            <th scope="row">
+              <a class="plain" href={`${base}/friction/${fingerprint}`} {...foreignText}>
+                {title}
+              </a>
+            </th>
+            {runs.map((n, i) => (
+              <td key={arms[i]?.name} class="number" data-label={arms[i]?.name}>
+                {n} of {(analysis.arms[i]?.n ?? 0) + (analysis.arms[i]?.contaminated ?? 0)}
+              </td>
+            ))}
+          </tr>
+        ))}
+      </List>
+    </>
+  );
+};
+
+const Details = ({ experiment, now, base }: { experiment: Experiment; now: number; base: string }) => (
+  <>
+    <h2>Details</h2>
+    <dl class="facts">
+      <Fact name="Created">
+        <When at={experiment.createdAt} now={now} />
+      </Fact>
+      {experiment.completedAt && (
+        <Fact name="Completed">
+          <When at={experiment.completedAt} now={now} />
+        </Fact>
+      )}
+      <Fact name="Prompts">{experiment.prompts.length}</Fact>
+      <Fact name="Runs per prompt and arm">{experiment.repeats}</Fact>
+      <Fact name="Cost">{experiment.spentUsd === null ? "Unknown" : dollars(experiment.spentUsd)}</Fact>
+      {experiment.budgetUsd !== null && <Fact name="Budget">{dollars(experiment.budgetUsd)}</Fact>}
+      <Fact name="Random seed">{experiment.seed}</Fact>
+    </dl>
+    <p class="muted">
+      Ranges are 95% confidence intervals. Every run counts for its arm, whether or not it used the treatment.{" "}
+      <a href={`${base}/docs/experiments`}>How experiments work</a> ·{" "}
+      <a href={`${base}/experiments/${experiment.id}/runs.csv`}>Download the runs (CSV)</a>
+    </p>
+  </>
+);

@@ -1,0 +1,155 @@
+import { Type } from "@sinclair/typebox";
+import { Elysia } from "elysia";
+import { listAgentChoices } from "../../agents/choice.ts";
+import { listArchives } from "../../archives/archives.ts";
+import type { Context, OrgId } from "../../context.ts";
+import { badRequest } from "../../errors.ts";
+import { presetArms } from "../../experiments/design.ts";
+import { cancelExperiment, getExperiment, getExperimentRow, listExperiments } from "../../experiments/experiments.ts";
+import { estimateExperiment, requestExperiment } from "../../experiments/requests.ts";
+import { listEndedRuns } from "../../experiments/results.ts";
+import { runsCsv } from "../../experiments/runs-csv.ts";
+import type { ExperimentRequest } from "../../experiments/schema.ts";
+import { pageQuery } from "../../http/paging.ts";
+import { listPromptChoices, listTags } from "../../prompts/lists.ts";
+import { listProviders } from "../../providers/providers.ts";
+import { getReport } from "../../reports/reports.ts";
+import { promptChoices } from "../components/filter.tsx";
+import { lines, readForm, verbatim } from "../form-values.ts";
+import { showPage, submitForm, submitOrShowAgain } from "../page-requests.tsx";
+import { pageResponse, seeOther } from "../page-responses.ts";
+import { type ExperimentChoices, ExperimentForm, NewExperimentPage } from "../pages/experiment-form.tsx";
+import { ExperimentPage, ExperimentsPage } from "../pages/experiments.tsx";
+import { queryOptions } from "../query.ts";
+import { toDownload } from "../responses.ts";
+import { webSourceOf } from "../viewer.ts";
+
+const perPage = 50;
+const formats = { hidden: lines, editFind: verbatim, editReplacement: verbatim };
+
+function choicesOf(ctx: Context, org: OrgId): ExperimentChoices {
+  return {
+    prompts: promptChoices(listPromptChoices(ctx, org)),
+    tags: listTags(ctx, org),
+    archives: listArchives(ctx, org)
+      .filter(({ kind }) => kind === "workspace")
+      .map(({ id, files, createdAt }) => [id, `${id} (${files} files, ${createdAt.slice(0, 10)})`] as const),
+    agents: listAgentChoices(ctx.agents)
+      .filter(({ objection }) => objection === null)
+      .map(({ id }) => id),
+    providers: listProviders(ctx, org).map(({ id, name }) => [id, name] as const),
+  };
+}
+
+/** Throws bad_request for a form that compares nothing. */
+function toRequest(form: ExperimentForm): ExperimentRequest {
+  const { promptId, tag, repeats, budgetUsd, skillsArchive, llmsTxtOf, hidden = [], ...rest } = form;
+  const { mcpUrl, bare, otherAgent, otherModel, competitorId, editUrl, editFind = "", editReplacement = "" } = rest;
+  if ((editUrl === undefined) !== (editFind === ""))
+    throw badRequest("To edit a page, fill in both its URL and the text to replace.");
+  const skills = skillsArchive === undefined ? undefined : { archive: skillsArchive };
+  const arms = [
+    ...presetArms({
+      ...{ bare, skills, mcpUrl, withoutLlmsTxt: llmsTxtOf, otherAgent, otherModel, competitorId },
+      hidden: hidden.length > 0 ? hidden : undefined,
+    }),
+    ...(editUrl === undefined ? [] : [editedArm(editUrl, editFind, editReplacement)]),
+  ];
+  if (arms.length < 2) throw badRequest("There is nothing to compare yet. Fill in a field that adds an arm.");
+  return { ...(promptId ? { promptIds: [promptId] } : { tag }), arms, repeats, budgetUsd };
+}
+
+/** An arm with an edited page. In the source of an HTML page, the text may be escaped. */
+function editedArm(url: string, find: string, replacement: string): ExperimentRequest["arms"][number] {
+  const [escapedFind, escapedReplacement] = [Bun.escapeHTML(find), Bun.escapeHTML(replacement)];
+  const escaped = { url, find: escapedFind, replacement: escapedReplacement };
+  const replacements = [{ url, find, replacement }, ...(escapedFind === find ? [] : [escaped])];
+  return { name: "edited", edits: { hidden: [], replacements } };
+}
+
+/** Pages of experiments. */
+export const experimentPages = (ctx: Context) =>
+  new Elysia({ name: "experiment pages" })
+    .get(
+      "/experiments",
+      ({ request, query: { offset = 0 } }) =>
+        showPage(ctx, request, (viewer, site) => {
+          const { items, total } = listExperiments(ctx, viewer.org, { limit: perPage, offset: offset ?? 0 });
+          const props = { site, viewer, experiments: items, total, offset: offset ?? 0, perPage, now: ctx.now() };
+          return <ExperimentsPage {...props} />;
+        }),
+      queryOptions({ offset: pageQuery.offset }),
+    )
+    .get(
+      "/experiments/new",
+      ({ request, query: { prompt = "", tag = "", report, fix } }) =>
+        showPage(ctx, request, (viewer, site) => {
+          const values = new URLSearchParams({ promptId: prompt, tag, repeats: "5" });
+          if (report !== undefined && fix !== undefined)
+            for (const [name, value] of Object.entries(valuesOfFix(ctx, viewer.org, report, fix)))
+              values.set(name, value);
+          return <NewExperimentPage {...{ site, viewer, values, estimate: null }} {...choicesOf(ctx, viewer.org)} />;
+        }),
+      queryOptions({
+        prompt: Type.Optional(Type.String({ maxLength: 36 })),
+        tag: Type.Optional(Type.String({ maxLength: 50 })),
+        report: Type.Optional(Type.String({ maxLength: 200 })),
+        fix: Type.Optional(Type.String({ maxLength: 36 })),
+      }),
+    )
+    .post("/experiments/new", ({ request }) =>
+      submitOrShowAgain(
+        ctx,
+        request,
+        "run",
+        (_, viewer, site, { typedValues, formError, errorMessage }) => (
+          <NewExperimentPage
+            {...{ site, viewer, formError, errorMessage, estimate: null }}
+            values={typedValues ?? new URLSearchParams()}
+            {...choicesOf(ctx, viewer.org)}
+          />
+        ),
+        async (viewer, form, site) => {
+          const values = readForm(ExperimentForm, form, formats);
+          const input = toRequest(values);
+          const estimate = estimateExperiment(ctx, viewer.org, input);
+          if (values.do === "estimate" || (estimate.maxUsd !== 0 && !values.agreed))
+            return pageResponse(
+              <NewExperimentPage {...{ site, viewer, values: form, estimate }} {...choicesOf(ctx, viewer.org)} />,
+            );
+          const { id } = await requestExperiment(ctx, viewer.org, { ...input, ...webSourceOf(viewer) });
+          return seeOther(ctx, `/experiments/${id}`);
+        },
+      ),
+    )
+    .get("/experiments/:experimentId", ({ request, params }) =>
+      showPage(ctx, request, (viewer, site) => (
+        <ExperimentPage
+          {...{ site, viewer, now: ctx.now(), experiment: getExperiment(ctx, viewer.org, params.experimentId) }}
+        />
+      )),
+    )
+    .get("/experiments/:experimentId/runs.csv", ({ request, params }) =>
+      showPage(ctx, request, (viewer) => {
+        const row = getExperimentRow(ctx, viewer.org, params.experimentId);
+        return toDownload("csv", runsCsv(listEndedRuns(ctx, row)), `evald-experiment-${row.id}`);
+      }),
+    )
+    .post("/experiments/:experimentId/cancel", ({ request, params: { experimentId } }) =>
+      submitForm(ctx, request, "run", async (viewer) => {
+        await cancelExperiment(ctx, viewer.org, experimentId, viewer.person.name);
+        return seeOther(ctx, `/experiments/${experimentId}`);
+      }),
+    );
+
+/** The values of the form that try a recommended fix. Throws not_found. */
+function valuesOfFix(ctx: Context, org: OrgId, slug: string, fixId: string): Record<string, string> {
+  const report = getReport(ctx, org, slug);
+  const evidence = report.recommendations.find(({ id }) => id === fixId)?.evidence;
+  return {
+    promptId: report.prompt.id,
+    editUrl: evidence?.url ?? "",
+    editFind: evidence?.found ?? "",
+    editReplacement: evidence?.expected ?? "",
+  };
+}
