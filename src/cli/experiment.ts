@@ -18,13 +18,12 @@ import {
 import { runsCsv } from "../experiments/runs-csv.ts";
 import type { Experiment, ExperimentRequest, ExperimentRun } from "../experiments/schema.ts";
 import { count } from "../grading/text.ts";
-import { type Api, findPromptId, toInterruptionFailure } from "./api.ts";
+import { type Api, findPromptId, findProvider, toInterruptionFailure } from "./api.ts";
 import { readArchive } from "./archive.ts";
 import { type ApiOptions, addApiOptions, addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
 import { checkFile } from "./files.ts";
 import { parseDollars } from "./gate.ts";
 import { onInterruption } from "./interruption.ts";
-import { findProviderIds } from "./suite.ts";
 import { exits, print, repeatable, say, sayProgress, sayRest, table, toJson, wholeNumber } from "./terminal.ts";
 
 type RunOptions = ServiceAddress & {
@@ -178,7 +177,7 @@ async function armsOf(api: Api, options: RunOptions): Promise<ExperimentRequest[
     const { id } = await api.request("POST /archives", { body: new Blob([content], { type: "application/gzip" }) });
     input.skills = { archive: id };
   }
-  if (competitor !== undefined) input.competitorId = (await findProviderIds(api, [competitor]))[0];
+  if (competitor !== undefined) input.competitorId = (await findProvider(api, competitor)).id;
   return presetArms(input);
 }
 
