@@ -7,6 +7,7 @@ import { findLatestResults } from "../../src/comparisons/latest.ts";
 import { jobs } from "../../src/db/tables/jobs.ts";
 import { invitations } from "../../src/db/tables/people.ts";
 import { artifacts } from "../../src/db/tables/runs.ts";
+import { advanceExperiments } from "../../src/experiments/progress.ts";
 import { reportFriction } from "../../src/field/reports.ts";
 import { advanceGates } from "../../src/gates/progress.ts";
 import type { Grade } from "../../src/grading/grade.ts";
@@ -216,6 +217,17 @@ export async function demo(reachable: string[] = []) {
       finishRuns(app, ({ urlMap }) => (Object.keys(urlMap).length > 0 ? graded(52 - i, 3) : graded(73 - i, 2)), 0.12);
       await advanceGates(service.ctx);
     }
+    const edits = { hidden: ["https://docs.notes.example/llms.txt"], replacements: [] };
+    const arms = [{ name: "baseline" }, { name: "no llms.txt", edits }, { name: "new quickstart", urlMap: preview }];
+    const experiment = { promptIds: [search], templateArgs: { word: "invoice" }, arms, repeats: 8, seed: 3 };
+    await post("/api/v1/experiments", experiment);
+    let n = 0;
+    finishRuns(app, ({ editsDigest, urlMap }) => {
+      const noise = [0, 4, -3, 2, -5, 1][n++ % 6] ?? 0;
+      const isPreview = Object.keys(urlMap).length > 0;
+      return graded((editsDigest !== null ? 61 : isPreview ? 76 : 73) + noise, editsDigest !== null ? 3 : 2);
+    });
+    await advanceExperiments(service.ctx);
     await post("/api/v1/gates", { promptId: upload, urlMap: {}, runs: 1, minScore: 60 });
     await app.runJobs();
     await advanceGates(service.ctx);

@@ -4,6 +4,7 @@ import type { OrgId } from "../../src/context.ts";
 import { invitations } from "../../src/db/tables/people.ts";
 import { artifacts } from "../../src/db/tables/runs.ts";
 import { listedPages } from "../../src/db/tables/trends.ts";
+import { advanceExperiments } from "../../src/experiments/progress.ts";
 import { advanceGates } from "../../src/gates/progress.ts";
 import { setModelKey } from "../../src/models/models.ts";
 import { subscribableTypes } from "../../src/notifications/events.ts";
@@ -146,6 +147,11 @@ export function tenants() {
     await post(own, "/api/v1/gates", gate);
     finishRuns(own, ({ urlMap }) => (Object.keys(urlMap).length > 0 ? 55 : 78), 0.02);
     await advanceGates(service.ctx);
+    const edits = { hidden: [`${docsUrl}llms.txt`], replacements: [] };
+    const arms = [{ name: "baseline" }, { name: "no llms.txt", edits }];
+    await post(own, "/api/v1/experiments", { promptIds: [prompt.id], ...args, arms, repeats: 2, seed: 1 });
+    finishRuns(own, ({ editsDigest }) => (editsDigest === null ? 78 : 55), 0.02);
+    await advanceExperiments(service.ctx);
     // These are runs that ended without an agent.
     db.$client.run("update jobs set state = 'done', completed_at = ? where org_id = ? and state = 'queued'", [at, org]);
   }
