@@ -148,3 +148,28 @@ test("a sample says in which language it is, and a verb has the same form with a
   );
   expect([answer?.state, answer?.nearest[0]?.missing, answer?.unseen]).toEqual(["likely", [], []]);
 });
+
+test("a page of the docs may have the name of a personal page, which needs no sign-in to be right", async () => {
+  const link = (path: string, text: string) => `<a href="${path}">${text}</a>`;
+  const login = `<title>Log in</title><form method="post" action="/login"><input type="password" name="p"></form>`;
+  const routes: Record<string, SiteRoute> = {
+    "/": {
+      body: `<h1>Gates</h1><p>${prose}${link("/settings/#speed", "Speed")} ${link("/account", "Your account")} ${link("/dashboard", "Dashboard")} ${link("/open", "Open a gate")}`,
+    },
+    "/settings/": { body: `<h1>Settings</h1><h2 id="limits">Limits</h2><p>${prose}` },
+    "/account": { status: 302, headers: { location: "/login?next=/account" } },
+    "/login": { body: login },
+    "/dashboard": { status: 401, body: login },
+    "/open": { status: 401, body: login },
+  };
+  const subjects = async (id: string) => [...new Set((await checksOf(routes, id)).map(({ subject }) => subject))];
+  expect([await subjects("anchor-resolves"), await subjects("open-access")]).toEqual([["/settings/#speed"], ["/open"]]);
+});
+
+test("tabs that lead to a part of their page are empty if their panels are", async () => {
+  const tabs = (content: string) =>
+    `<ul role="tablist"><li><a role="tab" href="#one">Linux</a></li></ul><div role="tabpanel" id="one">${content}</div>`;
+  const routes = (content: string) => ({ "/": { body: `<h1>Gates</h1><p>${prose.repeat(3)}${tabs(content)}` } });
+  expect((await checksOf(routes(""), "tabs-have-content")).length).toBe(1);
+  expect(await checksOf(routes("<pre>gate open</pre>"), "tabs-have-content")).toEqual([]);
+});

@@ -110,7 +110,8 @@ function enterElement(state: State, element: Element): void {
   ownMember(readElement, tagName)?.(state, element, isOwn);
   state.own.asksForProof ||= element.hasAttribute("data-sitekey");
   const role = element.getAttribute("role");
-  if (role === "tab" && !element.hasAttribute("href")) state.own.tabs++;
+  // A tab with the address of a page leads there.
+  if (role === "tab" && /^(#|$)/.test(element.getAttribute("href") ?? "")) state.own.tabs++;
   if (element.selfClosing || !element.canHaveContent) return;
   const kind = kindOf(element, state.open.sections > 0);
   const { read } = state;

@@ -44,14 +44,14 @@ const segmenter = new Intl.Segmenter("und", { granularity: "word" });
 
 /** Verbs that docs write as one word or as two: `back up` and `backup`, `log in` and `login`. */
 const phrasal =
-  /\b(back|set|log|sign|roll|clean|start|look|shut|check|time|fall|call|build|break|scale) (up|in|out|off|on|back|down)\b/g;
+  /(?<=\b(?:back|set|clean|start|look|sign|scale)) (?=up\b)|(?<=\b(?:log|sign|check|scale)) (?=in\b|out\b)|(?<=\b(?:log|sign)) (?=on\b|off\b)|(?<=\b(?:roll|fall|call)) (?=back\b)|(?<=\b(?:roll|time)) (?=out\b)|(?<=\b(?:shut|break|scale)) (?=down\b)/g;
 
 /** The words of a text in lower case, in order, in any script. */
 export function toWords(text: string): string[] {
   const lower = text
     .normalize("NFKC")
     .toLowerCase()
-    .replace(phrasal, "$1$2")
+    .replace(phrasal, "")
     .replace(/\be-mail/g, "email");
   const words = lower.match(/[\p{L}\p{N}][\p{L}\p{N}\p{M}]*/gu) ?? [];
   return words.flatMap((word) =>

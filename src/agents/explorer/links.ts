@@ -4,7 +4,7 @@ import { suggestLinkEdits } from "../link-edits.ts";
 import { readerAccept } from "../reader.ts";
 import { type FetchResult, fetchUrl, findRefusal, type Log } from "./fetching.ts";
 import { fetchPage, toReadPage } from "./page-fetching.ts";
-import { findResponseFault, findWorstFault, type PageFault } from "./page-health.ts";
+import { findResponseFault, findWorstFault, isPersonal, type PageFault } from "./page-health.ts";
 import {
   type Listing,
   mapInOrder,
@@ -23,9 +23,7 @@ const atOnce = 4;
 /** Timeout of one request to another site, and for how long new requests to other sites may start, in ms. */
 const otherSiteRequestMs = 4000;
 const otherSitesMs = 6000;
-/** Pages that need sign-in or are only meant for maintainers, so their status says nothing. */
-const privatePath =
-  /\/(login|signin|sign-in|signup|sign-up|account|settings|edit|issues\/new|new\/choose|compare|dashboard)(\/|$)/i;
+const signInPath = /\/(login|signin|sign-in|signup|sign-up)(\/|$)/i;
 const signInText = /^(sign|log)[ -]?(in|up|on)$/i;
 /** Reserved example names (RFC 2606), and addresses of the reader's own machine. */
 const exampleHosts =
@@ -117,7 +115,8 @@ function collectTargets(
     if (!URL.canParse(link.url)) continue;
     const url = link.url.replace(/#.*$/s, "");
     const isOwn = session.origins.has(new URL(url).origin);
-    if (!mayBeTested(url, isOwn) || isPrivate(link) || seenKeys.has(pageKey(url)) || tested.has(pageKey(url))) continue;
+    if (!mayBeTested(url, isOwn) || isPrivate(link, isOwn) || seenKeys.has(pageKey(url)) || tested.has(pageKey(url)))
+      continue;
     seenKeys.add(pageKey(url));
     (isOwn ? ownTargets : otherTargets).push({ ...link, url, isOwnSite: isOwn });
   }
@@ -150,9 +149,9 @@ function mayBeTested(address: string, isOwnSite: boolean): boolean {
   return username === "" && (isOwnSite || !exampleHosts.test(hostname));
 }
 
-/** Whether a link leads to the product's sign-in or to a place behind it, and not to docs. */
-export const isPrivate = ({ url, text }: { url: string; text: string }): boolean =>
-  privatePath.test(new URL(url).pathname) || signInText.test(text.trim());
+/** Whether a link leads to a sign-in, or on another site to a place behind it. The site's own may be pages of its docs. */
+export const isPrivate = ({ url, text }: { url: string; text: string }, isOwnSite: boolean): boolean =>
+  signInPath.test(new URL(url).pathname) || signInText.test(text.trim()) || (!isOwnSite && isPersonal(url));
 
 /**
  * Pages of the site are read, which also finds those that can't be. For others, a HEAD request comes first; a target is

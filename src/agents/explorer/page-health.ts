@@ -18,6 +18,10 @@ const failure = (id: string, message: string, fix: string): PageFault => ({
   fix,
 });
 
+/** Pages that need sign-in or are only meant for maintainers, unless the docs have a page of that name. */
+const personalPath = /\/(account|settings|edit|issues\/new|new\/choose|compare|dashboard)(\/|$)/i;
+export const isPersonal = (url: string): boolean => personalPath.test(new URL(url).pathname);
+
 /**
  * Why a page couldn't be read, by the response to its request; null if it could, or if the cause can't be determined
  * here.
@@ -53,11 +57,13 @@ export function findResponseFault(url: string, fetchResult: FetchResult): PageFa
   const { status, ms } = fetchResult.response;
   if (status >= 400 && isChallenge(url, fetchResult)) return challengeFault(url);
   if (status === 401 || status === 402 || status === 403 || status === 407)
-    return failure(
-      "open-access",
-      `${url} returned status ${status}: it requires sign-in or blocks programs`,
-      "Make the docs readable without signing in.",
-    );
+    return isPersonal(url)
+      ? null
+      : failure(
+          "open-access",
+          `${url} returned status ${status}: it requires sign-in or blocks programs`,
+          "Make the docs readable without signing in.",
+        );
   if (status === 404 || status === 410)
     return failure(
       "link-resolves",
@@ -105,8 +111,11 @@ function isPageAsFile({ response: { body, headers }, contentType }: Extract<Fetc
   return /^\s*(<!doctype html|<html[\s>])/i.test(new TextDecoder().decode(body.subarray(0, maxDoctypeBytes)));
 }
 
+/** A page, with all of its URLs if it has several. */
+type CheckedPage = Pick<Page, "url" | "title" | "problem"> & { addresses?: string[] };
+
 /** The worst of what is wrong with a response and the page in it; null if nothing is. */
-export function findWorstFault(url: string, fetchResult: FetchResult, page: Page | null): PageFault | null {
+export function findWorstFault(url: string, fetchResult: FetchResult, page: CheckedPage | null): PageFault | null {
   const [responseFault, pageFault] = [findResponseFault(url, fetchResult), page && findPageFault(page)];
   return responseFault?.status === "fail" ? responseFault : (pageFault ?? responseFault);
 }
@@ -123,7 +132,7 @@ const isChallenge = (url: string, { contentType, text }: Extract<FetchResult, { 
   isReadable(contentType) && readPage(url, contentType, text().slice(0, maxChallengeChars)).problem === "challenge";
 
 /** Why the text of a page with a success status couldn't be read; null if it could. */
-export function findPageFault({ url, title, problem }: Page): PageFault | null {
+export function findPageFault({ url, title, problem, addresses = [url] }: CheckedPage): PageFault | null {
   if (problem === "empty")
     return failure("has-text", `${url} has no text`, "Restore the content of the page, or remove the links to it.");
   if (problem === "empty_shell")
@@ -139,7 +148,7 @@ export function findPageFault({ url, title, problem }: Page): PageFault | null {
       "Restore the page, or return status 404 and remove the links to it.",
     );
   if (problem === "challenge") return challengeFault(url);
-  if (problem === "sign_in")
+  if (problem === "sign_in" && !addresses.some(isPersonal))
     return failure(
       "open-access",
       `${url} shows a sign-in form instead of the page`,

@@ -83,7 +83,7 @@ function chooseCandidates(
       chosenKeys.has(key) ||
       !mayBePage(candidate.url, session.origins) ||
       !(candidate.needed || isInDocs(session, candidate.url)) ||
-      isPrivate(candidate)
+      isPrivate(candidate, true)
     )
       return;
     chosenKeys.add(key);
