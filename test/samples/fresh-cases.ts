@@ -250,6 +250,14 @@ export const freshCases: Case[] = [
     guide: fence("", "$ hollow widgets create\nCreated widget 7"),
     finds: [],
   }),
+  docs("a placeholder in quotes", {
+    guide: fence("rust", 'fn main() {\n    println!("{}", hollow::open("<cell-affinity>"));\n}'),
+    finds: ["placeholder-explained"],
+  }),
+  docs("an element in quotes, and a placeholder that is explained", {
+    guide: `${fence("js", 'root.innerHTML = "<hollow-list>" + items + "</hollow-list>";\nopen("<gate-code>");')}\n\nThe code of the gate is on its door.`,
+    finds: [],
+  }),
   docs("a gem of another name", {
     setup: fence("sh", "gem install tidal-client"),
     guide: fence("ruby", 'require "hollow"\nHollow.open'),

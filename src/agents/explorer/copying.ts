@@ -16,7 +16,7 @@ export const checkCopying = (page: ReadPage, pages: ReadPage[]): Check[] => [
 ];
 
 /**
- * `<region-code>` in a command; `{region_code}`, `<region-code>` or `[region-code]` in a URL; `<<region-code>>` in quotes; `YOUR_REGION_CODE`,
+ * `<region-code>` in a command; `{region_code}`, `<region-code>` or `[region-code]` in a URL; `<<region-code>>` or `<region-code>` in quotes; `YOUR_REGION_CODE`,
  * `INSERT_REGION_CODE` or `REGION_CODE_HERE` anywhere: the words between the marks.
  */
 function placeholdersOf(sample: CodeSample): { name: string; text: string }[] {
@@ -27,7 +27,10 @@ function placeholdersOf(sample: CodeSample): { name: string; text: string }[] {
   const inUrls = [...code.matchAll(/(?<![`]|[fF$]["'])https?:\/\/[^\s"'`]+/g)].flatMap(([url]) => [
     ...url.matchAll(/(?<![$#])\{([a-z]\w{2,40})\}|<([a-z][\w-]{2,40})>|(?<=\/)\[([a-z][\w-]{2,40})\]/gi),
   ]);
-  const quoted = [...code.matchAll(/(?<=["'`])<<([a-z][\w -]{2,40})>>(?=["'`])/gi)];
+  // A tag of one word may be one of HTML.
+  const quoted = [
+    ...code.matchAll(/(?<=["'`])(?:<<([a-z][\w -]{2,40})>>|<([a-z]\w*(?:[ _-]\w+){1,4})>)(?=["'`])/gi),
+  ].filter(([, , tag]) => tag === undefined || !code.includes(`</${tag}`));
   const asked = [
     ...code.matchAll(/\b(?:YOUR|INSERT)[_-]([A-Z][A-Z_-]{2,40})\b/g),
     ...code.matchAll(/\b(?!YOUR|INSERT)([A-Z][A-Z_-]{2,40})[_-]HERE\b/g),
