@@ -226,7 +226,21 @@ describe.each(clients)("through %s", (_, ask) => {
   });
 });
 
-test("the guarded client names the page that a redirect led to", async () => {
-  const { status, edit } = await guard.request(`${live}/to-hidden`);
-  expect([status, edit?.kind, edit?.url]).toEqual([404, "hidden", `${live}/hidden/a`]);
+test("the guarded client follows a redirect to a hidden page, and stops there", async () => {
+  const { status, url, edit } = await guard.request(`${live}/to-hidden`);
+  expect([status, url, edit?.kind]).toEqual([404, `${live}/hidden/a`, "hidden"]);
+});
+
+test("a tunnel, which would hide pages, is refused for a host with edited pages", async () => {
+  const [from, host] = [events.length, "docs.other.test"];
+  const only = { hidden: [`https://${host}/*`], replacements: [] };
+  const run = { urls: [], docsUrls: [`https://${host}/`], urlMap: {}, edits: only, allowPrivate: allow };
+  const tunnels = egress.open({ ...run, onEvent: (event) => events.push(event) });
+  const request = http.request({
+    ...{ socketPath: egress.socketPath, method: "CONNECT", path: `${host}:443` },
+    headers: { "proxy-authorization": `Bearer ${tunnels.token}` },
+  });
+  const status = await new Promise((done) => request.on("connect", ({ statusCode }) => done(statusCode)).end());
+  tunnels.close();
+  expect([status, events[from]]).toMatchObject([403, { method: "CONNECT", status: null, error: { kind: "refused" } }]);
 });

@@ -2,7 +2,7 @@ import { afterAll, expect, test } from "bun:test";
 import { createExplorer } from "../src/agents/explorer/explorer.ts";
 import { digestOf, type Edits, meetsUrl } from "../src/net/edits.ts";
 import type { Report } from "../src/reports/schema.ts";
-import { testApp } from "./support/app.ts";
+import { instantAgent, testApp } from "./support/app.ts";
 import { signedIn } from "./support/people.ts";
 import { type SiteRoute, serveSite } from "./support/site.ts";
 
@@ -12,10 +12,10 @@ const secretWord = "zanzibar";
 const install = `# Install the client\n\n${long}\n\nInstall it with \`npm install acme-client\`.\n\n\`\`\`sh\nnpm install acme-client\n\`\`\`\n`;
 const secret = `# Quotas\n\n${long}\n\nThe quota of a client is ${secretWord}.\n`;
 const site = serveSite({
-  "/docs/": markdown(`# Acme\n\n${long}\n\nRead [Install the client](install) and [Quotas](quotas).\n`),
+  "/docs/": markdown(`# Acme\n\n${long}\n\nRead [Install the client](install), [Moved](moved) and [Quotas](quotas).\n`),
   "/docs/install": markdown(install),
   "/docs/quotas": markdown(secret),
-  "/docs/moved": () => new Response(null, { status: 302, headers: { location: "/docs/install" } }),
+  "/docs/moved": () => new Response(null, { status: 302, headers: { location: "/docs/quotas" } }),
   "/llms.txt": () =>
     new Response(
       `# Acme\n\n> Notes and files.\n\n- [Install the client](${site.url}/docs/install)\n- [Quotas](/docs/quotas): how much\n`,
@@ -95,6 +95,10 @@ test("the explorer reads edited pages, and nothing of hidden ones, while the sit
     expect(editsAt(path)[0]).toMatchObject({ status: 200, kind: "replaced" });
   expect(meetsUrl(events, `${site.url}/docs/qu*`)).toBe(true);
   expect(meetsUrl(events, `${site.url}/docs/none`)).toBe(false);
+  // A redirect leads to nothing either.
+  expect(editsAt("/docs/moved")[0]).toMatchObject({ status: 404, kind: "hidden" });
+  const moved = http.filter(({ url }: { url: string }) => url.endsWith("/docs/moved"));
+  expect(meetsUrl(moved, edits.hidden[0] as string)).toBe(true);
   // A text that occurs nowhere is a fact of the session and of the report.
   const { hidden, replacements } = report.context?.edits ?? { hidden: [], replacements: [] };
   expect(hidden[0]).toBeGreaterThan(0);
@@ -179,3 +183,22 @@ test.each<[string, object, string]>([
     ]);
   },
 );
+
+test("an agent that searches the live web at the provider of its model gets no edits", async () => {
+  const searcher = {
+    id: "searcher",
+    version: "test",
+    model: null,
+    kind: "rules",
+    options: { webSearch: null },
+  } as const;
+  const { send } = testApp({ agents: { searcher: { ...instantAgent, describe: () => searcher } } });
+  const { body: searching } = await send("POST", "/api/v1/prompts", {
+    body: { text: "See https://docs.test/", agents: [{ agent: "searcher", options: { webSearch: true } }] },
+  });
+  const hiding = { hidden: ["https://docs.test/a"], replacements: [] };
+  const { status, body } = await send("POST", `/api/v1/prompts/${searching.id}/run`, {
+    body: { urlMap: {}, edits: hiding },
+  });
+  expect([status, body.detail]).toEqual([400, expect.stringContaining("webSearch")]);
+});

@@ -109,6 +109,8 @@ type EventFields =
       method: string;
       url: string;
       mappedUrl: string | null;
+      /** The URL that responded, if redirects led there. */
+      answeredBy?: string;
       /** null: no response; see `error`. */
       status: number | null;
       ms: number;

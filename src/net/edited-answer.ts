@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import { decodeText } from "./charset.ts";
-import { type CompiledEdits, digestOf, isHidden, type PageEdit, replacementsOf } from "./edits.ts";
+import { type CompiledEdits, digestOf, hostOf, isHidden, type PageEdit, replacementsOf } from "./edits.ts";
 import { GuardError } from "./failure.ts";
 import { isListing, withoutHiddenEntries } from "./hidden-entries.ts";
 import { type Answer, type RequestOptions, sendRequest } from "./http-request.ts";
@@ -43,7 +43,7 @@ const forWholeBody = (headers: Record<string, string>): Record<string, string> =
 export function mayEdit(edits: CompiledEdits, method: string, url: URL): boolean {
   if (isHidden(edits, url)) return true;
   if (method !== "GET" && method !== "HEAD") return false;
-  const hidesEntries = edits.hidden.some(({ host }) => host === url.host) && isListing(url);
+  const hidesEntries = edits.hidden.some(({ host }) => host === hostOf(url)) && isListing(url);
   return hidesEntries || replacementsOf(edits, url).length > 0;
 }
 

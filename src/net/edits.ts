@@ -41,8 +41,6 @@ export type PageEdit = {
   editedDigest: string;
   /** Positions in `replacements` of those whose text occurred. */
   replacements?: number[];
-  /** The URL that was edited, if redirects led there. */
-  url?: string;
 };
 
 /** The URLs that an edit is about: one page, or all whose URL begins like this. */
@@ -126,7 +124,8 @@ function toPattern(address: string): UrlPattern {
   return { text: textOf(url), host: hostOf(url), isPrefix, hasQuery: url.search !== "" };
 }
 
-const hostOf = ({ host }: URL): string => host.replace(/\.(?=:|$)/, "");
+/** Without the dot at the end of a complete name. */
+export const hostOf = ({ host }: URL): string => host.replace(/\.(?=:|$)/, "");
 
 /** A URL without scheme and fragment, in one spelling: a page is the same over http and https. */
 const textOf = (url: URL): string =>
@@ -163,20 +162,20 @@ export const replacementsOf = ({ replacements }: CompiledEdits, url: URL) =>
 type FetchEvent = {
   type: string;
   url?: string | null | undefined;
+  answeredBy?: string | undefined;
   method?: string | undefined;
   status?: number | null | undefined;
   phase?: string | undefined;
-  edit?: PageEdit | undefined;
 };
 
 /**
- * The URLs that the agent of a session fetched, each with the status of the response: from the records of the proxy and of evald's own clients,
+ * The URLs that the agent of a session fetched, also by redirects, each with the status of the last response: from the records of the proxy and of evald's own clients,
  * never from what an agent says. What the survey of the docs fetched afterwards does not count.
  */
 export const listFetchedUrls = (events: readonly FetchEvent[]): { url: string; status: number }[] =>
-  events.flatMap(({ type, url, method, status, phase, edit }) =>
+  events.flatMap(({ type, url, answeredBy, method, status, phase }) =>
     type === "http" && url != null && status != null && method !== "CONNECT" && phase !== "survey"
-      ? [{ url, status }, ...(edit?.url === undefined ? [] : [{ url: edit.url, status }])]
+      ? [{ url, status }, ...(answeredBy === undefined ? [] : [{ url: answeredBy, status }])]
       : [],
   );
 

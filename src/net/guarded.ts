@@ -154,7 +154,6 @@ export function createGuard(options: GuardOptions): Guard {
           url: url.href,
           mappedUrl: mapping.toMappedUrlWithoutTokens(url)?.href ?? null,
           ...response,
-          ...(response.edit && redirects.length > 0 && { edit: { ...response.edit, url: url.href } }),
           redirects,
           ms,
         };

@@ -163,12 +163,17 @@ export function reportTools(ctx: Context): Tool[] {
 const maxEventText = 2000;
 /** Friction points, and recommended fixes, of a report that are sent at once. */
 const maxPointsAtOnce = 10;
+/** Longer edits are left out; `context.edits` still counts them. */
+const maxEditsAtOnce = 1_500;
 /** Maximum characters of the rest of a report. Its texts are shortened further until they fit. */
 const maxReportRest = 7_000;
 const reportTextSizes = [2000, 500, 150];
 
 /** A report with some of its friction points and recommended fixes, most severe first, from `offset`. */
-function toBriefReport({ frictionPoints, recommendations, ...rest }: Report, offset: number) {
+function toBriefReport({ frictionPoints, recommendations, run, ...others }: Report, offset: number) {
+  const { edits, ...restOfRun } = run;
+  const hasLongEdits = JSON.stringify(edits ?? null).length > maxEditsAtOnce;
+  const rest = { run: hasLongEdits ? restOfRun : run, ...others };
   const sizes = reportTextSizes.map((maxText) => shortenTexts(rest, maxText));
   const brief = sizes.find((each) => JSON.stringify(each).length <= maxReportRest) ?? sizes.at(-1) ?? rest;
   const rows = Array.from({ length: maxPointsAtOnce }, (_, i) => ({

@@ -17,8 +17,8 @@ export const openEditCounts = (edits: CompiledEdits): EditCounts => ({
 /** Counts a request. For a replacement, `requests` are the responses with a page, and `applied` those in which its text occurred. */
 export function countEdits({ edits, detail }: EditCounts, event: AgentEvent): void {
   if (event.type !== "http" || event.status === null) return;
-  const { edit, status } = event;
-  const url = URL.parse(edit?.url ?? event.url);
+  const { edit, status, answeredBy = event.url } = event;
+  const url = URL.parse(answeredBy);
   if (url === null) return;
   for (const [i, pattern] of edits.hidden.entries())
     if (edit?.kind === "hidden" && matchesUrl(pattern, url)) detail.hidden[i]!++;

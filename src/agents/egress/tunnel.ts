@@ -1,5 +1,6 @@
 import type http from "node:http";
 import net from "node:net";
+import { hostOf } from "../../net/edits.ts";
 import { GuardError } from "../../net/failure.ts";
 import { type CheckedAddress, connectTimeout, toDestination, toLookup } from "../../net/http-request.ts";
 import type { Mapping } from "../../net/mapping.ts";
@@ -47,10 +48,10 @@ function mappingObjection(mapping: Mapping, url: URL): string | null {
 }
 
 /** Why a tunnel to a host is refused whose pages the run edits; null if it edits none. */
-const editsObjection = ({ edits }: EgressPolicy, { host }: URL): string | null =>
-  edits?.hosts.has(host)
-    ? `this run edits pages of ${host}, which a tunnel hides; request http://${host}/ instead`
-    : null;
+function editsObjection({ edits }: EgressPolicy, url: URL): string | null {
+  if (!edits?.hosts.has(hostOf(url))) return null;
+  return `this run edits pages of ${url.host}, which a tunnel hides; request http://${url.host}/ instead`;
+}
 
 const toConnectOptions = (url: URL, addresses: CheckedAddress[]): net.TcpNetConnectOpts => ({
   ...toDestination(url, addresses),

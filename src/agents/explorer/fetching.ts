@@ -209,12 +209,17 @@ async function send(fetcher: Fetcher, request: FetchRequest, log: Log): Promise<
       ...(body !== undefined && { body }),
       ...{ signal, timeoutMs, maxBytes, followRedirects: request.follow ?? true },
     });
-    fetcher.requestCount += response.redirects.length;
-    const { mappedUrl, status, ms, edit } = response;
+    const { mappedUrl, status, ms, redirects, edit } = response;
+    fetcher.requestCount += redirects.length;
     const contentType = response.headers.get("content-type");
     const bytesOut = body === undefined ? {} : { bytesOut: Buffer.byteLength(body) };
     const received = { mappedUrl, status, ms, bytes: response.body.length, ...bytesOut, contentType, error: null };
-    log.events.push({ ...event, ...received, ...(edit && { edit }) });
+    log.events.push({
+      ...event,
+      ...received,
+      ...(redirects.length > 0 && { answeredBy: response.url }),
+      ...(edit && { edit }),
+    });
     if ((status === 404 || status === 410) && foundOn !== null) deadLinks.set(`${foundOn} ${url}`, { url, foundOn });
     let text: string | null = null;
     return {

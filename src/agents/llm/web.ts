@@ -74,10 +74,11 @@ export function webTools(
       if (target && !mapping.toMappedUrl(target) && !hosts.permits(target.hostname))
         throw new GuardError("refused", url, hosts.objection(target.hostname));
       const response = await guard.request(url, { ...options, signal, timeoutMs: requestMs });
-      const { mappedUrl, status, ms, body, edit } = response;
+      const { mappedUrl, status, ms, body, redirects, edit } = response;
       const type = response.headers.get("content-type");
       const received = { mappedUrl, status, ms, bytes: body.length, contentType: type, error: null };
-      report({ ...event, ...upload, ...received, ...(edit && { edit }) });
+      const more = { ...(redirects.length > 0 && { answeredBy: response.url }), ...(edit && { edit }) };
+      report({ ...event, ...upload, ...received, ...more });
       return { ok: true, response, type };
     } catch (error) {
       signal.throwIfAborted();

@@ -1,4 +1,4 @@
-import { editsOf } from "../../net/edits.ts";
+import { editsOf, hostOf } from "../../net/edits.ts";
 import { createHostList } from "../../net/hosts.ts";
 import { portOf } from "../../net/http-request.ts";
 import { createMapping, parseUrlMap } from "../../net/mapping.ts";
@@ -51,7 +51,7 @@ export function runHostsOf(task: Task, furtherUrls: readonly string[] = []): Run
       hosts.isOwn(hostname) ||
       ["http", "https"]
         .map((scheme) => new URL(`${scheme}://${hostname}:${port}/`))
-        .some((url) => mapping.toMappedUrl(url) !== null || edits?.hosts.has(url.host)),
+        .some((url) => mapping.toMappedUrl(url) !== null || edits?.hosts.has(hostOf(url))),
     names,
     routes: [
       ...[...loopbackHosts].map(([port, hostname]) => ({ port, hostname, hostPort: port })),
