@@ -6,6 +6,7 @@ import { capitalize, count, sentence } from "../grading/text.ts";
 import { toPrintable } from "../log.ts";
 import {
   agentLabel,
+  describeEdits,
   describeEvents,
   describeEvidence,
   describeSources,
@@ -37,7 +38,7 @@ export function reportScreen(report: Report, { width, hasColor, fullReportHint }
   const style = (format: Style, text: string) => (hasColor ? styleText(format, text, { validateStream: false }) : text);
   const wrapped = (text: string, indent = "", first = indent) =>
     wrapText(oneLine(text), columns, { indent, first }).join("\n");
-  const sources = describeSources(report);
+  const notes = [describeSources(report), describeEdits(report)].filter((note) => note !== null);
   const { keyFinding, recommendations, frictionPoints } = report;
   const fixes = recommendations.filter(({ isConvention }) => !isConvention);
   const shown = (fixes.length > 0 ? fixes : recommendations).slice(0, maxFixes);
@@ -64,7 +65,7 @@ export function reportScreen(report: Report, { width, hasColor, fullReportHint }
       "\n",
     ),
     wrapped(keyFinding),
-    ...(sources === null ? [] : [wrapped(sources)]),
+    ...notes.map((note) => wrapped(note)),
     ...(shown.length === 0
       ? ["No fixes to recommend."]
       : [

@@ -1,6 +1,6 @@
 import { isRuleBased } from "../agents/agent.ts";
 import { count, indexOfName } from "../grading/text.ts";
-import { agentLabel, pointsOfFix } from "./labels.ts";
+import { agentLabel, describeEdits, pointsOfFix } from "./labels.ts";
 import { autolink, code, codeBlock, text } from "./markdown-text.ts";
 import type { Recommendation, Report } from "./schema.ts";
 
@@ -18,6 +18,7 @@ export function fixBrief(report: Report, { hasAccess = true } = {}): string {
   return [
     `# Fix the docs${name ? ` of ${text(name)}` : ""}`,
     `An AI agent (${text(agentLabel(agent))}) worked on the task below, and evald recorded its session. Make the ${openFixes.length === 1 ? "change" : `${openFixes.length} changes`} below in the source of the docs.`,
+    describeEdits(report),
     [
       "- Find the source file of each page in this workspace. URLs are those of the published pages, and line numbers refer to the text that the agent read, so search for the quoted text.",
       "- Make the smallest change that removes the cause. Don’t change anything else.",

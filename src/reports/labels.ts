@@ -164,7 +164,7 @@ export const describeSources = ({ context }: Pick<Report, "context">): string | 
     ? "Read from Markdown sources, not from the built site: navigation, redirects, generated pages, templates, links to sections and site conventions such as llms.txt were not measured."
     : null;
 
-/** How the docs were edited on the way to the agent, in a sentence without its period; null: they were not. */
+/** How the docs were edited on the way to the agent, as a sentence; null: they were not. */
 export function describeEdits({ run: { edits }, context }: Pick<Report, "run" | "context">): string | null {
   if (!edits) return null;
   const { hidden, replacements } = edits;
@@ -176,7 +176,8 @@ export function describeEdits({ run: { edits }, context }: Pick<Report, "run" | 
     ...(hidden.length > 0 ? [`${count(hidden.length, "URL")} hidden`] : []),
     ...(replacements.length > 0 ? [`${count(replacements.length, "text")} replaced`] : []),
   ];
-  return `${parts.join(", ")}${unused > 0 ? `; ${unused} of ${hidden.length + replacements.length} edits never met` : ""}`;
+  const met = unused > 0 ? ` (${unused} of ${hidden.length + replacements.length} edits never met)` : "";
+  return `Docs edited in flight: ${parts.join(", ")}${met}. What was found may come from the edits.`;
 }
 
 /** Events that are named as evidence; the others are counted. */

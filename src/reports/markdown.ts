@@ -36,6 +36,7 @@ export function reportMarkdown(report: Report, { isStored = true } = {}): string
     `# ${scoreSummary(report) ?? notMeasured}: ${title}`,
     facts(report),
     text(describeSources(report) ?? ""),
+    text(describeEdits(report) ?? ""),
     score === null && nullNotice !== null && nullNotice !== keyFinding && `**${text(nullNotice)}**`,
     `**${text(keyFinding)}**`,
     text(verdict),
@@ -146,15 +147,12 @@ function friction(point: FrictionPoint, name: string): string {
     .join("\n\n");
 }
 
-function runDetails(report: Report, isStored: boolean): string {
-  const { url, run, task, methodology } = report;
-  return [
+const runDetails = ({ url, run, task, methodology }: Report, isStored: boolean) =>
+  [
     `- Task: ${text(task.text, 4000)}`,
     ...(task.endGoal ? [`- End goal: ${text(task.endGoal, 4000)}`] : []),
     ...(run.templateArgs ? [`- Template arguments: ${code(JSON.stringify(run.templateArgs))}`] : []),
     ...(Object.keys(run.urlMap).length > 0 ? [`- URL map: ${code(JSON.stringify(run.urlMap))}`] : []),
-    ...(report.run.edits ? [`- Docs edited in flight: ${describeEdits(report)}`] : []),
     ...(isStored ? [`- Report: ${autolink(url)}`, `- Run: ${autolink(run.runUrl)}`] : []),
     `- Methodology: ${text(methodology.id)}, ${text(methodology.hash.slice(0, 8))}${methodology.judge ? `, judged by ${text(methodology.judge)}` : ""}`,
   ].join("\n");
-}

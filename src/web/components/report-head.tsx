@@ -2,6 +2,7 @@ import type { LatestResults } from "../../comparisons/latest.ts";
 import { count } from "../../grading/text.ts";
 import {
   agentLabel,
+  describeEdits,
   describeEvidence,
   describeSources,
   notMeasured,
@@ -29,7 +30,7 @@ type Props = { site: Site; viewer?: Viewer; report: Report; result: EvalResult |
 /** What was evaluated, by whom and how often; the grade, the key finding and the score, each once. */
 export function ReportHead({ site, viewer, report, result, latest }: Props) {
   const evidence = describeEvidence(report);
-  const sources = describeSources(report);
+  const notes = [describeSources(report), describeEdits(report)].filter((note) => note !== null);
   const { score, scope, grade, outcome, status, nullNotice, keyFinding, product, agent, run } = report;
   const place = [product.name, product.host].filter((word) => word !== null).join(" · ");
   const runs = result?.n ?? 0;
@@ -69,7 +70,11 @@ export function ReportHead({ site, viewer, report, result, latest }: Props) {
           )}
           <Sparkline scores={(latest?.points ?? []).map((point) => point.score)} subject="the latest evaluations" />
         </p>
-        {sources !== null && <p class="notice">{sources}</p>}
+        {notes.map((note) => (
+          <p key={note} class="notice">
+            {note}
+          </p>
+        ))}
         {score !== null && (
           <BaselineSummary
             report={mixesSides(latest, report) ? { ...report, baseline: null } : report}

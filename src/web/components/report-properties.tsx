@@ -1,5 +1,5 @@
 import { reportStatuses } from "../../db/tables/reports.ts";
-import { agentLabel, describeEdits, judgeText, titleOf } from "../../reports/labels.ts";
+import { agentLabel, judgeText, titleOf } from "../../reports/labels.ts";
 import type { Report } from "../../reports/schema.ts";
 import { type ShareLink, shareDays } from "../../shares/shares.ts";
 import type { Site } from "../site.ts";
@@ -52,7 +52,6 @@ export function ReportActions({ site, report, viewer, extras }: Props) {
 export function Properties({ site, report, viewer, extras }: Props) {
   const { run, agent, methodology, prompt, task, status, slug, judge } = report;
   const replacedHosts = Object.entries(run.urlMap);
-  const edits = describeEdits(report);
   const path = `${site.base}/reports/${slug}`;
   return (
     <div class="properties">
@@ -84,7 +83,6 @@ export function Properties({ site, report, viewer, extras }: Props) {
             {replacedHosts.map(([from, to]) => `${from} → ${addressText(to)}`).join(", ")}
           </Fact>
         )}
-        {edits && <Fact name="Docs edited in flight">{edits}</Fact>}
       </dl>
       {viewer && (
         <p class="acts">
