@@ -49,7 +49,7 @@ type SuccessChange = {
 };
 
 /** How many times the base: the ratio of geometric means with its 95 % interval, over `n` pairs of runs. */
-type RatioChange = { ratio: number; low: number | null; high: number | null; p: number | null; n: number };
+export type RatioChange = { ratio: number; low: number | null; high: number | null; p: number | null; n: number };
 
 /** What an arm changes. null: no runs of both sides tell. `exact`: runs of the agent don't differ, so neither tests nor intervals apply. */
 type Contrast = {
@@ -73,7 +73,7 @@ type ExperimentVerdict = "better" | "worse" | "not_distinguishable" | "insuffici
  * 5 points in 4 of 5 experiments; null: a verdict exists, or 1,000 are too few. `promptsForVerdict`: the same for the number of prompts with as many
  * repeats; null with fewer than six prompts. `contaminated`, `failed`: excluded runs of both sides.
  */
-type ArmContrast = {
+export type ArmContrast = {
   arm: string;
   overall: Contrast;
   prompts: PromptContrast[];
@@ -91,7 +91,7 @@ type ArmContrast = {
  * The runs of an arm. `n`: those that are not excluded. `meanScore`: of the prompts' means, with its 95 % interval. `successes`: of `judged`
  * runs, with Wilson's 95 % interval. `used`: runs that used the treatment, of those for which it is known.
  */
-type ArmSummary = {
+export type ArmSummary = {
   arm: string;
   n: number;
   failed: number;

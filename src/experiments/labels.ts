@@ -44,12 +44,12 @@ export function successText({ overall: { success } }: Pick<ArmContrast, "overall
   return `${share(arm)} against ${share(base)}`;
 }
 
-/** "1.3 times" with its interval. */
+/** "×1.30 (1.10 to 1.50)" */
 export function ratioText(change: RatioChange | null): string {
   if (change === null) return "Unknown";
   const { ratio, low, high } = change;
   const bounds = low === null || high === null ? "" : ` (${low.toFixed(2)} to ${high.toFixed(2)})`;
-  return `${ratio.toFixed(2)} times${bounds}`;
+  return `×${ratio.toFixed(2)}${bounds}`;
 }
 
 /** What the verdict on an arm rests on, or what it lacks, in a sentence. */

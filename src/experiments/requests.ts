@@ -140,7 +140,8 @@ function acceptFirstRepeat(ctx: Context, tx: Tx, row: ExperimentRow, source: Eva
     const hasChanges = providerId !== undefined || workspace !== undefined || without !== undefined;
     const { runIds } = acceptEval(ctx, tx, orgId as OrgId, promptId, {
       ...{ trigger: source.trigger, requester: source.requester },
-      ...{ urlMap, sites, edits, agent, model, runs: 1, templateArgs: templateArgs ?? undefined },
+      ...{ urlMap, sites, edits, agent, model, runs: 1 },
+      templateArgs: { ...getPromptRow(ctx, orgId as OrgId, promptId).templateDefaults, ...templateArgs },
       ...(hasChanges && { changes: { providerId, workspace, without } }),
     });
     const run = tx

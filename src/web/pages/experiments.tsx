@@ -130,9 +130,11 @@ export function ExperimentPage({ site, site: { base }, viewer, experiment, now }
       <Arms experiment={experiment} />
       {analysis.contrasts.map((contrast) => {
         const rows: ForestRow[] = [
-          ...contrast.prompts.flatMap(({ promptId, contrast: { score } }) =>
-            score ? [{ label: titles.get(promptId) ?? promptId, ...score, isTotal: false }] : [],
-          ),
+          ...contrast.prompts
+            .filter((_, __, all) => all.length > 1)
+            .flatMap(({ promptId, contrast: { score } }) =>
+              score ? [{ label: titles.get(promptId) ?? promptId, ...score, isTotal: false }] : [],
+            ),
           ...(contrast.overall.score ? [{ label: "All prompts", ...contrast.overall.score, isTotal: true }] : []),
         ];
         return (
@@ -172,48 +174,60 @@ export function ExperimentPage({ site, site: { base }, viewer, experiment, now }
 }
 
 /** One line per arm: its runs, its results and its verdict. */
-const Arms = ({ experiment: { arms, analysis } }: { experiment: Experiment }) => (
-  <List
-    label="Arms"
-    isStacked
-    labels={["Arm", "Verdict"]}
-    numbers={["Runs", "Mean score (95% CI)", "Goal reached", "Cost", "Time", "Used", "Contaminated"]}
-  >
-    {analysis.arms.map((arm, i) => {
-      const contrast = analysis.contrasts.find((each) => each.arm === arm.arm);
-      return (
-        <tr key={arm.arm}>
-          <th scope="row" {...foreignText}>
-            {arm.arm} <small>{i === 0 ? "Base" : changesText(arms[i] ?? {})}</small>
-          </th>
-          <td data-label="Verdict">{contrast ? verdictLabels[contrast.verdict] : "–"}</td>
-          <td class="number" data-label="Runs">
-            {arm.n}
-            {arm.failed > 0 && <small> {arm.failed} failed</small>}
-          </td>
-          <td class="number" data-label="Mean score (95% CI)">
-            {meanText(arm)}
-          </td>
-          <td class="number" data-label="Goal reached">
-            {shareText(arm)}
-          </td>
-          <td class="number" data-label="Cost">
-            {contrast ? ratioText(contrast.overall.cost) : "–"}
-          </td>
-          <td class="number" data-label="Time">
-            {contrast ? ratioText(contrast.overall.seconds) : "–"}
-          </td>
-          <td class="number" data-label="Used">
-            {usedText(arm)}
-          </td>
-          <td class="number" data-label="Contaminated">
-            {arm.contaminated}
-          </td>
-        </tr>
-      );
-    })}
-  </List>
-);
+const Arms = ({ experiment: { arms, analysis } }: { experiment: Experiment }) => {
+  const hasUse = analysis.arms.some(({ used }) => used !== null);
+  const hasContamination = analysis.arms.some(({ contaminated }) => contaminated > 0);
+  return (
+    <List
+      label="Arms"
+      isStacked
+      labels={["Arm", "Verdict"]}
+      numbers={[
+        ...["Runs", "Mean score (95% CI)", "Goal reached", "Cost", "Time"],
+        ...(hasUse ? ["Used"] : []),
+        ...(hasContamination ? ["Contaminated"] : []),
+      ]}
+    >
+      {analysis.arms.map((arm, i) => {
+        const contrast = analysis.contrasts.find((each) => each.arm === arm.arm);
+        return (
+          <tr key={arm.arm}>
+            <th scope="row" {...foreignText}>
+              {arm.arm} <small>{i === 0 ? "Base" : changesText(arms[i] ?? {})}</small>
+            </th>
+            <td data-label="Verdict">{contrast ? verdictLabels[contrast.verdict] : "–"}</td>
+            <td class="number" data-label="Runs">
+              {arm.n}
+              {arm.failed > 0 && <small> {arm.failed} failed</small>}
+            </td>
+            <td class="number" data-label="Mean score (95% CI)">
+              {meanText(arm)}
+            </td>
+            <td class="number" data-label="Goal reached">
+              {shareText(arm)}
+            </td>
+            <td class="number" data-label="Cost">
+              {contrast ? ratioText(contrast.overall.cost) : "–"}
+            </td>
+            <td class="number" data-label="Time">
+              {contrast ? ratioText(contrast.overall.seconds) : "–"}
+            </td>
+            {hasUse && (
+              <td class="number" data-label="Used">
+                {usedText(arm)}
+              </td>
+            )}
+            {hasContamination && (
+              <td class="number" data-label="Contaminated">
+                {arm.contaminated}
+              </td>
+            )}
+          </tr>
+        );
+      })}
+    </List>
+  );
+};
 
 type PromptsProps = {
   contrast: Experiment["analysis"]["contrasts"][number];
