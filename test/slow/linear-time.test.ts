@@ -4,6 +4,7 @@ import { createExplorer } from "../../src/agents/explorer/explorer.ts";
 import { callsOf } from "../../src/agents/explorer/http-calls.ts";
 import { inferLanguage } from "../../src/agents/explorer/inferred-languages.ts";
 import { Fields } from "../../src/agents/explorer/literals.ts";
+import { installsOf } from "../../src/agents/explorer/packages.ts";
 import { ownText } from "../../src/agents/explorer/page-sections.ts";
 import { secretsOf } from "../../src/agents/explorer/secrets.ts";
 import { commandsOf } from "../../src/agents/explorer/shell-samples.ts";
@@ -170,6 +171,7 @@ test.each<[string, () => unknown]>([
   ["a line of a user", () => inferLanguage(`a@${"a".repeat(1_000_000)}`)],
   ["lines of tags", () => inferLanguage("<br>\n".repeat(200_000))],
   ["a prompt", () => commandsOf(`a@${"a".repeat(1_000_000)}`)],
+  ["URLs without an end", () => installsOf("<https://".repeat(40_000))],
   ["calls", () => callsOf(sample("sh", "curl x\n".repeat(100_000)))],
   ["brackets", () => ownText(`[x](y) ${"[".repeat(1_000_000)}`)],
   ["variables of a line", () => secretsOf(sample("sh", "$A_B ".repeat(100_000)))],

@@ -176,7 +176,7 @@ export function installsOf(markdown: string): Package[] {
 /** Dependencies as the files of each ecosystem list them. */
 const listings: [EcosystemName, RegExp][] = [
   ["npm", /"(?<name>@?[\w./-]+)":[ \t]*"(?<version>[\^~>=\d*][^"]*|latest|workspace:[^"]*)"/g],
-  ["npm", /\/\/[^\s"'()]*?\/(?<name>(?:@[\w.-]+\/)?[\w.-]+)@(?<version>\d[\w.]*)/g],
+  ["npm", /\/\/[^\s"'()]{0,200}?\/(?<name>(?:@[\w.-]+\/)?[\w.-]+)@(?<version>\d[\w.]*)/g],
   ["composer", /"(?<name>[\w.-]+\/[\w.-]+)":[ \t]*"(?<version>[\^~>=\d*][^"]*)"/g],
   ["pypi", /^[ \t]*(?<name>[A-Za-z][\w.-]*)(?:\[[\w,-]+\])?[ \t]*(?:[=~>]=)[ \t]*(?<version>\d[\w.]*)/gm],
   ["pypi", /^[ \t]*["'](?<name>[A-Za-z][\w.-]*)(?:\[[\w,-]+\])?[ \t]*(?:[=~>]=)[ \t]*(?<version>\d[\w.]*)/gm],
@@ -190,7 +190,7 @@ const listings: [EcosystemName, RegExp][] = [
     "maven",
     /<groupId>(?<name>[^<]+)<\/groupId>(?:\s*<artifactId>[^<]+<\/artifactId>(?:\s*<version>(?<version>\d[^<]*))?)?/g,
   ],
-  ["maven", /["'](?<name>[\w.-]+\.[\w.-]+:[\w.-]+)(?::(?<version>\d[^"']*))?["']/g],
+  ["maven", /["'](?<name>[\w-]+(?:\.[\w-]+)+:[\w.-]+)(?::(?<version>\d[^"']*))?["']/g],
   ["oci", /^[ \t]*(?:-[ \t]+)?(?:image:|FROM)[ \t]+["']?(?<name>[\w./-]+):v?(?<version>\d[\w.-]*)/gm],
   ["nuget", /Include="(?<name>[\w.]+)"(?:[ \t]+Version="(?<version>\d[^"]*)")?/g],
   ["pub", /^[ \t]+(?<name>[a-z]\w*):[ \t]*[\^>=~]+(?<version>\d[\w.]*)/gm],
