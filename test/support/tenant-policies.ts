@@ -138,7 +138,7 @@ export function policyBorders(world: Tenants): Record<string, () => Promise<stri
       const put = async (own: typeof asA, name: string) =>
         (await own.send("PUT", `/api/v1/secrets/${name}`, { body: { value: `the ${name} of ${own.a.org}` } })).status;
       for (const own of [asA, asB]) await put(own, "TOKEN");
-      const values = [a, b].map(({ org }) => readSecrets(ctx, org, ["TOKEN"]).TOKEN);
+      const values = [a, b].map(({ org }) => readSecrets(ctx, org, ["TOKEN"]).TOKEN?.value);
       const mixed = unlike("secrets", values, [`the TOKEN of ${a.org}`, `the TOKEN of ${b.org}`]);
       if (mixed) return mixed;
       for (let i = 1; i < maxSecrets; i++) await put(asA, `ONLY_A_${i}`);
