@@ -326,4 +326,5 @@ test.each([
     for (let i = 0; i < rounds; i++) if (permutationTest(side(70), side(70 + delta)).p < 0.05) seen++;
     expect(Math.abs(seen / rounds - powerOf(n, delta, sd))).toBeLessThan(0.03);
   },
+  60_000,
 );
