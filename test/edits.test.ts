@@ -1,8 +1,11 @@
 import { afterAll, expect, test } from "bun:test";
+import { join } from "node:path";
 import { createExplorer } from "../src/agents/explorer/explorer.ts";
-import { digestOf, type Edits, meetsUrl } from "../src/net/edits.ts";
+import { importFile } from "../src/exchange/import.ts";
+import { digestOf, type Edits, listFetchedUrls, meetsUrl } from "../src/net/edits.ts";
 import type { Report } from "../src/reports/schema.ts";
 import { instantAgent, testApp } from "./support/app.ts";
+import { emptyFolder } from "./support/executable.ts";
 import { signedIn } from "./support/people.ts";
 import { type SiteRoute, serveSite } from "./support/site.ts";
 
@@ -99,6 +102,8 @@ test("the explorer reads edited pages, and nothing of hidden ones, while the sit
   expect(editsAt("/docs/moved")[0]).toMatchObject({ status: 404, kind: "hidden" });
   const moved = http.filter(({ url }: { url: string }) => url.endsWith("/docs/moved"));
   expect(meetsUrl(moved, edits.hidden[0] as string)).toBe(true);
+  const fetched = ["moved", "quotas"].map((page) => ({ url: `${site.url}/docs/${page}`, status: 404 }));
+  expect(listFetchedUrls(moved.slice(0, 1))).toEqual(fetched);
   // A text that occurs nowhere is a fact of the session and of the report.
   const { hidden, replacements } = report.context?.edits ?? { hidden: [], replacements: [] };
   expect(hidden[0]).toBeGreaterThan(0);
@@ -204,3 +209,16 @@ test("an agent that searches the live web at the provider of its model gets no e
   });
   expect([status, body.detail]).toEqual([400, expect.stringContaining("webSearch")]);
 });
+
+test("an export keeps the edits of a run, and its copy counts nowhere either", async () => {
+  const { report } = await runWith({ edits });
+  const file = join(emptyFolder(), "export.jsonl");
+  await Bun.write(file, (await app.send("GET", "/api/v1/export")).body);
+  const copy = testApp();
+  importFile(copy.service.ctx, copy.a.org, file);
+  const { body: copied } = await copy.send("GET", `/api/v1/reports/${report.slug}`);
+  expect([copied.run.edits, copied.context]).toEqual([report.run.edits, report.context]);
+  const pointsOf = async ({ send }: Pick<typeof app, "send">) =>
+    (await send("GET", `/api/v1/trends?promptId=${prompt.id}`)).body;
+  expect(await pointsOf(copy)).toEqual(await pointsOf(app));
+}, 30_000);

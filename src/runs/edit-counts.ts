@@ -3,7 +3,7 @@ import type { Milestone } from "../agents/milestones.ts";
 import { type CompiledEdits, matchesUrl } from "../net/edits.ts";
 
 /** How often the edits of a run were met, by their positions. */
-export type EditCounts = { edits: CompiledEdits; detail: Milestone<"docs_edited">["detail"] };
+type EditCounts = { edits: CompiledEdits; detail: Milestone<"docs_edited">["detail"] };
 
 /** The counts before the first request. */
 export const openEditCounts = (edits: CompiledEdits): EditCounts => ({
