@@ -1,3 +1,4 @@
+import { resolveRef } from "../agents/explorer/api-references.ts";
 import { type Fields, object, text } from "../agents/fields.ts";
 import { type Candidate, type Drop, needsOf } from "./candidate.ts";
 import type { ProposalSource, TaskProposal } from "./proposal.ts";
@@ -121,9 +122,9 @@ const isOpen = ({ value }: Operation, { document }: Api): boolean => {
 function readBackCheck({ path, value }: Operation, api: Api): TaskProposal["declaredChecks"][number] | null {
   const list = api.operations.find((other) => other.method === "get" && other.path === path);
   const body = object(
-    object(object(object(resolve(value.requestBody, api.document)).content)["application/json"]).schema,
+    object(object(object(resolveRef(api.document, value.requestBody)).content)["application/json"]).schema,
   );
-  const fields = object(object(resolve(body, api.document)).properties);
+  const fields = object(object(resolveRef(api.document, body)).properties);
   if (!list || path.includes("{") || api.server === null || !("name" in fields)) return null;
   const url = `${api.server}${path}`;
   if (isOpenList(list, api)) return { url, contains: createdName };
@@ -141,19 +142,8 @@ function returnsJson({ responses }: Fields, document: Fields): boolean {
   return Object.entries(object(responses)).some(
     ([status, response]) =>
       /^2/.test(status) &&
-      Object.keys(object(object(resolve(response, document)).content)).some((type) => /json/.test(type)),
+      Object.keys(object(object(resolveRef(document, response)).content)).some((type) => /json/.test(type)),
   );
-}
-
-/** What a value refers to within its document. */
-function resolve(value: unknown, document: Fields): unknown {
-  const reference = text(object(value).$ref);
-  if (!reference.startsWith("#/")) return value;
-  const names = reference
-    .slice(2)
-    .split("/")
-    .map((name) => name.replaceAll("~1", "/").replaceAll("~0", "~"));
-  return names.reduce<unknown>((parent, name) => object(parent)[name], document);
 }
 
 const isItemOf = (path: string, collection: string): boolean =>
