@@ -92,7 +92,11 @@ export function createService(options: ServiceOptions) {
   ]);
   const backupLoop = createBackupLoop(ctx, options.backupEnv ?? {});
   const healthChecks = createHealthChecks(ctx, () => ({
-    ...{ config, env, ctx, now: ctx.now, findSandbox: local.findSandbox },
+    config,
+    env,
+    ctx,
+    now: ctx.now,
+    findSandbox: local.findSandbox,
     service: { ownUrl: ctx.baseUrl(), instance: ctx.instance },
     workers: workers?.list() ?? null,
   }));

@@ -150,8 +150,12 @@ const comparing =
     });
     return (
       verdict && {
-        ...{ verdict, delta: delta?.value ?? 0, low: delta?.low ?? null, high: delta?.high ?? null },
-        ...{ at: first.at, slugs: [last.slug, first.slug] },
+        verdict,
+        delta: delta?.value ?? 0,
+        low: delta?.low ?? null,
+        high: delta?.high ?? null,
+        at: first.at,
+        slugs: [last.slug, first.slug],
         before: windowOf(before, score?.before),
         after: windowOf(after, score?.after),
       }

@@ -37,8 +37,14 @@ export function compareWindows(
   const [last, first] = [before.evaluations.at(-1), after.evaluations[0]];
   if (!last || !first) throw badRequest("Invalid base: this prompt has no report there.");
   const change = {
-    ...{ verdict, delta: delta.value, low: delta.low, high: delta.high, at: first.at },
-    ...{ slugs: [last.slug, first.slug] as [string, string], before, after },
+    verdict,
+    delta: delta.value,
+    low: delta.low,
+    high: delta.high,
+    at: first.at,
+    slugs: [last.slug, first.slug] as [string, string],
+    before,
+    after,
   };
   return { agent, model, change };
 }

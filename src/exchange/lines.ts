@@ -65,7 +65,8 @@ export function* linesOf(file: string): Generator<Line, Envelope> {
       const { publicKey, signature } = rest;
       const isSigned = publicKey !== undefined || signature !== undefined;
       envelope = {
-        ...{ header, checksum },
+        header,
+        checksum,
         signature: isSigned ? { publicKey: String(publicKey), signature: String(signature) } : null,
       };
       continue;

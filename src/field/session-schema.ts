@@ -26,7 +26,10 @@ export const FieldSessionInput = Type.Object(
         agent: "Claude Code 2.1",
         calls: [
           {
-            ...{ tool: "fetch_page", input: "https://docs.example.com/sdk/upload", ok: false, exitCode: null },
+            tool: "fetch_page",
+            input: "https://docs.example.com/sdk/upload",
+            ok: false,
+            exitCode: null,
             text: "Request failed with status code 404",
           },
         ],

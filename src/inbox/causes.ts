@@ -140,7 +140,8 @@ function findFrictionCauses(ctx: Context, ofChange: SQL | undefined, change: Lat
       {
         cause: { fingerprint, title, points, ...share, slug: newest.slug, ...fix },
         isAboutGoal: preconditions.includes("goal"),
-        ...{ page: newest.point.url, session: { runId: newest.runId, attempt: newest.attempt, events } },
+        page: newest.point.url,
+        session: { runId: newest.runId, attempt: newest.attempt, events },
       },
     ];
   });

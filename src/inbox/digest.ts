@@ -64,7 +64,9 @@ function toScore(ctx: Context, item: InboxItem, from: string, until: string): Di
   const { kind, prompt, delta, after, cause } = item;
   return [
     {
-      ...{ prompt, delta, verdict: kind === "score_fell" ? "regressed" : "improved" },
+      prompt,
+      delta,
+      verdict: kind === "score_fell" ? "regressed" : "improved",
       after: reportLink(ctx, after),
       cause: cause && cut(cause.title, maxText),
       whyUrl: whyUrl(ctx.baseUrl(), prompt.id),

@@ -46,7 +46,9 @@ export function findExplanation(
   const [sessionBefore, sessionAfter] = change.slugs.map((slug) => readSessionOf(ctx, org, slug));
   return {
     ...fields,
-    ...{ low: change.low, high: change.high, prompt: { id, title: titleOf({ title, text }) } },
+    low: change.low,
+    high: change.high,
+    prompt: { id, title: titleOf({ title, text }) },
     before: sideOf(change.before, sessionBefore),
     after: sideOf(change.after, sessionAfter),
     ...findCauses(ctx, org, agent, change),
@@ -85,7 +87,8 @@ const sideOf = (
         slug: session.slug,
         steps: stepsOf(session.facts),
         calls: session.facts.calls.length,
-        ...{ costUsd: session.costUsd, seconds: session.seconds },
+        costUsd: session.costUsd,
+        seconds: session.seconds,
       }
     : null,
 });

@@ -138,7 +138,10 @@ export function joinSameReason(lines: FailedRuns[]): FailedRuns[] {
     return [
       {
         ...oldest,
-        ...{ failure: newest.failure, runId: newest.runId, failed: sum("failed"), of: sum("of") },
+        failure: newest.failure,
+        runId: newest.runId,
+        failed: sum("failed"),
+        of: sum("of"),
         otherPrompts: [...otherPrompts.values()],
       },
     ];
@@ -197,8 +200,15 @@ export function listFailedChecks(ctx: Context): Problem[] {
     const { state } = problemOf(cause);
     return [
       {
-        ...{ kind: "check_failed", id: `check-${cause}-${since}`, since: toIso(since) },
-        ...{ check, cause, state, subject, detail, findings: ofCause.length },
+        kind: "check_failed",
+        id: `check-${cause}-${since}`,
+        since: toIso(since),
+        check,
+        cause,
+        state,
+        subject,
+        detail,
+        findings: ofCause.length,
         ...adviceFor(cause, subject),
       },
     ];
@@ -238,7 +248,10 @@ export function listFailingDestinations(ctx: Context, org: OrgId): Problem[] {
       id: `destination-${id}-${failingSince}`,
       since: toIso(failingSince ?? disabledAt ?? 0),
       destination: { id, name, kind, url },
-      ...{ isDisabled: disabledAt !== null, pending, status: last?.status ?? null, error: last?.error ?? null },
+      isDisabled: disabledAt !== null,
+      pending,
+      status: last?.status ?? null,
+      error: last?.error ?? null,
     };
   });
 }
@@ -248,7 +261,8 @@ export function listSpentBudgets(ctx: Context, org: OrgId, { from, spentUsd, max
   const ofOrg = maxUsdAMonth === null ? [] : [{ id: "budget", spentUsd, maxUsd: maxUsdAMonth, budget: null }];
   const others = listBudgets(ctx, org).map(({ id, promptId, tag, name, spentUsd, maxUsdAMonth }) => ({
     id: `budget-${id}`,
-    ...{ spentUsd, maxUsd: maxUsdAMonth },
+    spentUsd,
+    maxUsd: maxUsdAMonth,
     budget: { promptId, tag, name },
   }));
   return [...ofOrg, ...others]

@@ -97,7 +97,10 @@ export function toScoreChange(
     kind: isFall ? ("score_fell" as const) : ("score_rose" as const),
     id: `score-${promptId}-${points.find(({ slug }) => slug === after)?.evalRequestId ?? after}`,
     since: change.at,
-    ...{ agent, model, before, after },
+    agent,
+    model,
+    before,
+    after,
     delta: change.delta,
     scores: points.map(({ score }) => round(score, 1)),
   };

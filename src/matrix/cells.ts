@@ -103,7 +103,10 @@ function toResults({ days, failed }: CellRuns) {
   const { n = 0, infraFailures = 0, score = null, successRate = null } = point ?? {};
   const values = (name: "seconds" | "costsUsd") => days.flatMap((day) => day[name]);
   return {
-    ...{ n, infraFailures, score, successRate },
+    n,
+    infraFailures,
+    score,
+    successRate,
     seconds: toMedian(values("seconds"), 1),
     costUsd: toMedian(values("costsUsd"), 4),
   };
@@ -143,12 +146,19 @@ export function summarizeAgents(
       );
       const standing = standings[i] ?? untestedStanding(mains, i);
       return {
-        ...{ agent, model: model || null, prompts, otherPrompts: scored.length - prompts },
+        agent,
+        model: model || null,
+        prompts,
+        otherPrompts: scored.length - prompts,
         results: { ...results, standing },
       };
     }),
     pairs: pairs.map(({ agents, prompts, interval, p }, i) => ({
-      ...{ agents, prompts, delta: rounded(interval, 1), p: roundP(p), pHolm: roundP(adjusted[i] as number) },
+      agents,
+      prompts,
+      delta: rounded(interval, 1),
+      p: roundP(p),
+      pHolm: roundP(adjusted[i] as number),
     })),
   };
 }

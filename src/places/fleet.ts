@@ -235,7 +235,11 @@ function addWorker(fleet: Fleet, credential: string, info: WorkerInfo, isDrainin
   const times = { heardAt: at, connectedAt: at, timer: undefined };
   // A problem that it has from the start is logged as a change.
   const worker: ConnectedWorker = {
-    ...{ info: { ...info, problem: null }, credential, sessions: new Set(), isDraining, queue },
+    info: { ...info, problem: null },
+    credential,
+    sessions: new Set(),
+    isDraining,
+    queue,
     ...times,
   };
   fleet.workers.set(id, worker);

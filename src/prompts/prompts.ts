@@ -126,7 +126,9 @@ export function updatePrompt(ctx: Context, org: OrgId, id: string, { hasPublicBa
   const badgeToken =
     hasPublicBadge === undefined ? currentToken : hasPublicBadge ? (currentToken ?? newUrlSecret()) : null;
   const changed = {
-    ...{ ...before, ...patch, badgeToken },
+    ...before,
+    ...patch,
+    badgeToken,
     ...(patch.frequency !== undefined && { frequency: toFrequency(patch.frequency) }),
     ...catchUpAfterChange(patch, before),
     ...agentsAfterChange(patch, before),

@@ -71,7 +71,11 @@ export function listFailureGroups(ctx: Context): FailureGroup[] {
       const times = failures.map(({ at }) => at);
       return [
         {
-          ...{ id, kind: first.kind, cause: first.cause, code: first.code, failed: failures.length },
+          id,
+          kind: first.kind,
+          cause: first.cause,
+          code: first.code,
+          failed: failures.length,
           organizations: [...new Set(failures.map(({ orgName }) => orgName))].sort(),
           oldestAt: toIso(Math.min(...times)),
           newestAt: toIso(Math.max(...times)),

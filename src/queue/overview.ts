@@ -65,7 +65,10 @@ const sizeOf = ({ waiting, delayed, paused, running }: JobCounts) => waiting + d
 
 /** A pause as operators see it. */
 export const toPause = (ctx: Context, { kind, subject, reason, pausedBy, createdAt }: PauseRow): QueuePause => ({
-  ...{ kind, subject, reason, pausedBy },
+  kind,
+  subject,
+  reason,
+  pausedBy,
   name: kind === "agent" ? subject : (namesOfOrgs(ctx).get(subject) ?? subject),
   pausedAt: toIso(createdAt),
 });
@@ -96,11 +99,17 @@ export function getQueueOverview(ctx: Context, workers: Workers): QueueOverview 
   const ofDeliveries = toCounts(deliveries.get(now) ?? noJobs);
   return {
     ...toCounts({
-      ...{ waiting: sum("waiting"), delayed: sum("delayed"), paused: sum("paused") },
-      ...{ running: sum("running"), failing: sum("failing"), oldest },
+      waiting: sum("waiting"),
+      delayed: sum("delayed"),
+      paused: sum("paused"),
+      running: sum("running"),
+      failing: sum("failing"),
+      oldest,
     }),
     organizations: groupsOf("organization", orgGroups).map(({ key, isPaused, counts }) => ({
-      ...{ id: key, name: names.get(key) ?? key, isPaused },
+      id: key,
+      name: names.get(key) ?? key,
+      isPaused,
       ...counts,
     })),
     agents: groupsOf("agent", byAgent.all(now)).map(({ key, isPaused, counts }) => ({
@@ -109,7 +118,10 @@ export function getQueueOverview(ctx: Context, workers: Workers): QueueOverview 
       ...counts,
     })),
     workers: (workers?.list() ?? []).map(({ name, state, slots, runIds }) => ({
-      ...{ name, state, slots, sessions: runIds.length },
+      name,
+      state,
+      slots,
+      sessions: runIds.length,
     })),
     deliveries: { waiting: ofDeliveries.waiting, delayed: ofDeliveries.delayed, running: ofDeliveries.running },
     pauses: rows.map((row) => toPause(ctx, row)),

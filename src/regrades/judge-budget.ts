@@ -37,8 +37,12 @@ export function recordJudgeCost(
   return ctx.commit((tx) => {
     tx.update(regrades).set(change).where(eq(regrades.id, id)).run();
     recordSpending(ctx, tx, runId, {
-      ...{ at: ctx.now(), model, purpose: "judge", isRegrade: true },
-      ...{ usd: costUsd, estimatedUsd: estimate?.costUsd ?? 0 },
+      at: ctx.now(),
+      model,
+      purpose: "judge",
+      isRegrade: true,
+      usd: costUsd,
+      estimatedUsd: estimate?.costUsd ?? 0,
     });
     announceSpending(ctx, tx, orgId);
   });

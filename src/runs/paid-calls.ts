@@ -80,11 +80,18 @@ export function recordSpending({ db }: Context, tx: Tx, runId: string, call: Pai
   for (const lengthMs of [quarterMs, dayMs])
     tx.insert(spendingDetails)
       .values({
-        ...{ orgId, promptId, lengthMs, from: at - (at % lengthMs), agent, model, purpose },
+        orgId,
+        promptId,
+        lengthMs,
+        from: at - (at % lengthMs),
+        agent,
+        model,
+        purpose,
         ...(isRegrade
           ? { trigger: "regrade", personId: "", keyId: "" }
           : { trigger, personId: personId ?? "", keyId: keyId ?? "" }),
-        ...{ usd, estimatedUsd },
+        usd,
+        estimatedUsd,
       })
       .onConflictDoUpdate({
         target: detailKey,

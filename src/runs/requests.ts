@@ -125,7 +125,9 @@ export function acceptEval(ctx: Context, tx: Tx, org: OrgId, promptId: string, i
     id: evalRequestId,
     orgId: org,
     promptId: prompt.id,
-    ...{ trigger, personId, keyId },
+    trigger,
+    personId,
+    keyId,
     createdAt,
     status: "pending",
   });

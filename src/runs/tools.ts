@@ -55,7 +55,9 @@ const toListedRuns = (runs: Runs): Static<typeof ListedRuns> =>
   runs.length <= maxDetailedRuns
     ? runs
     : runs.map(({ runId, status, report, failureReason }) => ({
-        ...{ runId, status, report },
+        runId,
+        status,
+        report,
         failureReason: failureReason === null ? null : oneLine(failureReason, maxReasonChars),
       }));
 

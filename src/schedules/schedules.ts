@@ -20,7 +20,11 @@ export function getSchedule(ctx: Context, org: OrgId, promptId: string): Schedul
   const { id, frequency, runsPerEval, catchUp, catchUpHours, overlap, status } = row;
   return {
     promptId: id,
-    ...{ frequency, runsPerEval: runsPerEval ?? 1, catchUp, catchUpHours, overlap },
+    frequency,
+    runsPerEval: runsPerEval ?? 1,
+    catchUp,
+    catchUpHours,
+    overlap,
     timeZone: timeZoneOf(ctx.db, org),
     pausedBy: frequency === null ? null : status !== "active" ? "prompt" : schedule === null ? "organization" : null,
     nextTimes: schedule ? nextTimes(schedule, ctx.now(), maxTimes).map((at) => toIso(at)) : [],

@@ -44,7 +44,10 @@ const { frequency, catchUp, catchUpHours, overlap } = Prompt.properties;
 export const Schedule = Type.Object(
   {
     promptId: Id,
-    ...{ frequency, catchUp, catchUpHours, overlap },
+    frequency,
+    catchUp,
+    catchUpHours,
+    overlap,
     runsPerEval: Type.Integer({ minimum: 1, description: "Runs per evaluation" }),
     timeZone: Type.String({ description: "Time zone of the organization" }),
     pausedBy: Nullable(

@@ -56,8 +56,13 @@ export function getSpendingReport(ctx: Context, org: OrgId, monthText?: string):
 function getPastSpending(ctx: Context, org: OrgId, month: Month) {
   const { usd, estimatedUsd, unpriced } = spentWithin(ctx, org, month);
   return {
-    ...{ from: toIso(month.from), until: toIso(month.until), spentUsd: round(usd, 6) },
-    ...{ estimatedUsd: round(estimatedUsd, 6), expectedUsd: null, reservedUsd: 0, unpricedCalls: unpriced },
+    from: toIso(month.from),
+    until: toIso(month.until),
+    spentUsd: round(usd, 6),
+    estimatedUsd: round(estimatedUsd, 6),
+    expectedUsd: null,
+    reservedUsd: 0,
+    unpricedCalls: unpriced,
   };
 }
 

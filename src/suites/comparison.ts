@@ -48,7 +48,10 @@ export function compareSuite(ctx: Context, org: OrgId, suiteId: string): SuiteCo
     return rows.map((row, i) => ({ ...row, standing: standings[i] ?? untestedStanding(rows, i) }));
   });
   return {
-    ...{ suiteId: suite.id, version: suite.version, slots: suite.slots.map(({ slot }) => slot), products: results },
+    suiteId: suite.id,
+    version: suite.version,
+    slots: suite.slots.map(({ slot }) => slot),
+    products: results,
     changed: members.filter(({ isChanged }) => isChanged).map(({ prompt }) => nameOfPrompt(prompt)),
   };
 }

@@ -36,8 +36,12 @@ export function createSuitePrompts(ctx: Context, org: OrgId, suiteId: string, pr
       const declaredChecks = [...filledChecks(slot, values), ...(checksOf[slot.slot] ?? [])];
       checkAnswersStayUnknown(slot, values, declaredChecks);
       const input = {
-        ...{ title: fillTemplate(slot.title, values).slice(0, 200), text, endGoal, targetProviderId: provider.id },
-        ...{ limits: suite.limits, ...(suite.agents && { agents: suite.agents }) },
+        title: fillTemplate(slot.title, values).slice(0, 200),
+        text,
+        endGoal,
+        targetProviderId: provider.id,
+        limits: suite.limits,
+        ...(suite.agents && { agents: suite.agents }),
         templateDefaults: Object.fromEntries(used.map((name) => [name, values[name] ?? ""])),
         ...(declaredChecks.length > 0 && { declaredChecks }),
         tags: [`suite:${suite.id}`],

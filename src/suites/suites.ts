@@ -37,8 +37,15 @@ export function createSuite(ctx: Context, org: OrgId, input: Suite): Suite {
     if (input.version !== next) throw conflict(`The next version of ${input.id} is ${next}. A version never changes.`);
     const { id: name, title, slots, limits, agents } = input;
     const row: typeof suites.$inferInsert = {
-      ...{ id: ctx.newId(createdAt), orgId: org, name, version: next, title, createdAt },
-      ...{ slots, limits, agents: agents?.map(({ model = null, ...each }) => ({ ...each, model })) ?? null },
+      id: ctx.newId(createdAt),
+      orgId: org,
+      name,
+      version: next,
+      title,
+      createdAt,
+      slots,
+      limits,
+      agents: agents?.map(({ model = null, ...each }) => ({ ...each, model })) ?? null,
     };
     tx.insert(suites).values(row).run();
     recordAudit(ctx, org, "suite.created", { id: row.id, name: title }, changesOf({}, { version: row.version }));

@@ -44,8 +44,13 @@ function readCombined(line: string): LoggedRequest | null {
   const position = months.indexOf(month);
   if (position < 0) return null;
   return {
-    ...{ month: `${year}-${String(position + 1).padStart(2, "0")}`, method, path, status: Number(status) },
-    ...{ userAgent, accept, contentType: "" },
+    month: `${year}-${String(position + 1).padStart(2, "0")}`,
+    method,
+    path,
+    status: Number(status),
+    userAgent,
+    accept,
+    contentType: "",
   };
 }
 
@@ -73,7 +78,10 @@ function createW3cReader(): LineReader {
     if (path === "" || !/^\d{4}-\d\d$/.test(month) || values.length < fields.length) return null;
     const decoded = (text: string) => decodePercent(text.replaceAll("+", " ")) ?? text;
     return {
-      ...{ month, path, method: columnOf("cs-method"), status: Number(columnOf("sc-status")) || 0 },
+      month,
+      path,
+      method: columnOf("cs-method"),
+      status: Number(columnOf("sc-status")) || 0,
       // CloudFront encodes blanks twice.
       userAgent: decoded(decoded(columnOf("cs(User-Agent)"))),
       accept: decoded(decoded(columnOf("cs(Accept)"))),
@@ -174,7 +182,10 @@ function readJson(line: string): LoggedRequest | null {
   // nginx's $request is the whole line of the request.
   const [, method, target = requested] = /^([A-Z]+) (\S+) HTTP/.exec(requested) ?? [];
   return {
-    ...{ month, status, path: pathOf(target), method: method ?? (fieldOf(entry, "method") || "GET") },
+    month,
+    status,
+    path: pathOf(target),
+    method: method ?? (fieldOf(entry, "method") || "GET"),
     userAgent: fieldOf(entry, "userAgent"),
     accept: fieldOf(entry, "accept"),
     contentType: fieldOf(entry, "contentType"),

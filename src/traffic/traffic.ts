@@ -52,7 +52,9 @@ function listSums({ db }: Context, org: OrgId, docsUrl: string, [first, last]: [
   const base = pageKey(new URL(".", docsUrl).href);
   return db
     .select({
-      ...{ page, kind, name },
+      page,
+      kind,
+      name,
       reads: sql<number>`sum(${reads})`,
       markdown: sql<number>`sum(${markdown})`,
       missing: sql<number>`sum(${missing})`,

@@ -137,7 +137,8 @@ export function toPromptFields(prompt: Prompt): URLSearchParams {
     form,
     "furtherAgent",
     (agents ?? []).slice(1).map(({ agent, model, options }) => ({
-      ...{ agent, model: model ?? "" },
+      agent,
+      model: model ?? "",
       ...toOptionTexts(options),
     })),
   );

@@ -163,8 +163,15 @@ export function FurtherAgents({ agents }: { agents: AgentInfo[] }) {
   const form = useForm();
   const rows = rowsOf(form.values, "furtherAgent");
   const emptyRow = {
-    ...{ agent: "", model: "" },
-    ...{ effort: "", permissions: "", webSearch: "", login: "", systemPrompt: "", args: "", env: "" },
+    agent: "",
+    model: "",
+    effort: "",
+    permissions: "",
+    webSearch: "",
+    login: "",
+    systemPrompt: "",
+    args: "",
+    env: "",
   };
   return (
     <>

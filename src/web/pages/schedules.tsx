@@ -169,7 +169,9 @@ export function SchedulePage({ title, schedule, evaluations, now, ...props }: Sc
       <PastEvaluations {...{ base: site.base, timeZone, evaluations }} />
       <Pager
         links={offsetLinks({
-          ...{ offset, perPage, total },
+          offset,
+          perPage,
+          total,
           toPage: (at) => toHref(`${prompt}/schedule`, { offset: at }),
         })}
       />

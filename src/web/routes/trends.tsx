@@ -69,7 +69,8 @@ function sidesOf(
         {
           windows: { before, after, agent, model },
           whyOf: isExplained ? promptId : null,
-          ...{ gone: titles(friction.gone), added: titles(friction.new) },
+          gone: titles(friction.gone),
+          added: titles(friction.new),
         },
       ],
     ];
