@@ -173,3 +173,10 @@ test("tabs that lead to a part of their page are empty if their panels are", asy
   expect((await checksOf(routes(""), "tabs-have-content")).length).toBe(1);
   expect(await checksOf(routes("<pre>gate open</pre>"), "tabs-have-content")).toEqual([]);
 });
+
+test("a menu below the text of a long page doesn't divide it", async () => {
+  const menu = "<h2>Navigation menu</h2><ul><li><a href='/'>Gates</a></li></ul>";
+  const routes = (rest: string) => ({ "/": { body: `<h1>Gates</h1><p>${prose.repeat(40)}</p>${rest}` } });
+  expect((await checksOf(routes(menu), "long-page-has-headings")).length).toBe(1);
+  expect(await checksOf(routes(`<h2>Limits</h2><p>${prose.repeat(2)}</p>`), "long-page-has-headings")).toEqual([]);
+});
