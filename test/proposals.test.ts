@@ -98,10 +98,20 @@ describe("proposals from docs", () => {
     await app.runJobs();
     const changed = await getPrompt(first.promptId);
     expect(changed.basis.changedInRunId).toBe(run.body.runId);
+    const changedLines = async () =>
+      (await app.send("GET", "/api/v1/inbox")).body.problems.filter(
+        ({ kind }: { kind: string }) => kind === "basis_changed",
+      );
+    expect(await changedLines()).toMatchObject([
+      { prompt: { id: first.promptId }, runId: run.body.runId, ...source, assignee: null },
+    ]);
+    const owner = await signedIn(app);
+    expect(String((await owner.get("/")).body)).toContain('data-kind="basis_changed"');
     backup = before;
     await app.send("POST", `/api/v1/prompts/${first.promptId}/run`, { body: { urlMap: {} } });
     await app.runJobs();
     expect((await getPrompt(first.promptId)).basis.changedAt).toBeNull();
+    expect(await changedLines()).toEqual([]);
 
     const actions = app.db
       .select()

@@ -12,6 +12,7 @@ import {
   joinSameReason,
   listAllSchedulesPaused,
   listAwayWorkers,
+  listChangedBases,
   listFailedChecks,
   listFailedRuns,
   listFailingBackups,
@@ -50,6 +51,8 @@ function weightOf(problem: Problem): number {
     case "schedule_paused":
     case "all_schedules_paused":
       return 10;
+    case "basis_changed":
+      return 3;
     case "destination_failing":
       return problem.isDisabled ? 5 : 3;
   }
@@ -72,6 +75,7 @@ const listProblems = (ctx: Context, org: OrgId, changes: Problem[], spending: Sp
     ...joinSameReason(listFailedRuns(ctx, org)),
     ...listPausedSchedules(ctx, org),
     ...listAllSchedulesPaused(ctx, org),
+    ...listChangedBases(ctx, org),
     ...listUnreadableSecrets(ctx, org),
     ...listFailingBackups(ctx, org),
     ...listFailedChecks(ctx),

@@ -1,5 +1,7 @@
-import { count, dollars, withSign } from "../grading/text.ts";
+import { count, dollars, oneLine, withSign } from "../grading/text.ts";
 import type { ChangeCause, InboxItem } from "./schema.ts";
+
+const maxQuoteChars = 120;
 
 /** How large a problem or an improvement is: `−8.2`, or `3 of 4 failed`. */
 export function itemSize(item: InboxItem): string {
@@ -16,6 +18,8 @@ export function itemSize(item: InboxItem): string {
     case "schedule_paused":
     case "all_schedules_paused":
       return "Paused";
+    case "basis_changed":
+      return "Changed";
     case "secrets_unreadable":
       return "Secrets";
     case "backup_failing":
@@ -37,6 +41,7 @@ export function itemSubject(item: InboxItem): string {
     case "score_fell":
     case "score_rose":
     case "schedule_paused":
+    case "basis_changed":
       return item.prompt.title;
     case "runs_failed":
       return [item.prompt, ...item.otherPrompts].map(({ title }) => title).join(", ");
@@ -85,6 +90,8 @@ export function itemText(item: InboxItem): string {
     }
     case "schedule_paused":
       return "evald paused its schedule, because its evaluations failed.";
+    case "basis_changed":
+      return `the page no longer has the text that the task was proposed from: “${oneLine(item.quote, maxQuoteChars)}”, line ${item.line} of ${item.url}. Check that the task still fits.`;
     case "all_schedules_paused":
       return `${count(item.schedules, "schedule")} ${item.schedules === 1 ? "does" : "do"} not run until someone resumes them.`;
     case "secrets_unreadable":

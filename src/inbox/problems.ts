@@ -165,6 +165,23 @@ export function listPausedSchedules(ctx: Context, org: OrgId): Problem[] {
   });
 }
 
+/** The prompts whose basis in the docs has changed. */
+export function listChangedBases(ctx: Context, org: OrgId): Problem[] {
+  const { id, title, basis, basisChange } = prompts;
+  const rows = ctx.db
+    .select({ id, title, text: titleText, basis, basisChange })
+    .from(prompts)
+    .where(and(eq(prompts.orgId, org), ne(prompts.status, "archived"), isNotNull(basisChange)))
+    .all();
+  return rows.flatMap(({ id, basis, basisChange, ...prompt }): Problem[] => {
+    if (basis === null || basisChange === null) return [];
+    const { url, line, quote } = basis;
+    const { runId, at } = basisChange;
+    const named = { id, title: titleOf(prompt) };
+    return [{ kind: "basis_changed", id: `basis-${runId}`, since: toIso(at), prompt: named, url, line, quote, runId }];
+  });
+}
+
 /** The schedules of the organization, while someone has paused all of them. */
 export function listAllSchedulesPaused(ctx: Context, org: OrgId): Problem[] {
   const { pausedAt, schedules } = getScheduleState(ctx, org);

@@ -211,6 +211,16 @@ const SchedulePaused = Type.Object({
   prompt,
 });
 
+const BasisChanged = Type.Object({
+  ...fields,
+  kind: OneOf(["basis_changed"], "The docs no longer have the text that a prompt was proposed from"),
+  prompt,
+  url: Type.String({ description: "The page" }),
+  line: Type.Integer({ description: "Where it was" }),
+  quote: Type.String({ description: "The text" }),
+  runId: Type.String({ format: "uuid", description: "The first run that found it changed" }),
+});
+
 const AllSchedulesPaused = Type.Object({
   ...fields,
   kind: OneOf(["all_schedules_paused"], "Someone paused all schedules of the organization"),
@@ -268,6 +278,7 @@ export const InboxItem = Type.Union(
     RunsPaused,
     WorkerAway,
     SchedulePaused,
+    BasisChanged,
     AllSchedulesPaused,
     SecretsUnreadable,
     BackupFailing,

@@ -37,6 +37,7 @@ const problemKinds = [
   "runs_paused",
   "worker_away",
   "schedule_paused",
+  "basis_changed",
   "all_schedules_paused",
   "secrets_unreadable",
   "backup_failing",

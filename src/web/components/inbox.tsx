@@ -146,6 +146,21 @@ function contentOf(item: InboxItem, { base }: Site, viewer: Viewer, now: number)
         text: <TextSince item={item} />,
         button: <ButtonLink href={`${base}/prompts/${item.prompt.id}`}>Open prompt</ButtonLink>,
       };
+    case "basis_changed":
+      return {
+        name: (
+          <a class="plain" href={`${base}/prompts/${item.prompt.id}`}>
+            {itemSubject(item)}
+          </a>
+        ),
+        text: <TextSince item={item} />,
+        button: (
+          <>
+            <ButtonLink href={`${base}/prompts/${item.prompt.id}/edit`}>Edit prompt</ButtonLink>
+            <a href={`${base}/runs/${item.runId}`}>Open run</a>
+          </>
+        ),
+      };
     case "all_schedules_paused":
       return {
         name: itemSubject(item),
