@@ -8,6 +8,7 @@ import type { AgentEvent } from "../src/agents/agent.ts";
 import { startEgress } from "../src/agents/egress/egress.ts";
 import { digestOf, type Edits, type PageEdit } from "../src/net/edits.ts";
 import { createGuard } from "../src/net/guarded.ts";
+import { withoutHiddenEntries } from "../src/net/hidden-entries.ts";
 import { type SiteRoute, serveSite } from "./support/site.ts";
 
 const text = "The quick brown fox jumps over the lazy dog.\n";
@@ -243,4 +244,17 @@ test("a tunnel, which would hide pages, is refused for a host with edited pages"
   const status = await new Promise((done) => request.on("connect", ({ statusCode }) => done(statusCode)).end());
   tunnels.close();
   expect([status, events[from]]).toMatchObject([403, { method: "CONNECT", status: null, error: { kind: "refused" } }]);
+});
+
+test.each([
+  ["sitemap.xml", `<urlset>${"<url>".repeat(200_000)}`],
+  ["sitemap.xml", `<urlset><url><loc>${" ".repeat(1_000_000)}x</url>`],
+  ["sitemap.xml", `<urlset>${" ".repeat(1_000_000)}`],
+  ["llms.txt", "[](a".repeat(250_000)],
+  ["llms.txt", `[](${"a ".repeat(500_000)}`],
+  ["llms-full.txt", `# A\n\nsource${":".repeat(1_000_000)}\n`],
+])("a hostile %s takes linear time", (name, hostile) => {
+  const startedAt = performance.now();
+  expect(withoutHiddenEntries(hostile, new URL(`${live}/${name}`), () => false)).toBe(hostile);
+  expect(performance.now() - startedAt).toBeLessThan(3_000);
 });

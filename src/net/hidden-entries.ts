@@ -9,9 +9,9 @@ const urlMembers = "url uri u href link loc location path permalink relpermalink
 /** Where llms-full.txt names the page of a section: in one of its first lines. */
 const sourceLine = /^\W*(?:source|url|link|page)\W*:\W*?([\w./:?#][^\s>"')]*)/i;
 const sourceLines = 6;
+const sourceChars = 500;
 const fence = /^\s*(`{3,}|~{3,})/;
 const listItem = /^(\s*)(?:[-*+]|\d+[.)])\s/;
-const link = /\[([^\][]*)\]\(\s*<?([^)\s>]+)[^)]*\)/g;
 const bareUrl = /https?:\/\/[^\s"'`<>()[\]{}]+/gi;
 
 /** The text of a listing at `url` without the entries of hidden pages, and without their texts in llms-full.txt and search indexes. */
@@ -30,11 +30,28 @@ export function withoutHiddenEntries(text: string, { href, origin, pathname }: U
   return withoutLines(sections.flat(), isHidden).join("\n");
 }
 
-const withoutXmlEntries = (xml: string, isHidden: IsHidden): string =>
-  xml.replace(/[ \t]*<(url|sitemap)>[\s\S]*?<\/\1>[ \t]*\n?/gi, (entry) => {
-    const [, address = ""] = /<loc>\s*(?:<!\[CDATA\[)?\s*([^<\]]*?)\s*(?:\]\]>)?\s*<\/loc>/i.exec(entry) ?? [];
-    return isHidden(address.replaceAll("&amp;", "&")) ? "" : entry;
-  });
+/** By searching for fixed texts only: regular expressions take too long for hostile files. */
+function withoutXmlEntries(xml: string, isHidden: IsHidden): string {
+  const kept: string[] = [];
+  const opening = /<(url|sitemap)>/gi;
+  let end = 0;
+  for (let found = opening.exec(xml); found !== null; found = opening.exec(xml)) {
+    const closing = `</${found[1]}>`;
+    const close = xml.indexOf(closing, found.index);
+    if (close < 0) break;
+    opening.lastIndex = close + closing.length;
+    if (!isHidden(locationOf(xml.slice(found.index, close)))) continue;
+    kept.push(xml.slice(end, found.index));
+    end = opening.lastIndex;
+  }
+  return end === 0 ? xml : kept.join("") + xml.slice(end);
+}
+
+function locationOf(entry: string): string {
+  const [, rest = ""] = entry.split(/<loc>/i, 2);
+  const [address = ""] = rest.split(/<\/loc>/i, 1);
+  return address.replace("<![CDATA[", "").replace("]]>", "").replaceAll("&amp;", "&").trim();
+}
 
 function withoutJsonEntries(text: string, isHidden: IsHidden): string {
   try {
@@ -66,7 +83,7 @@ function toSections(lines: string[]): string[][] {
   let isFrontMatter = false;
   for (const [i, line] of lines.entries()) {
     const [, mark = ""] = fence.exec(line) ?? [];
-    const startsFrontMatter = line.trim() === "---" && sourceLine.test(lines[i + 1] ?? "");
+    const startsFrontMatter = line.trim() === "---" && sourceLine.test((lines[i + 1] ?? "").slice(0, sourceChars));
     // The heading that follows front matter belongs to the same section.
     const isHeading = /^#\s/.test(line) && !isFrontMatter;
     if (openFence === null && (startsFrontMatter || isHeading)) sections.push([]);
@@ -82,13 +99,52 @@ const isSectionOf = (lines: string[], isHidden: IsHidden): boolean =>
   /^(#\s|---)/.test(lines[0] ?? "") &&
   (urlsIn(lines[0] ?? "").some(isHidden) ||
     lines.slice(0, sourceLines).some((line) => {
-      const [, address] = sourceLine.exec(line) ?? [];
+      const [, address] = sourceLine.exec(line.slice(0, sourceChars)) ?? [];
       return address !== undefined && isHidden(address);
     }));
 
+/** A link in Markdown: its text, its address, and where it begins and ends in the line. */
+type Link = { name: string; address: string; start: number; end: number };
+
+function linksIn(line: string): Link[] {
+  const links: Link[] = [];
+  const marks = /\[|\]\(/g;
+  let start = -1;
+  for (let mark = marks.exec(line); mark !== null; mark = marks.exec(line)) {
+    if (mark[0] === "[") start = mark.index;
+    if (mark[0] === "[" || start < 0) continue;
+    const close = line.indexOf(")", mark.index);
+    if (close < 0) break;
+    const [address = ""] = line
+      .slice(mark.index + 2, close)
+      .trim()
+      .replace(/^</, "")
+      .split(/[\s>]/, 1);
+    links.push({ name: line.slice(start + 1, mark.index), address, start, end: close + 1 });
+    marks.lastIndex = close + 1;
+    start = -1;
+  }
+  return links;
+}
+
+/** A line whose links are replaced, all or some. */
+function replaceLinks(line: string, replace: (link: Link) => string | null): string {
+  let end = 0;
+  const parts = linksIn(line).flatMap((link) => {
+    const replacement = replace(link);
+    if (replacement === null) return [];
+    const before = line.slice(end, link.start);
+    end = link.end;
+    return [before, replacement];
+  });
+  return parts.join("") + line.slice(end);
+}
+
+const toAddress = (url: string): string => url.replace(/[.,;:!?]$/, "");
+
 const urlsIn = (line: string): string[] => [
-  ...line.matchAll(link).map(([, , address = ""]) => address),
-  ...line.matchAll(bareUrl).map(([address]) => address.replace(/[.,;:!?]+$/, "")),
+  ...linksIn(line).map(({ address }) => address),
+  ...line.matchAll(bareUrl).map(([address]) => toAddress(address)),
 ];
 
 /** Without list items and lines of their own for hidden pages. In other lines, only the link is removed. */
@@ -101,12 +157,15 @@ function withoutLines(lines: string[], isHidden: IsHidden): string[] {
     removedIndent = null;
     if (!urlsIn(line).some(isHidden)) return [line];
     if (listItem.test(line)) removedIndent = indent;
-    const isAlone = line.replace(link, "").replace(bareUrl, "").trim() === "";
+    const isAlone =
+      replaceLinks(line, () => "")
+        .replace(bareUrl, "")
+        .trim() === "";
     if (removedIndent !== null || isAlone) return [];
     return [
-      line
-        .replace(link, (whole, name: string, address: string) => (isHidden(address) ? name : whole))
-        .replace(bareUrl, (address) => (isHidden(address.replace(/[.,;:!?]+$/, "")) ? "" : address)),
+      replaceLinks(line, ({ name, address }) => (isHidden(address) ? name : null)).replace(bareUrl, (address) =>
+        isHidden(toAddress(address)) ? "" : address,
+      ),
     ];
   });
 }
