@@ -146,6 +146,11 @@ export function ExperimentPage({ site, site: { base }, viewer, experiment, now }
               <strong>{verdictLabels[contrast.verdict]}.</strong> {scoreText(contrast)}. Goal reached in{" "}
               {successText(contrast)}. {reasonText(contrast)}
             </p>
+            {isUnmet(analysis, contrast.arm) && (
+              <p class="notice">
+                No run met what this arm changes, so its difference is chance. Check its URLs and texts.
+              </p>
+            )}
             {rows.length > 0 && (
               <ForestPlot rows={rows} title={`Change of the score by ${contrast.arm}: ${scoreText(contrast)}`} />
             )}
@@ -172,6 +177,10 @@ export function ExperimentPage({ site, site: { base }, viewer, experiment, now }
     </Layout>
   );
 }
+
+/** Whether it is known that no run of an arm met its treatment. */
+const isUnmet = ({ arms }: Experiment["analysis"], name: string): boolean =>
+  arms.some(({ arm, used }) => arm === name && used !== null && used.of > 0 && used.n === 0);
 
 /** One line per arm: its runs, its results and its verdict. */
 const Arms = ({ experiment: { arms, analysis } }: { experiment: Experiment }) => {

@@ -6,6 +6,7 @@ import type { Context, OrgId } from "../../context.ts";
 import { badRequest } from "../../errors.ts";
 import { presetArms } from "../../experiments/design.ts";
 import { cancelExperiment, getExperiment, getExperimentRow, listExperiments } from "../../experiments/experiments.ts";
+import { toReplacements } from "../../experiments/page-edit.ts";
 import { estimateExperiment, requestExperiment } from "../../experiments/requests.ts";
 import { listEndedRuns } from "../../experiments/results.ts";
 import { runsCsv } from "../../experiments/runs-csv.ts";
@@ -53,18 +54,12 @@ function toRequest(form: ExperimentForm): ExperimentRequest {
       ...{ bare, skills, mcpUrl, withoutLlmsTxt: llmsTxtOf, otherAgent, otherModel, competitorId },
       hidden: hidden.length > 0 ? hidden : undefined,
     }),
-    ...(editUrl === undefined ? [] : [editedArm(editUrl, editFind, editReplacement)]),
+    ...(editUrl === undefined
+      ? []
+      : [{ name: "edited", edits: { hidden: [], replacements: toReplacements(editUrl, editFind, editReplacement) } }]),
   ];
   if (arms.length < 2) throw badRequest("There is nothing to compare yet. Fill in a field that adds an arm.");
   return { ...(promptId ? { promptIds: [promptId] } : { tag }), arms, repeats, budgetUsd };
-}
-
-/** An arm with an edited page. In the source of an HTML page, the text may be escaped. */
-function editedArm(url: string, find: string, replacement: string): ExperimentRequest["arms"][number] {
-  const [escapedFind, escapedReplacement] = [Bun.escapeHTML(find), Bun.escapeHTML(replacement)];
-  const escaped = { url, find: escapedFind, replacement: escapedReplacement };
-  const replacements = [{ url, find, replacement }, ...(escapedFind === find ? [] : [escaped])];
-  return { name: "edited", edits: { hidden: [], replacements } };
 }
 
 /** Pages of experiments. */

@@ -1,0 +1,64 @@
+import type { Edits } from "../net/edits.ts";
+
+type Replacement = Edits["replacements"][number];
+
+/** What stands around the target of a link in HTML, Markdown and XML. */
+const aroundLinks: readonly (readonly [before: string, after: string])[] = [
+  ['"', '"'],
+  ['"', "#"],
+  ["'", "'"],
+  ["(", ")"],
+  ["(", "#"],
+  ["(<", ">"],
+  ["<", ">"],
+  [": ", "\n"],
+];
+
+/**
+ * The replacements that make a change in the source of a page, of which only the text as an agent reads it is known. The target of a link is
+ * replaced as a whole, absolute or relative; any other text as it is, and escaped for HTML.
+ */
+export function toReplacements(url: string, find: string, replacement: string): Replacement[] {
+  const pairs = isLinkTarget(find, replacement) ? linkPairs(url, find, replacement) : textPairs(find, replacement);
+  const distinct = new Map(pairs.map((pair) => [pair[0], pair]));
+  return [...distinct.values()].map(([find, replacement]) => ({ url, find, replacement }));
+}
+
+const isLinkTarget = (...texts: string[]): boolean =>
+  texts.every((text) => /^(https?:\/\/|\.{0,2}\/|[^\s/]+\/)\S*$|^\S+\.(md|mdx|html?)$/.test(text));
+
+const textPairs = (find: string, replacement: string): [string, string][] => [
+  [find, replacement],
+  [Bun.escapeHTML(find), Bun.escapeHTML(replacement)],
+];
+
+function linkPairs(page: string, find: string, replacement: string): [string, string][] {
+  const [from, to] = [URL.parse(find, page), URL.parse(replacement, page)];
+  if (!from || !to) return textPairs(find, replacement);
+  const spellings: [string, string][] = [
+    [find, replacement],
+    [from.href, to.href],
+    ...(from.origin === to.origin
+      ? ([[toPath(from), toPath(to)], ...relativePairs(page, from, to)] as [string, string][])
+      : []),
+  ];
+  return spellings.flatMap(([before, after]) =>
+    aroundLinks.map(([open, close]): [string, string] => [`${open}${before}${close}`, `${open}${after}${close}`]),
+  );
+}
+
+const toPath = ({ pathname, search }: URL): string => pathname + search;
+
+/** The target relative to the folder of the page, if both targets are in it. */
+function relativePairs(page: string, from: URL, to: URL): [string, string][] {
+  const folder = new URL(".", page).pathname;
+  const [before, after] = [toPath(from), toPath(to)];
+  if (!before.startsWith(folder) || !after.startsWith(folder)) return [];
+  const [short, shortAfter] = [before.slice(folder.length), after.slice(folder.length)];
+  return short === ""
+    ? []
+    : [
+        [short, shortAfter],
+        [`./${short}`, `./${shortAfter}`],
+      ];
+}

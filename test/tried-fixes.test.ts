@@ -1,0 +1,83 @@
+import { afterAll, expect, test } from "bun:test";
+import { createExplorer } from "../src/agents/explorer/explorer.ts";
+import { advanceExperiments } from "../src/experiments/progress.ts";
+import type { Experiment } from "../src/experiments/schema.ts";
+import type { Report } from "../src/reports/schema.ts";
+import { testApp } from "./support/app.ts";
+import { signedIn } from "./support/people.ts";
+import { serveSite } from "./support/site.ts";
+
+const long = "Acme stores notes and files, and every client can read them over HTTP. ".repeat(6);
+const page = (body: string) => ({
+  type: "text/html; charset=utf-8",
+  body: `<!doctype html><html lang="en"><head><title>Acme</title></head><body><main>${body}</main></body></html>`,
+});
+const routes = {
+  "/docs/": page(
+    `<h1>Acme</h1><p>${long}</p><p>Read <a href="/docs/instal">Install the client</a> first, then <a href="/docs/upload">upload a file</a>.</p>`,
+  ),
+  "/docs/install": page(
+    `<h1>Install the client</h1><p>${long}</p><pre><code class="language-sh">npm install acme-client</code></pre>`,
+  ),
+  "/docs/upload": page(
+    `<h1>Upload a file</h1><p>${long}</p><p>See <a href="/docs/install">Install the client</a>.</p>`,
+  ),
+};
+const site = serveSite(routes);
+const app = testApp({
+  agent: createExplorer({ version: "test" }),
+  env: { EVALD_ALLOW_PRIVATE: `127.0.0.1:${site.port}` },
+});
+afterAll(() => site.stop());
+
+const scoreOf = async (promptId: string): Promise<{ report: Report; score: number }> => {
+  const { body } = await app.send("POST", `/api/v1/prompts/${promptId}/run`, { body: { urlMap: {} } });
+  await app.runJobs();
+  const { report } = (await app.send("GET", `/api/v1/runs/${body.runId}`)).body;
+  const { body: whole } = await app.send("GET", `/api/v1/reports/${report.slug}`);
+  return { report: whole, score: whole.score };
+};
+
+test("a recommended fix is worth what the defect costs, before anyone edits the docs", async () => {
+  const text = `Install the client. ${site.url}/docs/`;
+  const { body: prompt } = await app.send("POST", "/api/v1/prompts", { body: { text } });
+  const { report } = await scoreOf(prompt.id);
+  const fix = report.recommendations.find(({ evidence }) => evidence?.url && evidence.found && evidence.expected);
+  expect(fix?.evidence).toMatchObject({ url: `${site.url}/docs/` });
+
+  const person = await signedIn(app);
+  const { body: shown } = await person.get(`/reports/${report.slug}`);
+  const path = `/experiments/new?report=${report.slug}&fix=${fix?.id}`;
+  expect(shown).toContain(path.replace("&", "&amp;"));
+  const { body: form } = await person.get(path);
+  const fieldOf = (name: string) =>
+    new RegExp(`name="${name}"[^>]*value="([^"]*)"|value="([^"]*)"[^>]*name="${name}"|name="${name}"[^>]*>([^<]*)<`)
+      .exec(form)
+      ?.slice(1)
+      .find(Boolean) ?? "";
+  const fields = {
+    editUrl: fieldOf("editUrl"),
+    editFind: fieldOf("editFind"),
+    editReplacement: fieldOf("editReplacement"),
+  };
+  expect(fields).toEqual({
+    editUrl: `${site.url}/docs/`,
+    editFind: fix?.evidence?.found ?? "",
+    editReplacement: fix?.evidence?.expected ?? "",
+  });
+  const started = await person.post("/experiments/new", { promptId: prompt.id, ...fields });
+  expect(started.status).toBe(303);
+  await app.runJobs();
+  await advanceExperiments(app.service.ctx);
+  const id = started.location?.split("/").at(-1);
+  const { analysis }: Experiment = (await app.send("GET", `/api/v1/experiments/${id}`)).body;
+
+  // Now the docs are really fixed.
+  const before = (await scoreOf(prompt.id)).score;
+  routes["/docs/"] = page(routes["/docs/"].body.replace('/docs/instal"', '/docs/install"'));
+  const after = (await scoreOf(prompt.id)).score;
+  expect(after).toBeGreaterThan(before);
+  const [contrast] = analysis.contrasts;
+  expect(contrast?.overall.exact).toBe(true);
+  expect(contrast?.overall.score?.delta).toBeCloseTo(after - before, 0);
+});
