@@ -9,7 +9,7 @@ const EditUrl = Type.String({ maxLength: 2_000 });
 
 const Replacement = Type.Object({
   url: EditUrl,
-  find: Type.String({ minLength: 1, maxLength: 20_000, description: "Text in the source of the page" }),
+  find: Type.String({ minLength: 1, maxLength: 20_000 }),
   replacement: Type.String({ maxLength: 100_000 }),
 });
 type Replacement = Static<typeof Replacement>;
@@ -20,13 +20,13 @@ type Replacement = Static<typeof Replacement>;
  */
 export const Edits = Type.Object(
   {
-    hidden: Type.Array(EditUrl, { maxItems: 200, description: "URLs that answer 404" }),
+    hidden: Type.Array(EditUrl, { maxItems: 200, description: "Answer 404" }),
     replacements: Type.Array(Replacement, { maxItems: 100 }),
   },
   {
     title: "Edits",
-    description: "What the agent gets to see in place of the docs; URLs are exact, or end in * for a prefix",
-    examples: [{ hidden: ["https://docs.example.com/old/*"], replacements: [] }],
+    description: "URLs are exact, or end in *",
+    examples: [{ hidden: ["https://a.example/*"], replacements: [] }],
   },
 );
 export type Edits = Static<typeof Edits>;

@@ -189,14 +189,12 @@ const ReportContext = Type.Object(
     mcpServers: Type.Array(contextPart),
     env: Type.Array(Type.String()),
     sites: Type.Array(ServedSite, { description: "Built docs that were read in place of the live ones" }),
+    /** How often each of the edits of the run was met. */
     edits: Type.Optional(
-      Type.Object(
-        {
-          hidden: Type.Array(Type.Integer()),
-          replacements: Type.Array(Type.Object({ requests: Type.Integer(), applied: Type.Integer() })),
-        },
-        { description: "The docs were edited on the way: requests for each edit of run.edits" },
-      ),
+      Type.Object({
+        hidden: Type.Array(Type.Integer()),
+        replacements: Type.Array(Type.Object({ requests: Type.Integer(), applied: Type.Integer() })),
+      }),
     ),
   },
   { description: "What the agent was given and used; null: unknown" },
