@@ -215,10 +215,10 @@ const BasisChanged = Type.Object({
   ...fields,
   kind: OneOf(["basis_changed"], "The docs no longer have the text that a prompt was proposed from"),
   prompt,
-  url: Type.String({ description: "The page" }),
-  line: Type.Integer({ description: "Where it was" }),
-  quote: Type.String({ description: "The text" }),
-  runId: Type.String({ format: "uuid", description: "The first run that found it changed" }),
+  url: Type.String(),
+  line: Type.Integer(),
+  quote: Type.String(),
+  runId: Type.String({ format: "uuid", description: "The first that found it changed" }),
 });
 
 const AllSchedulesPaused = Type.Object({

@@ -21,7 +21,8 @@ const Hosts = Type.Array(
   {
     minItems: 1,
     maxItems: maxSecretHosts,
-    description: "The only hosts that may get it, each with its port unless it is the default",
+    title: "SecretHosts",
+    description: "The only hosts that may get it",
   },
 );
 
