@@ -188,6 +188,24 @@ test("an experiment can be cancelled once, and keeps what its ended runs show", 
   expect((await send("GET", "/api/v1/experiments")).body[0]).toMatchObject({ id: body.id, status: "stopped" });
 });
 
+test("comparing the base with itself says how often a gate fails without a reason", async () => {
+  const arms = [{ name: "baseline" }, { name: "baseline again" }];
+  const { body } = await request({ promptIds: [promptIds[0]], arms, repeats: 20 });
+  const armByRun = new Map(armsOf(body.id).map(([arm], i) => [runIdsOf(body.id)[i], arm]));
+  // The last ten blocks differ, as if the grader favored an arm.
+  const nth = new Map<string, number>();
+  finishRuns(app, ({ id }) => {
+    const arm = armByRun.get(id) ?? "";
+    const i = (nth.get(arm) ?? -1) + 1;
+    nth.set(arm, i);
+    return met(70 + (i % 5) + (i >= 10 && arm !== "baseline" ? 20 : 0));
+  });
+  await advanceExperiments(service.ctx);
+  const { falseAlarms } = await get(body.id);
+  expect(falseAlarms).toMatchObject({ runsPerSide: 5, gates: 4, alarms: 2, rate: { value: 0.5 } });
+  expect(falseAlarms?.excessP).toBeLessThan(0.05);
+});
+
 test("the cost is estimated before anything runs", async () => {
   const arms = [{ name: "baseline" }, { name: "no llms.txt", edits: hidden }];
   const body = { promptIds, arms, repeats: 3 };
@@ -209,7 +227,7 @@ test("another organization sees no experiment", async () => {
 
 test.each([
   [{ arms: [{ name: "a" }, { name: "a", agent: "noisy" }] }, "arms.1.name"],
-  [{ arms: [{ name: "a" }, { name: "b" }] }, "arms.1"],
+  [{ arms: [{ name: "a" }, { name: "b" }, { name: "c" }] }, "arms.1"],
   [{ arms: [{ name: "a" }, { name: "b", agent: "nobody" }] }, "nobody"],
   [{ arms: [{ name: "a" }, { name: "b", edits: { hidden: ["llms.txt"], replacements: [] } }] }, "edits.hidden.0"],
   [{ arms: [{ name: "a" }, { name: "b", providerId: crypto.randomUUID() }] }, "provider"],

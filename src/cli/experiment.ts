@@ -4,6 +4,7 @@ import { badRequest } from "../errors.ts";
 import { type PresetInput, presetArms } from "../experiments/design.ts";
 import {
   estimateText,
+  falseAlarmsText,
   meanText,
   ratioText,
   reasonText,
@@ -41,6 +42,7 @@ type RunOptions = ServiceAddress & {
   otherModel?: string;
   competitor?: string;
   arms?: string;
+  itself?: boolean;
   estimate?: boolean;
   json?: boolean;
 };
@@ -111,6 +113,7 @@ function addRun(experiment: Command, useApi: UseApi): void {
     .option("--other-agent <id>", "Arm with another agent")
     .option("--other-model <id>", "Arm with another model")
     .option("--competitor <provider>", "Arm with the docs of another provider, by name or ID")
+    .option("--itself", "Compare the base with itself: how often would a gate fail without a reason?")
     .option("--bare", "Leave the prompts' own skills and MCP servers out of the base")
     .addOption(new Option("--arms <file>", "JSON file with the arms, the base first, in place of the options above"))
     .option("--runs <n>", "Runs per prompt and arm (default: 5; always 1 for the explorer)", wholeNumber(1, 50))
@@ -122,7 +125,7 @@ function addRun(experiment: Command, useApi: UseApi): void {
   addServiceOptions(command)
     .addHelpText(
       "after",
-      '\nThe base has the prompts as they are. Each other arm changes one thing, and their runs are interleaved at random.\n\nExamples:\n  evald experiment run "First query" --without-llms-txt https://docs.acme.example/\n  evald experiment run --tag quickstart --with-skills ./skills --with-mcp https://mcp.acme.example/mcp --budget-usd 20\n  evald experiment run "First query" --other-agent codex --estimate\n  evald experiment run "First query" --arms arms.json --runs 10',
+      '\nThe base has the prompts as they are. Each other arm changes one thing, and their runs are interleaved at random.\n\nExamples:\n  evald experiment run "First query" --without-llms-txt https://docs.acme.example/\n  evald experiment run --tag quickstart --with-skills ./skills --with-mcp https://mcp.acme.example/mcp --budget-usd 20\n  evald experiment run "First query" --other-agent codex --estimate\n  evald experiment run "First query" --arms arms.json --runs 10\n  evald experiment run "First query" --itself --runs 40',
     )
     .action((prompts: string[], options: RunOptions) => runExperiment(useApi, prompts, options));
 }
@@ -131,7 +134,11 @@ async function runExperiment(useApi: UseApi, prompts: string[], options: RunOpti
   const { tag, title, runs: repeats, seed, budgetUsd, estimate, json, url, org } = options;
   if ((prompts.length === 0) === (tag === undefined)) throw badRequest("Name the prompts to run, or pass --tag.");
   await useApi({ url, org }, async (api) => {
-    const arms = options.arms === undefined ? await armsOf(api, options) : readArms(options.arms);
+    const arms = options.itself
+      ? [{ name: "baseline" }, { name: "baseline again" }]
+      : options.arms === undefined
+        ? await armsOf(api, options)
+        : readArms(options.arms);
     if (arms.length < 2) throw badRequest("There is nothing to compare. Pass an option that adds an arm, or --arms.");
     const promptIds: string[] = [];
     for (const name of prompts) promptIds.push(await findPromptId(api, name));
@@ -196,7 +203,8 @@ function readArms(file: string): ExperimentRequest["arms"] {
 }
 
 /** The result in one screen: a line per arm, and what each verdict rests on. */
-function resultText({ title, status, stopReason, progress, analysis, prompts }: Experiment): string {
+function resultText(experiment: Experiment): string {
+  const { title, status, stopReason, progress, analysis, prompts } = experiment;
   const { ended, of } = progress;
   const names = new Map(prompts.map(({ id, title }) => [id, title ?? id]));
   const contrasts = new Map(analysis.contrasts.map((contrast) => [contrast.arm, contrast]));
@@ -219,6 +227,7 @@ function resultText({ title, status, stopReason, progress, analysis, prompts }: 
     "",
     table([["ARM", "VERDICT", "SCORE", "CHANGE", "GOAL REACHED", "COST", "TIME", "USED"], ...rows]),
     "",
+    ...[falseAlarmsText(experiment) ?? []].flat(),
     ...analysis.contrasts.map(
       (contrast) => `${contrast.arm}: ${reasonText(contrast)} Goal reached: ${successText(contrast)}.`,
     ),

@@ -23,6 +23,12 @@ function shuffled<T>(items: readonly T[], random: () => number): T[] {
   return result;
 }
 
+/** The position of the first arm that changes the same as an earlier one; -1 if there is none. */
+export function findEqualArm(arms: readonly Arm[]): number {
+  const contents = arms.map(({ name: _, ...changes }) => JSON.stringify(changes));
+  return contents.findIndex((each, i) => contents.indexOf(each) !== i);
+}
+
 /** What presets need to know: each adds arms. */
 export type PresetInput = {
   /** The prompt's skills and MCP servers are left out of the base. */

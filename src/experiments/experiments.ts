@@ -14,7 +14,7 @@ import { cancelRun } from "../runs/endings.ts";
 import { toIso } from "../schema.ts";
 import type { ExperimentAnalysis } from "./analysis.ts";
 import { frictionOf } from "./friction.ts";
-import { analyzeRuns, costOf, type ExperimentRow, progressOf } from "./results.ts";
+import { analyzeRuns, costOf, type ExperimentRow, falseAlarmsOf, progressOf } from "./results.ts";
 import type { Experiment } from "./schema.ts";
 
 /** Throws not_found. */
@@ -31,7 +31,7 @@ export function getExperimentRow({ db }: Context, org: OrgId, id: string): Exper
 /** An experiment with the result of its ended runs. Throws not_found. */
 export function getExperiment(ctx: Context, org: OrgId, id: string): Experiment {
   const row = getExperimentRow(ctx, org, id);
-  return { ...toExperiment(ctx, org, row), friction: frictionOf(ctx, row) };
+  return { ...toExperiment(ctx, org, row), friction: frictionOf(ctx, row), falseAlarms: falseAlarmsOf(ctx, row) };
 }
 
 /** Newest first. */
@@ -71,6 +71,7 @@ function toExperiment(ctx: Context, org: OrgId, row: ExperimentRow): Experiment 
     spentUsd: completedAt === null ? costOf(ctx, row) : row.spentUsd,
     progress: progressOf(ctx, row),
     friction: [],
+    falseAlarms: null,
     analysis: (row.analysis as ExperimentAnalysis | null) ?? analyzeRuns(ctx, row),
     createdAt: toIso(createdAt),
     completedAt: toIso(completedAt),

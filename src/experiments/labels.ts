@@ -140,3 +140,26 @@ export const estimateText = ({
     : usd === null
       ? `${count(runs, "run")}. What they cost is unknown.`
       : `${count(runs, "run")}, usually ${dollars(usd)}${maxUsd === null ? "" : `, at most ${dollars(maxUsd)}`}.`;
+
+/** What comparing the base with itself shows about gates, in sentences. */
+export function falseAlarmsText({ analysis, falseAlarms }: Experiment): string | null {
+  if (falseAlarms === null) return null;
+  const [contrast] = analysis.contrasts;
+  if (contrast?.overall.exact)
+    return contrast.overall.score?.delta === 0
+      ? "Both arms are the same, and so are their scores: this agent causes no false alarms."
+      : "Both arms are the same, but their scores differ, although this agent does the same in every run. This is a defect of evald: please report it.";
+  const { runsPerSide, gates, alarms, rate, excessP, smallestChange } = falseAlarms;
+  if (rate === null || gates === 0)
+    return `Both arms are the same. A gate needs ${runsPerSide} runs per side, so more runs are needed.`;
+  const range = rate.low === null || rate.high === null ? "" : ` (${percent(rate.low)} to ${percent(rate.high)})`;
+  const shown =
+    smallestChange === null
+      ? ""
+      : ` The next gate shows changes of ${smallestChange.toFixed(1)} points or more in 4 of 5 cases.`;
+  const excess =
+    excessP !== null && excessP < 0.05
+      ? " That is more than chance explains, so gates of this prompt and agent can't be relied on."
+      : "";
+  return `Both arms are the same. ${alarms} of ${count(gates, "gate")} with ${runsPerSide} runs per side found a change: ${percent(rate.value)}${range}.${shown}${excess}`;
+}

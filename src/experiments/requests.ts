@@ -11,7 +11,7 @@ import { agentsForRun } from "../prompts/prompt-check.ts";
 import { getPromptRow } from "../prompts/prompts.ts";
 import { getEstimate } from "../runs/estimates.ts";
 import { acceptEval, addRuns, type EvalSource } from "../runs/requests.ts";
-import { orderOfRepeat } from "./design.ts";
+import { findEqualArm, orderOfRepeat } from "./design.ts";
 import { getExperiment } from "./experiments.ts";
 import type { ExperimentRow } from "./results.ts";
 import { type Experiment, type ExperimentEstimate, type ExperimentRequest, maxPrompts, maxRuns } from "./schema.ts";
@@ -76,13 +76,9 @@ function toDesign(ctx: Context, org: OrgId, { promptIds, tag, arms, repeats = 5 
   const names = arms.map(({ name }) => name);
   const repeated = names.findIndex((name, i) => names.indexOf(name) !== i);
   if (repeated >= 0) throw invalidField(`arms.${repeated}.name`, "an earlier arm has the same name");
-  const contents = arms.map(({ name: _, ...changes }) => JSON.stringify(changes));
-  const equal = contents.findIndex((each, i) => contents.indexOf(each) !== i);
-  if (equal >= 0)
-    throw invalidField(
-      `arms.${equal}`,
-      `changes the same as ${JSON.stringify(names[contents.indexOf(contents[equal] as string)])}`,
-    );
+  const equal = findEqualArm(arms);
+  // Two equal arms compare the base with itself, to learn how often a gate fails without a reason.
+  if (equal >= 0 && arms.length > 2) throw invalidField(`arms.${equal}`, "changes the same as an earlier arm");
   const ids = (promptIds ?? listTagged(ctx, org, tag ?? "")).map((id) => getPromptRow(ctx, org, id).id);
   const agents = ids.flatMap((id) => arms.flatMap((arm, i) => agentOfArm(ctx, org, id, arm, i)));
   const count = agents.every(({ agent }) => isRuleBased(agent)) ? 1 : repeats;

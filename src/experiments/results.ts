@@ -1,11 +1,14 @@
 import { and, asc, count, eq, sql } from "drizzle-orm";
 import { isRuleBased } from "../agents/agent.ts";
+import { alpha } from "../comparisons/evidence.ts";
 import type { Context } from "../context.ts";
 import { experimentRuns, type experiments } from "../db/tables/experiments.ts";
 import { reports } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
+import { aaRate } from "../stats/aa-rate.ts";
 import { goalResultOf, infraFailuresOf } from "../stats/repeats.ts";
 import { analyzeExperiment, type ExperimentAnalysis } from "./analysis.ts";
+import { findEqualArm } from "./design.ts";
 import type { Experiment, ExperimentRun } from "./schema.ts";
 
 export type ExperimentRow = typeof experiments.$inferSelect;
@@ -73,6 +76,23 @@ export function analyzeRuns(ctx: Context, row: ExperimentRow): ExperimentAnalysi
   const [base = "", ...others] = row.arms.map(({ name }) => name);
   const isDeterministic = ended.length > 0 && ended.every((run) => run.isRuleBased);
   return rounded(analyzeExperiment({ base, arms: [base, ...others], seed: row.seed, isDeterministic }, ended));
+}
+
+/** Runs per side of a gate, by default. */
+const gateRuns = 5;
+
+/** How often a gate finds a change where both arms are the same; null if they aren't. */
+export function falseAlarmsOf(ctx: Context, row: ExperimentRow): Experiment["falseAlarms"] {
+  if (findEqualArm(row.arms) < 0) return null;
+  const [base, other] = row.arms.map(({ name }) => name);
+  const scored = listEndedRuns(ctx, row).filter(({ excluded, score }) => excluded === null && score !== null);
+  const scoresOf = (runs: typeof scored, arm: string | undefined) =>
+    runs.filter((run) => run.arm === arm).flatMap(({ score }) => score ?? []);
+  const blocks = [...Map.groupBy(scored, ({ promptId, block }) => `${promptId} ${block}`).values()]
+    .map((runs) => ({ a: scoresOf(runs, base), b: scoresOf(runs, other) }))
+    .filter(({ a, b }) => a.length > 0 && b.length > 0);
+  const { gates, alarms, rate, excessP, smallestChange } = aaRate(blocks, { runs: gateRuns, level: alpha });
+  return rounded({ runsPerSide: gateRuns, gates, alarms, rate, excessP, smallestChange });
 }
 
 /** Rounds all numbers of a value to 4 significant decimals after the point. */

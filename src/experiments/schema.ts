@@ -4,6 +4,7 @@ import { Edits } from "../net/edits.ts";
 import { WorkspaceSetup } from "../prompts/workspace-schema.ts";
 import { RunRequest } from "../runs/schema.ts";
 import { Id, Nullable, notBlank, OneOf, Time, Url } from "../schema.ts";
+import { Interval } from "../stats/repeats.ts";
 
 const { urlMap, sites, templateArgs, agent, model } = RunRequest.properties;
 
@@ -162,6 +163,18 @@ const Analysis = Type.Object(
   { title: "ExperimentAnalysis" },
 );
 
+const FalseAlarms = Type.Object(
+  {
+    runsPerSide: Type.Integer({ description: "Of one gate" }),
+    gates: Type.Integer({ description: "Gates that the runs make" }),
+    alarms: Type.Integer({ description: "Gates that found a change although there was none" }),
+    rate: Nullable(Interval),
+    excessP: p,
+    smallestChange: Nullable(Type.Number({ description: "Points that the next gate shows in 4 of 5 cases" })),
+  },
+  { title: "FalseAlarms", description: "If both arms are the same: what a gate of these prompts and this agent finds" },
+);
+
 export const Experiment = Type.Object(
   {
     id: Id,
@@ -178,6 +191,7 @@ export const Experiment = Type.Object(
     spentUsd: Nullable(Type.Number()),
     progress: Type.Object({ ended: Type.Integer(), of: Type.Integer() }),
     analysis: Analysis,
+    falseAlarms: Nullable(FalseAlarms),
     friction: Type.Array(
       Type.Object({
         fingerprint: Type.String(),

@@ -1,5 +1,6 @@
 import {
   changesText,
+  falseAlarmsText,
   meanText,
   ratioText,
   reasonText,
@@ -106,6 +107,7 @@ type Props = PageProps & { experiment: Experiment; now: number };
 /** An experiment: its arms, how each differs from the base, and what each difference rests on. */
 export function ExperimentPage({ site, site: { base }, viewer, experiment, now }: Props) {
   const { id, title, status, stopReason, progress, analysis, prompts } = experiment;
+  const falseAlarms = falseAlarmsText(experiment);
   const titles = new Map(prompts.map((prompt) => [prompt.id, prompt.title ?? "Deleted prompt"]));
   return (
     <Layout
@@ -127,6 +129,7 @@ export function ExperimentPage({ site, site: { base }, viewer, experiment, now }
           {progress.ended} of {count(progress.of, "run")} finished. {stopReason && stopLabels[stopReason]}
         </p>
       )}
+      {falseAlarms && <p class="notice">{falseAlarms}</p>}
       <Arms experiment={experiment} />
       {analysis.contrasts.map((contrast) => {
         const rows: ForestRow[] = [
