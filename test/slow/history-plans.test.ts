@@ -18,7 +18,7 @@ const large =
   /\b(SCAN) (runs|reports|exposures|session_events|friction_points|friction_lifecycles|score_days|page_months|listed_pages|eval_requests|fixes|recommendations)\b/;
 /** A line of a plan that reads a table which grows with time, or all jobs of a kind, of all organizations. An index of unfinished jobs is short. */
 const growing =
-  /\bSCAN (suites|field_traffic|proposal_sets|deletions|jobs(?! USING (COVERING )?INDEX jobs_(claim|held|running))|earlier_attempts|audit_entries|notifications|deliveries|delivery_tries|spending|spending_details|score_changes|field_friction|field_reports|gates|gradings|regrades)\b|SEARCH jobs USING (COVERING )?INDEX jobs_subject \(kind=\?\)/;
+  /\bSCAN (suites|field_traffic|proposal_sets|deletions|jobs(?! USING (COVERING )?INDEX jobs_(claim|held|running))|earlier_attempts|audit_entries|notifications|deliveries|delivery_tries|spending|spending_details|score_changes|field_friction|field_reports|gates|gradings|regrades|experiments|experiment_runs)\b|SEARCH jobs USING (COVERING )?INDEX jobs_subject \(kind=\?\)/;
 
 /** All statements prepared during `work`. */
 async function statementsOf(work: () => unknown): Promise<string[]> {
@@ -101,11 +101,11 @@ function valuesOf({ name, schema: given }: Parameter, samples: Record<string, st
   return schema.type === "integer" || schema.type === "number" ? ["50"] : ["upload"];
 }
 
-/** Adds something to the lists that a history of reports leaves empty. Returns the ID of a destination. */
+/** Adds something to the lists that a history of reports leaves empty. Returns the IDs of objects that have lists. */
 async function furnish(
   send: (method: string, path: string, body?: object) => ReturnType<ReturnType<typeof testApp>["send"]>,
   { providerId, promptId }: { providerId: string; promptId: string },
-): Promise<string> {
+): Promise<{ destinationId: string; experimentId: string }> {
   const post = async (path: string, body: object) => {
     const answer = await send("POST", `/api/v1${path}`, body);
     expect([path, answer.body.detail]).toEqual([path, undefined]);
@@ -121,7 +121,12 @@ async function furnish(
   await post("/queue/pauses", { kind: "agent", subject: "explorer" });
   await send("DELETE", `/api/v1/prompts/${promptId}`);
   const url = "https://hooks.example.com/evald";
-  return (await post("/destinations", { kind: "webhook", url, events: ["digest.weekly"] })).id;
+  const { id: destinationId } = await post("/destinations", { kind: "webhook", url, events: ["digest.weekly"] });
+  const { id: ownId } = await post("/prompts", { text: "Read https://docs.example.com/" });
+  const edits = { hidden: ["https://docs.example.com/llms.txt"], replacements: [] };
+  const arms = [{ name: "baseline" }, { name: "no llms.txt", edits }];
+  const { id: experimentId } = await post("/experiments", { promptIds: [ownId], arms });
+  return { destinationId, experimentId };
 }
 
 test("no list scans a large table, with any filter and any order", async () => {
@@ -175,8 +180,10 @@ test("no list scans a large table, with any filter and any order", async () => {
       const [, own = key] = Object.entries(keys).find(([start]) => path.startsWith(start)) ?? [];
       return app.send(method, path, { body, headers: { authorization: `Bearer ${own}` } });
     };
-    const destinationId = await furnish(send, { providerId, promptId: promptIds[9] ?? "" });
-    for (const url of new Set(urls.map((each) => each.replace("destinationId", destinationId)))) {
+    const ids = await furnish(send, { providerId, promptId: promptIds[9] ?? "" });
+    for (const url of new Set(
+      urls.map((each) => each.replace(/(destination|experiment)Id/, (name) => ids[name as keyof typeof ids])),
+    )) {
       let { status } = await send("GET", url);
       const ofPrompt = `${url}${url.includes("?") ? "&" : "?"}promptId=${samples.promptId}`;
       // Some lists are those of one prompt.
