@@ -2,7 +2,7 @@ import { redactSecrets } from "../schema.ts";
 import type { DeclaredCheck } from "./task.ts";
 
 /** `hosts`: the only ones that may get it, each as in a URL, such as `api.acme.example` or `localhost:8080`; null: that of each check. */
-export type CheckSecret = { value: string; hosts: readonly string[] | null };
+type CheckSecret = { value: string; hosts: readonly string[] | null };
 
 /** Secrets by name. */
 export type CheckSecrets = Readonly<Record<string, CheckSecret>>;

@@ -9,11 +9,11 @@ import { Interval } from "../stats/repeats.ts";
 const { urlMap, sites, templateArgs, agent, model } = RunRequest.properties;
 
 export const maxPrompts = 50;
-export const maxArms = 8;
+const maxArms = 8;
 export const maxRuns = 2_000;
 
 /** An arm: its name, and what it changes about its prompts. */
-export const ArmInput = Type.Object(
+const ArmInput = Type.Object(
   {
     name: Type.String({ minLength: 1, maxLength: 60, ...notBlank }),
     urlMap: Type.Optional(urlMap),
@@ -115,7 +115,7 @@ const Contrast = Type.Object(
   { title: "Contrast" },
 );
 
-export const experimentVerdicts = [
+const experimentVerdicts = [
   "better",
   "worse",
   "not_distinguishable",

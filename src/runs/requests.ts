@@ -58,7 +58,7 @@ export type EvalRequestInput = EvalSource & {
 };
 
 /** `without`: parts of the prompt's workspace to leave out; `workspace`: parts in place of the prompt's. */
-export type PromptChanges = Pick<ArmChanges, "providerId" | "workspace" | "without">;
+type PromptChanges = Pick<ArmChanges, "providerId" | "workspace" | "without">;
 
 /** `superseded`: IDs of the runs that it ended. */
 export type AcceptedEval = { evalRequestId: string; runIds: string[]; superseded: string[] };

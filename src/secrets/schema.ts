@@ -12,7 +12,7 @@ export const secretName = shape(
 );
 
 /** Hosts that a secret may be sent to. */
-export const maxSecretHosts = 20;
+const maxSecretHosts = 20;
 const Hosts = Type.Array(
   Type.String({
     maxLength: 260,
