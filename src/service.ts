@@ -82,7 +82,8 @@ export function createService(options: ServiceOptions) {
   });
   const scheduler = createScheduler(ctx);
   const gateLoop = createGateLoop(ctx);
-  const loops = [gateLoop, createExperimentLoop(ctx), createScoreChangeLoop(ctx), scheduler];
+  const experimentLoop = createExperimentLoop(ctx);
+  const loops = [gateLoop, experimentLoop, createScoreChangeLoop(ctx), scheduler];
   const upkeep = createUpkeep(ctx, [
     (stop) => cancelRunsOfDeletions(ctx, stop),
     (stop) => forgetDeletedPeople(ctx, stop),
@@ -107,8 +108,7 @@ export function createService(options: ServiceOptions) {
   signals.scheduleChanged.subscribe(scheduler.wake);
   signals.erasureDue.subscribe(upkeep.wake);
   signals.evaluationEnded.subscribe(({ tx, org, promptId }) => announceScore(ctx, tx, org, promptId));
-  disk.failed.subscribe(runner.halt);
-  disk.failed.subscribe(notifier.runner.halt);
+  for (const { halt } of [runner, notifier.runner]) disk.failed.subscribe(halt);
 
   let cleanup: Promise<void> | undefined;
 
@@ -120,6 +120,7 @@ export function createService(options: ServiceOptions) {
     notifier,
     scheduler,
     gateLoop,
+    experimentLoop,
     backupLoop,
     upkeep,
     /** Checks of the installation. They start when the service has started. */

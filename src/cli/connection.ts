@@ -176,6 +176,7 @@ async function startWork(local: LocalService): Promise<void> {
   local.actsAsService = true;
   await local.service.runner.start();
   local.service.gateLoop.start();
+  local.service.experimentLoop.start();
 }
 
 /** Takes over from a service that is gone: nobody else would finish the work. */

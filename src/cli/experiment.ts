@@ -133,7 +133,7 @@ function addRun(experiment: Command, useApi: UseApi): void {
 async function runExperiment(useApi: UseApi, prompts: string[], options: RunOptions): Promise<void> {
   const { tag, title, runs: repeats, seed, budgetUsd, estimate, json, url, org } = options;
   if ((prompts.length === 0) === (tag === undefined)) throw badRequest("Name the prompts to run, or pass --tag.");
-  await useApi({ url, org }, async (api) => {
+  const work = async (api: Api): Promise<void> => {
     const arms = options.itself
       ? [{ name: "baseline" }, { name: "baseline again" }]
       : options.arms === undefined
@@ -158,7 +158,8 @@ async function runExperiment(useApi: UseApi, prompts: string[], options: RunOpti
     stopListening();
     print(json ? toJson(ended, 2) : resultText(ended));
     if (ended.status === "stopped") process.exitCode = exits.error;
-  });
+  };
+  await useApi({ url, org }, work, { execute: { allowUrls: [] } });
 }
 
 /** Waits for an experiment to end and prints its progress. */
@@ -229,7 +230,8 @@ function resultText(experiment: Experiment): string {
     "",
     ...[falseAlarmsText(experiment) ?? []].flat(),
     ...analysis.contrasts.map(
-      (contrast) => `${contrast.arm}: ${reasonText(contrast)} Goal reached: ${successText(contrast)}.`,
+      (contrast) =>
+        `${contrast.arm}: ${reasonText(contrast)}${contrast.overall.success ? ` Goal reached in ${successText(contrast)}.` : ""}`,
     ),
     ...analysis.uninformative.map((id) => `${names.get(id) ?? id} tells nothing: all arms always had the same result.`),
     "Ranges are 95% confidence intervals. Every run counts for its arm, whether or not it used the treatment.",

@@ -6,7 +6,7 @@ import { experimentRuns, type experiments } from "../db/tables/experiments.ts";
 import { reports } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
 import { aaRate } from "../stats/aa-rate.ts";
-import { goalResultOf, infraFailuresOf } from "../stats/repeats.ts";
+import { goalResultOf, infraFailuresOf, round, roundP } from "../stats/repeats.ts";
 import { analyzeExperiment, type ExperimentAnalysis } from "./analysis.ts";
 import { findEqualArm } from "./design.ts";
 import type { Experiment, ExperimentRun } from "./schema.ts";
@@ -95,10 +95,10 @@ export function falseAlarmsOf(ctx: Context, row: ExperimentRow): Experiment["fal
   return rounded({ runsPerSide: gateRuns, gates, alarms, rate, excessP, smallestChange });
 }
 
-/** Rounds all numbers of a value to 4 significant decimals after the point. */
-function rounded<T>(value: T): T {
-  if (typeof value === "number") return (Math.round(value * 1e4) / 1e4) as T;
-  if (Array.isArray(value)) return value.map(rounded) as T;
+/** Rounds all numbers of a value to 4 decimals; probabilities keep at least one digit. */
+function rounded<T>(value: T, key = ""): T {
+  if (typeof value === "number") return (/^(p|adjustedP|excessP)$/.test(key) ? roundP(value) : round(value, 4)) as T;
+  if (Array.isArray(value)) return value.map((each) => rounded(each)) as T;
   if (value === null || typeof value !== "object") return value;
-  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, rounded(each)])) as T;
+  return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, rounded(each, name)])) as T;
 }

@@ -115,13 +115,7 @@ const Contrast = Type.Object(
   { title: "Contrast" },
 );
 
-const experimentVerdicts = [
-  "better",
-  "worse",
-  "not_distinguishable",
-  "insufficient_data",
-  "not_comparable",
-] as const;
+const experimentVerdicts = ["better", "worse", "not_distinguishable", "insufficient_data", "not_comparable"] as const;
 
 const Analysis = Type.Object(
   {

@@ -146,8 +146,9 @@ export function ExperimentPage({ site, site: { base }, viewer, experiment, now }
               {contrast.arm} <small>against {analysis.arms[0]?.arm}</small>
             </h2>
             <p>
-              <strong>{verdictLabels[contrast.verdict]}.</strong> {scoreText(contrast)}. Goal reached in{" "}
-              {successText(contrast)}. {reasonText(contrast)}
+              <strong>{verdictLabels[contrast.verdict]}.</strong> {scoreText(contrast)}.{" "}
+              {contrast.overall.success && `Goal reached in ${successText(contrast)}. `}
+              {reasonText(contrast)}
             </p>
             {isUnmet(analysis, contrast.arm) && (
               <p class="notice">
