@@ -135,8 +135,8 @@ const machineProblems = {
     state: "warning",
     title: "The limit for open files is low",
     remedy:
-      "Set LimitNOFILE=65536 in the systemd unit, start the container with --ulimit nofile=65536, or run the command in the shell before evald.",
-    command: "ulimit -n 65536",
+      "Set LimitNOFILE=65536 in the systemd unit, start the container with --ulimit nofile=65536, or run the command in the shell before evald. evald itself raises its limit as far as it may.",
+    command: "sudo prlimit --pid $$ --nofile=65536",
   },
   port_taken: {
     state: "failed",

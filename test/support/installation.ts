@@ -5,12 +5,13 @@ import "reflect-metadata";
 import { PemConverter, SubjectAlternativeNameExtension, X509CertificateGenerator } from "@peculiar/x509";
 
 /** A mail server on loopback that takes the login `user` with `password`, and counts emails. `speaks` false: it is no mail server. */
-export function startMailServer({ speaks = true } = {}) {
+export function startMailServer({ speaks = true, tls }: { speaks?: boolean; tls?: Bun.TLSOptions } = {}) {
   const login = btoa("\0user\0password");
   const state = { mails: 0 };
   const server = Bun.listen({
     hostname: "127.0.0.1",
     port: 0,
+    ...(tls && { tls }),
     socket: {
       open(socket) {
         socket.write(speaks ? "220 mail.test\r\n" : "HTTP/1.1 400 Bad Request\r\n\r\n");
@@ -28,7 +29,7 @@ export function startMailServer({ speaks = true } = {}) {
     },
   });
   return {
-    url: (password = "password") => `smtp://user:${password}@127.0.0.1:${server.port}`,
+    url: (password = "password") => `${tls ? "smtps" : "smtp"}://user:${password}@127.0.0.1:${server.port}`,
     state,
     close: () => server.stop(true),
   };
