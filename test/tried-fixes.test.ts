@@ -1,5 +1,6 @@
 import { afterAll, expect, test } from "bun:test";
 import { createExplorer } from "../src/agents/explorer/explorer.ts";
+import { withholdingArms } from "../src/experiments/design.ts";
 import { advanceExperiments } from "../src/experiments/progress.ts";
 import type { Experiment } from "../src/experiments/schema.ts";
 import type { Report } from "../src/reports/schema.ts";
@@ -80,4 +81,39 @@ test("a recommended fix is worth what the defect costs, before anyone edits the 
   const [contrast] = analysis.contrasts;
   expect(contrast?.overall.exact).toBe(true);
   expect(contrast?.overall.score?.delta).toBeCloseTo(after - before, 0);
+});
+
+test("a page that the task needs is told from one that is only read", async () => {
+  const docs = serveSite({
+    "/docs/": page(
+      `<h1>Acme</h1><p>${long}</p><p>Read <a href="/docs/news">How to install the client</a> and <a href="/docs/install">Set up</a>.</p>`,
+    ),
+    "/docs/install": routes["/docs/install"],
+    "/docs/news": page(
+      `<h1>How to choose a client</h1><p>There are three clients. The one for the command line suits scripts, and needs no other program. The one for Node.js suits servers that already have it. The one for browsers suits pages, and has no access to files.</p><p>All of them have the same operations and the same limits. You can change from one to another at any time, because none of them keeps data of its own on the machine.</p>`,
+    ),
+  });
+  const own = testApp({
+    agent: createExplorer({ version: "test" }),
+    env: { EVALD_ALLOW_PRIVATE: `127.0.0.1:${docs.port}` },
+  });
+  const text = `Install the client. ${docs.url}/docs/`;
+  const { body: prompt } = await own.send("POST", "/api/v1/prompts", { body: { text } });
+  await own.send("POST", `/api/v1/prompts/${prompt.id}/run`, { body: { urlMap: {} } });
+  await own.runJobs();
+  const { pages } = (await own.send("GET", `/api/v1/prompts/${prompt.id}/docs-map`)).body;
+  const arms = withholdingArms(pages, 5);
+  expect(arms.map(({ edits }) => edits?.hidden[0]).sort()).toEqual([
+    `${docs.url}/docs/install`,
+    `${docs.url}/docs/news`,
+    undefined,
+  ]);
+  const { body } = await own.send("POST", "/api/v1/experiments", { body: { promptIds: [prompt.id], arms } });
+  await own.runJobs();
+  await advanceExperiments(own.service.ctx);
+  docs.stop();
+  const { analysis }: Experiment = (await own.send("GET", `/api/v1/experiments/${body.id}`)).body;
+  const arm = (path: string) => arms.find(({ edits }) => edits?.hidden[0]?.endsWith(path))?.name ?? "";
+  const verdictOf = (path: string) => analysis.contrasts.find((each) => each.arm === arm(path))?.verdict;
+  expect([verdictOf("/install"), verdictOf("/news")]).toEqual(["worse", "not_distinguishable"]);
 });

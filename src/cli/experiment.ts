@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { type Command, Option } from "commander";
 import { badRequest } from "../errors.ts";
-import { type PresetInput, presetArms } from "../experiments/design.ts";
+import { type PresetInput, presetArms, withholdingArms } from "../experiments/design.ts";
 import {
   estimateText,
   falseAlarmsText,
@@ -43,6 +43,7 @@ type RunOptions = ServiceAddress & {
   competitor?: string;
   arms?: string;
   itself?: boolean;
+  withoutPages?: number;
   estimate?: boolean;
   json?: boolean;
 };
@@ -110,6 +111,11 @@ function addRun(experiment: Command, useApi: UseApi): void {
       "Arm hidden: URLs that the agent does not find, exact or with * at the end (repeatable)",
       repeatable,
     )
+    .option(
+      "--without-pages <n>",
+      "An arm for each of the n pages that runs of the prompt read most, which is hidden in it",
+      wholeNumber(1, 19),
+    )
     .option("--other-agent <id>", "Arm with another agent")
     .option("--other-model <id>", "Arm with another model")
     .option("--competitor <provider>", "Arm with the docs of another provider, by name or ID")
@@ -125,7 +131,7 @@ function addRun(experiment: Command, useApi: UseApi): void {
   addServiceOptions(command)
     .addHelpText(
       "after",
-      '\nThe base has the prompts as they are. Each other arm changes one thing, and their runs are interleaved at random.\n\nExamples:\n  evald experiment run "First query" --without-llms-txt https://docs.acme.example/\n  evald experiment run --tag quickstart --with-skills ./skills --with-mcp https://mcp.acme.example/mcp --budget-usd 20\n  evald experiment run "First query" --other-agent codex --estimate\n  evald experiment run "First query" --arms arms.json --runs 10\n  evald experiment run "First query" --itself --runs 40',
+      '\nThe base has the prompts as they are. Each other arm changes one thing, and their runs are interleaved at random.\n\nExamples:\n  evald experiment run "First query" --without-llms-txt https://docs.acme.example/\n  evald experiment run --tag quickstart --with-skills ./skills --with-mcp https://mcp.acme.example/mcp --budget-usd 20\n  evald experiment run "First query" --other-agent codex --estimate\n  evald experiment run "First query" --arms arms.json --runs 10\n  evald experiment run "First query" --itself --runs 40\n  evald experiment run "First query" --without-pages 5',
     )
     .action((prompts: string[], options: RunOptions) => runExperiment(useApi, prompts, options));
 }
@@ -134,14 +140,10 @@ async function runExperiment(useApi: UseApi, prompts: string[], options: RunOpti
   const { tag, title, runs: repeats, seed, budgetUsd, estimate, json, url, org } = options;
   if ((prompts.length === 0) === (tag === undefined)) throw badRequest("Name the prompts to run, or pass --tag.");
   const work = async (api: Api): Promise<void> => {
-    const arms = options.itself
-      ? [{ name: "baseline" }, { name: "baseline again" }]
-      : options.arms === undefined
-        ? await armsOf(api, options)
-        : readArms(options.arms);
-    if (arms.length < 2) throw badRequest("There is nothing to compare. Pass an option that adds an arm, or --arms.");
     const promptIds: string[] = [];
     for (const name of prompts) promptIds.push(await findPromptId(api, name));
+    const arms = await armsFor(api, promptIds, options);
+    if (arms.length < 2) throw badRequest("There is nothing to compare. Pass an option that adds an arm, or --arms.");
     const selection = tag === undefined ? { promptIds: [...new Set(promptIds)] } : { tag };
     const body: ExperimentRequest = { ...selection, title, arms, repeats, seed, budgetUsd };
     const costs = await api.request("POST /experiments/estimate", { body });
@@ -174,6 +176,19 @@ async function waitForEnd(api: Api, requested: Experiment): Promise<Experiment> 
     await Bun.sleep(500);
     experiment = await api.request("GET /experiments/{experimentId}", { path: { experimentId: requested.id } });
   }
+}
+
+/** The arms of an experiment with these prompts. Throws bad_request for a file without arms. */
+async function armsFor(api: Api, [promptId, ...others]: string[], options: RunOptions) {
+  if (options.arms !== undefined) return readArms(options.arms);
+  if (options.itself) return [{ name: "baseline" }, { name: "baseline again" }];
+  if (options.withoutPages === undefined) return await armsOf(api, options);
+  if (promptId === undefined || others.length > 0)
+    throw badRequest("Name one prompt, whose pages --without-pages hides.");
+  const { pages } = await api.request("GET /prompts/{promptId}/docs-map", { path: { promptId } });
+  const arms = withholdingArms(pages, options.withoutPages);
+  if (arms.length < 2) throw badRequest("No run of this prompt has read another page than its start. Run it first.");
+  return arms;
 }
 
 /** The arms that options ask for. A folder with skills is uploaded. */

@@ -1,4 +1,5 @@
 import type { Arm, ArmChanges } from "../db/tables/experiments.ts";
+import { shortUrl } from "../grading/text.ts";
 import { seeded } from "../stats/hypothesis-tests.ts";
 
 /** One run to be: a prompt in an arm. */
@@ -74,6 +75,22 @@ export function presetArms({
     competitorId !== undefined && { ...base, name: "competitor", providerId: competitorId },
   ];
   return arms.filter((arm) => arm !== false && arm !== undefined);
+}
+
+/**
+ * Arms that each withhold one of the pages that runs of a prompt read most, with its Markdown version, to learn which pages carry success. The
+ * pages where runs start are left out: without them, nothing works. `pages`: as in the docs map, most read first.
+ */
+export function withholdingArms(
+  pages: readonly { url: string; found: Record<string, number> }[],
+  max: number,
+): [Arm, ...Arm[]] {
+  const found = pages.filter(({ found }) => (found.given ?? 0) === 0).slice(0, max);
+  const arms = found.map(({ url }) => ({
+    name: `without ${shortUrl(url)}`.slice(0, 60),
+    edits: { hidden: [url, `${url.replace(/(\/|\.html?)$/, "")}.md`], replacements: [] },
+  }));
+  return [{ name: "baseline" }, ...arms];
 }
 
 /** Where agents look for the llms.txt and llms-full.txt of docs: at the root and below the path of the docs. */

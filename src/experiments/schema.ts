@@ -9,7 +9,7 @@ import { Interval } from "../stats/repeats.ts";
 const { urlMap, sites, templateArgs, agent, model } = RunRequest.properties;
 
 export const maxPrompts = 50;
-const maxArms = 8;
+const maxArms = 20;
 export const maxRuns = 2_000;
 
 /** An arm: its name, and what it changes about its prompts. */

@@ -23,7 +23,7 @@ import { uncheckedSamplesOf } from "./unchecked-samples.ts";
 export function gradeSession(events: SessionEvent[], methodology: Methodology = standardMethodology): Grade {
   const { session, judging } = splitJudging(events);
   const judgment = readJudgment(judging, session);
-  const facts = factsOf(session, judgment);
+  const facts = factsOf(withoutHiddenPages(session), judgment);
   const hasNoScore = facts.outcome === "no_creds" || facts.outcome === "excluded" || facts.outcome === "scoring_failed";
   const measured = hasNoScore ? nothingMeasured : measure(facts, methodology);
   const findings = withJudgeRatings(withReportedFriction(findingsOf(facts), facts, session), facts);
@@ -51,6 +51,15 @@ export function gradeSession(events: SessionEvent[], methodology: Methodology = 
     exposure: exposureOf(facts, session),
     context: contextOf(session),
   };
+}
+
+/** A session without requests for pages that the run itself hides: their failure is no fault of the docs or the agent. */
+function withoutHiddenPages(session: SessionEvent[]): SessionEvent[] {
+  const isRequest = (event: SessionEvent) => event.type === "http" && event.edit?.kind === "hidden";
+  const urls = new Set(session.flatMap((event) => (isRequest(event) && "url" in event ? [event.url] : [])));
+  return urls.size === 0
+    ? session
+    : session.filter((event) => !isRequest(event) && !(event.type === "error" && urls.has(event.url)));
 }
 
 /** The judge's input: the task, the findings of the rules and the events. */

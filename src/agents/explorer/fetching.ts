@@ -220,7 +220,8 @@ async function send(fetcher: Fetcher, request: FetchRequest, log: Log): Promise<
       ...(redirects.length > 0 && { answeredBy: response.url }),
       ...(edit && { edit }),
     });
-    if ((status === 404 || status === 410) && foundOn !== null) deadLinks.set(`${foundOn} ${url}`, { url, foundOn });
+    if ((status === 404 || status === 410) && foundOn !== null && edit?.kind !== "hidden")
+      deadLinks.set(`${foundOn} ${url}`, { url, foundOn });
     let text: string | null = null;
     return {
       ok: true,

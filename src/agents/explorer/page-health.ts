@@ -54,7 +54,9 @@ export function findResponseFault(url: string, fetchResult: FetchResult): PageFa
       );
     return null;
   }
-  const { status, ms } = fetchResult.response;
+  const { status, ms, edit } = fetchResult.response;
+  // The run hides the page, not the site.
+  if (edit?.kind === "hidden") return null;
   if (status >= 400 && isChallenge(url, fetchResult)) return challengeFault(url);
   if (status === 401 || status === 402 || status === 403 || status === 407)
     return isPersonal(url)
