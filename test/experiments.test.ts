@@ -204,6 +204,9 @@ test("comparing the base with itself says how often a gate fails without a reaso
   const { falseAlarms } = await get(body.id);
   expect(falseAlarms).toMatchObject({ runsPerSide: 5, gates: 4, alarms: 2, rate: { value: 0.5 } });
   expect(falseAlarms?.excessP).toBeLessThan(0.05);
+  const gate = await send("POST", "/api/v1/gates", { body: { promptId: promptIds[0], minScore: 60 } });
+  const { body: page } = await (await signedIn(app)).get(`/gates/${gate.body.id}`);
+  expect(page).toContain(`/experiments/${body.id}`);
 });
 
 test("the cost is estimated before anything runs", async () => {

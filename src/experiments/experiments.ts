@@ -13,6 +13,7 @@ import { titleOf } from "../reports/labels.ts";
 import { cancelRun } from "../runs/endings.ts";
 import { toIso } from "../schema.ts";
 import type { ExperimentAnalysis } from "./analysis.ts";
+import { findEqualArm } from "./design.ts";
 import { frictionOf } from "./friction.ts";
 import { analyzeRuns, costOf, type ExperimentRow, falseAlarmsOf, progressOf } from "./results.ts";
 import type { Experiment } from "./schema.ts";
@@ -76,6 +77,24 @@ function toExperiment(ctx: Context, org: OrgId, row: ExperimentRow): Experiment 
     createdAt: toIso(createdAt),
     completedAt: toIso(completedAt),
   };
+}
+
+/** Experiments that are searched for a comparison of the base with itself. */
+const maxSearched = 200;
+
+/** The newest completed comparison of a prompt with itself; null if none of the last 200 experiments is one. */
+export function findSelfComparison(ctx: Context, org: OrgId, promptId: string): Experiment | null {
+  const { id, arms, promptIds } = experiments;
+  const isCompleted = and(eq(experiments.orgId, org), eq(experiments.status, "completed"));
+  const row = ctx.db
+    .select({ id, arms, promptIds })
+    .from(experiments)
+    .where(isCompleted)
+    .orderBy(desc(experiments.id))
+    .limit(maxSearched)
+    .all()
+    .find((each) => each.promptIds.includes(promptId) && findEqualArm(each.arms) >= 0);
+  return row ? getExperiment(ctx, org, row.id) : null;
 }
 
 /**

@@ -24,6 +24,7 @@ export const ExperimentForm = Type.Object({
   otherAgent: text(100),
   otherModel: text(200),
   competitorId: text(36),
+  itself: Type.Optional(Type.Boolean()),
   repeats: Type.Optional(Type.Integer({ minimum: 1, maximum: 50 })),
   budgetUsd: Type.Optional(Type.Number({ exclusiveMinimum: 0 })),
   agreed: Type.Optional(Type.Boolean()),
@@ -123,6 +124,10 @@ export function NewExperimentPage(props: Props) {
               options={[["", "None"], ...providers]}
             />
           )}
+          <h2>Trust</h2>
+          <CheckField name="itself" hint="In place of all arms above. 40 runs per arm make 8 gates.">
+            Compare the base with itself, to learn how often a gate fails without a reason
+          </CheckField>
           <h2>Size</h2>
           <SchemaField
             name="repeats"

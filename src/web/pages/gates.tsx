@@ -1,4 +1,6 @@
 import { gateStatuses } from "../../db/tables/gates.ts";
+import { falseAlarmsText } from "../../experiments/labels.ts";
+import type { Experiment } from "../../experiments/schema.ts";
 import type { GateFilter } from "../../gates/gates.ts";
 import type { Gate } from "../../gates/schema.ts";
 import { capitalize, count } from "../../grading/text.ts";
@@ -12,7 +14,7 @@ import { offsetLinks, Pager, toHref } from "../components/pager.tsx";
 import { VerdictCard, withMinus } from "../components/verdict.tsx";
 import { When } from "../components/when.tsx";
 import { SidesWhyLink } from "../components/why-link.tsx";
-import type { PageProps } from "../viewer.ts";
+import { may, type PageProps } from "../viewer.ts";
 
 const gateLabels: Record<Gate["status"], string> = {
   running: "Running",
@@ -131,10 +133,11 @@ function deltaText({ comparison }: Gate): string {
   return delta === null ? "–" : formatPointChange(delta.value);
 }
 
-type Props = PageProps & { gate: Gate; now: number };
+/** `selfComparison`: the newest comparison of its first prompt with itself; null: there is none. */
+type Props = PageProps & { gate: Gate; selfComparison: Experiment | null; now: number };
 
 /** A gate: its verdict, both sides, and new and resolved friction. */
-export function GatePage({ site, site: { base }, viewer, gate, now }: Props) {
+export function GatePage({ site, site: { base }, viewer, gate, selfComparison, now }: Props) {
   const { status, cause, progress, comparison, spentUsd, minScore, urlMap, warnings, head } = gate;
   return (
     <Layout
@@ -163,6 +166,7 @@ export function GatePage({ site, site: { base }, viewer, gate, now }: Props) {
       )}
       {comparison && <SidesWhyLink comparison={comparison} base={base} />}
       {comparison && <ComparedFriction comparison={comparison} base={base} />}
+      <Trust {...{ base, gate, selfComparison }} mayRun={may(viewer, "run")} />
       <h2>Prompts</h2>
       <List label="Prompts" labels={["Prompt", "Base", "Head"]}>
         {gate.prompts.map(({ id, title, headRequestId, baseRequestId }) => (
@@ -204,3 +208,26 @@ export function GatePage({ site, site: { base }, viewer, gate, now }: Props) {
     </Layout>
   );
 }
+
+type TrustProps = Pick<Props, "gate" | "selfComparison"> & { base: string; mayRun: boolean };
+
+/** How often a gate of the first prompt fails without a reason, as far as that was measured. */
+const Trust = ({ base, gate: { prompts }, selfComparison, mayRun }: TrustProps) => {
+  const text = selfComparison && falseAlarmsText(selfComparison);
+  if (!text && !mayRun) return null;
+  return (
+    <>
+      <h2>Trust</h2>
+      {text ? (
+        <p>
+          {text} <a href={`${base}/experiments/${selfComparison?.id}`}>See the comparison</a>
+        </p>
+      ) : (
+        <p class="muted">
+          It is not known how often such a gate fails without a reason.{" "}
+          <a href={`${base}/experiments/new?prompt=${prompts[0]?.id}&itself=1`}>Compare the base with itself</a>
+        </p>
+      )}
+    </>
+  );
+};

@@ -45,9 +45,21 @@ function choicesOf(ctx: Context, org: OrgId): ExperimentChoices {
 /** Throws bad_request for a form that compares nothing. */
 function toRequest(form: ExperimentForm): ExperimentRequest {
   const { promptId, tag, repeats, budgetUsd, skillsArchive, llmsTxtOf, hidden = [], ...rest } = form;
-  const { mcpUrl, bare, otherAgent, otherModel, competitorId, editUrl, editFind = "", editReplacement = "" } = rest;
+  const {
+    mcpUrl,
+    bare,
+    otherAgent,
+    otherModel,
+    competitorId,
+    editUrl,
+    editFind = "",
+    editReplacement = "",
+    itself,
+  } = rest;
   if ((editUrl === undefined) !== (editFind === ""))
     throw badRequest("To edit a page, fill in both its URL and the text to replace.");
+  const selection = promptId ? { promptIds: [promptId] } : { tag };
+  if (itself) return { ...selection, arms: [{ name: "baseline" }, { name: "baseline again" }], repeats, budgetUsd };
   const skills = skillsArchive === undefined ? undefined : { archive: skillsArchive };
   const arms = [
     ...presetArms({
@@ -59,7 +71,7 @@ function toRequest(form: ExperimentForm): ExperimentRequest {
       : [{ name: "edited", edits: { hidden: [], replacements: toReplacements(editUrl, editFind, editReplacement) } }]),
   ];
   if (arms.length < 2) throw badRequest("There is nothing to compare yet. Fill in a field that adds an arm.");
-  return { ...(promptId ? { promptIds: [promptId] } : { tag }), arms, repeats, budgetUsd };
+  return { ...selection, arms, repeats, budgetUsd };
 }
 
 /** Pages of experiments. */
@@ -77,9 +89,10 @@ export const experimentPages = (ctx: Context) =>
     )
     .get(
       "/experiments/new",
-      ({ request, query: { prompt = "", tag = "", report, fix } }) =>
+      ({ request, query: { prompt = "", tag = "", report, fix, itself } }) =>
         showPage(ctx, request, (viewer, site) => {
-          const values = new URLSearchParams({ promptId: prompt, tag, repeats: "5" });
+          const values = new URLSearchParams({ promptId: prompt, tag, repeats: itself ? "40" : "5" });
+          if (itself) values.set("itself", "on");
           if (report !== undefined && fix !== undefined)
             for (const [name, value] of Object.entries(valuesOfFix(ctx, viewer.org, report, fix)))
               values.set(name, value);
@@ -89,6 +102,7 @@ export const experimentPages = (ctx: Context) =>
         prompt: Type.Optional(Type.String({ maxLength: 36 })),
         tag: Type.Optional(Type.String({ maxLength: 50 })),
         report: Type.Optional(Type.String({ maxLength: 200 })),
+        itself: Type.Optional(Type.Literal("1")),
         fix: Type.Optional(Type.String({ maxLength: 36 })),
       }),
     )

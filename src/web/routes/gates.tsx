@@ -2,6 +2,7 @@ import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import type { Context } from "../../context.ts";
 import { gateStatuses } from "../../db/tables/gates.ts";
+import { findSelfComparison } from "../../experiments/experiments.ts";
 import { gateColumns, getGate, listGates } from "../../gates/gates.ts";
 import { pageQuery } from "../../http/paging.ts";
 import { sortBy } from "../../http/sorting.ts";
@@ -35,7 +36,9 @@ export const gatePages = (ctx: Context) =>
       }),
     )
     .get("/gates/:gateId", ({ request, params }) =>
-      showPage(ctx, request, (viewer, site) => (
-        <GatePage {...{ site, viewer, gate: getGate(ctx, viewer.org, params.gateId), now: ctx.now() }} />
-      )),
+      showPage(ctx, request, (viewer, site) => {
+        const gate = getGate(ctx, viewer.org, params.gateId);
+        const selfComparison = findSelfComparison(ctx, viewer.org, gate.prompts[0]?.id ?? "");
+        return <GatePage {...{ site, viewer, gate, selfComparison, now: ctx.now() }} />;
+      }),
     );
