@@ -92,7 +92,7 @@ test("the report of one's own docs is 4 fields and 3 clicks away from the setup 
   await page.waitForURL(/\/runs\//);
   await page.locator(".report-link").waitFor();
   // The page of a run that has ended doesn't claim to be live.
-  expect(await page.locator("#timeline-state").textContent()).toMatch(/^\d+ events$/);
+  await page.locator("#timeline-state", { hasText: /^\d+ events$/ }).waitFor();
   expect(await page.getByText("Follow newest event").isVisible()).toBe(false);
   expect(await page.locator("#toast").textContent()).toBe("");
   await click(page.locator("a.report-link"));
