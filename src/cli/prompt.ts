@@ -48,7 +48,7 @@ function addList(prompt: Command, useApi: UseApi): void {
         const query = { limit, tag, includeArchived: archived ? ("1" as const) : undefined };
         const prompts = await api.list("GET /prompts", { query });
         const items = await Promise.all(prompts.items.map(({ id }) => getPrompt(api, id)));
-        const rows = items.map((p) => [p.id, p.status, titleOf(p), p.nextRunsAt?.[0] ?? ""]);
+        const rows = items.map((p) => [p.id, p.status, p.title ?? titleOf(p), p.nextRunsAt?.[0] ?? ""]);
         print(json ? toJson(items) : table([["ID", "STATUS", "TITLE", "NEXT RUN"], ...rows]));
         sayRest(prompts);
       }),

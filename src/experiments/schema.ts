@@ -2,7 +2,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import { experimentStatuses, leftOutParts, stopReasons } from "../db/tables/experiments.ts";
 import { Edits } from "../net/edits.ts";
 import { WorkspaceSetup } from "../prompts/workspace-schema.ts";
-import { RunRequest } from "../runs/schema.ts";
+import { RunRequest, runExample } from "../runs/schema.ts";
 import { Id, Nullable, notBlank, OneOf, Time, Url } from "../schema.ts";
 import { Interval } from "../stats/repeats.ts";
 
@@ -36,8 +36,13 @@ const ArmInput = Type.Object(
       }),
     ),
   },
-  { title: "Arm", additionalProperties: false },
+  { title: "Arm", additionalProperties: false, examples: [{ name: "codex", agent: "codex" }] },
 );
+
+const armsExample = [
+  { name: "baseline" },
+  { name: "no llms.txt", edits: { hidden: ["https://docs.example.com/llms.txt"], replacements: [] } },
+];
 
 export const ExperimentRequest = Type.Object(
   {
@@ -60,7 +65,10 @@ export const ExperimentRequest = Type.Object(
     ),
     templateArgs,
   },
-  { title: "ExperimentRequest" },
+  {
+    title: "ExperimentRequest",
+    examples: [{ promptIds: [runExample.prompt.id], arms: armsExample, repeats: 10, budgetUsd: 20 }],
+  },
 );
 export type ExperimentRequest = Static<typeof ExperimentRequest>;
 
@@ -169,6 +177,28 @@ const FalseAlarms = Type.Object(
   { title: "FalseAlarms", description: "If both arms are the same: what a gate of these prompts and this agent finds" },
 );
 
+/** An experiment that has just been requested. */
+const experimentExample = {
+  id: "0199f3a5-1c2d-7e3f-8a4b-5c6d7e8f9a0b",
+  statusUrl: "https://evald.example.com/api/v1/experiments/0199f3a5-1c2d-7e3f-8a4b-5c6d7e8f9a0b",
+  pageUrl: "https://evald.example.com/experiments/0199f3a5-1c2d-7e3f-8a4b-5c6d7e8f9a0b",
+  title: "baseline · no llms.txt",
+  status: "running",
+  stopReason: null,
+  arms: armsExample,
+  prompts: [{ id: runExample.prompt.id, title: runExample.prompt.title }],
+  repeats: 10,
+  seed: 4711,
+  budgetUsd: 20,
+  spentUsd: 0,
+  progress: { ended: 0, of: 2 },
+  analysis: { contrasts: [], arms: [], uninformative: [], level: 0.05 },
+  falseAlarms: null,
+  friction: [],
+  createdAt: "2026-11-21T09:30:00.000Z",
+  completedAt: null,
+};
+
 export const Experiment = Type.Object(
   {
     id: Id,
@@ -197,7 +227,7 @@ export const Experiment = Type.Object(
     createdAt: Time,
     completedAt: Nullable(Time),
   },
-  { title: "Experiment" },
+  { title: "Experiment", examples: [experimentExample] },
 );
 export type Experiment = Static<typeof Experiment>;
 

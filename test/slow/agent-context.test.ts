@@ -87,6 +87,7 @@ test("a report shows the given context, what the model received, and what was us
     ],
     mcpServers: [],
     env: ["REGION"],
+    sites: [],
   });
   expect(markdown).toMatch(/\| Skill +\| acme-guide +\| yes +\| once/);
   const changed = { ...folders, "skills/spare/notes.txt": "one more file" };

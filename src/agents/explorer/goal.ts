@@ -70,9 +70,6 @@ const endings = [
   [/ment$/, 5],
 ] as const;
 
-/** What a short verb keeps of itself before an ending that took its last letter: `moved`, `saving`. */
-const lostE = /^[^aeiouy][aeiou][^aeiouwxy]$/;
-
 const stems = new Map<string, string>();
 const maxStems = 50_000;
 
@@ -97,7 +94,7 @@ function findStem(word: string): string {
     const root = stem.replace(ending, "");
     if (root === stem || root.length < minLength || !/[aeiouy]/.test(root)) continue;
     const doubled = /([bdgmnprt])\1$/.test(root);
-    stem = doubled ? root.slice(0, -1) : lostE.test(root) ? `${root}e` : root;
+    stem = doubled ? root.slice(0, -1) : root;
     verb = !doubled && stem.endsWith("at");
     break;
   }

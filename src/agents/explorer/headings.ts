@@ -5,7 +5,7 @@ import { type ReadPage, type Session, type Steps, toCheck, useTool } from "./ses
 
 /** Pages with at least this much prose need headings, in characters. */
 const longProse = 3000;
-/** Prose above and below a heading, in characters, from which it divides the page. Less is a breadcrumb, an author's line or a menu. */
+/** Prose above a heading, in characters, from which it divides the page. Less is a breadcrumb or an author's line. */
 const someProse = 100;
 
 /** Checks that long pages have headings besides their titles. */
@@ -36,17 +36,16 @@ const normalizeTitle = (text: string) =>
 
 /**
  * Whether a heading divides the page. The titles of the page and of its manual don't: they stand above all of its
- * text, or are in the document's title. Nor do those of menus below the text.
+ * text, or are in the document's title.
  */
 function hasDividingHeading({ title, markdown, headings }: ReadPage): boolean {
   const titles = new Set([title, ...title.split(/\s[|·•–—-]\s|:\s/)].map(normalizeTitle));
   const lines = markdown.split("\n");
-  const total = lines.reduce((sum, line) => sum + textOf(line).length, 0);
   let prose = 0;
   let lineIndex = 0;
   return headings.some(({ level, text, line }) => {
     for (; lineIndex < line - 1; lineIndex++) prose += textOf(lines[lineIndex]!).length;
-    return level <= 6 && prose >= someProse && total - prose >= someProse && !titles.has(normalizeTitle(text));
+    return level <= 6 && prose >= someProse && !titles.has(normalizeTitle(text));
   });
 }
 

@@ -64,7 +64,12 @@ export function NewExperimentPage(props: Props) {
         arms are interleaved at random.
       </p>
       <Notices errorMessage={formError?.field ? undefined : errorMessage} />
-      {may(viewer, "run") && (
+      {prompts.length === 0 && (
+        <p class="empty">
+          An experiment needs a prompt. <a href={`${site.base}/prompts/new`}>Create a prompt</a>
+        </p>
+      )}
+      {may(viewer, "run") && prompts.length > 0 && (
         <SchemaForm
           schema={ExperimentForm}
           values={values}
@@ -72,7 +77,11 @@ export function NewExperimentPage(props: Props) {
           action={`${site.base}/experiments/new`}
           class="narrow"
         >
-          <SchemaField name="promptId" label="Prompt" options={[["", "All prompts with the tag below"], ...prompts]} />
+          <SchemaField
+            name="promptId"
+            label="Prompt"
+            options={tags.length > 0 ? [...prompts, ["", "All prompts with the tag below"]] : prompts}
+          />
           {tags.length > 0 && (
             <SchemaField name="tag" label="Tag" options={[["", "None"], ...tags.map((tag) => [tag, tag] as const)]} />
           )}
