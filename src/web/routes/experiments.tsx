@@ -91,12 +91,14 @@ export const experimentPages = (ctx: Context) =>
       "/experiments/new",
       ({ request, query: { prompt = "", tag = "", report, fix, itself } }) =>
         showPage(ctx, request, (viewer, site) => {
-          const values = new URLSearchParams({ promptId: prompt, tag, repeats: itself ? "40" : "5" });
+          const choices = choicesOf(ctx, viewer.org);
+          const promptId = prompt || (tag === "" ? (choices.prompts[0]?.[0] ?? "") : "");
+          const values = new URLSearchParams({ promptId, tag, repeats: itself ? "40" : "5" });
           if (itself) values.set("itself", "on");
           if (report !== undefined && fix !== undefined)
             for (const [name, value] of Object.entries(valuesOfFix(ctx, viewer.org, report, fix)))
               values.set(name, value);
-          return <NewExperimentPage {...{ site, viewer, values, estimate: null }} {...choicesOf(ctx, viewer.org)} />;
+          return <NewExperimentPage {...{ site, viewer, values, estimate: null }} {...choices} />;
         }),
       queryOptions({
         prompt: Type.Optional(Type.String({ maxLength: 36 })),
