@@ -3,13 +3,12 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { gunzipSync } from "node:zlib";
-import type { Agent } from "../src/agents/agent.ts";
-import { createExplorer } from "../src/agents/explorer/explorer.ts";
 import type { SiteHost } from "../src/agents/site/host-rules.ts";
 import { answerPath, readSite } from "../src/agents/site/site.ts";
 import { packSite } from "../src/cli/site-folder.ts";
 import { testApp } from "./support/app.ts";
 import { rpc } from "./support/mcp.ts";
+import { networkedExplorer } from "./support/networked-explorer.ts";
 import { signedIn } from "./support/people.ts";
 
 const root = mkdtempSync(join(tmpdir(), "evald-sites-"));
@@ -265,19 +264,7 @@ test("files that a workspace starts with are kept, even if they were uploaded as
   expect((await app.send("GET", "/api/v1/archives")).body.length).toBe(1);
 });
 
-const explorer = createExplorer({ version: "test" });
-/** The explorer with the network of an agent in a process of its own. */
-const reader: Agent = {
-  ...explorer,
-  async *run(task, context) {
-    const egress = await context.openEgress?.();
-    try {
-      yield* explorer.run(task, { ...context, egress });
-    } finally {
-      egress?.close();
-    }
-  },
-};
+const reader = networkedExplorer("test");
 
 /** Requests an evaluation through MCP that reads a folder, and returns its report. */
 async function reportOf(folder: string, options: { host?: SiteHost } = {}) {

@@ -19,7 +19,7 @@ export const nameHeadings = (ids: ReadonlySet<string>, headings: { text: string 
   return headings.some(({ text }) => text !== "" && letters.has(lettersOf(text)));
 };
 
-/** Whether a fragment may be that of a heading of a Markdown page, or is an ID in it. */
+/** Whether a fragment may name a heading of a Markdown page, or is an ID in it. */
 export function namesSection(
   { headings, markdown }: { headings: { text: string }[]; markdown: string },
   fragment: string,

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { type Command, Option } from "commander";
 import { badRequest } from "../errors.ts";
-import { type PresetInput, presetArms, withholdingArms } from "../experiments/design.ts";
+import { equalArms, type PresetInput, presetArms, withholdingArms } from "../experiments/design.ts";
 import {
   estimateText,
   falseAlarmsText,
@@ -25,7 +25,7 @@ import { type ApiOptions, addApiOptions, addServiceOptions, type ServiceAddress,
 import { checkFile } from "./files.ts";
 import { parseDollars } from "./gate.ts";
 import { onInterruption } from "./interruption.ts";
-import { exits, print, repeatable, say, sayProgress, sayRest, table, toJson, wholeNumber } from "./terminal.ts";
+import { exits, print, repeatable, say, sayRest, table, toJson, waitForEnd, wholeNumber } from "./terminal.ts";
 
 type RunOptions = ServiceAddress & {
   tag?: string;
@@ -156,7 +156,7 @@ async function runExperiment(useApi: UseApi, prompts: string[], options: RunOpti
       json,
       cancel: () => api.request("POST /experiments/{experimentId}/cancel", { path }),
     });
-    const ended = await waitForEnd(api, requested);
+    const ended = await waitForEnd(requested, () => api.request("GET /experiments/{experimentId}", { path }));
     stopListening();
     print(json ? toJson(ended, 2) : resultText(ended));
     if (ended.status === "stopped") process.exitCode = exits.error;
@@ -164,24 +164,10 @@ async function runExperiment(useApi: UseApi, prompts: string[], options: RunOpti
   await useApi({ url, org }, work, { execute: { allowUrls: [] } });
 }
 
-/** Waits for an experiment to end and prints its progress. */
-async function waitForEnd(api: Api, requested: Experiment): Promise<Experiment> {
-  let previous = "";
-  for (let experiment = requested; ; ) {
-    const { ended, of } = experiment.progress;
-    const line = `${ended} of ${of} runs finished`;
-    if (line !== previous) sayProgress(line);
-    previous = line;
-    if (experiment.status !== "running") return experiment;
-    await Bun.sleep(500);
-    experiment = await api.request("GET /experiments/{experimentId}", { path: { experimentId: requested.id } });
-  }
-}
-
 /** The arms of an experiment with these prompts. Throws bad_request for a file without arms. */
 async function armsFor(api: Api, [promptId, ...others]: string[], options: RunOptions) {
   if (options.arms !== undefined) return readArms(options.arms);
-  if (options.itself) return [{ name: "baseline" }, { name: "baseline again" }];
+  if (options.itself) return equalArms;
   if (options.withoutPages === undefined) return await armsOf(api, options);
   if (promptId === undefined || others.length > 0)
     throw badRequest("Name one prompt, whose pages --without-pages hides.");

@@ -1,7 +1,6 @@
 import { appendFileSync, writeFileSync } from "node:fs";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { badRequest } from "../errors.ts";
-import type { Gate } from "../gates/schema.ts";
 import { gateJunit, gateMarkdown, statusLabels } from "../gates/summary.ts";
 import type { Scope } from "../grading/grade.ts";
 import { scopes } from "../grading/kinds.ts";
@@ -10,7 +9,7 @@ import { addServiceOptions, type UseApi } from "./connection.ts";
 import { checkFileName, toWriteError } from "./files.ts";
 import { onInterruption } from "./interruption.ts";
 import { addSiteOptions, type SiteOptions, uploadSite } from "./site-folder.ts";
-import { exits, parsePair, parseScore, print, say, sayProgress, toJson, wholeNumber } from "./terminal.ts";
+import { exits, parsePair, parseScore, print, say, toJson, waitForEnd, wholeNumber } from "./terminal.ts";
 
 type GateChecks = SiteOptions & {
   head?: string;
@@ -95,7 +94,11 @@ async function runGate(useApi: UseApi, options: GateChecks & { prompts: string[]
       json,
       cancel: () => api.request("POST /gates/{gateId}/cancel", { path: { gateId: requestedGate.id } }),
     });
-    const gate = await waitForGate(api, requestedGate);
+    for (const warning of requestedGate.warnings) say(`Warning: ${warning}`);
+    say(`Gate ${requestedGate.id}`);
+    const gate = await waitForEnd(requestedGate, () =>
+      api.request("GET /gates/{gateId}", { path: { gateId: requestedGate.id } }),
+    );
     stopListening();
     print(json ? toJson(gate, 2) : gateMarkdown(gate).trimEnd());
     if (markdown !== undefined) writeFileSync(markdown, gateMarkdown(gate));
@@ -113,20 +116,5 @@ function checkWritable(file: string): void {
     appendFileSync(file, "");
   } catch (error) {
     throw toWriteError(error, file);
-  }
-}
-
-/** Waits for a gate to end and prints its progress. */
-async function waitForGate(api: Api, requestedGate: Gate): Promise<Gate> {
-  for (const warning of requestedGate.warnings) say(`Warning: ${warning}`);
-  say(`Gate ${requestedGate.id}`);
-  let previous = "";
-  for (let gate = requestedGate; ; ) {
-    const line = `${gate.progress.ended} of ${gate.progress.of} runs finished`;
-    if (line !== previous) sayProgress(line);
-    previous = line;
-    if (gate.status !== "running") return gate;
-    await Bun.sleep(500);
-    gate = await api.request("GET /gates/{gateId}", { path: { gateId: requestedGate.id } });
   }
 }

@@ -177,3 +177,19 @@ export function table(rows: string[][], maxWidth = process.stdout.columns ?? Num
 export function sayRest({ items, total }: Paged<unknown>): void {
   if (total > items.length) say(`Showing ${items.length} of ${total}. Show more with --limit.`);
 }
+
+/** Something that runs and says how far it is. */
+type Running = { status: string; progress: { ended: number; of: number } };
+
+/** Prints the progress of something that runs whenever it changes, and returns it once it has ended. `read` returns its current state. */
+export async function waitForEnd<T extends Running>(started: T, read: () => Promise<T>): Promise<T> {
+  let previous = "";
+  for (let current = started; ; ) {
+    const line = `${current.progress.ended} of ${current.progress.of} runs finished`;
+    if (line !== previous) sayProgress(line);
+    previous = line;
+    if (current.status !== "running") return current;
+    await Bun.sleep(500);
+    current = await read();
+  }
+}

@@ -24,6 +24,9 @@ function shuffled<T>(items: readonly T[], random: () => number): T[] {
   return result;
 }
 
+/** The arms that compare the base with itself. */
+export const equalArms: [Arm, Arm] = [{ name: "baseline" }, { name: "baseline again" }];
+
 /** The position of the first arm that changes the same as an earlier one; -1 if there is none. */
 export function findEqualArm(arms: readonly Arm[]): number {
   const contents = arms.map(({ name: _, ...changes }) => JSON.stringify(changes));

@@ -5,17 +5,17 @@ import { endedAt } from "../db/rows.ts";
 import { experimentRuns, experiments } from "../db/tables/experiments.ts";
 import { prompts } from "../db/tables/prompts.ts";
 import { runs } from "../db/tables/runs.ts";
-import { AppError, conflict, notFound } from "../errors.ts";
+import { conflict, notFound } from "../errors.ts";
 import type { Page, Paged } from "../http/paging.ts";
 import { withoutUrlMapTokens } from "../net/mapping.ts";
 import { titleText } from "../prompts/lists.ts";
 import { titleOf } from "../reports/labels.ts";
-import { cancelRun } from "../runs/endings.ts";
+import { cancelRuns } from "../runs/endings.ts";
 import { toIso } from "../schema.ts";
 import type { ExperimentAnalysis } from "./analysis.ts";
 import { findEqualArm } from "./design.ts";
 import { frictionOf } from "./friction.ts";
-import { analyzeRuns, costOf, type ExperimentRow, falseAlarmsOf, progressOf } from "./results.ts";
+import { analyzeRuns, costOf, type ExperimentRow, falseAlarmsOf, ofExperiment, progressOf } from "./results.ts";
 import type { Experiment } from "./schema.ts";
 
 /** Throws not_found. */
@@ -108,7 +108,7 @@ export async function cancelExperiment(ctx: Context, org: OrgId, id: string, req
     .select({ id: runs.id })
     .from(experimentRuns)
     .innerJoin(runs, eq(runs.id, experimentRuns.runId))
-    .where(and(eq(experimentRuns.orgId, org), eq(experimentRuns.experimentId, row.id), isNull(runs.completedAt)))
+    .where(and(ofExperiment(row), isNull(runs.completedAt)))
     .all();
   await ctx.commit((tx) => {
     const end = {
@@ -120,10 +120,7 @@ export async function cancelExperiment(ctx: Context, org: OrgId, id: string, req
     tx.update(experiments).set(end).where(isRunning).run();
     recordAudit(ctx, org, "experiment.cancelled", { id: row.id, name: row.title });
   });
-  for (const run of unfinished)
-    await cancelRun(ctx, org, run.id, requester).catch((error) => {
-      // It ended in the meantime.
-      if (!(error instanceof AppError) || error.code !== "conflict") throw error;
-    });
+  const ids = unfinished.map((run) => run.id);
+  await cancelRuns(ctx, org, ids, requester);
   return getExperiment(ctx, org, row.id);
 }

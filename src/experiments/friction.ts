@@ -3,7 +3,7 @@ import type { Context } from "../context.ts";
 import { experimentRuns } from "../db/tables/experiments.ts";
 import { frictionPoints } from "../db/tables/friction.ts";
 import { reports } from "../db/tables/reports.ts";
-import type { ExperimentRow } from "./results.ts";
+import { type ExperimentRow, ofExperiment } from "./results.ts";
 import type { Experiment } from "./schema.ts";
 
 /** Friction points of an experiment that are listed. */
@@ -13,7 +13,8 @@ const maxPoints = 50;
  * How many runs of each arm met each friction point, the largest difference between two arms first. They are rates over runs, and not part of any
  * score.
  */
-export function frictionOf({ db }: Context, { id, orgId, arms }: ExperimentRow): Experiment["friction"] {
+export function frictionOf({ db }: Context, row: ExperimentRow): Experiment["friction"] {
+  const { orgId, arms } = row;
   const rows = db
     .select({
       fingerprint: frictionPoints.fingerprint,
@@ -24,7 +25,7 @@ export function frictionOf({ db }: Context, { id, orgId, arms }: ExperimentRow):
     .from(experimentRuns)
     .innerJoin(reports, eq(reports.runId, experimentRuns.runId))
     .innerJoin(frictionPoints, and(eq(frictionPoints.orgId, orgId), eq(frictionPoints.reportId, reports.id)))
-    .where(and(eq(experimentRuns.orgId, orgId), eq(experimentRuns.experimentId, id)))
+    .where(ofExperiment(row))
     .groupBy(frictionPoints.fingerprint, experimentRuns.arm)
     .orderBy(desc(sql`count(distinct ${experimentRuns.runId})`), asc(frictionPoints.fingerprint))
     .all();

@@ -1,5 +1,5 @@
 import { and, eq, isNull, sql } from "drizzle-orm";
-import type { Context, OrgId } from "../context.ts";
+import type { Context } from "../context.ts";
 import { isTemporary } from "../db/fault.ts";
 import type { Tx } from "../db/open.ts";
 import { endedAt } from "../db/rows.ts";
@@ -8,7 +8,7 @@ import { runs } from "../db/tables/runs.ts";
 import { createPoll } from "../poll.ts";
 import { readSessionInBatches } from "../reports/session-events.ts";
 import { addRepeat } from "./requests.ts";
-import { analyzeRuns, costOf, type ExperimentRow, progressOf } from "./results.ts";
+import { analyzeRuns, costOf, type ExperimentRow, ofExperiment, progressOf } from "./results.ts";
 import { treatmentOf } from "./treatments.ts";
 
 /** Interval for checks of experiments whose runs have ended. */
@@ -49,19 +49,13 @@ export async function advanceExperiments(ctx: Context): Promise<void> {
 }
 
 /** Notes for each run that has ended since what its session shows of the treatments. */
-async function noteTreatments(ctx: Context, { id, orgId, arms }: ExperimentRow): Promise<void> {
+async function noteTreatments(ctx: Context, row: ExperimentRow): Promise<void> {
+  const { orgId, arms } = row;
   const ended = ctx.db
     .select({ runId: runs.id, arm: experimentRuns.arm, attempt: runs.attempt })
     .from(experimentRuns)
     .innerJoin(runs, eq(runs.id, experimentRuns.runId))
-    .where(
-      and(
-        eq(experimentRuns.orgId, orgId),
-        eq(experimentRuns.experimentId, id),
-        isNull(experimentRuns.treatment),
-        sql`${runs.completedAt} is not null`,
-      ),
-    )
+    .where(and(ofExperiment(row), isNull(experimentRuns.treatment), sql`${runs.completedAt} is not null`))
     .all();
   for (const { runId, arm, attempt } of ended) {
     const events = await readSessionInBatches(ctx, { orgId, runId, attempt });
@@ -75,7 +69,7 @@ async function noteTreatments(ctx: Context, { id, orgId, arms }: ExperimentRow):
       tx
         .update(experimentRuns)
         .set({ treatment })
-        .where(and(eq(experimentRuns.experimentId, id), eq(experimentRuns.runId, runId)))
+        .where(and(ofExperiment(row), eq(experimentRuns.runId, runId)))
         .run(),
     );
   }
@@ -104,18 +98,18 @@ function advance(ctx: Context, tx: Tx, row: ExperimentRow): "waiting" | "extende
   return status;
 }
 
-const hasUnnoted = (tx: Tx, { id, orgId }: ExperimentRow): boolean =>
+const hasUnnoted = (tx: Tx, row: ExperimentRow): boolean =>
   tx
     .select({ runId: experimentRuns.runId })
     .from(experimentRuns)
-    .where(and(eq(experimentRuns.orgId, orgId), eq(experimentRuns.experimentId, id), isNull(experimentRuns.treatment)))
+    .where(and(ofExperiment(row), isNull(experimentRuns.treatment)))
     .limit(1)
     .get() !== undefined;
 
 /** The repeats that were requested. */
-const countRepeats = (tx: Tx, { id, orgId }: ExperimentRow): number =>
+const countRepeats = (tx: Tx, row: ExperimentRow): number =>
   (tx
     .select({ last: sql<number | null>`max(${experimentRuns.block})` })
     .from(experimentRuns)
-    .where(and(eq(experimentRuns.orgId, orgId as OrgId), eq(experimentRuns.experimentId, id)))
+    .where(ofExperiment(row))
     .get()?.last ?? -1) + 1;

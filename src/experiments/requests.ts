@@ -13,7 +13,7 @@ import { getEstimate } from "../runs/estimates.ts";
 import { acceptEval, addRuns, type EvalSource } from "../runs/requests.ts";
 import { findEqualArm, orderOfRepeat } from "./design.ts";
 import { getExperiment } from "./experiments.ts";
-import type { ExperimentRow } from "./results.ts";
+import { type ExperimentRow, ofExperiment } from "./results.ts";
 import { type Experiment, type ExperimentEstimate, type ExperimentRequest, maxPrompts, maxRuns } from "./schema.ts";
 
 /** A request that was checked: `repeats` is 1 if no run varies. */
@@ -151,7 +151,7 @@ function acceptFirstRepeat(ctx: Context, tx: Tx, row: ExperimentRow, source: Eva
 
 /** Requests the next run of each prompt in each arm, within a transaction; emit `jobQueued` afterwards. `repeat`: from 1. */
 export function addRepeat(ctx: Context, tx: Tx, row: ExperimentRow, repeat: number): void {
-  const { id, orgId, promptIds, seed } = row;
+  const { orgId, promptIds, seed } = row;
   const evaluations = tx
     .select({
       promptId: runs.promptId,
@@ -161,7 +161,7 @@ export function addRepeat(ctx: Context, tx: Tx, row: ExperimentRow, repeat: numb
     })
     .from(experimentRuns)
     .innerJoin(runs, eq(runs.id, experimentRuns.runId))
-    .where(and(eq(experimentRuns.orgId, orgId), eq(experimentRuns.experimentId, id), eq(experimentRuns.block, 0)))
+    .where(and(ofExperiment(row), eq(experimentRuns.block, 0)))
     .all();
   for (const { promptId, arm } of orderOfRepeat(promptIds, namesOf(row), seed, repeat)) {
     const evaluation = evaluations.find((each) => each.promptId === promptId && each.arm === arm);

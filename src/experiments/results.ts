@@ -13,7 +13,8 @@ import type { Experiment, ExperimentRun } from "./schema.ts";
 
 export type ExperimentRow = typeof experiments.$inferSelect;
 
-const ofExperiment = ({ id, orgId }: ExperimentRow) =>
+/** Whether a row belongs to an experiment. */
+export const ofExperiment = ({ id, orgId }: Pick<ExperimentRow, "id" | "orgId">) =>
   and(eq(experimentRuns.orgId, orgId), eq(experimentRuns.experimentId, id));
 
 /** The runs that were requested so far, and those of them that have ended. */

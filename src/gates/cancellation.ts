@@ -3,8 +3,8 @@ import { recordAudit } from "../audit/entries.ts";
 import type { Context, OrgId } from "../context.ts";
 import { gates } from "../db/tables/gates.ts";
 import { runs } from "../db/tables/runs.ts";
-import { AppError, conflict, notFound } from "../errors.ts";
-import { cancelRun } from "../runs/endings.ts";
+import { conflict, notFound } from "../errors.ts";
+import { cancelRuns } from "../runs/endings.ts";
 import { getGate } from "./gates.ts";
 import type { Gate } from "./schema.ts";
 import { targetsOf } from "./targets.ts";
@@ -25,11 +25,8 @@ export async function cancelGate(ctx: Context, org: OrgId, id: string, requester
     .where(and(eq(runs.orgId, org), inArray(runs.evalRequestId, evaluations), isNull(runs.completedAt)))
     .all();
   if (unfinished.length === 0) throw conflict("No run of this gate is unfinished.");
-  for (const run of unfinished)
-    await cancelRun(ctx, org, run.id, requester).catch((error) => {
-      // It ended in the meantime.
-      if (!(error instanceof AppError) || error.code !== "conflict") throw error;
-    });
+  const ids = unfinished.map((run) => run.id);
+  await cancelRuns(ctx, org, ids, requester);
   await ctx.commit(() => recordAudit(ctx, org, "gate.cancelled", { id: gate.id }));
   return getGate(ctx, org, gate.id);
 }

@@ -5,7 +5,7 @@ import type { Context, OrgId } from "../context.ts";
 import type { Tx } from "../db/open.ts";
 import { endedAt } from "../db/rows.ts";
 import { runs } from "../db/tables/runs.ts";
-import { conflict } from "../errors.ts";
+import { AppError, conflict } from "../errors.ts";
 import { cancelJob } from "../jobs/queue.ts";
 import { hostsOf } from "../net/mapping.ts";
 import { announceEnd } from "./announcements.ts";
@@ -32,6 +32,14 @@ export async function cancelRun(ctx: Context, org: OrgId, id: string, requester:
     return run.id;
   });
   stopEndedRuns(ctx, [runId]);
+}
+
+/** Cancels several runs, except those that have ended in the meantime. Throws like `cancelRun` otherwise. */
+export async function cancelRuns(ctx: Context, org: OrgId, ids: string[], requester: string): Promise<void> {
+  for (const id of ids)
+    await cancelRun(ctx, org, id, requester).catch((error) => {
+      if (!(error instanceof AppError) || error.code !== "conflict") throw error;
+    });
 }
 
 /**

@@ -1,10 +1,9 @@
 import { parseArgs } from "node:util";
-import type { Agent } from "../../src/agents/agent.ts";
-import { createExplorer } from "../../src/agents/explorer/explorer.ts";
 import { type SiteHost, siteHosts } from "../../src/agents/site/host-rules.ts";
 import { packSite } from "../../src/cli/site-folder.ts";
 import type { Report } from "../../src/reports/schema.ts";
 import { testApp } from "../support/app.ts";
+import { networkedExplorer } from "../support/networked-explorer.ts";
 import { at, type Build, makeBuilds } from "./builds.ts";
 import { serveByNginx } from "./nginx.ts";
 
@@ -14,19 +13,7 @@ import { serveByNginx } from "./nginx.ts";
 /** Without it, a comparison fails. */
 const minEqual = 0.95;
 
-const explorer = createExplorer({ version: "bench" });
-/** The explorer with the network of an agent in a process of its own. */
-const agent: Agent = {
-  ...explorer,
-  async *run(task, context) {
-    const egress = await context.openEgress?.();
-    try {
-      yield* explorer.run(task, { ...context, egress });
-    } finally {
-      egress?.close();
-    }
-  },
-};
+const agent = networkedExplorer("bench");
 
 type Finding = Pick<Report["frictionPoints"][number], "fingerprint" | "severity" | "title" | "quote" | "url">;
 type Comparison = { build: string; host: SiteHost; folder: Report; server: Report };

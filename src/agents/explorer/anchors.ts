@@ -55,7 +55,7 @@ function sectionLinksOf(page: ReadPage, byKey: Map<string, ReadPage>): SectionLi
 const hasAnchor = ({ anchors }: ReadPage, fragment: string): boolean =>
   anchors === null || anchors.has(fragment) || anchors.has(decodePercent(fragment) ?? fragment);
 
-/** Those of some links whose target has no such section in its HTML either. What has no HTML isn't judged. */
+/** Returns the links whose target page lacks the section in its HTML, too. Pages without HTML aren't judged. */
 async function missingInHtml(session: Session, links: SectionLink[], log: Log): Promise<SectionLink[]> {
   const missing: SectionLink[] = [];
   const byTarget = [...Map.groupBy(links, ({ target }) => target)].slice(0, maxHtmlVersions);

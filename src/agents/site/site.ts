@@ -72,7 +72,7 @@ export function answerPath(site: Site, encodedPath: string): SiteAnswer {
   return file ?? answerMissing(site);
 }
 
-/** Whether a file has a path. A path below a file, or one that is too long, is that of no file. */
+/** Whether a path leads to a file. A path below a file, or one that is too long, leads to none. */
 function hasFile({ folder }: Site, path: string): boolean {
   try {
     return statSync(join(folder, path)).isFile();

@@ -4,7 +4,7 @@ import { listAgentChoices } from "../../agents/choice.ts";
 import { listArchives } from "../../archives/archives.ts";
 import type { Context, OrgId } from "../../context.ts";
 import { badRequest } from "../../errors.ts";
-import { presetArms } from "../../experiments/design.ts";
+import { equalArms, presetArms } from "../../experiments/design.ts";
 import { cancelExperiment, getExperiment, getExperimentRow, listExperiments } from "../../experiments/experiments.ts";
 import { toReplacements } from "../../experiments/page-edit.ts";
 import { estimateExperiment, requestExperiment } from "../../experiments/requests.ts";
@@ -59,7 +59,7 @@ function toRequest(form: ExperimentForm): ExperimentRequest {
   if ((editUrl === undefined) !== (editFind === ""))
     throw badRequest("To edit a page, fill in both its URL and the text to replace.");
   const selection = promptId ? { promptIds: [promptId] } : { tag };
-  if (itself) return { ...selection, arms: [{ name: "baseline" }, { name: "baseline again" }], repeats, budgetUsd };
+  if (itself) return { ...selection, arms: equalArms, repeats, budgetUsd };
   const skills = skillsArchive === undefined ? undefined : { archive: skillsArchive };
   const arms = [
     ...presetArms({
