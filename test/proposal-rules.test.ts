@@ -44,6 +44,34 @@ test("actions that a guide shows become tasks, with the root as start and a quot
   expect(proposals[0]!.endGoal).toContain("backs up a folder to S3");
 });
 
+test("the subject of the page joins a task that doesn't name it, and the samples say what is written", () => {
+  const section = (heading: string, ...languages: string[]) =>
+    `## ${heading}\n\n${languages.map((language) => `\`\`\`${language}\nacme\n\`\`\`\n`).join("\n")}\n`;
+  const markdown = `${section("Hash a password", "go", "sh")}${section("Print a report", "json")}`;
+  const pages = [
+    page("guide/fields.md", `# 3. Relational queries | Acme\n\n${markdown}`),
+    page("guide/plugins.md", `# Plugins\n\n${section("Create a plugin", "ts", "yaml")}`),
+    page("guide/swarm.md", `## Swarm\n\n${section("Test the swarm", "sh")}${section("Apply the manifest", "sh")}`),
+    page("guide/custom-tokens.md", `## First\n\n${section("Encrypt an archive", "sh")}`),
+  ];
+  const { proposals, dropped } = proposeTasks(sourceOf({ pages }));
+  expect(proposals.map(({ title, endGoal }) => [title, endGoal.split(" ")[0]]).sort()).toEqual([
+    ["Create a plugin", "solution.md"],
+    ["Custom tokens: encrypt an archive", "solution.sh"],
+    ["Relational queries: hash a password", "main.go"],
+    ["Relational queries: print a report", "solution.md"],
+  ]);
+  expect(dropped).toContainEqual({ reason: "needs_page", count: 2 });
+});
+
+test("a problem is a task to find its cause, unless its title has a placeholder", () => {
+  const markdown = `# FAQ\n\n## Uploads fail with status 413\n${sample}\n## Acme doesn't work with <YOUR_TOOL>\n${sample}`;
+  const { proposals } = proposeTasks(sourceOf({ pages: [page("faq.md", markdown)] }));
+  expect(proposals.map(({ title, why }) => [title, why])).toEqual([
+    ["Find the cause of this problem and a fix: “Uploads fail with status 413”", "symptom"],
+  ]);
+});
+
 test("nouns, words that need their page, and tasks without a sample are no tasks", () => {
   const markdown = ["Log rotation", "Caching strategy", "Configure this further", "Merging of configuration"]
     .map((heading) => `## ${heading}\n${sample}`)
@@ -80,7 +108,7 @@ test("what most people do first comes first", () => {
     guide("three", "Mount a snapshot"),
   ];
   const { proposals } = proposeTasks(sourceOf({ pages, primaryTask: "Mount snapshots" }));
-  expect(proposals[0]).toMatchObject({ title: "Mount a snapshot", why: "primary" });
+  expect(proposals[0]).toMatchObject({ title: "Three: mount a snapshot", why: "primary" });
 });
 
 const json = { content: { "application/json": { schema: {} } } };

@@ -7,34 +7,52 @@ export type Candidate = { proposal: TaskProposal; score: number };
 /** Counts candidates that are dropped. */
 export type Drop = (reason: DropReason) => void;
 
+type Product = { kind: "program" | "script" | "configuration"; what: string; file: string };
+
+const program = (what: string, file: string): Product => ({ kind: "program", what, file });
+const shellScript: Product = { kind: "script", what: "a shell script", file: "solution.sh" };
+const configuration = (file: string): Product => ({ kind: "configuration", what: "a configuration", file });
+
 /** What the agent writes, and to which file, by the language of the samples. */
-const products: Record<string, [what: string, file: string]> = {
-  python: ["a Python program", "solution.py"],
-  py: ["a Python program", "solution.py"],
-  pycon: ["a Python program", "solution.py"],
-  js: ["a JavaScript program", "solution.js"],
-  javascript: ["a JavaScript program", "solution.js"],
-  jsx: ["a JavaScript program", "solution.jsx"],
-  mjs: ["a JavaScript program", "solution.mjs"],
-  ts: ["a TypeScript program", "solution.ts"],
-  tsx: ["a TypeScript program", "solution.tsx"],
-  typescript: ["a TypeScript program", "solution.ts"],
-  go: ["a Go program", "main.go"],
-  rust: ["a Rust program", "main.rs"],
-  java: ["a Java program", "Solution.java"],
-  ruby: ["a Ruby program", "solution.rb"],
-  php: ["a PHP program", "solution.php"],
-  sql: ["an SQL script", "solution.sql"],
-  bash: ["a shell script", "solution.sh"],
-  sh: ["a shell script", "solution.sh"],
-  shell: ["a shell script", "solution.sh"],
-  console: ["a shell script", "solution.sh"],
-  yaml: ["a configuration", "config.yaml"],
-  yml: ["a configuration", "config.yaml"],
-  json: ["a configuration", "config.json"],
-  toml: ["a configuration", "config.toml"],
+const products: Record<string, Product> = {
+  ...Object.fromEntries(["python", "py", "pycon"].map((each) => [each, program("a Python program", "solution.py")])),
+  ...Object.fromEntries(["js", "javascript"].map((each) => [each, program("a JavaScript program", "solution.js")])),
+  jsx: program("a JavaScript program", "solution.jsx"),
+  mjs: program("a JavaScript program", "solution.mjs"),
+  ...Object.fromEntries(["ts", "typescript"].map((each) => [each, program("a TypeScript program", "solution.ts")])),
+  tsx: program("a TypeScript program", "solution.tsx"),
+  go: program("a Go program", "main.go"),
+  rust: program("a Rust program", "main.rs"),
+  java: program("a Java program", "Solution.java"),
+  ruby: program("a Ruby program", "solution.rb"),
+  php: program("a PHP program", "solution.php"),
+  ...Object.fromEntries(["csharp", "cs"].map((each) => [each, program("a C# program", "Solution.cs")])),
+  kotlin: program("a Kotlin program", "Solution.kt"),
+  swift: program("a Swift program", "solution.swift"),
+  elixir: program("an Elixir program", "solution.exs"),
+  c: program("a C program", "solution.c"),
+  cpp: program("a C++ program", "solution.cpp"),
+  svelte: program("a Svelte component", "solution.svelte"),
+  vue: program("a Vue component", "solution.vue"),
+  sql: { kind: "script", what: "an SQL script", file: "solution.sql" },
+  ...Object.fromEntries(["bash", "sh", "shell", "zsh", "console"].map((each) => [each, shellScript])),
+  yaml: configuration("config.yaml"),
+  yml: configuration("config.yaml"),
+  json: configuration("config.json"),
+  toml: configuration("config.toml"),
+  ini: configuration("config.ini"),
+  xml: configuration("config.xml"),
+  hcl: configuration("config.hcl"),
+  nginx: configuration("nginx.conf"),
+  dockerfile: configuration("Dockerfile"),
 };
-const steps: [what: string, file: string] = ["steps with all commands and code", "solution.md"];
+
+/** What is done once, with commands, rather than written down as a program or a configuration. */
+const oneTimeVerbs =
+  /^(build|check|clean|clear|clone|deploy|discover|display|download|dump|fetch|find|inspect|install|list|print|query|remove|restart|run|search|show|start|stop|test|uninstall|update|verify|view|watch)$/;
+/** What is written into a configuration rather than done with commands. */
+const settingVerbs =
+  /^(allow|configure|customize|declare|define|disable|enable|exclude|ignore|limit|map|override|restrict|set|specify)$/;
 
 const cleanup =
   /^(delete|remove|uninstall|revoke|purge|prune|clean|clear|unsubscribe|drop|shut down|discard|reset|cancel)\b/;
@@ -63,27 +81,56 @@ const tagOf = (task: string): string => {
   return errors.test(text) ? "errors" : "core";
 };
 
-/** The language that most samples have; null if none is known. */
-export function languageOf(languages: (string | null)[]): string | null {
-  const known = languages.filter((language) => language !== null && language in products);
-  const counts = Map.groupBy(known, (language) => language);
-  return [...counts].sort(([, a], [, b]) => b.length - a.length)[0]?.[0] ?? null;
+/**
+ * What the agent writes to show that it did a task, by the languages of the samples; null if they don't agree, or if a task of this kind is not
+ * shown in this way. Then the agent writes down what it did.
+ */
+function productOf(verb: string, languages: (string | null)[]): Product | null {
+  const known = languages.flatMap((language) => products[language ?? ""] ?? []);
+  if (known.length * 2 < languages.length) return null;
+  const byKind = Map.groupBy(known, ({ kind }) => kind);
+  const mostOf = (kind: Product["kind"]): Product | null => {
+    const byFile = Map.groupBy(byKind.get(kind) ?? [], ({ file }) => file);
+    return [...byFile.values()].sort((a, b) => b.length - a.length)[0]?.[0] ?? null;
+  };
+  const [programOf, script, settings] = [mostOf("program"), mostOf("script"), mostOf("configuration")];
+  if (programOf) return settings || oneTimeVerbs.test(verb) ? null : programOf;
+  if (script && settings) return settingVerbs.test(verb) ? settings : null;
+  if (script) return settingVerbs.test(verb) ? null : script;
+  return oneTimeVerbs.test(verb) ? null : settings;
 }
 
-type Basis = Pick<TaskProposal, "source" | "why"> & { language: string | null; text: string };
+type Basis = Pick<TaskProposal, "source" | "why"> & {
+  /** Languages of its samples. */
+  languages: (string | null)[];
+  text: string;
+  /** What the page is about, if the task alone doesn't say it. */
+  topic: string | null;
+};
 
-/** A proposal from rules: the docs' own words, with the product's name, and a file that holds the result. */
+/** A proposal from rules: the docs' own words, with the subject, the product's name, and a file that holds the result. */
 export function toProposal(phrase: Phrase, { product, docsUrl }: ProposalSource, basis: Basis): TaskProposal {
   const task = `${phrase.verb} ${phrase.rest}`;
-  const namesProduct = contentStems(product).every((stem) => contentStems(task).includes(stem));
-  const ending = namesProduct ? "" : ` with ${product}`;
-  const title = `${task[0]!.toUpperCase()}${task.slice(1)}`.slice(0, 200);
-  const [what, file] = products[basis.language ?? ""] ?? steps;
-  const verb = what.startsWith("steps") ? phrase.verb : thirdPerson(phrase.verb);
+  const { topic } = basis;
+  const namesProduct = isNamedIn(product, `${topic ?? ""} ${task}`);
+  const ending = namesProduct ? "" : / with /.test(task) ? `, using ${product}` : ` with ${product}`;
+  const title = (topic === null ? capitalized(task) : `${capitalized(topic)}: ${task}`).slice(0, 200);
+  const result = productOf(phrase.verb, basis.languages);
+  const subject = topic === null ? "" : ` (${topic})`;
+  const [order, goal] =
+    result === null
+      ? [
+          "Put all commands, code and settings that it takes into solution.md.",
+          `solution.md has all commands, code and settings that it takes to ${task}${ending}${subject}.`,
+        ]
+      : [
+          `Write ${result.what} that does it to ${result.file}.`,
+          `${result.file} contains ${result.what} that ${thirdPerson(phrase.verb)} ${phrase.rest}${ending}${subject}.`,
+        ];
   return {
     title,
-    text: `${title}${ending}. Write ${what} that ${what.startsWith("steps") ? "do" : "does"} it to ${file}.`,
-    endGoal: `${file} contains ${what} that ${verb} ${phrase.rest}${ending}.`,
+    text: `${title}${ending}. ${order}`,
+    endGoal: goal,
     additionalUrls: [{ url: docsUrl }],
     tags: [tagOf(task)],
     declaredChecks: [],
@@ -95,6 +142,14 @@ export function toProposal(phrase: Phrase, { product, docsUrl }: ProposalSource,
     why: basis.why,
   };
 }
+
+const capitalized = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
+
+/** Whether a text has all words of a name. */
+export const isNamedIn = (name: string, text: string): boolean => {
+  const stems = contentStems(text);
+  return contentStems(name).every((stem) => stems.includes(stem));
+};
 
 /** A goal that shares more of its words with the quoted text is in the docs' own words. */
 export const maxOwnWords = 0.6;

@@ -1,6 +1,6 @@
 import { plainText } from "../agents/markdown-links.ts";
-import { type Candidate, type Drop, languageOf, toProposal } from "./candidate.ts";
-import { isClear, type Phrase, toPhrase } from "./phrases.ts";
+import { type Candidate, type Drop, toProposal } from "./candidate.ts";
+import { contentStems, isClear, type Phrase, toPhrase } from "./phrases.ts";
 import type { ProposalPage, ProposalReason, ProposalSource } from "./proposal.ts";
 
 /** Pages that are about the project rather than about its use, by path or title. */
@@ -14,6 +14,9 @@ const tutorial = /\b(tutorials?|quick-?start|getting-?started|first-steps|walkth
 const symptom =
   /^(why |i (get|can't|cannot)|.{3,60} (does not|doesn't|fails?|not working|is not|isn't|cannot|can't)\b)/i;
 const troubleshooting = /\b(troubleshoot\w*|faq|common-?(errors|problems|issues))\b/i;
+
+/** What a reader has to fill in. */
+const placeholder = /<[A-Z_a-z -]+>|\bYOUR_/;
 
 /** A page is a tutorial if this share of its sections are steps. */
 const minStepShare = 0.4;
@@ -44,10 +47,14 @@ function countLinks(pages: ProposalPage[]): Map<string, number> {
 
 const addressOf = (url: string) => url.replace(/#.*$/, "").replace(/(\/index)?(\.(html?|mdx?))?\/?$/, "");
 
+type Heading = ProposalPage["headings"][number];
+
 /** A part of a page under one heading, with what is nested below it. */
 type Part = {
   page: ProposalPage;
-  heading: { text: string; level: number; line: number };
+  heading: Heading;
+  /** The headings that it is below, from the title of the page on. */
+  above: string[];
   text: string;
   /** Languages of its samples. */
   languages: (string | null)[];
@@ -93,12 +100,14 @@ function candidatesOfPage(page: ProposalPage, source: ProposalSource, facts: Pag
       return [];
     }
     const { phrase, why, line, quote } = found;
-    if (why !== "symptom" && !isClear(phrase)) {
+    if (why !== "symptom" && (!isClear(phrase) || isOfAnExample(phrase, part, source.product))) {
       facts.drop("needs_page");
       return [];
     }
     const basis = { source: { url: page.url, line, quote: quote.slice(0, 1000) }, why, text: part.text };
-    const proposal = toProposal(phrase, source, { ...basis, language: languageOf(part.languages) });
+    const topic = why === "symptom" ? null : topicOf(phrase, part, source.product, facts.isName);
+    const languages = why === "symptom" ? [] : part.languages;
+    const proposal = toProposal(phrase, source, { ...basis, languages, topic });
     return [{ proposal, score: facts.score + scoreOf(part, phrase, why) }];
   });
 }
@@ -110,16 +119,73 @@ function taskOf(part: Part, isName: (word: string) => boolean): Task | null {
   const text = plainText(heading.text).trim();
   if (/^`[^`]*`$/.test(heading.text.trim())) return null;
   const quote = page.markdown.split("\n")[heading.line - 1]?.replace(/^#+\s*/, "") || text;
+  if (troubleshooting.test(pathOf(page.url)) && symptom.test(text)) {
+    if (placeholder.test(quote) || /\bXX/.test(text)) return null;
+    const phrase = { verb: "find", rest: `the cause of this problem and a fix: “${text.replace(/[?.]$/, "")}”` };
+    return { phrase, why: "symptom", line: heading.line, quote };
+  }
   const phrase = toPhrase(text, isName);
   if (phrase !== null) return { phrase, why: "heading", line: heading.line, quote };
-  if (troubleshooting.test(pathOf(page.url)) && symptom.test(text))
-    return {
-      phrase: { verb: "solve", rest: `“${text.replace(/[?.]$/, "")}”` },
-      why: "symptom",
-      line: heading.line,
-      quote,
-    };
   return sentenceTask(part, isName);
+}
+
+/** What the reader has already, such as the one that the page sets up: "Test the cluster". */
+const possessed = /^(the|your) ([\p{L}-]+(?: [\p{L}-]+){0,2})$/u;
+/** What follows something else rather than being done for itself. */
+const trial = /^(test|verify|check|try)$/;
+/** An identifier, such as `toMatchScreenshot`, is a thing of the product. */
+const identifier = /[a-z][A-Z]|[_\d]/;
+
+/** Whether a task acts on something that only the example of its page has. It is none if the page itself is about it. */
+function isOfAnExample({ verb, rest }: Phrase, { above }: Part, product: string): boolean {
+  const [, , object] = possessed.exec(rest) ?? [];
+  if (object === undefined || identifier.test(object)) return false;
+  if (trial.test(verb)) return true;
+  const known = new Set(contentStems(`${product} ${above.join(" ")}`));
+  return !contentStems(object).some((stem) => known.has(stem));
+}
+
+/** Words that say what kind of page it is, not what it is about. */
+const genericTitle =
+  /\b(docs?|documentation|home|welcome|introduction|overview|getting started|quick ?start|how[- ]to|guides?|manual|reference|tutorials?|recipes?|examples?|usage|basics?|advanced|basic|common|best|practices?|patterns?|tips|errors?|faqs?|features?|concepts?|index|readme|installation|configuration|settings|options|commands?|api|the|and|of|to|for|a|an|in|with|your|using|use|v?\d+(\.\d+)*)\b/gi;
+const maxTopicChars = 60;
+
+/**
+ * What a task is about, from the title of its page or the headings above it, the first that says more than the task and the product do. Null if
+ * the task names it.
+ */
+function topicOf({ verb, rest }: Phrase, { above }: Part, product: string, isName: (word: string) => boolean) {
+  const ofTask = new Set(contentStems(`${verb} ${rest} ${product}`));
+  const letters = `${verb}${rest}`.toLowerCase().replaceAll(/\P{L}/gu, "");
+  for (const heading of above) {
+    const topic = toTopic(heading, product, isName);
+    const stems = wordsOf(topic, product);
+    if (stems.length === 0 || topic.length > maxTopicChars) continue;
+    // “Backups” is named by “back up a folder”.
+    return stems.some((stem) => ofTask.has(stem) || letters.includes(stem)) ? null : topic;
+  }
+  return null;
+}
+
+/** A heading without the name of its site and numbers, with capitals only where they belong. */
+function toTopic(heading: string, product: string, isName: (word: string) => boolean): string {
+  const parts = plainText(heading)
+    .replace(/\{#[^}]*\}|[`*]/g, "")
+    .split(/\s+[|–—·\\]\s+|\s+-\s+|:\s/);
+  const text = parts.find((part) => wordsOf(part, product).length > 0) ?? "";
+  return text
+    .replace(/^(\d+(\.\d+)*[.)]?|step \d+[.:)]?)\s+/i, "")
+    .trim()
+    .replace(/[?.!]+$/, "")
+    .split(/\s+/)
+    .map((word) => (/^[A-Z][a-z]*$/.test(word) && !isName(word) ? word.toLowerCase() : word))
+    .join(" ");
+}
+
+/** The words of a topic that say something about it. */
+function wordsOf(topic: string, product: string): string[] {
+  const ofProduct = contentStems(product);
+  return contentStems(topic.replace(genericTitle, " ")).filter((stem) => !ofProduct.includes(stem));
 }
 
 const purpose =
@@ -162,14 +228,40 @@ function scoreOf(part: Part, { rest }: Phrase, why: ProposalReason): number {
 /** The parts of a page; the first is what stands above the first heading or below the title. */
 function partsOf(page: ProposalPage): Part[] {
   const lines = page.markdown.split("\n");
-  const headings = [{ level: 1, text: page.title, line: 1 }, ...page.headings.filter(({ level }) => level <= maxLevel)];
+  const headings = [
+    { level: 1, text: titleOf(page), line: 1 },
+    ...page.headings.filter(({ level }) => level <= maxLevel),
+  ];
   return headings.map((heading, index) => {
     const next = headings[index + 1]?.line ?? lines.length + 1;
     const end = headings.slice(index + 1).find(({ level }) => level <= heading.level)?.line ?? lines.length + 1;
     const own = page.samples.filter(({ line }) => line >= heading.line && line < (index === 0 ? next : end));
     const text = lines.slice(heading.line - 1, next - 1).join("\n");
-    return { page, heading, text, languages: own.map(({ language }) => language) };
+    return { page, heading, text, above: textsAbove(headings, index), languages: own.map(({ language }) => language) };
   });
+}
+
+/** The title of a page; without one, its address in words, because then `title` is the first of its sections. */
+function titleOf({ title, headings, url }: ProposalPage): string {
+  const [first] = headings;
+  if (first === undefined || first.level === 1 || first.text !== title) return title;
+  return (URL.parse(url)?.pathname ?? url)
+    .replace(/\.\w+$/, "")
+    .split("/")
+    .at(-1)!
+    .replaceAll(/[-_]+/g, " ");
+}
+
+/** The title of the page, and the headings that one of them is below. */
+function textsAbove(headings: Heading[], index: number): string[] {
+  const above: Heading[] = [];
+  let { level } = headings[index]!;
+  for (const heading of headings.slice(1, index).reverse()) {
+    if (heading.level >= level) continue;
+    above.unshift(heading);
+    level = heading.level;
+  }
+  return [headings[0]!, ...above].slice(0, index === 0 ? 0 : undefined).map(({ text }) => text);
 }
 
 /** Whether the sections of a page are the steps of one task: they are numbered, or it is a tutorial of actions. */

@@ -61,7 +61,7 @@ const openEnd = /\b(a|an|the|of|to|for|in|on|with|and|or|by|from|as|via)$|\.\.\.
 const adverbs = /\b(properly|quickly|simply|easily|correctly|just|ways|manually)\b|--\w/i;
 /** Objects that say nothing alone. */
 const generic =
-  /^(functionality|features?|states?|versions?|types?|data|options?|values?|objects?|names?|fields?|items?|results?|outputs?|inputs?|methods?|parameters?|arguments?|behaviors?|defaults?|changes|instances?|modes?|elements?|information|things?|configurations?|properties|property|settings?)$/i;
+  /^(apis?|functionality|features?|states?|versions?|types?|data|options?|values?|objects?|names?|fields?|items?|results?|outputs?|inputs?|methods?|parameters?|arguments?|behaviors?|defaults?|changes|instances?|modes?|elements?|information|things?|configurations?|properties|property|settings?)$/i;
 const lead =
   /^(how (?:to|do i|do you|can i|can you)|recipe:|task:|tutorial:|example:|guide:|step \d+[.:)]?|\d+(?:\.\d+)*[.)]?)\s+/i;
 
@@ -101,7 +101,9 @@ export function toPhrase(text: string, isName: (word: string) => boolean): Phras
     const head = words.slice(0, length).join(" ").toLowerCase();
     const verb = gerunds.get(head) ?? (verbs.has(head) ? head : null);
     if (verb === null) continue;
-    const rest = words.slice(length);
+    const rest = words
+      .slice(length)
+      .map((word, i, all) => (all[i - 1] === "and" ? (gerunds.get(word.toLowerCase()) ?? word) : word));
     return isAction(head, rest) ? { verb, rest: withoutCapitals(rest, isName) } : null;
   }
   return null;
@@ -114,6 +116,7 @@ function isAction(head: string, rest: string[]): boolean {
   if (nouns.has(head) && !isObject && !(isPlural && joint.test(rest[1] ?? ""))) return false;
   if (nounGerunds.has(head) && !isObject && !(isPlural && (rest.length === 1 || joint.test(rest[1] ?? ""))))
     return false;
+  if (head === "access" && next === "to") return false;
   return !/^(and|or|&|\/|,|by|is|are|up|of|vs\.?)$/i.test(next);
 }
 

@@ -1,5 +1,6 @@
 // Prints what the rules propose for docs in folders, as JSON: `bun test/support/proposal-figures.ts PRODUCT=FOLDER …`. Nothing is requested.
 import { Glob } from "bun";
+import { languageOf } from "../../src/agents/explorer/inferred-languages.ts";
 import { readPage } from "../../src/agents/page.ts";
 import type { ProposalPage } from "../../src/proposals/proposal.ts";
 import { proposeTasks } from "../../src/proposals/propose.ts";
@@ -14,10 +15,14 @@ async function readFolder(folder: string, root: string): Promise<ProposalPage[]>
   return Promise.all(
     sorted.map(async (name) => {
       const type = name.endsWith("html") ? "text/html" : "text/markdown";
-      return readPage(`${root}${name}`, type, await Bun.file(`${folder}/${name}`).text());
+      const page = readPage(`${root}${name}`, type, await Bun.file(`${folder}/${name}`).text());
+      return { ...page, samples: page.samples.map((each) => ({ ...each, language: languageOf(each) || null })) };
     }),
   );
 }
+
+/** Titles in front matter are on the page, and not in its Markdown. */
+const textOf = (page: ProposalPage | undefined): string => `${page?.title}\n${page?.markdown}`;
 
 const rows = await Promise.all(
   process.argv.slice(2).map(async (argument) => {
@@ -27,7 +32,7 @@ const rows = await Promise.all(
     const source = { product, docsUrl, pages, apiDescriptions: [], readme: null, helpTexts: [], tools: [] };
     const { proposals } = proposeTasks({ ...source, primaryTask: null, count: 10 });
     return proposals.map(({ title, text, endGoal, source: { quote, url } }) => {
-      const match = findQuote(pages.find((page) => page.url === url)?.markdown ?? "", quote);
+      const match = findQuote(textOf(pages.find((page) => page.url === url)), quote);
       const isOnPage = "line" in match || match.reason === "quote_too_short";
       return { docs: product, title, text, endGoal, quote, url, isOnPage };
     });

@@ -6,6 +6,7 @@ import { parseDocument } from "./api-descriptions.ts";
 import { openExploration } from "./exploration.ts";
 import { fetchUrl, findRefusal } from "./fetching.ts";
 import { createFrontier } from "./frontier.ts";
+import { languageOf } from "./inferred-languages.ts";
 import { createSectionIndex, rarityOf } from "./sections.ts";
 import { cut, type ReadPage, type Session, type Steps, useTool } from "./session.ts";
 import { surveySite } from "./survey.ts";
@@ -111,7 +112,7 @@ function toPageText({ url, title, lead, language, markdown, headings, samples, l
     headings: headings.filter(({ line }) => line <= lines),
     samples: samples
       .filter(({ line }) => line <= lines)
-      .map((sample) => ({ ...sample, code: cut(sample.code, maxSampleChars) })),
+      .map((sample) => ({ ...sample, language: languageOf(sample) || null, code: cut(sample.code, maxSampleChars) })),
     links: links.slice(0, maxLinks).map((link) => ({
       ...link,
       text: cut(link.text, 200),
