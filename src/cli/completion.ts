@@ -10,8 +10,8 @@ const setupLines: Record<Shell, string> = {
   fish: "evald completion fish > ~/.config/fish/completions/evald.fish",
 };
 
-/** Adds `completion`: prints a completion script, made from the commands of `program`. */
-export function addCompletion(program: Command): void {
+/** Adds `completion`: prints a completion script for all commands. `createAll`: makes a program with them. */
+export function addCompletion(program: Command, createAll: () => Command): void {
   program
     .command("completion")
     .addArgument(new Argument("<shell>", "Shell").choices(shells))
@@ -20,7 +20,7 @@ export function addCompletion(program: Command): void {
       "after",
       `\nTo set it up:\n  ${Object.values(setupLines).join("\n  ")}\n\nExample:\n  evald completion bash`,
     )
-    .action((shell: Shell) => print(scripts[shell](flattenCommands(program)).trimEnd()));
+    .action((shell: Shell) => print(scripts[shell](flattenCommands(createAll())).trimEnd()));
 }
 
 type Word = { word: string; description: string };

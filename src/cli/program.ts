@@ -70,10 +70,76 @@ const settingOptions = {
   EVALD_CONCURRENCY: "--slots",
 };
 
-/** Every command with its options. */
+/** What commands are made with. */
+type CommandContext = {
+  configOf: (optionSettings?: Record<string, string>) => Config;
+  agents: ServeOverrides["agents"];
+  env: Record<string, string | undefined>;
+  connection: Parameters<typeof createUseApi>[0];
+  useApi: ReturnType<typeof createUseApi>;
+  serveOverrides: ServeOverrides;
+};
+
+/** Adds each command to a program, by its name, in the order of the help. */
+const commands: Record<string, (program: Command, context: CommandContext) => void> = {
+  serve: (program, { configOf, serveOverrides }) => addServe(program, configOf, serveOverrides),
+  worker: (program, { configOf, serveOverrides }) => addWorker(program, configOf, serveOverrides),
+  workers: (program, { configOf }) => addWorkers(program, configOf),
+  eval: (program, { configOf, agents }) => addEval(program, configOf, agents),
+  run: (program, { useApi }) => addRun(program, useApi),
+  gate: (program, { useApi }) => addGate(program, useApi),
+  report: (program, { useApi }) => addReport(program, useApi),
+  trace: (program, { useApi }) => addTrace(program, useApi),
+  runs: (program, { useApi }) => addRuns(program, useApi),
+  rerun: (program, { useApi }) => addRerun(program, useApi),
+  cancel: (program, { useApi }) => addCancel(program, useApi),
+  inbox: (program, { useApi }) => addInbox(program, useApi),
+  why: (program, { useApi }) => addWhy(program, useApi),
+  friction: (program, { useApi }) => addFriction(program, useApi),
+  field: (program, { configOf, useApi, env }) => addField(program, configOf, useApi, env),
+  trends: (program, { useApi }) => addTrends(program, useApi),
+  open: (program, { connection, useApi }) => addOpen(program, connection, useApi),
+  api: (program, { useApi }) => addApiRequest(program, useApi),
+  whoami: (program, { useApi }) => addWhoami(program, useApi),
+  org: (program, { configOf }) => addOrg(program, configOf),
+  key: (program, { configOf }) => addKey(program, configOf),
+  person: (program, { configOf }) => addPerson(program, configOf),
+  prompt: (program, { useApi }) => addPrompt(program, useApi),
+  delete: (program, { useApi }) => addRunDelete(program, useApi),
+  deletions: (program, { useApi }) => addDeletions(program, useApi),
+  provider: (program, { useApi }) => addProvider(program, useApi),
+  spending: (program, { useApi }) => addSpending(program, useApi),
+  matrix: (program, { useApi }) => addMatrix(program, useApi),
+  suite: (program, { useApi }) => addSuite(program, useApi),
+  experiment: (program, { useApi }) => addExperiment(program, useApi),
+  trust: (program, { useApi }) => addTrust(program, useApi),
+  secret: (program, { useApi }) => addSecret(program, useApi),
+  schedule: (program, { useApi }) => addSchedule(program, useApi),
+  queue: (program, { useApi }) => addQueue(program, useApi),
+  archive: (program, { useApi }) => addArchive(program, useApi),
+  model: (program, { configOf }) => addModel(program, configOf),
+  destination: (program, { useApi }) => addDestination(program, useApi),
+  agent: (program, { configOf, agents, env }) => addAgents(program, configOf, agents, env),
+  backup: (program, { configOf }) => addBackup(program, configOf),
+  backups: (program, { configOf, env }) => addBackups(program, configOf, env),
+  restore: (program, { configOf, env }) => addRestore(program, configOf, env),
+  regrade: (program, { useApi }) => addRegrade(program, useApi),
+  audit: (program, { configOf, useApi }) => addAudit(program, configOf, useApi),
+  export: (program, { configOf, useApi }) => addExport(program, configOf, useApi),
+  import: (program, { configOf }) => addImport(program, configOf),
+  verify: (program, { configOf }) => addVerify(program, configOf),
+  doctor: (program, { configOf, env }) => addDoctor(program, configOf, env),
+  health: (program, { configOf }) => addHealth(program, configOf),
+  upgrade: addUpgrade,
+  stack: addStack,
+  completion: (program, { env }) => addCompletion(program, () => createProgram(env)),
+};
+
+/** Every command with its options. `name`: makes the command of this name alone, if there is one, because all of them take 10 ms. */
 export function createProgram(
   env: Record<string, string | undefined>,
   overrides: Partial<ServeOverrides> = {},
+  name = "",
 ): Command {
   const program = new Command("evald")
     .description("Measures how well AI agents can use a developer tool.")
@@ -113,57 +179,9 @@ export function createProgram(
     ...(overrides.agents === undefined && { standby }),
     ...otherOverrides,
   };
-  addServe(program, configOf, serveOverrides);
-  addWorker(program, configOf, serveOverrides);
-  addWorkers(program, configOf);
-  addEval(program, configOf, agents);
-  addRun(program, useApi);
-  addGate(program, useApi);
-  addReport(program, useApi);
-  addTrace(program, useApi);
-  addRuns(program, useApi);
-  addRerun(program, useApi);
-  addCancel(program, useApi);
-  addInbox(program, useApi);
-  addWhy(program, useApi);
-  addFriction(program, useApi);
-  addField(program, configOf, useApi, env);
-  addTrends(program, useApi);
-  addOpen(program, connection, useApi);
-  addApiRequest(program, useApi);
-  addWhoami(program, useApi);
-  addOrg(program, configOf);
-  addKey(program, configOf);
-  addPerson(program, configOf);
-  addPrompt(program, useApi);
-  addRunDelete(program, useApi);
-  addDeletions(program, useApi);
-  addProvider(program, useApi);
-  addSpending(program, useApi);
-  addMatrix(program, useApi);
-  addSuite(program, useApi);
-  addExperiment(program, useApi);
-  addTrust(program, useApi);
-  addSecret(program, useApi);
-  addSchedule(program, useApi);
-  addQueue(program, useApi);
-  addArchive(program, useApi);
-  addModel(program, configOf);
-  addDestination(program, useApi);
-  addAgents(program, configOf, agents, env);
-  addBackup(program, configOf);
-  addBackups(program, configOf, env);
-  addRestore(program, configOf, env);
-  addRegrade(program, useApi);
-  addAudit(program, configOf, useApi);
-  addExport(program, configOf, useApi);
-  addImport(program, configOf);
-  addVerify(program, configOf);
-  addDoctor(program, configOf, env);
-  addHealth(program, configOf);
-  addUpgrade(program);
-  addStack(program);
-  addCompletion(program);
+  const context = { configOf, agents, env, connection, useApi, serveOverrides };
+  const names = Object.hasOwn(commands, name) ? [name] : Object.keys(commands);
+  for (const each of names) commands[each]?.(program, context);
   addJq(program);
   for (const each of [program, ...program.commands])
     if (each.commands.length > 0) each.helpCommand("help [command]", "Show help for a command");
@@ -213,7 +231,7 @@ export async function runProgram(
   let isService = false;
   endOnStdoutError(() => isService);
   const code = await runCommand(argv, () => {
-    const program = createProgram(withSecretFiles(env), overrides);
+    const program = createProgram(withSecretFiles(env), overrides, argv[0]);
     return program.hook("preAction", async (_, command) => {
       isService = services.has(command.name());
       await useJq(command);
