@@ -977,6 +977,17 @@ CREATE INDEX `eval_requests_by_prompt_and_status` ON `eval_requests` (`org_id`,`
 CREATE INDEX `eval_requests_by_prompt` ON `eval_requests` (`org_id`,`prompt_id`,`id`);--> statement-breakpoint
 CREATE INDEX `eval_requests_by_trigger` ON `eval_requests` (`org_id`,`trigger`,`id`);--> statement-breakpoint
 CREATE UNIQUE INDEX `eval_requests_of_org` ON `eval_requests` (`org_id`,`id`);--> statement-breakpoint
+CREATE TABLE `run_hours` (
+	`org_id` text NOT NULL,
+	`prompt_id` text NOT NULL,
+	`agent` text NOT NULL,
+	`from` integer NOT NULL,
+	`completed` integer NOT NULL,
+	`failed` integer NOT NULL,
+	PRIMARY KEY(`org_id`, `prompt_id`, `agent`, `from`)
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `run_hours_failed` ON `run_hours` (`org_id`,`from`,`prompt_id`,`agent`) WHERE "run_hours"."failed" > 0;--> statement-breakpoint
 CREATE TABLE `runs` (
 	`id` text PRIMARY KEY NOT NULL,
 	`org_id` text NOT NULL,
@@ -1017,7 +1028,7 @@ CREATE TABLE `runs` (
 CREATE INDEX `runs_by_prompt` ON `runs` (`org_id`,`prompt_id`,`id`,`agent`,`status`,`failure_cause`,`url_map`,`edits_digest`);--> statement-breakpoint
 CREATE INDEX `runs_unfinished` ON `runs` (`org_id`,`prompt_id`) WHERE "runs"."completed_at" is null;--> statement-breakpoint
 CREATE INDEX `runs_failed_newest` ON `runs` (`id`,`failure_cause`,`failure_code`) WHERE "runs"."status" = 'failed';--> statement-breakpoint
-CREATE INDEX `runs_failed` ON `runs` (`org_id`,`prompt_id`,`id`) WHERE "runs"."status" = 'failed';--> statement-breakpoint
+CREATE INDEX `runs_failed` ON `runs` (`org_id`,`prompt_id`,`agent`,`id`,`failure_cause`,`url_map`,`edits_digest`) WHERE "runs"."status" = 'failed';--> statement-breakpoint
 CREATE INDEX `runs_reserved` ON `runs` (`org_id`) WHERE "runs"."reserved_usd" is not null;--> statement-breakpoint
 CREATE INDEX `runs_by_agent` ON `runs` (`org_id`,`agent`,`id`);--> statement-breakpoint
 CREATE INDEX `runs_without_report` ON `runs` (`org_id`,`status`,`id`) WHERE "runs"."status" in ('failed', 'superseded');--> statement-breakpoint
@@ -1321,6 +1332,37 @@ CREATE TRIGGER `runs_settle_deleted` AFTER DELETE ON `runs` WHEN true BEGIN
 			ELSE 'pending' END
 		FROM `runs` WHERE `org_id` = old.`org_id` AND `eval_request_id` = old.`eval_request_id`)
 	WHERE `org_id` = old.`org_id` AND `id` = old.`eval_request_id`;
+END;
+--> statement-breakpoint
+-- Runs that ended, by the hour of their creation.
+CREATE TRIGGER `run_hours_added` AFTER INSERT ON `runs` WHEN new.`completed_at` IS NOT NULL BEGIN
+	INSERT INTO `run_hours` (`org_id`, `prompt_id`, `agent`, `from`, `completed`, `failed`)
+	SELECT new.`org_id`, new.`prompt_id`, new.`agent`, new.`created_at` - new.`created_at` % 3600000, new.`status` = 'completed', new.`status` = 'failed'
+	WHERE new.`url_map` = '{}' AND new.`edits_digest` IS NULL AND (new.`status` = 'completed' OR (new.`status` = 'failed' AND new.`failure_cause` != 'cancelled'))
+	ON CONFLICT (`org_id`, `prompt_id`, `agent`, `from`) DO UPDATE SET
+		`completed` = `completed` + excluded.`completed`, `failed` = `failed` + excluded.`failed`;
+END;
+--> statement-breakpoint
+CREATE TRIGGER `run_hours_changed` AFTER UPDATE OF `prompt_id`, `status`, `failure_cause` ON `runs`
+WHEN old.`completed_at` IS NOT NULL OR new.`completed_at` IS NOT NULL BEGIN
+	UPDATE `run_hours` SET `completed` = `completed` - (old.`status` = 'completed'), `failed` = `failed` - (old.`status` = 'failed')
+	WHERE `org_id` = old.`org_id` AND `prompt_id` = old.`prompt_id` AND `agent` = old.`agent` AND `from` = old.`created_at` - old.`created_at` % 3600000
+		AND old.`url_map` = '{}' AND old.`edits_digest` IS NULL AND (old.`status` = 'completed' OR (old.`status` = 'failed' AND old.`failure_cause` != 'cancelled'));
+	DELETE FROM `run_hours` WHERE `org_id` = old.`org_id` AND `prompt_id` = old.`prompt_id` AND `agent` = old.`agent` AND `from` = old.`created_at` - old.`created_at` % 3600000
+		AND `completed` = 0 AND `failed` = 0;
+	INSERT INTO `run_hours` (`org_id`, `prompt_id`, `agent`, `from`, `completed`, `failed`)
+	SELECT new.`org_id`, new.`prompt_id`, new.`agent`, new.`created_at` - new.`created_at` % 3600000, new.`status` = 'completed', new.`status` = 'failed'
+	WHERE new.`url_map` = '{}' AND new.`edits_digest` IS NULL AND (new.`status` = 'completed' OR (new.`status` = 'failed' AND new.`failure_cause` != 'cancelled'))
+	ON CONFLICT (`org_id`, `prompt_id`, `agent`, `from`) DO UPDATE SET
+		`completed` = `completed` + excluded.`completed`, `failed` = `failed` + excluded.`failed`;
+END;
+--> statement-breakpoint
+CREATE TRIGGER `run_hours_removed` AFTER DELETE ON `runs` WHEN old.`completed_at` IS NOT NULL BEGIN
+	UPDATE `run_hours` SET `completed` = `completed` - (old.`status` = 'completed'), `failed` = `failed` - (old.`status` = 'failed')
+	WHERE `org_id` = old.`org_id` AND `prompt_id` = old.`prompt_id` AND `agent` = old.`agent` AND `from` = old.`created_at` - old.`created_at` % 3600000
+		AND old.`url_map` = '{}' AND old.`edits_digest` IS NULL AND (old.`status` = 'completed' OR (old.`status` = 'failed' AND old.`failure_cause` != 'cancelled'));
+	DELETE FROM `run_hours` WHERE `org_id` = old.`org_id` AND `prompt_id` = old.`prompt_id` AND `agent` = old.`agent` AND `from` = old.`created_at` - old.`created_at` % 3600000
+		AND `completed` = 0 AND `failed` = 0;
 END;
 --> statement-breakpoint
 -- The audit log is append-only. Entries are deleted only when they are old enough, or after their organization. What was erased is removed from

@@ -144,6 +144,40 @@ test("runs that failed are one line, which a report makes less important and a w
   expect((await app.inbox()).problems).toEqual([]);
 });
 
+test("the numbers of failed runs follow deletions, restored runs and new attempts, by hour", async () => {
+  const app = setUp();
+  const { $client } = app.db;
+  const id = promptOf(app, "Charge a card");
+  evaluation(app, id, [clean(80), "timeout: first"]);
+  const ended = [0, 1, 2].flatMap((hour) => {
+    app.pass(1 / 24);
+    return evaluation(app, id, hour === 2 ? ["timeout: late", "cancelled: by Nora"] : ["timeout: late"]);
+  });
+  evaluation(app, id, [clean(90)], { urlMap: { "docs.example.com": "https://pr-1.example.com" } });
+  const numbers = async () => {
+    const counted = 'select prompt_id, agent, "from", completed, failed from run_hours order by 1, 2, 3';
+    const one = `select prompt_id, agent, created_at / 3600000 * 3600000 "from", sum(status = 'completed') completed, sum(status = 'failed') failed
+      from runs where url_map = '{}' and edits_digest is null and (status = 'completed' or status = 'failed' and failure_cause != 'cancelled')
+      group by 1, 2, 3 order by 1, 2, 3`;
+    expect($client.query(counted).all()).toEqual($client.query(one).all());
+    return (await app.inbox()).problems.map(({ failed, of }: { failed: number; of: number }) => [failed, of]);
+  };
+  expect(await numbers()).toEqual([[4, 4]]);
+  const { runId = "" } = ended[1] ?? {};
+  const { body: deletion } = await app.send("DELETE", `/api/v1/runs/${runId}`);
+  expect(await numbers()).toEqual([[3, 3]]);
+  expect((await app.send("POST", `/api/v1/deletions/${deletion.id}/restore`)).status).toBe(200);
+  expect(await numbers()).toEqual([[4, 4]]);
+  const { body: again } = await app.send("DELETE", `/api/v1/runs/${runId}`);
+  await app.send("POST", `/api/v1/deletions/${again.id}/erase`);
+  await app.service.ctx.commit(() => {});
+  expect(await numbers()).toEqual([[3, 3]]);
+  $client.run(`delete from runs where id = '${ended[0]?.runId}'`);
+  expect(await numbers()).toEqual([[2, 2]]);
+  evaluation(app, id, [clean(80)]);
+  expect(await numbers()).toEqual([[2, 4]]);
+});
+
 test("failed runs on previews and cancelled runs are not in the inbox", async () => {
   const app = setUp();
   const id = promptOf(app, "Charge a card");

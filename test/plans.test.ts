@@ -193,3 +193,44 @@ test("each list of evaluations is read in order from one index, and its total is
   closeDb(app.db);
   rmSync(dataDir, { recursive: true });
 });
+
+test("the inbox reads runs of at most an hour, and never those of a prompt or a week", async () => {
+  const dataDir = emptyFolder();
+  const { key } = seed(dataDir, 3000, { withReport: 3000 });
+  const app = testApp({ dataDir });
+  const { $client } = app.db;
+  $client.run(
+    "update runs set status = 'failed', failure_cause = 'timeout', failure_code = 'server_time_limit', failure_detail = 'x' where rowid < 2900 and rowid % 7 = 0",
+  );
+  const asked = new Set<string>();
+  const prepare = $client.prepare.bind($client);
+  const spy = spyOn($client, "prepare").mockImplementation(((sql: string) => {
+    asked.add(sql);
+    return prepare(sql);
+  }) as typeof $client.prepare);
+  const { body } = await app.send("GET", "/api/v1/inbox", { headers: { authorization: `Bearer ${key}` } });
+  spy.mockRestore();
+  expect(body.problems).toMatchObject([{ kind: "runs_failed", of: 3000, otherPrompts: { length: 9 } }]);
+  const readsOf = () =>
+    [...asked]
+      .filter((sql) => /^select/.test(sql))
+      .flatMap((sql) =>
+        $client.query<{ detail: string }, []>(`explain query plan ${sql.replaceAll(/\?\d*/g, "null")}`).all(),
+      )
+      .flatMap(({ detail }) => /^(?:SEARCH|SCAN) run(?:s|_hours) .*/.exec(detail) ?? []);
+  const bounded = [
+    "SEARCH run_hours USING INDEX run_hours_failed (org_id=? AND from>?)",
+    "SEARCH run_hours USING INDEX sqlite_autoindex_run_hours_1 (org_id=? AND prompt_id=? AND agent=? AND from>?)",
+    "SEARCH run_hours USING INDEX sqlite_autoindex_run_hours_1 (org_id=? AND prompt_id=? AND agent=?)",
+    "SEARCH runs USING COVERING INDEX runs_by_prompt (org_id=? AND prompt_id=? AND id>? AND id<?)",
+    "SEARCH runs USING INDEX runs_failed (org_id=? AND prompt_id=? AND agent=? AND id>?)",
+    "SEARCH runs USING INDEX runs_reserved (org_id=?)",
+    "SEARCH runs USING INDEX runs_unfinished (org_id=?)",
+  ];
+  expect([...new Set(readsOf())].sort()).toEqual(bounded);
+  $client.run("delete from sqlite_stat1");
+  $client.run("analyze sqlite_schema");
+  expect([...new Set(readsOf())].sort()).toEqual(bounded);
+  closeDb(app.db);
+  rmSync(dataDir, { recursive: true });
+});

@@ -8,13 +8,12 @@ import { invalidField, notFound } from "../errors.ts";
 import type { Spending } from "../runs/schema.ts";
 import { getSpending } from "../runs/spending.ts";
 import { toIso } from "../schema.ts";
+import { joinSameReason, listFailedRuns } from "./failed-runs.ts";
 import {
-  joinSameReason,
   listAllSchedulesPaused,
   listAwayWorkers,
   listChangedBases,
   listFailedChecks,
-  listFailedRuns,
   listFailingBackups,
   listFailingDestinations,
   listPausedRuns,

@@ -1,5 +1,4 @@
-import { and, asc, count, desc, eq, gt, gte, isNotNull, isNull, lt, ne, or, sql } from "drizzle-orm";
-import { toRunFailure } from "../agents/remedies.ts";
+import { and, count, desc, eq, gte, isNotNull, isNull, lt, ne, or, sql } from "drizzle-orm";
 import { hasOperator } from "../auth/members.ts";
 import { hasOneOrg } from "../auth/orgs.ts";
 import { findBackupProblem } from "../backups/backups.ts";
@@ -10,8 +9,7 @@ import type { Context, OrgId } from "../context.ts";
 import { firstIdOf } from "../db/rows.ts";
 import { deliveries, deliveryTries, destinations } from "../db/tables/notifications.ts";
 import { prompts } from "../db/tables/prompts.ts";
-import { reports } from "../db/tables/reports.ts";
-import { isLiveRun, runs } from "../db/tables/runs.ts";
+import { runs } from "../db/tables/runs.ts";
 import { countUnreadableSecrets } from "../notifications/secrets.ts";
 import { titleText } from "../prompts/lists.ts";
 import { findPausedAt } from "../prompts/warnings.ts";
@@ -24,8 +22,6 @@ import { listBudgets } from "../spending/budgets.ts";
 import type { InboxItem, Unmarked } from "./schema.ts";
 
 const dayMs = 24 * 3600_000;
-/** Failed runs count for this long: without a report after them, and with one. */
-const failedWithinMs = 30 * dayMs;
 const recentMs = 7 * dayMs;
 /** Share of the monthly budget from which it is a problem. */
 const budgetShare = 0.8;
@@ -34,119 +30,6 @@ const waitingMs = 5 * 60_000;
 
 /** An item of the inbox that is a problem. */
 export type Problem = Unmarked<InboxItem>;
-export type FailedRuns = Extract<Problem, { kind: "runs_failed" }>;
-
-const failureColumns = {
-  promptId: runs.promptId,
-  failureCause: runs.failureCause,
-  failureCode: runs.failureCode,
-  failureDetail: runs.failureDetail,
-  failureSubject: runs.failureSubject,
-};
-
-/** The prompts whose live runs have all failed since their last report, or some of which failed in the last week, each with one agent. */
-export function listFailedRuns(ctx: Context, org: OrgId, onlyPromptId?: string): FailedRuns[] {
-  const groups = ctx.db
-    .select({
-      promptId: runs.promptId,
-      agent: runs.agent,
-      title: prompts.title,
-      text: titleText,
-    })
-    .from(runs)
-    .innerJoin(prompts, eq(prompts.id, runs.promptId))
-    .where(
-      and(
-        eq(runs.orgId, org),
-        eq(runs.status, "failed"),
-        ne(runs.failureCause, "cancelled"),
-        gte(runs.id, firstIdOf(ctx.now() - failedWithinMs)),
-        onlyPromptId === undefined ? ne(prompts.status, "archived") : eq(runs.promptId, onlyPromptId),
-        isLiveRun,
-      ),
-    )
-    .groupBy(runs.promptId, runs.agent)
-    .all();
-  return groups.flatMap(({ promptId, agent, ...prompt }): FailedRuns[] => {
-    const ofGroup = and(eq(runs.orgId, org), eq(runs.promptId, promptId), eq(runs.agent, agent), isLiveRun);
-    const lastDone = ctx.db
-      .select({ id: runs.id, at: reports.createdAt })
-      .from(runs)
-      .innerJoin(reports, eq(reports.runId, runs.id))
-      .where(ofGroup)
-      .orderBy(desc(runs.id))
-      .limit(1)
-      .get();
-    const failedId = sql`case when ${runs.failureCause} is not null then ${runs.id} end`;
-    const endedAfter = (id: string) =>
-      ctx.db
-        .select({
-          of: count(),
-          failed: count(runs.failureCause),
-          newestId: sql<string | null>`max(${failedId})`,
-          oldestId: sql<string | null>`min(${failedId})`,
-        })
-        .from(runs)
-        .where(
-          and(
-            ofGroup,
-            or(eq(runs.status, "completed"), and(eq(runs.status, "failed"), ne(runs.failureCause, "cancelled"))),
-            gt(runs.id, id),
-          ),
-        )
-        .get() ?? { of: 0, failed: 0, newestId: null, oldestId: null };
-    const findFailed = (id: string | null) =>
-      ctx.db
-        .select({ id: runs.id, at: runs.createdAt, ...failureColumns })
-        .from(runs)
-        .where(eq(runs.id, id ?? ""))
-        .get();
-    const sinceReport = endedAfter([firstIdOf(ctx.now() - failedWithinMs), lastDone?.id ?? ""].sort().at(-1) as string);
-    const ended = sinceReport.of > 0 ? sinceReport : endedAfter(firstIdOf(ctx.now() - recentMs));
-    const [newest, oldest] = [findFailed(ended.newestId), findFailed(ended.oldestId)];
-    const failure = newest && toRunFailure(ctx.baseUrl(), newest);
-    if (!newest || !oldest || !failure) return [];
-    return [
-      {
-        kind: "runs_failed",
-        id: `runs-${sinceReport.of > 0 ? oldest.id : newest.id}`,
-        since: toIso(oldest.at),
-        prompt: { id: promptId, title: titleOf(prompt) },
-        agent,
-        failed: ended.failed,
-        of: ended.of,
-        failure,
-        otherPrompts: [],
-        runId: newest.id,
-        lastReportAt: toIso(lastDone?.at ?? null),
-      },
-    ];
-  });
-}
-
-/** One line for all prompts whose runs fail for the same reason, such as a site that is down. */
-export function joinSameReason(lines: FailedRuns[]): FailedRuns[] {
-  const reasonOf = ({ failure: { code, subject, detail }, failed, of }: FailedRuns) =>
-    [code, subject ?? detail, failed === of].join(" ");
-  return [...Map.groupBy(lines, reasonOf).values()].flatMap((same) => {
-    const [oldest, ...others] = same.toSorted((a, b) => (a.since < b.since ? -1 : 1));
-    if (!oldest) return [];
-    const newest = same.reduce((a, b) => (a.runId > b.runId ? a : b));
-    const sum = (name: "failed" | "of") => same.reduce((all, line) => all + line[name], 0);
-    const isOther = ({ prompt }: FailedRuns) => prompt.id !== oldest.prompt.id;
-    const otherPrompts = new Map(others.filter(isOther).map(({ prompt }) => [prompt.id, prompt]));
-    return [
-      {
-        ...oldest,
-        failure: newest.failure,
-        runId: newest.runId,
-        failed: sum("failed"),
-        of: sum("of"),
-        otherPrompts: [...otherPrompts.values()],
-      },
-    ];
-  });
-}
 
 /** The prompts whose schedule evald paused. */
 export function listPausedSchedules(ctx: Context, org: OrgId): Problem[] {
@@ -300,7 +183,8 @@ export function listWaitingRuns(ctx: Context, org: OrgId): Problem[] {
         sql`json_extract(${runs.waitingFor}, '$.what') = 'worker'`,
       ),
     )
-    .orderBy(asc(runs.id))
+    // A plus keeps SQLite from reading all runs in this order.
+    .orderBy(sql`+${runs.id}`)
     .all();
   return [...Map.groupBy(waiting, ({ agent }) => agent)].flatMap(([agent, ofAgent]): Problem[] => {
     const [oldest] = ofAgent;
@@ -340,14 +224,14 @@ export function listAwayWorkers(ctx: Context, org: OrgId): Problem[] {
   const away = ctx.awayWorkers().filter(({ awayMs }) => awayMs >= waitingMs && awayMs < recentMs);
   // Workers belong to the operator.
   if (away.length === 0 || !hasOneOrg(ctx)) return [];
-  const usedAgents = new Set(
+  const isRecent = gte(runs.id, firstIdOf(ctx.now() - recentMs));
+  const isUsed = (agent: string): boolean =>
     ctx.db
-      .selectDistinct({ agent: runs.agent })
+      .select({ id: runs.id })
       .from(runs)
-      .where(and(eq(runs.orgId, org), gte(runs.id, firstIdOf(ctx.now() - recentMs))))
-      .all()
-      .map(({ agent }) => agent),
-  );
+      .where(and(eq(runs.orgId, org), eq(runs.agent, agent), isRecent))
+      .limit(1)
+      .get() !== undefined;
   const requiredLabels = new Set(
     ctx.db
       .select({ labels: prompts.workerLabels })
@@ -357,7 +241,7 @@ export function listAwayWorkers(ctx: Context, org: OrgId): Problem[] {
       .flatMap(({ labels }) => labels),
   );
   return away.flatMap((worker): Problem[] => {
-    const agents = worker.agents.filter((agent) => usedAgents.has(agent));
+    const agents = worker.agents.filter(isUsed);
     const labels = worker.labels.filter((label) => requiredLabels.has(label));
     if (agents.length + labels.length === 0) return [];
     const { name, awayMs } = worker;

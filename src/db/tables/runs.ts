@@ -164,7 +164,10 @@ export const runs = sqliteTable(
     index("runs_failed_newest")
       .on(table.id, table.failureCause, table.failureCode)
       .where(sql`${table.status} = 'failed'`),
-    index("runs_failed").on(table.orgId, table.promptId, table.id).where(sql`${table.status} = 'failed'`),
+    // With what says whether a failure counts, so that the oldest and newest that do are found without reading runs.
+    index("runs_failed")
+      .on(table.orgId, table.promptId, table.agent, table.id, table.failureCause, table.urlMap, table.editsDigest)
+      .where(sql`${table.status} = 'failed'`),
     index("runs_reserved").on(table.orgId).where(sql`${table.reservedUsd} is not null`),
     index("runs_by_agent").on(table.orgId, table.agent, table.id),
     // The index is partial, because almost all runs are completed.
@@ -199,6 +202,26 @@ export const runs = sqliteTable(
 
 /** Whether a run read the live docs as they are. Only such runs count in the figures of their prompt. */
 export const isLiveRun = sql`${runs.urlMap} = '{}' and ${runs.editsDigest} is null`;
+
+/**
+ * How many live runs of a prompt and agent, created in an hour that starts at `from`, completed, and failed without being cancelled. Triggers
+ * keep it up to date, so that the runs of a week are not counted one by one. There is no row for an hour without either.
+ */
+export const runHours = sqliteTable(
+  "run_hours",
+  {
+    orgId: text("org_id").notNull(),
+    promptId: text("prompt_id").notNull(),
+    agent: text().notNull(),
+    from: timestamp("from").notNull(),
+    completed: integer().notNull(),
+    failed: integer().notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.orgId, table.promptId, table.agent, table.from] }),
+    index("run_hours_failed").on(table.orgId, table.from, table.promptId, table.agent).where(sql`${table.failed} > 0`),
+  ],
+);
 
 /** The session of a run: one row per event, append-only. `data` contains the fields of the event's type. */
 export const sessionEvents = sqliteTable(

@@ -1,6 +1,6 @@
 import type { LatestResults } from "../../comparisons/latest.ts";
 import { count, oneLine } from "../../grading/text.ts";
-import type { FailedRuns } from "../../inbox/problems.ts";
+import type { FailedRuns } from "../../inbox/failed-runs.ts";
 import type { Prompt } from "../../prompts/schema.ts";
 import { titleOf } from "../../reports/labels.ts";
 import type { RunListItem } from "../../runs/lists.ts";

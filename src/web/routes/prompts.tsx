@@ -8,7 +8,7 @@ import { promptStatuses } from "../../db/tables/prompts.ts";
 import { badRequest } from "../../errors.ts";
 import { type Page, pageQuery } from "../../http/paging.ts";
 import { isDescending, type Sort, sortBy, sorted } from "../../http/sorting.ts";
-import { listFailedRuns } from "../../inbox/problems.ts";
+import { listFailedRuns } from "../../inbox/failed-runs.ts";
 import { listPromptItems, listTags, type PromptFilter, type PromptSort, promptColumns } from "../../prompts/lists.ts";
 import { agentsForRun, agentsOfPrompt } from "../../prompts/prompt-check.ts";
 import { getPrompt, getPromptRow, listAgents, updatePrompt } from "../../prompts/prompts.ts";
