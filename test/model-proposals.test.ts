@@ -30,7 +30,7 @@ const source: ProposalSource = {
   apiDescriptions: [],
   readme: null,
   helpTexts: [],
-  tools: [],
+  mcpServers: [],
   primaryTask: null,
   count: 20,
 };

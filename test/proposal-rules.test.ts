@@ -14,7 +14,7 @@ const sourceOf = (fields: Partial<ProposalSource>): ProposalSource => ({
   apiDescriptions: [],
   readme: null,
   helpTexts: [],
-  tools: [],
+  mcpServers: [],
   primaryTask: null,
   count: 20,
   ...fields,
@@ -149,7 +149,9 @@ test("an API's operations are created, read back with a key, deleted again, and 
 test("commands and tools become tasks that don't name them", () => {
   const text = "Commands:\n  prune     Remove unused snapshots from a repository\n  version   Print the version\n";
   const tools = [{ name: "send_report", description: "Sends a weekly report by e-mail.", isReadOnly: false }];
-  const { proposals } = proposeTasks(sourceOf({ helpTexts: [{ url: "acme --help", command: "acme", text }], tools }));
+  const mcpServers = [{ url: "https://mcp.acme.example/", tools }];
+  const helpTexts = [{ url: "acme --help", command: "acme", text }];
+  const { proposals } = proposeTasks(sourceOf({ helpTexts, mcpServers }));
   expect(proposals.map(({ title, why, needs }) => ({ title, why, needs }))).toEqual([
     { title: "Remove unused snapshots from a repository", why: "command", needs: [] },
     { title: "Send a weekly report by e-mail", why: "tool", needs: ["approval"] },

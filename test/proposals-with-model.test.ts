@@ -1,5 +1,6 @@
 import { afterAll, expect, test } from "bun:test";
 import { createExplorer } from "../src/agents/explorer/explorer.ts";
+import { detectSandbox } from "../src/agents/sandbox/sandbox.ts";
 import { orgs } from "../src/db/tables/orgs.ts";
 import type { TaskProposal } from "../src/proposals/proposal.ts";
 import { testApp } from "./support/app.ts";
@@ -53,6 +54,7 @@ const model = serveFakeModel({
       first: [answer(honest, lies[0])],
       turns: [answer({ ...honest, title: "Prove that no stranger reads" })],
     },
+    met: always(answer({ ...honest, declaredChecks: [{ command: "true", url: null, file: null, contains: null }] })),
     talks: always({ text: "I will not.", usage }),
     half: { first: [answer(honest, lies[0])], turns: [{ fail: { status: 400, message: "no more" } }] },
     refuses: always({ fail: { status: 401, message: `${key} is wrong` } }),
@@ -63,7 +65,7 @@ afterAll(() => {
   model.stop();
 });
 
-const names = ["liar", "improves", "talks", "half", "refuses"].map((name) => `openai-compatible/${name}`);
+const names = ["liar", "improves", "met", "talks", "half", "refuses"].map((name) => `openai-compatible/${name}`);
 const newApp = () =>
   testApp({
     agent: createExplorer({ version: "test" }),
@@ -126,6 +128,14 @@ test("what holds is kept with its line, and what is better the second time is ad
   expect((await app.send("POST", path, { body: { only: [1] } })).status).toBe(201);
   // The second call fails, and what the first one proposed stays.
   expect((await propose(app, "half")).ofModel).toHaveLength(1);
+});
+
+test("a goal whose check passes before any agent has worked is dropped", async () => {
+  const { set, ofModel } = await propose(newApp(), "met");
+  const hasSandbox = (await detectSandbox()).level !== "none";
+  expect(ofModel).toHaveLength(hasSandbox ? 0 : 1);
+  if (hasSandbox) expect(set.dropped).toContainEqual({ reason: "check_passes", count: 1 });
+  else expect(ofModel[0].checksNotRun).not.toBeNull();
 });
 
 test("without a usable answer, rules propose; a refused key, a limit or a spent budget ends it", async () => {

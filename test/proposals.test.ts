@@ -8,6 +8,7 @@ import { runs } from "../src/db/tables/runs.ts";
 import { createPrompt } from "../src/prompts/prompts.ts";
 import type { TaskProposal } from "../src/proposals/proposal.ts";
 import { testApp } from "./support/app.ts";
+import { serveMcp } from "./support/mcp-server.ts";
 import { signedIn } from "./support/people.ts";
 import { completeProposals } from "./support/proposals.ts";
 import { evaluation, niceGrade } from "./support/reports.ts";
@@ -23,10 +24,35 @@ let backup = page(
   `<h2>Back up a folder</h2><p>To back up a folder, run acme with its path.</p>${sample("acme backup ./photos")}
   <h2>Restore a folder</h2><p>To restore a folder from a backup, run this command.</p>${sample("acme restore ./photos")}`,
 );
+const json = { content: { "application/json": { schema: {} } } };
+const description = {
+  openapi: "3.1.0",
+  components: { securitySchemes: { key: { type: "http", scheme: "bearer" } } },
+};
+const pathsOf = (path: string) => ({
+  [path]: {
+    get: { summary: "List projects", responses: { 200: json } },
+    post: {
+      summary: "Create a project",
+      requestBody: { content: { "application/json": { schema: { properties: { name: { type: "string" } } } } } },
+      responses: { 201: json },
+    },
+  },
+  [`${path}/{id}`]: { get: { summary: "Get a project", responses: { 200: json } } },
+});
+let projects: object = {};
+let stored: string[] = [];
+const keysSeen: (string | null)[] = [];
+
 const site = serveSite({
   "/": page("Acme", '<a href="/backups">Backups</a> <a href="/install">Install Acme</a>'),
   "/backups": () => new Response((backup as { body: string }).body, { headers: { "content-type": "text/html" } }),
   "/install": page("Install Acme", `<h2>Install the client</h2><p>Install it with npm.</p>${sample("npm i acme")}`),
+  "/projects.json": () => Response.json(projects),
+  "/projects": (request) => {
+    keysSeen.push(request.headers.get("authorization"));
+    return Response.json({ items: stored.map((name) => ({ name })) });
+  },
   "/api.json": { body: JSON.stringify({ openapi: "3.1.0", info: { title: "Acme", version: "1" }, paths: {} }) },
 });
 const closed = serveSite({
@@ -47,10 +73,13 @@ async function* hanging(signal: AbortSignal) {
   yield { type: "end", outcome: "not_judged", reason: "" } as const;
 }
 
-const newApp = (agent: Agent = createExplorer({ version: "test" })) =>
+const newApp = (agent: Agent = createExplorer({ version: "test" }), hosts: string[] = []) =>
   testApp({
     agent,
-    env: { EVALD_ALLOW_PRIVATE: sites.map(({ port }) => `127.0.0.1:${port}`).join(",") },
+    env: {
+      EVALD_SECRET_KEY: Buffer.alloc(32, 7).toString("base64"),
+      EVALD_ALLOW_PRIVATE: [...sites.map(({ port }) => `127.0.0.1:${port}`), ...hosts].join(","),
+    },
   });
 
 async function propose(app: ReturnType<typeof newApp>, body: object) {
@@ -119,7 +148,60 @@ describe("proposals from docs", () => {
       .all()
       .map(({ action }) => action);
     expect(actions).toEqual(expect.arrayContaining(["proposal_set.requested", "proposal_set.accepted"]));
-  });
+  }, 30_000);
+
+  test("reads the tools of an MCP server without calling them, and gives them to the prompts", async () => {
+    const mcp = serveMcp([
+      { name: "backups_create", description: "Creates a schedule for archives.", annotations: { readOnlyHint: false } },
+      { name: "backups_verify", description: "Verify all stored archives. Slow.", annotations: { readOnlyHint: true } },
+    ]);
+    try {
+      const app = newApp(undefined, [new URL(mcp.url).host]);
+      const mcpUrl = `${mcp.url}/mcp`;
+      const set = await propose(app, { docsUrl: `${site.url}/`, mcpUrl });
+      const ofTools = set.proposals.filter(({ why }: { why: string }) => why === "tool");
+      expect(ofTools.map(({ title }: { title: string }) => title)).toEqual([
+        "Create a schedule for archives",
+        "Verify all stored archives",
+      ]);
+      expect([ofTools[0].source.url, mcp.calls]).toEqual([mcpUrl, []]);
+      const number = set.proposals.indexOf(ofTools[0]) + 1;
+      const path = `/api/v1/proposals/${set.proposalSetId}/prompts`;
+      const [{ promptId }] = (await app.send("POST", path, { body: { only: [number] } })).body.prompts;
+      const { body: prompt } = await app.send("GET", `/api/v1/prompts/${promptId}`);
+      expect(prompt.workspace.mcpServers).toEqual({ product: { url: mcpUrl } });
+      const wrong = await propose(app, { docsUrl: `${site.url}/`, mcpUrl: `${mcp.url}/other` });
+      expect(wrong.failure.code).toBe("no_mcp_server");
+    } finally {
+      mcp.stop();
+    }
+  }, 30_000);
+
+  test("runs the checks before: those that pass are removed, and those that can't run say why", async () => {
+    const app = newApp();
+    const openapi = (paths: object) => ({ ...description, servers: [{ url: site.url }], paths });
+    projects = openapi(pathsOf("/projects"));
+    const api = { docsUrl: `${site.url}/`, product: "Other", openapiUrl: `${site.url}/projects.json`, count: 20 };
+    const created = async () => {
+      const { proposals } = await propose(app, api);
+      return proposals.find(
+        ({ declaredChecks, tags, why }: TaskProposal) => why === "operation" && tags[0] === "core" && declaredChecks,
+      );
+    };
+    expect(await created()).toMatchObject({ declaredChecks: [{ url: `${site.url}/projects` }], checksNotRun: null });
+    stored = ["evald-task-7f3a"];
+    expect(await created()).toMatchObject({ declaredChecks: [], checksNotRun: null });
+
+    projects = { ...openapi(pathsOf("/projects")), security: [{ key: [] }] };
+    expect((await created()).checksNotRun).toContain("API_KEY");
+    const secret = { value: "a-key-of-the-api", hosts: null };
+    await app.send("PUT", "/api/v1/secrets/API_KEY", { body: secret });
+    expect((await created()).checksNotRun).toContain("any host");
+    expect(keysSeen).toEqual([null, null]);
+    await app.send("PUT", "/api/v1/secrets/API_KEY", { body: { ...secret, hosts: [new URL(site.url).host] } });
+    expect(await created()).toMatchObject({ declaredChecks: [], checksNotRun: null });
+    expect(keysSeen.at(-1)).toBe(`Bearer ${secret.value}`);
+  }, 30_000);
 
   test.each([
     ["robots", closed],

@@ -157,7 +157,7 @@ test("routes and tools of a feature are imported only by the app", () => {
 
 test.each([
   ["Elysia", /^(elysia|@elysiajs\/)/, /^src\/(app\.tsx|auth\/|http\/|web\/|[a-z]+\/([a-z]+-)?routes\.tsx?$)/],
-  ["the MCP SDKs", /^@modelcontextprotocol\//, /^src\/(mcp\/|agents\/llm\/mcp-tools)/],
+  ["the MCP SDKs", /^@modelcontextprotocol\//, /^src\/(mcp\/|agents\/llm\/mcp-tools|agents\/explorer\/mcp-listing)/],
   ["BullMQ and its Redis client", /^(bullmq|ioredis)$/, /^src\/places\//],
   [
     "Drizzle",

@@ -3,15 +3,15 @@ import net from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-const folderPattern = /^evald-(gateway|egress|program|site)-/;
+const folderPattern = /^evald-(gateway|egress|program|site|checks)-/;
 /** The socket in a newer folder may not be open yet. */
 const minAgeMs = 60_000;
 
 /**
- * Creates a folder for one socket, or for a copy of the program. It is in the temporary folder rather than the data folder, because a socket path has
+ * Creates a folder for one socket, a copy of the program, a site or checks. It is in the temporary folder rather than the data folder, because a socket path has
  * at most 107 characters.
  */
-export function createTemporaryFolder(kind: "gateway" | "egress" | "program" | "site"): {
+export function createTemporaryFolder(kind: "gateway" | "egress" | "program" | "site" | "checks"): {
   folder: string;
   socketPath: string;
 } {

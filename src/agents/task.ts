@@ -80,8 +80,11 @@ export type TaskSite = {
   form?: "html" | "markdown";
 };
 
-/** The docs are only to be read. `apiUrl`: an API description to read too. */
-export type ReadingTask = { apiUrl: string | null };
+/**
+ * The docs are only to be read. `apiUrl`: an API description to read too; `mcpUrl`: an MCP server whose tools to list. `checks`: only the success
+ * checks run, as before a run.
+ */
+export type ReadingTask = { apiUrl: string | null; mcpUrl: string | null } | "checks";
 
 /** A task that is ready to run: variables are filled in and limits are set. */
 export type Task = {

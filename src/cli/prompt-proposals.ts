@@ -8,10 +8,12 @@ import { type CreatedPrompts, defaultMaxUsd, type ProposalSet, type SourceFile }
 import type { Api } from "./api.ts";
 import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
 import { checkFile, toReadError } from "./files.ts";
-import { parsePair, print, say, table, toJson, wholeNumber } from "./terminal.ts";
+import { parsePair, print, repeatable, say, table, toJson, wholeNumber } from "./terminal.ts";
 
 type ProposeOptions = ServiceAddress & {
   openapi?: string;
+  mcp?: string;
+  command?: string[];
   primaryTask?: string;
   product?: string;
   count?: number;
@@ -33,10 +35,12 @@ export function addPropose(prompt: Command, useApi: UseApi): void {
     .command("propose <docs-url>")
     .description("Propose prompts from docs. Creates none unless you accept them")
     .option("--openapi <url>", "OpenAPI description to read too")
+    .option("--mcp <url>", "MCP server over HTTP whose tools to read too")
     .option("--primary-task <task>", "What most people do with the product first")
     .option("--product <name>", "Name of the product (default: from the docs)")
     .option("--count <n>", "Maximum number of proposals", wholeNumber(1, maxProposals))
     .option("--readme <file>", "README to read too")
+    .option("--command <command>", "Command to run here with --help, to read its output too (repeatable)", repeatable)
     .option("--command-help <command=file>", "Help or manual page of a command, as text (repeatable)", parsePair)
     .option("--no-demand", "Leave out what agents asked for and didn't find")
     .option("--model <provider/model>", "Let a model propose them, for money; without one, rules do")
@@ -49,6 +53,7 @@ export function addPropose(prompt: Command, useApi: UseApi): void {
       `
 Examples:
   evald prompt propose https://docs.acme.example/ --primary-task "back up a folder"
+  evald prompt propose https://docs.acme.example/ --mcp https://mcp.acme.example/mcp --command acme
   evald prompt propose https://docs.acme.example/ --json > proposals.json
   evald prompt create --from proposals.json --only 1,3,4`,
     )
@@ -59,6 +64,7 @@ Examples:
         accept,
         json,
         openapi: openapiUrl,
+        mcp: mcpUrl,
         primaryTask,
         product,
         count,
@@ -67,7 +73,8 @@ Examples:
         maxUsd,
       } = options;
       const files = toFiles(options);
-      const body = { docsUrl, openapiUrl, primaryTask, product, count, files, includeDemand: demand, model, maxUsd };
+      const sources = { docsUrl, openapiUrl, mcpUrl, files };
+      const body = { ...sources, primaryTask, product, count, includeDemand: demand, model, maxUsd };
       return useApi(
         { url, org },
         async (api) => {
@@ -76,7 +83,7 @@ Examples:
           if (accept === undefined) return print(json ? toJson(set) : toTable(set));
           printCreated(await acceptProposals(api, proposalSetId, accept), json);
         },
-        { execute: { allowUrls: [docsUrl, ...(openapiUrl === undefined ? [] : [openapiUrl])] } },
+        { execute: { allowUrls: [docsUrl, openapiUrl, mcpUrl].filter((each) => each !== undefined) } },
       );
     });
 }
@@ -139,12 +146,31 @@ function toTable({ proposals, read, dropped, costUsd }: ProposalSet): string {
   return table([["#", "TITLE", "TAGS", "CHECK", "SOURCE", "NOTE"], ...rows]);
 }
 
-function toFiles({ readme, commandHelp = {} }: ProposeOptions): SourceFile[] | undefined {
+function toFiles({ readme, command = [], commandHelp = {} }: ProposeOptions): SourceFile[] | undefined {
   const files = [
     ...(readme === undefined ? [] : [{ name: basename(readme), text: readText(readme) }]),
+    ...command.map((each) => ({ name: `${each} --help`, command: each, text: readHelp(each) })),
     ...Object.entries(commandHelp).map(([command, file]) => ({ name: basename(file), command, text: readText(file) })),
   ];
   return files.length === 0 ? undefined : files;
+}
+
+const helpMs = 10_000;
+const maxHelpBytes = 200_000;
+
+/** What a command prints with --help, to either output. Throws bad_request that names it. */
+function readHelp(command: string): string {
+  const [program = "", ...args] = command.trim().split(/\s+/);
+  const path = Bun.which(program);
+  if (path === null) throw badRequest(`--command: there is no command ${program} here.`);
+  const { stdout, stderr } = Bun.spawnSync([path, ...args, "--help"], {
+    stdin: "ignore",
+    timeout: helpMs,
+    maxBuffer: maxHelpBytes,
+  });
+  const text = Bun.stripANSI(`${stdout}` || `${stderr}`);
+  if (text.trim() === "") throw badRequest(`--command: ${command} --help prints nothing.`);
+  return text;
 }
 
 /** Throws bad_request that names the file. */

@@ -22,7 +22,7 @@ export function acceptProposals(
   { only, edits = [], targetProviderId }: ProposalAcceptance,
 ): CreatedPrompts {
   return transaction(ctx.db, (tx) => {
-    const { id: setId, status, proposals, accepted } = getProposalSetRow(ctx, org, id);
+    const { id: setId, status, request, proposals, accepted } = getProposalSetRow(ctx, org, id);
     if (proposals === null) throw conflict(`The set of proposals is ${status}. Only completed ones have proposals.`);
     const promptIds = { ...accepted };
     for (const [i, number] of only.entries()) {
@@ -30,7 +30,7 @@ export function acceptProposals(
       if (!proposal) throw invalidField(`only.${i}`, `there are ${proposals.length} proposals`);
       if (hasPrompt(ctx, org, promptIds[number] ?? "")) continue;
       const edit = edits.find((each) => each.number === number);
-      promptIds[number] = createProposed(ctx, org, proposal, edit, targetProviderId);
+      promptIds[number] = createProposed(ctx, org, proposal, edit, { targetProviderId, mcpUrl: request.mcpUrl });
     }
     tx.update(proposalSets)
       .set({ accepted: promptIds })
@@ -46,13 +46,13 @@ export function acceptProposals(
   });
 }
 
-/** Creates a prompt. An edited end goal no longer repeats the docs. Returns its ID. */
+/** Creates a prompt. An edited end goal no longer repeats the docs. A task for the tools of an MCP server gets them. Returns its ID. */
 function createProposed(
   ctx: Context,
   org: OrgId,
   { source, docsOwnWords, ...proposal }: TaskProposal,
   edit: Edit | undefined,
-  targetProviderId: string | undefined,
+  { targetProviderId, mcpUrl }: { targetProviderId: string | undefined; mcpUrl: string | undefined },
 ): string {
   const textOf = (field: "text" | "endGoal") =>
     edit?.[field] === undefined || edit[field] === proposal[field] ? withoutVariables(proposal[field]) : edit[field];
@@ -65,6 +65,7 @@ function createProposed(
     additionalUrls: proposal.additionalUrls,
     tags: proposal.tags,
     ...(proposal.declaredChecks.length > 0 && { declaredChecks: proposal.declaredChecks }),
+    ...(url === mcpUrl && { workspace: { mcpServers: { product: { url } } } }),
     ...(targetProviderId !== undefined && { targetProviderId }),
   };
   const ownGoal = docsOwnWords ? withoutVariables(proposal.endGoal) : null;

@@ -134,6 +134,7 @@ export function toProposal(phrase: Phrase, { product, docsUrl }: ProposalSource,
     additionalUrls: [{ url: docsUrl }],
     tags: [tagOf(task)],
     declaredChecks: [],
+    checksNotRun: null,
     hints: [],
     needs: needsOf(task, basis.text),
     by: "rules",
@@ -146,7 +147,7 @@ export function toProposal(phrase: Phrase, { product, docsUrl }: ProposalSource,
 const capitalized = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 
 /** Whether a text has all words of a name. */
-export const isNamedIn = (name: string, text: string): boolean => {
+const isNamedIn = (name: string, text: string): boolean => {
   const stems = contentStems(text);
   return contentStems(name).every((stem) => stems.includes(stem));
 };

@@ -1,3 +1,4 @@
+import type { ListedTool } from "../agents/explorer/mcp-listing.ts";
 import { type Candidate, type Drop, needsOf, toProposal } from "./candidate.ts";
 import { isClear, toPhrase } from "./phrases.ts";
 import type { HelpText, ProposalSource } from "./proposal.ts";
@@ -25,32 +26,41 @@ function commandsOf({ url, text, command }: HelpText, source: ProposalSource, dr
   });
 }
 
-/** Candidates from the tools of an MCP server. */
+/** Candidates from the tools of MCP servers. */
 export function candidatesOfTools(source: ProposalSource, drop: Drop): Candidate[] {
-  return source.tools.flatMap(({ name, description, isReadOnly }): Candidate[] => {
-    const sentence = description.split(/(?<=\.)\s|\n/)[0] ?? "";
-    const phrase = toPhrase(sentence, () => true) ?? thirdPersonPhrase(sentence);
-    if (phrase === null || !isClear(phrase)) {
-      drop(phrase === null ? "no_action" : "needs_page");
-      return [];
-    }
-    const task = `${phrase.verb} ${phrase.rest}`;
-    const basis = { source: { url: source.docsUrl, line: 1, quote: sentence }, why: "tool" as const };
-    const proposal = toProposal(phrase, source, { ...basis, languages: [], text: description, topic: null });
-    const title = proposal.title;
-    return [
-      {
-        score: isReadOnly ? 2 : 2.5,
-        proposal: {
-          ...proposal,
-          text: `${title} with the tools of ${source.product}. Write what you did and the result to result.md.`,
-          endGoal: `result.md has the result of this task: ${task}.`,
-          hints: [`The server has the tool ${name}.`],
-          needs: needsOf(task, description),
-        },
+  return source.mcpServers.flatMap((server) =>
+    server.tools.flatMap((tool) => candidateOfTool(server.url, tool, source, drop)),
+  );
+}
+
+function candidateOfTool(
+  url: string,
+  { name, description, isReadOnly }: ListedTool,
+  source: ProposalSource,
+  drop: Drop,
+): Candidate[] {
+  const sentence = description.split(/(?<=\.)\s|\n/)[0] ?? "";
+  const phrase = toPhrase(sentence, () => true) ?? thirdPersonPhrase(sentence);
+  if (phrase === null || !isClear(phrase)) {
+    drop(phrase === null ? "no_action" : "needs_page");
+    return [];
+  }
+  const task = `${phrase.verb} ${phrase.rest}`;
+  const basis = { source: { url, line: 1, quote: sentence }, why: "tool" as const };
+  const proposal = toProposal(phrase, source, { ...basis, languages: [], text: description, topic: null });
+  const title = proposal.title;
+  return [
+    {
+      score: isReadOnly ? 2 : 2.5,
+      proposal: {
+        ...proposal,
+        text: `${title} with the tools of ${source.product}. Write what you did and the result to result.md.`,
+        endGoal: `result.md has the result of this task: ${task}.`,
+        hints: [`The server has the tool ${name}.`],
+        needs: needsOf(task, description),
       },
-    ];
-  });
+    },
+  ];
 }
 
 /** The phrase of "Creates a backup". */

@@ -92,6 +92,7 @@ function toProposal({ why, url, topic, evidence, times }: Demand, { product, doc
     additionalUrls: [{ url: docsUrl }],
     tags: ["asked-for"],
     declaredChecks: [],
+    checksNotRun: null,
     hints: [evidenceText[why](times)],
     needs: [],
     by: "demand",

@@ -54,6 +54,7 @@ function toCandidate({ product, docsUrl }: ProposalSource, { url }: ProposalPage
       additionalUrls: [{ url: docsUrl }],
       tags: ["onboard"],
       declaredChecks: proof === undefined ? [] : [{ command: proof, contains: place.name }],
+      checksNotRun: null,
       hints: [],
       needs: ["workspace"],
       by: "rules",

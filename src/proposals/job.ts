@@ -28,6 +28,7 @@ const refusalTexts: Record<ReadingRefusal, string> = {
   robots: "robots.txt of the host doesn't allow programs to read it",
   sign_in: "it asks to sign in; docs behind a sign-in can't be read",
   no_text: "it has no text, or isn't there; pages that need scripts can't be read",
+  no_mcp_server: "it doesn't answer as an MCP server over HTTP, or asks to sign in",
   no_api_description: "it is no OpenAPI description in JSON or YAML, or it is too large",
 };
 
@@ -75,7 +76,13 @@ async function makeProposals(ctx: Context, host: RunHost, lease: Lease, stop: Ab
   const source = toSource(request, reading, count);
   const { proposals: ofDocs, dropped, costUsd } = await proposeFromDocs(ctx, row, source, stop);
   const demand = request.includeDemand === false ? [] : proposeFromDemand(ctx, org, source);
-  const proposals = mixed(ofDocs, demand, count);
+  const { tryChecks } = await import("./check-trials.ts");
+  const trialRequest = { org, id: `${row.id}-${lease.attempt}`, request, stop };
+  const tried = await tryChecks(ctx, host, mixed(ofDocs, demand, count), trialRequest).catch((error: unknown) => {
+    throw toJobFailure(error);
+  });
+  const { proposals, droppedCount } = tried;
+  const passing = droppedCount === 0 ? [] : [{ reason: "check_passes" as const, count: droppedCount }];
   const { clean } = createRedaction(listModelSecrets(ctx, org));
   const redacted = mapTexts(proposals, clean) as TaskProposal[];
   const { files: _, ...kept } = request;
@@ -89,7 +96,7 @@ async function makeProposals(ctx: Context, host: RunHost, lease: Lease, stop: Ab
         readMs,
         costUsd,
         proposals: redacted,
-        dropped,
+        dropped: [...dropped, ...passing],
         completedAt: endedAt(ctx.now(), proposalSets.createdAt),
       })
       .where(ofLease(lease))

@@ -83,6 +83,7 @@ function toProposal(answer: ModelProposal, source: ProposalSource): TaskProposal
     ...{ title, text, endGoal, declaredChecks },
     additionalUrls: [{ url: source.docsUrl }],
     tags: ["docs"],
+    checksNotRun: null,
     hints: [],
     needs: [...new Set([...answer.needs, ...needsOf(task, "")])],
     by: "model",

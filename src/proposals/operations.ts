@@ -104,6 +104,7 @@ function toTask(
     additionalUrls: [{ url: source.docsUrl }],
     tags: [tag],
     declaredChecks: [],
+    checksNotRun: null,
     hints: [],
     needs: isSecured ? ["account", "secret", ...needs] : needs,
     by: "rules",

@@ -80,8 +80,8 @@ export async function requestProposals(
 
 /** Throws bad_request that names the field, and conflict if the model can't be called or the organization's budget is spent. */
 function checkRequest(ctx: Context, org: OrgId, request: ProposalRequest): void {
-  const { docsUrl, openapiUrl, files = [], model, maxUsd } = request;
-  for (const [field, url] of Object.entries({ docsUrl, openapiUrl })) {
+  const { docsUrl, openapiUrl, mcpUrl, files = [], model, maxUsd } = request;
+  for (const [field, url] of Object.entries({ docsUrl, openapiUrl, mcpUrl })) {
     if (url === undefined) continue;
     checkHttpUrl(field, url);
     const objection = objectionToAddress(ctx, url);

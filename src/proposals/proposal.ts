@@ -1,8 +1,9 @@
 import { type Static, Type } from "@sinclair/typebox";
 import type { PageText } from "../agents/explorer/docs-reading.ts";
+import type { ListedTool } from "../agents/explorer/mcp-listing.ts";
 import { DeclaredCheck } from "../prompts/check-schema.ts";
 import { AdditionalUrl, Tags } from "../prompts/schema.ts";
-import { OneOf } from "../schema.ts";
+import { Nullable, OneOf } from "../schema.ts";
 
 /** Maximum number of proposals in one answer. */
 export const maxProposals = 20;
@@ -41,6 +42,7 @@ const dropReasons = [
   "answer_as_start",
   "docs_own_words",
   "check_in_task",
+  "check_passes",
   "unknown_host",
   "duplicate",
   "step",
@@ -71,6 +73,9 @@ export const TaskProposal = Type.Object(
     additionalUrls: Type.Array(AdditionalUrl, { maxItems: 10, description: "Root of the docs" }),
     tags: Tags,
     declaredChecks: Type.Array(DeclaredCheck, { maxItems: 10, description: "Only checks that prove something" }),
+    checksNotRun: Nullable(
+      Type.String({ description: "Why its checks couldn't run yet; null: they ran, and failed as they must" }),
+    ),
     hints: Type.Array(Type.String({ maxLength: 500 }), { maxItems: 10, description: "Ideas for checks of your own" }),
     needs: Type.Array(OneOf(proposalNeeds), { description: "What you must provide first" }),
     by: OneOf(proposalAuthors, "demand: agents looked for it and didn't find it"),
@@ -90,6 +95,7 @@ export const TaskProposal = Type.Object(
         additionalUrls: [{ url: "https://docs.acme.example/" }],
         tags: ["docs"],
         declaredChecks: [],
+        checksNotRun: null,
         hints: [],
         needs: [],
         by: "rules",
@@ -114,8 +120,8 @@ export type ProposalPage = PageText;
 /** The help of a command, as it prints it, or its manual page as text. */
 export type HelpText = { url: string; command: string; text: string };
 
-/** A tool of the product's MCP server. */
-type ProposalTool = { name: string; description: string; isReadOnly: boolean };
+/** An MCP server of the product, and its tools. */
+type ProposalServer = { url: string; tools: ListedTool[] };
 
 /** Everything that proposals can be made from; nothing more is requested. */
 export type ProposalSource = {
@@ -129,7 +135,7 @@ export type ProposalSource = {
   apiDescriptions: { url: string; document: unknown }[];
   readme: ProposalPage | null;
   helpTexts: HelpText[];
-  tools: ProposalTool[];
+  mcpServers: ProposalServer[];
   /** What most people do first with the product, in the words of the caller. */
   primaryTask: string | null;
   /** Maximum number of proposals, 1 to `maxProposals`. */

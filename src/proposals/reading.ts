@@ -1,7 +1,12 @@
+import type { Check } from "../agents/agent.ts";
+import type { CheckSecrets } from "../agents/check-secrets.ts";
 import type { ReadingOutput, ReadingRefusal } from "../agents/explorer/docs-reading.ts";
 import { readPage } from "../agents/page.ts";
+import type { DeclaredCheck, ReadingTask, Task } from "../agents/task.ts";
+import type { AllowRule } from "../config/allow-rules.ts";
 import { decideLimits } from "../config/limits.ts";
 import type { Context } from "../context.ts";
+import type { SessionOrder } from "../places/executor.ts";
 import type { RunHost } from "../runs/attempt.ts";
 import type { HelpText, ProposalPage, ProposalSource } from "./proposal.ts";
 import type { ProposalRequest, SourceFile } from "./schema.ts";
@@ -10,7 +15,7 @@ import type { ProposalRequest, SourceFile } from "./schema.ts";
 const limits = { pages: 40, requests: 250, wallClockMs: 180_000 };
 
 /** What was read, or why the docs can't be. */
-export type Reading = { pages: ProposalPage[]; apiDescriptions: ProposalSource["apiDescriptions"] } | Refusal;
+export type Reading = Pick<ProposalSource, "pages" | "apiDescriptions" | "mcpServers"> | Refusal;
 type Refusal = { refusal: ReadingRefusal; url: string };
 
 /** Reads docs in the process of an explorer, within its limits. `id` is unique for each attempt. Throws AgentFailure. */
@@ -18,24 +23,47 @@ export async function readSource(
   ctx: Context,
   { executor, allow }: RunHost,
   id: string,
-  { docsUrl, openapiUrl, primaryTask }: ProposalRequest,
+  { docsUrl, openapiUrl, mcpUrl, primaryTask }: ProposalRequest,
   signal: AbortSignal,
 ): Promise<Reading> {
   const pages: ProposalPage[] = [];
   const apiDescriptions: ProposalSource["apiDescriptions"] = [];
+  const mcpServers: ProposalSource["mcpServers"] = [];
   let refusal: Refusal | null = null;
+  const task = { text: primaryTask ?? "", endGoal: primaryTask ?? null, startUrls: [docsUrl] };
+  const reading = { apiUrl: openapiUrl ?? null, mcpUrl: mcpUrl ?? null };
+  const order = toOrder(ctx, allow(), id, { ...task, reading, declaredChecks: [] }, {});
+  for await (const event of executor.run(order, { ...hooks, signal })) {
+    if (event.type !== "tool_result" || event.tool !== readingTool) continue;
+    const output = event.output as ReadingOutput;
+    if ("page" in output) pages.push(output.page);
+    else if ("apiDescription" in output) apiDescriptions.push(output.apiDescription);
+    else if ("mcpServer" in output) mcpServers.push(output.mcpServer);
+    else refusal ??= output;
+  }
+  return refusal ?? { pages, apiDescriptions, mcpServers };
+}
+
+const hooks = { hide() {}, onEgress() {}, onWait() {}, onStart() {}, onEnd() {} };
+
+type ReadingOrder = Pick<Task, "text" | "endGoal" | "startUrls" | "declaredChecks"> & { reading: ReadingTask };
+
+/** What a process of the explorer does for proposals, within its limits. */
+function toOrder(
+  ctx: Context,
+  allow: readonly AllowRule[],
+  id: string,
+  task: ReadingOrder,
+  checkSecrets: CheckSecrets,
+): SessionOrder {
   const ofServer = decideLimits(null, ctx.config);
-  const order = {
+  return {
     id,
     agent: "explorer",
     task: {
-      text: primaryTask ?? "",
-      endGoal: primaryTask ?? null,
-      reading: { apiUrl: openapiUrl ?? null },
-      startUrls: [docsUrl],
+      ...task,
       productUrl: null,
       urlMap: {},
-      declaredChecks: [],
       limits: {
         ...ofServer,
         wallClockMs: Math.min(ofServer.wallClockMs, limits.wallClockMs),
@@ -43,24 +71,31 @@ export async function readSource(
         maxRequests: Math.min(ofServer.maxRequests, limits.requests),
       },
     },
-    checkSecrets: {},
+    checkSecrets,
     labels: [],
-    allow: allow(),
+    allow,
     model: null,
     archive: null,
     skillsArchive: null,
     site: null,
     login: null,
   };
-  const hooks = { signal, hide() {}, onEgress() {}, onWait() {}, onStart() {}, onEnd() {} };
-  for await (const event of executor.run(order, hooks)) {
-    if (event.type !== "tool_result" || event.tool !== readingTool) continue;
-    const output = event.output as ReadingOutput;
-    if ("page" in output) pages.push(output.page);
-    else if ("apiDescription" in output) apiDescriptions.push(output.apiDescription);
-    else refusal ??= output;
-  }
-  return refusal ?? { pages, apiDescriptions };
+}
+
+/** Sends the requests of checks, and returns their results in the same order. `id` is unique for each attempt. Throws AgentFailure. */
+export async function runRequestChecks(
+  ctx: Context,
+  { executor, allow }: RunHost,
+  id: string,
+  { docsUrl }: ProposalRequest,
+  { declaredChecks, secrets }: { declaredChecks: DeclaredCheck[]; secrets: CheckSecrets },
+  signal: AbortSignal,
+): Promise<Check[]> {
+  const task = { text: "", endGoal: null, startUrls: [docsUrl], declaredChecks, reading: "checks" as const };
+  const results: Check[] = [];
+  for await (const event of executor.run(toOrder(ctx, allow(), id, task, secrets), { ...hooks, signal }))
+    if (event.type === "tool_result") results.push(...(event.checks ?? []));
+  return results;
 }
 
 /** Tool of the results with a `ReadingOutput`; its file loads the whole explorer, which the service doesn't need. */
@@ -69,7 +104,7 @@ const readingTool = "read_docs";
 /** Everything that proposals are made from. */
 export function toSource(
   request: ProposalRequest,
-  { pages, apiDescriptions }: Exclude<Reading, Refusal>,
+  { pages, apiDescriptions, mcpServers }: Exclude<Reading, Refusal>,
   count: number,
 ): ProposalSource {
   const { docsUrl, primaryTask, product, files = [] } = request;
@@ -81,7 +116,7 @@ export function toSource(
     apiDescriptions,
     readme: readme ? toReadme(readme) : null,
     helpTexts: files.flatMap(toHelpText),
-    tools: [],
+    mcpServers,
     primaryTask: primaryTask ?? null,
     count,
   };

@@ -26,6 +26,7 @@ export const ProposalRequest = Type.Object(
   {
     docsUrl: HttpUrl("Root of the docs, where agents start"),
     openapiUrl: Type.Optional(HttpUrl("OpenAPI description in JSON or YAML")),
+    mcpUrl: Type.Optional(HttpUrl("MCP server over HTTP whose tools to read")),
     product: Type.Optional(textOf(100, "Name of the product; default: from the docs")),
     primaryTask: Type.Optional(textOf(300, "What most people do with it first, such as: back up a folder")),
     count: Type.Optional(
@@ -76,7 +77,7 @@ export const ProposalSet = Type.Object(
     failure: Nullable(
       Type.Object({
         code: Type.String({
-          description: "robots, sign_in, no_text, no_api_description, or the code of a failed run",
+          description: "robots, sign_in, no_text, no_api_description, no_mcp_server, or the code of a failed run",
         }),
         detail: Type.String(),
       }),

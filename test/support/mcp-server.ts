@@ -2,8 +2,10 @@ import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js";
 import { z } from "zod";
 
-/** Serves a stateless MCP server with one tool, lookup, at /mcp. */
-export function serveMcp() {
+type FurtherTool = { name: string; description: string; annotations?: { readOnlyHint: boolean } };
+
+/** Serves a stateless MCP server with the tool lookup, and further ones that do nothing, at /mcp. */
+export function serveMcp(furtherTools: FurtherTool[] = []) {
   const calls: string[] = [];
   const server = Bun.serve({
     hostname: "127.0.0.1",
@@ -17,6 +19,7 @@ export function serveMcp() {
         calls.push(name);
         return { content: [{ type: "text", text: `remote ${name}` }] };
       });
+      for (const { name, ...tool } of furtherTools) mcp.registerTool(name, tool, () => ({ content: [] }));
       const transport = new WebStandardStreamableHTTPServerTransport({ sessionIdGenerator: undefined });
       await mcp.connect(transport);
       return transport.handleRequest(request);

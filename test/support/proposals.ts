@@ -11,6 +11,7 @@ const proposal: TaskProposal = {
   additionalUrls: [{ url: "https://docs.acme.dev/" }],
   tags: ["docs"],
   declaredChecks: [],
+  checksNotRun: null,
   hints: [],
   needs: [],
   by: "rules",

@@ -4,16 +4,18 @@ import type { Page } from "../page.ts";
 import type { ReadingTask, Task } from "../task.ts";
 import { parseDocument } from "./api-descriptions.ts";
 import { openExploration } from "./exploration.ts";
-import { fetchUrl, findRefusal } from "./fetching.ts";
+import { fetchUrl, findRefusal, type Log } from "./fetching.ts";
 import { createFrontier } from "./frontier.ts";
 import { languageOf } from "./inferred-languages.ts";
+import type { ListedTool } from "./mcp-listing.ts";
 import { createSectionIndex, rarityOf } from "./sections.ts";
 import { cut, type ReadPage, type Session, type Steps, useTool } from "./session.ts";
+import { runSuccessChecks } from "./success-checks.ts";
 import { surveySite } from "./survey.ts";
 import { walk } from "./walk.ts";
 
-/** Why docs can't be read: robots.txt, a page to sign in, no text at the start URL, or no API description at its URL. */
-const readingRefusals = ["robots", "sign_in", "no_text", "no_api_description"] as const;
+/** Why docs can't be read: robots.txt, a page to sign in, no text at the start URL, or no API description or MCP server at its URL. */
+const readingRefusals = ["robots", "sign_in", "no_text", "no_api_description", "no_mcp_server"] as const;
 export type ReadingRefusal = (typeof readingRefusals)[number];
 
 /** A page that was read, as one event can have it. */
@@ -26,7 +28,10 @@ export type PageText = Pick<
 export type ReadingOutput =
   | { page: PageText }
   | { apiDescription: { url: string; document: unknown } }
+  | { mcpServer: { url: string; tools: ListedTool[] } }
   | { refusal: ReadingRefusal; url: string };
+
+type Sources = Exclude<ReadingTask, "checks">;
 
 /** The tool of the results with a `ReadingOutput`. */
 const readingTool = "read_docs";
@@ -41,13 +46,19 @@ const maxDocument = 700_000;
  * Reads docs without looking for an answer: the start URLs, what matches the goal, if there is one, and a survey of the rest. It keeps to
  * robots.txt for the start URLs too, and to the limits of the task. Reports the pages with text, and the API description.
  */
-export async function* readDocs({ apiUrl }: ReadingTask, task: Task, context: AgentContext): Steps {
+export async function* readDocs(reading: ReadingTask, task: Task, context: AgentContext, version: string): Steps {
   context.signal.throwIfAborted();
   const session = openExploration(task, context, task.endGoal ?? "");
-  const refusedUrl = await findRefusedStart(session);
-  if (refusedUrl !== null) yield* refuse(session, "robots", refusedUrl);
-  else yield* readPages(session, apiUrl);
+  if (reading === "checks") yield* runSuccessChecks(session, "before");
+  else yield* readAll(session, reading, version);
   yield { type: "end", outcome: "not_judged", reason: "The docs were only read." };
+}
+
+async function* readAll(session: Session, { apiUrl, mcpUrl }: Sources, version: string): Steps {
+  const refusedUrl = await findRefusedStart(session);
+  if (refusedUrl !== null) return yield* refuse(session, "robots", refusedUrl);
+  yield* readPages(session, apiUrl);
+  if (mcpUrl !== null) yield* readMcpServer(session, mcpUrl, version);
 }
 
 async function* readPages(session: Session, apiUrl: string | null): Steps {
@@ -91,6 +102,16 @@ async function* readApiDescription(session: Session, url: string): Steps {
   if (!isDescription || JSON.stringify(document).length > maxDocument)
     return yield* refuse(session, "no_api_description", url);
   yield* report(session, true, { apiDescription: { url, document } });
+}
+
+/** Its tools are for agents, so robots.txt says nothing about them. The library takes long to load. */
+async function* readMcpServer(session: Session, url: string, version: string): Steps {
+  const { listMcpTools } = await import("./mcp-listing.ts");
+  const log: Log = { id: null, events: [] };
+  const tools = await listMcpTools(session.fetcher, url, version, log);
+  yield* log.events;
+  if (tools === null) yield* refuse(session, "no_mcp_server", url);
+  else yield* report(session, true, { mcpServer: { url, tools } });
 }
 
 const refuse = (session: Session, refusal: ReadingRefusal, url: string): Steps =>

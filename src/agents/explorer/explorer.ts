@@ -30,7 +30,7 @@ export function createExplorer({ version }: { version: string }): Agent {
     describe: () => description,
     preflight: () => [],
     run: (task, context) =>
-      task.reading ? readDocs(task.reading, task, context) : explore(description, task, context),
+      task.reading ? readDocs(task.reading, task, context, version) : explore(description, task, context),
   };
 }
 

@@ -26,7 +26,8 @@ type WorkspaceFinding = { problem: string | null; exitCode: number; output: stri
 
 /** Runs success checks in the workspace of a run. */
 export type WorkspaceChecker = {
-  checkCommand(check: CommandCheck, proxy: SandboxProxy): Promise<WorkspaceFinding>;
+  /** `proxy` null: without network. */
+  checkCommand(check: CommandCheck, proxy: SandboxProxy | null): Promise<WorkspaceFinding>;
   checkFile(check: FileCheck): Promise<WorkspaceFinding>;
   close(): Promise<void>;
 };
@@ -36,8 +37,8 @@ export type WorkspaceChecker = {
  * nothing they write reaches the agent. Make the copy before the agent starts: it must not follow what an agent left there.
  */
 export async function openWorkspaceChecker(
-  sandbox: SandboxResources,
-  { limits, workspace: setup }: Task,
+  sandbox: Pick<SandboxResources, "workspace" | "folder">,
+  { limits, workspace: setup }: Pick<Task, "limits" | "workspace">,
   { isolated, signal }: { isolated: boolean; signal: AbortSignal },
 ): Promise<WorkspaceChecker> {
   const copy = isolated ? await copyOf(sandbox, limits.workspaceBytes) : null;
@@ -49,7 +50,7 @@ export async function openWorkspaceChecker(
         env: { ...setup?.env, ...env },
         workspace,
         seconds: commandSeconds,
-        sockets: { egress: proxy },
+        ...(proxy && { sockets: { egress: proxy } }),
         limits,
         signal,
       });
@@ -95,7 +96,7 @@ function commandProblem(end: CommandEnd, output: string, exitCode: number, conta
 }
 
 async function copyOf(
-  { workspace, folder: parent }: SandboxResources,
+  { workspace, folder: parent }: Pick<SandboxResources, "workspace" | "folder">,
   bytes: number,
 ): Promise<Workspace & AsyncDisposable> {
   const folder = mkdtempSync(join(parent, "check-"));

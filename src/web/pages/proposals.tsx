@@ -10,7 +10,7 @@ import { When } from "../components/when.tsx";
 import { may, type PageProps } from "../viewer.ts";
 
 /** The fields of the form that requests proposals. */
-export const ProposalForm = Type.Pick(ProposalRequest, ["docsUrl", "openapiUrl", "primaryTask", "model"]);
+export const ProposalForm = Type.Pick(ProposalRequest, ["docsUrl", "openapiUrl", "mcpUrl", "primaryTask", "model"]);
 export type ProposalForm = Static<typeof ProposalForm>;
 
 /** The two fields that every form for proposals has. */
@@ -72,6 +72,7 @@ export const ProposePage = ({ site, viewer, values, sets, models, now, formError
           label="OpenAPI URL (optional)"
           placeholder="https://api.acme.example/openapi.json"
         />
+        <SchemaField name="mcpUrl" label="MCP server URL (optional)" placeholder="https://mcp.acme.example/mcp" />
         {models.length > 0 && (
           <SchemaField
             name="model"
@@ -187,6 +188,7 @@ const remedies: Record<ReadingRefusal, string> = {
   robots: "Allow the user agent evald in robots.txt.",
   sign_in: "Enter the URL of public docs.",
   no_text: "Enter the URL of a page whose HTML or Markdown has text.",
+  no_mcp_server: "Enter the URL that MCP clients connect to without signing in.",
   no_api_description: "Enter the URL of the file itself.",
 };
 
@@ -270,7 +272,7 @@ const needLabels: Record<TaskProposal["needs"][number], string> = {
 };
 
 function ProposalRow({ base, proposal, number, promptId, isOpen, isSelected, values }: RowProps) {
-  const { title, text, endGoal, source, tags, by, needs, declaredChecks, docsOwnWords, hints } = proposal;
+  const { title, text, endGoal, source, tags, by, needs, declaredChecks, checksNotRun, docsOwnWords, hints } = proposal;
   const textOf = (field: "title" | "endGoal") => values?.get(`${field}.${number}`) ?? proposal[field];
   const marks = [...tags, authorLabels[by]].filter((mark) => mark !== "");
   const checks = declaredChecks.map(({ command, url, file }) => command ?? url ?? file ?? "");
@@ -327,6 +329,7 @@ function ProposalRow({ base, proposal, number, promptId, isOpen, isSelected, val
         {checks.length > 0 && (
           <p>
             Check: <code>{checks.join("; ")}</code>
+            {checksNotRun !== null && ` Not tried yet: ${checksNotRun}.`}
           </p>
         )}
         {needs.length > 0 && <p>Needs {list(needs.map((need) => needLabels[need]))}.</p>}

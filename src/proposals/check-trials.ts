@@ -1,0 +1,128 @@
+import { rm } from "node:fs/promises";
+import { secretNamesOf } from "../agents/check-secrets.ts";
+import { detectSandbox } from "../agents/sandbox/sandbox.ts";
+import { openWorkspaceChecker } from "../agents/sandbox/workspace-checks.ts";
+import { createTemporaryFolder } from "../agents/sockets.ts";
+import type { DeclaredCheck } from "../agents/task.ts";
+import { decideLimits } from "../config/limits.ts";
+import type { Context, OrgId } from "../context.ts";
+import { reasonOf } from "../errors.ts";
+import type { RunHost } from "../runs/attempt.ts";
+import { readSecrets } from "../secrets/secrets.ts";
+import type { TaskProposal } from "./proposal.ts";
+import { runRequestChecks } from "./reading.ts";
+import type { ProposalRequest } from "./schema.ts";
+
+/** What a check found before any agent worked. `notRun`: why it couldn't run. */
+type Trial = { passes: boolean; notRun: string | null };
+
+/** How long the commands of all checks may take together. */
+const commandsMs = 30_000;
+
+type TrialRequest = { org: OrgId; id: string; request: ProposalRequest; stop: AbortSignal };
+
+/**
+ * Runs the checks of proposals against the product as it is. One that passes already proves nothing and is removed. A proposal without any other
+ * check is dropped, because its goal is met already, unless creating one more is still a task. Returns the rest, and how many were dropped.
+ */
+export async function tryChecks(
+  ctx: Context,
+  host: RunHost,
+  proposals: TaskProposal[],
+  trialRequest: TrialRequest,
+): Promise<{ proposals: TaskProposal[]; droppedCount: number }> {
+  const checks = proposals.flatMap(({ declaredChecks }) => declaredChecks);
+  if (checks.length === 0) return { proposals, droppedCount: 0 };
+  const requests = checks.filter(({ url, method = "GET" }) => url !== undefined && method === "GET");
+  const trials = new Map([
+    ...zip(requests, await tryRequests(ctx, host, requests, trialRequest)),
+    ...(await tryCommands(
+      ctx,
+      checks.filter(({ url }) => url === undefined),
+      trialRequest.stop,
+    )),
+  ]);
+  const kept = proposals.flatMap((proposal): TaskProposal[] => {
+    const declaredChecks = proposal.declaredChecks.filter((check) => !trials.get(check)?.passes);
+    const isMet = declaredChecks.length === 0 && proposal.declaredChecks.length > 0;
+    if (isMet && proposal.why !== "operation") return [];
+    return [{ ...proposal, declaredChecks, checksNotRun: reasonNotRun(declaredChecks, trials) }];
+  });
+  return { proposals: kept, droppedCount: proposals.length - kept.length };
+}
+
+const zip = (checks: DeclaredCheck[], trials: Trial[]): [DeclaredCheck, Trial][] =>
+  checks.flatMap((check, i) => (trials[i] ? [[check, trials[i]]] : []));
+
+function reasonNotRun(checks: DeclaredCheck[], trials: Map<DeclaredCheck, Trial>): string | null {
+  for (const check of checks) {
+    const trial = trials.get(check);
+    if (trial === undefined) return "its request may change something";
+    if (trial.notRun !== null) return trial.notRun;
+  }
+  return null;
+}
+
+/** The results of requests, in the same order, with the secrets that are stored. */
+async function tryRequests(
+  ctx: Context,
+  host: RunHost,
+  declaredChecks: DeclaredCheck[],
+  { org, id, request, stop }: TrialRequest,
+): Promise<Trial[]> {
+  if (declaredChecks.length === 0) return [];
+  const secrets = readSecrets(ctx, org, secretNamesOf(declaredChecks));
+  const unbound = Object.keys(secrets).find((name) => secrets[name]?.hosts === null);
+  // The address of a check comes from docs, which nobody has reviewed yet.
+  if (unbound !== undefined) return declaredChecks.map(() => ({ passes: false, notRun: notSent(unbound) }));
+  const results = await runRequestChecks(ctx, host, `${id}-checks`, request, { declaredChecks, secrets }, stop);
+  return results.map(({ status, message }) => ({
+    passes: status === "pass",
+    notRun: status === "skip" ? message : null,
+  }));
+}
+
+const notSent = (name: string): string =>
+  `the secret ${name} may go to any host, so it is sent nowhere before you create the prompt`;
+
+/** The results of commands and files in an empty workspace without network, on this machine. */
+async function tryCommands(
+  ctx: Context,
+  checks: DeclaredCheck[],
+  stop: AbortSignal,
+): Promise<[DeclaredCheck, Trial][]> {
+  if (checks.length === 0) return [];
+  const { level, detail } = await detectSandbox();
+  if (level === "none") return checks.map((check) => [check, { passes: false, notRun: detail }]);
+  const { folder } = createTemporaryFolder("checks");
+  const limit = AbortSignal.timeout(commandsMs);
+  const signal = AbortSignal.any([stop, limit]);
+  try {
+    const sandbox = { workspace: { path: folder, holder: null }, folder };
+    const task = { limits: decideLimits(null, ctx.config) };
+    const checker = await openWorkspaceChecker(sandbox, task, { isolated: false, signal });
+    const trials: [DeclaredCheck, Trial][] = [];
+    for (const check of checks) {
+      const { command, file = "", exitCode, contains } = check;
+      const finding =
+        secretNamesOf([check]).length > 0
+          ? { notRun: "it needs a secret" }
+          : await (command === undefined
+              ? checker.checkFile({ file, contains })
+              : checker.checkCommand({ command, exitCode, contains }, null)
+            ).catch((error: unknown) => {
+              stop.throwIfAborted();
+              return { notRun: limit.aborted ? "the commands of all checks took too long" : reasonOf(error) };
+            });
+      trials.push([
+        check,
+        "notRun" in finding
+          ? { passes: false, notRun: finding.notRun }
+          : { passes: finding.problem === null, notRun: null },
+      ]);
+    }
+    return trials;
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
