@@ -47,7 +47,7 @@ const keysSeen: (string | null)[] = [];
 const site = serveSite({
   "/": page("Acme", '<a href="/backups">Backups</a> <a href="/install">Install Acme</a>'),
   "/backups": () => new Response((backup as { body: string }).body, { headers: { "content-type": "text/html" } }),
-  "/install": page("Install Acme", `<h2>Install the client</h2><p>Install it with npm.</p>${sample("npm i acme")}`),
+  "/install": page("Install Acme", `<h2>Install the client</h2><p>Install it with Bun.</p>${sample("bun add acme")}`),
   "/projects.json": () => Response.json(projects),
   "/projects": (request) => {
     keysSeen.push(request.headers.get("authorization"));
