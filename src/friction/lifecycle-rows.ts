@@ -1,5 +1,6 @@
-import { and, asc, eq, gte, isNull } from "drizzle-orm";
-import type { Tx } from "../db/open.ts";
+import { and, asc, eq, gte, isNull, sql } from "drizzle-orm";
+import type { Context } from "../context.ts";
+import { bound, statement } from "../db/prepared.ts";
 import { exposures, type frictionLifecycles, frictionPoints } from "../db/tables/friction.ts";
 import { reports } from "../db/tables/reports.ts";
 import { evalRequests, runs } from "../db/tables/runs.ts";
@@ -51,26 +52,27 @@ export const detailsOf = ({ reportId, severity, url }: Pick<PointRow, "reportId"
   page: url === null ? null : pageKey(url),
 });
 
-/** What is counted of a report while it is published; null if it isn't, and for runs with edits, which count nowhere. */
-export function findCounted(tx: Tx, reportId: string): CountedReport | null {
-  const row = tx
+const publishedReport = statement((db) =>
+  db
     .select({ report: reports, run: runs, exposure: exposures })
     .from(reports)
     .innerJoin(runs, eq(runs.id, reports.runId))
     .leftJoin(exposures, eq(exposures.reportId, reports.id))
-    .where(and(eq(reports.id, reportId), eq(reports.status, "published"), isNull(runs.editsDigest)))
-    .get();
-  return row
-    ? {
-        ...row,
-        points: tx
-          .select()
-          .from(frictionPoints)
-          .where(eq(frictionPoints.reportId, reportId))
-          .orderBy(asc(frictionPoints.position))
-          .all(),
-      }
-    : null;
+    .where(and(eq(reports.id, bound("reportId")), eq(reports.status, "published"), isNull(runs.editsDigest))),
+);
+
+const pointsOfReport = statement((db) =>
+  db
+    .select()
+    .from(frictionPoints)
+    .where(eq(frictionPoints.reportId, sql.placeholder("reportId")))
+    .orderBy(asc(frictionPoints.position)),
+);
+
+/** What is counted of a report while it is published; null if it isn't, and for runs with edits, which count nowhere. */
+export function findCounted({ db }: Context, reportId: string): CountedReport | null {
+  const row = publishedReport(db).get({ reportId });
+  return row ? { ...row, points: pointsOfReport(db).all({ reportId }) } : null;
 }
 
 /** A published report of an evaluation: the friction points that it has, and what its session reached. */
@@ -82,15 +84,15 @@ type CountedRun = {
   fingerprints: Set<string>;
 };
 
-/** The published reports of a prompt in its evaluations from `fromId` on, oldest evaluation first. */
-export function listCountedRuns(tx: Tx, { orgId, promptId }: CountedReport["run"], preview: string, fromId: string) {
-  const where = and(
-    eq(evalRequests.orgId, orgId),
-    eq(evalRequests.promptId, promptId),
-    gte(evalRequests.id, fromId),
-    eq(reports.status, "published"),
-  );
-  const rows = tx
+const publishedFrom = and(
+  eq(evalRequests.orgId, bound("orgId")),
+  eq(evalRequests.promptId, bound("promptId")),
+  gte(evalRequests.id, bound("fromId")),
+  eq(reports.status, "published"),
+);
+
+const publishedRunsFrom = statement((db) =>
+  db
     .select({
       reportId: reports.id,
       evalRequestId: evalRequests.id,
@@ -102,23 +104,36 @@ export function listCountedRuns(tx: Tx, { orgId, promptId }: CountedReport["run"
     .innerJoin(runs, and(eq(runs.orgId, evalRequests.orgId), eq(runs.evalRequestId, evalRequests.id)))
     .innerJoin(reports, eq(reports.runId, runs.id))
     .leftJoin(exposures, eq(exposures.reportId, reports.id))
-    .where(where)
-    .orderBy(asc(evalRequests.id), asc(runs.id))
-    .all();
-  const points = tx
+    .where(publishedFrom)
+    .orderBy(asc(evalRequests.id), asc(runs.id)),
+);
+
+const publishedPointsFrom = statement((db) =>
+  db
     .select({ reportId: reports.id, fingerprint: frictionPoints.fingerprint })
     .from(evalRequests)
     .innerJoin(runs, and(eq(runs.orgId, evalRequests.orgId), eq(runs.evalRequestId, evalRequests.id)))
     .innerJoin(reports, eq(reports.runId, runs.id))
     .innerJoin(frictionPoints, eq(frictionPoints.reportId, reports.id))
-    .where(where)
-    .all();
+    .where(publishedFrom),
+);
+
+/** The published reports of a prompt in its evaluations from `fromId` on, oldest evaluation first. */
+export function listCountedRuns(
+  { db }: Context,
+  { orgId, promptId }: CountedReport["run"],
+  preview: string,
+  fromId: string,
+) {
+  const points = publishedPointsFrom(db).all({ orgId, promptId, fromId });
   const pointsByReport = Map.groupBy(points, ({ reportId }) => reportId);
-  return rows.flatMap(({ reportId, run, ...row }): CountedRun[] => {
-    if (previewOf(run) !== preview) return [];
-    const fingerprints = new Set(pointsByReport.get(reportId)?.map(({ fingerprint }) => fingerprint));
-    return [{ ...row, agent: agentKey(run), fingerprints }];
-  });
+  return publishedRunsFrom(db)
+    .all({ orgId, promptId, fromId })
+    .flatMap(({ reportId, run, ...row }): CountedRun[] => {
+      if (previewOf(run) !== preview) return [];
+      const fingerprints = new Set(pointsByReport.get(reportId)?.map(({ fingerprint }) => fingerprint));
+      return [{ ...row, agent: agentKey(run), fingerprints }];
+    });
 }
 
 /** The evaluations of a friction point. A run that didn't meet it counts only if its agent has met it by then. */
@@ -143,10 +158,10 @@ export function toEvaluations(
   return evaluations;
 }
 
-/** The published reports that contain a friction point, oldest first. */
-export function listSightings(tx: Tx, { orgId, promptId, preview, fingerprint }: LifecycleKey) {
-  const { severity, url, preconditions, lostPoints, lostSeconds, lostUsd } = frictionPoints;
-  return tx
+const { severity, url, preconditions, lostPoints, lostSeconds, lostUsd } = frictionPoints;
+
+const publishedWithPoint = statement((db) =>
+  db
     .select({
       at: reports.createdAt,
       run: {
@@ -163,13 +178,17 @@ export function listSightings(tx: Tx, { orgId, promptId, preview, fingerprint }:
     .innerJoin(runs, eq(runs.id, reports.runId))
     .where(
       and(
-        eq(frictionPoints.orgId, orgId),
-        eq(frictionPoints.promptId, promptId),
-        eq(frictionPoints.fingerprint, fingerprint),
+        eq(frictionPoints.orgId, bound("orgId")),
+        eq(frictionPoints.promptId, bound("promptId")),
+        eq(frictionPoints.fingerprint, bound("fingerprint")),
         eq(reports.status, "published"),
       ),
     )
-    .orderBy(asc(reports.createdAt), asc(reports.id))
-    .all()
+    .orderBy(asc(reports.createdAt), asc(reports.id)),
+);
+
+/** The published reports that contain a friction point, oldest first. */
+export const listSightings = ({ db }: Context, { preview, ...point }: LifecycleKey) =>
+  publishedWithPoint(db)
+    .all(point)
     .filter(({ run }) => previewOf(run) === preview);
-}

@@ -1,5 +1,7 @@
-import { and, eq } from "drizzle-orm";
+import { and, eq, sql } from "drizzle-orm";
+import type { Context } from "../context.ts";
 import type { Tx } from "../db/open.ts";
+import { statement } from "../db/prepared.ts";
 import { frictionLifecycles } from "../db/tables/friction.ts";
 import { hasReached } from "../grading/exposure.ts";
 import { currentStateOf, emptyHistory, replaceEvaluations } from "../stats/lifecycle.ts";
@@ -35,12 +37,27 @@ type Change = {
 /** What is known of a friction point from the reports that contain it. */
 type Sightings = Omit<LifecycleRow, keyof LifecycleKey | "state" | "fixedAt" | "reached" | "life">;
 
+const ofPrompt = and(
+  eq(frictionLifecycles.orgId, sql.placeholder("orgId")),
+  eq(frictionLifecycles.promptId, sql.placeholder("promptId")),
+  eq(frictionLifecycles.preview, sql.placeholder("preview")),
+);
+
+const lifecyclesOfPrompt = statement((db) => db.select().from(frictionLifecycles).where(ofPrompt));
+
+const deleteLifecycle = statement((db) =>
+  db
+    .delete(frictionLifecycles)
+    .where(and(ofPrompt, eq(frictionLifecycles.fingerprint, sql.placeholder("fingerprint")))),
+);
+
 /**
  * Brings the lifecycles of a prompt up to date when a report starts or stops counting, or shows another grading. The history of each is computed
  * from the stored rows of the report's evaluation and later ones, so that it doesn't depend on the order in which reports arrive. `before` and
  * `after`: what was counted of the report, and what is now.
  */
 export function updateLifecycles(
+  ctx: Context,
   tx: Tx,
   before: CountedReport | null,
   after: CountedReport | null,
@@ -50,13 +67,13 @@ export function updateLifecycles(
   if (!counted) return;
   const { orgId, promptId, evalRequestId } = counted.run;
   const preview = previewOf(counted.run);
-  const stored = tx.select().from(frictionLifecycles).where(whereOf({ orgId, promptId, preview })).all();
+  const stored = lifecyclesOfPrompt(ctx.db).all({ orgId, promptId, preview });
   const rows = new Map(stored.map((row) => [row.fingerprint, row]));
   const pointsBefore = new Map(before?.points.map((point) => [point.fingerprint, point]));
   const pointsAfter = new Map(after?.points.map((point) => [point.fingerprint, point]));
   const listed = new Map<string, ReturnType<typeof listCountedRuns>>();
   function runsFrom(fromId: string) {
-    const runs = listed.get(fromId) ?? listCountedRuns(tx, counted!.run, preview, fromId);
+    const runs = listed.get(fromId) ?? listCountedRuns(ctx, counted!.run, preview, fromId);
     listed.set(fromId, runs);
     return runs;
   }
@@ -66,9 +83,9 @@ export function updateLifecycles(
     const change = { before, after, was: pointsBefore.get(fingerprint), is: pointsAfter.get(fingerprint) };
     if (row && !concerns(change, row)) continue;
     const key = { orgId, promptId, preview, fingerprint };
-    const sightings = sightingsAfter(tx, change, key, row);
+    const sightings = sightingsAfter(ctx, change, key, row);
     if (sightings === null) {
-      tx.delete(frictionLifecycles).where(whereKey(key)).run();
+      deleteLifecycle(ctx.db).run(key);
       continue;
     }
     const hasSamePlace = row !== undefined && Bun.deepEquals(row.preconditions, sightings.preconditions);
@@ -99,15 +116,6 @@ export function updateLifecycles(
     else if (row.state !== "regressed" && state === "regressed") announce(tx, "friction.regressed", after, change.is);
   }
 }
-
-const whereOf = ({ orgId, promptId, preview }: Omit<LifecycleKey, "fingerprint">) =>
-  and(
-    eq(frictionLifecycles.orgId, orgId),
-    eq(frictionLifecycles.promptId, promptId),
-    eq(frictionLifecycles.preview, preview),
-  );
-
-const whereKey = (key: LifecycleKey) => and(whereOf(key), eq(frictionLifecycles.fingerprint, key.fingerprint));
 
 /** Whether a report has met a friction point before and after a change, in a session of the same kind: then its evaluation stays the same. */
 const meetsAsBefore = ({ before, after, was, is }: Change): boolean =>
@@ -142,11 +150,16 @@ const tellingOf = ({ severity, url, preconditions, lostPoints, lostSeconds, lost
 });
 
 /** The sightings of a friction point after a change; null if no published report contains it. */
-function sightingsAfter(tx: Tx, { after, was, is }: Change, key: LifecycleKey, row?: LifecycleRow): Sightings | null {
+function sightingsAfter(
+  ctx: Context,
+  { after, was, is }: Change,
+  key: LifecycleKey,
+  row?: LifecycleRow,
+): Sightings | null {
   if (row && !was && !is) return row;
   const isAdded = row && after && is && !was;
   // Others of the prompt may have lost as much, so only adding is possible without reading them.
-  const sightings = isAdded ? [{ at: after.report.createdAt, run: after.run, point: is }] : listSightings(tx, key);
+  const sightings = isAdded ? [{ at: after.report.createdAt, run: after.run, point: is }] : listSightings(ctx, key);
   return sightings.reduce<Sightings | null>(addSighting, isAdded ? row : null);
 }
 

@@ -32,10 +32,10 @@ export function countChange(
   change: () => void,
   { announces = true }: { announces?: boolean } = {},
 ): void {
-  const before = findCounted(tx, reportId);
+  const before = findCounted(ctx, reportId);
   change();
-  const after = findCounted(tx, reportId);
-  updateLifecycles(tx, before, after, (...event) => {
+  const after = findCounted(ctx, reportId);
+  updateLifecycles(ctx, tx, before, after, (...event) => {
     if (announces) announceFriction(ctx, ...event);
   });
   if (before) countReport(ctx, tx, before, -1);

@@ -1,6 +1,7 @@
 import { eq, sql } from "drizzle-orm";
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/open.ts";
+import { insertStatement } from "../db/rows.ts";
 import { erasedSlugs } from "../db/tables/deletions.ts";
 import { frictionPoints, recommendations } from "../db/tables/friction.ts";
 import { reports } from "../db/tables/reports.ts";
@@ -11,6 +12,9 @@ import { titleFromTask } from "../grading/text.ts";
 import { loadTransliteration } from "../lazy-packages.ts";
 import { announceReport } from "./announcements.ts";
 import { countChange, writeExposure } from "./counts.ts";
+
+const insertFrictionPoint = insertStatement(frictionPoints);
+const insertRecommendation = insertStatement(recommendations);
 
 /** Stores the report of a run with its friction points, within the transaction that completes the run. */
 export function insertReport(ctx: Context, tx: Tx, run: typeof runs.$inferSelect, attempt: number, grade: Grade): void {
@@ -35,14 +39,15 @@ export function insertReport(ctx: Context, tx: Tx, run: typeof runs.$inferSelect
     const idOf = (fingerprint: string) => ids.get(fingerprint) as string;
     frictions.forEach((friction, position) => {
       const id = idOf(friction.fingerprint);
-      tx.insert(frictionPoints)
-        .values({ ...friction, ...owner, id, promptId: run.promptId, position })
-        .run();
+      insertFrictionPoint(ctx.db)({ ...friction, ...owner, id, promptId: run.promptId, position });
     });
     for (const { frictions: fingerprints, ...recommendation } of fixes)
-      tx.insert(recommendations)
-        .values({ ...recommendation, ...owner, id: ctx.newId(createdAt), frictionIds: fingerprints.map(idOf) })
-        .run();
+      insertRecommendation(ctx.db)({
+        ...recommendation,
+        ...owner,
+        id: ctx.newId(createdAt),
+        frictionIds: fingerprints.map(idOf),
+      });
     writeExposure(tx, owner, exposure);
     recordListedPages(tx, run, exposure.listed);
     announceReport(ctx, tx, run, report);

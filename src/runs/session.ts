@@ -2,6 +2,7 @@ import type { AgentEvent, EventSource, SessionEvent } from "../agents/agent.ts";
 import type { Context } from "../context.ts";
 import { diskFault, isBusy } from "../db/fault.ts";
 import { transaction } from "../db/open.ts";
+import { insertStatement } from "../db/rows.ts";
 import { sessionEvents } from "../db/tables/runs.ts";
 import { withoutWaiting } from "../db/write-lock.ts";
 import { cleanLines } from "../redaction/lines.ts";
@@ -9,6 +10,8 @@ import { createRedaction } from "../redaction/redaction.ts";
 import { mapTexts } from "../redaction/texts.ts";
 import type { SessionId } from "../reports/session-events.ts";
 import { paidCallOf, recordSpending } from "./paid-calls.ts";
+
+const insertEvent = insertStatement(sessionEvents);
 
 const batchRows = 100;
 const batchMs = 50;
@@ -49,7 +52,7 @@ export function openSession(
   const startedMs = monotonicNow() - (lastEvent?.tMs ?? 0);
   const redaction = createRedaction(secrets);
   let seq = lastEvent ? lastEvent.seq + 1 : 0;
-  let buffered: { row: typeof sessionEvents.$inferInsert; bytes: number }[] = [];
+  let buffered: { row: typeof sessionEvents.$inferSelect; bytes: number }[] = [];
   let bufferedBytes = 0;
   let timer: ReturnType<typeof setTimeout> | undefined;
   /** When the disk was found full or locked by another process, by the monotonic clock. */
@@ -67,7 +70,7 @@ export function openSession(
       withoutWaiting(db, () =>
         transaction(db, (tx) => {
           const rows = batch.map(({ row }) => row);
-          if (mayWrite()) tx.insert(sessionEvents).values(rows).run();
+          if (mayWrite()) rows.forEach(insertEvent(db));
           // Calls were paid for, whether or not their events are stored.
           for (const { type, source, at, data } of rows) {
             const call = paidCallOf(at, source, { type, ...data } as AgentEvent);
