@@ -54,7 +54,7 @@ test.each([
 ])(
   "of three arms without a change, any seems to have one in at most 5 %% of experiments: %o",
   (design) => {
-    const n = isThorough ? design.size : 250;
+    const n = isThorough ? design.size : 120;
     const arms = { base: {}, a: {}, b: {}, c: {} };
     const verdicts = { n: 0 };
     const alarms = rateOf(n, 7, (random) => {
@@ -71,7 +71,7 @@ test.each([
 );
 
 test("effects that differ between prompts and cancel out are no verdict from six prompts on", () => {
-  const n = isThorough ? 2_000 : 300;
+  const n = isThorough ? 2_000 : 150;
   const alarms = rateOf(n, 9, (random) => {
     const runs = simulate(random, { prompts: 8, repeats: 5, sd: 2, arms: { base: {}, a: {} }, isJudged: false });
     const shifts = Array.from({ length: 8 }, () => normal(random, 0, 15));
@@ -92,7 +92,7 @@ test.each([
 ])(
   "95 %% intervals contain the true change in 93 to 97 %%: %o",
   ({ prompts, repeats }) => {
-    const n = isThorough ? 2_000 : 400;
+    const n = isThorough ? 2_000 : 160;
     const margin = isThorough ? 0 : noise(n);
     const effects = [
       { effect: 0, chance: 0.5 },
@@ -123,7 +123,7 @@ test.each([
 ])(
   "a change of 8 points is detected as often as planned: %o",
   ({ prompts, repeats, degreesOfFreedom }) => {
-    const n = isThorough ? 5_000 : 400;
+    const n = isThorough ? 5_000 : 200;
     const sd = 7;
     const planned = powerOfErrors(8 / (sd * Math.sqrt(2 / (prompts * repeats))), degreesOfFreedom);
     const arms = { base: {}, a: { effect: 8 } };
