@@ -143,6 +143,7 @@ CREATE TABLE `experiments` (
 	`arms` text NOT NULL,
 	`prompt_ids` text NOT NULL,
 	`template_args` text,
+	`triggering` text,
 	`repeats` integer NOT NULL,
 	`seed` integer NOT NULL,
 	`budget_usd` real,

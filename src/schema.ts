@@ -24,6 +24,9 @@ export const notBlank = shape("\\S", "a non-blank string");
 export const Fingerprint = Type.String(shape("^[0-9a-f]{16}$", "16 lowercase hexadecimal digits"));
 
 export const Id = Type.String({ format: "uuid" });
+
+/** Whether a text is an ID rather than a name. */
+export const isId = (text: string): boolean => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text);
 export const Time = Type.String({ format: "date-time" });
 export const Url = Type.String({ format: "uri" });
 

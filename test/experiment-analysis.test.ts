@@ -22,12 +22,23 @@ function simulate(random: Random, { prompts, repeats, sd = 8, arms, isJudged = t
         const success = isJudged ? random() < chance : null;
         const score = normal(random, level + effect, sd) + (success ? 4 : 0) - (isJudged ? 4 * chance : 0);
         const costUsd = Math.exp(normal(random, 0, 0.4));
-        const common = { promptId: `prompt ${prompt}`, block, arm, score, success, excluded: null, used: null };
+        const common = {
+          promptId: `prompt ${prompt}`,
+          block,
+          arm,
+          score,
+          success,
+          excluded: null,
+          used: null,
+          ...unlabeled,
+        };
         runs.push({ ...common, costUsd, seconds: 60 * costUsd });
       }
     }
   return runs;
 }
+
+const unlabeled = { agent: "simulated", shouldTrigger: null, triggered: null };
 
 const analyze = (runs: ArmRun[], isDeterministic = false): ExperimentAnalysis =>
   analyzeExperiment({ base: "base", arms: [...new Set(runs.map(({ arm }) => arm))], seed: 1, isDeterministic }, runs);
@@ -156,7 +167,7 @@ test("success is tested within prompts, and alone decides a verdict", () => {
 /** A run that succeeded with a score of 60, unless stated otherwise. */
 const run = (values: Partial<ArmRun>): ArmRun => ({
   ...{ promptId: "p", block: 0, arm: "base", score: 60, success: true },
-  ...{ costUsd: 1, seconds: 10, excluded: null, used: null },
+  ...{ costUsd: 1, seconds: 10, excluded: null, used: null, ...unlabeled },
   ...values,
 });
 

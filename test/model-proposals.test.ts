@@ -29,6 +29,7 @@ const source: ProposalSource = {
   pages,
   apiDescriptions: [],
   readme: null,
+  skill: null,
   helpTexts: [],
   mcpServers: [],
   primaryTask: null,

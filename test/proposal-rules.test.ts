@@ -13,6 +13,7 @@ const sourceOf = (fields: Partial<ProposalSource>): ProposalSource => ({
   pages: [],
   apiDescriptions: [],
   readme: null,
+  skill: null,
   helpTexts: [],
   mcpServers: [],
   primaryTask: null,

@@ -341,3 +341,28 @@ describe("pages of proposals", () => {
     expect((await viewer.post(path, { only: "1" })).status).toBe(403);
   });
 });
+
+test("tasks come from the description of a skill, and an experiment says which prompts did", async () => {
+  const description =
+    "Stores files. Use when the user wants to upload a file to a bucket, delete old buckets, or restore a folder. Do not use it to copy local files.";
+  const text = `---\nname: uploads\ndescription: ${description}\n---\n\nCall the upload API.\n`;
+  const app = newApp();
+  const set = await propose(app, { docsUrl: `${site.url}/`, files: [{ name: "SKILL.md", text }], count: 20 });
+  const ofSkill = (set.proposals as TaskProposal[]).filter(({ why }) => why === "skill");
+  expect(ofSkill.map(({ title, source }) => [title, source.url, source.line])).toEqual([
+    ["Upload a file to a bucket", "SKILL.md", 3],
+    ["Delete old buckets", "SKILL.md", 3],
+  ]);
+  const only = [1 + set.proposals.indexOf(ofSkill[0])];
+  const path = `/api/v1/proposals/${set.proposalSetId}/prompts`;
+  const { body: created } = await app.send("POST", path, { body: { only } });
+  const should = [created.prompts[0].promptId];
+  const other = await app.send("POST", "/api/v1/prompts", { body: { text: `Read ${site.url}/`, tags: ["other"] } });
+  const edits = { hidden: [`${site.url}/backups`], replacements: [] };
+  const body = { arms: [{ name: "base" }, { name: "hidden", edits }], triggering: { should, shouldNot: ["other"] } };
+  const experiment = await app.send("POST", "/api/v1/experiments", { body });
+  expect(experiment.body.prompts).toMatchObject([
+    { id: should[0], shouldTrigger: true, fromSkill: true },
+    { id: other.body.id, shouldTrigger: false, fromSkill: false },
+  ]);
+});

@@ -142,6 +142,9 @@ const details = {
   /** The instructions of a skill, not only its description, were part of a request to the model for the first time. */
   skill_read: Type.Object({ skill: Type.String() }),
 
+  /** The model called a tool of an MCP server of the workspace for the first time. */
+  mcp_server_called: Type.Object({ server: Type.String() }),
+
   /** The agent changed files of its workspace. The diff is the artifact of the event. */
   workspace_changed: Type.Union([
     Type.Object({ files: Count, isCut: Type.Boolean() }),

@@ -3,6 +3,7 @@ import { AppError, badRequest, conflict, type ErrorCode, errorStatus, notFound, 
 import { toGuardError } from "../net/failure.ts";
 import type { PromptSummary } from "../prompts/schema.ts";
 import type { Provider } from "../providers/schema.ts";
+import { isId } from "../schema.ts";
 import type { Operations } from "./operations.ts";
 
 type Operation = keyof Operations;
@@ -195,10 +196,6 @@ async function toError(base: string, response: Response): Promise<AppError> {
 
 export const isNotFound = (error: unknown): boolean => error instanceof AppError && error.code === "not_found";
 export const isConflict = (error: unknown): boolean => error instanceof AppError && error.code === "conflict";
-
-const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-/** Whether a text is an ID rather than a title. */
-export const isId = (text: string): boolean => uuid.test(text);
 
 /** Prompts read at once. */
 const pageSize = 1000;

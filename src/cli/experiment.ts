@@ -5,6 +5,8 @@ import { equalArms, type PresetInput, presetArms, withholdingArms } from "../exp
 import {
   estimateText,
   falseAlarmsText,
+  fromSkillText,
+  intervalText,
   meanText,
   ratioText,
   reasonText,
@@ -15,6 +17,7 @@ import {
   successText,
   usedText,
   verdictLabels,
+  wrongText,
 } from "../experiments/labels.ts";
 import { runsCsv } from "../experiments/runs-csv.ts";
 import type { Experiment, ExperimentRequest, ExperimentRun } from "../experiments/schema.ts";
@@ -27,6 +30,8 @@ import { parseDollars } from "./gate.ts";
 import { onInterruption } from "./interruption.ts";
 import { exits, print, repeatable, say, sayRest, table, toJson, waitForEnd, wholeNumber } from "./terminal.ts";
 
+type Replacements = NonNullable<PresetInput["replacements"]>;
+
 type RunOptions = ServiceAddress & {
   tag?: string;
   title?: string;
@@ -37,12 +42,16 @@ type RunOptions = ServiceAddress & {
   withSkills?: string;
   withMcp?: string;
   hide?: string[];
+  replace?: string;
   withoutLlmsTxt?: string;
   otherAgent?: string;
   otherModel?: string;
   competitor?: string;
   arms?: string;
   itself?: boolean;
+  should?: string[];
+  shouldNot?: string[];
+  triggerOf?: string;
   withoutPages?: number;
   estimate?: boolean;
   json?: boolean;
@@ -112,6 +121,10 @@ function addRun(experiment: Command, useApi: UseApi): void {
       repeatable,
     )
     .option(
+      "--replace <file>",
+      'Arm edited: JSON file with texts of pages to replace: [{"url": …, "find": …, "replacement": …}]',
+    )
+    .option(
       "--without-pages <n>",
       "An arm for each of the n pages that runs of the prompt read most, which is hidden in it",
       wholeNumber(1, 19),
@@ -122,6 +135,13 @@ function addRun(experiment: Command, useApi: UseApi): void {
     .option("--itself", "Compare the base with itself: how often would a gate fail without a reason?")
     .option("--bare", "Leave the prompts' own skills and MCP servers out of the base")
     .addOption(new Option("--arms <file>", "JSON file with the arms, the base first, in place of the options above"))
+    .option(
+      "--should <prompt-or-tag>",
+      "Prompts with which agents should use the skill or server (repeatable)",
+      repeatable,
+    )
+    .option("--should-not <prompt-or-tag>", "Prompts with which they should not (repeatable)", repeatable)
+    .option("--trigger-of <name>", "The skill or server that --should is about (default: any of an arm)")
     .option("--runs <n>", "Runs per prompt and arm (default: 5; always 1 for the explorer)", wholeNumber(1, 50))
     .option("--budget-usd <n>", "Maximum total cost; repeats that would exceed it are not started", parseDollars)
     .option("--seed <n>", "Seed of the random order of prompts and arms", wholeNumber(0, 999_999))
@@ -131,21 +151,26 @@ function addRun(experiment: Command, useApi: UseApi): void {
   addServiceOptions(command)
     .addHelpText(
       "after",
-      '\nThe base has the prompts as they are. Each other arm changes one thing, and their runs are interleaved at random.\n\nExamples:\n  evald experiment run "First query" --without-llms-txt https://docs.acme.example/\n  evald experiment run --tag quickstart --with-skills ./skills --with-mcp https://mcp.acme.example/mcp --budget-usd 20\n  evald experiment run "First query" --other-agent codex --estimate\n  evald experiment run "First query" --arms arms.json --runs 10\n  evald experiment run "First query" --itself --runs 40\n  evald experiment run "First query" --without-pages 5',
+      '\nThe base has the prompts as they are. Each other arm changes one thing, and their runs are interleaved at random.\n\nExamples:\n  evald experiment run "First query" --without-llms-txt https://docs.acme.example/\n  evald experiment run --tag quickstart --with-skills ./skills --with-mcp https://mcp.acme.example/mcp --budget-usd 20\n  evald experiment run "First query" --other-agent codex --estimate\n  evald experiment run "First query" --arms arms.json --runs 10\n  evald experiment run "First query" --itself --runs 40\n  evald experiment run "First query" --without-pages 5\n  evald experiment run --should uploads --should-not other --with-skills ./skills',
     )
     .action((prompts: string[], options: RunOptions) => runExperiment(useApi, prompts, options));
 }
 
 async function runExperiment(useApi: UseApi, prompts: string[], options: RunOptions): Promise<void> {
-  const { tag, title, runs: repeats, seed, budgetUsd, estimate, json, url, org } = options;
-  if ((prompts.length === 0) === (tag === undefined)) throw badRequest("Name the prompts to run, or pass --tag.");
+  const { tag, title, runs: repeats, seed, budgetUsd, estimate, json, url, org, should = [], shouldNot = [] } = options;
+  const hasLabels = should.length + shouldNot.length > 0;
+  if (prompts.length > 0 ? tag !== undefined : tag === undefined && !hasLabels)
+    throw badRequest("Name the prompts to run, or pass --tag, or --should and --should-not.");
   const work = async (api: Api): Promise<void> => {
     const promptIds: string[] = [];
     for (const name of prompts) promptIds.push(await findPromptId(api, name));
     const arms = await armsFor(api, promptIds, options);
     if (arms.length < 2) throw badRequest("There is nothing to compare. Pass an option that adds an arm, or --arms.");
-    const selection = tag === undefined ? { promptIds: [...new Set(promptIds)] } : { tag };
-    const body: ExperimentRequest = { ...selection, title, arms, repeats, seed, budgetUsd };
+    const selection = { tag, ...(promptIds.length > 0 && { promptIds: [...new Set(promptIds)] }) };
+    const triggering = hasLabels
+      ? { of: options.triggerOf, should: await toLabels(api, should), shouldNot: await toLabels(api, shouldNot) }
+      : undefined;
+    const body: ExperimentRequest = { ...selection, title, arms, repeats, seed, budgetUsd, triggering };
     const costs = await api.request("POST /experiments/estimate", { body });
     if (estimate) return print(json ? toJson(costs) : estimateText(costs));
     say(estimateText(costs));
@@ -164,6 +189,16 @@ async function runExperiment(useApi: UseApi, prompts: string[], options: RunOpti
   await useApi({ url, org }, work, { execute: { allowUrls: [] } });
 }
 
+/** Labels name prompts by ID, tag or title. A name that no prompt has as its tag is a title. Throws not_found. */
+async function toLabels(api: Api, names: string[]): Promise<string[]> {
+  const labels: string[] = [];
+  for (const name of names) {
+    const isTag = (await api.list("GET /prompts", { query: { tag: name, limit: 1 } })).total > 0;
+    labels.push(isTag ? name : await findPromptId(api, name));
+  }
+  return labels;
+}
+
 /** The arms of an experiment with these prompts. Throws bad_request for a file without arms. */
 async function armsFor(api: Api, [promptId, ...others]: string[], options: RunOptions) {
   if (options.arms !== undefined) return readArms(options.arms);
@@ -180,7 +215,16 @@ async function armsFor(api: Api, [promptId, ...others]: string[], options: RunOp
 /** The arms that options ask for. A folder with skills is uploaded. */
 async function armsOf(api: Api, options: RunOptions): Promise<ExperimentRequest["arms"]> {
   const { bare, withSkills, withMcp, withoutLlmsTxt, hide, otherAgent, otherModel, competitor } = options;
-  const input: PresetInput = { bare, mcpUrl: withMcp, withoutLlmsTxt, hidden: hide, otherAgent, otherModel };
+  const replacements = options.replace === undefined ? undefined : readReplacements(options.replace);
+  const input: PresetInput = {
+    bare,
+    mcpUrl: withMcp,
+    withoutLlmsTxt,
+    hidden: hide,
+    replacements,
+    otherAgent,
+    otherModel,
+  };
   if (withSkills !== undefined) {
     const content = await readArchive(withSkills);
     const { id } = await api.request("POST /archives", { body: new Blob([content], { type: "application/gzip" }) });
@@ -190,18 +234,33 @@ async function armsOf(api: Api, options: RunOptions): Promise<ExperimentRequest[
   return presetArms(input);
 }
 
-/** The service checks the arms. Throws bad_request unless the file is a JSON list. */
-function readArms(file: string): ExperimentRequest["arms"] {
+/** The service checks the arms. */
+const readArms = (file: string): ExperimentRequest["arms"] =>
+  readList(
+    file,
+    'arms, such as [{"name": "baseline"}, {"name": "codex", "agent": "codex"}]',
+  ) as ExperimentRequest["arms"];
+
+/** The service checks their URLs and lengths. Throws bad_request unless each has the three texts. */
+function readReplacements(file: string): Replacements {
+  const what = 'texts to replace, such as [{"url": "https://docs.acme.example/", "find": "old", "replacement": "new"}]';
+  const entries = readList(file, what) as Partial<Replacements[number]>[];
+  const isText = (value: unknown) => typeof value === "string";
+  if (entries.every((entry) => isText(entry?.url) && isText(entry.find) && isText(entry.replacement)))
+    return entries as Replacements;
+  throw badRequest(`${file} must contain a list of ${what}.`);
+}
+
+/** Throws bad_request unless the file is a JSON list. */
+function readList(file: string, what: string): unknown[] {
   checkFile(file);
   try {
-    const arms: unknown = JSON.parse(readFileSync(file, "utf8"));
-    if (Array.isArray(arms)) return arms;
+    const entries: unknown = JSON.parse(readFileSync(file, "utf8"));
+    if (Array.isArray(entries)) return entries;
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
   }
-  throw badRequest(
-    `${file} must contain a list of arms, such as [{"name": "baseline"}, {"name": "codex", "agent": "codex"}].`,
-  );
+  throw badRequest(`${file} must contain a list of ${what}.`);
 }
 
 /** The result in one screen: a line per arm, and what each verdict rests on. */
@@ -234,9 +293,30 @@ function resultText(experiment: Experiment): string {
       (contrast) =>
         `${contrast.arm}: ${reasonText(contrast)}${contrast.overall.success ? ` Goal reached in ${successText(contrast)}.` : ""}`,
     ),
+    ...triggeringLines(experiment, names),
     ...analysis.uninformative.map((id) => `${names.get(id) ?? id} tells nothing: all arms always had the same result.`),
     "Ranges are 95% confidence intervals. Every run counts for its arm, whether or not it used the treatment.",
   ].join("\n");
+}
+
+/** Whether agents used the skill or server when they should: a line per agent and arm, and the prompts that went wrong. */
+function triggeringLines(experiment: Experiment, names: Map<string, string>): string[] {
+  const { triggering } = experiment.analysis;
+  if (triggering.length === 0) return [];
+  const rows = triggering.map((each) => [
+    ...[each.arm, each.agent],
+    ...[each.precision, each.recall, each.f1].map(intervalText),
+    ...[each.truePositives, each.falsePositives, each.falseNegatives, each.trueNegatives].map(String),
+  ]);
+  return [
+    "",
+    table([["ARM", "AGENT", "PRECISION", "RECALL", "F1", "TP", "FP", "FN", "TN"], ...rows]),
+    ...triggering.flatMap(({ arm, agent, wrong }) =>
+      wrong.map((each) => `${arm}, ${agent}: ${names.get(each.promptId) ?? each.promptId}: ${wrongText(each)}`),
+    ),
+    ...[fromSkillText(experiment) ?? []].flat(),
+    "",
+  ];
 }
 
 async function readRunsCsv(api: Api, experimentId: string): Promise<string> {

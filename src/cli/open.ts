@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { unavailable } from "../errors.ts";
-import { type Api, findPromptId, isId, isNotFound } from "./api.ts";
+import { isId } from "../schema.ts";
+import { type Api, findPromptId, isNotFound } from "./api.ts";
 import { type ApiOptions, addServiceOptions, type Connection, toServiceUrl, type UseApi } from "./connection.ts";
 import { findRunningService } from "./running.ts";
 import { print, say, toJson } from "./terminal.ts";

@@ -18,6 +18,7 @@ type ProposeOptions = ServiceAddress & {
   product?: string;
   count?: number;
   readme?: string;
+  skill?: string;
   commandHelp?: Record<string, string>;
   demand: boolean;
   model?: string;
@@ -40,6 +41,7 @@ export function addPropose(prompt: Command, useApi: UseApi): void {
     .option("--product <name>", "Name of the product (default: from the docs)")
     .option("--count <n>", "Maximum number of proposals", wholeNumber(1, maxProposals))
     .option("--readme <file>", "README to read too")
+    .option("--skill <file>", "SKILL.md whose description names tasks, to test whether agents use the skill")
     .option("--command <command>", "Command to run here with --help, to read its output too (repeatable)", repeatable)
     .option("--command-help <command=file>", "Help or manual page of a command, as text (repeatable)", parsePair)
     .option("--no-demand", "Leave out what agents asked for and didn't find")
@@ -54,6 +56,7 @@ export function addPropose(prompt: Command, useApi: UseApi): void {
 Examples:
   evald prompt propose https://docs.acme.example/ --primary-task "back up a folder"
   evald prompt propose https://docs.acme.example/ --mcp https://mcp.acme.example/mcp --command acme
+  evald prompt propose https://docs.acme.example/ --skill skills/uploads/SKILL.md
   evald prompt propose https://docs.acme.example/ --json > proposals.json
   evald prompt create --from proposals.json --only 1,3,4`,
     )
@@ -146,9 +149,10 @@ function toTable({ proposals, read, dropped, costUsd }: ProposalSet): string {
   return table([["#", "TITLE", "TAGS", "CHECK", "SOURCE", "NOTE"], ...rows]);
 }
 
-function toFiles({ readme, command = [], commandHelp = {} }: ProposeOptions): SourceFile[] | undefined {
+function toFiles({ readme, skill, command = [], commandHelp = {} }: ProposeOptions): SourceFile[] | undefined {
   const files = [
     ...(readme === undefined ? [] : [{ name: basename(readme), text: readText(readme) }]),
+    ...(skill === undefined ? [] : [{ name: "SKILL.md", text: readText(skill) }]),
     ...command.map((each) => ({ name: `${each} --help`, command: each, text: readHelp(each) })),
     ...Object.entries(commandHelp).map(([command, file]) => ({ name: basename(file), command, text: readText(file) })),
   ];

@@ -1,5 +1,5 @@
 import { type Command, Option } from "commander";
-import { dollars, duration, percent, withSign } from "../grading/text.ts";
+import { dollars, duration, percent, signedPoints } from "../grading/text.ts";
 import { scoreText } from "../reports/labels.ts";
 import type { Trends } from "../trends/trends.ts";
 import { findPromptId } from "./api.ts";
@@ -70,6 +70,6 @@ const toRange = (interval: { low: number | null; high: number | null } | null, f
 function toSentence({ at, what, from, to, delta, verdict }: Trends["changes"][number]): string {
   const day = at.slice(0, 10);
   if (delta === null) return `${day}: ${what} changed from ${from || "none"} to ${to || "none"}`;
-  const points = withSign(delta.value, (value) => value.toFixed(1));
+  const points = signedPoints(delta.value);
   return `${day}: ${what} ${verdict?.replaceAll("_", " ") ?? "changed"}, ${points} points (${from} to ${to})`;
 }

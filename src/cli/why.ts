@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { count, withSign } from "../grading/text.ts";
+import { count, signedPoints } from "../grading/text.ts";
 import type { ScoreChangeExplanation } from "../inbox/schema.ts";
 import { toPrintable } from "../log.ts";
 import { findPromptId } from "./api.ts";
@@ -30,14 +30,13 @@ export function addWhy(program: Command, useApi: UseApi): void {
   );
 }
 
-const signed = (points: number) => withSign(points, (value) => value.toFixed(1));
-
 function toText(explanation: ScoreChangeExplanation): string {
   const { prompt, kind, agent, model, delta, low, high, since, before, after, pages } = explanation;
-  const interval = low === null || high === null || low === high ? "" : ` (95% CI ${signed(low)} to ${signed(high)})`;
+  const interval =
+    low === null || high === null || low === high ? "" : ` (95% CI ${signedPoints(low)} to ${signedPoints(high)})`;
   const title = `${prompt.title} ${kind === "score_fell" ? "fell" : "rose"} from ${before.mean.toFixed(1)} to ${after.mean.toFixed(1)}`;
   const runs = `${count(before.runs, "run")} before, ${count(after.runs, "run")} after, with ${[agent, model].filter(Boolean).join(" and ")}`;
-  const change = `${signed(delta)} points${interval} since ${since.slice(0, 10)}: ${runs}`;
+  const change = `${signedPoints(delta)} points${interval} since ${since.slice(0, 10)}: ${runs}`;
   const wrapped = (text: string) => wrapText(toPrintable(text), process.stdout.columns ?? Number.POSITIVE_INFINITY);
   return [
     [...wrapped(title).map((line) => styled("bold", line)), ...wrapped(change)].join("\n"),
@@ -59,15 +58,15 @@ function toRows({
     ["WHAT EXPLAINS IT", "POINTS", "BEFORE", "AFTER", "PAGE"],
     ...causes.map((cause) => [
       cause.title,
-      cause.points === null ? "" : signed(cause.points),
+      cause.points === null ? "" : signedPoints(cause.points),
       `${cause.before.met} of ${cause.before.of}`,
       `${cause.after.met} of ${cause.after.of}`,
       cause.url === null ? "" : `${cause.url}${cause.line === null ? "" : `, line ${cause.line}`}`,
     ]),
-    ["The agent's own mistakes", signed(agentPoints), "", "", ""],
-    ["Network", signed(networkPoints), "", "", ""],
-    ["Unexplained", signed(unexplained), "", "", ""],
-    ["Change of the score", signed(delta), before.mean.toFixed(1), after.mean.toFixed(1), ""],
+    ["The agent's own mistakes", signedPoints(agentPoints), "", "", ""],
+    ["Network", signedPoints(networkPoints), "", "", ""],
+    ["Unexplained", signedPoints(unexplained), "", "", ""],
+    ["Change of the score", signedPoints(delta), before.mean.toFixed(1), after.mean.toFixed(1), ""],
   ];
 }
 

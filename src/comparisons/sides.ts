@@ -14,6 +14,7 @@ import {
   runRowsOfEvals,
   runRowsOfRuns,
 } from "../reports/run-rows.ts";
+import { isId } from "../schema.ts";
 
 /** One side of a comparison, as requested. */
 export type SideQuery = {
@@ -23,7 +24,6 @@ export type SideQuery = {
   model?: string;
   templateArgs?: Record<string, string>;
 };
-const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** Runs that are compared as one side. */
 export type Side = { name: string; unfinished: number; runs: RunRow[] };
@@ -40,7 +40,7 @@ export function sideOf(ctx: Context, org: OrgId, { of, ...filter }: SideQuery): 
   const evals: string[] = [];
   const runs: RunRow[] = [];
   for (const ref of of) {
-    if (!uuid.test(ref)) {
+    if (!isId(ref)) {
       runs.push(...runRowsOfRuns(ctx, org, [getReport(ctx, org, ref).run.runId]));
       continue;
     }

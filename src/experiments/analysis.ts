@@ -5,20 +5,18 @@ import { isClearChange, threshold } from "../stats/power.ts";
 import { type Share, type ShareStratum, shareDifference, stratifiedFisherTest } from "../stats/proportions.ts";
 import { type BlockTest, blockInterval, promptsToShow, repeatsToShow, testBlocks } from "../stats/randomized-blocks.ts";
 import { isInconclusive, rounded } from "../stats/repeats.ts";
+import { analyzeTriggering, type LabeledRun, type Triggering } from "./triggering.ts";
 
 /**
  * One run of an arm. `block`: the repeat of its prompt, in which each arm runs once, in random order. `score`: 0 to 100. `excluded`: why the run
  * says nothing about its arm; "contaminated": it met the treatment of another arm. `used`: whether it used the treatment of its arm; null: unknown.
  */
-export type ArmRun = {
-  promptId: string;
+export type ArmRun = LabeledRun & {
   block: number;
-  arm: string;
   score: number | null;
   success: boolean | null;
   costUsd: number | null;
   seconds: number | null;
-  excluded: "contaminated" | "failed" | null;
   used: boolean | null;
 };
 
@@ -105,10 +103,11 @@ export type ArmSummary = {
 };
 type Interval = { low: number; high: number };
 
-/** `uninformative`: prompts that every arm always passes, or every arm always fails. `level`: of all verdicts together. */
+/** `triggering`: see `analyzeTriggering`. `uninformative`: prompts that every arm always passes, or every arm always fails. `level`: of all verdicts together. */
 export type ExperimentAnalysis = {
   contrasts: ArmContrast[];
   arms: ArmSummary[];
+  triggering: Triggering[];
   uninformative: string[];
   level: number;
 };
@@ -135,6 +134,7 @@ export function analyzeExperiment(design: ExperimentDesign, runs: ArmRun[]): Exp
       toArmContrast(arm, base, byArm.get(arm) ?? [], contrasts[i] as TestedContrast, options),
     ),
     arms: [design.base, ...names].map((arm) => summarizeArm(arm, byArm.get(arm) ?? [])),
+    triggering: analyzeTriggering([design.base, ...names], runs),
     uninformative: listUninformative(runs),
     level,
   };

@@ -1,6 +1,8 @@
 import type { Arm, ArmChanges } from "../db/tables/experiments.ts";
 import { shortUrl } from "../grading/text.ts";
+import type { Edits } from "../net/edits.ts";
 import { seeded } from "../stats/hypothesis-tests.ts";
+import { toReplacements } from "./page-edit.ts";
 
 /** One run to be: a prompt in an arm. */
 export type Cell = { promptId: string; arm: string };
@@ -43,6 +45,8 @@ export type PresetInput = {
   withoutLlmsTxt?: string;
   /** URLs to hide, exact or with `*` at the end. */
   hidden?: string[];
+  /** Texts of pages and what stands in their place, as a person sees them. */
+  replacements?: Edits["replacements"];
   otherAgent?: string;
   otherModel?: string;
   competitorId?: string;
@@ -55,6 +59,7 @@ export function presetArms({
   mcpUrl,
   withoutLlmsTxt,
   hidden,
+  replacements,
   otherAgent,
   otherModel,
   competitorId,
@@ -73,6 +78,14 @@ export function presetArms({
       edits: { hidden: llmsTxtUrls(withoutLlmsTxt), replacements: [] },
     },
     hidden && { ...base, name: "hidden", edits: { hidden, replacements: [] } },
+    replacements && {
+      ...base,
+      name: "edited",
+      edits: {
+        hidden: [],
+        replacements: replacements.flatMap(({ url, find, replacement }) => toReplacements(url, find, replacement)),
+      },
+    },
     otherAgent !== undefined && { ...base, name: otherAgent, agent: otherAgent },
     otherModel !== undefined && { ...base, name: otherModel, model: otherModel },
     competitorId !== undefined && { ...base, name: "competitor", providerId: competitorId },

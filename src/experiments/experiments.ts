@@ -1,4 +1,5 @@
 import { and, count, desc, eq, inArray, isNull } from "drizzle-orm";
+import { isSkillFile } from "../agents/sandbox/skills.ts";
 import { recordAudit } from "../audit/entries.ts";
 import type { Context, OrgId } from "../context.ts";
 import { endedAt } from "../db/rows.ts";
@@ -15,7 +16,15 @@ import { toIso } from "../schema.ts";
 import type { ExperimentAnalysis } from "./analysis.ts";
 import { findEqualArm } from "./design.ts";
 import { frictionOf } from "./friction.ts";
-import { analyzeRuns, costOf, type ExperimentRow, falseAlarmsOf, ofExperiment, progressOf } from "./results.ts";
+import {
+  analyzeRuns,
+  costOf,
+  type ExperimentRow,
+  falseAlarmsOf,
+  labelOf,
+  ofExperiment,
+  progressOf,
+} from "./results.ts";
 import type { Experiment } from "./schema.ts";
 
 /** Throws not_found. */
@@ -55,20 +64,25 @@ export function listExperiments(ctx: Context, org: OrgId, { limit, offset }: Pag
 
 function toExperiment(ctx: Context, org: OrgId, row: ExperimentRow): Experiment {
   const { id, title, status, stopReason, arms, promptIds, repeats, seed, budgetUsd, createdAt, completedAt } = row;
-  const titles = new Map(
+  const found = new Map(
     ctx.db
-      .select({ id: prompts.id, title: prompts.title, text: titleText })
+      .select({ id: prompts.id, title: prompts.title, text: titleText, basis: prompts.basis })
       .from(prompts)
       .where(and(eq(prompts.orgId, org), inArray(prompts.id, promptIds)))
       .all()
-      .map((prompt) => [prompt.id, titleOf(prompt)]),
+      .map((prompt) => [prompt.id, { title: titleOf(prompt), fromSkill: isSkillFile(prompt.basis?.url ?? "") }]),
   );
   return {
     ...{ id, title, status, stopReason, repeats, seed, budgetUsd },
     statusUrl: `${ctx.baseUrl()}/api/v1/experiments/${id}`,
     pageUrl: `${ctx.baseUrl()}/experiments/${id}`,
     arms: arms.map((arm) => (arm.urlMap ? { ...arm, urlMap: withoutUrlMapTokens(arm.urlMap) } : arm)),
-    prompts: promptIds.map((promptId) => ({ id: promptId, title: titles.get(promptId) ?? null })),
+    prompts: promptIds.map((promptId) => ({
+      ...(found.get(promptId) ?? { title: null, fromSkill: false }),
+      id: promptId,
+      shouldTrigger: labelOf(row, promptId),
+    })),
+    triggerOf: row.triggering?.of ?? null,
     spentUsd: completedAt === null ? costOf(ctx, row) : row.spentUsd,
     progress: progressOf(ctx, row),
     friction: [],

@@ -1,5 +1,5 @@
 import type { ArmChanges } from "../db/tables/experiments.ts";
-import { count, dollars, list, percent } from "../grading/text.ts";
+import { count, dollars, list, percent, signedPoints } from "../grading/text.ts";
 import type { ArmContrast, ArmSummary, RatioChange } from "./analysis.ts";
 import type { Experiment } from "./schema.ts";
 
@@ -22,18 +22,13 @@ export const verdictLabels: Record<ArmContrast["verdict"], string> = {
   not_comparable: "Not comparable",
 };
 
-const signed = (value: number, digits = 1): string => {
-  const text = Math.abs(value).toFixed(digits);
-  return Number(text) === 0 ? "0" : `${value < 0 ? "−" : "+"}${text}`;
-};
-
 /** "+6.2 points (+1.1 to +11.3)" */
 export function scoreText({ overall: { score, exact } }: Pick<ArmContrast, "overall">): string {
   if (score === null) return "No score";
   const { delta, low, high } = score;
-  const value = `${signed(delta)} ${Math.abs(delta) === 1 ? "point" : "points"}`;
+  const value = `${signedPoints(delta)} ${Math.abs(delta) === 1 ? "point" : "points"}`;
   if (exact) return `${value}, exact`;
-  return low === null || high === null ? value : `${value} (${signed(low)} to ${signed(high)})`;
+  return low === null || high === null ? value : `${value} (${signedPoints(low)} to ${signedPoints(high)})`;
 }
 
 /** "9 of 10 against 4 of 10" */
@@ -162,4 +157,29 @@ export function falseAlarmsText({ analysis, falseAlarms }: Experiment): string |
       ? " That is more than chance explains, so gates of this prompt and agent can't be relied on."
       : "";
   return `Both arms are the same. ${alarms} of ${count(gates, "gate")} with ${runsPerSide} runs per side found a change: ${percent(rate.value)}${range}.${shown}${excess}`;
+}
+
+type Interval = { value: number; low: number | null; high: number | null };
+
+/** A share with its interval: "90% (70% to 97.2%)". */
+export const intervalText = (share: Interval | null): string =>
+  share === null
+    ? "–"
+    : `${percent(share.value)}${share.low === null || share.high === null ? "" : ` (${percent(share.low)} to ${percent(share.high)})`}`;
+
+/** What went wrong with a labeled prompt: "used in 2 of 5 runs, should be in all". */
+export const wrongText = ({
+  shouldTrigger,
+  triggered,
+  of,
+}: Experiment["analysis"]["triggering"][number]["wrong"][number]) =>
+  `used in ${triggered} of ${count(of, "run")}, should be in ${shouldTrigger ? "all" : "none"}`;
+
+/** How many labeled prompts were derived from the description of the skill, in a sentence; null: none. */
+export function fromSkillText({ prompts }: Pick<Experiment, "prompts">): string | null {
+  const labeled = prompts.filter(({ shouldTrigger }) => shouldTrigger !== null);
+  const derived = labeled.filter(({ fromSkill }) => fromSkill).length;
+  return derived === 0
+    ? null
+    : `${derived} of ${count(labeled.length, "labeled prompt")} ${derived === 1 ? "was" : "were"} derived from the skill’s description, so users may ask in other words.`;
 }

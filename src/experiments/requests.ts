@@ -3,7 +3,7 @@ import { isRuleBased } from "../agents/agent.ts";
 import { changesOf, recordAudit } from "../audit/entries.ts";
 import type { Context, OrgId } from "../context.ts";
 import type { Tx } from "../db/open.ts";
-import { type Arm, experimentRuns, experiments } from "../db/tables/experiments.ts";
+import { type Arm, experimentRuns, experiments, type TriggerLabels } from "../db/tables/experiments.ts";
 import { runs } from "../db/tables/runs.ts";
 import { badRequest, invalidField } from "../errors.ts";
 import { listPrompts } from "../prompts/lists.ts";
@@ -11,13 +11,14 @@ import { agentsForRun } from "../prompts/prompt-check.ts";
 import { getPromptRow } from "../prompts/prompts.ts";
 import { getEstimate } from "../runs/estimates.ts";
 import { acceptEval, addRuns, type EvalSource } from "../runs/requests.ts";
+import { isId } from "../schema.ts";
 import { findEqualArm, orderOfRepeat } from "./design.ts";
 import { getExperiment } from "./experiments.ts";
 import { type ExperimentRow, ofExperiment } from "./results.ts";
 import { type Experiment, type ExperimentEstimate, type ExperimentRequest, maxPrompts, maxRuns } from "./schema.ts";
 
 /** A request that was checked: `repeats` is 1 if no run varies. */
-type Design = { arms: Arm[]; promptIds: string[]; repeats: number };
+type Design = { arms: Arm[]; promptIds: string[]; repeats: number; triggering: TriggerLabels | null };
 
 /**
  * Accepts an experiment with its first runs and resolves once it is on disk. The prompts are frozen: later runs repeat the first ones. Throws what
@@ -36,7 +37,7 @@ export async function requestExperiment(
       "budgetUsd",
       `one repeat with ${total / repeats} runs usually costs $${(usd / repeats).toFixed(2)}; raise it, or take fewer prompts or arms`,
     );
-  const { arms, promptIds } = design;
+  const { arms, promptIds, triggering } = design;
   const createdAt = ctx.now();
   const row: ExperimentRow = {
     ...{
@@ -45,6 +46,7 @@ export async function requestExperiment(
       title: title ?? arms.map(({ name }) => name).join(" · "),
       arms,
       promptIds,
+      triggering,
     },
     ...{ templateArgs: input.templateArgs ?? null, repeats, seed, budgetUsd, status: "running" as const },
     ...{ stopReason: null, analysis: null, spentUsd: null, createdAt, completedAt: null },
@@ -71,22 +73,48 @@ export const estimateExperiment = (ctx: Context, org: OrgId, input: ExperimentRe
   estimateDesign(ctx, org, toDesign(ctx, org, input));
 
 /** Throws bad_request that names the field. */
-function toDesign(ctx: Context, org: OrgId, { promptIds, tag, arms, repeats = 5 }: ExperimentRequest): Design {
-  if ((promptIds === undefined) === (tag === undefined)) throw badRequest("Pass either promptIds or tag.");
+function toDesign(ctx: Context, org: OrgId, input: ExperimentRequest): Design {
+  const { promptIds, tag, arms, repeats = 5 } = input;
+  const triggering = toTriggerLabels(ctx, org, input.triggering);
+  const labeled = triggering && [...triggering.should, ...triggering.shouldNot];
+  if (promptIds !== undefined && tag !== undefined) throw badRequest("Pass either promptIds or tag.");
+  if (promptIds === undefined && tag === undefined && labeled === null)
+    throw badRequest("Pass either promptIds or tag.");
   const names = arms.map(({ name }) => name);
   const repeated = names.findIndex((name, i) => names.indexOf(name) !== i);
   if (repeated >= 0) throw invalidField(`arms.${repeated}.name`, "an earlier arm has the same name");
   const equal = findEqualArm(arms);
   // Two equal arms compare the base with itself, to learn how often a gate fails without a reason.
   if (equal >= 0 && arms.length > 2) throw invalidField(`arms.${equal}`, "changes the same as an earlier arm");
-  const ids = (promptIds ?? listTagged(ctx, org, tag ?? "")).map((id) => getPromptRow(ctx, org, id).id);
+  const chosen = promptIds ?? (tag === undefined ? (labeled ?? []) : listTagged(ctx, org, "tag", tag));
+  const ids = chosen.map((id) => getPromptRow(ctx, org, id).id);
+  const absent = labeled?.find((id) => !ids.includes(id));
+  if (absent !== undefined) throw invalidField("triggering", `the prompt ${absent} is not part of the experiment`);
   const agents = ids.flatMap((id) => arms.flatMap((arm, i) => agentOfArm(ctx, org, id, arm, i)));
   const count = agents.every(({ agent }) => isRuleBased(agent)) ? 1 : repeats;
   if (ids.length * arms.length * count > maxRuns)
     throw badRequest(
       `The experiment would make ${ids.length * arms.length * count} runs, and at most ${maxRuns} are possible.`,
     );
-  return { arms, promptIds: [...new Set(ids)], repeats: count };
+  return { arms, promptIds: [...new Set(ids)], repeats: count, triggering };
+}
+
+/** The labels with the IDs of all prompts. Throws bad_request for a prompt with both labels, and if there is none. */
+function toTriggerLabels(ctx: Context, org: OrgId, labels: ExperimentRequest["triggering"]): TriggerLabels | null {
+  if (labels === undefined) return null;
+  const idsOf = (field: "should" | "shouldNot"): string[] => {
+    const ids = (labels[field] ?? []).flatMap((name) =>
+      isId(name) ? getPromptRow(ctx, org, name).id : listTagged(ctx, org, `triggering.${field}`, name),
+    );
+    return [...new Set(ids)];
+  };
+  const { should, shouldNot } = { should: idsOf("should"), shouldNot: idsOf("shouldNot") };
+  const both = should.find((id) => shouldNot.includes(id));
+  if (both !== undefined) throw invalidField("triggering.shouldNot", `the prompt ${both} has both labels`);
+  if (should.length + shouldNot.length === 0) throw invalidField("triggering", "names no prompt");
+  if (should.length + shouldNot.length > maxPrompts)
+    throw invalidField("triggering", `names more than ${maxPrompts} prompts`);
+  return { of: labels.of ?? null, should, shouldNot };
 }
 
 /** The one agent of a prompt in an arm. Throws bad_request if the prompt names several, and for an agent or model that can't be used. */
@@ -97,11 +125,11 @@ function agentOfArm(ctx: Context, org: OrgId, promptId: string, { agent, model }
   return agents;
 }
 
-function listTagged(ctx: Context, org: OrgId, tag: string): string[] {
+function listTagged(ctx: Context, org: OrgId, field: string, tag: string): string[] {
   const { items, total } = listPrompts(ctx, org, { limit: maxPrompts, offset: 0, includeArchived: false, tag });
-  if (total === 0) throw invalidField("tag", `no prompt has the tag ${JSON.stringify(tag)}`);
+  if (total === 0) throw invalidField(field, `no prompt has the tag ${JSON.stringify(tag)}`);
   if (total > maxPrompts)
-    throw invalidField("tag", `${total} prompts have it, and an experiment takes at most ${maxPrompts}`);
+    throw invalidField(field, `${total} prompts have it, and an experiment takes at most ${maxPrompts}`);
   return items.map(({ id }) => id).reverse();
 }
 

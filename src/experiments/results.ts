@@ -2,7 +2,7 @@ import { and, asc, count, eq, sql } from "drizzle-orm";
 import { isRuleBased } from "../agents/agent.ts";
 import { alpha } from "../comparisons/evidence.ts";
 import type { Context } from "../context.ts";
-import { experimentRuns, type experiments } from "../db/tables/experiments.ts";
+import { experimentRuns, type experiments, type Treatment } from "../db/tables/experiments.ts";
 import { reports } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
 import { aaRate } from "../stats/aa-rate.ts";
@@ -57,18 +57,33 @@ export function listEndedRuns({ db }: Context, row: ExperimentRow): (ExperimentR
     .where(and(ofExperiment(row), sql`${runs.completedAt} is not null`))
     .orderBy(asc(runs.id))
     .all()
-    .map(({ runId, promptId, block, arm, treatment, agent, failureCause, slug, outcome, score, seconds, costUsd }) => {
+    .map(({ treatment, failureCause, outcome, ...run }) => {
+      const { promptId, agent, score, seconds, costUsd } = run;
       const report = outcome === null ? null : { outcome, score, seconds, costUsd };
       const goal = goalResultOf({ failureCause, report });
       const isLost = infraFailuresOf([{ failureCause }]) > 0 || (report === null && goal === null);
       return {
-        ...{ runId, slug, promptId, block, arm, score, costUsd, seconds, isRuleBased: isRuleBased(agent) },
+        ...{ ...run, isRuleBased: isRuleBased(agent) },
         success: goal === "met" ? true : goal === "missed" || goal === "unfinished" ? false : null,
         excluded: isLost ? "failed" : treatment?.met != null ? "contaminated" : null,
         offered: treatment?.offered ?? null,
         used: treatment?.used ?? null,
+        shouldTrigger: labelOf(row, promptId),
+        triggered: hasTriggered(row, treatment),
       };
     });
+}
+
+/** Whether a prompt should make an agent use the skill or MCP server of an experiment; null: it has no label. */
+export const labelOf = ({ triggering }: Pick<ExperimentRow, "triggering">, promptId: string): boolean | null =>
+  triggering?.should.includes(promptId) ? true : triggering?.shouldNot.includes(promptId) ? false : null;
+
+/** Whether a run used the labeled skill or MCP server; null: unknown, or prompts have no labels. */
+function hasTriggered({ triggering }: ExperimentRow, treatment: Treatment | null): boolean | null {
+  if (!triggering || !treatment?.triggered) return null;
+  const { skills, mcpServers } = treatment.triggered;
+  const names = [...skills, ...mcpServers];
+  return triggering.of === null ? names.length > 0 : names.includes(triggering.of);
 }
 
 /** The result of the runs that have ended. Numbers are rounded once, here, so that they are the same wherever they are shown. */

@@ -11,6 +11,9 @@ const columns = [
   "seconds",
   "excluded",
   "used",
+  "agent",
+  "shouldTrigger",
+  "triggered",
   "runId",
 ] as const;
 

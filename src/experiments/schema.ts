@@ -6,6 +6,12 @@ import { RunRequest, runExample } from "../runs/schema.ts";
 import { Id, Nullable, notBlank, OneOf, Time, Url } from "../schema.ts";
 import { Interval } from "../stats/repeats.ts";
 
+const Labels = Type.Array(Type.String({ maxLength: 50 }), {
+  maxItems: 50,
+  title: "PromptLabels",
+  description: "IDs or tags",
+});
+
 const { urlMap, sites, templateArgs, agent, model } = RunRequest.properties;
 
 export const maxPrompts = 50;
@@ -39,6 +45,15 @@ const ArmInput = Type.Object(
   { title: "Arm", additionalProperties: false, examples: [{ name: "codex", agent: "codex" }] },
 );
 
+const Triggering = Type.Object(
+  {
+    of: Type.Optional(Type.String({ maxLength: 100, description: "Its name; default: any" })),
+    should: Type.Optional(Labels),
+    shouldNot: Type.Optional(Labels),
+  },
+  { description: "Prompts that should make agents use a skill or MCP server, and others" },
+);
+
 const armsExample = [
   { name: "baseline" },
   { name: "no llms.txt", edits: { hidden: ["https://docs.example.com/llms.txt"], replacements: [] } },
@@ -64,6 +79,7 @@ export const ExperimentRequest = Type.Object(
       Type.Number({ exclusiveMinimum: 0, description: "Repeats that would exceed it are not started" }),
     ),
     templateArgs,
+    triggering: Type.Optional(Triggering),
   },
   {
     title: "ExperimentRequest",
@@ -159,6 +175,28 @@ const Analysis = Type.Object(
         used: Nullable(Count),
       }),
     ),
+    triggering: Type.Array(
+      Type.Object({
+        arm: Type.String(),
+        agent: Type.String(),
+        truePositives: Type.Integer(),
+        falsePositives: Type.Integer(),
+        falseNegatives: Type.Integer(),
+        trueNegatives: Type.Integer(),
+        precision: Nullable(Interval),
+        recall: Nullable(Interval),
+        f1: Nullable(Interval),
+        wrong: Type.Array(
+          Type.Object({
+            promptId: Type.String(),
+            shouldTrigger: Type.Boolean(),
+            triggered: Type.Integer(),
+            of: Type.Integer(),
+          }),
+        ),
+      }),
+      { description: "Of labeled prompts" },
+    ),
     uninformative: Type.Array(Type.String(), { description: "Prompts that all arms always pass, or always fail" }),
     level: Type.Number(),
   },
@@ -186,13 +224,14 @@ const experimentExample = {
   status: "running",
   stopReason: null,
   arms: armsExample,
-  prompts: [{ id: runExample.prompt.id, title: runExample.prompt.title }],
+  prompts: [{ id: runExample.prompt.id, title: runExample.prompt.title, shouldTrigger: null, fromSkill: false }],
+  triggerOf: null,
   repeats: 10,
   seed: 4711,
   budgetUsd: 20,
   spentUsd: 0,
   progress: { ended: 0, of: 2 },
-  analysis: { contrasts: [], arms: [], uninformative: [], level: 0.05 },
+  analysis: { contrasts: [], arms: [], triggering: [], uninformative: [], level: 0.05 },
   falseAlarms: null,
   friction: [],
   createdAt: "2026-11-21T09:30:00.000Z",
@@ -208,7 +247,15 @@ export const Experiment = Type.Object(
     status: OneOf(experimentStatuses),
     stopReason: Nullable(OneOf(stopReasons)),
     arms: Type.Array(ArmInput),
-    prompts: Type.Array(Type.Object({ id: Id, title: Nullable(Type.String()) })),
+    prompts: Type.Array(
+      Type.Object({
+        id: Id,
+        title: Nullable(Type.String()),
+        shouldTrigger: Nullable(Type.Boolean()),
+        fromSkill: Type.Boolean({ description: "Derived from the skill" }),
+      }),
+    ),
+    triggerOf: Nullable(Type.String()),
     repeats: Type.Integer(),
     seed: Type.Integer(),
     budgetUsd: Nullable(Type.Number()),
@@ -238,6 +285,7 @@ export const ExperimentRun = Type.Object(
     promptId: Id,
     block: Type.Integer({ description: "The repeat, from 0, in which each arm ran once" }),
     arm: Type.String(),
+    agent: Type.String(),
     score: Nullable(Type.Number()),
     success: Nullable(Type.Boolean()),
     costUsd: Nullable(Type.Number()),
@@ -245,6 +293,8 @@ export const ExperimentRun = Type.Object(
     excluded: Nullable(OneOf(["contaminated", "failed"], "Why it does not count; null: it does")),
     offered: Nullable(Type.Boolean({ description: "Whether the model received the treatment" })),
     used: Nullable(Type.Boolean({ description: "Whether the agent requested, called or read it" })),
+    shouldTrigger: Nullable(Type.Boolean()),
+    triggered: Nullable(Type.Boolean()),
     slug: Nullable(Type.String({ description: "Of its report" })),
   },
   { title: "ExperimentRun" },

@@ -20,7 +20,8 @@ export function treatmentOf(events: SessionEvent[], own: Arm, others: readonly A
   const met = others.find((other) =>
     tracesOf(other).some((trace) => !traces.includes(trace) && meetsUrl(events, trace)),
   );
-  return { offered: isOffered(events, own), used: isUsed(events, own, traces), met: met?.name ?? null };
+  const triggered = triggeredOf(events);
+  return { offered: isOffered(events, own), used: isUsed(events, own, triggered), met: met?.name ?? null, triggered };
 }
 
 /** Whether the model received a part of the context that the arm gives it; null: the arm gives none. */
@@ -38,23 +39,45 @@ function isOffered(events: SessionEvent[], { workspace = {} }: Arm): boolean | n
   );
 }
 
-/** Whether the agent requested, read or called what the arm changes; null: that leaves no trace. */
-function isUsed(events: SessionEvent[], { workspace, edits }: Arm, traces: string[]): boolean | null {
-  const edited = edits !== undefined && edits.hidden.length + edits.replacements.length > 0;
-  if (traces.length === 0 && !edited && workspace?.skills === undefined) return null;
+/** Whether the agent requested, read or called what the arm changes; null: that leaves no trace, or nobody saw it. */
+function isUsed(events: SessionEvent[], { markers = [], workspace = {}, edits }: Arm, triggered: Triggered | null) {
+  const { skills, mcpServers = {} } = workspace;
+  const hasEdits = edits !== undefined && edits.hidden.length + edits.replacements.length > 0;
+  const hasContext = triggered !== null && (skills !== undefined || Object.keys(mcpServers).length > 0);
+  if (markers.length === 0 && !hasEdits && !hasContext) return null;
   return (
-    traces.some((trace) => meetsUrl(events, trace)) ||
+    markers.some((url) => meetsUrl(events, url)) ||
     events.some((event) => event.type === "http" && isEdited(event)) ||
-    (workspace?.skills !== undefined && hasReadSkill(events))
+    (skills !== undefined && (triggered?.skills ?? []).length > 0) ||
+    (triggered?.mcpServers ?? []).some((name) => name in mcpServers)
   );
 }
+
+type Triggered = NonNullable<Treatment["triggered"]>;
 
 /** Whether the agent, and not the survey of the docs, got an edited response. */
 const isEdited = ({ edit, phase }: Extract<SessionEvent, { type: "http" }>): boolean =>
   edit !== undefined && phase !== "survey" && (edit.kind === "hidden" || (edit.replacements ?? []).length > 0);
 
-/** Whether the model received the instructions of a skill. evald's own agent reads files by its own tools, so their calls are records too. */
-const hasReadSkill = (events: SessionEvent[]): boolean =>
-  milestonesOf(events, "skill_read").length > 0 ||
-  (milestonesOf(events, "started").at(-1)?.detail.agent === "llm" &&
-    (contextOf(events)?.skills.some(({ uses }) => uses > 0) ?? false));
+/**
+ * The skills whose instructions the model received, and the MCP servers whose tools it called; null if the workspace has neither, or no request to
+ * the model was seen. To connect to a server is no use of it. evald's own agent reads files and calls tools itself, so its calls are records too.
+ */
+function triggeredOf(events: SessionEvent[]): Triggered | null {
+  const workspace = milestonesOf(events, "workspace_prepared").at(-1)?.detail;
+  if (!workspace || workspace.skills.length + workspace.mcpServers.length === 0) return null;
+  if (milestonesOf(events, "context_offered").length === 0) return null;
+  if (milestonesOf(events, "started").at(-1)?.detail.agent === "llm") {
+    const { skills = [], mcpServers = [] } = contextOf(events) ?? {};
+    return { skills: namesOfUsed(skills), mcpServers: namesOfUsed(mcpServers) };
+  }
+  // Nothing shows that a skill with too short instructions was read.
+  if (workspace.skills.some(({ opening }) => opening === undefined)) return null;
+  return {
+    skills: milestonesOf(events, "skill_read").map(({ detail }) => detail.skill),
+    mcpServers: milestonesOf(events, "mcp_server_called").map(({ detail }) => detail.server),
+  };
+}
+
+const namesOfUsed = (parts: { name: string; uses: number }[]): string[] =>
+  parts.flatMap(({ name, uses }) => (uses > 0 ? [name] : []));

@@ -69,9 +69,14 @@ export function percent(share: number): string {
   return `${Math.round(share * 1000 + 1e-6) / 10}%`;
 }
 
-/** `+3.2`, or `−3.2` with a true minus sign. */
-export const withSign = (change: number, format: (value: number) => string = String): string =>
-  change === 0 ? "±0" : `${change > 0 ? "+" : "−"}${format(Math.abs(change))}`;
+/** `+3.2`, or `−3.2` with a true minus sign; `±0` if nothing but zeros is left of the number. */
+export function withSign(change: number, format: (value: number) => string = String): string {
+  const text = format(Math.abs(change));
+  return /[1-9]/.test(text) ? `${change > 0 ? "+" : "−"}${text}` : "±0";
+}
+
+/** A change in points: `+3.2`. */
+export const signedPoints = (change: number): string => withSign(change, (points) => points.toFixed(1));
 
 /** "0.8s", "42s", "2m 14s", "1h 2m" */
 export function duration(seconds: number): string {

@@ -1,4 +1,4 @@
-import { count, dollars, oneLine, withSign } from "../grading/text.ts";
+import { count, dollars, oneLine, signedPoints } from "../grading/text.ts";
 import type { ChangeCause, InboxItem } from "./schema.ts";
 
 const maxQuoteChars = 120;
@@ -8,7 +8,7 @@ export function itemSize(item: InboxItem): string {
   switch (item.kind) {
     case "score_fell":
     case "score_rose":
-      return withSign(item.delta, (points) => points.toFixed(1));
+      return signedPoints(item.delta);
     case "runs_failed":
       return item.of === 1 ? "Failed" : `${item.failed} of ${item.of} failed`;
     case "destination_failing":

@@ -1,4 +1,4 @@
-import { count } from "../grading/text.ts";
+import { count, signedPoints } from "../grading/text.ts";
 import type { EventData, EventType } from "./events.ts";
 
 /** A notification for people. */
@@ -22,8 +22,7 @@ type WordingContext = {
 type ToMessage<T extends EventType> = (data: EventData<T>, context: WordingContext) => Message;
 
 const dollars = (usd: number) => `$${usd.toFixed(2)}`;
-const withSign = (value: number) => `${value > 0 ? "+" : "−"}${Math.abs(value).toFixed(1)}`;
-const pointsOf = (delta: number) => `${withSign(delta)} points`;
+const pointsOf = (delta: number) => `${signedPoints(delta)} points`;
 
 const outcomeTexts: Record<EventData<"run.completed">["report"]["outcome"], string> = {
   succeeded: "reached the goal",

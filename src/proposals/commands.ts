@@ -63,8 +63,8 @@ function candidateOfTool(
   ];
 }
 
-/** The phrase of "Creates a backup". */
-function thirdPersonPhrase(text: string) {
+/** The phrase of "Creates a backup"; null if it has none. */
+export function thirdPersonPhrase(text: string) {
   const [first = "", ...rest] = text.split(" ");
   const forms = [first.replace(/ies$/i, "y"), first.replace(/s$/i, ""), first.replace(/es$/i, "")];
   for (const form of first.endsWith("s") ? forms : []) {

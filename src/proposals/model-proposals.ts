@@ -9,6 +9,7 @@ import { maxOwnWords, needsOf } from "./candidate.ts";
 import { contentStems } from "./phrases.ts";
 import {
   type DropReason,
+  listPages,
   maxProposals,
   type ProposalPage,
   type ProposalResult,
@@ -66,8 +67,7 @@ function objectionTo(proposal: TaskProposal, others: TaskProposal[], count: numb
 
 /** The proposal as it is stored, or why it doesn't hold. */
 function toProposal(answer: ModelProposal, source: ProposalSource): TaskProposal | DropReason {
-  const pages = source.readme ? [source.readme, ...source.pages] : source.pages;
-  const page = pages.find(({ url }) => sameAddress(url, answer.url));
+  const page = listPages(source).find(({ url }) => sameAddress(url, answer.url));
   if (page === undefined) return "quote_not_on_page";
   const match = findQuote(page.markdown, answer.quote);
   if ("reason" in match) return match.reason;

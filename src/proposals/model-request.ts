@@ -3,7 +3,7 @@ import { Type } from "@sinclair/typebox";
 import { plainSchema } from "../models/generation.ts";
 import { OneOf } from "../schema.ts";
 import type { ModelObjection } from "./model-proposals.ts";
-import { type ProposalPage, type ProposalSource, proposalNeeds } from "./proposal.ts";
+import { listPages, type ProposalPage, type ProposalSource, proposalNeeds } from "./proposal.ts";
 
 /** What a model gets of all pages, and of one, in characters. */
 const maxChars = { all: 200_000, page: 20_000 };
@@ -54,8 +54,9 @@ declaredChecks: at most two that prove the end goal, or none. Exactly one of com
 type ModelRequest = { instructions: string; prompt: string };
 
 /** What a model is asked. The pages are delimited by a word that nothing in them can know. */
-export function toModelRequest({ product, docsUrl, primaryTask, count, pages, readme }: ProposalSource): ModelRequest {
-  const quoted = quotePages(readme === null ? pages : [readme, ...pages]);
+export function toModelRequest(source: ProposalSource): ModelRequest {
+  const { product, docsUrl, primaryTask, count } = source;
+  const quoted = quotePages(listPages(source));
   const fence = createHash("sha256").update(quoted).digest("hex").slice(0, 16);
   return {
     instructions: `${instructions}\n\nJSON schema of your answer: ${JSON.stringify(modelAnswerSchema)}`,

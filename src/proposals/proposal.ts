@@ -25,6 +25,7 @@ const proposalReasons = [
   "operation",
   "command",
   "tool",
+  "skill",
   "model",
   "guessed_url",
   "failed_search",
@@ -123,6 +124,9 @@ export type HelpText = { url: string; command: string; text: string };
 /** An MCP server of the product, and its tools. */
 type ProposalServer = { url: string; tools: ListedTool[] };
 
+/** The description of a skill, by which agents decide whether to read it. `page`: the front matter of its SKILL.md. */
+export type SkillText = { page: ProposalPage; description: string };
+
 /** Everything that proposals can be made from; nothing more is requested. */
 export type ProposalSource = {
   /** Name of the product, such as `pino`. */
@@ -134,6 +138,7 @@ export type ProposalSource = {
   /** OpenAPI descriptions, parsed from JSON or YAML. */
   apiDescriptions: { url: string; document: unknown }[];
   readme: ProposalPage | null;
+  skill: SkillText | null;
   helpTexts: HelpText[];
   mcpServers: ProposalServer[];
   /** What most people do first with the product, in the words of the caller. */
@@ -144,3 +149,10 @@ export type ProposalSource = {
 
 /** Proposals, best first, and how many candidates were dropped by reason. */
 export type ProposalResult = { proposals: TaskProposal[]; dropped: DroppedCandidates[] };
+
+/** All pages that proposals quote. */
+export const listPages = ({ skill, readme, pages }: ProposalSource): ProposalPage[] => [
+  ...(skill === null ? [] : [skill.page]),
+  ...(readme === null ? [] : [readme]),
+  ...pages,
+];

@@ -5,6 +5,7 @@ import { installCandidate } from "./install.ts";
 import { candidatesOfOperations } from "./operations.ts";
 import { contentStems, overlapOf } from "./phrases.ts";
 import type { DropReason, ProposalResult, ProposalSource, TaskProposal } from "./proposal.ts";
+import { candidatesOfSkill } from "./skills.ts";
 
 /** Two tasks with this share of the words of the shorter one in common are the same. */
 const sameShare = 0.5;
@@ -30,6 +31,7 @@ export function proposeTasks(source: ProposalSource): ProposalResult {
     ...candidatesOfOperations(source, drop),
     ...candidatesOfCommands(source, drop),
     ...candidatesOfTools(source, drop),
+    ...candidatesOfSkill(source, drop),
   ].map((candidate) => withPrimary(candidate, source.primaryTask));
   const proposals: TaskProposal[] = [];
   for (const { proposal } of candidates.sort((a, b) => b.score - a.score)) {
@@ -43,7 +45,8 @@ export function proposeTasks(source: ProposalSource): ProposalResult {
 function objectionTo(proposal: TaskProposal, chosen: TaskProposal[], count: number): DropReason | null {
   const { title, source, tags, why } = proposal;
   if (chosen.some((other) => isSame(other, proposal))) return "duplicate";
-  const perPage = why === "operation" || why === "command" || why === "tool" ? maxPerFile : maxPerPage;
+  const perPage =
+    why === "operation" || why === "command" || why === "tool" || why === "skill" ? maxPerFile : maxPerPage;
   if (chosen.filter((other) => other.source.url === source.url).length >= perPage) return "over_count";
   const tag = tags[0] ?? "";
   const ofTag = chosen.filter((other) => other.tags[0] === tag).length;

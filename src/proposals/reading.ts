@@ -2,13 +2,14 @@ import type { Check } from "../agents/agent.ts";
 import type { CheckSecrets } from "../agents/check-secrets.ts";
 import type { ReadingOutput, ReadingRefusal } from "../agents/explorer/docs-reading.ts";
 import { readPage } from "../agents/page.ts";
+import { descriptionIn, isSkillFile } from "../agents/sandbox/skills.ts";
 import type { DeclaredCheck, ReadingTask, Task } from "../agents/task.ts";
 import type { AllowRule } from "../config/allow-rules.ts";
 import { decideLimits } from "../config/limits.ts";
 import type { Context } from "../context.ts";
 import type { SessionOrder } from "../places/executor.ts";
 import type { RunHost } from "../runs/attempt.ts";
-import type { HelpText, ProposalPage, ProposalSource } from "./proposal.ts";
+import type { HelpText, ProposalPage, ProposalSource, SkillText } from "./proposal.ts";
 import type { ProposalRequest, SourceFile } from "./schema.ts";
 
 /** What is read for one set of proposals at most, and for how long. */
@@ -108,13 +109,16 @@ export function toSource(
   count: number,
 ): ProposalSource {
   const { docsUrl, primaryTask, product, files = [] } = request;
-  const readme = files.find(({ command }) => command === undefined);
+  const texts = files.filter(({ command }) => command === undefined);
+  const readme = texts.find(({ name }) => !isSkillFile(name));
+  const skill = texts.find(({ name }) => isSkillFile(name));
   return {
     product: product ?? productOf(docsUrl, pages[0]?.title ?? ""),
     docsUrl,
     pages,
     apiDescriptions,
     readme: readme ? toReadme(readme) : null,
+    skill: skill ? toSkillText(skill) : null,
     helpTexts: files.flatMap(toHelpText),
     mcpServers,
     primaryTask: primaryTask ?? null,
@@ -123,6 +127,15 @@ export function toSource(
 }
 
 const toReadme = ({ name, text }: SourceFile): ProposalPage => readPage(name, "text/markdown", text);
+
+/** null: it has no description. */
+function toSkillText({ name, text }: SourceFile): SkillText | null {
+  const description = descriptionIn(text);
+  const [front = ""] = /^---\r?\n.*?\r?\n---/s.exec(text) ?? [];
+  return description === ""
+    ? null
+    : { description, page: { ...readPage(name, "text/markdown", description), markdown: front } };
+}
 
 const toHelpText = ({ name, command, text }: SourceFile): HelpText[] =>
   command === undefined ? [] : [{ url: name, command, text }];

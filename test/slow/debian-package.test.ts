@@ -156,7 +156,10 @@ test.skipIf(!isTried)(
     for (const unit of ["evald", "evald-worker"]) {
       const text = readFileSync(join(root, "release/debian", `${unit}.service`), "utf8")
         .replace(/^(Type|Restart|Environment|EnvironmentFile|ConditionPathExists).*\n/gm, "")
-        .replace(/^ExecStart=.*$/m, "Type=oneshot\nEnvironment=EVALD_PORT=3999\nExecStart=/usr/bin/evald --data /tmp/data doctor --json");
+        .replace(
+          /^ExecStart=.*$/m,
+          "Type=oneshot\nEnvironment=EVALD_PORT=3999\nExecStart=/usr/bin/evald --data /tmp/data doctor --json",
+        );
       writeFileSync(pathOf(`etc/systemd/system/doctor-${unit}.service`), text);
       inSystem("systemctl", "daemon-reload");
       expect(inSystem("systemctl", "start", `doctor-${unit}`)).toMatchObject({ code: 0 });

@@ -29,7 +29,16 @@ const rows = await Promise.all(
     const [product = "", folder = ""] = argument.split("=");
     const docsUrl = `https://docs.example.com/${product}/`;
     const pages = await readFolder(folder, docsUrl);
-    const source = { product, docsUrl, pages, apiDescriptions: [], readme: null, helpTexts: [], mcpServers: [] };
+    const source = {
+      product,
+      docsUrl,
+      pages,
+      apiDescriptions: [],
+      readme: null,
+      skill: null,
+      helpTexts: [],
+      mcpServers: [],
+    };
     const { proposals } = proposeTasks({ ...source, primaryTask: null, count: 10 });
     return proposals.map(({ title, text, endGoal, source: { quote, url } }) => {
       const match = findQuote(textOf(pages.find((page) => page.url === url)), quote);

@@ -1,7 +1,8 @@
 import type { AgentEvent } from "../agent.ts";
-import type { Fields } from "../fields.ts";
+import { type Fields, text } from "../fields.ts";
 import type { Skill } from "../sandbox/skills.ts";
 import type { WorkspaceSetup } from "../task.ts";
+import type { ModelCall } from "./conversation.ts";
 import { findMcpTool, type McpPrefix, toAcceptedName } from "./mcp-servers.ts";
 
 /** Agents load tools and skills while they start. */
@@ -19,20 +20,20 @@ export function createContextDetector(
   report: (event: AgentEvent) => void,
 ) {
   const servers = Object.keys(mcpServers);
-  const probes = new Map<string, (text: string) => boolean>();
+  const probes = new Map<string, (value: string) => boolean>();
   const instructionsStart = instructions.trim().slice(0, probeChars);
-  if (instructionsStart !== "") probes.set("instructions", (text) => text.includes(instructionsStart));
+  if (instructionsStart !== "") probes.set("instructions", (value) => value.includes(instructionsStart));
   for (const { name, description } of skills) {
     const descriptionStart = description.split("\n")[0]?.slice(0, probeChars) || `${name}/SKILL.md`;
-    probes.set(`skill ${name}`, (text) => text.includes(name) && text.includes(descriptionStart));
+    probes.set(`skill ${name}`, (value) => value.includes(name) && value.includes(descriptionStart));
   }
   // Tools that a model may search for are listed by their server only.
   for (const name of servers)
     probes.set(
       `server ${name}`,
-      (text) =>
-        findMcpTool(mcpPrefixes, text)?.server === name ||
-        toAcceptedName(text).includes(`mcp__${toAcceptedName(name)}`),
+      (value) =>
+        findMcpTool(mcpPrefixes, value)?.server === name ||
+        toAcceptedName(value).includes(`mcp__${toAcceptedName(name)}`),
     );
   const receivedParts = new Set<string>();
   let requests = 0;
@@ -57,6 +58,18 @@ export function createContextDetector(
       mcpServers: servers.filter((name) => receivedParts.has(`server ${name}`)),
     };
     report({ type: "milestone", name: "context_offered", detail });
+  };
+}
+
+/** Reports each MCP server when the model calls one of its tools for the first time, by the record of the model's answers. */
+export function createMcpCallDetector(mcpPrefixes: McpPrefix[], report: (event: AgentEvent) => void) {
+  const called = new Set<string>();
+  return ({ name, input }: Pick<ModelCall, "name" | "input">): void => {
+    // Qwen Code calls tools that it found by search through a tool of its own.
+    const server = findMcpTool(mcpPrefixes, name === "tool_call" ? text(input.name) : name)?.server;
+    if (server === undefined || called.has(server)) return;
+    called.add(server);
+    report({ type: "milestone", name: "mcp_server_called", detail: { server } });
   };
 }
 

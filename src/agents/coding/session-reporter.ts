@@ -1,5 +1,6 @@
 import type { AgentEvent } from "../agent.ts";
 import { object, text } from "../fields.ts";
+import { createMcpCallDetector } from "./context-detector.ts";
 import type { OutputKeeper } from "./kept-output.ts";
 import { findMcpTool, type McpPrefix } from "./mcp-servers.ts";
 import type { Preset } from "./preset.ts";
@@ -90,11 +91,13 @@ function questionIn(input: Record<string, unknown>): string {
   return (text(object(first).question) || text(input.question) || JSON.stringify(input)).slice(0, 1000);
 }
 
-/** Reports the calls of the model and their results if the agent has no stream: nothing else is visible then. */
+/** Reports which MCP servers the model calls. If the agent has no stream, also all of its calls and their results: nothing else is visible then. */
 export function reportModelCalls(reporter: SessionReporter): ModelHooks {
   const tools = new Map<string, string>();
+  const detectMcpCall = createMcpCallDetector(reporter.mcpPrefixes, reporter.send);
   return {
     onCall({ id, name, input }) {
+      detectMcpCall({ name, input });
       if (reporter.preset.stream !== "none") return;
       tools.set(id, name);
       report(reporter, toCall(id, name, input, findToolName(reporter.preset, name)));

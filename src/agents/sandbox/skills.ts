@@ -66,7 +66,11 @@ function openingIn(text: string): { opening?: string } {
   return line === undefined ? {} : { opening: line.slice(0, maxOpeningChars).toWellFormed() };
 }
 
-function descriptionIn(text: string): string {
+/** Whether a path or URL is that of the main file of a skill. */
+export const isSkillFile = (path: string): boolean => /(^|\/)SKILL\.md$/.test(path);
+
+/** The description in the front matter of a SKILL.md; empty if it has none. */
+export function descriptionIn(text: string): string {
   const [, front = ""] = /^---\r?\n(.*?)\r?\n---/s.exec(text) ?? [];
   try {
     const { description } = (Bun.YAML.parse(front) ?? {}) as { description?: unknown };

@@ -34,8 +34,20 @@ export type Arm = ArmChanges & { name: string };
 /**
  * What the gateway and the egress saw of the treatments in a run. `offered`: whether the agent could use its arm's; `used`: whether it
  * requested, called or read it. Both null: its arm has none that leaves a trace. `met`: the treatment of another arm that it requested; null: none.
+ * `triggered`: the skills that its model read and the MCP servers that it called; null: unknown, or it had none.
  */
-export type Treatment = { offered: boolean | null; used: boolean | null; met: string | null };
+export type Treatment = {
+  offered: boolean | null;
+  used: boolean | null;
+  met: string | null;
+  triggered: { skills: string[]; mcpServers: string[] } | null;
+};
+
+/**
+ * Which prompts should make an agent use a skill or an MCP server, and which should not, by ID. `of`: its name; null: any of the workspace. Prompts
+ * in neither list have no label.
+ */
+export type TriggerLabels = { of: string | null; should: string[]; shouldNot: string[] };
 
 /** Runs of the same prompts in arms that differ in one thing each. The first arm is the base. */
 export const experiments = sqliteTable(
@@ -47,6 +59,7 @@ export const experiments = sqliteTable(
     arms: json<Arm[]>("arms").notNull(),
     promptIds: json<string[]>("prompt_ids").notNull(),
     templateArgs: json<Record<string, string>>("template_args"),
+    triggering: json<TriggerLabels>("triggering"),
     /** Runs of each prompt in each arm. */
     repeats: integer().notNull(),
     /** Of the random order of prompts and arms. */

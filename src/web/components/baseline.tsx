@@ -4,9 +4,6 @@ import type { Report } from "../../reports/schema.ts";
 import type { EvalResult } from "../../stats/repeats.ts";
 import { Fact } from "./figures.tsx";
 
-/** A change of a score. */
-export const formatPointChange = (change: number): string => withSign(change, (value) => value.toFixed(1));
-
 /** A change, colored by whether higher is better. */
 export const Change = ({
   change,

@@ -1,9 +1,9 @@
 import { type ComponentChildren, Fragment } from "preact";
 import type { LatestResults } from "../../comparisons/latest.ts";
+import { signedPoints } from "../../grading/text.ts";
 import type { PromptItem } from "../../prompts/lists.ts";
 import { humanize, scopeHints, scoreText, titleOf } from "../../reports/labels.ts";
 import { threshold } from "../../stats/power.ts";
-import { formatPointChange } from "./baseline.tsx";
 import { toChangeHref } from "./change-links.ts";
 import { Sparkline } from "./charts.tsx";
 import { type Column, GradeMark, type Sorting, TableHead } from "./figures.tsx";
@@ -122,7 +122,7 @@ export function LatestChange({
       class={`change change-${verdict}`}
       href={isSignificant ? `${base}/prompts/${promptId}/why` : toChangeHref(base, latest, change)}
     >
-      {formatPointChange(delta)} {verdictText(change)}
+      {signedPoints(delta)} {verdictText(change)}
       {isSignificant && (
         <span class="soft">
           {" "}

@@ -1,6 +1,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { estimateText } from "../../experiments/labels.ts";
 import type { ExperimentEstimate } from "../../experiments/schema.ts";
+import { variable } from "../../prompts/workspace-schema.ts";
 import { HttpUrl, OneOf } from "../../schema.ts";
 import { Notices, Submit } from "../components/form-parts.tsx";
 import { foreignText, Layout } from "../components/layout.tsx";
@@ -18,6 +19,7 @@ export const ExperimentForm = Type.Object({
   bare: Type.Optional(Type.Boolean()),
   llmsTxtOf: Type.Optional(HttpUrl("URL of docs")),
   hidden: Type.Optional(Type.Array(Type.String({ maxLength: 2000 }), { maxItems: 50 })),
+  withoutPages: Type.Optional(Type.Integer({ minimum: 1, maximum: 19 })),
   editUrl: Type.Optional(HttpUrl("URL of a page")),
   editFind: text(20_000),
   editReplacement: text(100_000),
@@ -25,6 +27,12 @@ export const ExperimentForm = Type.Object({
   otherModel: text(200),
   competitorId: text(36),
   itself: Type.Optional(Type.Boolean()),
+  shouldTag: text(50),
+  shouldNotTag: text(50),
+  triggerOf: text(100),
+  templateArgs: Type.Optional(
+    Type.Record(Type.String(variable), Type.String({ maxLength: 2000 }), { maxProperties: 50 }),
+  ),
   repeats: Type.Optional(Type.Integer({ minimum: 1, maximum: 50 })),
   budgetUsd: Type.Optional(Type.Number({ exclusiveMinimum: 0 })),
   agreed: Type.Optional(Type.Boolean()),
@@ -85,6 +93,12 @@ export function NewExperimentPage(props: Props) {
           {tags.length > 0 && (
             <SchemaField name="tag" label="Tag" options={[["", "None"], ...tags.map((tag) => [tag, tag] as const)]} />
           )}
+          <SchemaField
+            name="templateArgs"
+            label="Values of template variables, NAME=value per line"
+            hint="Variables without a value have the default value of their prompt."
+            rows={2}
+          />
           <h2>Context</h2>
           {archives.length > 0 && (
             <SchemaField
@@ -100,6 +114,7 @@ export function NewExperimentPage(props: Props) {
             placeholder="https://mcp.acme.example/mcp"
           />
           <CheckField name="bare">Leave the prompts’ own skills and MCP servers out of the base</CheckField>
+          {tags.length > 0 && <LabelFields tags={tags} />}
           <h2>Docs</h2>
           <SchemaField
             name="llmsTxtOf"
@@ -111,6 +126,11 @@ export function NewExperimentPage(props: Props) {
             label="Arm hidden: URLs that the agent does not find, one per line"
             hint="Exact, or with * at the end for all that begin like this."
             rows={2}
+          />
+          <SchemaField
+            name="withoutPages"
+            label="Arms that each hide one of the pages that runs of the prompt read most: how many"
+            hint="Shows which pages the task needs. In place of all other arms."
           />
           <SchemaField
             name="editUrl"
@@ -165,3 +185,20 @@ export function NewExperimentPage(props: Props) {
     </Layout>
   );
 }
+
+/** Which prompts should make agents use the skill or server, and which should not. */
+const LabelFields = ({ tags }: { tags: string[] }) => {
+  const options = [["", "None"], ...tags.map((tag) => [tag, tag] as const)] as const;
+  return (
+    <>
+      <SchemaField
+        name="shouldTag"
+        label="Prompts with which agents should use it: tag"
+        options={options}
+        hint="Prompts with one of these two tags are run, in place of those above."
+      />
+      <SchemaField name="shouldNotTag" label="Prompts with which they should not: tag" options={options} />
+      <SchemaField name="triggerOf" label="Name of the skill or server, if an arm has several" />
+    </>
+  );
+};

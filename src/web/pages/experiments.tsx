@@ -20,6 +20,7 @@ import { ForestPlot, type ForestRow } from "../components/forest-plot.tsx";
 import { ButtonForm } from "../components/form-parts.tsx";
 import { foreignText, Layout } from "../components/layout.tsx";
 import { offsetLinks, Pager, toHref } from "../components/pager.tsx";
+import { TriggeringTable } from "../components/triggering.tsx";
 import { When } from "../components/when.tsx";
 import { may, type PageProps } from "../viewer.ts";
 
@@ -131,6 +132,7 @@ export function ExperimentPage({ site, site: { base }, viewer, experiment, now }
       )}
       {falseAlarms && <p class="notice">{falseAlarms}</p>}
       <Arms experiment={experiment} />
+      <TriggeringTable experiment={experiment} base={base} />
       {analysis.contrasts.map((contrast) => {
         const rows: ForestRow[] = [
           ...contrast.prompts

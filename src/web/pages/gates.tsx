@@ -3,9 +3,8 @@ import { falseAlarmsText } from "../../experiments/labels.ts";
 import type { Experiment } from "../../experiments/schema.ts";
 import type { GateFilter } from "../../gates/gates.ts";
 import type { Gate } from "../../gates/schema.ts";
-import { capitalize, count } from "../../grading/text.ts";
+import { capitalize, count, signedPoints } from "../../grading/text.ts";
 import { formatNumber, humanize } from "../../reports/labels.ts";
-import { formatPointChange } from "../components/baseline.tsx";
 import { ComparedFriction } from "../components/compared-friction.tsx";
 import { Fact, List, ScrollArea, TableHead, toSorting } from "../components/figures.tsx";
 import { Choice, Filter, type PromptName, promptChoices } from "../components/filter.tsx";
@@ -130,7 +129,7 @@ function shortReason(gate: Gate): string {
 
 function deltaText({ comparison }: Gate): string {
   const delta = comparison?.evidence.delta ?? null;
-  return delta === null ? "–" : formatPointChange(delta.value);
+  return delta === null ? "–" : signedPoints(delta.value);
 }
 
 /** `selfComparison`: the newest comparison of its first prompt with itself; null: there is none. */

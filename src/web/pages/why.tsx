@@ -1,4 +1,4 @@
-import { count, dollars, duration, shortUrl, withSign } from "../../grading/text.ts";
+import { count, dollars, duration, shortUrl, signedPoints } from "../../grading/text.ts";
 import type { ChangedPage, ScoreChangeExplanation, SessionStep } from "../../inbox/schema.ts";
 import { frictionLabels } from "../../reports/labels.ts";
 import type { Report } from "../../reports/schema.ts";
@@ -23,8 +23,6 @@ type Props = {
 };
 type PartProps = { base: string; explanation: ScoreChangeExplanation };
 
-const signed = (points: number) => withSign(points, (value) => value.toFixed(1));
-
 /** Why the score of a prompt changed: both sides, what explains the points, the pages and what agents did before and after, and the fixes. */
 export function WhyPage({ site, viewer, explanation, report, verifications, isNewest }: Props) {
   const { base } = site;
@@ -44,9 +42,9 @@ export function WhyPage({ site, viewer, explanation, report, verifications, isNe
         {after.mean.toFixed(1)}
       </h1>
       <p class="lead">
-        <strong class={delta < 0 ? "bad" : "good"}>{signed(delta)} points</strong>
-        {low !== null && high !== null && low !== high && ` (95% CI ${signed(low)} to ${signed(high)})`} since{" "}
-        <Day at={since} />. {count(before.runs, "run")} before, {count(after.runs, "run")} after, with{" "}
+        <strong class={delta < 0 ? "bad" : "good"}>{signedPoints(delta)} points</strong>
+        {low !== null && high !== null && low !== high && ` (95% CI ${signedPoints(low)} to ${signedPoints(high)})`}{" "}
+        since <Day at={since} />. {count(before.runs, "run")} before, {count(after.runs, "run")} after, with{" "}
         {[agent, model].filter(Boolean).join(" and ")}.
       </p>
       {isNewest && (
@@ -127,7 +125,7 @@ function PointsBar({
           {segments.map(({ name, points, look }) => (
             <li key={name} class={look}>
               <i class="key" />
-              {name} <strong>{signed(points)}</strong>
+              {name} <strong>{signedPoints(points)}</strong>
             </li>
           ))}
         </ul>
@@ -225,7 +223,7 @@ const Causes = ({ base, explanation }: PartProps) => {
                 <td class="number">
                   {share.after.met} of {share.after.of}
                 </td>
-                <td class="number">{points === null ? "–" : signed(points)}</td>
+                <td class="number">{points === null ? "–" : signedPoints(points)}</td>
               </tr>
             ))}
             <Rest name="The agent’s own mistakes" owner="agent" points={agentPoints} />
@@ -235,7 +233,7 @@ const Causes = ({ base, explanation }: PartProps) => {
               <th scope="row">Change of the score</th>
               <td class="number">{before.mean.toFixed(1)}</td>
               <td class="number">{after.mean.toFixed(1)}</td>
-              <td class="number">{signed(delta)}</td>
+              <td class="number">{signedPoints(delta)}</td>
             </tr>
           </tbody>
         </table>
@@ -250,7 +248,7 @@ const Rest = ({ name, owner, points }: { name: string; owner: string; points: nu
     <td class="title">{name}</td>
     <td class="number" />
     <td class="number" />
-    <td class="number">{signed(points)}</td>
+    <td class="number">{signedPoints(points)}</td>
   </tr>
 );
 

@@ -3,20 +3,20 @@ import { Elysia } from "elysia";
 import { listAgentChoices } from "../../agents/choice.ts";
 import { listArchives } from "../../archives/archives.ts";
 import type { Context, OrgId } from "../../context.ts";
-import { badRequest } from "../../errors.ts";
-import { equalArms, presetArms } from "../../experiments/design.ts";
+import { badRequest, invalidField } from "../../errors.ts";
+import { equalArms, presetArms, withholdingArms } from "../../experiments/design.ts";
 import { cancelExperiment, getExperiment, getExperimentRow, listExperiments } from "../../experiments/experiments.ts";
-import { toReplacements } from "../../experiments/page-edit.ts";
 import { estimateExperiment, requestExperiment } from "../../experiments/requests.ts";
 import { listEndedRuns } from "../../experiments/results.ts";
 import { runsCsv } from "../../experiments/runs-csv.ts";
 import type { ExperimentRequest } from "../../experiments/schema.ts";
+import { getDocsMap } from "../../friction/docs-map.ts";
 import { pageQuery } from "../../http/paging.ts";
 import { listPromptChoices, listTags } from "../../prompts/lists.ts";
 import { listProviders } from "../../providers/providers.ts";
 import { getReport } from "../../reports/reports.ts";
 import { promptChoices } from "../components/filter.tsx";
-import { lines, readForm, verbatim } from "../form-values.ts";
+import { assignments, lines, readForm, verbatim } from "../form-values.ts";
 import { showPage, submitForm, submitOrShowAgain } from "../page-requests.tsx";
 import { pageResponse, seeOther } from "../page-responses.ts";
 import { type ExperimentChoices, ExperimentForm, NewExperimentPage } from "../pages/experiment-form.tsx";
@@ -26,7 +26,7 @@ import { toDownload } from "../responses.ts";
 import { webSourceOf } from "../viewer.ts";
 
 const perPage = 50;
-const formats = { hidden: lines, editFind: verbatim, editReplacement: verbatim };
+const formats = { hidden: lines, editFind: verbatim, editReplacement: verbatim, templateArgs: assignments };
 
 function choicesOf(ctx: Context, org: OrgId): ExperimentChoices {
   return {
@@ -43,35 +43,35 @@ function choicesOf(ctx: Context, org: OrgId): ExperimentChoices {
 }
 
 /** Throws bad_request for a form that compares nothing. */
-function toRequest(form: ExperimentForm): ExperimentRequest {
-  const { promptId, tag, repeats, budgetUsd, skillsArchive, llmsTxtOf, hidden = [], ...rest } = form;
-  const {
-    mcpUrl,
-    bare,
-    otherAgent,
-    otherModel,
-    competitorId,
-    editUrl,
-    editFind = "",
-    editReplacement = "",
-    itself,
-  } = rest;
+function toRequest(ctx: Context, org: OrgId, form: ExperimentForm): ExperimentRequest {
+  const { promptId, tag, repeats, budgetUsd, shouldTag, shouldNotTag, triggerOf, templateArgs } = form;
+  const labels = { should: shouldTag ? [shouldTag] : [], shouldNot: shouldNotTag ? [shouldNotTag] : [] };
+  const hasLabels = labels.should.length + labels.shouldNot.length > 0;
+  const selection = hasLabels ? {} : promptId ? { promptIds: [promptId] } : { tag };
+  const triggering = hasLabels ? { of: triggerOf || undefined, ...labels } : undefined;
+  const arms = toArms(ctx, org, form);
+  if (arms.length < 2) throw badRequest("There is nothing to compare yet. Fill in a field that adds an arm.");
+  return { ...selection, arms, repeats, budgetUsd, templateArgs, triggering };
+}
+
+/** The arms that a form asks for. Throws bad_request for an incomplete edit, and not_found. */
+function toArms(ctx: Context, org: OrgId, form: ExperimentForm): ExperimentRequest["arms"] {
+  const { promptId, skillsArchive, llmsTxtOf, hidden = [], withoutPages, itself, ...rest } = form;
+  const { mcpUrl, bare, otherAgent, otherModel, competitorId, editUrl, editFind = "", editReplacement = "" } = rest;
   if ((editUrl === undefined) !== (editFind === ""))
     throw badRequest("To edit a page, fill in both its URL and the text to replace.");
-  const selection = promptId ? { promptIds: [promptId] } : { tag };
-  if (itself) return { ...selection, arms: equalArms, repeats, budgetUsd };
-  const skills = skillsArchive === undefined ? undefined : { archive: skillsArchive };
-  const arms = [
-    ...presetArms({
-      ...{ bare, skills, mcpUrl, withoutLlmsTxt: llmsTxtOf, otherAgent, otherModel, competitorId },
-      hidden: hidden.length > 0 ? hidden : undefined,
-    }),
-    ...(editUrl === undefined
-      ? []
-      : [{ name: "edited", edits: { hidden: [], replacements: toReplacements(editUrl, editFind, editReplacement) } }]),
-  ];
-  if (arms.length < 2) throw badRequest("There is nothing to compare yet. Fill in a field that adds an arm.");
-  return { ...selection, arms, repeats, budgetUsd };
+  if (itself) return equalArms;
+  if (withoutPages !== undefined) {
+    if (!promptId) throw invalidField("withoutPages", "choose one prompt, whose pages are hidden");
+    return withholdingArms(getDocsMap(ctx, org, { promptId }, {}).pages, withoutPages);
+  }
+  const edit = editUrl === undefined ? undefined : { url: editUrl, find: editFind, replacement: editReplacement };
+  return presetArms({
+    ...{ bare, mcpUrl, withoutLlmsTxt: llmsTxtOf, otherAgent, otherModel, competitorId },
+    skills: skillsArchive === undefined ? undefined : { archive: skillsArchive },
+    hidden: hidden.length > 0 ? hidden : undefined,
+    replacements: edit && [edit],
+  });
 }
 
 /** Pages of experiments. */
@@ -122,7 +122,7 @@ export const experimentPages = (ctx: Context) =>
         ),
         async (viewer, form, site) => {
           const values = readForm(ExperimentForm, form, formats);
-          const input = toRequest(values);
+          const input = toRequest(ctx, viewer.org, values);
           const estimate = estimateExperiment(ctx, viewer.org, input);
           if (values.do === "estimate" || (estimate.maxUsd !== 0 && !values.agreed))
             return pageResponse(

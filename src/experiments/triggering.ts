@@ -1,0 +1,96 @@
+// Whether agents use a skill or an MCP server when they should, and leave it alone when they shouldn't. Pure functions.
+import { type Cluster, clusteredWilson } from "../stats/clusters.ts";
+import type { Estimate } from "../stats/estimates.ts";
+
+/** A run of a labeled prompt. `triggered`: whether it used the skill or server; null: unknown, or it had none. */
+export type LabeledRun = {
+  promptId: string;
+  arm: string;
+  agent: string;
+  excluded: "contaminated" | "failed" | null;
+  shouldTrigger: boolean | null;
+  triggered: boolean | null;
+};
+
+/**
+ * The runs of an agent in an arm, by label and use. `precision`: of the runs with use, those that should have it. `recall`: of those that
+ * should, the runs with use. `f1`: their harmonic mean. null: no run counts, or no prompt of the other label was run. `wrong`: prompts with at
+ * least one wrong run, and how many of their runs used it.
+ */
+export type Triggering = {
+  arm: string;
+  agent: string;
+  truePositives: number;
+  falsePositives: number;
+  falseNegatives: number;
+  trueNegatives: number;
+  precision: Estimate | null;
+  recall: Estimate | null;
+  f1: Estimate | null;
+  wrong: { promptId: string; shouldTrigger: boolean; triggered: number; of: number }[];
+};
+
+/** The labeled runs of each agent in each arm, in the order of the arms, as far as it is known whether the skill or server was used. Excluded runs don't count. */
+export function analyzeTriggering(arms: string[], runs: LabeledRun[]): Triggering[] {
+  const known = runs.filter(
+    ({ excluded, shouldTrigger, triggered }) => excluded === null && shouldTrigger !== null && triggered !== null,
+  );
+  return arms.flatMap((arm) => {
+    const byAgent = Map.groupBy(
+      known.filter((run) => run.arm === arm),
+      ({ agent }) => agent,
+    );
+    return [...byAgent].sort(([a], [b]) => a.localeCompare(b)).map(([, ofAgent]) => triggeringOf(ofAgent));
+  });
+}
+
+type Counts = { truePositives: number; falsePositives: number; falseNegatives: number; trueNegatives: number };
+
+function triggeringOf(runs: LabeledRun[]): Triggering {
+  const { arm, agent } = runs[0] as LabeledRun;
+  const prompts = [...Map.groupBy(runs, ({ promptId }) => promptId).values()].map(countsOf);
+  const sharesOf = (read: (counts: Counts) => Cluster): Estimate | null => clusteredWilson(prompts.map(read));
+  const hasNegatives = runs.some(({ shouldTrigger }) => !shouldTrigger);
+  const ofUses = sharesOf(({ truePositives: k, falsePositives }) => ({ k, n: k + falsePositives }));
+  const overlap = sharesOf(({ truePositives: k, falsePositives, falseNegatives }) => ({
+    k,
+    n: k + falsePositives + falseNegatives,
+  }));
+  return {
+    ...{ arm, agent, ...countsOf(runs) },
+    precision: hasNegatives ? ofUses : null,
+    recall: sharesOf(({ truePositives: k, falseNegatives }) => ({ k, n: k + falseNegatives })),
+    f1: hasNegatives && overlap ? toF1(overlap) : null,
+    wrong: listWrong(runs),
+  };
+}
+
+function countsOf(runs: LabeledRun[]): Counts {
+  const count = (label: boolean, use: boolean) =>
+    runs.filter(({ shouldTrigger, triggered }) => shouldTrigger === label && triggered === use).length;
+  return {
+    truePositives: count(true, true),
+    falsePositives: count(false, true),
+    falseNegatives: count(true, false),
+    trueNegatives: count(false, false),
+  };
+}
+
+/**
+ * F1 from the share of right uses among the runs that used it or should have, with its interval: F1 = 2J / (1 + J) rises with J. D. J. Hand, P.
+ * Christen and N. Kirielle, Machine Learning 110 (2021) 451–456.
+ */
+function toF1({ value, low, high }: Estimate): Estimate {
+  const f1 = (share: number | null) => (share === null ? null : (2 * share) / (1 + share));
+  return { value: f1(value) as number, low: f1(low), high: f1(high) };
+}
+
+function listWrong(runs: LabeledRun[]): Triggering["wrong"] {
+  const byPrompt = [...Map.groupBy(runs, ({ promptId }) => promptId)].sort(([a], [b]) => a.localeCompare(b));
+  return byPrompt.flatMap(([promptId, ofPrompt]) => {
+    const shouldTrigger = ofPrompt[0]?.shouldTrigger === true;
+    const triggered = ofPrompt.filter((run) => run.triggered).length;
+    const of = ofPrompt.length;
+    return triggered === (shouldTrigger ? of : 0) ? [] : [{ promptId, shouldTrigger, triggered, of }];
+  });
+}

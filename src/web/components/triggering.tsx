@@ -1,0 +1,85 @@
+import { fromSkillText, intervalText, wrongText } from "../../experiments/labels.ts";
+import type { Experiment } from "../../experiments/schema.ts";
+import { List } from "./figures.tsx";
+import { foreignText } from "./layout.tsx";
+
+/** Whether agents used the skill or server when they should, and which prompts went wrong. */
+export const TriggeringTable = ({ experiment, base }: { experiment: Experiment; base: string }) => {
+  const { prompts, triggerOf, analysis } = experiment;
+  if (analysis.triggering.length === 0) return null;
+  const promptsById = new Map(prompts.map((prompt) => [prompt.id, prompt]));
+  const wrong = analysis.triggering.flatMap(({ arm, agent, wrong }) => wrong.map((each) => ({ ...each, arm, agent })));
+  const derived = fromSkillText(experiment);
+  return (
+    <section id="triggering">
+      <h2>
+        Triggering <small {...foreignText}>{triggerOf}</small>
+      </h2>
+      <p>Whether agents used the skill or MCP server when they should, and left it alone when they should not.</p>
+      <List
+        label="Triggering"
+        isStacked
+        labels={["Arm", "Agent"]}
+        numbers={[
+          "Precision (95% CI)",
+          "Recall (95% CI)",
+          "F1 (95% CI)",
+          "Used, should",
+          "Used, should not",
+          "Missed",
+          "Left alone",
+        ]}
+      >
+        {analysis.triggering.map((each) => (
+          <tr key={`${each.arm} ${each.agent}`}>
+            <th scope="row" {...foreignText}>
+              {each.arm}
+            </th>
+            <td data-label="Agent">{each.agent}</td>
+            <td class="number" data-label="Precision (95% CI)">
+              {intervalText(each.precision)}
+            </td>
+            <td class="number" data-label="Recall (95% CI)">
+              {intervalText(each.recall)}
+            </td>
+            <td class="number" data-label="F1 (95% CI)">
+              {intervalText(each.f1)}
+            </td>
+            <td class="number" data-label="Used, should">
+              {each.truePositives}
+            </td>
+            <td class="number" data-label="Used, should not">
+              {each.falsePositives}
+            </td>
+            <td class="number" data-label="Missed">
+              {each.falseNegatives}
+            </td>
+            <td class="number" data-label="Left alone">
+              {each.trueNegatives}
+            </td>
+          </tr>
+        ))}
+      </List>
+      {derived && <p class="muted">{derived}</p>}
+      {wrong.length > 0 && (
+        <List label="Prompts that went wrong" isStacked labels={["Prompt", "Arm", "Agent", "Wrong"]}>
+          {wrong.map((each) => (
+            <tr key={`${each.promptId} ${each.arm} ${each.agent}`}>
+              <th scope="row" {...foreignText}>
+                <a href={`${base}/prompts/${each.promptId}`}>
+                  {promptsById.get(each.promptId)?.title ?? "Deleted prompt"}
+                </a>
+                {promptsById.get(each.promptId)?.fromSkill && <small> derived from the skill’s description</small>}
+              </th>
+              <td data-label="Arm" {...foreignText}>
+                {each.arm}
+              </td>
+              <td data-label="Agent">{each.agent}</td>
+              <td data-label="Wrong">{wrongText(each)}</td>
+            </tr>
+          ))}
+        </List>
+      )}
+    </section>
+  );
+};
