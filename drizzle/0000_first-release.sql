@@ -44,6 +44,48 @@ CREATE TABLE `backups` (
 ) STRICT;
 --> statement-breakpoint
 CREATE INDEX `backups_by_start` ON `backups` (`started_at`);--> statement-breakpoint
+CREATE TABLE `bisect_runs` (
+	`org_id` text NOT NULL,
+	`bisect_id` text NOT NULL,
+	`run_id` text NOT NULL,
+	`build` integer NOT NULL,
+	`step` integer NOT NULL,
+	`model` text,
+	PRIMARY KEY(`bisect_id`, `run_id`),
+	FOREIGN KEY (`org_id`,`bisect_id`) REFERENCES `bisects`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
+	FOREIGN KEY (`org_id`,`run_id`) REFERENCES `runs`(`org_id`,`id`) ON UPDATE no action ON DELETE no action
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `bisect_runs_by_run` ON `bisect_runs` (`org_id`,`run_id`);--> statement-breakpoint
+CREATE TABLE `bisects` (
+	`id` text PRIMARY KEY NOT NULL,
+	`org_id` text NOT NULL,
+	`prompt_id` text NOT NULL,
+	`agent` text,
+	`model` text,
+	`url_template` text NOT NULL,
+	`commits` text NOT NULL,
+	`skipped` text NOT NULL,
+	`template_args` text,
+	`budget_usd` real,
+	`trigger` text NOT NULL,
+	`person_id` text,
+	`key_id` text,
+	`status` text NOT NULL,
+	`stop_reason` text,
+	`result` text,
+	`spent_usd` real,
+	`created_at` integer NOT NULL,
+	`completed_at` integer,
+	FOREIGN KEY (`org_id`,`prompt_id`) REFERENCES `prompts`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "bisects_trigger" CHECK("bisects"."trigger" in ('schedule', 'ci', 'api', 'mcp', 'web', 'cli')),
+	CONSTRAINT "bisects_status" CHECK("bisects"."status" in ('running', 'found', 'stopped')),
+	CONSTRAINT "bisects_stop_reason" CHECK("bisects"."status" <> 'stopped' or "bisects"."stop_reason" is not null),
+	CONSTRAINT "bisects_completed" CHECK(("bisects"."status" = 'running') = ("bisects"."completed_at" is null))
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `bisects_running` ON `bisects` (`id`) WHERE "bisects"."status" = 'running';--> statement-breakpoint
+CREATE UNIQUE INDEX `bisects_of_org` ON `bisects` (`org_id`,`id`);--> statement-breakpoint
 CREATE TABLE `check_problems` (
 	`check` text NOT NULL,
 	`cause` text NOT NULL,

@@ -5,6 +5,7 @@ import { authenticate, withUnambiguousPath } from "./auth/authentication.ts";
 import { keyRoutes } from "./auth/routes.ts";
 import { tenantOf } from "./auth/tenant.ts";
 import { backupRoutes } from "./backups/routes.ts";
+import { bisectRoutes } from "./bisects/routes.ts";
 import { comparisonRoutes } from "./comparisons/routes.ts";
 import { deletionRoutes } from "./deletions/routes.ts";
 import { errorStatus } from "./errors.ts";
@@ -157,6 +158,7 @@ const featureRoutes = ({ ctx, workers }: Service) =>
     .use(matrixRoutes(ctx))
     .use(suiteRoutes(ctx))
     .use(experimentRoutes(ctx))
+    .use(bisectRoutes(ctx))
     .use(inboxRoutes(ctx))
     .use(gateRoutes(ctx))
     .use(exchangeRoutes(ctx))

@@ -4,6 +4,7 @@ import { workspacesIn } from "./agents/sandbox/workspace.ts";
 import { limitsOfOrg } from "./auth/orgs.ts";
 import { findBackupWarning } from "./backups/backups.ts";
 import { canBackUp, createBackupLoop } from "./backups/loop.ts";
+import { createBisectLoop } from "./bisects/progress.ts";
 import { createHealthChecks } from "./checks/health-checks.ts";
 import { listStoredProblems } from "./checks/stored-problems.ts";
 import { announceScore } from "./comparisons/score-alert.ts";
@@ -81,9 +82,8 @@ export function createService(options: ServiceOptions) {
     leaseMs,
   });
   const scheduler = createScheduler(ctx);
-  const gateLoop = createGateLoop(ctx);
-  const experimentLoop = createExperimentLoop(ctx);
-  const loops = [gateLoop, experimentLoop, createScoreChangeLoop(ctx), scheduler];
+  const requestLoops = [createGateLoop(ctx), createExperimentLoop(ctx), createBisectLoop(ctx)];
+  const loops = [...requestLoops, createScoreChangeLoop(ctx), scheduler];
   const upkeep = createUpkeep(ctx, [
     (stop) => cancelRunsOfDeletions(ctx, stop),
     (stop) => forgetDeletedPeople(ctx, stop),
@@ -119,8 +119,8 @@ export function createService(options: ServiceOptions) {
     runner,
     notifier,
     scheduler,
-    gateLoop,
-    experimentLoop,
+    /** They finish what was requested, also for a command without a service. */
+    requestLoops,
     backupLoop,
     upkeep,
     /** Checks of the installation. They start when the service has started. */

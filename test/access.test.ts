@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { createKey } from "../src/auth/keys.ts";
+import { requestBisect } from "../src/bisects/requests.ts";
 import { artifacts } from "../src/db/tables/runs.ts";
 import { requestExperiment } from "../src/experiments/requests.ts";
 import { listFieldFriction } from "../src/field/field.ts";
@@ -54,6 +55,9 @@ const experiment = await requestExperiment(app.service.ctx, app.a.org, {
   arms: [{ name: "baseline" }, { name: "no llms.txt", edits: hidden }],
   trigger: "api",
 });
+const bisect = await requestBisect(app.service.ctx, app.a.org, {
+  ...{ promptId, urlTemplate: "https://{commit}.preview.example.com", commits: ["a1b2c3d", "c7d8e9f"], trigger: "api" },
+});
 const { proposalSetId } = await requestProposals(app.service.ctx, app.a.org, docs);
 
 /** Values of path parameters: objects of A. */
@@ -63,6 +67,7 @@ const ids: Record<string, string> = {
   promptId,
   proposalSetId,
   experimentId: experiment.id,
+  bisectId: bisect.id,
   providerId: provider.id,
   keyId: apiKey.id,
   token: "none",
@@ -103,6 +108,7 @@ const memberMay: RegExp[] = [
   /^\/prompts(\/derived-fields|\/schedule|\/:promptId\/(edit|status|run)|\/propose(\/:proposalSetId)?)?$/,
   /^\/reports\/:slug\/done\/:fingerprint$/,
   /^\/experiments\/(new|:experimentId\/cancel)$/,
+  /^\/bisects\/(new|:bisectId\/cancel)$/,
   /^\/schedules\/(pause|resume)$/,
   /^\/friction\/field\/:fieldId\/state$/,
   /^\/runs\/:runId\/(cancel|rerun)$/,

@@ -150,6 +150,12 @@ const newExperiment = () => {
   const edits = { hidden: ["https://docs.acme.dev/llms.txt"], replacements: [] };
   return { promptIds: [newPrompt()], arms: [{ name: "baseline" }, { name: "no llms.txt", edits }] };
 };
+const newBisect = () => ({
+  promptId: newPrompt(),
+  urlTemplate: "https://{commit}.preview.example.com",
+  commits: ["a1b2c3d", "e4f5a6b", "c7d8e9f"],
+});
+const newBisectId = async () => (await app.send("POST", "/api/v1/bisects", { body: newBisect() })).body.id as string;
 const newGate = async () => {
   const body = { promptId: newPrompt(), minScore: 60 };
   return (await app.send("POST", "/api/v1/gates", { body })).body.id as string;
@@ -235,6 +241,11 @@ const api: Record<string, Driven> = {
     "experiment.cancelled",
     async () =>
       at(`/experiments/${(await app.send("POST", "/api/v1/experiments", { body: newExperiment() })).body.id}/cancel`),
+  ],
+  "POST /api/v1/bisects": ["bisect.requested", () => ({ body: newBisect() })],
+  "POST /api/v1/bisects/:bisectId/cancel": [
+    "bisect.cancelled",
+    async () => at(`/bisects/${await newBisectId()}/cancel`),
   ],
   "POST /api/v1/gates": ["gate.requested", () => ({ body: { promptId: newPrompt(), minScore: 60 } })],
   "POST /api/v1/gates/:gateId/cancel": ["gate.cancelled", async () => at(`/gates/${await newGate()}/cancel`)],
@@ -399,6 +410,11 @@ const forms: Record<string, Driven> = {
   ],
   "POST /prompts/:promptId/archive": ["prompt.updated", () => at(`/prompts/${newPrompt()}/archive`)],
   "POST /prompts/:promptId/run": ["evaluation.requested", () => at(`/prompts/${newPrompt()}/run`, { runs: "1" })],
+  "POST /bisects/new": [
+    "bisect.requested",
+    () => ({ body: { ...newBisect(), commits: newBisect().commits.join("\n") } }),
+  ],
+  "POST /bisects/:bisectId/cancel": ["bisect.cancelled", async () => at(`/bisects/${await newBisectId()}/cancel`)],
   "POST /experiments/new": [
     "experiment.requested",
     () => ({ body: { promptId: newPrompt(), llmsTxtOf: "https://docs.acme.dev/" } }),

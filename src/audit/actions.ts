@@ -10,6 +10,8 @@ export const auditActions = {
   "archive.deleted": "Deleted an archive",
   "audit_log.downloaded": "Downloaded the audit log",
   "backup.created": "Created a backup",
+  "bisect.cancelled": "Cancelled a bisect",
+  "bisect.requested": "Requested a bisect",
   "budget.changed": "Changed a budget",
   "deletion.erasure_requested": "Erased what was deleted",
   "deletion.restored": "Restored what was deleted",

@@ -84,10 +84,13 @@ export function createApi(
   };
 }
 
+/** The commands that cancel what a command waits for. */
+const cancelCommands = { run: "cancel", gate: "cancel", experiment: "experiment cancel", bisect: "bisect --cancel" };
+
 /** The failure to print when a command that waits for runs or gates is interrupted: whether they continue, and how to cancel them. */
 export function toInterruptionFailure(
   api: Api,
-  what: "run" | "gate" | "experiment",
+  what: "run" | "gate" | "experiment" | "bisect",
   ids: string[],
 ): { error: string; detail: string } {
   const names = `The ${what}${ids.length === 1 ? "" : "s"} ${ids.join(", ")}`;
@@ -96,7 +99,7 @@ export function toInterruptionFailure(
     : `${names} will go on without this command, and may cost money.`;
   return {
     error: "interrupted",
-    detail: `${detail} To cancel: ${ids.map((id) => `evald ${what === "experiment" ? "experiment cancel" : "cancel"} ${id}`).join("; ")}`,
+    detail: `${detail} To cancel: ${ids.map((id) => `evald ${cancelCommands[what]} ${id}`).join("; ")}`,
   };
 }
 

@@ -175,8 +175,7 @@ function withSettingsOfService(config: Config): Config {
 async function startWork(local: LocalService): Promise<void> {
   local.actsAsService = true;
   await local.service.runner.start();
-  local.service.gateLoop.start();
-  local.service.experimentLoop.start();
+  for (const loop of local.service.requestLoops) loop.start();
 }
 
 /** Takes over from a service that is gone: nobody else would finish the work. */

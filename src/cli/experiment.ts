@@ -26,9 +26,19 @@ import { type Api, findPromptId, findProvider, toInterruptionFailure } from "./a
 import { readArchive } from "./archive.ts";
 import { type ApiOptions, addApiOptions, addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
 import { checkFile } from "./files.ts";
-import { parseDollars } from "./gate.ts";
 import { onInterruption } from "./interruption.ts";
-import { exits, print, repeatable, say, sayRest, table, toJson, waitForEnd, wholeNumber } from "./terminal.ts";
+import {
+  exits,
+  parseDollars,
+  print,
+  repeatable,
+  say,
+  sayRest,
+  table,
+  toJson,
+  waitForEnd,
+  wholeNumber,
+} from "./terminal.ts";
 
 type Replacements = NonNullable<PresetInput["replacements"]>;
 

@@ -1,5 +1,5 @@
 import { appendFileSync, writeFileSync } from "node:fs";
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, Option } from "commander";
 import { badRequest } from "../errors.ts";
 import { gateJunit, gateMarkdown, statusLabels } from "../gates/summary.ts";
 import type { Scope } from "../grading/grade.ts";
@@ -9,7 +9,7 @@ import { addServiceOptions, type UseApi } from "./connection.ts";
 import { checkFileName, toWriteError } from "./files.ts";
 import { onInterruption } from "./interruption.ts";
 import { addSiteOptions, type SiteOptions, uploadSite } from "./site-folder.ts";
-import { exits, parsePair, parseScore, print, say, toJson, waitForEnd, wholeNumber } from "./terminal.ts";
+import { exits, parseDollars, parsePair, parseScore, print, say, toJson, waitForEnd, wholeNumber } from "./terminal.ts";
 
 type GateChecks = SiteOptions & {
   head?: string;
@@ -28,13 +28,6 @@ type GateChecks = SiteOptions & {
   markdown?: string;
   junit?: string;
 };
-
-/** An amount in USD above 0. */
-export function parseDollars(value: string): number {
-  if (!/^\d{1,6}(\.\d+)?$/.test(value) || Number(value) === 0)
-    throw new InvalidArgumentError("Must be an amount in USD above 0.");
-  return Number(value);
-}
 
 /** Adds `gate`: checks in CI whether a change made results worse. */
 export function addGate(program: Command, useApi: UseApi): void {

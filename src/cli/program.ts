@@ -11,6 +11,7 @@ import { addArchive } from "./archive.ts";
 import { addAudit } from "./audit.ts";
 import { addBackup } from "./backup.ts";
 import { addBackups } from "./backups.ts";
+import { addBisect } from "./bisect.ts";
 import { addCancel } from "./cancel.ts";
 import { addCompletion } from "./completion.ts";
 import { createUseApi } from "./connection.ts";
@@ -112,6 +113,7 @@ const commands: Record<string, (program: Command, context: CommandContext) => vo
   matrix: (program, { useApi }) => addMatrix(program, useApi),
   suite: (program, { useApi }) => addSuite(program, useApi),
   experiment: (program, { useApi }) => addExperiment(program, useApi),
+  bisect: (program, { useApi }) => addBisect(program, useApi),
   trust: (program, { useApi }) => addTrust(program, useApi),
   secret: (program, { useApi }) => addSecret(program, useApi),
   schedule: (program, { useApi }) => addSchedule(program, useApi),

@@ -158,6 +158,13 @@ export const wholeNumber = (min: number, max: number) => (value: string) => {
   return Number(value);
 };
 
+/** An amount in USD above 0. */
+export function parseDollars(value: string): number {
+  if (!/^\d{1,6}(\.\d+)?$/.test(value) || Number(value) === 0)
+    throw new InvalidArgumentError("Must be an amount in USD above 0.");
+  return Number(value);
+}
+
 /** Parses a score. */
 export function parseScore(value: string): number {
   if (!/^\d{1,3}(\.\d+)?$/.test(value) || Number(value) > 100)

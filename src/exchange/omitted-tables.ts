@@ -1,4 +1,5 @@
 import type { SQLiteTable } from "drizzle-orm/sqlite-core";
+import { bisectRuns, bisects } from "../db/tables/bisects.ts";
 import { experimentRuns, experiments } from "../db/tables/experiments.ts";
 import { agentLogins, apiKeys, checkSecrets, modelKeys, trusts } from "../db/tables/keys.ts";
 import { deliveries, deliveryTries, notifications } from "../db/tables/notifications.ts";
@@ -17,6 +18,8 @@ export const omittedTables: Record<string, SQLiteTable> = {
   "counts of access logs": fieldTraffic,
   experiments,
   "runs of experiments": experimentRuns,
+  bisects,
+  "runs of bisects": bisectRuns,
   members,
   "former members": formerMembers,
   "sign-ins": signIns,

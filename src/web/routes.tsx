@@ -10,6 +10,7 @@ import { accountPages } from "./routes/account.tsx";
 import { auditPages } from "./routes/audit-log.tsx";
 import { backupPages } from "./routes/backups.tsx";
 import { badgePages } from "./routes/badge.tsx";
+import { bisectPages } from "./routes/bisects.tsx";
 import { comparePages } from "./routes/compare.tsx";
 import { dataPages } from "./routes/data.tsx";
 import { docPages } from "./routes/docs.tsx";
@@ -116,6 +117,7 @@ const allPages = ({ ctx, workers }: Service, openApi: () => OpenApiDocument) =>
     .use(providerPages(ctx))
     .use(runPages(ctx))
     .use(gatePages(ctx))
+    .use(bisectPages(ctx))
     .use(evaluationPages(ctx))
     .use(dataPages(ctx))
     .use(settingsPages(ctx))

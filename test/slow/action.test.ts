@@ -57,9 +57,9 @@ async function setUp() {
   handle = app.app.handle;
   const github = startGitHub(pull);
   await app.service.runner.start();
-  app.service.gateLoop.start();
+  for (const loop of app.service.requestLoops) loop.start();
   afterAll(async () => {
-    await Promise.all([app.service.runner.stop(0), app.service.gateLoop.stop()]);
+    await Promise.all([app.service.runner.stop(0), ...app.service.requestLoops.map((loop) => loop.stop())]);
     for (const each of [server, ci, github]) "close" in each ? each.close() : each.stop(true);
   });
   for (const title of ["First", "Second"])

@@ -39,6 +39,7 @@ const known: Record<string, Record<string, string>> = {
   "/invite/:id": { email: "finn@acme.example" },
   "/account/password": { currentPassword: password },
   "/settings/notifications": { url: "https://hooks.acme.example/other" },
+  "/bisects/new": { urlTemplate: "https://{commit}.preview.example", commits: "a1b2c3d\nc7d8e9f" },
   "/experiments/new": { llmsTxtOf: "https://docs.notes.example/" },
   "/settings/ci": { repository: "acme/docs" },
 };

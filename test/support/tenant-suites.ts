@@ -76,6 +76,17 @@ export function suiteBorders(world: Tenants): Record<string, () => Promise<strin
       );
     },
 
+    async "B asks for a bisect of A"() {
+      const id = ctx.db.$client.query("select id from bisects where org_id = ?").values(asA.a.org)[0]?.[0];
+      const statuses = [];
+      for (const [method, path] of [
+        ["GET", ""],
+        ["POST", "/cancel"],
+      ] as const)
+        statuses.push((await asB.send(method, `/api/v1/bisects/${id}${path}`)).status);
+      return unlike("statuses", statuses, [404, 404]);
+    },
+
     async "A and B have access logs of the same docs"() {
       const readsOf = async (own: typeof asA) => {
         const { id } = await firstOf(own, "providers");

@@ -152,6 +152,8 @@ export function tenants() {
     await post(own, "/api/v1/experiments", { promptIds: [prompt.id], ...args, arms, repeats: 2, seed: 1 });
     finishRuns(own, ({ editsDigest }) => (editsDigest === null ? 78 : 55), 0.02);
     await advanceExperiments(service.ctx);
+    const builds = { urlTemplate: "https://{commit}.preview.example", commits: ["a1b2c3d", "e4f5a6b", "c7d8e9f"] };
+    await post(own, "/api/v1/bisects", { promptId: prompt.id, ...args, ...builds });
     // These are runs that ended without an agent.
     db.$client.run("update jobs set state = 'done', completed_at = ? where org_id = ? and state = 'queued'", [at, org]);
   }

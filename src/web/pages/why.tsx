@@ -60,6 +60,11 @@ export function WhyPage({ site, viewer, explanation, report, verifications, isNe
         <a class="button" href={`${base}${path}`}>
           Open the first report after it
         </a>{" "}
+        {may(viewer, "run") && (
+          <a class="button" href={`${base}/bisects/new?prompt=${prompt.id}`}>
+            Find the commit
+          </a>
+        )}{" "}
         {may(viewer, "share") && (
           <a class="button" href={`${base}${path}#share`}>
             Share

@@ -1,0 +1,209 @@
+// Which of many builds is the first with a change, by as few runs as possible. Pure functions: scores go in, the next step comes out.
+import { mean, pooledVariance, welch } from "./estimates.ts";
+import { permutationTest } from "./hypothesis-tests.ts";
+import { gateSteps, isClearChange } from "./power.ts";
+
+/** The score of a run of a build. Builds are numbered in the order of their commits: 0 is the good one, the last one is the bad one. */
+export type BuildScore = { build: number; score: number };
+
+/**
+ * `last`: the number of the bad build, at least 1. `skipped`: builds that can't be run, neither of which is the good or the bad one.
+ * `isDeterministic`: runs of a build never differ.
+ */
+export type Bisection = { last: number; skipped: ReadonlySet<number>; isDeterministic: boolean };
+
+/**
+ * `run`: more runs of one build, or of the good and the bad one. `same`: these two don't differ clearly, so there is nothing to find. `found`:
+ * the change is in one of these builds with this probability; several can't be told apart, because those between them are skipped.
+ * `undecided`: the same, but all runs are used up before it is that certain.
+ */
+export type BisectionStep =
+  | { kind: "run"; builds: number[]; runs: number }
+  | { kind: "same" }
+  | ({ kind: "found" | "undecided" } & Suspects);
+
+/** Builds that no run can tell apart, since all between them are skipped, with the probability that one of them is the first with the change. */
+export type Suspects = { builds: number[]; probability: number };
+
+/** The probability from which a build is the result. */
+export const certainty = 0.95;
+/** Runs that one step requests of a build, at most. */
+const maxBatch = 5;
+/** A standard deviation in points with the weight of this many runs, so that a few equal scores don't rule everything else out. */
+const priorSd = 2;
+const priorWeight = 2;
+/** Runs of a build whose scores vary, at most. */
+const maxRuns = 20;
+/** Builds beyond those of a plain binary search that are tried before the search gives up. */
+const maxDetours = 4;
+
+/** The next step of a search with these scores. */
+export function nextStepOf(design: Bisection, scores: BuildScore[]): BisectionStep {
+  const first = stepOfEnds(design, scores);
+  if (first !== null) return first;
+  const posterior = posteriorOf(design, scores);
+  const best = suspectsOf(design, posterior);
+  const needed = design.isDeterministic ? 1 - 1e-9 : certainty;
+  if (best.probability >= needed) return { kind: "found", ...best };
+  const build = nextBuildOf(design, scores, posterior);
+  if (build === null) return { kind: "undecided", ...best };
+  return { kind: "run", builds: [build], runs: batchOf(design, scores, posterior, build) };
+}
+
+const scoresOf = (scores: BuildScore[], build: number): number[] =>
+  scores.filter((each) => each.build === build).map(({ score }) => score);
+
+/** Whether the good and the bad build differ, tested at the steps of an adaptive gate; null: they do. */
+function stepOfEnds({ last, isDeterministic }: Bisection, scores: BuildScore[]): BisectionStep | null {
+  const [good, bad] = [scoresOf(scores, 0), scoresOf(scores, last)];
+  const done = Math.min(good.length, bad.length);
+  const builds = [...(good.length <= bad.length ? [0] : []), ...(bad.length <= good.length ? [last] : [])];
+  if (isDeterministic) {
+    if (done === 0) return { kind: "run", builds, runs: 1 };
+    return good[0] === bad[0] ? { kind: "same" } : null;
+  }
+  const isClear = gateSteps.some(({ runs, level }) => {
+    if (done < runs) return false;
+    const [a, b] = [good.slice(0, runs), bad.slice(0, runs)];
+    return isClearChange(welch(a, b, level), permutationTest(a, b).p, level);
+  });
+  if (isClear) return null;
+  // No result is significant with the runs of the first step alone.
+  const next = gateSteps.find(({ runs }, i) => i > 0 && runs > done);
+  if (next === undefined) return { kind: "same" };
+  const larger = Math.max(good.length, bad.length);
+  return { kind: "run", builds, runs: (builds.length === 1 ? Math.min(next.runs, larger) : next.runs) - done };
+}
+
+/**
+ * The probability of each build to be the first with the change, by number; that of build 0 is 0. Before any run, all are equally probable. For a
+ * deterministic agent, builds are as the good one or as the bad one, whichever score is nearer, and all builds between the last good and the first
+ * bad one are equally probable. For runs that vary, the likelihood of one change of the mean of normal scores, whose means and variance
+ * are those of the good and the bad build, and then of both sides of the most probable change. How much one run can say is limited by the share of
+ * runs that look like the other side, so that scores with two peaks mislead no more than their share.
+ */
+export function posteriorOf({ last, isDeterministic }: Bisection, scores: BuildScore[]): number[] {
+  if (isDeterministic) {
+    const [low, high] = boundsOf(last, scores);
+    return Array.from({ length: last + 1 }, (_, i) => (i > low && i <= high ? 1 / (high - low) : 0));
+  }
+  const ends = scores.filter(({ build }) => build === 0 || build === last);
+  if (new Set(ends.map(({ build }) => build)).size < 2)
+    return Array.from({ length: last + 1 }, (_, i) => i && 1 / last);
+  const byEnds = posteriorBySides(last, scores, sidesOf(ends, last));
+  const best = byEnds.indexOf(Math.max(...byEnds));
+  return posteriorBySides(last, scores, sidesOf(scores, best));
+}
+
+/** The last build that is as the good one, and the first one after it that is as the bad one. */
+function boundsOf(last: number, scores: BuildScore[]): [low: number, high: number] {
+  const [good, bad] = [scoresOf(scores, 0)[0], scoresOf(scores, last)[0]];
+  if (good === undefined || bad === undefined) return [0, last];
+  const isBad = ({ score }: BuildScore) => Math.abs(score - bad) < Math.abs(score - good);
+  const high = Math.min(last, ...scores.filter(isBad).map(({ build }) => build));
+  const low = Math.max(0, ...scores.filter((each) => !isBad(each) && each.build < high).map(({ build }) => build));
+  return [low, high];
+}
+
+/** What runs of builds without and with the change look like: their means, their variance, and the share that looks like the other side. */
+type Sides = { unchanged: number; changed: number; variance: number; misleading: number };
+
+/** Both sides if this build is the first with the change. Each must have a run. */
+function sidesOf(scores: BuildScore[], first: number): Sides {
+  const of = (isChanged: boolean) =>
+    scores.filter(({ build }) => build >= first === isChanged).map(({ score }) => score);
+  const [before, after] = [of(false), of(true)];
+  const [unchanged, changed] = [mean(before), mean(after)];
+  const squares = [...before.map((score) => (score - unchanged) ** 2), ...after.map((score) => (score - changed) ** 2)];
+  const sum = squares.reduce((total, square) => total + square, priorWeight * priorSd ** 2);
+  const middle = (unchanged + changed) / 2;
+  const looksChanged = (score: number) => (score - middle) * (changed - unchanged) > 0;
+  const misleading = before.filter(looksChanged).length + after.filter((score) => !looksChanged(score)).length;
+  return {
+    unchanged,
+    changed,
+    variance: sum / (scores.length - 2 + priorWeight),
+    // The mean of Jeffreys' posterior.
+    misleading: Math.min(0.45, (misleading + 0.5) / (scores.length + 1)),
+  };
+}
+
+/** The posterior with known sides. */
+function posteriorBySides(last: number, scores: BuildScore[], sides: Sides): number[] {
+  const most = Math.log((1 - sides.misleading) / sides.misleading);
+  const middle = (sides.unchanged + sides.changed) / 2;
+  const ratios = Array.from({ length: last + 1 }, () => 0);
+  for (const { build, score } of scores) {
+    const ratio = ((sides.changed - sides.unchanged) * (score - middle)) / sides.variance;
+    ratios[build] = (ratios[build] ?? 0) + Math.max(-most, Math.min(most, ratio));
+  }
+  // Builds from the first one on have the change, so its logarithm sums their ratios.
+  const logs = ratios.map((_, first) =>
+    first === 0 ? Number.NEGATIVE_INFINITY : ratios.slice(first).reduce((sum, ratio) => sum + ratio, 0),
+  );
+  const largest = Math.max(...logs);
+  const weights = logs.map((log) => Math.exp(log - largest));
+  const total = weights.reduce((sum, weight) => sum + weight, 0);
+  return weights.map((weight) => weight / total);
+}
+
+/** The builds that are most probably the first with the change. */
+export function suspectsOf({ last, skipped }: Bisection, posterior: number[]): Suspects {
+  const groups: Suspects[] = [];
+  for (let build = 1; build <= last; build++) {
+    const probability = posterior[build] ?? 0;
+    const open = groups.at(-1);
+    // That the build before this one is skipped makes both equal.
+    if (open && skipped.has(build - 1)) {
+      open.builds.push(build);
+      open.probability += probability;
+    } else groups.push({ builds: [build], probability });
+  }
+  return groups.reduce((a, b) => (b.probability > a.probability ? b : a));
+}
+
+/** The error that each of the builds on the way may have, so that all together leave the result certain. */
+const errorOf = ({ last }: Bisection): number => (1 - certainty) / (2 * Math.max(1, Math.ceil(Math.log2(last))));
+
+/** The probability of each build to have the change: that it or an earlier one is the first. */
+function changedOf(posterior: number[]): number[] {
+  let sum = 0;
+  return posterior.map((probability) => {
+    sum += probability;
+    return sum;
+  });
+}
+
+/**
+ * The build whose runs tell most: the one that most evenly has or lacks the change, as in M. Horstein, IEEE Transactions on Information Theory 9
+ * (1963) 136–143. A build that was begun is decided first, because each new one has to be built and looked at. null: no build can be run.
+ */
+function nextBuildOf(design: Bisection, scores: BuildScore[], posterior: number[]): number | null {
+  const { last, skipped, isDeterministic } = design;
+  const tried = new Set(scores.map(({ build }) => build)).size - 2;
+  const mayBegin = isDeterministic || tried < Math.ceil(Math.log2(last)) + maxDetours;
+  const changed = changedOf(posterior);
+  const balanceOf = (build: number) => Math.abs((changed[build] ?? 0) - 0.5);
+  const mayRun = (build: number) =>
+    !skipped.has(build) && scoresOf(scores, build).length < (isDeterministic ? 1 : maxRuns);
+  const builds = Array.from({ length: last - 1 }, (_, i) => i + 1).filter(mayRun);
+  const isOpen = (build: number) => scoresOf(scores, build).length > 0 && balanceOf(build) < 0.5 - errorOf(design);
+  const isBetween = (build: number) => balanceOf(build) < 0.5 - 1e-12;
+  const begun = builds.filter(isOpen);
+  const choices = begun.length > 0 ? begun : mayBegin ? builds.filter(isBetween) : [];
+  if (choices.length === 0) return null;
+  return choices.reduce((a, b) => (balanceOf(b) < balanceOf(a) - 1e-12 ? b : a));
+}
+
+/** The runs of a build that would decide it if they all said the same, by A. Wald's sequential test, and half of them if they didn't. */
+function batchOf(design: Bisection, scores: BuildScore[], posterior: number[], build: number): number {
+  if (design.isDeterministic) return 1;
+  const [good, bad] = [scoresOf(scores, 0), scoresOf(scores, design.last)];
+  const within = Math.max(pooledVariance([good, bad]) ?? 0, priorSd ** 2);
+  const informationPerRun = (mean(bad) - mean(good)) ** 2 / (2 * within);
+  const error = errorOf(design);
+  const probability = Math.min(1 - error, Math.max(error, changedOf(posterior)[build] ?? 0.5));
+  const needed = Math.log((1 - error) / error) - Math.abs(Math.log(probability / (1 - probability)));
+  const left = maxRuns - scoresOf(scores, build).length;
+  return Math.max(1, Math.min(maxBatch, left, Math.round(needed / (2 * informationPerRun))));
+}
