@@ -15,7 +15,7 @@ const timings = "dist/test-timings.json";
 /** At most this many failed tests run a second time. More failures are a defect. */
 const mostFlaky = 5;
 const runs = [
-  ["--parallel=3", "--path-ignore-patterns=test/torture/**"],
+  ["--parallel=4", "--path-ignore-patterns=test/torture/**"],
   // These put a load on the machine, so they run without the others.
   ["--parallel=2", "test/torture"],
 ];
