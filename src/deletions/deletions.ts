@@ -96,7 +96,7 @@ export async function deletePrompt(ctx: Context, org: OrgId, id: string, deleted
 /** Deletes a run with its session and report, as `deletePrompt` does. Throws not_found. */
 export async function deleteRun(ctx: Context, org: OrgId, id: string, deletedBy: string): Promise<Deletion> {
   const { deletion, ended } = await ctx.commit((tx) => {
-    const run = getRunRow(tx, org, id);
+    const run = getRunRow(ctx, org, id);
     const ended = run.completedAt === null ? [run.id] : [];
     cancelDeletedRuns(ctx, tx, ended, deletedBy);
     return { deletion: hideRun(ctx, tx, org, id, deletedBy), ended };
@@ -111,7 +111,7 @@ export const deleteReport = (ctx: Context, org: OrgId, slug: string, deletedBy: 
 
 /** Hides a run with its report by moving it to a hidden prompt of its own. Returns the deletion. */
 function hideRun(ctx: Context, tx: Tx, org: OrgId, id: string, deletedBy: string): DeletionRow {
-  const run = getRunRow(tx, org, id);
+  const run = getRunRow(ctx, org, id);
   const report = tx.select().from(reports).where(eq(reports.runId, run.id)).get();
   const deletion = insertDeletion(ctx, tx, org, {
     kind: "run",

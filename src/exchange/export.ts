@@ -27,7 +27,7 @@ export const signingKeyOf = ({ config: { secretKey } }: Context): string | null 
 function toOrder(ctx: Context, org: OrgId, filter: ExportFilter): ExportOrder {
   const { db, now } = ctx;
   const { format = "jsonl", since, until, minScore, scope } = filter;
-  const run = filter.runId === undefined ? null : getRunRow(db, org, filter.runId);
+  const run = filter.runId === undefined ? null : getRunRow(ctx, org, filter.runId);
   const promptId = filter.promptId?.toLowerCase() ?? run?.promptId ?? null;
   const wherePrompt = and(eq(prompts.orgId, org), eq(prompts.id, promptId ?? ""));
   if (promptId !== null && !db.select({ id: prompts.id }).from(prompts).where(wherePrompt).get())

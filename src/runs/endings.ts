@@ -24,7 +24,7 @@ export function stopEndedRuns(ctx: Context, runIds: string[]): void {
  */
 export async function cancelRun(ctx: Context, org: OrgId, id: string, requester: string): Promise<void> {
   const runId = await ctx.commit((tx) => {
-    const run = getRunRow(tx, org, id);
+    const run = getRunRow(ctx, org, id);
     if (run.completedAt !== null) throw conflict(`The run has already ended with status ${run.status}.`);
     const failure = toFailure("cancelled", `by ${requester}`);
     endRun(ctx, tx, run.id, toFailureColumns(failure), failure);

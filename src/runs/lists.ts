@@ -90,7 +90,7 @@ export function listRunPage(
   { sort = "-created", ...filter }: RunFilter & { sort?: RunSort },
   { limit, before }: { limit: number; before?: string },
 ) {
-  const last = before === undefined ? undefined : findRunRow(ctx.db, org, before);
+  const last = before === undefined ? undefined : findRunRow(ctx, org, before);
   if (before !== undefined && !last) throw invalidField("before", `no run has the ID ${before}`);
   const page = { limit: limit + 1, isDescending: isDescending(sort) };
   const list = sort === "duration" || sort === "-duration" ? listByDuration : listByTime;

@@ -272,7 +272,7 @@ export function requestRerun(
   runId: string,
   by: Pick<EvalRequestInput, keyof EvalSource | "idempotencyKey">,
 ): Promise<AcceptedEval> {
-  const { id: rerunOf, promptId, urlMap, templateArgs, task } = getRunRow(ctx.db, org, runId);
+  const { id: rerunOf, promptId, urlMap, templateArgs, task } = getRunRow(ctx, org, runId);
   return requestEval(ctx, org, promptId, {
     ...task.chosen,
     urlMap,

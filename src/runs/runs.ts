@@ -95,7 +95,7 @@ export function getRun(ctx: Context, org: OrgId, id: string): Run {
 
 /** The task of a run, as it was accepted. Values of `urlMap` may hold tokens. Throws not_found. */
 export function getRunTask(ctx: Context, org: OrgId, id: string): RequestedTask {
-  const { task, urlMap } = getRunRow(ctx.db, org, id);
+  const { task, urlMap } = getRunRow(ctx, org, id);
   return { task, urlMap };
 }
 
@@ -126,7 +126,7 @@ export function listRuns(
 
 /** The attempts of a run, oldest first. Throws not_found. */
 export function listAttempts(ctx: Context, org: OrgId, id: string): Attempt[] {
-  const run = getRunRow(ctx.db, org, id);
+  const run = getRunRow(ctx, org, id);
   const job = ctx.db
     .select({ id: jobs.id })
     .from(jobs)

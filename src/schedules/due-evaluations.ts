@@ -1,7 +1,8 @@
-import { and, desc, eq, inArray, isNull } from "drizzle-orm";
+import { and, desc, eq, isNull, sql } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
 import { nextTime } from "../cron.ts";
 import type { Db, Tx } from "../db/open.ts";
+import { bound, literal, statement } from "../db/prepared.ts";
 import { prompts } from "../db/tables/prompts.ts";
 import { evalRequests, runs } from "../db/tables/runs.ts";
 import { scheduledEvaluations } from "../db/tables/schedules.ts";
@@ -117,7 +118,7 @@ function runDueEvaluation(ctx: Context, tx: Tx, prompt: ScheduledPrompt, isLate:
   const { overlap } = prompt;
   if (overlap === "queue" && waitingEvaluationOf(ctx.db).get({ id: prompt.id }))
     return { outcome: "skipped_overlap", evalRequestId: null, reason: overlapReasons.queued };
-  if (overlap !== "allow" && isStillRunning(tx, prompt))
+  if (overlap !== "allow" && isStillRunning(ctx.db, prompt))
     return {
       outcome: overlap === "queue" ? "waiting" : "skipped_overlap",
       evalRequestId: null,
@@ -151,7 +152,7 @@ export function settleWaitingEvaluation(ctx: Context, tx: Tx, promptId: string, 
 /** Requests the runs of an evaluation, unless earlier ones have failed too often. `lateReason`: why it is late; null: it is on time. */
 function requestEvaluation(ctx: Context, tx: Tx, prompt: ScheduledPrompt, lateReason: string | null): Outcome {
   // The one that paused the prompt counts too, so a resumed prompt gets further chances.
-  const failures = countFailuresInARow(tx, prompt);
+  const failures = countFailuresInARow(ctx.db, prompt);
   if (failures > 0 && failures % maxFailures === 0) {
     tx.update(prompts).set({ status: "paused" }).where(eq(prompts.id, prompt.id)).run();
     return { outcome: "failed", evalRequestId: null, reason: pausedReason };
@@ -170,41 +171,57 @@ function requestEvaluation(ctx: Context, tx: Tx, prompt: ScheduledPrompt, lateRe
   }
 }
 
-/** Whether earlier scheduled runs are unfinished. */
-function isStillRunning(tx: Tx | Db, { orgId, id }: ScheduledPrompt): boolean {
-  const unfinished = tx
+const unfinishedScheduledRun = statement((db) =>
+  db
     .select({ id: runs.id })
     .from(runs)
     .innerJoin(evalRequests, eq(evalRequests.id, runs.evalRequestId))
     .where(
-      and(eq(runs.orgId, orgId), eq(runs.promptId, id), isNull(runs.completedAt), eq(evalRequests.trigger, "schedule")),
+      and(
+        eq(runs.orgId, bound("orgId")),
+        eq(runs.promptId, bound("id")),
+        isNull(runs.completedAt),
+        sql`${evalRequests.trigger} = 'schedule'`,
+      ),
     )
-    .limit(1)
-    .get();
-  return unfinished !== undefined;
-}
+    .limit(literal(1)),
+);
 
-/** How many of the latest scheduled evaluations failed, without one that gave a report or was cancelled in between. */
-function countFailuresInARow(tx: Tx, { orgId, id }: ScheduledPrompt): number {
-  const { outcome, evalRequestId, promptId, scheduledAt } = scheduledEvaluations;
-  const latest = tx
+/** Whether earlier scheduled runs are unfinished. */
+const isStillRunning = (db: Db, { orgId, id }: ScheduledPrompt): boolean =>
+  unfinishedScheduledRun(db).get({ orgId, id }) !== undefined;
+
+const latestEvaluations = statement((db) => {
+  const { orgId, outcome, evalRequestId, promptId, scheduledAt } = scheduledEvaluations;
+  const where = and(eq(orgId, bound("orgId")), eq(promptId, bound("id")), sql`${outcome} in ('ran', 'failed')`);
+  return db
     .select({ outcome, evalRequestId })
     .from(scheduledEvaluations)
-    .where(and(eq(scheduledEvaluations.orgId, orgId), eq(promptId, id), inArray(outcome, ["ran", "failed"])))
+    .where(where)
     .orderBy(desc(scheduledAt))
-    .limit(100)
-    .all();
+    .limit(literal(100));
+});
+
+/** How many of the latest scheduled evaluations failed, without one that gave a report or was cancelled in between. */
+function countFailuresInARow(db: Db, { orgId, id }: ScheduledPrompt): number {
+  const latest = latestEvaluations(db).all({ orgId, id });
   const firstSuccess = latest.findIndex((evaluation) =>
     evaluation.evalRequestId === null
       ? evaluation.outcome !== "failed"
-      : !hasFailed(tx, orgId, evaluation.evalRequestId),
+      : !hasFailed(db, orgId, evaluation.evalRequestId),
   );
   return firstSuccess < 0 ? latest.length : firstSuccess;
 }
 
+const endsOfRuns = statement((db) =>
+  db
+    .select({ status: runs.status, cause: runs.failureCause })
+    .from(runs)
+    .where(and(eq(runs.orgId, sql.placeholder("orgId")), eq(runs.evalRequestId, sql.placeholder("evalRequestId")))),
+);
+
 /** Whether all runs of an evaluation failed, and nobody cancelled one. */
-function hasFailed(tx: Tx, orgId: string, evalRequestId: string): boolean {
-  const where = and(eq(runs.orgId, orgId), eq(runs.evalRequestId, evalRequestId));
-  const rows = tx.select({ status: runs.status, cause: runs.failureCause }).from(runs).where(where).all();
-  return rows.length > 0 && rows.every(({ status, cause }) => status === "failed" && cause !== "cancelled");
+function hasFailed(db: Db, orgId: string, evalRequestId: string): boolean {
+  const ends = endsOfRuns(db).all({ orgId, evalRequestId });
+  return ends.length > 0 && ends.every(({ status, cause }) => status === "failed" && cause !== "cancelled");
 }
