@@ -78,6 +78,26 @@ test.each([
   ]);
 });
 
+test.each([
+  ["Mozilla/5.0 (compatible; Google-Agent; +https://developers.google.com/crawling)", "answer"],
+  ["Kimi-User/1.0", "answer"],
+  ["Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; NovaAct/1.0", "answer"],
+  ["GeminiCLI/0.9.0/gemini-2.5-pro (linux; x64)", "coding"],
+  ["meta-externalagent/1.1 (+https://developers.facebook.com/docs/sharing/webmasters/crawler)", "training"],
+  ["Mozilla/5.0 (compatible; Terracotta/1.0)", "search"],
+  ["AgentTimes/1.0", "program"],
+  ["Mozilla/5.0 (Linux; Android 10; K; CUBOT NOTE 20) AppleWebKit/537.36 Chrome/137.0.0.0 Mobile Safari/537.36", null],
+  ["Mozilla/5.0 (compatible; MSIE 10.0; Windows NT 6.2; Trident/6.0)", null],
+  [
+    "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.5 Safari/605.1.15",
+    null,
+  ],
+  ["Opera/9.80 (Windows NT 6.1) Presto/2.12.388 Version/12.18", null],
+])("%s is told apart", async (userAgent, kind) => {
+  const { pages } = await counted(clf("/docs/a", userAgent));
+  expect(pages.map((page) => page.kind)).toEqual(kind === null ? [] : [kind as never]);
+});
+
 describe("the counts of a log", () => {
   test("are those of its lines, by month, agent and page", async () => {
     const random = randomOf(11);

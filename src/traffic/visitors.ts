@@ -54,17 +54,29 @@ const rules: [pattern: RegExp, kind: VisitorKind, name: string][] = [
     "monitor",
     "Monitor",
   ],
+  [
+    /[\w.]+-user\b|[a-z] ?agent\b|agent-\w|assistant|nova-?act|buyforme|\boperator\/|\btrae\b|kimi|tongyi|yiyan|linerbot|qbusiness|poggio|useai/i,
+    "answer",
+    "Other assistant",
+  ],
   [/context7|\bjina|scrapy|crawl4ai|headless|puppeteer|playwright|selenium|wkhtml/i, "program", "Fetch tool"],
   [
     /^(?:axios|node|undici|got|bun|deno|python|httpx|aiohttp|curl|wget|go-http|okhttp|java|jakarta|apache-http|reqwest|hyper|rust|ruby|faraday|libwww|perl|guzzle|php|symfony|postman|insomnia|httpie|npm|pnpm|yarn|pip|uv|powershell|dart|swift|elixir|ky|superagent|fetch)\b/i,
     "program",
     "HTTP client",
   ],
-  [/bot\b|crawler|spider|scraper|preview|fetch\b|fetcher\b|archiver|slackbot|validator/i, "search", "Other bot"],
+  // A phone is named CUBOT. No browser has called itself compatible since Internet Explorer 11.
+  [
+    /(?<!\bcu)bot\b|crawler|spider|scraper|preview|fetch\b|fetcher\b|archiver|slackbot|validator|\bcompatible; (?!MSIE)/i,
+    "search",
+    "Other bot",
+  ],
+  // All browsers begin with one of these.
+  [/^(?!Mozilla\/|Opera\/|Dalvik\/|-?$)/, "program", "Other program"],
 ];
 
 /** Search engines as which agents disguise themselves don't ask for Markdown. */
-const disguises: ReadonlySet<string> = new Set(["Search engine", "HTTP client", "Fetch tool"]);
+const disguises: ReadonlySet<string> = new Set(["Search engine", "HTTP client", "Fetch tool", "Other program"]);
 const unnamedAgent: Visitor = { kind: "coding", name: "Unnamed, asks for Markdown" };
 
 /**
