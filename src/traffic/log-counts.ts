@@ -52,6 +52,7 @@ function createLogCounter(docsUrl: string, format: LogFormat | null) {
   let rest = "";
   let isTooLong = false;
   let pages = new Map<string, PageCounts>();
+  const urls = new Map<string, string>();
   const counts: Omit<LogCounts, "pages"> = { lines: 0, unread: 0, samples: [], requests: {}, leftOut: 0 };
 
   function countLine(line: string): void {
@@ -76,11 +77,12 @@ function createLogCounter(docsUrl: string, format: LogFormat | null) {
     if (!path.startsWith(base) || assets.test(path)) return;
     if (isMissing && ((counted !== "coding" && counted !== "answer" && counted !== "program") || scanned.test(path)))
       return;
-    const key = `${month} ${name} ${path}`;
+    const url = pageOf(path);
+    const key = `${month} ${name} ${url}`;
     let page = pages.get(key);
     if (!page) {
       if (pages.size >= maxPagesInMemory) forgetRarePages();
-      page = { month, kind: counted, name, url: origin + path, reads: 0, markdown: 0, missing: 0 };
+      page = { month: copyOf(month), kind: counted, name, url, reads: 0, markdown: 0, missing: 0 };
       pages.set(key, page);
     }
     if (isMissing) page.missing++;
@@ -88,6 +90,17 @@ function createLogCounter(docsUrl: string, format: LogFormat | null) {
       page.reads++;
       if (isMarkdown(path, request)) page.markdown++;
     }
+  }
+
+  /** The page of a path: `/a`, `/a/` and `/a.md` are one. */
+  function pageOf(path: string): string {
+    let url = urls.get(path);
+    if (url === undefined) {
+      if (urls.size >= maxPages) urls.clear();
+      url = copyOf(pageKey(origin + path));
+      urls.set(copyOf(path), url);
+    }
+    return url;
   }
 
   function forgetRarePages(): void {
@@ -117,9 +130,9 @@ function createLogCounter(docsUrl: string, format: LogFormat | null) {
     end(): LogCounts {
       if (!isTooLong) countLine(rest);
       rest = "";
-      const merged = mergeForms([...pages.values()]);
-      const kept = merged.slice(0, maxPages);
-      for (const page of merged.slice(maxPages)) counts.leftOut += timesOf(page);
+      const sorted = [...pages.values()].sort((a, b) => timesOf(b) - timesOf(a) || (a.url < b.url ? -1 : 1));
+      const kept = sorted.slice(0, maxPages);
+      for (const page of sorted.slice(maxPages)) counts.leftOut += timesOf(page);
       return { ...counts, pages: kept };
     },
   };
@@ -130,24 +143,10 @@ function addUnread(counts: Pick<LogCounts, "unread" | "samples">, line: string):
   if (counts.samples.length < maxSamples) counts.samples.push(line.slice(0, maxSampleChars));
 }
 
-const timesOf = ({ reads, missing }: PageCounts): number => reads + missing;
+/** A text of its own: a part of a text keeps all of it in memory. */
+const copyOf = (text: string): string => Buffer.from(text).toString();
 
-/** The counts of all forms of a page together, the most read first: `/a`, `/a/` and `/a.md` are one page. */
-function mergeForms(pages: PageCounts[]): PageCounts[] {
-  const merged = new Map<string, PageCounts>();
-  for (const page of pages) {
-    const url = pageKey(page.url);
-    const key = `${page.month} ${page.name} ${url}`;
-    const earlier = merged.get(key);
-    if (!earlier) merged.set(key, { ...page, url });
-    else {
-      earlier.reads += page.reads;
-      earlier.markdown += page.markdown;
-      earlier.missing += page.missing;
-    }
-  }
-  return [...merged.values()].sort((a, b) => timesOf(b) - timesOf(a) || (a.url < b.url ? -1 : 1));
-}
+const timesOf = ({ reads, missing }: PageCounts): number => reads + missing;
 
 const isGzip = (bytes: Uint8Array) => bytes[0] === 0x1f && bytes[1] === 0x8b;
 

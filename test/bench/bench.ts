@@ -6,6 +6,7 @@ import { buildExecutable, call, executable } from "../support/executable.ts";
 import { benchAgents } from "./agents.ts";
 import { benchDeletions } from "./deletions.ts";
 import { benchFairness } from "./fairness.ts";
+import { benchField } from "./field.ts";
 import { type Figure, toFigures, writeFigures } from "./figures.ts";
 import { benchHistory } from "./history.ts";
 import { benchJobs } from "./jobs.ts";
@@ -242,6 +243,7 @@ const parts: Record<string, (only: string[]) => unknown> = {
   fairness: (only) => benchFairness({ startService, row, folder }, only),
   deletions: () => benchDeletions({ startService, row, folder }),
   metrics: () => benchMetrics({ start, row, folder, env: serviceEnv, executable }),
+  field: () => benchField({ row, folder, env: serviceEnv, executable }),
   start: startUp,
   explorer,
 };
