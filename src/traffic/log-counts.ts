@@ -52,7 +52,7 @@ function createLogCounter(docsUrl: string, format: LogFormat | null) {
   let rest = "";
   let isTooLong = false;
   let pages = new Map<string, PageCounts>();
-  const urls = new Map<string, string>();
+  const urlOf = createUrlLookup(origin);
   const counts: Omit<LogCounts, "pages"> = { lines: 0, unread: 0, samples: [], requests: {}, leftOut: 0 };
 
   function countLine(line: string): void {
@@ -77,7 +77,7 @@ function createLogCounter(docsUrl: string, format: LogFormat | null) {
     if (!path.startsWith(base) || assets.test(path)) return;
     if (isMissing && ((counted !== "coding" && counted !== "answer" && counted !== "program") || scanned.test(path)))
       return;
-    const url = pageOf(path);
+    const url = urlOf(path);
     const key = `${month} ${name} ${url}`;
     let page = pages.get(key);
     if (!page) {
@@ -90,17 +90,6 @@ function createLogCounter(docsUrl: string, format: LogFormat | null) {
       page.reads++;
       if (isMarkdown(path, request)) page.markdown++;
     }
-  }
-
-  /** The page of a path: `/a`, `/a/` and `/a.md` are one. */
-  function pageOf(path: string): string {
-    let url = urls.get(path);
-    if (url === undefined) {
-      if (urls.size >= maxPages) urls.clear();
-      url = copyOf(pageKey(origin + path));
-      urls.set(copyOf(path), url);
-    }
-    return url;
   }
 
   function forgetRarePages(): void {
@@ -141,6 +130,20 @@ function createLogCounter(docsUrl: string, format: LogFormat | null) {
 function addUnread(counts: Pick<LogCounts, "unread" | "samples">, line: string): void {
   counts.unread++;
   if (counts.samples.length < maxSamples) counts.samples.push(line.slice(0, maxSampleChars));
+}
+
+/** The URL of a path, of which `/a`, `/a/` and `/a.md` have the same. Remembers its answers. */
+function createUrlLookup(origin: string): (path: string) => string {
+  const urls = new Map<string, string>();
+  return (path) => {
+    let url = urls.get(path);
+    if (url === undefined) {
+      if (urls.size >= maxPages) urls.clear();
+      url = copyOf(pageKey(origin + path));
+      urls.set(copyOf(path), url);
+    }
+    return url;
+  };
 }
 
 /** A text of its own: a part of a text keeps all of it in memory. */
