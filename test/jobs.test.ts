@@ -608,6 +608,7 @@ describe("the runner", () => {
     await runJobs();
     expect(await get(runId)).toMatchObject({
       status: "failed",
+      failure: { code: "service_crashed", cause: "infrastructure" },
       failureReason: "infrastructure: the service crashed 20 times during this job",
     });
   });
@@ -638,8 +639,34 @@ describe("the runner", () => {
     const { trigger, runJobs, get } = await setUp(agent);
     const runId = await trigger();
     await runJobs();
-    const { status, failureReason } = await get(runId);
-    expect([status, failureReason.split(": ")[0]]).toEqual(["failed", "infrastructure"]);
+    expect(await get(runId)).toMatchObject({
+      status: "failed",
+      failure: { code: "session_not_stored", cause: "infrastructure" },
+    });
+  });
+
+  test.each([
+    [
+      "its report cannot be stored",
+      "internal_error",
+      "before insert on reports begin select raise(abort, 'broken')",
+      5,
+    ],
+    [
+      "its session cannot be graded",
+      "grading_failed",
+      "after insert on session_events begin update session_events set data = '{' where rowid = new.rowid",
+      1,
+    ],
+  ])("fails a run if %s", async (_, code, broken, attempts) => {
+    const agent = scriptedAgent(async function* () {
+      yield end;
+    });
+    const { trigger, db, runJobs, get } = await setUp(agent);
+    const runId = await trigger();
+    db.$client.run(`create temp trigger broken ${broken}; end`);
+    await runJobs();
+    expect(await get(runId)).toMatchObject({ status: "failed", attempt: attempts, failure: { code, subject: null } });
   });
 });
 

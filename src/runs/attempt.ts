@@ -56,7 +56,7 @@ export async function runAgent(
   const { writer, runLimits, ended } = attempt;
   let model: Awaited<ReturnType<typeof openModel>> | null = null;
   try {
-    attempt.site = readSite(ctx, run);
+    attempt.site = readArchiveOf(ctx, run, run.task.site?.archiveId);
     model = agent.kind === "model" ? await openModel(ctx, attempt) : null;
     const version = await followAgent(ctx, host, attempt, model);
     if (attempt.editCounts) writer.append(toEditsEvent(attempt.editCounts), "runner");
@@ -150,32 +150,29 @@ function record(ctx: Context, attempt: Attempt, event: AgentEvent, source: Event
   if (editCounts) countEdits(editCounts, event);
 }
 
-/** Throws a JobFailure if the archive of the site is gone. */
-function readSite(ctx: Context, { orgId, task }: RunRow): Uint8Array | null {
-  if (!task.site) return null;
+/** An archive that the task of a run names; null: it names none. Throws a JobFailure if the archive is gone. */
+function readArchiveOf(ctx: Context, { orgId }: RunRow, archiveId: string | undefined): Buffer | null {
+  if (archiveId === undefined) return null;
   try {
-    return readArchive(ctx, orgId as OrgId, task.site.archiveId);
+    return readArchive(ctx, orgId as OrgId, archiveId);
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
     throw new JobFailure(toFailure("workspace_failed", error.detail), "never");
   }
 }
 
-/** Opens the model of a run and reads its archives. Throws a JobFailure if the model cannot be called. */
+/** Opens the model of a run and reads its archives. Throws a JobFailure if one is gone, or if the model cannot be called. */
 async function openModel(ctx: Context, attempt: Attempt) {
   const { run, task } = attempt;
   const { archive, skills } = task.workspace ?? {};
-  const readIfPresent = (id: string | undefined) =>
-    id === undefined ? null : readArchive(ctx, run.orgId as OrgId, id);
+  const archives = {
+    archive: readArchiveOf(ctx, run, archive),
+    skillsArchive: readArchiveOf(ctx, run, skills?.archive),
+  };
   try {
     const login = task.agentOptions?.login ? readLogin(ctx, run.orgId as OrgId, run.agent) : null;
     const model = login ? getModelOfLogin(ctx, run.model ?? "") : getModel(ctx, run.orgId as OrgId, run.model ?? "");
-    const files = {
-      archive: readIfPresent(archive),
-      skillsArchive: readIfPresent(skills?.archive),
-      site: attempt.site,
-      login,
-    };
+    const files = { ...archives, site: attempt.site, login };
     const session = gatewayOf(ctx).openSession({
       model,
       mustHavePrice: login === null && budgetOfRun(ctx, run.orgId, run.task.limits, run.reservedUsd).isCapped,

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { createCodingAgent } from "../../src/agents/coding/coding.ts";
 import { toPreset } from "../../src/agents/coding/preset.ts";
 import { type EndingName, endings } from "../../src/agents/endings.ts";
-import { failureRules } from "../../src/agents/failure.ts";
+import { type FailureCode, failureRules } from "../../src/agents/failure.ts";
 import type { StreamFormat } from "../../src/config/agent-entry.ts";
 import { testApp } from "../support/app.ts";
 import { serveFakeModel } from "../support/fake-model.ts";
@@ -54,6 +54,14 @@ const faults: Record<string, Fault> = {
     text: /(was idle for 20 seconds|did not call its model within 40 seconds).*Waiting for the update server of acme/,
     limits: quickIdle,
   },
+};
+/** The codes of their failures. */
+const codes: { [Ending in EndingName]?: FailureCode } = {
+  question: "agent_asked_question",
+  login_needed: "agent_login_needed",
+  exited: "agent_crashed",
+  killed: "agent_crashed",
+  idle: "prompt_idle_limit",
 };
 const faultyCases = streams.flatMap((stream) =>
   Object.entries(faults)
@@ -153,6 +161,7 @@ test.each(faultyCases.map((each) => [each.stream, each.name, each] as const))(
   async (_stream, _name, { ending, text, case: each }) => {
     const result = await attemptsOf(each);
     const { failure } = endings[ending];
+    expect(result.run.failure.code).toBe(codes[ending]);
     const count = failure?.retry === "attempt" ? 3 : 1;
     expect(result.endings).toEqual(Array.from({ length: count }, () => ending));
     expect(result.run.failureReason).toMatch(new RegExp(`^${failure && failureRules[failure.code].cause}: `));

@@ -128,9 +128,10 @@ describe("the output of a process", () => {
   });
 
   test("is missing by the service's fault if the process can't be started", async () => {
-    const { attempt, failureReason } = await runOf(["/nowhere/evald"]);
-    expect([attempt, failureReason]).toEqual([
+    const { attempt, failure, failureReason } = await runOf(["/nowhere/evald"]);
+    expect([attempt, failure.code, failureReason]).toEqual([
       5,
+      "agent_not_started",
       expect.stringMatching(/^infrastructure: the agent's process could not be started: .*\/nowhere/),
     ]);
   });

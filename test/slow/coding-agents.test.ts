@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Agent } from "../../src/agents/agent.ts";
 import { createCodingAgent } from "../../src/agents/coding/coding.ts";
@@ -264,6 +264,31 @@ describe("a coding agent", () => {
     await cancelRun(service.ctx, a.org, asked.runId, "a test");
     await until("the agent is gone", () => running(mark) === 0);
     expect((await send("GET", `/api/v1/runs/${asked.runId}`)).body.failureReason).toBe("cancelled: by a test");
+    await service.stop(0);
+  });
+
+  test("whose program is replaced during its session failed because of that, and another attempt runs the new one", async () => {
+    const own = join(emptyFolder(), "fake-agent.mjs");
+    copyFileSync(program, own);
+    const { send, service, db } = appOf(custom("hang", { command: own }));
+    const body = { text: "See https://docs.test/", agent: "fake" };
+    const { body: prompt } = await send("POST", "/api/v1/prompts", { body });
+    const { body: asked } = await send("POST", `/api/v1/prompts/${prompt.id}/run`, { body: { urlMap: {} } });
+    await service.runner.start();
+    await until("the agent works", () => running(mark) > 0);
+    writeFileSync(
+      own,
+      readFileSync(program, "utf8").replaceAll("async hang() {", "async hang() {\n    return modes.fine();"),
+    );
+    for (const pid of processesWith(own)) process.kill(pid, "SIGKILL");
+    const run = async () => (await send("GET", `/api/v1/runs/${asked.runId}`)).body;
+    await until("the run has ended", async () => (await run()).completedAt);
+    expect(await run()).toMatchObject({ status: "completed", attempt: 2 });
+    const ofFirst = db.$client.query<{ data: string }, []>("select data from session_events where attempt = 1");
+    expect(JSON.parse(ofFirst.all().at(-1)?.data ?? "")).toMatchObject({
+      name: "attempt_failed",
+      detail: { code: "agent_replaced", ending: "replaced" },
+    });
     await service.stop(0);
   });
 

@@ -278,12 +278,12 @@ describe("an attempt", () => {
       const { run, get, runJobs } = await setUp(agent, env);
       const runId = await run();
       await runJobs();
-      const { status, failureReason } = await get(runId);
-      return [status, failureReason];
+      const { status, failure, failureReason } = await get(runId);
+      return [status, failure?.code, failureReason];
     });
     expect(await Promise.all(results)).toEqual([
-      ["failed", "timeout: the agent was idle for 3 seconds and was stopped"],
-      ["completed", null],
+      ["failed", "server_idle_limit", "timeout: the agent was idle for 3 seconds and was stopped"],
+      ["completed", undefined, null],
     ]);
   });
 });

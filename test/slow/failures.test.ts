@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { copyFileSync, rmSync } from "node:fs";
+import { copyFileSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { createCodingAgent } from "../../src/agents/coding/coding.ts";
@@ -9,10 +9,14 @@ import { type FailureCode, failureRules } from "../../src/agents/failure.ts";
 import type { FailureRule } from "../../src/agents/failure-rule.ts";
 import { createModelAgent } from "../../src/agents/llm/llm.ts";
 import { updateOrg } from "../../src/auth/orgs.ts";
+import type { AgentEntry } from "../../src/config/agent-entry.ts";
+import { archives } from "../../src/db/tables/prompts.ts";
+import { removeModelKey, setModelKey } from "../../src/models/models.ts";
 import { testApp } from "../support/app.ts";
 import { buildExecutable, call, emptyFolder } from "../support/executable.ts";
 import { serveFakeModel, type Turn } from "../support/fake-model.ts";
 import { call as use } from "../support/model-runs.ts";
+import { serveTls } from "../support/network.ts";
 import { signedIn } from "../support/people.ts";
 import { serveSite } from "../support/site.ts";
 
@@ -45,6 +49,8 @@ const site = serveSite({
   "/slow": never,
   "/moved": { status: 302, headers: { location: secret.url } },
 });
+// Nobody trusts its certificate.
+const untrusted = await serveTls("127.0.0.1", Number(new URL(site.url).port));
 const closed = serveSite({});
 closed.stop();
 const garbage = createServer((socket) => {
@@ -60,23 +66,36 @@ const hostOf = (url: string) => new URL(url).host;
 const bin = emptyFolder();
 const program = join(bin, "fake-agent.mjs");
 copyFileSync(join(import.meta.dir, "..", "support", "fake-agent.mjs"), program);
-const installed = createCodingAgent(
-  toPreset({
-    ...{ id: "installed", command: "fake-agent.mjs", stream: "none", provider: "openai-compatible", args: [] },
-    package: "fake-agent",
-  }),
-  { path: `${bin}:${process.env.PATH}` },
-);
+const kept = join(import.meta.dir, "..", "support");
+/** A coding agent that `more` changes. */
+const codingAgent = (id: string, more: Partial<AgentEntry> = {}) =>
+  createCodingAgent(
+    toPreset({
+      ...{ id, command: "fake-agent.mjs", stream: "claude", provider: "openai-compatible", args: [] },
+      ...more,
+    }),
+    { path: `${bin}:${process.env.PATH}` },
+  );
+const effort = { high: { args: ["--effort=high"] } };
+/** An agent that loses an option, as after an upgrade of the service. */
+let changing = codingAgent("changed", { command: join(kept, "fake-agent.mjs"), options: { effort } });
 
 const app = testApp({
   agent: createExplorer({ version: "test" }),
-  agents: { llm: createModelAgent({ version: "test" }), installed },
+  agents: {
+    llm: createModelAgent({ version: "test" }),
+    installed: codingAgent("installed", { package: "fake-agent" }),
+    unlisted: codingAgent("unlisted"),
+    mute: codingAgent("mute", { command: join(kept, "fake-agent.mjs"), args: ["empty"] }),
+    changed: { ...changing, run: (task, context) => changing.run(task, context) },
+  },
   env: {
     OPENAI_COMPATIBLE_BASE_URL: fake.baseUrls["openai-compatible"],
     OPENAI_COMPATIBLE_API_KEY: modelKey,
     ANTHROPIC_API_KEY: modelKey,
     ANTHROPIC_BASE_URL: closed.url,
-    EVALD_ALLOW_PRIVATE: [site.url, closed.url, fake.baseUrls["openai-compatible"]]
+    EVALD_SECRET_KEY: Buffer.alloc(32, 7).toString("base64"),
+    EVALD_ALLOW_PRIVATE: [site.url, untrusted.url, closed.url, fake.baseUrls["openai-compatible"]]
       .map(hostOf)
       .concat(garbageHost)
       .join(),
@@ -91,7 +110,7 @@ beforeAll(buildExecutable, 300_000);
 afterAll(async () => {
   server.stop(true);
   await app.service.stop(0);
-  for (const each of [fake, site, secret]) each.stop();
+  for (const each of [fake, site, untrusted, secret]) each.stop();
   garbage.close();
 });
 
@@ -103,11 +122,14 @@ const llm = (model: string, more: object = {}) => ({
   ...more,
 });
 
+const coding = (agent: string, more: object = {}) => ({ ...at("/"), agent, model: "openai-compatible/works", ...more });
+
 /** The prompt that fails with each code, and the subject of the failure. */
 const cases: [FailureCode, object, subject?: string][] = [
   ["address_not_allowed", at("/moved"), hostOf(secret.url)],
   ["url_not_allowed", at("https://user:secret@example.com/"), "example.com:443"],
   ["name_not_resolved", at("https://no-such-host.invalid/"), "no-such-host.invalid"],
+  ["certificate_invalid", at(`${untrusted.url}/`), hostOf(untrusted.url)],
   ["site_unreachable", at(`${closed.url}/`), hostOf(closed.url)],
   ["site_unavailable", at("/busy"), hostOf(site.url)],
   ["site_response_invalid", at(`http://${garbageHost}/`), garbageHost],
@@ -126,6 +148,7 @@ const cases: [FailureCode, object, subject?: string][] = [
   ["prompt_idle_limit", { ...at("/slow"), limits: { idleSeconds: 1 } }, "1"],
   ["server_time_limit", llm("silent"), "12"],
   ["workspace_setup_failed", llm("works", { workspace: { setup: "exit 3" } })],
+  ["agent_failed", coding("mute"), "mute"],
 ];
 const runIds = new Map<FailureCode, string>();
 
@@ -142,8 +165,24 @@ let page: Awaited<ReturnType<typeof signedIn>>;
 let terminal = "";
 beforeAll(async () => {
   for (const [code, body] of cases) await request(code, body);
-  await request("agent_not_installed", { ...at("/"), agent: "installed", model: "openai-compatible/works" });
+  // What changes after a run was accepted.
+  await request("agent_not_installed", coding("installed"));
+  await request("agent_not_available", coding("unlisted"));
   rmSync(program);
+  await request("agent_unsuitable", {
+    ...at("/"),
+    agents: [{ agent: "changed", model: "openai-compatible/works", options: { effort: "high" } }],
+  });
+  changing = codingAgent("changed", { command: join(kept, "fake-agent.mjs") });
+  setModelKey(app.service.ctx, app.a.org, "google", "sk-of-the-organization-0123456789");
+  await request("model_key_missing", { ...at("/"), agent: "llm", model: "google/gemini-3-pro" });
+  removeModelKey(app.service.ctx, app.a.org, "google");
+  const { body: archive } = await app.send("POST", "/api/v1/archives", {
+    body: await new Bun.Archive({ "README.md": "# Hi" }, { compress: "gzip" }).bytes(),
+    headers: { "content-type": "application/gzip" },
+  });
+  await request("workspace_failed", llm("works", { workspace: { archive: archive.id } }));
+  app.db.delete(archives).run();
   // It spends more than the budget of the month will be.
   await request("month_budget_spent", llm("priced"));
   const cancelled = await request("cancelled", at("/"));
@@ -162,6 +201,10 @@ beforeAll(async () => {
 test.each<[FailureCode, (string | null)?]>([
   ...cases.map(([code, _, subject = null]): [FailureCode, string | null] => [code, subject]),
   ["agent_not_installed", "npm install -g fake-agent"],
+  ["agent_not_available", "unlisted"],
+  ["agent_unsuitable", "changed"],
+  ["model_key_missing", "google/gemini-3-pro"],
+  ["workspace_failed", null],
   ["cancelled", null],
   ["month_budget_spent", null],
 ])("%s: REST, page and terminal say what to do, and what helps comes first", async (code, subject = null) => {
@@ -189,6 +232,45 @@ test.each<[FailureCode, (string | null)?]>([
 
   const row = terminal.split("\n").find((line) => line.startsWith(runId));
   expect(row).toContain(title);
+});
+
+/** The tests that force the other codes, and the one that ends no run. */
+const elsewhere: { [Code in FailureCode]?: string | null } = {
+  agent_login_needed: "slow/broken-agents",
+  agent_asked_question: "slow/broken-agents",
+  agent_not_started: "slow/child",
+  agent_replaced: "slow/coding-agents",
+  agent_crashed: "slow/broken-agents",
+  sandbox_unavailable: "slow/machine-failures",
+  server_idle_limit: "slow/endings",
+  prompt_cost_limit: "slow/spending",
+  organization_cost_limit: "slow/spending",
+  server_cost_limit: "slow/spending",
+  prompt_limit: "slow/machine-failures",
+  server_limit: "slow/machine-failures",
+  session_too_large: "slow/child",
+  no_worker: "slow/workers",
+  worker_lost: "slow/workers",
+  disk_full: "slow/session",
+  session_not_stored: "jobs",
+  grading_failed: "jobs",
+  service_crashed: "jobs",
+  internal_error: "jobs",
+  superseded: "slow/endings",
+  // After the last retry, the run completes with a report that says that nothing was judged.
+  judge_unreachable: null,
+};
+
+const textOf = (file: string) => readFileSync(join(import.meta.dir, "..", `${file}.test.ts`), "utf8");
+
+test("every code is forced here or in the test of what causes it", () => {
+  const codes = Object.keys(failureRules) as FailureCode[];
+  const missing = codes.filter((code) => {
+    if (runIds.has(code)) return false;
+    const file = elsewhere[code];
+    return file === undefined || (file !== null && !textOf(file).includes(`"${code}"`));
+  });
+  expect(missing).toEqual([]);
 });
 
 test("the terminal says why a run failed and what to do", async () => {

@@ -560,4 +560,27 @@ describe("while the disk is full", () => {
     ]);
     await stop();
   });
+
+  test("a run fails if its sessions found no room five times", async () => {
+    let said = 0;
+    const { run, stop, empty } = await fullDuring(async function* ({ fill }) {
+      fill();
+      for (let i = 0; i < 1_200; i++) {
+        said++;
+        yield thought("x".repeat(30_000));
+      }
+      yield end;
+    });
+    for (let attempt = 1; attempt <= 5; attempt++) {
+      await until(`attempt ${attempt} said too much`, () => said >= attempt * 1_100);
+      empty();
+      await until(`attempt ${attempt} is settled`, async () => {
+        const { status, attempt: newest, completedAt } = await run();
+        return completedAt || newest > attempt || status === "pending";
+      });
+    }
+    await until("the run has ended", async () => (await run()).completedAt);
+    expect(await run()).toMatchObject({ status: "failed", failure: { code: "disk_full", cause: "infrastructure" } });
+    await stop();
+  });
 });

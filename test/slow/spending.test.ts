@@ -18,6 +18,7 @@ beforeAll(() => {
   fake = serveFakeModel({
     scenarios: {
       short: { turns: [...Array.from({ length: 5 }, (_, i) => ask(`Why ${i}?`)), done] },
+      thinks: { turns: [{ text: "Let me think about it." }] },
       stumbles: { first: [ask("Why?"), fail, fail, fail, fail, fail], turns: [done] },
     },
   });
@@ -194,6 +195,15 @@ describe("the budget of one run", () => {
     expect([run.status, report.outcome]).toEqual(["completed", "goal_not_met"]);
     const hits = events.filter(({ type, near }: { type: string; near?: true }) => type === "limit" && !near);
     expect(hits).toMatchObject([{ limit: "model_cost", value: 0.005, source: "gateway" }]);
+  });
+
+  test.each([
+    ["prompt_cost_limit", { prompt: { limits: { costUsd: 0.001 } } }],
+    ["organization_cost_limit", capped({ maxUsdARun: 0.001 })],
+    ["server_cost_limit", { env: { EVALD_MAX_COST_USD: "0.001" } }],
+  ])("that ends before the agent did anything fails the run, and says whose it is: %s", async (code, options) => {
+    const { run } = await modelRuns(fake).runOf("thinks", options);
+    expect([run.status, run.failure]).toMatchObject(["failed", { code, cause: "budget", subject: "0.001" }]);
   });
 
   test.each([

@@ -94,6 +94,11 @@ async function startRun({
       app.db.$client
         .query<{ n: number }, [number]>("select count(*) n from session_events where attempt = ?")
         .get(attempt)?.n,
+    /** Why the attempt before the present one failed. */
+    lastFailure: () => {
+      const query = "select data from session_events where data like '%attempt_failed%' order by attempt desc";
+      return JSON.parse(app.db.$client.query<{ data: string }, []>(query).get()?.data ?? "{}").detail;
+    },
     /** What the audit log says about workers, the oldest first. */
     workerActions: () =>
       app.db.$client.query("select action from audit_entries where action like 'worker.%' order by id").values().flat(),
@@ -121,6 +126,8 @@ test.each(["SIGKILL", "SIGSTOP"] as const)("a session is moved to another worker
   const second = startWorker();
   first.signal(signal);
   await runs(second);
+  await until("the end of the first attempt is stored", () => run.lastFailure() !== undefined);
+  expect(run.lastFailure()).toMatchObject({ code: "worker_lost", cause: "infrastructure" });
   await run.release();
   await run.untilOver();
   expect(await run.get()).toMatchObject({ status: "completed" });
@@ -310,6 +317,7 @@ test("a run fails when no worker has its labels for too long", async () => {
   expect(await run.get()).toMatchObject({
     status: "failed",
     waitingFor: null,
+    failure: { code: "no_worker", subject: "explorer" },
     failureReason: expect.stringMatching(/^infrastructure: .*worker/),
   });
 });
