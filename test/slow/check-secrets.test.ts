@@ -5,6 +5,7 @@ import pino from "pino";
 import { emptyFolder } from "../support/executable.ts";
 import { serveFakeModel } from "../support/fake-model.ts";
 import { call, finish, modelRuns } from "../support/model-runs.ts";
+import { processesWith } from "../support/processes.ts";
 import { serveSite } from "../support/site.ts";
 
 const secretKey = Buffer.alloc(32, 7).toString("base64");
@@ -17,6 +18,9 @@ type Received = { path: string; query: string | null; header: string | null; bas
 const received: Received[] = [];
 const foreign: Received[] = [];
 let isDone = false;
+/** An argument of a process that the agent leaves behind, and how many there are during the checks. */
+const thief = crypto.randomUUID();
+let thieves = -1;
 let product: ReturnType<typeof serveSite>;
 let other: ReturnType<typeof serveSite>;
 let fake: ReturnType<typeof serveFakeModel>;
@@ -38,6 +42,7 @@ beforeAll(() => {
   });
   const rows = async (request: Request) => {
     const seen = await read(request);
+    if (isDone) thieves = processesWith(thief).length;
     received.push(seen);
     // A careless API repeats the token.
     return Response.json({ token, seen }, { status: isDone && seen.header === token ? 200 : 401 });
@@ -54,13 +59,15 @@ beforeAll(() => {
       return new Response("marked");
     },
   });
-  const loot = "while :; do cat /proc/*/environ >> loot.txt 2>/dev/null; sleep 0.05; done";
+  const loot = `: ${thief}; while :; do cat /proc/*/environ >> loot.txt 2>/dev/null; sleep 0.05; done`;
   fake = serveFakeModel({
     scenarios: {
       works: {
         turns: [
           call("fetch_page", { url: `${product.url}/mark` }),
-          call("run_command", { command: `env; ls -la; touch done; nohup sh -c '${loot}' >/dev/null 2>&1 &` }),
+          call("run_command", {
+            command: `env; ls -la; touch done; nohup sh -c '${loot}' >/dev/null 2>&1 & until test -s loot.txt; do sleep 0.01; done`,
+          }),
           finish("succeeded", "Marked."),
         ],
       },
@@ -131,7 +138,7 @@ test("checks send their secrets, verify the goal, and leave them nowhere", async
     },
     // Nothing of the agent is left that could read the variable of a check.
     {
-      command: 'sleep 0.3; test -f loot.txt && ! grep -aqF "$TOKEN" loot.txt && printf %s "$TOKEN" > left.txt',
+      command: 'test -s loot.txt && ! grep -aqF "$TOKEN" loot.txt && printf %s "$TOKEN" > left.txt',
       env: { TOKEN: "{{secret.TOKEN}}" },
     },
     { file: "done" },
@@ -141,6 +148,7 @@ test("checks send their secrets, verify the goal, and leave them nowhere", async
     ["pass", "pass", "pass", "pass"],
   ]);
   expect(report.outcome).toBe("succeeded");
+  expect(thieves).toBe(0);
   const body = `{"key": ${JSON.stringify(token)}}`;
   const sent = { path: "/rows", query: token, header: token, basic: null, body };
   expect(received.splice(0)).toEqual([sent, sent]);
