@@ -86,6 +86,53 @@ CREATE TABLE `bisects` (
 --> statement-breakpoint
 CREATE INDEX `bisects_running` ON `bisects` (`id`) WHERE "bisects"."status" = 'running';--> statement-breakpoint
 CREATE UNIQUE INDEX `bisects_of_org` ON `bisects` (`org_id`,`id`);--> statement-breakpoint
+CREATE TABLE `calibration_runs` (
+	`org_id` text NOT NULL,
+	`calibration_id` text NOT NULL,
+	`run_id` text NOT NULL,
+	`site` integer NOT NULL,
+	`role` text NOT NULL,
+	`planted` text NOT NULL,
+	PRIMARY KEY(`calibration_id`, `run_id`),
+	FOREIGN KEY (`org_id`,`calibration_id`) REFERENCES `calibrations`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
+	FOREIGN KEY (`org_id`,`run_id`) REFERENCES `runs`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "calibration_runs_role" CHECK("calibration_runs"."role" in ('clean', 'equal', 'planted'))
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `calibration_runs_by_run` ON `calibration_runs` (`org_id`,`run_id`);--> statement-breakpoint
+CREATE TABLE `calibrations` (
+	`id` text PRIMARY KEY NOT NULL,
+	`org_id` text NOT NULL,
+	`source` text NOT NULL,
+	`prompt_id` text NOT NULL,
+	`agent` text NOT NULL,
+	`requested_model` text,
+	`model` text,
+	`sites` integer NOT NULL,
+	`budget_usd` real,
+	`every_days` integer,
+	`next_at` integer,
+	`status` text NOT NULL,
+	`stop_reason` text,
+	`methodology` text,
+	`figures` text,
+	`worse` text,
+	`spent_usd` real,
+	`created_at` integer NOT NULL,
+	`completed_at` integer,
+	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action,
+	FOREIGN KEY (`org_id`,`prompt_id`) REFERENCES `prompts`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "calibrations_source" CHECK("calibrations"."source" in ('sites', 'docs')),
+	CONSTRAINT "calibrations_status" CHECK("calibrations"."status" in ('running', 'completed', 'stopped')),
+	CONSTRAINT "calibrations_stop_reason" CHECK(("calibrations"."status" = 'stopped') = ("calibrations"."stop_reason" is not null)),
+	CONSTRAINT "calibrations_completed" CHECK(("calibrations"."status" = 'running') = ("calibrations"."completed_at" is null)),
+	CONSTRAINT "calibrations_sites" CHECK("calibrations"."sites" between 1 and 50)
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `calibrations_running` ON `calibrations` (`id`) WHERE "calibrations"."status" = 'running';--> statement-breakpoint
+CREATE INDEX `calibrations_due` ON `calibrations` (`next_at`) WHERE "calibrations"."next_at" is not null;--> statement-breakpoint
+CREATE INDEX `calibrations_by_agent` ON `calibrations` (`org_id`,`source`,`agent`,`model`,`methodology`,`completed_at`);--> statement-breakpoint
+CREATE UNIQUE INDEX `calibrations_of_org` ON `calibrations` (`org_id`,`id`);--> statement-breakpoint
 CREATE TABLE `check_problems` (
 	`check` text NOT NULL,
 	`cause` text NOT NULL,

@@ -6,6 +6,7 @@ import { keyRoutes } from "./auth/routes.ts";
 import { tenantOf } from "./auth/tenant.ts";
 import { backupRoutes } from "./backups/routes.ts";
 import { bisectRoutes } from "./bisects/routes.ts";
+import { calibrationRoutes } from "./calibration/routes.ts";
 import { comparisonRoutes } from "./comparisons/routes.ts";
 import { deletionRoutes } from "./deletions/routes.ts";
 import { errorStatus } from "./errors.ts";
@@ -159,6 +160,7 @@ const featureRoutes = ({ ctx, workers }: Service) =>
     .use(suiteRoutes(ctx))
     .use(experimentRoutes(ctx))
     .use(bisectRoutes(ctx))
+    .use(calibrationRoutes(ctx))
     .use(inboxRoutes(ctx))
     .use(gateRoutes(ctx))
     .use(exchangeRoutes(ctx))

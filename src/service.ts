@@ -5,6 +5,7 @@ import { limitsOfOrg } from "./auth/orgs.ts";
 import { findBackupWarning } from "./backups/backups.ts";
 import { canBackUp, createBackupLoop } from "./backups/loop.ts";
 import { createBisectLoop } from "./bisects/progress.ts";
+import { createCalibrationLoop } from "./calibration/progress.ts";
 import { createHealthChecks } from "./checks/health-checks.ts";
 import { listStoredProblems } from "./checks/stored-problems.ts";
 import { announceScore } from "./comparisons/score-alert.ts";
@@ -52,6 +53,9 @@ type ServiceOptions = Omit<ContextOptions, "stopping"> & {
   deliveryTimeoutMs?: number;
 };
 
+/** What finishes requests that take several runs. */
+const requestLoopFactories = [createGateLoop, createExperimentLoop, createBisectLoop, createCalibrationLoop];
+
 /** Everything that has state, connected and on one database. Nothing listens and no job runs yet. */
 export function createService(options: ServiceOptions) {
   const { workers = null, leaseMs, env = {} } = options;
@@ -82,7 +86,7 @@ export function createService(options: ServiceOptions) {
     leaseMs,
   });
   const scheduler = createScheduler(ctx);
-  const requestLoops = [createGateLoop(ctx), createExperimentLoop(ctx), createBisectLoop(ctx)];
+  const requestLoops = requestLoopFactories.map((create) => create(ctx));
   const loops = [...requestLoops, createScoreChangeLoop(ctx), scheduler];
   const upkeep = createUpkeep(ctx, [
     (stop) => cancelRunsOfDeletions(ctx, stop),

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { createKey } from "../src/auth/keys.ts";
 import { requestBisect } from "../src/bisects/requests.ts";
+import { requestCalibration } from "../src/calibration/requests.ts";
 import { artifacts } from "../src/db/tables/runs.ts";
 import { requestExperiment } from "../src/experiments/requests.ts";
 import { listFieldFriction } from "../src/field/field.ts";
@@ -58,6 +59,7 @@ const experiment = await requestExperiment(app.service.ctx, app.a.org, {
 const bisect = await requestBisect(app.service.ctx, app.a.org, {
   ...{ promptId, urlTemplate: "https://{commit}.preview.example.com", commits: ["a1b2c3d", "c7d8e9f"], trigger: "api" },
 });
+const calibration = await requestCalibration(app.service.ctx, app.a.org, { sites: 1, trigger: "api" });
 const { proposalSetId } = await requestProposals(app.service.ctx, app.a.org, docs);
 
 /** Values of path parameters: objects of A. */
@@ -68,6 +70,7 @@ const ids: Record<string, string> = {
   proposalSetId,
   experimentId: experiment.id,
   bisectId: bisect.id,
+  calibrationId: calibration.id,
   providerId: provider.id,
   keyId: apiKey.id,
   token: "none",
@@ -107,6 +110,7 @@ const memberMay: RegExp[] = [
   /^\/reports\/:slug\/dismissals/,
   /^\/prompts(\/derived-fields|\/schedule|\/:promptId\/(edit|status|run)|\/propose(\/:proposalSetId)?)?$/,
   /^\/reports\/:slug\/done\/:fingerprint$/,
+  /^\/calibration(\/:calibrationId\/cancel)?$/,
   /^\/experiments\/(new|:experimentId\/cancel)$/,
   /^\/bisects\/(new|:bisectId\/cancel)$/,
   /^\/schedules\/(pause|resume)$/,

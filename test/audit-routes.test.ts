@@ -156,6 +156,8 @@ const newBisect = () => ({
   commits: ["a1b2c3d", "e4f5a6b", "c7d8e9f"],
 });
 const newBisectId = async () => (await app.send("POST", "/api/v1/bisects", { body: newBisect() })).body.id as string;
+const newCalibration = async () =>
+  (await app.send("POST", "/api/v1/calibrations", { body: { sites: 1 } })).body.id as string;
 const newGate = async () => {
   const body = { promptId: newPrompt(), minScore: 60 };
   return (await app.send("POST", "/api/v1/gates", { body })).body.id as string;
@@ -246,6 +248,11 @@ const api: Record<string, Driven> = {
   "POST /api/v1/bisects/:bisectId/cancel": [
     "bisect.cancelled",
     async () => at(`/bisects/${await newBisectId()}/cancel`),
+  ],
+  "POST /api/v1/calibrations": ["calibration.requested", () => ({ body: { sites: 1 } })],
+  "POST /api/v1/calibrations/:calibrationId/cancel": [
+    "calibration.cancelled",
+    async () => at(`/calibrations/${await newCalibration()}/cancel`),
   ],
   "POST /api/v1/gates": ["gate.requested", () => ({ body: { promptId: newPrompt(), minScore: 60 } })],
   "POST /api/v1/gates/:gateId/cancel": ["gate.cancelled", async () => at(`/gates/${await newGate()}/cancel`)],
@@ -423,6 +430,11 @@ const forms: Record<string, Driven> = {
     "experiment.cancelled",
     async () =>
       at(`/experiments/${(await app.send("POST", "/api/v1/experiments", { body: newExperiment() })).body.id}/cancel`),
+  ],
+  "POST /calibration": ["calibration.requested", () => ({ body: { sites: "1" } })],
+  "POST /calibration/:calibrationId/cancel": [
+    "calibration.cancelled",
+    async () => at(`/calibration/${await newCalibration()}/cancel`),
   ],
   "POST /prompts/propose": ["proposal_set.requested", () => ({ body: { docsUrl: "https://docs.acme.dev/" } })],
   "POST /prompts/propose/:proposalSetId": [

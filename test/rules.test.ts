@@ -50,7 +50,7 @@ const layers: [string, (file: string) => boolean][] = [
       "exchange",
       "inbox",
     ],
-    ...["suites", "spending", "proposals", "experiments", "comparisons"],
+    ...["suites", "spending", "proposals", "calibration", "experiments", "comparisons"],
     ...[
       "matrix",
       "trends",
@@ -163,7 +163,7 @@ test.each([
   [
     "Drizzle",
     /^drizzle-orm/,
-    /^src\/(db|auth|audit|deletions|trusts|jobs|prompts|archives|providers|models|secrets|comparisons|friction|field|fixes|gates|runs|schedules|reports|shares|trends|matrix|regrades|exchange|telemetry|notifications|workers|queue|inbox|spending|traffic|proposals|suites|experiments|bisects|backups|checks)\//,
+    /^src\/(db|auth|audit|deletions|trusts|jobs|prompts|archives|providers|models|secrets|comparisons|friction|field|fixes|gates|runs|schedules|reports|shares|trends|matrix|regrades|exchange|telemetry|notifications|workers|queue|inbox|spending|traffic|proposals|suites|calibration|experiments|bisects|backups|checks)\//,
   ],
 ])("only the expected files import %s", (_, packages, places) => {
   expect(

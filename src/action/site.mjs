@@ -52,14 +52,19 @@ function leadsToFileInside(root, path) {
  * A tar.gz of files of a folder, with fixed times and owners: the same files make the same archive.
  * @param {string} folder @param {string[]} paths
  */
-export function packSiteFiles(folder, paths) {
-  const parts = paths.flatMap((path) => {
-    const content = contentOf(folder, path);
+export const packSiteFiles = (folder, paths) => packFiles(paths.map((path) => [path, contentOf(folder, path)]));
+
+/**
+ * A tar.gz of files, each a path with its content, with fixed times and owners: the same files make the same archive.
+ * @param {[path: string, content: Buffer | string][]} files
+ */
+export function packFiles(files) {
+  const parts = files.flatMap(([path, content]) => {
     // A path that does not fit into a header is named by an extended one before it.
     const record = Buffer.byteLength(path) > 100 ? toPaxRecord(path) : null;
     return [
       ...(record ? toEntry("PaxHeader", record, "x") : []),
-      ...toEntry(record ? `long-${Buffer.byteLength(path)}` : path, content, "0"),
+      ...toEntry(record ? `long-${Buffer.byteLength(path)}` : path, Buffer.from(content), "0"),
     ];
   });
   return gzipSync(Buffer.concat([...parts, Buffer.alloc(2 * blockBytes)]), { level: 9 });

@@ -13,6 +13,8 @@ export const auditActions = {
   "bisect.cancelled": "Cancelled a bisect",
   "bisect.requested": "Requested a bisect",
   "budget.changed": "Changed a budget",
+  "calibration.cancelled": "Cancelled a calibration",
+  "calibration.requested": "Requested a calibration",
   "deletion.erasure_requested": "Erased what was deleted",
   "deletion.restored": "Restored what was deleted",
   "delivery.replayed": "Sent a notification again",

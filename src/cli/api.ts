@@ -84,13 +84,19 @@ export function createApi(
   };
 }
 
-/** The commands that cancel what a command waits for. */
-const cancelCommands = { run: "cancel", gate: "cancel", experiment: "experiment cancel", bisect: "bisect --cancel" };
+/** The commands that cancel what an interrupted command has requested. */
+const cancelCommands = {
+  run: "cancel",
+  gate: "cancel",
+  experiment: "experiment cancel",
+  bisect: "bisect --cancel",
+  calibration: "calibrate --stop",
+} as const;
 
 /** The failure to print when a command that waits for runs or gates is interrupted: whether they continue, and how to cancel them. */
 export function toInterruptionFailure(
   api: Api,
-  what: "run" | "gate" | "experiment" | "bisect",
+  what: keyof typeof cancelCommands,
   ids: string[],
 ): { error: string; detail: string } {
   const names = `The ${what}${ids.length === 1 ? "" : "s"} ${ids.join(", ")}`;

@@ -12,6 +12,7 @@ import { addAudit } from "./audit.ts";
 import { addBackup } from "./backup.ts";
 import { addBackups } from "./backups.ts";
 import { addBisect } from "./bisect.ts";
+import { addCalibrate } from "./calibrate.ts";
 import { addCancel } from "./cancel.ts";
 import { addCompletion } from "./completion.ts";
 import { createUseApi } from "./connection.ts";
@@ -114,6 +115,7 @@ const commands: Record<string, (program: Command, context: CommandContext) => vo
   suite: (program, { useApi }) => addSuite(program, useApi),
   experiment: (program, { useApi }) => addExperiment(program, useApi),
   bisect: (program, { useApi }) => addBisect(program, useApi),
+  calibrate: (program, { useApi }) => addCalibrate(program, useApi),
   trust: (program, { useApi }) => addTrust(program, useApi),
   secret: (program, { useApi }) => addSecret(program, useApi),
   schedule: (program, { useApi }) => addSchedule(program, useApi),

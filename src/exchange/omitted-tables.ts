@@ -1,5 +1,6 @@
 import type { SQLiteTable } from "drizzle-orm/sqlite-core";
 import { bisectRuns, bisects } from "../db/tables/bisects.ts";
+import { calibrationRuns, calibrations } from "../db/tables/calibrations.ts";
 import { experimentRuns, experiments } from "../db/tables/experiments.ts";
 import { agentLogins, apiKeys, checkSecrets, modelKeys, trusts } from "../db/tables/keys.ts";
 import { deliveries, deliveryTries, notifications } from "../db/tables/notifications.ts";
@@ -20,6 +21,8 @@ export const omittedTables: Record<string, SQLiteTable> = {
   "runs of experiments": experimentRuns,
   bisects,
   "runs of bisects": bisectRuns,
+  calibrations,
+  "runs of calibrations": calibrationRuns,
   members,
   "former members": formerMembers,
   "sign-ins": signIns,

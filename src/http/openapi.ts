@@ -58,6 +58,7 @@ const tags = [
   { name: "Deletions", description: "What was deleted, to restore or erase it, and how long data is kept" },
   { name: "Gates", description: "Pass or fail verdicts for CI on whether a change made results worse" },
   { name: "Spending", description: "What models cost, and budgets" },
+  { name: "Calibrations", description: "How many planted defects an agent finds" },
   { name: "Experiments", description: "The same prompts in arms that differ in one thing each" },
   { name: "Inbox", description: "What changed and needs attention, over all prompts" },
   { name: "Notifications", description: "Webhooks, Slack messages and email digests, with a log of their deliveries" },

@@ -90,6 +90,7 @@ function toProblem(item: InboxItem): Digest["problems"] {
     case "budget_spent":
       return [{ kind, since, subject: item.budget?.tag ?? item.budget?.name ?? null, promptId: null }];
     case "runs_waiting":
+    case "calibration_worse":
     case "runs_paused":
       return [{ kind, since, subject: item.agent, promptId: null }];
     case "check_failed":

@@ -21,6 +21,7 @@ import {
   listSpentBudgets,
   listUnreadableSecrets,
   listWaitingRuns,
+  listWorseCalibrations,
   type Problem,
 } from "./problems.ts";
 import type { Inbox, InboxItem, InboxMark, ScoreChange } from "./schema.ts";
@@ -50,6 +51,8 @@ function weightOf(problem: Problem): number {
     case "schedule_paused":
     case "all_schedules_paused":
       return 10;
+    case "calibration_worse":
+      return 12;
     case "basis_changed":
       return 3;
     case "destination_failing":
@@ -75,6 +78,7 @@ const listProblems = (ctx: Context, org: OrgId, changes: Problem[], spending: Sp
     ...listPausedSchedules(ctx, org),
     ...listAllSchedulesPaused(ctx, org),
     ...listChangedBases(ctx, org),
+    ...listWorseCalibrations(ctx, org),
     ...listUnreadableSecrets(ctx, org),
     ...listFailingBackups(ctx, org),
     ...listFailedChecks(ctx),

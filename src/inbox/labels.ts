@@ -1,3 +1,4 @@
+import { worseLabels } from "../calibration/labels.ts";
 import { count, dollars, oneLine, signedPoints } from "../grading/text.ts";
 import type { ChangeCause, InboxItem } from "./schema.ts";
 
@@ -20,6 +21,8 @@ export function itemSize(item: InboxItem): string {
       return "Paused";
     case "basis_changed":
       return "Changed";
+    case "calibration_worse":
+      return "Worse";
     case "secrets_unreadable":
       return "Secrets";
     case "backup_failing":
@@ -47,6 +50,8 @@ export function itemSubject(item: InboxItem): string {
       return [item.prompt, ...item.otherPrompts].map(({ title }) => title).join(", ");
     case "all_schedules_paused":
       return "All schedules";
+    case "calibration_worse":
+      return item.model === null ? item.agent : `${item.agent} with ${item.model}`;
     case "destination_failing":
       return item.destination.name;
     case "budget_spent":
@@ -92,6 +97,8 @@ export function itemText(item: InboxItem): string {
       return "evald paused its schedule, because its evaluations failed.";
     case "basis_changed":
       return `the page no longer has the text that the task was proposed from: “${oneLine(item.quote, maxQuoteChars)}”, line ${item.line} of ${item.url}. Check that the task still fits.`;
+    case "calibration_worse":
+      return `its calibration is significantly worse than the one before: it ${item.worse.map((figure) => worseLabels[figure]).join(" and ")}.`;
     case "all_schedules_paused":
       return `${count(item.schedules, "schedule")} ${item.schedules === 1 ? "does" : "do"} not run until someone resumes them.`;
     case "secrets_unreadable":

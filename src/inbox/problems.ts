@@ -2,6 +2,7 @@ import { and, count, desc, eq, gte, isNotNull, isNull, lt, ne, or, sql } from "d
 import { hasOperator } from "../auth/members.ts";
 import { hasOneOrg } from "../auth/orgs.ts";
 import { findBackupProblem } from "../backups/backups.ts";
+import { listWorse } from "../calibration/calibrations.ts";
 import { adviceFor } from "../checks/advice.ts";
 import { problemOf } from "../checks/problems.ts";
 import { listStoredProblems } from "../checks/stored-problems.ts";
@@ -64,6 +65,15 @@ export function listChangedBases(ctx: Context, org: OrgId): Problem[] {
     return [{ kind: "basis_changed", id: `basis-${runId}`, since: toIso(at), prompt: named, url, line, quote, runId }];
   });
 }
+
+/** The agents whose newest calibration is significantly worse than the one before. */
+export const listWorseCalibrations = (ctx: Context, org: OrgId): Problem[] =>
+  listWorse(ctx, org).map(({ id, agent, model, worse, completedAt, createdAt }) => ({
+    kind: "calibration_worse",
+    id: `calibration-${id}`,
+    since: toIso(completedAt ?? createdAt),
+    ...{ calibrationId: id, agent, model, worse: (worse ?? []).map(({ figure }) => figure) },
+  }));
 
 /** The schedules of the organization, while someone has paused all of them. */
 export function listAllSchedulesPaused(ctx: Context, org: OrgId): Problem[] {

@@ -1,5 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { RunFailure } from "../agents/remedies.ts";
+import { Calibration } from "../calibration/schema.ts";
 import { checkIds } from "../checks/checks.ts";
 import { causes } from "../checks/problems.ts";
 import { destinationKinds } from "../db/tables/notifications.ts";
@@ -221,6 +222,15 @@ const BasisChanged = Type.Object({
   runId: Type.String({ format: "uuid", description: "The first that found it changed" }),
 });
 
+const CalibrationWorse = Type.Object({
+  ...fields,
+  kind: OneOf(["calibration_worse"], "An agent finds significantly less than before, or more that is false"),
+  calibrationId: Id,
+  agent: Type.String(),
+  model: Nullable(Type.String()),
+  worse: Calibration.properties.worse,
+});
+
 const AllSchedulesPaused = Type.Object({
   ...fields,
   kind: OneOf(["all_schedules_paused"], "Someone paused all schedules of the organization"),
@@ -279,6 +289,7 @@ export const InboxItem = Type.Union(
     WorkerAway,
     SchedulePaused,
     BasisChanged,
+    CalibrationWorse,
     AllSchedulesPaused,
     SecretsUnreadable,
     BackupFailing,

@@ -38,6 +38,7 @@ const problemKinds = [
   "worker_away",
   "schedule_paused",
   "basis_changed",
+  "calibration_worse",
   "all_schedules_paused",
   "secrets_unreadable",
   "backup_failing",

@@ -56,20 +56,17 @@ export const getPrompt = (ctx: Context, org: OrgId, id: string): Prompt => toPro
 export const getPromptWarnings = (ctx: Context, org: OrgId, id: string, runs: number): string[] =>
   warningsOfPrompt(ctx, getPromptRow(ctx, org, id), runs);
 
-/**
- * Throws bad_request that names the field. `id`: a reserved ID, so that presets keep the times that were shown; if
- * it is taken, another one is created. `basis`: what it was proposed from. `suite`: the one that it is of.
- */
-export function createPrompt(
+/** The row of a prompt that is not stored yet, unchecked. */
+export function toPromptRow(
   ctx: Context,
   org: OrgId,
   input: PromptInput,
   id?: string,
   basis: PromptBasis | null = null,
   suite: SuiteReference | null = null,
-): Prompt {
+): PromptRow {
   const createdAt = ctx.now();
-  const row = checkPromptRow(ctx, org, {
+  return {
     id:
       id && !includingDeleted(ctx.db).select({ id: prompts.id }).from(prompts).where(eq(prompts.id, id)).get()
         ? id
@@ -106,7 +103,22 @@ export function createPrompt(
     baselineRequestId: input.baselineRequestId ?? null,
     createdAt,
     nextEvaluationAt: null,
-  });
+  };
+}
+
+/**
+ * Throws bad_request that names the field. `id`: a reserved ID, so that presets keep the times that were shown; if
+ * it is taken, another one is created. `basis`: what it was proposed from. `suite`: the one that it is of.
+ */
+export function createPrompt(
+  ctx: Context,
+  org: OrgId,
+  input: PromptInput,
+  id?: string,
+  basis: PromptBasis | null = null,
+  suite: SuiteReference | null = null,
+): Prompt {
+  const row = checkPromptRow(ctx, org, toPromptRow(ctx, org, input, id, basis, suite));
   transaction(ctx.db, (tx) => {
     tx.insert(prompts).values(reschedule(ctx, row)).run();
     recordAudit(ctx, org, "prompt.created", { id: row.id, name: nameOfPrompt(row) });

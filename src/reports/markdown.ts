@@ -1,5 +1,6 @@
 import type { FrictionPoint } from "../friction/schema.ts";
 import { count, percent } from "../grading/text.ts";
+import { calibrationText } from "./calibration.ts";
 import {
   agentLabel,
   contextRows,
@@ -147,12 +148,20 @@ function friction(point: FrictionPoint, name: string): string {
     .join("\n\n");
 }
 
-const runDetails = ({ url, run, task, methodology }: Report, isStored: boolean) =>
-  [
+const runDetails = (report: Report, isStored: boolean) => {
+  const { url, run, task, methodology } = report;
+  return [
     `- Task: ${text(task.text, 4000)}`,
     ...(task.endGoal ? [`- End goal: ${text(task.endGoal, 4000)}`] : []),
     ...(run.templateArgs ? [`- Template arguments: ${code(JSON.stringify(run.templateArgs))}`] : []),
     ...(Object.keys(run.urlMap).length > 0 ? [`- URL map: ${code(JSON.stringify(run.urlMap))}`] : []),
     ...(isStored ? [`- Report: ${autolink(url)}`, `- Run: ${autolink(run.runUrl)}`] : []),
     `- Methodology: ${text(methodology.id)}, ${text(methodology.hash.slice(0, 8))}${methodology.judge ? `, judged by ${text(methodology.judge)}` : ""}`,
+    ...(isStored ? [`- Calibration: ${calibrationLine(report)}`] : []),
   ].join("\n");
+};
+
+function calibrationLine(report: Report): string {
+  const { text: sentence, command } = calibrationText(report);
+  return command === null ? text(sentence) : `${text(sentence)}: ${code(command)}`;
+}

@@ -16,6 +16,7 @@ import { withoutUrlMapTokens } from "../net/mapping.ts";
 import { promptSummaryColumns, toPromptSummary } from "../prompts/lists.ts";
 import { toIso } from "../schema.ts";
 import { baselineOfReport } from "./baseline.ts";
+import { findCalibration } from "./calibration.ts";
 import { countChange } from "./counts.ts";
 import { pickGradeFields, toDimension, toNullNotice } from "./grade-schema.ts";
 import { reportUrl, runUrls } from "./links.ts";
@@ -151,6 +152,7 @@ function readReport(ctx: Context, org: OrgId, slug: string): Report {
     wordings,
     notChecked,
     context,
+    calibration: findCalibration(ctx, org, { agent: run.agent, model: run.model, methodology: report.methodology.id }),
     frictionPoints: points,
     recommendations: fixes.map(({ orgId: _orgId, reportId: _reportId, ...recommendation }, i) => {
       const dismissals = recommendation.frictionIds.map((id) => byId.get(id)?.dismissed ?? null);

@@ -8,6 +8,7 @@ import { scopes } from "../grading/kinds.ts";
 import { Edits } from "../net/edits.ts";
 import { PromptSummary } from "../prompts/schema.ts";
 import { Id, Moment, mapOf, Nullable, OneOf, Score, Time, Url } from "../schema.ts";
+import { CalibrationFigures } from "./calibration.ts";
 import { FixDetails, GradeFields, ReportDimension } from "./grade-schema.ts";
 import { JudgeVariance } from "./judge-variance.ts";
 
@@ -134,6 +135,7 @@ export const Report = Type.Object(
     wordings,
     notChecked,
     context,
+    calibration: Nullable(CalibrationFigures),
     baseline: Nullable(ReportBaseline),
     frictionPoints: Type.Array(FrictionPoint),
     recommendations: Type.Array(Recommendation),

@@ -24,7 +24,11 @@ const maxRuns = 20;
  * prompt's agent and model. Throws not_found, and bad_request for a choice that cannot be used.
  */
 export function getEstimate(ctx: Context, org: OrgId, promptId: string, choice: RunTask["chosen"] = {}): Estimate {
-  const prompt = getPromptRow(ctx, org, promptId);
+  return estimateRun(ctx, org, getPromptRow(ctx, org, promptId), choice);
+}
+
+/** The same for a prompt that need not be stored. */
+export function estimateRun(ctx: Context, org: OrgId, prompt: PromptRow, choice: RunTask["chosen"] = {}): Estimate {
   const [first, ...others] = agentsForRun(ctx, org, prompt, choice);
   return {
     runs: prompt.runsPerEval ?? 1,

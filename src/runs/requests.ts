@@ -55,6 +55,8 @@ export type EvalRequestInput = EvalSource & {
   model?: string;
   /** What an arm of an experiment changes about the prompt. */
   changes?: PromptChanges;
+  /** Whether the prompt may be archived. Default: false. */
+  mayBeArchived?: boolean;
 };
 
 /** `without`: parts of the prompt's workspace to leave out; `workspace`: parts in place of the prompt's. */
@@ -96,7 +98,7 @@ export function acceptEval(ctx: Context, tx: Tx, org: OrgId, promptId: string, i
   const earlierEval =
     idempotencyKey && idempotencyHash && findEarlierEval(ctx, tx, org, idempotencyKey, idempotencyHash);
   if (earlierEval) return earlierEval;
-  if (prompt.status === "archived")
+  if (prompt.status === "archived" && !input.mayBeArchived)
     throw conflict(
       `The prompt is archived. Unarchive it with PATCH /api/v1/prompts/${promptId} and {"status": "active"}.`,
     );

@@ -4,6 +4,7 @@ import codingAgents from "./docs/agents.md" with { type: "file" };
 import architecture from "./docs/architecture.md" with { type: "file" };
 import auditLog from "./docs/audit.md" with { type: "file" };
 import benchmarks from "./docs/benchmarks.md" with { type: "file" };
+import calibration from "./docs/calibration.md" with { type: "file" };
 import ci from "./docs/ci.md" with { type: "file" };
 import cli from "./docs/cli.md" with { type: "file" };
 import configuration from "./docs/configuration.md" with { type: "file" };
@@ -61,6 +62,7 @@ export const allDocs = lazy((): Doc[] => [
   toDoc("field", "Guides", field),
   toDoc("suites", "Guides", suites),
   toDoc("experiments", "Guides", experiments),
+  toDoc("calibration", "Guides", calibration),
   toDoc("spending", "Guides", spending),
   toDoc("regrading", "Guides", regrading),
   toDoc("exports", "Guides", exports),

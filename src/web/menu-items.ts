@@ -8,6 +8,7 @@ export const menuItems = [
   ["Trends", "/trends", "t"],
   ["Gates", "/gates", "a"],
   ["Experiments", "/experiments", "e"],
+  ["Calibration", "/calibration", "c"],
   ["Spending", "/spending", "m"],
   ["Providers", "/providers", "d"],
   ["Settings", "/settings", "s"],

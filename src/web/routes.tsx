@@ -11,6 +11,7 @@ import { auditPages } from "./routes/audit-log.tsx";
 import { backupPages } from "./routes/backups.tsx";
 import { badgePages } from "./routes/badge.tsx";
 import { bisectPages } from "./routes/bisects.tsx";
+import { calibrationPages } from "./routes/calibration.tsx";
 import { comparePages } from "./routes/compare.tsx";
 import { dataPages } from "./routes/data.tsx";
 import { docPages } from "./routes/docs.tsx";
@@ -111,6 +112,7 @@ const allPages = ({ ctx, workers }: Service, openApi: () => OpenApiDocument) =>
     .use(matrixPages(ctx))
     .use(suitePages(ctx))
     .use(experimentPages(ctx))
+    .use(calibrationPages(ctx))
     .use(spendingPages(ctx))
     .use(fieldFrictionPages(ctx))
     .use(frictionPages(ctx))

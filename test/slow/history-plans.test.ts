@@ -18,7 +18,7 @@ const large =
   /\b(SCAN) (runs|reports|exposures|session_events|friction_points|friction_lifecycles|score_days|page_months|listed_pages|eval_requests|fixes|recommendations)\b/;
 /** A line of a plan that reads a table which grows with time, or all jobs of a kind, of all organizations. An index of unfinished jobs is short. */
 const growing =
-  /\bSCAN (suites|field_traffic|proposal_sets|deletions|jobs(?! USING (COVERING )?INDEX jobs_(claim|held|running))|earlier_attempts|audit_entries|notifications|deliveries|delivery_tries|spending|spending_details|score_changes|field_friction|field_reports|gates|gradings|regrades|experiments|experiment_runs|run_hours|bisects|bisect_runs)\b|SEARCH jobs USING (COVERING )?INDEX jobs_subject \(kind=\?\)/;
+  /\bSCAN (suites|field_traffic|proposal_sets|deletions|jobs(?! USING (COVERING )?INDEX jobs_(claim|held|running))|earlier_attempts|audit_entries|notifications|deliveries|delivery_tries|spending|spending_details|score_changes|field_friction|field_reports|gates|gradings|regrades|experiments|experiment_runs|calibrations|calibration_runs|run_hours|bisects|bisect_runs)\b|SEARCH jobs USING (COVERING )?INDEX jobs_subject \(kind=\?\)/;
 
 /** All statements prepared during `work`. */
 async function statementsOf(work: () => unknown): Promise<string[]> {

@@ -33,10 +33,10 @@ export function withOwnParts<T extends { paths: Described; components: object }>
 const mapValues = <T, R>(values: Record<string, T>, change: (value: T) => R): Record<string, R> =>
   Object.fromEntries(Object.entries(values).map(([name, value]) => [name, change(value)]));
 
-/** Indented JSON in which a list or object that fits into a line of 800 characters is written on that line. */
+/** Indented JSON in which a list or object that fits into a line of 1200 characters is written on that line. */
 function toText(value: unknown, indent = ""): string {
   const line = JSON.stringify(value);
-  if (typeof value !== "object" || value === null || indent.length + line.length <= 800) return line;
+  if (typeof value !== "object" || value === null || indent.length + line.length <= 1200) return line;
   const inner = `${indent} `;
   const items = Array.isArray(value)
     ? value.map((item) => toText(item, inner))

@@ -20,6 +20,7 @@ const idQueries: Record<string, string> = {
   evalId: "select id from eval_requests where org_id = ?",
   gateId: "select id from gates where org_id = ?",
   bisectId: "select id from bisects where org_id = ?",
+  calibrationId: "select id from calibrations where org_id = ?",
   experimentId: "select id from experiments where org_id = ?",
   regradeId: "select id from regrades where org_id = ?",
   proposalSetId: "select id from proposal_sets where org_id = ?",

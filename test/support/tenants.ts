@@ -1,5 +1,6 @@
 import { createKey } from "../../src/auth/keys.ts";
 import { listMembers } from "../../src/auth/members.ts";
+import { advanceCalibrations } from "../../src/calibration/progress.ts";
 import type { OrgId } from "../../src/context.ts";
 import { invitations } from "../../src/db/tables/people.ts";
 import { artifacts } from "../../src/db/tables/runs.ts";
@@ -152,6 +153,9 @@ export function tenants() {
     await post(own, "/api/v1/experiments", { promptIds: [prompt.id], ...args, arms, repeats: 2, seed: 1 });
     finishRuns(own, ({ editsDigest }) => (editsDigest === null ? 78 : 55), 0.02);
     await advanceExperiments(service.ctx);
+    await post(own, "/api/v1/calibrations", { agent: "explorer", sites: 1 });
+    finishRuns(own, () => niceGrade, 0.01);
+    await advanceCalibrations(service.ctx);
     const builds = { urlTemplate: "https://{commit}.preview.example", commits: ["a1b2c3d", "e4f5a6b", "c7d8e9f"] };
     await post(own, "/api/v1/bisects", { promptId: prompt.id, ...args, ...builds });
     // These are runs that ended without an agent.

@@ -161,6 +161,16 @@ function contentOf(item: InboxItem, { base }: Site, viewer: Viewer, now: number)
           </>
         ),
       };
+    case "calibration_worse":
+      return {
+        name: (
+          <a class="plain" href={`${base}/calibration#${item.calibrationId}`}>
+            {itemSubject(item)}
+          </a>
+        ),
+        text: <TextSince item={item} now={now} />,
+        button: <ButtonLink href={`${base}/calibration`}>Open calibration</ButtonLink>,
+      };
     case "all_schedules_paused":
       return {
         name: itemSubject(item),

@@ -1,5 +1,6 @@
 import type { LatestResults } from "../../comparisons/latest.ts";
 import { count } from "../../grading/text.ts";
+import { calibrationText } from "../../reports/calibration.ts";
 import {
   agentLabel,
   describeEdits,
@@ -81,11 +82,29 @@ export function ReportHead({ site, viewer, report, result, latest }: Props) {
             result={result}
           />
         )}
+        {(viewer || report.calibration) && <Calibration {...{ site, viewer, report }} />}
         {score === null && nullNotice !== null && nullNotice !== keyFinding && <p class="notice">{nullNotice}</p>}
       </div>
     </header>
   );
 }
+
+/** How well the agent finds what is known to be wrong. */
+const Calibration = ({ site, viewer, report }: Pick<Props, "site" | "viewer" | "report">) => {
+  const { text, command } = calibrationText(report);
+  return (
+    <p class="muted calibration">
+      {viewer ? <a href={`${site.base}/calibration`}>Calibration</a> : "Calibration"}: {text}
+      {command !== null && viewer && (
+        <>
+          {" "}
+          (<code>{command}</code>)
+        </>
+      )}
+      .
+    </p>
+  );
+};
 
 /** The score, and what it rests on. */
 export const ScoreLine = ({ report, report: { score, scope } }: { report: Report }) => {

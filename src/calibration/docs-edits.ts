@@ -1,0 +1,156 @@
+import { and, desc, eq } from "drizzle-orm";
+import { readerAccept } from "../agents/reader.ts";
+import type { Context } from "../context.ts";
+import type { PlantedDefect } from "../db/tables/calibrations.ts";
+import { isLiveRun, runs } from "../db/tables/runs.ts";
+import { badRequest } from "../errors.ts";
+import { toReplacements } from "../experiments/page-edit.ts";
+import { type Edits, listFetchedUrls } from "../net/edits.ts";
+import { createGuard, GuardError } from "../net/guarded.ts";
+import { pageKey } from "../net/page-key.ts";
+import { readSession } from "../reports/session-events.ts";
+import type { CalibrationRow } from "./figures.ts";
+
+type Replacement = Edits["replacements"][number];
+/** A page as its site sends it to agents. */
+type Source = { url: string; text: string; isHtml: boolean };
+/** A defect for which a page has a place. */
+type Candidate = Omit<PlantedDefect, "edits"> & { replacements: Replacement[] };
+
+/** Pages that are read for places. */
+const maxPages = 12;
+
+/**
+ * Plants up to four defects of different kinds into the docs of a prompt, as edits on the way to the agent, in pages that its newest run read. `number`:
+ * of the site; over the numbers, other places have their turn. Throws bad_request if there is no place.
+ */
+export async function plantInDocs(
+  ctx: Context,
+  row: CalibrationRow,
+  number: number,
+): Promise<{ edits: Edits; planted: PlantedDefect[] }> {
+  const urls = listReadPages(ctx, row);
+  if (urls.length === 0)
+    throw badRequest("No run of the prompt on its live docs has read a page yet. Run it first, then calibrate.");
+  const sources = await readSources(ctx, urls.slice(0, maxPages));
+  const planted: PlantedDefect[] = [];
+  const replacements: Replacement[] = [];
+  for (const place of [placesOfLinks, placesOfSamples, placesOfFences, placesOfPackages]) {
+    const candidates = sources.flatMap((source) => place(source, number));
+    const chosen = candidates[number % Math.max(1, candidates.length)];
+    if (!chosen) continue;
+    const { replacements: added, ...defect } = chosen;
+    planted.push({ ...defect, edits: added.map((_, i) => replacements.length + i) });
+    replacements.push(...added);
+  }
+  if (planted.length === 0)
+    throw badRequest(
+      `None of the ${urls.length} pages that the newest run read has a link, a code sample or an install command that can be broken.`,
+    );
+  return { edits: { hidden: [], replacements }, planted };
+}
+
+/** The pages that the newest completed run of the prompt on its live docs read. */
+function listReadPages(ctx: Context, { orgId, promptId }: CalibrationRow): string[] {
+  const run = ctx.db
+    .select({ runId: runs.id, attempt: runs.attempt })
+    .from(runs)
+    .where(and(eq(runs.orgId, orgId), eq(runs.promptId, promptId), eq(runs.status, "completed"), isLiveRun))
+    .orderBy(desc(runs.id))
+    .limit(1)
+    .get();
+  if (!run) return [];
+  const fetched = listFetchedUrls(readSession(ctx.db, { orgId, ...run })).filter(({ status }) => status === 200);
+  const pages = new Map(fetched.map(({ url }) => [pageKey(url), url]));
+  return [...pages.values()].filter(
+    (url) => !/\/(robots\.txt|llms[\w-]*\.txt|sitemap[^/]*)$|\.(json|ya?ml|xml)$/.test(url),
+  );
+}
+
+/** The pages that respond with text. */
+async function readSources({ allow, now }: Context, urls: string[]): Promise<Source[]> {
+  const guard = createGuard({ allow: allow(), now, keepsAlive: false });
+  const sources = await Promise.all(
+    urls.map(async (url): Promise<Source[]> => {
+      try {
+        const response = await guard.request(url, { headers: { accept: readerAccept } });
+        const type = response.headers.get("content-type") ?? "";
+        if (response.status !== 200 || !/^text\//.test(type)) return [];
+        return [{ url, text: guard.text(response), isHtml: type.startsWith("text/html") }];
+      } catch (error) {
+        if (error instanceof GuardError) return [];
+        throw error;
+      }
+    }),
+  );
+  return sources.flat();
+}
+
+const occursOnce = (text: string, part: string): boolean => text.split(part, 3).length === 2;
+
+/** Links to other pages of the docs, whose target occurs once: those of menus repeat. */
+function placesOfLinks({ url, text, isHtml }: Source, number: number): Candidate[] {
+  const pattern = isHtml ? /<a\s[^>]*?href=(["'])([^"'#?]+)\1/g : /\]\(()([^)\s#?]+)\)/g;
+  const targets = [...text.matchAll(pattern)].map(([, , target = ""]) => target);
+  return targets
+    .filter((target) => occursOnce(targets.join("\n"), target) && URL.parse(target, url)?.host === new URL(url).host)
+    .map((target) => {
+      const named = `gone-${number}`;
+      const moved = `${target.replace(/\/$/, "")}-${named}`;
+      return { ...plantedAs("dead_link", ["dead_link"], url, named), replacements: toReplacements(url, target, moved) };
+    });
+}
+
+const codePattern = /<pre\b[\s\S]*?<\/pre>|^```[\s\S]*?^```/gim;
+/** Languages whose missing brackets a parser notices, as labels of samples have them. */
+const bracketLanguages =
+  /^[\s\S]{0,200}?(?:language-|lang-|highlight-|"|```)(json|js|javascript|ts|typescript|python|py|go|java)\b/;
+
+/** Code samples that lose their last bracket. */
+function placesOfSamples({ url, text }: Source): Candidate[] {
+  return [...text.matchAll(codePattern)].flatMap(([block]) => {
+    const at = Math.max(block.lastIndexOf("}"), block.lastIndexOf(")"));
+    if (at < 0 || !bracketLanguages.test(block)) return [];
+    // The end of the block, with as much before it as makes it the only one on the page.
+    for (let length = 40; length <= 400; length *= 2) {
+      const find = block.slice(Math.max(0, at - length));
+      if (!occursOnce(text, find)) continue;
+      const replacement = find.slice(0, Math.min(at, length)) + find.slice(Math.min(at, length) + 1);
+      const defect = plantedAs("broken_sample", ["broken_sample"], url, new URL(url).pathname);
+      return [{ ...defect, replacements: [{ url, find, replacement }] }];
+    }
+    return [];
+  });
+}
+
+/** Fences in Markdown that are not closed any more. */
+function placesOfFences({ url, text, isHtml }: Source): Candidate[] {
+  if (isHtml) return [];
+  const [last] = [...text.matchAll(/^.+\n```\n/gm)]
+    .map(([end]) => end)
+    .filter((end) => occursOnce(text, end))
+    .slice(-1);
+  if (last === undefined) return [];
+  const defect = plantedAs("open_fence", ["broken_sample", "unreadable_page"], url, new URL(url).pathname);
+  return [{ ...defect, replacements: [{ url, find: last, replacement: last.replace(/```\n$/, "") }] }];
+}
+
+/** Commands that install another package than the samples import. */
+function placesOfPackages({ url, text }: Source): Candidate[] {
+  const commands = [
+    ...text.matchAll(/\b(?:npm install|npm i|pnpm add|yarn add|pip install|cargo add|gem install) ([@\w][\w@/.-]*\w)/g),
+  ];
+  return commands
+    .filter(([command]) => occursOnce(text, command))
+    .map(([command, name = ""]) => ({
+      ...plantedAs("wrong_package", ["missing_docs", "broken_sample", "wrong_contract"], url, name),
+      replacements: [{ url, find: command, replacement: `${command}-v0` }],
+    }));
+}
+
+const plantedAs = (kind: string, categories: string[], url: string, named: string) => ({
+  kind,
+  categories,
+  url,
+  named,
+});

@@ -1,0 +1,114 @@
+import { Type } from "@sinclair/typebox";
+import { and, desc, eq, isNull } from "drizzle-orm";
+import type { Context, OrgId } from "../context.ts";
+import { type Count, calibrations } from "../db/tables/calibrations.ts";
+import { Id, Nullable, Time, toIso } from "../schema.ts";
+import { wilson } from "../stats/estimates.ts";
+import { round } from "../stats/repeats.ts";
+
+const share = Type.Number({ minimum: 0, maximum: 1 });
+
+/** A number of a whole, with Wilson's 95% interval of the share. */
+export const Measured = Type.Object(
+  { n: Type.Integer(), of: Type.Integer(), low: share, high: share },
+  { title: "Measured" },
+);
+type Measured = { n: number; of: number; low: number; high: number };
+
+/** How well an agent finds what is known to be wrong. */
+export const CalibrationFigures = Type.Object(
+  {
+    calibrationId: Id,
+    found: Measured,
+    falseFindings: Nullable(Measured),
+    falseAlarms: Measured,
+    failedRuns: Type.Integer(),
+    measuredAt: Time,
+  },
+  {
+    title: "CalibrationFigures",
+    description:
+      "Planted defects found, clean sites with false findings, and differing pairs of runs on equal copies. null: not calibrated",
+  },
+);
+export type CalibrationFigures = (typeof CalibrationFigures)["static"];
+
+/** Adds the interval to a count. A whole of 0 has the widest one. */
+function toMeasured({ n, of }: Count): Measured {
+  const { low, high } = of === 0 ? { low: 0, high: 1 } : wilson(n, of);
+  return { n, of, low: round(low ?? 0, 4), high: round(high ?? 1, 4) };
+}
+
+type MeasuredRow = Pick<typeof calibrations.$inferSelect, "id" | "figures" | "completedAt">;
+
+/** The figures of a calibration as they are sent; null: it has none. */
+export function toFigures({ id, figures, completedAt }: MeasuredRow): CalibrationFigures | null {
+  if (figures === null || completedAt === null) return null;
+  const { found, falseFindings, falseAlarms, failedRuns } = figures;
+  return {
+    calibrationId: id,
+    found: toMeasured(found),
+    falseFindings: falseFindings && toMeasured(falseFindings),
+    falseAlarms: toMeasured(falseAlarms),
+    failedRuns,
+    measuredAt: toIso(completedAt),
+  };
+}
+
+type Measurer = { agent: string; model: string | null; methodology: string };
+
+/** The newest completed calibration of an agent with a model and a methodology, on sites that evald made; null if there is none. */
+export function findCalibration(
+  { db }: Context,
+  org: OrgId,
+  { agent, model, methodology }: Measurer,
+): CalibrationFigures | null {
+  const row = db
+    .select({ id: calibrations.id, figures: calibrations.figures, completedAt: calibrations.completedAt })
+    .from(calibrations)
+    .where(
+      and(
+        eq(calibrations.orgId, org),
+        eq(calibrations.source, "sites"),
+        eq(calibrations.agent, agent),
+        model === null ? isNull(calibrations.model) : eq(calibrations.model, model),
+        eq(calibrations.methodology, methodology),
+      ),
+    )
+    .orderBy(desc(calibrations.completedAt))
+    .limit(1)
+    .get();
+  return row ? toFigures(row) : null;
+}
+
+const counted = (n: number, one: string, many = `${one}s`): string => `${n} ${n === 1 ? one : many}`;
+const whole = (value: number): string => `${Math.round(100 * value)}`;
+
+/** The figures of a calibration in a sentence. */
+export const figuresText = ({ found, falseFindings, falseAlarms }: CalibrationFigures): string =>
+  [
+    `found ${found.n} of ${counted(found.of, "planted defect")} (${whole(found.low)}–${whole(found.high)}%)`,
+    ...(falseFindings ? [`false findings on ${falseFindings.n} of ${counted(falseFindings.of, "clean site")}`] : []),
+    `${counted(falseAlarms.n, "false alarm")} in ${counted(falseAlarms.of, "pair")}`,
+  ].join(", ");
+
+type Calibrated = { agent: { id: string; model: string | null }; calibration: CalibrationFigures | null };
+
+/** How far findings of the agent of a report can be trusted, in a sentence. `command`: what measures it; null: it has been measured. */
+export function calibrationText({
+  agent: { id, model },
+  calibration,
+  methodology,
+}: Calibrated & { methodology: { id: string } }): { text: string; command: string | null } {
+  const subject = [id, ...(model === null ? [] : [`with ${model}`])].join(" ");
+  if (calibration === null)
+    return {
+      text: `${subject}, methodology ${methodology.id}: not calibrated for this agent`,
+      command: `evald calibrate --agent ${id}${model === null ? "" : ` --model ${model} --budget-usd 5`}`,
+    };
+  const day = calibration.measuredAt.slice(0, 10);
+  return {
+    text: `${subject}, methodology ${methodology.id}: ${figuresText(calibration)}; measured on ${day}`,
+    command: null,
+  };
+}
