@@ -73,32 +73,32 @@ function plant(file: string, replacements: [string | RegExp, string][]): string 
   return lines.map((line) => JSON.stringify(inValue(JSON.parse(line)))).join("\n");
 }
 
-/** Lines as Claude Code stores them: a block each, once more in the session that continues it. */
+const hello = /^echo hello$/;
+/** What Claude Code stores: the session that continues another one has its lines once more. */
 function claudeSession(): string {
-  let lines = 0;
-  const line = (type: "user" | "assistant", block: object, isSidechain = false) =>
-    JSON.stringify({
-      ...{ type, uuid: `line-${++lines}`, sessionId: "s", version: "2.1.3", cwd: "/home/jane/work", isSidechain },
-      message: { role: type, content: [block] },
-    });
-  const call = (id: string, name: string, input: object) => line("assistant", { type: "tool_use", id, name, input });
-  const result = (id: string, content: string, isError: boolean) =>
-    line("user", { type: "tool_result", tool_use_id: id, content, is_error: isError });
-  const all = [
-    line("user", { type: "text", text: task }),
-    line("assistant", { type: "thinking", thinking: "merge with Initech" }),
-    call("1", "Bash", { command }),
-    result("1", `Exit code 3\n${output}`, true),
-    call("2", "Bash", { command: "cat billing.py" }),
-    result("2", otherOutput, false),
-  ];
-  return [...all, ...all.slice(2, 4)].join("\n");
+  const session = plant("claude.jsonl", [
+    [/^echo failed >&2; exit 3$/, command],
+    [/failed\n$/, `${output}\n`],
+    [hello, "cat billing.py"],
+    [/^hello\n$/, otherOutput],
+    [/^Run the steps$/, task],
+    [/^The next step is.*/, "merge with Initech"],
+  ]);
+  return [session, ...session.split("\n").slice(6, 9)].join("\n");
 }
 
-const hello = /^echo hello$/;
 /** Sessions that were stored by these agents, and one in the format of Claude Code. */
 const sessions: Record<string, () => string> = {
-  "Claude Code 2.1.3": claudeSession,
+  "Claude Code 2.1.183": claudeSession,
+  "GitHub Copilot CLI 1.0.71": () =>
+    plant("copilot.jsonl", [
+      [/^echo oops >&2; exit 3$/, command],
+      [/^oops\n/, `${output}\n`],
+      [/^echo hello; pwd; id -u$/, "cat billing.py"],
+      [/^hello\n\/workspace\n1000/, otherOutput],
+      [/^Read https:\/\/docs\.test\/guide and.*/, task],
+      [/^Let me do that\.$/, "merge with Initech"],
+    ]),
   "Codex 0.169.0": () =>
     plant("codex.jsonl", [
       [hello, command],
@@ -159,9 +159,25 @@ for (const [agent, read] of Object.entries(sessions))
     expect(own[0]?.text).toContain("https://docs.acme.test/latest/regions");
   });
 
+test("exit codes of commands are read from all versions of stored sessions", () => {
+  const codesOf = (file: string) =>
+    readStoredSession(readFileSync(join(folder, file), "utf8"))!.events.flatMap((event) =>
+      event.type === "tool_result" && event.tool === "run_command" ? [[event.output.exitCode, event.ok]] : [],
+    );
+  expect(codesOf("claude.jsonl")).toEqual([
+    [3, false],
+    [null, true],
+  ]);
+  expect(codesOf("copilot.jsonl")).toEqual([
+    [0, true],
+    [3, false],
+    [4, false],
+  ]);
+});
+
 test("calls of another product, and files that are no session, give nothing", () => {
   const other = { urls: [new URL("https://docs.other.test")], programs: ["other"] };
-  expect(extractSession(readStoredSession(claudeSession())!, other)).toMatchObject({ input: { calls: [] }, calls: 2 });
+  expect(extractSession(readStoredSession(claudeSession())!, other)).toMatchObject({ input: { calls: [] }, calls: 3 });
   for (const content of ["", "{}", "not json", '{"type":"user"}\n{"type":"assistant"}', '{"info":{},"messages":[]}'])
     expect(readStoredSession(content)).toBeNull();
 });

@@ -2,6 +2,7 @@ import type { AgentEvent } from "../../agent.ts";
 import { type Fields, number, object, text } from "../../fields.ts";
 import {
   endStream,
+  exitCodeIn,
   message,
   nameOfCall,
   problem,
@@ -30,7 +31,8 @@ export function parseCopilotLine(line: Fields, state: StreamState): AgentEvent[]
   if (type === "tool.execution_complete") {
     const id = text(data.toolCallId);
     const output = text(object(data.result).content) || text(object(data.error).message);
-    const exitCode = number(object(data.shellExecution).exitCode);
+    // Earlier versions name it only in the text.
+    const exitCode = number(object(data.shellExecution).exitCode) ?? exitCodeIn(output);
     return [toResult({ id, name: nameOfCall(state, id), ok: data.success === true, output }, exitCode)];
   }
   if (type === "session.error" || type === "model.call_failure") {
