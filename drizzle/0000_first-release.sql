@@ -244,7 +244,7 @@ CREATE TABLE `experiments` (
 	`completed_at` integer,
 	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action,
 	CONSTRAINT "experiments_status" CHECK("experiments"."status" in ('running', 'completed', 'stopped')),
-	CONSTRAINT "experiments_stop_reason" CHECK(("experiments"."status" = 'stopped') = ("experiments"."stop_reason" is not null)),
+	CONSTRAINT "experiments_stop_reason" CHECK("experiments"."status" <> 'stopped' or "experiments"."stop_reason" is not null),
 	CONSTRAINT "experiments_completed" CHECK(("experiments"."status" = 'running') = ("experiments"."completed_at" is null)),
 	CONSTRAINT "experiments_repeats" CHECK("experiments"."repeats" between 1 and 50)
 ) STRICT;

@@ -2,9 +2,10 @@ import { expect, test } from "bun:test";
 import type { AgentEvent } from "../src/agents/agent.ts";
 import { advanceExperiments } from "../src/experiments/progress.ts";
 import type { Experiment } from "../src/experiments/schema.ts";
+import { getRunRow } from "../src/runs/run-row.ts";
 import { noisy, testApp } from "./support/app.ts";
 import { signedIn } from "./support/people.ts";
-import { finishRuns, niceGrade, storeSession } from "./support/reports.ts";
+import { endRun, finishRuns, niceGrade, storeSession } from "./support/reports.ts";
 
 const app = testApp({ agents: noisy });
 const { send, service, db } = app;
@@ -186,6 +187,29 @@ test("an experiment can be cancelled once, and keeps what its ended runs show", 
   expect([cancelled.status, cancelled.body.status, cancelled.body.stopReason]).toEqual([200, "stopped", "cancelled"]);
   expect((await send("POST", `/api/v1/experiments/${body.id}/cancel`)).status).toBe(409);
   expect((await send("GET", "/api/v1/experiments")).body[0]).toMatchObject({ id: body.id, status: "stopped" });
+});
+
+test("a cancelled experiment keeps a frozen analysis, its cost and what its ended runs met", async () => {
+  const arms = [{ name: "baseline" }, { name: "no llms.txt", edits: hidden }];
+  const { body } = await request({ promptIds: [promptIds[0]], arms, repeats: 6 });
+  const ids = runIdsOf(body.id);
+  // The last block is still running.
+  for (const id of ids.slice(0, 10)) {
+    const run = getRunRow(service.ctx, app.a.org, id);
+    storeEvents(id, [http("https://docs.example.com/llms.txt")]);
+    endRun(app, run, met(run.editsDigest === null ? 80 : 60));
+  }
+  db.$client.run("update runs set spent_usd = 0.5 where id in (select value from json_each(?))", [JSON.stringify(ids)]);
+  const cancelled = await send("POST", `/api/v1/experiments/${body.id}/cancel`);
+  expect(cancelled.body).toMatchObject({ status: "stopped", stopReason: "cancelled", spentUsd: 6 });
+  const [row] = db.$client.query("select analysis, spent_usd from experiments where id = ?").values(body.id) as [
+    string,
+    number,
+  ][];
+  expect(JSON.parse(row?.[0] ?? "null")).toEqual(cancelled.body.analysis);
+  expect(cancelled.body.analysis.contrasts[0].overall.score).toMatchObject({ delta: -20, n: 5 });
+  const unnoted = "select count(*) from experiment_runs where experiment_id = ? and treatment is null";
+  expect(db.$client.query(unnoted).values(body.id)[0]).toEqual([0]);
 });
 
 test("comparing the base with itself says how often a gate fails without a reason", async () => {

@@ -1,30 +1,18 @@
-import { and, count, desc, eq, inArray, isNull } from "drizzle-orm";
+import { and, count, desc, eq, inArray } from "drizzle-orm";
 import { isSkillFile } from "../agents/sandbox/skills.ts";
-import { recordAudit } from "../audit/entries.ts";
 import type { Context, OrgId } from "../context.ts";
-import { endedAt } from "../db/rows.ts";
-import { experimentRuns, experiments } from "../db/tables/experiments.ts";
+import { experiments } from "../db/tables/experiments.ts";
 import { prompts } from "../db/tables/prompts.ts";
-import { runs } from "../db/tables/runs.ts";
-import { conflict, notFound } from "../errors.ts";
+import { notFound } from "../errors.ts";
 import type { Page, Paged } from "../http/paging.ts";
 import { withoutUrlMapTokens } from "../net/mapping.ts";
 import { titleText } from "../prompts/lists.ts";
 import { titleOf } from "../reports/labels.ts";
-import { cancelRuns } from "../runs/endings.ts";
 import { toIso } from "../schema.ts";
 import type { ExperimentAnalysis } from "./analysis.ts";
 import { findEqualArm } from "./design.ts";
 import { frictionOf } from "./friction.ts";
-import {
-  analyzeRuns,
-  costOf,
-  type ExperimentRow,
-  falseAlarmsOf,
-  labelOf,
-  ofExperiment,
-  progressOf,
-} from "./results.ts";
+import { analyzeRuns, costOf, type ExperimentRow, falseAlarmsOf, labelOf, progressOf } from "./results.ts";
 import type { Experiment } from "./schema.ts";
 
 /** Throws not_found. */
@@ -109,32 +97,4 @@ export function findSelfComparison(ctx: Context, org: OrgId, promptId: string): 
     .all()
     .find((each) => each.promptIds.includes(promptId) && findEqualArm(each.arms) >= 0);
   return row ? getExperiment(ctx, org, row.id) : null;
-}
-
-/**
- * Cancels all unfinished runs of an experiment, which ends with the result of the others. `requester` is named in the failure reason of the runs.
- * Throws not_found, and conflict if it has ended.
- */
-export async function cancelExperiment(ctx: Context, org: OrgId, id: string, requester: string): Promise<Experiment> {
-  const row = getExperimentRow(ctx, org, id);
-  if (row.status !== "running") throw conflict("The experiment has already ended.");
-  const unfinished = ctx.db
-    .select({ id: runs.id })
-    .from(experimentRuns)
-    .innerJoin(runs, eq(runs.id, experimentRuns.runId))
-    .where(and(ofExperiment(row), isNull(runs.completedAt)))
-    .all();
-  await ctx.commit((tx) => {
-    const end = {
-      status: "stopped",
-      stopReason: "cancelled",
-      completedAt: endedAt(ctx.now(), experiments.createdAt),
-    } as const;
-    const isRunning = and(eq(experiments.id, row.id), eq(experiments.status, "running"));
-    tx.update(experiments).set(end).where(isRunning).run();
-    recordAudit(ctx, org, "experiment.cancelled", { id: row.id, name: row.title });
-  });
-  const ids = unfinished.map((run) => run.id);
-  await cancelRuns(ctx, org, ids, requester);
-  return getExperiment(ctx, org, row.id);
 }

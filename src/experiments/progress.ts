@@ -1,14 +1,19 @@
 import { and, eq, isNull, sql } from "drizzle-orm";
-import type { Context } from "../context.ts";
+import { recordAudit } from "../audit/entries.ts";
+import type { Context, OrgId } from "../context.ts";
 import { isTemporary } from "../db/fault.ts";
 import type { Tx } from "../db/open.ts";
 import { endedAt } from "../db/rows.ts";
 import { type Arm, experimentRuns, experiments } from "../db/tables/experiments.ts";
 import { runs } from "../db/tables/runs.ts";
+import { conflict } from "../errors.ts";
 import { createPoll } from "../poll.ts";
 import { readSessionInBatches } from "../reports/session-events.ts";
+import { cancelRuns } from "../runs/endings.ts";
+import { getExperiment, getExperimentRow } from "./experiments.ts";
 import { addRepeat } from "./requests.ts";
 import { analyzeRuns, costOf, type ExperimentRow, ofExperiment, progressOf } from "./results.ts";
+import type { Experiment } from "./schema.ts";
 import { treatmentOf } from "./treatments.ts";
 
 /** Interval for checks of experiments whose runs have ended. */
@@ -36,16 +41,21 @@ export async function advanceExperiments(ctx: Context): Promise<void> {
     .all();
   for (const row of running) {
     try {
-      await noteTreatments(ctx, row);
-      const status = await ctx.commit((tx) => advance(ctx, tx, row));
-      if (status === "waiting") continue;
-      ctx.log.info({ experiment: row.id, status }, status === "extended" ? "experiment extended" : "experiment ended");
-      if (status === "extended") ctx.signals.jobQueued.emit();
+      await advanceExperiment(ctx, row);
     } catch (error) {
       if (isTemporary(error)) throw error;
       ctx.log.error({ err: error, experiment: row.id }, "could not advance an experiment");
     }
   }
+}
+
+async function advanceExperiment(ctx: Context, row: ExperimentRow): Promise<void> {
+  await noteTreatments(ctx, row);
+  // Someone may have cancelled it in the meantime.
+  const status = await ctx.commit((tx) => advance(ctx, tx, getExperimentRow(ctx, row.orgId as OrgId, row.id)));
+  if (status === "waiting") return;
+  ctx.log.info({ experiment: row.id, status }, status === "extended" ? "experiment extended" : "experiment ended");
+  if (status === "extended") ctx.signals.jobQueued.emit();
 }
 
 /** Notes for each run that has ended since what its session shows of the treatments. */
@@ -78,19 +88,21 @@ async function noteTreatments(ctx: Context, row: ExperimentRow): Promise<void> {
 /** Advances an experiment if all of its requested runs have ended. */
 function advance(ctx: Context, tx: Tx, row: ExperimentRow): "waiting" | "extended" | "completed" | "stopped" {
   const { ended, of } = progressOf(ctx, row);
-  if (ended < of || hasUnnoted(tx, row)) return "waiting";
+  if (row.status !== "running" || ended < of || hasUnnoted(tx, row)) return "waiting";
   const spentUsd = costOf(ctx, row);
   const done = countRepeats(tx, row);
   const isDone = done >= row.repeats || of === 0;
+  const isCancelled = row.stopReason === "cancelled";
   const isOverBudget = row.budgetUsd !== null && (spentUsd * (done + 1)) / done > row.budgetUsd;
-  if (!isDone && !isOverBudget) {
+  if (!isDone && !isOverBudget && !isCancelled) {
     addRepeat(ctx, tx, row, done);
     return "extended";
   }
-  const status = isDone ? ("completed" as const) : ("stopped" as const);
+  const stopReason = isCancelled ? ("cancelled" as const) : isDone ? null : ("budget" as const);
+  const status = stopReason === null ? ("completed" as const) : ("stopped" as const);
   tx.update(experiments)
     .set({
-      ...{ status, stopReason: isDone ? null : ("budget" as const), spentUsd, analysis: analyzeRuns(ctx, row) },
+      ...{ status, stopReason, spentUsd, analysis: analyzeRuns(ctx, row) },
       completedAt: endedAt(ctx.now(), experiments.createdAt),
     })
     .where(and(eq(experiments.id, row.id), eq(experiments.status, "running")))
@@ -113,3 +125,28 @@ const countRepeats = (tx: Tx, row: ExperimentRow): number =>
     .from(experimentRuns)
     .where(ofExperiment(row))
     .get()?.last ?? -1) + 1;
+
+/**
+ * Cancels all unfinished runs of an experiment, which ends with the result of the others. `requester` is named in the failure reason of the runs.
+ * Throws not_found, and conflict if it has ended.
+ */
+export async function cancelExperiment(ctx: Context, org: OrgId, id: string, requester: string): Promise<Experiment> {
+  const row = getExperimentRow(ctx, org, id);
+  if (row.status !== "running" || row.stopReason !== null) throw conflict("The experiment has already ended.");
+  const unfinished = ctx.db
+    .select({ id: runs.id })
+    .from(experimentRuns)
+    .innerJoin(runs, eq(runs.id, experimentRuns.runId))
+    .where(and(ofExperiment(row), isNull(runs.completedAt)))
+    .all();
+  await ctx.commit((tx) => {
+    const isRunning = and(eq(experiments.id, row.id), eq(experiments.status, "running"));
+    tx.update(experiments).set({ stopReason: "cancelled" }).where(isRunning).run();
+    recordAudit(ctx, org, "experiment.cancelled", { id: row.id, name: row.title });
+  });
+  const ids = unfinished.map((run) => run.id);
+  await cancelRuns(ctx, org, ids, requester);
+  // The loop does the same if this process ends before.
+  await advanceExperiment(ctx, getExperimentRow(ctx, org, row.id));
+  return getExperiment(ctx, org, row.id);
+}

@@ -30,13 +30,9 @@ export async function requestExperiment(
   input: ExperimentRequest & EvalSource,
 ): Promise<Experiment> {
   const design = toDesign(ctx, org, input);
-  const { repeats, runs: total, usd } = estimateDesign(ctx, org, design);
+  const { repeats } = design;
   const { budgetUsd = null, title, seed = Math.floor(Math.random() * 1_000_000) } = input;
-  if (budgetUsd !== null && usd !== null && usd / repeats > budgetUsd)
-    throw invalidField(
-      "budgetUsd",
-      `one repeat with ${total / repeats} runs usually costs $${(usd / repeats).toFixed(2)}; raise it, or take fewer prompts or arms`,
-    );
+  if (budgetUsd !== null) checkBudget(budgetUsd, estimateDesign(ctx, org, design));
   const { arms, promptIds, triggering } = design;
   const createdAt = ctx.now();
   const row: ExperimentRow = {
@@ -66,6 +62,15 @@ export async function requestExperiment(
   });
   ctx.signals.jobQueued.emit();
   return getExperiment(ctx, org, row.id);
+}
+
+/** Throws bad_request if one repeat usually costs more than the budget. */
+function checkBudget(budgetUsd: number, { repeats, runs: total, usd }: ExperimentEstimate): void {
+  if (usd !== null && usd / repeats > budgetUsd)
+    throw invalidField(
+      "budgetUsd",
+      `one repeat with ${total / repeats} runs usually costs $${(usd / repeats).toFixed(2)}; raise it, or take fewer prompts or arms`,
+    );
 }
 
 /** What an experiment would cost. Throws like `requestExperiment`. */

@@ -91,7 +91,20 @@ export function analyzeRuns(ctx: Context, row: ExperimentRow): ExperimentAnalysi
   const ended = listEndedRuns(ctx, row);
   const [base = "", ...others] = row.arms.map(({ name }) => name);
   const isDeterministic = ended.length > 0 && ended.every((run) => run.isRuleBased);
-  return rounded(analyzeExperiment({ base, arms: [base, ...others], seed: row.seed, isDeterministic }, ended));
+  const runs = isDeterministic ? ended : withOneSuccess(ended);
+  return rounded(analyzeExperiment({ base, arms: [base, ...others], seed: row.seed, isDeterministic }, runs));
+}
+
+/** The runs in which the equal repeats of a rule-based agent tell only once, by their first one, whether it reached the goal of a prompt in an arm. */
+function withOneSuccess(ended: ReturnType<typeof listEndedRuns>): ReturnType<typeof listEndedRuns> {
+  const judged = new Set<string>();
+  return ended.map((run) => {
+    if (!run.isRuleBased || run.excluded !== null || run.success === null) return run;
+    const cell = `${run.promptId} ${run.arm}`;
+    if (judged.has(cell)) return { ...run, success: null };
+    judged.add(cell);
+    return run;
+  });
 }
 
 /** Runs per side of a gate, by default. */

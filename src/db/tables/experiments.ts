@@ -7,7 +7,7 @@ import { json, oneOf, orgReference, timestamp } from "./columns.ts";
 import { orgIdColumn } from "./orgs.ts";
 import { runs } from "./runs.ts";
 
-/** `stopped`: by its budget, or by a person. */
+/** `stopped`: by its budget, or by a person. A running experiment with the stop reason `cancelled` is about to end. */
 export const experimentStatuses = ["running", "completed", "stopped"] as const;
 export const stopReasons = ["budget", "cancelled"] as const;
 
@@ -78,7 +78,7 @@ export const experiments = sqliteTable(
     unique("experiments_of_org").on(table.orgId, table.id),
     index("experiments_running").on(table.id).where(sql`${table.status} = 'running'`),
     check("experiments_status", oneOf(table.status, experimentStatuses)),
-    check("experiments_stop_reason", sql`(${table.status} = 'stopped') = (${table.stopReason} is not null)`),
+    check("experiments_stop_reason", sql`${table.status} <> 'stopped' or ${table.stopReason} is not null`),
     check("experiments_completed", sql`(${table.status} = 'running') = (${table.completedAt} is null)`),
     check("experiments_repeats", sql`${table.repeats} between 1 and 50`),
   ],
