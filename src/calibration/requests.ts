@@ -61,7 +61,7 @@ export async function requestCalibration(
   if (plan.prompt === null) createPrompt(ctx, org, ownPrompt, row.promptId);
   const copies = await prepareCopies(ctx, row, 0);
   await ctx.commit((tx) => {
-    endRepetition(tx, row);
+    if (everyDays !== null) endRepetition(tx, row);
     tx.insert(calibrations).values(row).run();
     acceptCopies(ctx, tx, row, 0, copies, input);
     const requested = { source: row.source, agent, model, sites, everyDays };

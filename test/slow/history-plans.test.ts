@@ -126,6 +126,7 @@ async function furnish(
   const edits = { hidden: ["https://docs.example.com/llms.txt"], replacements: [] };
   const arms = [{ name: "baseline" }, { name: "no llms.txt", edits }];
   const { id: experimentId } = await post("/experiments", { promptIds: [ownId], arms });
+  await post("/calibrations", { agent: "explorer", sites: 1 });
   return { destinationId, experimentId };
 }
 

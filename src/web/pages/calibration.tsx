@@ -63,18 +63,19 @@ export function CalibrationPage(props: Props) {
         calibration of its agent measured. <a href={`${site.base}/docs/calibration`}>How calibration works</a>
       </p>
       <Notices errorMessage={formError?.field ? undefined : errorMessage} />
-      {may(viewer, "run") && <CalibrationFields {...props} />}
+      {may(viewer, "run") && (
+        <details open={total === 0 || props.planned !== null || Boolean(formError ?? errorMessage)}>
+          <summary>New calibration</summary>
+          <CalibrationFields {...props} />
+        </details>
+      )}
       {calibrations.length === 0 ? (
         <div class="empty">
           <h2>Nothing was measured yet</h2>
           <p>A calibration of the explorer costs nothing and takes a few minutes.</p>
         </div>
       ) : (
-        <ul class="calibrations">
-          {calibrations.map((calibration) => (
-            <Entry key={calibration.id} {...{ site, viewer, calibration, now }} />
-          ))}
-        </ul>
+        calibrations.map((calibration) => <Entry key={calibration.id} {...{ site, viewer, calibration, now }} />)
       )}
       <Pager links={offsetLinks({ offset, perPage, total, toPage: (offset) => toHref(here, { offset }) })} />
     </Layout>
@@ -119,7 +120,7 @@ const Entry = ({ site: { base }, viewer, calibration, now }: EntryProps) => {
   const { id, status, createdAt, evidence, worse, spentUsd, nextAt, everyDays, source, promptId } = calibration;
   const isRepeated = nextAt !== null;
   return (
-    <li id={id}>
+    <section id={id}>
       <h2>
         {source === "docs" ? (
           <a class="plain" href={`${base}/prompts/${promptId}`}>
@@ -163,6 +164,6 @@ const Entry = ({ site: { base }, viewer, calibration, now }: EntryProps) => {
           Stop
         </ButtonForm>
       )}
-    </li>
+    </section>
   );
 };
