@@ -1,6 +1,17 @@
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { chmodSync, cpSync, realpathSync, rmSync, symlinkSync, truncateSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  cpSync,
+  mkdirSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { lazy } from "../../src/once.ts";
 import { buildExecutable, call, client, emptyFolder, executable, furnish, serve } from "../support/executable.ts";
@@ -207,6 +218,14 @@ const faults: Record<string, Fault[]> = {
       plant: () => ({ EVALD_OIDC_ISSUER: healthy.elsewhere }),
       remedy: correct("EVALD_OIDC_ISSUER"),
     },
+    {
+      cause: "oidc_no_keys",
+      plant: () => ({ EVALD_OIDC_ISSUER: issuerWithoutKeys() }),
+      async remedy(finding) {
+        expect(JSON.parse(await follow(finding)).jwks_uri).toContain("/keys");
+        return correct("EVALD_OIDC_ISSUER")();
+      },
+    },
   ],
   models: [
     {
@@ -219,6 +238,14 @@ const faults: Record<string, Fault[]> = {
       plant: () => ({ OPENAI_COMPATIBLE_API_KEY: "wrong" }),
       remedy: correct("OPENAI_COMPATIBLE_API_KEY"),
     },
+    {
+      cause: "model_failed",
+      plant: () => ({ OPENAI_COMPATIBLE_BASE_URL: `${answering(503)}/v1` }),
+      async remedy(finding) {
+        expect(await follow(finding)).toContain("answer 503");
+        return correct("OPENAI_COMPATIBLE_BASE_URL")();
+      },
+    },
   ],
   otlp: [
     {
@@ -230,6 +257,11 @@ const faults: Record<string, Fault[]> = {
       cause: "otlp_failed",
       plant: () => ({ EVALD_OTLP_URL: (healthy.env.EVALD_OTLP_URL ?? "").replace("/v1/traces", "/") }),
       remedy: ({ subject }) => ({ EVALD_OTLP_URL: `${subject?.replace(/\/$/, "")}/v1/traces` }),
+    },
+    {
+      cause: "otlp_refused",
+      plant: () => ({ EVALD_OTLP_URL: collectorWithKey() }),
+      remedy: () => ({ EVALD_OTLP_HEADERS: "authorization=Bearer good" }),
     },
   ],
   gateway: [
@@ -278,6 +310,15 @@ const faults: Record<string, Fault[]> = {
         return { NODE_EXTRA_CA_CERTS: copyOfExpired() };
       },
     },
+    {
+      cause: "authority_invalid",
+      plant: () => ({ NODE_EXTRA_CA_CERTS: withoutCertificate() }),
+      async remedy(finding) {
+        cpSync(healthy.env.NODE_EXTRA_CA_CERTS ?? "", finding.subject ?? "");
+        expect(await follow(finding)).toContain("notAfter=");
+        return {};
+      },
+    },
   ],
   secret_key: [
     {
@@ -304,6 +345,37 @@ const faults: Record<string, Fault[]> = {
   ],
 };
 
+/** A server that answers with this status and says so. */
+const answering = (status: number): string => startServer(() => new Response(`answer ${status}`, { status }));
+
+const collectorWithKey = (): string =>
+  startServer(({ headers }) =>
+    headers.get("authorization") === "Bearer good" ? Response.json({}) : new Response("no", { status: 401 }),
+  );
+
+/** An identity provider that has no keys. */
+function issuerWithoutKeys(): string {
+  const issuer: string = startServer(({ url }) =>
+    Response.json(
+      url.endsWith("/keys")
+        ? { keys: [] }
+        : {
+            issuer,
+            authorization_endpoint: `${issuer}/authorize`,
+            token_endpoint: `${issuer}/token`,
+            jwks_uri: `${issuer}/keys`,
+          },
+    ),
+  );
+  return issuer;
+}
+
+function withoutCertificate(): string {
+  const file = join(emptyFolder(), "authorities.pem");
+  writeFileSync(file, "no certificate\n");
+  return file;
+}
+
 function startWrongServer(): string {
   const server = startMailServer({ speaks: false });
   closings.push(server.close);
@@ -311,7 +383,7 @@ function startWrongServer(): string {
 }
 
 // Each diagnosis takes a second, so faults of different checks are planted together.
-const rounds = [0, 1, 2].map((i) => Object.values(faults).flatMap((each) => each[i] ?? []));
+const rounds = [0, 1, 2, 3].map((i) => Object.values(faults).flatMap((each) => each[i] ?? []));
 test.each(rounds.map((round) => [round.map(({ cause }) => cause).join(", "), round] as const))(
   "%s, and their remedies heal them",
   async (_, round) => {
@@ -390,7 +462,49 @@ test("redis_evicts, redis_memory_low, redis_not_persistent, and their commands h
   expect((await look()).causes).toEqual([]);
 }, 60_000);
 
+test("redis_open, redis_settings_hidden, and their remedies heal them", async () => {
+  const own = await startRedis({ password: "secret" });
+  closings.push(own.kill);
+  const port = Number(new URL(own.url).port);
+  const look = (url = own.url) => diagnose(healthy.cwd, { EVALD_REDIS_URL: url });
+  await own.command("acl", "setuser", "default", "-config|get");
+  expect((await look()).causes).toEqual(["redis_settings_hidden"]);
+  await own.command("acl", "setuser", "default", "+config|get", "nopass");
+  const open = await look();
+  expect([open.code, open.causes]).toEqual([1, ["redis_open"]]);
+  const [problem] = open.problems as [Result];
+  await follow({ ...problem, command: problem.command?.replace("PASSWORD", "another") ?? null }, { port });
+  expect((await look(own.url.replace("secret", "another"))).causes).toEqual([]);
+}, 60_000);
+
 describe("the data", () => {
+  test("data_directory_visible, database_unknown, and a directory of its own heals both", async () => {
+    const { cwd, write } = copy();
+    const visible = await diagnose(cwd, { EVALD_DATA_DIR: "/usr/share/evald-none" });
+    expect([visible.code, visible.causes]).toEqual([1, ["data_directory_visible"]]);
+    write("update __drizzle_migrations set hash = 'x'");
+    expect(await diagnose(cwd)).toMatchObject({ code: 1, causes: ["database_unknown"] });
+    expect((await diagnose(cwd, { EVALD_DATA_DIR: join(emptyFolder(), "data") })).causes).toEqual([]);
+  }, 60_000);
+
+  test("database_unreadable, database_read_only", async () => {
+    const { cwd, data } = copy();
+    const file = join(data, "evald.db");
+    const readOnly = `mount --bind ${file} ${file} && mount -o remount,ro,bind ${file} && exec "$0" "$@"`;
+    if (process.getuid?.() === 0) {
+      const { causes } = await diagnose(cwd, {}, ["unshare", "--mount", "sh", "-c", readOnly]);
+      expect(causes).toContain("database_read_only");
+    }
+    renameSync(file, `${file}.away`);
+    mkdirSync(file, { mode: 0o700 });
+    const { code, causes, problems } = await diagnose(cwd);
+    expect([code, causes]).toEqual([1, ["database_unreadable"]]);
+    expect(await follow(problems[0] as Result)).toContain("evald.db.away");
+    rmSync(file, { recursive: true });
+    renameSync(`${file}.away`, file);
+    expect((await diagnose(cwd)).causes).toEqual([]);
+  }, 60_000);
+
   test("data_exposed", async () => {
     const { cwd, data } = copy();
     chmodSync(data, 0o777);
@@ -532,6 +646,23 @@ describe("the machine", () => {
     const mounted = `mount --bind ${fake} ${realpathSync(Bun.which("chromium") ?? "")} && exec "$0" "$@"`;
     const broken = await diagnose(healthy.cwd, {}, ["unshare", "--mount", "sh", "-c", mounted]);
     expect([broken.code, broken.causes]).toEqual([0, ["browser_missing"]]);
+  }, 60_000);
+
+  test("sandbox_missing, workspace_on_disk, program_missing, browser_missing, and the programs heal them", async () => {
+    if (process.getuid?.() !== 0) return;
+    // Hides programs for one command, as if their packages were not installed.
+    const without = (...names: string[]) => {
+      const mounts = names.map((name) => `mount --bind /dev/null ${realpathSync(Bun.which(name) ?? "")}`);
+      return diagnose(healthy.cwd, {}, ["unshare", "--mount", "sh", "-c", `${mounts.join(" && ")} && exec "$0" "$@"`]);
+    };
+    const bare = await without("bwrap");
+    expect([bare.code, bare.causes]).toEqual([0, ["browser_missing", "page_sandbox_missing", "sandbox_missing"]]);
+    expect((await without("nsenter", "git", "chromium")).causes).toEqual([
+      "browser_missing",
+      "program_missing",
+      "workspace_on_disk",
+    ]);
+    expect((await diagnose(healthy.cwd)).causes).toEqual([]);
   }, 60_000);
 });
 
