@@ -5,12 +5,12 @@ import { type ReadPage, type Session, type Steps, toCheck, useTool } from "./ses
 
 /** Pages with at least this much prose need headings, in characters. */
 const longProse = 3000;
-/** Prose above a heading, in characters, from which it divides the page. Less is a breadcrumb or an author's line. */
-const someProse = 100;
+/** Text above and below a heading, in characters, from which it divides the page. Less is a breadcrumb, an author's line or a menu. */
+const someText = 100;
 
 /** Checks that long pages have headings besides their titles. */
 export async function* checkHeadings(session: Session, pages: ReadPage[]): Steps {
-  const long = pages.filter((page) => page.problem === null && proseOf(page).length >= longProse);
+  const long = pages.filter((page) => page.problem === null && isLong(page.markdown.split("\n")));
   if (long.length === 0) return;
   yield* useTool(session, "check_headings", { pages: long.length }, async () => {
     const checks = long.map(toHeadingsCheck);
@@ -22,11 +22,13 @@ export async function* checkHeadings(session: Session, pages: ReadPage[]): Steps
 const endOfLink = new RegExp(String.raw`\]${linkTarget}`, "g");
 const linkOrLabel = new RegExp(String.raw`\[[^[\]]*\](${linkTarget})?`, "g");
 
-/** The text of a page without code, tables and link URLs. */
-const proseOf = ({ markdown }: ReadPage) =>
-  withoutFences(markdown)
+/** Whether lines of a page have much text besides code, tables and link URLs. */
+function isLong(lines: string[]): boolean {
+  const prose = withoutFences(lines.join("\n"))
     .replace(/^[^\S\n]*\|.*$/gm, "")
     .replace(endOfLink, "]");
+  return prose.length >= longProse;
+}
 
 const normalizeTitle = (text: string) =>
   text
@@ -36,25 +38,41 @@ const normalizeTitle = (text: string) =>
 
 /**
  * Whether a heading divides the page. The titles of the page and of its manual don't: they stand above all of its
- * text, or are in the document's title.
+ * text, or are in the document's title. Nor do those of menus below the text.
  */
 function hasDividingHeading({ title, markdown, headings }: ReadPage): boolean {
   const titles = new Set([title, ...title.split(/\s[|·•–—-]\s|:\s/)].map(normalizeTitle));
   const lines = markdown.split("\n");
+  const lastLine = lastLineOfText(lines);
   let prose = 0;
   let lineIndex = 0;
   return headings.some(({ level, text, line }) => {
-    for (; lineIndex < line - 1; lineIndex++) prose += textOf(lines[lineIndex]!).length;
-    return level <= 6 && prose >= someProse && !titles.has(normalizeTitle(text));
+    for (; lineIndex < line - 1; lineIndex++) prose += proseOfLine(lines[lineIndex]!).length;
+    return level <= 6 && prose >= someText && line <= lastLine && !titles.has(normalizeTitle(text));
   });
 }
 
-/** The text of a line without headings, tables and links, which are often navigation. */
-const textOf = (line: string) => (/^\s*[#|]/.test(line) ? "" : line.replace(linkOrLabel, "").trim());
+/** The text of a line without links, which are often navigation. */
+const textOf = (line: string) => line.replace(linkOrLabel, "").trim();
+/** The same without headings and tables, in which old pages have their menus. */
+const proseOfLine = (line: string) => (/^\s*[#|]/.test(line) ? "" : textOf(line));
+
+/** The number of the last line from which on a page has some text. 0 if it has less. */
+function lastLineOfText(lines: string[]): number {
+  let text = 0;
+  return lines.findLastIndex((line) => (text += textOf(line).length) >= someText) + 1;
+}
+
+/** Whether no part between two terms of definitions is long: a glossary. */
+function isDividedByTerms({ markdown, headings }: ReadPage): boolean {
+  const lines = markdown.split("\n");
+  const terms = headings.filter(({ level }) => level > 6).map(({ line }) => line);
+  return terms.length > 0 && [0, ...terms].every((line, position) => !isLong(lines.slice(line, terms[position] ?? lines.length)));
+}
 
 function toHeadingsCheck(page: ReadPage): Check {
   const base = { id: "long-page-has-headings", group: "page" as const, subject: page.url };
-  if (hasDividingHeading(page)) return toCheck({ ...base, status: "pass", message: "The page has headings" });
+  if (hasDividingHeading(page) || isDividedByTerms(page)) return toCheck({ ...base, status: "pass", message: "The page has headings" });
   return toCheck({
     ...base,
     status: "warn",
