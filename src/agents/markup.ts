@@ -156,7 +156,7 @@ const textReaders: Record<string, (state: State, chunk: HTMLRewriterTypes.Text) 
 /** Scripts of pages that only redirect are short. */
 const maxScriptChars = 5000;
 const opensUrl =
-  /(?<![\w.$])(?:(?:window|document|self|top|parent)\.)?location(?:\.href)?\s*(?:=\s*|\.(?:replace|assign)\(\s*)(["'`])([^"'`\s]+)\1(?!\s*\+)/;
+  /(?<![\w.$])(?:(?:window|document|self|top|parent)\.)?location(?:\.href)?\s*(?:=\s*|\.(?:replace|assign)\(\s*)(["'`])([^"'`\s]+)\1(?!\s*\+(?!\s*(?:\w+\.)?location\.(?:hash|search)))/;
 
 /** The URL that a script opens in any case. */
 function scriptTarget({ scripts, base }: State): string | null {

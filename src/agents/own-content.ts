@@ -16,6 +16,8 @@ export type OwnContent = {
   /** Tabs that show a part of the page, and parts of it that are there to be shown. */
   tabs: number;
   tabPanels: number;
+  /** Parts that are named as the content of a tab, and have none. */
+  emptyPanels: number;
   /** Whether it has an element without content, which scripts may fill. */
   hasEmptyMount: boolean;
   /** Whether it has a form or a link that proves who the reader is. */
@@ -62,6 +64,7 @@ export function readOwnContent(html: string): OwnContent {
     frames: 0,
     tabs: 0,
     tabPanels: 0,
+    emptyPanels: 0,
     hasEmptyMount: false,
     asksToSignIn: false,
     mayAskToSignIn: false,
@@ -115,15 +118,28 @@ function enterElement(state: State, element: Element): void {
   if (element.selfClosing || !element.canHaveContent) return;
   const kind = kindOf(element, state.open.sections > 0);
   const { read } = state;
+  const { images, emptyPanels } = state.own;
+  const isMount = role === "tabpanel" || (tagName === "div" && element.hasAttribute("id"));
+  const isPanel = isOwn && role !== "tabpanel" && isPanelByName(element);
   if (kind) state.open[kind]++;
-  else if (tagName !== "form" && role !== "tabpanel" && !(tagName === "div" && element.hasAttribute("id"))) return;
+  else if (tagName !== "form" && !isPanel && !isMount) return;
   element.onEndTag(() => {
     if (role === "tabpanel" && state.read !== read) state.own.tabPanels++;
+    if (isPanel && state.read === read && state.own.images === images && state.own.emptyPanels === emptyPanels)
+      state.own.emptyPanels++;
     if (kind) state.open[kind]--;
     else if (tagName === "form") endForm(state);
-    else state.own.hasEmptyMount ||= state.read === read;
+    else if (isMount) state.own.hasEmptyMount ||= state.read === read;
   });
 }
+
+/** Classes of the content of a tab, such as `tab-pane` and `sd-tab-content`, and elements of a builder for a tab, such as `code-tab`. */
+const panelClass = /(?:^|[\s_-])tab[_-]?(?:content|panel|pane|body)(?![\w-])/i;
+const tabElement = /^(?:[a-z]+-)+tab$|^tab-(?:item|panel|pane)$/;
+
+/** Whether an element is the content of a tab by its name, without a role that says so. */
+const isPanelByName = (element: Element): boolean =>
+  panelClass.test(element.getAttribute("class") ?? "") || tabElement.test(element.tagName);
 
 const kinds: [OpenKind, RegExp][] = [
   ["hidden", /^(script|style|noscript|template|svg|head|title)$/],

@@ -195,7 +195,7 @@ function readHtml(url: string, html: string): Page {
     isUnlisted: /\b(noindex|none)\b/.test(markup.robots),
     pictures: own.images,
     hasOnlyImages: isPictured(content),
-    emptyTabs: Math.max(0, own.tabs - own.tabPanels),
+    emptyTabs: Math.max(own.tabs - own.tabPanels, own.emptyPanels),
   };
   return problem === null && looksLikeError(page) ? { ...page, problem: "soft_404" } : page;
 }

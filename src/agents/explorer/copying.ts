@@ -79,14 +79,25 @@ function isAllPrompted({ code }: CodeSample): boolean {
   return commandsOf(code)?.split("\n").length === lines.length;
 }
 
+/** The first words of the commands of samples. */
+const commandNames = (samples: CodeSample[]): Set<string> =>
+  new Set(samples.flatMap(({ code }) => code.split("\n").flatMap((line) => /^[\w./-]+/.exec(line)?.[0] ?? [])));
+
+/** Whether each line of a sample is a known command after a number sign, the prompt of root: as comments, they would say nothing. */
+function isRootSession({ code }: CodeSample, names: Set<string>): boolean {
+  const lines = code.split("\n").filter((line) => line.trim() !== "");
+  return lines.length > 0 && lines.every((line) => names.has(/^# ([\w./-]+)/.exec(line)?.[1] ?? ""));
+}
+
 /** Commands with a prompt, on a site most of whose commands have none. */
 function promptChecks(page: ReadPage, pages: ReadPage[]): Check[] {
   const commandsIn = (each: ReadPage) =>
     each.samples.filter(
       (sample) => shell.test(languageOf(sample)) || (sample.language === null && isAllPrompted(sample)),
     );
-  const hasPrompt = ({ code }: CodeSample) => commandsOf(code) !== null;
   const all = pages.flatMap(commandsIn);
+  const names = commandNames(all);
+  const hasPrompt = (sample: CodeSample) => commandsOf(sample.code) !== null || isRootSession(sample, names);
   const prompted = commandsIn(page).filter(hasPrompt);
   const [first] = prompted;
   if (first === undefined || all.filter(hasPrompt).length * 2 >= all.length) return [];

@@ -70,6 +70,10 @@ const endings = [
   [/ment$/, 5],
 ] as const;
 
+/** What remains of a short verb before an ending that took its last letter, as in `moved`, and the mark for that letter. */
+const shortRoot = /^[^aeiouy][aeiouy][^aeiouwxy]$/;
+const lostE = "~";
+
 const stems = new Map<string, string>();
 const maxStems = 50_000;
 
@@ -94,12 +98,18 @@ function findStem(word: string): string {
     const root = stem.replace(ending, "");
     if (root === stem || root.length < minLength || !/[aeiouy]/.test(root)) continue;
     const doubled = /([bdgmnprt])\1$/.test(root);
-    stem = doubled ? root.slice(0, -1) : root;
+    stem = doubled ? root.slice(0, -1) : shortRoot.test(root) ? root + lostE : root;
     verb = !doubled && stem.endsWith("at");
     break;
   }
   if (verb && stem.replace(/ate?$/, "").length >= 4) stem = stem.replace(/ate?$/, "");
   return stem.length > 4 ? stem.replace(/e$/, "") : stem;
+}
+
+/** The forms of a term itself: its stem, and that of a short verb with or without its last letter, `move` and `moved`. */
+export function formsOf({ stem }: Term): string[] {
+  if (stem.endsWith(lostE)) return [stem, stem.replace(lostE, "e")];
+  return stem.endsWith("e") && shortRoot.test(stem.slice(0, -1)) ? [stem, stem.slice(0, -1) + lostE] : [stem];
 }
 
 /** The stems of the words of a text, in their order. */

@@ -60,19 +60,28 @@ const proseOfLine = (line: string) => (/^\s*[#|]/.test(line) ? "" : textOf(line)
 /** The number of the last line from which on a page has some text. 0 if it has less. */
 function lastLineOfText(lines: string[]): number {
   let text = 0;
-  return lines.findLastIndex((line) => (text += textOf(line).length) >= someText) + 1;
+  return (
+    lines.findLastIndex((line) => {
+      text += textOf(line).length;
+      return text >= someText;
+    }) + 1
+  );
 }
 
 /** Whether no part between two terms of definitions is long: a glossary. */
 function isDividedByTerms({ markdown, headings }: ReadPage): boolean {
   const lines = markdown.split("\n");
   const terms = headings.filter(({ level }) => level > 6).map(({ line }) => line);
-  return terms.length > 0 && [0, ...terms].every((line, position) => !isLong(lines.slice(line, terms[position] ?? lines.length)));
+  return (
+    terms.length > 0 &&
+    [0, ...terms].every((line, position) => !isLong(lines.slice(line, terms[position] ?? lines.length)))
+  );
 }
 
 function toHeadingsCheck(page: ReadPage): Check {
   const base = { id: "long-page-has-headings", group: "page" as const, subject: page.url };
-  if (hasDividingHeading(page) || isDividedByTerms(page)) return toCheck({ ...base, status: "pass", message: "The page has headings" });
+  if (hasDividingHeading(page) || isDividedByTerms(page))
+    return toCheck({ ...base, status: "pass", message: "The page has headings" });
   return toCheck({
     ...base,
     status: "warn",

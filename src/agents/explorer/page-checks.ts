@@ -5,7 +5,7 @@ import { isLeftToPictures } from "../page-problem.ts";
 import { toStems, toTerms } from "./goal.ts";
 import { type LinkGraph, menuOf, namesOf } from "./link-graph.ts";
 import { readHtmlVersion } from "./page-fetching.ts";
-import { toSections } from "./page-sections.ts";
+import { ownText, toSections } from "./page-sections.ts";
 import { rankSections, type SectionIndex } from "./sections.ts";
 import { type ReadPage, type Session, type Steps, toCheck, useTool } from "./session.ts";
 
@@ -14,6 +14,8 @@ type Rule = {
   share: number;
   /** Whether it says something only about a page on which the answer depends. */
   onlyIfNeeded?: true;
+  /** Whether it says something about this page even if the answer doesn't depend on it. */
+  isForAll?(page: ReadPage, site: SiteContent): boolean;
   /** Why the page fails; null if it doesn't. */
   findFault(page: ReadPage, site: SiteContent): { message: string; fix: string; line?: number } | null;
 };
@@ -27,6 +29,8 @@ const maxReadableChars = 500_000;
 const minContentBytes = 80;
 /** The shortest sentence. A page with less has no content. */
 const minSentenceBytes = 12;
+/** A page with no more than this besides its title has no content, whoever needs it. */
+const maxStubBytes = 30;
 /** An error page says no more than this. */
 const maxErrorBytes = 300;
 /** Pages from which on a line of most of them belongs to their template. */
@@ -58,14 +62,32 @@ const startOfText = (markdown: string): string =>
       .replace(/\s+/g, " "),
   );
 
+const linkedAddress = /\]\(<?([^()\s<>]+)/g;
+
+/** Whether Markdown of a page links what neither the page itself nor the menu of the site does. */
+function leadsFurther(content: string, { url, addresses }: ReadPage, { graph }: SiteContent): boolean {
+  const known = new Set([...addresses.map(pageKey), ...menuOf(graph)]);
+  return [...content.matchAll(linkedAddress)].some(
+    ([, address]) => URL.canParse(address!, url) && !known.has(pageKey(new URL(address!, url).href)),
+  );
+}
+
 /** Whether a page has hardly more than its title, or a sentence or two that say nothing of its name. */
 function lacksContent(page: ReadPage, site: SiteContent): boolean {
   if (page.samples.length > 0) return false;
   const content = withoutHeadings(ownLinesOf(page, site));
-  if (content.includes("](")) return page.isDeadEnd && lacksName(page, site);
-  const bytes = Buffer.byteLength(startOfText(content));
+  if (leadsFurther(content, page, site)) return page.isDeadEnd && lacksName(page, site);
+  const bytes = Buffer.byteLength(startOfText(ownText(content)).trim());
   const isTitle = bytes < minContentBytes && site.pages >= minPagesOfTemplate;
   return isTitle || (bytes < maxErrorBytes && lacksName(page, site));
+}
+
+/** Whether a page has a title, and a word or two where its content belongs. */
+function isStubOfPage(page: ReadPage, site: SiteContent): boolean {
+  const own = ownLinesOf(page, site);
+  const headings = own.filter((line) => /^#{1,6} /.test(line));
+  const bytes = Buffer.byteLength(startOfText(ownText(withoutHeadings(own))).trim());
+  return headings.length === 1 && bytes <= maxStubBytes && page.pictures === 0;
 }
 
 /** Whether a page has a sentence or two in place of its content, and nothing of its name: it says that something else is the case. */
@@ -198,6 +220,7 @@ const rules: Rule[] = [
     id: "page-has-content",
     share: 0.5,
     onlyIfNeeded: true,
+    isForAll: isStubOfPage,
     findFault: (page, site) => {
       const { url, title } = page;
       return lacksContent(page, site) &&
@@ -335,12 +358,13 @@ export async function* checkPictures(session: Session, index: SectionIndex): Ste
 
 function checkRule(
   page: ReadPage,
-  { id, share, onlyIfNeeded, findFault }: Rule,
+  { id, share, onlyIfNeeded, isForAll, findFault }: Rule,
   { neededUrls }: Session,
   site: SiteContent,
 ): Check[] {
   const needed = page.addresses.some((address) => neededUrls.has(address));
-  const fault = onlyIfNeeded && !needed ? null : findFault(page, site);
+  const applies = needed || !onlyIfNeeded || isForAll?.(page, site);
+  const fault = applies ? findFault(page, site) : null;
   if (fault === null) return [];
   const status = share === 0 ? "fail" : "warn";
   return [{ ...toCheck({ id, group: "page", status, share, subject: page.url, ...fault }), ...(needed && { needed }) }];

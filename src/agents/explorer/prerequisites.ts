@@ -20,7 +20,7 @@ export async function* checkPrerequisites(session: Session, index: SectionIndex)
   const page = readablePages.find(({ url }) => url === best?.section.url);
   if (page === undefined) return;
   const products = productNamesOf(session);
-  const installs = new Map(readablePages.map((each) => [each, installsOf(each.markdown)]));
+  const installs = new Map(readablePages.map((each) => [each, installsOf(shownTextOf(each))]));
   const needs = [
     ...packageNeeds(page, readablePages, installs, products),
     ...secretNeeds(page, readablePages, products),
@@ -35,6 +35,10 @@ export async function* checkPrerequisites(session: Session, index: SectionIndex)
     return { ok: true, output: { url: page.url, needs: needs.map(({ name }) => name) }, checks, value: undefined };
   });
 }
+
+/** What a page shows, with the samples in tabs that are closed at first, which aren't in its Markdown. */
+const shownTextOf = ({ markdown, samples }: ReadPage): string =>
+  [markdown, ...samples.flatMap(({ code }) => (markdown.includes(code.trim()) ? [] : code))].join("\n");
 
 /** What the product may be called: the titles of the pages that the reader starts from, and its hosts. */
 function productNamesOf({ pages, origins }: Session): string[] {

@@ -1,6 +1,6 @@
 import { pageKey } from "../../net/page-key.ts";
 import { type FieldHits, type Hits, strengthOf, toHits } from "./field-weights.ts";
-import { type Term, type TermSet, toStems } from "./goal.ts";
+import { formsOf, type Term, type TermSet, toStems } from "./goal.ts";
 import { ownText, type Section, type SectionKind, toSections } from "./page-sections.ts";
 import type { ReadPage } from "./session.ts";
 
@@ -92,13 +92,17 @@ export type SectionIndex = {
 /** An empty index for the terms of one goal. */
 export function createSectionIndex(terms: Term[]): SectionIndex {
   const termsOfForm = new Map<string, TermSet>();
-  for (const [index, { stem, alternatives }] of terms.entries())
-    for (const form of [stem, ...alternatives.keys()])
-      termsOfForm.set(form, (termsOfForm.get(form) ?? 0) | (1 << index));
+  const exactTermsOfForm = new Map<string, TermSet>();
+  const add = (map: Map<string, TermSet>, form: string, term: number) =>
+    map.set(form, (map.get(form) ?? 0) | (1 << term));
+  for (const [index, term] of terms.entries()) {
+    for (const form of formsOf(term)) add(exactTermsOfForm, form, index);
+    for (const form of new Set([...formsOf(term), ...term.alternatives.keys()])) add(termsOfForm, form, index);
+  }
   return {
     terms,
     termsOfForm,
-    exactTermsOfForm: new Map(terms.map(({ stem }, index) => [stem, 1 << index])),
+    exactTermsOfForm,
     language: null,
     sections: [],
     linkTexts: new Map(),

@@ -14,6 +14,11 @@ const tokenizers = { csharp, dart, kotlin, lua, protobuf, ruby, scala, swift } s
 export type TokenizedLanguage = keyof typeof tokenizers;
 export const tokenizedLanguages = Object.keys(tokenizers) as TokenizedLanguage[];
 
+/** A text between a line with `<<~NAME` and the line `NAME`. */
+const heredoc = /<<[-~]?(["'`]?)([A-Za-z_]\w*)\1(.*\n)([\s\S]*?\n|)[^\S\n]*\2\b/g;
+const blankLines = (_: string, _quote: string, _name: string, rest: string, text: string): string =>
+  `""${rest}${text.replace(/[^\n]/g, "")}`;
+
 type Token = { style: string; from: number; to: number };
 type Tokenizer = StreamParser<unknown>;
 
@@ -27,12 +32,14 @@ const isString = (style: string) => /\bstring/.test(style);
 export function checkTokens(language: TokenizedLanguage, code: string): ParseResult {
   // The tokenizer of C# doesn't know raw strings.
   if (language === "csharp" && code.includes('"""')) return null;
+  // That of Ruby only knows texts whose start ends its line.
+  const source = language === "ruby" ? code.replace(heredoc, blankLines) : code;
   const tokenizer: Tokenizer = tokenizers[language];
   const state = tokenizer.startState?.(indentUnit);
   /** The first line that starts a string of several lines, while one is open. */
   let openedIn: number | null = null;
   let text = "";
-  for (const [index, line] of code.split("\n").entries()) {
+  for (const [index, line] of source.split("\n").entries()) {
     const before = copyOf(tokenizer, state);
     const tokens = readLine(tokenizer, line, state);
     text += `${blankTexts(line, tokens)}\n`;

@@ -13,7 +13,7 @@ const label = new RegExp(`^\\W*(?:${wrong}|don['’]t|do not|avoid|anti-?pattern
  */
 const warnings = [
   new RegExp(
-    `\\b(?:this|these|following|next|below|${code})\\b[^.]{0,40}\\b(?:is|are)\\s+(?:an?\\s+|also\\s+)?${wrong}\\b`,
+    `\\b(?:this|these|following|next|below|${code})\\b[^.]{0,40}\\b(?:is|are)\\s+(?:an?\\s+|also\\s+)?(?:${wrong}|error)\\b`,
     "i",
   ),
   new RegExp(`\\b${code} of (?:an? )?\\W*${wrong}\\b`, "i"),
@@ -32,7 +32,6 @@ function linesOf(text: string): string[] {
 
 /** Whether the heading above a sample, or the sentence right before it, says that the sample is intentionally wrong. */
 export function isShownAsWrong(page: ReadPage, sample: CodeSample): boolean {
-  if (label.test(headingAbove(page, sample))) return true;
   const before = linesOf(page.markdown)
     .slice(Math.max(0, sample.line - 8), sample.line - 1)
     .map((line) => line.trim())
@@ -42,5 +41,6 @@ export function isShownAsWrong(page: ReadPage, sample: CodeSample): boolean {
       .at(-1)
       ?.split(/[.!?]\s+(?=\p{Lu})/u)
       .at(-1) ?? "";
-  return [label, ...warnings].some((pattern) => pattern.test(sentence.slice(-300)));
+  const texts = [headingAbove(page, sample), sentence.slice(-300)];
+  return [label, ...warnings].some((pattern) => texts.some((text) => pattern.test(text)));
 }
