@@ -219,7 +219,7 @@ CREATE TABLE `experiment_runs` (
 	`block` integer NOT NULL,
 	`model` text,
 	`treatment` text,
-	PRIMARY KEY(`experiment_id`, `run_id`),
+	PRIMARY KEY(`org_id`, `experiment_id`, `run_id`),
 	FOREIGN KEY (`org_id`,`experiment_id`) REFERENCES `experiments`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
 	FOREIGN KEY (`org_id`,`run_id`) REFERENCES `runs`(`org_id`,`id`) ON UPDATE no action ON DELETE no action
 ) STRICT;

@@ -1,4 +1,4 @@
-import { and, count, desc, eq, inArray } from "drizzle-orm";
+import { and, count, desc, eq, inArray, sql } from "drizzle-orm";
 import { isSkillFile } from "../agents/sandbox/skills.ts";
 import type { Context, OrgId } from "../context.ts";
 import { experiments } from "../db/tables/experiments.ts";
@@ -47,6 +47,36 @@ export function listExperiments(ctx: Context, org: OrgId, { limit, offset }: Pag
   return {
     items: rows.map((row) => toExperiment(ctx, org, row)),
     total: db.select({ n: count() }).from(experiments).where(where).get()?.n ?? 0,
+  };
+}
+
+/** An experiment in a list. `verdicts`: on each arm besides the base; empty until it has ended, because a verdict may change with each run. */
+export type ExperimentSummary = Pick<Experiment, "id" | "title" | "status" | "progress" | "createdAt"> & {
+  verdicts: Pick<ExperimentAnalysis["contrasts"][number], "arm" | "verdict">[];
+};
+
+/** Newest first. The analyses, which are large, stay in the database. */
+export function listExperimentSummaries(ctx: Context, org: OrgId, { limit, offset }: Page): Paged<ExperimentSummary> {
+  const { id, orgId, title, status, createdAt, analysis } = experiments;
+  const contrasts = sql<string>`(select json_group_array(json_object('arm', value ->> '$.arm', 'verdict', value ->> '$.verdict'))
+    from json_each(${analysis}, '$.contrasts'))`;
+  const where = eq(orgId, org);
+  const rows = ctx.db
+    .select({ id, title, status, createdAt, contrasts })
+    .from(experiments)
+    .where(where)
+    .orderBy(desc(id))
+    .limit(limit)
+    .offset(offset)
+    .all();
+  return {
+    items: rows.map(({ contrasts, ...row }) => ({
+      ...row,
+      verdicts: JSON.parse(contrasts),
+      progress: progressOf(ctx, { ...row, orgId: org }),
+      createdAt: toIso(row.createdAt),
+    })),
+    total: ctx.db.select({ n: count() }).from(experiments).where(where).get()?.n ?? 0,
   };
 }
 

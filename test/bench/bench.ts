@@ -210,15 +210,11 @@ say(
 );
 const startService = (dataDir: string, env: Record<string, string> = {}) =>
   start([executable, "serve"], { ...serviceEnv(dataDir), ...env });
-const history = () =>
-  benchHistory({
-    startService,
-    startFloor: (file, dataDir) => start([process.execPath, join(import.meta.dir, file), dataDir], {}),
-    compare,
-    folder,
-  });
+const startFloor = (file: string, dataDir: string) =>
+  start([process.execPath, join(import.meta.dir, file), dataDir], {});
+const history = () => benchHistory({ startService, startFloor, compare, folder });
 
-const pages = () => benchPages({ startService, row, folder });
+const pages = () => benchPages({ startService, startFloor, row, folder });
 let small: Awaited<ReturnType<typeof api>> | undefined;
 async function runs() {
   small = await api(100_000);

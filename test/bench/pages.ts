@@ -5,14 +5,17 @@ import { createContext } from "../../src/context.ts";
 import { closeDb, openDb } from "../../src/db/open.ts";
 import type { SessionId } from "../../src/reports/session-events.ts";
 import { openSession } from "../../src/runs/session.ts";
+import { seedExperiments, usualSize } from "../support/many-experiments.ts";
 import { seedHistory } from "./history.ts";
-import { median } from "./load.ts";
+import { median, percentile } from "./load.ts";
 
 /** What the bench lends: how it starts the service, writes a row, and where data may lie. */
 type Bench = {
   startService: (dataDir: string) => Promise<{ url: string; stop: () => Promise<void> }>;
   row: (what: string, ours: string, floor: string, ratio: string, aim: string) => void;
   folder: () => string;
+  /** Starts a floor: a file of this folder. */
+  startFloor: (file: string, dataDir: string) => Promise<{ url: string; stop: () => Promise<void> }>;
 };
 
 const count = 100_000;
@@ -61,7 +64,9 @@ const filtered = (name: string, queries: string[]) =>
   queries.map((query): [string, string] => [`${name}, ${query.replace(/=[0-9a-f-]{36}/, "")}`, `/${name}?${query}`]);
 
 /** One page after the other, one request at a time, as a person at this machine asks. */
-export async function benchPages({ startService, row, folder }: Bench): Promise<void> {
+export async function benchPages(bench: Bench): Promise<void> {
+  await benchExperiments(bench);
+  const { startService, row, folder } = bench;
   const dataDir = folder();
   const { key, promptIds, providerId, slugs } = seedHistory(dataDir, count);
   const [slug, ...others] = slugs.toReversed() as [string, ...string[]];
@@ -153,5 +158,44 @@ export async function benchPages({ startService, row, folder }: Bench): Promise<
       "< 30 ms, < 100 KB",
     );
   }
+  await service.stop();
+}
+
+/** Requests of each page of experiments: p99 needs more than the median. */
+const askedForExperiments = 200;
+
+/** The pages of 100 experiments with 5 arms over 20 prompts, beside a server that sends the same bytes after it read the rows that they are made of. */
+async function benchExperiments({ startService, startFloor, row, folder }: Bench): Promise<void> {
+  const dataDir = folder();
+  const { key, ids } = await seedExperiments(dataDir, usualSize);
+  const service = await startService(dataDir);
+  const floor = await startFloor("experiments-floor.ts", dataDir);
+  const timesOf = async (url: string) => {
+    const times: number[] = [];
+    for (let i = 0; i < askedForExperiments; i++) {
+      const begun = performance.now();
+      const response = await fetch(url, { headers: { authorization: `Bearer ${key}`, accept: "text/html" } });
+      await response.arrayBuffer();
+      times.push(performance.now() - begun);
+      if (!response.ok) throw new Error(`${url}: ${response.status}`);
+    }
+    return { p50: median(times), p99: percentile(times, 0.99) };
+  };
+  const pages: [name: string, path: string][] = [
+    ["experiments", "/experiments"],
+    ["an experiment of 500 runs", `/experiments/${ids[0]}`],
+    ["an experiment that is running", `/experiments/${ids.at(-1)}`],
+  ];
+  for (const [name, path] of pages) {
+    const [ours, least] = [await timesOf(service.url + path), await timesOf(floor.url + path)];
+    row(
+      `Page: ${name}, 100 experiments`,
+      `p50 ${ours.p50.toFixed(1)} ms, p99 ${ours.p99.toFixed(1)} ms`,
+      `p50 ${least.p50.toFixed(1)} ms, p99 ${least.p99.toFixed(1)} ms`,
+      (ours.p50 / least.p50).toFixed(1),
+      "p99 < 100 ms",
+    );
+  }
+  await floor.stop();
   await service.stop();
 }

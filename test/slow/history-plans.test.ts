@@ -8,6 +8,7 @@ import { createKey } from "../../src/auth/keys.ts";
 import type { OrgId } from "../../src/context.ts";
 import { seedHistory } from "../bench/history.ts";
 import { testApp } from "../support/app.ts";
+import { seedExperiments } from "../support/many-experiments.ts";
 import { withOwnParts } from "../support/openapi.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "evald-plans-"));
@@ -211,3 +212,34 @@ test("no list scans a large table, with any filter and any order", async () => {
   expect(scans()).toEqual([]);
   rmSync(dataDir, { recursive: true });
 }, 120_000);
+
+test("the pages of experiments scan no large table", async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), "evald-experiments-"));
+  const size = { experiments: 12, arms: 3, prompts: 4, repeats: 3, running: 1 };
+  const { key, ids } = await seedExperiments(dataDir, size);
+  let app: ReturnType<typeof testApp> | undefined;
+  const statements = await statementsOf(async () => {
+    app = testApp({ dataDir });
+    const paths = ["", `/${ids[0]}`, `/${ids.at(-1)}`, `/${ids[0]}/runs.csv`].map((path) => `/experiments${path}`);
+    for (const path of [...paths, "/api/v1/experiments", `/api/v1/experiments/${ids[0]}/runs`]) {
+      const answer = await app.send("GET", path, { headers: { authorization: `Bearer ${key}`, accept: "text/html" } });
+      expect([path, answer.status]).toEqual([path, 200]);
+    }
+  });
+  const own = statements.filter((sql) => sql.includes('"experiment'));
+  expect(own.length).toBeGreaterThan(8);
+  const client = app?.db.$client as Database;
+  const scans = () =>
+    own.flatMap((sql) =>
+      client
+        .query<{ detail: string }, []>(`explain query plan ${sql}`)
+        .all()
+        .filter(({ detail }) => large.test(detail) || growing.test(detail))
+        .map(({ detail }) => `${detail}: ${sql}`),
+    );
+  expect(scans()).toEqual([]);
+  client.run("delete from sqlite_stat1");
+  client.run("analyze sqlite_schema");
+  expect(scans()).toEqual([]);
+  rmSync(dataDir, { recursive: true });
+});

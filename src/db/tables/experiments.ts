@@ -100,7 +100,7 @@ export const experimentRuns = sqliteTable(
     treatment: json<Treatment>("treatment"),
   },
   (table) => [
-    primaryKey({ columns: [table.experimentId, table.runId] }),
+    primaryKey({ columns: [table.orgId, table.experimentId, table.runId] }),
     index("experiment_runs_by_run").on(table.orgId, table.runId),
     orgReference("experiment_runs_experiment", [table.orgId, table.experimentId], experiments),
     orgReference("experiment_runs_run", [table.orgId, table.runId], runs),

@@ -1,3 +1,4 @@
+import type { ExperimentSummary } from "../../experiments/experiments.ts";
 import {
   changesText,
   falseAlarmsText,
@@ -32,7 +33,13 @@ const Status = ({ status }: Pick<Experiment, "status">) => (
   </span>
 );
 
-type ListProps = PageProps & { experiments: Experiment[]; total: number; offset: number; perPage: number; now: number };
+type ListProps = PageProps & {
+  experiments: ExperimentSummary[];
+  total: number;
+  offset: number;
+  perPage: number;
+  now: number;
+};
 
 /** Experiments of the organization, newest first. */
 export function ExperimentsPage({ site, viewer, experiments, total, offset, perPage, now }: ListProps) {
@@ -84,9 +91,11 @@ export function ExperimentsPage({ site, viewer, experiments, total, offset, perP
                     </a>
                   </td>
                   <td class="soft">
-                    {experiment.analysis.contrasts
-                      .map((contrast) => `${contrast.arm}: ${verdictLabels[contrast.verdict].toLowerCase()}`)
-                      .join(", ")}
+                    {experiment.status === "running"
+                      ? `${experiment.progress.ended} runs have ended`
+                      : experiment.verdicts
+                          .map(({ arm, verdict }) => `${arm}: ${verdictLabels[verdict].toLowerCase()}`)
+                          .join(", ")}
                   </td>
                   <td class="number">{experiment.progress.of}</td>
                   <td class="number soft">
