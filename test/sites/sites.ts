@@ -67,15 +67,15 @@ function differencesOf({ folder, server }: Comparison) {
   };
 }
 
-/** The measured values that make the scores differ. */
-const differentPartsOf = ({ folder, server }: Comparison) =>
-  folder.dimensions.flatMap(({ name, parts }) => {
-    const ofServer = server.dimensions.find((dimension) => dimension.name === name)?.parts ?? [];
-    return parts.flatMap((part) => {
-      const other = ofServer.find((each) => each.name === part.name);
-      return other?.value === part.value ? [] : [{ part: part.name, folder: part.value, server: other?.value ?? null }];
-    });
-  });
+/** The measured values that make the scores differ. null: a side has no such part, as a folder has no response times. */
+function differentPartsOf({ folder, server }: Comparison) {
+  const valuesOf = ({ dimensions }: Report) =>
+    new Map(dimensions.flatMap(({ parts }) => parts.map(({ name, value }) => [name, value] as const)));
+  const [ofFolder, ofServer] = [valuesOf(folder), valuesOf(server)];
+  return [...new Set([...ofFolder.keys(), ...ofServer.keys()])]
+    .map((part) => ({ part, folder: ofFolder.get(part) ?? null, server: ofServer.get(part) ?? null }))
+    .filter((each) => each.folder !== each.server);
+}
 
 const { positionals } = parseArgs({ allowPositionals: true });
 const sums = { findings: 0, equal: 0, sameFingerprints: 0, equalScores: 0, comparisons: 0 };
