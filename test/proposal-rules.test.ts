@@ -45,24 +45,37 @@ test("actions that a guide shows become tasks, with the root as start and a quot
   expect(proposals[0]!.endGoal).toContain("backs up a folder to S3");
 });
 
-test("the subject of the page joins a task that doesn't name it, and the samples say what is written", () => {
-  const section = (heading: string, ...languages: string[]) =>
-    `## ${heading}\n\n${languages.map((language) => `\`\`\`${language}\nacme\n\`\`\`\n`).join("\n")}\n`;
-  const markdown = `${section("Hash a password", "go", "sh")}${section("Print a report", "json")}`;
+test("tasks that need their page come last and only where there are few, and the samples say what is written", () => {
+  const section = (heading: string, text: string, ...languages: string[]) =>
+    `## ${heading}\n\n${text}\n\n${languages.map((language) => `\`\`\`${language}\nacme\n\`\`\`\n`).join("\n")}\n`;
+  const shell = (heading: string) => section(heading, "", "sh");
+  const fields = `# 3. Relational queries | Acme\n\n${section("Print a report", "Of a relational query.", "json")}`;
   const pages = [
-    page("guide/fields.md", `# 3. Relational queries | Acme\n\n${markdown}`),
-    page("guide/plugins.md", `# Plugins\n\n${section("Create a plugin", "ts", "yaml")}`),
-    page("guide/swarm.md", `## Swarm\n\n${section("Test the swarm", "sh")}${section("Apply the manifest", "sh")}`),
-    page("guide/custom-tokens.md", `## First\n\n${section("Encrypt an archive", "sh")}`),
+    page("guide/fields.md", `${fields}${section("Hash a password", "Never store it.", "go", "sh")}`),
+    page("guide/plugins.md", `# Plugins\n\n${section("Create a plugin", "", "ts", "yaml")}`),
+    page("guide/swarm.md", `## Swarm\n\n${shell("Test the swarm")}${shell("Apply the manifest")}`),
+    page("guide/custom-tokens.md", `## First\n\n${shell("Encrypt an archive")}`),
   ];
-  const { proposals, dropped } = proposeTasks(sourceOf({ pages }));
+  const few = proposeTasks(sourceOf({ pages }));
+  expect(few.proposals.map(({ title }) => title)).toEqual(
+    expect.arrayContaining(["Create a plugin", "Encrypt an archive", "Hash a password", "Print a report"]),
+  );
+  expect(few.dropped).toContainEqual({ reason: "needs_page", count: 2 });
+  const clear = [
+    "Encrypt a large archive",
+    "Mount a remote snapshot",
+    "Rotate the signing keys",
+    "Compress the daily exports",
+  ];
+  const { proposals } = proposeTasks(
+    sourceOf({ pages: [...pages, ...clear.map((each, i) => page(`guide/${i}.md`, `# ${each}\n\n${shell(each)}`))] }),
+  );
   expect(proposals.map(({ title, endGoal }) => [title, endGoal.split(" ")[0]]).sort()).toEqual([
-    ["Create a plugin", "solution.md"],
-    ["Custom tokens: encrypt an archive", "solution.sh"],
-    ["Relational queries: hash a password", "main.go"],
-    ["Relational queries: print a report", "solution.md"],
+    ["Compress the daily exports", "solution.sh"],
+    ["Encrypt a large archive", "solution.sh"],
+    ["Mount a remote snapshot", "solution.sh"],
+    ["Rotate the signing keys", "solution.sh"],
   ]);
-  expect(dropped).toContainEqual({ reason: "needs_page", count: 2 });
 });
 
 test("a problem is a task to find its cause, unless its title has a placeholder", () => {
@@ -109,7 +122,7 @@ test("what most people do first comes first", () => {
     guide("three", "Mount a snapshot"),
   ];
   const { proposals } = proposeTasks(sourceOf({ pages, primaryTask: "Mount snapshots" }));
-  expect(proposals[0]).toMatchObject({ title: "Three: mount a snapshot", why: "primary" });
+  expect(proposals[0]).toMatchObject({ title: "Mount a snapshot", why: "primary" });
 });
 
 const json = { content: { "application/json": { schema: {} } } };

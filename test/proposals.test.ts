@@ -96,13 +96,13 @@ describe("proposals from docs", () => {
     const set = await propose(app, { docsUrl, openapiUrl: `${site.url}/api.json`, primaryTask: "restore a folder" });
     expect(set).toMatchObject({ status: "completed", read: { pages: 3 }, costUsd: 0, failure: null, prompts: {} });
     const titles: string[] = set.proposals.map(({ title }: { title: string }) => title);
-    expect(titles).toContain("Backups: restore a folder");
+    expect(titles).toContain("Restore a folder");
     for (const { source, additionalUrls } of set.proposals) {
       expect(additionalUrls).toEqual([{ url: docsUrl }]);
       expect(source.url.startsWith(site.url)).toBe(true);
     }
 
-    const number = titles.indexOf("Backups: restore a folder") + 1;
+    const number = titles.indexOf("Restore a folder") + 1;
     const accept = (body: object) => app.send("POST", `/api/v1/proposals/${set.proposalSetId}/prompts`, { body });
     const other = number === 1 ? 2 : 1;
     const edits = [{ number: other, endGoal: "It works, in my words." }];
@@ -352,6 +352,7 @@ test("tasks come from the description of a skill, and an experiment says which p
   expect(ofSkill.map(({ title, source }) => [title, source.url, source.line])).toEqual([
     ["Upload a file to a bucket", "SKILL.md", 3],
     ["Delete old buckets", "SKILL.md", 3],
+    ["Restore a folder", "SKILL.md", 3],
   ]);
   const only = [1 + set.proposals.indexOf(ofSkill[0])];
   const path = `/api/v1/proposals/${set.proposalSetId}/prompts`;

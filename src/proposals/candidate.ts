@@ -1,8 +1,9 @@
+import { familyOf } from "../agents/languages.ts";
 import { contentStems, overlapOf, type Phrase, thirdPerson } from "./phrases.ts";
 import type { DropReason, ProposalSource, TaskProposal } from "./proposal.ts";
 
-/** A proposal before it is ranked. */
-export type Candidate = { proposal: TaskProposal; score: number };
+/** A proposal before it is ranked. `isWeak`: it says too little without its page, and is only proposed where there are few others. */
+export type Candidate = { proposal: TaskProposal; score: number; isWeak?: boolean };
 
 /** Counts candidates that are dropped. */
 export type Drop = (reason: DropReason) => void;
@@ -13,31 +14,36 @@ const program = (what: string, file: string): Product => ({ kind: "program", wha
 const shellScript: Product = { kind: "script", what: "a shell script", file: "solution.sh" };
 const configuration = (file: string): Product => ({ kind: "configuration", what: "a configuration", file });
 
-/** What the agent writes, and to which file, by the language of the samples. */
+/** What the agent writes, and to which file, by the language of the samples: its own name, else its family. */
 const products: Record<string, Product> = {
-  ...Object.fromEntries(["python", "py", "pycon"].map((each) => [each, program("a Python program", "solution.py")])),
-  ...Object.fromEntries(["js", "javascript"].map((each) => [each, program("a JavaScript program", "solution.js")])),
+  script: program("a JavaScript program", "solution.js"),
+  ...Object.fromEntries(
+    ["ts", "typescript", "mts", "cts"].map((each) => [each, program("a TypeScript program", "solution.ts")]),
+  ),
   jsx: program("a JavaScript program", "solution.jsx"),
   mjs: program("a JavaScript program", "solution.mjs"),
-  ...Object.fromEntries(["ts", "typescript"].map((each) => [each, program("a TypeScript program", "solution.ts")])),
   tsx: program("a TypeScript program", "solution.tsx"),
+  python: program("a Python program", "solution.py"),
   go: program("a Go program", "main.go"),
   rust: program("a Rust program", "main.rs"),
   java: program("a Java program", "Solution.java"),
   ruby: program("a Ruby program", "solution.rb"),
   php: program("a PHP program", "solution.php"),
-  ...Object.fromEntries(["csharp", "cs"].map((each) => [each, program("a C# program", "Solution.cs")])),
+  csharp: program("a C# program", "Solution.cs"),
   kotlin: program("a Kotlin program", "Solution.kt"),
+  scala: program("a Scala program", "Solution.scala"),
+  dart: program("a Dart program", "solution.dart"),
   swift: program("a Swift program", "solution.swift"),
+  lua: program("a Lua program", "solution.lua"),
   elixir: program("an Elixir program", "solution.exs"),
   c: program("a C program", "solution.c"),
   cpp: program("a C++ program", "solution.cpp"),
   svelte: program("a Svelte component", "solution.svelte"),
   vue: program("a Vue component", "solution.vue"),
   sql: { kind: "script", what: "an SQL script", file: "solution.sql" },
-  ...Object.fromEntries(["bash", "sh", "shell", "zsh", "console"].map((each) => [each, shellScript])),
+  shell: shellScript,
+  session: shellScript,
   yaml: configuration("config.yaml"),
-  yml: configuration("config.yaml"),
   json: configuration("config.json"),
   toml: configuration("config.toml"),
   ini: configuration("config.ini"),
@@ -86,7 +92,7 @@ const tagOf = (task: string): string => {
  * shown in this way. Then the agent writes down what it did.
  */
 function productOf(verb: string, languages: (string | null)[]): Product | null {
-  const known = languages.flatMap((language) => products[language ?? ""] ?? []);
+  const known = languages.flatMap((label) => products[label ?? ""] ?? products[familyOf(label ?? "") ?? ""] ?? []);
   if (known.length * 2 < languages.length) return null;
   const byKind = Map.groupBy(known, ({ kind }) => kind);
   const mostOf = (kind: Product["kind"]): Product | null => {
@@ -114,7 +120,7 @@ export function toProposal(phrase: Phrase, { product, docsUrl }: ProposalSource,
   const { topic } = basis;
   const namesProduct = isNamedIn(product, `${topic ?? ""} ${task}`);
   const ending = namesProduct ? "" : / with /.test(task) ? `, using ${product}` : ` with ${product}`;
-  const title = (topic === null ? capitalized(task) : `${capitalized(topic)}: ${task}`).slice(0, 200);
+  const title = capitalized(task).slice(0, 200);
   const result = productOf(phrase.verb, basis.languages);
   const subject = topic === null ? "" : ` (${topic})`;
   const [order, goal] =
@@ -129,7 +135,7 @@ export function toProposal(phrase: Phrase, { product, docsUrl }: ProposalSource,
         ];
   return {
     title,
-    text: `${title}${ending}. ${order}`,
+    text: `${title}${ending}${subject}. ${order}`,
     endGoal: goal,
     additionalUrls: [{ url: docsUrl }],
     tags: [tagOf(task)],

@@ -1,6 +1,6 @@
 import { plainText } from "../agents/markdown-links.ts";
 import { type Candidate, type Drop, toProposal } from "./candidate.ts";
-import { contentStems, isClear, type Phrase, toPhrase } from "./phrases.ts";
+import { contentStems, hasSecondOrder, isClear, type Phrase, toPhrase } from "./phrases.ts";
 import type { ProposalPage, ProposalReason, ProposalSource } from "./proposal.ts";
 
 /** Pages that are about the project rather than about its use, by path or title. */
@@ -16,7 +16,7 @@ const symptom =
 const troubleshooting = /\b(troubleshoot\w*|faq|common-?(errors|problems|issues))\b/i;
 
 /** What a reader has to fill in. */
-const placeholder = /<[A-Z_a-z -]+>|\bYOUR_/;
+const placeholder = /<[A-Z_a-z -]+>|\bYOUR_|\{\{/;
 
 /** A page is a tutorial if this share of its sections are steps. */
 const minStepShare = 0.4;
@@ -108,7 +108,8 @@ function candidatesOfPage(page: ProposalPage, source: ProposalSource, facts: Pag
     const topic = why === "symptom" ? null : topicOf(phrase, part, source.product, facts.isName);
     const languages = why === "symptom" ? [] : part.languages;
     const proposal = toProposal(phrase, source, { ...basis, languages, topic });
-    return [{ proposal, score: facts.score + scoreOf(part, phrase, why) }];
+    const isThin = why !== "symptom" && wordsOf(phrase.rest, source.product).length < minWords;
+    return [{ proposal, score: facts.score + scoreOf(part, phrase, why), isWeak: topic !== null || isThin }];
   });
 }
 
@@ -149,18 +150,21 @@ function isOfAnExample({ verb, rest }: Phrase, { above }: Part, product: string)
 const genericTitle =
   /\b(docs?|documentation|home|welcome|introduction|overview|getting started|quick ?start|how[- ]to|guides?|manual|reference|tutorials?|recipes?|examples?|usage|basics?|advanced|basic|common|best|practices?|patterns?|tips|errors?|faqs?|features?|concepts?|index|readme|installation|configuration|settings|options|commands?|api|the|and|of|to|for|a|an|in|with|your|using|use|v?\d+(\.\d+)*)\b/gi;
 const maxTopicChars = 60;
+/** Words that an object needs to say what is acted on. */
+const minWords = 2;
 
 /**
  * What a task is about, from the title of its page or the headings above it, the first that says more than the task and the product do. Null if
- * the task names it.
+ * the task names it, or its own text doesn't, because then the page only collects what belongs to nothing else.
  */
-function topicOf({ verb, rest }: Phrase, { above }: Part, product: string, isName: (word: string) => boolean) {
+function topicOf({ verb, rest }: Phrase, { above, text }: Part, product: string, isName: (word: string) => boolean) {
   const ofTask = new Set(contentStems(`${verb} ${rest} ${product}`));
+  const ofText = new Set(contentStems(text.slice(text.indexOf("\n"))));
   const letters = `${verb}${rest}`.toLowerCase().replaceAll(/\P{L}/gu, "");
   for (const heading of above) {
     const topic = toTopic(heading, product, isName);
     const stems = wordsOf(topic, product);
-    if (stems.length === 0 || topic.length > maxTopicChars) continue;
+    if (topic.length > maxTopicChars || placeholder.test(topic) || !stems.some((stem) => ofText.has(stem))) continue;
     // “Backups” is named by “back up a folder”.
     return stems.some((stem) => ofTask.has(stem) || letters.includes(stem)) ? null : topic;
   }
@@ -202,7 +206,7 @@ function sentenceTask({ heading, text }: Part, isName: (word: string) => boolean
         .replace(/[*_]/g, "")
         .replace(/^\s*[-+]\s+/, "");
       const phrase = toPhrase((subject.exec(plain) ?? purpose.exec(plain))?.[1] ?? "", isName);
-      if (phrase === null || !isClear(phrase) || phrase.rest.split(" ").length < 3) continue;
+      if (phrase === null || !isClear(phrase) || hasSecondOrder(phrase) || phrase.rest.split(" ").length < 3) continue;
       return {
         phrase,
         why: subject.test(plain) ? "tutorial" : "sentence",

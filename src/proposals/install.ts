@@ -48,9 +48,9 @@ function toCandidate({ product, docsUrl }: ProposalSource, { url }: ProposalPage
   return {
     score: 6,
     proposal: {
-      title: `Install ${plainText(product)} and run its first example`,
-      text: `Install ${product} in this workspace and run the first example of its documentation.`,
-      endGoal: `${product} is installed and its first example ran without an error.`,
+      title: `Install ${plainText(product)} and use it once`,
+      text: `Install ${product} in this workspace. Then use it once, as its documentation does first, and put the commands and code with their output into solution.md.`,
+      endGoal: `${product} is installed, and solution.md has the commands and code of a first use with their output, without an error.`,
       additionalUrls: [{ url: docsUrl }],
       tags: ["onboard"],
       declaredChecks: proof === undefined ? [] : [{ command: proof, contains: place.name }],

@@ -56,7 +56,7 @@ const determiner = /^(a|an|the|your|all|any|only|each|every|multiple|several|to|
 /** Words that may follow the object of a verb. */
 const joint = /^(and|to|from|into|in|on|with|without|for|by|using|via|over|as|of|at)$/;
 /** The rest of a sentence that was cut. */
-const openEnd = /\b(a|an|the|of|to|for|in|on|with|and|or|by|from|as|via)$|\.\.\.|…/i;
+const openEnd = /\b(a|an|the|of|to|for|in|on|with|and|or|by|from|as|via|[a-z])$|\.\.\.|…/i;
 /** How well or how fast something is done, which only its page explains. */
 const adverbs = /\b(properly|quickly|simply|easily|correctly|just|ways|manually)\b|--\w/i;
 /** Objects that say nothing alone. */
@@ -125,6 +125,12 @@ const withoutCapitals = (words: string[], isName: (word: string) => boolean): st
     .map((word) => (/^[A-Z][a-z]*$/.test(word) && word !== "I" && !isName(word) ? word.toLowerCase() : word))
     .map((word) => (word === "my" ? "your" : word))
     .join(" ");
+
+/** Whether a second order follows the first without a comma: "generate a client install protoc". */
+export function hasSecondOrder({ rest }: Phrase): boolean {
+  const words = rest.toLowerCase().split(" ");
+  return words.some((word, i) => i > 1 && verbs.has(word) && !nouns.has(word) && !/^(to|and|or)$/.test(words[i - 1]!));
+}
 
 /** Whether a task can be understood without its page, and says what is acted on. */
 export function isClear({ verb, rest }: Phrase): boolean {

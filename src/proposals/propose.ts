@@ -12,6 +12,8 @@ const sameShare = 0.5;
 const maxPerPage = 2;
 /** Of one source with many parts, such as an API description. */
 const maxPerFile = 8;
+/** Weak candidates are only proposed up to this number of proposals. */
+const minProposals = 4;
 const maxPerTag: Record<string, number> = { onboard: 2, errors: 3, cleanup: 3 };
 /** What a task gains whose words are all those of `primaryTask`. */
 const primaryScore = 8;
@@ -34,8 +36,12 @@ export function proposeTasks(source: ProposalSource): ProposalResult {
     ...candidatesOfSkill(source, drop),
   ].map((candidate) => withPrimary(candidate, source.primaryTask));
   const proposals: TaskProposal[] = [];
-  for (const { proposal } of candidates.sort((a, b) => b.score - a.score)) {
-    const reason = objectionTo(proposal, proposals, source.count);
+  const isWeak = (candidate: Candidate) => candidate.isWeak === true && candidate.proposal.why !== "primary";
+  candidates.sort((a, b) => Number(isWeak(a)) - Number(isWeak(b)) || b.score - a.score);
+  for (const candidate of candidates) {
+    const { proposal } = candidate;
+    const isNeeded = !isWeak(candidate) || proposals.length < Math.min(minProposals, source.count);
+    const reason = isNeeded ? objectionTo(proposal, proposals, source.count) : "needs_page";
     if (reason === null) proposals.push(proposal);
     else drop(reason);
   }
@@ -64,6 +70,6 @@ function withPrimary(candidate: Candidate, primaryTask: string | null): Candidat
   const { proposal, score } = candidate;
   const wanted = new Set(contentStems(primaryTask));
   const share = wanted.size === 0 ? 0 : wanted.intersection(new Set(contentStems(proposal.title))).size / wanted.size;
-  if (share < minPrimaryShare) return { proposal, score: score + share };
-  return { proposal: { ...proposal, why: "primary" }, score: score + primaryScore * share };
+  if (share < minPrimaryShare) return { ...candidate, score: score + share };
+  return { ...candidate, proposal: { ...proposal, why: "primary" }, score: score + primaryScore * share };
 }
