@@ -1,5 +1,6 @@
 // `bun release/compile.ts ENTRY FILE`: builds the executable for this machine.
-import { mkdirSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { ownPlatform, type Platform } from "./platforms.ts";
 
@@ -19,9 +20,9 @@ const root = join(import.meta.dir, "..");
  */
 const flags = [
   ...["--compile", "--bytecode", "--bytecode-depth=1", "--format=esm", "--splitting"],
-  ...["--minify", "--keep-names", "--asset=drizzle"],
+  ...["--minify", "--keep-names"],
   // Only for WebDriver BiDi: evald controls Chromium by its own protocol.
-  "--external=chromium-bidi",
+  ...["--external=chromium-bidi", "--external=*/bidi.js"],
   ...["--no-compile-autoload-dotenv", "--no-compile-autoload-bunfig"],
   ...["--define", '__dirname="/$bunfs/root"'],
 ];
@@ -32,8 +33,14 @@ type Build = { entry: string; file: string; platform: Platform; runtime?: string
 /** Builds an executable from the sources of this folder. Throws with what Bun says if it fails. */
 export async function compile({ entry, file, platform, runtime, commit }: Build, more: string[] = []): Promise<void> {
   mkdirSync(dirname(file), { recursive: true });
+  // Only the generator of migrations reads the snapshots beside them.
+  const assets = mkdtempSync(join(tmpdir(), "evald-build-"));
+  cpSync(join(root, "drizzle"), join(assets, "drizzle"), {
+    recursive: true,
+    filter: (path) => !path.endsWith("_snapshot.json"),
+  });
   const command = [
-    ...[process.execPath, "build", ...flags, ...more],
+    ...[process.execPath, "build", ...flags, ...more, `--asset=${join(assets, "drizzle")}`],
     ...["--define", `EVALD_COMMIT=${JSON.stringify(commit)}`],
     ...["--define", `EVALD_PLATFORM=${JSON.stringify(platform.name)}`],
     ...(runtime === undefined ? [] : [`--target=${platform.target}`, `--compile-executable-path=${runtime}`]),
@@ -41,7 +48,9 @@ export async function compile({ entry, file, platform, runtime, commit }: Build,
   ];
   const build = Bun.spawn(command, { cwd: root, stdout: "pipe", stderr: "pipe", stdin: "ignore" });
   const output = Promise.all([new Response(build.stdout).text(), new Response(build.stderr).text()]);
-  if ((await build.exited) !== 0) throw new Error(`bun build failed for ${platform.name}:\n${(await output).join("")}`);
+  const code = await build.exited;
+  rmSync(assets, { recursive: true });
+  if (code !== 0) throw new Error(`bun build failed for ${platform.name}:\n${(await output).join("")}`);
 }
 
 /** The commit of this folder, and its time in seconds since 1970; null if tracked files have changes, or without Git. */

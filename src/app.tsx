@@ -33,7 +33,7 @@ import { mcpRoutes } from "./mcp/routes.ts";
 import { createMcpEndpoints } from "./mcp-endpoints.ts";
 import { loginRoutes } from "./models/routes.ts";
 import { notificationRoutes } from "./notifications/routes.ts";
-import { lazy } from "./once.ts";
+import { once } from "./once.ts";
 import { promptRoutes } from "./prompts/routes.ts";
 import { proposalRoutes } from "./proposals/routes.ts";
 import { providerRoutes } from "./providers/routes.ts";
@@ -80,9 +80,9 @@ export function createApp(service: Service, options: AppOptions = {}) {
   const apiRoutes = () =>
     new Elysia().use(featureRoutes(service)).use(mcpRoutes(endpointOf)).use(openApiRoutes(openApi));
   // Applies to routes without the base path. In the OpenAPI document, the base path is part of the server URL.
-  const openApi: () => OpenApiDocument = lazy(() => {
-    // Loaded on first use, as the packages in lazy-packages.ts are: few requests need it.
-    const { toOpenAPISchema }: typeof import("@elysiajs/openapi") = require("@elysiajs/openapi");
+  const openApi: () => Promise<OpenApiDocument> = once(async () => {
+    // Few requests need it. A `require` would load another copy of Elysia and TypeBox.
+    const { toOpenAPISchema } = await import("@elysiajs/openapi/openapi");
     return toOpenApi(
       toOpenAPISchema(apiRoutes() as AnyElysia, { staticFile: false }),
       ctx.baseUrl(),

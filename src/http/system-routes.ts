@@ -9,7 +9,7 @@ export const openApiPath = "/api/openapi";
 const OpenApi = Type.Object({}, { additionalProperties: true, description: "An OpenAPI 3.1 document" });
 
 /** The OpenAPI document, without an API key. */
-export const openApiRoutes = (openApi: () => object) =>
+export const openApiRoutes = (openApi: () => Promise<object>) =>
   new Elysia({ name: "openapi" })
     .get("/openapi.json", openApi, { detail: { hide: true } })
     .get(

@@ -1,4 +1,4 @@
-import { Queue } from "bullmq";
+import { Queue } from "bullmq/dist/esm/classes/queue";
 import type { Logger } from "pino";
 import { AgentFailure } from "../agents/agent.ts";
 import { createChannel } from "../agents/llm/channel.ts";

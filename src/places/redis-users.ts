@@ -1,4 +1,4 @@
-import { Queue } from "bullmq";
+import { Queue } from "bullmq/dist/esm/classes/queue";
 import type { Redis } from "ioredis";
 import { keyPatternsOf, queuePrefixOf, sharedCredential, userPrefix } from "./messages.ts";
 import type { RedisConnections } from "./redis.ts";

@@ -1,6 +1,6 @@
 import { rmSync } from "node:fs";
 import { availableParallelism, freemem, hostname, loadavg, totalmem } from "node:os";
-import { Worker } from "bullmq";
+import { Worker } from "bullmq/dist/esm/classes/worker";
 import type { Logger } from "pino";
 import { type Agent, AgentFailure } from "../agents/agent.ts";
 import { objectionToAgent } from "../agents/choice.ts";

@@ -56,7 +56,7 @@ import { trustPages } from "./routes/trusts.tsx";
 import { workerPages } from "./routes/workers.tsx";
 
 /** All page routes: the web UI and the documentation. */
-export function pageRoutes(service: Service, openApi: () => OpenApiDocument): AnyElysia {
+export function pageRoutes(service: Service, openApi: () => Promise<OpenApiDocument>): AnyElysia {
   const pages: AnyElysia = allPages(service, openApi);
   return pages.use(formAddresses(service.ctx, pages.routes));
 }
@@ -80,7 +80,7 @@ function formAddresses({ config }: Context, routes: readonly { method: string; p
   return addresses;
 }
 
-const allPages = ({ ctx, workers }: Service, openApi: () => OpenApiDocument) =>
+const allPages = ({ ctx, workers }: Service, openApi: () => Promise<OpenApiDocument>) =>
   new Elysia({ name: "pages" })
     .use(publicPages(ctx))
     .use(docPages(ctx, openApi))

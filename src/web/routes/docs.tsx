@@ -30,7 +30,7 @@ function showDocs(
 }
 
 /** The documentation. Pages are public and cacheable, except for people who are signed in. */
-export const docPages = (ctx: Context, openApi: () => OpenApiDocument) =>
+export const docPages = (ctx: Context, openApi: () => Promise<OpenApiDocument>) =>
   new Elysia({ name: "documentation pages" })
     .get("/docs", ({ request }) =>
       prefersMarkdown(request)
@@ -50,9 +50,10 @@ export const docPages = (ctx: Context, openApi: () => OpenApiDocument) =>
         query: Type.Object({ q: Type.Optional(Type.String({ description: "Words to search for" })) }),
       },
     )
-    .get("/docs/api", ({ request }) =>
-      showDocs(ctx, request, (reader) => <ReferencePage {...reader} document={openApi()} />),
-    )
+    .get("/docs/api", async ({ request }) => {
+      const document = await openApi();
+      return showDocs(ctx, request, (reader) => <ReferencePage {...reader} document={document} />);
+    })
     .get("/docs/webhooks.json", ({ request }) => {
       const schema = toEventSchema(`${ctx.baseUrl()}/docs/webhooks.json`);
       return publicResponse(request, "json", JSON.stringify(schema, null, 2));
