@@ -3,6 +3,8 @@ import { createExplorer } from "../../src/agents/explorer/explorer.ts";
 import { createKey } from "../../src/auth/keys.ts";
 import { listMembers } from "../../src/auth/members.ts";
 import { updateOrg } from "../../src/auth/orgs.ts";
+import { advanceBisects } from "../../src/bisects/progress.ts";
+import { advanceCalibrations } from "../../src/calibration/progress.ts";
 import { findLatestResults } from "../../src/comparisons/latest.ts";
 import { jobs } from "../../src/db/tables/jobs.ts";
 import { invitations } from "../../src/db/tables/people.ts";
@@ -228,6 +230,17 @@ export async function demo(reachable: string[] = []) {
       return graded((editsDigest !== null ? 61 : isPreview ? 76 : 73) + noise, editsDigest !== null ? 3 : 2);
     });
     await advanceExperiments(service.ctx);
+    await post("/api/v1/calibrations", { agent: "explorer", sites: 1 });
+    finishRuns(app, () => graded(70, 2));
+    await advanceCalibrations(service.ctx);
+    const commits = ["a1b2c3d", "b2c3d4e", "c3d4e5f", "d4e5f60", "e5f6071"];
+    const builds = { urlTemplate: "https://{commit}.preview.example", commits };
+    await post("/api/v1/bisects", { promptId: search, templateArgs: { word: "invoice" }, ...builds });
+    for (let i = 0; i < 5; i++) {
+      const isLater = (urlMap: Record<string, string>) => /[de]\w{6}\.preview/.test(JSON.stringify(urlMap));
+      finishRuns(app, ({ urlMap }) => (isLater(urlMap) ? graded(52, 3) : graded(73, 2)), 0.02);
+      await advanceBisects(service.ctx);
+    }
     await post("/api/v1/gates", { promptId: upload, urlMap: {}, runs: 1, minScore: 60 });
     await app.runJobs();
     await advanceGates(service.ctx);
