@@ -45,7 +45,7 @@ describe("the verdict on two evaluations", () => {
       [...Array(6).fill(90.8), ...Array(4).fill(94.5)].map((s) => scored(s)),
       [90.8, 90.8, 90.8, 90.8].map((s) => scored(s)),
       "no_change",
-      "-1.5 points (95% from -2.8 to -0.1), p 0.251",
+      "-1.5 points (95% CI -2.8 to -0.1), p = 0.251",
     ],
     ["the same scores are no change", base, base, "no_change", "0.0 points"],
     [
@@ -110,14 +110,14 @@ describe("the verdict on two evaluations", () => {
       reached(10),
       [...reached(5), ...Array(5).fill("timeout: too long")],
       "regressed",
-      "the goal was reached in 5 of 10 runs, 10 of 10 before, one-sided p 0.016; 5 of 10 runs timed out, used up their budget or crashed, 0 of 10 before, one-sided p 0.016; -0.1 points",
+      "the goal was reached in 5 of 10 runs, 10 of 10 before, one-sided p = 0.016; 5 of 10 runs timed out, used up their budget or crashed, 0 of 10 before, one-sided p = 0.016; -0.1 points",
     ],
     [
       "better scores with half as many completed runs regress",
       reached(10),
       [...reached(5, 12), ...Array(5).fill("budget: spent")],
       "regressed",
-      "the goal was reached in 5 of 10 runs, 10 of 10 before, one-sided p 0.016",
+      "the goal was reached in 5 of 10 runs, 10 of 10 before, one-sided p = 0.016",
     ],
     [
       "equal scores with more reached goals are a soft improvement",

@@ -66,7 +66,7 @@ describe("a gate", () => {
     expect(gate).toMatchObject({
       status: "failed",
       reason:
-        "regressed: -10.0 points (95% from -11.2 to -8.8), p 0.008; a change needs at least 5 points and p below 0.05",
+        "regressed: -10.0 points (95% CI -11.2 to -8.8), p = 0.008; a change needs at least 5 points and p below 0.05",
       progress: { ended: 10, of: 10 },
       comparison: { verdict: "regressed", base: { evalRequestIds: [asked.prompts[0].baseRequestId], runs: 5 } },
       head: { label: "5 runs", score: { mean: 70.8 } },

@@ -226,7 +226,7 @@ describe("a change of a line", () => {
       "by the docs if the canary stayed",
       () => 60,
       "stayed",
-      "the canary prompts did not change (+0.4 points, 8 against 8 runs, p 0.733), so the docs are the likely cause",
+      "the canary prompts did not change (+0.4 points, 8 against 8 runs, p = 0.733), so the docs are the likely cause",
     ],
     [
       "by model drift if the canary moved as well",

@@ -304,7 +304,10 @@ function resultText(experiment: Experiment): string {
         `${contrast.arm}: ${reasonText(contrast)}${contrast.overall.success ? ` Goal reached in ${successText(contrast)}.` : ""}`,
     ),
     ...triggeringLines(experiment, names),
-    ...analysis.uninformative.map((id) => `${names.get(id) ?? id} tells nothing: all arms always had the same result.`),
+    ...analysis.uninformative.map(
+      (id) =>
+        `${names.get(id) ?? id}: all runs of all arms had the same outcome, so it doesn’t show which arm succeeds more often.`,
+    ),
     "Ranges are 95% confidence intervals. Every run counts for its arm, whether or not it used the treatment.",
   ].join("\n");
 }

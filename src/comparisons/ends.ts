@@ -78,7 +78,7 @@ export function worseEnds({ success, unfinished, p }: EndsEvidence, level: numbe
   ];
 }
 
-/** For example `the goal was reached in 1 of 5 runs, 5 of 5 before, one-sided p 0.024`. */
+/** For example `the goal was reached in 1 of 5 runs, 5 of 5 before, one-sided p = 0.024`. */
 export function describeEnds({ success, unfinished }: EndsEvidence, causes: string[]): string[] {
   const share = ({ k, n }: { k: number; n: number }) => `${k} of ${n}`;
   return [

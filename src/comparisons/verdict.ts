@@ -132,7 +132,7 @@ function verdictOfScores(
   const tooFewReason = reasonForTooFew(scores, score, level);
   if (tooFewReason) return { verdict: "insufficient_data", evidence: { ...evidence, reason: tooFewReason + unscored } };
   const { low, high, value } = evidence.delta;
-  const reason = `${value > 0 ? "+" : ""}${value.toFixed(1)} points (${intervalWords(level)} from ${low} to ${high}), ${pWords(score.p)}; a change needs at least ${threshold} points and p below ${level}`;
+  const reason = `${value > 0 ? "+" : ""}${value.toFixed(1)} points (${intervalWords(level)} CI ${low} to ${high}), ${pWords(score.p)}; a change needs at least ${threshold} points and p below ${level}`;
   // Means of equal scores can differ in the last bits.
   const verdict = verdictOf(rounded(score.delta, 6), score.p, level);
   return { verdict, evidence: { ...evidence, reason: reason + unscored } };

@@ -1,5 +1,6 @@
 import type { ArmChanges } from "../db/tables/experiments.ts";
 import { count, dollars, list, percent, signedPoints } from "../grading/text.ts";
+import { pWords } from "../stats/repeats.ts";
 import type { ArmContrast, ArmSummary, RatioChange } from "./analysis.ts";
 import type { Experiment } from "./schema.ts";
 
@@ -59,20 +60,24 @@ export function reasonText({
   failed,
 }: ArmContrast): string {
   if (verdict === "not_comparable")
-    return `${count(contaminated, "run")} met the treatment of another arm, more than 20% of a side.`;
+    return `${count(contaminated, "run")} used what another arm changes: more than 20% of a side.`;
   if (verdict === "better" || verdict === "worse") {
     if (overall.exact) return "The agent does the same in every run, so the difference is exact.";
     const ps = causes.flatMap((cause) => overall[cause]?.adjustedP ?? []);
-    return `The ${list(causes.map((cause) => (cause === "score" ? "score" : "share of reached goals")))} changed (p ${Math.min(...ps).toFixed(3)}, corrected for the number of comparisons).`;
+    return `The ${list(causes.map((cause) => (cause === "score" ? "score" : "share of reached goals")))} changed (${pWords(Math.min(...ps))}, corrected for the number of comparisons).`;
   }
   if (overall.exact && overall.score)
     return "The agent does the same in every run, so the difference is exact, and below 5 points.";
   if (withinThreshold) return "The change of the score is smaller than 5 points.";
   const lost = failed > 0 ? `${count(failed, "run")} failed. ` : "";
   const needed =
-    runsForVerdict === null ? "" : `About ${count(runsForVerdict, "run")} per prompt and arm would show 5 points.`;
+    runsForVerdict === null
+      ? ""
+      : `A difference of 5 points needs about ${count(runsForVerdict, "run")} per prompt and arm.`;
   const orPrompts =
-    promptsForVerdict === null ? "" : ` So would ${count(promptsForVerdict, "prompt")} with as many runs each.`;
+    promptsForVerdict === null
+      ? ""
+      : ` ${count(promptsForVerdict, "prompt")} with as many runs each as now would do as well.`;
   return `${lost}${needed}${orPrompts}` || "More runs are needed for a verdict.";
 }
 

@@ -118,4 +118,4 @@ export function itemText(item: InboxItem): string {
 
 /** "Dead link: /upload (9 of 9 runs, before 0 of 9)". */
 const causeText = ({ title, before, after }: ChangeCause, isWorse: boolean): string =>
-  `${title}${isWorse ? " " : ": no longer hit "}(${after.met} of ${count(after.of, "run")}, before ${before.met} of ${before.of})`;
+  `${title}${isWorse ? " " : ": no longer hit "}(${after.met} of ${count(after.of, "run")}, previously ${before.met} of ${before.of})`;

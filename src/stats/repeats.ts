@@ -170,8 +170,8 @@ export const rounded = ({ value, low, high }: Estimate, digits: number): Estimat
 /** A p value to four decimals, or to its first digit if it is smaller. */
 export const roundP = (p: number): number => round(p, 4) || Number(p.toPrecision(1));
 
-/** For example `p 0.029` or `p < 0.001`. */
-export const pWords = (p: number): string => (p < 0.001 ? "p < 0.001" : `p ${p.toFixed(3)}`);
+/** For example `p = 0.029` or `p < 0.001`. */
+export const pWords = (p: number): string => (p < 0.001 ? "p < 0.001" : `p = ${p.toFixed(3)}`);
 
 /** A number rounded to `digits` decimal places; null stays null. */
 export const round = <T extends number | null>(value: T, digits: number): T =>

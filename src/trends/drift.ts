@@ -99,7 +99,7 @@ function scoreChange(point: ChangePoint, at: number, isExact: boolean, canary: C
   const { from, to, before, after } = point;
   const p = isExact ? null : round(point.p, 4);
   const delta = rounded(welch(before, after), 1);
-  const finding = `${signed(delta.value)} points (95% from ${delta.low} to ${delta.high}), ${before.length} against ${after.length} runs${testWords(p)}`;
+  const finding = `${signed(delta.value)} points (95% CI ${delta.low} to ${delta.high}), ${before.length} against ${after.length} runs${testWords(p)}`;
   return {
     at: toIso(at),
     what: "score",
@@ -125,7 +125,7 @@ function withCompared(context: ChangeContext, series: ScoreDay, scores: Change[]
   const shown = scores.find(isSame);
   const canary = canaryChangeAt(context, series, at, [0, Number.MAX_SAFE_INTEGER]);
   const runs = [before, after].map(({ evaluations }) => evaluations.reduce((sum, each) => sum + each.runs, 0));
-  const interval = low === null || low === high ? "exact" : `95% from ${low} to ${high}`;
+  const interval = low === null || low === high ? "exact" : `95% CI ${low} to ${high}`;
   const p = shown?.p ?? null;
   const compared: Change = {
     at: toIso(at),

@@ -50,7 +50,7 @@ test.each([true, false])(
       };
       await page.goto(server.url.href);
       await page.getByLabel("Docs URL").fill(`${site.url}/`);
-      await page.getByLabel("What do most people do with it first?").fill("upload a file");
+      await page.getByLabel("Most common first task").fill("upload a file");
       await click("button", "Propose prompts");
       await page.locator('.proposals [name="only"]').first().waitFor();
       expect(await page.locator('.proposals [name="only"]:checked').count()).toBe(5);

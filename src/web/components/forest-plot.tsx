@@ -3,25 +3,27 @@ import { threshold } from "../../stats/power.ts";
 /** A change in points with its interval. `label`: what changed; `isTotal`: over all prompts. */
 export type ForestRow = { label: string; delta: number; low: number | null; high: number | null; isTotal: boolean };
 
-const [rowHeight, labelWidth, chartWidth] = [26, 210, 380];
+/** Labels are above their lines, so that the plot can be read on a narrow screen. */
+const [rowHeight, labelHeight, chartWidth] = [42, 16, 420];
 
 /** Changes of scores with their 95% intervals, one per line, on one scale. Put a table with the same data next to it. */
 export function ForestPlot({ rows, title }: { rows: ForestRow[]; title: string }) {
   const bounds = rows.flatMap(({ delta, low, high }) => [delta, low ?? delta, high ?? delta]).map(Math.abs);
   const maxPoints = Math.max(10, Math.ceil(Math.max(...bounds, 0) / 5) * 5);
-  const x = (points: number) => labelWidth + chartWidth / 2 + (points / maxPoints) * (chartWidth / 2 - 12);
+  const x = (points: number) => chartWidth / 2 + (points / maxPoints) * (chartWidth / 2 - 12);
   const bottom = rows.length * rowHeight + 4;
   return (
-    <svg class="forest" viewBox={`0 0 ${labelWidth + chartWidth} ${bottom + 20}`} role="img">
+    <svg class="forest" viewBox={`0 0 ${chartWidth} ${bottom + 20}`} role="img">
       <title>{title}</title>
       <rect class="band" x={x(-threshold)} width={x(threshold) - x(-threshold)} y="0" height={bottom} />
       <path class="axis" d={`M${x(0)} 0V${bottom}M${x(-maxPoints)} ${bottom}H${x(maxPoints)}`} />
       {rows.map(({ label, delta, low, high, isTotal }, i) => {
-        const y = i * rowHeight + rowHeight / 2 + 2;
+        const top = i * rowHeight;
+        const y = top + labelHeight + 12;
         return (
           <g key={`${i} ${label}`} class={isTotal ? "total" : undefined}>
-            <text x="0" y={y + 4}>
-              {label.length > 34 ? `${label.slice(0, 33)}…` : label}
+            <text x="0" y={top + labelHeight - 4}>
+              {label.length > 60 ? `${label.slice(0, 59)}…` : label}
             </text>
             {low !== null && high !== null && (
               <path

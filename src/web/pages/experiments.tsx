@@ -163,7 +163,8 @@ export function ExperimentPage({ site, site: { base }, viewer, experiment, now }
             </p>
             {isUnmet(analysis, contrast.arm) && (
               <p class="notice">
-                No run met what this arm changes, so its difference is chance. Check its URLs and texts.
+                No run used what this arm changes, so the difference is due to chance. Check the URLs and texts of the
+                arm.
               </p>
             )}
             {rows.length > 0 && (
@@ -182,9 +183,8 @@ export function ExperimentPage({ site, site: { base }, viewer, experiment, now }
       })}
       {analysis.uninformative.length > 0 && (
         <p class="notice">
-          All arms always had the same result on{" "}
-          {analysis.uninformative.map((promptId) => titles.get(promptId) ?? promptId).join(", ")}: these prompts tell
-          nothing about success.
+          All runs of all arms had the same outcome on these prompts, so they don’t show which arm succeeds more often:{" "}
+          {analysis.uninformative.map((promptId) => titles.get(promptId) ?? promptId).join(", ")}.
         </p>
       )}
       <ArmFriction experiment={experiment} base={base} />

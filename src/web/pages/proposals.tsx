@@ -25,8 +25,8 @@ export const ProposalFields = () => (
     />
     <SchemaField
       name="primaryTask"
-      label="What do most people do with it first? (optional)"
-      hint="It decides what comes first in the list."
+      label="Most common first task (optional)"
+      hint="What most people do first with your product. Its prompts are proposed first."
       placeholder="Back up a folder"
     />
   </>

@@ -54,7 +54,7 @@ export const TwoFactorSection = ({
       </>
     ) : (
       <>
-        <p>Off. Turn it on to sign in with a code of an authenticator app after your password.</p>
+        <p>Off. When it is on, you enter a code from an authenticator app after your password.</p>
         <PasswordForm action={to("two-factor")} id="on-password" label="Turn on two-factor sign-in" />
       </>
     )}

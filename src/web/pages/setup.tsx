@@ -43,7 +43,8 @@ export const SetupPage = ({ site, path, orgName, person, values, errorMessage }:
     {!person && (
       <p class="aside">
         Already have an account on this server?{" "}
-        <a href={`${site.base}/sign-in?next=${encodeURIComponent(path)}`}>Sign in</a> first, or use its password.
+        <a href={`${site.base}/sign-in?next=${encodeURIComponent(path)}`}>Sign in</a> first, or enter the password of
+        that account here.
       </p>
     )}
   </AuthPage>

@@ -96,7 +96,7 @@ const Total = ({ report, viewer }: Pick<Props, "report" | "viewer">) => {
         </Fact>
         {expectedUsd !== null && (
           <Fact name="At this pace">
-            {dollars(expectedUsd)} in the whole month
+            {dollars(expectedUsd)} for the month
             {maxUsdAMonth !== null && expectedUsd > maxUsdAMonth && (
               <span class="bad"> · {dollars(expectedUsd - maxUsdAMonth)} over the budget</span>
             )}
@@ -111,8 +111,8 @@ const Total = ({ report, viewer }: Pick<Props, "report" | "viewer">) => {
       </dl>
       {maxUsdAMonth !== null && <Meter share={spentUsd / maxUsdAMonth} label="Share of the monthly budget" />}
       <p class="hint">
-        Model calls of agents and judges, also of failed runs, lost attempts and regrades. Days begin at midnight in{" "}
-        {viewer.timeZone}. A call that didn’t report its usage counts with an estimate, marked ≈.
+        Includes all model calls by agents and judges, also in failed runs, lost attempts and regrades. Days begin at
+        midnight in {viewer.timeZone}. Amounts marked ≈ include estimates for calls that didn’t report their usage.
         {unpricedCalls > 0 && ` ${count(unpricedCalls, "call")} had no known cost.`}
       </p>
     </section>

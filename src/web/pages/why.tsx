@@ -49,8 +49,8 @@ export function WhyPage({ site, viewer, explanation, report, verifications, isNe
       </p>
       {isNewest && (
         <p class="soft">
-          Both sides have the same agent version, model and methodology, so the docs or the product changed, or the
-          model did without a new name.
+          The agent version, the name of the model and the methodology are the same on both sides. So the docs or the
+          product changed, or the provider changed the model under the same name.
         </p>
       )}
       <p class="acts">
@@ -76,7 +76,8 @@ export function WhyPage({ site, viewer, explanation, report, verifications, isNe
         <h2 id="pages">What changed on the pages</h2>
         {pages.length === 0 && (
           <p class="muted">
-            The pages that both the last run before the change and the first one after it requested had the same result.
+            The last run before the change and the first run after it got the same result for every page that both
+            requested.
           </p>
         )}
         {pages.map((page) => (
@@ -243,7 +244,7 @@ const Causes = ({ base, explanation }: PartProps) => {
           </tbody>
         </table>
       </ScrollArea>
-      <p class="hint">Friction counts for the share of runs that hit it on one side but not on the other.</p>
+      <p class="hint">Each friction point counts by the share of runs that hit it on one side but not on the other.</p>
     </section>
   );
 };
