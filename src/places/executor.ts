@@ -26,6 +26,8 @@ export type SessionOrder = {
   site: Uint8Array | null;
   /** The login file of the agent. */
   login: Uint8Array | null;
+  /** Fetches these files from the gateway, for an agent on another machine; null: there are none. */
+  filesToken: string | null;
 };
 
 /** Why an agent has not started yet. */

@@ -117,10 +117,14 @@ export const browserLabel = "browser";
 /** Types of events that the network proxy of a session reports. */
 const egressTypes = ["http", "limit"] as const satisfies readonly AgentEvent["type"][];
 
+/** Says that the site of a session is served. */
+const SiteServed = Type.Object({ type: Type.Literal("milestone"), name: Type.Literal("site_served") });
+
 /** One line of a session. The last one is `end`, null if the agent ended, or why it failed. */
 const Line = Type.Union([
   Type.Object({ event: eventOf(eventTypes), source: Type.Literal("agent") }),
   Type.Object({ event: eventOf(egressTypes), source: Type.Literal("egress") }),
+  Type.Object({ event: Type.Unsafe<AgentEvent>(SiteServed), source: Type.Literal("egress") }),
   Type.Object({ secrets: Type.Array(text(8_192), { maxItems: 100 }) }),
   Type.Object({
     end: Nullable(

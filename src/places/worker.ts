@@ -321,7 +321,7 @@ async function localizeOrder(
   { model, archive, skillsArchive, site, login, ...rest }: WorkerOrder["order"],
 ): Promise<SessionOrder> {
   const fetchIfPresent = async (name: string, isThere: boolean) =>
-    isThere && model ? await fetchFile(gatewayUrl, `/files/${name}`, model.token) : null;
+    isThere && rest.filesToken !== null ? await fetchFile(gatewayUrl, `/files/${name}`, rest.filesToken) : null;
   return {
     ...rest,
     labels: [],

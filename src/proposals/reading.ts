@@ -78,6 +78,7 @@ function toOrder(
     model: null,
     archive: null,
     skillsArchive: null,
+    filesToken: null,
     site: null,
     login: null,
   };

@@ -55,10 +55,13 @@ export async function runAgent(
   const attempt = openAttempt(ctx, run, agent, lease, stop);
   const { writer, runLimits, ended } = attempt;
   let model: Awaited<ReturnType<typeof openModel>> | null = null;
+  let files: ReturnType<ReturnType<typeof gatewayOf>["openFiles"]> | null = null;
   try {
     attempt.site = readArchiveOf(ctx, run, run.task.site?.archiveId);
     model = agent.kind === "model" ? await openModel(ctx, attempt) : null;
-    const version = await followAgent(ctx, host, attempt, model);
+    files = model || !attempt.site ? null : gatewayOf(ctx).openFiles({ site: attempt.site });
+    if (files) writer.hide([files.token]);
+    const version = await followAgent(ctx, host, attempt, model, files?.token ?? null);
     if (attempt.editCounts) writer.append(toEditsEvent(attempt.editCounts), "runner");
     for (const event of finalEventsOf(runLimits)) writer.append(event, "runner");
     await writer.close(stop);
@@ -85,6 +88,7 @@ export async function runAgent(
     // Error messages of providers and processes may contain a key.
     throw new JobFailure({ ...failure, detail: writer.clean(failure.detail) }, retry, retryAfterMs, cause);
   } finally {
+    files?.close();
     stopClocks(runLimits);
   }
 }
@@ -205,6 +209,7 @@ async function followAgent(
   { executor, allow }: RunHost,
   attempt: Attempt,
   model: Awaited<ReturnType<typeof openModel>> | null,
+  filesToken: string | null,
 ): Promise<string | null> {
   const { run, lease, stop, task, writer, runLimits, ended } = attempt;
   const failureSignal = AbortSignal.any([stop, ended.signal]);
@@ -223,6 +228,7 @@ async function followAgent(
     skillsArchive: model?.files.skillsArchive ?? null,
     site: attempt.site,
     login: model?.files.login ?? null,
+    filesToken: model?.grant.token ?? filesToken,
   };
   const hooks: SessionHooks = {
     signal,

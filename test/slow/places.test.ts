@@ -4,12 +4,14 @@ import type { Agent } from "../../src/agents/agent.ts";
 import { createChildAgent } from "../../src/agents/child.ts";
 import { startProcess } from "../../src/agents/process.ts";
 import { createArchive } from "../../src/archives/archives.ts";
+import { advanceCalibrations } from "../../src/calibration/progress.ts";
 import { createLocalExecutor } from "../../src/places/local.ts";
 import { openWorker } from "../../src/places/worker.ts";
 import { openWorkerExecutor } from "../../src/places/worker-executor.ts";
 import { instantAgent, testApp } from "../support/app.ts";
 import { serveFakeModel } from "../support/fake-model.ts";
 import { call, finish, modelRuns } from "../support/model-runs.ts";
+import { networkedExplorer } from "../support/networked-explorer.ts";
 import { startRedis } from "../support/redis.ts";
 import { until } from "../support/until.ts";
 
@@ -121,6 +123,16 @@ describe.each([
     const { run, thoughts } = await runOf(`echo '${thought("one")}'; echo '${thought("two")}'; echo '${end}'`);
     expect(run).toMatchObject({ status: "completed", attempt: 1, failureReason: null });
     expect((await thoughts()).map(({ text }: { text: string }) => text)).toEqual(["one", "two"]);
+  });
+
+  test("a calibration finds what was planted into sites that have no port", async () => {
+    const app = testApp({ agent: networkedExplorer("test"), ...(workers && { workers }) });
+    answerCall = app.service.answerModelCall;
+    await app.send("POST", "/api/v1/calibrations", { body: { agent: "explorer", sites: 1 } });
+    await app.runJobs();
+    await advanceCalibrations(app.service.ctx);
+    const [calibration] = (await app.send("GET", "/api/v1/calibrations")).body;
+    expect(calibration.figures).toMatchObject({ found: { n: 4, of: 4 }, falseAlarms: { n: 0, of: 1 }, failedRuns: 0 });
   });
 
   test("a crash uses up the attempts", async () => {

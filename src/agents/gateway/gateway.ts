@@ -41,16 +41,23 @@ export function createGateway({
   maxFailures?: number;
 }) {
   const sessions = new Map<string, ModelSession & { digest: Buffer; files: Files }>();
+  /** Of runs without a model. */
+  const fileSets = new Map<string, { digest: Buffer; files: Files }>();
   let listener: { server: Bun.Server<undefined>; folder: string; socketPath: string } | undefined;
 
   /** Answers a request of a run. */
   async function answer(request: Request): Promise<Response> {
     const token = tokenOf(request.headers);
-    const session = sessions.get(token.split(".", 1)[0] ?? "");
-    if (!session || !timingSafeEqual(session.digest, digestOf(token)))
+    const id = token.split(".", 1)[0] ?? "";
+    const session = sessions.get(id);
+    const holder = session ?? fileSets.get(id);
+    if (!holder || !timingSafeEqual(holder.digest, digestOf(token)))
       return refusalResponse(401, "the token does not belong to a run in progress", "unauthorized");
-    const file = request.method === "GET" && ownMember(session.files, /\/files\/(\w+)$/.exec(request.url)?.[1] ?? "");
-    return file ? new Response(file as Uint8Array<ArrayBuffer>) : answerCall(session, request);
+    const file = request.method === "GET" && ownMember(holder.files, /\/files\/(\w+)$/.exec(request.url)?.[1] ?? "");
+    if (file) return new Response(file as Uint8Array<ArrayBuffer>);
+    return session
+      ? answerCall(session, request)
+      : refusalResponse(401, "the token belongs to a run without a model", "unauthorized");
   }
 
   function listen() {
@@ -85,8 +92,7 @@ export function createGateway({
     },
   ): GatewaySession {
     listener ??= listen();
-    const id = randomBytes(9).toString("base64url");
-    const token = `${id}.${randomBytes(32).toString("base64url")}`;
+    const { id, token } = newToken();
     const account = openAccount(run, now, maxFailures);
     const session = {
       account,
@@ -114,9 +120,17 @@ export function createGateway({
     };
   }
 
+  /** Lets a run without a model fetch its files until `close`. */
+  function openFiles(files: Files): { token: string; close(): void } {
+    const { id, token } = newToken();
+    fileSets.set(id, { digest: digestOf(token), files });
+    return { token, close: () => void fileSets.delete(id) };
+  }
+
   return {
     answer,
     openSession,
+    openFiles,
     /** Closes every connection. Close the sessions first. */
     async close(): Promise<void> {
       await listener?.server.stop(true);
@@ -124,6 +138,11 @@ export function createGateway({
       listener = undefined;
     },
   };
+}
+
+function newToken(): { id: string; token: string } {
+  const id = randomBytes(9).toString("base64url");
+  return { id, token: `${id}.${randomBytes(32).toString("base64url")}` };
 }
 
 const digestOf = (token: string): Buffer => new Bun.CryptoHasher("sha256").update(token).digest();
