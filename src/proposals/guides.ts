@@ -1,3 +1,4 @@
+import { familyOf } from "../agents/languages.ts";
 import { plainText } from "../agents/markdown-links.ts";
 import { type Candidate, type Drop, toProposal } from "./candidate.ts";
 import { contentStems, hasSecondOrder, isClear, type Phrase, toPhrase } from "./phrases.ts";
@@ -15,6 +16,9 @@ const symptom =
   /^(why |i (get|can't|cannot)|.{3,60} (does not|doesn't|fails?|not working|is not|isn't|cannot|can't)\b)/i;
 const troubleshooting = /\b(troubleshoot\w*|faq|common-?(errors|problems|issues))\b/i;
 
+/** What is kept for those who use it already. */
+const outdated = /\b(legacy|deprecated|obsolete|removed)\b/i;
+
 /** What a reader has to fill in. */
 const placeholder = /<[A-Z_a-z -]+>|\bYOUR_|\{\{/;
 
@@ -29,8 +33,10 @@ const pathOf = (url: string): string =>
 /** Tests whether a capitalized word is a name: it is one if most sentences of the docs capitalize it. */
 function nameTest(pages: ProposalPage[]): (word: string) => boolean {
   const counts = new Map<string, number>();
+  // Titles of sections and pages capitalize other words too.
+  const sentences = (markdown: string) => markdown.replaceAll(/^#.*$|\[[^\]\n]*\]\(/gm, "");
   for (const { markdown } of pages)
-    for (const [word] of markdown.matchAll(/(?<=[a-z,] )[A-Za-z][a-z]+\b/g)) {
+    for (const [word] of sentences(markdown).matchAll(/(?<=[a-z,] )[A-Za-z][a-z]+\b/g)) {
       const key = word.toLowerCase();
       counts.set(key, (counts.get(key) ?? 0) + (word === key ? -1 : 1));
     }
@@ -56,8 +62,7 @@ type Part = {
   /** The headings that it is below, from the title of the page on. */
   above: string[];
   text: string;
-  /** Languages of its samples. */
-  languages: (string | null)[];
+  samples: ProposalPage["samples"];
 };
 
 /** Candidates from headings and sentences of guides that say what to do and show how in a sample. */
@@ -95,8 +100,12 @@ function candidatesOfPage(page: ProposalPage, source: ProposalSource, facts: Pag
       facts.drop("step");
       return [];
     }
-    if (part.languages.length === 0) {
+    if (part.samples.length === 0 || isOfAnotherProduct(part, source.product)) {
       facts.drop("no_action");
+      return [];
+    }
+    if ([...part.above, part.heading.text].some((each) => outdated.test(each))) {
+      facts.drop("page_kind");
       return [];
     }
     const { phrase, why, line, quote } = found;
@@ -106,11 +115,18 @@ function candidatesOfPage(page: ProposalPage, source: ProposalSource, facts: Pag
     }
     const basis = { source: { url: page.url, line, quote: quote.slice(0, 1000) }, why, text: part.text };
     const topic = why === "symptom" ? null : topicOf(phrase, part, source.product, facts.isName);
-    const languages = why === "symptom" ? [] : part.languages;
+    const languages = why === "symptom" ? [] : part.samples.map(({ language }) => language);
     const proposal = toProposal(phrase, source, { ...basis, languages, topic });
     const isThin = why !== "symptom" && wordsOf(phrase.rest, source.product).length < minWords;
     return [{ proposal, score: facts.score + scoreOf(part, phrase, why), isWeak: topic !== null || isThin }];
   });
+}
+
+/** Whether a part shows only commands, and none of them names the product, such as what a cloud provider needs before. */
+function isOfAnotherProduct({ samples }: Part, product: string): boolean {
+  const isCommands = samples.every(({ language }) => /^(shell|session)$/.test(familyOf(language ?? "") ?? ""));
+  const letters = (text: string) => text.toLowerCase().replaceAll(/[^\p{L}\p{N}]/gu, "");
+  return isCommands && !letters(samples.map(({ code }) => code).join("\n")).includes(letters(product));
 }
 
 type Task = { phrase: Phrase; why: ProposalReason; line: number; quote: string };
@@ -241,7 +257,7 @@ function partsOf(page: ProposalPage): Part[] {
     const end = headings.slice(index + 1).find(({ level }) => level <= heading.level)?.line ?? lines.length + 1;
     const own = page.samples.filter(({ line }) => line >= heading.line && line < (index === 0 ? next : end));
     const text = lines.slice(heading.line - 1, next - 1).join("\n");
-    return { page, heading, text, above: textsAbove(headings, index), languages: own.map(({ language }) => language) };
+    return { page, heading, text, above: textsAbove(headings, index), samples: own };
   });
 }
 

@@ -1,6 +1,6 @@
 import { plainText } from "../agents/markdown-links.ts";
 import type { Candidate } from "./candidate.ts";
-import type { ProposalPage, ProposalSource } from "./proposal.ts";
+import { listPages, type ProposalPage, type ProposalSource } from "./proposal.ts";
 
 const command =
   /(?:^|[\s`$])((npm (?:i|install|add)|pnpm add|yarn add|bun add|pip3? install|uv add|uv tool install|pipx install|brew install|cargo install|gem install)((?: -{1,2}[\w-]+)*) ["']?(@?[\w./-]+)(?:\[[\w,]*\])?["']?)(?=[\s`]|$)/;
@@ -26,12 +26,17 @@ const plain = (name: string) =>
 /** Installing exactly the product, proved by its package manager; null if the docs don't name the command. */
 export function installCandidate(source: ProposalSource): Candidate | null {
   const pages = source.readme ? [source.readme, ...source.pages] : source.pages;
-  for (const page of pages) {
+  const found = pages.flatMap((page) => {
     const place = findInstall(page, source.product);
-    if (place !== null) return toCandidate(source, page, place);
-  }
-  return null;
+    return place === null ? [] : [{ page, place }];
+  });
+  // Extras such as `acme[async]` are for later.
+  const best = found.find(({ place }) => !place.quote.includes("[")) ?? found[0];
+  return best === undefined ? null : toCandidate(source, best.page, best.place);
 }
+
+/** The title of the page that shows the product first. */
+const firstUse = /^(quick-? ?start|getting started|first steps|tutorial|usage)\b/i;
 
 type Place = { line: number; quote: string; manager: string; name: string };
 
@@ -43,13 +48,19 @@ function findInstall({ markdown }: ProposalPage, product: string): Place | null 
   return null;
 }
 
-function toCandidate({ product, docsUrl }: ProposalSource, { url }: ProposalPage, place: Place): Candidate {
+function toCandidate(source: ProposalSource, { url }: ProposalPage, place: Place): Candidate {
+  const { product, docsUrl } = source;
+  const title = listPages(source).find((page) => firstUse.test(page.title))?.title;
+  const use =
+    title === undefined
+      ? "use it once, as its documentation does first"
+      : `do what “${title}” in its documentation shows first`;
   const proof = proofs.find(([pattern]) => pattern.test(place.manager))?.[1](place.name);
   return {
     score: 6,
     proposal: {
       title: `Install ${plainText(product)} and use it once`,
-      text: `Install ${product} in this workspace. Then use it once, as its documentation does first, and put the commands and code with their output into solution.md.`,
+      text: `Install ${product} in this workspace. Then ${use}, and put the commands and code with their output into solution.md.`,
       endGoal: `${product} is installed, and solution.md has the commands and code of a first use with their output, without an error.`,
       additionalUrls: [{ url: docsUrl }],
       tags: ["onboard"],
