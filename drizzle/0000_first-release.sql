@@ -240,9 +240,12 @@ CREATE TABLE `experiments` (
 	`stop_reason` text,
 	`analysis` text,
 	`spent_usd` real,
+	`every_weeks` integer,
+	`drift` text,
 	`created_at` integer NOT NULL,
 	`completed_at` integer,
 	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "experiments_drift" CHECK("experiments"."drift" in ('explorer', 'rate', 'spread')),
 	CONSTRAINT "experiments_status" CHECK("experiments"."status" in ('running', 'completed', 'stopped')),
 	CONSTRAINT "experiments_stop_reason" CHECK("experiments"."status" <> 'stopped' or "experiments"."stop_reason" is not null),
 	CONSTRAINT "experiments_completed" CHECK(("experiments"."status" = 'running') = ("experiments"."completed_at" is null)),
@@ -250,6 +253,8 @@ CREATE TABLE `experiments` (
 ) STRICT;
 --> statement-breakpoint
 CREATE INDEX `experiments_running` ON `experiments` (`id`) WHERE "experiments"."status" = 'running';--> statement-breakpoint
+CREATE INDEX `experiments_repeated` ON `experiments` (`id`) WHERE "experiments"."every_weeks" is not null;--> statement-breakpoint
+CREATE INDEX `experiments_drifted` ON `experiments` (`org_id`) WHERE "experiments"."drift" is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX `experiments_of_org` ON `experiments` (`org_id`,`id`);--> statement-breakpoint
 CREATE TABLE `field_friction` (
 	`id` text PRIMARY KEY NOT NULL,

@@ -59,6 +59,7 @@ type RunOptions = ServiceAddress & {
   competitor?: string;
   arms?: string;
   itself?: boolean;
+  everyWeeks?: number;
   should?: string[];
   shouldNot?: string[];
   triggerOf?: string;
@@ -143,6 +144,7 @@ function addRun(experiment: Command, useApi: UseApi): void {
     .option("--other-model <id>", "Arm with another model")
     .option("--competitor <provider>", "Arm with the docs of another provider, by name or ID")
     .option("--itself", "Compare the base with itself: how often would a gate fail without a reason?")
+    .option("--every-weeks <n>", "Repeat the comparison with --itself after so many weeks", wholeNumber(1, 52))
     .option("--bare", "Leave the prompts' own skills and MCP servers out of the base")
     .addOption(new Option("--arms <file>", "JSON file with the arms, the base first, in place of the options above"))
     .option(
@@ -166,8 +168,21 @@ function addRun(experiment: Command, useApi: UseApi): void {
     .action((prompts: string[], options: RunOptions) => runExperiment(useApi, prompts, options));
 }
 
-async function runExperiment(useApi: UseApi, prompts: string[], options: RunOptions): Promise<void> {
-  const { tag, title, runs: repeats, seed, budgetUsd, estimate, json, url, org, should = [], shouldNot = [] } = options;
+export async function runExperiment(useApi: UseApi, prompts: string[], options: RunOptions): Promise<void> {
+  const {
+    tag,
+    title,
+    runs: repeats,
+    seed,
+    budgetUsd,
+    everyWeeks,
+    estimate,
+    json,
+    url,
+    org,
+    should = [],
+    shouldNot = [],
+  } = options;
   const hasLabels = should.length + shouldNot.length > 0;
   if (prompts.length > 0 ? tag !== undefined : tag === undefined && !hasLabels)
     throw badRequest("Name the prompts to run, or pass --tag, or --should and --should-not.");
@@ -180,7 +195,7 @@ async function runExperiment(useApi: UseApi, prompts: string[], options: RunOpti
     const triggering = hasLabels
       ? { of: options.triggerOf, should: await toLabels(api, should), shouldNot: await toLabels(api, shouldNot) }
       : undefined;
-    const body: ExperimentRequest = { ...selection, title, arms, repeats, seed, budgetUsd, triggering };
+    const body: ExperimentRequest = { ...selection, title, arms, repeats, seed, budgetUsd, everyWeeks, triggering };
     const costs = await api.request("POST /experiments/estimate", { body });
     if (estimate) return print(json ? toJson(costs) : estimateText(costs));
     say(estimateText(costs));

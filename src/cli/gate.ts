@@ -6,6 +6,7 @@ import type { Scope } from "../grading/grade.ts";
 import { scopes } from "../grading/kinds.ts";
 import { type Api, findPromptId, toInterruptionFailure } from "./api.ts";
 import { addServiceOptions, type UseApi } from "./connection.ts";
+import { runExperiment } from "./experiment.ts";
 import { checkFileName, toWriteError } from "./files.ts";
 import { onInterruption } from "./interruption.ts";
 import { addSiteOptions, type SiteOptions, uploadSite } from "./site-folder.ts";
@@ -20,6 +21,8 @@ type GateChecks = SiteOptions & {
   adaptive?: boolean;
   minScore?: number;
   scope?: Scope;
+  aa?: boolean;
+  everyWeeks?: number;
   tag?: string;
   budgetUsd?: number;
   url?: string;
@@ -55,17 +58,31 @@ export function addGate(program: Command, useApi: UseApi): void {
       new Option("--scope <scope>", "Scope of the score that --min-score applies to (default: goal)").choices(scopes),
     )
     .option("--budget-usd <n>", "Maximum total cost; runs that would exceed it are not started", parseDollars)
+    .option("--aa", "Compare the base with itself instead, to learn how often a gate fails without a reason")
+    .option("--every-weeks <n>", "Repeat --aa after so many weeks", wholeNumber(1, 52))
     .option("--json", "Print the result as JSON instead of Markdown")
     .option("--markdown <file>", "Also write the Markdown to a file")
     .option("--junit <file>", "Also write JUnit XML to a file");
   addServiceOptions(addSiteOptions(command))
     .addHelpText(
       "after",
-      '\nExit codes: 0 passed, 1 worse or below --min-score, 2 usage error, 3 inconclusive (runs failed, too few runs, or the server could not be reached).\n\nExamples:\n  evald gate "First query" --url-map docs.acme.example=https://preview-42.acme.example\n  evald gate "First query" "Error codes" --adaptive --budget-usd 5 --markdown summary.md --url https://evals.acme.example\n  evald gate "First query" --head ./build --at https://docs.acme.example/\n  evald gate --tag quickstart --url-map docs.acme.example=https://preview-42.acme.example',
+      '\nExit codes: 0 passed, 1 worse or below --min-score, 2 usage error, 3 inconclusive (runs failed, too few runs, or the server could not be reached).\n\nExamples:\n  evald gate "First query" --url-map docs.acme.example=https://preview-42.acme.example\n  evald gate "First query" "Error codes" --adaptive --budget-usd 5 --markdown summary.md --url https://evals.acme.example\n  evald gate "First query" --head ./build --at https://docs.acme.example/\n  evald gate --tag quickstart --url-map docs.acme.example=https://preview-42.acme.example\n  evald gate "First query" --aa --every-weeks 4',
     )
     .action(async (prompts: string[], options: GateChecks) => {
+      if (options.aa) return await runAa(useApi, prompts, options);
       process.exitCode = await runGate(useApi, { ...options, prompts });
     });
+}
+
+/** Runs per side of a comparison of the base with itself: 8 gates. */
+const aaRuns = 40;
+
+/** The same as `evald experiment run --itself`. */
+async function runAa(useApi: UseApi, prompts: string[], options: GateChecks): Promise<void> {
+  const { tag, runs = aaRuns, budgetUsd, everyWeeks, json, url, org, urlMap, head, base, adaptive, minScore } = options;
+  if ([urlMap, head, base, adaptive, minScore].some((each) => each !== undefined))
+    throw badRequest("--aa compares the base with itself. Leave out the options of a head and of the verdict.");
+  await runExperiment(useApi, prompts, { itself: true, tag, runs, budgetUsd, everyWeeks, json, url, org });
 }
 
 async function runGate(useApi: UseApi, options: GateChecks & { prompts: string[] }): Promise<number> {

@@ -91,7 +91,7 @@ function toExperiment(ctx: Context, org: OrgId, row: ExperimentRow): Experiment 
       .map((prompt) => [prompt.id, { title: titleOf(prompt), fromSkill: isSkillFile(prompt.basis?.url ?? "") }]),
   );
   return {
-    ...{ id, title, status, stopReason, repeats, seed, budgetUsd },
+    ...{ id, title, status, stopReason, repeats, seed, everyWeeks: row.everyWeeks, budgetUsd },
     statusUrl: `${ctx.baseUrl()}/api/v1/experiments/${id}`,
     pageUrl: `${ctx.baseUrl()}/experiments/${id}`,
     arms: arms.map((arm) => (arm.urlMap ? { ...arm, urlMap: withoutUrlMapTokens(arm.urlMap) } : arm)),

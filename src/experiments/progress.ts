@@ -14,6 +14,7 @@ import { getExperiment, getExperimentRow } from "./experiments.ts";
 import { addRepeat } from "./requests.ts";
 import { analyzeRuns, costOf, type ExperimentRow, ofExperiment, progressOf } from "./results.ts";
 import type { Experiment } from "./schema.ts";
+import { noteDrift, repeatDue } from "./self-comparisons.ts";
 import { treatmentOf } from "./treatments.ts";
 
 /** Interval for checks of experiments whose runs have ended. */
@@ -22,7 +23,11 @@ const pollMs = 500;
 /** Checks again and again whether experiments can advance. */
 export function createExperimentLoop(ctx: Context) {
   const poll = createPoll({
-    check: () => advanceExperiments(ctx).then(() => pollMs),
+    async check() {
+      await repeatDue(ctx);
+      await advanceExperiments(ctx);
+      return pollMs;
+    },
     onError(error) {
       ctx.disk.onError(error);
       ctx.log.error({ err: error }, "could not check experiments");
@@ -107,6 +112,7 @@ function advance(ctx: Context, tx: Tx, row: ExperimentRow): "waiting" | "extende
     })
     .where(and(eq(experiments.id, row.id), eq(experiments.status, "running")))
     .run();
+  if (status === "completed") noteDrift(ctx, tx, row);
   return status;
 }
 
@@ -127,12 +133,14 @@ const countRepeats = (tx: Tx, row: ExperimentRow): number =>
     .get()?.last ?? -1) + 1;
 
 /**
- * Cancels all unfinished runs of an experiment, which ends with the result of the others. `requester` is named in the failure reason of the runs.
- * Throws not_found, and conflict if it has ended.
+ * Cancels all unfinished runs of an experiment, which ends with the result of the others, and its repetition. `requester` is named in the failure reason of the runs.
+ * Throws not_found, and conflict if it has ended and is not repeated.
  */
 export async function cancelExperiment(ctx: Context, org: OrgId, id: string, requester: string): Promise<Experiment> {
   const row = getExperimentRow(ctx, org, id);
-  if (row.status !== "running" || row.stopReason !== null) throw conflict("The experiment has already ended.");
+  const isRepeated = row.status !== "running" && row.everyWeeks !== null;
+  if (!isRepeated && (row.status !== "running" || row.stopReason !== null))
+    throw conflict("The experiment has already ended.");
   const unfinished = ctx.db
     .select({ id: runs.id })
     .from(experimentRuns)
@@ -142,6 +150,7 @@ export async function cancelExperiment(ctx: Context, org: OrgId, id: string, req
   await ctx.commit((tx) => {
     const isRunning = and(eq(experiments.id, row.id), eq(experiments.status, "running"));
     tx.update(experiments).set({ stopReason: "cancelled" }).where(isRunning).run();
+    tx.update(experiments).set({ everyWeeks: null }).where(eq(experiments.id, row.id)).run();
     recordAudit(ctx, org, "experiment.cancelled", { id: row.id, name: row.title });
   });
   const ids = unfinished.map((run) => run.id);

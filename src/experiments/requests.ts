@@ -34,6 +34,9 @@ export async function requestExperiment(
   const { budgetUsd = null, title, seed = Math.floor(Math.random() * 1_000_000) } = input;
   if (budgetUsd !== null) checkBudget(budgetUsd, estimateDesign(ctx, org, design));
   const { arms, promptIds, triggering } = design;
+  const { everyWeeks = null } = input;
+  if (everyWeeks !== null && findEqualArm(arms) < 0)
+    throw invalidField("everyWeeks", "only a comparison of the base with itself is repeated");
   const createdAt = ctx.now();
   const row: ExperimentRow = {
     ...{
@@ -45,7 +48,7 @@ export async function requestExperiment(
       triggering,
     },
     ...{ templateArgs: input.templateArgs ?? null, repeats, seed, budgetUsd, status: "running" as const },
-    ...{ stopReason: null, analysis: null, spentUsd: null, createdAt, completedAt: null },
+    ...{ everyWeeks, drift: null, stopReason: null, analysis: null, spentUsd: null, createdAt, completedAt: null },
   };
   await ctx.commit((tx) => {
     tx.insert(experiments).values(row).run();

@@ -5,7 +5,7 @@ import type { Context } from "../context.ts";
 import { experimentRuns, type experiments, type Treatment } from "../db/tables/experiments.ts";
 import { reports } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
-import { aaRate } from "../stats/aa-rate.ts";
+import { aaRate, type NullBlock } from "../stats/aa-rate.ts";
 import { goalResultOf, infraFailuresOf, round, roundP } from "../stats/repeats.ts";
 import { analyzeExperiment, type ExperimentAnalysis } from "./analysis.ts";
 import { findEqualArm } from "./design.ts";
@@ -114,20 +114,25 @@ function withOneSuccess(ended: ReturnType<typeof listEndedRuns>): ReturnType<typ
 }
 
 /** Runs per side of a gate, by default. */
-const gateRuns = 5;
+export const gateRuns = 5;
 
 /** How often a gate finds a change where both arms are the same; null if they aren't. */
 export function falseAlarmsOf(ctx: Context, row: ExperimentRow): Experiment["falseAlarms"] {
   if (findEqualArm(row.arms) < 0) return null;
+  const design = { runs: gateRuns, level: alpha };
+  const { gates, alarms, rate, excessP, smallestChange } = aaRate(nullBlocksOf(ctx, row), design);
+  return rounded({ runsPerSide: gateRuns, gates, alarms, rate, excessP, smallestChange });
+}
+
+/** The scores of both arms of each block, where both are the same. */
+export function nullBlocksOf(ctx: Context, row: ExperimentRow): NullBlock[] {
   const [base, other] = row.arms.map(({ name }) => name);
   const scored = listEndedRuns(ctx, row).filter(({ excluded, score }) => excluded === null && score !== null);
   const scoresOf = (runs: typeof scored, arm: string | undefined) =>
     runs.filter((run) => run.arm === arm).flatMap(({ score }) => score ?? []);
-  const blocks = [...Map.groupBy(scored, ({ promptId, block }) => `${promptId} ${block}`).values()]
+  return [...Map.groupBy(scored, ({ promptId, block }) => `${promptId} ${block}`).values()]
     .map((runs) => ({ a: scoresOf(runs, base), b: scoresOf(runs, other) }))
     .filter(({ a, b }) => a.length > 0 && b.length > 0);
-  const { gates, alarms, rate, excessP, smallestChange } = aaRate(blocks, { runs: gateRuns, level: alpha });
-  return rounded({ runsPerSide: gateRuns, gates, alarms, rate, excessP, smallestChange });
 }
 
 /** Rounds all numbers of a value to 4 decimals; probabilities keep at least one digit. */

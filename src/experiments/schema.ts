@@ -75,6 +75,9 @@ export const ExperimentRequest = Type.Object(
       }),
     ),
     seed: Type.Optional(Type.Integer({ minimum: 0, maximum: 999_999, description: "Of the random order" })),
+    everyWeeks: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: 52, description: "Repeats a comparison of the base with itself" }),
+    ),
     budgetUsd: Type.Optional(
       Type.Number({ exclusiveMinimum: 0, description: "Repeats that would exceed it are not started" }),
     ),
@@ -228,6 +231,7 @@ const experimentExample = {
   triggerOf: null,
   repeats: 10,
   seed: 4711,
+  everyWeeks: null,
   budgetUsd: 20,
   spentUsd: 0,
   progress: { ended: 0, of: 2 },
@@ -258,6 +262,7 @@ export const Experiment = Type.Object(
     triggerOf: Nullable(Type.String()),
     repeats: Type.Integer(),
     seed: Type.Integer(),
+    everyWeeks: Nullable(Type.Integer()),
     budgetUsd: Nullable(Type.Number()),
     spentUsd: Nullable(Type.Number()),
     progress: Type.Object({ ended: Type.Integer(), of: Type.Integer() }),

@@ -84,6 +84,7 @@ function toProblem(item: InboxItem): Digest["problems"] {
     case "runs_failed":
     case "schedule_paused":
     case "basis_changed":
+    case "false_alarms":
       return [{ kind, since, subject: item.prompt.title, promptId: item.prompt.id }];
     case "destination_failing":
       return [{ kind, since, subject: item.destination.name, promptId: null }];

@@ -26,6 +26,7 @@ import {
 } from "./problems.ts";
 import type { Inbox, InboxItem, InboxMark, ScoreChange } from "./schema.ts";
 import { listScoreChanges } from "./score-changes.ts";
+import { listDriftedComparisons } from "./self-comparisons.ts";
 
 /** What each problem weighs against a change of the score by one point. */
 function weightOf(problem: Problem): number {
@@ -53,6 +54,8 @@ function weightOf(problem: Problem): number {
       return 10;
     case "calibration_worse":
       return 12;
+    case "false_alarms":
+      return problem.drift === "explorer" ? 12 : 8;
     case "basis_changed":
       return 3;
     case "destination_failing":
@@ -78,6 +81,7 @@ const listProblems = (ctx: Context, org: OrgId, changes: Problem[], spending: Sp
     ...listPausedSchedules(ctx, org),
     ...listAllSchedulesPaused(ctx, org),
     ...listChangedBases(ctx, org),
+    ...listDriftedComparisons(ctx, org),
     ...listWorseCalibrations(ctx, org),
     ...listUnreadableSecrets(ctx, org),
     ...listFailingBackups(ctx, org),

@@ -21,6 +21,8 @@ export function itemSize(item: InboxItem): string {
       return "Paused";
     case "basis_changed":
       return "Changed";
+    case "false_alarms":
+      return item.drift === "spread" ? "Noise" : "False alarms";
     case "calibration_worse":
       return "Worse";
     case "secrets_unreadable":
@@ -45,6 +47,7 @@ export function itemSubject(item: InboxItem): string {
     case "score_rose":
     case "schedule_paused":
     case "basis_changed":
+    case "false_alarms":
       return item.prompt.title;
     case "runs_failed":
       return [item.prompt, ...item.otherPrompts].map(({ title }) => title).join(", ");
@@ -99,6 +102,8 @@ export function itemText(item: InboxItem): string {
       return `the page no longer has the text that the task was proposed from: “${oneLine(item.quote, maxQuoteChars)}”, line ${item.line} of ${item.url}. Check that the task still fits.`;
     case "calibration_worse":
       return `its calibration is significantly worse than the one before: it ${item.worse.map((figure) => worseLabels[figure]).join(" and ")}.`;
+    case "false_alarms":
+      return driftTexts[item.drift];
     case "all_schedules_paused":
       return `${count(item.schedules, "schedule")} ${item.schedules === 1 ? "does" : "do"} not run until someone resumes them.`;
     case "secrets_unreadable":
@@ -115,6 +120,14 @@ export function itemText(item: InboxItem): string {
       return `no connected worker can run ${item.agent}.`;
   }
 }
+
+const driftTexts: Record<Extract<InboxItem, { kind: "false_alarms" }>["drift"], string> = {
+  explorer:
+    "two runs of the explorer on the same docs differ. Unless the docs changed in between, this is a defect of evald: please report it.",
+  rate: "compared with itself, more gates find a change than the 5% that chance explains. Its gates can’t be relied on.",
+  spread:
+    "compared with itself, its runs differ significantly more than before. The agent, the grader or the docs became noisier, so gates see less.",
+};
 
 /** "Dead link: /upload (9 of 9 runs, before 0 of 9)". */
 const causeText = ({ title, before, after }: ChangeCause, isWorse: boolean): string =>

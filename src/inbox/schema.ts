@@ -3,6 +3,7 @@ import { RunFailure } from "../agents/remedies.ts";
 import { Calibration } from "../calibration/schema.ts";
 import { checkIds } from "../checks/checks.ts";
 import { causes } from "../checks/problems.ts";
+import { drifts } from "../db/tables/experiments.ts";
 import { destinationKinds } from "../db/tables/notifications.ts";
 import { Id, Nullable, OneOf, Time, Url } from "../schema.ts";
 import { Budget } from "../spending/schema.ts";
@@ -231,6 +232,17 @@ const CalibrationWorse = Type.Object({
   worse: Calibration.properties.worse,
 });
 
+const FalseAlarms = Type.Object({
+  ...fields,
+  kind: OneOf(["false_alarms"], "A comparison of a prompt with itself found a difference"),
+  prompt,
+  drift: OneOf(
+    drifts,
+    "rate: too many gates fail; spread: equal arms differ more than before; explorer: its runs differ",
+  ),
+  experimentId: Id,
+});
+
 const AllSchedulesPaused = Type.Object({
   ...fields,
   kind: OneOf(["all_schedules_paused"], "Someone paused all schedules of the organization"),
@@ -290,6 +302,7 @@ export const InboxItem = Type.Union(
     SchedulePaused,
     BasisChanged,
     CalibrationWorse,
+    FalseAlarms,
     AllSchedulesPaused,
     SecretsUnreadable,
     BackupFailing,

@@ -39,6 +39,7 @@ const problemKinds = [
   "schedule_paused",
   "basis_changed",
   "calibration_worse",
+  "false_alarms",
   "all_schedules_paused",
   "secrets_unreadable",
   "backup_failing",

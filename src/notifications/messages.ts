@@ -44,6 +44,7 @@ const problemTexts: Record<EventData<"digest.weekly">["problems"][number]["kind"
     schedule_paused: (prompt) => `${prompt}: the schedule is paused, because its evaluations failed`,
     basis_changed: (prompt) => `${prompt}: the docs no longer have the text that it was proposed from`,
     calibration_worse: (agent) => `${agent}: its calibration is significantly worse than before`,
+    false_alarms: (prompt) => `${prompt}: compared with itself, it differs`,
     all_schedules_paused: () => "All schedules are paused",
     secrets_unreadable: () => "Stored secrets can’t be read",
     backup_failing: () => "Backups fail",

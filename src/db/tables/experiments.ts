@@ -11,6 +11,9 @@ import { runs } from "./runs.ts";
 export const experimentStatuses = ["running", "completed", "stopped"] as const;
 export const stopReasons = ["budget", "cancelled"] as const;
 
+/** `explorer`: its runs differ, which they never may. The others are those of `driftOf`. */
+export const drifts = ["explorer", "rate", "spread"] as const;
+
 /** Parts of a prompt's workspace that an arm can leave out. */
 export const leftOutParts = ["instructions", "skills", "mcpServers"] as const;
 
@@ -71,12 +74,19 @@ export const experiments = sqliteTable(
     analysis: json<object>("analysis"),
     /** The cost of its runs when it ended; null: unknown. */
     spentUsd: real("spent_usd"),
+    /** Weeks after which a comparison of the base with itself is requested again; null: never, or it was. */
+    everyWeeks: integer("every_weeks"),
+    /** What a completed comparison of the base with itself shows to be wrong; null: nothing, or a newer one says. */
+    drift: text({ enum: drifts }),
     createdAt: timestamp("created_at").notNull(),
     completedAt: timestamp("completed_at"),
   },
   (table) => [
     unique("experiments_of_org").on(table.orgId, table.id),
     index("experiments_running").on(table.id).where(sql`${table.status} = 'running'`),
+    index("experiments_repeated").on(table.id).where(sql`${table.everyWeeks} is not null`),
+    index("experiments_drifted").on(table.orgId).where(sql`${table.drift} is not null`),
+    check("experiments_drift", oneOf(table.drift, drifts)),
     check("experiments_status", oneOf(table.status, experimentStatuses)),
     check("experiments_stop_reason", sql`${table.status} <> 'stopped' or ${table.stopReason} is not null`),
     check("experiments_completed", sql`(${table.status} = 'running') = (${table.completedAt} is null)`),

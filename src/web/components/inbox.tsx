@@ -161,6 +161,16 @@ function contentOf(item: InboxItem, { base }: Site, viewer: Viewer, now: number)
           </>
         ),
       };
+    case "false_alarms":
+      return {
+        name: (
+          <a class="plain" href={`${base}/prompts/${item.prompt.id}`}>
+            {itemSubject(item)}
+          </a>
+        ),
+        text: <TextSince item={item} />,
+        button: <ButtonLink href={`${base}/experiments/${item.experimentId}`}>Open comparison</ButtonLink>,
+      };
     case "calibration_worse":
       return {
         name: (

@@ -33,6 +33,7 @@ export const ExperimentForm = Type.Object({
   templateArgs: Type.Optional(
     Type.Record(Type.String(variable), Type.String({ maxLength: 2000 }), { maxProperties: 50 }),
   ),
+  everyWeeks: Type.Optional(Type.Integer({ minimum: 1, maximum: 52 })),
   repeats: Type.Optional(Type.Integer({ minimum: 1, maximum: 50 })),
   budgetUsd: Type.Optional(Type.Number({ exclusiveMinimum: 0 })),
   agreed: Type.Optional(Type.Boolean()),
@@ -157,6 +158,11 @@ export function NewExperimentPage(props: Props) {
           <CheckField name="itself" hint="In place of all arms above. 40 runs per arm make 8 gates.">
             Compare the base with itself, to learn how often a gate fails without a reason
           </CheckField>
+          <SchemaField
+            name="everyWeeks"
+            label="Repeat it every so many weeks (optional)"
+            hint="Home says when the comparison with itself gets worse."
+          />
           <h2>Size</h2>
           <SchemaField
             name="repeats"

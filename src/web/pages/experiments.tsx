@@ -140,6 +140,14 @@ export function ExperimentPage({ site, site: { base }, viewer, experiment, now }
         </p>
       )}
       {falseAlarms && <p class="notice">{falseAlarms}</p>}
+      {experiment.everyWeeks !== null && (
+        <div class="notice">
+          It is repeated every {experiment.everyWeeks === 1 ? "week" : `${experiment.everyWeeks} weeks`}.{" "}
+          {status !== "running" && may(viewer, "run") && (
+            <ButtonForm action={`${base}/experiments/${id}/cancel`}>Stop repeating</ButtonForm>
+          )}
+        </div>
+      )}
       <Arms experiment={experiment} />
       <TriggeringTable experiment={experiment} base={base} />
       {analysis.contrasts.map((contrast) => {

@@ -1,0 +1,34 @@
+// Whether a comparison of something with itself got worse. Pure functions: blocks go in, what drifted comes out.
+import { aaRate, type GateDesign, type NullBlock } from "./aa-rate.ts";
+import { mean } from "./estimates.ts";
+import { fisherTest, permutationTest } from "./hypothesis-tests.ts";
+
+/** `rate`: more gates than the level, or than earlier, find a change although there is none. `spread`: equal arms differ more than earlier. */
+export const driftKinds = ["rate", "spread"] as const;
+
+/** Of all tests together. */
+const level = 0.05;
+
+/**
+ * What got worse with the newest blocks, in which something was compared with itself, against earlier ones; null: nothing did. Three tests share the level
+ * of 5 %: the exact binomial test of the rate of false alarms against its level, Fisher's exact test of this rate against the earlier
+ * one, and a permutation test of the absolute differences of the blocks. Noise that treats both arms alike leaves the rate at its level, so
+ * only the last test sees it.
+ */
+export function driftOf(
+  newest: NullBlock[],
+  earlier: NullBlock[],
+  design: GateDesign,
+): (typeof driftKinds)[number] | null {
+  const [now, before] = [aaRate(newest, design), aaRate(earlier, design)];
+  if (now.excessP !== null && now.excessP < level / 3) return "rate";
+  const [k, n] = [now.alarms, now.gates];
+  const isHigher = n > 0 && before.gates > 0 && k / n > before.alarms / before.gates;
+  if (isHigher && fisherTest({ k, n }, { k: before.alarms, n: before.gates }) < level / 3) return "rate";
+  const [wide, narrow] = [newest, earlier].map((blocks) => blocks.map(({ a, b }) => Math.abs(mean(b) - mean(a)))) as [
+    number[],
+    number[],
+  ];
+  const isWider = wide.length > 0 && narrow.length > 0 && mean(wide) > mean(narrow);
+  return isWider && permutationTest(wide, narrow).p < level / 3 ? "spread" : null;
+}
