@@ -173,3 +173,83 @@ test("tabs that lead to a part of their page are empty if their panels are", asy
   expect((await checksOf(routes(""), "tabs-have-content")).length).toBe(1);
   expect(await checksOf(routes("<pre>gate open</pre>"), "tabs-have-content")).toEqual([]);
 });
+
+test.each([
+  ["<div class='tab-pane'>", "</div>"],
+  ["<code-tab title='Linux'>", "</code-tab>"],
+])("a tab in a markup of its own is empty if nothing is in it: %s", async (start, end) => {
+  const routes = (content: string) => ({
+    "/": { body: `<h1>Gates</h1><p>${prose.repeat(3)}</p><div>${start}${content}${end}</div>` },
+  });
+  expect((await checksOf(routes(""), "tabs-have-content")).length).toBe(1);
+  expect(await checksOf(routes("<pre>gate open</pre>"), "tabs-have-content")).toEqual([]);
+});
+
+test("neither a menu below the text divides a long page, nor is a glossary one", async () => {
+  const heading = "<h2>Menu</h2><nav><a href='/'>Gates</a></nav>";
+  const terms = Array.from({ length: 20 }, (_, i) => `<dt>Term ${i}</dt><dd>${prose.repeat(3)}</dd>`).join("");
+  const found = async (body: string) =>
+    (await checksOf({ "/": { body: `<title>Gates</title>${body}` } }, "long-page-has-headings")).length;
+  const text = `<p>${prose.repeat(40)}</p>`;
+  expect(await found(`<h1>Gates</h1>${text}${heading}`)).toBe(1);
+  expect(await found(`<h1>Gates</h1>${text}${heading}${text}`)).toBe(0);
+  expect(await found(`<h1>Gates</h1><dl>${terms}</dl>`)).toBe(0);
+});
+
+test("a page with a word in place of its content is found wherever it is", async () => {
+  const links = ["open", "close", "hold"].map((name) => `<a href="/${name}">${name} a gate</a>`).join(" ");
+  const page = (name: string, text: string) => ({ body: `<nav>${links}</nav><h1>${name} a gate</h1><p>${text}</p>` });
+  const about = (name: string) => page(name, `${name}: ${prose}`);
+  const routes = { "/": about("See"), "/open": about("Open"), "/close": about("Close") };
+  const found = await checksOf({ ...routes, "/hold": page("Hold", "TODO") }, "page-has-content");
+  expect(found.map(({ subject }) => subject)).toEqual(["/hold"]);
+});
+
+test("commands after the number sign of root have a prompt, comments don't", async () => {
+  const sample = (code: string) => `\n\`\`\`bash\n${code}\n\`\`\`\n`;
+  const found = async (code: string) => {
+    const body = `# Gates\n\n${prose}\n\n## Open a gate\n\n${prose}${sample(code)}${sample("gate list")}${sample("gate show")}`;
+    return (await checksOf({ "/": { body, type: "text/markdown" } }, "command-copyable")).length;
+  };
+  expect(await found("# gate open 1")).toBe(1);
+  expect(await found("[root@tide ~]# gate open 1")).toBe(1);
+  expect(await found("# opens it\ngate open 1")).toBe(0);
+});
+
+test.each([`<script>location.replace("/open" + location.hash)</script>`, `<body onload="location.href = '/open'">`])(
+  "a redirect that only browsers follow: %s",
+  async (markup) => {
+    const routes = {
+      "/": { body: `<h1>Gates</h1><p>${prose}<a href="/old">Open a gate</a>` },
+      "/old": { body: `<title>Gates</title>${markup}` },
+      "/open": { body: `<h1>Open a gate</h1><p>${prose.repeat(3)}` },
+    };
+    expect((await checksOf(routes, "redirects-by-status")).length).toBe(1);
+  },
+);
+
+test("samples are read to the end of their texts, and not if the heading says that they are wrong", async () => {
+  const text = `open(<<~NOTE)\n  it's "low"\nNOTE\nputs 1`;
+  const page = (heading: string, code: string) =>
+    `# Open a gate\n\n${prose}\n\n## ${heading}\n\n${prose}\n\n\`\`\`ruby\n${code}\n\`\`\`\n`;
+  const found = async (heading: string, code: string) =>
+    (await checksOf({ "/": { body: page(heading, code), type: "text/markdown" } }, "sample-parses")).length;
+  expect(await found("Add a note", text)).toBe(0);
+  expect(await found("Add a note", `${text}\nopen("low\nputs 2`)).toBe(1);
+  expect(await found("What doesn't compile", `open("low\nputs 2`)).toBe(0);
+});
+
+test("a short verb matches in any form, but no other word", async () => {
+  const missing = async (text: string) => {
+    const site = serveSite({ "/": { body: `# Gates\n\n## A gate ${text}\n\n${prose}`, type: "text/markdown" } });
+    const { events } = await explore(`${site.url}/`, "Pipe what a gate moved").finally(site.stop);
+    return events.flatMap((event) =>
+      event.type === "milestone" && event.name === "goal_answer" ? event.detail.unseen : [],
+    );
+  };
+  expect([await missing("can move"), await missing("is piped"), await missing("with pip")]).toEqual([
+    ["pipe"],
+    ["moved"],
+    ["pipe", "moved"],
+  ]);
+});

@@ -116,6 +116,9 @@ const elementReaders: Record<string, (state: State, element: HTMLRewriterTypes.E
     const target = /^\s*\d[\d.]*\s*[;,\s]\s*(?:url\s*=\s*)?['"]?([^'"]+)/i.exec(content)?.[1]?.trim();
     if (target) state.page.redirect ??= toTarget(target, state.base);
   },
+  "body[onload]": (state, element) => {
+    state.scripts += decodeEntities(element.getAttribute("onload") ?? "").slice(0, maxScriptChars);
+  },
   "frame[src], iframe[src]": ({ page, base }, element) => {
     const url = URL.parse(decodeEntities(element.getAttribute("src") ?? ""), base);
     const text = oneLine(element.getAttribute("title") ?? element.getAttribute("name") ?? "");

@@ -18,7 +18,8 @@ export async function parseTerminalSession(code: string): Promise<ParseResult> {
 }
 
 /** Only after the name of a user, a number sign isn't the start of a comment. */
-const prompt = /^\s*(?:[\w.-]+@[\w.-][^$#\n]*#|(?:[\w.-]+@[\w.-][^$#\n]*|\([\w.-]+\)\s*|[~/][\w/.~-]*\s*)?[$%❯])\s+/gm;
+const prompt =
+  /^\s*(?:\[?[\w.-]+@[\w.-][^$#\n]*#|(?:\[?[\w.-]+@[\w.-][^$#\n]*|\([\w.-]+\)\s*|[~/][\w/.~-]*\s*)?[$%❯])\s+/gm;
 
 /** Commands of a terminal session: the text after a prompt, including continued lines; null without a prompt. */
 export function commandsOf(code: string): string | null {
