@@ -1,5 +1,5 @@
 import { familyOf } from "../agents/languages.ts";
-import { contentStems, overlapOf, type Phrase, thirdPerson } from "./phrases.ts";
+import { overlapOf, type Phrase, thirdPerson } from "./phrases.ts";
 import type { DropReason, ProposalSource, TaskProposal } from "./proposal.ts";
 
 /** A proposal before it is ranked. `isWeak`: it says too little without its page, and is only proposed where there are few others. */
@@ -152,11 +152,9 @@ export function toProposal(phrase: Phrase, { product, docsUrl }: ProposalSource,
 
 const capitalized = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 
-/** Whether a text has all words of a name. */
-const isNamedIn = (name: string, text: string): boolean => {
-  const stems = contentStems(text);
-  return contentStems(name).every((stem) => stems.includes(stem));
-};
+/** Whether a text has a name as it is written, because some products are called like what they are about, such as Requests. */
+const isNamedIn = (name: string, text: string): boolean =>
+  ` ${text} `.replaceAll(/[“”"'’,.]/g, " ").includes(` ${name} `);
 
 /** A goal that shares more of its words with the quoted text is in the docs' own words. */
 export const maxOwnWords = 0.6;
