@@ -88,8 +88,10 @@ export function VerdictCard({ verdict, evidence, reason, names = ["Before", "Aft
                 <td class="number">{before}</td>
                 <td class="number">{after}</td>
                 <td class="number">
-                  {withMinus(String(delta.value))}
-                  {delta.low !== null && withMinus(` (${delta.low} to ${delta.high})`)}
+                  {withMinus(threeDigits(delta.value))}
+                  {delta.low !== null &&
+                    delta.high !== null &&
+                    withMinus(` (${threeDigits(delta.low)} to ${threeDigits(delta.high)})`)}
                 </td>
                 <td class="number">{formatP(pHolm)}</td>
               </tr>
@@ -103,6 +105,10 @@ export function VerdictCard({ verdict, evidence, reason, names = ["Before", "Aft
 
 /** With minus signs in place of the hyphens before numbers. */
 export const withMinus = (text: string): string => text.replace(/(?<=^|[\s(])-(?=\d)/g, "−");
+
+/** With three significant digits, or as a whole number: a metric may be a cost of $0.0012 or 1,800 seconds. */
+const threeDigits = (value: number): string =>
+  String(Math.abs(value) >= 100 ? Math.round(value) : Number(value.toPrecision(3)));
 
 const formatP = (p: number): string => (p < 0.001 ? "<0.001" : p.toFixed(3));
 
