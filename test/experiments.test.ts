@@ -304,3 +304,40 @@ test("a form starts an experiment after its cost was shown, and its page has the
   expect(meanOf("no llms.txt") - meanOf("baseline")).toBeCloseTo(score?.delta ?? 0, 3);
   expect((await person.get("/experiments")).body).toContain(`/experiments/${id}`);
 });
+
+test("a form labels prompts by tag, sets template variables, replaces texts and withholds pages", async () => {
+  const person = await signedIn(app);
+  const text = "Find {{word}} at https://docs.example.com/guide";
+  const should = await createPrompt({ text, tags: ["uploads"] });
+  const shouldNot = await createPrompt({ text, tags: ["other"] });
+  const start = async (form: Record<string, string>) => {
+    const { status, location } = await person.post("/experiments/new", { repeats: "1", ...form });
+    expect(status).toBe(303);
+    return get(location?.split("/").at(-1) ?? "");
+  };
+  const edit = { editUrl: "https://docs.example.com/guide", editFind: "old", editReplacement: "new" };
+  const labels = { shouldTag: "uploads", shouldNotTag: "other", triggerOf: "acme" };
+  const labeled = await start({ ...edit, ...labels, templateArgs: "word=invoice" });
+  expect(labeled.prompts.map(({ id, shouldTrigger }) => [id, shouldTrigger])).toEqual([
+    [should, true],
+    [shouldNot, false],
+  ]);
+  expect([labeled.triggerOf, labeled.arms[1]?.name, labeled.arms[1]?.edits?.replacements[0]?.find]).toEqual([
+    ...["acme", "edited", "old"],
+  ]);
+  const texts = new Set<string>();
+  finishRuns(app, ({ task }) => {
+    texts.add(task.text);
+    return met(70);
+  });
+  expect([...texts]).toEqual(["Find invoice at https://docs.example.com/guide"]);
+
+  await send("POST", `/api/v1/prompts/${should}/run`, { body: { templateArgs: { word: "invoice" } } });
+  finishRuns(app, () => met(70));
+  const withheld = await start({ promptId: should, templateArgs: "word=invoice", withoutPages: "3" });
+  // The page where runs start is never withheld.
+  expect(withheld.arms.map(({ edits }) => edits?.hidden[0])).toEqual([
+    undefined,
+    "https://docs.example.com/quickstart",
+  ]);
+});

@@ -94,6 +94,8 @@ test.each([
       skills: ["acme-guide"],
       mcpServers: servers,
     });
+    const called = of("milestone").filter(({ name }) => name === "mcp_server_called");
+    expect(called.map(({ detail }) => (detail as { server: string }).server).sort()).toEqual([...servers].sort());
     expect(of("http").filter(({ purpose }) => purpose === "mcp").length > 0).toBe(hasMcp);
     expect(report.context).toMatchObject({
       instructions: { isUsed: true },

@@ -64,13 +64,20 @@ export function createContextDetector(
 /** Reports each MCP server when the model calls one of its tools for the first time, by the record of the model's answers. */
 export function createMcpCallDetector(mcpPrefixes: McpPrefix[], report: (event: AgentEvent) => void) {
   const called = new Set<string>();
-  return ({ name, input }: Pick<ModelCall, "name" | "input">): void => {
-    // Qwen Code calls tools that it found by search through a tool of its own.
-    const server = findMcpTool(mcpPrefixes, name === "tool_call" ? text(input.name) : name)?.server;
-    if (server === undefined || called.has(server)) return;
-    called.add(server);
-    report({ type: "milestone", name: "mcp_server_called", detail: { server } });
+  return (call: Pick<ModelCall, "name" | "input">): void => {
+    for (const { server } of namesIn(call).flatMap((name) => findMcpTool(mcpPrefixes, name) ?? [])) {
+      if (called.has(server)) continue;
+      called.add(server);
+      report({ type: "milestone", name: "mcp_server_called", detail: { server } });
+    }
   };
+}
+
+/** The tools of a call: itself, the one that Qwen Code's tool for found tools calls, and those that a script of Codex calls. */
+function namesIn({ name, input }: Pick<ModelCall, "name" | "input">): string[] {
+  if (name === "tool_call") return [text(input.name)];
+  if (name !== "exec") return [name];
+  return [...text(input.input).matchAll(/\btools\.(\w+)\s*\(/g)].flatMap(([, tool = ""]) => tool);
 }
 
 /** Reports each skill when a request contains its instructions for the first time. */

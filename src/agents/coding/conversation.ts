@@ -91,7 +91,12 @@ const responses: ConversationReader = {
         answer.text += textOf(item.content) || text(refusal?.refusal);
       }
       if (item.type === "function_call" || item.type === "custom_tool_call")
-        answer.calls.push({ id: text(item.call_id), name: text(item.name), input: text(item.arguments ?? item.input) });
+        answer.calls.push({
+          id: text(item.call_id),
+          // Tools of MCP servers are grouped in namespaces.
+          name: text(item.namespace) + text(item.name),
+          input: text(item.arguments ?? item.input),
+        });
     }
   },
 };

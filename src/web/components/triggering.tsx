@@ -1,6 +1,6 @@
 import { fromSkillText, intervalText, wrongText } from "../../experiments/labels.ts";
 import type { Experiment } from "../../experiments/schema.ts";
-import { List } from "./figures.tsx";
+import { Fold, List } from "./figures.tsx";
 import { foreignText } from "./layout.tsx";
 
 /** Whether agents used the skill or server when they should, and which prompts went wrong. */
@@ -62,23 +62,25 @@ export const TriggeringTable = ({ experiment, base }: { experiment: Experiment; 
       </List>
       {derived && <p class="muted">{derived}</p>}
       {wrong.length > 0 && (
-        <List label="Prompts that went wrong" isStacked labels={["Prompt", "Arm", "Agent", "Wrong"]}>
-          {wrong.map((each) => (
-            <tr key={`${each.promptId} ${each.arm} ${each.agent}`}>
-              <th scope="row" {...foreignText}>
-                <a href={`${base}/prompts/${each.promptId}`}>
-                  {promptsById.get(each.promptId)?.title ?? "Deleted prompt"}
-                </a>
-                {promptsById.get(each.promptId)?.fromSkill && <small> derived from the skill’s description</small>}
-              </th>
-              <td data-label="Arm" {...foreignText}>
-                {each.arm}
-              </td>
-              <td data-label="Agent">{each.agent}</td>
-              <td data-label="Wrong">{wrongText(each)}</td>
-            </tr>
-          ))}
-        </List>
+        <Fold id="wrong-prompts" title="Prompts that went wrong" count={wrong.length}>
+          <List label="Prompts that went wrong" isStacked labels={["Prompt", "Arm", "Agent", "Wrong"]}>
+            {wrong.map((each) => (
+              <tr key={`${each.promptId} ${each.arm} ${each.agent}`}>
+                <th scope="row" {...foreignText}>
+                  <a href={`${base}/prompts/${each.promptId}`}>
+                    {promptsById.get(each.promptId)?.title ?? "Deleted prompt"}
+                  </a>
+                  {promptsById.get(each.promptId)?.fromSkill && <small> derived from the skill’s description</small>}
+                </th>
+                <td data-label="Arm" {...foreignText}>
+                  {each.arm}
+                </td>
+                <td data-label="Agent">{each.agent}</td>
+                <td data-label="Wrong">{wrongText(each)}</td>
+              </tr>
+            ))}
+          </List>
+        </Fold>
       )}
     </section>
   );
