@@ -5,9 +5,6 @@ import { isReadable, type Page, readPage } from "./page.ts";
 import { addPage, findPageWithPath, type PagesRead } from "./pages-read.ts";
 import type { Task } from "./task.ts";
 
-/** The Accept header of agents that prefer Markdown to HTML. */
-export const readerAccept = "text/markdown;q=1, text/html;q=0.8, text/plain;q=0.7";
-
 /** How an agent found a URL, and on which page. */
 export type Source = { provenance: Provenance; foundOn: string | null };
 

@@ -1,5 +1,4 @@
 import { and, desc, eq } from "drizzle-orm";
-import { readerAccept } from "../agents/reader.ts";
 import type { Context } from "../context.ts";
 import type { PlantedDefect } from "../db/tables/calibrations.ts";
 import { isLiveRun, runs } from "../db/tables/runs.ts";
@@ -8,6 +7,7 @@ import { toReplacements } from "../experiments/page-edit.ts";
 import { type Edits, listFetchedUrls } from "../net/edits.ts";
 import { createGuard, GuardError } from "../net/guarded.ts";
 import { pageKey } from "../net/page-key.ts";
+import { readerAccept } from "../net/user-agent.ts";
 import { readSession } from "../reports/session-events.ts";
 import type { CalibrationRow } from "./figures.ts";
 

@@ -1,7 +1,7 @@
 import { pageKey } from "../../net/page-key.ts";
+import { readerAccept } from "../../net/user-agent.ts";
 import type { Check, Provenance } from "../agent.ts";
 import { suggestLinkEdits } from "../link-edits.ts";
-import { readerAccept } from "../reader.ts";
 import { type FetchResult, fetchUrl, findRefusal, type Log } from "./fetching.ts";
 import { fetchPage, toReadPage } from "./page-fetching.ts";
 import { findResponseFault, findWorstFault, isPersonal, type PageFault } from "./page-health.ts";

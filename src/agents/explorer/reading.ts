@@ -1,9 +1,9 @@
 import { pageKey } from "../../net/page-key.ts";
 import { readRetryAfter } from "../../net/retry-after.ts";
+import { readerAccept } from "../../net/user-agent.ts";
 import type { AgentEvent, Provenance } from "../agent.ts";
 import { basisIn } from "../basis.ts";
 import type { PageProblem } from "../page-problem.ts";
-import { readerAccept } from "../reader.ts";
 import { type FetchFailureKind, findRefusal } from "./fetching.ts";
 import { fetchPage, toReadPage } from "./page-fetching.ts";
 import { cut, errorEvent, type ReadPage, type Session, type Steps, useTool } from "./session.ts";

@@ -1,8 +1,8 @@
 import { pageKey } from "../../net/page-key.ts";
+import { readerAccept } from "../../net/user-agent.ts";
 import type { AgentEvent, Check, Provenance } from "../agent.ts";
 import { basisIn } from "../basis.ts";
 import type { DocLink } from "../markup.ts";
-import { readerAccept } from "../reader.ts";
 import { isInDocs } from "./docs-folders.ts";
 import { type FetchResult, findRefusal, type Log } from "./fetching.ts";
 import type { Frontier } from "./frontier.ts";

@@ -3,10 +3,11 @@ import { z } from "zod";
 import { createGuard, GuardError, type GuardedRequest, type GuardedResponse } from "../../net/guarded.ts";
 import { createHostList } from "../../net/hosts.ts";
 import { createMapping } from "../../net/mapping.ts";
+import { readerAccept } from "../../net/user-agent.ts";
 import type { AgentContext, AgentResources } from "../agent.ts";
 import { shorten } from "../event-size.ts";
 import { addListedUrl, searchPagesRead } from "../pages-read.ts";
-import { type Reader, readerAccept, toPageReadEvent } from "../reader.ts";
+import { type Reader, toPageReadEvent } from "../reader.ts";
 import { hostUrlsOf, type Task } from "../task.ts";
 import { defineTool, maxUrlChars, type ToolCall, type ToolResult } from "./tool.ts";
 
