@@ -42,10 +42,10 @@ test("actions that a guide shows become tasks, with the root as start and a quot
       declaredChecks: [],
     },
   ]);
-  expect(proposals[0]!.endGoal).toContain("backs up a folder to S3");
+  expect(proposals[0]!.endGoal).toContain("back up a folder to S3");
 });
 
-test("tasks that need their page come last and only where there are few, and the samples say what is written", () => {
+test("tasks that need their page come last and only where there are few", () => {
   const section = (heading: string, text: string, ...languages: string[]) =>
     `## ${heading}\n\n${text}\n\n${languages.map((language) => `\`\`\`${language}\nacme\n\`\`\`\n`).join("\n")}\n`;
   const shell = (heading: string) => section(heading, "", "sh");
@@ -66,15 +66,17 @@ test("tasks that need their page come last and only where there are few, and the
     "Mount a remote snapshot",
     "Rotate the signing keys",
     "Compress the daily exports",
+    "Back up a folder to S3",
   ];
   const { proposals } = proposeTasks(
     sourceOf({ pages: [...pages, ...clear.map((each, i) => page(`guide/${i}.md`, `# ${each}\n\n${shell(each)}`))] }),
   );
-  expect(proposals.map(({ title, endGoal }) => [title, endGoal.split(" ")[0]]).sort()).toEqual([
-    ["Compress the daily exports", "solution.sh"],
-    ["Encrypt a large archive", "solution.sh"],
-    ["Mount a remote snapshot", "solution.sh"],
-    ["Rotate the signing keys", "solution.sh"],
+  expect(proposals.map(({ title }) => title).sort()).toEqual([
+    "Back up a folder to S3",
+    "Compress the daily exports",
+    "Encrypt a large archive",
+    "Mount a remote snapshot",
+    "Rotate the signing keys",
   ]);
 });
 

@@ -183,7 +183,7 @@ type RequestedRuns = { builds: number[]; runs: number; step: number };
  * Requests runs of builds within a transaction; emit `jobQueued` afterwards. Runs of a build form one evaluation, and runs of several builds
  * alternate. Throws what `acceptEval` throws.
  */
-export function addRunsOf(ctx: Context, tx: Tx, row: BisectRow, { builds, runs: n, step }: RequestedRuns) {
+function addRunsOf(ctx: Context, tx: Tx, row: BisectRow, { builds, runs: n, step }: RequestedRuns) {
   const org = row.orgId as OrgId;
   for (let i = 0; i < n; i++)
     for (const build of builds) {

@@ -5,7 +5,7 @@ import { Id, Nullable, notBlank, OneOf, Time, Url } from "../schema.ts";
 
 const { templateArgs, agent, model } = RunRequest.properties;
 
-export const maxCommits = 1_000;
+const maxCommits = 1_000;
 /** What stands for a commit in the address of its build. */
 export const placeholder = "{commit}";
 

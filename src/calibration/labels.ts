@@ -4,7 +4,7 @@ import { type Calibration, runsPerSite } from "./schema.ts";
 
 export const statusLabels = { running: "Running", completed: "Completed", stopped: "Stopped" } as const;
 
-export const stopLabels = {
+const stopLabels = {
   budget: "Another site would have exceeded the budget.",
   cancelled: "It was cancelled.",
   refused: "Its next runs were refused.",

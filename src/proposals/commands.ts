@@ -21,7 +21,7 @@ function commandsOf({ url, text, command }: HelpText, source: ProposalSource, dr
       return [];
     }
     const basis = { source: { url, line: index + 1, quote: line.trim() }, why: "command" as const };
-    const proposal = toProposal(phrase, source, { ...basis, languages: ["sh"], text: description, topic: null });
+    const proposal = toProposal(phrase, source, { ...basis, text: description, topic: null });
     return [{ proposal: { ...proposal, hints: [`The docs name ${command} ${name}.`] }, score: 3 - index / 1000 }];
   });
 }
@@ -47,7 +47,7 @@ function candidateOfTool(
   }
   const task = `${phrase.verb} ${phrase.rest}`;
   const basis = { source: { url, line: 1, quote: sentence }, why: "tool" as const };
-  const proposal = toProposal(phrase, source, { ...basis, languages: [], text: description, topic: null });
+  const proposal = toProposal(phrase, source, { ...basis, text: description, topic: null });
   const title = proposal.title;
   return [
     {

@@ -115,8 +115,7 @@ function candidatesOfPage(page: ProposalPage, source: ProposalSource, facts: Pag
     }
     const basis = { source: { url: page.url, line, quote: quote.slice(0, 1000) }, why, text: part.text };
     const topic = why === "symptom" ? null : topicOf(phrase, part, source.product, facts.isName);
-    const languages = why === "symptom" ? [] : part.samples.map(({ language }) => language);
-    const proposal = toProposal(phrase, source, { ...basis, languages, topic });
+    const proposal = toProposal(phrase, source, { ...basis, topic });
     const isThin = why !== "symptom" && wordsOf(phrase.rest, source.product).length < minWords;
     return [{ proposal, score: facts.score + scoreOf(part, phrase, why), isWeak: topic !== null || isThin }];
   });

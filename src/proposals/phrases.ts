@@ -150,17 +150,6 @@ export function isClear({ verb, rest }: Phrase): boolean {
   );
 }
 
-/** The third person of a verb: `backs up`, `copies`. */
-export function thirdPerson(verb: string): string {
-  const [first = "", ...rest] = verb.split(" ");
-  const form = /(s|x|z|ch|sh)$/.test(first)
-    ? `${first}es`
-    : /[^aeiou]y$/.test(first)
-      ? `${first.slice(0, -1)}ies`
-      : `${first}s`;
-  return [form, ...rest].join(" ");
-}
-
 /** Share of the words of the shorter text that the other has too, 0 to 1. */
 export function overlapOf(first: string, second: string): number {
   const [a, b] = [new Set(contentStems(first)), new Set(contentStems(second))];

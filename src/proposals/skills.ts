@@ -31,7 +31,6 @@ export function candidatesOfSkill(source: ProposalSource, drop: Drop): Candidate
       const proposal = toProposal(phrase, source, {
         ...basis,
         why: "skill",
-        languages: [],
         text: sentence,
         topic: null,
       });

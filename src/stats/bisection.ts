@@ -26,7 +26,7 @@ export type BisectionStep =
 export type Suspects = { builds: number[]; probability: number };
 
 /** The probability from which a build is the result. */
-export const certainty = 0.95;
+const certainty = 0.95;
 /** Runs that one step requests of a build, at most. */
 const maxBatch = 5;
 /** A standard deviation in points with the weight of this many runs, so that a few equal scores don't rule everything else out. */

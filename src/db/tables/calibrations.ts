@@ -91,7 +91,7 @@ export const calibrations = sqliteTable(
   ],
 );
 
-export const calibrationRoles = ["clean", "equal", "planted"] as const;
+const calibrationRoles = ["clean", "equal", "planted"] as const;
 
 /** The runs of calibrations. */
 export const calibrationRuns = sqliteTable(
