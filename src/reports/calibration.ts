@@ -9,10 +9,7 @@ import { round } from "../stats/repeats.ts";
 const share = Type.Number({ minimum: 0, maximum: 1 });
 
 /** A number of a whole, with Wilson's 95% interval of the share. */
-const Measured = Type.Object(
-  { n: Type.Integer(), of: Type.Integer(), low: share, high: share },
-  { title: "Measured" },
-);
+const Measured = Type.Object({ n: Type.Integer(), of: Type.Integer(), low: share, high: share }, { title: "Measured" });
 type Measured = { n: number; of: number; low: number; high: number };
 
 /** How well an agent finds what is known to be wrong. */
