@@ -182,6 +182,14 @@ test.each<[string, Record<string, string>, { at?: string }, RegExp]>([
   expect(packSite(folderOf(files), options)).rejects.toThrow(message);
 });
 
+test("a URL or a missing folder in place of a folder is named", async () => {
+  for (const folder of ["https://docs.acme.example/", join(tmpdir(), "missing")])
+    await expect(packSite(folder, {})).rejects.toMatchObject({
+      code: "bad_request",
+      message: expect.stringContaining(folder),
+    });
+});
+
 test("the same files make the same archive, without hidden files, links out of the folder, and content that agents don't read", async () => {
   const files = {
     "index.html": page(),

@@ -1,4 +1,4 @@
-import { readFileSync, realpathSync } from "node:fs";
+import { readFileSync, realpathSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { type Command, Option } from "commander";
 import { listSiteFiles, packSiteFiles } from "../action/site.mjs";
@@ -33,6 +33,8 @@ type PackedSite = {
  * that its files name. Throws bad_request that says what the folder lacks and how to go on, and too_large.
  */
 export async function packSite(folder: string, { at, host }: SiteOptions): Promise<PackedSite> {
+  if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory())
+    throw badRequest(`There is no folder ${folder}. Pass the folder that the build of your docs writes.`);
   const root = realpathSync(folder);
   const paths = listSiteFiles(root);
   const pages = paths.filter((path) => /\.(html?|mdx?)$/i.test(path));
