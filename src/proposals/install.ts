@@ -50,7 +50,10 @@ function findInstall({ markdown }: ProposalPage, product: string): Place | null 
 
 function toCandidate(source: ProposalSource, { url }: ProposalPage, place: Place): Candidate {
   const { product, docsUrl } = source;
-  const title = listPages(source).find((page) => firstUse.test(page.title))?.title;
+  // Builders put the name of the site behind the title.
+  const title = listPages(source)
+    .find((page) => firstUse.test(page.title))
+    ?.title.split(/\s+[|–—·]\s+/)[0];
   const use =
     title === undefined
       ? "use it once, as its documentation does first"

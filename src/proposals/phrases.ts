@@ -67,7 +67,7 @@ const lead =
 
 /** Words that refer to a page, or say what a part of it is. */
 const deictic =
-  /\b(that|this|these|those|it|its|them|above|below|following|previous|next|more|other|another|everything|something|things|here|again|further|later|also|why|what|when|which|example|examples|overview|introduction|conclusion|summary|basics|reference|tips?|tricks|best practices|details|vs\.?|versus|notes?|caveats?|advanced|continued|step|we|our|i|my|is|are|was|will|should|would|does|doesn't|can|cannot|one|ones)\b/i;
+  /\b(that|this|these|those|it|its|them|above|below|following|previous|next|same|more|other|another|everything|something|things|here|again|further|later|also|why|what|when|which|example|examples|overview|introduction|conclusion|summary|basics|reference|tips?|tricks|best practices|details|vs\.?|versus|notes?|caveats?|advanced|continued|step|we|our|i|my|is|are|was|will|should|would|does|doesn't|can|cannot|one|ones)\b/i;
 /** What only people who work on the product do. */
 const contributors =
   /\b(source code|translations?|pull requests?|test suite|bugs?|documentation|docs|changelog|maintainers?|release notes|issues?|latest version|support|community|help|started)\b/i;
