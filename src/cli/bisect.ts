@@ -54,8 +54,8 @@ export function addBisect(program: Command, useApi: UseApi): void {
 
 async function runBisect(useApi: UseApi, prompt: string | undefined, options: BisectOptions): Promise<number> {
   const { resume, cancel, json, url, org } = options;
-  const request = resume === undefined && cancel === undefined ? toRequest(prompt, options) : null;
   const work = async (api: Api): Promise<number> => {
+    const request = resume === undefined && cancel === undefined ? toRequest(prompt, options) : null;
     const pathOf = (bisectId: string) => ({ path: { bisectId } });
     if (cancel !== undefined) {
       const cancelled = await api.request("POST /bisects/{bisectId}/cancel", pathOf(cancel));

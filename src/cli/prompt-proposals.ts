@@ -75,12 +75,11 @@ Examples:
         model,
         maxUsd,
       } = options;
-      const files = toFiles(options);
-      const sources = { docsUrl, openapiUrl, mcpUrl, files };
-      const body = { ...sources, primaryTask, product, count, includeDemand: demand, model, maxUsd };
       return useApi(
         { url, org },
         async (api) => {
+          const sources = { docsUrl, openapiUrl, mcpUrl, files: toFiles(options) };
+          const body = { ...sources, primaryTask, product, count, includeDemand: demand, model, maxUsd };
           const { proposalSetId } = await api.request("POST /proposals", { body });
           const set = await waitForProposals(api, proposalSetId);
           if (accept === undefined) return print(json ? toJson(set) : toTable(set));

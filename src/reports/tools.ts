@@ -40,6 +40,7 @@ const BriefReport = Type.Object({
   methodology: Undescribed,
   lost: Nullable(Undescribed),
   judge: Nullable(Undescribed),
+  calibration: Nullable(Undescribed),
   frictionPoints: Type.Array(
     Type.Object({ ...Report.properties.frictionPoints.items.properties, dismissed: Nullable(Undescribed) }),
   ),

@@ -153,7 +153,7 @@ export function tenants() {
     await post(own, "/api/v1/experiments", { promptIds: [prompt.id], ...args, arms, repeats: 2, seed: 1 });
     finishRuns(own, ({ editsDigest }) => (editsDigest === null ? 78 : 55), 0.02);
     await advanceExperiments(service.ctx);
-    await post(own, "/api/v1/calibrations", { agent: "explorer", sites: 1 });
+    await post(own, "/api/v1/calibrations", { agent: "explorer", sites: 1, budgetUsd: 100 });
     finishRuns(own, () => niceGrade, 0.01);
     await advanceCalibrations(service.ctx);
     const builds = { urlTemplate: "https://{commit}.preview.example", commits: ["a1b2c3d", "e4f5a6b", "c7d8e9f"] };
