@@ -161,6 +161,7 @@ test("a report is complete", async () => {
       ...report,
       lost: null,
       baseline: null,
+      calibration: null,
       context: null,
       product: { host: "docs.test", name: null },
       notChecked: [],

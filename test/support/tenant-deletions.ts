@@ -151,6 +151,8 @@ export function deletionBorders(world: Tenants): Record<string, () => Promise<st
 
     async "C is erased, then A"() {
       world.pass(6 * dayMs);
+      // A site is deleted some days after it was last used.
+      db.$client.run("update archives set used_at = ? where org_id = ? and used_at is not null", [ctx.now(), b.org]);
       const signedInAtB = () => count("sign_ins where org_id = ?", b.org);
       const before = signedInAtB();
       const lostWithC = await keepsB(upkeep);
