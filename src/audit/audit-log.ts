@@ -84,6 +84,7 @@ const toStream = (pieces: AsyncGenerator<string>): ReadableStream<Uint8Array> =>
         else controller.enqueue(new TextEncoder().encode(value));
       },
     },
+    // Reads nothing ahead of what was sent.
     { highWaterMark: 0 },
   );
 

@@ -235,7 +235,7 @@ export function revokeKey(ctx: Context, org: OrgId, id: string): ApiKey {
 }
 
 /** Revokes the keys of everyone who left the organization. Returns them, newest first. */
-export function revokeKeysOfFormer(ctx: Context, org: OrgId): ApiKey[] {
+export function revokeKeysOfFormerMembers(ctx: Context, org: OrgId): ApiKey[] {
   const ids = revokeKeys(ctx, org, whereOfFormer(ctx, org));
   return ids.length === 0 ? [] : selectKeys(ctx, and(eq(apiKeys.orgId, org), inArray(apiKeys.id, ids)));
 }

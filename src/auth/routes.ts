@@ -6,7 +6,7 @@ import { errors, listOf, operation } from "../http/operation.ts";
 import { listResponse, pageOf, pageQuery, paginate } from "../http/paging.ts";
 import { OneOf } from "../schema.ts";
 import { ApiKey, Whoami } from "./key-schema.ts";
-import { listKeys, revokeKeysOfFormer } from "./keys.ts";
+import { listKeys, revokeKeysOfFormerMembers } from "./keys.ts";
 import { getOrg } from "./orgs.ts";
 
 /** The organization and API key of a request, and the API keys of the organization. */
@@ -44,7 +44,7 @@ export const keyRoutes = (ctx: Context) =>
         }),
       },
     )
-    .post("/api/v1/keys/revoke-former", ({ request }) => revokeKeysOfFormer(ctx, orgOf(request)), {
+    .post("/api/v1/keys/revoke-former", ({ request }) => revokeKeysOfFormerMembers(ctx, orgOf(request)), {
       ...operation("System", "revokeKeysOfFormerMembers", "Revoke the API keys of people who left the organization", {
         200: Type.Array(ApiKey, { description: "The keys that were revoked" }),
         ...errors(),

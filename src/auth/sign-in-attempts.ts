@@ -67,6 +67,7 @@ type Limit = { key: string; limit: number };
 
 function countAttempt(ctx: Context, limits: Limit[], detail: string): void {
   if (limits.length === 0) return;
+  // If the clock jumps forward, the attempts still count.
   const now = ctx.provenTime.now();
   const reachedSince = transaction(ctx.db, (tx) => {
     tx.delete(signInFailures)
@@ -107,6 +108,6 @@ const accountLimit = (account: string): Limit => ({
 
 const codeLimit = (personId: string): Limit => ({ key: `code ${personId}`, limit: maxPerAccount });
 
-/** Of no network on loopback: behind a proxy that doesn't forward addresses, all clients have it, and nobody may lock out everybody. */
+/** No limit for loopback: behind a proxy that doesn't forward addresses, all clients have that address, and nobody may lock out everybody. */
 const networkLimit = (what: "network" | "exchange" | "passkey", address: string): Limit[] =>
   isLoopback(address) ? [] : [{ key: `${what} ${networkOf(address)}`, limit: maxPerNetwork }];

@@ -14,7 +14,13 @@ const minHistoryMs = 2 * dayMs;
 const nearestExisting = (path: string): string =>
   existsSync(path) || dirname(path) === path ? path : nearestExisting(dirname(path));
 
-/** Whether the data directory and its files can be written by this user, and by nobody else. */
+/** Permissions that only the owner may have: of the data directory, which others may list, and of its files, which they may not even read. */
+const ownerOnly = { directory: 0o022, file: 0o077 };
+
+/** The permissions of a file; 0 if it is gone, as a file of SQLite may be by now. */
+const modeOf = (path: string): number => (statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & 0o777;
+
+/** Whether this user can write the data directory and its files, and nobody else can write the directory or read the files. */
 export function checkDataDirectory({ config }: CheckInput): Finding {
   const path = resolve(config.dataDir);
   const existing = nearestExisting(path);
@@ -24,12 +30,12 @@ export function checkDataDirectory({ config }: CheckInput): Finding {
   if (isVisibleInSandboxes(path)) return problemFound("data_directory_visible", `sandboxes show ${path}`, path);
   if (!existsSync(path)) return ok(`${path} does not exist yet; evald serve creates it`, path);
   const files = readdirSync(path).filter((name) => name.startsWith("evald."));
-  const open = [
-    ...((statSync(path).mode & 0o022) !== 0 ? [path] : []),
-    ...files.filter((name) => ((statSync(join(path, name), { throwIfNoEntry: false })?.mode ?? 0) & 0o077) !== 0),
-  ];
-  if (open.length > 0) {
-    const modes = open.map((name) => `${name} has mode ${(statSync(resolve(path, name)).mode & 0o777).toString(8)}`);
+  const exposed = [
+    { name: path, mode: modeOf(path), forbidden: ownerOnly.directory },
+    ...files.map((name) => ({ name, mode: modeOf(join(path, name)), forbidden: ownerOnly.file })),
+  ].filter(({ mode, forbidden }) => (mode & forbidden) !== 0);
+  if (exposed.length > 0) {
+    const modes = exposed.map(({ name, mode }) => `${name} has mode ${mode.toString(8)}`);
     return problemFound("data_exposed", modes.join(", "), path);
   }
   const readOnly = files.find((name) => name.startsWith("evald.db") && !mayWrite(join(path, name)));

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { keyCreatorLabel } from "../auth/key-labels.ts";
-import { createKey, listKeys, revokeKey, revokeKeysOfFormer } from "../auth/keys.ts";
+import { createKey, listKeys, revokeKey, revokeKeysOfFormerMembers } from "../auth/keys.ts";
 import type { Config } from "../config/config.ts";
 import { badRequest } from "../errors.ts";
 import { count } from "../grading/text.ts";
@@ -57,14 +57,14 @@ export function addKey(program: Command, configOf: () => Config): void {
       const all = withData(configOf(), (service) => listKeys(service.ctx, orgOf(service, org))).filter(
         ({ createdBy }) => person === undefined || createdBy?.id === person || createdBy?.name === person,
       );
-      const rows = all.map((k) => [
-        k.id,
-        k.display,
-        k.name,
-        k.scopes?.join(",") ?? "all",
-        keyCreatorLabel(k),
-        k.lastUsedAt ?? "never",
-        k.revokedAt ? "revoked" : (k.expiresAt ?? "never"),
+      const rows = all.map((apiKey) => [
+        apiKey.id,
+        apiKey.display,
+        apiKey.name,
+        apiKey.scopes?.join(",") ?? "all",
+        keyCreatorLabel(apiKey),
+        apiKey.lastUsedAt ?? "never",
+        apiKey.revokedAt ? "revoked" : (apiKey.expiresAt ?? "never"),
       ]);
       print(
         json ? toJson(all) : table([["ID", "KEY", "NAME", "SCOPES", "CREATED BY", "LAST USED", "EXPIRES"], ...rows]),
@@ -83,7 +83,7 @@ export function addKey(program: Command, configOf: () => Config): void {
     .action((id: string | undefined, { org, former, json }: { org?: string; former?: boolean; json?: boolean }) => {
       if ((id === undefined) === (former === undefined)) throw badRequest("Pass either the ID of a key or --former.");
       if (id === undefined) {
-        const all = withData(configOf(), (service) => revokeKeysOfFormer(service.ctx, orgOf(service, org)));
+        const all = withData(configOf(), (service) => revokeKeysOfFormerMembers(service.ctx, orgOf(service, org)));
         say(`Revoked ${count(all.length, "API key")}.`);
         return print(json ? toJson(all) : all.map((each) => each.id).join("\n"));
       }

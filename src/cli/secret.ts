@@ -35,7 +35,10 @@ export function addSecret(program: Command, useApi: UseApi): void {
     useApi(address, async (api) => {
       const secrets = await api.list("GET /secrets");
       const rows = secrets.items.map(({ name, hosts, state, updatedAt }) => [
-        ...[name, hosts?.join(", ") ?? "any", state, updatedAt],
+        name,
+        hosts?.join(", ") ?? "any",
+        state,
+        updatedAt,
       ]);
       print(json ? toJson(secrets.items) : table([["NAME", "HOSTS", "STATE", "STORED"], ...rows]));
       sayRest(secrets);

@@ -67,8 +67,8 @@ export function compareEvals(
   return compare(ctx, filtered(base), filtered(sideOfEvals(ctx, org, headIds)), options);
 }
 
-function frictionOf(ctx: Context, both: Side[]): Comparison["friction"] {
-  const groups = both.map(({ runs }) =>
+function frictionOf(ctx: Context, sides: [before: Side, after: Side]): Comparison["friction"] {
+  const groups = sides.map(({ runs }) =>
     readFriction(
       ctx,
       runs.flatMap(({ reportId }) => reportId ?? []),
@@ -76,15 +76,13 @@ function frictionOf(ctx: Context, both: Side[]): Comparison["friction"] {
   );
   // Without a report on one side, nothing is gone or new.
   if (groups.some(({ reportCount }) => reportCount === 0)) return { shared: [], gone: [], new: [] };
-  const [before, after] = groups.map(({ reportCount }, i) => (seenIn: string[][]) => ({
-    runs: seenIn[i]?.length ?? 0,
-    of: reportCount,
-  }));
+  const shareOf = (seenIn: string[][], side: 0 | 1) => ({
+    runs: seenIn[side]?.length ?? 0,
+    of: groups[side]?.reportCount ?? 0,
+  });
   const merged = mergeFriction(groups)
     .sort(bySeverity)
-    .flatMap(({ seenIn, ...point }) =>
-      before && after ? [{ ...point, before: before(seenIn), after: after(seenIn) }] : [],
-    );
+    .map(({ seenIn, ...point }) => ({ ...point, before: shareOf(seenIn, 0), after: shareOf(seenIn, 1) }));
   return {
     shared: merged.filter(({ before, after }) => before.runs > 0 && after.runs > 0),
     gone: merged.filter(({ after }) => after.runs === 0),

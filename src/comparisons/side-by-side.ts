@@ -62,7 +62,8 @@ export function compareReports(
   const duplicate = slugs.find((slug, i) => slugs.indexOf(slug) !== i);
   if (duplicate !== undefined) throw badRequest(`Invalid slugs: ${duplicate} is listed twice. List each report once.`);
   const compared = slugs.map((slug) => getReport(ctx, org, slug));
-  // One side for each agent of an evaluation: its runs with other agents don't count.
+  // One side for each agent of an evaluation: its runs with other agents don't count. The keys are sorted as text: by evaluation, the oldest first,
+  // then by agent, whose index is padded for that.
   const groups = Map.groupBy(
     compared.map(({ run, agent }) => ({
       evalRequestId: run.evalRequestId,
@@ -71,17 +72,19 @@ export function compareReports(
     })),
     ({ evalRequestId, agentIndex }) => `${evalRequestId} ${String(agentIndex).padStart(3, "0")}`,
   );
-  const evaluations = [...groups].sort(([a], [b]) => (a < b ? -1 : 1)).flatMap(([, [first]]) => first ?? []);
-  const sides = evaluations.map(({ evalRequestId, agentIndex }) => sideOfEvals(ctx, org, [evalRequestId], agentIndex));
+  const agentsOfEvaluations = [...groups].sort(([a], [b]) => (a < b ? -1 : 1)).flatMap(([, [first]]) => first ?? []);
+  const sides = agentsOfEvaluations.map(({ evalRequestId, agentIndex }) =>
+    sideOfEvals(ctx, org, [evalRequestId], agentIndex),
+  );
   const reportDifferences = differencesOf(compared.map((report) => [comparandOf(report)]));
   // The verdict covers all runs of both evaluations, which may differ in more than the selected reports do.
   const { assessment, comparability } = assessSides(sides, reportDifferences, options);
   const summaries = sides.map((side, i) => ({
-    evalRequestId: evaluations[i]?.evalRequestId ?? "",
-    agent: evaluations[i]?.agent ?? "",
+    evalRequestId: agentsOfEvaluations[i]?.evalRequestId ?? "",
+    agent: agentsOfEvaluations[i]?.agent ?? "",
     ...resultOf(side.runs, side.unfinished),
   }));
-  const untestedReason = `a verdict needs reports of two evaluations or agents, but these belong to ${sides.length}`;
+  const noVerdictReason = `a verdict needs reports of two evaluations or agents, but these belong to ${sides.length}`;
   return {
     reports: compared.map((report) => ({
       slug: report.slug,
@@ -104,7 +107,7 @@ export function compareReports(
     friction: frictionBetween(compared),
     comparability,
     verdict: assessment?.verdict ?? null,
-    evidence: { ...(assessment?.evidence ?? noEvidence(untestedReason)), sides: summaries },
+    evidence: { ...(assessment?.evidence ?? noEvidence(noVerdictReason)), sides: summaries },
   };
 }
 

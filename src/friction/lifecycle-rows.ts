@@ -28,7 +28,10 @@ type DocsOfRun = Pick<CountedReport["run"], "urlMap" | "editsDigest">;
 export const isLive = ({ urlMap, editsDigest }: DocsOfRun): boolean =>
   Object.keys(urlMap).length === 0 && editsDigest === null;
 
-/** Empty for the live docs; each preview is tracked separately, and runs with edits are not tracked at all. */
+/**
+ * Identifies the docs that a run read: empty for the live ones, as each preview is tracked separately. Nothing is tracked under the value of a run
+ * with edits.
+ */
 export const previewOf = ({ urlMap, editsDigest }: DocsOfRun): string =>
   isLive({ urlMap, editsDigest })
     ? ""
@@ -40,7 +43,7 @@ export const previewOf = ({ urlMap, editsDigest }: DocsOfRun): string =>
 /** Runs of another agent or model don't show what this one would have met. */
 export const agentKey = ({ agent, model }: Pick<CountedReport["run"], "agent" | "model">) => `${agent} ${model ?? ""}`;
 
-/** The agents that met a friction point. */
+/** The agents that met a friction point: the part of `agentKey` before the model. */
 export const agentsOf = (rows: Pick<LifecycleRow, "metBy">[]): string[] => [
   ...new Set(rows.flatMap(({ metBy }) => Object.keys(metBy).map((key) => key.split(" ")[0] ?? key))),
 ];
@@ -84,7 +87,8 @@ type CountedRun = {
   fingerprints: Set<string>;
 };
 
-const publishedFrom = and(
+/** Condition for the published reports of a prompt in its evaluations from one on. */
+const isPublishedFrom = and(
   eq(evalRequests.orgId, bound("orgId")),
   eq(evalRequests.promptId, bound("promptId")),
   gte(evalRequests.id, bound("fromId")),
@@ -104,7 +108,7 @@ const publishedRunsFrom = statement((db) =>
     .innerJoin(runs, and(eq(runs.orgId, evalRequests.orgId), eq(runs.evalRequestId, evalRequests.id)))
     .innerJoin(reports, eq(reports.runId, runs.id))
     .leftJoin(exposures, eq(exposures.reportId, reports.id))
-    .where(publishedFrom)
+    .where(isPublishedFrom)
     .orderBy(asc(evalRequests.id), asc(runs.id)),
 );
 
@@ -115,7 +119,7 @@ const publishedPointsFrom = statement((db) =>
     .innerJoin(runs, and(eq(runs.orgId, evalRequests.orgId), eq(runs.evalRequestId, evalRequests.id)))
     .innerJoin(reports, eq(reports.runId, runs.id))
     .innerJoin(frictionPoints, eq(frictionPoints.reportId, reports.id))
-    .where(publishedFrom),
+    .where(isPublishedFrom),
 );
 
 /** The published reports of a prompt in its evaluations from `fromId` on, oldest evaluation first. */
@@ -145,8 +149,9 @@ export function toEvaluations(
   for (const { evalRequestId: id, at, agent, exposure, fingerprints } of countedRuns) {
     const hasMet = fingerprints.has(fingerprint);
     const metSince = metBy[agent];
-    if (!hasMet && !(metSince !== undefined && metSince <= id && exposure && hasReached(exposure, preconditions)))
-      continue;
+    // IDs of evaluations sort by time.
+    const agentHasMet = metSince !== undefined && metSince <= id;
+    if (!hasMet && !(agentHasMet && exposure && hasReached(exposure, preconditions))) continue;
     let evaluation = evaluations.at(-1);
     if (evaluation?.id !== id) {
       evaluation = { id, at, met: 0, passed: 0, byModel: false };

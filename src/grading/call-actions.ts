@@ -2,8 +2,12 @@ import type { EventOf } from "./events.ts";
 
 type Request = { method: string; url: string };
 
-/** A command: its program, and its subcommand or, if it sends requests, their method and URLs. */
-type Command = { program: string; subcommand: string; urls: string[] };
+/** A command: its program, and its subcommand or, if it sends requests, those. */
+type Command = { program: string; subcommand: string; requests: Request[] };
+
+/** What may precede the name of a program: variable assignments, and programs that run the rest of the line. */
+const assignment = /^\w+=/;
+const launcher = /^(sudo|time|exec|command|nohup)$/;
 
 /** Programs that only inspect or prepare: their success fixes only their own failure. */
 const inspectingPrograms = new Set(
@@ -28,18 +32,18 @@ const isUrl = (word: string) => /^https?:\/\//i.test(word);
 
 /** The simple commands of a shell line, without leading variable assignments. */
 export function commandsOf(line: string): Command[] {
-  return wordsOf(line).flatMap((all) => {
-    const words = all.slice(all.findIndex((word) => !/^\w+=|^(sudo|time|exec|command|nohup)$/.test(word)));
-    const [path = ""] = words;
-    if (/^\w+=/.test(path)) return [];
-    const rest = words.slice(1);
+  return wordsOf(line).flatMap((words) => {
+    const programIndex = words.findIndex((word) => !assignment.test(word) && !launcher.test(word));
+    // Without a program, the last word is the command, such as `time`, unless it is an assignment.
+    const [path = "", ...rest] = words.slice(programIndex < 0 ? words.length - 1 : programIndex);
+    if (assignment.test(path)) return [];
     const operands = rest.filter((word) => !word.startsWith("-") && !/^[<>]|^\d?>/.test(word));
     const methodIndex = rest.findIndex((word) => /^(-X|--request)$/.test(word));
     const program = path.replace(/^.*\//, "");
-    if (!isClient(program)) return [{ program, subcommand: operands[0] ?? "", urls: [] }];
+    if (!isClient(program)) return [{ program, subcommand: operands[0] ?? "", requests: [] }];
     const sends = rest.some((word) => /^(-d|--data.*|--json|-F|--form)$/.test(word));
     const method = methodIndex < 0 ? (sends ? "POST" : "GET") : (rest[methodIndex + 1] ?? "");
-    return [{ program, subcommand: method, urls: rest.filter(isUrl) }];
+    return [{ program, subcommand: "", requests: rest.filter(isUrl).map((url) => ({ method, url })) }];
   });
 }
 
@@ -47,9 +51,7 @@ export function commandsOf(line: string): Command[] {
 export function firstRequestOf({ input }: EventOf<"tool_call">, observed: Request[]): Request | undefined {
   const text = (name: string) => (typeof input?.[name] === "string" ? (input[name] as string) : null);
   const url = text("url");
-  const requests = commandsOf(text("command") ?? "").flatMap(({ subcommand: method, urls }) =>
-    urls.map((each) => ({ method, url: each })),
-  );
+  const requests = commandsOf(text("command") ?? "").flatMap((command) => command.requests);
   const toolRequest = url === null ? [] : [{ method: (text("method") ?? "GET").toUpperCase(), url }];
   return [...observed, ...requests, ...toolRequest][0];
 }

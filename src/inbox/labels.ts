@@ -4,7 +4,7 @@ import type { ChangeCause, InboxItem } from "./schema.ts";
 
 const maxQuoteChars = 120;
 
-/** How large a problem or an improvement is: `−8.2`, or `3 of 4 failed`. */
+/** How large a problem or an improvement is: `−8.2`, or `3 of 4 failed`. For what has no size, its state or kind: `Paused`. */
 export function itemSize(item: InboxItem): string {
   switch (item.kind) {
     case "score_fell":
@@ -76,7 +76,7 @@ export function itemSubject(item: InboxItem): string {
   }
 }
 
-/** What is wrong, and what to do. */
+/** What is wrong, and what to do, as the text after a colon. */
 export function itemText(item: InboxItem): string {
   switch (item.kind) {
     case "score_fell":

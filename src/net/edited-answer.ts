@@ -63,14 +63,14 @@ export async function sendEdited(
   const answer = isHidden(edits, url)
     ? toHiddenAnswer(isRead ? await getPage().catch(toNoAnswer) : null)
     : editAnswer(edits, url, await getPage(), mapping);
-  // Its body is decoded now, whether or not it was edited.
+  // The body is decoded by now, whether or not it was edited.
   const headers = new Headers(answer.headers);
   for (const name of ["content-encoding", "transfer-encoding"]) headers.delete(name);
   headers.set("content-length", `${answer.body.length}`);
   return { ...answer, headers, body: method === "HEAD" ? new Uint8Array() : answer.body };
 }
 
-/** null for what a site may do. Throws all other errors. */
+/** No answer (null) if the site failed. Throws the error of a request that our own rules refused or that was aborted, and any other one. */
 function toNoAnswer(error: unknown): null {
   if (error instanceof GuardError && error.kind !== "refused" && error.kind !== "aborted") return null;
   throw error;

@@ -2,7 +2,7 @@ import net from "node:net";
 
 const maxHeadBytes = 64 * 1024;
 
-/** A proxy refused a tunnel: `head` is the start of its response, or empty if it closed the connection. */
+/** A proxy refused a tunnel: `head` is the start of its response, or empty if it closed the connection or the start is too long. */
 export class TunnelRefused extends Error {
   constructor(readonly head: string) {
     super("the proxy did not open the tunnel");

@@ -197,17 +197,20 @@ export function isNamedSecret({ before, name, separator, value, after }: NamedVa
   if (harmlessPrefix.test(before) && /(?:token|key)$/i.test(name)) return false;
   const hasTightSeparator = /^(?:=|%3D)$/i.test(separator);
   const isParameter = hasTightSeparator && /(?:[?&]|%3F|%26)[\w.-]*$/i.test(before);
-  const isWord = hasTightSeparator && /(?:^|[;\s"'`])$/.test(before) && !/^secret$/i.test(name);
+  // A word of its own, as in a shell.
+  const isAssignment = hasTightSeparator && /(?:^|[;\s"'`])$/.test(before) && !/^secret$/i.test(name);
   // An argument in code.
-  if (isWord && after.startsWith(",") && isIdentifier(value)) return false;
-  if (isParameter || isWord)
+  if (isAssignment && after.startsWith(",") && isIdentifier(value)) return false;
+  if (isParameter || isAssignment)
+    // Before a closing bracket, it may be an argument in code, so it has to look like a secret.
     return !isPlaceholder(value + after.replace(/[^)\]}].*$/s, "")) || isBareSecret(value, name);
   if (/^sig$/i.test(name)) return false;
   const isVariable = /^=["']?$/.test(separator) && name === name.toUpperCase() && !/^\d{1,7}$/.test(value);
   if (isVariable) return !isPlaceholder(value) && !memberExpression.test(value);
   const isQuoted = /["']$/.test(separator) && /^\\?["']/.test(after);
   if (isQuoted) return value.length >= 8 && looksSecret(value);
-  if (/\s*[\r\n]/.test(separator)) return false;
+  const isOnNextLine = /[\r\n]/.test(separator);
+  if (isOnNextLine) return false;
   const isHeader = separator.includes(":") && /(?:^|[^\w-])x-[\w-]*$/i.test(before);
   if (isHeader) return looksSecret(value);
   const isOption = hasTightSeparator && /(?:^|[^\w-])--[\w-]*$/.test(before);

@@ -55,13 +55,14 @@ export async function runAgent(
   const attempt = openAttempt(ctx, run, agent, lease, stop);
   const { writer, runLimits, ended } = attempt;
   let model: Awaited<ReturnType<typeof openModel>> | null = null;
-  let files: ReturnType<ReturnType<typeof gatewayOf>["openFiles"]> | null = null;
+  let siteAccess: ReturnType<ReturnType<typeof gatewayOf>["openFiles"]> | null = null;
   try {
     attempt.site = readArchiveOf(ctx, run, run.task.site?.archiveId);
     model = agent.kind === "model" ? await openModel(ctx, attempt) : null;
-    files = model || !attempt.site ? null : gatewayOf(ctx).openFiles({ site: attempt.site });
-    if (files) writer.hide([files.token]);
-    const version = await followAgent(ctx, host, attempt, model, files?.token ?? null);
+    // The session of a model has the site too.
+    siteAccess = model || !attempt.site ? null : gatewayOf(ctx).openFiles({ site: attempt.site });
+    if (siteAccess) writer.hide([siteAccess.token]);
+    const version = await followAgent(ctx, host, attempt, model, siteAccess?.token ?? null);
     if (attempt.editCounts) writer.append(toEditsEvent(attempt.editCounts), "runner");
     for (const event of finalEventsOf(runLimits)) writer.append(event, "runner");
     await writer.close(stop);
@@ -88,7 +89,7 @@ export async function runAgent(
     // Error messages of providers and processes may contain a key.
     throw new JobFailure({ ...failure, detail: writer.clean(failure.detail) }, retry, retryAfterMs, cause);
   } finally {
-    files?.close();
+    siteAccess?.close();
     stopClocks(runLimits);
   }
 }
@@ -135,10 +136,10 @@ function openAttempt(ctx: Context, run: RunRow, agent: AgentDescription, lease: 
     ended,
     editCounts: edits && openEditCounts(edits),
     mayWrite,
-    /** The archive with the site of the task. */
+    /** The archive with the site of the task, once it was read. */
     site: null as Uint8Array | null,
     isStored: true,
-    /** Warns the agent that a limit is near. */
+    /** Warns the agent that a limit is near. Does nothing until its model was opened. */
     warn(_limit: string): void {},
   };
   return attempt;
@@ -184,6 +185,7 @@ async function openModel(ctx: Context, attempt: Attempt) {
       shared: sharedBudgetsOf(ctx, run.orgId, run.promptId),
       // A silent model is reported before the agent counts as idle.
       silenceMs: task.limits.idleMs / 2,
+      // With a login, the agent calls its vendor itself.
       takesCalls: login === null,
       allowsWebSearch: task.agentOptions?.webSearch ?? false,
       files,

@@ -49,8 +49,9 @@ export function replayOutput(output: string, preset: Preset): Replay {
     throw badRequest(`The output of ${preset.id} is plain text: its events come from the calls of its model.`);
   const events: AgentEvent[] = [];
   const mcpServers = Object.fromEntries(list(header?.mcpServers).map((name) => [text(name), {}]));
-  const keeper = { addLine() {}, addMessage() {}, close() {} };
-  const reporter = startReporter(preset, mcpPrefixesOf(preset, mcpServers), keeper, (event) => events.push(event));
+  // The output is kept already.
+  const noKeeper = { addLine() {}, addMessage() {}, close() {} };
+  const reporter = startReporter(preset, mcpPrefixesOf(preset, mcpServers), noKeeper, (event) => events.push(event));
   const send = (parsed: AgentEvent[]) => {
     for (const event of parsed) report(reporter, mapTool(preset, event));
   };
@@ -60,7 +61,9 @@ export function replayOutput(output: string, preset: Preset): Replay {
     if (line.trim() === "") return [];
     const fields = readLine(line);
     if (fields === null) unreadableLines++;
-    return fields === null || fields.evald !== undefined ? [] : [fields];
+    // Notes of evald itself say, for example, that the rest was cut.
+    const isNote = fields?.evald !== undefined;
+    return fields === null || isNote ? [] : [fields];
   });
   const { ending, answer, unknown } =
     stream === "acp" ? replayMessages(objects, send) : replayLines(objects, lineParsers[stream], send);
@@ -88,6 +91,8 @@ function replayMessages(lines: Fields[], send: ReportEvents): StreamReading {
   const terminals = new Map<string, TerminalText>();
   /** The terminals that the agent asked about, by the ID of its request. */
   const terminalsByRequest = new Map<unknown, string>();
+  // Only the prompt says whether the agent should ask before it acts, so its requests for permission are no questions here.
+  const asksFirst = false;
   const state = createUpdateState((id) => terminals.get(id) ?? null);
   let ending: EndingName | null = null;
   for (const line of lines) {
@@ -98,7 +103,7 @@ function replayMessages(lines: Fields[], send: ReportEvents): StreamReading {
       const terminalId = terminalsByRequest.get(id);
       if (terminalId !== undefined) addTerminalText(terminals, terminalId, object(result));
     } else if (method === "session/update") send(parseUpdate(object(params.update), state));
-    else if (method === "session/request_permission") send(parsePermissionRequest(params, state, false));
+    else if (method === "session/request_permission") send(parsePermissionRequest(params, state, asksFirst));
     else if (method === "elicitation/create") send([toElicitationQuestion(params)]);
     else if (/^terminal\/(output|wait_for_exit)$/.test(text(method)))
       terminalsByRequest.set(id, text(params.terminalId));

@@ -40,7 +40,7 @@ export type FetchRequest = {
  */
 export type FetchFailureKind = GuardErrorKind | "cut" | "disallowed";
 
-/** `address`: host and port that were to be reached. */
+/** `address`: host and port that were to be reached, or the URL if evald sent no request. */
 type FetchFailure = { ok: false; kind: FetchFailureKind; message: string; address: string };
 
 /** What the explorer gets for a URL: a response, or why there is none. */

@@ -29,6 +29,7 @@ function toKeyStore(certificates: Buffer[]): Buffer {
     bytes.writeUInt32BE(value);
     return bytes;
   };
+  /** With its length before it, as two bytes. */
   const text = (value: string) => Buffer.concat([uint32(Buffer.byteLength(value)).subarray(2), Buffer.from(value)]);
   const trustedEntry = 2;
   const creationDate = Buffer.alloc(8);
@@ -36,6 +37,7 @@ function toKeyStore(certificates: Buffer[]): Buffer {
     Buffer.concat([uint32(trustedEntry), text(`ca-${i}`), creationDate, text("X.509"), uint32(der.length), der]),
   );
   const content = Buffer.concat([uint32(0xfeedfeed), uint32(2), uint32(entries.length), ...entries]);
+  // Java checks the file by this digest of the password, of words that the format prescribes, and of the content.
   const salt = Buffer.from(keyStorePassword, "utf16le").swap16();
   const digest = createHash("sha1").update(salt).update("Mighty Aphrodite").update(content).digest();
   return Buffer.concat([content, digest]);

@@ -14,6 +14,7 @@ const assignment = /^[A-Za-z_]\w*=/;
 /** The commands of a shell line that consists of plain commands; null if there is anything else in it. Variables are plain if the prompt set them. */
 function plainCommandsOf(line: string, variables: readonly string[] = []): PlainCommand[] | null {
   const isKnown = (name: string) => variables.includes(name);
+  // The value of a variable doesn't matter, so its name stands for it. Any other $ is plain only in single quotes.
   let rest = line.trim().replace(/\$\{?([A-Za-z_]\w*)\}?/g, (whole, name) => (isKnown(name) ? name : whole));
   const commands: PlainCommand[] = [];
   let words: string[] = [];
@@ -39,8 +40,10 @@ function plainCommandsOf(line: string, variables: readonly string[] = []): Plain
   return commands.some((command) => assignment.test(command.words[0]!)) ? null : commands;
 }
 
-/** Programs that show what is there and change nothing. */
-const viewers = new Set("cd pwd ls cat head tail grep wc which mkdir true sleep".split(" "));
+/** Programs that print nothing, and change no file. */
+const silentPrograms = new Set("cd mkdir true sleep".split(" "));
+/** Programs that show what is there, and change nothing. */
+const viewers = new Set("pwd ls cat head tail grep wc which".split(" "));
 /** Programs that pass on what they are given and add nothing. */
 const filters = new Set("cat head tail grep sort".split(" "));
 
@@ -66,8 +69,11 @@ const isAboutItself = (words: string[]) =>
 const deletes = (words: string[]) =>
   words.some((word) => /^(?:rm|remove|delete|del|destroy|drop|purge|uninstall)$/i.test(word));
 
-/** A run of the product's own program. */
-type ProgramRun = { seq: number; output: string; operands: string[]; deletes: boolean };
+/**
+ * A run of the product's own program, or a file that one made. `words`: those of the command, or the path; empty: nothing of the product ran, or its
+ * output is mixed with that of others.
+ */
+type ProgramRun = { seq: number; output: string; words: string[]; deletes: boolean };
 
 /** What the machine of a session is known to hold. */
 type Machine = {
@@ -181,7 +187,7 @@ export function programRunsOf(
   const addFile = ({ id, seq, output, ok }: EventOf<"tool_result">) => {
     const path = String(output?.path ?? "").replace(/^\/workspace\//, "");
     if (!ok || !isMadeFile(machine, path)) return;
-    runs.set(id, { seq, output: String(output?.text ?? ""), operands: [path], deletes: false });
+    runs.set(id, { seq, output: String(output?.text ?? ""), words: [path], deletes: false });
   };
   for (const event of session) {
     machine.docsLines.push(...pageTexts(event).flatMap(wordsByLine));
@@ -195,16 +201,16 @@ export function programRunsOf(
     const commands = typeof command === "string" ? plainCommandsOf(command, variables) : null;
     const run = commands && runOf(machine, commands, event, hasFetched(event));
     if (run === null) machine.mayBeTampered = true;
-    else if (run.operands.length > 0) {
+    else if (run.words.length > 0) {
       runs.set(event.id, run);
-      for (const word of [...run.operands, ...run.output.split(/[\s"'`()]+/)])
+      for (const word of [...run.words, ...run.output.split(/[\s"'`()]+/)])
         machine.mentioned.add(word.replace(/[.,:]$/, ""));
     }
   }
   return runs;
 }
 
-/** What a line of plain commands did. null: something in it isn't known. Without operands: nothing of the product ran, or its output is mixed. */
+/** What a line of plain commands did. null: something in it isn't known to be harmless. */
 function runOf(
   machine: Machine,
   commands: PlainCommand[],
@@ -212,21 +218,21 @@ function runOf(
   hasFetched: boolean,
 ): ProgramRun | null {
   const { stdout, stderr, text } = result.output ?? {};
-  const operands: string[] = [];
+  const productWords: string[] = [];
   let isMixed = !hasSucceeded(result);
   let isDeletion = false;
   for (const { words, isPiped } of commands) {
     const [program = ""] = words;
     if (hasFetched) for (const name of runPackageOf(machine, words)) machine.packages.add(name);
     if (isProductProgram(machine, words) && !isPiped) {
-      operands.push(...words);
+      productWords.push(...words);
       isDeletion ||= deletes(words);
       isMixed ||= isAboutItself(words) || mentionsFile(machine, words);
     } else if (program === "cat" && words.length > 1 && words.slice(1).every((path) => isMadeFile(machine, path))) {
-      operands.push(...words.slice(1));
+      productWords.push(...words.slice(1));
     } else if (viewers.has(program)) {
-      isMixed ||= !["cd", "mkdir", "true", "sleep"].includes(program) && !(isPiped && filters.has(program));
-    } else {
+      isMixed ||= !(isPiped && filters.has(program));
+    } else if (!silentPrograms.has(program)) {
       const packages = packagesOf(machine, words);
       if (packages.length === 0) return null;
       if (!hasFetched) return null;
@@ -236,5 +242,5 @@ function runOf(
     }
   }
   const output = valueTextsIn([stdout, stderr, text]).join("\n");
-  return { seq: result.seq, output, operands: isMixed ? [] : operands, deletes: isDeletion };
+  return { seq: result.seq, output, words: isMixed ? [] : productWords, deletes: isDeletion };
 }

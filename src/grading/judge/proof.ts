@@ -116,7 +116,7 @@ export function proofFinder(session: SessionEvent[]): (event: SessionEvent, quot
   /** Whether the product's program deleted later what a source made. */
   const isDeleted = ({ seq, values }: Statement) =>
     runs.some((run) => {
-      const named = new Set(run.operands.flatMap(tokensOf).map(lettersAndDigitsOf));
+      const named = new Set(run.words.flatMap(tokensOf).map(lettersAndDigitsOf));
       return run.deletes && run.seq > seq && [...values].some((value) => named.has(value));
     });
 

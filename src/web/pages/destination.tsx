@@ -29,6 +29,10 @@ type DestinationProps = SettingsProps & {
   secret?: string | null;
 };
 
+/** Who gets the emails. null: all owners. Empty: the addresses are hidden from a viewer who is no person. */
+const recipientsText = (recipients: string[] | null): string =>
+  recipients === null ? "All owners" : recipients.join(", ") || "Some members";
+
 /** A destination with its events and its log. */
 export function DestinationPage({ destination, deliveries, missed, secret, ...frame }: DestinationProps) {
   const {
@@ -56,9 +60,7 @@ export function DestinationPage({ destination, deliveries, missed, secret, ...fr
       {secret && <NewSecret id="new-secret" title="Signing secret" value={secret} />}
       <h2>{name}</h2>
       <dl class="facts">
-        <Fact name={kindLabels[kind]}>
-          {url ?? (recipients ? recipients.join(", ") || "Some members" : "All owners")}
-        </Fact>
+        <Fact name={kindLabels[kind]}>{url ?? recipientsText(recipients)}</Fact>
         {headers.length > 0 && <Fact name="Headers">{headers.join(", ")}</Fact>}
         <Fact name="Status">
           <DestinationStatus destination={destination} />
@@ -110,6 +112,7 @@ export function DestinationPage({ destination, deliveries, missed, secret, ...fr
   );
 }
 
+/** The result of a delivery in words. If evald tries again, the time of the next try belongs after it. */
 const resultOf = ({ status, lastStatus, failure, nextTryAt }: Delivery) => {
   const last = lastStatus === null ? "" : ` (${lastStatus})`;
   if (status === "delivered") return `Delivered${last}`;

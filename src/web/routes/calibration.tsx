@@ -24,9 +24,10 @@ const choicesOf = (ctx: Context, org: OrgId): CalibrationChoices => ({
     .map(({ id }) => id),
 });
 
+/** What a page of calibrations shows besides the list. `planned`: the calibration to agree to. */
 type Shown = { values?: URLSearchParams; planned?: Calibration | null; offset?: number };
 
-function calibrationPage(ctx: Context, viewer: Viewer, site: Site, { values, planned = null, offset = 0 }: Shown) {
+function calibrationProps(ctx: Context, viewer: Viewer, site: Site, { values, planned = null, offset = 0 }: Shown) {
   const { items, total } = listCalibrations(ctx, viewer.org, { limit: perPage, offset });
   const list = { calibrations: items, total, offset, perPage, now: ctx.now() };
   return {
@@ -40,9 +41,9 @@ export const calibrationPages = (ctx: Context) =>
   new Elysia({ name: "calibration pages" })
     .get(
       "/calibration",
-      ({ request, query: { offset = 0 } }) =>
+      ({ request, query: { offset } }) =>
         showPage(ctx, request, (viewer, site) => (
-          <CalibrationPage {...calibrationPage(ctx, viewer, site, { offset: offset ?? 0 })} />
+          <CalibrationPage {...calibrationProps(ctx, viewer, site, { offset: offset ?? 0 })} />
         )),
       queryOptions({ offset: pageQuery.offset }),
     )
@@ -53,15 +54,18 @@ export const calibrationPages = (ctx: Context) =>
         "run",
         (_, viewer, site, { typedValues, formError, errorMessage }) => (
           <CalibrationPage
-            {...{ ...calibrationPage(ctx, viewer, site, { values: typedValues }), formError, errorMessage }}
+            {...{ ...calibrationProps(ctx, viewer, site, { values: typedValues }), formError, errorMessage }}
           />
         ),
         async (viewer, form, site) => {
           const { agreed, promptId, ...input } = readForm(CalibrationForm, form);
           const requested = { ...input, ...(promptId && { promptId }), ...webSourceOf(viewer) };
           const planned = await requestCalibration(ctx, viewer.org, { ...requested, dryRun: true });
-          if (planned.estimate?.maxUsd !== 0 && !agreed)
-            return pageResponse(<CalibrationPage {...calibrationPage(ctx, viewer, site, { values: form, planned })} />);
+          const isFree = planned.estimate?.maxUsd === 0;
+          if (!isFree && !agreed)
+            return pageResponse(
+              <CalibrationPage {...calibrationProps(ctx, viewer, site, { values: form, planned })} />,
+            );
           const { id } = await requestCalibration(ctx, viewer.org, requested);
           return seeOther(ctx, `/calibration#${id}`);
         },

@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import type { ApiKey } from "../../auth/key-schema.ts";
-import { createKey, listKeys, revokeKey, revokeKeysOfFormer } from "../../auth/keys.ts";
+import { createKey, listKeys, revokeKey, revokeKeysOfFormerMembers } from "../../auth/keys.ts";
 import type { Context } from "../../context.ts";
 import { badRequest } from "../../errors.ts";
 import { count } from "../../grading/text.ts";
@@ -85,7 +85,7 @@ export const keyPages = (ctx: Context) =>
           buttonText: "Revoke keys",
           back: "/settings/keys",
         });
-        const revoked = revokeKeysOfFormer(ctx, viewer.org);
+        const revoked = revokeKeysOfFormerMembers(ctx, viewer.org);
         return keysPage(ctx, viewer, site, { successMessage: `${count(revoked.length, "API key")} revoked.` });
       }),
     )
