@@ -15,7 +15,7 @@ export const ApiKey = Type.Object(
     id: Id,
     name: Type.String(),
     display: Type.String({ description: "Its first and last characters" }),
-    scopes: Nullable(Type.Array(OneOf(keyScopes), { description: "null: no restrictions" })),
+    scopes: Nullable(Type.Array(OneOf(keyScopes), { description: "null: all except operate and audit" })),
     usesCompatibilityMode: Type.Boolean({
       description: "For clients that were not written for evald, see the page /docs/keys",
     }),
@@ -36,7 +36,7 @@ export const Whoami = Type.Object(
     key: Type.Object({
       id: Type.String({ format: "uuid" }),
       name: Type.String(),
-      scopes: Nullable(Type.Array(OneOf(keyScopes), { description: "Scopes of the key; null: all" })),
+      scopes: Nullable(Type.Array(OneOf(keyScopes), { description: "Scopes of the key; null: all except operate and audit" })),
     }),
   },
   { title: "Whoami" },

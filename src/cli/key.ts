@@ -28,7 +28,10 @@ export function addKey(program: Command, configOf: () => Config): void {
     .requiredOption("--name <name>", "Name of the key")
     .option("--org <name>", "Organization (required if there are several)")
     .option("--expires-days <days>", "Days until the key expires (default: never)", wholeNumber(1, 3650))
-    .option("--scopes <scopes>", `Comma-separated scopes: ${keyScopes.join(", ")} (default: read,run,write)`)
+    .option(
+      "--scopes <scopes>",
+      `Comma-separated scopes: ${keyScopes.join(", ")} (default: all except operate and audit)`,
+    )
     .option(
       "--compatible",
       "For CI clients that were not written for evald: runs supersede by default, errors are readable",
@@ -61,7 +64,7 @@ export function addKey(program: Command, configOf: () => Config): void {
         apiKey.id,
         apiKey.display,
         apiKey.name,
-        apiKey.scopes?.join(",") ?? "all",
+        apiKey.scopes?.join(",") ?? "all except operate,audit",
         keyCreatorLabel(apiKey),
         apiKey.lastUsedAt ?? "never",
         apiKey.revokedAt ? "revoked" : (apiKey.expiresAt ?? "never"),

@@ -107,9 +107,13 @@ export function mayStillRead(request: Request): boolean {
 /** Throws forbidden for a key without the scope. */
 export function checkScope({ name, scopes }: Caller, scope: KeyScope): void {
   if (includesScope(scopes, scope)) return;
+  const own =
+    scopes === null
+      ? "has all scopes except operate and audit"
+      : `has the ${scopes.length === 1 ? "scope" : "scopes"} ${scopes.join(" and ")}`;
   throw new AppError(
     "forbidden",
-    `The API key ${JSON.stringify(name)} has the ${scopes?.length === 1 ? "scope" : "scopes"} ${scopes?.join(" and ") ?? "read, run and write"}. This request needs a key with the scope ${scope}.`,
+    `The API key ${JSON.stringify(name)} ${own}. This request needs a key with the scope ${scope}.`,
   );
 }
 

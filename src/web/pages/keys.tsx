@@ -112,7 +112,7 @@ export function KeysPage({ keys, sort, createdBy, creators, formerKeys, nextId, 
                 <code>{key.display}</code>
               </td>
               <td data-label="Scopes">
-                {key.scopes?.join(", ") ?? "All scopes"}
+                {key.scopes?.join(", ") ?? "All except operate and audit"}
                 {key.usesCompatibilityMode && ", compatibility mode"}
               </td>
               <td data-label="Created by">
