@@ -7,7 +7,7 @@ import { createContext } from "../../src/context.ts";
 import { closeDb, openDb } from "../../src/db/open.ts";
 import { createLog } from "../../src/log.ts";
 import type { Flood } from "./flood.ts";
-import { seedHistory } from "./history.ts";
+import { seedChange, seedHistory } from "./history.ts";
 import { percentile } from "./load.ts";
 
 /** What the bench lends: how it starts the service, writes a row, and where data may lie. */
@@ -73,6 +73,7 @@ export const toText = (times: number[]) =>
 export async function benchFairness({ startService, row, folder }: Bench, only: string[] = []): Promise<void> {
   const dataDir = folder();
   const { key, promptIds, slugs } = seedHistory(dataDir, count);
+  const changedPrompt = seedChange(dataDir, promptIds[3] as string);
   const neighborKey = addOrg(dataDir);
   const { runId, slug } = addSession(dataDir);
   // Floods of sign-ins come from many networks.
@@ -157,7 +158,7 @@ export async function benchFairness({ startService, row, folder }: Bench, only: 
     "run pages": { ...read, path: `/runs/${runId}` },
     "session pages": { ...read, path: `/reports/${slug}/session` },
     Home: { ...read, path: "/" },
-    Why: { ...read, path: `/prompts/${promptIds[3]}/why` },
+    Why: { ...read, path: `/prompts/${changedPrompt}/why` },
     inbox: { ...read, path: "/api/v1/inbox" },
     "friction pages": { ...read, path: `/friction?promptId=${promptIds[3]}` },
     trends: { ...read, path: "/api/v1/trends?interval=day" },

@@ -313,3 +313,15 @@ export async function benchHistory({ startService, startFloor, compare, folder }
   await ours.stop();
   await floor.stop();
 }
+
+/** Makes the newest reports of a prompt 20 points worse, so that its score changed. */
+export function seedChange(dataDir: string, promptId: string): string {
+  const db = openDb(dataDir);
+  db.$client
+    .query(
+      "update reports set score = max(0, score - 20) where id in (select id from reports where prompt_id = ? order by run_id desc limit 20)",
+    )
+    .run(promptId);
+  closeDb(db);
+  return promptId;
+}

@@ -6,7 +6,7 @@ import { closeDb, openDb } from "../../src/db/open.ts";
 import type { SessionId } from "../../src/reports/session-events.ts";
 import { openSession } from "../../src/runs/session.ts";
 import { seedExperiments, usualSize } from "../support/many-experiments.ts";
-import { seedHistory } from "./history.ts";
+import { seedChange, seedHistory } from "./history.ts";
 import { median, percentile } from "./load.ts";
 
 /** What the bench lends: how it starts the service, writes a row, and where data may lie. */
@@ -43,18 +43,6 @@ function seedSession(dataDir: string, slug: string): string {
   session.close(new AbortController().signal);
   closeDb(db);
   return run.id;
-}
-
-/** Makes the newest reports of a prompt 20 points worse, so that its score changed. */
-function seedChange(dataDir: string, promptId: string): string {
-  const db = openDb(dataDir);
-  db.$client
-    .query(
-      "update reports set score = max(0, score - 20) where id in (select id from reports where prompt_id = ? order by run_id desc limit 20)",
-    )
-    .run(promptId);
-  closeDb(db);
-  return promptId;
 }
 
 const sorts = (...columns: string[]) => columns.flatMap((column) => [`sort=${column}`, `sort=-${column}`]);
