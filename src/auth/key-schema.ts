@@ -36,7 +36,9 @@ export const Whoami = Type.Object(
     key: Type.Object({
       id: Type.String({ format: "uuid" }),
       name: Type.String(),
-      scopes: Nullable(Type.Array(OneOf(keyScopes), { description: "Scopes of the key; null: all except operate and audit" })),
+      scopes: Nullable(
+        Type.Array(OneOf(keyScopes), { description: "Scopes of the key; null: all except operate and audit" }),
+      ),
     }),
   },
   { title: "Whoami" },
