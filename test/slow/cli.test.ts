@@ -98,7 +98,7 @@ test("an organization, a key, a provider and a prompt are created, listed and ar
     },
   ]);
   expect((await run("key", "revoke", listed[0].id)).stdout.trim()).toBe(listed[0].id);
-  expect((await run("key", "list")).stdout).toMatch(/ ci +all +Operator +never +revoked\n$/);
+  expect((await run("key", "list")).stdout).toMatch(/ ci +all except operate,audit +Operator +never +revoked\n$/);
 
   const provider = (
     await run("provider", "create", "--name", "Acme", "--docs-url", "https://docs.acme.example/")
