@@ -5,6 +5,7 @@ import { bisectRuns, type bisects } from "../db/tables/bisects.ts";
 import { reports } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
 import { comparedScope } from "../reports/differences.ts";
+import { costOfRuns } from "../runs/spending.ts";
 import type { Bisection, BuildScore } from "../stats/bisection.ts";
 
 export type BisectRow = typeof bisects.$inferSelect;
@@ -13,7 +14,7 @@ export type BisectRow = typeof bisects.$inferSelect;
 export const ofBisect = ({ id, orgId }: Pick<BisectRow, "id" | "orgId">) =>
   and(eq(bisectRuns.orgId, orgId), eq(bisectRuns.bisectId, id));
 
-/** The runs that were requested so far, and those of them that have ended. */
+/** The number of runs that were requested so far, and of those that have ended. */
 export function progressOf({ db }: Context, row: BisectRow): { ended: number; of: number } {
   const counts = db
     .select({ of: count(), ended: count(runs.completedAt) })
@@ -25,17 +26,10 @@ export function progressOf({ db }: Context, row: BisectRow): { ended: number; of
 }
 
 /** What all its runs cost, with estimates, in USD. */
-export function costOf({ db }: Context, row: BisectRow): number {
-  const cost = db
-    .select({ usd: sql<number>`coalesce(sum(${runs.spentUsd}), 0)` })
-    .from(bisectRuns)
-    .innerJoin(runs, eq(runs.id, bisectRuns.runId))
-    .where(ofBisect(row))
-    .get();
-  return cost?.usd ?? 0;
-}
+export const costOf = ({ db }: Context, row: BisectRow): number =>
+  costOfRuns(db, db.select({ id: bisectRuns.runId }).from(bisectRuns).where(ofBisect(row)));
 
-/** An ended run. `score`: null if it has none that can be compared with those of the good build. */
+/** An ended run. `score`: null if it has none that can be compared with the scores of the good build. */
 export type BuildRun = { build: number; evalRequestId: string; score: number | null; agent: string };
 
 /** The ended runs of a bisect, in the order in which they were requested. Scores count if they tell the same as the first one of the good build. */

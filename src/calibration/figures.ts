@@ -12,6 +12,7 @@ import {
 import { frictionPoints } from "../db/tables/friction.ts";
 import { reports } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
+import { costOfRuns } from "../runs/spending.ts";
 import { fisherTest } from "../stats/hypothesis-tests.ts";
 import { threshold } from "../stats/power.ts";
 
@@ -146,18 +147,11 @@ export function measurerOf({ db }: Context, row: CalibrationRow) {
 }
 
 /** What all its runs cost, with estimates, in USD. */
-export function costOf({ db }: Context, row: CalibrationRow): number {
-  const cost = db
-    .select({ usd: sql<number>`coalesce(sum(${runs.spentUsd}), 0)` })
-    .from(calibrationRuns)
-    .innerJoin(runs, eq(runs.id, calibrationRuns.runId))
-    .where(ofCalibration(row))
-    .get();
-  return cost?.usd ?? 0;
-}
+export const costOf = ({ db }: Context, row: CalibrationRow): number =>
+  costOfRuns(db, db.select({ id: calibrationRuns.runId }).from(calibrationRuns).where(ofCalibration(row)));
 
 /**
- * The figures that are significantly worse than those of the calibration before, of the same agent and model in the same docs: Fisher's exact test
+ * The figures that are significantly worse than in the previous calibration of the same agent and model on the same docs, by Fisher's exact test
  * at the level of verdicts. The methodology may be another one.
  */
 export function worseFigures(

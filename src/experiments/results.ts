@@ -5,6 +5,7 @@ import type { Context } from "../context.ts";
 import { experimentRuns, type experiments, type Treatment } from "../db/tables/experiments.ts";
 import { reports } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
+import { costOfRuns } from "../runs/spending.ts";
 import { aaRate, type NullBlock } from "../stats/aa-rate.ts";
 import { goalResultOf, infraFailuresOf, round, roundP } from "../stats/repeats.ts";
 import { analyzeExperiment, type ExperimentAnalysis } from "./analysis.ts";
@@ -17,7 +18,7 @@ export type ExperimentRow = typeof experiments.$inferSelect;
 export const ofExperiment = ({ id, orgId }: Pick<ExperimentRow, "id" | "orgId">) =>
   and(eq(experimentRuns.orgId, orgId), eq(experimentRuns.experimentId, id));
 
-/** The runs that were requested so far, and those of them that have ended. */
+/** The number of runs that were requested so far, and of those that have ended. */
 export function progressOf(
   { db }: Context,
   row: Pick<ExperimentRow, "id" | "orgId" | "status">,
@@ -35,15 +36,8 @@ export function progressOf(
 }
 
 /** What all its runs cost, with estimates, in USD. */
-export function costOf({ db }: Context, row: ExperimentRow): number {
-  const cost = db
-    .select({ usd: sql<number>`coalesce(sum(${runs.spentUsd}), 0)` })
-    .from(experimentRuns)
-    .innerJoin(runs, eq(runs.id, experimentRuns.runId))
-    .where(ofExperiment(row))
-    .get();
-  return cost?.usd ?? 0;
-}
+export const costOf = ({ db }: Context, row: ExperimentRow): number =>
+  costOfRuns(db, db.select({ id: experimentRuns.runId }).from(experimentRuns).where(ofExperiment(row)));
 
 /** The runs of an experiment that have ended, in the order in which they were requested. */
 export function listEndedRuns({ db }: Context, row: ExperimentRow): (ExperimentRun & { isRuleBased: boolean })[] {

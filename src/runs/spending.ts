@@ -1,4 +1,4 @@
-import { and, eq, gte, isNotNull, lt, type SQL, sql } from "drizzle-orm";
+import { and, eq, gte, inArray, isNotNull, lt, type SQL, type SQLWrapper, sql } from "drizzle-orm";
 import { decideLimits, type Limits } from "../config/limits.ts";
 import type { Context, OrgId } from "../context.ts";
 import { nextTime } from "../cron.ts";
@@ -36,6 +36,14 @@ export function budgetOfRun(ctx: Context, orgId: string, limits: Limits | null, 
     isCapped: (limit?.run ?? limit?.month ?? limits?.costUsd ?? reservedUsd) !== null,
   };
 }
+
+/** What some runs cost together, with estimates, in USD. `runIds`: selects their IDs. */
+export const costOfRuns = (db: Context["db"], runIds: SQLWrapper): number =>
+  db
+    .select({ usd: sql<number>`coalesce(sum(${runs.spentUsd}), 0)` })
+    .from(runs)
+    .where(inArray(runs.id, runIds))
+    .get()?.usd ?? 0;
 
 /** The limit on money that a run reaches first, and whose it is. */
 export function findCostLimit(

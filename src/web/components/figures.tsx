@@ -3,6 +3,7 @@ import { percent } from "../../grading/text.ts";
 import { describeEvents, outcomeLabels } from "../../reports/labels.ts";
 import type { Repeats } from "../../stats/repeats.ts";
 import { toHref } from "./pager.tsx";
+import { When } from "./when.tsx";
 
 /** A colored grade, or a dash if there is none. */
 export const GradeMark = ({ grade, big = false }: { grade: string | null; big?: boolean }) =>
@@ -30,6 +31,22 @@ export const Fact = ({ name, children }: { name: string; children: ComponentChil
     <dt>{name}</dt>
     <dd>{children}</dd>
   </div>
+);
+
+type TimeFactsProps = { createdAt: string; completedAt: string | null; now: number };
+
+/** When something was requested, and when it ended. */
+export const TimeFacts = ({ createdAt, completedAt, now }: TimeFactsProps) => (
+  <>
+    <Fact name="Created">
+      <When at={createdAt} now={now} />
+    </Fact>
+    {completedAt && (
+      <Fact name="Completed">
+        <When at={completedAt} now={now} />
+      </Fact>
+    )}
+  </>
 );
 
 type FoldProps = { id: string; title: string; count?: number; children: ComponentChildren };

@@ -138,21 +138,13 @@ function contentOf(item: InboxItem, { base }: Site, viewer: Viewer, now: number)
       };
     case "schedule_paused":
       return {
-        name: (
-          <a class="plain" href={`${base}/prompts/${item.prompt.id}`}>
-            {itemSubject(item)}
-          </a>
-        ),
+        name: <SubjectLink item={item} base={base} />,
         text: <TextSince item={item} />,
         button: <ButtonLink href={`${base}/prompts/${item.prompt.id}`}>Open prompt</ButtonLink>,
       };
     case "basis_changed":
       return {
-        name: (
-          <a class="plain" href={`${base}/prompts/${item.prompt.id}`}>
-            {itemSubject(item)}
-          </a>
-        ),
+        name: <SubjectLink item={item} base={base} />,
         text: <TextSince item={item} />,
         button: (
           <>
@@ -163,11 +155,7 @@ function contentOf(item: InboxItem, { base }: Site, viewer: Viewer, now: number)
       };
     case "false_alarms":
       return {
-        name: (
-          <a class="plain" href={`${base}/prompts/${item.prompt.id}`}>
-            {itemSubject(item)}
-          </a>
-        ),
+        name: <SubjectLink item={item} base={base} />,
         text: <TextSince item={item} />,
         button: <ButtonLink href={`${base}/experiments/${item.experimentId}`}>Open comparison</ButtonLink>,
       };
@@ -238,6 +226,12 @@ function contentOf(item: InboxItem, { base }: Site, viewer: Viewer, now: number)
       };
   }
 }
+
+const SubjectLink = ({ item, base }: { item: InboxItem & { prompt: { id: string } }; base: string }) => (
+  <a class="plain" href={`${base}/prompts/${item.prompt.id}`}>
+    {itemSubject(item)}
+  </a>
+);
 
 const Named = ({ prompt, agent, base }: { prompt: { id: string; title: string }; agent: string; base: string }) => (
   <>

@@ -2,7 +2,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import { resultText, skipLabels, statusLabels } from "../../bisects/labels.ts";
 import { type Bisect, BisectRequest } from "../../bisects/schema.ts";
 import { dollars, percent } from "../../grading/text.ts";
-import { Fact, List } from "../components/figures.tsx";
+import { Fact, List, TimeFacts } from "../components/figures.tsx";
 import type { PromptName } from "../components/filter.tsx";
 import { ButtonForm, Notices, Submit } from "../components/form-parts.tsx";
 import { foreignText, Layout } from "../components/layout.tsx";
@@ -197,14 +197,7 @@ export function BisectPage({ site, site: { base }, viewer, bisect, title, now }:
       </List>
       <h2>Details</h2>
       <dl class="facts">
-        <Fact name="Created">
-          <When at={bisect.createdAt} now={now} />
-        </Fact>
-        {bisect.completedAt && (
-          <Fact name="Completed">
-            <When at={bisect.completedAt} now={now} />
-          </Fact>
-        )}
+        <TimeFacts createdAt={bisect.createdAt} completedAt={bisect.completedAt} now={now} />
         <Fact name="Prompt">
           <a href={`${base}/prompts/${promptId}`}>{title}</a>
         </Fact>

@@ -16,7 +16,7 @@ import {
 import type { Experiment } from "../../experiments/schema.ts";
 import { count, dollars } from "../../grading/text.ts";
 import { formatNumber } from "../../reports/labels.ts";
-import { Fact, List, ScrollArea } from "../components/figures.tsx";
+import { Fact, List, ScrollArea, TimeFacts } from "../components/figures.tsx";
 import { ForestPlot, type ForestRow } from "../components/forest-plot.tsx";
 import { ButtonForm } from "../components/form-parts.tsx";
 import { foreignText, Layout } from "../components/layout.tsx";
@@ -316,14 +316,7 @@ const Details = ({ experiment, now, base }: { experiment: Experiment; now: numbe
   <>
     <h2>Details</h2>
     <dl class="facts">
-      <Fact name="Created">
-        <When at={experiment.createdAt} now={now} />
-      </Fact>
-      {experiment.completedAt && (
-        <Fact name="Completed">
-          <When at={experiment.completedAt} now={now} />
-        </Fact>
-      )}
+      <TimeFacts createdAt={experiment.createdAt} completedAt={experiment.completedAt} now={now} />
       <Fact name="Prompts">{experiment.prompts.length}</Fact>
       <Fact name="Runs per prompt and arm">{experiment.repeats}</Fact>
       <Fact name="Cost">{experiment.spentUsd === null ? "Unknown" : dollars(experiment.spentUsd)}</Fact>

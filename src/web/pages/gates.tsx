@@ -6,7 +6,7 @@ import type { Gate } from "../../gates/schema.ts";
 import { capitalize, count, signedPoints } from "../../grading/text.ts";
 import { formatNumber, humanize } from "../../reports/labels.ts";
 import { ComparedFriction } from "../components/compared-friction.tsx";
-import { Fact, List, ScrollArea, TableHead, toSorting } from "../components/figures.tsx";
+import { Fact, List, ScrollArea, TableHead, TimeFacts, toSorting } from "../components/figures.tsx";
 import { Choice, Filter, type PromptName, promptChoices } from "../components/filter.tsx";
 import { ExternalLink, Layout } from "../components/layout.tsx";
 import { offsetLinks, Pager, toHref } from "../components/pager.tsx";
@@ -187,14 +187,7 @@ export function GatePage({ site, site: { base }, viewer, gate, selfComparison, n
       </List>
       <h2>Details</h2>
       <dl class="facts">
-        <Fact name="Created">
-          <When at={gate.createdAt} now={now} />
-        </Fact>
-        {gate.completedAt && (
-          <Fact name="Completed">
-            <When at={gate.completedAt} now={now} />
-          </Fact>
-        )}
+        <TimeFacts createdAt={gate.createdAt} completedAt={gate.completedAt} now={now} />
         <Fact name="Runs">
           {progress.ended} of {progress.of} finished
         </Fact>
