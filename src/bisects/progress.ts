@@ -67,7 +67,7 @@ export async function advanceBisects(ctx: Context): Promise<void> {
 
 type End = Pick<BisectRow, "status" | "stopReason" | "result">;
 
-/** Advances a bisect if all of its runs have ended. Resolves to whether it can go on at once, because a build was skipped. */
+/** Advances a bisect if all of its runs have ended. Resolves to whether to call it again immediately, because a build was skipped. */
 async function advance(ctx: Context, row: BisectRow): Promise<boolean> {
   const { ended, of } = progressOf(ctx, row);
   if (row.status !== "running" || ended < of) return false;

@@ -6,7 +6,7 @@ import { Id, Nullable, notBlank, OneOf, Time, Url } from "../schema.ts";
 const { templateArgs, agent, model } = RunRequest.properties;
 
 const maxCommits = 1_000;
-/** What stands for a commit in the address of its build. */
+/** The placeholder for the commit in the URL of a build. */
 export const placeholder = "{commit}";
 
 export const BisectRequest = Type.Object(

@@ -88,7 +88,7 @@ async function readSources({ allow, now }: Context, urls: string[]): Promise<Sou
 
 const occursOnce = (text: string, part: string): boolean => text.split(part, 3).length === 2;
 
-/** Links to other pages of the docs, whose target occurs once: those of menus repeat. */
+/** Links to other pages of the docs whose target occurs only once, because links in menus repeat. */
 function placesOfLinks({ url, text, isHtml }: Source, number: number): Candidate[] {
   const pattern = isHtml ? /<a\s[^>]*?href=(["'])([^"'#?]+)\1/g : /\]\(()([^)\s#?]+)\)/g;
   const targets = [...text.matchAll(pattern)].map(([, , target = ""]) => target);

@@ -106,7 +106,7 @@ function findStem(word: string): string {
   return stem.length > 4 ? stem.replace(/e$/, "") : stem;
 }
 
-/** The forms of a term itself: its stem, and that of a short verb with or without its last letter, `move` and `moved`. */
+/** The stems of a term: its own, and for a short verb also the one with or without its last letter, as in `move` and `moved`. */
 export function formsOf({ stem }: Term): string[] {
   if (stem.endsWith(lostE)) return [stem, stem.replace(lostE, "e")];
   return stem.endsWith("e") && shortRoot.test(stem.slice(0, -1)) ? [stem, stem.slice(0, -1) + lostE] : [stem];

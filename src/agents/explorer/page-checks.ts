@@ -29,7 +29,7 @@ const maxReadableChars = 500_000;
 const minContentBytes = 80;
 /** The shortest sentence. A page with less has no content. */
 const minSentenceBytes = 12;
-/** A page with no more than this besides its title has no content, whoever needs it. */
+/** A page with no more text than this besides its title is empty, whatever the task. */
 const maxStubBytes = 30;
 /** An error page says no more than this. */
 const maxErrorBytes = 300;

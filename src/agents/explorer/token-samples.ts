@@ -32,7 +32,7 @@ const isString = (style: string) => /\bstring/.test(style);
 export function checkTokens(language: TokenizedLanguage, code: string): ParseResult {
   // The tokenizer of C# doesn't know raw strings.
   if (language === "csharp" && code.includes('"""')) return null;
-  // That of Ruby only knows texts whose start ends its line.
+  // The tokenizer of Ruby only knows heredocs whose start is the end of its line.
   const source = language === "ruby" ? code.replace(heredoc, blankLines) : code;
   const tokenizer: Tokenizer = tokenizers[language];
   const state = tokenizer.startState?.(indentUnit);

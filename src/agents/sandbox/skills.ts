@@ -66,7 +66,7 @@ function openingIn(text: string): { opening?: string } {
   return line === undefined ? {} : { opening: line.slice(0, maxOpeningChars).toWellFormed() };
 }
 
-/** Whether a path or URL is that of the main file of a skill. */
+/** Whether a path or URL leads to the main file of a skill. */
 export const isSkillFile = (path: string): boolean => /(^|\/)SKILL\.md$/.test(path);
 
 /** The description in the front matter of a SKILL.md; empty if it has none. */
