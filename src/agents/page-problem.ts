@@ -24,7 +24,7 @@ const maxPictures = 3;
 const maxThin = { text: 600, headings: 2, links: 8 };
 
 /** Whether a page says no more than an error page or a sign-in form would. */
-export const isThin = ({ own, samples }: Pick<Content, "own" | "samples">): boolean =>
+export const isThin = ({ own, samples }: Content): boolean =>
   samples === 0 &&
   own.textLength < maxThin.text &&
   own.headings <= maxThin.headings &&
@@ -32,15 +32,14 @@ export const isThin = ({ own, samples }: Pick<Content, "own" | "samples">): bool
   own.frames === 0;
 
 /** Whether a page has almost nothing to read, as one that sends its readers elsewhere. */
-export const isStub = (content: Pick<Content, "own" | "samples">): boolean =>
-  isThin(content) && content.own.textLength < someText;
+export const isStub = (content: Content): boolean => isThin(content) && content.own.textLength < someText;
 
 /** Whether so many characters of text leave it to so many pictures to say something. */
 export const isLeftToPictures = (textLength: number, pictures: number): boolean =>
   textLength < textPerPicture * Math.min(pictures, maxPictures);
 
 /** Whether a page shows pictures, and hardly says in words what they show. */
-export const isPictured = (content: Pick<Content, "own" | "samples">): boolean => {
+export const isPictured = (content: Content): boolean => {
   const { textLength, linkTextLength, images, imageTextLength, links } = content.own;
   return links <= images && isThin(content) && isLeftToPictures(textLength + linkTextLength + imageTextLength, images);
 };

@@ -5,5 +5,5 @@ export const creatorLabel = ({ name, isMember }: Creator): string =>
   name === null ? "Former member" : `${name}${isMember ? "" : " (left)"}`;
 
 /** Who created a key. */
-export const keyCreatorLabel = ({ createdBy, trustId }: Pick<ApiKey, "createdBy" | "trustId">): string =>
+export const keyCreatorLabel = ({ createdBy, trustId }: ApiKey): string =>
   createdBy !== null ? creatorLabel(createdBy) : trustId === null ? "Operator" : "CI job";

@@ -2,13 +2,13 @@ import { count, list } from "../grading/text.ts";
 import type { Backup } from "./schema.ts";
 
 /** The status of a backup. */
-export function backupStatusLabel({ status, removedAt }: Pick<Backup, "status" | "removedAt">): string {
+export function backupStatusLabel({ status, removedAt }: Backup): string {
   if (removedAt !== null) return "Deleted";
   return { queued: "Waiting", running: "Running", completed: "Checked", failed: "Failed" }[status];
 }
 
 /** `2 organizations and 14 runs`: what was deleted after a backup that still has it; empty if nothing was. */
-export function deletedSinceText({ deletedSince }: Pick<Backup, "deletedSince">): string {
+export function deletedSinceText({ deletedSince }: Backup): string {
   if (deletedSince === null) return "";
   const { organizations, prompts, runs } = deletedSince;
   const parts = [

@@ -11,8 +11,7 @@ import type { Bisection, BuildScore } from "../stats/bisection.ts";
 export type BisectRow = typeof bisects.$inferSelect;
 
 /** Whether a row belongs to a bisect. */
-export const ofBisect = ({ id, orgId }: Pick<BisectRow, "id" | "orgId">) =>
-  and(eq(bisectRuns.orgId, orgId), eq(bisectRuns.bisectId, id));
+export const ofBisect = ({ id, orgId }: BisectRow) => and(eq(bisectRuns.orgId, orgId), eq(bisectRuns.bisectId, id));
 
 /** The number of runs that were requested so far, and of those that have ended. */
 export function progressOf({ db }: Context, row: BisectRow): { ended: number; of: number } {

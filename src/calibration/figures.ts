@@ -19,7 +19,7 @@ import { threshold } from "../stats/power.ts";
 export type CalibrationRow = typeof calibrations.$inferSelect;
 
 /** Whether a row belongs to a calibration. */
-export const ofCalibration = ({ id, orgId }: Pick<CalibrationRow, "id" | "orgId">) =>
+export const ofCalibration = ({ id, orgId }: CalibrationRow) =>
   and(eq(calibrationRuns.orgId, orgId), eq(calibrationRuns.calibrationId, id));
 
 type Finding = Pick<

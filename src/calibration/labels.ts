@@ -18,7 +18,7 @@ export const worseLabels = {
   falseAlarms: "has more false alarms",
 } as const;
 
-const measurerText = ({ agent, model }: Pick<Calibration, "agent" | "model">): string =>
+const measurerText = ({ agent, model }: { agent: string; model: string | null }): string =>
   model === null ? agent : `${agent} with ${model}`;
 
 /** What was measured, by which agent. */

@@ -35,7 +35,7 @@ export const problemFound = (cause: Cause, detail: string, subject: string | nul
 });
 
 /** Whether a finding is a warning or a failure. */
-export const isProblem = ({ state }: Pick<Finding, "state">): boolean => state === "warning" || state === "failed";
+export const isProblem = ({ state }: { state: Finding["state"] }): boolean => state === "warning" || state === "failed";
 
 /** When checks run: with `evald doctor`, and in the service after its start and then every day. */
 export const checkOccasions = ["doctor", "start", "daily"] as const;

@@ -128,8 +128,7 @@ export function createPrompt(
 }
 
 /** What lists and the audit log call a prompt: its title, or else the beginning of its text. */
-export const nameOfPrompt = ({ title, text }: Pick<PromptRow, "title" | "text">): string =>
-  title ?? text.slice(0, 80).toWellFormed();
+export const nameOfPrompt = ({ title, text }: PromptRow): string => title ?? text.slice(0, 80).toWellFormed();
 
 /** Omitted fields keep their values. Throws not_found, and bad_request that names the field. */
 export function updatePrompt(ctx: Context, org: OrgId, id: string, { hasPublicBadge, ...patch }: PromptPatch): Prompt {
@@ -215,7 +214,7 @@ export function scheduleOf(
 }
 
 /** Whether the end goal of a prompt still is the proposed one that repeats words of the docs. */
-const repeatsDocs = ({ basis, endGoal }: Pick<PromptRow, "basis" | "endGoal">): boolean =>
+const repeatsDocs = ({ basis, endGoal }: PromptRow): boolean =>
   basis !== null && basis.ownGoal !== null && basis.ownGoal === endGoal;
 
 function toPrompt(ctx: Context, row: PromptRow): Prompt {

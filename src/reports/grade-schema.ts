@@ -237,12 +237,15 @@ const gradeFieldNames = Object.keys(GradeFields.properties) as GradeFieldName[];
 export const pickGradeFields = <T extends Record<GradeFieldName, unknown>>(from: T) =>
   Object.fromEntries(gradeFieldNames.map((field) => [field, from[field]])) as Pick<T, GradeFieldName>;
 
+/** What a report tells about, and what shows that its goal was reached. */
+export type ScopeAndEvidence = { scope: Grade["scope"]; evidence: Grade["evidence"] };
+
 /** Why nothing was measured, or that the goal was not tested and a score therefore has no grade. */
 export function toNullNotice({
   nullNotice,
   scope,
   evidence,
-}: Pick<Grade, "nullNotice" | "scope" | "evidence">): string | null {
+}: ScopeAndEvidence & { nullNotice: string | null }): string | null {
   if (nullNotice !== null || scope === "goal") return nullNotice;
   return evidence === "judged"
     ? "No grade: only the judge says that the goal was reached. Add a success check"

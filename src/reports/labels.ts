@@ -1,4 +1,5 @@
 import { count, list, oneLine, percent, titleFromTask } from "../grading/text.ts";
+import type { ScopeAndEvidence } from "./grade-schema.ts";
 import type { Recommendation, Report } from "./schema.ts";
 
 type Judge = NonNullable<Report["judge"]>;
@@ -97,7 +98,7 @@ const evidenceLabels = {
 } as const;
 
 /** What the score of a report rests on: its evidence, or that the goal was not tested. */
-export const describeEvidence = ({ scope, evidence }: Pick<Report, "scope" | "evidence">): string | null =>
+export const describeEvidence = ({ scope, evidence }: ScopeAndEvidence): string | null =>
   evidence !== null ? evidenceLabels[evidence] : scope === "goal" ? null : goalNotTested;
 
 type ScoreAndScope = { score: number | null; scope: keyof typeof scopeLabels };
@@ -112,7 +113,7 @@ export function scoreSummary({
   scope,
   evidence,
   grade,
-}: ScoreAndScope & Pick<Report, "grade" | "evidence">): string | null {
+}: ScopeAndEvidence & { score: number | null; grade: string | null }): string | null {
   if (score === null) return null;
   const label = scopeLabels[scope];
   return label === null
@@ -159,13 +160,13 @@ export function describeServedSite(site: NonNullable<Report["context"]>["sites"]
 const hostNames = { github: "GitHub Pages", netlify: "Netlify", vercel: "Vercel", cloudflare: "Cloudflare Pages" };
 
 /** What the score does not cover, if docs were read without a build; null otherwise. */
-export const describeSources = ({ context }: Pick<Report, "context">): string | null =>
+export const describeSources = ({ context }: Report): string | null =>
   context?.sites.some(({ form }) => form === "markdown")
     ? "Read from Markdown sources, not from the built site: navigation, redirects, generated pages, templates, links to sections and site conventions such as llms.txt were not measured."
     : null;
 
 /** How the docs were edited on the way to the agent, as a sentence; null: they were not. */
-export function describeEdits({ run: { edits }, context }: Pick<Report, "run" | "context">): string | null {
+export function describeEdits({ run: { edits }, context }: Report): string | null {
   if (!edits) return null;
   const { hidden, replacements } = edits;
   const isUnused = (applied: number) => applied === 0;

@@ -137,7 +137,7 @@ export function getFieldTraffic(
 }
 
 /** The first and the last month of a docs map, whose `until` is the begin of the month after it. */
-function monthsOf({ since, until }: Pick<DocsMap, "since" | "until">): [string, string] {
+function monthsOf({ since, until }: DocsMap): [string, string] {
   // Up to 14 hours before or after UTC, the middle of a day is in the same month.
   const middle = (time: string, days: number) =>
     new Date(Date.parse(time) + days * 86_400_000).toISOString().slice(0, 7);

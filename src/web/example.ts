@@ -33,7 +33,7 @@ const plantedMistakes = [
 ] as const;
 
 /** The report of the example, from `bun run docs`: visitors see it before anyone has an account. */
-export const exampleReport = ({ baseUrl }: Site): { report: Report; pagesVisited: PagesVisited } =>
+export const exampleReport = ({ baseUrl }: { baseUrl: string }): { report: Report; pagesVisited: PagesVisited } =>
   JSON.parse(JSON.stringify(stored).replaceAll("{base}", baseUrl).replaceAll("{host}", new URL(baseUrl).host));
 
 /** Numbers of mistakes. */
@@ -46,7 +46,7 @@ export const describeMistakes = ({ planted, found }: PlantedMistakes): string =>
 /** How many mistakes of the example docs a report found; null for a report of other docs. */
 export function countPlantedMistakes(
   { task, frictionPoints }: Report,
-  { baseUrl }: Pick<Site, "baseUrl">,
+  { baseUrl }: { baseUrl: string },
 ): PlantedMistakes | null {
   if (!task.startUrls.includes(`${baseUrl}/example`)) return null;
   const found = plantedMistakes.filter((mistake) =>
@@ -63,7 +63,7 @@ const titleOf = (text: string): string => /^# (.+)$/m.exec(text)?.[1] ?? "";
  * A page of the docs of a made-up product, as Markdown: the first run evaluates them. They have mistakes on purpose, so that
  * its report has something to fix, and none besides. null: no such page.
  */
-export function findExamplePage(slug: string, { baseUrl }: Site): string | null {
+export function findExamplePage(slug: string, { baseUrl }: { baseUrl: string }): string | null {
   const text = ownMember(pages, slug);
   return text === undefined
     ? null
@@ -96,7 +96,7 @@ ${Bun.markdown.html(text, { noHtmlBlocks: true, noHtmlSpans: true, headings: { i
 }
 
 /** The list of pages for agents. */
-export const exampleLlmsTxt = ({ baseUrl }: Site): string => `# Acme Files
+export const exampleLlmsTxt = ({ baseUrl }: { baseUrl: string }): string => `# Acme Files
 
 > Store files and share them over an HTTP API.
 

@@ -21,7 +21,7 @@ test("the report of the example docs has the planted mistakes and nothing else, 
     ["", "/errors", "/llms.txt", "/quickstart", "/share", "/upload"].map((path) => `/example${path}`),
   );
   // If this fails, `bun run docs` writes the report again.
-  const { report: stored } = exampleReport({ baseUrl: base, base: "", theme: "system" });
+  const { report: stored } = exampleReport({ baseUrl: base });
   expect(resultOf(report)).toEqual(resultOf(stored));
   const visitor = (await app.app.handle(new Request(`${base}/`, { headers: { accept: "text/html" } }))).text();
   for (const { title } of report.recommendations) expect(await visitor).toContain(title);

@@ -50,7 +50,7 @@ export const resultOf = ({ score, keyFinding, dimensions, frictionPoints, recomm
 export async function toStoredExample(): Promise<string | null> {
   const { report, pagesVisited, base, stop } = await runExample();
   stop();
-  const { report: stored } = exampleReport({ baseUrl: base, base: "", theme: "system" });
+  const { report: stored } = exampleReport({ baseUrl: base });
   if (Bun.deepEquals(resultOf(report), resultOf(stored))) return null;
   const ids = new Map<string, string>();
   const toId = (id: string) => {

@@ -22,7 +22,7 @@ export function addLine(printed: Printed, line: string): void {
 }
 
 /** The output of an agent, with what it prints recorded as it passes. `stderr` resolves when that has ended. */
-export function recordPrinted({ stdout, stderr }: Pick<SandboxProcess, "stdout" | "stderr">, printed: Printed) {
+export function recordPrinted({ stdout, stderr }: SandboxProcess, printed: Printed) {
   const decoder = new TextDecoder();
   const errorDecoder = new TextDecoder();
   const readErrors = async () => {

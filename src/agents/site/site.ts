@@ -47,7 +47,7 @@ export type Site = {
 };
 
 /** Reads how the host of a site would answer for it. `at`: the URL that it is published at. */
-export async function readSite(folder: string, { at, host }: Pick<TaskSite, "at" | "host">): Promise<Site> {
+export async function readSite(folder: string, { at, host }: Omit<TaskSite, "archiveId" | "hostname">): Promise<Site> {
   const isFile = (path: string) => existsSync(join(folder, path));
   const rulesHost = host ?? findHost(isFile).host;
   const { rules, notApplied, hasCleanUrls } = await readRedirects(folder, rulesHost);

@@ -103,7 +103,10 @@ export const wordsByLine = (text: string): string[][] =>
     );
 
 /** Whether the docs show a command that begins with these two words. */
-export const isDocumented = ({ docsLines }: Pick<Machine, "docsLines">, [program, subcommand]: string[]): boolean =>
+export const isDocumented = (
+  { docsLines }: { docsLines: Machine["docsLines"] },
+  [program, subcommand]: string[],
+): boolean =>
   subcommand !== undefined && docsLines.some((line) => line[0] === program && operandsOf(line)[1] === subcommand);
 
 /** The name of a program is the name of its package, or begins a part of it. */

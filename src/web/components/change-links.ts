@@ -1,9 +1,10 @@
-import { findComparison, type LatestChange, type LatestResults } from "../../comparisons/latest.ts";
+import { type ChangeWindow, findComparison, type LatestResults } from "../../comparisons/latest.ts";
 
 /** Evaluations on each side of a link: those next to the change, because an address has a limit. */
 const maxEvaluations = 50;
 
-type Windows = { before: string[]; after: string[]; agent: string; model: string | null };
+type Sides = { before: string[]; after: string[] };
+type Windows = Sides & { agent: string; model: string | null };
 
 /** The comparison of all runs of an agent in evaluations before and after, given by ID, oldest first. */
 export function toWindowsHref(base: string, { before, after, agent, model }: Windows): string {
@@ -11,13 +12,13 @@ export function toWindowsHref(base: string, { before, after, agent, model }: Win
   return `${base}/compare?${new URLSearchParams({ ...sides, agent, ...(model !== null && { model }) })}`;
 }
 
-const toSides = ({ before, after }: Pick<Windows, "before" | "after">) => ({
+const toSides = ({ before, after }: Sides) => ({
   base: before.slice(-maxEvaluations).join(),
   head: after.slice(0, maxEvaluations).join(),
 });
 
 /** The page that explains the change of a prompt's score between evaluations before and after it; without them, its newest change. */
-export function toWhyHref(base: string, promptId: string, windows?: Pick<Windows, "before" | "after">): string {
+export function toWhyHref(base: string, promptId: string, windows?: Sides): string {
   const query = windows && `?${new URLSearchParams(toSides(windows))}`;
   return `${base}/prompts/${promptId}/why${query ?? ""}`;
 }
@@ -34,9 +35,9 @@ export function toComparisonHref(base: string, latest: LatestResults | null, eva
 /** The comparison of both windows of a change. */
 export function toChangeHref(
   base: string,
-  { agent, model }: Pick<LatestResults, "agent" | "model">,
-  change: Pick<LatestChange, "before" | "after">,
+  { agent, model }: { agent: string; model: string | null },
+  change: { before: ChangeWindow; after: ChangeWindow },
 ): string {
-  const ids = ({ evaluations }: LatestChange["before"]) => evaluations.map(({ evalRequestId }) => evalRequestId);
+  const ids = ({ evaluations }: ChangeWindow) => evaluations.map(({ evalRequestId }) => evalRequestId);
   return toWindowsHref(base, { agent, model, before: ids(change.before), after: ids(change.after) });
 }

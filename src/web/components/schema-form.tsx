@@ -50,7 +50,7 @@ export function useForm(): FormState {
 }
 
 /** What is wrong with a field. */
-export const errorMessageAt = ({ formError }: Pick<FormState, "formError">, name: string): string | undefined =>
+export const errorMessageAt = ({ formError }: { formError?: FormError | null }, name: string): string | undefined =>
   formError ? [formError, ...(formError.others ?? [])].find(({ field }) => field === name)?.message : undefined;
 
 /** What is wrong with a group of fields. */

@@ -107,7 +107,7 @@ function EntryRow({
   );
 }
 
-const Changes = ({ changes }: Pick<AuditEntry, "changes">) => (
+const Changes = ({ changes }: { changes: AuditEntry["changes"] }) => (
   <dl>
     {changes.map((change) => (
       <>

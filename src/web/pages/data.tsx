@@ -113,7 +113,7 @@ export function DataPage({ retention, defaultDays, deletions, mayDelete, ...fram
 }
 
 /** What a deletion contains, in words. */
-function describeCounts({ kind, counts }: Pick<Deletion, "kind" | "counts">): string {
+function describeCounts({ kind, counts }: Deletion): string {
   const parts = [
     ...(kind === "organization" ? [count(counts.prompts, "prompt")] : []),
     count(counts.runs, "run"),

@@ -192,7 +192,7 @@ const remedies: Record<ReadingRefusal, string> = {
   no_api_description: "Enter the URL of the file itself.",
 };
 
-const Dropped = ({ dropped }: Pick<ProposalSet, "dropped">) => {
+const Dropped = ({ dropped }: { dropped: ProposalSet["dropped"] }) => {
   const total = dropped.reduce((sum, each) => sum + each.count, 0);
   return total === 0 ? null : (
     <span

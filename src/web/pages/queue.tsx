@@ -136,7 +136,7 @@ const PauseButton = ({ base, kind, subject, name, isPaused }: PauseButtonProps) 
   </form>
 );
 
-const Workers = ({ workers }: Pick<QueueOverview, "workers">) => (
+const Workers = ({ workers }: { workers: QueueOverview["workers"] }) => (
   <section aria-label="Workers">
     <h2>Workers</h2>
     <List label="Workers" isStacked labels={["Name", "State"]} numbers={["Sessions"]}>

@@ -311,7 +311,7 @@ const PageDiff = ({ page, page: { url, lines } }: { page: ChangedPage }) => (
   </figure>
 );
 
-const PageLines = ({ lines }: Pick<ChangedPage, "lines">) => (
+const PageLines = ({ lines }: { lines: ChangedPage["lines"] }) => (
   <pre class="diff">
     {lines.map(({ change, text }, i) => {
       const Tag = change === "added" ? "ins" : change === "removed" ? "del" : "span";
