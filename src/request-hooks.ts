@@ -21,7 +21,7 @@ import { decodePercent } from "./net/percent.ts";
 import type { Service } from "./service.ts";
 import { countResponse } from "./telemetry/metrics.ts";
 import { exchangePath } from "./trusts/routes.ts";
-import { findErrorPage } from "./web/routes.tsx";
+import { wantsHtml } from "./web/responses.ts";
 
 /**
  * Admits a request before it is routed: gives it an ID, identifies the caller of the API, and refuses what no route could handle. Returns a
@@ -57,8 +57,10 @@ export function noteError({ ctx }: Service, request: Request, error: unknown, co
 
 /** An error as a page for a browser, else as the error body of the API. */
 export async function respondToError({ ctx }: Service, request: Request, reply: Reply, failure: AppError) {
-  const page = await findErrorPage(ctx, request, failure);
-  if (page) return page;
+  if (wantsHtml(request) && !pathBelow(pathOf(request), ctx.config.basePath).startsWith("/api/")) {
+    const { showError } = await import("./web/page-requests.tsx");
+    return await showError(ctx, request, failure);
+  }
   if (failure.code === "unauthorized") reply.headers["www-authenticate"] = "Bearer";
   if (failure.retryAfterSeconds !== undefined) reply.headers["retry-after"] = String(failure.retryAfterSeconds);
   const error = usesCompatibilityMode(request) ? `${failure.code}: ${failure.detail}` : failure.code;

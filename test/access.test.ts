@@ -129,7 +129,7 @@ const ownerOnly: RegExp[] = [
 /** Pages that members can't read. */
 const adminOnly = /^\/settings\/audit-log/;
 
-const { routes } = app.app;
+const routes = await app.app.loadRoutes();
 const pages = routes
   // The address of a form leads to its page, which has its own access rules.
   .filter(

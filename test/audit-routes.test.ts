@@ -810,8 +810,8 @@ const withWorkers = {
   "POST /settings/workers/:workerId": "worker.drained",
 } as const satisfies Record<string, AuditAction>;
 
-test("every route that may change something is listed once", () => {
-  const routes = app.app.routes
+test("every route that may change something is listed once", async () => {
+  const routes = (await app.app.loadRoutes())
     .filter(({ method, hooks }) => !["GET", "OPTIONS"].includes(method) && !isFormAddress(hooks))
     .map(({ method, path }) => `${method} ${path}`);
   const listed = [api, operations, forms, further, withoutEntry, withWorkers].flatMap((each) => Object.keys(each));

@@ -34,7 +34,7 @@ describe("a key for reporting friction", () => {
     const { app, send, post, headers, key } = setUp();
     expect((await post(report)).status).toBe(201);
     const id = crypto.randomUUID();
-    const refused = app.routes
+    const refused = (await app.loadRoutes())
       .filter(
         ({ path: route, method }) =>
           route.startsWith("/api/v1/") && !(method === "POST" && [path, "/api/v1/field-sessions"].includes(route)),

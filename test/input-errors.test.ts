@@ -149,7 +149,7 @@ function objectionTo(detail: string, { keyword, limit, place }: Wrong): string |
 }
 
 const app = testApp({ env: { EVALD_SECRET_KEY: Buffer.alloc(32, 7).toString("base64") } });
-const routes = app.app.routes.filter(({ path }) => path.startsWith("/api/v1/"));
+const routes = (await app.app.loadRoutes()).filter(({ path }) => path.startsWith("/api/v1/"));
 
 type Failure = { where: string; wrong: Wrong; status: number; detail: string };
 

@@ -26,7 +26,8 @@ const offenders = (allowed: (file: string) => boolean, breaks: (file: string) =>
 
 const isAdapter = (path: string) => /^src\/(?!mcp\/|web\/)[a-z]+\/(routes|tools|resources|mcp-prompts)\.ts$/.test(path);
 
-const isApp = (path: string) => /^src\/(app\.tsx|app-error\.ts|mcp-endpoints\.ts|request-hooks\.ts)$/.test(path);
+const isApp = (path: string) =>
+  /^src\/(app\.tsx|api-routes\.ts|app-error\.ts|mcp-endpoints\.ts|request-hooks\.ts)$/.test(path);
 
 // A layer may import itself and the layers below it, including types.
 const layers: [string, (file: string) => boolean][] = [
@@ -157,7 +158,11 @@ test("routes and tools of a feature are imported only by the app", () => {
 });
 
 test.each([
-  ["Elysia", /^(elysia|@elysiajs\/)/, /^src\/(app\.tsx|auth\/|http\/|web\/|[a-z]+\/([a-z]+-)?routes\.tsx?$)/],
+  [
+    "Elysia",
+    /^(elysia|@elysiajs\/)/,
+    /^src\/(app\.tsx|api-routes\.ts|auth\/|http\/|web\/|[a-z]+\/([a-z]+-)?routes\.tsx?$)/,
+  ],
   ["the MCP SDKs", /^@modelcontextprotocol\//, /^src\/(mcp\/|agents\/llm\/mcp-tools|agents\/explorer\/mcp-listing)/],
   ["BullMQ and its Redis client", /^(bullmq|ioredis)$/, /^src\/places\//],
   [

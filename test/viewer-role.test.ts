@@ -28,7 +28,7 @@ test("a viewer reads every page and submits no form of the organization", async 
   expect((await viewer.get("/prompts/new")).status).toBe(403);
 
   const own = /^\/(account|sign-|theme|invite|setup|reset)/;
-  const posts = app.app.routes
+  const posts = (await app.app.loadRoutes())
     .filter(({ method, path }) => method === "POST" && !path.startsWith("/api/") && !own.test(path))
     .map(({ path }) => path.replaceAll(/:\w+/g, "x"));
   expect(posts.length).toBeGreaterThan(20);

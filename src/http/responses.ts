@@ -2,7 +2,7 @@ import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import type { Config } from "../config/config.ts";
 import { allowOrigin, preflight } from "./cors.ts";
-import { openApiPath } from "./system-routes.ts";
+import { openApiJsonPath, openApiPath } from "./system-routes.ts";
 
 /** Headers of every page and stream: nothing from other hosts, no framing, no sniffing of types. */
 export const securityHeaders = {
@@ -46,7 +46,6 @@ export const hasVersion = ({ headers }: Request, etag: string): boolean =>
     ?.split(",")
     .some((item) => item.trim() === etag || item.trim() === "*" || `W/${item.trim()}` === etag) ?? false;
 
-const openApiJsonPath = "/openapi.json";
 const reportsPath = "/api/v1/reports/";
 
 /** Whether JSON responses at a path, without the base path, have an ETag. */

@@ -3,15 +3,23 @@ import { Elysia } from "elysia";
 import { notFound } from "../errors.ts";
 import { operation } from "./operation.ts";
 
+export const openApiJsonPath = "/openapi.json";
 /** Where clients of other services with this API expect the document. */
 export const openApiPath = "/api/openapi";
+const healthPath = "/healthz";
+const readyPath = "/readyz";
+const signingKeyPath = "/.well-known/evald-signing-key";
+
+/** The router ignores a trailing slash. */
+export const isHealthPath = (path: string): boolean =>
+  [healthPath, readyPath, signingKeyPath].includes(path.replace(/\/$/, ""));
 
 const OpenApi = Type.Object({}, { additionalProperties: true, description: "An OpenAPI 3.1 document" });
 
 /** The OpenAPI document, without an API key. */
 export const openApiRoutes = (openApi: () => Promise<object>) =>
   new Elysia({ name: "openapi" })
-    .get("/openapi.json", openApi, { detail: { hide: true } })
+    .get(openApiJsonPath, openApi, { detail: { hide: true } })
     .get(
       openApiPath,
       openApi,
@@ -37,14 +45,14 @@ type Health = {
  */
 export const healthRoutes = ({ instance, findProblem, findWarning, signingKey, listProblems }: Health) =>
   new Elysia({ name: "health" })
-    .get("/healthz", () => ({ status: "alive", instance }))
-    .get("/.well-known/evald-signing-key", ({ set }) => {
+    .get(healthPath, () => ({ status: "alive", instance }))
+    .get(signingKeyPath, ({ set }) => {
       const key = signingKey();
       if (key === null) throw notFound("This instance doesn't sign its exports, because EVALD_SECRET_KEY isn't set.");
       set.headers["content-type"] = "text/plain; charset=utf-8";
       return `${key}\n`;
     })
-    .get("/readyz", async ({ set }) => {
+    .get(readyPath, async ({ set }) => {
       const problem = await findProblem();
       const problems = listProblems().map(({ check, cause, state }) => ({ check, cause, state }));
       if (problem !== null) {

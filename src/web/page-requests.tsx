@@ -237,6 +237,12 @@ async function respond(
 }
 
 /** The page of an error that has one. Rethrows all others. */
+/** Shows an error to a person: signed-in viewers keep their menu, unless finding the viewer fails too. */
+export const showError = (ctx: Context, request: Request, error: AppError): Promise<Response> =>
+  showPublic(ctx, request, (visitor) => errorResponse(ctx, request, error, visitor)).catch(() =>
+    errorResponse(ctx, request, error),
+  );
+
 function failureResponse(ctx: Context, request: Request, error: unknown, visitor: Visitor): Response {
   if (error instanceof BarredError) {
     const person = visitor.signedIn?.person as SignedIn["person"];

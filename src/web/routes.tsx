@@ -1,11 +1,8 @@
 import { type AnyElysia, Elysia } from "elysia";
 import type { Context } from "../context.ts";
-import type { AppError } from "../errors.ts";
 import type { Service } from "../service.ts";
-import { errorResponse, showPublic } from "./page-requests.tsx";
 import { redirect } from "./page-responses.ts";
 import type { OpenApiDocument } from "./pages/reference.tsx";
-import { wantsHtml } from "./responses.ts";
 import { accountPages } from "./routes/account.tsx";
 import { auditPages } from "./routes/audit-log.tsx";
 import { backupPages } from "./routes/backups.tsx";
@@ -132,12 +129,3 @@ const allPages = ({ ctx, workers }: Service, openApi: () => Promise<OpenApiDocum
     .use(workerPages(ctx, workers))
     .use(queuePages(ctx, workers))
     .use(backupPages(ctx));
-
-/** An error page for requests for HTML outside the API; null for all others. */
-export async function findErrorPage(ctx: Context, request: Request, error: AppError): Promise<Response | null> {
-  if (!wantsHtml(request) || new URL(request.url).pathname.startsWith(`${ctx.config.basePath}/api/`)) return null;
-  // Signed-in viewers keep their menu, unless finding the viewer fails too.
-  return await showPublic(ctx, request, (visitor) => errorResponse(ctx, request, error, visitor)).catch(() =>
-    errorResponse(ctx, request, error),
-  );
-}

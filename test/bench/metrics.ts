@@ -20,7 +20,7 @@ export async function benchMetrics({ start, row, folder, env, executable }: Part
   const dataDir = folder();
   const { key } = seed(dataDir, count);
   const service = await start([executable, "serve"], { ...env(dataDir), EVALD_METRICS_ADDRESS: "127.0.0.1:0" });
-  const { routes } = testApp().app;
+  const routes = await testApp().app.loadRoutes();
   const headers = { authorization: `Bearer ${key}` };
   // Those with an ID respond at once that there is none.
   for (const path of new Set(routes.map((each) => each.path).filter((each) => each.includes(":"))))

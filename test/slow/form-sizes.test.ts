@@ -20,7 +20,9 @@ let openedForm: string;
 beforeAll(async () => {
   app = await demo();
   const ids = idsOf(app, app.a.org, 1);
-  const routes = app.app.routes.filter(({ method, path }) => method === "POST" && !path.startsWith("/api/"));
+  const routes = (await app.app.loadRoutes()).filter(
+    ({ method, path }) => method === "POST" && !path.startsWith("/api/"),
+  );
   const named = await namesOnPages();
   forms = routes.map(({ path: route }) => {
     const shape = new RegExp(`^${route.replace(/:\w+/g, "[^/]+")}$`);

@@ -129,7 +129,11 @@ export function testApp({
     const isJson = text !== "" && response.headers.get("content-type")?.startsWith("application/json");
     const answer = { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
     if (isJson)
-      checkDescribed(app.routes, config.basePath, { method, path: new URL(path, baseUrl).pathname, ...answer });
+      await checkDescribed(app.loadRoutes, config.basePath, {
+        method,
+        path: new URL(path, baseUrl).pathname,
+        ...answer,
+      });
     return answer;
   }
 

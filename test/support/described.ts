@@ -2,7 +2,8 @@ import type { TSchema } from "@sinclair/typebox";
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import type { createApp } from "../../src/app.tsx";
 
-type Routes = ReturnType<typeof createApp>["routes"];
+type LoadRoutes = ReturnType<typeof createApp>["loadRoutes"];
+type Routes = Awaited<ReturnType<LoadRoutes>>;
 type Described = { content?: Record<string, { schema: TSchema }>; headers?: Record<string, unknown> };
 type Operation = { method: string; path: RegExp; responses: Record<string, Described> };
 
@@ -23,8 +24,8 @@ function operationsOf(routes: Routes, basePath: string): Operation[] {
 }
 
 /** Checks a JSON response of the API against its description. Throws if it has another status, schema or headers. */
-export function checkDescribed(
-  routes: Routes,
+export async function checkDescribed(
+  loadRoutes: LoadRoutes,
   basePath: string,
   {
     method,
@@ -33,8 +34,8 @@ export function checkDescribed(
     headers,
     body,
   }: { method: string; path: string; status: number; headers: Headers; body: unknown },
-): void {
-  operations ??= operationsOf(routes, basePath);
+): Promise<void> {
+  operations ??= operationsOf(await loadRoutes(), basePath);
   const own = path.slice(basePath.length).replace(/\/$/, "");
   const operation = operations.find((each) => each.method === method && each.path.test(own));
   if (!operation) return;

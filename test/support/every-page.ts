@@ -37,7 +37,7 @@ export async function everyPage(app: Demo): Promise<Shown[]> {
     "/runs/:runId": ["running", "failed"].map((status) => `/runs/${newestRun(app, status)}`),
   };
   const found: Shown[] = [];
-  const routes = app.app.routes.filter(
+  const routes = (await app.app.loadRoutes()).filter(
     ({ method, path, hooks }) => method === "GET" && !path.startsWith("/api/") && !isFormAddress(hooks),
   );
   for (const { path: route } of routes) {

@@ -27,7 +27,7 @@ export async function fuzz({ seed, count }: { seed: number; count: number }): Pr
 async function attack(world: ReturnType<typeof tenants>, seed: number, count: number): Promise<FuzzResult> {
   const { app, a, b, baseUrl } = world;
   const api: ApiDocument = (await world.send("GET", "/openapi.json", { headers: { authorization: "" } })).body;
-  const document = withPages(withOwnParts(api), app.routes);
+  const document = withPages(withOwnParts(api), await app.loadRoutes());
   const cookie = (await signedIn(world)).cookie();
   const ids = idsOf(world, a.org, 20);
   // The key of the requests is not revoked.

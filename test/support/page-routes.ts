@@ -1,7 +1,7 @@
 import type { TSchema } from "@sinclair/typebox";
 import type { createApp } from "../../src/app.tsx";
 
-type Routes = ReturnType<typeof createApp>["routes"];
+type Routes = Awaited<ReturnType<ReturnType<typeof createApp>["loadRoutes"]>>;
 type Schemas = Record<string, TSchema>;
 type Paths = Record<string, Record<string, object>>;
 

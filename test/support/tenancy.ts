@@ -142,7 +142,7 @@ async function enter(world: Tenants) {
   const api: ApiDocument = withOwnParts(
     (await world.send("GET", "/openapi.json", { headers: { authorization: "" } })).body,
   );
-  const document = withPages(api, app.routes);
+  const document = withPages(api, await app.loadRoutes());
   const cookies: Record<string, string> = {};
   for (const { org } of [a, b]) cookies[org] = (await signedIn(world, { org })).cookie();
   const keys: Record<string, string> = { [a.org]: a.key, [b.org]: b.key };
