@@ -7,7 +7,7 @@ import { redactKeys, redactSecrets } from "./schema.ts";
 const flushMs = 100;
 const maxBufferedBytes = 1024 * 1024;
 
-type LogSettings = Pick<Config, "logLevel" | "logFormat">;
+type LogSettings = { logLevel: Config["logLevel"]; logFormat: Config["logFormat"] };
 
 /**
  * Logs to stderr: readable lines on a terminal, JSON elsewhere. Lines are written every 100 ms or 8 KiB, since a write per line would cost more

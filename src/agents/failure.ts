@@ -51,5 +51,7 @@ export const toFailureColumns = ({ code, cause, detail, subject }: Failure) => (
 export const toFailureReason = ({
   failureCause,
   failureDetail,
-}: Pick<StoredFailure, "failureCause" | "failureDetail">): string | null =>
-  failureCause === null ? null : `${failureCause}: ${failureDetail}`;
+}: {
+  failureCause: string | null;
+  failureDetail: string | null;
+}): string | null => (failureCause === null ? null : `${failureCause}: ${failureDetail}`);

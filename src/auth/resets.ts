@@ -33,7 +33,7 @@ export function readReset(ctx: Context, token: string): Person & { isProven: boo
 }
 
 /** The path of a link that only the holder of the email address may get. Using it proves the address. */
-export function toResetPath(ctx: Context, person: Pick<Person, "id" | "name">): string {
+export function toResetPath(ctx: Context, person: { id: string; name: string }): string {
   recordAuditOfPerson(ctx, person, "password.reset_requested");
   return toPath(ctx, person.id, byService);
 }

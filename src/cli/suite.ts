@@ -72,14 +72,7 @@ export function addSuite(program: Command, useApi: UseApi): void {
   ).action(
     (
       suiteId: string,
-      {
-        provider,
-        runs,
-        agent,
-        model,
-        json,
-        ...address
-      }: ApiOptions & { provider?: string[] } & Pick<SuiteRun, "runs" | "agent" | "model">,
+      { provider, runs, agent, model, json, ...address }: ApiOptions & { provider?: string[] } & SuiteRun,
     ) =>
       useApi(address, async (api) => {
         const providers = provider && (await Promise.all(provider.map((each) => findProvider(api, each))));

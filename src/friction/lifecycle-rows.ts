@@ -10,7 +10,7 @@ import { pageKey } from "../net/page-key.ts";
 import type { Evaluation } from "../stats/lifecycle.ts";
 
 export type LifecycleRow = typeof frictionLifecycles.$inferSelect;
-export type LifecycleKey = Pick<LifecycleRow, "orgId" | "promptId" | "preview" | "fingerprint">;
+export type LifecycleKey = { orgId: string; promptId: string; preview: string; fingerprint: string };
 export type PointRow = typeof frictionPoints.$inferSelect;
 
 /** A report, with everything that is counted of it. */
@@ -22,7 +22,7 @@ export type CountedReport = {
 };
 
 /** What a run read in place of the live docs. */
-type DocsOfRun = Pick<CountedReport["run"], "urlMap" | "editsDigest">;
+type DocsOfRun = { urlMap: Record<string, string>; editsDigest: string | null };
 
 /** Whether a run read the live docs as they are: no preview, and no edits. The same as `isLiveRun` in SQL. */
 export const isLive = ({ urlMap, editsDigest }: DocsOfRun): boolean =>
@@ -41,10 +41,10 @@ export const previewOf = ({ urlMap, editsDigest }: DocsOfRun): string =>
         .slice(0, 16);
 
 /** Runs of another agent or model don't show what this one would have met. */
-export const agentKey = ({ agent, model }: Pick<CountedReport["run"], "agent" | "model">) => `${agent} ${model ?? ""}`;
+export const agentKey = ({ agent, model }: { agent: string; model: string | null }) => `${agent} ${model ?? ""}`;
 
 /** The agents that met a friction point: the part of `agentKey` before the model. */
-export const agentsOf = (rows: Pick<LifecycleRow, "metBy">[]): string[] => [
+export const agentsOf = (rows: { metBy: Record<string, string> }[]): string[] => [
   ...new Set(rows.flatMap(({ metBy }) => Object.keys(metBy).map((key) => key.split(" ")[0] ?? key))),
 ];
 

@@ -70,7 +70,7 @@ function acceptGate(
   const identity = { ...settings, ...selection };
   const requestRuns = (
     promptId: string,
-    side: Pick<EvalRequestInput, "urlMap" | "sites"> & { idempotencyKey?: string },
+    side: { urlMap: Record<string, string>; sites: EvalRequestInput["sites"]; idempotencyKey?: string },
   ) => acceptEval(ctx, tx, org, promptId, { trigger: "ci", requester, templateArgs, runs: 1, ...side, gate: identity });
 
   const [firstId = "", ...otherIds] = promptIds;

@@ -51,7 +51,7 @@ export function findCauses(ctx: Context, org: OrgId, agent: string, change: Late
   };
 }
 
-const sumOf = (causes: Pick<ChangeCause, "points">[]) => causes.reduce((sum, { points }) => sum + (points ?? 0), 0);
+const sumOf = (causes: ChangeCause[]) => causes.reduce((sum, { points }) => sum + (points ?? 0), 0);
 
 /** What to multiply the points of causes with, so that together they explain as much as reports say; 1 if they point the other way. */
 function jointFactorOf(causes: FoundCause[], total: number, maxFactor: number): number {

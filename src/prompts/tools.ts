@@ -44,12 +44,10 @@ const briefChecks = {
 };
 
 /** Throws bad_request for checks that the tool list doesn't describe. */
-function withCheckedChecks<T extends object>(
-  input: T & { declaredChecks?: object[] },
-): T & Pick<PromptPatch, "declaredChecks"> {
+function withCheckedChecks<T extends object>(input: T & { declaredChecks?: object[] }): T & PromptPatch {
   const error = Value.Errors(Type.Pick(PromptPatch, ["declaredChecks"]), input).First();
   if (error) throw invalidInput(error, "declaredChecks");
-  return input as T & Pick<PromptPatch, "declaredChecks">;
+  return input as T & PromptPatch;
 }
 
 const EditedPrompt = Type.Object({ ...PromptSummary.properties, warnings: Type.Array(Type.String()) });

@@ -19,7 +19,7 @@ type Baseline = { kind: "pinned" | "window"; evalRequestId: string | null; runs:
  * A prompt with its template arguments, agent and model. `methodology` null: not run yet, so that methodology, agent version and context
  * are those of the newest run.
  */
-type Variant = Pick<Comparand, "promptId" | "agent" | "agentVersion" | "model" | "contextDigest" | "templateArgs"> & {
+type Variant = Comparand & {
   methodology: { hash: string } | null;
   /** null: that of the newest run. */
   scope: Scope | null;

@@ -9,7 +9,7 @@ import { AppError, conflict } from "../errors.ts";
 import { cancelJob } from "../jobs/queue.ts";
 import { hostsOf } from "../net/mapping.ts";
 import { announceEnd } from "./announcements.ts";
-import { getRunRow, type RunRow } from "./run-row.ts";
+import { getRunRow } from "./run-row.ts";
 import { costOfAttempt } from "./usage.ts";
 
 /** Stops what is still running of ended runs. Call it once their end is on disk. */
@@ -51,7 +51,7 @@ export function supersedeRuns(
   tx: Tx,
   org: OrgId,
   promptId: string,
-  { urlMap, editsDigest }: Pick<RunRow, "urlMap" | "editsDigest">,
+  { urlMap, editsDigest }: { urlMap: Record<string, string>; editsDigest: string | null },
   successor: string,
 ): string[] {
   const hosts = hostsOf(urlMap);

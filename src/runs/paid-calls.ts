@@ -109,7 +109,11 @@ export function recordSpending({ db }: Context, tx: Tx, runId: string, call: Pai
 }
 
 /** Counts the cost of a call only in the month of its organization, if it belongs to no prompt. Returns what it counts for. */
-export function recordOrgSpending(tx: Tx, orgId: string, call: Pick<PaidCall, "at" | "usd" | "estimatedUsd">) {
+export function recordOrgSpending(
+  tx: Tx,
+  orgId: string,
+  call: { at: number; usd: number | null; estimatedUsd: number },
+) {
   const { at } = call;
   const estimatedUsd = call.usd === null ? call.estimatedUsd : 0;
   const usd = call.usd ?? estimatedUsd;

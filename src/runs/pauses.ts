@@ -12,10 +12,10 @@ import { freeJob, holdJob } from "../jobs/queue.ts";
 import { ownMember } from "../schema.ts";
 
 /** What an operator pauses: an organization, by its ID or name, or an agent, by its ID. */
-type PauseKey = Pick<typeof pauses.$inferSelect, "kind" | "subject">;
+type PauseKey = { kind: "agent" | "organization"; subject: string };
 export type PauseRow = typeof pauses.$inferSelect;
 /** Whose run it is, and which agent it uses. */
-type PausableRun = Pick<typeof runs.$inferSelect, "id" | "orgId" | "agent">;
+type PausableRun = { id: string; orgId: string; agent: string };
 
 const pauseOf = statement((db) =>
   db

@@ -8,7 +8,7 @@ import { bound, prepared, statement } from "../db/prepared.ts";
 import { attempts, jobs } from "../db/tables/jobs.ts";
 import { prompts } from "../db/tables/prompts.ts";
 import { reports, runCounts } from "../db/tables/reports.ts";
-import { runs } from "../db/tables/runs.ts";
+import { type RunTask, runs } from "../db/tables/runs.ts";
 import { notFound } from "../errors.ts";
 import { gradeLetter } from "../grading/methodology.ts";
 import type { Page, Paged } from "../http/paging.ts";
@@ -19,10 +19,10 @@ import { runReportColumns, toRunReport } from "../reports/reports.ts";
 import type { RunReport } from "../reports/schema.ts";
 import { toIso } from "../schema.ts";
 import type { ApiRunFilter } from "./run-conditions.ts";
-import { getRunRow, type RunRow, runNotFound } from "./run-row.ts";
+import { getRunRow, runNotFound } from "./run-row.ts";
 import type { Attempt, Run } from "./schema.ts";
 
-export type RequestedTask = Pick<RunRow, "task" | "urlMap">;
+export type RequestedTask = { task: RunTask; urlMap: Record<string, string> };
 
 const columns = {
   run: {

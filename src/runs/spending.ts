@@ -4,7 +4,7 @@ import type { Context, OrgId } from "../context.ts";
 import { nextTime } from "../cron.ts";
 import { statement } from "../db/prepared.ts";
 import { orgs } from "../db/tables/orgs.ts";
-import { runs, sessionEvents } from "../db/tables/runs.ts";
+import { type RunTask, runs, sessionEvents } from "../db/tables/runs.ts";
 import { spending } from "../db/tables/spending.ts";
 import { notFound } from "../errors.ts";
 import { toIso } from "../schema.ts";
@@ -48,7 +48,7 @@ export const costOfRuns = (db: Context["db"], runIds: SQLWrapper): number =>
 /** The limit on money that a run reaches first, and whose it is. */
 export function findCostLimit(
   ctx: Context,
-  { orgId, task, reservedUsd }: Pick<typeof runs.$inferSelect, "orgId" | "task" | "reservedUsd">,
+  { orgId, task, reservedUsd }: { orgId: string; task: RunTask; reservedUsd: number | null },
 ): { code: CostLimitCode; usd: number | null } {
   const limits: { code: CostLimitCode; usd: number | null }[] = [
     { code: "prompt_cost_limit", usd: task.limits?.costUsd ?? null },

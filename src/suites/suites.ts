@@ -60,7 +60,7 @@ const toSuite = ({
   slots,
   limits,
   agents,
-}: Pick<typeof suites.$inferSelect, "name" | "version" | "title" | "slots"> & {
+}: typeof suites.$inferSelect & {
   limits?: Suite["limits"];
   agents?: Suite["agents"];
 }): Suite => ({ id: name, version, title, slots, limits: limits ?? null, agents: agents ?? null });

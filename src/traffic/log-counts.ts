@@ -127,7 +127,7 @@ function createLogCounter(docsUrl: string, format: LogFormat | null) {
   };
 }
 
-function addUnread(counts: Pick<LogCounts, "unread" | "samples">, line: string): void {
+function addUnread(counts: { unread: number; samples: string[] }, line: string): void {
   counts.unread++;
   if (counts.samples.length < maxSamples) counts.samples.push(line.slice(0, maxSampleChars));
 }

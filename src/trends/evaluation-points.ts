@@ -11,7 +11,7 @@ import { summarizeRuns } from "../stats/repeats.ts";
 /** Maximum number of runs to read per request, newest first: an evaluation has at most 50. */
 const maxRuns = 2000;
 
-type Series = Pick<ScoreDay, "agent" | "version" | "contextDigest" | "model" | "methodology" | "scope">;
+type Series = ScoreDay;
 
 /**
  * One point per evaluation of a prompt with one agent, version, context, model and methodology, oldest first. Only published and failed runs without a

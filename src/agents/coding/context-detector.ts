@@ -2,7 +2,6 @@ import type { AgentEvent } from "../agent.ts";
 import { type Fields, text } from "../fields.ts";
 import type { Skill } from "../sandbox/skills.ts";
 import type { WorkspaceSetup } from "../task.ts";
-import type { ModelCall } from "./conversation.ts";
 import { findMcpTool, type McpPrefix, toAcceptedName } from "./mcp-servers.ts";
 
 /** Agents load tools and skills while they start. */
@@ -64,7 +63,7 @@ export function createContextDetector(
 /** Reports each MCP server when the model calls one of its tools for the first time, by the record of the model's answers. */
 export function createMcpCallDetector(mcpPrefixes: McpPrefix[], report: (event: AgentEvent) => void) {
   const called = new Set<string>();
-  return (call: Pick<ModelCall, "name" | "input">): void => {
+  return (call: { name: string; input: Fields }): void => {
     for (const { server } of namesIn(call).flatMap((name) => findMcpTool(mcpPrefixes, name) ?? [])) {
       if (called.has(server)) continue;
       called.add(server);
@@ -74,7 +73,7 @@ export function createMcpCallDetector(mcpPrefixes: McpPrefix[], report: (event: 
 }
 
 /** The tools of a call: itself, the one that Qwen Code's tool for found tools calls, and those that a script of Codex calls. */
-function namesIn({ name, input }: Pick<ModelCall, "name" | "input">): string[] {
+function namesIn({ name, input }: { name: string; input: Fields }): string[] {
   if (name === "tool_call") return [text(input.name)];
   if (name !== "exec") return [name];
   return [...text(input.input).matchAll(/\btools\.(\w+)\s*\(/g)].flatMap(([, tool = ""]) => tool);

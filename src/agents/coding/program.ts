@@ -162,7 +162,7 @@ function findNativeProgram(glob: string, folders: string[]): string | null {
 }
 
 /** The npm package that contains a file; null if it is in none. `path`: without links. */
-export function findPackage(path: string): Pick<Manifest, "name" | "version"> | null {
+export function findPackage(path: string): Manifest | null {
   const modulesFolder = /^(.*?\/node_modules)\//.exec(path)?.[1];
   return modulesFolder === undefined ? null : findManifest(dirname(path), modulesFolder);
 }

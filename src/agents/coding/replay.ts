@@ -30,7 +30,7 @@ export type Replay = {
   unknownKinds: string[];
 };
 
-type StreamReading = Pick<Replay, "ending" | "answer"> & { unknown: Set<string> };
+type StreamReading = { ending: EndingName | null; answer: string | null; unknown: Set<string> };
 
 /** The header of a kept output; null if it has none, because someone redirected the output of an agent to a file. */
 export function readHeader(output: string): OutputHeader | null {

@@ -157,7 +157,7 @@ function toRequestHeaders(headers: http.IncomingHttpHeaders, token: string): Rec
 function recordResponse(
   { mapping }: EgressPolicy,
   exchange: Exchange,
-  response: Pick<http.IncomingMessage, "statusCode" | "headers">,
+  response: { statusCode?: number; headers: http.IncomingHttpHeaders },
   target: URL,
 ): http.OutgoingHttpHeaders {
   exchange.status = response.statusCode ?? null;

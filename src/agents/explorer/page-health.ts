@@ -114,7 +114,7 @@ function isPageAsFile({ response: { body, headers }, contentType }: Extract<Fetc
 }
 
 /** A page, with all of its URLs if it has several. */
-type CheckedPage = Pick<Page, "url" | "title" | "problem"> & { addresses?: string[] };
+type CheckedPage = Page & { addresses?: string[] };
 
 /** The worst of what is wrong with a response and the page in it; null if nothing is. */
 export function findWorstFault(url: string, fetchResult: FetchResult, page: CheckedPage | null): PageFault | null {

@@ -90,7 +90,7 @@ export function ReportHead({ site, viewer, report, result, latest }: Props) {
 }
 
 /** How well the agent finds what is known to be wrong. */
-const Calibration = ({ site, viewer, report }: Pick<Props, "site" | "viewer" | "report">) => {
+const Calibration = ({ site, viewer, report }: { site: Site; viewer?: Viewer; report: Report }) => {
   const { text, command } = calibrationText(report);
   return (
     <p class="muted calibration">

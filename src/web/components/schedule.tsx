@@ -43,7 +43,7 @@ export const PastEvaluations = ({ base, timeZone, evaluations }: Props) => (
   </ol>
 );
 
-type OutcomeProps = { base: string } & Pick<ScheduledEvaluation, "outcome" | "evalRequestId">;
+type OutcomeProps = { base: string; outcome: ScheduledEvaluation["outcome"]; evalRequestId: string | null };
 
 /** The outcome of a scheduled evaluation, which leads to its runs. */
 export const OutcomeLink = ({ base, outcome, evalRequestId }: OutcomeProps) =>

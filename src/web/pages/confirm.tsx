@@ -52,7 +52,7 @@ export function requireConfirmation(form: URLSearchParams, confirmation: Confirm
 export const revokesKeysField = "revokeKeys";
 
 /** What a confirmation says about the API keys of somebody who leaves: they keep working, unless they are revoked as well. */
-export function keyConsequences(keys: ApiKey[]): Pick<Confirmation, "items" | "option"> {
+export function keyConsequences(keys: ApiKey[]): Partial<Confirmation> {
   if (keys.length === 0) return {};
   const lastUse = ({ lastUsedAt }: ApiKey) => (lastUsedAt ? `last used ${lastUsedAt.slice(0, 10)}` : "never used");
   return {

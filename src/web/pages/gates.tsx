@@ -204,7 +204,7 @@ export function GatePage({ site, site: { base }, viewer, gate, selfComparison, n
   );
 }
 
-type TrustProps = Pick<Props, "gate" | "selfComparison"> & { base: string; mayRun: boolean };
+type TrustProps = { gate: Props["gate"]; selfComparison: Props["selfComparison"]; base: string; mayRun: boolean };
 
 /** How often a gate of the first prompt fails without a reason, as far as that was measured. */
 const Trust = ({ base, gate: { prompts }, selfComparison, mayRun }: TrustProps) => {

@@ -153,7 +153,7 @@ const Workers = ({ workers }: { workers: QueueOverview["workers"] }) => (
   </section>
 );
 
-const Pauses = ({ pauses, now }: Pick<QueueOverview, "pauses"> & { now: number }) =>
+const Pauses = ({ pauses, now }: { pauses: QueueOverview["pauses"]; now: number }) =>
   pauses.length === 0 ? null : (
     <div class="notice" role="status">
       {pauses.map(({ kind, subject, name, reason, pausedBy, pausedAt }) => (

@@ -85,7 +85,7 @@ export function SpendingPage(props: Props) {
 const monthName = (month: string): string =>
   new Date(`${month}-15T00:00:00Z`).toLocaleDateString("en", { month: "long", year: "numeric", timeZone: "UTC" });
 
-const Total = ({ report, viewer }: Pick<Props, "report" | "viewer">) => {
+const Total = ({ report, viewer }: { report: Props["report"]; viewer: Props["viewer"] }) => {
   const { spentUsd, maxUsdAMonth, expectedUsd, estimatedUsd, reservedUsd, unpricedCalls, previous } = report;
   return (
     <section aria-label="Total">
