@@ -1,4 +1,5 @@
-import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
+import { mkdtempSync, rmSync, statSync } from "node:fs";
+import { readdir } from "node:fs/promises";
 import net from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -23,7 +24,9 @@ export function createTemporaryFolder(kind: "gateway" | "egress" | "program" | "
 export async function removeUnusedSockets(): Promise<void> {
   // Times of files are compared with the clock of the machine.
   const now = performance.timeOrigin + performance.now();
-  for (const entry of readdirSync(tmpdir()).filter((each) => folderPattern.test(each))) {
+  // The folder may have thousands of other entries.
+  const entries = await readdir(tmpdir());
+  for (const entry of entries.filter((each) => folderPattern.test(each))) {
     const folder = join(tmpdir(), entry);
     const isUnused = await isDead(join(folder, "socket"));
     try {
