@@ -107,6 +107,34 @@ test("pages about the project and steps of a tutorial are left out, and counted"
   expect(droppedOf({ pages })).toMatchObject({ page_kind: 1, step: 3 });
 });
 
+test("pages in the folder of a tutorial are steps, unless each is a tutorial of its own", () => {
+  const pagesIn = (folder: string) =>
+    ["Encrypt an archive", "Rotate signing keys", "Mount a remote snapshot"].map((heading, i) =>
+      page(`${folder}/${i}.md`, `# Part ${i}\n\n## ${heading}\n${sample}`),
+    );
+  expect(titlesOf({ pages: pagesIn("tutorial") })).toEqual([]);
+  expect(titlesOf({ pages: pagesIn("tutorials") })).toHaveLength(3);
+});
+
+test("orders without an object, of a given state, and advice are no tasks", () => {
+  const guide = ["Verify in CI", "Merge with a child router", "Migrate an existing project", "Connect to a replica set"]
+    .map((heading) => `## ${heading}\n${sample}`)
+    .join("\n");
+  const advice = page("best-practices.md", `# Best practices\n\n## Compress a large archive\n${sample}`);
+  expect(titlesOf({ pages: [page("guide/a.md", `# A\n\n${guide}`), advice] })).toEqual(["Connect to a replica set"]);
+});
+
+test("the product is installed and used as its docs do first, and named where it belongs", () => {
+  const install = page("install.md", "# Install\n\n```sh\npip install acme\n```\n");
+  const start = page("start.md", `# Quickstart\n\n## Make a connection with MongoClient\n${sample}`);
+  const setUp = page("guide/shell.md", `# Shell\n\n## Set up bash completion\n${sample}`);
+  const textsOf = (...pages: ReturnType<typeof page>[]) =>
+    proposeTasks(sourceOf({ pages })).proposals.map(({ text }) => text);
+  expect(titlesOf({ pages: [install] })).toEqual(["Install acme and show with a minimal example that it works"]);
+  expect(titlesOf({ pages: [install, start] })[0]).toBe("Install acme and make a connection with MongoClient");
+  expect(textsOf(setUp)[0]).toStartWith("Set up bash completion for acme.");
+});
+
 test("only the package of the product itself is installed", () => {
   const other = page("a.md", "# Acme\n\n```sh\npip install acme-debug\n```\n");
   const own = page("b.md", "# Acme\n\n```sh\npip install acme\n```\n");
@@ -146,6 +174,10 @@ const description = {
       get: { summary: "Get a project", responses: { 200: json } },
       delete: { summary: "Delete a project", responses: { 204: {} } },
     },
+    "/tokens": { post: { summary: "Create a token", responses: { 201: json } } },
+    "/tokens/{id}": { get: { summary: "Get a token", responses: { 200: json } } },
+    "/points": { post: { summary: "Search points", responses: { 200: json } } },
+    "/points/{id}": { get: { summary: "Get a point", responses: { 200: json } } },
     "/forms": { post: { summary: "Send a form", responses: { 302: {}, 409: {} } } },
   },
 };
@@ -153,7 +185,7 @@ const description = {
 test("an API's operations are created, read back with a key, deleted again, and fail as documented", () => {
   const apiDescriptions = [{ url: `${root}openapi.json`, document: description }];
   const { proposals, dropped } = proposeTasks(sourceOf({ apiDescriptions }));
-  expect(proposals.map(({ tags }) => tags[0]).sort()).toEqual(["cleanup", "core", "errors"]);
+  expect(proposals.map(({ tags }) => tags[0]).sort()).toEqual(["cleanup", "core", "core", "errors"]);
   const created = proposals.find(({ tags }) => tags[0] === "core")!;
   expect(created.needs).toEqual(["account", "secret"]);
   expect(created.declaredChecks).toMatchObject([
@@ -163,13 +195,19 @@ test("an API's operations are created, read back with a key, deleted again, and 
 });
 
 test("commands and tools become tasks that don't name them", () => {
-  const text = "Commands:\n  prune     Remove unused snapshots from a repository\n  version   Print the version\n";
+  const text = `Commands:
+  prune     Remove unused snapshots from a repository, a bucket, or a folder
+  link      Link the local folder to a Vercel organization and enable
+            a remote cache.
+  version   Print the version
+`;
   const tools = [{ name: "send_report", description: "Sends a weekly report by e-mail.", isReadOnly: false }];
   const mcpServers = [{ url: "https://mcp.acme.example/", tools }];
   const helpTexts = [{ url: "acme --help", command: "acme", text }];
   const { proposals } = proposeTasks(sourceOf({ helpTexts, mcpServers }));
   expect(proposals.map(({ title, why, needs }) => ({ title, why, needs }))).toEqual([
     { title: "Remove unused snapshots from a repository", why: "command", needs: [] },
+    { title: "Link the local folder to a Vercel organization and enable a remote cache", why: "command", needs: [] },
     { title: "Send a weekly report by e-mail", why: "tool", needs: ["approval"] },
   ]);
   expect(proposals[0]!.source.line).toBe(2);

@@ -34,30 +34,34 @@ const tagOf = (task: string): string => {
   return errors.test(text) ? "errors" : "core";
 };
 
-type Basis = Pick<TaskProposal, "source" | "why"> & {
-  text: string;
-  /** What the page is about, if the task alone doesn't say it. */
-  topic: string | null;
-};
+/** `text`: what the docs say about the task. */
+type Basis = Pick<TaskProposal, "source" | "why"> & { text: string };
 
-/** A proposal from rules: the docs' own words, with the subject, the product's name, and files that hold the result. */
+/** What is set up belongs to the product rather than is done with it. */
+const preparation = /^(set up|configure|enable|disable|activate|customize|extend)$/;
+
+/** How a task names the product behind it: with a blank or a comma, or not at all because it does already. */
+function endingOf({ verb, rest }: Phrase, product: string): string {
+  if (isNamedIn(product, rest)) return "";
+  if (preparation.test(verb) && !/\b(for|in|your)\b/.test(rest)) return ` for ${product}`;
+  return /\bwith\b/.test(rest) ? `, using ${product}` : ` with ${product}`;
+}
+
+/** A proposal from rules: the docs' own words, with the product's name, and files that hold the result. */
 export function toProposal(phrase: Phrase, { product, docsUrl }: ProposalSource, basis: Basis): TaskProposal {
   const task = `${phrase.verb} ${phrase.rest}`;
-  const { topic } = basis;
-  const namesProduct = isNamedIn(product, `${topic ?? ""} ${task}`);
-  const ending = namesProduct ? "" : / with /.test(task) ? `, using ${product}` : ` with ${product}`;
+  const ending = endingOf(phrase, product);
   const title = capitalized(task).slice(0, 200);
-  const subject = topic === null ? "" : ` (${topic})`;
   const [order, endGoal] =
     basis.why === "symptom"
       ? ["Write both to answer.md.", `answer.md says why this happens with ${product}, and has a fix that works.`]
       : [
           "Leave the code, settings and commands that it takes as files in the workspace.",
-          `The workspace has files with the code, settings and commands that it takes to ${task}${ending}${subject}, and they work.`,
+          `The workspace has files with the code, settings and commands that it takes to ${task}${ending}, and they work.`,
         ];
   return {
     title,
-    text: `${title}${ending}${subject}. ${order}`,
+    text: `${title}${ending}. ${order}`,
     endGoal,
     additionalUrls: [{ url: docsUrl }],
     tags: [tagOf(task)],
@@ -74,9 +78,12 @@ export function toProposal(phrase: Phrase, { product, docsUrl }: ProposalSource,
 
 const capitalized = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 
-/** Whether a text has a name as it is written, because some products are called like what they are about, such as Requests. */
-const isNamedIn = (name: string, text: string): boolean =>
-  ` ${text} `.replaceAll(/[“”"'’,.]/g, " ").includes(` ${name} `);
+/**
+ * Whether a text has a name, as it is written because some products are called like what they are about, such as Requests. Blanks may be left
+ * out.
+ */
+export const isNamedIn = (name: string, text: string): boolean =>
+  [name, name.replaceAll(" ", "")].some((each) => ` ${text} `.replaceAll(/[“”"'’,.]/g, " ").includes(` ${each} `));
 
 /** A goal that shares more of its words with the quoted text is in the docs' own words. */
 export const maxOwnWords = 0.6;

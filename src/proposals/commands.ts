@@ -1,10 +1,13 @@
 import type { ListedTool } from "../agents/explorer/mcp-listing.ts";
 import { type Candidate, type Drop, needsOf, toProposal } from "./candidate.ts";
-import { isClear, toPhrase } from "./phrases.ts";
+import { isClear, type Phrase, toPhrase } from "./phrases.ts";
 import type { HelpText, ProposalSource } from "./proposal.ts";
 
 /** A line of help about a command: its name, and a sentence. */
 const commandLine = /^\s{1,12}([a-z][\w:.-]{1,30})(?:[ ,|<[][^A-Z]{0,40}?)?(?:\s{2,}|\s+[-–—]\s+)([A-Z][^.]{6,120})/;
+
+/** A line that continues the sentence of the line before it. */
+const continuation = /^\s{10,}(\S.*)/;
 
 /** Candidates from the commands in help and manual pages. The tasks say what to do, and not with which command. */
 export function candidatesOfCommands(source: ProposalSource, drop: Drop): Candidate[] {
@@ -12,16 +15,17 @@ export function candidatesOfCommands(source: ProposalSource, drop: Drop): Candid
 }
 
 function commandsOf({ url, text, command }: HelpText, source: ProposalSource, drop: Drop): Candidate[] {
-  return text.split("\n").flatMap((line, index): Candidate[] => {
-    const [, name, description] = commandLine.exec(line.slice(0, 300)) ?? [];
+  return text.split("\n").flatMap((line, index, lines): Candidate[] => {
+    const [, rest = ""] = continuation.exec(lines[index + 1] ?? "") ?? [];
+    const [, name, description] = commandLine.exec(`${line} ${rest}`.slice(0, 300)) ?? [];
     if (!name || !description || /^(help|version|completion)$/.test(name)) return [];
-    const phrase = toPhrase(description, () => false) ?? thirdPersonPhrase(description);
+    const phrase = phraseOf(description);
     if (phrase === null || !isClear(phrase)) {
       drop(phrase === null ? "no_action" : "needs_page");
       return [];
     }
     const basis = { source: { url, line: index + 1, quote: line.trim() }, why: "command" as const };
-    const proposal = toProposal(phrase, source, { ...basis, text: description, topic: null });
+    const proposal = toProposal(phrase, source, { ...basis, text: description });
     return [{ proposal: { ...proposal, hints: [`The docs name ${command} ${name}.`] }, score: 3 - index / 1000 }];
   });
 }
@@ -40,21 +44,21 @@ function candidateOfTool(
   drop: Drop,
 ): Candidate[] {
   const sentence = description.split(/(?<=\.)\s|\n/)[0] ?? "";
-  const phrase = toPhrase(sentence, () => true) ?? thirdPersonPhrase(sentence);
+  const phrase = phraseOf(sentence);
   if (phrase === null || !isClear(phrase)) {
     drop(phrase === null ? "no_action" : "needs_page");
     return [];
   }
   const task = `${phrase.verb} ${phrase.rest}`;
   const basis = { source: { url, line: 1, quote: sentence }, why: "tool" as const };
-  const proposal = toProposal(phrase, source, { ...basis, text: description, topic: null });
+  const proposal = toProposal(phrase, source, { ...basis, text: description });
   const title = proposal.title;
   return [
     {
       score: isReadOnly ? 2 : 2.5,
       proposal: {
         ...proposal,
-        text: `${title} with the tools of ${source.product}. Write what you did and the result to result.md.`,
+        text: `${title} with the MCP tools of ${source.product}. Write what you did and the result to result.md.`,
         endGoal: `result.md has the result of this task: ${task}.`,
         hints: [`The server has the tool ${name}.`],
         needs: needsOf(task, description),
@@ -63,8 +67,14 @@ function candidateOfTool(
   ];
 }
 
+/** What a description says first; further objects in it are alternatives, of which a task needs one. */
+function phraseOf(description: string): Phrase | null {
+  const [first = ""] = description.split(/,\s|\s+or\s/);
+  return toPhrase(first, () => true) ?? thirdPersonPhrase(first);
+}
+
 /** The phrase of "Creates a backup"; null if it has none. */
-export function thirdPersonPhrase(text: string) {
+export function thirdPersonPhrase(text: string): Phrase | null {
   const [first = "", ...rest] = text.split(" ");
   const forms = [first.replace(/ies$/i, "y"), first.replace(/s$/i, ""), first.replace(/es$/i, "")];
   for (const form of first.endsWith("s") ? forms : []) {

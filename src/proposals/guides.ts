@@ -1,12 +1,12 @@
 import { familyOf } from "../agents/languages.ts";
 import { plainText } from "../agents/markdown-links.ts";
 import { type Candidate, type Drop, toProposal } from "./candidate.ts";
-import { contentStems, hasSecondOrder, isClear, type Phrase, toPhrase } from "./phrases.ts";
+import { contentStems, hasSecondOrder, isClear, nameTest, type Phrase, toPhrase } from "./phrases.ts";
 import type { ProposalPage, ProposalReason, ProposalSource } from "./proposal.ts";
 
 /** Pages that are about the project rather than about its use, by path or title. */
 const otherKind =
-  /\b(change-?logs?|changes|history|release-?(notes?|process)?s?|releasing|what-?s-?new|news|blog|posts|upgrad\w+|updating|migrat\w+|deprecat\w+|contribut\w+|develop(ers?|ment)?|hacking|internals?|architecture|roadmap|comparisons?|alternatives|benchmarks?|licen[cs]es?|code-of-conduct|governance|community|support|sponsors?|credits|authors|translations?|glossary|about|rfcs?|versioned|archived|design|philosophy|policy|policies|issues?|pull-?requests?|bugs|security)\b/i;
+  /\b(change-?logs?|changes|history|release-?(notes?|process)?s?|releasing|what-?s-?new|news|blog|posts|upgrad\w+|updating|migrat\w+|deprecat\w+|contribut\w+|develop(ers?|ment)?|hacking|internals?|architecture|roadmap|comparisons?|alternatives|benchmarks?|licen[cs]es?|code-of-conduct|governance|community|support|sponsors?|credits|authors|translations?|glossary|about|rfcs?|style-?guides?|best-?practices?|versioned|archived|design|philosophy|policy|policies|issues?|pull-?requests?|bugs|security)\b/i;
 /** Pages that explain how to do things. */
 const guide =
   /\b(guides?|tutorials?|how-?tos?|quick-?starts?|start(ed)?|usage|use|using|cookbook|recipes?|examples?|learn|intro|introduction|topics|patterns?|readme|tasks?|features?|working|concepts?)\b/i;
@@ -20,8 +20,11 @@ const troubleshooting = /\b(troubleshoot\w*|faq|common-?(errors|problems|issues)
 const outdated = /\b(legacy|deprecated|obsolete|removed)\b/i;
 
 /** What a reader has to fill in. */
-const placeholder = /<[A-Z_a-z -]+>|\bYOUR_|\{\{/;
+const placeholder = /<[A-Z_a-z -]+>|\bYOUR[_-]|\{\{/;
 
+/** A folder whose pages are one tutorial, whereas each page of `tutorials/` is one of its own. */
+const tutorialFolder = /^.*\/(tutorial|quick-?start|getting-?started|first-steps|walkthrough)\//i;
+const minTutorialPages = 3;
 /** A page is a tutorial if this share of its sections are steps. */
 const minStepShare = 0.4;
 const maxLevel = 4;
@@ -29,19 +32,6 @@ const maxLevel = 4;
 /** How a page is addressed, as words. */
 const pathOf = (url: string): string =>
   (URL.parse(url)?.pathname ?? url).replace(/\.\w+$/, "").replaceAll(/[/_.\d]+/g, " ");
-
-/** Tests whether a capitalized word is a name: it is one if most sentences of the docs capitalize it. */
-function nameTest(pages: ProposalPage[]): (word: string) => boolean {
-  const counts = new Map<string, number>();
-  // Titles of sections and pages capitalize other words too.
-  const sentences = (markdown: string) => markdown.replaceAll(/^#.*$|\[[^\]\n]*\]\(/gm, "");
-  for (const { markdown } of pages)
-    for (const [word] of sentences(markdown).matchAll(/(?<=[a-z,] )[A-Za-z][a-z]+\b/g)) {
-      const key = word.toLowerCase();
-      counts.set(key, (counts.get(key) ?? 0) + (word === key ? -1 : 1));
-    }
-  return (word) => (counts.get(word.toLowerCase()) ?? 0) > 0;
-}
 
 /** Number of links to each page, by address without its fragment. */
 function countLinks(pages: ProposalPage[]): Map<string, number> {
@@ -68,8 +58,9 @@ type Part = {
 /** Candidates from headings and sentences of guides that say what to do and show how in a sample. */
 export function candidatesOfGuides(source: ProposalSource, drop: Drop): Candidate[] {
   const pages = source.readme ? [source.readme, ...source.pages] : source.pages;
-  const isName = nameTest(pages);
+  const isName = nameTest(pages.map(({ markdown }) => markdown));
   const links = countLinks(pages);
+  const tutorials = pages.flatMap(({ url }) => tutorialFolder.exec(url)?.[0] ?? []);
   return pages.flatMap((page, position) => {
     const path = pathOf(page.url);
     if (otherKind.test(path.replaceAll(" ", "-")) || otherKind.test(page.title)) {
@@ -81,18 +72,26 @@ export function candidatesOfGuides(source: ProposalSource, drop: Drop): Candidat
       (reference.test(path) ? 2 : 0) +
       Math.min(2, Math.log2((links.get(addressOf(page.url)) ?? 0) + 1) / 2) -
       position / pages.length;
-    return candidatesOfPage(page, source, { isName, score, drop });
+    const folder = tutorialFolder.exec(page.url)?.[0];
+    const isOfTutorial = tutorials.filter((each) => each === folder).length >= minTutorialPages;
+    return candidatesOfPage(page, source, { isName, score, isOfTutorial, drop });
   });
 }
 
-type PageFacts = { isName: (word: string) => boolean; score: number; drop: Drop };
+/** `isOfTutorial`: the page is one of several that follow each other. */
+type PageFacts = {
+  isName: (word: string) => boolean;
+  score: number;
+  isOfTutorial: boolean;
+  drop: Drop;
+};
 
 function candidatesOfPage(page: ProposalPage, source: ProposalSource, facts: PageFacts): Candidate[] {
   const parts = partsOf(page);
-  const isSteps = hasSteps(page, parts, facts.isName);
+  const isSteps = facts.isOfTutorial || hasSteps(page, parts, facts.isName);
   return parts.flatMap((part, index): Candidate[] => {
-    const found = taskOf(part, facts.isName);
-    if (found === null) {
+    const task = taskOf(part, facts.isName);
+    if (task === null) {
       facts.drop("no_action");
       return [];
     }
@@ -108,16 +107,15 @@ function candidatesOfPage(page: ProposalPage, source: ProposalSource, facts: Pag
       facts.drop("page_kind");
       return [];
     }
-    const { phrase, why, line, quote } = found;
-    if (why !== "symptom" && (!isClear(phrase) || isOfAnExample(phrase, part, source.product))) {
+    const { phrase, why, line, quote } = task;
+    if (why !== "symptom" && needsPage(phrase, part, source.product)) {
       facts.drop("needs_page");
       return [];
     }
     const basis = { source: { url: page.url, line, quote: quote.slice(0, 1000) }, why, text: part.text };
-    const topic = why === "symptom" ? null : topicOf(phrase, part, source.product, facts.isName);
-    const proposal = toProposal(phrase, source, { ...basis, topic });
-    const isThin = why !== "symptom" && wordsOf(phrase.rest, source.product).length < minWords;
-    return [{ proposal, score: facts.score + scoreOf(part, phrase, why), isWeak: topic !== null || isThin }];
+    const proposal = toProposal(phrase, source, basis);
+    const isWeak = why === "sentence" || (why !== "symptom" && saysLittle(phrase, part, source.product));
+    return [{ proposal, score: facts.score + scoreOf(part, phrase, why), isWeak }];
   });
 }
 
@@ -145,6 +143,20 @@ function taskOf(part: Part, isName: (word: string) => boolean): Task | null {
   return sentenceTask(part, isName);
 }
 
+/** What leaves little behind that shows whether it succeeded. */
+const intangible = /^(avoid|discover|display|find|manage|prevent|read|reduce|view)$/;
+
+const needsPage = (phrase: Phrase, part: Part, product: string): boolean =>
+  !isClear(phrase) || presupposed.test(phrase.rest) || isOfAnExample(phrase, part, product);
+
+const saysLittle = (phrase: Phrase, part: Part, product: string): boolean =>
+  intangible.test(phrase.verb) ||
+  wordsOf(phrase.rest, product).length < minWords ||
+  hasOtherTopic(phrase, part, product);
+
+/** What somebody must provide in a certain state before the task can begin. */
+const presupposed = /\b(existing|current|broken|failing)\b/i;
+
 /** What the reader has already, such as the one that the page sets up: "Test the cluster". */
 const possessed = /^(the|your) ([\p{L}-]+(?: [\p{L}-]+){0,2})$/u;
 /** What follows something else rather than being done for itself. */
@@ -164,41 +176,27 @@ function isOfAnExample({ verb, rest }: Phrase, { above }: Part, product: string)
 /** Words that say what kind of page it is, not what it is about. */
 const genericTitle =
   /\b(docs?|documentation|home|welcome|introduction|overview|getting started|quick ?start|how[- ]to|guides?|manual|reference|tutorials?|recipes?|examples?|usage|basics?|advanced|basic|common|best|practices?|patterns?|tips|errors?|faqs?|features?|concepts?|index|readme|installation|configuration|settings|options|commands?|api|the|and|of|to|for|a|an|in|with|your|using|use|v?\d+(\.\d+)*)\b/gi;
-const maxTopicChars = 60;
 /** Words that an object needs to say what is acted on. */
 const minWords = 2;
 
 /**
- * What a task is about, from the title of its page or the headings above it, the first that says more than the task and the product do. Null if
- * the task names it, or its own text doesn't, because then the page only collects what belongs to nothing else.
+ * Whether a task leaves out what it is about: the title of its page or a heading above it, the first that says more than the task and the
+ * product do. Headings that the text below the task doesn't mention only collect what belongs to nothing else.
  */
-function topicOf({ verb, rest }: Phrase, { above, text }: Part, product: string, isName: (word: string) => boolean) {
+function hasOtherTopic({ verb, rest }: Phrase, { above, text }: Part, product: string): boolean {
   const ofTask = new Set(contentStems(`${verb} ${rest} ${product}`));
   const ofText = new Set(contentStems(text.slice(text.indexOf("\n"))));
   const letters = `${verb}${rest}`.toLowerCase().replaceAll(/\P{L}/gu, "");
   for (const heading of above) {
-    const topic = toTopic(heading, product, isName);
-    const stems = wordsOf(topic, product);
-    if (topic.length > maxTopicChars || placeholder.test(topic) || !stems.some((stem) => ofText.has(stem))) continue;
+    const topic = plainText(heading)
+      .split(/\s+[|–—·\\]\s+|\s+-\s+|:\s/)
+      .find((piece) => wordsOf(piece, product).length > 0);
+    const stems = wordsOf(topic ?? "", product);
+    if (placeholder.test(heading) || !stems.some((stem) => ofText.has(stem))) continue;
     // “Backups” is named by “back up a folder”.
-    return stems.some((stem) => ofTask.has(stem) || letters.includes(stem)) ? null : topic;
+    return !stems.some((stem) => ofTask.has(stem) || letters.includes(stem));
   }
-  return null;
-}
-
-/** A heading without the name of its site and numbers, with capitals only where they belong. */
-function toTopic(heading: string, product: string, isName: (word: string) => boolean): string {
-  const parts = plainText(heading)
-    .replace(/\{#[^}]*\}|[`*]/g, "")
-    .split(/\s+[|–—·\\]\s+|\s+-\s+|:\s/);
-  const text = parts.find((part) => wordsOf(part, product).length > 0) ?? "";
-  return text
-    .replace(/^(\d+(\.\d+)*[.)]?|step \d+[.:)]?)\s+/i, "")
-    .trim()
-    .replace(/[?.!]+$/, "")
-    .split(/\s+/)
-    .map((word) => (/^[A-Z][a-z]*$/.test(word) && !isName(word) ? word.toLowerCase() : word))
-    .join(" ");
+  return false;
 }
 
 /** The words of a topic that say something about it. */

@@ -1,5 +1,6 @@
 import { plainText } from "../agents/markdown-links.ts";
-import type { Candidate } from "./candidate.ts";
+import { type Candidate, isNamedIn } from "./candidate.ts";
+import { isClear, nameTest, type Phrase, toPhrase } from "./phrases.ts";
 import { listPages, type ProposalPage, type ProposalSource } from "./proposal.ts";
 
 const command =
@@ -30,13 +31,30 @@ export function installCandidate(source: ProposalSource): Candidate | null {
     const place = findInstall(page, source.product);
     return place === null ? [] : [{ page, place }];
   });
-  // Extras such as `acme[async]` are for later.
-  const best = found.find(({ place }) => !place.quote.includes("[")) ?? found[0];
+  // Extras such as `acme[async]` are for later, and Homebrew isn't everywhere.
+  const isPlain = ({ quote, manager }: Place) => !quote.includes("[") && !manager.startsWith("brew");
+  const best = found.find(({ place }) => isPlain(place)) ?? found[0];
   return best === undefined ? null : toCandidate(source, best.page, best.place);
 }
 
-/** The title of the page that shows the product first. */
+/** The page that shows the product first, by its title. */
 const firstUse = /^(quick-? ?start|getting started|first steps|tutorial|usage)\b/i;
+
+/** What comes later is no first use. */
+const maxFirstHeadings = 4;
+
+/** The first thing that the docs do with the product, if a heading says it. */
+function findFirstTask(source: ProposalSource): Phrase | null {
+  const isName = nameTest(source.pages.map(({ markdown }) => markdown));
+  const page = listPages(source).find(({ title }) => firstUse.test(title));
+  const phrases = page?.headings.slice(0, maxFirstHeadings).map(({ text }) => toPhrase(plainText(text), isName)) ?? [];
+  return (
+    phrases.find(
+      (phrase) =>
+        phrase !== null && phrase.verb !== "install" && !isNamedIn(source.product, phrase.rest) && isClear(phrase),
+    ) ?? null
+  );
+}
 
 type Place = { line: number; quote: string; manager: string; name: string };
 
@@ -50,21 +68,15 @@ function findInstall({ markdown }: ProposalPage, product: string): Place | null 
 
 function toCandidate(source: ProposalSource, { url }: ProposalPage, place: Place): Candidate {
   const { product, docsUrl } = source;
-  // Builders put the name of the site behind the title.
-  const title = listPages(source)
-    .find((page) => firstUse.test(page.title))
-    ?.title.split(/\s+[|–—·]\s+/)[0];
-  const use =
-    title === undefined
-      ? "use it once, as its documentation does first"
-      : `do what “${title}” in its documentation shows first`;
+  const { verb, rest } = findFirstTask(source) ?? { verb: "show", rest: "with a minimal example that it works" };
+  const task = `${verb} ${rest}`;
   const proof = proofs.find(([pattern]) => pattern.test(place.manager))?.[1](place.name);
   return {
     score: 6,
     proposal: {
-      title: `Install ${plainText(product)} and use it once`,
-      text: `Install ${product} in this workspace. Then ${use}, and put the commands and code with their output into solution.md.`,
-      endGoal: `${product} is installed, and solution.md has the commands and code of a first use with their output, without an error.`,
+      title: `Install ${plainText(product)} and ${task}`,
+      text: `Install ${product} in this workspace and ${task}. Put the commands and code with their output into solution.md.`,
+      endGoal: `${product} is installed, and solution.md has the commands and code that it takes to ${task}, with their output and without an error.`,
       additionalUrls: [{ url: docsUrl }],
       tags: ["onboard"],
       declaredChecks: proof === undefined ? [] : [{ command: proof, contains: place.name }],

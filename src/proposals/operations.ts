@@ -8,6 +8,9 @@ type Api = { url: string; document: Fields; server: string | null; operations: O
 
 /** A value that no other record has, so that finding it proves that it was created by the task. */
 const createdName = "evald-task-7f3a";
+/** A summary that says what is created: "Search points" doesn't, and "Create rule(s)" is no order. */
+const creation =
+  /^(create|add|register|insert|upload|publish|import|index|store|make|define|generate|start|schedule)s?\b[^()[\]{}<>]+$/i;
 const documentedErrors = ["409", "422", "400"];
 
 /**
@@ -51,7 +54,7 @@ function candidatesOf(
   }
   const item = api.operations.find((other) => other.method === "get" && isItemOf(other.path, path));
   const error = documentedErrors.find((status) => status in object(value.responses));
-  if (summary === "" || value.deprecated === true || (item === undefined && error === undefined)) {
+  if (!creation.test(summary) || value.deprecated === true || (item === undefined && error === undefined)) {
     drop("no_action");
     return [];
   }
@@ -79,15 +82,13 @@ function candidatesOf(
       score: score - 1.5,
       proposal: toTask(
         base,
-        `Cause and handle the error ${error}: ${lowerFirst(summary)}`,
+        `${summary}, and handle the error ${error} that this can return`,
         "the error and how to handle it",
         "errors",
       ),
     });
   return tasks;
 }
-
-const lowerFirst = (text: string) => text.replace(/^[A-Z](?=[a-z])/, (letter) => letter.toLowerCase());
 
 function toTask(
   { operation, api, source }: { operation: Operation; api: Api; source: ProposalSource },

@@ -54,7 +54,12 @@ const gerunds = new Map(
 
 const determiner = /^(a|an|the|your|all|any|only|each|every|multiple|several|to|from|into|in|on|as|with|without)$/;
 /** Words that may follow the object of a verb. */
-const joint = /^(and|to|from|into|in|on|with|without|for|by|using|via|over|as|of|at)$/;
+const preposition =
+  /^(to|from|into|in|on|with|without|for|by|using|via|over|as|of|at|against|between|through|behind|under|inside|within|across|during|before|after)\b/;
+/** Verbs that need no object before a preposition. All others have it in the title of their page, as "Verify in CI" does. */
+const intransitiveVerbs = new Set(
+  "authenticate connect deploy integrate listen log migrate publish respond sign subscribe switch wait".split(" "),
+);
 /** The rest of a sentence that was cut. */
 const openEnd = /\b(a|an|the|of|to|for|in|on|with|and|or|by|from|as|via|[a-z])$|\.\.\.|…/i;
 /** How well or how fast something is done, which only its page explains. */
@@ -71,7 +76,9 @@ const deictic =
 /** What only people who work on the product do. */
 const contributors =
   /\b(source code|translations?|pull requests?|test suite|bugs?|documentation|docs|changelog|maintainers?|release notes|issues?|latest version|support|community|help|started)\b/i;
-const code = /[(){}<>=[\]|]|\w\.\w+\(|::|^\W|https?:/;
+/** A word, or each part of one with hyphens, that only a title writes with a capital. */
+const titleWord = /(?<![^\s“"‘-])[A-Z][a-z]*(?![^\s”"’',-])/g;
+const code = /[(){}<>=[\]|]|\w\.\w+\(|::|^\W|https?:|\s[+&/–—-]\s/;
 const small = new Set(
   "a an the of to for in on with without and or by from as at be your you that if into using via through not its all any".split(
     " ",
@@ -82,7 +89,9 @@ const small = new Set(
 export const contentStems = (text: string): string[] =>
   (text.toLowerCase().match(/[\p{L}\p{N}][\p{L}\p{N}.+_-]*/gu) ?? [])
     .filter((word) => !small.has(word))
-    .map((word) => word.replace(/ies$/, "y").replace(/(ing|ed|es|s|e)$/, ""));
+    .map((word) => word.replace(/ies$/, "y").replace(/(ing|ed|es|s|e)$/, ""))
+    // “Logging” and “log” have the same stem.
+    .map((stem) => stem.replace(/([^aeiou\d])\1$/, "$1"));
 
 /**
  * The task that a heading or a part of a sentence asks for, by its first word; null if it asks for none. `isName` says whether a capitalized
@@ -92,7 +101,7 @@ export function toPhrase(text: string, isName: (word: string) => boolean): Phras
   const clean = text
     .replace(/\s*\{#[^}]*\}\s*$/, "")
     .replace(lead, "")
-    .replace(/[`*]/g, "")
+    .replace(/[`*]|(?<![\p{L}\p{N}_])_(?=\S)|(?<=\S)_(?![\p{L}\p{N}_])/gu, "")
     .replace(/\s+\([^)]*\)$/, "")
     .replace(/[?.:!\s]+$/, "")
     .trim();
@@ -113,8 +122,8 @@ function isAction(head: string, rest: string[]): boolean {
   const next = rest[0] ?? "";
   const isObject = determiner.test(next.toLowerCase()) || /^[a-z]+ed$/.test(next);
   const isPlural = /^[A-Za-z]?[a-z]{2,}s$/.test(next);
-  if (nouns.has(head) && !isObject && !(isPlural && joint.test(rest[1] ?? ""))) return false;
-  if (nounGerunds.has(head) && !isObject && !(isPlural && (rest.length === 1 || joint.test(rest[1] ?? ""))))
+  if (nouns.has(head) && !isObject && !(isPlural && preposition.test(rest[1] ?? ""))) return false;
+  if (nounGerunds.has(head) && !isObject && !(isPlural && (rest.length === 1 || preposition.test(rest[1] ?? ""))))
     return false;
   if (head === "access" && next === "to") return false;
   return !/^(and|or|&|\/|,|by|is|are|up|of|vs\.?)$/i.test(next);
@@ -122,7 +131,9 @@ function isAction(head: string, rest: string[]): boolean {
 
 const withoutCapitals = (words: string[], isName: (word: string) => boolean): string =>
   words
-    .map((word) => (/^[A-Z][a-z]*$/.test(word) && word !== "I" && !isName(word) ? word.toLowerCase() : word))
+    .map((word) =>
+      word === "I" ? word : word.replace(titleWord, (part) => (isName(part) ? part : part.toLowerCase())),
+    )
     .map((word) => (word === "my" ? "your" : word))
     .join(" ");
 
@@ -137,6 +148,7 @@ export function isClear({ verb, rest }: Phrase): boolean {
   const stems = contentStems(rest);
   const object = rest.split(" ").filter((word) => !small.has(word.toLowerCase()));
   if (object.length === 1 && generic.test(object[0]!)) return false;
+  if (preposition.test(rest) && !intransitiveVerbs.has(verb)) return false;
   const min = vagueVerbs.has(verb) ? 2 : 1;
   return (
     stems.length >= min &&
@@ -155,4 +167,17 @@ export function overlapOf(first: string, second: string): number {
   const [a, b] = [new Set(contentStems(first)), new Set(contentStems(second))];
   const size = Math.min(a.size, b.size);
   return size === 0 ? 0 : a.intersection(b).size / size;
+}
+
+/** Makes a test whether a capitalized word is a name: it is one if most sentences of the docs capitalize it. */
+export function nameTest(pages: string[]): (word: string) => boolean {
+  const counts = new Map<string, number>();
+  // Titles of sections and pages capitalize other words too.
+  const sentences = (markdown: string) => markdown.replaceAll(/^#.*$|\[[^\]\n]*\]\(/gm, "");
+  for (const markdown of pages)
+    for (const [word] of sentences(markdown).matchAll(/(?<=[a-z,] )[A-Za-z][a-z]+\b/g)) {
+      const key = word.toLowerCase();
+      counts.set(key, (counts.get(key) ?? 0) + (word === key ? -1 : 1));
+    }
+  return (word) => (counts.get(word.toLowerCase()) ?? 0) > 0;
 }

@@ -13,7 +13,7 @@ const maxPerPage = 2;
 /** Of one source with many parts, such as an API description. */
 const maxPerFile = 8;
 /** Weak candidates are only proposed up to this number of proposals. */
-const minProposals = 5;
+const minProposals = 4;
 const maxPerTag: Record<string, number> = { onboard: 2, errors: 3, cleanup: 3 };
 /** What a task gains whose words are all those of `primaryTask`. */
 const primaryScore = 8;
@@ -63,7 +63,11 @@ function objectionTo(proposal: TaskProposal, chosen: TaskProposal[], count: numb
 const isSame = (a: TaskProposal, b: TaskProposal): boolean => saysSame(a, b) && a.tags[0] === b.tags[0];
 
 /** Whether the titles of two tasks say the same. */
-export const saysSame = (a: TaskProposal, b: TaskProposal): boolean => overlapOf(a.title, b.title) > sameShare;
+export const saysSame = (a: TaskProposal, b: TaskProposal): boolean =>
+  // What operations of an API do is said in a few words, of which most are the same.
+  a.why === "operation" && b.why === "operation"
+    ? a.source.quote === b.source.quote
+    : overlapOf(a.title, b.title) > sameShare;
 
 function withPrimary(candidate: Candidate, primaryTask: string | null): Candidate {
   if (primaryTask === null) return candidate;

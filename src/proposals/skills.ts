@@ -28,12 +28,7 @@ export function candidatesOfSkill(source: ProposalSource, drop: Drop): Candidate
       const basis = {
         source: { url: skill.page.url, line: lineOf(skill, clause), quote: sentence.trim().slice(0, 1000) },
       };
-      const proposal = toProposal(phrase, source, {
-        ...basis,
-        why: "skill",
-        text: sentence,
-        topic: null,
-      });
+      const proposal = toProposal(phrase, source, { ...basis, why: "skill", text: sentence });
       return [{ proposal, score: 3 - index / 1000 }];
     }),
   );
