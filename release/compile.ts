@@ -1,7 +1,8 @@
 // `bun release/compile.ts ENTRY FILE`: builds the executable for this machine.
-import { cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { compressedName, packageFiles } from "../src/lazy-packages.ts";
 import { ownPlatform, type Platform } from "./platforms.ts";
 
 const root = join(import.meta.dir, "..");
@@ -39,8 +40,14 @@ export async function compile({ entry, file, platform, runtime, commit }: Build,
     recursive: true,
     filter: (path) => !path.endsWith("_snapshot.json"),
   });
+  mkdirSync(join(assets, "package-files"));
+  for (const file of packageFiles) {
+    const content = readFileSync(Bun.resolveSync(file, root));
+    writeFileSync(join(assets, "package-files", compressedName(file)), Bun.zstdCompressSync(content, { level: 19 }));
+  }
   const command = [
-    ...[process.execPath, "build", ...flags, ...more, `--asset=${join(assets, "drizzle")}`],
+    ...[process.execPath, "build", ...flags, ...more],
+    ...readdirSync(assets).map((folder) => `--asset=${join(assets, folder)}`),
     ...["--define", `EVALD_COMMIT=${JSON.stringify(commit)}`],
     ...["--define", `EVALD_PLATFORM=${JSON.stringify(platform.name)}`],
     ...(runtime === undefined ? [] : [`--target=${platform.target}`, `--compile-executable-path=${runtime}`]),

@@ -1,9 +1,11 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { isCompiled } from "./build.ts";
+
 // Packages that few requests need and that are slow to load: the first use of each loads it. `import()` would make the functions that use
 // them asynchronous. Loading these at the start, with the schemas of the AI SDK, took 33 of its 99 ms, and 11 MB of memory.
 
 export const loadJose = (): typeof import("jose") => require("jose");
-// The function of the package compiles a regular expression of 6,000 characters, which takes 50 ms.
-export const loadLookAlikes = (): Record<string, string> => require("unhomoglyph/data.json");
 export const loadEventSource = (): typeof import("eventsource-parser/stream") => require("eventsource-parser/stream");
 export const loadPrices = (): typeof import("@pydantic/genai-prices") => require("@pydantic/genai-prices");
 export const loadPromClient = (): typeof import("prom-client") => require("prom-client");
@@ -11,3 +13,14 @@ export const loadRedirectParser = (): typeof import("@netlify/redirect-parser") 
 export const loadTar = (): typeof import("tar") => require("tar");
 export const loadQrCodes = (): typeof import("uqr") => require("uqr");
 export const loadTransliteration = (): typeof import("transliteration") => require("transliteration");
+
+/** Files of packages that `release/compile.ts` compresses for the executable, which is 1 MB smaller without the originals. */
+export const packageFiles = ["jq-wasm/jq.wasm", "unhomoglyph/data.json"] as const;
+type PackageFile = (typeof packageFiles)[number];
+
+export const compressedName = (file: PackageFile): string => `${file.replace("/", "-")}.zst`;
+
+export const readPackageFile = (file: PackageFile): Buffer =>
+  isCompiled
+    ? Bun.zstdDecompressSync(readFileSync(join(import.meta.dir, "package-files", compressedName(file))))
+    : readFileSync(Bun.resolveSync(file, import.meta.dir));

@@ -9,7 +9,8 @@ import { orgs } from "../db/tables/orgs.ts";
 import { prompts } from "../db/tables/prompts.ts";
 import { badRequest, conflict, notFound } from "../errors.ts";
 import type { OrgLimits } from "../jobs/claim-order.ts";
-import { loadLookAlikes } from "../lazy-packages.ts";
+import { readPackageFile } from "../lazy-packages.ts";
+import { lazy } from "../once.ts";
 import { newUrlSecret, toIso, toName, toVisibleName } from "../schema.ts";
 
 const maxLimit = 1_000_000;
@@ -201,6 +202,11 @@ export function checkOrgSettings(settings: OrgPatch): void {
   for (const model of judgeModels ?? [])
     if (!parseModelId(model)) throw badRequest(`Invalid model ${JSON.stringify(model)}. Use ${modelSyntax}.`);
 }
+
+/** For characters that look like others, these. The function of the package compiles a regular expression of 6,000 characters, which takes 50 ms. */
+const loadLookAlikes = lazy(
+  (): Record<string, string> => JSON.parse(readPackageFile("unhomoglyph/data.json").toString()),
+);
 
 /** The same for names that look the same, also with letters of other writing systems (Unicode Technical Standard 39, section 4). */
 function toSkeleton(name: string): string {

@@ -9,12 +9,12 @@ let estimator: Promise<(password: string, userInputs: string[]) => number> | und
 
 /** The package is loaded lazily, because its dictionaries take longer to load than all pages together. */
 async function loadEstimator() {
-  const [{ zxcvbn, zxcvbnOptions }, { dictionary, adjacencyGraphs }] = await Promise.all([
+  const [{ ZxcvbnFactory }, { dictionary, adjacencyGraphs }] = await Promise.all([
     import("@zxcvbn-ts/core"),
     import("@zxcvbn-ts/language-common"),
   ]);
-  zxcvbnOptions.setOptions({ dictionary, graphs: adjacencyGraphs });
-  return (password: string, userInputs: string[]) => zxcvbn(password.slice(0, maxLength), userInputs).score;
+  const zxcvbn = new ZxcvbnFactory({ dictionary, graphs: adjacencyGraphs });
+  return (password: string, userInputs: string[]) => zxcvbn.check(password.slice(0, maxLength), userInputs).score;
 }
 
 /** Throws bad_request for a password that is easy to guess: a common one, a sequence or a repetition. */

@@ -1,7 +1,6 @@
-import { readFileSync } from "node:fs";
 import { type Command, Option } from "commander";
-import wasmPath from "jq-wasm/jq.wasm" with { type: "file" };
 import { badRequest } from "../errors.ts";
+import { readPackageFile } from "../lazy-packages.ts";
 import { filterJson } from "./terminal.ts";
 
 /** The option `--jq`. */
@@ -32,7 +31,7 @@ const compileErrorCode = 3;
 /** A function that applies a jq expression to JSON. Throws bad_request for an invalid expression; the function, if it fails for the JSON. */
 async function createFilter(expression: string): Promise<(json: string) => string> {
   const { loadJq } = await import("jq-wasm");
-  const jq = await loadJq({ wasmBinary: readFileSync(wasmPath) });
+  const jq = await loadJq({ wasmBinary: readPackageFile("jq-wasm/jq.wasm") });
   const run = (json: string, code: string) => {
     const { stdout, stderr, exitCode } = jq.raw(json, code, ["-r"]);
     const problem = stderr.replace(/^jq: error:? ?(\(at [^)]*\): ?)?/, "").replace(/\njq: \d+ compile errors?\s*$/, "");
