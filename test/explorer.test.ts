@@ -403,6 +403,32 @@ describe("a page", () => {
     expect(checksOf(events, "rendering-strategy").map(({ status }) => status)).not.toEqual(["pass"]);
   });
 
+  test("with an error that suggests other pages and isn't to be listed is missing, as with status 404", async () => {
+    const suggestion = '<p>Did you mean <a href="/keys">Keys</a>?</p>';
+    const missing = (headers: Record<string, string>) => ({ ...page("Page not found", suggestion), headers });
+    const site = open({
+      "/": page(
+        "Acme",
+        `${prose("keys")}<a href="/away">Keys of the client</a> <a href="/lost">Lost keys of clients</a>`,
+      ),
+      "/away": missing({ "x-robots-tag": "noindex" }),
+      "/lost": missing({}),
+    });
+    const events = await explore({ text: "Keys of the client", startUrls: [`${site.url}/`, `${site.url}/away`] });
+    const [found] = output(events, "fetch_page").filter(({ url }) => url === `${site.url}/away`);
+    expect(found?.problem).toBe("missing");
+    const { frictions, exposure } = gradeSession(
+      events.map((event, seq) => ({ ...event, seq, at: 0, tMs: seq, source: "agent" })),
+    );
+    const categoriesOf = (path: string) =>
+      frictions
+        .filter(({ title, description }) => `${title} ${description}`.includes(path))
+        .map((each) => each.category);
+    expect(new Set(categoriesOf("/away"))).toEqual(new Set(["dead_link"]));
+    expect(categoriesOf("/lost")).toContain("silent_failure");
+    expect(exposure.visits.find(({ url }) => url === `${site.url}/away`)).toMatchObject({ reads: 0, found: {} });
+  });
+
   test("in another language than the goal is reported", async () => {
     const site = open({ "/": page("Webhooks", `${prose("verifying signatures")}<pre>verify()</pre>`) });
     const events = await explore({ text: "署名を検証する", startUrls: [`${site.url}/`] });

@@ -10,6 +10,7 @@ import { createProvider } from "../src/providers/providers.ts";
 import { countLog } from "../src/traffic/log-counts.ts";
 import { testApp } from "./support/app.ts";
 import { randomOf } from "./support/random.ts";
+import { evaluation, niceGrade } from "./support/reports.ts";
 import { isThorough } from "./support/thorough.ts";
 
 const docs = "https://docs.acme.example/docs/";
@@ -227,7 +228,7 @@ describe("counts of access logs in the service", () => {
   const app = testApp({ now: () => now });
   const { service, a, b } = app;
   const { id } = createProvider(service.ctx, a.org, { name: "Acme", docsUrl: docs });
-  createPrompt(service.ctx, a.org, { title: "First", text: "Try it", targetProviderId: id });
+  const { id: promptId } = createPrompt(service.ctx, a.org, { title: "First", text: "Try it", targetProviderId: id });
   const send = (body: object, key = a.key) =>
     app.send("POST", "/api/v1/field-traffic", { body, headers: { authorization: `Bearer ${key}` } });
   const traffic = async (key = a.key, query = "") =>
@@ -266,6 +267,16 @@ describe("counts of access logs in the service", () => {
         { name: "ChatGPT", reads: 3 },
       ],
     });
+  });
+
+  test("are missing where runs guessed a page that says that there is none", async () => {
+    const url = "https://docs.acme.example/docs/sdk";
+    const guess = { page: url, url, reads: 0, misses: 2, guesses: 2, errors: 0, found: {} };
+    evaluation(app, promptId, [{ ...niceGrade, exposure: { ...niceGrade.exposure, visits: [guess] } }]);
+    await send({ log: log(7), pages: [pageOf("/docs/sdk")] });
+    const { body } = await traffic();
+    expect(body.missing).toContainEqual({ url, requests: 10, guesses: 2 });
+    expect([...body.pages, ...body.untested].map((each: { url: string }) => each.url)).not.toContain(url);
   });
 
   test("belong to their organization, and to months", async () => {

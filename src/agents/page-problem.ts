@@ -5,9 +5,9 @@ export const slowPageMs = 3000;
 
 /**
  * Why a page with a success status can't be used. `empty`: no text. `empty_shell`: no content without JavaScript.
- * `soft_404`: an error page. `sign_in`: a form instead of the page. `challenge`: a test of the browser instead of it.
+ * `soft_404`: an error page. `missing`: one that is meant so, which suggests other pages and isn't to be listed. `sign_in`: a form instead of the page. `challenge`: a test of the browser instead of it.
  */
-export type PageProblem = "empty" | "empty_shell" | "soft_404" | "sign_in" | "challenge";
+export type PageProblem = "empty" | "empty_shell" | "soft_404" | "missing" | "sign_in" | "challenge";
 
 /** What is known of an HTML page before its problem. */
 type Content = { own: OwnContent; samples: number; scripts: number; asksForScript: boolean };

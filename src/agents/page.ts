@@ -4,6 +4,7 @@ import wasmPath from "mdream/wasm/mdream_edge_bg.wasm" with { type: "file" };
 import { pageKey } from "../net/page-key.ts";
 import { type CodeBlock, wrongMark } from "./code-blocks.ts";
 import { decodeEntities } from "./entities.ts";
+import { isErrorPage, problemOfErrorPage } from "./error-pages.ts";
 import { breakCodeLines, closeHead, expandEmptyTags, flattenLayoutTables } from "./html-source.ts";
 import { markdownLinks, plainText } from "./markdown-links.ts";
 import { type DocLink, readMarkup } from "./markup.ts";
@@ -73,8 +74,6 @@ const maxParts = 3000;
 /** If a page has less text than this, and less than half of its own, forms and asides belong to it, or else its menus. */
 const minMainChars = 200;
 
-/** An error page has a heading, and maybe one of its site. */
-const maxErrorHeadings = 2;
 /** Markdown without samples that is shorter than this may be an error page, in characters. */
 const maxThinMarkdown = 600;
 
@@ -197,7 +196,7 @@ function readHtml(url: string, html: string): Page {
     hasOnlyImages: isPictured(content),
     emptyTabs: Math.max(own.tabs - own.tabPanels, own.emptyPanels),
   };
-  return problem === null && looksLikeError(page) ? { ...page, problem: "soft_404" } : page;
+  return problem === null && isErrorPage(page) ? { ...page, problem: problemOfErrorPage(page) } : page;
 }
 
 const hasSections = (headings: Heading[]) => headings.some(({ level }) => level > 1);
@@ -272,7 +271,7 @@ function readMarkdown(url: string, text: string): Page {
     hasOnlyImages: false,
     emptyTabs: 0,
   };
-  return { ...page, problem: looksLikeError(page) ? "soft_404" : body.trim() === "" ? "empty" : null };
+  return { ...page, problem: isErrorPage(page) ? "soft_404" : body.trim() === "" ? "empty" : null };
 }
 
 /** Front matter is blanked rather than removed, so that line numbers stay the same. */
@@ -385,15 +384,3 @@ function findHeadings(markdown: string, blocks: Fence[]): Heading[] {
 
 const codeLines = (blocks: Fence[]) =>
   new Set(blocks.flatMap(({ line, endLine }) => Array.from({ length: endLine - line + 1 }, (_, i) => line + i)));
-
-/** Titles of error pages in common languages; must match the whole title or first heading. */
-const errorTitle =
-  /^\W*(error\W*)?404\W*$|^\W*(error\W*)?404\b.{0,12}\b(not found|error)\W*$|^\W*(the )?(page|seite|document|file)( was| could| you requested (was|could))? ?(not|nicht)( be)? (found|gefunden)\b|^\W*not found\W*$|page (doesn.t|does not|no longer) exists?|(can|could)( ?not|n.t) (find|be found)|^page introuvable|^p[aá]gina no encontrada|^pagina non trovata|^ページが見つかりません|^(页面|頁面)(不存在|未找到|找不到)|^找不到(页面|頁面)/i;
-
-function looksLikeError(page: Page): boolean {
-  if (page.samples.length > 0 || page.markdown.length > 3000) return false;
-  // A page with other sections is about errors.
-  const heading = page.headings.length <= maxErrorHeadings ? (page.headings[0]?.text ?? "") : "";
-  const titles = [page.title.slice(0, 200).split(/\s[|·–—-]\s/)[0] ?? "", heading];
-  return titles.some((title) => errorTitle.test(title.trim()));
-}

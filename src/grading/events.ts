@@ -16,11 +16,17 @@ export const readingTools: readonly string[] = ["fetch_page", "open_page", "sear
 export const milestonesOf = <Name extends MilestoneName>(events: SessionEvent[], name: Name): MilestoneOf<Name>[] =>
   events.filter((event): event is MilestoneOf<Name> => event.type === "milestone" && event.name === name);
 
-/** `isAgentsOwn`: the agent itself requested this URL, rather than a tool on its own. */
-export type Http = EventOf<"http"> & { isAgentsOwn?: boolean };
+/**
+ * `isAgentsOwn`: the agent itself requested this URL, rather than a tool on its own. `isMissing`: the response says that there is no such page,
+ * whatever its status.
+ */
+export type Http = EventOf<"http"> & { isAgentsOwn?: boolean; isMissing?: boolean };
 
-/** Whether a request failed: it got no response, or an error status. */
-export const hasFailed = (http: Http) => http.status === null || http.status >= 400;
+/** Whether a request failed: it got no response, an error status, or a page that says that there is none. */
+export const hasFailed = (http: Http) => http.status === null || http.status >= 400 || http.isMissing === true;
+
+/** Whether there is no page at the URL of a request. */
+export const isNotFound = ({ status, isMissing }: Http) => status === 404 || status === 410 || isMissing === true;
 
 /** Whether a response redirects. */
 export const isRedirect = ({ status }: Http) => status !== null && status >= 300 && status < 400;

@@ -1,6 +1,6 @@
 import type { SessionEvent } from "../agents/agent.ts";
 import { pageKey } from "../net/page-key.ts";
-import { hasFailed, isProbe, milestonesOf } from "./events.ts";
+import { hasFailed, isNotFound, isProbe, milestonesOf } from "./events.ts";
 import type { Facts } from "./facts.ts";
 import type { Exposure, ListedPage, Preconditions, Visit } from "./grade.ts";
 import { normalizeUrl } from "./text.ts";
@@ -58,7 +58,7 @@ function visitsOf({ taskRequests, pages, failures }: Facts): Visit[] {
     if (!hasFailed(http)) visit.found[http.provenance] = (visit.found[http.provenance] ?? 0) + 1;
     else {
       visit.misses++;
-      if (http.provenance === "guessed") visit.guesses++;
+      if (http.provenance === "guessed" && isNotFound(http)) visit.guesses++;
     }
   }
   pages.forEach(({ url, seq }, i) => {

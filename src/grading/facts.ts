@@ -110,6 +110,23 @@ function correctModelEvents(events: SessionEvent[]): SessionEvent[] {
   });
 }
 
+/** The events, with the requests marked whose page says that there is none. */
+function markMissingPages(events: SessionEvent[]): SessionEvent[] {
+  const urlsOfCall = new Map(
+    events.flatMap((event) =>
+      event.type === "tool_result" && event.output?.problem === "missing"
+        ? [[event.id, [event.output.url, event.output.answeredBy]] as const]
+        : [],
+    ),
+  );
+  if (urlsOfCall.size === 0) return events;
+  return events.map((event) =>
+    event.type === "http" && urlsOfCall.get(event.id ?? "")?.includes(event.url)
+      ? { ...event, isMissing: true }
+      : event,
+  );
+}
+
 function lastMessages(events: SessionEvent[]): EventOf<"message">[] {
   const lastCall = events.findLastIndex(({ type }) => type === "tool_call");
   return events.slice(lastCall + 1).filter((event): event is EventOf<"message"> => event.type === "message");
@@ -117,7 +134,9 @@ function lastMessages(events: SessionEvent[]): EventOf<"message">[] {
 
 /** The facts in the events of a session; `judgment` is the judge's result. */
 export function factsOf(sessionEvents: SessionEvent[], judgment: Judgment | null = null): Facts {
-  const ordered = sessionEvents.filter((event) => !isRefusal(event)).toSorted((a, b) => a.seq - b.seq);
+  const ordered = markMissingPages(
+    sessionEvents.filter((event) => !isRefusal(event)).toSorted((a, b) => a.seq - b.seq),
+  );
   const milestones = ordered.filter(({ type }) => type === "milestone");
   const started = milestonesOf(milestones, "started").at(-1)?.detail;
   const kind = started?.kind ?? null;

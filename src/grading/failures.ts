@@ -64,7 +64,8 @@ function addRequest(failures: Failure[], event: Http, hosts: Hosts, isModel: boo
     if (target === "product") existing.target = target;
     return;
   }
-  const message = oneLine(error?.message) || (status === null ? "no response" : `status ${status}`);
+  const answer = event.isMissing ? "its page says that it does not exist" : `status ${status}`;
+  const message = oneLine(error?.message) || (status === null ? "no response" : answer);
   failures.push({ source: "request", seqs: [seq], id, tool: null, url, code: error?.kind ?? null, message, target });
 }
 

@@ -90,9 +90,14 @@ export function getFieldTraffic(
 ): FieldTraffic {
   const { docsUrl } = getProvider(ctx, org, providerId);
   const map = getDocsMap(ctx, org, { providerId }, { ...period, limit: Number.MAX_SAFE_INTEGER });
-  const rows = docsUrl === null ? [] : listSums(ctx, org, docsUrl, monthsOf(map));
   const runsByPage = new Map(map.pages.map(({ url, runs }) => [pageKey(url), runs]));
   const guessesByPage = new Map(map.guessed.map(({ url, misses }) => [pageKey(url), misses]));
+  const sums = docsUrl === null ? [] : listSums(ctx, org, docsUrl, monthsOf(map));
+  const rows = sums.map((row) => {
+    // A log has only the status, but runs know pages that say with a success status that there is none.
+    const isMissing = guessesByPage.has(row.page) && !runsByPage.has(row.page);
+    return isMissing ? { ...row, reads: 0, markdown: 0, missing: row.missing + row.reads } : row;
+  });
   const pages = [...Map.groupBy(rows, ({ page }) => page)].map(([url, ofPage]) => {
     const readers = { coding: 0, answer: 0, other: 0 };
     for (const { kind, reads } of ofPage) readers[readersOf(kind)] += reads;

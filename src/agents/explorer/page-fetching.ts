@@ -1,6 +1,7 @@
 import { toAddress } from "../../net/failure.ts";
 import { maxRedirects } from "../../net/guarded.ts";
 import { pageKey } from "../../net/page-key.ts";
+import { problemOfErrorPage } from "../error-pages.ts";
 import { isReadable, type Page, readPage } from "../page.ts";
 import { type FetchRequest, type FetchResult, fetchUrl, findRefusal, type Log } from "./fetching.ts";
 import { toStems } from "./goal.ts";
@@ -63,15 +64,22 @@ function redirectOf(fetchResult: FetchResult): string | null {
 
 /** The page that a request for `url` got, as the session knows it; null if the response isn't a page. */
 export function toReadPage(session: Session, url: string, fetchResult: FetchResult): ReadPage | null {
-  const page = pageIn(fetchResult);
+  const page = withHeaders(pageIn(fetchResult), fetchResult);
   if (!fetchResult.ok || page === null) return null;
   const { redirects } = fetchResult.response;
   const addresses = [...new Set([url.replace(/#.*$/s, ""), ...redirects, page.url])];
   const problem = findProblemAmongOthers(session, page, addresses);
   const { contentType, wrongCharset, followed = [] } = fetchResult;
-  const isUnlisted = page.isUnlisted || noIndex.test(fetchResult.response.headers.get("x-robots-tag") ?? "");
   const delivery = { contentType, wrongCharset: wrongCharset(), followed };
-  return { ...page, problem, isUnlisted, addresses, delivery };
+  return { ...page, problem, addresses, delivery };
+}
+
+/** A page with what only the headers of its response say. */
+function withHeaders(page: Page | null, fetchResult: FetchResult): Page | null {
+  if (!fetchResult.ok || page === null) return null;
+  const isUnlisted = page.isUnlisted || noIndex.test(fetchResult.response.headers.get("x-robots-tag") ?? "");
+  const listed = { ...page, isUnlisted };
+  return page.problem === "soft_404" ? { ...listed, problem: problemOfErrorPage(listed) } : listed;
 }
 
 /** A rule of `X-Robots-Tag`, for all search engines or for the one that is named before a colon. */
@@ -83,7 +91,8 @@ function findProblemAmongOthers(session: Session, page: Page, addresses: string[
   if (page.problem === "challenge" && isInTemplate(session, page, "asksForProof"))
     return page.markdown === "" ? "empty_shell" : null;
   // The author of a link knew the title that looks like the one of an error page.
-  if (page.problem === "soft_404" && addresses.some((each) => isNamed(session, page, each))) return null;
+  const isErrorPage = page.problem === "soft_404" || page.problem === "missing";
+  if (isErrorPage && addresses.some((each) => isNamed(session, page, each))) return null;
   if (page.problem !== null) return page.problem;
   const isStart = addresses.some((address) =>
     session.task.startUrls.some((start) => pageKey(start) === pageKey(address)),
@@ -93,7 +102,9 @@ function findProblemAmongOthers(session: Session, page: Page, addresses: string[
   const { origin } = new URL(page.url);
   const missing = session.missingPages.get(origin);
   const addressesInBoth = [missing?.url ?? page.url, page.url];
-  return missing && wordsOf(missing, addressesInBoth) === wordsOf(page, addressesInBoth) ? "soft_404" : null;
+  return missing && wordsOf(missing, addressesInBoth) === wordsOf(page, addressesInBoth)
+    ? problemOfErrorPage(page)
+    : null;
 }
 
 /** Whether pages with content have such a form or test, too. */
@@ -153,6 +164,7 @@ export async function probeMissingPage(session: Session, start: string, log: Log
   const url = new URL(missingName, start).href;
   if (await findRefusal(session.fetcher, url, log)) return;
   const request = { url, provenance: "guessed" as const, foundOn: null, purpose: "check" as const };
-  const page = pageIn(await fetchPage(session, request, log));
+  const fetchResult = await fetchPage(session, request, log);
+  const page = withHeaders(pageIn(fetchResult), fetchResult);
   if (page) session.missingPages.set(new URL(url).origin, page);
 }

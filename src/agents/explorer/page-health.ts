@@ -149,6 +149,12 @@ export function findPageFault({ url, title, problem, addresses = [url] }: Checke
       `${url} says that it does not exist (“${title.slice(0, 100)}”), but returned a success status`,
       "Restore the page, or return status 404 and remove the links to it.",
     );
+  if (problem === "missing")
+    return failure(
+      "link-resolves",
+      `${url} does not exist, as its page says (“${title.slice(0, 100)}”)`,
+      "Link to the page's current URL, or redirect the old URL to it.",
+    );
   if (problem === "challenge") return challengeFault(url);
   if (problem === "sign_in" && !addresses.some(isPersonal))
     return failure(

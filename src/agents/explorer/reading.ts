@@ -81,6 +81,7 @@ const problemMessages: Record<PageProblem, (page: ReadPage) => string> = {
   empty_shell: () => "The page has no text until its scripts have run, so readers without a browser see nothing",
   soft_404: ({ title }) =>
     `The page ("${cut(title, 100)}") is what the host shows for a missing page, but its status indicates success`,
+  missing: () => "The page says that it does not exist, and suggests others",
   sign_in: () => "The page shows a sign-in form instead of its content",
   challenge: () => "The page tests the reader's browser instead of showing its content",
 };

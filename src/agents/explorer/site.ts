@@ -121,17 +121,19 @@ async function runChecks(
     const share = getCheckProportion(reliableResult, weight);
     const reportedResult = irrelevantChecks.has(definition.id)
       ? skip("The pages are always Markdown")
-      : isFolder && definition.id === "cache-header-hygiene"
-        ? skip("Only the host of the site sets its headers")
-        : reliableResult.status !== "pass" && isDisproved(definition.id, pages)
-          ? skip("The pages could be read")
-          : hasOnlyDeadLinks(reliableResult)
-            ? skip("Links are absolute; those that are dead are reported one by one")
-            : definition.id === "markdown-code-fence-validity" && reliableResult.status === "fail"
-              ? skip("Fences that are not closed are reported page by page")
-              : share?.tested === 0 || hasNothingToCheck(reliableResult)
-                ? skip(reliableResult.message)
-                : reliableResult;
+      : definition.id === "http-status-codes" && session.missingPages.get(new URL(base).origin)?.problem === "missing"
+        ? skip("Missing pages say so, and suggest others")
+        : isFolder && definition.id === "cache-header-hygiene"
+          ? skip("Only the host of the site sets its headers")
+          : reliableResult.status !== "pass" && isDisproved(definition.id, pages)
+            ? skip("The pages could be read")
+            : hasOnlyDeadLinks(reliableResult)
+              ? skip("Links are absolute; those that are dead are reported one by one")
+              : definition.id === "markdown-code-fence-validity" && reliableResult.status === "fail"
+                ? skip("Fences that are not closed are reported page by page")
+                : share?.tested === 0 || hasNothingToCheck(reliableResult)
+                  ? skip(reliableResult.message)
+                  : reliableResult;
     checks.push(toSiteCheck(reportedResult, share?.proportion ?? 0, weight.weight, base, urls));
   }
   return [...checks, ...urls.filter((url) => deepUrls.has(url)).map(toDepthCheck)];

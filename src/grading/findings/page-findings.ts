@@ -126,7 +126,7 @@ const titleOfUnread = (code: string | null): string =>
   checkFrictionOf({ id: checkOfCode[code ?? ""] ?? "page-readable", group: "page" }).title;
 
 function requestDraft(http: Http, failure: Failure, facts: Facts, blocksStart: boolean): FindingDraft {
-  const answer = http.status === null ? "no answer" : String(http.status);
+  const answer = http.status === null ? "no answer" : http.isMissing ? "not found" : String(http.status);
   const place = `${shortUrl(http.url, facts.startUrls[0])} (${answer})`;
   const host = URL.parse(http.url)?.host ?? http.url;
   const linkNote = http.foundOn === null ? "" : ` The link is on ${http.foundOn}.`;
@@ -205,7 +205,7 @@ function requestDraft(http: Http, failure: Failure, facts: Facts, blocksStart: b
     severity: blocksStart ? "critical" : http.provenance === "given" ? "high" : "medium",
     category: "dead_link",
     title: `Dead link ${linkPlace}: ${place}`,
-    place: `${shortUrl(http.url, facts.startUrls[0])} returns ${http.status}`,
+    place: `${shortUrl(http.url, facts.startUrls[0])} returns ${answer}`,
     evidence: linkEvidence(http.url, http.foundOn, facts),
     remedy: listRemedyKey
       ? { key: listRemedyKey, title: checkFrictionOf({ id: listCheckId, group: "link" }).remedy, kind: "links" }

@@ -81,7 +81,7 @@ export const FieldTrafficSection = ({ base, traffic, docsUrl, mayPropose }: Prop
           />
           <PageList
             title="Asked for and missing"
-            text="Agents asked for these URLs, and got 404 or 410."
+            text="Agents asked for these URLs, and got 404 or 410, or a page that says in runs that there is none."
             total={traffic.missing.length}
             items={traffic.missing.map(({ url, requests, guesses }) => ({
               url,

@@ -1,0 +1,30 @@
+/** An error page has a heading, and maybe one of its site. */
+const maxErrorHeadings = 2;
+const maxErrorChars = 3000;
+/** Titles of error pages in common languages; must match the whole title or first heading. */
+const errorTitle =
+  /^\W*(error\W*)?404\W*$|^\W*(error\W*)?404\b.{0,12}\b(not found|error)\W*$|^\W*(the )?(page|seite|document|file)( was| could| you requested (was|could))? ?(not|nicht)( be)? (found|gefunden)\b|^\W*not found\W*$|page (doesn.t|does not|no longer) exists?|(can|could)( ?not|n.t) (find|be found)|^page introuvable|^p[aá]gina no encontrada|^pagina non trovata|^ページが見つかりません|^(页面|頁面)(不存在|未找到|找不到)|^找不到(页面|頁面)/i;
+
+type PageContent = { title: string; markdown: string; headings: { text: string }[]; samples: unknown[] };
+
+/** Whether a page says that there is no page at its URL, by its title or its only headings. */
+export function isErrorPage({ title, markdown, headings, samples }: PageContent): boolean {
+  if (samples.length > 0 || markdown.length > maxErrorChars) return false;
+  // A page with other sections is about errors.
+  const heading = headings.length <= maxErrorHeadings ? (headings[0]?.text ?? "") : "";
+  // Sites put their name behind the title.
+  const [ownTitle = ""] = title.slice(0, 200).split(/\s[|·–—-]\s/);
+  return [ownTitle, heading].some((each) => errorTitle.test(each.trim()));
+}
+
+/**
+ * The problem of an error page with a success status. Some hosts send it because agents don't read the text of a 404: it suggests other pages,
+ * and asks not to be listed.
+ */
+export const problemOfErrorPage = ({
+  isUnlisted,
+  markdown,
+}: {
+  isUnlisted: boolean;
+  markdown: string;
+}): "missing" | "soft_404" => (isUnlisted && markdown.includes("](") ? "missing" : "soft_404");
