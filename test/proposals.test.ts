@@ -319,13 +319,17 @@ describe("pages of proposals", () => {
     expect((await person.get("/")).body).toContain('formAction="/prompts/propose"'.toLowerCase());
     const wrong = await person.post("/prompts/propose", { docsUrl: "docs" });
     expect([wrong.status, wrong.body.includes('id="docsUrl-wrong"')]).toEqual([400, true]);
-    const { location } = await person.post("/prompts/propose", { docsUrl: `${site.url}/`, primaryTask: "" });
+    const skill = "---\ndescription: Use it to rotate the signing keys.\n---\n";
+    const empty = await person.post("/prompts/propose", { docsUrl: `${site.url}/`, skill: "# Keys" });
+    expect([empty.status, empty.body.includes('id="skill-wrong"')]).toEqual([400, true]);
+    const { location } = await person.post("/prompts/propose", { docsUrl: `${site.url}/`, primaryTask: "", skill });
     const path = location ?? "";
     expect((await person.get(path)).body).toContain('http-equiv="refresh"');
     await app.runJobs();
     const { body } = await person.get(path);
     const choices = body.match(/name="only"/g)?.length ?? 0;
     expect([body.includes('http-equiv="refresh"'), choices >= 2]).toEqual([false, true]);
+    expect(body).toContain("Rotate the signing keys");
 
     expect((await person.post(path, { do: "run" })).status).toBe(400);
     const edited = { only: "2", "title.2": "My title", "endGoal.2": "My goal.", do: "run" };

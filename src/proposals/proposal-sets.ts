@@ -1,4 +1,5 @@
 import { and, count, desc, eq, inArray } from "drizzle-orm";
+import { descriptionIn, isSkillFile } from "../agents/sandbox/skills.ts";
 import { changesOf, recordAudit } from "../audit/entries.ts";
 import type { Context, OrgId } from "../context.ts";
 import { endedAt } from "../db/rows.ts";
@@ -87,6 +88,7 @@ function checkRequest(ctx: Context, org: OrgId, request: ProposalRequest): void 
     const objection = objectionToAddress(ctx, url);
     if (objection) throw invalidField(field, objection);
   }
+  for (const [index, { name, text }] of files.entries()) if (isSkillFile(name)) checkSkill(`files/${index}/text`, text);
   if (files.reduce((chars, { text }) => chars + text.length, 0) > maxFileChars)
     throw invalidField("files", `all texts together must have at most ${maxFileChars} characters`);
   if (model === undefined && maxUsd !== undefined)
@@ -94,6 +96,11 @@ function checkRequest(ctx: Context, org: OrgId, request: ProposalRequest): void 
   if (model === undefined) return;
   getModel(ctx, org, model);
   checkBudget(ctx, org, null);
+}
+
+/** A skill without a description names no tasks. Throws bad_request that names the field. */
+export function checkSkill(field: string, text: string): void {
+  if (descriptionIn(text) === "") throw invalidField(field, "has no description in its front matter");
 }
 
 /** Throws not_found. */

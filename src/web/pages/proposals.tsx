@@ -1,8 +1,9 @@
 import { type Static, Type } from "@sinclair/typebox";
 import type { ReadingRefusal } from "../../agents/explorer/docs-reading.ts";
 import { count, list } from "../../grading/text.ts";
+import { textOf } from "../../prompts/workspace-schema.ts";
 import type { TaskProposal } from "../../proposals/proposal.ts";
-import { defaultMaxUsd, ProposalRequest, type ProposalSet } from "../../proposals/schema.ts";
+import { defaultMaxUsd, maxFileChars, ProposalRequest, type ProposalSet } from "../../proposals/schema.ts";
 import { Notices, Submit } from "../components/form-parts.tsx";
 import { ExternalLink, foreignText, Layout } from "../components/layout.tsx";
 import { type FormError, SchemaField, SchemaForm } from "../components/schema-form.tsx";
@@ -10,7 +11,10 @@ import { When } from "../components/when.tsx";
 import { may, type PageProps } from "../viewer.ts";
 
 /** The fields of the form that requests proposals. */
-export const ProposalForm = Type.Pick(ProposalRequest, ["docsUrl", "openapiUrl", "mcpUrl", "primaryTask", "model"]);
+export const ProposalForm = Type.Object({
+  ...Type.Pick(ProposalRequest, ["docsUrl", "openapiUrl", "mcpUrl", "primaryTask", "model"]).properties,
+  skill: Type.Optional(textOf(maxFileChars, "Content of a SKILL.md")),
+});
 export type ProposalForm = Static<typeof ProposalForm>;
 
 /** The two fields that every form for proposals has. */
@@ -73,6 +77,12 @@ export const ProposePage = ({ site, viewer, values, sets, models, now, formError
           placeholder="https://api.acme.example/openapi.json"
         />
         <SchemaField name="mcpUrl" label="MCP server URL (optional)" placeholder="https://mcp.acme.example/mcp" />
+        <SchemaField
+          name="skill"
+          label="SKILL.md (optional)"
+          hint="The text of a skill. The tasks that its description names are proposed too."
+          rows={4}
+        />
         {models.length > 0 && (
           <SchemaField
             name="model"

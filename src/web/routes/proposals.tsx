@@ -4,7 +4,7 @@ import type { Context, OrgId } from "../../context.ts";
 import { badRequest } from "../../errors.ts";
 import { agentOfPrompt } from "../../prompts/prompt-check.ts";
 import { acceptProposals } from "../../proposals/acceptance.ts";
-import { getProposalSet, listProposalSets, requestProposals } from "../../proposals/proposal-sets.ts";
+import { checkSkill, getProposalSet, listProposalSets, requestProposals } from "../../proposals/proposal-sets.ts";
 import { listProposalModels } from "../../proposals/propose-with-model.ts";
 import { requestEval } from "../../runs/requests.ts";
 import { renderFragment } from "../components/layout.tsx";
@@ -71,7 +71,10 @@ export const proposalPages = (ctx: Context) =>
           />
         ),
         async (viewer, form) => {
-          const { proposalSetId } = await requestProposals(ctx, viewer.org, readForm(ProposalForm, form));
+          const { skill, ...fields } = readForm(ProposalForm, form);
+          if (skill !== undefined) checkSkill("skill", skill);
+          const files = skill === undefined ? [] : [{ name: "SKILL.md", text: skill }];
+          const { proposalSetId } = await requestProposals(ctx, viewer.org, { ...fields, files });
           return seeOther(ctx, `/prompts/propose/${proposalSetId}`);
         },
       ),
