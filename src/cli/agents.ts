@@ -1,12 +1,12 @@
-import { readFileSync } from "node:fs";
 import type { Command } from "commander";
 import type { Agent } from "../agents/agent.ts";
 import { listPresets } from "../agents/all.ts";
 import type { Preset } from "../agents/coding/preset.ts";
 import { findInstalled } from "../agents/coding/program.ts";
 import type { Config } from "../config/config.ts";
-import { AppError, badRequest, reasonOf } from "../errors.ts";
+import { AppError, badRequest } from "../errors.ts";
 import { initAgent } from "./agent-init.ts";
+import { readTextFile } from "./files.ts";
 import { addLogins } from "./logins.ts";
 import { print, say, table, toJson } from "./terminal.ts";
 import { describeEvent, summarizeEvent, tryAgent } from "./trial.ts";
@@ -82,7 +82,7 @@ export function addAgents(program: Command, configOf: () => Config, agents: Reco
     .action(async (file: string, { agent, json }: { agent?: string; json?: boolean }) => {
       configOf();
       const { readHeader, replayOutput } = await import("../agents/coding/replay.ts");
-      const output = readText(file);
+      const output = readTextFile(file);
       const id = agent ?? readHeader(output)?.agent;
       if (id === undefined) throw badRequest(`${file} does not say which agent wrote it. Name it with --agent.`);
       const replay = replayOutput(output, getPreset(env, id));
@@ -102,13 +102,4 @@ function getPreset(env: Env, id: string): Preset {
   const preset = all.find((each) => each.id === id);
   if (preset) return preset;
   throw badRequest(`No coding agent has the ID ${id}. Use one of ${all.map((each) => each.id).join(", ")}.`);
-}
-
-/** Throws bad_request. */
-function readText(file: string): string {
-  try {
-    return readFileSync(file, "utf8");
-  } catch (error) {
-    throw badRequest(`${file} cannot be read: ${reasonOf(error)}`);
-  }
 }

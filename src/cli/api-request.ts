@@ -1,9 +1,8 @@
-import { readFileSync } from "node:fs";
 import { Argument, type Command, InvalidArgumentError } from "commander";
 import { badRequest, unavailable } from "../errors.ts";
 import type { Api } from "./api.ts";
 import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
-import { toReadError } from "./files.ts";
+import { readTextFile } from "./files.ts";
 import { jqOption } from "./jq.ts";
 import { exitOf, parsePair, print, sayFailure, toFailure, toJson } from "./terminal.ts";
 
@@ -94,7 +93,7 @@ function toPath(path: string): string {
 
 /** A field of the body or query. Throws bad_request for a file that can't be read. */
 function toValue(text: string): unknown {
-  if (text.startsWith("@")) return readText(text.slice(1));
+  if (text.startsWith("@")) return readTextFile(text.slice(1));
   if (!/^(-?\d|true$|false$|null$|\[|\{)/.test(text)) return text;
   try {
     return JSON.parse(text);
@@ -103,16 +102,8 @@ function toValue(text: string): unknown {
   }
 }
 
-function readText(file: string): string {
-  try {
-    return readFileSync(file, "utf8");
-  } catch (error) {
-    throw toReadError(error, file);
-  }
-}
-
 async function readBody(file: string): Promise<unknown> {
-  const text = file === "-" ? await Bun.stdin.text() : readText(file);
+  const text = file === "-" ? await Bun.stdin.text() : readTextFile(file);
   try {
     return JSON.parse(text);
   } catch {

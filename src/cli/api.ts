@@ -186,7 +186,9 @@ export async function readAnswer<T>(base: string, send: () => Promise<Response>)
 
 /** The JSON of a response. Throws unavailable if it is something else, such as the page of a proxy. */
 async function readJson<T>(base: string, response: Response): Promise<T> {
-  return (await response.json().catch(() => null)) ?? Promise.reject(toForeignAnswerError(base, response));
+  const json = await response.json().catch(() => null);
+  if (json === null) throw toForeignAnswerError(base, response);
+  return json;
 }
 
 /** The error for a response that isn't from evald, such as the page of a proxy. */
@@ -238,8 +240,8 @@ export async function findPromptId(api: Api, name: string, { archived = false } 
 export async function findProvider(api: Api, name: string): Promise<Provider> {
   const { items } = await api.list("GET /providers", { query: { limit: 1000 } });
   const exact = items.find(({ id }) => id === name);
-  const [found, other] = exact ? [exact] : items.filter((each) => each.name === name);
+  const [provider, other] = exact ? [exact] : items.filter((each) => each.name === name);
   if (other) throw badRequest(`Several providers are named ${JSON.stringify(name)}. Use an ID.`);
-  if (!found) throw badRequest(`There is no provider ${JSON.stringify(name)}.`);
-  return found;
+  if (!provider) throw badRequest(`There is no provider ${JSON.stringify(name)}.`);
+  return provider;
 }

@@ -36,8 +36,9 @@ async function readOrder(): Promise<BackupOrder> {
 async function backUp({ dataDir, target, name, expired, known }: BackupOrder): Promise<BackupAnswer> {
   const work = join(dataDir, workFolder);
   rmSync(work, { recursive: true, force: true });
-  const existing = (await listTarget(target)).filter(isBackupName).sort();
-  if (known !== null) refuseForeign(target, existing, known);
+  // Their names are times, so that the newest comes last.
+  const storedNames = (await listTarget(target)).filter(isBackupName).sort();
+  if (known !== null) refuseForeign(target, storedNames, known);
   checkSpace(dataDir, target);
   mkdirSync(work, { mode: 0o700 });
   try {
@@ -82,9 +83,9 @@ async function listTarget(target: BackupTarget): Promise<string[]> {
  * Throws conflict if all backups there are of other databases: a new installation that is about to be restored would add one of its own, which
  * is newer and empty.
  */
-function refuseForeign(target: BackupTarget, existing: string[], known: string[]): void {
-  const newest = existing.at(-1);
-  if (newest === undefined || existing.some((name) => known.includes(name))) return;
+function refuseForeign(target: BackupTarget, storedNames: string[], knownNames: string[]): void {
+  const newest = storedNames.at(-1);
+  if (newest === undefined || storedNames.some((name) => knownNames.includes(name))) return;
   throw conflict(
     `${locationOf(target)} has backups of another database, such as ${newest}. Restore one of them, or choose another place. To add backups of this one nevertheless: evald backups run`,
   );

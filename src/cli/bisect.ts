@@ -1,11 +1,10 @@
-import { readFileSync } from "node:fs";
 import type { Command } from "commander";
 import { labelOfBuild, resultText, skipLabels } from "../bisects/labels.ts";
 import type { Bisect } from "../bisects/schema.ts";
 import { badRequest } from "../errors.ts";
 import { type Api, findPromptId, toInterruptionFailure } from "./api.ts";
 import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
-import { checkFile } from "./files.ts";
+import { readTextFile } from "./files.ts";
 import { onInterruption } from "./interruption.ts";
 import { exits, parseDollars, parsePair, print, say, sayProgress, table, toJson, waitForEnd } from "./terminal.ts";
 
@@ -120,8 +119,7 @@ function readLog(repository: string, good: string, bad: string): string[] {
 
 /** The commits of a file between two of them. A line may have more after the commit, as in `git log --oneline`. Throws bad_request. */
 function readCommits(file: string, good: string, bad: string): string[] {
-  checkFile(file);
-  const lines = readFileSync(file, "utf8").split("\n");
+  const lines = readTextFile(file).split("\n");
   const commits = lines.flatMap((line) => line.trim().split(/\s+/)[0] || []);
   const [from, to] = [commits.indexOf(good), commits.indexOf(bad)];
   const missing = from < 0 ? good : to < 0 ? bad : null;

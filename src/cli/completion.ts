@@ -51,6 +51,7 @@ function flattenCommands(command: Command, path = "", inherited: readonly Option
       ),
       choices: command.registeredArguments.flatMap((each) => each.argChoices ?? []),
     },
+    // An option of a command hides an inherited one of the same name.
     ...subcommands.flatMap((each) =>
       flattenCommands(each, `${path} ${each.name()}`.trim(), path === "" ? command.options : inherited).map((node) => ({
         ...node,

@@ -136,6 +136,7 @@ async function openLocal(
   });
   const local = { service, config, lock, actsAsService, wasUnlocked: false, checkedAt: performance.now() };
   try {
+    // The API has a caller, and a caller an organization, also where the command concerns all of them.
     const anyOrg = isForAllOrgs ? listOrgs(service.ctx)[0]?.name : undefined;
     const org = orgOf(service, name ?? anyOrg);
     if (actsAsService) await startWork(local);

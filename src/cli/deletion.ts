@@ -3,7 +3,9 @@ import type { Command } from "commander";
 import { changeEmail } from "../auth/email-change.ts";
 import { getOrgByName } from "../auth/orgs.ts";
 import { findPerson } from "../auth/people.ts";
+import type { Person } from "../auth/person.ts";
 import type { Config } from "../config/config.ts";
+import type { Context } from "../context.ts";
 import { countDeleted, deleteOrg, listDeletedOrgs, restore } from "../deletions/deletions.ts";
 import { deletePerson, exportPerson } from "../deletions/people.ts";
 import type { Deletion } from "../deletions/schema.ts";
@@ -156,27 +158,30 @@ export function addOrgDelete(org: Command, configOf: () => Config): void {
 
 /** Adds `person export`, `person set-email` and `person delete`. */
 export function addPersonDelete(person: Command, configOf: () => Config): void {
-  const inAccount = <T>(email: string, work: (...account: Parameters<typeof exportPerson>) => T): T =>
+  const withAccount = <T>(email: string, work: (ctx: Context, account: Person) => T): T =>
     withData(configOf(), ({ ctx }) => {
       const account = findPerson(ctx, email);
       if (!account) throw notFound(`No user has the email address ${JSON.stringify(email)}.`);
-      return work(ctx, account.id);
+      return work(ctx, account);
     });
   person
     .command("export <email>")
     .description("Print everything that is stored about a user, as JSON")
     .addHelpText("after", "\nExample:\n  evald person export ada@example.com > ada.json")
-    .action((email: string) => print(toJson(inAccount(email, exportPerson), 2)));
+    .action((email: string) =>
+      print(
+        toJson(
+          withAccount(email, (ctx, { id }) => exportPerson(ctx, id)),
+          2,
+        ),
+      ),
+    );
   person
     .command("set-email <email> <new-email>")
     .description("Change the email address of a user")
     .addHelpText("after", "\nExample:\n  evald person set-email ada@example.com ada@example.org")
     .action((email: string, newEmail: string) => {
-      withData(configOf(), ({ ctx }) => {
-        const account = findPerson(ctx, email);
-        if (!account) throw notFound(`No user has the email address ${JSON.stringify(email)}.`);
-        changeEmail(ctx, account, newEmail, false);
-      });
+      withAccount(email, (ctx, account) => changeEmail(ctx, account, newEmail, false));
       say(`${email} signs in with ${newEmail} now.`);
     });
   person
@@ -185,7 +190,7 @@ export function addPersonDelete(person: Command, configOf: () => Config): void {
     .option(...yesOption)
     .addHelpText("after", "\nExample:\n  evald person delete ada@example.com --yes")
     .action(async (email: string, { yes }: { yes?: boolean }) => {
-      await inAccount(email, async (ctx, id) => {
+      await withAccount(email, async (ctx, { id }) => {
         await askToDelete(`Delete the account ${email} for good?`, yes);
         await deletePerson(ctx, id);
       });

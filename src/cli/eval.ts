@@ -22,9 +22,20 @@ import { onInterruption } from "./interruption.ts";
 import { addMinScore, checkMinScore } from "./min-score.ts";
 import { addReportFormat, toReportText } from "./report-screen.ts";
 import { addSiteOptions, describeSite, packSite } from "./site-folder.ts";
-import { exits, failureText, print, printStyled, say, sayFailure, sayProgress, toJson, toOwnUrl } from "./terminal.ts";
+import {
+  exits,
+  failureText,
+  print,
+  printStyled,
+  repeatable,
+  say,
+  sayFailure,
+  sayProgress,
+  toJson,
+  toOwnUrl,
+} from "./terminal.ts";
 
-type Evaluation = {
+type EvalOptions = {
   goal: string;
   at?: string;
   host?: SiteHost;
@@ -47,7 +58,7 @@ export function addEval(program: Command, configOf: () => Config, agents: Record
     .option(
       "--wording <text>",
       "Another wording of the goal (repeatable). The explorer compares what each wording finds",
-      (wording: string, previous: string[] = []) => [...previous, wording],
+      repeatable,
     )
     .option("--task <text>", "Task for the agent (default: the goal)")
     .option("--agent <id>", `Agent to use: ${Object.keys(agents).join(", ")}`)
@@ -58,7 +69,7 @@ export function addEval(program: Command, configOf: () => Config, agents: Record
       "after",
       '\nExit codes: 0 passed, 1 below --min-score, 2 usage error, 3 no verdict (the run failed, or there is no score to compare).\n\nExamples:\n  evald eval https://docs.acme.example --goal "Upload a file with the Python SDK"\n  evald eval ./build --goal "Upload a file with the Python SDK" --at https://docs.acme.example/\n  evald eval http://localhost:8000 --goal "Run a first query" --json --min-score 80 --scope docs_only',
     )
-    .action(async (docs: string, options: Evaluation) => {
+    .action(async (docs: string, options: EvalOptions) => {
       process.exitCode = await evaluate(configOf(), agents, docs, options);
     });
 }
@@ -67,14 +78,15 @@ async function evaluate(
   config: Config,
   available: Record<string, Agent>,
   docs: string,
-  { goal, at, host, wording, task, agent, model, json, format, minScore, scope }: Evaluation,
+  { goal, at, host, wording, task, agent, model, json, format, minScore, scope }: EvalOptions,
 ): Promise<number> {
   const isUrl = /^https?:\/\//i.test(docs) && URL.canParse(docs);
   if (!isUrl && !isFolder(docs))
     throw badRequest(
       `Invalid docs ${JSON.stringify(docs)}: must be an http or https URL, such as https://docs.acme.example, or an existing folder.`,
     );
-  if (isUrl && (at ?? host) !== undefined) throw badRequest("--at and --host are for a folder. Remove them.");
+  if (isUrl && (at !== undefined || host !== undefined))
+    throw badRequest("--at and --host are for a folder. Remove them.");
   if (agent !== undefined && available[agent]?.describe().kind === "model" && !(model ?? config.agentModel))
     throw badRequest(
       `The agent ${agent} needs a model. Pass --model, such as anthropic/claude-opus-4-8, or set EVALD_AGENT_MODEL.`,

@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import { type Command, Option } from "commander";
 import { badRequest } from "../errors.ts";
 import { equalArms, type PresetInput, presetArms, withholdingArms } from "../experiments/design.ts";
@@ -25,7 +24,7 @@ import { count } from "../grading/text.ts";
 import { type Api, findPromptId, findProvider, toInterruptionFailure } from "./api.ts";
 import { readArchive } from "./archive.ts";
 import { type ApiOptions, addApiOptions, addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
-import { checkFile } from "./files.ts";
+import { readJsonFile } from "./files.ts";
 import { onInterruption } from "./interruption.ts";
 import {
   exits,
@@ -100,8 +99,8 @@ export function addExperiment(program: Command, useApi: UseApi): void {
     useApi(address, async (api) => {
       const path = { experimentId: id };
       if (csv) return print((await readRunsCsv(api, id)).trimEnd());
-      const shown = await api.request("GET /experiments/{experimentId}", { path });
-      print(json ? toJson(shown, 2) : resultText(shown));
+      const result = await api.request("GET /experiments/{experimentId}", { path });
+      print(json ? toJson(result, 2) : resultText(result));
     }),
   );
   addApiOptions(
@@ -184,12 +183,13 @@ export async function runExperiment(useApi: UseApi, prompts: string[], options: 
     shouldNot = [],
   } = options;
   const hasLabels = should.length + shouldNot.length > 0;
-  if (prompts.length > 0 ? tag !== undefined : tag === undefined && !hasLabels)
-    throw badRequest("Name the prompts to run, or pass --tag, or --should and --should-not.");
+  const isAmbiguous = prompts.length > 0 && tag !== undefined;
+  const isEmpty = prompts.length === 0 && tag === undefined && !hasLabels;
+  if (isAmbiguous || isEmpty) throw badRequest("Name the prompts to run, or pass --tag, or --should and --should-not.");
   const work = async (api: Api): Promise<void> => {
     const promptIds: string[] = [];
     for (const name of prompts) promptIds.push(await findPromptId(api, name));
-    const arms = await armsFor(api, promptIds, options);
+    const arms = await chooseArms(api, promptIds, options);
     if (arms.length < 2) throw badRequest("There is nothing to compare. Pass an option that adds an arm, or --arms.");
     const selection = { tag, ...(promptIds.length > 0 && { promptIds: [...new Set(promptIds)] }) };
     const triggering = hasLabels
@@ -225,10 +225,10 @@ async function toLabels(api: Api, names: string[]): Promise<string[]> {
 }
 
 /** The arms of an experiment with these prompts. Throws bad_request for a file without arms. */
-async function armsFor(api: Api, [promptId, ...others]: string[], options: RunOptions) {
+async function chooseArms(api: Api, [promptId, ...others]: string[], options: RunOptions) {
   if (options.arms !== undefined) return readArms(options.arms);
   if (options.itself) return equalArms;
-  if (options.withoutPages === undefined) return await armsOf(api, options);
+  if (options.withoutPages === undefined) return await armsOfOptions(api, options);
   if (promptId === undefined || others.length > 0)
     throw badRequest("Name one prompt, whose pages --without-pages hides.");
   const { pages } = await api.request("GET /prompts/{promptId}/docs-map", { path: { promptId } });
@@ -237,8 +237,8 @@ async function armsFor(api: Api, [promptId, ...others]: string[], options: RunOp
   return arms;
 }
 
-/** The arms that options ask for. A folder with skills is uploaded. */
-async function armsOf(api: Api, options: RunOptions): Promise<ExperimentRequest["arms"]> {
+/** The arms that options such as --with-skills ask for. A folder with skills is uploaded. */
+async function armsOfOptions(api: Api, options: RunOptions): Promise<ExperimentRequest["arms"]> {
   const { bare, withSkills, withMcp, withoutLlmsTxt, hide, otherAgent, otherModel, competitor } = options;
   const replacements = options.replace === undefined ? undefined : readReplacements(options.replace);
   const input: PresetInput = {
@@ -278,13 +278,8 @@ function readReplacements(file: string): Replacements {
 
 /** Throws bad_request unless the file is a JSON list. */
 function readList(file: string, what: string): unknown[] {
-  checkFile(file);
-  try {
-    const entries: unknown = JSON.parse(readFileSync(file, "utf8"));
-    if (Array.isArray(entries)) return entries;
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
-  }
+  const entries = readJsonFile(file);
+  if (Array.isArray(entries)) return entries;
   throw badRequest(`${file} must contain a list of ${what}.`);
 }
 

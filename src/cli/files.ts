@@ -1,4 +1,14 @@
-import { accessSync, constants, existsSync, readdirSync, realpathSync, rmSync, type Stats, statSync } from "node:fs";
+import {
+  accessSync,
+  constants,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  type Stats,
+  statSync,
+} from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { codeOf } from "../db/fault.ts";
 import { badRequest, unavailable } from "../errors.ts";
@@ -52,6 +62,25 @@ export function checkFile(file: string): void {
   }
 }
 
+/** The text of a file. Throws bad_request that names it if this user can't read it. */
+export function readTextFile(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    throw toReadError(error, file);
+  }
+}
+
+/** The JSON of a file; null if it is none. Throws bad_request for a file that this user can't read. */
+export function readJsonFile(file: string): unknown {
+  const text = readTextFile(file);
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
 /** Removes leftovers of earlier attempts to write a file that were killed. */
 export function removeUnfinished(file: string): void {
   const folder = dirname(resolve(file));
@@ -84,6 +113,7 @@ export function isAlive(pid: number): boolean {
 export function toReadError(error: unknown, path: string): unknown {
   const code = codeOf(error);
   if (code === "ENOENT" || code === "ENOTDIR") return badRequest(`${path} does not exist.`);
+  if (code === "EISDIR") return badRequest(`${path} is not a file.`);
   if (code === "EACCES" || code === "EPERM") return badRequest(`This user has no read access to ${path}.`);
   return error;
 }

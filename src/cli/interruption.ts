@@ -5,6 +5,10 @@ import { closeStdout, say, sayError, sayFailure, toMessage } from "./terminal.ts
 const codes = { SIGINT: 130, SIGTERM: 143 } as const;
 type Signal = keyof typeof codes;
 
+// File descriptors.
+const stdinDescriptor = 0;
+const stderrDescriptor = 2;
+
 /** How long the question after Ctrl-C is open, in seconds. */
 const answerSeconds = 10;
 
@@ -27,7 +31,7 @@ export function onInterruption(
     await closeStdout();
     process.exit(codes[signal]);
   };
-  const canAsk = cancel !== undefined && isatty(0) && isatty(2);
+  const canAsk = cancel !== undefined && isatty(stdinDescriptor) && isatty(stderrDescriptor);
   const listeners = {
     SIGTERM: () => leave("SIGTERM"),
     SIGINT: () => {

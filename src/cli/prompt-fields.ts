@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import { Value } from "@sinclair/typebox/value";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { Limits, limitNames } from "../config/limits.ts";
@@ -8,7 +7,7 @@ import { AgentOptions } from "../prompts/agent-schema.ts";
 import type { DeclaredCheck } from "../prompts/check-schema.ts";
 import { untestedScopes } from "../prompts/schema.ts";
 import { invalidInput } from "../schema.ts";
-import { checkFile } from "./files.ts";
+import { readJsonFile, readTextFile } from "./files.ts";
 import { repeatable, wholeNumber } from "./terminal.ts";
 
 /** The options for the fields of a prompt. */
@@ -117,11 +116,13 @@ function parseAgent(text: string, previous: PromptAgent[] = []): PromptAgent[] {
 /** Adds an option: `effort=high`, `webSearch=true`, `systemPrompt=@instructions.md`, `args=--verbose` (repeatable) or `env.NAME=value`. */
 function addAgentOption(before: ChosenOptions, pair: string): ChosenOptions {
   const [, name = "", variable, text = ""] = /^(\w+)(?:\.(\w+))?=(.*)$/s.exec(pair) ?? [];
-  if (!(name in AgentOptions.properties) || (name === "env") !== (variable !== undefined))
+  const needsVariable = name === "env";
+  const hasVariable = variable !== undefined;
+  if (!(name in AgentOptions.properties) || needsVariable !== hasVariable)
     throw new InvalidArgumentError(
       `"${pair}" is not an option of an agent. Must be ${agentForm}. Options: ${optionForms.join(", ")}.`,
     );
-  const value = text.startsWith("@") ? readTextFile(text.slice(1)) : text;
+  const value = text.startsWith("@") ? readTextFile(text.slice(1)).trim() : text;
   const options = { ...before, ...toAgentOption(before, name, variable, value) };
   const error = Value.Errors(AgentOptions, options).First();
   if (error) throw new InvalidArgumentError(`${name} ${invalidInput(error, "option").problem}.`);
@@ -142,19 +143,10 @@ function toAgentOption(
   return { [name]: value };
 }
 
-function readTextFile(path: string): string {
-  checkFile(path);
-  return readFileSync(path, "utf8").trim();
-}
-
 /** The service checks the items. */
 function readChecks(path: string): DeclaredCheck[] {
-  try {
-    const checks: unknown = JSON.parse(readTextFile(path));
-    if (Array.isArray(checks)) return checks;
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
-  }
+  const checks = readJsonFile(path);
+  if (Array.isArray(checks)) return checks;
   throw new InvalidArgumentError(`${path} must be a JSON list, such as [{"url": "https://api.example.com/health"}].`);
 }
 

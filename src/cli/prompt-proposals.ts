@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import { basename } from "node:path";
 import { type Command, InvalidArgumentError } from "commander";
 import { AppError, badRequest } from "../errors.ts";
@@ -7,7 +6,7 @@ import { maxProposals } from "../proposals/proposal.ts";
 import { type CreatedPrompts, defaultMaxUsd, type ProposalSet, type SourceFile } from "../proposals/schema.ts";
 import type { Api } from "./api.ts";
 import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
-import { checkFile, toReadError } from "./files.ts";
+import { readJsonFile, readTextFile } from "./files.ts";
 import { parsePair, print, repeatable, say, table, toJson, wholeNumber } from "./terminal.ts";
 
 type ProposeOptions = ServiceAddress & {
@@ -150,10 +149,14 @@ function toTable({ proposals, read, dropped, costUsd }: ProposalSet): string {
 
 function toFiles({ readme, skill, command = [], commandHelp = {} }: ProposeOptions): SourceFile[] | undefined {
   const files = [
-    ...(readme === undefined ? [] : [{ name: basename(readme), text: readText(readme) }]),
-    ...(skill === undefined ? [] : [{ name: "SKILL.md", text: readText(skill) }]),
+    ...(readme === undefined ? [] : [{ name: basename(readme), text: readTextFile(readme) }]),
+    ...(skill === undefined ? [] : [{ name: "SKILL.md", text: readTextFile(skill) }]),
     ...command.map((each) => ({ name: `${each} --help`, command: each, text: readHelp(each) })),
-    ...Object.entries(commandHelp).map(([command, file]) => ({ name: basename(file), command, text: readText(file) })),
+    ...Object.entries(commandHelp).map(([command, file]) => ({
+      name: basename(file),
+      command,
+      text: readTextFile(file),
+    })),
   ];
   return files.length === 0 ? undefined : files;
 }
@@ -176,24 +179,9 @@ function readHelp(command: string): string {
   return text;
 }
 
-/** Throws bad_request that names the file. */
-function readText(file: string): string {
-  checkFile(file);
-  try {
-    return readFileSync(file, "utf8");
-  } catch (error) {
-    throw toReadError(error, file);
-  }
-}
-
 /** Throws bad_request unless it is a file of proposals. */
 function readSet(file: string): Pick<ProposalSet, "proposalSetId" | "proposals"> {
-  try {
-    const set: Partial<ProposalSet> = JSON.parse(readText(file));
-    if (typeof set.proposalSetId === "string" && Array.isArray(set.proposals))
-      return { proposalSetId: set.proposalSetId, proposals: set.proposals };
-  } catch (error) {
-    if (error instanceof AppError) throw error;
-  }
+  const { proposalSetId, proposals } = (readJsonFile(file) ?? {}) as Partial<ProposalSet>;
+  if (typeof proposalSetId === "string" && Array.isArray(proposals)) return { proposalSetId, proposals };
   throw badRequest(`${file} has no proposals. Write one with: evald prompt propose URL --json > ${basename(file)}`);
 }

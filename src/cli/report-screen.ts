@@ -41,8 +41,8 @@ export function reportScreen(report: Report, { width, hasColor, fullReportHint }
   const notes = [describeSources(report), describeEdits(report)].filter((note) => note !== null);
   const { keyFinding, recommendations, frictionPoints } = report;
   const fixes = recommendations.filter(({ isConvention }) => !isConvention);
-  const shown = (fixes.length > 0 ? fixes : recommendations).slice(0, maxFixes);
-  const hiddenFixes = recommendations.length - shown.length;
+  const shownFixes = (fixes.length > 0 ? fixes : recommendations).slice(0, maxFixes);
+  const hiddenFixes = recommendations.length - shownFixes.length;
   const fixText = (fix: Recommendation, i: number) => {
     const points = pointsOfFix(fix);
     const gain = points ? ` (+${count(points, "point")})` : "";
@@ -66,10 +66,10 @@ export function reportScreen(report: Report, { width, hasColor, fullReportHint }
     ),
     wrapped(keyFinding),
     ...notes.map((note) => wrapped(note)),
-    ...(shown.length === 0
+    ...(shownFixes.length === 0
       ? ["No fixes to recommend."]
       : [
-          `${style("bold", shown.length === 1 ? "Fix this" : "Fix these first")}\n\n${shown.map(fixText).join("\n\n")}`,
+          `${style("bold", shownFixes.length === 1 ? "Fix this" : "Fix these first")}\n\n${shownFixes.map(fixText).join("\n\n")}`,
         ]),
     [wrapped(restText(hiddenFixes, frictionPoints)), style("dim", wrapped(`All of it: ${fullReportHint}`))].join("\n"),
   ].join("\n\n");

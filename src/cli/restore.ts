@@ -53,13 +53,13 @@ export function addRestore(program: Command, configOf: () => Config, env: Env): 
 
 /** Fetches a backup from a store into the data directory, and restores it. Throws ConfigError without the variables of the store. */
 async function restoreStored(dataDir: string, url: string, env: Env) {
-  const at = url.lastIndexOf("/");
-  const target = toBackupTarget(url.slice(0, at), env);
-  if (target.kind !== "store" || at === url.length - 1) throw badRequest(`${url} doesn't name a file.`);
+  const nameStart = url.lastIndexOf("/") + 1;
+  const target = toBackupTarget(url.slice(0, nameStart - 1), env);
+  if (target.kind !== "store" || nameStart === url.length) throw badRequest(`${url} doesn't name a file.`);
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const folder = mkdtempSync(join(dataDir, "restore."));
   try {
-    const name = url.slice(at + 1);
+    const name = url.slice(nameStart);
     const file = join(folder, name);
     say(`Fetching ${url}…`);
     await download(target, name, file);
@@ -86,6 +86,7 @@ export function restoreFile(
     removeLeftovers(dataDir, file);
     const { bytes, runs, createdAt } = copyFromBackup(file, copy);
     readDatabase(copy, (db) => checkBackup(db, file));
+    // An administrator restores for the user of the service, who must be able to open these files.
     const { uid, gid } = statSync(before === null ? dataDir : database);
     for (const path of [copy, join(dataDir, "evald.lock")]) if (uid !== statSync(path).uid) chownSync(path, uid, gid);
     const isIntact = linkDatabaseTo(database, before ?? `${database}.lost-${time}`);

@@ -18,6 +18,7 @@ const loopback = /^(localhost|.*\.localhost|127\..*|\[::1\]|0\.0\.0\.0)$/i;
 /** A folder with a built docs site, ready to be sent. */
 type PackedSite = {
   data: Uint8Array;
+  /** Number of files. */
   files: number;
   /** The URL that it is published at, and what says so. */
   at: string;
@@ -96,18 +97,21 @@ function parsePublishedUrl(at: string): string {
 
 /** The published URL that files of the folder name. Throws bad_request that asks for --at if none does, or if they name several hosts. */
 function findPublishedUrl(folder: string, root: string): Pick<PackedSite, "at" | "foundBy"> {
-  const read = (name: string) => {
+  const readIfPossible = (name: string) => {
     try {
       return readFileSync(join(root, name), "utf8");
     } catch {
       return "";
     }
   };
-  const canonical = /<link\b(?=[^>]*\brel=["']?canonical\b)[^>]*\bhref=["']?([^"'\s>]+)/i.exec(read("index.html"))?.[1];
-  const [sitemap] = [...read("sitemap.xml").matchAll(/<loc>\s*([^<\s]+)/g)]
+  const canonical = /<link\b(?=[^>]*\brel=["']?canonical\b)[^>]*\bhref=["']?([^"'\s>]+)/i.exec(
+    readIfPossible("index.html"),
+  )?.[1];
+  // The shortest URL of a sitemap is that of the root.
+  const [sitemap] = [...readIfPossible("sitemap.xml").matchAll(/<loc>\s*([^<\s]+)/g)]
     .map(([, url = ""]) => url)
     .sort((a, b) => a.length - b.length);
-  const name = read("CNAME").trim();
+  const name = readIfPossible("CNAME").trim();
   const candidates = [
     { foundBy: "canonical" as const, url: canonical },
     { foundBy: "sitemap" as const, url: sitemap },

@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import type { Command } from "commander";
 import { badRequest } from "../errors.ts";
 import { count, dollars, duration } from "../grading/text.ts";
@@ -6,7 +5,7 @@ import { shareText, slotText, standingText } from "../suites/labels.ts";
 import type { SuiteComparison, SuiteProduct, SuiteRun } from "../suites/schema.ts";
 import { findProvider } from "./api.ts";
 import { type ApiOptions, addApiOptions, type UseApi } from "./connection.ts";
-import { checkFile } from "./files.ts";
+import { readJsonFile } from "./files.ts";
 import { parsePair, print, repeatable, say, sayRest, table, toJson, wholeNumber } from "./terminal.ts";
 
 /** Adds `suite list`, `suite create`, `suite run` and `suite compare`. */
@@ -101,14 +100,8 @@ export function addSuite(program: Command, useApi: UseApi): void {
 
 /** The service checks the items. Throws bad_request unless the file is a JSON object. */
 function readSlotChecks(file: string): SuiteProduct["checks"] {
-  checkFile(file);
-  try {
-    const checks: unknown = JSON.parse(readFileSync(file, "utf8"));
-    if (typeof checks === "object" && checks !== null && !Array.isArray(checks))
-      return checks as SuiteProduct["checks"];
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
-  }
+  const checks = readJsonFile(file);
+  if (typeof checks === "object" && checks !== null && !Array.isArray(checks)) return checks as SuiteProduct["checks"];
   throw badRequest(`${file} must contain checks by slot, such as {"core": [{"command": "test -s note.txt"}]}.`);
 }
 

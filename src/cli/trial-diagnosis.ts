@@ -81,15 +81,12 @@ function findToolStep(trial: Trial, name: ToolStep): Step {
   if (diagnosis !== null || recorded === null) return { name, detail: null, diagnosis };
   const { call, result } = recorded;
   const toolName = call.ownName ?? call.tool;
-  const request = findPageRequest(trial);
-  const exitCode = result?.output.exitCode ?? "unknown";
-  const detail =
-    name === "page"
-      ? `${request?.url}, status ${request?.status}`
-      : name === "file"
-        ? toolName
-        : `${toolName}, exit code ${exitCode}`;
-  return { name, detail, diagnosis: null };
+  if (name === "file") return { name, detail: toolName, diagnosis: null };
+  if (name === "page") {
+    const request = findPageRequest(trial);
+    return { name, detail: `${request?.url}, status ${request?.status}`, diagnosis: null };
+  }
+  return { name, detail: `${toolName}, exit code ${result?.output.exitCode ?? "unknown"}`, diagnosis: null };
 }
 
 /** Why the events don't show a step; null if they do. */
@@ -130,10 +127,11 @@ function noModelCall({ events, failureReason }: Trial): Diagnosis {
 
 /** What keeps an agent from calling any tool. */
 function findObstacle({ requests, preset }: Trial): Diagnosis | null {
-  const known = requests.filter(({ isKnownPath }) => isKnownPath);
-  if (known.length === 0) return { kind: "unknown_path", paths: [...new Set(requests.map(({ path }) => path))] };
-  if (!known.some(({ toolNames }) => toolNames.length > 0)) return { kind: "no_tools" };
-  return known.some(({ hasTask }) => hasTask) ? null : { kind: "no_task", channel: taskChannelOf(preset) };
+  const modelRequests = requests.filter(({ isKnownPath }) => isKnownPath);
+  if (modelRequests.length === 0)
+    return { kind: "unknown_path", paths: [...new Set(requests.map(({ path }) => path))] };
+  if (!modelRequests.some(({ toolNames }) => toolNames.length > 0)) return { kind: "no_tools" };
+  return modelRequests.some(({ hasTask }) => hasTask) ? null : { kind: "no_task", channel: taskChannelOf(preset) };
 }
 
 function findCall({ events }: Trial, mark: string): RecordedCall | null {
@@ -145,10 +143,10 @@ function findCall({ events }: Trial, mark: string): RecordedCall | null {
 
 /** The tools that evald doesn't know, by the agent's own name for them, with what they do. */
 function findUnknownTools(trial: Trial): Record<string, ToolName> {
-  const known: string[] = ["run_command", "fetch_page", "write_file"];
+  const knownTools: string[] = Object.values(toolSteps).map(({ tool }) => tool);
   const steps = Object.values(toolSteps).flatMap(({ mark, tool }) => {
     const name = findCall(trial, mark)?.call.tool;
-    return name === undefined || known.includes(name) ? [] : [[name, tool] as const];
+    return name === undefined || knownTools.includes(name) ? [] : [[name, tool] as const];
   });
   // A page may be fetched, and a file be written, by a command: the first step of a tool says what it is.
   return Object.fromEntries(steps.reverse());
@@ -163,34 +161,31 @@ function findPageRequest({ events, host }: Trial) {
 
 /** The answer of the last step: a message, or what the session ended with. */
 function findAnswer(trial: Trial): Step {
-  const texts = trial.events.flatMap((event) =>
-    event.type === "message" ? event.text : event.type === "end" ? event.reason : [],
-  );
-  const answer = texts.findLast((text) => text.includes(finalAnswer));
   const name = "answer";
-  if (answer !== undefined) return { name, detail: finalAnswer, diagnosis: null };
+  const texts = trial.events.filter(({ type }) => type !== "error").flatMap(textsOf);
+  if (texts.some((text) => text.includes(finalAnswer))) return { name, detail: finalAnswer, diagnosis: null };
+  return { name, detail: null, diagnosis: diagnoseAnswer(trial) };
+}
+
+function diagnoseAnswer(trial: Trial): Diagnosis {
+  if (trial.requests.length === 0) return noModelCall(trial);
+  const isLastStepReached = trial.requests.some(({ call }) => call?.step === "file");
+  if (!isLastStepReached) return findObstacle(trial) ?? { kind: "not_reached" };
   const end = trial.events.findLast((event) => event.type === "end");
-  const isReached = trial.requests.some(({ call }) => call?.step === "file");
-  const diagnosis: Diagnosis = isReached
-    ? { kind: "other_answer", text: end?.type === "end" ? end.reason.slice(0, 300) : null }
-    : trial.requests.length === 0
-      ? noModelCall(trial)
-      : (findObstacle(trial) ?? { kind: "not_reached" });
-  return { name, detail: null, diagnosis };
+  return { kind: "other_answer", text: end?.type === "end" ? end.reason.slice(0, 300) : null };
+}
+
+/** What an agent or its program says with an event. */
+function textsOf(event: SessionEvent): string[] {
+  if (event.type === "message") return [event.text];
+  if (event.type === "end") return [event.reason];
+  return event.type === "error" ? [event.message] : [];
 }
 
 /** What else was wrong with a session. */
 export function findProblems({ events, failureReason, host }: Trial): Diagnosis[] {
   const problems: Diagnosis[] = [];
-  const texts = events.flatMap((event) =>
-    event.type === "message"
-      ? event.text
-      : event.type === "end"
-        ? event.reason
-        : event.type === "error"
-          ? event.message
-          : [],
-  );
+  const texts = events.flatMap(textsOf);
   const unreadable = texts.find((text) => text.includes(unreadableNote));
   if (unreadable !== undefined) problems.push({ kind: "unreadable_output", text: unreadable.slice(0, 300) });
   const login = [failureReason ?? "", ...texts]
@@ -208,7 +203,7 @@ export function findProblems({ events, failureReason, host }: Trial): Diagnosis[
 const asksForLogin =
   /\b(?:log ?in|login|sign ?in|signed in|authenticat\w*|api[ _-]?key (?:is )?(?:missing|required|not)|no api key|not logged in)\b/i;
 
-/** What a person changes, in sentences. `source`: where the agent's entry is. */
+/** What a person changes in the agent's entry, in sentences. */
 export function explain(diagnosis: Diagnosis, { stream, providers }: Preset): string {
   const [provider = "openai"] = Object.keys(providers);
   switch (diagnosis.kind) {

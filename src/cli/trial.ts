@@ -90,23 +90,26 @@ export function describeEvent(event: AgentEvent): string {
 
 /** The type of an event, and what it is about. */
 export function summarizeEvent(event: AgentEvent): { type: string; what: string } {
-  const what =
-    event.type === "tool_call"
-      ? `${event.tool}${event.ownName ? ` (${event.ownName})` : ""} ${JSON.stringify(event.input)}`
-      : event.type === "tool_result"
-        ? `${event.tool} ${event.ok === null ? "ended" : event.ok ? "ok" : "failed"} ${JSON.stringify(event.output)}`
-        : event.type === "http"
-          ? `${event.method} ${event.url} ${event.status ?? event.error?.message}`
-          : event.type === "usage"
-            ? `${event.model}, ${event.inputTokens} tokens in, ${event.outputTokens} out`
-            : event.type === "milestone"
-              ? (event.name ?? "unreadable milestone")
-              : "text" in event
-                ? event.text
-                : "message" in event
-                  ? event.message
-                  : "reason" in event
-                    ? event.reason
-                    : "";
-  return { type: event.type.padEnd(12), what: what.slice(0, 160).replace(/\s+/g, " ") };
+  return { type: event.type.padEnd(12), what: contentOf(event).slice(0, 160).replace(/\s+/g, " ") };
+}
+
+function contentOf(event: AgentEvent): string {
+  switch (event.type) {
+    case "tool_call":
+      return `${event.tool}${event.ownName ? ` (${event.ownName})` : ""} ${JSON.stringify(event.input)}`;
+    case "tool_result": {
+      const outcome = event.ok === null ? "ended" : event.ok ? "ok" : "failed";
+      return `${event.tool} ${outcome} ${JSON.stringify(event.output)}`;
+    }
+    case "http":
+      return `${event.method} ${event.url} ${event.status ?? event.error?.message}`;
+    case "usage":
+      return `${event.model}, ${event.inputTokens} tokens in, ${event.outputTokens} out`;
+    case "milestone":
+      return event.name ?? "unreadable milestone";
+    default:
+      if ("text" in event) return event.text;
+      if ("message" in event) return event.message;
+      return "reason" in event ? event.reason : "";
+  }
 }

@@ -63,7 +63,9 @@ export function toPeopleSettings(values: SettingValues<typeof peopleSettings>) {
   const { oidcClientId: clientId, oidcClientSecret: clientSecret } = values;
   if ((smtpUrl === "") !== (mailFrom === ""))
     throw new ConfigError("EVALD_SMTP_URL and EVALD_MAIL_FROM must be set together.");
-  if (issuer === "" ? clientId || clientSecret || join : !clientId || !clientSecret)
+  const lacksIssuer = issuer === "" && Boolean(clientId || clientSecret || join);
+  const lacksClient = issuer !== "" && !(clientId && clientSecret);
+  if (lacksIssuer || lacksClient)
     throw new ConfigError("EVALD_OIDC_ISSUER, EVALD_OIDC_CLIENT_ID and EVALD_OIDC_CLIENT_SECRET must be set together.");
   return {
     canCreateOrgs,

@@ -46,22 +46,22 @@ function cleanTexts(
   at: { path: string; name: string },
   onText: (path: string, name: string, piece: Piece) => void,
 ): void {
-  const holder = value as Record<string, unknown>;
-  for (const [key, item] of Object.entries(holder)) {
+  const properties = value as Record<string, unknown>;
+  for (const [key, item] of Object.entries(properties)) {
     const cleanKey = clean(key);
-    if (cleanKey !== key) delete holder[key];
+    if (cleanKey !== key) delete properties[key];
     const name = Array.isArray(value) ? at.name : key;
     const path = `${at.path}/${key}`;
     if (typeof item === "string") {
       const cleaned = clean(item, name, path);
       const set = (text: string) => {
-        holder[cleanKey] = text;
+        properties[cleanKey] = text;
       };
       set(cleaned);
       onText(path, name, { text: item, cleaned, set });
       continue;
     }
-    holder[cleanKey] = item;
+    properties[cleanKey] = item;
     if (item !== null && typeof item === "object") cleanTexts(item, clean, { path, name }, onText);
   }
 }

@@ -10,6 +10,8 @@ import {
   isPlaceholder,
   isSecretProperty,
   looksSecret,
+  maxValueLength,
+  minValueLength,
   namedShape,
   netrcShape,
   optionShape,
@@ -34,13 +36,15 @@ const withoutBasic = (text: string): string =>
 
 /** The part of a value in a text that can be a secret: up to the next parameter, without punctuation of the text around it. */
 const trimValue = (separator: string, value: string): string => {
-  const end = /^=/.test(separator)
-    ? value.search(/[&;]/)
-    : /^%3D/i.test(separator)
-      ? value.search(/[&;#]|%26|%23/i)
-      : -1;
+  const end = findParameterEnd(separator, value);
   return (end < 0 ? value : value.slice(0, end)).replace(/[),.;:\]}]{1,9}$/, "");
 };
+
+/** Where the next parameter of a URL or form may begin; -1: nowhere. */
+function findParameterEnd(separator: string, value: string): number {
+  if (separator.startsWith("=")) return value.search(/[&;]/);
+  return /^%3D/i.test(separator) ? value.search(/[&;#]|%26|%23/i) : -1;
+}
 
 /** Values of variables, settings, headers and parameters that are named as secrets. A value that is kept may contain another. */
 function withoutNamedSecrets(text: string): string {
@@ -54,11 +58,14 @@ function withoutNamedSecrets(text: string): string {
     const end = from + value.length;
     const before = text.slice(Math.max(0, match.index - 30), match.index);
     namedShape.lastIndex = from;
-    if (value.length < 4 || !isNamedSecret({ before, name, separator, value, after: text.slice(end, end + 9) }))
+    if (
+      value.length < minValueLength ||
+      !isNamedSecret({ before, name, separator, value, after: text.slice(end, end + 9) })
+    )
       continue;
     output += text.slice(doneUntil, from) + redactedText;
     valueRest.lastIndex = end;
-    doneUntil = end + (value.length === 1000 ? (valueRest.exec(text)?.[0].length ?? 0) : 0);
+    doneUntil = end + (value.length === maxValueLength ? (valueRest.exec(text)?.[0].length ?? 0) : 0);
     namedShape.lastIndex = doneUntil;
   }
   return output + text.slice(doneUntil);

@@ -91,12 +91,15 @@ const certainNames =
 /** Names that are used for other things too. */
 const possibleNames = `(?:${certainNames}|secret|token|jwt|mysql_pwd)`;
 
+export const minValueLength = 4;
+/** A longer value is read on with `valueRest`. */
+export const maxValueLength = 1000;
 /** Characters of a value. */
 const valuePart = "[^\\s\"'`<>\\\\]";
 
 /** `DB_PASSWORD=…`, `"api_key": "…"`, `X-Auth-Token: …`, `--token=…`, `?token%3D…`: name, separator, value. See `isNamedSecret`. */
 export const namedShape = new RegExp(
-  `(${possibleNames}|sig)(\\\\?["']?\\s{0,3}(?:=>|[:=]|%3D)\\s{0,3}\\\\?["']?)(${valuePart}{4,1000})`,
+  `(${possibleNames}|sig)(\\\\?["']?\\s{0,3}(?:=>|[:=]|%3D)\\s{0,3}\\\\?["']?)(${valuePart}{${minValueLength},${maxValueLength}})`,
   "gi",
 );
 /** The rest of a long value. */
@@ -142,7 +145,7 @@ const plainWords =
 const templates =
   /^[<{[$%(*@#]|^~?\/(?:$|[a-z._-]+(?:\/|$)|Users\/)|^&(?:#|lt;|quot;)|(?:^|[_-])your[_-]|^(?:abc|0?123|1234)[a-z0-9]{0,3}$|^0123456789|[(){}[\]]|\.{3}|…|x{4}|X{4}|\*{3}|^(?:process|os|config|env|import)\.|^[A-Z]+(?:_[A-Z]+)+$|^[A-Z]{2,12}\d{0,3}_[A-Z]{2,12}$/;
 
-/** Whether a value is what docs write in place of a secret. */
+/** Whether a value is what docs write in place of a secret: a word, a template, or hardly any different characters. */
 export const isPlaceholder = (value: string): boolean =>
   plainWords.test(value) || templates.test(value) || new Set(value).size < 4;
 

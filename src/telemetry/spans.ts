@@ -1,6 +1,6 @@
 import { version } from "../../package.json" with { type: "json" };
 import type { SessionEvent } from "../agents/agent.ts";
-import { parseModelId } from "../config/model-settings.ts";
+import { type ModelProvider, parseModelId } from "../config/model-settings.ts";
 
 /** The release of the semantic conventions whose names are used. Those for GenAI are in development and change between releases. */
 const schemaUrl = "https://opentelemetry.io/schemas/1.41.0";
@@ -178,11 +178,19 @@ function rootSpan(run: TracedRun, traceId: string, spanId: string, withContent: 
   };
 }
 
-/** The provider by its name in the conventions; `_OTHER` for compatible servers. */
+/** The provider of a model by its name in the conventions. */
 function providerOf(model: string | null): string {
-  const provider = model === null ? null : parseModelId(model)?.provider;
-  return provider === "google" ? "gcp.gemini" : provider === "anthropic" || provider === "openai" ? provider : "_OTHER";
+  const provider = model === null ? undefined : parseModelId(model)?.provider;
+  return provider === undefined ? otherProvider : providerNames[provider];
 }
+
+const otherProvider = "_OTHER";
+const providerNames: Record<ModelProvider, string> = {
+  anthropic: "anthropic",
+  openai: "openai",
+  google: "gcp.gemini",
+  "openai-compatible": otherProvider,
+};
 
 const toNanoseconds = (ms: number): string => `${Math.round(ms)}000000`;
 
