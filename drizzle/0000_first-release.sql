@@ -1072,6 +1072,15 @@ CREATE INDEX `eval_requests_by_prompt_and_status` ON `eval_requests` (`org_id`,`
 CREATE INDEX `eval_requests_by_prompt` ON `eval_requests` (`org_id`,`prompt_id`,`id`);--> statement-breakpoint
 CREATE INDEX `eval_requests_by_trigger` ON `eval_requests` (`org_id`,`trigger`,`id`);--> statement-breakpoint
 CREATE UNIQUE INDEX `eval_requests_of_org` ON `eval_requests` (`org_id`,`id`);--> statement-breakpoint
+CREATE TABLE `page_texts` (
+	`id` integer PRIMARY KEY NOT NULL,
+	`org_id` text NOT NULL,
+	`digest` text NOT NULL,
+	`data` blob NOT NULL
+) STRICT;
+--> statement-breakpoint
+CREATE UNIQUE INDEX `page_texts_of_org` ON `page_texts` (`org_id`,`id`);--> statement-breakpoint
+CREATE UNIQUE INDEX `page_texts_by_digest` ON `page_texts` (`org_id`,`digest`);--> statement-breakpoint
 CREATE TABLE `run_hours` (
 	`org_id` text NOT NULL,
 	`prompt_id` text NOT NULL,
@@ -1149,6 +1158,18 @@ CREATE TABLE `session_events` (
 ) STRICT;
 --> statement-breakpoint
 CREATE INDEX `session_events_usage` ON `session_events` (`run_id`,`attempt`) WHERE "session_events"."type" = 'usage';--> statement-breakpoint
+CREATE TABLE `session_pages` (
+	`org_id` text NOT NULL,
+	`run_id` text NOT NULL,
+	`attempt` integer NOT NULL,
+	`seq` integer NOT NULL,
+	`text_id` integer NOT NULL,
+	PRIMARY KEY(`run_id`, `attempt`, `seq`),
+	FOREIGN KEY (`org_id`,`run_id`) REFERENCES `runs`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
+	FOREIGN KEY (`org_id`,`text_id`) REFERENCES `page_texts`(`org_id`,`id`) ON UPDATE no action ON DELETE no action
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `session_pages_by_text` ON `session_pages` (`org_id`,`text_id`);--> statement-breakpoint
 CREATE TABLE `scheduled_evaluations` (
 	`org_id` text NOT NULL,
 	`prompt_id` text NOT NULL,
@@ -1312,6 +1333,12 @@ CREATE VIEW `attempts` AS
   select id, attempt, owner, attempt_started_at, completed_at, iif(completed_at is null, null, state),
     iif(completed_at is null, null, last_error), cost_usd
   from jobs where attempt_started_at is not null;--> statement-breakpoint
+-- The text of a page is kept as long as a session that read it.
+CREATE TRIGGER `page_texts_unread` AFTER DELETE ON `session_pages` BEGIN
+	DELETE FROM `page_texts` WHERE `org_id` = old.`org_id` AND `id` = old.`text_id`
+		AND NOT EXISTS (SELECT 1 FROM `session_pages` WHERE `org_id` = old.`org_id` AND `text_id` = old.`text_id`);
+END;
+--> statement-breakpoint
 -- Totals of runs and reports, so that a list needs no count over a million rows.
 CREATE TRIGGER `members_remembered` AFTER DELETE ON `members` BEGIN
 	INSERT OR REPLACE INTO `former_members` (`org_id`, `person_id`) VALUES (old.`org_id`, old.`person_id`);

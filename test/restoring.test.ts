@@ -127,6 +127,8 @@ test("an organization keeps sessions, artifacts, reports and deliveries for its 
   const agent = scriptedAgent(async function* () {
     const artifact = { name: "page.diff", bytes: 4, data: Buffer.from("diff").toString("base64") };
     yield { type: "tool_result", id: "1", tool: "edit", ok: true, output: {}, artifact };
+    const detail = { url: "https://docs.test/", chars: 4, form: "html", title: "" } as const;
+    yield { type: "milestone", name: "page_read", detail, pageText: "text" };
     yield { type: "end", outcome: "not_judged", reason: "done" };
   });
   const app = deliveringApp({ agent, env: { EVALD_KEEP_SESSIONS_DAYS: "0" } });
@@ -150,6 +152,7 @@ test("an organization keeps sessions, artifacts, reports and deliveries for its 
     app.pass(dayMs);
     await app.service.upkeep.runOnce();
     left.push([day, kept().length]);
+    expect(count("page_texts")).toBe(count("session_events") > 0 ? 1 : 0);
   }
   app.receiver.close();
   expect(left).toEqual([

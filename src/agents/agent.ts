@@ -65,6 +65,9 @@ export type EventSource = (typeof eventSources)[number];
 export const outcomes = ["succeeded", "goal_not_met", "not_judged", "no_creds", "excluded", "scoring_failed"] as const;
 export type Outcome = (typeof outcomes)[number];
 
+/** Characters of a page that a session keeps, at most. */
+export const maxPageTextChars = 100_000;
+
 /** Maximum size of the output of a coding agent that an attempt keeps. */
 export const maxAgentOutputBytes = 2 * 1024 * 1024;
 
@@ -156,7 +159,8 @@ type EventFields =
   | { type: "interruption"; question: string; url: string | null }
   /** `near`: a warning; nothing was stopped. */
   | { type: "limit"; limit: string; value: number; unit: string; near?: true }
-  | (Milestone & { artifact?: Artifact })
+  /** `pageText`: the text of a page that was read, which is stored apart from the event. */
+  | (Milestone & { artifact?: Artifact; pageText?: string })
   | UnreadableMilestone
   /** `ending`: how a session of an agent with a model ended; see `endings`. */
   | { type: "end"; outcome: Outcome; reason: string; ending?: EndingName };

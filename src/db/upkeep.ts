@@ -14,7 +14,7 @@ import { usedTokens } from "./tables/keys.ts";
 import { deliveries, deliveryTries, notifications } from "./tables/notifications.ts";
 import { signInFailures, signIns, verifications } from "./tables/people.ts";
 import { archives } from "./tables/prompts.ts";
-import { artifacts, runs, sessionEvents } from "./tables/runs.ts";
+import { artifacts, runs, sessionEvents, sessionPages } from "./tables/runs.ts";
 import { untilUnlocked, withoutWaiting } from "./write-lock.ts";
 
 const intervalMs = 60_000;
@@ -79,8 +79,10 @@ async function deleteOldSessions({ db, config, log, provenTime }: Resources, sto
   let deleted = 0;
   for (let run = runAfter(""); run && !stop.aborted; run = runAfter(run)) {
     if (!runCompletedBefore(db).get({ run, before: beforeMs })) continue;
-    // Artifacts are deleted first: after a crash, the run is found by its remaining events.
-    transaction(db, (tx) => tx.delete(artifacts).where(eq(artifacts.runId, run)).run());
+    // Events are deleted last: after a crash, the run is found by those that remain.
+    transaction(db, (tx) => {
+      for (const table of [artifacts, sessionPages]) tx.delete(table).where(eq(table.runId, run)).run();
+    });
     for (let rows = batchRows; rows === batchRows && !stop.aborted; ) {
       const startedAt = performance.now();
       rows = transaction(db, () => deleteEventBatch(db).all({ run }).length);

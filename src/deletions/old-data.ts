@@ -46,7 +46,7 @@ function stepOf(ctx: Context, kind: KeptKind, orgId: string, beforeMs: number): 
   };
   switch (kind) {
     case "sessions":
-      return eraseSessions(["artifacts", "session_events"]);
+      return eraseSessions(["artifacts", "session_pages", "session_events"]);
     case "artifacts":
       return eraseSessions(["artifacts"]);
     case "deliveries":

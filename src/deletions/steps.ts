@@ -184,14 +184,14 @@ const maxRunsPerStep = 200;
 export function eraseOldSession(
   db: Db,
   { orgId, endId, beforeMs, after }: { orgId: string; endId: string; beforeMs: number; after: string },
-  tables: readonly ("artifacts" | "session_events")[],
+  tables: readonly ("artifacts" | "session_pages" | "session_events")[],
 ): string | null {
   const runsAfter =
     "select id from runs where org_id = ? and id > ? and id < ? and completed_at < ? order by id limit ?";
   const rows = db.$client.query(runsAfter).values(orgId, after, endId, beforeMs, maxRunsPerStep) as [string][];
   let last = after;
   for (const [runId] of rows) {
-    // Artifacts come first: without its events, nothing refers to them.
+    // Events come last: without them, nothing refers to the others.
     for (const table of tables) if (eraseBatch(db, table, "run_id = ?", runId)) return last;
     last = runId;
   }

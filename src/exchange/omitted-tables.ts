@@ -6,6 +6,7 @@ import { agentLogins, apiKeys, checkSecrets, modelKeys, trusts } from "../db/tab
 import { deliveries, deliveryTries, notifications } from "../db/tables/notifications.ts";
 import { formerMembers, invitations, members, signIns } from "../db/tables/people.ts";
 import { proposalSets } from "../db/tables/proposals.ts";
+import { pageTexts, sessionPages } from "../db/tables/runs.ts";
 import { fieldTraffic } from "../db/tables/traffic.ts";
 
 /** The tables of an organization that no export contains: access, people and what was sent. All others are exported, or derived from exported ones. */
@@ -17,6 +18,8 @@ export const omittedTables: Record<string, SQLiteTable> = {
   "trusts of CI jobs": trusts,
   "sets of proposals": proposalSets,
   "counts of access logs": fieldTraffic,
+  "texts of pages": pageTexts,
+  "which session read which text": sessionPages,
   experiments,
   "runs of experiments": experimentRuns,
   bisects,

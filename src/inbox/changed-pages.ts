@@ -11,6 +11,9 @@ const maxPageChars = 200_000;
 /** Unchanged lines around each changed one. */
 const contextLines = 2;
 
+/** A session by its facts, and the texts of pages that are stored apart from its events, by the `seq` of the event that says that one was read. */
+type Session = { facts: Facts; pageTexts: ReadonlyMap<number, string> };
+
 /** What a session got for a page. `text`: null if the session doesn't have it. `isTested`: it was only checked, and answered. */
 type RequestedPage = ChangedPage["before"] & { url: string; text: string | null; isTested: boolean };
 
@@ -18,8 +21,7 @@ type RequestedPage = ChangedPage["before"] & { url: string; text: string | null;
  * The pages that two sessions requested with different results: those that only one could read first, then those whose text differs, with
  * the lines that differ if both sessions have the text.
  */
-export function findChangedPages(before: Facts | undefined, after: Facts | undefined): ChangedPage[] {
-  if (!before || !after) return [];
+export function findChangedPages(before: Session, after: Session): ChangedPage[] {
   const [seenBefore, seenAfter] = [seenPagesOf(before), seenPagesOf(after)];
   const pages = [...seenAfter].flatMap(([key, later]): ChangedPage[] => {
     const earlier = seenBefore.get(key);
@@ -37,7 +39,7 @@ export function findChangedPages(before: Facts | undefined, after: Facts | undef
 const sideOf = ({ isRead, status, chars }: RequestedPage): ChangedPage["before"] => ({ isRead, status, chars });
 
 /** By page key. A page that was read counts as read, whatever happened to other requests for it. */
-function seenPagesOf(facts: Facts): Map<string, RequestedPage> {
+function seenPagesOf({ facts, pageTexts }: Session): Map<string, RequestedPage> {
   const seen = new Map<string, RequestedPage>();
   const readUrls = new Set(facts.pages.map(({ url }) => pageKey(url)));
   for (const http of [...facts.taskRequests, ...facts.checkRequests]) {
@@ -47,9 +49,9 @@ function seenPagesOf(facts: Facts): Map<string, RequestedPage> {
     const isTested = !isRead && http.purpose === "check" && !hasFailed(http);
     seen.set(key, { url: http.url, isRead, status: http.status, chars: null, text: null, isTested });
   }
-  for (const { url, chars } of facts.pages) {
-    const page = seen.get(pageKey(url)) ?? { url, isRead: true, status: null, text: null, isTested: false };
-    seen.set(pageKey(url), { ...page, chars });
+  for (const { seq, url, chars } of facts.pages) {
+    const page = seen.get(pageKey(url)) ?? { url, isRead: true, status: null, isTested: false };
+    seen.set(pageKey(url), { ...page, chars, text: pageTexts.get(seq) ?? null });
   }
   for (const { url, text } of pagesReadOf(facts)) {
     const page = seen.get(pageKey(url)) ?? { url, status: null };

@@ -5,6 +5,7 @@ import { notFound } from "../errors.ts";
 import { type Facts, factsOf } from "../grading/facts.ts";
 import { getPromptRow } from "../prompts/prompts.ts";
 import { titleOf } from "../reports/labels.ts";
+import { pageTextsOf } from "../reports/page-texts.ts";
 import { getReport } from "../reports/reports.ts";
 import { readSession } from "../reports/session-events.ts";
 import { round } from "../stats/repeats.ts";
@@ -52,7 +53,7 @@ export function findExplanation(
     before: sideOf(change.before, sessionBefore),
     after: sideOf(change.after, sessionAfter),
     ...findCauses(ctx, org, agent, change),
-    pages: findChangedPages(sessionBefore?.facts, sessionAfter?.facts),
+    pages: sessionBefore && sessionAfter ? findChangedPages(sessionBefore, sessionAfter) : [],
   };
 }
 
@@ -67,12 +68,25 @@ function between(ctx: Context, org: OrgId, promptId: string, windows: WindowIds)
   return { fields: toScoreChange(promptId, { agent, model, points, change }), agent, change };
 }
 
-type ReadSession = { slug: string; facts: Facts; costUsd: number | null; seconds: number | null };
+/** `pageTexts`: stored texts of pages, by the `seq` of the event that says that one was read. */
+type ReadSession = {
+  slug: string;
+  facts: Facts;
+  pageTexts: Map<number, string>;
+  costUsd: number | null;
+  seconds: number | null;
+};
 
 function readSessionOf(ctx: Context, org: OrgId, slug: string): ReadSession {
   const { run, metrics } = getReport(ctx, org, slug);
-  const events = readSession(ctx.db, { orgId: org, runId: run.runId, attempt: run.attempt });
-  return { slug, facts: factsOf(events), costUsd: metrics.costUsd, seconds: metrics.timeSeconds };
+  const session = { orgId: org, runId: run.runId, attempt: run.attempt };
+  return {
+    slug,
+    facts: factsOf(readSession(ctx.db, session)),
+    pageTexts: pageTextsOf(ctx.db, session),
+    costUsd: metrics.costUsd,
+    seconds: metrics.timeSeconds,
+  };
 }
 
 const sideOf = (

@@ -1,4 +1,4 @@
-import type { AgentEvent, EventSource, SessionEvent } from "../agents/agent.ts";
+import { type AgentEvent, type EventSource, maxPageTextChars, type SessionEvent } from "../agents/agent.ts";
 import type { Context } from "../context.ts";
 import { diskFault, isBusy } from "../db/fault.ts";
 import { transaction } from "../db/open.ts";
@@ -8,6 +8,7 @@ import { withoutWaiting } from "../db/write-lock.ts";
 import { cleanLines } from "../redaction/lines.ts";
 import { createRedaction } from "../redaction/redaction.ts";
 import { mapTexts } from "../redaction/texts.ts";
+import { storePageText } from "../reports/page-texts.ts";
 import type { SessionId } from "../reports/session-events.ts";
 import { paidCallOf, recordSpending } from "./paid-calls.ts";
 
@@ -52,7 +53,7 @@ export function openSession(
   const startedMs = monotonicNow() - (lastEvent?.tMs ?? 0);
   const redaction = createRedaction(secrets);
   let seq = lastEvent ? lastEvent.seq + 1 : 0;
-  let buffered: { row: typeof sessionEvents.$inferSelect; bytes: number }[] = [];
+  let buffered: { row: typeof sessionEvents.$inferSelect; bytes: number; pageText: string | undefined }[] = [];
   let bufferedBytes = 0;
   let timer: ReturnType<typeof setTimeout> | undefined;
   /** When the disk was found full or locked by another process, by the monotonic clock. */
@@ -70,7 +71,11 @@ export function openSession(
       withoutWaiting(db, () =>
         transaction(db, (tx) => {
           const rows = batch.map(({ row }) => row);
-          if (mayWrite()) rows.forEach(insertEvent(db));
+          if (mayWrite()) {
+            rows.forEach(insertEvent(db));
+            for (const { row, pageText } of batch)
+              if (pageText !== undefined) storePageText(db, row, row.seq, pageText);
+          }
           // Calls were paid for, whether or not their events are stored.
           for (const { type, source, at, data } of rows) {
             const call = paidCallOf(at, source, { type, ...data } as AgentEvent);
@@ -113,14 +118,16 @@ export function openSession(
     append(event, source) {
       if (failure) return;
       const at = now();
-      const { type, ...fields } = event;
+      const { type, pageText: fullText, ...fields } = { pageText: undefined, ...event };
+      const pageText = fullText === undefined ? fullText : redaction.clean(fullText.slice(0, maxPageTextChars));
       // Output of a command that still runs arrives in several events, and a list of lines in several texts.
       const textKey = `${source} ${type} ${"id" in event ? event.id : ""}`;
-      const { data, bytes } = toStoredFields(fields, (text, name) =>
+      const { data, bytes: eventBytes } = toStoredFields(fields, (text, name) =>
         redaction.clean(text, name, name === undefined ? name : `${textKey} ${name}`),
       );
       const tMs = Math.round(monotonicNow() - startedMs);
-      buffered.push({ row: { orgId, runId, attempt, seq: seq++, at, tMs, type, source, data }, bytes });
+      const bytes = eventBytes + (pageText?.length ?? 0);
+      buffered.push({ row: { orgId, runId, attempt, seq: seq++, at, tMs, type, source, data }, bytes, pageText });
       bufferedBytes += bytes;
       const isOverLimit = buffered.length > maxBufferedRows || bufferedBytes > maxBufferedBytes;
       if (isOverLimit || (blockedSince === null && buffered.length >= batchRows)) storeInBackground();

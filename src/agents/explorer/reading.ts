@@ -1,7 +1,7 @@
 import { pageKey } from "../../net/page-key.ts";
 import { readRetryAfter } from "../../net/retry-after.ts";
 import { readerAccept } from "../../net/user-agent.ts";
-import type { AgentEvent, Provenance } from "../agent.ts";
+import { type AgentEvent, maxPageTextChars, type Provenance } from "../agent.ts";
 import { basisIn } from "../basis.ts";
 import type { PageProblem } from "../page-problem.ts";
 import { type FetchFailureKind, findRefusal } from "./fetching.ts";
@@ -119,7 +119,8 @@ function describePage(
     title: cut(page.title, 200),
     ...basisIn(task.basis, page),
   };
-  return { output, laterEvents: [{ type: "milestone", name: "page_read", detail }] };
+  const pageText = page.markdown.slice(0, maxPageTextChars);
+  return { output, laterEvents: [{ type: "milestone", name: "page_read", detail, pageText }] };
 }
 
 /** Whether a page with the same text was read under another URL. */

@@ -262,3 +262,38 @@ export const artifacts = sqliteTable(
     check("artifacts_data", sql`length(${table.data}) between 1 and 524288`),
   ],
 );
+
+/** The text of a version of a page, once per organization. A trigger deletes it with the last session that read it. */
+export const pageTexts = sqliteTable(
+  "page_texts",
+  {
+    id: integer().primaryKey(),
+    orgId: text("org_id").notNull(),
+    /** SHA-256 of the text, in hex. */
+    digest: text().notNull(),
+    /** The text, compressed with Zstandard. */
+    data: blob({ mode: "buffer" }).notNull(),
+  },
+  (table) => [
+    unique("page_texts_of_org").on(table.orgId, table.id),
+    unique("page_texts_by_digest").on(table.orgId, table.digest),
+  ],
+);
+
+/** Which text an agent read, by the event that says so. They are deleted with the events. */
+export const sessionPages = sqliteTable(
+  "session_pages",
+  {
+    orgId: text("org_id").notNull(),
+    runId: text("run_id").notNull(),
+    attempt: integer().notNull(),
+    seq: integer().notNull(),
+    textId: integer("text_id").notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.runId, table.attempt, table.seq] }),
+    index("session_pages_by_text").on(table.orgId, table.textId),
+    orgReference("session_pages_run", [table.orgId, table.runId], runs),
+    orgReference("session_pages_text", [table.orgId, table.textId], pageTexts),
+  ],
+);
