@@ -73,10 +73,11 @@ function inspectProgram(command: string, path: string): ProgramHints {
 function findInHelp(help: string, names: string[]): { name: string; line: string } | null {
   const lines = help.split("\n");
   for (const name of names) {
-    const pattern = new RegExp(`^\\s*(?:[\\w-]+ )?(?:-\\w,? )?${name}(?![\\w-])|[\\s,[|]${name}(?![\\w-])`);
-    const line = lines.find((each) =>
-      name.startsWith("-") ? pattern.test(each) : new RegExp(`^\\s+(?:[\\w.-]+ )?${name}(?![\\w-])`).test(each),
-    );
+    // An option is listed or mentioned anywhere; a command only counts where it is listed, since it is a word too.
+    const pattern = name.startsWith("-")
+      ? new RegExp(`(?:^|[\\s,[|])${name}(?![\\w-])`)
+      : new RegExp(`^\\s+(?:[\\w.-]+ )?${name}(?![\\w-])`);
+    const line = lines.find((each) => pattern.test(each));
     if (line !== undefined) return { name, line: line.trim().replace(/\s+/g, " ").slice(0, 120) };
   }
   return null;

@@ -34,13 +34,13 @@ const toRow = (item: InboxItem): string[] => [
 ];
 
 function toDetails(item: InboxItem): string {
-  const command =
-    item.kind === "runs_failed"
-      ? item.failure.command
-      : item.kind === "score_fell" || item.kind === "score_rose"
-        ? `evald why ${item.prompt.id}`
-        : null;
-  return [itemText(item), command].filter((part) => part !== null).join(" · ");
+  return [itemText(item), commandFor(item)].filter((part) => part !== null).join(" · ");
+}
+
+/** The command with which to go on; null: none. */
+function commandFor(item: InboxItem): string | null {
+  if (item.kind === "runs_failed") return item.failure.command;
+  return item.kind === "score_fell" || item.kind === "score_rose" ? `evald why ${item.prompt.id}` : null;
 }
 
 function toSummary({ snoozed, spending: { spentUsd, maxUsd, expectedUsd } }: Inbox): string {

@@ -16,10 +16,8 @@ export const addMinScore = (command: Command): Command =>
       new Option("--scope <scope>", "Scope of the score that --min-score checks").choices(scopes).default("goal"),
     );
 
-type ScoredReport = RunReport;
-
 /** The exit code: passed from the minimum up or without one, failed below it, error if there is no score of this scope. */
-export function checkMinScore(report: ScoredReport, { minScore, scope }: MinScore): number {
+export function checkMinScore(report: RunReport, { minScore, scope }: MinScore): number {
   if (minScore === undefined) return exits.passed;
   const { score, nullNotice } = report;
   if (score === null) {

@@ -72,6 +72,9 @@ const settingOptions = {
   EVALD_CONCURRENCY: "--slots",
 };
 
+/** Variables of clients such as evald run and curl, which are no settings of the service. */
+const clientVariables = ["EVALD_URL", "EVALD_KEY", "EVALD_ID_TOKEN", "EVALD_ORG"];
+
 /** What commands are made with. */
 type CommandContext = {
   configOf: (optionSettings?: Record<string, string>) => Config;
@@ -164,8 +167,7 @@ export function createProgram(
   /** `optionSettings`: those that options of the command set. */
   const configOf = (optionSettings: Record<string, string> = {}): Config => {
     const data = dataOf();
-    // These belong to clients such as evald run and curl, not to the service.
-    const { EVALD_URL: _, EVALD_KEY: __, EVALD_ID_TOKEN: ___, EVALD_ORG: ____, ...settings } = env;
+    const settings = Object.fromEntries(Object.entries(env).filter(([name]) => !clientVariables.includes(name)));
     const setByOptions = { ...optionSettings, ...(data !== undefined && { EVALD_DATA_DIR: data }) };
     return readConfig(
       { ...settings, ...setByOptions },

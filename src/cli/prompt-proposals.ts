@@ -93,9 +93,7 @@ Examples:
 export async function createFromFile(
   useApi: UseApi,
   address: ServiceAddress,
-  file: string,
-  only: number[] | undefined,
-  json: boolean,
+  { file, only, json }: { file: string; only: number[] | undefined; json: boolean | undefined },
 ): Promise<void> {
   await useApi(address, async (api) => {
     const { proposalSetId, proposals } = readSet(file);

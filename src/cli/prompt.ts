@@ -178,7 +178,7 @@ function addCreate(prompt: Command, useApi: UseApi): void {
         if (text !== undefined) throw needsOneOf();
         if (Object.keys(fields).length > 0)
           throw badRequest("--from takes all fields from the file. Change a prompt with evald prompt edit.");
-        return await createFromFile(useApi, { org, url }, from, only, json ?? false);
+        return await createFromFile(useApi, { org, url }, { file: from, only, json });
       }
       if (text === undefined) throw needsOneOf();
       if (only !== undefined) throw badRequest("--only needs --from.");

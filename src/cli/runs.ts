@@ -33,9 +33,10 @@ export function addRuns(program: Command, useApi: UseApi): void {
 
 function toRow({ runId, status, report, failure, failureReason, agent, prompt, createdAt }: Run): string[] {
   // Other servers with this API say nothing about the agent, and measure goals only.
-  const scored = report && { ...report, scope: report.scope ?? "goal" };
   const result =
-    scored === null ? (failure?.title ?? failureReason ?? "") : (scoreSummary(scored) ?? scored.nullNotice ?? "");
-  const what = [(agent as Run["agent"] | undefined) ? agentLabel(agent) : "", titleOf(prompt)];
-  return [runId, status, result, report?.slug ?? "", ...what, createdAt];
+    report === null
+      ? (failure?.title ?? failureReason)
+      : (scoreSummary({ ...report, scope: report.scope ?? "goal" }) ?? report.nullNotice);
+  const agentText = (agent as Run["agent"] | undefined) ? agentLabel(agent) : "";
+  return [runId, status, result ?? "", report?.slug ?? "", agentText, titleOf(prompt), createdAt];
 }

@@ -115,15 +115,15 @@ async function serve(config: Config, { threadFile = null, ...overrides }: ServeO
     allowPrivate: config.allowPrivate,
   });
 
-  const storeLastUsed = (all: boolean) => {
+  const storeLastUsed = ({ isStopping }: { isStopping: boolean }) => {
     try {
-      flushLastUsed(service.ctx, all);
+      flushLastUsed(service.ctx, isStopping);
     } catch (error) {
       service.ctx.disk.onError(error);
       log.error({ err: error }, "could not store when API keys were last used");
     }
   };
-  const lastUsedTimer = setInterval(() => isLocked(db) || storeLastUsed(false), 60_000);
+  const lastUsedTimer = setInterval(() => isLocked(db) || storeLastUsed({ isStopping: false }), 60_000);
   await service.start();
   const idleTimer = releaseMemoryWhenIdle(() => releaseCache(db));
 
@@ -142,7 +142,7 @@ async function serve(config: Config, { threadFile = null, ...overrides }: ServeO
     clearInterval(idleTimer);
     await Promise.all([service.healthChecks.stop(), service.upkeep.stop(), service.stop(config.drainMs)]);
     await Promise.all([server.stop(true), publicServer.stop(true), metricsServer?.stop(true)]);
-    storeLastUsed(true);
+    storeLastUsed({ isStopping: true });
     removePublishedService();
     closeDb(db);
     lock.release();

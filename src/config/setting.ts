@@ -81,7 +81,7 @@ export function readJsonSetting(value: string, bracket: "[" | "{", expected: str
 
 /** Parses a flag: 0 or 1. */
 export const parseFlag = (value: string): boolean =>
-  value === "1" ? true : value === "0" ? false : throwExpected("0 or 1");
+  value === "0" || value === "1" ? value === "1" : throwExpected("0 or 1");
 
 /** The items of a comma-separated list, without white space around them and without empty ones. */
 export const splitList = (value: string): string[] => value.split(",").flatMap((item) => item.trim() || []);

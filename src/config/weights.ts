@@ -19,12 +19,18 @@ export const sortDimensionNames = (names: string[]): DimensionName[] =>
 /** An operator's weights, used instead of the built-in ones, and the id of the resulting methodology. */
 export type CustomWeights = Readonly<{ id: string; weights: Readonly<Record<DimensionName, number>> }>;
 
-const syntax = `JSON or the path of a JSON file, with an id that starts with a letter and weights that add up to 100, such as ${JSON.stringify(
-  {
-    id: "acme-1",
-    weights: Object.fromEntries(dimensionNames.map((name, i) => [name, [40, 20, 10, 15, 10, 5][i]])),
+const example: CustomWeights = {
+  id: "acme-1",
+  weights: {
+    "Goal achievement": 40,
+    "Docs discoverability": 20,
+    "Docs quality": 10,
+    "Error recovery": 15,
+    Efficiency: 10,
+    Autonomy: 5,
   },
-)}`;
+};
+const syntax = `JSON or the path of a JSON file, with an id that starts with a letter and weights that add up to 100, such as ${JSON.stringify(example)}`;
 
 /** Parses weights from JSON or from a file; empty: none. Throws ConfigError. */
 export function parseWeights(value: string): CustomWeights | null {
