@@ -2,8 +2,8 @@ import { expect, test } from "bun:test";
 import { createCodingAgent } from "../src/agents/coding/coding.ts";
 import { presets } from "../src/agents/coding/presets.ts";
 import { agentLogins } from "../src/db/tables/keys.ts";
-import { secretsInLogin } from "../src/models/login-file.ts";
 import { listModelSecrets } from "../src/models/models.ts";
+import { secretsInLogin } from "../src/redaction/login-secrets.ts";
 import { testApp } from "./support/app.ts";
 import { signedIn } from "./support/people.ts";
 

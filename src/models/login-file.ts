@@ -4,10 +4,6 @@ import { invalidField } from "../errors.ts";
 
 /** Largest login file, in bytes. */
 const maxLoginBytes = 64 * 1024;
-/** Shorter texts of a login file are words, such as the kind of a subscription. */
-const minTokenLength = 20;
-/** Values that are no secrets, although they are long. */
-const publicValue = /\s|:\/\/|^\d{4}-\d\d-\d\dT/;
 /** Times in seconds since 1970 are below this, times in milliseconds above. */
 const maxSeconds = 1e11;
 
@@ -25,23 +21,6 @@ export function parseLoginFile(agent: string, text: string, { file, expiry, empt
     throw invalidField("file", `has no time in ${expiry}. Log in with ${agent}, and upload the file ~/${file}`);
   for (const path of emptied) emptyField(fields, path);
   return { content: JSON.stringify(fields), expiresAt };
-}
-
-/** The tokens of a login file, which must not appear in anything that is stored. */
-export function secretsInLogin(content: string): string[] {
-  try {
-    return [...new Set(textsOf(JSON.parse(content)).filter(isSecret))];
-  } catch {
-    return [...new Set(content.split(/[\s"'=]+/).filter(isSecret))];
-  }
-}
-
-const isSecret = (value: string): boolean => value.length >= minTokenLength && !publicValue.test(value);
-
-/** Every text of a JSON value. */
-function textsOf(value: unknown): string[] {
-  if (typeof value === "string") return [value];
-  return typeof value === "object" && value !== null ? Object.values(value).flatMap(textsOf) : [];
 }
 
 function parse(text: string): unknown {

@@ -6,8 +6,9 @@ import type { Context, OrgId } from "../context.ts";
 import { transaction } from "../db/open.ts";
 import { agentLogins } from "../db/tables/keys.ts";
 import { badRequest, invalidField, notFound } from "../errors.ts";
+import { secretsInLogin } from "../redaction/login-secrets.ts";
 import { ownMember, toIso } from "../schema.ts";
-import { parseLoginFile, secretsInLogin } from "./login-file.ts";
+import { parseLoginFile } from "./login-file.ts";
 import type { AgentLogin } from "./login-schema.ts";
 import { seal, unseal } from "./seal.ts";
 

@@ -18,6 +18,8 @@ export const openOutgoing = (key: string, send: (message: FromWorker) => void) =
   /** Key of the session. */
   key,
   send,
+  /** Removes what Redis must not get. */
+  redact: (line: Line): Line => line,
   /** Batches that the service has not taken yet. */
   batches: [] as Batch[],
   /** The batch that lines are added to. */
@@ -29,8 +31,9 @@ export const openOutgoing = (key: string, send: (message: FromWorker) => void) =
 });
 
 /** Adds a line. */
-export function pushLine(outgoing: Outgoing, line: Line): void {
-  const { next } = outgoing;
+export function pushLine(outgoing: Outgoing, unredactedLine: Line): void {
+  const { next, redact } = outgoing;
+  const line = redact(unredactedLine);
   next.lines.push(line);
   next.bytes += JSON.stringify(line).length;
   if (next.bytes >= batchBytes) flush(outgoing);

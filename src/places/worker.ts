@@ -12,6 +12,7 @@ import { ConfigError } from "../errors.ts";
 import { fetchFile, findGatewayProblem, forwardSocket } from "../net/forwarder.ts";
 import type { Executor, SessionOrder } from "./executor.ts";
 import { warnWithoutSandbox } from "./local.ts";
+import { createLoginRedaction } from "./login-redaction.ts";
 import {
   beatMs,
   browserLabel,
@@ -296,7 +297,9 @@ async function sendEvents(
   { outgoing, controller: { signal } }: Session,
 ): Promise<void> {
   try {
-    const events = worker.executor.run(await localizeOrder(worker, order), {
+    const localOrder = await localizeOrder(worker, order);
+    if (localOrder.login) outgoing.redact = createLoginRedaction(localOrder.login);
+    const events = worker.executor.run(localOrder, {
       signal,
       hide: (secrets) => pushLine(outgoing, { secrets }),
       onEgress: (event) => pushLine(outgoing, { event, source: "egress" }),

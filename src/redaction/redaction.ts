@@ -133,10 +133,9 @@ function encodingsOf(secret: string): string[] {
   return [...new Set(all)].filter((text) => text.length >= 8);
 }
 
-/** Redacts secrets in texts: these and those registered later, API keys of this service, and anything sent as credentials. */
-export function createRedaction(secrets: readonly string[] = []) {
+/** Redacts these secrets and those registered later, in every usual encoding, and nothing else. */
+export function createSecretFilter(secrets: readonly string[] = []) {
   let secretTexts: string[] = [];
-  const withoutOpenKeys = createKeyStreams();
   const hide = (more: readonly string[]) => {
     // Longest first, because one may contain another.
     secretTexts = [...new Set([...secretTexts, ...more.flatMap(encodingsOf)])].sort((a, b) => b.length - a.length);
@@ -144,14 +143,23 @@ export function createRedaction(secrets: readonly string[] = []) {
   hide(secrets);
   return {
     hide,
+    redact: (text: string): string => secretTexts.reduce((rest, secret) => rest.replaceAll(secret, redactedText), text),
+  };
+}
+
+/** Redacts secrets in texts: these and those registered later, API keys of this service, and anything sent as credentials. */
+export function createRedaction(secrets: readonly string[] = []) {
+  const withoutOpenKeys = createKeyStreams();
+  const { hide, redact } = createSecretFilter(secrets);
+  return {
+    hide,
     /** `name`: the property that contains the text, if any. `stream`: what the text is the next part of, if anything. */
     clean(whole: string, name = "", stream?: string): string {
       if (isSecretProperty(name, whole)) return redactedText;
       const text = stream === undefined ? whole : withoutOpenKeys(stream, whole);
-      const withoutSecrets = secretTexts.reduce((rest, secret) => rest.replaceAll(secret, redactedText), text);
       return shapes.reduce(
         (rest, [shape, replacement]) => rest.replace(shape, replacement),
-        withoutTokens(withoutBasic(withoutPrivateKeys(redactKeys(withoutSecrets)))),
+        withoutTokens(withoutBasic(withoutPrivateKeys(redactKeys(redact(text))))),
       );
     },
   };

@@ -1,18 +1,32 @@
-import { afterAll, expect, test } from "bun:test";
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createCodingAgent } from "../../src/agents/coding/coding.ts";
 import { toPreset } from "../../src/agents/coding/preset.ts";
 import type { AgentEntry } from "../../src/config/agent-entry.ts";
 import { testApp } from "../support/app.ts";
+import {
+  buildExecutable,
+  call,
+  client,
+  emptyFolder,
+  executable,
+  furnish,
+  serve,
+  untilRun,
+} from "../support/executable.ts";
+import { startRedis } from "../support/redis.ts";
 import { serveSite } from "../support/site.ts";
 
 // Coding agents that work with the login of a person, and the hosts of their vendors.
 
+beforeAll(buildExecutable, 300_000);
 const program = join(import.meta.dir, "..", "support", "fake-agent.mjs");
 const hourMs = 3600_000;
 const accessToken = `login-${crypto.randomUUID()}`;
 const refreshToken = `refresh-${crypto.randomUUID()}`;
 const digest = new Bun.CryptoHasher("sha256").update(accessToken).digest("hex");
+const emptyDigest = new Bun.CryptoHasher("sha256").update("").digest("hex");
 const vendorRequests: (string | null)[] = [];
 const vendor = serveSite({
   "/": (request) => {
@@ -20,7 +34,10 @@ const vendor = serveSite({
     return new Response(request.headers.has("x-login") ? "welcome" : "who?");
   },
 });
-afterAll(() => vendor.stop());
+const closings: (() => unknown)[] = [() => vendor.stop()];
+afterAll(async () => {
+  for (const close of closings.reverse()) await close();
+});
 
 const login: AgentEntry["login"] = {
   file: ".acme/auth.json",
@@ -133,8 +150,7 @@ test("a run that does not use the login does not see it", async () => {
   await app.setLogin(Date.now() + hourMs);
   const { body: prompt } = await app.createPrompt();
   const { trace } = await app.run(prompt.id);
-  const none = new Bun.CryptoHasher("sha256").update("").digest("hex");
-  expect(answerOf(trace)).toMatchObject({ digest: none, hasGateway: true });
+  expect(answerOf(trace)).toMatchObject({ digest: emptyDigest, hasGateway: true });
   await app.service.stop(0);
 }, 60_000);
 
@@ -191,4 +207,97 @@ test("an agent reaches the hosts of its vendor and no blocked ones, and neither 
   ]);
   await own.stop(true);
   await app.service.stop(0);
+}, 60_000);
+
+/** Everything in the files of a folder. */
+const filesIn = (folder: string): string =>
+  readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => readFileSync(join(entry.parentPath, entry.name), "latin1"))
+    .join("\n");
+
+test("a worker gives a login to the agent that it is for, and keeps and logs nothing of it", async () => {
+  const redis = await startRedis();
+  closings.push(redis.kill);
+  const entryOf = (id: string, work: string) => ({
+    ...{ id, command: program, args: ["login", "worker-logins", work], stream: "claude" },
+    ...{ provider: "openai-compatible", env: { GATEWAY: "{gateway}", TOKEN: "{token}" }, login },
+  });
+  const EVALD_AGENTS = JSON.stringify([entryOf("fake", ""), entryOf("expired", "rejected")]);
+  const cwd = emptyFolder();
+  const { key } = await furnish(cwd);
+  const service = await serve({
+    cwd,
+    env: {
+      EVALD_AGENTS,
+      EVALD_REDIS_URL: redis.url,
+      OPENAI_COMPATIBLE_BASE_URL: "http://127.0.0.1:1/v1",
+      OPENAI_COMPATIBLE_API_KEY: "none",
+      EVALD_AGENT_MODEL: "openai-compatible/fine",
+      EVALD_SECRET_KEY: Buffer.alloc(32, 7).toString("base64"),
+      EVALD_ALLOW_PRIVATE: "127.0.0.1",
+    },
+  });
+  closings.push(() => service.signal("SIGKILL"));
+  const tmp = emptyFolder();
+  const worker = Bun.spawn([executable, "worker", "--slots", "1"], {
+    cwd: tmp,
+    env: {
+      PATH: process.env.PATH ?? "",
+      TMPDIR: tmp,
+      EVALD_AGENTS,
+      EVALD_REDIS_URL: redis.url,
+      EVALD_GATEWAY_URL: `${service.url}/gateway`,
+    },
+    ...{ stdin: "ignore", stdout: "ignore", stderr: "pipe" },
+  });
+  closings.push(() => worker.kill("SIGKILL"));
+  const workerLog = new Response(worker.stderr).text();
+  const ask = client(service.url, key);
+  for (const agent of ["fake", "expired"])
+    await ask("PUT", `/api/v1/agent-logins/${agent}`, { file: file(Date.now() + hourMs) });
+  const results = [];
+  for (const [agent, options] of [
+    ["fake", { login: true }],
+    ["expired", { login: true }],
+    ["fake", {}],
+  ] as const) {
+    const { body: prompt } = await ask("POST", "/api/v1/prompts", {
+      text: "See https://docs.test/",
+      agents: [{ agent, options }],
+    });
+    const urlMap = { "api.acme.test": vendor.url };
+    const { body } = await ask("POST", `/api/v1/prompts/${prompt.id}/run`, { urlMap });
+    const run = await untilRun(ask, body.runId, "completed", "failed");
+    const path = `/api/v1/runs/${run.runId}`;
+    const { body: trace } = await ask("GET", `/api/v1/reports/${run.report?.slug}/trace?limit=500`);
+    const [events, output] = await Promise.all(
+      ["events", "output"].map(async (name) => {
+        const response = await fetch(`${service.url}${path}/${name}?attempt=1`, {
+          headers: { authorization: `Bearer ${key}` },
+        });
+        return await response.text();
+      }),
+    );
+    expect(leaksIn({ events, output, run: JSON.stringify(run), trace: JSON.stringify(trace) })).toEqual([]);
+    const answer = run.report && JSON.parse(trace.events.at(-1).reason);
+    expect(events).toContain("tool_call");
+    results.push({ code: run.failure?.code ?? null, answer });
+  }
+  const answer = { digest, refresh_token: "", canChange: false, vendor: "welcome", hasGateway: false };
+  expect(results).toEqual([
+    { code: null, answer },
+    { code: "agent_login_needed", answer: null },
+    { code: null, answer: { digest: emptyDigest, canChange: false, vendor: "who?", hasGateway: true } },
+  ]);
+  const exported = join(cwd, "acme.jsonl");
+  expect((await call(["export", exported], { cwd })).code).toBe(0);
+  const left = { redis: filesIn(redis.folder), tmp: filesIn(tmp) };
+  worker.kill();
+  await worker.exited;
+  await service.stop();
+  const kept = { files: filesIn(cwd), log: service.stderr(), workerLog: await workerLog };
+  expect(leaksIn({ ...left, ...kept })).toEqual([]);
+  // They were searched in what a session leaves.
+  expect(Object.values({ ...left, ...kept }).filter((text) => text.includes(digest)).length).toBeGreaterThan(0);
 }, 60_000);
