@@ -1,44 +1,8 @@
 import type { SessionEvent } from "../../agents/agent.ts";
 import { type EventOf, type Http, hasSucceeded, milestonesOf } from "../events.ts";
+import { type PlainCommand, plainCommandsOf } from "./plain-commands.ts";
 import { valueTextsIn } from "./product-answers.ts";
 import { lettersAndDigitsOf } from "./repetition.ts";
-
-/** A command whose words are all plain: nothing in it is expanded, computed, redirected or run in the background. */
-type PlainCommand = { words: string[]; isPiped: boolean };
-
-const plainWord = /^(?:[\w@%+=:,./~{}-]+|'[^']*'|"[^"$`\\!]*")+/;
-const gap = /^(?:[ \t]|2>&1|2>\/dev\/null|\\\n)+/;
-const separator = /^(?:&&|;|\n|\|(?![|&]))[ \t\n]*/;
-const assignment = /^[A-Za-z_]\w*=/;
-
-/** The commands of a shell line that consists of plain commands; null if there is anything else in it. Variables are plain if the prompt set them. */
-function plainCommandsOf(line: string, variables: readonly string[] = []): PlainCommand[] | null {
-  const isKnown = (name: string) => variables.includes(name);
-  // The value of a variable doesn't matter, so its name stands for it. Any other $ is plain only in single quotes.
-  let rest = line.trim().replace(/\$\{?([A-Za-z_]\w*)\}?/g, (whole, name) => (isKnown(name) ? name : whole));
-  const commands: PlainCommand[] = [];
-  let words: string[] = [];
-  let isPiped = false;
-  const take = (pattern: RegExp) => {
-    const found = pattern.exec(rest)?.[0] ?? "";
-    rest = rest.slice(found.length);
-    return found;
-  };
-  while (rest !== "") {
-    if (take(gap) !== "") continue;
-    const end = take(separator);
-    const word = end === "" ? take(plainWord) : "";
-    if (word !== "") words.push(word.replace(/['"]/g, ""));
-    else if (end === "" || words.length === 0) return null;
-    else {
-      commands.push({ words, isPiped });
-      isPiped = end.startsWith("|");
-      words = [];
-    }
-  }
-  if (words.length > 0) commands.push({ words, isPiped });
-  return commands.some((command) => assignment.test(command.words[0]!)) ? null : commands;
-}
 
 /** Programs that print nothing, and change no file. */
 const silentPrograms = new Set("cd mkdir true sleep".split(" "));
@@ -61,19 +25,21 @@ const protectedPath = /^[^\n]{0,300}(?:^|\/)(?:node_modules|site-packages|dist-p
 const packageRunners = new Set("npx pnpx bunx uvx".split(" "));
 
 const isOption = (word: string) => word.startsWith("-");
-const operandsOf = (words: string[]) => words.filter((word) => !isOption(word));
+/** The program of a command, and its operands. */
+const withoutOptions = (words: string[]) => words.filter((word) => !isOption(word));
+/** `acme` of `acme@1.2`, `@acme/cli` of `@acme/cli@1`, `acme` of `acme==1.2`. */
 const withoutVersion = (name: string) => name.replace(/(?<=.)@[\w.^~-]+$|[=~<>]=.*$/, "");
-/** Asks a program about itself, or to change nothing. */
-const isAboutItself = (words: string[]) =>
+/** Asks a program for its help or version, or to change nothing. */
+const provesNothing = (words: string[]) =>
   words.some((word) => /^(?:-h|-V|-v|-*help|-*version)$|dry-?run|what-?if/i.test(word));
 const deletes = (words: string[]) =>
   words.some((word) => /^(?:rm|remove|delete|del|destroy|drop|purge|uninstall)$/i.test(word));
 
-/**
- * A run of the product's own program, or a file that one made. `words`: those of the command, or the path; empty: nothing of the product ran, or its
- * output is mixed with that of others.
- */
+/** A run of the product's own program, or a file that one made. `words`: those of the command, or the path. */
 type ProgramRun = { seq: number; output: string; words: string[]; deletes: boolean };
+
+/** What a command of an agent did: only the product's programs wrote its output; it was harmless, but proves nothing; or it may have changed programs. */
+type CommandEffect = ProgramRun | "harmless" | "unknown";
 
 /** What the machine of a session is known to hold. */
 type Machine = {
@@ -107,7 +73,7 @@ export const isDocumented = (
   { docsLines }: { docsLines: Machine["docsLines"] },
   [program, subcommand]: string[],
 ): boolean =>
-  subcommand !== undefined && docsLines.some((line) => line[0] === program && operandsOf(line)[1] === subcommand);
+  subcommand !== undefined && docsLines.some((line) => line[0] === program && withoutOptions(line)[1] === subcommand);
 
 /** The name of a program is the name of its package, or begins a part of it. */
 const isOfPackage = (program: string, name: string) =>
@@ -119,13 +85,13 @@ const isOfPackage = (program: string, name: string) =>
     );
 
 function isProductProgram(machine: Machine, words: string[]): boolean {
-  const operands = operandsOf(words);
-  const [program = "", subcommand = ""] = operands;
+  const command = withoutOptions(words);
+  const [program = "", subcommand = ""] = command;
+  const fileName = program.replace(/^.*\//, "");
   // A file that is named like a program may be it, or what it loads when it starts.
-  const name = program.replace(/^.*\//, "");
-  const isOwnFile = machine.written.some((path) => path.replace(/^.*\//s, "").startsWith(name));
-  if (isOwnFile || machine.mayBeTampered || machine.installers.has(program) || !isDocumented(machine, operands))
-    return false;
+  const isAgentsFile = machine.written.some((path) => path.replace(/^.*\//s, "").startsWith(fileName));
+  if (isAgentsFile || machine.mayBeTampered || machine.installers.has(program)) return false;
+  if (!isDocumented(machine, command)) return false;
   return [...machine.packages].some((name) => isOfPackage(program, name) || withoutVersion(subcommand) === name);
 }
 
@@ -133,21 +99,22 @@ function isProductProgram(machine: Machine, words: string[]): boolean {
 function packagesOf({ docsLines, written }: Machine, words: string[]): string[] {
   const isShown = (option: string) => docsLines.some((line) => line.includes(option));
   if (words.some((word) => isOption(word) && word.includes("=") && !isShown(word))) return [];
-  const [program, , ...names] = operandsOf(words);
-  const isOwn = (name: string) => /^[./~]|^\w+:/.test(name) || written.some((text) => text.includes(name));
+  const [program, , ...names] = withoutOptions(words);
+  const isFileOrUrl = (name: string) => /^[./~]|^\w+:/.test(name);
+  const isAgents = (name: string) => isFileOrUrl(name) || written.some((text) => text.includes(name));
   const isNamed = (name: string) =>
     docsLines.some((line) => line[0] === program && line.slice(1).some((word) => withoutVersion(word) === name));
   const packages = names.map(withoutVersion);
-  return packages.length > 0 && packages.every((name) => isNamed(name) && !isOwn(name)) ? packages : [];
+  return packages.length > 0 && packages.every((name) => isNamed(name) && !isAgents(name)) ? packages : [];
 }
 
 /** The packages that the commands of a workspace's setup get: whoever wrote the prompt names them, so no page has to. */
 const packagesOfSetup = (command: string): string[] =>
-  (plainCommandsOf(command) ?? []).flatMap(({ words }) => operandsOf(words).slice(2).map(withoutVersion));
+  (plainCommandsOf(command) ?? []).flatMap(({ words }) => withoutOptions(words).slice(2).map(withoutVersion));
 
 /** The package that a command such as `npx acme-cli init` gets and runs. */
 const runPackageOf = (machine: Machine, words: string[]): string[] => {
-  const [program = "", name = ""] = operandsOf(words);
+  const [program = "", name = ""] = withoutOptions(words);
   return packageRunners.has(program) && isDocumented(machine, [program, name]) ? [withoutVersion(name)] : [];
 };
 
@@ -202,48 +169,49 @@ export function programRunsOf(
     if (event.type !== "tool_result" || event.tool !== "run_command") continue;
     const command = calls.get(event.id)?.input.command;
     const commands = typeof command === "string" ? plainCommandsOf(command, variables) : null;
-    const run = commands && runOf(machine, commands, event, hasFetched(event));
-    if (run === null) machine.mayBeTampered = true;
-    else if (run.words.length > 0) {
-      runs.set(event.id, run);
-      for (const word of [...run.words, ...run.output.split(/[\s"'`()]+/)])
-        machine.mentioned.add(word.replace(/[.,:]$/, ""));
+    const effect = commands === null ? "unknown" : effectOf(machine, commands, event, hasFetched(event));
+    if (effect === "harmless") continue;
+    if (effect === "unknown") {
+      machine.mayBeTampered = true;
+      continue;
     }
+    runs.set(event.id, effect);
+    for (const word of [...effect.words, ...effect.output.split(/[\s"'`()]+/)])
+      machine.mentioned.add(word.replace(/[.,:]$/, ""));
   }
   return runs;
 }
 
-/** What a line of plain commands did. null: something in it isn't known to be harmless. */
-function runOf(
+/** What a line of plain commands did, and notes in `machine` what it installed. `hasFetched`: it got something from the network. */
+function effectOf(
   machine: Machine,
   commands: PlainCommand[],
   result: EventOf<"tool_result">,
   hasFetched: boolean,
-): ProgramRun | null {
-  const { stdout, stderr, text } = result.output ?? {};
-  const productWords: string[] = [];
-  let isMixed = !hasSucceeded(result);
-  let isDeletion = false;
-  for (const { words, isPiped } of commands) {
-    const [program = ""] = words;
-    if (hasFetched) for (const name of runPackageOf(machine, words)) machine.packages.add(name);
-    if (isProductProgram(machine, words) && !isPiped) {
-      productWords.push(...words);
-      isDeletion ||= deletes(words);
-      isMixed ||= isAboutItself(words) || mentionsFile(machine, words);
-    } else if (program === "cat" && words.length > 1 && words.slice(1).every((path) => isMadeFile(machine, path))) {
-      productWords.push(...words.slice(1));
+): CommandEffect {
+  const words: string[] = [];
+  // Others than the product may have written to the output.
+  let isMixed = false;
+  for (const command of commands) {
+    const [program = "", ...operands] = command.words;
+    if (hasFetched) for (const name of runPackageOf(machine, command.words)) machine.packages.add(name);
+    if (isProductProgram(machine, command.words) && !command.isPiped) {
+      words.push(...command.words);
+      isMixed ||= provesNothing(command.words) || mentionsFile(machine, command.words);
+    } else if (program === "cat" && operands.length > 0 && operands.every((path) => isMadeFile(machine, path))) {
+      words.push(...operands);
     } else if (viewers.has(program)) {
-      isMixed ||= !(isPiped && filters.has(program));
+      isMixed ||= !(command.isPiped && filters.has(program));
     } else if (!silentPrograms.has(program)) {
-      const packages = packagesOf(machine, words);
-      if (packages.length === 0) return null;
-      if (!hasFetched) return null;
+      const packages = packagesOf(machine, command.words);
+      if (packages.length === 0 || !hasFetched) return "unknown";
       for (const name of packages) machine.packages.add(name);
       machine.installers.add(program);
       isMixed = true;
     }
   }
+  if (isMixed || words.length === 0 || !hasSucceeded(result)) return "harmless";
+  const { stdout, stderr, text } = result.output ?? {};
   const output = valueTextsIn([stdout, stderr, text]).join("\n");
-  return { seq: result.seq, output, words: isMixed ? [] : productWords, deletes: isDeletion };
+  return { seq: result.seq, output, words, deletes: deletes(words) };
 }
