@@ -1005,7 +1005,7 @@ CREATE TABLE `reports` (
 --> statement-breakpoint
 CREATE UNIQUE INDEX `reports_run_id_unique` ON `reports` (`run_id`);--> statement-breakpoint
 CREATE UNIQUE INDEX `reports_slug_unique` ON `reports` (`slug`);--> statement-breakpoint
-CREATE INDEX `reports_by_status` ON `reports` (`org_id`,`status`,`run_id`);--> statement-breakpoint
+CREATE INDEX `reports_by_status` ON `reports` (`org_id`,`status`,`run_id`,`prompt_id`);--> statement-breakpoint
 CREATE INDEX `reports_by_prompt` ON `reports` (`org_id`,`prompt_id`,`status`,`run_id`,`scope`,`score`,`outcome`,`created_at`,`agent`,`agent_version`);--> statement-breakpoint
 CREATE INDEX `reports_by_agent` ON `reports` (`org_id`,`agent`,`id`,`prompt_id`,`scope`,`score`,`outcome`,`status`,`created_at`,`agent_version`);--> statement-breakpoint
 CREATE INDEX `reports_filtered` ON `reports` (`org_id`,`id`,`prompt_id`,`scope`,`score`,`outcome`,`status`,`created_at`,`agent`,`agent_version`);--> statement-breakpoint
@@ -1067,7 +1067,8 @@ CREATE TABLE `eval_requests` (
 	CONSTRAINT "eval_requests_status" CHECK("eval_requests"."status" in ('pending', 'running', 'completed', 'failed', 'superseded'))
 ) STRICT;
 --> statement-breakpoint
-CREATE INDEX `eval_requests_by_status` ON `eval_requests` (`org_id`,`status`,`id`);--> statement-breakpoint
+CREATE INDEX `eval_requests_newest` ON `eval_requests` (`org_id`,`id`,`prompt_id`);--> statement-breakpoint
+CREATE INDEX `eval_requests_by_status` ON `eval_requests` (`org_id`,`status`,`id`,`prompt_id`);--> statement-breakpoint
 CREATE INDEX `eval_requests_by_prompt_and_status` ON `eval_requests` (`org_id`,`prompt_id`,`status`,`id`);--> statement-breakpoint
 CREATE INDEX `eval_requests_by_prompt` ON `eval_requests` (`org_id`,`prompt_id`,`id`);--> statement-breakpoint
 CREATE INDEX `eval_requests_by_trigger` ON `eval_requests` (`org_id`,`trigger`,`id`);--> statement-breakpoint
@@ -1129,6 +1130,7 @@ CREATE TABLE `runs` (
 	CONSTRAINT "runs_failure" CHECK(("runs"."failure_cause" is not null) = ("runs"."status" in ('failed', 'superseded')) and ("runs"."failure_detail" is null) = ("runs"."failure_cause" is null) and ("runs"."failure_code" is null) = ("runs"."failure_cause" is null))
 ) STRICT;
 --> statement-breakpoint
+CREATE INDEX `runs_newest` ON `runs` (`org_id`,`id`,`prompt_id`);--> statement-breakpoint
 CREATE INDEX `runs_by_prompt` ON `runs` (`org_id`,`prompt_id`,`id`,`agent`,`status`,`failure_cause`,`url_map`,`edits_digest`);--> statement-breakpoint
 CREATE INDEX `runs_unfinished` ON `runs` (`org_id`,`prompt_id`) WHERE "runs"."completed_at" is null;--> statement-breakpoint
 CREATE INDEX `runs_failed_newest` ON `runs` (`id`,`failure_cause`,`failure_code`) WHERE "runs"."status" = 'failed';--> statement-breakpoint

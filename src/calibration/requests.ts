@@ -1,4 +1,4 @@
-import { and, desc, eq, isNotNull } from "drizzle-orm";
+import { and, desc, eq, isNotNull, isNull } from "drizzle-orm";
 import { isRuleBased } from "../agents/agent.ts";
 import { createArchive } from "../archives/archives.ts";
 import { changesOf, recordAudit } from "../audit/entries.ts";
@@ -115,26 +115,21 @@ function findOwnPrompt(ctx: Context, org: OrgId): PromptRow | null {
 }
 
 /** Ends the repetition of earlier calibrations of the same agent in the same docs, within a transaction. */
-function endRepetition(tx: Tx, { orgId, source, promptId, agent, requestedModel }: CalibrationRow): void {
-  const { id, requestedModel: model } = calibrations;
-  const repeated = tx
-    .select({ id, model })
-    .from(calibrations)
+function endRepetition(tx: Tx, { orgId, source, promptId, agent, requestedModel: model }: CalibrationRow): void {
+  const ofSameDocs = source === "docs" ? eq(calibrations.promptId, promptId) : eq(calibrations.source, source);
+  const ofSameModel = model === null ? isNull(calibrations.requestedModel) : eq(calibrations.requestedModel, model);
+  tx.update(calibrations)
+    .set({ nextAt: null })
     .where(
       and(
         eq(calibrations.orgId, orgId),
-        eq(calibrations.source, source),
         eq(calibrations.agent, agent),
-        source === "docs" ? eq(calibrations.promptId, promptId) : undefined,
+        ofSameDocs,
+        ofSameModel,
         isNotNull(calibrations.nextAt),
       ),
     )
-    .all();
-  for (const each of repeated.filter(({ model }) => model === requestedModel))
-    tx.update(calibrations)
-      .set({ nextAt: null })
-      .where(and(eq(calibrations.orgId, orgId), eq(id, each.id)))
-      .run();
+    .run();
 }
 
 /** One of the three copies of a site: what its run requests, and what is wrong in it. */

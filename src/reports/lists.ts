@@ -1,8 +1,8 @@
-import { and, asc, count, desc, eq, gte, inArray, lt, sql } from "drizzle-orm";
+import { and, asc, count, desc, eq, gte, inArray, lt, ne, sql } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
 import { timeZoneOf } from "../db/rows.ts";
 import { prompts } from "../db/tables/prompts.ts";
-import { reports } from "../db/tables/reports.ts";
+import { reports, runCounts } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
 import type { Page, Paged } from "../http/paging.ts";
 import type { Sort } from "../http/sorting.ts";
@@ -36,7 +36,8 @@ export function listReports(
   const scope = filter.scope ?? ((minScore ?? maxScore) === undefined ? undefined : "goal");
   const isByScore = sort === "score" || sort === "-score";
   const id = promptId?.toLowerCase();
-  const otherFilter = outcome ?? scope ?? since ?? until ?? agentVersion;
+  // Triggers count reports by prompt and status.
+  const hasOnlyCountedFilters = (outcome ?? scope ?? since ?? until ?? agentVersion ?? agent) === undefined;
   // The index by score is only for lists in that order.
   const score = isByScore ? sql`${reports.score}` : sql`+${reports.score}`;
   const otherConditions = and(
@@ -64,11 +65,7 @@ export function listReports(
     .where(
       isByScore
         ? and(otherConditions, unindexedPromptCondition, unindexedAgentCondition)
-        : and(
-            otherConditions,
-            (otherFilter ?? agent) === undefined ? promptCondition : unindexedPromptCondition,
-            agentCondition,
-          ),
+        : and(otherConditions, hasOnlyCountedFilters ? promptCondition : unindexedPromptCondition, agentCondition),
     )
     .orderBy(...orders[sort])
     .limit(limit)
@@ -98,13 +95,12 @@ export function listReports(
     .all();
   // The last page was found by reading the whole index, which counting would read again.
   const isLast = rows.length < limit && (rows.length > 0 || offset === 0);
+  const counted = and(otherConditions, promptCondition, promptCondition ? unindexedAgentCondition : agentCondition);
   const total = isLast
     ? offset + rows.length
-    : (ctx.db
-        .select({ n: count() })
-        .from(reports)
-        .where(and(otherConditions, promptCondition, promptCondition ? unindexedAgentCondition : agentCondition))
-        .get()?.n ?? 0);
+    : hasOnlyCountedFilters
+      ? countReports(ctx, org, { promptId: id, status })
+      : (ctx.db.select({ n: count() }).from(reports).where(counted).get()?.n ?? 0);
   return {
     items: rows.map(({ report, createdAt, prompt, ...rest }) => ({
       ...report,
@@ -115,6 +111,27 @@ export function listReports(
     })),
     total,
   };
+}
+
+/** The number of reports, which triggers have counted. */
+function countReports(
+  ctx: Context,
+  org: OrgId,
+  { promptId, status }: Pick<ReportFilter, "promptId" | "status">,
+): number {
+  const { orgId, promptId: countedPrompt, reportStatus, count } = runCounts;
+  const where = and(
+    eq(orgId, org),
+    promptId === undefined ? undefined : eq(countedPrompt, promptId),
+    status === undefined ? ne(reportStatus, "any") : eq(reportStatus, status),
+  );
+  return (
+    ctx.db
+      .select({ n: sql<number>`coalesce(sum(${count}), 0)` })
+      .from(runCounts)
+      .where(where)
+      .get()?.n ?? 0
+  );
 }
 
 /** Reports whose slug starts with this text. */

@@ -67,14 +67,20 @@ export async function waitForEval(
 }
 
 function selectEvals(ctx: Context, org: OrgId, where: SQL | undefined, { limit, offset }: Page): EvalRequest[] {
+  // Selected by an index alone, so that only the rows of the page are read and joined.
+  const pageIds = ctx.db
+    .select({ id: evalRequests.id })
+    .from(evalRequests)
+    .where(where)
+    .orderBy(desc(evalRequests.id))
+    .limit(limit)
+    .offset(offset);
   const rows = ctx.db
     .select({ request: evalRequests, title: prompts.title, text: titleText })
     .from(evalRequests)
     .innerJoin(prompts, eq(prompts.id, evalRequests.promptId))
-    .where(where)
+    .where(inArray(evalRequests.id, pageIds))
     .orderBy(desc(evalRequests.id))
-    .limit(limit)
-    .offset(offset)
     .all();
   const ids = rows.map(({ request }) => request.id);
   const runsByRequest = Map.groupBy(

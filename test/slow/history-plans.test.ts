@@ -199,8 +199,25 @@ test("no list scans a large table, with any filter and any order", async () => {
     (sql) => !/"scheduled_evaluations"|"next_evaluation_at"|where \(?false |and false\)/.test(sql),
   );
   expectNoScans(client, own);
+  expectIndexedPages(client, own);
   rmSync(dataDir, { recursive: true });
 }, 120_000);
+
+/** Expects that the rows before a page of runs, evaluations or reports are skipped in an index that has all that is asked of them. */
+function expectIndexedPages(client: Database, statements: string[]): void {
+  const pages = statements.filter((sql) =>
+    /select "id" from "(runs|eval_requests|reports)".* offset|select "run_id" from "reports".* offset/.test(sql),
+  );
+  expect(pages.length).toBeGreaterThan(4);
+  const reading = pages.flatMap((sql) =>
+    client
+      .query<{ detail: string }, []>(`explain query plan ${sql}`)
+      .all()
+      .filter(({ detail }) => /^SEARCH (runs|eval_requests|reports) USING INDEX \w+ \(org_id=/.test(detail))
+      .map(({ detail }) => `${detail}: ${sql}`),
+  );
+  expect(reading).toEqual([]);
+}
 
 /** Expects that no statement scans a large table, with the statistics of the tables and without. */
 function expectNoScans(client: Database, statements: string[]): void {

@@ -1,5 +1,11 @@
+import { eq } from "drizzle-orm";
+import { type CalibrationRow, worseFigures } from "../../src/calibration/figures.ts";
 import type { OrgId } from "../../src/context.ts";
+import { calibrations } from "../../src/db/tables/calibrations.ts";
 import { exportOrg } from "../../src/exchange/export.ts";
+import { getExperimentRow } from "../../src/experiments/experiments.ts";
+import { repeatDue } from "../../src/experiments/self-comparisons.ts";
+import { getInbox } from "../../src/inbox/inbox.ts";
 import { listFailureGroups } from "../../src/queue/failures.ts";
 import { getSpendingReport } from "../../src/spending/report.ts";
 import { type Metrics, respondToScrape } from "../../src/telemetry/metrics.ts";
@@ -85,6 +91,48 @@ export function suiteBorders(world: Tenants): Record<string, () => Promise<strin
       ] as const)
         statuses.push((await asB.send(method, `/api/v1/bisects/${id}${path}`)).status);
       return unlike("statuses", statuses, [404, 404]);
+    },
+
+    async "A and B calibrate the same agent"() {
+      const { id } = await firstOf(asB, "calibrations");
+      const figures = (n: number) => ({
+        ...{ found: { n, of: 100 }, falseFindings: null, falseAlarms: { n: 0, of: 0 }, failedRuns: 0 },
+        ...{ missed: [], invented: [], differing: [] },
+      });
+      run("update calibrations set figures = ? where org_id = ?", JSON.stringify(figures(100)), a.org);
+      const rowOfB = () => db.select().from(calibrations).where(eq(calibrations.id, id)).get() as CalibrationRow;
+      const row = rowOfB();
+      const wrong = unlike("worse than A", worseFigures(ctx, row, row.model, figures(50)), []);
+      if (wrong) return wrong;
+      run("update calibrations set next_at = 1 where org_id = ?", b.org);
+      const body = { agent: "explorer", sites: 1, budgetUsd: 100, everyDays: 1 };
+      const { status } = await asA.send("POST", "/api/v1/calibrations", { body });
+      const { nextAt } = rowOfB();
+      run("update calibrations set next_at = null");
+      return unlike("calibration of A, and the next one of B", [status, nextAt], [201, 1]);
+    },
+
+    async "A and B repeat a comparison with itself"() {
+      const { promptIds } = getExperimentRow(ctx, b.org, (await firstOf(asB, "experiments")).id);
+      const arms = [{ name: "baseline" }, { name: "baseline again" }];
+      const body = { promptIds, arms, templateArgs: { thing: "file" }, repeats: 2, everyWeeks: 1 };
+      const { body: requested } = await asB.send("POST", "/api/v1/experiments", { body });
+      run("update experiments set status = 'completed', completed_at = 1, created_at = 1 where id = ?", requested.id);
+      await repeatDue(ctx);
+      const listed = await asB.send("GET", "/api/v1/experiments");
+      run("update experiments set every_weeks = null");
+      return unlike("experiments of B", listed.body.length, 3);
+    },
+
+    async "the docs of A have changed"() {
+      const basis = { url: page, line: 1, quote: "Upload it.", digest: "0" };
+      const change = { runId: "1", at: 1 };
+      const values = [JSON.stringify(basis), JSON.stringify(change)] as const;
+      run("update prompts set basis = ?, basis_change = ? where org_id = ? and status = 'active'", ...values, a.org);
+      const kindsOf = (own: typeof a) => getInbox(ctx, own.org).problems.map(({ kind }) => kind);
+      const shown = [a, b].map((own) => kindsOf(own).includes("basis_changed"));
+      run("update prompts set basis = null, basis_change = null");
+      return unlike("changed docs", shown, [true, false]);
     },
 
     async "A and B have access logs of the same docs"() {

@@ -78,7 +78,7 @@ export const reports = sqliteTable(
     const { orgId, id, promptId, runId, status, scope, score, outcome, createdAt, agent, agentVersion } = table;
     return [
       unique("reports_of_org").on(orgId, id),
-      index("reports_by_status").on(orgId, status, runId),
+      index("reports_by_status").on(orgId, status, runId, promptId),
       // These indexes have all filters of lists, so that selecting and counting need only the index.
       index("reports_by_prompt").on(
         orgId,

@@ -80,7 +80,9 @@ export const evalRequests = sqliteTable(
   },
   (table) => [
     unique("eval_requests_of_org").on(table.orgId, table.id),
-    index("eval_requests_by_status").on(table.orgId, table.status, table.id),
+    // Both have the prompt, so that the rows before a page are skipped without reading them: those of deleted prompts don't count.
+    index("eval_requests_newest").on(table.orgId, table.id, table.promptId),
+    index("eval_requests_by_status").on(table.orgId, table.status, table.id, table.promptId),
     index("eval_requests_by_prompt_and_status").on(table.orgId, table.promptId, table.status, table.id),
     index("eval_requests_by_prompt").on(table.orgId, table.promptId, table.id),
     index("eval_requests_by_trigger").on(table.orgId, table.trigger, table.id),
@@ -148,6 +150,8 @@ export const runs = sqliteTable(
   },
   (table) => [
     unique("runs_of_org").on(table.orgId, table.id),
+    // With the prompt, so that the rows before a page are skipped without reading them: those of deleted prompts don't count.
+    index("runs_newest").on(table.orgId, table.id, table.promptId),
     // The index has what says how runs of a prompt ended, so that they are counted without reading them.
     index("runs_by_prompt").on(
       table.orgId,
