@@ -177,6 +177,8 @@ export const checkIds: readonly CheckId[] = [...checks.map(({ id }) => id), "dat
 export type CheckResult = Finding & { check: CheckId };
 
 const defaultTimeoutMs = 10_000;
+/** What a check gets after its time limit to report itself what didn't answer. */
+const graceMs = 500;
 
 /** Runs the checks of an occasion at the same time. Returns their findings in the order of `checks`. `only`: whether to run a check; default: all. */
 export async function runChecks(
@@ -203,10 +205,9 @@ async function runCheck(
 ): Promise<Finding[]> {
   const timeLimit = new AbortController();
   const timeout = Promise.withResolvers<Finding[]>();
-  // The check gets half a second to report itself what didn't answer.
   const timers = [
     setTimeout(() => timeLimit.abort(), timeoutMs),
-    setTimeout(timeout.resolve, timeoutMs + 500, [
+    setTimeout(timeout.resolve, timeoutMs + graceMs, [
       problemFound("check_failed", `it took more than ${timeoutMs / 1000} seconds`),
     ]),
   ];

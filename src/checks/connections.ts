@@ -30,6 +30,9 @@ async function ask(
   }
 }
 
+/** Whether a proxy answered because it couldn't reach the server behind it. */
+const isFromProxy = ({ status }: OperatorAnswer): boolean => status >= 502 && status <= 504;
+
 const isFinding = (answer: OperatorAnswer | Finding): answer is Finding => "state" in answer;
 
 const parseJson = (text: string): Record<string, unknown> | null => {
@@ -52,8 +55,7 @@ export async function checkBaseUrl(input: CheckInput): Promise<Finding> {
   if (isFinding(answer)) return answer;
   if (parseJson(answer.text)?.instance === service.instance) return ok(baseUrl);
   const { host } = new URL(baseUrl);
-  // The proxy answered, but couldn't reach the service behind it.
-  if (answer.status >= 502 && answer.status <= 504)
+  if (isFromProxy(answer))
     return problemFound("base_url_unreachable", `${host} returned status ${answer.status}`, baseUrl);
   return problemFound(
     "base_url_elsewhere",
@@ -139,7 +141,7 @@ export async function checkOtlp(input: CheckInput): Promise<Finding> {
   if (isFinding(answer)) return answer;
   const { status } = answer;
   if (status === 401 || status === 403) return problemFound("otlp_refused", `it returned status ${status}`, url);
-  if (status >= 502 && status <= 504) return problemFound("otlp_unreachable", `it returned status ${status}`, url);
+  if (isFromProxy(answer)) return problemFound("otlp_unreachable", `it returned status ${status}`, url);
   // Some collectors refuse an export without traces, with status 400.
   if (status >= 300 && status !== 400 && status !== 429)
     return problemFound("otlp_failed", `it returned status ${status}`, url);
@@ -156,7 +158,7 @@ export async function checkGateway(input: CheckInput): Promise<Finding> {
   const error = parseJson(answer.text)?.error;
   if (answer.status === 401 && (error as { type?: unknown } | undefined)?.type === "unauthorized")
     return ok(gatewayUrl);
-  if (answer.status >= 502 && answer.status <= 504)
+  if (isFromProxy(answer))
     return problemFound("gateway_unreachable", `it returned status ${answer.status}`, gatewayUrl);
   return problemFound("gateway_elsewhere", `it returned status ${answer.status}`, gatewayUrl);
 }

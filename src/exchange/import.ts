@@ -82,12 +82,12 @@ function importBundles(
       if (hasPrompts(db, org)) imported.keptSettings = differingSettings(db, org, settings.row);
       else zone = String(settings.row.timeZone);
     }
-    const existing = bundle.map((line) => isStored(db, org, line));
-    if (existing[0]) {
+    const storedLines = bundle.filter((line) => isStored(db, org, line));
+    const [conflicting] = storedLines;
+    if (conflicting === bundle[0]) {
       imported.there += bundle.length;
       continue;
     }
-    const conflicting = bundle[existing.indexOf(true)];
     if (conflicting)
       throw conflict(
         `Line ${conflicting.lineNumber}: the ${labelOf(conflicting.type)} ${conflicting.row.id} already exists on another run.`,
@@ -139,11 +139,13 @@ function isStored(db: Db, org: OrgId, { lineNumber, type, row }: Line): boolean 
       )
       .get(value)?.org;
   const owner = ownerBy("id", row.id);
-  const isSlugTaken = type === "report" && owner === undefined && ownerBy("slug", String(row.slug)) !== undefined;
-  if (isSlugTaken || (owner !== undefined && owner !== org))
-    throw conflict(
-      `Line ${lineNumber}: the ${labelOf(type)} ${isSlugTaken ? row.slug : row.id} belongs to ${isSlugTaken ? "another run" : "another organization"} of this service. Import the file into another data directory.`,
+  const refuse = (name: unknown, other: string) =>
+    conflict(
+      `Line ${lineNumber}: the ${labelOf(type)} ${name} belongs to another ${other} of this service. Import the file into another data directory.`,
     );
+  if (owner !== undefined && owner !== org) throw refuse(row.id, "organization");
+  if (owner === undefined && type === "report" && ownerBy("slug", String(row.slug)) !== undefined)
+    throw refuse(row.slug, "run");
   return owner !== undefined;
 }
 
@@ -173,9 +175,6 @@ function storeBundles(ctx: Context, org: OrgId, bundles: Bundle[], { isPaused = 
     throw conflict("Another process imported rows of this file at the same time. Import it again to add the rest.");
   }
 }
-
-/** The costs in the data of a usage event. */
-type UsageData = { costUsd?: number | null; estimate?: { costUsd?: number | null } };
 
 /** The settings of an organization in a file. */
 const toSettings = (row: ImportedRow) =>
@@ -264,6 +263,9 @@ function keysOf({ type, row }: Line): unknown[] {
   if (type === "archive") return [row.id, row.digest];
   return [row.id, ...(type === "report" ? [row.slug] : []), ...(type === "gate" ? [row.headRequestId] : [])];
 }
+
+/** The costs in the data of a usage event. */
+type UsageData = { costUsd?: number | null; estimate?: { costUsd?: number | null } };
 
 /** Checks what the schema of a row can't, such as its references to earlier rows. Throws bad_request with the line number. */
 function checkRow(line: Line, keys: Set<string>): void {

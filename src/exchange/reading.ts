@@ -75,7 +75,7 @@ function* paged(type: RowType, read: (last: StoredRow) => StoredRow[], first: St
 /** The evaluations of the further prompts of a gate. */
 const evaluationsOfOthers = sql`(select coalesce(side.value, '') from json_each(${gates.others}) target, json_each(target.value) side where side.key in ('headRequestId', 'baseRequestId'))`;
 
-/** In an export of one prompt, only the rows that it refers to. */
+/** In an export of one prompt, only the rows that it refers to; otherwise all of them (undefined). */
 function usedBy(db: Db, id: SQLiteColumn, reference: SQLiteColumn | SQL, { promptId }: Span): SQL | undefined {
   if (promptId === null) return;
   return inArray(
@@ -221,7 +221,7 @@ function listRows(db: Db, type: ListedType, span: Span): Generator<ExportedRow> 
     return sql`(${sql.join(names, sql`, `)}) > (${sql.join(values, sql`, `)})`;
   };
   const where = and(eq(owner, span.org), filterOf(db, type, span));
-  // Text is greater than any number, so an empty one is only less than other texts.
+  // No key is empty or negative, so the first page begins after these.
   const first = Object.fromEntries(keys.map(([name, { dataType }]) => [name, dataType === "string" ? "" : -1]));
   const read = (last: StoredRow) =>
     db
@@ -287,9 +287,9 @@ const eventsAfter = statement((db) =>
 /** Reads all rows of an export, in the order in which an import needs them, a page at a time. */
 export function* readRows(db: Db, span: Span): Generator<ExportedRow> {
   for (const type of beforeRuns) yield* listRows(db, type, span);
-  for (const run of listRows(db, "run", span)) {
-    yield run;
-    const { id } = run[1];
+  for (const [type, run] of listRows(db, "run", span)) {
+    yield [type, run];
+    const { id } = run;
     const job = endedJobOf(db).get({ id });
     if (job) yield* [["job", job] satisfies ExportedRow, ...attemptsOf(db, job.id)];
     const events = eventsAfter(db);
@@ -297,7 +297,10 @@ export function* readRows(db: Db, span: Span): Generator<ExportedRow> {
     yield* artifactsOf(db, id);
     // In one transaction, so that the report and its parts belong together.
     yield* db.$client.transaction(() =>
-      reportOf(db, id).flatMap((report) => [report, ...reportPartsOf.flatMap((list) => list(db, report[1].id))]),
+      reportOf(db, id).flatMap(([type, report]): ExportedRow[] => [
+        [type, report],
+        ...reportPartsOf.flatMap((partsOf) => partsOf(db, report.id)),
+      ]),
     )();
   }
 }

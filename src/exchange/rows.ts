@@ -45,6 +45,8 @@ const uuid = Type.String(shape("^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$", "a
 const fingerprints = Type.Array(Fingerprint, { minItems: 1 });
 const gzip = shape("^H4sI[A-Za-z0-9+/]*={0,2}$", "a gzip file as base64");
 const base64 = shape("^[A-Za-z0-9+/]+={0,2}$", "base64");
+/** Each group of up to 3 bytes is 4 characters. */
+const base64Chars = (bytes: number): number => 4 * Math.ceil(bytes / 3);
 const slug = shape("^[a-z0-9]+(-[a-z0-9]+)*-[0-9a-f]{8}$", "the slug of a report");
 const preconditions = Type.Array(Type.String({ maxLength: 3000 }));
 /** Fields of an event's type; they must not override the service's own event fields. */
@@ -136,7 +138,7 @@ const typedShapes = {
     table: archives,
     columnSchemas: {
       digest: Type.String(digest),
-      data: Type.String({ ...gzip, maxLength: 4 * Math.ceil(maxArchiveBytes / 3) }),
+      data: Type.String({ ...gzip, maxLength: base64Chars(maxArchiveBytes) }),
     },
   },
   prompt: {
@@ -267,7 +269,7 @@ const typedShapes = {
     columnSchemas: {
       name: Type.String(shape(artifactName.source, "the name of a .webp, .diff or .jsonl file")),
       // An image, a diff or output, as base64.
-      data: Type.String({ ...base64, maxLength: 4 * Math.ceil(maxArtifactBytes / 3) }),
+      data: Type.String({ ...base64, maxLength: base64Chars(maxArtifactBytes) }),
     },
   },
   report: {

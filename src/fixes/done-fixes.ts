@@ -69,13 +69,13 @@ export async function markFixDone(
   const { title, fingerprints } = recommendationOf(ctx, report.id, fingerprint);
   const createdAt = ctx.now();
   const fix = await ctx.commit((tx) => {
-    const open = fixRowsOf(ctx, org, prompt.id)
+    const unverified = fixRowsOf(ctx, org, prompt.id)
       .filter((row) => row.fingerprints.some((each) => fingerprints.includes(each)))
       .map((row) => toFix(ctx, row))
       .find(({ status }) => status === "running");
-    if (open)
+    if (unverified)
       throw conflict(
-        `The fix was marked done at ${open.createdAt}, and the runs of ${open.after.evalRequestId} are still in progress.`,
+        `The fix was marked done at ${unverified.createdAt}, and the runs of ${unverified.after.evalRequestId} are still in progress.`,
       );
     const { evalRequestId } = acceptEval(ctx, tx, org, prompt.id, {
       urlMap: input.urlMap ?? run.urlMap,

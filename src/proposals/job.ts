@@ -37,7 +37,10 @@ export const createProposalJob = (ctx: Context, host: RunHost): JobHandler => ({
   onStart(tx, lease) {
     tx.update(proposalSets).set({ status: "running" }).where(ofLease(lease)).run();
   },
-  run: (lease, stop) => makeProposals(ctx, host, lease, stop),
+  run: (lease, stop) =>
+    makeProposals(ctx, host, lease, stop).catch((error: unknown) => {
+      throw toJobFailure(error);
+    }),
   onRequeue(tx, lease) {
     tx.update(proposalSets).set({ status: "pending" }).where(ofLease(lease)).run();
   },
@@ -54,7 +57,7 @@ export const createProposalJob = (ctx: Context, host: RunHost): JobHandler => ({
 const findCost = ({ db }: Context, id: string): number =>
   db.select({ usd: proposalSets.costUsd }).from(proposalSets).where(eq(proposalSets.id, id)).get()?.usd ?? 0;
 
-/** Returns what to store. Throws a JobFailure. */
+/** Returns what to store. Throws a JobFailure, AgentFailure, and AppError if the model can't be called. */
 async function makeProposals(ctx: Context, host: RunHost, lease: Lease, stop: AbortSignal): Promise<(tx: Tx) => void> {
   const row = ctx.db.select().from(proposalSets).where(ofLease(lease)).get() as ProposalSetRow | undefined;
   if (!row) throw new JobFailure(toFailure("cancelled", "it was deleted"), "never");
@@ -64,9 +67,7 @@ async function makeProposals(ctx: Context, host: RunHost, lease: Lease, stop: Ab
   // It reads pages with a package that takes long to load.
   const { readSource, toSource } = await import("./reading.ts");
   const startedAt = ctx.monotonicNow();
-  const reading = await readSource(ctx, host, `${row.id}-${lease.attempt}`, request, stop).catch((error: unknown) => {
-    throw toJobFailure(error);
-  });
+  const reading = await readSource(ctx, host, `${row.id}-${lease.attempt}`, request, stop);
   const readMs = Math.round(ctx.monotonicNow() - startedAt);
   if ("refusal" in reading) {
     const { refusal, url } = reading;
@@ -78,20 +79,19 @@ async function makeProposals(ctx: Context, host: RunHost, lease: Lease, stop: Ab
   const demand = request.includeDemand === false ? [] : proposeFromDemand(ctx, org, source);
   const { tryChecks } = await import("./check-trials.ts");
   const trialRequest = { org, id: `${row.id}-${lease.attempt}`, request, stop };
-  const tried = await tryChecks(ctx, host, mixed(ofDocs, demand, count), trialRequest).catch((error: unknown) => {
-    throw toJobFailure(error);
-  });
-  const { proposals, droppedCount } = tried;
+  const mixed = mixProposals(ofDocs, demand, count);
+  const { proposals, droppedCount } = await tryChecks(ctx, host, mixed, trialRequest);
   const passing = droppedCount === 0 ? [] : [{ reason: "check_passes" as const, count: droppedCount }];
   const { clean } = createRedaction(listModelSecrets(ctx, org));
   const redacted = mapTexts(proposals, clean) as TaskProposal[];
-  const { files: _, ...kept } = request;
+  // Files may be large, and nothing needs them anymore.
+  const { files: _, ...requestWithoutFiles } = request;
   return (tx) =>
     tx
       .update(proposalSets)
       .set({
         status: "completed",
-        request: kept,
+        request: requestWithoutFiles,
         pages: reading.pages.length,
         readMs,
         costUsd,
@@ -103,7 +103,7 @@ async function makeProposals(ctx: Context, host: RunHost, lease: Lease, stop: Ab
       .run();
 }
 
-/** By rules, or by the model that was requested; rules fill what it left. Throws a JobFailure. */
+/** By rules, or by the model that was requested; rules fill what it left. Throws what `proposeWithModel` throws. */
 async function proposeFromDocs(
   ctx: Context,
   row: ProposalSetRow,
@@ -113,15 +113,13 @@ async function proposeFromDocs(
   const ofRules = proposeTasks(source);
   const { model } = row.request;
   if (model === undefined) return { ...ofRules, costUsd: 0 };
-  const ofModel = await proposeWithModel(ctx, row, model, source, stop).catch((error: unknown) => {
-    throw toJobFailure(error);
-  });
+  const ofModel = await proposeWithModel(ctx, row, model, source, stop);
   const fresh = ofRules.proposals.filter((proposal) => !ofModel.proposals.some((other) => saysSame(other, proposal)));
   return { ...ofModel, proposals: [...ofModel.proposals, ...fresh].slice(0, source.count) };
 }
 
 /** What agents asked for gets up to half of the places, at the end. */
-function mixed(ofDocs: TaskProposal[], demand: TaskProposal[], count: number): TaskProposal[] {
+function mixProposals(ofDocs: TaskProposal[], demand: TaskProposal[], count: number): TaskProposal[] {
   const titles = new Set(ofDocs.map(({ title }) => title.toLowerCase()));
   const fresh = demand.filter(({ title }) => !titles.has(title.toLowerCase()));
   const places = Math.max(count - ofDocs.length, Math.floor(count * demandShare));

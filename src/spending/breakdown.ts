@@ -15,13 +15,11 @@ import type { BreakdownName, SpendingReport, SpendingRow } from "./schema.ts";
 /** Rows of a breakdown; the rest is one row. */
 const maxRows = 100;
 
+type Row = Omit<SpendingRow, "name">;
+
 /** Adds up amounts by key, for this month and the one before. Most expensive first. */
-function rowsBy<T extends Amount>(
-  current: T[],
-  previous: T[],
-  keyOf: (detail: T) => string,
-): Omit<SpendingRow, "name">[] {
-  const rows = new Map<string, Omit<SpendingRow, "name">>();
+function rowsBy<T extends Amount>(current: T[], previous: T[], keyOf: (detail: T) => string): Row[] {
+  const rows = new Map<string, Row>();
   const rowOf = (key: string) => {
     const row = rows.get(key) ?? { key, spentUsd: 0, estimatedUsd: 0, previousUsd: 0 };
     rows.set(key, row);
@@ -35,47 +33,42 @@ function rowsBy<T extends Amount>(
   for (const detail of previous) rowOf(keyOf(detail)).previousUsd += detail.usd;
   const sorted = [...rows.values()].sort((a, b) => b.spentUsd - a.spentUsd || b.previousUsd - a.previousUsd);
   const rest = sorted.splice(maxRows);
-  if (rest.length > 0)
-    sorted.push(
-      rest.reduce(
-        (sum, row) => ({
-          key: "other",
-          spentUsd: sum.spentUsd + row.spentUsd,
-          estimatedUsd: sum.estimatedUsd + row.estimatedUsd,
-          previousUsd: sum.previousUsd + row.previousUsd,
-        }),
-        { key: "other", spentUsd: 0, estimatedUsd: 0, previousUsd: 0 },
-      ),
-    );
+  if (rest.length > 0) sorted.push(toOther(rest));
   return sorted.map(toRounded);
 }
+
+/** The sums of rows as one row. */
+const toOther = (rows: Row[]): Row => ({
+  key: "other",
+  spentUsd: rows.reduce((sum, { spentUsd }) => sum + spentUsd, 0),
+  estimatedUsd: rows.reduce((sum, { estimatedUsd }) => sum + estimatedUsd, 0),
+  previousUsd: rows.reduce((sum, { previousUsd }) => sum + previousUsd, 0),
+});
 
 /** A smaller rest is a rounding error, in USD. */
 const minRestUsd = 1e-7;
 
 /** Adds what belongs to no prompt to the row of the rest. */
-function withRest(rows: Omit<SpendingRow, "name">[], rest: Amount, previous: Amount): Omit<SpendingRow, "name">[] {
+function withRest(rows: Row[], rest: Amount, previous: Amount): Row[] {
   if (rest.usd < minRestUsd && previous.usd < minRestUsd) return rows;
-  const others = rows.filter(({ key }) => key === "other");
-  const sumOf = (field: "spentUsd" | "estimatedUsd" | "previousUsd") =>
-    others.reduce((sum, row) => sum + row[field], 0);
-  const other = {
+  const ofNoPrompt = {
     key: "other",
-    spentUsd: Math.max(0, rest.usd) + sumOf("spentUsd"),
-    estimatedUsd: Math.max(0, rest.estimatedUsd) + sumOf("estimatedUsd"),
-    previousUsd: Math.max(0, previous.usd) + sumOf("previousUsd"),
+    spentUsd: Math.max(0, rest.usd),
+    estimatedUsd: Math.max(0, rest.estimatedUsd),
+    previousUsd: Math.max(0, previous.usd),
   };
-  return [...rows.filter(({ key }) => key !== "other"), toRounded(other)];
+  const [named, others] = [rows.filter(({ key }) => key !== "other"), rows.filter(({ key }) => key === "other")];
+  return [...named, toRounded(toOther([ofNoPrompt, ...others]))];
 }
 
-const toRounded = <T extends Omit<SpendingRow, "name">>(row: T): T => ({
+const toRounded = <T extends Row>(row: T): T => ({
   ...row,
   spentUsd: round(row.spentUsd, 6),
   estimatedUsd: round(row.estimatedUsd, 6),
   previousUsd: round(row.previousUsd, 6),
 });
 
-const withNames = (rows: Omit<SpendingRow, "name">[], nameOf: (key: string) => string | undefined): SpendingRow[] =>
+const withNames = (rows: Row[], nameOf: (key: string) => string | undefined): SpendingRow[] =>
   rows.map(({ key, ...row }) => ({ key, name: key === "other" ? "Other" : (nameOf(key) ?? key), ...row }));
 
 const purposeNames = { agent: "Agents", judge: "Judges" };
@@ -96,14 +89,11 @@ const noRequesterNames: Record<string, string> = {
 const triggerKeyOf = ({ trigger }: Detail): string =>
   trigger === "web" || trigger === "cli" ? "manual" : trigger === "mcp" ? "api" : trigger;
 
-const requesterKeyOf = ({ trigger, personId, keyId }: Detail): string =>
-  personId
-    ? `person:${personId}`
-    : keyId
-      ? `key:${keyId}`
-      : trigger === "schedule" || trigger === "regrade"
-        ? trigger
-        : "operator";
+function requesterKeyOf({ trigger, personId, keyId }: Detail): string {
+  if (personId) return `person:${personId}`;
+  if (keyId) return `key:${keyId}`;
+  return trigger === "schedule" || trigger === "regrade" ? trigger : "operator";
+}
 
 /** What a month cost by what it was for, beside the month before. */
 export function getBreakdown(

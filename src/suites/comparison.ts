@@ -10,7 +10,7 @@ import { listProviders } from "../providers/providers.ts";
 import { medianInterval, wilson } from "../stats/estimates.ts";
 import { fisherTest } from "../stats/hypothesis-tests.ts";
 import { minRuns } from "../stats/power.ts";
-import { goalResultOf, rounded } from "../stats/repeats.ts";
+import { goalResultOf, round, rounded } from "../stats/repeats.ts";
 import { listMembers, type Member } from "./members.ts";
 import type { ProductResult, SlotResult, Suite, SuiteComparison } from "./schema.ts";
 import { getSuite } from "./suites.ts";
@@ -39,8 +39,7 @@ export function compareSuite(ctx: Context, org: OrgId, suiteId: string): SuiteCo
     const rows = [...names].map(([providerId, product]): ProductResult => {
       const own = members.filter((member) => member.providerId === providerId);
       const ofAgent = (member: Member | undefined) =>
-        (member && runsByPrompt.get(member.prompt.id)?.filter((run) => run.agent === agent && run.model === model)) ??
-        [];
+        (runsByPrompt.get(member?.prompt.id ?? "") ?? []).filter((run) => run.agent === agent && run.model === model);
       return { agent, model, providerId, product, ...toResult(suite, own, ofAgent) };
     });
     rows.sort((a, b) => totalsOf(b.slots).judged - totalsOf(a.slots).judged || (a.product < b.product ? -1 : 1));
@@ -131,14 +130,15 @@ function toSlotResult(slot: string, member: Member | undefined, all: SuiteRunRow
     state: stateOf(member, all.length, judged),
     judged,
     reached: ends.filter((end) => end === true).length,
-    friction: reported.length === 0 ? null : Math.round((10 * points) / reported.length) / 10,
+    friction: reported.length === 0 ? null : round(points / reported.length, 1),
   };
 }
 
 function stateOf(member: Member | undefined, ended: number, judged: number): SlotResult["state"] {
   if (member === undefined) return "missing";
   if (member.isChanged) return "changed";
-  return judged > 0 ? "judged" : ended > 0 ? "not_judged" : "no_runs";
+  if (judged > 0) return "judged";
+  return ended > 0 ? "not_judged" : "no_runs";
 }
 
 const totalsOf = (slots: Totals[]): Totals => ({
@@ -160,7 +160,7 @@ function medianToFirstSuccess(slots: { all: SuiteRunRow[] }[], name: "seconds" |
 /** Products compared on the slots that both were judged on, with at least four runs each. `delta` is in percentage points. */
 function pairsOf(rows: ProductResult[]): TestedPair[] {
   return rows.flatMap((a, i) =>
-    rows.slice(i + 1).flatMap((b, after): TestedPair[] => {
+    rows.slice(i + 1).flatMap((b, offset): TestedPair[] => {
       const both = a.slots.flatMap((slot, at) => {
         const other = b.slots[at];
         return other && slot.judged > 0 && other.judged > 0 ? [[slot, other] as const] : [];
@@ -169,7 +169,7 @@ function pairsOf(rows: ProductResult[]): TestedPair[] {
       if (Math.min(first.judged, second.judged) < minRuns) return [];
       const p = fisherTest({ k: first.reached, n: first.judged }, { k: second.reached, n: second.judged });
       const delta = 100 * (second.reached / second.judged - first.reached / first.judged);
-      return [{ agents: [i, i + 1 + after], delta, p }];
+      return [{ agents: [i, i + 1 + offset], delta, p }];
     }),
   );
 }
