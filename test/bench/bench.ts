@@ -170,8 +170,8 @@ async function startUp() {
     }
     await service.stop();
   }
-  row("Start to first response", `${median(times).toFixed(0)} ms`, "", "", "< 120 ms");
-  row("Memory when idle", `${rss.toFixed(0)} MB`, "", "", "< 120 MB");
+  row("Start to first response", `${median(times).toFixed(0)} ms`, "", "", "< 70 ms");
+  row("Memory when idle", `${rss.toFixed(0)} MB`, "", "", "< 80 MB");
 }
 
 async function explorer() {

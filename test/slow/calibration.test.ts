@@ -1,14 +1,14 @@
 import { afterAll, expect, test } from "bun:test";
-import type { Agent } from "../src/agents/agent.ts";
-import { createModelAgent } from "../src/agents/llm/llm.ts";
-import { advanceCalibrations, repeatCalibrations } from "../src/calibration/progress.ts";
-import type { Calibration } from "../src/calibration/schema.ts";
-import { noisy, testApp } from "./support/app.ts";
-import { serveFakeModel } from "./support/fake-model.ts";
-import { finish as ends, modelKey } from "./support/model-runs.ts";
-import { networkedExplorer } from "./support/networked-explorer.ts";
-import { signedIn } from "./support/people.ts";
-import { serveSite } from "./support/site.ts";
+import type { Agent } from "../../src/agents/agent.ts";
+import { createModelAgent } from "../../src/agents/llm/llm.ts";
+import { advanceCalibrations, repeatCalibrations } from "../../src/calibration/progress.ts";
+import type { Calibration } from "../../src/calibration/schema.ts";
+import { noisy, testApp } from "../support/app.ts";
+import { serveFakeModel } from "../support/fake-model.ts";
+import { finish as ends, modelKey } from "../support/model-runs.ts";
+import { networkedExplorer } from "../support/networked-explorer.ts";
+import { signedIn } from "../support/people.ts";
+import { serveSite } from "../support/site.ts";
 
 const explorer = networkedExplorer("test");
 /** Whether the explorer no longer reports what fails. */

@@ -2,15 +2,15 @@ import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type ArmRun, analyzeExperiment } from "../src/experiments/analysis.ts";
-import { intervalText, meanText, ratioText, scoreText, shareText, successText } from "../src/experiments/labels.ts";
-import { advanceExperiments } from "../src/experiments/progress.ts";
-import { runsCsv } from "../src/experiments/runs-csv.ts";
-import type { Experiment, ExperimentRun } from "../src/experiments/schema.ts";
-import { noisy, testApp } from "./support/app.ts";
-import { signedIn } from "./support/people.ts";
-import { normal, randomOf } from "./support/random.ts";
-import { finishRuns, niceGrade } from "./support/reports.ts";
+import { type ArmRun, analyzeExperiment } from "../../src/experiments/analysis.ts";
+import { intervalText, meanText, ratioText, scoreText, shareText, successText } from "../../src/experiments/labels.ts";
+import { advanceExperiments } from "../../src/experiments/progress.ts";
+import { runsCsv } from "../../src/experiments/runs-csv.ts";
+import type { Experiment, ExperimentRun } from "../../src/experiments/schema.ts";
+import { noisy, testApp } from "../support/app.ts";
+import { signedIn } from "../support/people.ts";
+import { normal, randomOf } from "../support/random.ts";
+import { finishRuns, niceGrade } from "../support/reports.ts";
 
 // Every number of an experiment is the same wherever it is shown, and R computes it from the exported runs.
 
@@ -112,7 +112,7 @@ test.if(Bun.which("Rscript") !== null).each(designs)(
     const experiment = await experimentOf(seed, prompts, repeats, arms);
     const file = join(folder, `${seed}.csv`);
     await Bun.write(file, await exported(experiment.id));
-    const script = join(import.meta.dir, "oracle", "experiment.R");
+    const script = join(import.meta.dir, "..", "oracle", "experiment.R");
     const byR = numbersOf(await Bun.$`Rscript ${script} ${file} ${arms}`.json());
 
     // Before rounding, to 1e-9.
