@@ -41,8 +41,8 @@ export function commandsOf(line: string): Command[] {
     const methodIndex = rest.findIndex((word) => /^(-X|--request)$/.test(word));
     const program = path.replace(/^.*\//, "");
     if (!isClient(program)) return [{ program, subcommand: operands[0] ?? "", requests: [] }];
-    const sends = rest.some((word) => /^(-d|--data.*|--json|-F|--form)$/.test(word));
-    const method = methodIndex < 0 ? (sends ? "POST" : "GET") : (rest[methodIndex + 1] ?? "");
+    const hasBody = rest.some((word) => /^(-d|--data.*|--json|-F|--form)$/.test(word));
+    const method = methodIndex < 0 ? (hasBody ? "POST" : "GET") : (rest[methodIndex + 1] ?? "");
     return [{ program, subcommand: "", requests: rest.filter(isUrl).map((url) => ({ method, url })) }];
   });
 }

@@ -51,12 +51,17 @@ function describeAnswer(facts: Facts): string | null {
   if (answer?.state !== "likely") return null;
   const places = [...answer.sections, ...answer.alternatives].map(({ url, heading }) => {
     const page = url === null ? null : pageName(facts, url);
-    if (heading === null || page === null) return heading === null ? page : `“${heading}”`;
-    return heading === page ? `“${heading}”` : `“${heading}” on ${page}`;
+    if (heading === null) return page;
+    return page === null || heading === page ? `“${heading}”` : `“${heading}” on ${page}`;
   });
   const placeList = list(places.filter((place) => place !== null)) || "in the docs";
   const choice = answer.alternatives.length > 0 ? ` in one of ${places.length} places` : "";
-  return `Likely answer${choice}: ${placeList}${answer.clicks === null ? "" : answer.clicks === 0 ? ", on the start page" : `, ${count(answer.clicks, "click")} from the start page`}`;
+  return `Likely answer${choice}: ${placeList}${describeDistance(answer.clicks)}`;
+}
+
+function describeDistance(clicks: number | null): string {
+  if (clicks === null) return "";
+  return clicks === 0 ? ", on the start page" : `, ${count(clicks, "click")} from the start page`;
 }
 
 function verdictOf(facts: Facts, { score, coverage, dimensions }: Measurement): string {
@@ -73,12 +78,9 @@ function verdictOf(facts: Facts, { score, coverage, dimensions }: Measurement): 
     goal_not_met: `The goal was not reached, so the score is at most ${standardMethodology.notMetCap}`,
     not_judged: "Goal not tested",
   }[facts.outcome as "succeeded" | "goal_not_met" | "not_judged"];
-  const reader = byRules
-    ? facts.outcome === "not_judged"
-      ? ": a rule-based explorer read the docs."
-      : "; a rule-based explorer read the docs, so understanding was not measured."
-    : ".";
-  return `${scoreText} ${goal}${reader}`;
+  if (!byRules) return `${scoreText} ${goal}.`;
+  if (facts.outcome === "not_judged") return `${scoreText} ${goal}: a rule-based explorer read the docs.`;
+  return `${scoreText} ${goal}; a rule-based explorer read the docs, so understanding was not measured.`;
 }
 
 function describeSuccesses(facts: Facts, { dimensions }: Measurement): string {

@@ -24,18 +24,18 @@ export function lineOrNull(text: unknown, max = 300): string | null {
   return oneLine(text, max) || null;
 }
 
-const block = { maxChars: 1000, maxLines: 12 };
+const blockLimits = { maxChars: 1000, maxLines: 12 };
 
 /** Text of a target that keeps its lines, such as code: as `oneLine`, up to 12 lines; null: it is empty. */
 export function blockOrNull(text: unknown): string | null {
   const lines = (typeof text === "string" ? text : "")
     .split(/\r?\n/)
-    .map((each) => /^[ \t]*/.exec(each)![0] + oneLine(each, block.maxChars));
+    .map((each) => /^[ \t]*/.exec(each)![0] + oneLine(each, blockLimits.maxChars));
   const all = lines
     .join("\n")
     .replace(/^\s*\n/, "")
     .trimEnd();
-  const start = all.split("\n").slice(0, block.maxLines).join("\n").slice(0, block.maxChars).toWellFormed();
+  const start = all.split("\n").slice(0, blockLimits.maxLines).join("\n").slice(0, blockLimits.maxChars).toWellFormed();
   return start === "" ? null : start === all ? all : `${start}\n…`;
 }
 
@@ -44,10 +44,10 @@ export function sentence(text: string): string {
   return text === "" || /[.!?…]$/.test(text) ? text : `${text}.`;
 }
 
-/** For the middle of a sentence; acronyms stay in upper case. */
+/** A text whose first letter is in upper case. */
 export const capitalize = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
-/** A text whose first letter is in lower case. */
+/** A text for the middle of a sentence: its first letter is in lower case, unless it starts with an acronym. */
 export function lowerFirst(text: string): string {
   return /^[A-Z][a-z]/.test(text) ? text[0]!.toLowerCase() + text.slice(1) : text;
 }
@@ -64,8 +64,9 @@ export function list(items: readonly string[], max = 5): string {
   return `${items.slice(0, -1).join(", ")} and ${items.at(-1)}`;
 }
 
-/** A share from 0 to 1 in percent. */
+/** A share from 0 to 1 in percent, to one decimal. */
 export function percent(share: number): string {
+  // Products such as 0.0145 × 1000 are slightly too small, and would be rounded down.
   return `${Math.round(share * 1000 + 1e-6) / 10}%`;
 }
 

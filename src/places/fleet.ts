@@ -186,9 +186,10 @@ export function receiveHello(
     sendDuty(fleet, credential, id, "leave");
     return;
   }
-  const known = fleet.workers.get(id);
-  if (known ? known.credential !== credential : !replaceWorker(fleet, credential)) return;
-  const worker = known ?? addWorker(fleet, credential, info, isDraining);
+  const connected = fleet.workers.get(id);
+  if (connected && connected.credential !== credential) return;
+  if (!connected && !replaceWorker(fleet, credential)) return;
+  const worker = connected ?? addWorker(fleet, credential, info, isDraining);
   if (info.problem !== worker.info.problem) logProblem(fleet, info);
   Object.assign(worker, { info, heardAt: performance.now(), sessions: new Set(sessions) });
   worker.isDraining ||= isDraining;
@@ -232,15 +233,16 @@ function addWorker(fleet: Fleet, credential: string, info: WorkerInfo, isDrainin
   const queue = new Queue<WorkerOrder>(queueOf(id), { connection: redis.jobs, prefix: queuePrefixOf(credential) });
   queue.on("error", () => {});
   const at = performance.now();
-  const times = { heardAt: at, connectedAt: at, timer: undefined };
-  // A problem that it has from the start is logged as a change.
   const worker: ConnectedWorker = {
+    // A problem that it has from the start is logged as a change.
     info: { ...info, problem: null },
     credential,
     sessions: new Set(),
     isDraining,
     queue,
-    ...times,
+    heardAt: at,
+    connectedAt: at,
+    timer: undefined,
   };
   fleet.workers.set(id, worker);
   fleet.away.delete(name);

@@ -213,7 +213,8 @@ async function openResources(
   hooks: SessionHooks,
 ): Promise<OpenedResources> {
   try {
-    const [{ level, detail }, browser] = [await machine.findSandbox(), await machine.findBrowser()];
+    const { level, detail } = await machine.findSandbox();
+    const browser = await machine.findBrowser();
     if (level !== "none") return await openSandbox(machine, browser, { ...order, model }, site, hooks);
     const { folder, socketPath } = createTemporaryFolder("gateway");
     const gateway = await openGatewaySocket(model, socketPath);

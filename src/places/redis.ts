@@ -1,7 +1,9 @@
 import { Redis } from "ioredis";
 import type { Logger } from "pino";
 
+/** Wait after a read that failed. */
 const retryMs = 500;
+/** How long one read waits for messages, and how many it returns at most. */
 const blockMs = 2_000;
 const messagesAtOnce = 200;
 /** Time for which a key that is no stream, as only a faulty or hostile worker makes it, isn't read. */
@@ -79,17 +81,17 @@ export const putValue = ({ sender }: RedisConnections, key: string, value: unkno
 /** Removes a stream or a value. */
 export const removeKey = ({ sender }: RedisConnections, key: string): Promise<void> => ignoreFailure(sender.del(key));
 
-/** Removes the keys that begin so, but for one. Keeps trying until the server is there. */
-export async function removeKeys({ jobs }: RedisConnections, prefix: string, kept: string): Promise<void> {
+/** Removes all keys with a prefix, except for one. Keeps trying until the server is there. */
+export async function removeKeys({ jobs }: RedisConnections, prefix: string, exceptKey: string): Promise<void> {
   for await (const keys of jobs.scanStream({ match: `${prefix}*`, count: 1_000 }) as AsyncIterable<string[]>) {
-    const unwanted = keys.filter((key) => key !== kept);
+    const unwanted = keys.filter((key) => key !== exceptKey);
     if (unwanted.length > 0) await jobs.unlink(unwanted);
   }
 }
 
 /**
  * Calls `onMessage` with each message of some streams, undefined if it is no JSON, and its size, and removes it: the streams have no other
- * reader. `streams` is asked again and again. Resolves when the connections are closed.
+ * reader. `streams` is called before each read. Resolves when the connections are closed.
  */
 export async function readMessages(
   redis: RedisConnections,
@@ -97,17 +99,17 @@ export async function readMessages(
   onMessage: (message: unknown, stream: string, bytes: number) => void,
 ): Promise<void> {
   const { reader, log } = redis;
-  const suspended = new Map<string, number>();
+  const suspendedUntil = new Map<string, number>();
   while (!redis.isClosed) {
-    const names = streams().filter((name) => (suspended.get(name) ?? 0) <= performance.now());
+    const names = streams().filter((name) => (suspendedUntil.get(name) ?? 0) <= performance.now());
     try {
       // Always from the start, because what was read is gone: the server of a moment ago may have had another clock, so its IDs say nothing.
-      const read = await reader.xread(
+      const streamEntries = await reader.xread(
         ...(["COUNT", messagesAtOnce, "BLOCK", blockMs, "STREAMS"] as const),
         ...names,
         ...names.map(() => "0"),
       );
-      for (const [stream, entries] of read ?? []) {
+      for (const [stream, entries] of streamEntries ?? []) {
         for (const [, fields] of entries) deliver(redis, fields?.[1], stream, onMessage);
         await reader.xdel(stream, ...entries.map(([id]) => id));
       }
@@ -118,7 +120,7 @@ export async function readMessages(
       else
         for (const name of await findOtherTypes(redis, names)) {
           log.warn({ key: name }, "ignoring a key that is no stream of messages");
-          suspended.set(name, performance.now() + suspendedMs);
+          suspendedUntil.set(name, performance.now() + suspendedMs);
           await removeKey(redis, name);
         }
     }

@@ -230,10 +230,10 @@ function applyState(worker: WorkerState, state: ToWorker): void {
   if (state.duty !== "work") dismissals[state.duty].resolve();
   for (const [key, session] of sessions) {
     const taken = state.sessions[key];
-    const isOfService = session.service === state.service;
+    const isOfThisService = session.service === state.service;
     // The state is older than the session's order, so it says nothing about the session.
-    if (isOfService && state.number < session.since) continue;
-    if (isOfService && taken !== undefined) confirmBatches(session.outgoing, taken);
+    if (isOfThisService && state.number < session.since) continue;
+    if (isOfThisService && taken !== undefined) confirmBatches(session.outgoing, taken);
     else dropSession(session, "the service has given up the session");
   }
 }

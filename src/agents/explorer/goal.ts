@@ -93,16 +93,16 @@ function findStem(word: string): string {
   if (/ies$/.test(stem) && stem.length > 4) stem = `${stem.slice(0, -3)}y`;
   else if (/(ss|x|ch|sh|z)es$/.test(stem)) stem = stem.slice(0, -2);
   else if (/[^sui]s$/.test(stem)) stem = stem.slice(0, -1);
-  let verb = stem.endsWith("ate");
+  let hasVerbEnding = stem.endsWith("ate");
   for (const [ending, minLength] of endings) {
     const root = stem.replace(ending, "");
     if (root === stem || root.length < minLength || !/[aeiouy]/.test(root)) continue;
     const doubled = /([bdgmnprt])\1$/.test(root);
     stem = doubled ? root.slice(0, -1) : shortRoot.test(root) ? root + lostE : root;
-    verb = !doubled && stem.endsWith("at");
+    hasVerbEnding = !doubled && stem.endsWith("at");
     break;
   }
-  if (verb && stem.replace(/ate?$/, "").length >= 4) stem = stem.replace(/ate?$/, "");
+  if (hasVerbEnding && stem.replace(/ate?$/, "").length >= 4) stem = stem.replace(/ate?$/, "");
   return stem.length > 4 ? stem.replace(/e$/, "") : stem;
 }
 

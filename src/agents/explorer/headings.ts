@@ -10,12 +10,12 @@ const someText = 100;
 
 /** Checks that long pages have headings besides their titles. */
 export async function* checkHeadings(session: Session, pages: ReadPage[]): Steps {
-  const long = pages.filter((page) => page.problem === null && isLong(page.markdown.split("\n")));
-  if (long.length === 0) return;
-  yield* useTool(session, "check_headings", { pages: long.length }, async () => {
-    const checks = long.map(toHeadingsCheck);
+  const longPages = pages.filter((page) => page.problem === null && isLong(page.markdown.split("\n")));
+  if (longPages.length === 0) return;
+  yield* useTool(session, "check_headings", { pages: longPages.length }, async () => {
+    const checks = longPages.map(toHeadingsCheck);
     const without = checks.filter(({ status }) => status === "warn").length;
-    return { ok: true, output: { pages: long.length, without }, checks, value: undefined };
+    return { ok: true, output: { pages: longPages.length, without }, checks, value: undefined };
   });
 }
 
@@ -59,13 +59,12 @@ const proseOfLine = (line: string) => (/^\s*[#|]/.test(line) ? "" : textOf(line)
 
 /** The number of the last line from which on a page has some text. 0 if it has less. */
 function lastLineOfText(lines: string[]): number {
-  let text = 0;
-  return (
-    lines.findLastIndex((line) => {
-      text += textOf(line).length;
-      return text >= someText;
-    }) + 1
-  );
+  let chars = 0;
+  for (let number = lines.length; number > 0; number--) {
+    chars += textOf(lines[number - 1]!).length;
+    if (chars >= someText) return number;
+  }
+  return 0;
 }
 
 /** Whether no part between two terms of definitions is long: a glossary. */

@@ -36,17 +36,25 @@ function align<T>(allOfA: T[], allOfB: T[], similarity: (a: T, b: T) => number):
   return pairs;
 }
 
+/** What pairs of words count that aren't equal: two IDs, a word that contains the other one, and words that start alike. */
+const similarityOfIds = 0.9;
+const similarityOfContained = 0.8;
+const similarityOfSameStart = 0.6;
+/** Letters, and the share of the longer word, from which words start alike or contain one another. */
+const minSameStart = { letters: 3, share: 0.4 };
+
 /** 0 to 1: 1 if equal, less if they share most of their letters. */
 export function wordSimilarity(a: string, b: string): number {
   if (a === b) return 1;
-  if (isId(a) && isId(b)) return 0.9;
+  if (isId(a) && isId(b)) return similarityOfIds;
   const [short, long] = a.length <= b.length ? [a.toLowerCase(), b.toLowerCase()] : [b.toLowerCase(), a.toLowerCase()];
-  if (short.length >= 3 && long.includes(short)) return 0.8;
-  const start = [...short].findIndex((char, i) => char !== long[i]);
-  const same = start < 0 ? short.length : start;
-  // Options differ from others in more than their dashes.
+  if (short.length >= minSameStart.letters && long.includes(short)) return similarityOfContained;
+  const firstOther = [...short].findIndex((char, i) => char !== long[i]);
+  // The dashes of options don't make them alike.
   const dashes = /^-*/.exec(short)![0].length;
-  return same - dashes >= 3 && (same - dashes) / (long.length - dashes) >= 0.4 ? 0.6 : 0;
+  const sameLetters = (firstOther < 0 ? short.length : firstOther) - dashes;
+  const startsAlike = sameLetters >= minSameStart.letters && sameLetters / (long.length - dashes) >= minSameStart.share;
+  return startsAlike ? similarityOfSameStart : 0;
 }
 
 /** 0 to 1: how much of two lists of words is aligned. */
@@ -232,7 +240,9 @@ function commandDifferences(failed: CommandAction, worked: CommandAction): Diffe
   const roleOf = (word: string, at: number): Role =>
     at === 0 ? "program" : word.startsWith("-") ? "option" : "operand";
   const isCode = (word: string) => word === failed.code || word === worked.code;
-  const pairs = align(failed.words, worked.words, (a, b) => (isCode(a) && isCode(b) ? 0.9 : wordSimilarity(a, b)));
+  const pairs = align(failed.words, worked.words, (a, b) =>
+    isCode(a) && isCode(b) ? similarityOfIds : wordSimilarity(a, b),
+  );
   const differences: Difference[] = [];
   let [found, expected, role]: [string[], string[], Role | null] = [[], [], null];
   let after = failed.words[0] ?? "";

@@ -93,15 +93,13 @@ export function requestsOf({ words, source }: ShellCommand): RequestAction[] {
   const data = all(...dataOptions, "--post-data", "--body-data");
   const forms = all("-F", "--form", "--form-string");
   const isGet = flags.has("-G") || flags.has("--get");
-  const method =
-    all("-X", "--request", "--method").at(-1) ??
-    (flags.has("-I") || flags.has("--head")
-      ? "HEAD"
-      : all("-T", "--upload-file").length > 0
-        ? "PUT"
-        : (data.length > 0 || forms.length > 0) && !isGet
-          ? "POST"
-          : "GET");
+  const hasBody = (data.length > 0 || forms.length > 0) && !isGet;
+  const defaultMethod = () => {
+    if (flags.has("-I") || flags.has("--head")) return "HEAD";
+    if (all("-T", "--upload-file").length > 0) return "PUT";
+    return hasBody ? "POST" : "GET";
+  };
+  const method = all("-X", "--request", "--method").at(-1) ?? defaultMethod();
   const headers = all("-H", "--header").flatMap((header): [string, string][] => {
     const [, name, value] = /^([^:]+):\s*(.*)$/s.exec(header) ?? [];
     return name === undefined ? [] : [[name, value ?? ""]];

@@ -23,10 +23,18 @@ import { type PageText, pagesReadOf } from "./pages-read.ts";
  */
 export type Blame = CopiedLine & { kind: "difference" | "step" | "sample"; others: Difference[] };
 
-/** Statuses about the state of a resource or of the server, not about the form of the request. */
-const isAboutState = (status: number): boolean =>
-  [402, 408, 409, 412, 423, 425, 429].includes(status) || (status >= 500 && status !== 500 && status !== 501);
-/** Statuses that say that a request of this form never works. */
+/**
+ * Whether a status is about the state of a resource or of the server, not about the form of the request. Servers also answer with 500 to a
+ * request that they can't handle.
+ */
+const isAboutState = (status: number): boolean => [402, 408, 409, 412, 423, 425, 429].includes(status) || status > 501;
+/** After more steps than this, nobody knows which of them the docs lack. */
+const maxMissingSteps = 3;
+/** Similarity from which a sample is the step that the agent took, of requests and of the words of commands. */
+const minStepSimilarity = { request: 0.8, command: 0.6 };
+/** Share of a command's words from which it repeats a sample. A request repeats one if it is like it at all. */
+const minCopiedShare = 0.7;
+/** Whether a status says that a request of this form never works. */
 const isDenial = (status: number | null): boolean =>
   status === 405 || status === 410 || status === 415 || status === 501;
 
@@ -95,7 +103,7 @@ function significantDifferences(
     (role === "host" && failed.kind === "request" && status !== null && status !== 404 && status !== 410) ||
     (role === "path" && key === null && !isRealPathChange(found!, expected!, recovery, facts)) ||
     (role === "operand" && expected !== null && isData(expected, recovery, facts));
-  const names = differences.filter(isName).filter((each) => !isNoise(each));
+  const names = differences.filter((each) => isName(each) && !isNoise(each));
   const isCommand = failed.kind === "command" || worked.kind === "command";
   if (names.length > 0 || isCommand) return names;
   const isExplained = ({ found, expected }: Difference) =>
@@ -201,15 +209,13 @@ function missingStep(
   const changes = between.flatMap((call) => actionsDuring(call, facts)).filter(isChange);
   // If one thing changed between two equal calls, it made the difference.
   const steps = [...(changes.length === 1 ? changes : changes.filter(isRelated)), ...inFix.filter(isChange)];
-  const known = pagesReadOf(facts).filter(({ seq }) => seq < fix.seq);
-  const unknown = steps.filter(
-    (step) => !known.some((page) => page.samples.some(({ action: sample }) => isSameStep(sample, step))),
-  );
-  if (unknown.length === 0 || unknown.length < steps.length || unknown.length > 3) return null;
-  const expected = unknown.map(describe).join(" && ");
+  const samples = pagesReadOf(facts).flatMap((page) => (page.seq < fix.seq ? page.samples : []));
+  const isDocumentedStep = (step: Action) => samples.some(({ action: sample }) => isSameStep(sample, step));
+  if (steps.length === 0 || steps.length > maxMissingSteps || steps.some(isDocumentedStep)) return null;
+  const expected = steps.map(describe).join(" && ");
   const { page, at } = copied;
   const text = (page.lines[at] ?? "").trim().replace(/^[$%❯]\s+/, "");
-  const isShell = action.kind === "command" && unknown.every(({ kind }) => kind === "command");
+  const isShell = action.kind === "command" && steps.every(({ kind }) => kind === "command");
   const difference: Difference = { role: "operand", key: null, found: null, expected };
   return {
     page,
@@ -227,29 +233,26 @@ const isChange = (step: Action): boolean =>
     ? step.changes
     : step.kind === "request" && !/^(GET|HEAD|OPTIONS)$/.test(partOf(step, "method") ?? "GET");
 
-const wordsOf = (action: Action): string[] =>
-  action.kind === "command"
-    ? [...action.words, ...action.variables]
-    : action.kind === "request"
-      ? action.parts.flatMap(({ role, value }) =>
-          role === "path"
-            ? value.split("/")
-            : role === "field" || role === "query"
-              ? [value.replace(/^"|"$/g, "")]
-              : [],
-        )
-      : [];
+/** What an action names: words and variables of a command, or segments of the path and values of a request. */
+function wordsOf(action: Action): string[] {
+  if (action.kind === "command") return [...action.words, ...action.variables];
+  if (action.kind !== "request") return [];
+  return action.parts.flatMap(({ role, value }) => {
+    if (role === "path") return value.split("/");
+    return role === "field" || role === "query" ? [value.replace(/^"|"$/g, "")] : [];
+  });
+}
 
 /** Whether a sample is a step that the agent took: the same program and subcommand, or the same method and path. */
 function isSameStep(sample: Action, step: Action): boolean {
   if (sample.kind === "request" && step.kind === "request")
-    return saysTheSame(sample, step) || similarityOf(sample, step) > 0.8;
+    return saysTheSame(sample, step) || similarityOf(sample, step) > minStepSimilarity.request;
   if (sample.kind !== "command" || step.kind !== "command") return false;
   if (sample.variables.some((name) => step.variables.includes(name))) return true;
   return (
     sample.words.length > 0 &&
     sample.words[0] === step.words[0] &&
-    (sample.words[1] === step.words[1] || listSimilarity(sample.words, step.words) >= 0.6)
+    (sample.words[1] === step.words[1] || listSimilarity(sample.words, step.words) >= minStepSimilarity.command)
   );
 }
 
@@ -265,6 +268,7 @@ function findSample(failed: Action, pages: PageText[], status: number | null): C
     found: null,
     expected: null,
   };
+  const minScore = failed.kind === "request" ? 0 : minCopiedShare;
   let best: { line: CopiedLine; score: number } | null = null;
   for (const page of pages)
     for (const sample of samplesFor(failed, page)) {
@@ -272,7 +276,7 @@ function findSample(failed: Action, pages: PageText[], status: number | null): C
       if (isMissing(status) && sample.action.kind === "request" && hasPlaceholder(sample.action)) continue;
       const isShown = sample.isBlock || sample.action.kind === "request" || sample.action === failed;
       const score = isShown ? copyScore(failed, sample, nothing) : 0;
-      if (score > (best?.score ?? (failed.kind === "request" ? 0 : 0.7)))
+      if (score > (best?.score ?? minScore))
         best = { score, line: { page, at: sample.start, difference: nothing, found: null, expected: null } };
     }
   return best?.line ?? null;

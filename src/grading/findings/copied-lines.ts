@@ -70,23 +70,15 @@ function requestCopyScore(failed: RequestAction, sample: RequestAction, { role, 
   if (method !== null && method !== partOf(failed, "method")) return 0;
   if (host !== null && host !== partOf(failed, "host") && role !== "host") return 0;
   const names = sample.parts.filter((part) => part.role === "query" || part.role === "header" || part.role === "field");
-  const has = (name: string) => names.some((part) => part.role === role && isSameKey(name, part.key));
-  const shows =
-    role === "path"
-      ? partOf(sample, "path") !== null
-      : role === "method"
-        ? method !== null
-        : role === "host" || role === "body"
-          ? partOf(sample, role) === found
-          : key !== null
-            ? names.some(
-                (part) =>
-                  part.role === role &&
-                  part.key === key &&
-                  (part.value === found || part.value.startsWith(`${found} `)),
-              )
-            : found === null || has(found);
-  if (!shows) return 0;
+  const namesOfRole = names.filter((part) => part.role === role);
+  const showsDifference = () => {
+    if (role === "path" || role === "method") return partOf(sample, role) !== null;
+    if (role === "host" || role === "body") return partOf(sample, role) === found;
+    if (key === null) return found === null || namesOfRole.some((part) => isSameKey(found, part.key));
+    // The value of a header may go on after its scheme.
+    return namesOfRole.some((part) => part.key === key && (part.value === found || part.value.startsWith(`${found} `)));
+  };
+  if (!showsDifference()) return 0;
   const shared = names.filter((part) =>
     failed.parts.some((other) => other.role === part.role && isSameKey(other.key, part.key)),
   );
@@ -224,22 +216,17 @@ function inserted(
     return at < 0 ? null : text.slice(0, at + word.length) + addition + text.slice(at + word.length);
   };
   const path = sample.kind === "request" ? (partOf(sample, "path") ?? "") : "";
-  const whole =
-    sample.kind === "command"
-      ? role === "variable"
-        ? `${expected}=… ${text}`
-        : into(after ?? sample.words[0]!, ` ${expected}`)
-      : !/^curl\b/.test(text)
-        ? null
-        : role === "header"
-          ? into("curl", ` -H '${expected}'`)
-          : role === "method"
-            ? into("curl", ` -X ${expected}`)
-            : role === "query"
-              ? into(path, `?${expected}`)
-              : role === "field" && text.includes("{")
-                ? into("{", /^[^{]*\{\s*\}/.test(text) ? expected : `${expected}, `)
-                : null;
+  const complete = () => {
+    if (sample.kind === "command")
+      return role === "variable" ? `${expected}=… ${text}` : into(after ?? sample.words[0]!, ` ${expected}`);
+    if (!/^curl\b/.test(text)) return null;
+    if (role === "header") return into("curl", ` -H '${expected}'`);
+    if (role === "method") return into("curl", ` -X ${expected}`);
+    if (role === "query") return into(path, `?${expected}`);
+    const isEmptyObject = /^[^{]*\{\s*\}/.test(text);
+    return role === "field" ? into("{", isEmptyObject ? expected : `${expected}, `) : null;
+  };
+  const whole = complete();
   return whole === null ? { found: null, expected } : { found: text, expected: whole };
 }
 

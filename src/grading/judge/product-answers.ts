@@ -51,12 +51,8 @@ function saysFailure(text: string): boolean {
   const hasErrorCode =
     isErrorStatus || (hasMessage && ["code", "errcode", "errno"].some((name) => Number(fields.get(name)) >= 400));
   const states = ["status", "state", "result"].map((name) => fields.get(name));
-  return (
-    isFalse ||
-    hasError ||
-    hasErrorCode ||
-    states.some((state) => typeof state === "string" && /^(error|fail)/i.test(state))
-  );
+  const hasFailedState = states.some((state) => typeof state === "string" && /^(error|fail)/i.test(state));
+  return isFalse || hasError || hasErrorCode || hasFailedState;
 }
 
 const isFilled = (value: unknown) =>
