@@ -89,8 +89,8 @@ function findIntendedPage(
 const normalizeText = (text: string) => text.replace(/\s+/g, " ").trim().toLowerCase();
 
 /** Origin, folder and name of a page, without its extension. */
-function partsOf(address: string): [origin: string, folder: string, name: string] {
-  const { origin, pathname } = new URL(address);
+function partsOf(url: string): [origin: string, folder: string, name: string] {
+  const { origin, pathname } = new URL(url);
   const path = pathname.replace(/\/(index(\.\w+)?)?$/i, "");
   const nameStart = path.lastIndexOf("/") + 1;
   return [

@@ -167,8 +167,8 @@ function scriptTarget({ scripts, base }: State): string | null {
   return !match || /\bif\b|&&|\?/.test(scripts.slice(0, match.index)) ? null : toTarget(match[2]!, base);
 }
 
-function toTarget(address: string, base: string): string | null {
-  const url = URL.parse(address, base);
+function toTarget(href: string, base: string): string | null {
+  const url = URL.parse(href, base);
   return url !== null && /^https?:$/.test(url.protocol) ? url.href : null;
 }
 
@@ -177,9 +177,9 @@ function endLink(state: State): void {
   const { page, base, block } = state;
   const { href, text, label, start } = state.link;
   state.link = null;
-  const address = URL.parse(decodeEntities(href).trim(), base);
-  if (!address) return;
-  const link = { url: address.href, text: oneLine(text) || oneLine(label), context: "", heading: block.heading };
+  const url = URL.parse(decodeEntities(href).trim(), base);
+  if (!url) return;
+  const link = { url: url.href, text: oneLine(text) || oneLine(label), context: "", heading: block.heading };
   page.links.push(link);
   block.links.push({ link, start: Math.min(start, block.text.length), end: block.text.length });
 }

@@ -41,7 +41,7 @@ type State = {
   /** Number of open elements, by what they say about the text in them. */
   open: Record<OpenKind, number>;
   form: Form | null;
-  /** Addresses of the pictures so far: one that is repeated is an icon. */
+  /** URLs of the pictures so far: one that is repeated is an icon. */
   sources: Set<string>;
   /** The target of the last link. */
   href: string;
@@ -113,7 +113,7 @@ function enterElement(state: State, element: Element): void {
   ownMember(readElement, tagName)?.(state, element, isOwn);
   state.own.asksForProof ||= element.hasAttribute("data-sitekey");
   const role = element.getAttribute("role");
-  // A tab with the address of a page leads there.
+  // A tab with the URL of a page leads there.
   if (role === "tab" && /^(#|$)/.test(element.getAttribute("href") ?? "")) state.own.tabs++;
   if (element.selfClosing || !element.canHaveContent) return;
   const kind = kindOf(element, state.open.sections > 0);
@@ -161,8 +161,8 @@ function kindOf(element: Element, isInSection: boolean): OpenKind | undefined {
 /** What the path or the query of a URL says if it belongs to a protocol of signing in. */
 const signInPath = /\/(oauth2?|oidc|openid|saml2?|sso|auth|authorize|login|log-in|signin|sign-in)(\/|$)/i;
 const signInQuery = /[?&](client_id|redirect_uri|response_type|samlrequest)=/i;
-const mayLeadToSignIn = (address: string): boolean => signInPath.test(address.replace(/[?#].*$/s, ""));
-const leadsToSignIn = (address: string): boolean => signInQuery.test(address) || mayLeadToSignIn(address);
+const mayLeadToSignIn = (url: string): boolean => signInPath.test(url.replace(/[?#].*$/s, ""));
+const leadsToSignIn = (url: string): boolean => signInQuery.test(url) || mayLeadToSignIn(url);
 
 const countHeading = ({ own }: State, _: Element, isOwn: boolean): void => {
   if (isOwn) own.headings++;

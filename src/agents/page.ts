@@ -77,6 +77,9 @@ const minMainChars = 200;
 /** Markdown without samples that is shorter than this may be an error page, in characters. */
 const maxThinMarkdown = 600;
 
+/** A link whose text is empty or a sign that stands for a section. It is no picture, and not all of a heading. */
+const emptyLink = /(?<!!|^#{1,6}) ?\[[¶#§]?\]\([^()\s]{0,500}(?: "[^"\n]{0,200}")?\)/gm;
+
 let isInitialized = false;
 
 /** HTML as Markdown with absolute links. If the conversion fails, returns the plain text. */
@@ -95,9 +98,7 @@ export function toMarkdown(html: string, url: string, ownChars = readOwnContent(
       (tags) => () => convert([...ignoredTags, ...tags]),
     );
     const text = firstLongEnough(attempts, Math.min(minMainChars, ownChars / 2));
-    return withoutPermalinks(text, url)
-      .replace(/(?<!!|^#{1,6}) ?\[[¶#§]?\]\([^()\s]{0,500}(?: "[^"\n]{0,200}")?\)/gm, "")
-      .trim();
+    return withoutPermalinks(text, url).replace(emptyLink, "").trim();
   } catch {
     // The failure may have left the module in a broken state, so the next conversion loads it again.
     isInitialized = false;
@@ -112,7 +113,7 @@ export function toMarkdown(html: string, url: string, ownChars = readOwnContent(
 function withoutPermalinks(markdown: string, url: string): string {
   const permalink =
     /\[((?:!\[[^[\]\n]{0,200}\]|[^[\]\n]){0,200})\]\(([^()\s]{0,500})#[^()\s]{0,500}(?: "[^"\n]{0,200}")?\)/g;
-  const isOwn = (address: string) => address === "" || pageKey(address) === pageKey(url);
+  const isOwn = (target: string) => target === "" || pageKey(target) === pageKey(url);
   const headings = markdown.match(/^#{1,6} .*$/gm) ?? [];
   const uses = Map.groupBy(
     headings.flatMap((heading) => [...heading.matchAll(permalink)].map(([, text]) => text)),
@@ -123,7 +124,7 @@ function withoutPermalinks(markdown: string, url: string): string {
     const isName = (text: string) =>
       uses.get(text)?.length === 1 && /^[^!]*[\p{L}\p{N}]/u.test(text) && (rest === "" || !text.includes(rest));
     return heading
-      .replace(permalink, (link, text, address) => (isOwn(address) ? (isName(text) ? text : "") : link))
+      .replace(permalink, (link, text, target) => (isOwn(target) ? (isName(text) ? text : "") : link))
       .trimEnd();
   });
 }

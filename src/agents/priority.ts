@@ -25,8 +25,8 @@ export const lowerPriority = (pid: number): void => lowerPriorityIn(`/proc/${pid
 /** Returns a function that does so with this process, even after it was protected from others. */
 export function prepareToLowerPriority(): () => void {
   const file = `/proc/${process.pid}/autogroup`;
-  const opened = existsSync(file) ? openSync(file, "w") : file;
-  return () => lowerPriorityIn(opened, process.pid);
+  const openFile = existsSync(file) ? openSync(file, "w") : file;
+  return () => lowerPriorityIn(openFile, process.pid);
 }
 
 /** `file`: path or descriptor of the process's file for the niceness of its session. */

@@ -261,14 +261,14 @@ function searchEnvironment(pid: number): { isEmpty: boolean; mark: string | null
   let length = 0;
   try {
     descriptor = openSync(`/proc/${pid}/environ`, "r");
-    for (let read = -1; read !== 0 && length < maxEnvironmentBytes; length += read) {
+    for (let bytes = -1; bytes !== 0 && length < maxEnvironmentBytes; length += bytes) {
       if (length === environment.length) {
         const larger = Buffer.alloc(2 * length);
         environment.copy(larger);
         environment.fill(0);
         environment = larger;
       }
-      read = readSync(descriptor, environment, length, environment.length - length, null);
+      bytes = readSync(descriptor, environment, length, environment.length - length, null);
     }
     const content = environment.subarray(0, length);
     return { isEmpty: length === 0, mark: [...marksToKill.keys()].find((mark) => content.includes(mark)) ?? null };

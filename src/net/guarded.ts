@@ -56,7 +56,7 @@ export type Guard = {
    * URLs of mapped hosts become those of the caller.
    */
   text(response: GuardedResponse): string;
-  /** The URL that the urlMap maps an address to; null if none. */
+  /** The URL that the urlMap maps another one to; null if none. */
   findMappedUrl(url: string): string | null;
 };
 
@@ -117,14 +117,14 @@ export function createGuard(options: GuardOptions): Guard {
   const agents = createAgents(proxy, options.keepsAlive === false ? {} : keepAliveOptions);
   const freshAgents = createAgents(proxy, {});
 
-  async function request(address: string, init: GuardedRequest = {}): Promise<GuardedResponse> {
+  async function request(urlText: string, init: GuardedRequest = {}): Promise<GuardedResponse> {
     const { timeoutMs = 30_000, maxBytes = 5 * 1024 * 1024, followRedirects = true, cutsBody = false } = init;
     const redirects: string[] = [];
     const requestedTargets = new Set<string>();
     let method: string = init.method ?? "GET";
     let headers = toRequestHeaders(init.headers ?? {});
     let body = init.body;
-    let url = parseUrl(address);
+    let url = parseUrl(urlText);
     let ms = 0;
     for (;;) {
       const realUrl = mapping.toMappedUrl(url) ?? url;
@@ -189,9 +189,9 @@ export function createGuard(options: GuardOptions): Guard {
 const createAgents = (proxy: TunnelProxy | null, options: http.AgentOptions): Agents =>
   proxy ? createTunnelAgents(proxy, options) : { "http:": new http.Agent(options), "https:": new https.Agent(options) };
 
-function parseUrl(address: string): URL {
-  if (!URL.canParse(address)) throw new GuardError("refused", address, `${JSON.stringify(address)} is not a valid URL`);
-  const url = new URL(address);
+function parseUrl(text: string): URL {
+  if (!URL.canParse(text)) throw new GuardError("refused", text, `${JSON.stringify(text)} is not a valid URL`);
+  const url = new URL(text);
   url.hash = "";
   requireAllowed(url);
   return url;

@@ -1,5 +1,5 @@
 /** Says whether a URL, as a listing writes it, is that of a hidden page. */
-type IsHidden = (address: string) => boolean;
+type IsHidden = (url: string) => boolean;
 
 /** Files that list the pages of a site or repeat their texts: llms.txt, sitemaps and search indexes. */
 export const isListing = ({ pathname }: URL): boolean => /\.(txt|xml)$|(search|index)[^/]*\.json$/i.test(pathname);
@@ -16,12 +16,12 @@ const bareUrl = /https?:\/\/[^\s"'`<>()[\]{}]+/gi;
 
 /** The text of a listing at `url` without the entries of hidden pages, and without their texts in llms-full.txt and search indexes. */
 export function withoutHiddenEntries(text: string, { href, origin, pathname }: URL, isHiddenUrl: IsHidden): string {
-  const isHidden = (address: string) => URL.canParse(address, href) && isHiddenUrl(new URL(address, href).href);
+  const isHidden = (url: string) => URL.canParse(url, href) && isHiddenUrl(new URL(url, href).href);
   if (/\.json$/i.test(pathname)) {
     // Search indexes name pages relative to the root of the site or of the docs, wherever they lie themselves.
     const bases = [href, new URL("..", href).href, origin];
-    return withoutJsonEntries(text, (address) =>
-      bases.some((base) => URL.canParse(address, base) && isHiddenUrl(new URL(address, base).href)),
+    return withoutJsonEntries(text, (url) =>
+      bases.some((base) => URL.canParse(url, base) && isHiddenUrl(new URL(url, base).href)),
     );
   }
   if (/<(urlset|sitemapindex)[\s>]/i.test(text.slice(0, 4096))) return withoutXmlEntries(text, isHidden);
@@ -32,25 +32,25 @@ export function withoutHiddenEntries(text: string, { href, origin, pathname }: U
 
 /** By searching for fixed texts only: regular expressions take too long for hostile files. */
 function withoutXmlEntries(xml: string, isHidden: IsHidden): string {
-  const kept: string[] = [];
+  const parts: string[] = [];
   const opening = /<(url|sitemap)>/gi;
   let end = 0;
-  for (let found = opening.exec(xml); found !== null; found = opening.exec(xml)) {
-    const closing = `</${found[1]}>`;
-    const close = xml.indexOf(closing, found.index);
+  for (let match = opening.exec(xml); match !== null; match = opening.exec(xml)) {
+    const closing = `</${match[1]}>`;
+    const close = xml.indexOf(closing, match.index);
     if (close < 0) break;
     opening.lastIndex = close + closing.length;
-    if (!isHidden(locationOf(xml.slice(found.index, close)))) continue;
-    kept.push(xml.slice(end, found.index));
+    if (!isHidden(locationOf(xml.slice(match.index, close)))) continue;
+    parts.push(xml.slice(end, match.index));
     end = opening.lastIndex;
   }
-  return end === 0 ? xml : kept.join("") + xml.slice(end);
+  return end === 0 ? xml : parts.join("") + xml.slice(end);
 }
 
 function locationOf(entry: string): string {
   const [, rest = ""] = entry.split(/<loc>/i, 2);
-  const [address = ""] = rest.split(/<\/loc>/i, 1);
-  return address.replace("<![CDATA[", "").replace("]]>", "").replaceAll("&amp;", "&").trim();
+  const [url = ""] = rest.split(/<\/loc>/i, 1);
+  return url.replace("<![CDATA[", "").replace("]]>", "").replaceAll("&amp;", "&").trim();
 }
 
 function withoutJsonEntries(text: string, isHidden: IsHidden): string {
@@ -99,12 +99,12 @@ const isSectionOf = (lines: string[], isHidden: IsHidden): boolean =>
   /^(#\s|---)/.test(lines[0] ?? "") &&
   (urlsIn(lines[0] ?? "").some(isHidden) ||
     lines.slice(0, sourceLines).some((line) => {
-      const [, address] = sourceLine.exec(line.slice(0, sourceChars)) ?? [];
-      return address !== undefined && isHidden(address);
+      const [, url] = sourceLine.exec(line.slice(0, sourceChars)) ?? [];
+      return url !== undefined && isHidden(url);
     }));
 
-/** A link in Markdown: its text, its address, and where it begins and ends in the line. */
-type Link = { name: string; address: string; start: number; end: number };
+/** A link in Markdown: its text, its URL, and where it begins and ends in the line. */
+type Link = { name: string; url: string; start: number; end: number };
 
 function linksIn(line: string): Link[] {
   const links: Link[] = [];
@@ -115,12 +115,12 @@ function linksIn(line: string): Link[] {
     if (mark[0] === "[" || start < 0) continue;
     const close = line.indexOf(")", mark.index);
     if (close < 0) break;
-    const [address = ""] = line
+    const [url = ""] = line
       .slice(mark.index + 2, close)
       .trim()
       .replace(/^</, "")
       .split(/[\s>]/, 1);
-    links.push({ name: line.slice(start + 1, mark.index), address, start, end: close + 1 });
+    links.push({ name: line.slice(start + 1, mark.index), url, start, end: close + 1 });
     marks.lastIndex = close + 1;
     start = -1;
   }
@@ -140,11 +140,11 @@ function replaceLinks(line: string, replace: (link: Link) => string | null): str
   return parts.join("") + line.slice(end);
 }
 
-const toAddress = (url: string): string => url.replace(/[.,;:!?]$/, "");
+const trimUrl = (url: string): string => url.replace(/[.,;:!?]$/, "");
 
 const urlsIn = (line: string): string[] => [
-  ...linksIn(line).map(({ address }) => address),
-  ...line.matchAll(bareUrl).map(([address]) => toAddress(address)),
+  ...linksIn(line).map(({ url }) => url),
+  ...line.matchAll(bareUrl).map(([url]) => trimUrl(url)),
 ];
 
 /** Without list items and lines of their own for hidden pages. In other lines, only the link is removed. */
@@ -163,8 +163,8 @@ function withoutLines(lines: string[], isHidden: IsHidden): string[] {
         .trim() === "";
     if (removedIndent !== null || isAlone) return [];
     return [
-      replaceLinks(line, ({ name, address }) => (isHidden(address) ? name : null)).replace(bareUrl, (address) =>
-        isHidden(toAddress(address)) ? "" : address,
+      replaceLinks(line, ({ name, url }) => (isHidden(url) ? name : null)).replace(bareUrl, (url) =>
+        isHidden(trimUrl(url)) ? "" : url,
       ),
     ];
   });

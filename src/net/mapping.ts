@@ -157,9 +157,9 @@ const isUnder = (path: string, prefix: string) => path === prefix || path.starts
 
 /** Translates the URLs in a text that the mapped host of `current` sent back to the caller's host names. */
 export const toCallerText = ({ toCallerUrl }: Mapping, text: string, current: URL): string =>
-  text.replace(/https?:\/\/[^\s"'`<>()[\]{}\\]+/gi, (address) => {
-    const received = URL.parse(address);
-    if (received === null) return address;
+  text.replace(/https?:\/\/[^\s"'`<>()[\]{}\\]+/gi, (urlText) => {
+    const received = URL.parse(urlText);
+    if (received === null) return urlText;
     const url = toCallerUrl(received, current);
-    return url === received ? address : url.href;
+    return url === received ? urlText : url.href;
   });

@@ -96,10 +96,9 @@ const defaultLimits: EgressLimits = {
 };
 
 /**
- * The only network access of a sandbox: an HTTP proxy on a unix socket that requires a run's token. It allows the run's
- * own hosts, or every host, at addresses that are public or that the operator allowed, applies urlMap and edits to absolute URLs, and reports every
- * request.
- * Tunnels (CONNECT) are not decrypted: only the host is visible.
+ * The only network access of a sandbox: an HTTP proxy on a unix socket that requires a run's token. It allows the run's own hosts, or every
+ * host, at addresses that are public or that the operator allowed, applies urlMap and edits to absolute URLs, and reports every request.
+ * Tunnels (CONNECT) are not decrypted: only their host is visible.
  */
 export async function startEgress(options: EgressOptions): Promise<Egress> {
   const { socketPath } = options;

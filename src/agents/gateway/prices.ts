@@ -67,25 +67,29 @@ function withCacheWrites(price: ModelAccess["prices"][string], provider: ModelPr
   return { ...price, cacheWritten, cacheWrittenForHour: price.cacheWrittenForHour ?? cacheWritten * hourFactor };
 }
 
+const noTokens: Usage = { input: 0, cached: 0, cacheWritten: 0, cacheWrittenForHour: 0, output: 0, reasoning: 0 };
+
 /** The most that a call with this many tokens costs in USD, wherever its input comes from; null if the price is unknown. */
 export function maxPriceOf(input: number, output: number, access: ModelAccess): number | null {
-  const none = { ...oneToken, input, output };
-  const usages = [none, { ...none, cached: input }, { ...none, cacheWritten: input }];
-  const usds = [...usages, { ...none, cacheWritten: input, cacheWrittenForHour: input }].map((usage) =>
-    priceOf(usage, null, access),
-  );
+  const uncached = { ...noTokens, input, output };
+  const usages = [
+    uncached,
+    { ...uncached, cached: input },
+    { ...uncached, cacheWritten: input },
+    { ...uncached, cacheWritten: input, cacheWrittenForHour: input },
+  ];
+  const usds = usages.map((usage) => priceOf(usage, null, access));
   return usds.reduce((max, usd) => (max === null || usd === null ? null : Math.max(max, usd)));
 }
 
-const oneToken: Usage = { input: 1, cached: 0, cacheWritten: 0, cacheWrittenForHour: 0, output: 1, reasoning: 0 };
-
 /** Whether a model's price is known before its first call. */
-export const hasPrice = (access: ModelAccess): boolean => priceOf(oneToken, null, access) !== null;
+export const hasPrice = (access: ModelAccess): boolean =>
+  priceOf({ ...noTokens, input: 1, output: 1 }, null, access) !== null;
 
 /** How many output tokens an amount of USD pays for; Infinity if they are free or their price is unknown. */
 export function affordableOutput(usd: number, access: ModelAccess): number {
   const tokens = 1000;
-  const price = priceOf({ ...oneToken, input: 0, output: tokens }, null, access);
+  const price = priceOf({ ...noTokens, output: tokens }, null, access);
   if (!price) return usd < 0 ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY;
   return Math.floor((usd / price) * tokens);
 }

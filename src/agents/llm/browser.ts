@@ -18,6 +18,10 @@ const loadMs = 15_000;
 const elementMs = 8_000;
 const maxImageBytes = 512 * 1024;
 const maxScreenshots = 20;
+/** Quality of a screenshot in percent, and of one that would be too large. */
+const screenshotQuality = { usual: 80, reduced: 20 };
+/** A page that goes on from one URL to the next may navigate during several snapshots in a row. */
+const maxSnapshotRetries = 3;
 
 type BrowserResources = AgentResources & { browser: Extract<AgentResources["browser"], { program: string }> };
 
@@ -252,19 +256,19 @@ async function takeSnapshot(page: Page, from: number) {
 /** A screenshot as WebP, at lower quality if it would be too large. Throws a CallError if it is still too large. */
 async function takeScreenshot(page: Page): Promise<Uint8Array> {
   const take = (quality: number) => page.screenshot({ type: "webp", quality });
-  const best = await take(80);
-  const image = best.length <= maxImageBytes ? best : await take(20);
+  const usualImage = await take(screenshotQuality.usual);
+  const image = usualImage.length <= maxImageBytes ? usualImage : await take(screenshotQuality.reduced);
   if (image.length > maxImageBytes) throw new CallError(`the screenshot is larger than ${maxImageBytes / 1024} KiB`);
   return image;
 }
 
 /** Takes a snapshot, and takes it again if the page navigated meanwhile. */
 async function retryAfterNavigation<T>(take: () => Promise<T>, settle: () => Promise<void>): Promise<T> {
-  for (let tries = 3; ; tries--) {
+  for (let retries = 0; ; retries++) {
     try {
       return await take();
     } catch (error) {
-      if (tries === 0 || !/context|detached|navigat|frame/i.test(String(error))) throw error;
+      if (retries === maxSnapshotRetries || !/context|detached|navigat|frame/i.test(String(error))) throw error;
       await settle();
     }
   }

@@ -91,6 +91,10 @@ export async function takeStep(
   return { kind: "done", messages, calls: results.length };
 }
 
+type Stop = "refused" | "output_limit";
+const stops: Record<string, Stop> = { "content-filter": "refused", length: "output_limit" };
+const incompleteReasons = new Set(["error", "interrupted", "other"]);
+
 /**
  * The parts of a response in the order of their starts, and why it stopped early without calling a tool. `onText` gets each text when it ends.
  * Throws if the response is incomplete.
@@ -149,10 +153,6 @@ async function readResponse(
   return { parts: shownParts, stop: hasCalls ? null : (ownMember(stops, reason ?? "") ?? null) };
 }
 
-type Stop = "refused" | "output_limit";
-const stops: Record<string, Stop> = { "content-filter": "refused", length: "output_limit" };
-const incompleteReasons = new Set(["error", "interrupted", "other"]);
-
 function toFailure(error: unknown): StepEnd {
   const apiError = APICallError.isInstance(error) ? error : null;
   const status = apiError?.statusCode ?? null;
@@ -160,9 +160,8 @@ function toFailure(error: unknown): StepEnd {
   const body = status !== null && status >= 400 ? messageIn(apiError?.responseBody ?? "") : "";
   const message = (body || reasonOf(error)).slice(0, 500);
   if (status === 402) return { kind: "over_budget", message };
-  const ms = Number(
-    apiError?.responseHeaders?.["retry-after-ms"] ?? Number(apiError?.responseHeaders?.["retry-after"]) * 1000,
-  );
+  const { "retry-after-ms": retryMs, "retry-after": retrySeconds } = apiError?.responseHeaders ?? {};
+  const ms = Number(retryMs ?? Number(retrySeconds) * 1000);
   const retryAfterMs = Number.isFinite(ms) ? ms : null;
   const ending = (status === null ? "cut_answer" : endingOfCall(status, message)) as CallEnding;
   const isBusy = status !== null && status >= 400;

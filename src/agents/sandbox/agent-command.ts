@@ -111,12 +111,12 @@ function withGroupsAndFiles(
 ): string[] {
   const filter = seccompFilter();
   const joinScript = 'while [ "$1" != -- ]; do echo $$ >"$1" || exit 126; shift; done; shift; unset PWD';
-  const opened = [
+  const redirections = [
     filter ? `${filterDescriptor}<${filterFile(filter)}` : "",
     status === null ? "" : `${statusDescriptor}>>${descriptorPath(status)}`,
     ...etcFiles.map((path, i) => `${firstDescriptor + i}<${path}`),
   ];
-  const script = `${joinScript}; exec ${opened.join(" ")} "$@"`;
+  const script = `${joinScript}; exec ${redirections.join(" ")} "$@"`;
   const options = [
     ...(filter ? ["--seccomp", String(filterDescriptor)] : []),
     ...(status === null ? [] : ["--json-status-fd", String(statusDescriptor)]),

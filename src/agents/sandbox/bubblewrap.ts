@@ -12,7 +12,7 @@ export const isVisibleInSandboxes = (path: string): boolean =>
   systemFolders.some((folder) => `${path}/`.startsWith(`${folder}/`));
 
 /** A system folder. On most systems all but /usr are links into it, and a link takes less time to make than a mount. */
-function shown(folder: string): string[] {
+function showFolder(folder: string): string[] {
   const real = existsSync(folder) ? realpathSync(folder) : folder;
   return real !== folder && isVisibleInSandboxes(real)
     ? ["--symlink", real, folder]
@@ -20,14 +20,14 @@ function shown(folder: string): string[] {
 }
 
 // Never all of /etc/ssl, because /etc/ssl/private contains keys.
-const etcShown =
+const etcNames =
   "ssl/certs ssl/openssl.cnf pki ca-certificates alternatives ld.so.cache ld.so.conf ld.so.conf.d localtime mime.types fonts chromium chromium.d".split(
     " ",
   );
 
 /** What a sandbox shows of /etc: paths of folders, and of files. */
 function listEtc(): { folders: string[]; files: string[] } {
-  const names = [...etcShown, ...readdirSync("/etc").filter((name) => name.startsWith("java-"))];
+  const names = [...etcNames, ...readdirSync("/etc").filter((name) => name.startsWith("java-"))];
   const paths = names.map((name) => `/etc/${name}`).filter((path) => existsSync(path));
   const isFile = (path: string) => statSync(path, { throwIfNoEntry: false })?.isFile() === true;
   return { folders: paths.filter((path) => !isFile(path)), files: paths.filter(isFile) };
@@ -63,7 +63,7 @@ export function fileSystem(binds: Bind[], memoryBytes: number, nesting: NestingV
     ..."--die-with-parent --new-session --cap-drop ALL".split(" "),
     ..."--uid 1000 --gid 1000 --hostname sandbox --proc /proc --dev /dev".split(" "),
     ...[...inMemory("/dev/shm"), "--remount-ro", "/dev"],
-    ...systemFolders.flatMap(shown),
+    ...systemFolders.flatMap(showFolder),
     ...[...etc.folders, ...etc.files.filter((path) => !etcFiles.has(path))].flatMap((path) => [
       "--ro-bind-try",
       path,

@@ -78,11 +78,11 @@ export function createDelegatedCgroup(uid: number | null): DelegatedCgroup | nul
   const folders = firstSuccess([...v2, v1]);
   if (!folders) return null;
   const isLeafGroup = (folder: string) => folder.endsWith(`/${leafName}`);
-  const joined = folders.some(isLeafGroup) ? folders.filter(isLeafGroup) : folders;
+  const joinedFolders = folders.some(isLeafGroup) ? folders.filter(isLeafGroup) : folders;
   const delegated = folders.filter((folder) => !isLeafGroup(folder));
   const cpu = createCpuGroup(name);
   return {
-    procsFiles: [...joined, ...cpu].map((folder) => join(folder, "cgroup.procs")),
+    procsFiles: [...joinedFolders, ...cpu].map((folder) => join(folder, "cgroup.procs")),
     folders: delegated,
     lowerPriority: () =>
       [...delegated, ...cpu].filter((folder) => setCpuWeight(folder, cpuWeights.sessionInProgress)).length > 0,

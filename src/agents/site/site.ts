@@ -82,10 +82,10 @@ function hasFile({ folder }: Site, path: string): boolean {
 }
 
 function findFile(site: Site, path: string): SiteAnswer | null {
-  const found = findPath(path, (each) => hasFile(site, each), site.hostRules);
-  if (found === null) return null;
-  if ("file" in found) return { status: 200, file: join(site.folder, found.file) };
-  return { status: site.hostRules.status, location: site.base + encodeURI(found.redirect) };
+  const result = findPath(path, (each) => hasFile(site, each), site.hostRules);
+  if (result === null) return null;
+  if ("file" in result) return { status: 200, file: join(site.folder, result.file) };
+  return { status: site.hostRules.status, location: site.base + encodeURI(result.redirect) };
 }
 
 function answerMissing(site: Site): SiteAnswer {
@@ -154,7 +154,7 @@ export async function openSite(data: Uint8Array, site: TaskSite): Promise<OpenSi
 /** Unpacks regular files only: links could lead elsewhere on the way. Returns their number, and whether one of them is a built page. */
 async function unpack(data: Uint8Array, folder: string): Promise<{ total: number; hasHtml: boolean }> {
   await mkdir(folder, { recursive: true });
-  const found = { total: 0, hasHtml: false };
+  const contents = { total: 0, hasHtml: false };
   const extract = loadTar().extract({
     cwd: folder,
     strict: true,
@@ -163,8 +163,8 @@ async function unpack(data: Uint8Array, folder: string): Promise<{ total: number
       if (!("type" in entry)) return false;
       if (entry.type === "Directory") return true;
       if (!["File", "OldFile", "ContiguousFile"].includes(entry.type)) return false;
-      found.total++;
-      found.hasHtml ||= /\.html?$/i.test(path);
+      contents.total++;
+      contents.hasHtml ||= /\.html?$/i.test(path);
       return true;
     },
   });
@@ -173,7 +173,7 @@ async function unpack(data: Uint8Array, folder: string): Promise<{ total: number
   extract.on("error", reject);
   extract.end(Buffer.from(data));
   await promise;
-  return found;
+  return contents;
 }
 
 function toResponse(method: string, { status, file, location, text = "" }: SiteAnswer): Response {
