@@ -121,7 +121,7 @@ export function updateOrg(ctx: Context, id: OrgId, { hasResultsPage, ...patch }:
 }
 
 /** The organization whose public results page has this token; null: none, or it was turned off. */
-export function findOrgByResults(ctx: Context, token: string): Org | null {
+export function findOrgByResultsToken(ctx: Context, token: string): Org | null {
   const row = ctx.db.select().from(orgs).where(eq(orgs.resultsToken, token)).get();
   return row ? toOrg(row) : null;
 }

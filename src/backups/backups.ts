@@ -15,6 +15,7 @@ const minuteMs = 60_000;
 const longestWaitMs = 60 * minuteMs;
 /** How long after its due time a missing backup is reported as late. */
 const lateMs = 60 * minuteMs;
+const keepRowsMs = 90 * 24 * 60 * minuteMs;
 
 type BackupRow = typeof backups.$inferSelect;
 
@@ -249,5 +250,3 @@ export function endBackup(ctx: Context, id: string, end: BackupEnd): void {
       .run();
   });
 }
-
-const keepRowsMs = 90 * 24 * 60 * minuteMs;

@@ -7,7 +7,7 @@ import { erasableTables } from "./erasable-tables.ts";
 const batchRows = 20;
 
 /** Runs a statement. Returns the number of changed rows. */
-const run = (db: Db, sql: string, ...values: SQLQueryBindings[]): number =>
+const execute = (db: Db, sql: string, ...values: SQLQueryBindings[]): number =>
   db.$client.query(sql).run(...values).changes;
 
 /** The first column of the first row of a query; null: there is none. */
@@ -16,11 +16,11 @@ const find = (db: Db, sql: string, ...values: SQLQueryBindings[]): string | null
 
 /** Erases up to a batch of the rows that a condition selects. True: there may be more. */
 const eraseBatch = (db: Db, table: string, where: string, ...values: SQLQueryBindings[]): boolean =>
-  run(db, `delete from "${table}" where ${where} limit ${batchRows}`, ...values) === batchRows;
+  execute(db, `delete from "${table}" where ${where} limit ${batchRows}`, ...values) === batchRows;
 
 /** Removes what the audit log says about something erased. The entries stay. */
 function forgetTarget(db: Db, orgId: string, targetId: string): void {
-  run(
+  execute(
     db,
     "update audit_entries set target_name = null, changes = null where org_id = ? and target_id = ? and (target_name is not null or changes is not null)",
     orgId,
@@ -30,13 +30,13 @@ function forgetTarget(db: Db, orgId: string, targetId: string): void {
 
 /** Erases a job with its earlier attempts. `subject`: the ID of what the job is about. */
 function eraseJob(db: Db, kind: string, subject: string): void {
-  run(
+  execute(
     db,
     "delete from earlier_attempts where job_id in (select id from jobs where kind = ? and subject = ?)",
     kind,
     subject,
   );
-  run(db, "delete from jobs where kind = ? and subject = ?", kind, subject);
+  execute(db, "delete from jobs where kind = ? and subject = ?", kind, subject);
 }
 
 /** Erases one small part of a run with its session and report. False: nothing is left. */
@@ -50,13 +50,13 @@ export function eraseFromRun(db: Db, orgId: string, runId: string): boolean {
       if (columns.has("report_id") && eraseBatch(db, name, "org_id = ? and report_id = ?", orgId, reportId))
         return true;
     const slug = find(db, "select slug from reports where id = ?", reportId) ?? "";
-    run(db, "insert or ignore into erased_slugs (digest) values (?)", slugDigest(slug));
-    run(db, "delete from reports where id = ?", reportId);
+    execute(db, "insert or ignore into erased_slugs (digest) values (?)", slugDigest(slug));
+    execute(db, "delete from reports where id = ?", reportId);
     for (const id of [reportId, slug]) forgetTarget(db, orgId, id);
   }
   eraseJob(db, "run", runId);
   forgetTarget(db, orgId, runId);
-  run(db, "delete from runs where id = ?", runId);
+  execute(db, "delete from runs where id = ?", runId);
   return false;
 }
 
@@ -72,14 +72,14 @@ export function eraseFromPrompt(db: Db, orgId: string, promptId: string): void {
   if (eraseNotification(db, "org_id = ? and prompt_id is null and instr(data, ?) > 0", orgId, promptId)) return;
   if (eraseRegrade(db, "org_id = ? and prompt_id = ?", orgId, promptId)) return;
   if (eraseEvaluation(db, orgId, promptId)) return;
-  run(db, "delete from gates where org_id = ? and others is not null and instr(others, ?) > 0", orgId, promptId);
-  run(db, "delete from inbox_marks where org_id = ? and instr(item_id, ?) > 0", orgId, promptId);
+  execute(db, "delete from gates where org_id = ? and others is not null and instr(others, ?) > 0", orgId, promptId);
+  execute(db, "delete from inbox_marks where org_id = ? and instr(item_id, ?) > 0", orgId, promptId);
   for (const { name, columns } of erasableTables(db))
     if (columns.has("prompt_id") && columns.has("org_id"))
       if (eraseBatch(db, name, "org_id = ? and prompt_id = ?", orgId, promptId)) return;
   forgetTarget(db, orgId, promptId);
-  run(db, "delete from prompts where org_id = ? and id = ?", orgId, promptId);
-  run(db, "delete from deleted_prompts where prompt_id = ?", promptId);
+  execute(db, "delete from prompts where org_id = ? and id = ?", orgId, promptId);
+  execute(db, "delete from deleted_prompts where prompt_id = ?", promptId);
 }
 
 /** Erases a notification that mentions a deleted run and isn't hidden with it. False: there is none. */
@@ -100,28 +100,29 @@ function eraseEvaluation(db: Db, orgId: string, promptId: string): boolean {
     .values(orgId, id) as [string][];
   for (const [gateId] of gateIds) {
     forgetTarget(db, orgId, gateId);
-    run(db, "delete from gates where id = ?", gateId);
+    execute(db, "delete from gates where id = ?", gateId);
   }
-  run(db, "delete from scheduled_evaluations where org_id = ? and eval_request_id = ?", orgId, id);
-  run(db, "delete from fixes where org_id = ?1 and (before_id = ?2 or after_id = ?2)", orgId, id);
+  execute(db, "delete from scheduled_evaluations where org_id = ? and eval_request_id = ?", orgId, id);
+  execute(db, "delete from fixes where org_id = ?1 and (before_id = ?2 or after_id = ?2)", orgId, id);
   // A run of the evaluation that was deleted on its own belongs to another hidden prompt.
   const other = find(db, "select prompt_id from runs where org_id = ? and eval_request_id = ? limit 1", orgId, id);
-  if (other !== null) run(db, "update eval_requests set prompt_id = ? where id = ?", other, id);
+  if (other !== null) execute(db, "update eval_requests set prompt_id = ? where id = ?", other, id);
   else {
     forgetTarget(db, orgId, id);
-    run(db, "delete from eval_requests where id = ?", id);
+    execute(db, "delete from eval_requests where id = ?", id);
   }
   return true;
 }
 
-/** Erases a regrade with its jobs, which are numbered. False: none matches. */
+/** Erases a regrade with its jobs. False: none matches. */
 function eraseRegrade(db: Db, where: string, ...values: SQLQueryBindings[]): boolean {
   const id = find(db, `select id from regrades where ${where} limit 1`, ...values);
   if (id === null) return false;
+  // The subject of each job is the ID, a slash and a number: a tilde sorts after them.
   const ofRegrade = "kind = 'regrade' and subject >= ?1 and subject < ?1 || '~'";
-  run(db, `delete from earlier_attempts where job_id in (select id from jobs where ${ofRegrade})`, id);
-  run(db, `delete from jobs where ${ofRegrade}`, id);
-  run(db, "delete from regrades where id = ?", id);
+  execute(db, `delete from earlier_attempts where job_id in (select id from jobs where ${ofRegrade})`, id);
+  execute(db, `delete from jobs where ${ofRegrade}`, id);
+  execute(db, "delete from regrades where id = ?", id);
   return true;
 }
 
@@ -133,7 +134,7 @@ export function eraseProposalSet(db: Db, where: string, ...values: SQLQueryBindi
   const id = find(db, `select id from proposal_sets where ${where} limit 1`, ...values);
   if (id === null) return false;
   eraseJob(db, "proposal", id);
-  run(db, "delete from proposal_sets where id = ?", id);
+  execute(db, "delete from proposal_sets where id = ?", id);
   return true;
 }
 
@@ -143,11 +144,11 @@ function eraseNotification(db: Db, where: string, ...values: SQLQueryBindings[])
   if (id === null) return false;
   const ofNotification = "select id from deliveries where notification_id = ?";
   for (const [deliveryId] of db.$client.query(ofNotification).values(id) as [string][]) {
-    run(db, "delete from delivery_tries where delivery_id = ?", deliveryId);
+    execute(db, "delete from delivery_tries where delivery_id = ?", deliveryId);
     eraseJob(db, "delivery", deliveryId);
-    run(db, "delete from deliveries where id = ?", deliveryId);
+    execute(db, "delete from deliveries where id = ?", deliveryId);
   }
-  run(db, "delete from notifications where id = ?", id);
+  execute(db, "delete from notifications where id = ?", id);
   return true;
 }
 
@@ -161,18 +162,18 @@ export function eraseFromOrg(db: Db, orgId: string): boolean {
     return true;
   for (const { name, isIndexedByOrg } of erasableTables(db))
     if (isIndexedByOrg && !erasedLast.has(name) && eraseBatch(db, name, "org_id = ?", orgId)) return true;
-  run(db, "update sign_ins set org_id = null where org_id = ?", orgId);
-  run(db, "delete from pauses where kind = 'organization' and subject = ?", orgId);
+  execute(db, "update sign_ins set org_id = null where org_id = ?", orgId);
+  execute(db, "delete from pauses where kind = 'organization' and subject = ?", orgId);
   // A trigger added its members when they were erased.
-  run(db, "delete from former_members where org_id = ?", orgId);
-  run(db, "delete from orgs where id = ?", orgId);
+  execute(db, "delete from former_members where org_id = ?", orgId);
+  execute(db, "delete from orgs where id = ?", orgId);
   // Entries are kept while their organization exists.
   return eraseBatch(db, "audit_entries", "org_id = ?", orgId);
 }
 
 /** Ends that an erased organization is hidden. */
 export const unhideOrg = (db: Db, orgId: string): void =>
-  void run(db, "delete from deleted_orgs where org_id = ?", orgId);
+  void execute(db, "delete from deleted_orgs where org_id = ?", orgId);
 
 /** Runs that one step looks at. */
 const maxRunsPerStep = 200;

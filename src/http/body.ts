@@ -140,9 +140,13 @@ export function parseJson(text: string, name: string, maxValues = Number.POSITIV
   } catch {
     throw invalidField(name, "must be JSON");
   }
-  // An underscore can be an escape.
+  // The escapes of an underscore, and of a surrogate, which may be alone.
   return /__proto__|\\u(?:005f|d[89a-f])/i.test(text) ? clean(value, name) : value;
 }
+
+const [quote, backslash, comma, openBracket, closeBracket, openBrace, closeBrace] = [...'"\\,[]{}'].map((char) =>
+  char.charCodeAt(0),
+);
 
 /**
  * Checks the depth and the number of values before they exist: a megabyte of JSON can have half a million values, and parsing and checking
@@ -162,10 +166,6 @@ function checkShape(text: string, name: string, maxValues: number): void {
     } else if (code === closeBracket || code === closeBrace) depth--;
   }
 }
-
-const [quote, backslash, comma, openBracket, closeBracket, openBrace, closeBrace] = [...'"\\,[]{}'].map((char) =>
-  char.charCodeAt(0),
-);
 
 /** The index of the quotation mark that ends a string, or the end of the text. */
 function endOfString(text: string, start: number): number {

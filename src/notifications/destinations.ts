@@ -167,8 +167,24 @@ const whereDestination = (org: OrgId, id: string) =>
 
 const disabledFields = (ctx: Context) => ({ disabledAt: ctx.now(), disableReason: "request" as const });
 
-const toDestination = (ctx: Context, row: DestinationRow) =>
-  describe(row, unsealContent(ctx, row)?.headers ?? {}, ctx.now());
+function toDestination(ctx: Context, row: DestinationRow): Destination {
+  const { id, kind, name, url, recipients, events, overlapUntil } = row;
+  return {
+    id,
+    kind,
+    name,
+    url,
+    recipients,
+    headers: Object.keys(unsealContent(ctx, row)?.headers ?? {}),
+    events: events as EventType[],
+    status: row.disabledAt === null ? "active" : "disabled",
+    disabledBecause: row.disableReason,
+    disabledAt: toIso(row.disabledAt),
+    failingSince: toIso(row.failingSince),
+    overlapUntil: overlapUntil !== null && overlapUntil > ctx.now() ? toIso(overlapUntil) : null,
+    createdAt: toIso(row.createdAt),
+  };
+}
 
 /** Throws one bad_request that names everything that is wrong. */
 export function checkDestination(
@@ -228,23 +244,4 @@ export function newDestinationRow(
   const secret = newSecret();
   const content = { secret, headers: input.headers ?? {} };
   return { row: { ...row, ...state, name, url: url.href, sealed: sealContent(ctx, row, content) }, secret };
-}
-
-function describe(row: DestinationRow, headers: Record<string, string>, at: number): Destination {
-  const { id, kind, name, url, recipients, events } = row;
-  return {
-    id,
-    kind,
-    name,
-    url,
-    recipients,
-    headers: Object.keys(headers),
-    events: events as EventType[],
-    status: row.disabledAt === null ? "active" : "disabled",
-    disabledBecause: row.disableReason,
-    disabledAt: toIso(row.disabledAt),
-    failingSince: toIso(row.failingSince),
-    overlapUntil: row.overlapUntil !== null && row.overlapUntil > at ? toIso(row.overlapUntil) : null,
-    createdAt: toIso(row.createdAt),
-  };
 }

@@ -1,6 +1,7 @@
 import { createKey, listKeys } from "../../src/auth/keys.ts";
 import { listMembers } from "../../src/auth/members.ts";
 import { auditEntries } from "../../src/db/tables/audit.ts";
+import { formerMembers } from "../../src/db/tables/people.ts";
 import { listProposalSets } from "../../src/proposals/proposal-sets.ts";
 import { listFailureGroups } from "../../src/queue/failures.ts";
 import { pauseRuns, resumeRuns } from "../../src/runs/pauses.ts";
@@ -171,8 +172,15 @@ export function policyBorders(world: Tenants): Record<string, () => Promise<stri
       db.$client.run("delete from members where id = ?", [memberId]);
       const former = listKeys(ctx, b.org, { isOfFormer: true }).map(({ id }) => id);
       await owner.post("/settings/keys/revoke-former", { confirmed: "1" });
-      const revoked = listKeys(ctx, b.org).find(({ id }) => id === apiKey.id)?.revokedAt;
-      return unlike("keys of former members", former, [apiKey.id]) ?? (revoked ? undefined : "the key is not revoked");
+      // A then forgets their name, and B doesn't.
+      const forgotten = { orgId: a.org, personId: person?.id ?? "", leftAt: 1, forgottenAt: 1 };
+      db.insert(formerMembers).values(forgotten).run();
+      const key = listKeys(ctx, b.org).find(({ id }) => id === apiKey.id);
+      return (
+        unlike("keys of former members", former, [apiKey.id]) ??
+        unlike("name in B", key?.createdBy?.name, person?.name) ??
+        (key?.revokedAt ? undefined : "the key is not revoked")
+      );
     },
 
     async "A has other people in its audit log"() {

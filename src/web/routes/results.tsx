@@ -1,6 +1,6 @@
 import { Elysia } from "elysia";
 import { isRuleBased } from "../../agents/agent.ts";
-import { findOrgByResults } from "../../auth/orgs.ts";
+import { findOrgByResultsToken } from "../../auth/orgs.ts";
 import { findLatestResults } from "../../comparisons/latest.ts";
 import type { Context, OrgId } from "../../context.ts";
 import { cachedResult } from "../../db/cache.ts";
@@ -33,7 +33,7 @@ function listResults(ctx: Context, org: OrgId, timeZone: string): PublicResult[]
 export const resultPages = (ctx: Context) =>
   new Elysia({ name: "results page" }).get("/results/:token", ({ request, params }) =>
     showByLink(ctx, request, (site) => {
-      const org = findOrgByResults(ctx, params.token);
+      const org = findOrgByResultsToken(ctx, params.token);
       if (org === null) throw notFound("This page does not exist, or it is no longer public.");
       // What is outdated depends on the day.
       const day = new Date(ctx.now()).toISOString().slice(0, 10);
