@@ -16,7 +16,7 @@ const columns = "id, org_id org, host, available_at availableAt";
 
 const whereDueAgain = (statement: string) => `${statement} state = 'queued' and available_at > 0 and available_at <= ?`;
 
-type Pool = (typeof jobPools)[number];
+export type Pool = (typeof jobPools)[number];
 type QueueRow = Candidate | { id: null; org: string; host: string } | { id: null; org: null };
 
 const statements = perConnection((db: Db) => ({

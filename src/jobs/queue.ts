@@ -3,8 +3,8 @@ import type { Context } from "../context.ts";
 import type { Db, Tx } from "../db/open.ts";
 import { perConnection } from "../db/per-connection.ts";
 import { endedAt } from "../db/rows.ts";
-import { type jobPools, jobs, type returnOutcomes } from "../db/tables/jobs.ts";
-import { candidates, type Limits } from "./claim-order.ts";
+import { jobs, type returnOutcomes } from "../db/tables/jobs.ts";
+import { candidates, type Limits, type Pool } from "./claim-order.ts";
 
 /** A claimed job. `attempt` grows with every claim, so writes under an old lease have no effect. */
 export type Lease = {
@@ -30,8 +30,6 @@ export type Requeue = {
   reason: string;
   costUsd: number | null;
 };
-
-export type Pool = (typeof jobPools)[number];
 
 const leaseColumns = {
   id: jobs.id,

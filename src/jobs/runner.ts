@@ -6,7 +6,7 @@ import type { Tx } from "../db/open.ts";
 import { settlesWithin } from "../deadline.ts";
 import { reasonOf } from "../errors.ts";
 import { createPoll } from "../poll.ts";
-import type { Limits } from "./claim-order.ts";
+import type { Limits, Pool } from "./claim-order.ts";
 import { JobFailure } from "./handler.ts";
 import {
   attemptKey,
@@ -16,7 +16,6 @@ import {
   isLeaseHeld,
   type Lease,
   listOrphanedJobs,
-  type Pool,
 } from "./queue.ts";
 import {
   finishJob,

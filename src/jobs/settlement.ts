@@ -72,7 +72,7 @@ export function requeueLostJob(settlement: Settlement, tx: Tx, lease: Lease): bo
 export function settleFailure(settlement: Settlement, tx: Tx, lease: Lease, failure: JobFailure): boolean {
   if (failure.retry === "wait") {
     const { retryAfterMs: delayMs, message: reason } = failure;
-    return requeue(settlement, tx, lease, { outcome: "released", counter: null, delayMs, reason }, true);
+    return requeue(settlement, tx, lease, { outcome: "released", counter: null, delayMs, reason, isWaiting: true });
   }
   const counter = failure.retry === "fault" ? "faults" : "spent";
   const { backoffMs = counter === "faults" ? defaultFaultBackoff : defaultBackoff } = settlement;
@@ -126,8 +126,7 @@ function requeue(
   settlement: Settlement,
   tx: Tx,
   lease: Lease,
-  change: Omit<Requeue, "costUsd">,
-  isWaiting = false,
+  { isWaiting = false, ...change }: Omit<Requeue, "costUsd"> & { isWaiting?: boolean },
 ): boolean {
   const handler = handlerOf(settlement, lease);
   const isHeld = requeueJob(settlement.ctx, tx, lease, { ...change, costUsd: handler.costOf(lease) });

@@ -40,6 +40,8 @@ const assets = /\.(?:m?js|css|png|jpe?g|svg|gif|ico|woff2?|map|webp|avif|mp4|web
 /** What scanners look for in every site. It was never a page of any docs. */
 const scanned =
   /(?:\.(?:php\d?|aspx?|jsp|cgi|env|sql|bak|ini|pem|key|ya?ml\.bak|tar|t?gz|zip|rar)|\/(?:\.[^w/][^/]*|wp-[^/]*|wordpress|xmlrpc|phpmyadmin|cgi-bin|vendor|actuator|boaform|solr|owa|ecp|hnap1|server-status|_ignition)(?:\/.*)?)$/i;
+/** Visitors that may guess URLs: crawlers of search engines and models only follow links, also those that are out of date. */
+const guessers: ReadonlySet<CountedKind> = new Set(["coding", "answer", "program"]);
 const isMarkdown = (path: string, { contentType, accept }: LoggedRequest) =>
   /\.mdx?$/i.test(path) || contentType.includes("markdown") || (contentType === "" && accept.includes("text/markdown"));
 
@@ -75,8 +77,7 @@ function createLogCounter(docsUrl: string, format: LogFormat | null) {
     if (!isMissing && (status < 200 || (status >= 300 && status !== 304))) return;
     const [path = ""] = request.path.split(/[?#]/, 1);
     if (!path.startsWith(base) || assets.test(path)) return;
-    if (isMissing && ((counted !== "coding" && counted !== "answer" && counted !== "program") || scanned.test(path)))
-      return;
+    if (isMissing && (!guessers.has(counted) || scanned.test(path))) return;
     const url = urlOf(path);
     const key = `${month} ${name} ${url}`;
     let page = pages.get(key);

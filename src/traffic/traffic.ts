@@ -103,9 +103,9 @@ export function getFieldTraffic(
     for (const { kind, reads } of ofPage) readers[readersOf(kind)] += reads;
     return { url, ...readers, ...sumOf(ofPage), runs: runsByPage.get(url) ?? 0 };
   });
-  const read = pages.filter(({ reads, url }) => reads > 0 && !isLlmsTxt(url));
+  const readPages = pages.filter(({ reads, url }) => reads > 0 && !isLlmsTxt(url));
   const byAgents = ({ coding, answer }: (typeof pages)[number]) => coding + answer;
-  const readByAgents = new Set(read.filter((page) => byAgents(page) > 0).map(({ url }) => url));
+  const readByAgents = new Set(readPages.filter((page) => byAgents(page) > 0).map(({ url }) => url));
   return {
     since: map.since,
     until: map.until,
@@ -113,11 +113,15 @@ export function getFieldTraffic(
       sumsBy(rows, ({ kind, name }) => `${kind} ${name}`),
       timesOf,
     ).map(({ page: _, ...each }) => each),
-    pages: mostFirst(read, (page) => byAgents(page) * 1e6 + page.other)
+    // Of those that agents read equally often, the one that others read most is first, because sorting is stable.
+    pages: mostFirst(
+      mostFirst(readPages, ({ other }) => other),
+      byAgents,
+    )
       .slice(0, limit)
       .map(({ missing: _missing, reads: _reads, ...page }) => page),
     untested: mostFirst(
-      read.filter((page) => page.runs === 0 && byAgents(page) > 0),
+      readPages.filter((page) => page.runs === 0 && byAgents(page) > 0),
       byAgents,
     )
       .slice(0, limit)
@@ -141,7 +145,7 @@ export function getFieldTraffic(
   };
 }
 
-/** The first and the last month of a docs map, whose `until` is the begin of the month after it. */
+/** The first and the last month of a docs map, whose `until` is the start of the month after it. */
 function monthsOf({ since, until }: DocsMap): [string, string] {
   // Up to 14 hours before or after UTC, the middle of a day is in the same month.
   const middle = (time: string, days: number) =>
@@ -160,8 +164,8 @@ const sumOf = (rows: Sums[]): Sums => ({
 const sumsBy = (rows: Row[], keyOf: (row: Row) => string): Row[] =>
   [...Map.groupBy(rows, keyOf).values()].map((group) => ({ ...(group[0] as Row), ...sumOf(group) }));
 
-const mostFirst = <T>(items: T[], timesOf: (item: T) => number): T[] =>
-  items.toSorted((a, b) => timesOf(b) - timesOf(a));
+const mostFirst = <T>(items: T[], countOf: (item: T) => number): T[] =>
+  items.toSorted((a, b) => countOf(b) - countOf(a));
 
 /** Pages of the docs at a URL that agents outside read, or asked for and didn't find, with how often. */
 export function listTrafficOf(ctx: Context, org: OrgId, docsUrl: string): { url: string; times: number }[] {

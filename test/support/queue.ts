@@ -2,7 +2,7 @@ import pino from "pino";
 import { readConfig } from "../../src/config/config.ts";
 import { type Context, createContext } from "../../src/context.ts";
 import type { Db, Tx } from "../../src/db/open.ts";
-import type { Limits } from "../../src/jobs/claim-order.ts";
+import type { Limits, Pool } from "../../src/jobs/claim-order.ts";
 import * as jobs from "../../src/jobs/queue.ts";
 
 /** A context with a test's own clock and IDs. */
@@ -16,9 +16,9 @@ export const queueContext = (db: Db, own: Pick<Context, "now" | "newId">): Conte
     baseUrl: () => "http://localhost:3000",
   });
 
-export const countUnfinishedJobs = ({ db }: Context, pool: jobs.Pool): number =>
+export const countUnfinishedJobs = ({ db }: Context, pool: Pool): number =>
   db.$client
-    .query<{ n: number }, [jobs.Pool]>("select count(*) n from jobs where state in ('queued', 'running') and pool = ?")
+    .query<{ n: number }, [Pool]>("select count(*) n from jobs where state in ('queued', 'running') and pool = ?")
     .get(pool)?.n ?? 0;
 
 type Job = Omit<Parameters<typeof jobs.enqueue>[2], "pool">;
