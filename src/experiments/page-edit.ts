@@ -14,9 +14,12 @@ const aroundLinks: readonly (readonly [before: string, after: string])[] = [
   [": ", "\n"],
 ];
 
+/** What stands after a path or URL in a command, a sentence or code, where it may follow a host or a variable. */
+const afterPaths: readonly string[] = [" ", "\n", "`", "'", '"', "?", "<", "\\"];
+
 /**
- * The replacements that make a change in the source of a page, of which only the text as an agent reads it is known. The target of a link is
- * replaced as a whole, absolute or relative; any other text as it is, and escaped for HTML.
+ * The replacements that make a change in the source of a page, of which only the text as an agent reads it is known. A URL or path is replaced as a
+ * whole: in links absolute or relative, and in commands as it is. Any other text is replaced as it is, and escaped for HTML.
  */
 export function toReplacements(url: string, find: string, replacement: string): Replacement[] {
   const pairs = isLinkTarget(find, replacement) ? linkPairs(url, find, replacement) : textPairs(find, replacement);
@@ -42,9 +45,13 @@ function linkPairs(page: string, find: string, replacement: string): [string, st
       ? ([[toPath(from), toPath(to)], ...relativePairs(page, from, to)] as [string, string][])
       : []),
   ];
-  return spellings.flatMap(([before, after]) =>
+  const inLinks = spellings.flatMap(([before, after]) =>
     aroundLinks.map(([open, close]): [string, string] => [`${open}${before}${close}`, `${open}${after}${close}`]),
   );
+  // The name of a file may also be the end of another name.
+  const isWhole = /^(https?:\/)?\//.test(find);
+  const inCommands = isWhole ? afterPaths.map((end): [string, string] => [find + end, replacement + end]) : [];
+  return [...inLinks, ...inCommands];
 }
 
 const toPath = ({ pathname, search }: URL): string => pathname + search;

@@ -14,6 +14,8 @@ export type Turn = Partial<Omit<ScriptedAnswer, "toolCalls">> & {
   before?: Turn[];
   /** The model's text, computed from all texts in the request. */
   says?: (asked: string) => string;
+  /** The turn that is taken instead, by all texts in the request and the number of tool results. */
+  decides?: (asked: string, toolResults: number) => Turn;
   /** An error instead of an answer. */
   fail?: { status: number; message?: string; headers?: Record<string, string>; body?: string };
   /** `half`: the connection is cut in the middle. `end`: the stream ends in the middle as if it were complete. */
@@ -138,7 +140,8 @@ export function serveFakeModel({ scenarios: own = {}, key }: Options = {}) {
     const turnKey = `${model} ${scenario.turns.indexOf(scriptedTurn)}`;
     const nthOfTurn = turnCounts.get(turnKey) ?? 0;
     turnCounts.set(turnKey, nthOfTurn + 1);
-    const turn = scriptedTurn.before?.[nthOfTurn] ?? scriptedTurn;
+    const { decides, before } = scriptedTurn;
+    const turn = before?.[nthOfTurn] ?? decides?.(textsOf(body).join("\n"), toolResults) ?? scriptedTurn;
     if (turn.silent) return new Promise(() => {});
     if (turn.fail?.body !== undefined) return new Response(turn.fail.body, { status: turn.fail.status });
     if (turn.fail) return error(turn.fail.status, turn.fail.message ?? "an error", turn.fail.headers);
