@@ -55,10 +55,14 @@ async function runBisect(useApi: UseApi, prompt: string | undefined, options: Bi
   const { resume, cancel, json, url, org } = options;
   const work = async (api: Api): Promise<number> => {
     const request = resume === undefined && cancel === undefined ? toRequest(prompt, options) : null;
+    const hasRepository = request !== null && options.commits === undefined;
+    const subjects = hasRepository
+      ? readSubjects(options.repository ?? ".", request.commits)
+      : new Map<string, string>();
     const pathOf = (bisectId: string) => ({ path: { bisectId } });
     if (cancel !== undefined) {
       const cancelled = await api.request("POST /bisects/{bisectId}/cancel", pathOf(cancel));
-      print(json ? toJson(cancelled, 2) : bisectText(cancelled));
+      print(json ? toJson(cancelled, 2) : bisectText(cancelled, new Map()));
       return exits.passed;
     }
     const requested =
@@ -84,7 +88,7 @@ async function runBisect(useApi: UseApi, prompt: string | undefined, options: Bi
       return current;
     });
     stopListening();
-    print(json ? toJson(ended, 2) : bisectText(ended));
+    print(json ? toJson(ended, 2) : bisectText(ended, subjects));
     return ended.status === "found" ? exits.passed : exits.error;
   };
   return await useApi({ url, org }, work, { execute: { allowUrls: [] } });
@@ -101,20 +105,27 @@ function toRequest(prompt: string | undefined, options: BisectOptions) {
   return { urlTemplate, commits, templateArgs, agent, model, budgetUsd };
 }
 
+/** Runs Git, and returns what it prints. Throws bad_request. */
+function git(repository: string, ...args: string[]): string {
+  const { success, stdout, stderr } = Bun.spawnSync(["git", "-C", repository, ...args], { stdin: "ignore" });
+  if (!success) throw badRequest(`git ${args[0]} failed in ${repository}: ${stderr.toString().trim().split("\n")[0]}`);
+  return stdout.toString().trim();
+}
+
 /** The commits between two of a local repository, by their full hashes, oldest first, along first parents. Throws bad_request. */
 function readLog(repository: string, good: string, bad: string): string[] {
-  const git = (...args: string[]): string => {
-    const { success, stdout, stderr } = Bun.spawnSync(["git", "-C", repository, ...args], { stdin: "ignore" });
-    if (!success)
-      throw badRequest(`git ${args[0]} failed in ${repository}: ${stderr.toString().trim().split("\n")[0]}`);
-    return stdout.toString().trim();
-  };
-  const hashOf = (name: string) => git("rev-parse", "--verify", "--end-of-options", `${name}^{commit}`);
+  const hashOf = (name: string) => git(repository, "rev-parse", "--verify", "--end-of-options", `${name}^{commit}`);
   const [first, last] = [hashOf(good), hashOf(bad)];
-  const between = git("log", "--reverse", "--first-parent", "--format=%H", `${first}..${last}`);
+  const between = git(repository, "log", "--reverse", "--first-parent", "--format=%H", `${first}..${last}`);
   const commits = between === "" ? [] : between.split("\n");
   if (commits.length === 0) throw badRequest(`No commit follows ${good} on the way to ${bad}. Swap --good and --bad?`);
   return [first, ...commits];
+}
+
+/** The first line of the message of each commit of a local repository. */
+function readSubjects(repository: string, commits: string[]): Map<string, string> {
+  const log = git(repository, "log", "--no-walk=unsorted", "--format=%H %s", ...commits);
+  return new Map(log.split("\n").map((line) => [line.slice(0, line.indexOf(" ")), line.slice(line.indexOf(" ") + 1)]));
 }
 
 /** The commits of a file between two of them. A line may have more after the commit, as in `git log --oneline`. Throws bad_request. */
@@ -128,14 +139,18 @@ function readCommits(file: string, good: string, bad: string): string[] {
   return commits.slice(from, to + 1);
 }
 
-/** The result, with a line per build. */
-function bisectText(bisect: Bisect): string {
+/** The result, with a line per build. `subjects`: of commits, where a repository tells them. */
+function bisectText(bisect: Bisect, subjects: ReadonlyMap<string, string>): string {
   const position = new Map(bisect.commits.map((commit, i) => [commit, i]));
   const builds = bisect.builds.toSorted((a, b) => (position.get(a.commit) ?? 0) - (position.get(b.commit) ?? 0));
   const rows = builds.map(({ commit, scores, changed, skipped }) => [
     commit,
     scores.map((score) => score.toFixed(1)).join(" "),
     changed === null ? `skipped: ${skipped && skipLabels[skipped]}` : `${Math.round(100 * changed)}%`,
+    ...(subjects.size > 0 ? [subjects.get(commit) ?? ""] : []),
   ]);
-  return [resultText(bisect), "", table([["COMMIT", "SCORES", "HAS THE CHANGE"], ...rows])].join("\n");
+  const header = ["COMMIT", "SCORES", "HAS THE CHANGE", ...(subjects.size > 0 ? ["SUBJECT"] : [])];
+  const suspects = bisect.result?.commits ?? [];
+  const named = suspects.flatMap((commit) => (subjects.has(commit) ? `${commit} ${subjects.get(commit)}` : []));
+  return [resultText(bisect), ...named, "", table([header, ...rows])].join("\n");
 }

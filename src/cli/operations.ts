@@ -8,7 +8,7 @@ import type { Bisect, BisectRequest } from "../bisects/schema.ts";
 import type { Calibration, CalibrationRequest } from "../calibration/schema.ts";
 import type { Comparison } from "../comparisons/compare.ts";
 import type { Deletion, Retention } from "../deletions/schema.ts";
-import type { Experiment, ExperimentEstimate, ExperimentRequest, ExperimentRun } from "../experiments/schema.ts";
+import type { Experiment, ExperimentEstimate, ExperimentRequest, ExperimentRun, ExperimentSummary } from "../experiments/schema.ts";
 import type { FieldFriction, FieldFrictionChange, FieldFrictionDetail } from "../field/schema.ts";
 import type { FieldSessionInput, ReceivedFieldSession } from "../field/session-schema.ts";
 import type { Dismissal } from "../friction/dismissals.ts";
@@ -123,7 +123,7 @@ export type Operations = {
   "POST /suites/{suiteId}/run": { body: SuiteRun; result: StartedSuite };
   "GET /suites/{suiteId}/comparison": { result: SuiteComparison };
   "POST /experiments": { body: ExperimentRequest; result: Experiment };
-  "GET /experiments": { query: { limit?: number; offset?: number }; result: Experiment[] };
+  "GET /experiments": { query: { limit?: number; offset?: number }; result: ExperimentSummary[] };
   "POST /experiments/estimate": { body: ExperimentRequest; result: ExperimentEstimate };
   "GET /experiments/{experimentId}": { result: Experiment };
   "GET /experiments/{experimentId}/runs": { query: { limit?: number; offset?: number }; result: ExperimentRun[] };

@@ -13,7 +13,7 @@ import type { ExperimentAnalysis } from "./analysis.ts";
 import { findEqualArm } from "./design.ts";
 import { frictionOf } from "./friction.ts";
 import { analyzeRuns, costOf, type ExperimentRow, falseAlarmsOf, labelOf, progressOf } from "./results.ts";
-import type { Experiment } from "./schema.ts";
+import type { Experiment, ExperimentSummary } from "./schema.ts";
 
 /** Throws not_found. */
 export function getExperimentRow({ db }: Context, org: OrgId, id: string): ExperimentRow {
@@ -32,37 +32,14 @@ export function getExperiment(ctx: Context, org: OrgId, id: string): Experiment 
   return { ...toExperiment(ctx, org, row), friction: frictionOf(ctx, row), falseAlarms: falseAlarmsOf(ctx, row) };
 }
 
-/** Newest first. */
-export function listExperiments(ctx: Context, org: OrgId, { limit, offset }: Page): Paged<Experiment> {
-  const { db } = ctx;
-  const where = eq(experiments.orgId, org);
-  const rows = db
-    .select()
-    .from(experiments)
-    .where(where)
-    .orderBy(desc(experiments.id))
-    .limit(limit)
-    .offset(offset)
-    .all();
-  return {
-    items: rows.map((row) => toExperiment(ctx, org, row)),
-    total: db.select({ n: count() }).from(experiments).where(where).get()?.n ?? 0,
-  };
-}
-
-/** An experiment in a list. `verdicts`: on each arm besides the base; empty until it has ended, because a verdict may change with each run. */
-export type ExperimentSummary = Pick<Experiment, "id" | "title" | "status" | "progress" | "createdAt"> & {
-  verdicts: Pick<ExperimentAnalysis["contrasts"][number], "arm" | "verdict">[];
-};
-
 /** Newest first. The analyses, which are large, stay in the database. */
-export function listExperimentSummaries(ctx: Context, org: OrgId, { limit, offset }: Page): Paged<ExperimentSummary> {
-  const { id, orgId, title, status, createdAt, analysis } = experiments;
+export function listExperiments(ctx: Context, org: OrgId, { limit, offset }: Page): Paged<ExperimentSummary> {
+  const { id, orgId, title, status, stopReason, everyWeeks, createdAt, completedAt, analysis } = experiments;
   const contrasts = sql<string>`(select json_group_array(json_object('arm', value ->> '$.arm', 'verdict', value ->> '$.verdict'))
     from json_each(${analysis}, '$.contrasts'))`;
   const where = eq(orgId, org);
   const rows = ctx.db
-    .select({ id, title, status, createdAt, contrasts })
+    .select({ id, title, status, stopReason, everyWeeks, createdAt, completedAt, contrasts })
     .from(experiments)
     .where(where)
     .orderBy(desc(id))
@@ -72,17 +49,24 @@ export function listExperimentSummaries(ctx: Context, org: OrgId, { limit, offse
   return {
     items: rows.map(({ contrasts, ...row }) => ({
       ...row,
+      ...urlsOf(ctx, row.id),
       verdicts: JSON.parse(contrasts),
       progress: progressOf(ctx, { ...row, orgId: org }),
       createdAt: toIso(row.createdAt),
+      completedAt: toIso(row.completedAt),
     })),
     total: ctx.db.select({ n: count() }).from(experiments).where(where).get()?.n ?? 0,
   };
 }
 
+const urlsOf = (ctx: Context, id: string): Pick<Experiment, "statusUrl" | "pageUrl"> => ({
+  statusUrl: `${ctx.baseUrl()}/api/v1/experiments/${id}`,
+  pageUrl: `${ctx.baseUrl()}/experiments/${id}`,
+});
+
 function toExperiment(ctx: Context, org: OrgId, row: ExperimentRow): Experiment {
   const { id, title, status, stopReason, arms, promptIds, repeats, seed, budgetUsd, createdAt, completedAt } = row;
-  const found = new Map(
+  const promptById = new Map(
     ctx.db
       .select({ id: prompts.id, title: prompts.title, text: titleText, basis: prompts.basis })
       .from(prompts)
@@ -92,11 +76,10 @@ function toExperiment(ctx: Context, org: OrgId, row: ExperimentRow): Experiment 
   );
   return {
     ...{ id, title, status, stopReason, repeats, seed, everyWeeks: row.everyWeeks, budgetUsd },
-    statusUrl: `${ctx.baseUrl()}/api/v1/experiments/${id}`,
-    pageUrl: `${ctx.baseUrl()}/experiments/${id}`,
+    ...urlsOf(ctx, id),
     arms: arms.map((arm) => (arm.urlMap ? { ...arm, urlMap: withoutUrlMapTokens(arm.urlMap) } : arm)),
     prompts: promptIds.map((promptId) => ({
-      ...(found.get(promptId) ?? { title: null, fromSkill: false }),
+      ...(promptById.get(promptId) ?? { title: null, fromSkill: false }),
       id: promptId,
       shouldTrigger: labelOf(row, promptId),
     })),

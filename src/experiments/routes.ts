@@ -11,7 +11,7 @@ import { getExperiment, getExperimentRow, listExperiments } from "./experiments.
 import { cancelExperiment } from "./progress.ts";
 import { estimateExperiment, requestExperiment } from "./requests.ts";
 import { listEndedRuns } from "./results.ts";
-import { Experiment, ExperimentEstimate, ExperimentRequest, ExperimentRun } from "./schema.ts";
+import { Experiment, ExperimentEstimate, ExperimentRequest, ExperimentRun, ExperimentSummary } from "./schema.ts";
 
 const path = Type.Object({ experimentId: PathId("ID of the experiment") });
 
@@ -45,7 +45,7 @@ export const experimentRoutes = (ctx: Context) =>
       {
         query: Type.Object(pageQuery),
         ...operation("Experiments", "listExperiments", "List experiments, newest first", {
-          200: listOf(Experiment, "Experiments, newest first"),
+          200: listOf(ExperimentSummary, "Experiments, newest first"),
           ...errors(400),
         }),
       },

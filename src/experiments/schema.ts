@@ -274,7 +274,7 @@ export const Experiment = Type.Object(
         title: Type.String(),
         runs: Type.Array(Type.Integer(), { description: "Runs of each arm that met it, in the order of the arms" }),
       }),
-      { description: "Friction points by their difference between arms; empty in lists" },
+      { description: "Friction points by their difference between arms" },
     ),
     createdAt: Time,
     completedAt: Nullable(Time),
@@ -282,6 +282,22 @@ export const Experiment = Type.Object(
   { title: "Experiment", examples: [experimentExample] },
 );
 export type Experiment = Static<typeof Experiment>;
+
+const { contrasts } = Analysis.properties;
+
+export const ExperimentSummary = Type.Object(
+  {
+    ...Type.Pick(Experiment, [
+      ...(["id", "statusUrl", "pageUrl", "title", "status", "stopReason"] as const),
+      ...(["everyWeeks", "progress", "createdAt", "completedAt"] as const),
+    ]).properties,
+    verdicts: Type.Array(Type.Pick(contrasts.items, ["arm", "verdict"]), {
+      description: "On each arm besides the base. Empty until it has ended",
+    }),
+  },
+  { title: "ExperimentSummary" },
+);
+export type ExperimentSummary = Static<typeof ExperimentSummary>;
 
 /** A run of an experiment that has ended, as its analysis reads it. */
 export const ExperimentRun = Type.Object(

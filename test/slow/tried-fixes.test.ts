@@ -17,7 +17,7 @@ import { buildExecutable, call, client, emptyFolder, serve, untilRun } from "../
 import { serveFakeModel, type Turn } from "../support/fake-model.ts";
 import { finish, modelKey, call as use } from "../support/model-runs.ts";
 import { cookiesOf, password } from "../support/people.ts";
-import { serveSite } from "../support/site.ts";
+import { type SiteRoute, serveSite } from "../support/site.ts";
 import { until } from "../support/until.ts";
 
 // The guide of a product has a wrong command, which the scripted model copies. A fix that is tried in flight must be worth what the same fix is
@@ -197,3 +197,37 @@ test("a fix that is tried in flight is worth what it is worth at the site, in al
     expect([report.score, report.metrics.costUsd, report.metrics.timeSeconds]).toEqual([score, costUsd, seconds]);
   }
 }, 180_000);
+
+test("a bisect of a repository names the commit with its subject", async () => {
+  const repository = emptyFolder();
+  const git = async (...args: string[]) =>
+    (await Bun.$`git -C ${repository} -c user.name=Ada -c user.email=ada@example.com ${args}`.text()).trim();
+  await git("init", "--quiet");
+  const subjects = ["Start", "Correct a word", "Move the guide", "Add an example"];
+  for (const subject of subjects) await git("commit", "--quiet", "--allow-empty", "--message", subject);
+  const hashes = (await git("log", "--reverse", "--format=%H")).split("\n");
+  const builds = serveSite(
+    Object.fromEntries(
+      hashes.flatMap((hash, i): [string, SiteRoute][] => [
+        [
+          `/${hash}/docs/`,
+          { body: `<h1>Acme</h1><p>${"Acme stores notes. ".repeat(20)}</p><a href="guide">Install the client</a>` },
+        ],
+        [
+          `/${hash}/docs/guide`,
+          i < 2 ? { body: "<h1>Install the client</h1><pre><code>npm install acme</code></pre>" } : { status: 404 },
+        ],
+      ]),
+    ),
+  );
+  const { body: prompt } = await ask("POST", "/api/v1/prompts", {
+    text: "Install the client. https://docs.acme.test/docs/",
+    agent: "explorer",
+  });
+  const range = ["--good", hashes[0] ?? "", "--bad", hashes[3] ?? "", "--repository", repository];
+  const args = ["bisect", prompt.id, ...range, "--url-template", `${builds.url}/{commit}/docs`];
+  const { code, stdout } = await call(args, { cwd, env: remote });
+  builds.stop();
+  rmSync(repository, { recursive: true });
+  expect([code, stdout]).toEqual([0, expect.stringContaining(`${hashes[2]} Move the guide\n`)]);
+}, 60_000);

@@ -1,4 +1,3 @@
-import type { ExperimentSummary } from "../../experiments/experiments.ts";
 import {
   changesText,
   falseAlarmsText,
@@ -13,7 +12,7 @@ import {
   usedText,
   verdictLabels,
 } from "../../experiments/labels.ts";
-import type { Experiment } from "../../experiments/schema.ts";
+import type { Experiment, ExperimentSummary } from "../../experiments/schema.ts";
 import { count, dollars } from "../../grading/text.ts";
 import { formatNumber } from "../../reports/labels.ts";
 import { Fact, List, ScrollArea, TimeFacts } from "../components/figures.tsx";

@@ -5,7 +5,7 @@ import { listArchives } from "../../archives/archives.ts";
 import type { Context, OrgId } from "../../context.ts";
 import { badRequest, invalidField } from "../../errors.ts";
 import { equalArms, presetArms, withholdingArms } from "../../experiments/design.ts";
-import { getExperiment, getExperimentRow, listExperimentSummaries } from "../../experiments/experiments.ts";
+import { getExperiment, getExperimentRow, listExperiments } from "../../experiments/experiments.ts";
 import { cancelExperiment } from "../../experiments/progress.ts";
 import { estimateExperiment, requestExperiment } from "../../experiments/requests.ts";
 import { listEndedRuns } from "../../experiments/results.ts";
@@ -82,7 +82,7 @@ export const experimentPages = (ctx: Context) =>
       "/experiments",
       ({ request, query: { offset = 0 } }) =>
         showPage(ctx, request, (viewer, site) => {
-          const { items, total } = listExperimentSummaries(ctx, viewer.org, { limit: perPage, offset: offset ?? 0 });
+          const { items, total } = listExperiments(ctx, viewer.org, { limit: perPage, offset: offset ?? 0 });
           const props = { site, viewer, experiments: items, total, offset: offset ?? 0, perPage, now: ctx.now() };
           return <ExperimentsPage {...props} />;
         }),
