@@ -1,6 +1,7 @@
 import { afterAll, expect, test } from "bun:test";
 import { createExplorer } from "../src/agents/explorer/explorer.ts";
-import { withholdingArms } from "../src/experiments/design.ts";
+import { presetArms, withholdingArms } from "../src/experiments/design.ts";
+import { findSection } from "../src/experiments/hidden-sections.ts";
 import { advanceExperiments } from "../src/experiments/progress.ts";
 import type { Experiment } from "../src/experiments/schema.ts";
 import type { Report } from "../src/reports/schema.ts";
@@ -116,4 +117,47 @@ test("a page that the task needs is told from one that is only read", async () =
   const arm = (path: string) => arms.find(({ edits }) => edits?.hidden[0]?.endsWith(path))?.name ?? "";
   const verdictOf = (path: string) => analysis.contrasts.find((each) => each.arm === arm(path))?.verdict;
   expect([verdictOf("/install"), verdictOf("/news")]).toEqual(["worse", "not_distinguishable"]);
+});
+
+test.each([
+  [
+    "HTML",
+    '<main><h1>A</h1><h2 id="x">X</h2><p>1</p><h3>Y</h3><p>2</p><h2>Z</h2></main>',
+    '<h2 id="x">X</h2><p>1</p><h3>Y</h3><p>2</p>',
+  ],
+  ["HTML at its end", '<main><h2><a id="x"></a>X</h2><p>1</p></main>', '<h2><a id="x"></a>X</h2><p>1</p>'],
+  ["Markdown", "# A\n\n## X\n\n```sh\n# no heading\n```\n\n## Z\n", "## X\n\n```sh\n# no heading\n```\n\n"],
+  ["a page without the section", "# A\n\n## Z\n", null],
+])("a section is found in %s", (_, source, section) => {
+  expect(findSection(source, "x")).toBe(section);
+});
+
+test("a section that is withheld is read by no run of its arm, while the rest of its page is", async () => {
+  const guide = `<h1>Guide</h1><p>${long}</p><h2 id="install">Install the client</h2><pre><code class="language-sh">npm install acme-client</code></pre><h2 id="limits">Limits</h2><p>A note has 500 letters.</p>`;
+  const docs = serveSite({
+    "/docs/": page(`<h1>Acme</h1><p>${long}</p><a href="/docs/guide">Install the client</a>`),
+    "/docs/guide": page(guide),
+  });
+  const own = testApp({
+    agent: createExplorer({ version: "test" }),
+    env: { EVALD_ALLOW_PRIVATE: `127.0.0.1:${docs.port}` },
+  });
+  const { body: prompt } = await own.send("POST", "/api/v1/prompts", {
+    body: { text: `Install the client. ${docs.url}/docs/` },
+  });
+  const request = (fragment: string) =>
+    own.send("POST", "/api/v1/experiments", {
+      body: { promptIds: [prompt.id], arms: presetArms({ hidden: [`${docs.url}/docs/guide#${fragment}`] }) },
+    });
+  expect([(await request("absent")).status, (await request("absent")).body.detail]).toEqual([
+    400,
+    expect.stringContaining("arms.1.edits.hidden"),
+  ]);
+  const { body } = await request("install");
+  await own.runJobs();
+  await advanceExperiments(own.service.ctx);
+  docs.stop();
+  const { analysis }: Experiment = (await own.send("GET", `/api/v1/experiments/${body.id}`)).body;
+  expect(analysis.contrasts[0]).toMatchObject({ arm: "hidden", verdict: "worse" });
+  expect(analysis.arms[1]?.used).toEqual({ n: 1, of: 1 });
 });

@@ -8,7 +8,7 @@ const lettersOf = (text: string): string =>
     .toLowerCase();
 
 /** Whether a name may be made from the text of a heading. Of headings with the same text, builders number all but the first. */
-function isMadeFrom(name: string, heading: string): boolean {
+export function isMadeFrom(name: string, heading: string): boolean {
   const [letters, text] = [lettersOf(name), lettersOf(heading)];
   return text !== "" && letters.startsWith(text) && /^\d{0,2}$/.test(letters.slice(text.length));
 }

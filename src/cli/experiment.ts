@@ -127,7 +127,7 @@ function addRun(experiment: Command, useApi: UseApi): void {
     .option("--without-llms-txt <docs-url>", "Arm no llms.txt: the llms.txt of these docs is hidden from the agent")
     .option(
       "--hide <url>",
-      "Arm hidden: URLs that the agent does not find, exact or with * at the end (repeatable)",
+      "Arm hidden: URLs that the agent does not find, exact, with * at the end, or with #section (repeatable)",
       repeatable,
     )
     .option(

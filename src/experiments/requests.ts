@@ -14,6 +14,7 @@ import { acceptEval, addRuns, type EvalSource } from "../runs/requests.ts";
 import { isId } from "../schema.ts";
 import { findEqualArm, orderOfRepeat } from "./design.ts";
 import { getExperiment } from "./experiments.ts";
+import { withHiddenSections } from "./hidden-sections.ts";
 import { type ExperimentRow, ofExperiment } from "./results.ts";
 import { type Experiment, type ExperimentEstimate, type ExperimentRequest, maxPrompts, maxRuns } from "./schema.ts";
 
@@ -22,14 +23,14 @@ type Design = { arms: Arm[]; promptIds: string[]; repeats: number; triggering: T
 
 /**
  * Accepts an experiment with its first runs and resolves once it is on disk. The prompts are frozen: later runs repeat the first ones. Throws what
- * requesting a run throws, and bad_request for arms that can't be compared or a budget below the usual cost of one repeat.
+ * requesting a run throws, and bad_request for a hidden section that its page doesn't have, arms that can't be compared or a budget below the usual cost of one repeat.
  */
 export async function requestExperiment(
   ctx: Context,
   org: OrgId,
   input: ExperimentRequest & EvalSource,
 ): Promise<Experiment> {
-  const design = toDesign(ctx, org, input);
+  const design = toDesign(ctx, org, { ...input, arms: await withHiddenSections(ctx, input.arms) });
   const { repeats } = design;
   const { budgetUsd = null, title, seed = Math.floor(Math.random() * 1_000_000) } = input;
   if (budgetUsd !== null) checkBudget(budgetUsd, estimateDesign(ctx, org, design));

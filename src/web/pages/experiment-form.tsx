@@ -125,7 +125,7 @@ export function NewExperimentPage(props: Props) {
           <SchemaField
             name="hidden"
             label="Arm hidden: URLs that the agent does not find, one per line"
-            hint="Exact, or with * at the end for all that begin like this."
+            hint="Exact, with * at the end for all that begin like this, or with #section for a part of a page."
             rows={2}
           />
           <SchemaField

@@ -1,0 +1,93 @@
+import { isMadeFrom } from "../agents/section-names.ts";
+import type { Context } from "../context.ts";
+import type { Arm } from "../db/tables/experiments.ts";
+import { invalidField } from "../errors.ts";
+import { createGuard, GuardError } from "../net/guarded.ts";
+
+/** Longest section that can be hidden, in characters: the longest text that an edit replaces. */
+const maxSectionChars = 20_000;
+
+/**
+ * The arms with each hidden section, such as https://docs.acme.example/guide#install, in the form of an edit that removes it from its page: as HTML
+ * and as Markdown, as the page is now. Throws bad_request that names the arm if neither version has the section.
+ */
+export const withHiddenSections = (ctx: Context, arms: readonly Arm[]): Promise<Arm[]> =>
+  Promise.all(arms.map((arm, i) => hideSectionsOf(ctx, arm, `arms.${i}.edits.hidden`)));
+
+async function hideSectionsOf(ctx: Context, arm: Arm, field: string): Promise<Arm> {
+  const { edits, urlMap = {} } = arm;
+  const sectionUrls = edits?.hidden.filter((url) => url.includes("#") && URL.canParse(url)) ?? [];
+  if (edits === undefined || sectionUrls.length === 0) return arm;
+  const removals = await Promise.all(sectionUrls.map((url) => listRemovals(ctx, url, urlMap, field)));
+  const hidden = edits.hidden.filter((url) => !sectionUrls.includes(url));
+  return { ...arm, edits: { hidden, replacements: [...edits.replacements, ...removals.flat()] } };
+}
+
+/** The replacements that remove a section from the versions of its page. */
+async function listRemovals(ctx: Context, sectionUrl: string, urlMap: Record<string, string>, field: string) {
+  const [pageUrl = "", fragment = ""] = sectionUrl.split(/#(.*)/s);
+  const markdownUrl = `${pageUrl.replace(/(\/|\.html?|\.md)$/, "")}.md`;
+  const versions = await Promise.all([
+    readPage(ctx, pageUrl, "text/html", urlMap),
+    readPage(ctx, pageUrl, "text/markdown", urlMap),
+    readPage(ctx, markdownUrl, "text/markdown", urlMap),
+  ]);
+  const removals = versions.flatMap(({ url, source }) => {
+    const find = findSection(source, fragment);
+    return find === null ? [] : [{ url, find, replacement: "" }];
+  });
+  if (removals.length === 0) throw invalidField(field, `the page ${pageUrl} has no section ${fragment}`);
+  if (removals.some(({ find }) => find.length > maxSectionChars))
+    throw invalidField(field, `the section ${fragment} has more than ${maxSectionChars} characters`);
+  return [...new Map(removals.map((removal) => [`${removal.url} ${removal.find}`, removal])).values()];
+}
+
+/** The source of a page; empty if it does not answer with one. */
+async function readPage(ctx: Context, url: string, accept: string, urlMap: Record<string, string>) {
+  const guard = createGuard({ allow: ctx.allow(), urlMap, now: ctx.now, keepsAlive: false });
+  try {
+    const response = await guard.request(url, { headers: { accept }, signal: ctx.stopping });
+    return { url, source: response.status === 200 ? guard.text(response) : "" };
+  } catch (error) {
+    if (error instanceof GuardError) return { url, source: "" };
+    throw error;
+  }
+}
+
+/** A heading in the source of a page. `level`: 1 to 6. `at`: where it begins. */
+type Heading = { level: number; at: number; isNamed: boolean };
+
+/** The source from the heading that a fragment names to the next one of the same or a higher level; null if there is none. */
+export function findSection(source: string, fragment: string): string | null {
+  const headings = /<h[1-6][\s>]/i.test(source) ? htmlHeadings(source, fragment) : markdownHeadings(source, fragment);
+  const index = headings.findIndex(({ isNamed }) => isNamed);
+  const heading = headings[index];
+  if (heading === undefined) return null;
+  const next = headings.slice(index + 1).find(({ level }) => level <= heading.level);
+  const contentEnd = source.slice(heading.at).search(/<\/(main|article|body)>/i);
+  const end = next?.at ?? (contentEnd < 0 ? source.length : heading.at + contentEnd);
+  return source.slice(heading.at, end);
+}
+
+function htmlHeadings(source: string, fragment: string): Heading[] {
+  const id = new RegExp(`\\bid=(["']?)${RegExp.escape(fragment)}\\1[\\s>]`);
+  return [...source.matchAll(/<h([1-6])(?=[\s>])/gi)].map(({ 1: level, index }) => {
+    const end = source.indexOf("</h", index);
+    return { level: Number(level), at: index, isNamed: id.test(source.slice(index, end < 0 ? undefined : end)) };
+  });
+}
+
+/** Lines that begin with # in a code block are no headings. */
+function markdownHeadings(source: string, fragment: string): Heading[] {
+  const headings: Heading[] = [];
+  let isCode = false;
+  let at = 0;
+  for (const line of source.split("\n")) {
+    if (/^\s*(```|~~~)/.test(line)) isCode = !isCode;
+    const [, marks, text = ""] = /^(#{1,6})\s+(.*)/.exec(line) ?? [];
+    const isNamed = isMadeFrom(fragment, text) || text.includes(`{#${fragment}}`);
+    if (marks !== undefined && !isCode) headings.push({ level: marks.length, at, isNamed });
+    at += line.length + 1;
+  }
+  return headings;
+}
