@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import { dirname, join, relative } from "node:path";
 import { openDb } from "../src/db/open.ts";
 import { measureFile } from "./support/code-metrics.ts";
+import equivalentPredicates from "./support/equivalent-predicates.json" with { type: "json" };
 
 const root = join(import.meta.dir, "..");
 const files = [...new Bun.Glob("src/**/*.{ts,tsx}").scanSync(root)].sort();
@@ -277,6 +278,16 @@ test("every table is strict, and references between rows of organizations includ
     );
   });
   expect(lone).toEqual([]);
+});
+
+test("each predicate that is excused from the mutations of tenancy stands once in its file", async () => {
+  const stale: string[] = [];
+  for (const [file, reasons] of Object.entries<Record<string, string>>(equivalentPredicates)) {
+    const source = (await Bun.file(join(root, file)).text()).replace(/\s+/g, " ");
+    for (const predicate of Object.keys(reasons))
+      if (source.split(predicate).length !== 2) stale.push(`${file}: ${predicate}`);
+  }
+  expect(stale).toEqual([]);
 });
 
 test("packages have exact versions", async () => {
