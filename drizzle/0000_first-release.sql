@@ -1131,7 +1131,7 @@ CREATE TABLE `runs` (
 ) STRICT;
 --> statement-breakpoint
 CREATE INDEX `runs_newest` ON `runs` (`org_id`,`id`,`prompt_id`);--> statement-breakpoint
-CREATE INDEX `runs_by_prompt` ON `runs` (`org_id`,`prompt_id`,`id`,`agent`,`status`,`failure_cause`,`url_map`,`edits_digest`);--> statement-breakpoint
+CREATE INDEX `runs_by_prompt` ON `runs` (`org_id`,`prompt_id`,`id`,`agent`,`status`,`failure_cause`,`url_map`,`edits_digest`,`model`);--> statement-breakpoint
 CREATE INDEX `runs_unfinished` ON `runs` (`org_id`,`prompt_id`) WHERE "runs"."completed_at" is null;--> statement-breakpoint
 CREATE INDEX `runs_failed_newest` ON `runs` (`id`,`failure_cause`,`failure_code`) WHERE "runs"."status" = 'failed';--> statement-breakpoint
 CREATE INDEX `runs_failed` ON `runs` (`org_id`,`prompt_id`,`agent`,`id`,`failure_cause`,`url_map`,`edits_digest`) WHERE "runs"."status" = 'failed';--> statement-breakpoint
@@ -1140,7 +1140,7 @@ CREATE INDEX `runs_by_agent` ON `runs` (`org_id`,`agent`,`id`);--> statement-bre
 CREATE INDEX `runs_without_report` ON `runs` (`org_id`,`status`,`id`) WHERE "runs"."status" in ('failed', 'superseded');--> statement-breakpoint
 CREATE INDEX `runs_failed_paid` ON `runs` (`org_id`,`id`,`spent_usd`) WHERE "runs"."status" = 'failed' and "runs"."spent_usd" > 0;--> statement-breakpoint
 CREATE INDEX `runs_by_eval_request` ON `runs` (`org_id`,`eval_request_id`,`id`);--> statement-breakpoint
-CREATE INDEX `runs_by_duration` ON `runs` (`org_id`,case when "completed_at" > "started_at" then "completed_at" - "started_at" else -1 end,`id`,`prompt_id`,`agent`,`status`);--> statement-breakpoint
+CREATE INDEX `runs_by_duration` ON `runs` (`org_id`,case when "completed_at" > "started_at" then "completed_at" - "started_at" else -1 end,`id`,`prompt_id`,`agent`,`status`,`model`);--> statement-breakpoint
 CREATE INDEX `runs_by_idempotency_key` ON `runs` (`org_id`,`idempotency_key`) WHERE "runs"."idempotency_key" is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX `runs_of_org` ON `runs` (`org_id`,`id`);--> statement-breakpoint
 CREATE TABLE `session_events` (

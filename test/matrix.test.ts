@@ -1,5 +1,7 @@
 import { expect, test } from "bun:test";
+import { eq } from "drizzle-orm";
 import type { Agent } from "../src/agents/agent.ts";
+import { runs } from "../src/db/tables/runs.ts";
 import type { Matrix } from "../src/matrix/schema.ts";
 import { standingsOf } from "../src/matrix/standings.ts";
 import { medianInterval, welch } from "../src/stats/estimates.ts";
@@ -152,13 +154,37 @@ test("an evaluation, a period and a page of prompts can be chosen, as JSON or CS
 
   const browser = await signedIn(app);
   const page = (await browser.get("/matrix?tag=filters&since=2026-11-01")).body;
-  expect(page).toContain(`/reports?promptId=${old}&amp;agent=amber`);
+  expect(page).toContain(`/runs?promptId=${old}&amp;agent=amber"`);
   expect(page.match(/No runs/g)?.length).toBe(1);
   const html = (await browser.get(`/evals/${evalRequestId}`)).body;
   expect(html).toContain(`/matrix?evalRequestId=${evalRequestId}`);
   expect((await browser.get("/prompts?tag=filters")).body).toContain("/matrix?tag=filters");
   expect((await browser.get("/trends?tag=filters")).body).toContain("/matrix?tag=filters");
   expect((await browser.get(`/matrix/export?${query}`)).body).toStartWith("promptId,title,agent");
+});
+
+test("a cell leads to the runs of exactly its agent and model", async () => {
+  const id = await create("Models", { tags: ["models"] });
+  const runIds: string[] = [];
+  for (const model of ["openai/small", "openai/large", "openai/large"]) {
+    const { runId } = (await send("POST", `/api/v1/prompts/${id}/run`, { body: { urlMap: {}, agent: "amber" } })).body;
+    app.db.update(runs).set({ model }).where(eq(runs.id, runId)).run();
+    runIds.push(runId);
+  }
+  finishRuns(app, () => 60);
+  const browser = await signedIn(app);
+  const page = (await browser.get("/matrix?tag=models")).body;
+  const listed = [];
+  for (const [, href = ""] of page.matchAll(/href="(\/runs\?promptId=[^"]+model=[^"]+)"/g))
+    for (const sort of ["", "&sort=duration"]) {
+      const list = (await browser.get(`${href.replaceAll("&amp;", "&")}${sort}`)).body;
+      listed.push(runIds.map((runId) => list.includes(`/runs/${runId}`)));
+    }
+  const [large, small] = [
+    [false, true, true],
+    [true, false, false],
+  ];
+  expect(listed.toSorted()).toEqual([large, large, small, small]);
 });
 
 test("a leader is best only if it leads every other one", () => {

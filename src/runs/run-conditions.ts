@@ -16,7 +16,7 @@ export type ApiRunFilter = {
 };
 
 /** Filters of run lists. */
-export type RunFilter = Omit<ApiRunFilter, "reportStatus">;
+export type RunFilter = Omit<ApiRunFilter, "reportStatus"> & { model?: string };
 
 /** Maximum runs of an agent or trigger for which its index is used. */
 const maxRareRuns = 1000;
@@ -32,7 +32,7 @@ const durationOfRow = ({ completedAt, startedAt }: RunRow): number =>
 export type KeysetPage = { limit: number; isDescending: boolean };
 
 /** The most selective condition leads; a plus keeps SQLite from using another one's index. */
-export function runConditions(ctx: Context, org: OrgId, { promptId, status, agent, trigger }: RunFilter) {
+export function runConditions(ctx: Context, org: OrgId, { promptId, status, agent, model, trigger }: RunFilter) {
   const isUnfinished = status === "pending" || status === "running";
   const hasNoReport = status === "failed" || status === "superseded";
   const hasRareAgent = agent !== undefined && isRareAgent(ctx, org, agent);
@@ -62,6 +62,7 @@ export function runConditions(ctx: Context, org: OrgId, { promptId, status, agen
         ? sql`unlikely(${evalRequests.trigger} = ${trigger})`
         : sql`+${evalRequests.trigger} = ${trigger}`),
     agent ? sql`${indexedFilter === "agent" ? sql`` : sql`+`}${runs.agent} = ${agent}` : undefined,
+    model ? eq(runs.model, model) : undefined,
   );
   return { where, byTrigger };
 }
@@ -73,7 +74,7 @@ export function runIdsByDuration(
   filter: RunFilter,
   { last, limit, isDescending }: KeysetPage & { last?: RunRow },
 ) {
-  const { promptId, status, agent, trigger } = filter;
+  const { promptId, status, agent, model, trigger } = filter;
   const isUnfinished = status === "pending" || status === "running";
   const hasRareTrigger = trigger !== undefined && isRareTrigger(ctx, org, trigger);
   const duration = durationOf(runs);
@@ -89,6 +90,7 @@ export function runIdsByDuration(
       : isRareAgent(ctx, org, agent)
         ? eq(runs.agent, agent)
         : sql`+${runs.agent} = ${agent}`,
+    model === undefined ? undefined : eq(runs.model, model),
     trigger && inTrigger(ctx, org, trigger, hasRareTrigger),
     last && sql`(${duration}, ${runs.id}) ${comparison} (${durationOfRow(last)}, ${last.id})`,
   );

@@ -162,6 +162,7 @@ export const runs = sqliteTable(
       table.failureCause,
       table.urlMap,
       table.editsDigest,
+      table.model,
     ),
     index("runs_unfinished").on(table.orgId, table.promptId).where(sql`${table.completedAt} is null`),
     // For operators, who see the failures of all organizations.
@@ -184,7 +185,15 @@ export const runs = sqliteTable(
       .where(sql`${table.status} = 'failed' and ${table.spentUsd} > 0`),
     index("runs_by_eval_request").on(table.orgId, table.evalRequestId, table.id),
     /** The index has all filters of lists, so that only listed rows are read. */
-    index("runs_by_duration").on(table.orgId, durationOf(table), table.id, table.promptId, table.agent, table.status),
+    index("runs_by_duration").on(
+      table.orgId,
+      durationOf(table),
+      table.id,
+      table.promptId,
+      table.agent,
+      table.status,
+      table.model,
+    ),
     index("runs_by_idempotency_key")
       .on(table.orgId, table.idempotencyKey)
       .where(sql`${table.idempotencyKey} is not null`),

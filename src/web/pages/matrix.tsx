@@ -123,9 +123,10 @@ export function MatrixPage({ site, site: { base }, viewer, matrix, query, tags, 
                               results={cell}
                               runsHref={
                                 evalRequestId === undefined
-                                  ? toHref(`${base}/${cell.n > 0 ? "reports" : "runs"}`, {
+                                  ? toHref(`${base}/runs`, {
                                       promptId,
-                                      agent: cell.n > 0 ? agents[i]?.agent : undefined,
+                                      agent: agents[i]?.agent,
+                                      model: agents[i]?.model ?? undefined,
                                     })
                                   : `${base}/evals/${evalRequestId}`
                               }

@@ -56,6 +56,11 @@ export function RunsPage(props: Props) {
           <Choice name="agent" label="Agent" allLabel="All agents" value={filter.agent}>
             {agents.map((agent) => [agent, agent])}
           </Choice>
+          {filter.model !== undefined && (
+            <Choice name="model" label="Model" allLabel="All models" value={filter.model}>
+              {[[filter.model, filter.model]]}
+            </Choice>
+          )}
           <Choice name="trigger" label="Trigger" allLabel="All triggers" value={filter.trigger}>
             {triggers.map((trigger) => [trigger, triggerLabels[trigger]])}
           </Choice>

@@ -33,6 +33,7 @@ const RunsQuery = Type.Object({
   promptId: Type.Optional(Id),
   status: Type.Optional(OneOf(runStatuses)),
   agent: Type.Optional(Type.String({ maxLength: 100 })),
+  model: Type.Optional(Type.String({ maxLength: 200 })),
   trigger: Type.Optional(OneOf(triggers)),
   sort: sortBy(runColumns),
   before: Type.Optional(Type.String({ format: "uuid", description: "ID of the last run on the previous page" })),
