@@ -47,7 +47,9 @@ export async function compile({ entry, file, platform, runtime, commit }: Build,
   }
   const command = [
     ...[process.execPath, "build", ...flags, ...more],
-    ...readdirSync(assets).map((folder) => `--asset=${join(assets, folder)}`),
+    ...readdirSync(assets)
+      .sort()
+      .map((folder) => `--asset=${join(assets, folder)}`),
     ...["--define", `EVALD_COMMIT=${JSON.stringify(commit)}`],
     ...["--define", `EVALD_PLATFORM=${JSON.stringify(platform.name)}`],
     ...(runtime === undefined ? [] : [`--target=${platform.target}`, `--compile-executable-path=${runtime}`]),
