@@ -58,7 +58,7 @@ export async function requestCalibration(
     ...{ createdAt, completedAt: null },
   };
   if (dryRun) return { ...toCalibration(ctx, row), estimate };
-  if (plan.prompt === null) createPrompt(ctx, org, ownPrompt, row.promptId);
+  if (plan.prompt === null) createPrompt(ctx, org, ownPrompt, { id: row.promptId });
   const copies = await prepareCopies(ctx, row, 0);
   await ctx.commit((tx) => {
     if (everyDays !== null) endRepetition(tx, row);

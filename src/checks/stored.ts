@@ -110,8 +110,9 @@ export function checkClock({ ctx, now, peerClocks }: CheckInput): Finding {
     return problemFound("clock_behind", `it says ${toIso(nowMs)}, but this version was made on ${dayOf(builtAt)}`);
   if (nowMs < storedAt - minuteMs)
     return problemFound("clock_behind", `it says ${toIso(nowMs)}, but evald stored something at ${toIso(storedAt)}`);
-  const peer = [...peerClocks].find(([, aheadMs]) => Math.abs(aheadMs) > toleranceMs);
-  if (peer) return problemFound("clock_differs", `it says ${toIso(nowMs)}, ${peer[0]} ${toIso(nowMs + peer[1])}`);
+  for (const [host, aheadMs] of peerClocks)
+    if (Math.abs(aheadMs) > toleranceMs)
+      return problemFound("clock_differs", `it says ${toIso(nowMs)}, ${host} ${toIso(nowMs + aheadMs)}`);
   const jumpMs = ctx === null ? 0 : jumpOf(ctx);
   if (Math.abs(jumpMs) > toleranceMs)
     return problemFound(

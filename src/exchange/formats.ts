@@ -96,11 +96,11 @@ export function* exportJunit(ctx: Context, span: Span, bar: SuccessBar | null): 
 
 /** The reports of an export as one Markdown document. */
 export function* exportMarkdown(ctx: Context, span: Span): Generator<string> {
-  let first = true;
+  let separator = "";
   for (const { report } of results(ctx, span)) {
     if (report === null) continue;
-    yield `${first ? "" : "\n---\n\n"}${reportMarkdown(getReport(ctx, span.org, report.slug))}`;
-    first = false;
+    yield separator + reportMarkdown(getReport(ctx, span.org, report.slug));
+    separator = "\n---\n\n";
   }
 }
 
@@ -147,27 +147,28 @@ function toCase(
   const classname = [run.agent, run.model].filter(Boolean).join(" ");
   const time = report?.metrics.timeSeconds ?? 0;
   const open = `    <testcase${toXmlAttributes({ name: report?.slug ?? run.id, classname, time })}`;
-  const [kind, type, message] = verdictOf(run, report, bar);
-  if (kind === null) return `${open}/>\n`;
+  const problem = problemOf(run, report, bar);
+  if (problem === null) return `${open}/>\n`;
+  const { kind, type, message } = problem;
   const description = report === null ? "" : toXmlText(report.verdict);
   return `${open}>\n      <${kind}${toXmlAttributes({ type, message })}>${description}</${kind}>\n    </testcase>\n`;
 }
 
-function verdictOf(
+/** Why a case isn't a success; null if it is one. */
+function problemOf(
   run: typeof runs.$inferSelect,
   report: typeof reports.$inferSelect | null,
   bar: SuccessBar | null,
-): [kind: "error" | "failure" | null, type: string, message: string] {
-  if (report === null) return ["error", run.failureCause ?? "", toFailureReason(run) ?? ""];
-  if (report.score === null) return ["error", report.outcome, report.nullNotice ?? ""];
-  if (report.outcome === "goal_not_met") return ["failure", report.outcome, report.keyFinding];
-  if (bar !== null && report.scope !== bar.scope)
-    return [
-      "error",
-      "scope",
-      `minScore applies to scores of scope ${bar.scope}, but this one has scope ${report.scope}.`,
-    ];
-  if (bar !== null && report.score < bar.minScore)
-    return ["failure", "score", `Score ${report.score} is below ${bar.minScore}. ${report.keyFinding}`];
-  return [null, "", ""];
+): { kind: "error" | "failure"; type: string; message: string } | null {
+  if (report === null) return { kind: "error", type: run.failureCause ?? "", message: toFailureReason(run) ?? "" };
+  const { outcome, score, scope, nullNotice, keyFinding } = report;
+  if (score === null) return { kind: "error", type: outcome, message: nullNotice ?? "" };
+  if (outcome === "goal_not_met") return { kind: "failure", type: outcome, message: keyFinding };
+  if (bar === null) return null;
+  if (scope !== bar.scope) {
+    const message = `minScore applies to scores of scope ${bar.scope}, but this one has scope ${scope}.`;
+    return { kind: "error", type: "scope", message };
+  }
+  if (score >= bar.minScore) return null;
+  return { kind: "failure", type: "score", message: `Score ${score} is below ${bar.minScore}. ${keyFinding}` };
 }

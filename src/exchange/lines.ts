@@ -43,19 +43,18 @@ export function* linesOf(file: string): Generator<Line, Envelope> {
   let rows = 0;
   let header = "";
   let envelope: Envelope | null = null;
-  let n = 0;
+  let lineNumber = 0;
   for (const { text, isWhole } of textLinesOf(file)) {
-    n++;
-    const invalidLine = (reason: string) => badRequest(`Line ${n}: ${reason}`);
+    lineNumber++;
+    const invalidLine = (reason: string) => badRequest(`Line ${lineNumber}: ${reason}`);
     if (envelope) throw invalidLine("there is data after the end of the export. Export it again.");
     if (!isWhole) throw invalidLine("the file is truncated here. Copy it again, or export it again.");
-    if (n === 1) {
+    if (lineNumber === 1) {
       checkHeader(text);
       header = text;
       continue;
     }
-    const value = parse(text, n);
-    const { type, row, ...rest } = value;
+    const { type, row, ...rest } = parse(text, lineNumber);
     if (type === "end") {
       const checksum = { rows, sha256: hash.digest("hex") };
       if (rest.rows !== rows || rest.sha256 !== checksum.sha256)
@@ -81,9 +80,10 @@ export function* linesOf(file: string): Generator<Line, Envelope> {
     if (fault) throw invalidLine(`${labelOf(rowType)}: ${invalidInput(fault, "row").detail}`);
     hash.update(`${text}\n`);
     rows++;
-    yield { lineNumber: n, type: rowType, row: row as Row, bytes: text.length };
+    yield { lineNumber, type: rowType, row: row as Row, bytes: text.length };
   }
-  if (!envelope) throw badRequest(`Line ${n + 1}: the file is truncated here. Copy it again, or export it again.`);
+  if (!envelope)
+    throw badRequest(`Line ${lineNumber + 1}: the file is truncated here. Copy it again, or export it again.`);
   return envelope;
 }
 
@@ -128,14 +128,14 @@ function* textLinesOf(file: string): Generator<{ text: string; isWhole: boolean 
   const descriptor = withReadErrors(file, () => openSync(file, "r"));
   let partial: Buffer[] = [];
   let length = 0;
-  let n = 1;
+  let lineNumber = 1;
   const decode = (bytes: Buffer) => {
     try {
       return decoder.decode(bytes);
     } catch {
-      throw n === 1
+      throw lineNumber === 1
         ? notAnExport()
-        : badRequest(`Line ${n}: the line is not valid UTF-8. The file is damaged; export it again.`);
+        : badRequest(`Line ${lineNumber}: the line is not valid UTF-8. The file is damaged; export it again.`);
     }
   };
   try {
@@ -143,18 +143,18 @@ function* textLinesOf(file: string): Generator<{ text: string; isWhole: boolean 
       const read = withReadErrors(file, () => readSync(descriptor, chunk));
       if (read === 0) break;
       let from = 0;
-      for (let newline = chunk.indexOf(10); newline >= 0 && newline < read; newline = chunk.indexOf(10, from)) {
+      for (let newline = chunk.indexOf("\n"); newline >= 0 && newline < read; newline = chunk.indexOf("\n", from)) {
         yield { text: decode(Buffer.concat([...partial, chunk.subarray(from, newline)])), isWhole: true };
         from = newline + 1;
         partial = [];
         length = 0;
-        n++;
+        lineNumber++;
       }
       partial.push(Buffer.from(chunk.subarray(from, read)));
       length += read - from;
       if (length > maxLineBytes)
         throw badRequest(
-          `Line ${n}: the line is longer than ${maxLineBytes / 1024 / 1024} MiB. The file is damaged; export it again.`,
+          `Line ${lineNumber}: the line is longer than ${maxLineBytes / 1024 / 1024} MiB. The file is damaged; export it again.`,
         );
     }
     if (length > 0) yield { text: Buffer.concat(partial).toString(), isWhole: false };

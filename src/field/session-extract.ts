@@ -45,8 +45,9 @@ export function extractSession({ agent, version, events }: StoredSession, produc
 
 function toSessionCall({ tool, input, values, isWhole }: SafeCall, result: Result | undefined, product: Product) {
   const output = text(result?.output.text) || text(result?.output.message);
+  // The exit code of curl is 0 for an error status too.
   const isRefused = /^HTTP\/[\d.]+ [45]\d\d/m.test(output);
-  const ok = result === undefined ? null : isRefused ? false : result.ok;
+  const ok = isRefused ? false : (result?.ok ?? null);
   const isShown = ok === false && isWhole;
   return {
     tool,
@@ -88,6 +89,7 @@ function toSafeCommand(line: string, product: Product): SafeCall | null {
   };
 }
 
+/** The program of a command, also of one that a runner starts, without its folder and version: `npx -y acme@2` is `acme`. */
 const programOf = (words: string[]): string => {
   const at = runners.has(words[0] ?? "") ? words.findIndex((word, index) => index > 0 && !word.startsWith("-")) : 0;
   return (words[at] ?? "").replace(/^.*\//, "").replace(/(?<=.)@.*$/, "");
@@ -141,13 +143,12 @@ function isOfProduct(url: URL, { urls }: Product): boolean {
   });
 }
 
+/** A segment of a path with a digit that may be an ID: a number, a name with four digits in a row, a long name, or an address. */
+const idSegment = /\/(?=[^/]*\d)(?:\d+|[\w-]*\d{4,}[\w-]*|[\w-]{20,}|[^/]*(?:%40|@)[^/]*)(?=\/|$)/g;
+
 /** A URL of the product without credentials, query, fragment and IDs; null: another one. */
 function toSafeUrl(word: string, product: Product): string | null {
   const url = /^https?:\/\//.test(word) ? URL.parse(word) : null;
   if (url === null || !isOfProduct(url, product)) return null;
-  const path = url.pathname.replace(
-    /\/(?=[^/]*\d)(?:\d+|[\w-]*\d{4,}[\w-]*|[\w-]{20,}|[^/]*(?:%40|@)[^/]*)(?=\/|$)/g,
-    `/${hidden}`,
-  );
-  return `${url.origin}${path}`;
+  return `${url.origin}${url.pathname.replace(idSegment, `/${hidden}`)}`;
 }

@@ -56,29 +56,32 @@ export const getPrompt = (ctx: Context, org: OrgId, id: string): Prompt => toPro
 export const getPromptWarnings = (ctx: Context, org: OrgId, id: string, runs: number): string[] =>
   warningsOfPrompt(ctx, getPromptRow(ctx, org, id), runs);
 
+/**
+ * Where a new prompt comes from. `id`: reserved for it, so that presets keep the times that were shown; if it is taken, it gets another one.
+ * `basis`: what it was proposed from. `suite`: the one that it is of.
+ */
+type PromptOrigin = { id?: string | undefined; basis?: PromptBasis; suite?: SuiteReference };
+
 /** The row of a prompt that is not stored yet, unchecked. */
 export function toPromptRow(
   ctx: Context,
   org: OrgId,
   input: PromptInput,
-  id?: string,
-  basis: PromptBasis | null = null,
-  suite: SuiteReference | null = null,
+  { id, basis, suite }: PromptOrigin = {},
 ): PromptRow {
   const createdAt = ctx.now();
+  const isTaken = (each: string) =>
+    includingDeleted(ctx.db).select({ id: prompts.id }).from(prompts).where(eq(prompts.id, each)).get() !== undefined;
   return {
-    id:
-      id && !includingDeleted(ctx.db).select({ id: prompts.id }).from(prompts).where(eq(prompts.id, id)).get()
-        ? id
-        : ctx.newId(createdAt),
+    id: id && !isTaken(id) ? id : ctx.newId(createdAt),
     orgId: org,
     title: input.title ?? null,
     text: input.text,
     endGoal: input.endGoal ?? null,
     wordings: input.wordings ?? null,
-    basis,
+    basis: basis ?? null,
     basisChange: null,
-    suite,
+    suite: suite ?? null,
     status: input.status ?? "active",
     frequency: toFrequency(input.frequency ?? null),
     runsPerEval: input.runsPerEval ?? null,
@@ -106,19 +109,9 @@ export function toPromptRow(
   };
 }
 
-/**
- * Throws bad_request that names the field. `id`: a reserved ID, so that presets keep the times that were shown; if
- * it is taken, another one is created. `basis`: what it was proposed from. `suite`: the one that it is of.
- */
-export function createPrompt(
-  ctx: Context,
-  org: OrgId,
-  input: PromptInput,
-  id?: string,
-  basis: PromptBasis | null = null,
-  suite: SuiteReference | null = null,
-): Prompt {
-  const row = checkPromptRow(ctx, org, toPromptRow(ctx, org, input, id, basis, suite));
+/** Throws bad_request that names the field. */
+export function createPrompt(ctx: Context, org: OrgId, input: PromptInput, origin: PromptOrigin = {}): Prompt {
+  const row = checkPromptRow(ctx, org, toPromptRow(ctx, org, input, origin));
   transaction(ctx.db, (tx) => {
     tx.insert(prompts).values(reschedule(ctx, row)).run();
     recordAudit(ctx, org, "prompt.created", { id: row.id, name: nameOfPrompt(row) });
@@ -131,15 +124,13 @@ export function createPrompt(
 export const nameOfPrompt = ({ title, text }: PromptRow): string => title ?? text.slice(0, 80).toWellFormed();
 
 /** Omitted fields keep their values. Throws not_found, and bad_request that names the field. */
-export function updatePrompt(ctx: Context, org: OrgId, id: string, { hasPublicBadge, ...patch }: PromptPatch): Prompt {
+export function updatePrompt(ctx: Context, org: OrgId, id: string, patch: PromptPatch): Prompt {
   const before = getPromptRow(ctx, org, id);
-  const { badgeToken: currentToken } = before;
-  const badgeToken =
-    hasPublicBadge === undefined ? currentToken : hasPublicBadge ? (currentToken ?? newUrlSecret()) : null;
+  const { hasPublicBadge = before.badgeToken !== null, ...fields } = patch;
   const changed = {
     ...before,
-    ...patch,
-    badgeToken,
+    ...fields,
+    badgeToken: hasPublicBadge ? (before.badgeToken ?? newUrlSecret()) : null,
     ...(patch.frequency !== undefined && { frequency: toFrequency(patch.frequency) }),
     ...catchUpAfterChange(patch, before),
     ...agentsAfterChange(patch, before),

@@ -70,7 +70,7 @@ function createProposed(
   };
   const ownGoal = docsOwnWords ? withoutVariables(proposal.endGoal) : null;
   const basis = { url, line, quote, digest: new Bun.CryptoHasher("sha256").update(quote).digest("hex"), ownGoal };
-  return createPrompt(ctx, org, input, undefined, basis).id;
+  return createPrompt(ctx, org, input, { basis }).id;
 }
 
 /** Docs may quote braces, which are no variables of the prompt. */

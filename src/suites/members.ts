@@ -47,7 +47,7 @@ export function createSuitePrompts(ctx: Context, org: OrgId, suiteId: string, pr
         tags: [`suite:${suite.id}`],
       };
       const reference = { id: suite.id, version: suite.version, slot: slot.slot };
-      const { id } = createPrompt(ctx, org, input, undefined, null, reference);
+      const { id } = createPrompt(ctx, org, input, { suite: reference });
       return { promptId: id, title: input.title };
     });
     const target = { id: provider.id, name: provider.name };

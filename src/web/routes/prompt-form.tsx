@@ -169,7 +169,7 @@ async function submitPrompt(
 
 /** Creates a prompt and, if that was asked for, runs it. Then shows either. */
 async function savePrompt(ctx: Context, org: OrgId, input: PromptInput, id: string, source: EvalSource | null) {
-  const prompt = createPrompt(ctx, org, input, id);
+  const prompt = createPrompt(ctx, org, input, { id });
   // The page of the prompt asks for the values of variables, and for consent to the cost of a paid model.
   if (!source || prompt.templateVars || agentOfPrompt(ctx, org, prompt).model !== null)
     return seeOtherWithToast(ctx, `/prompts/${prompt.id}`, "promptCreated");
