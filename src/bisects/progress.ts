@@ -79,15 +79,14 @@ async function advance(ctx: Context, row: BisectRow): Promise<boolean> {
     return false;
   }
   if (step.kind !== "run") return false;
-  const lost = findLostBuild(step.builds, endedRuns);
-  const missing = lost ? { ...lost, status: null } : await findMissingBuild(ctx, row, step.builds, endedRuns);
-  if (missing !== null) return await skipBuild(ctx, row, missing);
+  const skipped = findLostBuild(step.builds, endedRuns) ?? (await findMissingBuild(ctx, row, step.builds, endedRuns));
+  if (skipped !== null) return await skipBuild(ctx, row, skipped);
   // One run of the good and the bad build shows what a run costs, and is all that a deterministic agent needs.
   const runs = endedRuns.length === 0 ? 1 : step.runs;
   const isExtended = await ctx.commit((tx) => {
     // Someone may have cancelled it in the meantime.
-    const now = tx.select({ stopReason: bisects.stopReason }).from(bisects).where(eq(bisects.id, row.id)).get();
-    if (now?.stopReason !== null) return false;
+    const current = tx.select({ stopReason: bisects.stopReason }).from(bisects).where(eq(bisects.id, row.id)).get();
+    if (current?.stopReason !== null) return false;
     const last =
       tx
         .select({ step: max(bisectRuns.step) })
@@ -128,13 +127,13 @@ function suspectsSoFar(row: BisectRow, ended: BuildRun[]): BisectRow["result"] {
 }
 
 /** The first of some builds whose runs all end without a score. */
-function findLostBuild(builds: number[], ended: BuildRun[]): Omit<SkippedBuild, "status"> | null {
+function findLostBuild(builds: number[], ended: BuildRun[]): SkippedBuild | null {
   const isLost = (build: number) => {
     const runs = ended.filter((run) => run.build === build);
     return runs.length >= maxLost && runs.every(({ score }) => score === null);
   };
   const build = builds.find(isLost);
-  return build === undefined ? null : { build, reason: "runs_failed" };
+  return build === undefined ? null : { build, reason: "runs_failed", status: null };
 }
 
 /** The first of some builds that is new and does not answer. */
@@ -183,9 +182,9 @@ type RequestedRuns = { builds: number[]; runs: number; step: number };
  * Requests runs of builds within a transaction; emit `jobQueued` afterwards. Runs of a build form one evaluation, and runs of several builds
  * alternate. Throws what `acceptEval` throws.
  */
-function addRunsOf(ctx: Context, tx: Tx, row: BisectRow, { builds, runs: n, step }: RequestedRuns) {
+function addRunsOf(ctx: Context, tx: Tx, row: BisectRow, { builds, runs: runsPerBuild, step }: RequestedRuns) {
   const org = row.orgId as OrgId;
-  for (let i = 0; i < n; i++)
+  for (let i = 0; i < runsPerBuild; i++)
     for (const build of builds) {
       const earlier = tx
         .select({ evalRequestId: runs.evalRequestId, model: bisectRuns.model })

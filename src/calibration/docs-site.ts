@@ -59,11 +59,12 @@ type Action = (typeof actions)[number];
 
 export const slugOf = (text: string): string => text.toLowerCase().replaceAll(" ", "-");
 const capitalized = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
-const at = <T>(items: readonly T[], i: number): T => items[i % items.length] as T;
+/** An item of a list that begins again at its end. */
+const itemAt = <T>(items: readonly T[], i: number): T => items[i % items.length] as T;
 
 /** A clean site of 10 pages. The same number always makes the same site. */
 export function generateSite(number: number): DocsSite {
-  const product = at(products, number);
+  const product = itemAt(products, number);
   const host = `${slugOf(product)}.example`;
   const api: Api = {
     openapi: "3.1.0",
@@ -72,9 +73,9 @@ export function generateSite(number: number): DocsSite {
     paths: {},
     components: { schemas: {} },
   };
-  const subjects = at(topics, number);
+  const subjects = itemAt(topics, number);
   const pages = new Map([...framePages(product, subjects), ...topicPages(api, number, subjects)]);
-  const answer = `/${slugOf(at(subjects, Math.floor(number / 2)))}/`;
+  const answer = `/${slugOf(itemAt(subjects, Math.floor(number / 2)))}/`;
   const [, section] = pages.get(answer)?.sections ?? [];
   const paths = [...pages.keys()];
   return {
@@ -86,8 +87,10 @@ export function generateSite(number: number): DocsSite {
 /** A page for each subject, with two tasks; their calls are added to the API description. */
 function topicPages(api: Api, number: number, subjects: readonly string[]): [string, DocsPage][] {
   return subjects.map((noun, i): [string, DocsPage] => {
-    const sections = [0, 3].map((offset) => taskSection(api, noun, at(actions, number + 2 * i + offset), offset > 0));
-    const other = at(subjects, i + 1);
+    const sections = [0, 3].map((offset) =>
+      taskSection(api, noun, itemAt(actions, number + 2 * i + offset), offset > 0),
+    );
+    const other = itemAt(subjects, i + 1);
     const introduction: Section = {
       heading: "",
       blocks: [

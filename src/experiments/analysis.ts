@@ -349,14 +349,8 @@ function listPrompts(base: ArmRun[], arm: ArmRun[], options: TestOptions): Promp
 /** The change of the runs that used the treatment; null: none did, or it is unknown. */
 function usedOnlyOf(base: ArmRun[], arm: ArmRun[]): Effect | null {
   const isKnown = arm.some(({ used }) => used !== null);
-  const used = arm.filter(({ used, excluded }) => used === true && excluded === null);
-  const differences = isKnown
-    ? differencesOf(
-        base.filter(({ excluded }) => excluded === null),
-        used,
-        ({ score }) => score,
-      )
-    : [];
+  const users = validOf(arm).filter(({ used }) => used === true);
+  const differences = isKnown ? differencesOf(validOf(base), users, ({ score }) => score) : [];
   if (differences.length === 0) return null;
   const { value, low, high } = blockInterval(differences);
   return { delta: value, low, high, n: differences.flat().length };
@@ -369,7 +363,7 @@ function summarizeArm(arm: string, runs: ArmRun[]): ArmSummary {
     .filter((scores) => scores.length > 0);
   const score = scored.length === 0 ? null : blockInterval(scored);
   const { k, n } = shareOf(valid);
-  const known = valid.filter(({ used }) => used !== null);
+  const uses = valid.flatMap(({ used }) => used ?? []);
   return {
     arm,
     n: valid.length,
@@ -380,7 +374,7 @@ function summarizeArm(arm: string, runs: ArmRun[]): ArmSummary {
     successes: k,
     judged: n,
     successInterval: n === 0 ? null : toInterval(wilson(k, n), 1),
-    used: known.length === 0 ? null : { n: known.filter(({ used }) => used).length, of: known.length },
+    used: uses.length === 0 ? null : { n: uses.filter(Boolean).length, of: uses.length },
   };
 }
 

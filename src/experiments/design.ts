@@ -12,6 +12,7 @@ export type Cell = { promptId: string; arm: string };
  * day nor a predecessor favors an arm. The same seed gives the same order.
  */
 export function orderOfRepeat(promptIds: string[], arms: string[], seed: number, repeat: number): Cell[] {
+  // An experiment has fewer repeats than 1,000, so no two of all seeds and repeats share an order.
   const random = seeded(seed * 1_000 + repeat);
   return shuffled(promptIds, random).flatMap((promptId) => shuffled(arms, random).map((arm) => ({ promptId, arm })));
 }
@@ -101,8 +102,8 @@ export function withholdingArms(
   pages: readonly { url: string; found: Record<string, number> }[],
   max: number,
 ): [Arm, ...Arm[]] {
-  const found = pages.filter(({ found }) => (found.given ?? 0) === 0).slice(0, max);
-  const arms = found.map(({ url }) => ({
+  const withheldPages = pages.filter(({ found }) => (found.given ?? 0) === 0).slice(0, max);
+  const arms = withheldPages.map(({ url }) => ({
     name: `without ${shortUrl(url)}`.slice(0, 60),
     edits: { hidden: [url, `${url.replace(/(\/|\.html?)$/, "")}.md`], replacements: [] },
   }));

@@ -41,12 +41,10 @@ function linkPairs(page: string, find: string, replacement: string): [string, st
   const spellings: [string, string][] = [
     [find, replacement],
     [from.href, to.href],
-    ...(from.origin === to.origin
-      ? ([[toPath(from), toPath(to)], ...relativePairs(page, from, to)] as [string, string][])
-      : []),
   ];
+  if (from.origin === to.origin) spellings.push([toPath(from), toPath(to)], ...relativePairs(page, from, to));
   const inLinks = spellings.flatMap(([before, after]) =>
-    aroundLinks.map(([open, close]): [string, string] => [`${open}${before}${close}`, `${open}${after}${close}`]),
+    aroundLinks.map(([start, end]): [string, string] => [start + before + end, start + after + end]),
   );
   // The name of a file may also be the end of another name.
   const isWhole = /^(https?:\/)?\//.test(find);
@@ -61,11 +59,10 @@ function relativePairs(page: string, from: URL, to: URL): [string, string][] {
   const folder = new URL(".", page).pathname;
   const [before, after] = [toPath(from), toPath(to)];
   if (!before.startsWith(folder) || !after.startsWith(folder)) return [];
-  const [short, shortAfter] = [before.slice(folder.length), after.slice(folder.length)];
-  return short === ""
-    ? []
-    : [
-        [short, shortAfter],
-        [`./${short}`, `./${shortAfter}`],
-      ];
+  const [name, newName] = [before.slice(folder.length), after.slice(folder.length)];
+  if (name === "") return [];
+  return [
+    [name, newName],
+    [`./${name}`, `./${newName}`],
+  ];
 }

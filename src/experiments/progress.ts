@@ -75,11 +75,8 @@ async function noteTreatments(ctx: Context, row: ExperimentRow): Promise<void> {
   for (const { runId, arm, attempt } of ended) {
     const events = await readSessionInBatches(ctx, { orgId, runId, attempt });
     const own = arms.find(({ name }) => name === arm) as Arm;
-    const treatment = treatmentOf(
-      events,
-      own,
-      arms.filter((each) => each !== own),
-    );
+    const others = arms.filter((arm) => arm !== own);
+    const treatment = treatmentOf(events, own, others);
     await ctx.commit((tx) =>
       tx
         .update(experimentRuns)
@@ -95,12 +92,12 @@ function advance(ctx: Context, tx: Tx, row: ExperimentRow): "waiting" | "extende
   const { ended, of } = progressOf(ctx, row);
   if (row.status !== "running" || ended < of || hasUnnoted(tx, row)) return "waiting";
   const spentUsd = costOf(ctx, row);
-  const done = countRepeats(tx, row);
-  const isDone = done >= row.repeats || of === 0;
+  const repeats = countRepeats(tx, row);
+  const isDone = repeats >= row.repeats || of === 0;
   const isCancelled = row.stopReason === "cancelled";
-  const isOverBudget = row.budgetUsd !== null && (spentUsd * (done + 1)) / done > row.budgetUsd;
+  const isOverBudget = row.budgetUsd !== null && (spentUsd * (repeats + 1)) / repeats > row.budgetUsd;
   if (!isDone && !isOverBudget && !isCancelled) {
-    addRepeat(ctx, tx, row, done);
+    addRepeat(ctx, tx, row, repeats);
     return "extended";
   }
   const stopReason = isCancelled ? ("cancelled" as const) : isDone ? null : ("budget" as const);

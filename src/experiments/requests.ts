@@ -23,7 +23,8 @@ type Design = { arms: Arm[]; promptIds: string[]; repeats: number; triggering: T
 
 /**
  * Accepts an experiment with its first runs and resolves once it is on disk. The prompts are frozen: later runs repeat the first ones. Throws what
- * requesting a run throws, and bad_request for a hidden section that its page doesn't have, arms that can't be compared or a budget below the usual cost of one repeat.
+ * requesting a run throws, and bad_request for a hidden section that its page doesn't have, arms that can't be compared, or a budget below the usual
+ * cost of one repeat.
  */
 export async function requestExperiment(
   ctx: Context,
@@ -31,25 +32,17 @@ export async function requestExperiment(
   input: ExperimentRequest & EvalSource,
 ): Promise<Experiment> {
   const design = toDesign(ctx, org, { ...input, arms: await withHiddenSections(ctx, input.arms) });
-  const { repeats } = design;
-  const { budgetUsd = null, title, seed = Math.floor(Math.random() * 1_000_000) } = input;
+  const { arms, promptIds, repeats, triggering } = design;
+  const { budgetUsd = null, everyWeeks = null, seed = Math.floor(Math.random() * 1_000_000) } = input;
+  const { title = arms.map(({ name }) => name).join(" · "), templateArgs = null } = input;
   if (budgetUsd !== null) checkBudget(budgetUsd, estimateDesign(ctx, org, design));
-  const { arms, promptIds, triggering } = design;
-  const { everyWeeks = null } = input;
   if (everyWeeks !== null && findEqualArm(arms) < 0)
     throw invalidField("everyWeeks", "only a comparison of the base with itself is repeated");
   const createdAt = ctx.now();
   const row: ExperimentRow = {
-    ...{
-      id: ctx.newId(createdAt),
-      orgId: org,
-      title: title ?? arms.map(({ name }) => name).join(" · "),
-      arms,
-      promptIds,
-      triggering,
-    },
-    ...{ templateArgs: input.templateArgs ?? null, repeats, seed, budgetUsd, status: "running" as const },
-    ...{ everyWeeks, drift: null, stopReason: null, analysis: null, spentUsd: null, createdAt, completedAt: null },
+    ...{ id: ctx.newId(createdAt), orgId: org, title, arms, promptIds, triggering, templateArgs },
+    ...{ repeats, seed, budgetUsd, everyWeeks, status: "running" as const, createdAt },
+    ...{ drift: null, stopReason: null, analysis: null, spentUsd: null, completedAt: null },
   };
   await ctx.commit((tx) => {
     tx.insert(experiments).values(row).run();
@@ -100,12 +93,11 @@ function toDesign(ctx: Context, org: OrgId, input: ExperimentRequest): Design {
   const absent = labeled?.find((id) => !ids.includes(id));
   if (absent !== undefined) throw invalidField("triggering", `the prompt ${absent} is not part of the experiment`);
   const agents = ids.flatMap((id) => arms.flatMap((arm, i) => agentOfArm(ctx, org, id, arm, i)));
-  const count = agents.every(({ agent }) => isRuleBased(agent)) ? 1 : repeats;
-  if (ids.length * arms.length * count > maxRuns)
-    throw badRequest(
-      `The experiment would make ${ids.length * arms.length * count} runs, and at most ${maxRuns} are possible.`,
-    );
-  return { arms, promptIds: [...new Set(ids)], repeats: count, triggering };
+  const usefulRepeats = agents.every(({ agent }) => isRuleBased(agent)) ? 1 : repeats;
+  const runCount = ids.length * arms.length * usefulRepeats;
+  if (runCount > maxRuns)
+    throw badRequest(`The experiment would make ${runCount} runs, and at most ${maxRuns} are possible.`);
+  return { arms, promptIds: [...new Set(ids)], repeats: usefulRepeats, triggering };
 }
 
 /** The labels with the IDs of all prompts. Throws bad_request for a prompt with both labels, and if there is none. */

@@ -41,10 +41,8 @@ export const costOf = ({ db }: Context, row: ExperimentRow): number =>
 
 /** The runs of an experiment that have ended, in the order in which they were requested. */
 export function listEndedRuns({ db }: Context, row: ExperimentRow): (ExperimentRun & { isRuleBased: boolean })[] {
-  const { timeSeconds, costUsd } = {
-    timeSeconds: sql<number | null>`json_extract(${reports.metrics}, '$.timeSeconds')`,
-    costUsd: sql<number | null>`json_extract(${reports.metrics}, '$.costUsd')`,
-  };
+  const timeSeconds = sql<number | null>`json_extract(${reports.metrics}, '$.timeSeconds')`;
+  const costUsd = sql<number | null>`json_extract(${reports.metrics}, '$.costUsd')`;
   return db
     .select({
       ...{ runId: runs.id, promptId: runs.promptId, block: experimentRuns.block, arm: experimentRuns.arm },

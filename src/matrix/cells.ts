@@ -27,8 +27,8 @@ const scoresOf = (days: ScoreDay[]) => days.flatMap(({ scores }) => scores);
 
 /** Agents in alphabetical order. A failed run names the model that was requested, so it belongs to its agent if there is only one. */
 export function agentsOf(days: ScoreDay[], failed: FailedRun[]): AgentModel[] {
-  const known = new Set(days.map(({ agent }) => agent));
-  const all = [...days, ...failed.filter(({ agent }) => !known.has(agent))];
+  const scoredAgents = new Set(days.map(({ agent }) => agent));
+  const all = [...days, ...failed.filter(({ agent }) => !scoredAgents.has(agent))];
   const byKey = new Map(all.map(({ agent, model }) => [`${agent} ${model}`, { agent, model }]));
   return [...byKey].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, each]) => each);
 }
