@@ -76,6 +76,20 @@ test("a change has the lines that the explorer read differently, and each versio
   expect((await docs.send("GET", `/prompts/${docs.prompt.id}/why?${windows}`)).body).toContain("@acme/client");
 });
 
+test("a page that was rewritten has no lines, because comparing thousands takes seconds", async () => {
+  const docs = await openDocs();
+  const first = await docs.evaluate();
+  docs.page.install = Array.from({ length: 100 }, (_, i) => `Other line ${i}.`).join("</p><p>");
+  const second = await docs.evaluate();
+  docs.page.install = Array.from({ length: 300 }, (_, i) => `Third line ${i}.`).join("</p><p>");
+  const third = await docs.evaluate();
+  const linesBetween = async (base: string, head: string) =>
+    (await docs.send("GET", `/api/v1/prompts/${docs.prompt.id}/score-change?base=${base}&head=${head}`)).body.pages[0]
+      .lines.length;
+  expect(await linesBetween(first, second)).toBeGreaterThan(100);
+  expect(await linesBetween(second, third)).toBe(0);
+});
+
 test("a text is deleted with the last session that read it", async () => {
   const docs = await openDocs();
   await docs.send("PATCH", "/api/v1/retention", { body: { sessions: 4 } });

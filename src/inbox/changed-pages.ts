@@ -8,6 +8,8 @@ import type { ChangedPage } from "./schema.ts";
 /** Pages whose changes are shown, and their longest text. */
 const maxPages = 10;
 const maxPageChars = 200_000;
+/** Lines that differ, removed and added ones together. Of rewritten pages with thousands, a comparison takes seconds. */
+const maxDifferences = 400;
 /** Unchanged lines around each changed one. */
 const contextLines = 2;
 
@@ -66,8 +68,9 @@ function seenPagesOf({ facts, pageTexts }: Session): Map<string, RequestedPage> 
   return seen;
 }
 
+/** Empty if too many lines differ. */
 function changedLines(before: string, after: string): ChangedPage["lines"] {
-  const all = diffLines(before, after).flatMap(({ value, added, removed }) =>
+  const all = (diffLines(before, after, { maxEditLength: maxDifferences }) ?? []).flatMap(({ value, added, removed }) =>
     value
       .replace(/\n$/, "")
       .split("\n")
