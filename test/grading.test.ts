@@ -79,7 +79,7 @@ test("a recorded session gets the expected grade", () => {
     outcome: "not_judged",
     scope: "docs_only",
     // (55.8 × 20 + 54.5 × 15 + 64.4 × 10) / 45
-    score: 57.3,
+    score: 56.5,
     grade: null,
     nullNotice: null,
     metrics: { timeSeconds: 19, errors: 1, toolCalls: 4, cost: "$0.00", costUsd: 0, interruptions: 0 },
@@ -102,10 +102,10 @@ test("a recorded session gets the expected grade", () => {
       ],
     ],
     [
-      ...["Docs quality", 0.15, 54.5, "F", ["Code samples", "Sample labels", "API description"]],
+      ...["Docs quality", 0.15, 52.1, "F", ["Code samples", "Sample labels", "API description"]],
       [
-        // 1 of 3 could not be read: 100 - 100 × √(1/3), of which the checks of pages weigh 3/4.
-        ["Pages", 0.667, 0.75, "share", 31.7],
+        // 1 of 3 could not be read: 100 - 100 × √(1/3), times the checks of pages, of which 1 passed and 1/2 was lost.
+        ["Pages", 0.667, expect.closeTo(2 / 3), "share", 28.2],
         ["Links", 0.333, 1, "share", 100],
       ],
     ],
@@ -124,14 +124,14 @@ test("a recorded session gets the expected grade", () => {
     ]),
   ).toEqual([
     // The check and the request of the task are the same problem.
-    ["medium", "dead_link", [8, 9, 10, 18], 17.5, 0.1, ["tested http://docs.acme.dev"]],
+    ["medium", "dead_link", [8, 9, 10, 18], 16.5, 0.1, ["tested http://docs.acme.dev"]],
     ["low", "slow", [12, 19], 3, 3.5, ["requested http://docs.acme.dev/install"]],
     ["low", "other", [16], 13.3, null, ["goal"]],
     [
       "low",
       "other",
       [18],
-      5.6,
+      6.4,
       null,
       ["check llms-txt-exists http://docs.acme.dev", "check page-size-html http://docs.acme.dev"],
     ],
@@ -142,12 +142,12 @@ test("a recorded session gets the expected grade", () => {
       ...[priority, expectedGain, frictions.map((print) => categoryOf.get(print))],
     ]),
   ).toEqual([
-    [1, 17.5, ["dead_link"]],
+    [1, 16.5, ["dead_link"]],
     // The path scores 100 instead of 40, and Docs discoverability 85.8.
     [2, 13.3, ["other"]],
     [3, 3, ["slow"]],
     // Conventions come last.
-    [4, 5.6, ["other"]],
+    [4, 6.4, ["other"]],
   ]);
 });
 

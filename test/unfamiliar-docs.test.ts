@@ -253,3 +253,110 @@ test("a short verb matches in any form, but no other word", async () => {
     ["pipe", "moved"],
   ]);
 });
+
+const firstOf = async (routes: Record<string, SiteRoute>, id: string) => {
+  const [check] = await checksOf(routes, id);
+  return check && [check.url, check.line, check.quote];
+};
+const page = (body: string, head = "") => ({
+  body: `<html>\n<head>\n<title>Open a gate</title>\n${head}</head>\n${body}</html>`,
+});
+const command = "<pre><code class='language-sh'>gate open --now</code></pre>";
+
+test("what the Markdown of a page doesn't show is reported with its line of the HTML", async () => {
+  const noindex = '<meta name="robots" content="noindex">';
+  const hidden = page(`<h1>Open a gate</h1>${command}`, `${noindex}\n`);
+  const home = page(`<h1>Gates</h1><p>${prose}<a href="/open">Open a gate</a></p>`);
+  expect(await firstOf({ "/": home, "/open": hidden }, "page-listed")).toEqual(["/open", 4, noindex]);
+  const tabs = '<div role="tablist"><button role="tab">A</button><button role="tab">B</button></div>';
+  expect(await firstOf({ "/": page(`<h1>Open a gate</h1>\n<p>${prose}</p>\n${tabs}\n`) }, "tabs-have-content")).toEqual(
+    ["/", 7, tabs],
+  );
+});
+
+test("a picture in place of a sample is found beside other samples, with its line", async () => {
+  const shown =
+    "# Open a gate\n\n## Open it\n\nDo it like this:\n\n![Screenshot](/a.png)\n\n## See the version\n\n```sh\ngate -v\n```\n";
+  const check = await firstOf({ "/": { body: shown, type: "text/markdown" } }, "text-instead-of-pictures");
+  expect(check?.slice(0, 2)).toEqual(["/", 7]);
+});
+
+test("a page that robots.txt forbids is reported with the rule", async () => {
+  const routes = {
+    "/": page(`<h1>Open a gate</h1><p>First <a href="/installation">install</a> it.</p>${command}`),
+    "/installation": page(`<h1>Installation</h1><p>${prose}</p>`),
+    "/robots.txt": { body: "User-agent: *\nAllow: /\nDisallow: /inst*\n", type: "text/plain" },
+  };
+  expect(await firstOf(routes, "robots-allow")).toEqual(["/robots.txt", 3, "Disallow: /inst*"]);
+});
+
+test("an API description in JSON is no YAML, and its errors have a line", async () => {
+  const api = (text: string) =>
+    firstOf(
+      { "/": page("<h1>Open a gate</h1>"), "/openapi.json": { body: text, type: "application/json" } },
+      "openapi-valid",
+    );
+  const text = JSON.stringify({ openapi: "3.0.3", info: { title: "Gates", version: "1" }, paths: {} }, null, 2);
+  expect(await api(text)).toBeUndefined();
+  expect(await api(text.replace('"1"\n', '"1",\n'))).toEqual(["/openapi.json", 5, '"version": "1",']);
+  expect((await api(text.replace('"version"', '"versoin"')))?.slice(0, 2)).toEqual(["/openapi.json", 3]);
+});
+
+test("an error in a sample of data has its line", async () => {
+  const lineIn = async (language: string, lines: string[]) => {
+    const body = `# Open a gate\n\n\`\`\`${language}\n${lines.join("\n")}\n\`\`\`\n`;
+    return (await firstOf({ "/": { body, type: "text/markdown" } }, "sample-parses"))?.[1];
+  };
+  expect(await lineIn("toml", ["[gate]", 'name = "a"', "level = info", "wide = 1"])).toBe(6);
+  expect(await lineIn("json", ["{", '  "a": 1,', '  "b": False', "}"])).toBe(6);
+  expect(await lineIn("yaml", ["gate:", "  wide: 1", "   tall: 2"])).toBe(6);
+});
+
+test("text that was encoded twice is garbled, but not a page that shows some of it", async () => {
+  const garbled = async (text: string) =>
+    (await checksOf({ "/": page(`<meta charset="utf-8"><h1>Open a gate</h1><p>${text}</p>`) }, "charset-matches"))
+      .length;
+  expect(await garbled("Félix, Jörg, Anaïs")).toBe(0);
+  expect(await garbled(Buffer.from("Félix, Jörg, Anaïs – “it’s”").toString("latin1"))).toBe(1);
+  expect(await garbled("Félix, Jörg, Anaïs, Søren, Zoé: the é of one is Ã© elsewhere")).toBe(0);
+});
+
+test("a list all of whose entries are elsewhere is of the docs if it has their name", async () => {
+  const links = ["a", "b", "c"].map((name) => `<a href="/docs/${name}">Gate ${name}</a>`).join(" ");
+  const pages = Object.fromEntries(
+    ["a", "b", "c"].map((name) => [`/docs/${name}`, page(`<h1>Gate ${name}</h1><p>${prose}</p>`)]),
+  );
+  const deadWith = async (name: string) => {
+    const list = { body: `# ${name}\n\n- [Gate a](/old/a)\n- [Gate b](/old/b)\n`, type: "text/plain" };
+    const routes = { ...pages, "/docs/": page(`<h1>Gates</h1><p>${links}</p>`), "/llms.txt": list };
+    return (await checksOf(routes, "llms-entry-resolves", "/docs/")).length;
+  };
+  expect([await deadWith("Gates"), await deadWith("Harbor")]).toEqual([2, 0]);
+});
+
+test("an error page that loads a test of the browser is bot protection, on the way to the answer too", async () => {
+  const challenge = `<html><head><title>Just a moment</title></head><body><h2>Please wait while your browser is checked for a moment.</h2>
+    <script>var s = document.createElement("script"); s.src = "/x/challenge-platform/run";</script></body></html>`;
+  const site = serveSite({
+    "/": page('<h1>Gates</h1><p><a href="/open">Open a gate</a></p>'),
+    "/open": () => new Response(challenge, { status: 403, headers: { "content-type": "text/html" } }),
+  });
+  const { grade } = await explore(`${site.url}/`, "Open a gate").finally(site.stop);
+  const titles = grade.frictions.map(({ title }) => title.replace(/ on .*|: .*/, ""));
+  expect(titles).toContain("Bot protection in front of a page");
+  expect(titles).not.toContain("Page requires sign-in");
+});
+
+test("a comment says which version of a package a sample is for", async () => {
+  const install = "# Installation\n\n```groovy\nimplementation 'dev.gates:gate4j:5.2.0'\n```\n";
+  const sample = (version: string) =>
+    `# Open a gate\n\n[Install](/install) it.\n\n\`\`\`java\n// dev.gates:gate4j:${version}\nimport dev.gates.Gate;\nGate.open();\n\`\`\`\n`;
+  const other = async (version: string) =>
+    (
+      await checksOf(
+        { "/": { body: sample(version), type: "text/markdown" }, "/install": { body: install, type: "text/markdown" } },
+        "sdk-version-matches",
+      )
+    ).map(({ line }) => line);
+  expect([await other("4.0.2"), await other("5.0.0")]).toEqual([[6], []]);
+});

@@ -11,6 +11,7 @@ import { type DocLink, readMarkup } from "./markup.ts";
 import { readOwnContent } from "./own-content.ts";
 import { findProblem, isPictured, isStub, isThin, type PageProblem } from "./page-problem.ts";
 import { nameHeadings } from "./section-names.ts";
+import { findRobotsLine, findTabsLine, type SourceLine } from "./source-lines.ts";
 import { limitTags } from "./tag-limits.ts";
 
 /** A heading of a page, or the term of a definition (level 7); `line` is 1-based in the page's Markdown. */
@@ -30,7 +31,7 @@ export const lineOfSample = ({ line, isInOneLine }: CodeSample, lineOfCode: numb
 export const lineInSample = (sample: CodeSample, text: string): number =>
   lineOfSample(sample, sample.code.slice(0, Math.max(0, sample.code.indexOf(text))).split("\n").length);
 
-/** A page as an agent reads it. All line numbers refer to `markdown`. */
+/** A page as an agent reads it. All line numbers refer to `markdown`, apart from those of `source`. */
 export type Page = {
   url: string;
   form: "markdown" | "html";
@@ -59,6 +60,8 @@ export type Page = {
   isDeadEnd: boolean;
   /** Whether it asks search engines not to list it. */
   isUnlisted: boolean;
+  /** Where its HTML has what its Markdown hasn't, as it was sent: the rule for search engines, and the first tab. Null if nowhere. */
+  source: { robots: SourceLine | null; tabs: SourceLine | null };
   /** Number of pictures in its HTML that show something, besides icons. */
   pictures: number;
   /** Whether it shows pictures where a reader expects text. */
@@ -145,7 +148,8 @@ export function readPage(url: string, contentType: string | null, text: string):
   const clean = text.replaceAll("\r\n", "\n").replaceAll("\0", "");
   if (!isHtmlText(contentType, clean)) return readMarkdown(url, clean);
   const html = limitTags(clean.slice(0, maxHtmlChars));
-  return readHtml(url, breakCodeLines(closeHead(/xhtml/i.test(contentType ?? "") ? expandEmptyTags(html) : html)));
+  const complete = closeHead(/xhtml/i.test(contentType ?? "") ? expandEmptyTags(html) : html);
+  return readHtml(url, breakCodeLines(complete), html);
 }
 
 /** Whether a response is a text document, by its content type. */
@@ -162,7 +166,8 @@ export function isHtmlText(contentType: string | null, text: string): boolean {
   return /html/i.test(contentType ?? "") || /^\s*(<!doctype html|<html[\s>])/i.test(text);
 }
 
-function readHtml(url: string, html: string): Page {
+/** `sent`: the same HTML with the lines that it was sent with. */
+function readHtml(url: string, html: string, sent: string): Page {
   const markup = readMarkup(html, url);
   const markdown = toMarkdown(html, url, markup.own.textLength);
   const headings = findHeadings(markdown, findFences(markdown));
@@ -189,10 +194,14 @@ function readHtml(url: string, html: string): Page {
     problem,
     isThin: isThin(content),
     asksToSignIn: own.asksToSignIn || own.mayAskToSignIn,
-    asksForProof: own.asksForProof,
+    asksForProof: own.asksForProof || (isThin(content) && own.mayAskForProof),
     redirect,
     isDeadEnd: isStub(content) && own.images === 0 && links.length <= 1,
     isUnlisted: /\b(noindex|none)\b/.test(markup.robots),
+    source: {
+      robots: markup.robots === "" ? null : findRobotsLine(sent),
+      tabs: own.tabs + own.emptyPanels === 0 ? null : findTabsLine(sent),
+    },
     pictures: own.images,
     hasOnlyImages: isPictured(content),
     emptyTabs: Math.max(own.tabs - own.tabPanels, own.emptyPanels),
@@ -268,6 +277,7 @@ function readMarkdown(url: string, text: string): Page {
     redirect: null,
     isDeadEnd: false,
     isUnlisted: false,
+    source: { robots: null, tabs: null },
     pictures: 0,
     hasOnlyImages: false,
     emptyTabs: 0,

@@ -78,7 +78,11 @@ function addResult(
 ): void {
   const call = calls.get(id);
   const existing = failures.findLast((failure) => failure.id === id || (call && isOfCall(failure, call)));
-  if (existing) return void existing.seqs.push(seq);
+  if (existing) {
+    existing.seqs.push(seq);
+    existing.code ??= lineOrNull(output?.problem);
+    return;
+  }
   if (checkCallIds.has(id)) return;
   const type = lineOrNull(output?.contentType);
   const message =

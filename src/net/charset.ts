@@ -20,10 +20,34 @@ export function findWrongCharset(body: Uint8Array, contentType: string | null): 
   const shownCount = new TextDecoder("latin1").decode(body).split("ï¿½").length - 1;
   const invalidCount = utf8Text.split("\ufffd").length - 1 - shownCount;
   // Nearly all pages that aren't in UTF-8 are in windows-1252, which includes Latin-1.
-  if (declared === "utf-8") return invalidCount < minCharacters ? null : { declared, actual: "windows-1252" };
+  if (declared === "utf-8") {
+    if (invalidCount >= minCharacters) return { declared, actual: "windows-1252" };
+    return isEncodedTwice(utf8Text) ? { declared, actual: "UTF-8 that was encoded twice" } : null;
+  }
   // Text in another encoding is hardly ever valid UTF-8.
   const beyondAsciiCount = utf8Text.match(/\P{ASCII}/gu)?.length ?? 0;
   return invalidCount === 0 && beyondAsciiCount >= minCharacters ? { declared, actual: "utf-8" } : null;
+}
+
+/** Characters that windows-1252 has in place of the control characters of Latin-1, by their bytes. */
+const byteOfCharacter = new Map(
+  Array.from({ length: 32 }, (_, index) => 0x80 + index).map((byte) => [
+    new TextDecoder("windows-1252").decode(Uint8Array.of(byte)),
+    byte,
+  ]),
+);
+
+/** Whether most of a text beyond ASCII is UTF-8 whose bytes were taken for characters and encoded again: “Ã©” for “é”. */
+function isEncodedTwice(text: string): boolean {
+  let decodedCount = 0;
+  let otherCount = 0;
+  for (const [characters] of text.matchAll(/\P{ASCII}+/gu)) {
+    const bytes = Array.from(characters, (each) => byteOfCharacter.get(each) ?? each.codePointAt(0)!);
+    const decoded = bytes.every((byte) => byte <= 0xff) ? new TextDecoder().decode(Uint8Array.from(bytes)) : "\ufffd";
+    if (decoded.includes("\ufffd")) otherCount += bytes.length;
+    else decodedCount += decoded.length;
+  }
+  return decodedCount >= minCharacters && decodedCount > otherCount;
 }
 
 function bomLabel([a, b, c]: Uint8Array): string | null {

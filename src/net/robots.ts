@@ -33,6 +33,11 @@ export function createRobots(fetchText: FetchText, agentToken: string) {
       const robots = await findRules(url);
       return robots !== null && (robots.isAllowed(url, agentToken) ?? true);
     },
+    /** The line of the host's robots.txt with the rule for the URL, from 1; null if no rule decides it. */
+    async ruleLineOf(url: string): Promise<number | null> {
+      const line = (await findRules(url))?.getMatchingLineNumber(url, agentToken) ?? -1;
+      return line > 0 ? line : null;
+    },
     /** Sitemap URLs from the host's robots.txt. */
     sitemaps: async (url: string): Promise<string[]> => (await findRules(url))?.getSitemaps() ?? [],
   };

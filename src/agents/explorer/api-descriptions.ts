@@ -4,6 +4,7 @@ import { type ApiDescription, findProblems } from "./api-contract.ts";
 import { isInDocs } from "./docs-folders.ts";
 import { fetchUrl, findRefusal, type Log } from "./fetching.ts";
 import { callsOf } from "./http-calls.ts";
+import { jsonErrorIn, jsonProblem } from "./json-samples.ts";
 import { cut, mapInOrder, type Session, type Steps, toCheck, useTool } from "./session.ts";
 
 /** Common names of API descriptions, requested in the folder of the docs and at the root of its host. */
@@ -83,20 +84,10 @@ async function checkDescription(
     group: "contract" as const,
     weight: 7,
     subject: fetchResult.response.url,
-    url: source.foundOn ?? fetchResult.response.url,
   };
   const document = parseDocument(text);
   if (document === undefined && (source.provenance === "link" || namesItsFormat.test(text)))
-    return {
-      check: toCheck({
-        ...base,
-        status: "fail",
-        message: "The API description is neither valid JSON nor valid YAML",
-        fix: "Serve the API description as valid JSON or YAML.",
-        quote: cut(text.trim(), 200),
-      }),
-      document: null,
-    };
+    return { check: toCheck({ ...base, status: "fail", ...syntaxErrorIn(text) }), document: null };
   if (typeof document !== "object" || document === null || !("openapi" in document || "swagger" in document))
     return null;
   // The validator modifies its input.
@@ -104,7 +95,7 @@ async function checkDescription(
   const description = { url: base.subject, document: original };
   if (source.provenance === "guessed" && !isInDocs(session, source.url) && !(await isCalled(session, description)))
     return null;
-  return { check: toCheck({ ...base, ...(await validate(document)) }), document: original };
+  return { check: toCheck({ ...base, ...(await validate(document, text)) }), document: original };
 }
 
 /** Whether a sample calls the API of a description. One outside of the docs may be about another project of the host. */
@@ -115,18 +106,49 @@ async function isCalled({ pages, surveyed }: Session, description: ApiDescriptio
   return false;
 }
 
+/** A text that starts like JSON. YAML allows more in brackets, such as a comma before the last one, but programs that read JSON don't. */
+const startsLikeJson = /^\s*\{\s*"/;
+
 /** A document in JSON or YAML; undefined if it is neither. */
 export function parseDocument(text: string): unknown {
-  for (const parse of [JSON.parse, Bun.YAML.parse])
-    try {
-      return parse(text);
-    } catch {
-      // Try the other format.
-    }
-  return undefined;
+  try {
+    return startsLikeJson.test(text) ? JSON.parse(text) : Bun.YAML.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
-async function validate(document: object) {
+/** What is wrong in a text that is neither JSON nor YAML, and the line, from 1. */
+function syntaxErrorIn(text: string) {
+  const problem = startsLikeJson.test(text) ? jsonProblem(text) : null;
+  const error = problem === null ? null : jsonErrorIn(text, problem);
+  return {
+    message: `The API description is neither valid JSON nor valid YAML${error === null ? "" : `: ${error.message}`}`,
+    fix: "Serve the API description as valid JSON or YAML.",
+    line: error?.line ?? null,
+    quote: cut((error === null ? text : (text.split("\n")[error.line - 1] ?? "")).trim(), 200),
+  };
+}
+
+/** The line of an excerpt that its error is about, and its number in the document as indented JSON. */
+const markedLine = /^> *(\d+) \| *(.*)$/m;
+/** What a reference that leads nowhere contains. */
+const deadReference = /\$ref pointer "([^"]+)"/;
+
+/** The line of a document with the error of a message; null if unknown. */
+function lineOfError(message: string, text: string): number | null {
+  const lines = text.split("\n");
+  const [, number = "", marked = ""] = markedLine.exec(message) ?? [];
+  const isAtSameLine = marked !== "" && lines[Number(number) - 1]?.trim() === marked.trim();
+  if (isAtSameLine) return Number(number);
+  const sought = marked.trim() || deadReference.exec(message)?.[1];
+  if (!sought) return null;
+  const matches = lines.flatMap((line, index) => (line.includes(sought) ? [index + 1] : []));
+  return marked === "" || matches.length === 1 ? (matches[0] ?? null) : null;
+}
+
+/** Checks a document, `text` as it was served. */
+async function validate(document: object, text: string) {
   const parser = await import("@readme/openapi-parser");
   try {
     const options = { resolve: { external: false, file: false }, timeoutMs: parseMs };
@@ -143,6 +165,7 @@ async function validate(document: object) {
       status: "fail" as const,
       message: `The API description is not valid (${count} ${count === 1 ? "error" : "errors"}): ${cut(reason, 300)}`,
       fix: "Fix the document and validate it in every release, because clients and agents rely on it.",
+      line: lineOfError(first.message, text),
       quote: excerpt.length > 0 ? cut(excerpt.join("\n\n"), 300) : null,
     };
   } catch (caught) {

@@ -6,6 +6,14 @@ export type ParseResult = { broken: false } | { broken: true; message: string; l
 /** The line of an index in a text, from 1. */
 export const lineAt = (code: string, index: number) => code.slice(0, index).split("\n").length;
 
+/** The line after the longest start of a text that is valid, from 1: the first line of what isn't. */
+export function lineAfterValidStart(text: string, isValid: (start: string) => boolean): number {
+  const lines = text.split("\n");
+  for (let count = lines.length - 1; count > 0; count--)
+    if (isValid(lines.slice(0, count).join("\n"))) return count + 1;
+  return 1;
+}
+
 /** Languages of which only brackets and quotes are checked, because samples often leave out code or contain output. */
 export const bracketLanguages = ["cpp", "go", "java", "php", "python", "rust"] as const;
 

@@ -1,6 +1,7 @@
 import type { Check } from "../agent.ts";
 import { type CodeSample, lineInSample } from "../page.ts";
 import { languageOf } from "./inferred-languages.ts";
+import { installsOf } from "./packages.ts";
 import { hasWords, paragraphsOf } from "./secrets.ts";
 import { cut, type ReadPage, toCheck } from "./session.ts";
 import { commandsOf } from "./shell-samples.ts";
@@ -8,6 +9,9 @@ import { commandsOf } from "./shell-samples.ts";
 const shell = /^(?:sh|bash|shell|zsh)$/;
 /** Labels of commands, in which `<name>` is a placeholder rather than markup. */
 const commands = /^(?:sh|bash|shell|zsh|console|terminal|shell-session|shellsession|sh-session|bash-session|http)$/;
+
+/** Weighs as much as most checks of a whole site. */
+const faultWeight = 4;
 
 /** Checks whether the samples of a page can be copied: what to fill in is explained, and commands have no prompt. */
 export const checkCopying = (page: ReadPage, pages: ReadPage[]): Check[] => [
@@ -65,6 +69,7 @@ function placeholderChecks(page: ReadPage, pages: ReadPage[]): Check[] {
       url: page.url,
       line,
       status: "warn",
+      weight: faultWeight,
       quote: placeholder,
       needed: true,
       message: `No page that was read says what to put in place of “${placeholder}”`,
@@ -91,16 +96,16 @@ function isRootSession({ code }: CodeSample, names: Set<string>): boolean {
 
 /** Commands with a prompt, on a site most of whose commands have none. */
 function promptChecks(page: ReadPage, pages: ReadPage[]): Check[] {
+  const isUnlabelledCommand = (sample: CodeSample) =>
+    sample.language === null && (isAllPrompted(sample) || installsOf(sample.code).length > 0);
   const commandsIn = (each: ReadPage) =>
-    each.samples.filter(
-      (sample) => shell.test(languageOf(sample)) || (sample.language === null && isAllPrompted(sample)),
-    );
+    each.samples.filter((sample) => shell.test(languageOf(sample)) || isUnlabelledCommand(sample));
   const all = pages.flatMap(commandsIn);
   const names = commandNames(all);
   const hasPrompt = (sample: CodeSample) => commandsOf(sample.code) !== null || isRootSession(sample, names);
   const prompted = commandsIn(page).filter(hasPrompt);
   const [first] = prompted;
-  if (first === undefined || all.filter(hasPrompt).length * 2 >= all.length) return [];
+  if (first === undefined || all.filter(hasPrompt).length * 2 > all.length) return [];
   return [
     toCheck({
       id: "command-copyable",
@@ -109,6 +114,7 @@ function promptChecks(page: ReadPage, pages: ReadPage[]): Check[] {
       url: page.url,
       line: first.line + 1,
       status: "warn",
+      weight: faultWeight,
       quote: cut(first.code.trim(), 200),
       needed: true,
       message: `${prompted.length} of the commands on this page start with a prompt, other commands of the docs don't`,

@@ -41,7 +41,10 @@ export type FetchRequest = {
 export type FetchFailureKind = GuardErrorKind | "cut" | "disallowed";
 
 /** `address`: host and port that were to be reached, or the URL if evald sent no request. */
-type FetchFailure = { ok: false; kind: FetchFailureKind; message: string; address: string };
+type FetchFailure = { ok: false; kind: FetchFailureKind; message: string; address: string; rule?: RobotsRule };
+
+/** The rule of a robots.txt that disallows a URL: where it is, and its text. */
+type RobotsRule = { url: string; line: number; text: string };
 
 /** What the explorer gets for a URL: a response, or why there is none. */
 export type FetchResult =
@@ -246,7 +249,15 @@ export async function findRefusal(fetcher: Fetcher, url: string, log: Log): Prom
   const fetchResult = await fetchUrl(fetcher, robotsRequest(url), log);
   if (await fetcher.robots.isAllowed(url)) return null;
   if (!fetchResult.ok && (fetchResult.kind === "refused" || fetchResult.kind === "cut")) return fetchResult;
-  return { ok: false, kind: "disallowed", message: "disallowed by the host's robots.txt", address: url };
+  const line = await fetcher.robots.ruleLineOf(url);
+  const text = fetchResult.ok && line !== null ? (fetchResult.text().split("\n")[line - 1] ?? "").trim() : "";
+  return {
+    ok: false,
+    kind: "disallowed",
+    message: "disallowed by the host's robots.txt",
+    address: url,
+    ...(line !== null && { rule: { url: robotsRequest(url).url, line, text } }),
+  };
 }
 
 /** The sitemaps listed in the robots.txt of the URL's host. */

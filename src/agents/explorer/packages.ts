@@ -102,6 +102,14 @@ const ecosystems = {
     imports: /^[ \t]*import[ \t]+["']package:(\w+)\//gm,
     isStandard: (name) => name === "flutter",
   },
+  hex: {
+    languages: /^(?:elixir|exs?)$/,
+    programs: "mix",
+    isExact: false,
+    // A module says nothing of the package that it is in.
+    imports: /(?!)/g,
+    isStandard: () => false,
+  },
   oci: {
     languages: /^(?!)/,
     programs: "docker|podman|nerdctl",
@@ -138,12 +146,19 @@ export function importsOf(sample: CodeSample): Package[] {
 
 /** `hollow@2.1`, `hollow==2.1`, `github.com/hollow/go/v2/widgets`, `@hollow/client/react`. */
 function toPackage(ecosystem: EcosystemName, text: string, given: string | undefined = undefined): Package {
+  // The parts of a Maven coordinate are the package, and its version comes on its own.
+  if (ecosystem === "maven") return { ecosystem, name: text, major: majorOf(given) };
   const [, name = "", version = given] = /^(@?[^@=~<>^[:!]+)(?:\[[^\]]*\])?(?:[@=~<>^:!]+v?(.*))?$/.exec(text) ?? [];
   const inPath = ecosystem === "go" ? /\/v(\d+)(?=\/|$)/.exec(name)?.[1] : undefined;
   const parts = name.replace(/\/v\d+(?=\/|$)/, "").split("/");
   const length = ecosystem === "npm" ? (name.startsWith("@") ? 2 : 1) : ecosystem === "go" ? 3 : parts.length;
-  const major = /^[\^~>=v\s]*(\d+)/.exec(inPath ?? version ?? "")?.[1];
-  return { ecosystem, name: parts.slice(0, length).join("/"), major: major === undefined ? null : Number(major) };
+  return { ecosystem, name: parts.slice(0, length).join("/"), major: majorOf(inPath ?? version) };
+}
+
+/** `^2.1`, `v3`, `~> 1.4`. */
+function majorOf(version = ""): number | null {
+  const major = /^[\^~>=v\s]*(\d+)/.exec(version)?.[1];
+  return major === undefined ? null : Number(major);
 }
 
 const anyProgram = new RegExp(
@@ -168,8 +183,10 @@ export function installsOf(markdown: string): Package[] {
       if (/^@?[A-Za-z]/.test(word)) packages.push(toPackage(ecosystem, word.replace(/^(?:jsr|npm):/, ""), version));
   }
   for (const [ecosystem, pattern] of listings)
-    for (const { groups } of markdown.matchAll(pattern))
-      packages.push(toPackage(ecosystem, groups!.name!, groups!.version));
+    for (const { groups } of markdown.matchAll(pattern)) {
+      const { name = "", artifact, version } = groups!;
+      packages.push(toPackage(ecosystem, artifact === undefined ? name : `${name}:${artifact}`, version));
+    }
   return packages;
 }
 
@@ -182,15 +199,18 @@ const listings: [EcosystemName, RegExp][] = [
   ["pypi", /^[ \t]*["'](?<name>[A-Za-z][\w.-]*)(?:\[[\w,-]+\])?[ \t]*(?:[=~>]=)[ \t]*(?<version>\d[\w.]*)/gm],
   [
     "cargo",
-    /^[ \t]*(?<name>[a-z][\w-]*)[ \t]*=[ \t]*(?:\{[^}\n]*?version[ \t]*=[ \t]*)?"[\^~>=]*(?<version>\d[^"]*)"/gm,
+    // A comment may say which version a sample is for.
+    /^(?:[ \t]*(?:\/\/|#)[^\n"=]*?[ \t])?[ \t]*(?<name>[a-z][\w-]*)[ \t]*=[ \t]*(?:\{[^}\n]*?version[ \t]*=[ \t]*)?"[\^~>=]*(?<version>\d[^"]*)"/gm,
   ],
   ["go", /^[ \t]*(?:require[ \t]+)?(?<name>[\w-]+(?:\.[\w-]+)+\/\S+)[ \t]+v(?<version>\d[\w.-]*)/gm],
   ["gem", /\bgem[ \t(]+["'](?<name>[\w-]+)["'](?:,[ \t]*["'][~>= ]*(?<version>\d[\w.]*))?/g],
   [
     "maven",
-    /<groupId>(?<name>[^<]+)<\/groupId>(?:\s*<artifactId>[^<]+<\/artifactId>(?:\s*<version>(?<version>\d[^<]*))?)?/g,
+    /<groupId>(?<name>[^<]+)<\/groupId>(?:\s*<artifactId>(?<artifact>[^<]+)<\/artifactId>(?:\s*<version>(?<version>\d[^<]*))?)?/g,
   ],
   ["maven", /["'](?<name>[\w-]+(?:\.[\w-]+)+:[\w.-]+)(?::(?<version>\d[^"']*))?["']/g],
+  ["maven", /(?<![\w."':/-])(?<name>[a-z][\w-]*(?:\.[\w-]+)+:[\w.-]+):(?<version>\d[\w.-]*)/g],
+  ["hex", /\{:(?<name>[a-z]\w*),[ \t]*"[~>=\s]*(?<version>\d[\w.-]*)"/g],
   ["oci", /^[ \t]*(?:-[ \t]+)?(?:image:|FROM)[ \t]+["']?(?<name>[\w./-]+):v?(?<version>\d[\w.-]*)/gm],
   ["nuget", /Include="(?<name>[\w.]+)"(?:[ \t]+Version="(?<version>\d[^"]*)")?/g],
   ["pub", /^[ \t]+(?<name>[a-z]\w*):[ \t]*[\^>=~]+(?<version>\d[\w.]*)/gm],

@@ -17,12 +17,17 @@ type Rule = {
   /** Whether it says something about this page even if the answer doesn't depend on it. */
   isForAll?(page: ReadPage, site: SiteContent): boolean;
   /** Why the page fails; null if it doesn't. */
-  findFault(page: ReadPage, site: SiteContent): { message: string; fix: string; line?: number } | null;
+  findFault(
+    page: ReadPage,
+    site: SiteContent,
+  ): { message: string; fix: string; line?: number | null; quote?: string | null } | null;
 };
 
 /** The number of pages of the session that contain a line of Markdown, and the links between them. */
 type SiteContent = { lines: Map<string, number>; pages: number; graph: LinkGraph };
 
+/** A fault of one page weighs as much as most checks of a whole site. */
+const faultWeight = 4;
 /** A page of this many characters is more than what fits into one answer to a model. */
 const maxReadableChars = 500_000;
 /** Bytes of text of a page, besides its headings and what other pages say as well, from which it has content. */
@@ -141,15 +146,18 @@ const rules: Rule[] = [
         ? {
             message: `${page.url} has pictures and almost no text, so agents that read text learn nothing`,
             fix: textInsteadOfPictures,
+            line: lineOfPicture(page),
           }
         : null,
   },
   {
     id: "tabs-have-content",
     share: 0,
-    findFault: ({ url, emptyTabs }) =>
+    findFault: ({ url, emptyTabs, source: { tabs } }) =>
       emptyTabs > 0
         ? {
+            line: tabs?.line ?? null,
+            quote: tabs?.text ?? null,
             message: `${url} has ${emptyTabs} ${emptyTabs === 1 ? "tab" : "tabs"} whose content scripts load, so readers without a browser don't get it`,
             fix: "Include the content of all tabs in the HTML that the server sends.",
           }
@@ -290,19 +298,26 @@ export async function* checkNoindex(session: Session, index: SectionIndex): Step
   );
   const inMarkdown = needed.filter(({ form, isUnlisted }) => form === "markdown" && !isUnlisted);
   yield* useTool(session, "check_listed", { pages: pages.length }, async (log) => {
-    const hidden: ReadPage[] = [];
-    for (const page of inMarkdown.slice(0, maxHtmlVersions))
-      if ((await readHtmlVersion(session, page, log))?.isUnlisted) hidden.push(page);
-    const unlisted = [...pages.filter(({ isUnlisted }) => isUnlisted), ...hidden];
+    const ruleOfUnlisted = new Map(
+      pages.filter(({ isUnlisted }) => isUnlisted).map((page) => [page, page.source.robots]),
+    );
+    for (const page of inMarkdown.slice(0, maxHtmlVersions)) {
+      const htmlVersion = await readHtmlVersion(session, page, log);
+      if (htmlVersion?.isUnlisted) ruleOfUnlisted.set(page, htmlVersion.source.robots);
+    }
+    const unlisted = [...ruleOfUnlisted];
     const isWholeSite = unlisted.length === pages.length;
-    const reported = isWholeSite ? unlisted.slice(0, 1) : unlisted.filter((page) => needed.includes(page));
-    const checks = reported.map(({ url }) =>
+    const reported = isWholeSite ? unlisted.slice(0, 1) : unlisted.filter(([page]) => needed.includes(page));
+    const checks = reported.map(([{ url }, rule]) =>
       toCheck({
         id: "page-listed",
         group: "page",
         status: isWholeSite ? "warn" : "fail",
         share: 0.5,
+        weight: faultWeight,
         subject: url,
+        line: rule?.line ?? null,
+        quote: rule?.text ?? null,
         message: `${isWholeSite ? "Every page that was read, such as" : "A page that the answer needs,"} ${url}, asks search engines not to list it (noindex), so agents that search don't find it`,
         fix: "Remove noindex from the page.",
       }),
@@ -315,6 +330,12 @@ export async function* checkNoindex(session: Session, index: SectionIndex): Step
 const announcedPicture = /[:：]\s*\n\s*!\[[^\]]{0,39}\]/;
 /** A longer section says in words what an announced picture shows, in characters. */
 const maxAnnouncement = 300;
+
+/** The line of the first picture of a page from a line on; null if none is in its Markdown. */
+function lineOfPicture({ markdown }: ReadPage, fromLine = 1): number | null {
+  const index = markdown.split("\n").findIndex((line, at) => at + 1 >= fromLine && line.includes("!["));
+  return index < 0 ? null : index + 1;
+}
 
 const picture = new RegExp(String.raw`!\[([^\]]*)\]${linkTarget}`, "g");
 
@@ -333,9 +354,11 @@ const isAnnouncement = (markdown: string): boolean =>
 export async function* checkPictures(session: Session, index: SectionIndex): Steps {
   const nearest = rankSections(index)[0]?.section;
   const page = [...session.pages, ...session.surveyed].find(({ url }) => url === nearest?.url);
-  if (!nearest || !page || page.samples.length > 0 || page.hasOnlyImages || !page.markdown.includes("![")) return;
-  const isLeft = hasPicturesOnly(ownLinesOf(page, contentOf(session)).join("\n"));
-  const parts = toSections(page).filter(({ path }) => nearest.path.every((name, at) => name === path[at]));
+  if (!nearest || !page || page.hasOnlyImages || !page.markdown.includes("![")) return;
+  const isLeft = page.samples.length === 0 && hasPicturesOnly(ownLinesOf(page, contentOf(session)).join("\n"));
+  const parts = toSections(page).filter(
+    ({ path, hasSample }) => !hasSample && nearest.path.every((name, at) => name === path[at]),
+  );
   const part = parts.find(({ text }) => hasPicturesOnly(text) || isAnnouncement(text));
   if (!isLeft && part === undefined) return;
   yield* useTool(session, "check_pictures", { url: page.url }, async () => ({
@@ -347,7 +370,7 @@ export async function* checkPictures(session: Session, index: SectionIndex): Ste
         group: "page",
         ...(isLeft ? { status: "fail" } : { status: "warn", share: 0.5 }),
         subject: page.url,
-        line: (part ?? nearest).line,
+        line: lineOfPicture(page, (part ?? nearest).line),
         message: `${page.url} leaves to an image how to reach the goal`,
         fix: textInsteadOfPictures,
       }),
@@ -367,5 +390,10 @@ function checkRule(
   const fault = applies ? findFault(page, site) : null;
   if (fault === null) return [];
   const status = share === 0 ? "fail" : "warn";
-  return [{ ...toCheck({ id, group: "page", status, share, subject: page.url, ...fault }), ...(needed && { needed }) }];
+  return [
+    {
+      ...toCheck({ id, group: "page", status, share, weight: faultWeight, subject: page.url, ...fault }),
+      ...(needed && { needed }),
+    },
+  ];
 }

@@ -7,8 +7,15 @@ const maxDoctypeBytes = 200;
 /** A test of the browser has little besides its scripts. */
 const maxChallengeChars = 100_000;
 
-/** What is wrong with a page, as the result of a check. */
-export type PageFault = { id: string; status: Check["status"]; share: number; message: string; fix: string };
+/** What is wrong with a page, as the result of a check. `place`: where to fix it, if not on the page that links to it. */
+export type PageFault = {
+  id: string;
+  status: Check["status"];
+  share: number;
+  message: string;
+  fix: string;
+  place?: Pick<Check, "url" | "line" | "quote">;
+};
 
 const failure = (id: string, message: string, fix: string): PageFault => ({
   id,
@@ -40,7 +47,13 @@ export function findResponseFault(url: string, fetchResult: FetchResult): PageFa
         `${url} did not respond in time`,
         "Find out why the page is slow, or serve it from a cache.",
       );
-    if (fetchResult.kind === "unreachable" || fetchResult.kind === "protocol")
+    if (fetchResult.kind === "protocol")
+      return failure(
+        "page-readable",
+        `${url} has a response that cannot be read: ${fetchResult.message}`,
+        "Make the server send complete responses in the encoding that they declare.",
+      );
+    if (fetchResult.kind === "unreachable")
       return failure(
         "link-resolves",
         `${url} cannot be reached: ${fetchResult.message}`,
@@ -88,14 +101,16 @@ export function findResponseFault(url: string, fetchResult: FetchResult): PageFa
 
 /** Why a page can't be used although nothing is wrong with its response; only if the answer depends on it. */
 export function findFaultOfNeeded(url: string, fetchResult: FetchResult): PageFault | null {
-  if (!fetchResult.ok)
-    return fetchResult.kind === "disallowed"
-      ? failure(
-          "robots-allow",
-          `${url} is disallowed by the host's robots.txt, but the answer depends on it`,
-          "Allow agents to read the page in robots.txt.",
-        )
-      : null;
+  if (!fetchResult.ok) {
+    if (fetchResult.kind !== "disallowed") return null;
+    const fault = failure(
+      "robots-allow",
+      `${url} is disallowed by the host's robots.txt, but the answer depends on it`,
+      "Allow agents to read the page in robots.txt.",
+    );
+    const { rule } = fetchResult;
+    return rule ? { ...fault, place: { url: rule.url, line: rule.line, quote: rule.text } } : fault;
+  }
   const { response, contentType } = fetchResult;
   return response.status >= 300 || isReadable(contentType) ? null : unreadableType(url, contentType);
 }
@@ -129,9 +144,12 @@ const challengeFault = (url: string): PageFault =>
     "Let agents through the bot protection.",
   );
 
-/** Whether an error page tests the reader's browser. */
-const isChallenge = (url: string, { contentType, text }: Extract<FetchResult, { ok: true }>): boolean =>
-  isReadable(contentType) && readPage(url, contentType, text().slice(0, maxChallengeChars)).problem === "challenge";
+/** Whether an error page tests the reader's browser. One that says little may load the test by a script. */
+function isChallenge(url: string, { contentType, text }: Extract<FetchResult, { ok: true }>): boolean {
+  if (!isReadable(contentType)) return false;
+  const page = readPage(url, contentType, text().slice(0, maxChallengeChars));
+  return page.problem === "challenge" || (page.isThin && page.asksForProof);
+}
 
 /** Why the text of a page with a success status couldn't be read; null if it could. */
 export function findPageFault({ url, title, problem, addresses = [url] }: CheckedPage): PageFault | null {

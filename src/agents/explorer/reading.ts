@@ -6,6 +6,7 @@ import { basisIn } from "../basis.ts";
 import type { PageProblem } from "../page-problem.ts";
 import { type FetchFailureKind, findRefusal } from "./fetching.ts";
 import { fetchPage, toReadPage } from "./page-fetching.ts";
+import { findResponseFault } from "./page-health.ts";
 import { cut, errorEvent, type ReadPage, type Session, type Steps, useTool } from "./session.ts";
 
 /** Result of opening a URL. `page` is set if there was something to read, even with problems; `fetchFailure` if there was no response. */
@@ -45,6 +46,7 @@ export async function* openPage(
       const message = `${url} returned status ${status}`;
       const retryAfterMs = readRetryAfter(fetchResult.response.headers.get("retry-after"), session.context.now());
       const laterEvents: AgentEvent[] = [errorEvent("fetch_page", message, url, status === 429 || status >= 500)];
+      const isChallenge = findResponseFault(url, fetchResult)?.id === "challenge";
       if (status === 401 || status === 403)
         laterEvents.push({
           type: "interruption",
@@ -53,7 +55,7 @@ export async function* openPage(
         });
       return {
         ok: false,
-        output: { url, status },
+        output: { url, status, ...(isChallenge && { problem: "challenge" }) },
         laterEvents,
         value: { page: null, status, fetchFailure: null, message, retryAfterMs },
       };

@@ -1,3 +1,4 @@
+import { reasonOf } from "../../errors.ts";
 import { ownMember } from "../../schema.ts";
 import type { Check } from "../agent.ts";
 import { familyOf, isTextLabel, type LanguageFamily } from "../languages.ts";
@@ -6,11 +7,12 @@ import {
   bracketLanguages,
   checkBrackets,
   hasNoSyntaxError,
-  lineAt,
+  lineAfterValidStart,
   type ParseResult,
   withoutPrompts,
 } from "./bracket-samples.ts";
 import { dataFormatOf, inferLanguage, isValidSomewhere, maxSampleChars } from "./inferred-languages.ts";
+import { parseJsonSample } from "./json-samples.ts";
 import { headingAbove, synopsisHeading } from "./page-sections.ts";
 import { cut, type ReadPage, type Session, type Steps, toCheck, useTool } from "./session.ts";
 import { commandsOf, parseCommands, parseTerminalSession } from "./shell-samples.ts";
@@ -202,40 +204,20 @@ function syntaxProblem(
   }
 }
 
-function parseJsonSample(code: string): ParseResult {
-  const problem = jsonProblem(code);
-  if (problem === null) return validResult;
-  const value = code.trim().replace(/,$/, "");
-  if ([`{${value}}`, `[${value}]`].some((framed) => jsonProblem(framed) === null)) return validResult;
-  if (value.split(/\n(?=\S)/).every((line) => jsonProblem(line) === null)) return validResult;
-  const withoutStrings = value.replace(/"(?:[^"\\\n]|\\.)*"/g, '""');
-  const looseSyntax =
-    /\/\/|\/\*|^[ \t]*#|:\s*(string|number|boolean|any|int|integer|object|array|float|uuid|date)\b|\.\.\.|<|\$\{|\|/im;
-  if (looseSyntax.test(withoutStrings) || /compilerOptions|tsconfig|jsconfig/.test(code)) return null;
-  const comma = /,(\s*)[}\]]/.exec(code);
-  if (!comma) return { broken: true, message: problem, line: 1 };
-  return { broken: true, message: "there is a comma before a closing bracket", line: lineAt(code, comma.index) };
-}
-
-function jsonProblem(code: string): string | null {
-  try {
-    JSON.parse(code);
-    return null;
-  } catch (caught) {
-    return caught instanceof Error ? caught.message.replace(/^JSON Parse error: /, "") : String(caught);
-  }
-}
-
 /** A key may be repeated in alternatives, so only syntax errors count. */
 function parseToml(code: string): ParseResult {
+  const problem = tomlProblem(code);
+  if (problem === null) return validResult;
+  if (/redefin|duplicate|already/i.test(problem)) return null;
+  return { broken: true, message: problem, line: lineAfterValidStart(code, (start) => tomlProblem(start) === null) };
+}
+
+function tomlProblem(code: string): string | null {
   try {
     Bun.TOML.parse(code);
-    return validResult;
+    return null;
   } catch (caught) {
-    const { message = String(caught), position } = caught as { message?: string; position?: { line?: number } };
-    return /redefin|duplicate|already/i.test(message)
-      ? null
-      : { broken: true, message: message.replace(/^TOML Parse error: /, ""), line: position?.line ?? 1 };
+    return reasonOf(caught).replace(/^TOML Parse error: /, "");
   }
 }
 

@@ -37,7 +37,10 @@ type SurveyCandidate = { url: string; provenance: Provenance; foundOn: string; t
  * pages become checks; `needed` marks those of pages on which the answer depends.
  */
 export async function* surveySite(session: Session, frontier: Frontier, index: SectionIndex): Steps {
-  const chosenKeys = new Set(session.pages.flatMap(({ addresses }) => addresses.map(pageKey)));
+  const chosenKeys = new Set([
+    ...session.pages.flatMap(({ addresses }) => addresses.map(pageKey)),
+    ...session.listings.map(({ url }) => pageKey(url)),
+  ]);
   let remaining = maxPages;
   yield thoughtEvent("Next, I check what the answer depends on, then other pages that the docs link to or list.");
   for (let isFirstRound = true; remaining > 0; isFirstRound = false) {
@@ -182,9 +185,10 @@ async function* readCandidate(
     const checks = [responseFault, pageFault]
       .filter((fault) => fault !== null)
       .map(
-        (fault): Check => ({
+        ({ place, ...fault }): Check => ({
           ...toEntryFault(fault, candidate.provenance),
           ...subjectOf(session, candidate),
+          ...place,
           ...(needed && { needed }),
         }),
       );

@@ -7,6 +7,7 @@ import { describeSection, wordsOf } from "./conclusion.ts";
 import { findDocsFolder, isInDocs, minLinkShare } from "./docs-folders.ts";
 import { findLimit } from "./fetching.ts";
 import type { Candidate, Frontier } from "./frontier.ts";
+import { toStems } from "./goal.ts";
 import { addToGraph } from "./link-graph.ts";
 import { type OpenResult, openPage, wasReadBefore } from "./reading.ts";
 import { addLinkTexts, addPage, type SectionIndex, strengthByHeading } from "./sections.ts";
@@ -150,12 +151,16 @@ async function* readAllListings(session: Session, frontier: Frontier, index: Sec
     for (const [by, lists] of [["llms.txt", fromLlmsTxt] as const, ["sitemap", fromSitemap] as const])
       for (const { url, text, links: allLinks } of lists) {
         // The list of a host leads to other docs too.
-        const links = isInDocs(session, url) ? allLinks : allLinks.filter((link) => isInDocs(session, link.url));
+        const linksIntoDocs = allLinks.filter((link) => isInDocs(session, link.url));
+        const isOwnList = isInDocs(session, url) || (linksIntoDocs.length === 0 && isNamedLikeDocs(session, text));
+        const links = isOwnList ? allLinks : linksIntoDocs;
         if (links.length === 0) continue;
         frontier.add(links, by, url);
         const isOfDocs = links.length >= minLinkShare * allLinks.length;
         const listing: Listing = { url, kind: by, text, links: isOfDocs ? allLinks : links };
         session.listings.push(listing);
+        // Its entries are tested as such, not as links of a page.
+        frontier.exclude(url);
         addLinkTexts(index, describedLinks(listing));
         if (by === "llms.txt") {
           addToGraph(session.graph, start, [{ url }]);
@@ -169,6 +174,18 @@ async function* readAllListings(session: Session, frontier: Frontier, index: Sec
       }
     if (session.pages.length === 0) frontier.add([{ url: `${origin}/`, text: "start" }], "guessed", null);
   }
+}
+
+/** Whether the heading of a list is in the title of a start page: then it is of these docs, wherever its entries lead. */
+function isNamedLikeDocs({ pages }: Session, list: string): boolean {
+  const name = toStems(/^#[ \t]+(.+)$/m.exec(list)?.[1] ?? "");
+  return (
+    name.length > 0 &&
+    pages.slice(0, 1).some(({ title, headings }) => {
+      const words = new Set(toStems(`${title} ${headings[0]?.text ?? ""}`));
+      return name.every((word) => words.has(word));
+    })
+  );
 }
 
 async function* follow(session: Session, frontier: Frontier, index: SectionIndex): Steps<SearchEnd> {

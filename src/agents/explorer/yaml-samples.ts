@@ -1,4 +1,4 @@
-import type { ParseResult } from "./bracket-samples.ts";
+import { lineAfterValidStart, type ParseResult } from "./bracket-samples.ts";
 
 /** The result for a sample of YAML: broken if it stays invalid without the texts of its block scalars, null if the parser may be wrong. */
 export function parseYaml(code: string): ParseResult {
@@ -10,7 +10,8 @@ export function parseYaml(code: string): ParseResult {
   const message = source === code ? problem : yamlProblem(source);
   if (message === null) return null;
   const tab = source.split("\n").findIndex((line) => /^ *\t+ *\S/.test(line));
-  return { broken: true, message, line: tab >= 0 ? tab + 1 : 1 };
+  const isValid = (start: string) => yamlProblem(start) === null;
+  return { broken: true, message, line: tab >= 0 ? tab + 1 : lineAfterValidStart(source, isValid) };
 }
 
 function yamlProblem(code: string): string | null {

@@ -224,18 +224,28 @@ function pagesTried(facts: Facts): { address: string; weight: number; share: num
   return [...pages.values()];
 }
 
+/**
+ * The share of items that passed, 0 to 1: what passed in full, of that and what was lost. An item that passed in part adds nothing to what
+ * passed, so that one more problem never raises the share, as it could in a mean. 1 without items.
+ */
+function shareWithoutLosses(items: { weight: number; share: number }[]): number {
+  const passed = items.reduce((sum, { weight, share }) => sum + (share === 1 ? weight : 0), 0);
+  const lost = items.reduce((sum, { weight, share }) => sum + weight * (1 - share), 0);
+  return lost === 0 ? 1 : passed / (passed + lost);
+}
+
 /** The share of pages that could be read, times the share of page checks that passed. */
 function pagesPart(facts: Facts): Part {
   const { weight } = standardMethodology.quality.pages;
-  const passed = passedShare(facts.checks.filter(({ group, id }) => group === "page" && !readingChecks.has(id)));
+  const checks = facts.checks.filter(
+    ({ group, id, status }) => group === "page" && status !== "skip" && !readingChecks.has(id),
+  );
   const pages = pagesTried(facts);
-  if (passed === null && pages.length === 0) return withoutEvidence("Pages", weight);
-  const total = pages.reduce((sum, page) => sum + page.weight, 0) || 1;
-  const lost = pages.reduce((sum, page) => sum + page.weight * (1 - page.share), 0) / total;
+  if (checks.length === 0 && pages.length === 0) return withoutEvidence("Pages", weight);
   const unreadable = pages.filter(({ share }) => share === 0).length;
-  const counts = { checks: passed?.count ?? 0, pages: pages.length, unreadable };
-  const value = passed?.share ?? 1;
-  const exactScore = scoreOn(steepAtFirst, 1 - lost) * value;
+  const counts = { checks: checks.length, pages: pages.length, unreadable };
+  const value = shareWithoutLosses(checks);
+  const exactScore = scoreOn(steepAtFirst, shareWithoutLosses(pages)) * value;
   return { name: "Pages", weight, value, unit: "share", curve: null, counts, exactScore };
 }
 

@@ -29,7 +29,7 @@ export const pathKinds = {
     id: "unlinked-answer",
     title: "No link leads from the start page to the likely answer",
     severity: "low",
-    meaning: "only `llms.txt` or a sitemap leads to the likely answer",
+    meaning: "only a sitemap leads to the likely answer",
   },
   nothingRead: {
     id: "nothing-read",

@@ -63,6 +63,20 @@ function failureDraft(failure: Failure, facts: Facts, hasReadNothing: boolean): 
     goal: blocksStart,
   };
   const common = { cause, events: failure.seqs, url: failure.url, phase: "discovery" as const };
+  if (isWall(failure) && failure.url !== null)
+    return {
+      ...common,
+      severity: blocksStart ? "critical" : "high",
+      phase: "setup",
+      category: "auth",
+      subject: normalizeUrl(failure.url),
+      title: `${checkFrictionOf({ id: failure.code === "sign_in" ? "open-access" : "challenge", group: "page" }).title}: ${shortUrl(failure.url, facts.startUrls[0])}`,
+      description: sentence(failure.message),
+      preconditions: [requestPrecondition(failure.url)],
+      place: shortUrl(failure.url, facts.startUrls[0]),
+      fix: "Make the docs readable without signing in.",
+      remedy: { key: `auth ${URL.parse(failure.url)?.host}`, title: "Make the docs readable without signing in" },
+    };
   if (request !== undefined)
     return isProbe(request)
       ? null
@@ -82,20 +96,6 @@ function failureDraft(failure: Failure, facts: Facts, hasReadNothing: boolean): 
     };
   const place = shortUrl(failure.url, facts.startUrls[0]);
   const isDisallowed = failure.code === "disallowed";
-  if (isWall(failure))
-    return {
-      ...common,
-      severity: blocksStart ? "critical" : "high",
-      phase: "setup",
-      category: "auth",
-      subject: normalizeUrl(failure.url),
-      title: `${checkFrictionOf({ id: failure.code === "sign_in" ? "open-access" : "challenge", group: "page" }).title}: ${place}`,
-      description: message,
-      preconditions: [requestPrecondition(failure.url)],
-      place,
-      fix: "Make the docs readable without signing in.",
-      remedy: { key: `auth ${URL.parse(failure.url)?.host}`, title: "Make the docs readable without signing in" },
-    };
   return {
     ...common,
     severity: blocksStart ? "critical" : isDisallowed ? "medium" : "high",

@@ -1,0 +1,44 @@
+import { reasonOf } from "../../errors.ts";
+import { lineAt, type ParseResult } from "./bracket-samples.ts";
+import { grammars } from "./grammars.ts";
+
+/** The result for a sample of JSON, which may be a part of an object or one value per line. Null if it may be meant loosely. */
+export function parseJsonSample(code: string): ParseResult {
+  const problem = jsonProblem(code);
+  if (problem === null) return { broken: false };
+  const value = code.trim().replace(/,$/, "");
+  if ([`{${value}}`, `[${value}]`].some((framed) => jsonProblem(framed) === null)) return { broken: false };
+  if (value.split(/\n(?=\S)/).every((line) => jsonProblem(line) === null)) return { broken: false };
+  const withoutStrings = value.replace(/"(?:[^"\\\n]|\\.)*"/g, '""');
+  const looseSyntax =
+    /\/\/|\/\*|^[ \t]*#|:\s*(string|number|boolean|any|int|integer|object|array|float|uuid|date)\b|\.\.\.|<|\$\{|\|/im;
+  if (looseSyntax.test(withoutStrings) || /compilerOptions|tsconfig|jsconfig/.test(code)) return null;
+  return { broken: true, ...jsonErrorIn(code, problem) };
+}
+
+/** Why a text isn't JSON; null if it is. */
+export function jsonProblem(code: string): string | null {
+  try {
+    JSON.parse(code);
+    return null;
+  } catch (caught) {
+    return reasonOf(caught).replace(/^JSON Parse error: /, "");
+  }
+}
+
+/** Names are JavaScript, but not JSON: `False`, or a key without quotes. */
+const nameOfScript = /^(?:VariableName|PropertyDefinition)$/;
+
+/** What is wrong in a text that isn't JSON, and in which line, from 1. `JSON.parse` doesn't say where, but nearly all of JSON is an expression of JavaScript. */
+export function jsonErrorIn(code: string, problem: string): { message: string; line: number } {
+  const comma = /,(\s*)[}\]]/.exec(code);
+  if (comma) return { message: "there is a comma before a closing bracket", line: lineAt(code, comma.index) };
+  let firstError: number | null = null;
+  grammars.script.parse(`(${code.trimEnd()})`).iterate({
+    enter({ type, name, from }) {
+      if (type.isError || nameOfScript.test(name)) firstError ??= from;
+      return firstError === null;
+    },
+  });
+  return { message: problem, line: firstError === null ? 1 : lineAt(code, firstError - "(".length) };
+}
