@@ -312,6 +312,17 @@ test("an error in a sample of data has its line", async () => {
   expect(await lineIn("yaml", ["gate:", "  wide: 1", "   tall: 2"])).toBe(6);
 });
 
+test("a line of Python goes back to the column of an earlier one", async () => {
+  const broken = async (lines: string[]) => {
+    const body = `# Open a gate\n\n\`\`\`python\n${lines.join("\n")}\n\`\`\`\n`;
+    return (await checksOf({ "/": { body, type: "text/markdown" } }, "sample-parses")).map(({ line }) => line);
+  };
+  const head = ["def open(gate):", "    width = [gate.left,", "  gate.right]", '    text = """a', '  b""" + gate.name'];
+  expect(await broken([...head, "    return text", "open(1)"])).toEqual([]);
+  expect(await broken([...head, "  return text", "open(1)"])).toEqual([9]);
+  expect(await broken(["        return text", "", "    def close(gate):", "        pass"])).toEqual([]);
+});
+
 test("text that was encoded twice is garbled, but not a page that shows some of it", async () => {
   const garbled = async (text: string) =>
     (await checksOf({ "/": page(`<meta charset="utf-8"><h1>Open a gate</h1><p>${text}</p>`) }, "charset-matches"))

@@ -37,13 +37,40 @@ export function checkBrackets(language: GrammarName, code: string): ParseResult 
   const tag = openingOf(language, code);
   const source = `${tag}${code}\n`;
   const { text: wholeText, hasError } = codeOf(language, source);
-  if (!hasError) return { broken: false };
+  if (!hasError) return language === "python" ? checkIndentation(code, wholeText) : { broken: false };
   const text = language === "cpp" ? withoutDirectives(wholeText) : wholeText;
   const quote = unclosedQuote.exec(text)?.index;
   if (quote !== undefined)
     return { broken: true, message: `${text[quote]} is never closed`, line: lineAt(source, quote) };
   const result = checkMatching(text, tag.length);
   return result?.broken ? result : null;
+}
+
+/**
+ * Checks whether each line of Python that ends a block goes back to the column of an earlier one, which parsers for editors don't. `text`: the
+ * code with its strings and comments blanked. A line that a string begins on, or that continues another one, has any column.
+ */
+function checkIndentation(code: string, text: string): ParseResult {
+  if (code.includes("\t")) return { broken: false };
+  const columnOf = (line: string) => line.search(/\S/);
+  const lines = code.split("\n");
+  /** Of the blocks that are open, from the outermost one. */
+  let columns: number[] = [];
+  let isContinued = false;
+  let depth = 0;
+  for (const [index, line] of text.split("\n").entries()) {
+    const column = columnOf(line);
+    const isStatement = column >= 0 && column === columnOf(lines[index]!) && depth <= 0 && !isContinued;
+    if (isStatement) {
+      const outer = columns.filter((each) => each <= column);
+      const isBetween = outer.length > 0 && outer.length < columns.length && outer.at(-1)! < column;
+      if (isBetween) return { broken: true, message: "the indentation matches no line above", line: index + 1 };
+      columns = [...new Set([...outer, column])];
+    }
+    depth += line.split(/[([{]/).length - line.split(/[)\]}]/).length;
+    isContinued = line.endsWith("\\");
+  }
+  return { broken: false };
 }
 
 /** Whether the brackets of a text match from an index on. Null if nothing follows an open one: the sample is the head of a block. */
