@@ -3,15 +3,12 @@ import { type CodeSample, lineInSample } from "../page.ts";
 import { languageOf } from "./inferred-languages.ts";
 import { installsOf } from "./packages.ts";
 import { hasWords, paragraphsOf } from "./secrets.ts";
-import { cut, type ReadPage, toCheck } from "./session.ts";
+import { cut, faultWeight, type ReadPage, toCheck } from "./session.ts";
 import { commandsOf } from "./shell-samples.ts";
 
 const shell = /^(?:sh|bash|shell|zsh)$/;
 /** Labels of commands, in which `<name>` is a placeholder rather than markup. */
 const commands = /^(?:sh|bash|shell|zsh|console|terminal|shell-session|shellsession|sh-session|bash-session|http)$/;
-
-/** Weighs as much as most checks of a whole site. */
-const faultWeight = 4;
 
 /** Checks whether the samples of a page can be copied: what to fill in is explained, and commands have no prompt. */
 export const checkCopying = (page: ReadPage, pages: ReadPage[]): Check[] => [

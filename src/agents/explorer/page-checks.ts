@@ -7,7 +7,7 @@ import { type LinkGraph, menuOf, namesOf } from "./link-graph.ts";
 import { readHtmlVersion } from "./page-fetching.ts";
 import { ownText, toSections } from "./page-sections.ts";
 import { rankSections, type SectionIndex } from "./sections.ts";
-import { type ReadPage, type Session, type Steps, toCheck, useTool } from "./session.ts";
+import { faultWeight, type ReadPage, type Session, type Steps, toCheck, useTool } from "./session.ts";
 
 type Rule = {
   id: string;
@@ -26,8 +26,6 @@ type Rule = {
 /** The number of pages of the session that contain a line of Markdown, and the links between them. */
 type SiteContent = { lines: Map<string, number>; pages: number; graph: LinkGraph };
 
-/** A fault of one page weighs as much as most checks of a whole site. */
-const faultWeight = 4;
 /** A page of this many characters is more than what fits into one answer to a model. */
 const maxReadableChars = 500_000;
 /** Bytes of text of a page, besides its headings and what other pages say as well, from which it has content. */

@@ -72,6 +72,9 @@ type ToolResult<T> = {
   value: T;
 };
 
+/** The weight of a fault of one page: as much as that of most checks of a whole site. */
+export const faultWeight = 4;
+
 /** A check whose other fields have their usual values: it is about its subject, weighs 1, and has a share of 1 if it passed, else 0. */
 export const toCheck = (
   fields: Partial<Check> & {
