@@ -517,6 +517,15 @@ test("only the last result of a repeated check counts", () => {
   expect(gradeSession(rules(...one(0), ...one(1))).frictions).toEqual([]);
 });
 
+test("one more fault of a page always costs something, also if it passes better than the other checks do", () => {
+  const others = [check("page", "page-size-html", 1), check("page", "content-start-position", 0.2)];
+  const qualityWith = (...faults: Check[]) => dimensionOf(rules(...tested(...others, ...faults)), "Docs quality")!;
+  const fault = (share: number) => check("page", "redirects-by-status", share, { subject: `${site}/a` });
+  const scores = [qualityWith(), qualityWith(fault(0.9)), qualityWith(fault(0.75)), qualityWith(fault(0))];
+  expect(scores).toEqual([...scores].sort((a, b) => b - a));
+  expect(new Set(scores).size).toBe(scores.length);
+});
+
 test("a check has the severity blocking, partial or unknown", () => {
   const severity = (...checks: Check[]) =>
     gradeSession(rules(...startPage, ...tested(...checks))).frictions.map((each) => each.severity);
