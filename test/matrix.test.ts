@@ -154,7 +154,7 @@ test("an evaluation, a period and a page of prompts can be chosen, as JSON or CS
 
   const browser = await signedIn(app);
   const page = (await browser.get("/matrix?tag=filters&since=2026-11-01")).body;
-  expect(page).toContain(`/runs?promptId=${old}&amp;agent=amber"`);
+  expect(page).toContain(`/runs?promptId=${old}&amp;agent=amber&amp;model=none"`);
   expect(page.match(/No runs/g)?.length).toBe(1);
   const html = (await browser.get(`/evals/${evalRequestId}`)).body;
   expect(html).toContain(`/matrix?evalRequestId=${evalRequestId}`);
@@ -166,7 +166,7 @@ test("an evaluation, a period and a page of prompts can be chosen, as JSON or CS
 test("a cell leads to the runs of exactly its agent and model", async () => {
   const id = await create("Models", { tags: ["models"] });
   const runIds: string[] = [];
-  for (const model of ["openai/small", "openai/large", "openai/large"]) {
+  for (const model of ["openai/small", "openai/large", "openai/large", null]) {
     const { runId } = (await send("POST", `/api/v1/prompts/${id}/run`, { body: { urlMap: {}, agent: "amber" } })).body;
     app.db.update(runs).set({ model }).where(eq(runs.id, runId)).run();
     runIds.push(runId);
@@ -180,11 +180,10 @@ test("a cell leads to the runs of exactly its agent and model", async () => {
       const list = (await browser.get(`${href.replaceAll("&amp;", "&")}${sort}`)).body;
       listed.push(runIds.map((runId) => list.includes(`/runs/${runId}`)));
     }
-  const [large, small] = [
-    [false, true, true],
-    [true, false, false],
-  ];
-  expect(listed.toSorted()).toEqual([large, large, small, small]);
+  const none = [false, false, false, true];
+  const large = [false, true, true, false];
+  const small = [true, false, false, false];
+  expect(listed.toSorted()).toEqual([none, none, large, large, small, small]);
 });
 
 test("a leader is best only if it leads every other one", () => {

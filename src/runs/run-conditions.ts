@@ -15,6 +15,9 @@ export type ApiRunFilter = {
   reportStatus?: ReportStatus;
 };
 
+/** The value of `model` that selects runs without a model. */
+export const noModel = "none";
+
 /** Filters of run lists. */
 export type RunFilter = Omit<ApiRunFilter, "reportStatus"> & { model?: string };
 
@@ -62,10 +65,12 @@ export function runConditions(ctx: Context, org: OrgId, { promptId, status, agen
         ? sql`unlikely(${evalRequests.trigger} = ${trigger})`
         : sql`+${evalRequests.trigger} = ${trigger}`),
     agent ? sql`${indexedFilter === "agent" ? sql`` : sql`+`}${runs.agent} = ${agent}` : undefined,
-    model ? eq(runs.model, model) : undefined,
+    model ? usesModel(model) : undefined,
   );
   return { where, byTrigger };
 }
+
+const usesModel = (model: string): SQL => (model === noModel ? isNull(runs.model) : eq(runs.model, model));
 
 /** The IDs of a page by duration, from the index of durations unless a filter matches few runs. */
 export function runIdsByDuration(
@@ -90,7 +95,7 @@ export function runIdsByDuration(
       : isRareAgent(ctx, org, agent)
         ? eq(runs.agent, agent)
         : sql`+${runs.agent} = ${agent}`,
-    model === undefined ? undefined : eq(runs.model, model),
+    model ? usesModel(model) : undefined,
     trigger && inTrigger(ctx, org, trigger, hasRareTrigger),
     last && sql`(${duration}, ${runs.id}) ${comparison} (${durationOfRow(last)}, ${last.id})`,
   );

@@ -1,6 +1,7 @@
 import { count, dollars, duration, oneLine, percent } from "../../grading/text.ts";
 import type { Cell, Matrix, MatrixAgent, Standing } from "../../matrix/schema.ts";
 import { outcomeLabels, scopeHints, scoreText } from "../../reports/labels.ts";
+import { noModel } from "../../runs/run-conditions.ts";
 import { threshold } from "../../stats/power.ts";
 import { NoRuns } from "../components/empty.tsx";
 import { ScrollArea } from "../components/figures.tsx";
@@ -126,7 +127,7 @@ export function MatrixPage({ site, site: { base }, viewer, matrix, query, tags, 
                                   ? toHref(`${base}/runs`, {
                                       promptId,
                                       agent: agents[i]?.agent,
-                                      model: agents[i]?.model ?? undefined,
+                                      model: agents[i]?.model ?? noModel,
                                     })
                                   : `${base}/evals/${evalRequestId}`
                               }

@@ -3,7 +3,7 @@ import { oneLine } from "../../grading/text.ts";
 import type { PromptItem } from "../../prompts/lists.ts";
 import { formatNumber, titleOf } from "../../reports/labels.ts";
 import type { RunListItem, RunSort } from "../../runs/lists.ts";
-import type { RunFilter } from "../../runs/run-conditions.ts";
+import { noModel, type RunFilter } from "../../runs/run-conditions.ts";
 import { NoRuns } from "../components/empty.tsx";
 import { toSorting } from "../components/figures.tsx";
 import { Choice, Filter } from "../components/filter.tsx";
@@ -58,7 +58,7 @@ export function RunsPage(props: Props) {
           </Choice>
           {filter.model !== undefined && (
             <Choice name="model" label="Model" allLabel="All models" value={filter.model}>
-              {[[filter.model, filter.model]]}
+              {[[filter.model, filter.model === noModel ? "No model" : filter.model]]}
             </Choice>
           )}
           <Choice name="trigger" label="Trigger" allLabel="All triggers" value={filter.trigger}>
