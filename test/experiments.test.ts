@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import type { AgentEvent } from "../src/agents/agent.ts";
+import { unmetText } from "../src/experiments/labels.ts";
 import { advanceExperiments } from "../src/experiments/progress.ts";
 import type { Experiment } from "../src/experiments/schema.ts";
 import { getRunRow } from "../src/runs/run-row.ts";
@@ -79,6 +80,8 @@ test("arms are interleaved at random, and their difference is found", async () =
   expect(contrast?.overall.score).toMatchObject({ delta: -20, n: 12 });
   expect(contrast?.overall.success).toMatchObject({ base: { n: 12, of: 12 }, arm: { n: 0, of: 12 }, difference: -1 });
   expect(ended.analysis.uninformative).toEqual([]);
+  const page = (await (await signedIn(app)).get(`/experiments/${ended.id}`)).body;
+  expect(page).toContain(unmetText(ended.analysis, "no llms.txt") ?? "no notice");
 });
 
 test("a control that met the treatment of another arm is excluded and counted", async () => {

@@ -14,6 +14,7 @@ import {
   statusLabels,
   stopLabels,
   successText,
+  unmetText,
   usedText,
   verdictLabels,
   wrongText,
@@ -309,10 +310,11 @@ function resultText(experiment: Experiment): string {
     table([["ARM", "VERDICT", "SCORE", "CHANGE", "GOAL REACHED", "COST", "TIME", "USED"], ...rows]),
     "",
     ...[falseAlarmsText(experiment) ?? []].flat(),
-    ...analysis.contrasts.map(
-      (contrast) =>
-        `${contrast.arm}: ${reasonText(contrast)}${contrast.overall.success ? ` Goal reached in ${successText(contrast)}.` : ""}`,
-    ),
+    ...analysis.contrasts.map((contrast) => {
+      const goal = contrast.overall.success && `Goal reached in ${successText(contrast)}.`;
+      const reasons = [reasonText(contrast), goal, unmetText(analysis, contrast.arm)];
+      return `${contrast.arm}: ${reasons.filter(Boolean).join(" ")}`;
+    }),
     ...triggeringLines(experiment, names),
     ...analysis.uninformative.map(
       (id) =>

@@ -81,6 +81,12 @@ export function reasonText({
   return `${lost}${needed}${orPrompts}` || "More runs are needed for a verdict.";
 }
 
+/** That no run of an arm met its treatment, if this is known, and what to check. */
+export const unmetText = ({ arms }: Experiment["analysis"], name: string): string | null =>
+  arms.some(({ arm, used }) => arm === name && used !== null && used.of > 0 && used.n === 0)
+    ? "No run used what this arm changes, so the difference is due to chance. Check the URLs and texts of the arm."
+    : null;
+
 /** The runs of an arm that used its treatment. */
 export const usedText = ({ used }: ArmSummary): string => (used === null ? "–" : `${used.n} of ${used.of}`);
 

@@ -9,6 +9,7 @@ import {
   statusLabels,
   stopLabels,
   successText,
+  unmetText,
   usedText,
   verdictLabels,
 } from "../../experiments/labels.ts";
@@ -158,6 +159,7 @@ export function ExperimentPage({ site, site: { base }, viewer, experiment, now }
             ),
           ...(contrast.overall.score ? [{ label: "All prompts", ...contrast.overall.score, isTotal: true }] : []),
         ];
+        const unmet = unmetText(analysis, contrast.arm);
         return (
           <section key={contrast.arm} class="contrast" data-verdict={contrast.verdict}>
             <h2 {...foreignText}>
@@ -168,12 +170,7 @@ export function ExperimentPage({ site, site: { base }, viewer, experiment, now }
               {contrast.overall.success && `Goal reached in ${successText(contrast)}. `}
               {reasonText(contrast)}
             </p>
-            {isUnmet(analysis, contrast.arm) && (
-              <p class="notice">
-                No run used what this arm changes, so the difference is due to chance. Check the URLs and texts of the
-                arm.
-              </p>
-            )}
+            {unmet && <p class="notice">{unmet}</p>}
             {rows.length > 0 && (
               <ForestPlot rows={rows} title={`Change of the score by ${contrast.arm}: ${scoreText(contrast)}`} />
             )}
@@ -199,10 +196,6 @@ export function ExperimentPage({ site, site: { base }, viewer, experiment, now }
     </Layout>
   );
 }
-
-/** Whether it is known that no run of an arm met its treatment. */
-const isUnmet = ({ arms }: Experiment["analysis"], name: string): boolean =>
-  arms.some(({ arm, used }) => arm === name && used !== null && used.of > 0 && used.n === 0);
 
 /** One line per arm: its runs, its results and its verdict. */
 const Arms = ({ experiment: { arms, analysis } }: { experiment: Experiment }) => {
