@@ -169,7 +169,11 @@ test("a report and its run say that the docs were edited", async () => {
 
 test.each<[string, object, string]>([
   ["a relative URL", { hidden: ["/docs/a"] }, "edits.hidden.0"],
-  ["a URL with a fragment", { hidden: ["https://docs.test/a", "https://docs.test/a#b"] }, "edits.hidden.1"],
+  [
+    "a section of a page that does not answer",
+    { hidden: ["https://docs.test/a", "https://docs.test/a#b"] },
+    "edits.hidden.1",
+  ],
   ["a URL with a password", { hidden: ["https://me:secret@docs.test/"] }, "edits.hidden.0"],
   ["another scheme", { hidden: ["ftp://docs.test/*"] }, "edits.hidden.0"],
   ["too many URLs", { hidden: Array.from({ length: 201 }, (_, i) => `https://docs.test/${i}`) }, "edits.hidden"],

@@ -1,10 +1,11 @@
 import { afterAll, expect, test } from "bun:test";
 import { createExplorer } from "../src/agents/explorer/explorer.ts";
+import { runs } from "../src/db/tables/runs.ts";
 import { presetArms, withholdingArms } from "../src/experiments/design.ts";
-import { findSection } from "../src/experiments/hidden-sections.ts";
 import { advanceExperiments } from "../src/experiments/progress.ts";
 import type { Experiment } from "../src/experiments/schema.ts";
 import type { Report } from "../src/reports/schema.ts";
+import { findSection } from "../src/runs/hidden-sections.ts";
 import { testApp } from "./support/app.ts";
 import { signedIn } from "./support/people.ts";
 import { serveSite } from "./support/site.ts";
@@ -160,4 +161,27 @@ test("a section that is withheld is read by no run of its arm, while the rest of
   const { analysis }: Experiment = (await own.send("GET", `/api/v1/experiments/${body.id}`)).body;
   expect(analysis.contrasts[0]).toMatchObject({ arm: "hidden", verdict: "worse" });
   expect(analysis.arms[1]?.used).toEqual({ n: 1, of: 1 });
+});
+
+test("a run hides sections, and a repeated request is the same after the page changed", async () => {
+  const guide = page('<h2 id="install">Install the client</h2><p>npm</p><h2 id="limits">Limits</h2>');
+  const site = { "/guide": guide };
+  const docs = serveSite(site);
+  const own = testApp({ env: { EVALD_ALLOW_PRIVATE: `127.0.0.1:${docs.port}` } });
+  const { body: prompt } = await own.send("POST", "/api/v1/prompts", { body: { text: `Install. ${docs.url}/guide` } });
+  const request = (fragment: string) =>
+    own.send("POST", `/api/v1/prompts/${prompt.id}/run`, {
+      body: { urlMap: {}, edits: { hidden: [`${docs.url}/guide#${fragment}`], replacements: [] } },
+      headers: { "Idempotency-Key": fragment },
+    });
+  const absent = await request("absent");
+  expect([absent.status, absent.body.detail]).toEqual([400, expect.stringContaining("edits.hidden.0")]);
+  const { body: run } = await request("install");
+  site["/guide"] = page('<h2 id="install">Install the client</h2><p>npm 2</p>');
+  expect((await request("install")).body.runId).toBe(run.runId);
+  docs.stop();
+  const find = '<h2 id="install">Install the client</h2><p>npm</p>';
+  expect(own.db.select({ task: runs.task }).from(runs).all()).toMatchObject([
+    { task: { edits: { hidden: [], replacements: [{ url: `${docs.url}/guide`, find, replacement: "" }] } } },
+  ]);
 });

@@ -10,11 +10,11 @@ import { listPrompts } from "../prompts/lists.ts";
 import { agentsForRun } from "../prompts/prompt-check.ts";
 import { getPromptRow } from "../prompts/prompts.ts";
 import { getEstimate } from "../runs/estimates.ts";
+import { resolveSections } from "../runs/hidden-sections.ts";
 import { acceptEval, addRuns, type EvalSource } from "../runs/requests.ts";
 import { isId } from "../schema.ts";
 import { findEqualArm, orderOfRepeat } from "./design.ts";
 import { getExperiment } from "./experiments.ts";
-import { withHiddenSections } from "./hidden-sections.ts";
 import { type ExperimentRow, ofExperiment } from "./results.ts";
 import { type Experiment, type ExperimentEstimate, type ExperimentRequest, maxPrompts, maxRuns } from "./schema.ts";
 
@@ -31,7 +31,7 @@ export async function requestExperiment(
   org: OrgId,
   input: ExperimentRequest & EvalSource,
 ): Promise<Experiment> {
-  const design = toDesign(ctx, org, { ...input, arms: await withHiddenSections(ctx, input.arms) });
+  const design = toDesign(ctx, org, { ...input, arms: await withoutSections(ctx, input.arms) });
   const { arms, promptIds, repeats, triggering } = design;
   const { budgetUsd = null, everyWeeks = null, seed = Math.floor(Math.random() * 1_000_000) } = input;
   const { title = arms.map(({ name }) => name).join(" · "), templateArgs = null } = input;
@@ -60,6 +60,15 @@ export async function requestExperiment(
   ctx.signals.jobQueued.emit();
   return getExperiment(ctx, org, row.id);
 }
+
+/** The arms with each hidden section in the form of a replacement. */
+const withoutSections = (ctx: Context, arms: Arm[]): Promise<Arm[]> =>
+  Promise.all(
+    arms.map(async (arm, i) => {
+      const { edits, urlMap = {} } = arm;
+      return edits ? { ...arm, edits: await resolveSections(ctx, edits, urlMap, `arms.${i}.edits`) } : arm;
+    }),
+  );
 
 /** Throws bad_request if one repeat usually costs more than the budget. */
 function checkBudget(budgetUsd: number, { repeats, runs: total, usd }: ExperimentEstimate): void {

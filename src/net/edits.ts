@@ -25,7 +25,7 @@ export const Edits = Type.Object(
   },
   {
     title: "Edits",
-    description: "URLs are exact, or end in *",
+    description: "URLs are exact, or end in *. Hidden ones may have a #section",
     examples: [{ hidden: ["https://a.example/*"], replacements: [] }],
   },
 );

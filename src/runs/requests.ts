@@ -21,6 +21,7 @@ import { getProvider } from "../providers/providers.ts";
 import { checkBudget } from "./budgets.ts";
 import { hashOf } from "./context-digest.ts";
 import { stopEndedRuns, supersedeRuns } from "./endings.ts";
+import { resolveSections } from "./hidden-sections.ts";
 import { holdIfPaused } from "./pauses.ts";
 import { getRunRow, type RunRow } from "./run-row.ts";
 import { type RequestedSites, requestedSitesOf, resolveSites } from "./sites.ts";
@@ -40,6 +41,8 @@ export type EvalRequestInput = EvalSource & {
   sites?: RequestedSites;
   /** What the agent gets to see of the docs in place of what they say. None: an ordinary run. */
   edits?: Edits;
+  /** The edits before sections were resolved; part of the idempotency digest in place of `edits`. */
+  requestedEdits?: Edits;
   templateArgs?: Record<string, string>;
   /** Default 1; null: the prompt's runsPerEval. */
   runs?: number | null;
@@ -222,12 +225,10 @@ function toTask(
 
 /** The digest of the request, not of its result: an edit of the prompt in between must not make a retry another request. */
 function hashOfRequest(promptId: string, input: EvalRequestInput): string {
-  const { templateArgs = {} } = input;
+  const { requester: _, requestedEdits, templateArgs = {}, ...rest } = input;
   const hasArgs = Object.keys(templateArgs).length > 0;
-  return hashOf({
-    promptId,
-    input: { ...input, requester: undefined, templateArgs: hasArgs ? templateArgs : undefined },
-  });
+  const edits = requestedEdits ?? input.edits;
+  return hashOf({ promptId, input: { ...rest, edits, templateArgs: hasArgs ? templateArgs : undefined } });
 }
 
 /**
@@ -254,14 +255,19 @@ export function addRuns(ctx: Context, tx: Tx, org: OrgId, evalRequestId: string,
   });
 }
 
-/** Accepts an evaluation of a prompt and resolves once it is on disk. Throws what `acceptEval` throws. */
+/**
+ * Accepts an evaluation of a prompt and resolves once it is on disk. Throws what `acceptEval` throws, and bad_request for a hidden section that its
+ * page doesn't have.
+ */
 export async function requestEval(
   ctx: Context,
   org: OrgId,
   promptId: string,
   input: EvalRequestInput,
 ): Promise<AcceptedEval> {
-  const accepted = await ctx.commit((tx) => acceptEval(ctx, tx, org, promptId, input));
+  const { edits: requestedEdits, urlMap } = input;
+  const edits = requestedEdits && (await resolveSections(ctx, requestedEdits, urlMap, "edits"));
+  const accepted = await ctx.commit((tx) => acceptEval(ctx, tx, org, promptId, { ...input, edits, requestedEdits }));
   if (accepted.superseded.length > 0) stopEndedRuns(ctx, accepted.superseded);
   ctx.signals.jobQueued.emit();
   return accepted;

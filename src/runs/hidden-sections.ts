@@ -1,26 +1,28 @@
 import { isMadeFrom } from "../agents/section-names.ts";
 import type { Context } from "../context.ts";
-import type { Arm } from "../db/tables/experiments.ts";
 import { invalidField } from "../errors.ts";
+import type { Edits } from "../net/edits.ts";
 import { createGuard, GuardError } from "../net/guarded.ts";
 
 /** Longest section that can be hidden, in characters: the longest text that an edit replaces. */
 const maxSectionChars = 20_000;
 
 /**
- * The arms with each hidden section, such as https://docs.acme.example/guide#install, in the form of an edit that removes it from its page: as HTML
- * and as Markdown, as the page is now. Throws bad_request that names the arm if neither version has the section.
+ * Edits with each hidden section, such as https://docs.acme.example/guide#install, in the form of replacements that remove it from its page: as HTML
+ * and as Markdown, as the page is now. `field`: the path of the edits in the request. Throws bad_request that names the URL if neither version has
+ * the section.
  */
-export const withHiddenSections = (ctx: Context, arms: readonly Arm[]): Promise<Arm[]> =>
-  Promise.all(arms.map((arm, i) => hideSectionsOf(ctx, arm, `arms.${i}.edits.hidden`)));
-
-async function hideSectionsOf(ctx: Context, arm: Arm, field: string): Promise<Arm> {
-  const { edits, urlMap = {} } = arm;
-  const sectionUrls = edits?.hidden.filter((url) => url.includes("#") && URL.canParse(url)) ?? [];
-  if (edits === undefined || sectionUrls.length === 0) return arm;
-  const removals = await Promise.all(sectionUrls.map((url) => listRemovals(ctx, url, urlMap, field)));
-  const hidden = edits.hidden.filter((url) => !sectionUrls.includes(url));
-  return { ...arm, edits: { hidden, replacements: [...edits.replacements, ...removals.flat()] } };
+export async function resolveSections(
+  ctx: Context,
+  { hidden, replacements }: Edits,
+  urlMap: Record<string, string>,
+  field: string,
+): Promise<Edits> {
+  const isSection = (url: string) => url.includes("#") && URL.canParse(url);
+  const removals = await Promise.all(
+    hidden.map((url, i) => (isSection(url) ? listRemovals(ctx, url, urlMap, `${field}.hidden.${i}`) : [])),
+  );
+  return { hidden: hidden.filter((url) => !isSection(url)), replacements: [...replacements, ...removals.flat()] };
 }
 
 /** The replacements that remove a section from the versions of its page. */
