@@ -37,10 +37,11 @@ export function inboxBorders(world: Tenants): Record<string, () => Promise<strin
       );
       const change = { kind: "score_fell", id: "fell", since: new Date(ctx.now()).toISOString(), delta: -9 };
       run("update score_changes set is_stale = 0, change = ? where org_id = ?", JSON.stringify(change), a.org);
+      const worse = [{ figure: "found", before: { n: 23, of: 24 }, now: { n: 4, of: 24 } }];
+      run("update calibrations set worse = ? where org_id = ?", JSON.stringify(worse), a.org);
       const kinds = new Set<string>(getInbox(ctx, a.org).problems.map(({ kind }) => kind));
-      const missing = ["secrets_unreadable", "destination_failing", "runs_waiting", "score_fell"].filter(
-        (kind) => !kinds.has(kind),
-      );
+      const expected = ["secrets_unreadable", "destination_failing", "runs_waiting", "score_fell", "calibration_worse"];
+      const missing = expected.filter((kind) => !kinds.has(kind));
       if (missing.length > 0) return `A has no problem ${missing}`;
       return JSON.stringify(getInbox(ctx, b.org)) === before ? undefined : "the inbox of B has changed";
     },
