@@ -27,21 +27,22 @@ type ChangeCauses = {
 export function findCauses(ctx: Context, org: OrgId, agent: string, change: LatestChange): ChangeCauses {
   const ofChange = whereReports(org, agent, change);
   const frictionCauses = findFrictionCauses(ctx, ofChange, change);
-  const known = lostPointsOf(ctx, ofChange, change);
-  const lost = known ?? { fixes: change.delta, agent: 0, network: 0 };
+  const ownerPoints = ownerPointsOf(ctx, ofChange, change);
+  const points = ownerPoints ?? { fixes: change.delta, agent: 0, network: 0 };
   // Friction without a fix is a mistake of the agent, or of the network.
-  const [ofDocs, ofOthers] = [true, false].map((hasFix) =>
-    frictionCauses.filter((cause) => cause.hasFix === hasFix),
-  ) as [FoundCause[], FoundCause[]];
-  const maxFactor = known === null ? 1 : maxJointFactor;
-  const docsFactor = jointFactorOf(ofDocs, lost.fixes, maxFactor);
-  const othersFactor = jointFactorOf(ofOthers, lost.agent + lost.network, maxFactor);
+  const docsCauses = frictionCauses.filter(({ hasFix }) => hasFix);
+  const otherCauses = frictionCauses.filter(({ hasFix }) => !hasFix);
+  const maxFactor = ownerPoints === null ? 1 : maxJointFactor;
+  const docsFactor = jointFactorOf(docsCauses, points.fixes, maxFactor);
+  const othersFactor = jointFactorOf(otherCauses, points.agent + points.network, maxFactor);
   const causes = frictionCauses.map(({ hasFix, ...cause }) => ({
     ...cause,
     points: cause.points === null ? null : round(cause.points * (hasFix ? docsFactor : othersFactor), 1),
   }));
-  const rest = lost.agent + lost.network - sumOf(ofOthers) * othersFactor;
-  const agentPoints = rest * lost.agent > 0 ? Math.sign(rest) * Math.min(Math.abs(rest), Math.abs(lost.agent)) : 0;
+  const rest = points.agent + points.network - sumOf(otherCauses) * othersFactor;
+  // The agent explains no more of the rest than its own points, and the network what remains.
+  const isAgentInRest = rest * points.agent > 0;
+  const agentPoints = isAgentInRest ? Math.sign(rest) * Math.min(Math.abs(rest), Math.abs(points.agent)) : 0;
   const explained = sumOf(causes) + rest;
   return {
     causes,
@@ -51,10 +52,13 @@ export function findCauses(ctx: Context, org: OrgId, agent: string, change: Late
   };
 }
 
+/** `hasFix`: whether a recommended fix would remove it. */
+type FrictionCause = ChangeCause & { hasFix: boolean };
+
 const sumOf = (causes: ChangeCause[]) => causes.reduce((sum, { points }) => sum + (points ?? 0), 0);
 
 /** What to multiply the points of causes with, so that together they explain as much as reports say; 1 if they point the other way. */
-function jointFactorOf(causes: FoundCause[], total: number, maxFactor: number): number {
+function jointFactorOf(causes: FrictionCause[], total: number, maxFactor: number): number {
   const sum = sumOf(causes);
   return sum * total > 0 ? Math.min(maxFactor, total / sum) : 1;
 }
@@ -71,7 +75,7 @@ const whereReports = (org: OrgId, agent: string, { before, after }: LatestChange
   );
 
 /** The points of the change that each owner of causes explains, from the means of both sides; null: no report has them. */
-function lostPointsOf(ctx: Context, ofChange: SQL | undefined, { before, after, delta }: LatestChange) {
+function ownerPointsOf(ctx: Context, ofChange: SQL | undefined, { before, after, delta }: LatestChange) {
   const meansOf = (side: LatestChange["before"]) => {
     const meanOf = (owner: string): SQL<number | null> =>
       avg(sql`json_extract(${reports.lost}, ${`$.${owner}`})`).mapWith(Number);
@@ -87,25 +91,22 @@ function lostPointsOf(ctx: Context, ofChange: SQL | undefined, { before, after, 
       .where(and(ofChange, inArray(runs.evalRequestId, idsOf(side))))
       .get();
   };
-  const [lostBefore, lostAfter] = [meansOf(before), meansOf(after)];
-  const fellBy = (lostAfter?.score ?? 0) - (lostBefore?.score ?? 0);
-  const factor = fellBy * delta > 0 ? Math.min(maxWeightFactor, Math.max(1, delta / fellBy)) : 1;
+  const [meansBefore, meansAfter] = [meansOf(before), meansOf(after)];
+  const scoreDelta = (meansAfter?.score ?? 0) - (meansBefore?.score ?? 0);
+  const factor = scoreDelta * delta > 0 ? Math.min(maxWeightFactor, Math.max(1, delta / scoreDelta)) : 1;
   const changeOf = (owner: "fixes" | "agent" | "network") => {
-    const [from, to] = [lostBefore?.[owner] ?? null, lostAfter?.[owner] ?? null];
+    const [from, to] = [meansBefore?.[owner] ?? null, meansAfter?.[owner] ?? null];
     return from === null || to === null ? null : round((from - to) * factor, 1);
   };
   const [fixes, agent, network] = [changeOf("fixes"), changeOf("agent"), changeOf("network")];
   return fixes === null || agent === null || network === null ? null : { fixes, agent, network };
 }
 
-/** `hasFix`: whether a recommended fix would remove it. */
-type FoundCause = ChangeCause & { hasFix: boolean };
-
 /**
  * The friction that runs on one side of a change hit and those on the other did not, the one that explains most first. Points: what it costs
  * alone, times the change of the share of runs that hit it.
  */
-function findFrictionCauses(ctx: Context, ofChange: SQL | undefined, change: LatestChange): FoundCause[] {
+function findFrictionCauses(ctx: Context, ofChange: SQL | undefined, change: LatestChange): FrictionCause[] {
   const before = new Set(idsOf(change.before));
   const rows = ctx.db
     .select({
@@ -121,24 +122,26 @@ function findFrictionCauses(ctx: Context, ofChange: SQL | undefined, change: Lat
     .leftJoin(frictionPoints, eq(frictionPoints.reportId, reports.id))
     .where(ofChange)
     .all();
-  const countReports = (some: typeof rows, isBefore: boolean) =>
-    new Set(some.filter((row) => before.has(row.evalRequestId) === isBefore).map(({ reportId }) => reportId)).size;
-  const shareOf = (some: typeof rows, isBefore: boolean) => ({
-    met: countReports(some, isBefore),
-    of: countReports(rows, isBefore),
-  });
-  const frictionCauses = [...Map.groupBy(rows, ({ point }) => point?.fingerprint)].flatMap(([, hits]) => {
+  const countReports = (side: typeof rows) => new Set(side.map(({ reportId }) => reportId)).size;
+  const [rowsBefore, rowsAfter] = splitByChange(rows, before);
+  const frictionCauses = [...Map.groupBy(rows, ({ point }) => point?.fingerprint).values()].flatMap((hits) => {
     const newest = hits.reduce((a, b) => (a.reportId > b.reportId ? a : b));
+    // Reports without friction only count as runs that did not hit it.
     if (!newest.point) return [];
-    const share = { before: shareOf(hits, true), after: shareOf(hits, false) };
-    const moved = share.after.met / share.after.of - share.before.met / share.before.of;
-    if (!(Math.abs(moved) >= minShare)) return [];
+    const [hitsBefore, hitsAfter] = splitByChange(hits, before);
+    const shares = {
+      before: { met: countReports(hitsBefore), of: countReports(rowsBefore) },
+      after: { met: countReports(hitsAfter), of: countReports(rowsAfter) },
+    };
+    const change = shares.after.met / shares.after.of - shares.before.met / shares.before.of;
+    // It is not a number if a side has no reports.
+    if (Number.isNaN(change) || Math.abs(change) < minShare) return [];
     const { fingerprint, title, lostPoints, preconditions, events } = newest.point;
-    const points = lostPoints === null ? null : round(-moved * lostPoints, 1);
+    const points = lostPoints === null ? null : round(-change * lostPoints, 1);
     const fix = fixOf(ctx, newest.reportId, newest.point);
     return [
       {
-        cause: { fingerprint, title, points, ...share, slug: newest.slug, ...fix },
+        cause: { fingerprint, title, points, ...shares, slug: newest.slug, ...fix },
         isAboutGoal: preconditions.includes("goal"),
         page: newest.point.url,
         session: { runId: newest.runId, attempt: newest.attempt, events },
@@ -147,20 +150,25 @@ function findFrictionCauses(ctx: Context, ofChange: SQL | undefined, change: Lat
   });
   // That no page answers the goal follows from a page that agents could read on one side only, and names another page.
   const others = frictionCauses.filter(({ isAboutGoal }) => !isAboutGoal);
-  const moved =
-    others.length > 0 && others.length < frictionCauses.length
-      ? pagesOfOneSide(ctx, ofChange, before)
-      : new Set<string>();
+  const hasBoth = others.length > 0 && others.length < frictionCauses.length;
+  const pagesOnOneSide = hasBoth ? pagesOfOneSide(ctx, ofChange, before) : new Set<string>();
   const isExplained =
-    moved.size > 0 &&
+    pagesOnOneSide.size > 0 &&
     others.some(({ page, session }) =>
-      [...(page === null ? [] : [page]), ...requestedIn(ctx, session)].some((url) => moved.has(pageKey(url))),
+      [page ?? [], requestedIn(ctx, session)].flat().some((url) => pagesOnOneSide.has(pageKey(url))),
     );
-  type FoundFriction = (typeof frictionCauses)[number];
-  const rankOf = ({ isAboutGoal }: FoundFriction) => (isAboutGoal && isExplained ? 1 : 0);
-  const pointsOf = ({ cause }: FoundFriction) => Math.abs(cause.points ?? 0);
-  return frictionCauses.sort((a, b) => rankOf(a) - rankOf(b) || pointsOf(b) - pointsOf(a)).map(({ cause }) => cause);
+  const isLast = ({ isAboutGoal }: (typeof frictionCauses)[number]) => isAboutGoal && isExplained;
+  const pointsOf = ({ cause }: (typeof frictionCauses)[number]) => Math.abs(cause.points ?? 0);
+  return frictionCauses
+    .sort((a, b) => Number(isLast(a)) - Number(isLast(b)) || pointsOf(b) - pointsOf(a))
+    .map(({ cause }) => cause);
 }
+
+/** The rows of evaluations before a change, whose IDs are `before`, and of those after it. */
+const splitByChange = <Row extends { evalRequestId: string }>(rows: Row[], before: Set<string>): [Row[], Row[]] => [
+  rows.filter(({ evalRequestId }) => before.has(evalRequestId)),
+  rows.filter(({ evalRequestId }) => !before.has(evalRequestId)),
+];
 
 /** The pages, by page key, that most runs on one side read and few on the other. */
 function pagesOfOneSide(ctx: Context, ofChange: SQL | undefined, before: Set<string>): Set<string> {
@@ -171,16 +179,14 @@ function pagesOfOneSide(ctx: Context, ofChange: SQL | undefined, before: Set<str
     .innerJoin(exposures, eq(exposures.reportId, reports.id))
     .where(ofChange)
     .all();
-  const [earlier, later] = [true, false].map((isBefore) =>
-    rows.filter(({ evalRequestId }) => before.has(evalRequestId) === isBefore),
-  ) as [typeof rows, typeof rows];
   const readShares = (side: typeof rows) => {
     const shares = new Map<string, number>();
     for (const { visits } of side)
       for (const { page, reads } of visits) if (reads > 0) shares.set(page, (shares.get(page) ?? 0) + 1 / side.length);
     return shares;
   };
-  const [sharesBefore, sharesAfter] = [readShares(earlier), readShares(later)];
+  const [rowsBefore, rowsAfter] = splitByChange(rows, before);
+  const [sharesBefore, sharesAfter] = [readShares(rowsBefore), readShares(rowsAfter)];
   const pages = new Set([...sharesBefore.keys(), ...sharesAfter.keys()]);
   return new Set(
     [...pages].filter((page) => Math.abs((sharesAfter.get(page) ?? 0) - (sharesBefore.get(page) ?? 0)) >= minShare),

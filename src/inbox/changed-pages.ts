@@ -24,40 +24,42 @@ type RequestedPage = ChangedPage["before"] & { url: string; text: string | null;
  * the lines that differ if both sessions have the text.
  */
 export function findChangedPages(before: Session, after: Session): ChangedPage[] {
-  const [seenBefore, seenAfter] = [seenPagesOf(before), seenPagesOf(after)];
-  const pages = [...seenAfter].flatMap(([key, later]): ChangedPage[] => {
-    const earlier = seenBefore.get(key);
-    if (earlier === undefined || earlier.isTested || later.isTested || (!earlier.isRead && !later.isRead)) return [];
+  const [pagesBefore, pagesAfter] = [requestedPagesOf(before), requestedPagesOf(after)];
+  const pages = [...pagesAfter].flatMap(([key, later]): ChangedPage[] => {
+    const earlier = pagesBefore.get(key);
+    if (earlier === undefined || earlier.isTested || later.isTested) return [];
+    if (!earlier.isRead && !later.isRead) return [];
     const isSame =
       earlier.text === null || later.text === null ? earlier.chars === later.chars : earlier.text === later.text;
     if (earlier.isRead === later.isRead && isSame) return [];
     const lines = earlier.text === null || later.text === null ? [] : changedLines(earlier.text, later.text);
     return [{ url: later.url, before: sideOf(earlier), after: sideOf(later), lines }];
   });
-  const isMoved = ({ before, after }: ChangedPage) => before.isRead !== after.isRead;
-  return pages.sort((a, b) => Number(isMoved(b)) - Number(isMoved(a))).slice(0, maxPages);
+  const isReadOnOneSide = ({ before, after }: ChangedPage) => before.isRead !== after.isRead;
+  const [readOnOneSide, others] = [pages.filter(isReadOnOneSide), pages.filter((page) => !isReadOnOneSide(page))];
+  return [...readOnOneSide, ...others].slice(0, maxPages);
 }
 
 const sideOf = ({ isRead, status, chars }: RequestedPage): ChangedPage["before"] => ({ isRead, status, chars });
 
 /** By page key. A page that was read counts as read, whatever happened to other requests for it. */
-function seenPagesOf({ facts, pageTexts }: Session): Map<string, RequestedPage> {
-  const seen = new Map<string, RequestedPage>();
+function requestedPagesOf({ facts, pageTexts }: Session): Map<string, RequestedPage> {
+  const pages = new Map<string, RequestedPage>();
   const readUrls = new Set(facts.pages.map(({ url }) => pageKey(url)));
   for (const http of [...facts.taskRequests, ...facts.checkRequests]) {
     const key = pageKey(http.url);
     const isRead = readUrls.has(key);
-    if (http.method !== "GET" || (isRead && hasFailed(http)) || (seen.has(key) && http.purpose === "check")) continue;
+    if (http.method !== "GET" || (isRead && hasFailed(http)) || (pages.has(key) && http.purpose === "check")) continue;
     const isTested = !isRead && http.purpose === "check" && !hasFailed(http);
-    seen.set(key, { url: http.url, isRead, status: http.status, chars: null, text: null, isTested });
+    pages.set(key, { url: http.url, isRead, status: http.status, chars: null, text: null, isTested });
   }
   for (const { seq, url, chars } of facts.pages) {
-    const page = seen.get(pageKey(url)) ?? { url, isRead: true, status: null, isTested: false };
-    seen.set(pageKey(url), { ...page, chars, text: pageTexts.get(seq) ?? null });
+    const page = pages.get(pageKey(url)) ?? { url, isRead: true, status: null, isTested: false };
+    pages.set(pageKey(url), { ...page, chars, text: pageTexts.get(seq) ?? null });
   }
   for (const { url, text } of pagesReadOf(facts)) {
-    const page = seen.get(pageKey(url)) ?? { url, status: null };
-    seen.set(pageKey(url), {
+    const page = pages.get(pageKey(url)) ?? { url, status: null };
+    pages.set(pageKey(url), {
       ...page,
       isRead: true,
       isTested: false,
@@ -65,21 +67,22 @@ function seenPagesOf({ facts, pageTexts }: Session): Map<string, RequestedPage> 
       text: text.slice(0, maxPageChars),
     });
   }
-  return seen;
+  return pages;
 }
 
 /** Empty if too many lines differ. */
 function changedLines(before: string, after: string): ChangedPage["lines"] {
-  const all = (diffLines(before, after, { maxEditLength: maxDifferences }) ?? []).flatMap(({ value, added, removed }) =>
-    value
-      .replace(/\n$/, "")
-      .split("\n")
-      .map((text) => ({
-        change: added ? ("added" as const) : removed ? ("removed" as const) : ("none" as const),
-        text,
-      })),
+  const lines = (diffLines(before, after, { maxEditLength: maxDifferences }) ?? []).flatMap(
+    ({ value, added, removed }) =>
+      value
+        .replace(/\n$/, "")
+        .split("\n")
+        .map((text) => ({
+          change: added ? ("added" as const) : removed ? ("removed" as const) : ("none" as const),
+          text,
+        })),
   );
   const isNearChange = (_: unknown, i: number) =>
-    all.slice(Math.max(0, i - contextLines), i + contextLines + 1).some(({ change }) => change !== "none");
-  return all.filter(isNearChange);
+    lines.slice(Math.max(0, i - contextLines), i + contextLines + 1).some(({ change }) => change !== "none");
+  return lines.filter(isNearChange);
 }

@@ -10,30 +10,32 @@ import { toIso } from "../schema.ts";
 import { getInbox } from "./inbox.ts";
 import type { InboxItem } from "./schema.ts";
 
-/** Items per list of a digest. */
+/** Items per list of a digest, but for the changes of scores. */
 const maxItems = 5;
 const maxScores = 10;
-/** Friction points to search for fixes. */
+/** Friction points to look through. */
 const maxPoints = 50;
-const maxText = 500;
+const maxTextChars = 500;
+
+type Digest = EventData<"digest.weekly">;
 
 /** The week of an organization, from the same lines as its inbox: changes of the week, and what needs attention now. */
 export function weeklyDigestOf(ctx: Context, org: OrgId, from: number, until: number): Digest {
   const inWeek = and(eq(runs.orgId, org), gte(runs.id, firstIdOf(from)), lt(runs.id, firstIdOf(until)));
-  const byStatus = ctx.db
-    .select({ status: runs.status, n: count() })
+  const counts = ctx.db
+    .select({ status: runs.status, runs: count() })
     .from(runs)
     .where(inWeek)
     .groupBy(runs.status)
     .all();
-  const total = (status: string) => byStatus.find((row) => row.status === status)?.n ?? 0;
+  const countOf = (status: "completed" | "failed") => counts.find((row) => row.status === status)?.runs ?? 0;
   const since = toIso(from);
   const { problems, improvements } = getInbox(ctx, org);
   const regressions = listFriction(ctx, org, { everything: true, state: "regressed" }, { limit: maxPoints, offset: 0 });
   return {
     from: since,
     until: toIso(until),
-    runs: { completed: total("completed"), failed: total("failed") },
+    runs: { completed: countOf("completed"), failed: countOf("failed") },
     scores: [...problems, ...improvements]
       .flatMap((item) => toScore(ctx, item, since, toIso(until)))
       .slice(0, maxScores),
@@ -47,7 +49,7 @@ export function weeklyDigestOf(ctx: Context, org: OrgId, from: number, until: nu
         severity,
         category,
         lostPoints,
-        title: cut(title, maxText),
+        title: cut(title, maxTextChars),
         pageUrl: url,
       })),
     fixFirst: fixesOf(ctx, org),
@@ -55,8 +57,6 @@ export function weeklyDigestOf(ctx: Context, org: OrgId, from: number, until: nu
 }
 
 const reportLink = (ctx: Context, slug: string) => ({ slug, url: reportUrl(ctx.baseUrl(), slug) });
-
-type Digest = EventData<"digest.weekly">;
 
 /** A change of the score in the week, with its cause. */
 function toScore(ctx: Context, item: InboxItem, from: string, until: string): Digest["scores"] {
@@ -68,7 +68,7 @@ function toScore(ctx: Context, item: InboxItem, from: string, until: string): Di
       delta,
       verdict: kind === "score_fell" ? "regressed" : "improved",
       after: reportLink(ctx, after),
-      cause: cause && cut(cause.title, maxText),
+      cause: cause && cut(cause.title, maxTextChars),
       whyUrl: whyUrl(ctx.baseUrl(), prompt.id),
     },
   ];
@@ -116,8 +116,8 @@ function fixesOf(ctx: Context, org: OrgId): Digest["fixFirst"] {
     const recommendation = recommendations.find(({ frictionIds }) => frictionIds.includes(id));
     if (!recommendation || fixes.has(recommendation.id)) continue;
     fixes.set(recommendation.id, {
-      title: cut(recommendation.title, maxText),
-      action: cut(recommendation.action, maxText),
+      title: cut(recommendation.title, maxTextChars),
+      action: cut(recommendation.action, maxTextChars),
       pageUrl: recommendation.url,
       prompt: { id: prompt.id, title: prompt.title },
       report: reportLink(ctx, slug),

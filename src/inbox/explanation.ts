@@ -15,8 +15,8 @@ import type { ScoreChangeExplanation } from "./schema.ts";
 import { toScoreChange } from "./score-changes.ts";
 import { stepsOf } from "./session-steps.ts";
 
-/** What an explanation is of: the windows of a change, with the agent that it is about. */
-type ExplainedChange = { fields: ReturnType<typeof toScoreChange>; agent: string; change: LatestChange };
+/** What an explanation is of: the windows of a change, and the change as the inbox shows it. */
+type ExplainedChange = { fields: ReturnType<typeof toScoreChange>; change: LatestChange };
 
 /**
  * Why the score of a prompt changed: both sides, the friction that came or went, and the pages that agents got differently. Of its newest
@@ -33,39 +33,40 @@ export function explainScoreChange(
   return explanation;
 }
 
-/** The same; null if the score has not changed significantly. */
+/** As `explainScoreChange`, but null if the score has not changed significantly. */
 export function findExplanation(
   ctx: Context,
   org: OrgId,
   promptId: string,
   windows?: WindowIds,
 ): ScoreChangeExplanation | null {
-  const { id, title, text } = getPromptRow(ctx, org, promptId);
-  const explainedChange = windows ? between(ctx, org, id, windows) : newestChangeOf(ctx, org, id);
+  const prompt = getPromptRow(ctx, org, promptId);
+  const { id } = prompt;
+  const explainedChange = windows ? changeBetween(ctx, org, id, windows) : newestChangeOf(ctx, org, id);
   if (explainedChange === null) return null;
-  const { fields, agent, change } = explainedChange;
+  const { fields, change } = explainedChange;
   const [sessionBefore, sessionAfter] = change.slugs.map((slug) => readSessionOf(ctx, org, slug));
   return {
     ...fields,
     low: change.low,
     high: change.high,
-    prompt: { id, title: titleOf({ title, text }) },
+    prompt: { id, title: titleOf(prompt) },
     before: sideOf(change.before, sessionBefore),
     after: sideOf(change.after, sessionAfter),
-    ...findCauses(ctx, org, agent, change),
+    ...findCauses(ctx, org, fields.agent, change),
     pages: sessionBefore && sessionAfter ? findChangedPages(sessionBefore, sessionAfter) : [],
   };
 }
 
 function newestChangeOf(ctx: Context, org: OrgId, promptId: string): ExplainedChange | null {
   const changed = findChangedResults(ctx, org, promptId);
-  return changed && { fields: toScoreChange(promptId, changed), agent: changed.agent, change: changed.change };
+  return changed && { fields: toScoreChange(promptId, changed), change: changed.change };
 }
 
-function between(ctx: Context, org: OrgId, promptId: string, windows: WindowIds): ExplainedChange {
+function changeBetween(ctx: Context, org: OrgId, promptId: string, windows: WindowIds): ExplainedChange {
   const { agent, model, change } = compareWindows(ctx, org, promptId, windows);
   const points = [...change.before.evaluations, ...change.after.evaluations];
-  return { fields: toScoreChange(promptId, { agent, model, points, change }), agent, change };
+  return { fields: toScoreChange(promptId, { agent, model, points, change }), change };
 }
 
 /** `pageTexts`: stored texts of pages, by the `seq` of the event that says that one was read. */

@@ -13,8 +13,9 @@ import type { InboxItem, Unmarked } from "./schema.ts";
 
 const hourMs = 3600_000;
 const dayMs = 24 * hourMs;
-/** Failed runs count for this long: without a report after them, and with one. */
+/** How long failed runs count without a report after them. */
 const failedWithinMs = 30 * dayMs;
+/** How long they count with a report after them. */
 const recentMs = 7 * dayMs;
 
 export type FailedRuns = Extract<Unmarked<InboxItem>, { kind: "runs_failed" }>;
@@ -46,20 +47,22 @@ export function listFailedRuns(ctx: Context, org: OrgId, onlyPromptId?: string):
     .all();
   return groups.flatMap(({ promptId, agent, ...prompt }): FailedRuns[] => {
     const group = { promptId, agent };
-    const lastDone = findLastDone(ctx, org, group);
-    const since = [firstIdOf(ctx.now() - failedWithinMs), lastDone?.id ?? ""].sort().at(-1) as string;
-    const sinceReport = countEnded(ctx, org, group, since);
-    const hasNoReportSince = sinceReport.of > 0;
-    const from = hasNoReportSince ? since : firstIdOf(ctx.now() - recentMs);
-    const ended = hasNoReportSince ? sinceReport : countEnded(ctx, org, group, from);
-    const newest = newestFailedRun(ctx.db).get({ org, ...group, after: from });
-    const oldest = oldestFailedRun(ctx.db).get({ org, ...group, after: from });
+    const lastCompleted = findLastCompleted(ctx, org, group);
+    const firstId = firstIdOf(ctx.now() - failedWithinMs);
+    const lastReported = lastCompleted && lastCompleted.id > firstId ? lastCompleted.id : firstId;
+    const endedSinceReport = countEnded(ctx, org, group, lastReported);
+    // All of them failed.
+    const failsSinceReport = endedSinceReport.of > 0;
+    const after = failsSinceReport ? lastReported : firstIdOf(ctx.now() - recentMs);
+    const ended = failsSinceReport ? endedSinceReport : countEnded(ctx, org, group, after);
+    const newest = newestFailedRun(ctx.db).get({ org, ...group, after });
+    const oldest = oldestFailedRun(ctx.db).get({ org, ...group, after });
     const failure = newest && toRunFailure(ctx.baseUrl(), newest);
     if (!newest || !oldest || !failure) return [];
     return [
       {
         kind: "runs_failed",
-        id: `runs-${hasNoReportSince ? oldest.id : newest.id}`,
+        id: `runs-${failsSinceReport ? oldest.id : newest.id}`,
         since: toIso(oldest.at),
         prompt: { id: promptId, title: titleOf(prompt) },
         agent,
@@ -68,7 +71,7 @@ export function listFailedRuns(ctx: Context, org: OrgId, onlyPromptId?: string):
         failure,
         otherPrompts: [],
         runId: newest.id,
-        lastReportAt: toIso(lastDone?.at ?? null),
+        lastReportAt: toIso(lastCompleted?.reportedAt ?? null),
       },
     ];
   });
@@ -77,7 +80,7 @@ export function listFailedRuns(ctx: Context, org: OrgId, onlyPromptId?: string):
 /** The start of an hour, epoch ms. */
 const hourOf = (at: number): number => at - (at % hourMs);
 
-/** As in the partial index. */
+/** In the words of the partial index, which SQLite uses for nothing else. */
 const hasFailed = sql`${runHours.failed} > 0`;
 
 const isOfGroup = (table: typeof runs | typeof runHours) =>
@@ -85,7 +88,7 @@ const isOfGroup = (table: typeof runs | typeof runHours) =>
 
 const isLiveOfGroup = and(isOfGroup(runs), isLiveRun);
 
-/** As in the partial index of failed runs. */
+/** In the words of the partial index of failed runs. */
 const isFailure = sql`${runs.status} = 'failed' and ${runs.failureCause} != 'cancelled'`;
 
 const lastCompletedHour = statement((db) =>
@@ -115,13 +118,13 @@ const reportTime = statement((db) =>
     .where(and(eq(reports.orgId, bound("org")), eq(reports.runId, bound("run")))),
 );
 
-/** The newest completed run, and when it got its report. */
-function findLastDone({ db }: Context, org: OrgId, group: Group): { id: string; at: number | null } | undefined {
+/** The newest completed run, and when it got its report, epoch ms. */
+function findLastCompleted({ db }: Context, org: OrgId, group: Group) {
   const hour = lastCompletedHour(db).get({ org, ...group });
   if (!hour) return;
   const [from, until] = [firstIdOf(hour.from), firstIdOf(hour.from + hourMs)];
   const run = lastCompletedRun(db).get({ org, ...group, from, until });
-  return run && { id: run.id, at: reportTime(db).get({ org, run: run.id })?.at ?? null };
+  return run && { id: run.id, reportedAt: reportTime(db).get({ org, run: run.id })?.at ?? null };
 }
 
 const endedWithin = statement((db) =>
@@ -159,7 +162,7 @@ function countEnded({ db }: Context, org: OrgId, group: Group, after: string): {
   };
 }
 
-/** The newest or oldest run after one with an ID that failed. */
+/** The newest or oldest failed run after one with an ID. */
 const failedRunBy = (order: typeof desc | typeof asc) =>
   statement((db) =>
     db
@@ -184,11 +187,11 @@ const oldestFailedRun = failedRunBy(asc);
 export function joinSameReason(lines: FailedRuns[]): FailedRuns[] {
   const reasonOf = ({ failure: { code, subject, detail }, failed, of }: FailedRuns) =>
     [code, subject ?? detail, failed === of].join(" ");
-  return [...Map.groupBy(lines, reasonOf).values()].flatMap((same) => {
-    const [oldest, ...others] = same.toSorted((a, b) => (a.since < b.since ? -1 : 1));
+  return [...Map.groupBy(lines, reasonOf).values()].flatMap((linesOfReason) => {
+    const [oldest, ...others] = linesOfReason.toSorted((a, b) => (a.since < b.since ? -1 : 1));
     if (!oldest) return [];
-    const newest = same.reduce((a, b) => (a.runId > b.runId ? a : b));
-    const sum = (name: "failed" | "of") => same.reduce((all, line) => all + line[name], 0);
+    const newest = linesOfReason.reduce((a, b) => (a.runId > b.runId ? a : b));
+    const sum = (name: "failed" | "of") => linesOfReason.reduce((total, line) => total + line[name], 0);
     const isOther = ({ prompt }: FailedRuns) => prompt.id !== oldest.prompt.id;
     const otherPrompts = new Map(others.filter(isOther).map(({ prompt }) => [prompt.id, prompt]));
     return [

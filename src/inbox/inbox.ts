@@ -120,22 +120,18 @@ export function markInboxItem(ctx: Context, org: OrgId, itemId: string, mark: In
   const problems = listProblems(ctx, org, listScoreChanges(ctx, org), getSpending(ctx, org));
   const problem = problems.find(({ id }) => id === itemId);
   if (!problem) throw notFound(`No item of the inbox has the ID ${itemId}. The problem may be gone.`);
-  const { assignee } = mark;
-  if (assignee && !listMemberEmails(ctx, org).includes(assignee.toLowerCase()))
-    throw invalidField("assignee", `${assignee} is not the email address of a member`);
+  if (mark.assignee && !listMemberEmails(ctx, org).includes(mark.assignee.toLowerCase()))
+    throw invalidField("assignee", `${mark.assignee} is not the email address of a member`);
   const whereMark = and(eq(inboxMarks.orgId, org), eq(inboxMarks.itemId, itemId));
   const earlier = ctx.db.select().from(inboxMarks).where(whereMark).get();
+  const { snoozedUntil = toIso(earlier?.snoozedUntil ?? null), assignee = earlier?.assignee ?? null } = mark;
   const row: Mark = {
     orgId: org,
     itemId,
-    snoozedUntil: earlier?.snoozedUntil ?? null,
-    assignee: earlier?.assignee ?? null,
+    snoozedUntil: snoozedUntil === null ? null : Date.parse(snoozedUntil),
+    assignee: assignee?.toLowerCase() ?? null,
     markedBy: by,
     markedAt: ctx.now(),
-    ...(mark.snoozedUntil !== undefined && {
-      snoozedUntil: mark.snoozedUntil === null ? null : Date.parse(mark.snoozedUntil),
-    }),
-    ...(assignee !== undefined && { assignee: assignee?.toLowerCase() ?? null }),
   };
   transaction(ctx.db, (tx) => {
     tx.insert(inboxMarks)

@@ -18,6 +18,7 @@ export function itemSize(item: InboxItem): string {
       return `${Math.floor((100 * item.spentUsd) / item.maxUsd)}%`;
     case "schedule_paused":
     case "all_schedules_paused":
+    case "runs_paused":
       return "Paused";
     case "basis_changed":
       return "Changed";
@@ -33,8 +34,6 @@ export function itemSize(item: InboxItem): string {
       return item.state === "failed" ? "Failed" : "Warning";
     case "worker_away":
       return "Away";
-    case "runs_paused":
-      return "Paused";
     case "runs_waiting":
       return "Waiting";
   }
@@ -129,6 +128,6 @@ const driftTexts: Record<Extract<InboxItem, { kind: "false_alarms" }>["drift"], 
     "compared with itself, its runs differ significantly more than before. The agent, the grader or the docs became noisier, so gates see less.",
 };
 
-/** "Dead link: /upload (9 of 9 runs, before 0 of 9)". */
+/** "Dead link: /upload (9 of 9 runs, previously 0 of 9)". */
 const causeText = ({ title, before, after }: ChangeCause, isWorse: boolean): string =>
   `${title}${isWorse ? " " : ": no longer hit "}(${after.met} of ${count(after.of, "run")}, previously ${before.met} of ${before.of})`;

@@ -23,11 +23,12 @@ import { listBudgets } from "../spending/budgets.ts";
 import type { InboxItem, Unmarked } from "./schema.ts";
 
 const dayMs = 24 * 3600_000;
+/** How long a run, or a worker that is away, matters. */
 const recentMs = 7 * dayMs;
 /** Share of the monthly budget from which it is a problem. */
-const budgetShare = 0.8;
+const minBudgetShare = 0.8;
 /** How long a run waits for a worker, or a worker is away, before that is a problem. */
-const waitingMs = 5 * 60_000;
+const minWaitMs = 5 * 60_000;
 
 /** An item of the inbox that is a problem. */
 export type Problem = Unmarked<InboxItem>;
@@ -57,12 +58,12 @@ export function listChangedBases(ctx: Context, org: OrgId): Problem[] {
     .from(prompts)
     .where(and(eq(prompts.orgId, org), ne(prompts.status, "archived"), isNotNull(basisChange)))
     .all();
-  return rows.flatMap(({ id, basis, basisChange, ...prompt }): Problem[] => {
+  return rows.flatMap(({ id, basis, basisChange, ...texts }): Problem[] => {
     if (basis === null || basisChange === null) return [];
     const { url, line, quote } = basis;
     const { runId, at } = basisChange;
-    const named = { id, title: titleOf(prompt) };
-    return [{ kind: "basis_changed", id: `basis-${runId}`, since: toIso(at), prompt: named, url, line, quote, runId }];
+    const prompt = { id, title: titleOf(texts) };
+    return [{ kind: "basis_changed", id: `basis-${runId}`, since: toIso(at), prompt, url, line, quote, runId }];
   });
 }
 
@@ -72,7 +73,10 @@ export const listWorseCalibrations = (ctx: Context, org: OrgId): Problem[] =>
     kind: "calibration_worse",
     id: `calibration-${id}`,
     since: toIso(completedAt ?? createdAt),
-    ...{ calibrationId: id, agent, model, worse: (worse ?? []).map(({ figure }) => figure) },
+    calibrationId: id,
+    agent,
+    model,
+    worse: (worse ?? []).map(({ figure }) => figure),
   }));
 
 /** The schedules of the organization, while someone has paused all of them. */
@@ -84,10 +88,12 @@ export function listAllSchedulesPaused(ctx: Context, org: OrgId): Problem[] {
 
 /** The secrets of the organization that can't be decrypted, since the service started. */
 export function listUnreadableSecrets(ctx: Context, org: OrgId): Problem[] {
-  const found = countUnreadableSecrets(ctx, org);
-  if (found.modelKeys + found.destinations === 0) return [];
+  const { modelKeys, destinations } = countUnreadableSecrets(ctx, org);
+  if (modelKeys + destinations === 0) return [];
   const isKeyMissing = !ctx.config.secretKey;
-  return [{ kind: "secrets_unreadable", id: "secrets", since: toIso(ctx.now()), isKeyMissing, ...found }];
+  return [
+    { kind: "secrets_unreadable", id: "secrets", since: toIso(ctx.now()), isKeyMissing, modelKeys, destinations },
+  ];
 }
 
 /** Scheduled backups that fail or are late, for the only organization or for one with an operator. */
@@ -101,10 +107,10 @@ export function listFailingBackups(ctx: Context, org: OrgId): Problem[] {
 
 /** What the checks of the installation found, by cause. They belong to the operator. */
 export function listFailedChecks(ctx: Context): Problem[] {
-  const stored = listStoredProblems(ctx).filter(({ cause }) => problemOf(cause).isForInbox !== false);
-  if (stored.length === 0 || !hasOneOrg(ctx)) return [];
-  return [...Map.groupBy(stored, ({ cause }) => cause)].flatMap(([cause, ofCause]): Problem[] => {
-    const [first] = ofCause;
+  const findings = listStoredProblems(ctx).filter(({ cause }) => problemOf(cause).isForInbox !== false);
+  if (findings.length === 0 || !hasOneOrg(ctx)) return [];
+  return [...Map.groupBy(findings, ({ cause }) => cause)].flatMap(([cause, findingsOfCause]): Problem[] => {
+    const [first] = findingsOfCause;
     if (!first) return [];
     const { check, subject, detail, since } = first;
     const { state } = problemOf(cause);
@@ -118,7 +124,7 @@ export function listFailedChecks(ctx: Context): Problem[] {
         state,
         subject,
         detail,
-        findings: ofCause.length,
+        findings: findingsOfCause.length,
         ...adviceFor(cause, subject),
       },
     ];
@@ -134,22 +140,22 @@ export function listFailingDestinations(ctx: Context, org: OrgId): Problem[] {
       and(
         eq(destinations.orgId, org),
         isNotNull(destinations.failingSince),
-        or(sql`${destinations.disabledAt} is null`, ne(destinations.disableReason, "request")),
+        or(isNull(destinations.disabledAt), ne(destinations.disableReason, "request")),
       ),
     )
     .all();
   return rows.map(({ id, name, kind, url, disabledAt, failingSince }): Problem => {
-    const ofDestination = and(eq(deliveries.orgId, org), eq(deliveries.destinationId, id));
+    const isToDestination = and(eq(deliveries.orgId, org), eq(deliveries.destinationId, id));
     const { pending } = ctx.db
       .select({ pending: count() })
       .from(deliveries)
-      .where(and(ofDestination, eq(deliveries.status, "pending")))
+      .where(and(isToDestination, eq(deliveries.status, "pending")))
       .get() ?? { pending: 0 };
-    const last = ctx.db
+    const lastTry = ctx.db
       .select({ status: deliveryTries.status, error: deliveryTries.error })
       .from(deliveryTries)
       .innerJoin(deliveries, eq(deliveries.id, deliveryTries.deliveryId))
-      .where(ofDestination)
+      .where(isToDestination)
       .orderBy(desc(deliveryTries.at))
       .limit(1)
       .get();
@@ -160,8 +166,8 @@ export function listFailingDestinations(ctx: Context, org: OrgId): Problem[] {
       destination: { id, name, kind, url },
       isDisabled: disabledAt !== null,
       pending,
-      status: last?.status ?? null,
-      error: last?.error ?? null,
+      status: lastTry?.status ?? null,
+      error: lastTry?.error ?? null,
     };
   });
 }
@@ -176,31 +182,33 @@ export function listSpentBudgets(ctx: Context, org: OrgId, { from, spentUsd, max
     budget: { promptId, tag, name },
   }));
   return [...ofOrg, ...others]
-    .filter(({ spentUsd, maxUsd }) => spentUsd >= budgetShare * maxUsd)
+    .filter(({ spentUsd, maxUsd }) => spentUsd >= minBudgetShare * maxUsd)
     .map(({ id, ...budget }) => ({ kind: "budget_spent", id: `${id}-${from}`, since: from, ...budget }));
 }
 
 /** Runs that no connected worker can run, by agent. */
 export function listWaitingRuns(ctx: Context, org: OrgId): Problem[] {
-  const waiting = ctx.db
+  const waitingRuns = ctx.db
     .select({ id: runs.id, agent: runs.agent, at: runs.createdAt })
     .from(runs)
     .where(
       and(
         eq(runs.orgId, org),
         isNull(runs.completedAt),
-        lt(runs.createdAt, ctx.now() - waitingMs),
+        lt(runs.createdAt, ctx.now() - minWaitMs),
         sql`json_extract(${runs.waitingFor}, '$.what') = 'worker'`,
       ),
     )
     // A plus keeps SQLite from reading all runs in this order.
     .orderBy(sql`+${runs.id}`)
     .all();
-  return [...Map.groupBy(waiting, ({ agent }) => agent)].flatMap(([agent, ofAgent]): Problem[] => {
-    const [oldest] = ofAgent;
+  return [...Map.groupBy(waitingRuns, ({ agent }) => agent)].flatMap(([agent, runsOfAgent]): Problem[] => {
+    const [oldest] = runsOfAgent;
     if (!oldest) return [];
     const { id, at } = oldest;
-    return [{ kind: "runs_waiting", id: `waiting-${id}`, since: toIso(at), runs: ofAgent.length, agent, runId: id }];
+    return [
+      { kind: "runs_waiting", id: `waiting-${id}`, since: toIso(at), runs: runsOfAgent.length, agent, runId: id },
+    ];
   });
 }
 
@@ -231,9 +239,9 @@ export function listPausedRuns(ctx: Context, org: OrgId): Problem[] {
 
 /** The workers that are away and have what no connected one has: agents of runs in the last week, or labels of active prompts. */
 export function listAwayWorkers(ctx: Context, org: OrgId): Problem[] {
-  const away = ctx.awayWorkers().filter(({ awayMs }) => awayMs >= waitingMs && awayMs < recentMs);
+  const awayWorkers = ctx.awayWorkers().filter(({ awayMs }) => awayMs >= minWaitMs && awayMs < recentMs);
   // Workers belong to the operator.
-  if (away.length === 0 || !hasOneOrg(ctx)) return [];
+  if (awayWorkers.length === 0 || !hasOneOrg(ctx)) return [];
   const isRecent = gte(runs.id, firstIdOf(ctx.now() - recentMs));
   const isUsed = (agent: string): boolean =>
     ctx.db
@@ -250,7 +258,7 @@ export function listAwayWorkers(ctx: Context, org: OrgId): Problem[] {
       .all()
       .flatMap(({ labels }) => labels),
   );
-  return away.flatMap((worker): Problem[] => {
+  return awayWorkers.flatMap((worker): Problem[] => {
     const agents = worker.agents.filter(isUsed);
     const labels = worker.labels.filter((label) => requiredLabels.has(label));
     if (agents.length + labels.length === 0) return [];

@@ -8,6 +8,7 @@ import { destinationKinds } from "../db/tables/notifications.ts";
 import { Id, Nullable, OneOf, Time, Url } from "../schema.ts";
 import { Budget } from "../spending/schema.ts";
 
+/** What every item has. */
 const fields = {
   id: Type.String({
     title: "InboxItemId",
@@ -24,7 +25,7 @@ const prompt = Type.Object(
   { id: Id, title: Type.String({ description: "Its title, or the beginning of its task" }) },
   { title: "PromptName" },
 );
-const share = Type.Object({
+const ShareOfRuns = Type.Object({
   met: Type.Integer({ description: "Runs that hit it" }),
   of: Type.Integer({ description: "Runs with a report" }),
 });
@@ -36,8 +37,8 @@ const ChangeCause = Type.Object(
     title: Type.String(),
     url: Nullable(Type.String({ description: "The page" })),
     line: Nullable(Type.Integer()),
-    before: share,
-    after: share,
+    before: ShareOfRuns,
+    after: ShareOfRuns,
     points: Nullable(
       Type.Number({ description: "Points of the change that it explains, negative if it cost points; null: unknown" }),
     ),
@@ -48,19 +49,23 @@ const ChangeCause = Type.Object(
 );
 export type ChangeCause = Static<typeof ChangeCause>;
 
-const scoreFields = {
+const changeFields = {
   prompt,
   agent: Type.String(),
   model: Nullable(Type.String()),
   delta: Type.Number({ description: "Points" }),
   scores: Type.Array(Type.Number(), { description: "Mean score of each of the last evaluations, oldest first" }),
-  before: Type.String({ description: "Slug of the last report before the change" }),
-  after: Type.String({ description: "Slug of the first report after it" }),
-  cause: Nullable(ChangeCause),
 };
 
 export const ScoreChange = Type.Object(
-  { ...fields, kind: OneOf(["score_fell", "score_rose"]), ...scoreFields },
+  {
+    ...fields,
+    kind: OneOf(["score_fell", "score_rose"]),
+    ...changeFields,
+    before: Type.String({ description: "Slug of the last report before the change" }),
+    after: Type.String({ description: "Slug of the first report after it" }),
+    cause: Nullable(ChangeCause),
+  },
   { title: "ScoreChange" },
 );
 export type ScoreChange = Static<typeof ScoreChange>;
@@ -120,7 +125,7 @@ const ChangedPage = Type.Object({
 });
 export type ChangedPage = Static<typeof ChangedPage>;
 
-const { cause: _cause, before: _before, after: _after, ...changeFields } = scoreFields;
+/** At least one UUID. */
 const idList = { minLength: 36, maxLength: 4000 };
 /** Which change to explain. */
 export const Windows = Type.Object({
@@ -128,7 +133,7 @@ export const Windows = Type.Object({
   head: Type.Optional(Type.String({ ...idList, description: "IDs of later evaluations" })),
 });
 
-/** The windows of a query; undefined: it names none. */
+/** The windows of a query; undefined unless it names both. */
 export const toWindows = (base: string | undefined, head: string | undefined) =>
   base === undefined || head === undefined ? undefined : { before: base.split(","), after: head.split(",") };
 

@@ -18,8 +18,8 @@ const maxSearches = 10;
 const betweenMs = 20;
 const pollMs = 2_000;
 
-type FoundScoreChange = Unmarked<ScoreChange>;
-type StoredChange = Omit<FoundScoreChange, "prompt">;
+type UnmarkedChange = Unmarked<ScoreChange>;
+type StoredChange = Omit<UnmarkedChange, "prompt">;
 
 const columns = { promptId: scoreChanges.promptId, change: scoreChanges.change, isStale: scoreChanges.isStale };
 /** As in the partial index. */
@@ -29,7 +29,7 @@ const isStale = sql`${scoreChanges.isStale} = 1`;
  * The significant changes of scores of the last 30 days, of all prompts that are not archived. Nothing is written, so that it works on a full
  * disk: changes that the background has not yet looked for are searched again for each list.
  */
-export function listScoreChanges(ctx: Context, org: OrgId): FoundScoreChange[] {
+export function listScoreChanges(ctx: Context, org: OrgId): UnmarkedChange[] {
   let searches = 0;
   return ctx.db
     .select({ ...columns, title: prompts.title, text: titleText })
@@ -40,10 +40,10 @@ export function listScoreChanges(ctx: Context, org: OrgId): FoundScoreChange[] {
     )
     .all()
     .flatMap(({ promptId, change, isStale, ...prompt }) => {
-      const found =
-        isStale && searches++ < maxSearches ? findScoreChange(ctx, org, promptId) : (change as StoredChange);
-      if (found === null || Date.parse(found.since) < ctx.now() - recentMs) return [];
-      return [{ ...found, prompt: { id: promptId, title: titleOf(prompt) } }];
+      const current =
+        isStale && searches++ < maxSearches ? findScoreChange(ctx, org, promptId) : (change as StoredChange | null);
+      if (current === null || Date.parse(current.since) < ctx.now() - recentMs) return [];
+      return [{ ...current, prompt: { id: promptId, title: titleOf(prompt) } }];
     });
 }
 

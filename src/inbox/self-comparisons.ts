@@ -16,15 +16,14 @@ export function listDriftedComparisons({ db }: Context, org: OrgId): Problem[] {
     .orderBy(desc(experiments.id))
     .all();
   return rows.flatMap(({ id, promptIds, drift, createdAt, completedAt }): Problem[] => {
-    const ofExperiment = and(eq(prompts.orgId, org), inArray(prompts.id, promptIds), ne(prompts.status, "archived"));
-    const prompt = db
+    const row = db
       .select({ id: prompts.id, title: prompts.title, text: titleText })
       .from(prompts)
-      .where(ofExperiment)
+      .where(and(eq(prompts.orgId, org), inArray(prompts.id, promptIds), ne(prompts.status, "archived")))
       .get();
-    if (!prompt || drift === null) return [];
-    const named = { id: prompt.id, title: titleOf(prompt) };
+    if (!row || drift === null) return [];
+    const prompt = { id: row.id, title: titleOf(row) };
     const since = toIso(completedAt ?? createdAt);
-    return [{ kind: "false_alarms", id: `alarms-${id}`, since, prompt: named, drift, experimentId: id }];
+    return [{ kind: "false_alarms", id: `alarms-${id}`, since, prompt, drift, experimentId: id }];
   });
 }

@@ -11,7 +11,7 @@ type Step = SessionStep & { seq: number };
 
 /** What an agent did, in order: pages that it read or guessed, requests and commands. Of a long session, the first steps. */
 export function stepsOf(facts: Facts): SessionStep[] {
-  const sent = new Set(facts.taskRequests.map(({ id }) => id));
+  const requestIds = new Set(facts.taskRequests.map(({ id }) => id));
   const requests = facts.taskRequests
     .filter((http) => !isRedirect(http) && !isProbe(http))
     .map((http): Step => {
@@ -23,7 +23,7 @@ export function stepsOf(facts: Facts): SessionStep[] {
     });
   // Other calls of a rule-based agent are checks of what it has read.
   const commands = (facts.kind === "rules" ? [] : facts.calls)
-    .filter(({ id }) => !sent.has(id))
+    .filter(({ id }) => !requestIds.has(id))
     .flatMap((call): Step[] => {
       const [action] = intentsOf(actionsDuring(call, facts));
       if (action === undefined || action.kind === "code") return [];
