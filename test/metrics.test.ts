@@ -90,15 +90,8 @@ describe("metrics", () => {
     const app = testApp({ env });
     const { id } = createPrompt(app.service.ctx, app.b.org, { text: "See https://docs.example.com/" });
     const { runIds } = await requestEval(app.service.ctx, app.b.org, id, { urlMap: {}, trigger: "api" });
-    const writer = openSession(
-      app.service.ctx,
-      [],
-      { orgId: app.b.org, runId: runIds[0] as string, attempt: 1 },
-      () => true,
-      (error) => {
-        throw error;
-      },
-    );
+    const session = { orgId: app.b.org, runId: runIds[0] as string, attempt: 1 };
+    const writer = openSession(app.service.ctx, session, { secrets: [], mayWrite: () => true });
     const usage = { type: "usage", model: "m", inputTokens: 1, outputTokens: 1 } as const;
     writer.append({ ...usage, costUsd: 0.25 }, "gateway");
     writer.append({ ...usage, costUsd: null }, "gateway");

@@ -15,15 +15,8 @@ type App = ReturnType<typeof testApp>;
 /** Stores the model calls of a run as its session does. */
 async function spend({ service, a }: App, runId: string, calls: [source: EventSource, call: object][]) {
   const stop = new AbortController().signal;
-  const writer = openSession(
-    service.ctx,
-    [],
-    { orgId: a.org, runId, attempt: 1 },
-    () => true,
-    (error) => {
-      throw error;
-    },
-  );
+  const session = { orgId: a.org, runId, attempt: 1 };
+  const writer = openSession(service.ctx, session, { secrets: [], mayWrite: () => true });
   for (const [source, call] of calls)
     writer.append({ type: "usage", inputTokens: 1, outputTokens: 1, costUsd: null, ...call } as AgentEvent, source);
   await writer.close(stop);

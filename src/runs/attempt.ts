@@ -39,26 +39,23 @@ export type RunHost = {
   allow: () => AllowRule[];
 };
 
+/** What to run, the lease of its job, and the signal that ends it. */
+type AttemptStart = { run: RunRow; agent: AgentDescription; lease: Lease; stop: AbortSignal };
+
 /**
  * Runs an agent once and stores its events as they arrive. Returns the version of the agent; null if it did not start. Throws a JobFailure;
  * the events until then are stored.
  */
-export async function runAgent(
-  ctx: Context,
-  host: RunHost,
-  run: RunRow,
-  agent: AgentDescription,
-  lease: Lease,
-  stop: AbortSignal,
-): Promise<string | null> {
+export async function runAgent(ctx: Context, host: RunHost, start: AttemptStart): Promise<string | null> {
+  const { run, stop } = start;
   if (run.reservedUsd === 0) throw toBudgetFailure(ctx, run);
-  const attempt = openAttempt(ctx, run, agent, lease, stop);
-  const { writer, runLimits, ended } = attempt;
-  let model: Awaited<ReturnType<typeof openModel>> | null = null;
-  let siteAccess: ReturnType<ReturnType<typeof gatewayOf>["openFiles"]> | null = null;
+  const attempt = openAttempt(ctx, start);
+  const { writer, runLimits } = attempt;
+  let model: OpenModel | null = null;
+  let siteAccess: { token: string; close(): void } | null = null;
   try {
     attempt.site = readArchiveOf(ctx, run, run.task.site?.archiveId);
-    model = agent.kind === "model" ? await openModel(ctx, attempt) : null;
+    model = start.agent.kind === "model" ? await openModel(ctx, attempt) : null;
     // The session of a model has the site too.
     siteAccess = model || !attempt.site ? null : gatewayOf(ctx).openFiles({ site: attempt.site });
     if (siteAccess) writer.hide([siteAccess.token]);
@@ -73,34 +70,43 @@ export async function runAgent(
       await writer.close(stop).catch(() => {});
       throw error;
     }
-    const end: unknown = ended.signal.aborted ? ended.signal.reason : error;
-    // An agent that waits for a failing model reaches its time limits, but more time would not help. For a slow model, it would.
-    const fault = isOutOfTime(end) ? model?.session.lastFailure() : null;
-    const reason = fault && fault.code !== "model_answer_incomplete" ? fault : end;
-    const { failure, retry, retryAfterMs, cause } = toJobFailure(ctx, attempt, reason);
-    // Keep the events so far, unless storing them is what failed.
-    if (attempt.isStored) {
-      const ending = reason instanceof AgentFailure ? (reason.options.ending ?? null) : null;
-      const { code = "internal_error", cause: failureCause, detail } = failure;
-      const milestone = { code, cause: failureCause, detail, ending };
-      writer.append({ type: "milestone", name: "attempt_failed", detail: milestone }, "runner");
-      await writer.close(stop);
-    }
-    // Error messages of providers and processes may contain a key.
-    throw new JobFailure({ ...failure, detail: writer.clean(failure.detail) }, retry, retryAfterMs, cause);
+    throw await recordFailure(ctx, attempt, findReason(attempt, model, error));
   } finally {
     siteAccess?.close();
     stopClocks(runLimits);
   }
 }
 
-const isOutOfTime = (error: unknown): boolean =>
-  error instanceof AgentFailure && (error.code === "server_time_limit" || error.code === "server_idle_limit");
+/** Why an attempt failed: of the errors that ended it, the one that says most. */
+function findReason({ ended }: Attempt, model: OpenModel | null, error: unknown): unknown {
+  const reason: unknown = ended.signal.aborted ? ended.signal.reason : error;
+  const isOutOfTime =
+    reason instanceof AgentFailure && (reason.code === "server_time_limit" || reason.code === "server_idle_limit");
+  // An agent that waits for a failing model reaches its time limits, but more time would not help. For a slow model, it would.
+  const modelFailure = isOutOfTime ? model?.session.lastFailure() : null;
+  return modelFailure && modelFailure.code !== "model_answer_incomplete" ? modelFailure : reason;
+}
+
+/** Stores that an attempt failed. Returns the failure of its job. */
+async function recordFailure(ctx: Context, attempt: Attempt, reason: unknown): Promise<JobFailure> {
+  const { writer } = attempt;
+  const { failure, retry, retryAfterMs, cause } = toJobFailure(ctx, attempt, reason);
+  // Keep the events so far, unless storing them is what failed.
+  if (attempt.isStored) {
+    const ending = reason instanceof AgentFailure ? (reason.options.ending ?? null) : null;
+    const { code = "internal_error", cause: failureCause, detail } = failure;
+    const milestone = { code, cause: failureCause, detail, ending };
+    writer.append({ type: "milestone", name: "attempt_failed", detail: milestone }, "runner");
+    await writer.close(attempt.stop);
+  }
+  // Error messages of providers and processes may contain a key.
+  return new JobFailure({ ...failure, detail: writer.clean(failure.detail) }, retry, retryAfterMs, cause);
+}
 
 type Attempt = ReturnType<typeof openAttempt>;
 
 /** Prepares to store the events of a run and to enforce its limits. */
-function openAttempt(ctx: Context, run: RunRow, agent: AgentDescription, lease: Lease, stop: AbortSignal) {
+function openAttempt(ctx: Context, { run, agent, lease, stop }: AttemptStart) {
   const session = { orgId: run.orgId, runId: run.id, attempt: lease.attempt };
   const checkSecrets = readSecrets(ctx, run.orgId as OrgId, secretNamesOf(run.task.declaredChecks));
   const secrets = [
@@ -113,15 +119,16 @@ function openAttempt(ctx: Context, run: RunRow, agent: AgentDescription, lease: 
   const edits = editsOf(task);
   /** Aborts with the failure of the run. */
   const ended = new AbortController();
-  const writer = openSession(ctx, secrets, session, mayWrite, (error) => {
+  const onError = (error: unknown) => {
     attempt.isStored = false;
     const detail = `the session could not be stored: ${error}`;
     const code = diskFault(error) === "full" ? "disk_full" : "session_not_stored";
     ended.abort(new JobFailure(toFailure(code, detail), "fault", 0, error));
-  });
+  };
+  const writer = openSession(ctx, session, { secrets, mayWrite, onError });
   const runLimits = createRunLimits(agent.kind, task.limits, {
     storeEvent: (event) => writer.append(event, "runner"),
-    warnAgent: (limit) => attempt.warn(limit),
+    warnAgent: (limit) => attempt.warn?.(limit),
     failRun: (failure) => ended.abort(failure),
   });
   const attempt = {
@@ -139,8 +146,8 @@ function openAttempt(ctx: Context, run: RunRow, agent: AgentDescription, lease: 
     /** The archive with the site of the task, once it was read. */
     site: null as Uint8Array | null,
     isStored: true,
-    /** Warns the agent that a limit is near. Does nothing until its model was opened. */
-    warn(_limit: string): void {},
+    /** Warns the agent that a limit is near; null until its model was opened. */
+    warn: null as ((limit: string) => void) | null,
   };
   return attempt;
 }
@@ -165,6 +172,8 @@ function readArchiveOf(ctx: Context, { orgId }: RunRow, archiveId: string | unde
     throw new JobFailure(toFailure("workspace_failed", error.detail), "never");
   }
 }
+
+type OpenModel = Awaited<ReturnType<typeof openModel>>;
 
 /** Opens the model of a run and reads its archives. Throws a JobFailure if one is gone, or if the model cannot be called. */
 async function openModel(ctx: Context, attempt: Attempt) {
@@ -210,7 +219,7 @@ async function followAgent(
   ctx: Context,
   { executor, allow }: RunHost,
   attempt: Attempt,
-  model: Awaited<ReturnType<typeof openModel>> | null,
+  model: OpenModel | null,
   filesToken: string | null,
 ): Promise<string | null> {
   const { run, lease, stop, task, writer, runLimits, ended } = attempt;
@@ -305,12 +314,9 @@ function toJobFailure(ctx: Context, { run, runLimits }: Attempt, error: unknown)
     const { retryable, retryAfterMs, ending } = error.options;
     const rule = ending && endings[ending].failure;
     const failure = withLimitOwner(ctx, run, runLimits, error);
-    const retry = failure.cause === "agent_crashed" ? "attempt" : retryable ? "fault" : "never";
-    return new JobFailure(
-      { ...failure, subject: failure.subject ?? subjectOf(run, failure) },
-      rule ? rule.retry : retry,
-      retryAfterMs,
-    );
+    const retryOfFault = retryable ? "fault" : "never";
+    const retry = rule?.retry ?? (failure.cause === "agent_crashed" ? "attempt" : retryOfFault);
+    return new JobFailure({ ...failure, subject: failure.subject ?? subjectOf(run, failure) }, retry, retryAfterMs);
   }
   const detail = error instanceof Error ? error.message : String(error);
   return new JobFailure(toFailure("agent_crashed", detail, run.agent), "attempt");
@@ -319,7 +325,8 @@ function toJobFailure(ctx: Context, { run, runLimits }: Attempt, error: unknown)
 /** The agent or the model of a run, if its failure is about that. */
 function subjectOf({ agent, model }: RunRow, { code }: Failure): string | null {
   const { subject } = ruleOf(code);
-  return subject === agentSubject ? agent : subject === modelSubject ? model : null;
+  if (subject === agentSubject) return agent;
+  return subject === modelSubject ? model : null;
 }
 
 /** Time for an agent to stop after an abort; after that it is abandoned. */

@@ -9,7 +9,7 @@ import { AppError, conflict } from "../errors.ts";
 import { cancelJob } from "../jobs/queue.ts";
 import { hostsOf } from "../net/mapping.ts";
 import { announceEnd } from "./announcements.ts";
-import { getRunRow } from "./run-row.ts";
+import { getRunRow, type RunRow } from "./run-row.ts";
 import { costOfAttempt } from "./usage.ts";
 
 /** Stops what is still running of ended runs. Call it once their end is on disk. */
@@ -43,15 +43,14 @@ export async function cancelRuns(ctx: Context, org: OrgId, ids: string[], reques
 }
 
 /**
- * Supersedes the unfinished runs of a prompt with the same edits whose urlMap replaces the same hosts, in favor of the run `successor`. Returns their IDs; pass
- * them to `stopEndedRuns` after the commit.
+ * Supersedes the unfinished runs of a prompt with the same edits whose urlMap replaces the same hosts. `successor`: the ID of the run in whose
+ * favor. Returns their IDs; pass them to `stopEndedRuns` after the commit.
  */
 export function supersedeRuns(
   ctx: Context,
   tx: Tx,
   org: OrgId,
-  promptId: string,
-  { urlMap, editsDigest }: { urlMap: Record<string, string>; editsDigest: string | null },
+  { promptId, urlMap, editsDigest }: Pick<RunRow, "promptId" | "urlMap" | "editsDigest">,
   successor: string,
 ): string[] {
   const hosts = hostsOf(urlMap);

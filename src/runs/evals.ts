@@ -15,6 +15,8 @@ import { toIso } from "../schema.ts";
 import { resultOf } from "../stats/repeats.ts";
 import type { EvalRequest, EvalStatus } from "./schema.ts";
 
+const checksPerSecond = 4;
+
 /** Throws not_found. */
 export function getEvalRequest(ctx: Context, org: OrgId, id: string): EvalRequest {
   const whereRequested = and(eq(evalRequests.orgId, org), eq(evalRequests.id, id.toLowerCase()));
@@ -137,8 +139,6 @@ function selectEvals(ctx: Context, org: OrgId, where: SQL | undefined, { limit, 
     };
   });
 }
-
-const checksPerSecond = 4;
 
 type EvalRunRow = {
   agentIndex: number;

@@ -76,7 +76,7 @@ async function executeRun(ctx: Context, host: RunHost, lease: Lease, stop: Abort
   let version: string | null = null;
   if (earlierAttempt === null) {
     if (run.task.startUrls.length === 0) throw toFinalFailure("no_start_url", noStartUrl);
-    version = await runAgent(ctx, host, run, agent, lease, stop);
+    version = await runAgent(ctx, host, { run, agent, lease, stop });
   }
   const session = { orgId: run.orgId, runId: run.id, attempt: earlierAttempt ?? lease.attempt };
   if (agent.kind === "model") await judgeSession(ctx, run, session, lease, stop);

@@ -69,17 +69,16 @@ export function getRunProgress(ctx: Context, org: OrgId, id: string, ofAttempt?:
 /** The last attempt that has events; 0 if none has. */
 const findLastAttempt = (ctx: Context, { runId }: Run): number => lastAttempt(ctx.db).get({ run: runId })?.attempt ?? 0;
 
-/**
- * Yields updates of a run until it has ended, `signal` aborts or the service stops. `ofAttempt`: only the events of this attempt, until they
- * are complete; default: those of the last attempt at each time. `isOnce`: ends after what is stored now. Throws not_found.
- */
+/** `after`: null: from the first event on. `ofAttempt`: default: the last one at each time. `isOnce`: ends after what is stored now. */
+type FollowOptions = { after: StreamPosition | null; ofAttempt?: number; isOnce?: boolean };
+
+/** Yields updates of a run until it or the attempt has ended, `signal` aborts or the service stops. Throws not_found. */
 export async function* followRun(
   ctx: Context,
   org: OrgId,
   id: string,
-  after: StreamPosition | null,
   signal: AbortSignal,
-  { ofAttempt, isOnce = false }: { ofAttempt?: number; isOnce?: boolean } = {},
+  { after, ofAttempt, isOnce = false }: FollowOptions,
 ): AsyncGenerator<ProgressUpdate, void, undefined> {
   const stopSignal = AbortSignal.any([signal, ctx.stopping]);
   let position = after ?? { attempt: 0, seq: -1 };

@@ -57,20 +57,10 @@ export async function judgeSession(
   if (events.some((event) => event.source === "runner" && event.type === "milestone" && event.name === "judged"))
     return;
 
-  const writer = openSession(
-    ctx,
-    secretsFor(ctx, run),
-    session,
-    () => isLeaseHeld(ctx, lease),
-    () => {},
-    events.at(-1),
-  );
-  const usd = remainingUsd(
-    events,
-    session.attempt,
-    lease.attempt,
-    budgetOfRun(ctx, run.orgId, run.task.limits, run.reservedUsd).totalUsd,
-  );
+  const mayWrite = () => isLeaseHeld(ctx, lease);
+  const writer = openSession(ctx, session, { secrets: secretsFor(ctx, run), mayWrite, lastEvent: events.at(-1) });
+  const { totalUsd } = budgetOfRun(ctx, run.orgId, run.task.limits, run.reservedUsd);
+  const usd = totalUsd === null ? null : totalUsd - paidUsd(events, session.attempt, lease.attempt);
   const task = { ...toTask(run, writer.clean), usd, mustHavePrice: usd !== null };
   const store = (event: AgentEvent) => writer.append(event, "runner");
   store({ type: "milestone", name: "judging", detail: toJudgingDetail(judge.model, task.goal) });
@@ -130,12 +120,9 @@ async function requestJudgment(
   clean: (text: string) => string,
 ): Promise<AgentEvent> {
   const { session, task } = call;
-  const result =
-    task.usd !== null && task.usd <= 0
-      ? { reason: "the organization's budget for this run or month is spent" }
-      : "reason" in access
-        ? access
-        : await callJudge(ctx, { ...call, access });
+  const isBudgetSpent = task.usd !== null && task.usd <= 0;
+  const objection = isBudgetSpent ? { reason: "the organization's budget for this run or month is spent" } : null;
+  const result = objection ?? ("reason" in access ? access : await callJudge(ctx, { ...call, access }));
   const isJudged = "answer" in result;
   if (!isJudged) ctx.log.warn({ run: session.runId, model, reason: clean(result.reason) }, "could not judge session");
   ctx.signals.runJudged.emit(isJudged);
@@ -198,18 +185,10 @@ export function isJudgeable(session: SessionEvent[]): boolean {
   return isModel && end !== undefined && !unjudgeable.includes(end.outcome);
 }
 
-/** Remaining budget of an attempt in USD, by the events of a session of attempt `sessionAttempt`; null: no limit. */
-function remainingUsd(
-  events: SessionEvent[],
-  sessionAttempt: number,
-  attempt: number,
-  totalUsd: number | null,
-): number | null {
-  if (totalUsd === null) return null;
-  const paid = events.map((event) =>
-    event.type === "usage" && (event.paidBy ?? sessionAttempt) === attempt
-      ? (event.costUsd ?? event.estimate?.costUsd ?? 0)
-      : 0,
-  );
-  return totalUsd - paid.reduce((sum, usd) => sum + usd, 0);
+/** What an attempt has paid so far for the session of `sessionAttempt`, which may be an earlier one, in USD. */
+function paidUsd(events: SessionEvent[], sessionAttempt: number, attempt: number): number {
+  const usages = events.filter((event) => event.type === "usage");
+  return usages
+    .filter(({ paidBy = sessionAttempt }) => paidBy === attempt)
+    .reduce((sum, { costUsd, estimate }) => sum + (costUsd ?? estimate?.costUsd ?? 0), 0);
 }

@@ -123,7 +123,7 @@ export function acceptEval(ctx: Context, tx: Tx, org: OrgId, promptId: string, i
   const editsDigest = edits || changes ? hashOf({ ...edits, ...changes }) : null;
   const shouldSupersede = typeof supersede === "function" ? supersede(prompt) : supersede;
   const superseded = shouldSupersede
-    ? supersedeRuns(ctx, tx, org, prompt.id, { urlMap, editsDigest }, runIds[0] as string)
+    ? supersedeRuns(ctx, tx, org, { promptId: prompt.id, urlMap, editsDigest }, runIds[0] as string)
     : [];
   const { trigger, requester: { personId = null, keyId = null } = {} } = input;
   insertEvalRequest(ctx.db)({
@@ -180,8 +180,8 @@ function changedPrompt(
   prompt: PromptRow,
   { providerId, workspace, without = [] }: PromptChanges = {},
 ): PromptRow {
-  const kept = Object.entries(prompt.workspace ?? {}).filter(([part]) => !without.some((each) => each === part));
-  const setup: WorkspaceSetup = { ...Object.fromEntries(kept), ...workspace };
+  const ownParts = Object.entries(prompt.workspace ?? {}).filter(([part]) => !without.some((each) => each === part));
+  const setup: WorkspaceSetup = { ...Object.fromEntries(ownParts), ...workspace };
   if (workspace) checkWorkspace(setup, (id) => hasArchive(ctx, org, id));
   return {
     ...prompt,
@@ -331,12 +331,9 @@ function firstHost([first]: string[], { toHost }: Mapping): string {
 }
 
 /** How a REST request was made, and with which API key. The command line names itself as its user agent. */
-export const sourceOf = (request: Request): EvalSource => ({
-  requester: toRequester(callerOf(request)),
-  trigger:
-    callerOf(request).trustId !== null
-      ? "ci"
-      : request.headers.get("user-agent")?.startsWith("evald-cli/")
-        ? "cli"
-        : "api",
-});
+export function sourceOf(request: Request): EvalSource {
+  const caller = callerOf(request);
+  const isCli = request.headers.get("user-agent")?.startsWith("evald-cli/");
+  const trigger = isCli ? "cli" : "api";
+  return { requester: toRequester(caller), trigger: caller.trustId === null ? trigger : "ci" };
+}

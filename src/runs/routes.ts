@@ -193,7 +193,8 @@ const readRoutes = (ctx: Context) =>
         return streamResponse(ctx, org, (closeSignal) =>
           toMessages(
             request,
-            followRun(ctx, org, runId, parsePosition(last), closeSignal, {
+            followRun(ctx, org, runId, closeSignal, {
+              after: parsePosition(last),
               ofAttempt: attempt,
               isOnce: follow === "false",
             }),

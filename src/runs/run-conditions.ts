@@ -31,40 +31,32 @@ const withoutReport = sql`${runs.status} in ('failed', 'superseded')`;
 const durationOfRow = ({ completedAt, startedAt }: RunRow): number =>
   startedAt !== null && completedAt !== null && completedAt > startedAt ? completedAt - startedAt : -1;
 
-/** `isDescending`: in descending order. */
 export type KeysetPage = { limit: number; isDescending: boolean };
+
+const plusUnless = (isIndexed: boolean): SQL => (isIndexed ? sql`` : sql`+`);
 
 /** The most selective condition leads; a plus keeps SQLite from using another one's index. */
 export function runConditions(ctx: Context, org: OrgId, { promptId, status, agent, model, trigger }: RunFilter) {
   const isUnfinished = status === "pending" || status === "running";
   const hasNoReport = status === "failed" || status === "superseded";
+  const byStatus = isUnfinished || hasNoReport;
   const hasRareAgent = agent !== undefined && isRareAgent(ctx, org, agent);
-  const byTrigger = trigger !== undefined && !isUnfinished && !hasNoReport && !hasRareAgent;
-  const indexedFilter =
-    isUnfinished || hasNoReport
-      ? "status"
-      : hasRareAgent
-        ? "agent"
-        : byTrigger
-          ? "trigger"
-          : promptId
-            ? "prompt"
-            : "agent";
+  const byTrigger = trigger !== undefined && !byStatus && !hasRareAgent;
+  const byAgent = !byStatus && !byTrigger && (hasRareAgent || !promptId);
+  const byPrompt = !byStatus && !byTrigger && !byAgent;
   const where = and(
     byTrigger ? eq(evalRequests.orgId, org) : eq(runs.orgId, org),
     isUnfinished ? isNull(runs.completedAt) : undefined,
     status && (hasNoReport ? eq(runs.status, status) : sql`+${runs.status} = ${status}`),
     hasNoReport ? withoutReport : undefined,
     promptId && byTrigger ? eq(evalRequests.promptId, promptId.toLowerCase()) : undefined,
-    promptId && !byTrigger
-      ? sql`${indexedFilter === "prompt" ? sql`` : sql`+`}${runs.promptId} = ${promptId.toLowerCase()}`
-      : undefined,
+    promptId && !byTrigger ? sql`${plusUnless(byPrompt)}${runs.promptId} = ${promptId.toLowerCase()}` : undefined,
     // With this hint, SQLite uses the index of triggers even if its statistics contain only one value.
     trigger &&
       (byTrigger && !promptId
         ? sql`unlikely(${evalRequests.trigger} = ${trigger})`
         : sql`+${evalRequests.trigger} = ${trigger}`),
-    agent ? sql`${indexedFilter === "agent" ? sql`` : sql`+`}${runs.agent} = ${agent}` : undefined,
+    agent ? sql`${plusUnless(byAgent)}${runs.agent} = ${agent}` : undefined,
     model ? usesModel(model) : undefined,
   );
   return { where, byTrigger };
@@ -90,11 +82,7 @@ export function runIdsByDuration(
     status === undefined ? undefined : eq(runs.status, status),
     status === "failed" || status === "superseded" ? withoutReport : undefined,
     promptId === undefined ? undefined : sql`+${runs.promptId} = ${promptId.toLowerCase()}`,
-    agent === undefined
-      ? undefined
-      : isRareAgent(ctx, org, agent)
-        ? eq(runs.agent, agent)
-        : sql`+${runs.agent} = ${agent}`,
+    agent === undefined ? undefined : sql`${plusUnless(isRareAgent(ctx, org, agent))}${runs.agent} = ${agent}`,
     model ? usesModel(model) : undefined,
     trigger && inTrigger(ctx, org, trigger, hasRareTrigger),
     last && sql`(${duration}, ${runs.id}) ${comparison} (${durationOfRow(last)}, ${last.id})`,

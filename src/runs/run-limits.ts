@@ -16,6 +16,7 @@ type LimitHooks = {
 
 /** Part of the wall clock reserved for a clean end, at most 5 s. */
 const endReserveMs = (wallClockMs: number) => Math.min(5000, wallClockMs * 0.2);
+/** The share of a limit from which on it is near. */
 const nearShare = 0.8;
 /** A busy machine or a long setup may delay an agent's first model call by this many times its idle limit. */
 const startFactor = 2;
@@ -118,12 +119,11 @@ export function countEvent(runLimits: RunLimits, event: AgentEvent, source: Even
 }
 
 /** Whether an event shows that an agent with a model works. Before that, its workspace is set up and its success checks run. */
-const isWork = (event: AgentEvent): boolean =>
-  event.type === "milestone"
-    ? event.name === "work_began"
-    : event.type === "tool_call"
-      ? event.tool !== successCheckTool
-      : event.type === "usage" || event.type === "thought" || event.type === "message" || event.type === "end";
+function isWork(event: AgentEvent): boolean {
+  if (event.type === "milestone") return event.name === "work_began";
+  if (event.type === "tool_call") return event.tool !== successCheckTool;
+  return ["usage", "thought", "message", "end"].includes(event.type);
+}
 
 /** The final events if a limit ended the session. Throws an AgentFailure if the agent did nothing before. */
 export function finalEventsOf({ reachedLimit, isEnded, used }: RunLimits): AgentEvent[] {
@@ -197,5 +197,7 @@ function restartIdleTime(runLimits: RunLimits): void {
 const toIdleFailure = ({ printed }: RunLimits, problem: string): AgentFailure =>
   toAgentFailure("idle", printed === null ? problem : `${problem}; it had printed: ${printed.slice(-maxPrintedChars)}`);
 
-const inWords = ({ value, unit }: Limit) =>
-  unit === "ms" ? (value === 1000 ? "1 second" : `${value / 1000} seconds`) : `${value} ${unit}`;
+function inWords({ value, unit }: Limit): string {
+  if (unit !== "ms") return `${value} ${unit}`;
+  return value === 1000 ? "1 second" : `${value / 1000} seconds`;
+}

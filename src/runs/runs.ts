@@ -75,6 +75,7 @@ export function withGradeOfBar(run: Run): Run {
   return { ...run, report: { ...report, grade: gradeLetter(report.score), nullNotice: null } };
 }
 
+/** By the filters that they have. */
 const pageQueries = perConnection((db: Db) => ({
   all: preparePageQueries(db, { promptId: false, reportStatus: false }),
   promptId: preparePageQueries(db, { promptId: true, reportStatus: false }),
@@ -110,9 +111,9 @@ export function listRuns(
   { promptId, reportStatus }: ApiRunFilter,
   { limit, offset }: Page,
 ): Paged<Run> {
-  const queries = pageQueries(ctx.db)[
-    promptId ? (reportStatus ? "both" : "promptId") : reportStatus ? "reportStatus" : "all"
-  ];
+  const filterOfStatus = reportStatus ? "reportStatus" : "all";
+  const filterOfPrompt = reportStatus ? "both" : "promptId";
+  const queries = pageQueries(ctx.db)[promptId ? filterOfPrompt : filterOfStatus];
   const values = {
     org,
     limit,
@@ -155,9 +156,9 @@ export function listAttempts(ctx: Context, org: OrgId, id: string): Attempt[] {
 
 /** One attempt of a run. Throws not_found. */
 export function getAttempt(ctx: Context, org: OrgId, id: string, attempt: number): Attempt {
-  const found = listAttempts(ctx, org, id).find((each) => each.attempt === attempt);
-  if (!found) throw notFound(`The run has no attempt ${attempt}.`);
-  return found;
+  const row = listAttempts(ctx, org, id).find((each) => each.attempt === attempt);
+  if (!row) throw notFound(`The run has no attempt ${attempt}.`);
+  return row;
 }
 
 const selectRuns = (db: Db) =>

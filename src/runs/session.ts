@@ -20,6 +20,7 @@ const maxPayloadBytes = 32 * 1024;
 /** Limits of buffering in memory while the disk is full or another process is writing. */
 const maxBufferedRows = 20_000;
 const maxBufferedBytes = 32 * 1024 * 1024;
+const isFull = (rows: number, bytes: number) => rows > maxBufferedRows || bytes > maxBufferedBytes;
 const maxBlockedMs = 60_000;
 const retryMs = 500;
 
@@ -35,19 +36,25 @@ type SessionWriter = {
   close(stop: AbortSignal): Promise<void>;
 };
 
+type SessionOptions = {
+  /** Redacted from the first event on. */
+  secrets: readonly string[];
+  /** Checked in each transaction: once it returns false, nothing more is stored. */
+  mayWrite: () => boolean;
+  /** Gets the final write error; the session is then incomplete and must end. */
+  onError?: (error: unknown) => void;
+  /** The last event of a session to continue. */
+  lastEvent?: SessionEvent | undefined;
+};
+
 /**
- * Stores the events of a session, capped and redacted, in batches of 100 rows or 50 ms. `mayWrite` is checked in each transaction: once it
- * returns false, nothing more is stored. While the disk is full or another process is writing, events wait in memory. `onError` gets the final
- * write error; the session is then incomplete and must end. `lastEvent` is the last event of a session to continue. `secrets` are redacted from the
- * first event on.
+ * Stores the events of a session, capped and redacted, in batches of 100 rows or 50 ms. While the disk is full or another process is writing,
+ * events wait in memory.
  */
 export function openSession(
   ctx: Context,
-  secrets: readonly string[],
   { orgId, runId, attempt }: SessionId,
-  mayWrite: () => boolean,
-  onError: (error: unknown) => void,
-  lastEvent?: SessionEvent,
+  { secrets, mayWrite, onError = () => {}, lastEvent }: SessionOptions,
 ): SessionWriter {
   const { db, now, monotonicNow } = ctx;
   const startedMs = monotonicNow() - (lastEvent?.tMs ?? 0);
@@ -88,13 +95,8 @@ export function openSession(
       for (const { bytes } of batch) bufferedBytes -= bytes;
     } catch (error) {
       blockedSince ??= performance.now();
-      const isWithinLimits = buffered.length <= maxBufferedRows && bufferedBytes <= maxBufferedBytes;
-      if (
-        (diskFault(error) === "full" || isBusy(error)) &&
-        isWithinLimits &&
-        performance.now() - blockedSince < maxBlockedMs
-      )
-        return;
+      const mayPass = diskFault(error) === "full" || isBusy(error);
+      if (mayPass && !isFull(buffered.length, bufferedBytes) && performance.now() - blockedSince < maxBlockedMs) return;
       failure = { error };
       buffered = [];
       onError(error);
@@ -129,8 +131,8 @@ export function openSession(
       const bytes = eventBytes + (pageText?.length ?? 0);
       buffered.push({ row: { orgId, runId, attempt, seq: seq++, at, tMs, type, source, data }, bytes, pageText });
       bufferedBytes += bytes;
-      const isOverLimit = buffered.length > maxBufferedRows || bufferedBytes > maxBufferedBytes;
-      if (isOverLimit || (blockedSince === null && buffered.length >= batchRows)) storeInBackground();
+      if (isFull(buffered.length, bufferedBytes) || (blockedSince === null && buffered.length >= batchRows))
+        storeInBackground();
       else timer ??= setTimeout(storeInBackground, batchMs);
     },
 

@@ -128,5 +128,5 @@ export function reservedBy(ctx: Context, org: string, ofRuns?: SQL): { usd: numb
 }
 
 /** The lower of two limits, of which null is none. */
-export const lowerLimit = (limit: number | null, capUsd: number | null) =>
-  limit === null || capUsd === null ? (limit ?? capUsd) : Math.min(limit, capUsd);
+export const lowerLimit = (one: number | null, other: number | null) =>
+  one === null || other === null ? (one ?? other) : Math.min(one, other);

@@ -33,11 +33,8 @@ function seedSession(dataDir: string, slug: string): string {
   if (!run) throw new Error(`no run has the report ${slug}`);
   const log = pino({ level: "silent" });
   const ctx = createContext({ db, config: readConfig({}), log, agents: {}, baseUrl: () => "http://localhost" });
-  const fail = (error: unknown) => {
-    throw error;
-  };
   const id = { orgId: run.orgId, runId: run.id, attempt: 1 } as SessionId;
-  const session = openSession(ctx, [], id, () => true, fail);
+  const session = openSession(ctx, id, { secrets: [], mayWrite: () => true });
   for (let i = 0; i < eventCount; i++)
     session.append({ type: "thought", text: `Step ${i}: ${"words ".repeat(40)}`, by: "rule" }, "agent");
   session.close(new AbortController().signal);

@@ -105,15 +105,7 @@ const steps = (title: string): AgentEvent[] => [
 
 /** Stores the session of a run. */
 export function storeSession(ctx: App["service"]["ctx"], id: SessionId, events: AgentEvent[]): void {
-  const session = openSession(
-    ctx,
-    [],
-    id,
-    () => true,
-    (error) => {
-      throw error;
-    },
-  );
+  const session = openSession(ctx, id, { secrets: [], mayWrite: () => true });
   for (const event of events) session.append(event, event.type === "usage" ? "gateway" : "agent");
   session.close(new AbortController().signal);
 }

@@ -79,7 +79,7 @@ async function* followRunPage(
 ) {
   const lastPosition = parsePosition(after);
   let attempt = lastPosition?.attempt ?? 0;
-  for await (const progress of followRun(ctx, viewer.org, runId, lastPosition, signal)) {
+  for await (const progress of followRun(ctx, viewer.org, runId, signal, { after: lastPosition })) {
     const { events, position } = progress;
     // Each attempt is a session of its own, so its events replace those of the previous attempt.
     const swap = position.attempt === attempt ? "beforeend" : "innerHTML";
