@@ -120,30 +120,34 @@ const level = 0.05;
  */
 export function analyzeExperiment(design: ExperimentDesign, runs: ArmRun[]): ExperimentAnalysis {
   const byArm = Map.groupBy(runs, ({ arm }) => arm);
+  const runsOf = (arm: string) => byArm.get(arm) ?? [];
   const names = design.arms.filter((arm) => arm !== design.base);
-  const base = byArm.get(design.base) ?? [];
+  const sidesOf = (name: string): Sides => ({ base: runsOf(design.base), arm: runsOf(name) });
   // Where all runs passed, or all failed, success can't differ and is not tested.
-  const rates = names.map((arm) => strataOf(validOf(base), validOf(byArm.get(arm) ?? [])));
+  const rates = names.map((arm) => strataOf(validOf(sidesOf(arm))));
   const testedRates = rates.filter((strata) => stratifiedFisherTest(strata).smallest < level).length;
   const testLevel = level / Math.max(1, names.length + testedRates);
   const options: TestOptions = { testLevel, seed: design.seed, exact: design.isDeterministic };
-  const contrasts = names.map((arm) => contrastOf(base, byArm.get(arm) ?? [], options));
-  adjust(contrasts.flatMap(({ score, success }) => [score, success]));
+  const contrasts = names.map((arm) => ({ arm, tested: contrastOf(sidesOf(arm), options) }));
+  const adjusted = adjust(contrasts.flatMap(({ tested }) => [tested.score, tested.success]));
   return {
-    contrasts: names.map((arm, i) =>
-      toArmContrast(arm, base, byArm.get(arm) ?? [], contrasts[i] as TestedContrast, options),
+    contrasts: contrasts.map(({ arm, tested }) =>
+      toArmContrast(arm, sidesOf(arm), withAdjusted(tested, adjusted), options),
     ),
-    arms: [design.base, ...names].map((arm) => summarizeArm(arm, byArm.get(arm) ?? [])),
+    arms: [design.base, ...names].map((arm) => summarizeArm(arm, runsOf(arm))),
     triggering: analyzeTriggering([design.base, ...names], runs),
     uninformative: listUninformative(runs),
     level,
   };
 }
 
+/** The runs of the base and of an arm. */
+type Sides = { base: ArmRun[]; arm: ArmRun[] };
+
 /** `testLevel`: the level of one of all tests, if all of them count equally. */
 type TestOptions = { testLevel: number; seed: number; exact: boolean };
 
-/** A test before its correction. `smallest`: the smallest p possible. */
+/** A test; `adjustedP` is null before its correction. `smallest`: the smallest p possible. */
 type Tested = { p: number | null; adjustedP: number | null; smallest: number };
 type TestedContrast = {
   score: (ScoreChange & Tested) | null;
@@ -153,34 +157,45 @@ type TestedContrast = {
   differences: number[][];
 };
 
-/** Corrects the p values of a family. A test that can't be significant on its own can't be a false alarm, so it doesn't count, and its p becomes 1. */
-function adjust(tests: (Tested | null)[]): void {
-  const all = tests.filter((test) => test !== null && test.p !== null) as Tested[];
-  for (const test of all) test.adjustedP = 1;
-  const family = all.filter(({ smallest }) => smallest < level);
-  const adjusted = holm(family.map(({ p }) => p as number));
-  family.forEach((test, i) => {
-    test.adjustedP = adjusted[i] as number;
-  });
+/**
+ * The corrected p values of a family, by test. A test that can't be significant on its own can't be a false alarm, so it doesn't count, and its p
+ * becomes 1.
+ */
+function adjust(tests: (Tested | null)[]): Map<Tested, number> {
+  const decided = tests.filter((test) => test !== null).filter(({ p }) => p !== null);
+  const family = decided.filter(({ smallest }) => smallest < level);
+  const ps = holm(family.map(({ p }) => p as number));
+  return new Map(decided.map((test) => [test, ps[family.indexOf(test)] ?? 1]));
+}
+
+function withAdjusted(tested: TestedContrast, adjusted: Map<Tested, number>): TestedContrast {
+  const { score, success } = tested;
+  return {
+    ...tested,
+    score: score && { ...score, adjustedP: adjusted.get(score) ?? null },
+    success: success && { ...success, adjustedP: adjusted.get(success) ?? null },
+  };
 }
 
 /** The contrast of two arms before its correction, by their runs that are not excluded. */
-function contrastOf(allBase: ArmRun[], allArm: ArmRun[], options: TestOptions): TestedContrast {
-  const [base, arm] = [validOf(allBase), validOf(allArm)];
-  const differences = differencesOf(base, arm, ({ score }) => score);
+function contrastOf(sides: Sides, options: TestOptions): TestedContrast {
+  const valid = validOf(sides);
+  const differences = differencesOf(valid, ({ score }) => score);
   return {
     score: scoreChangeOf(differences, options),
-    success: successChangeOf(strataOf(base, arm), options),
-    cost: ratioOf(base, arm, ({ costUsd }) => costUsd, options),
-    seconds: ratioOf(base, arm, ({ seconds }) => seconds, options),
+    success: successChangeOf(strataOf(valid), options),
+    cost: ratioOf(valid, ({ costUsd }) => costUsd, options),
+    seconds: ratioOf(valid, ({ seconds }) => seconds, options),
     differences,
   };
 }
 
-const validOf = (runs: ArmRun[]): ArmRun[] => runs.filter(({ excluded }) => excluded === null);
+const isValid = ({ excluded }: ArmRun): boolean => excluded === null;
+
+const validOf = ({ base, arm }: Sides): Sides => ({ base: base.filter(isValid), arm: arm.filter(isValid) });
 
 /** The differences of the blocks in which both sides have a value, by prompt. Prompts without such a block are left out. */
-function differencesOf(base: ArmRun[], arm: ArmRun[], read: (run: ArmRun) => number | null): number[][] {
+function differencesOf({ base, arm }: Sides, read: (run: ArmRun) => number | null): number[][] {
   const keyOf = ({ promptId, block }: ArmRun) => `${block} ${promptId}`;
   const values = new Map(base.map((run) => [keyOf(run), read(run)]));
   const pairs = arm.flatMap((run) => {
@@ -197,23 +212,15 @@ function scoreChangeOf(differences: number[][], options: TestOptions): TestedCon
   const n = differences.flat().length;
   if (options.exact) {
     const delta = mean(differences.map(mean));
-    return {
-      delta,
-      low: delta,
-      high: delta,
-      n: differences.length,
-      p: null,
-      adjustedP: null,
-      basis: null,
-      smallest: 1,
-    };
+    const bounds = { low: delta, high: delta, p: null, adjustedP: null, basis: null, smallest: 1 };
+    return { delta, ...bounds, n: differences.length };
   }
   const { delta, p, smallest, basis } = testBlocks(differences, options.testLevel, options.seed);
   return { delta: delta.value, low: delta.low, high: delta.high, n, p, adjustedP: null, basis, smallest };
 }
 
 /** The judged runs of both sides, by prompt. Prompts without one on a side are left out. */
-function strataOf(base: ArmRun[], arm: ArmRun[]): ShareStratum[] {
+function strataOf({ base, arm }: Sides): ShareStratum[] {
   const armByPrompt = Map.groupBy(arm, ({ promptId }) => promptId);
   return [...Map.groupBy(base, ({ promptId }) => promptId)]
     .map(([promptId, runs]) => ({ a: shareOf(runs), b: shareOf(armByPrompt.get(promptId) ?? []) }))
@@ -246,8 +253,7 @@ const asOneRun = ({ k, n }: Share): Share => ({ k: k / n, n: 1 });
 
 /** The ratio of a number that is above 0, by the differences of its logarithms. */
 function ratioOf(
-  base: ArmRun[],
-  arm: ArmRun[],
+  sides: Sides,
   read: (run: ArmRun) => number | null,
   { testLevel, seed, exact }: TestOptions,
 ): RatioChange | null {
@@ -255,7 +261,7 @@ function ratioOf(
     const value = read(run);
     return value !== null && value > 0 ? Math.log(value) : null;
   };
-  const differences = differencesOf(base, arm, logOf);
+  const differences = differencesOf(sides, logOf);
   if (differences.length === 0) return null;
   const n = differences.flat().length;
   // Times differ even if scores never do, but a single repeat is no test.
@@ -266,15 +272,9 @@ function ratioOf(
 }
 
 /** A contrast with its verdict and its details. */
-function toArmContrast(
-  arm: string,
-  base: ArmRun[],
-  runs: ArmRun[],
-  tested: TestedContrast,
-  options: TestOptions,
-): ArmContrast {
-  const both = [...base, ...runs];
-  const { verdict, causes } = decideVerdict(base, runs, tested, options);
+function toArmContrast(arm: string, sides: Sides, tested: TestedContrast, options: TestOptions): ArmContrast {
+  const runs = [...sides.base, ...sides.arm];
+  const { verdict, causes } = decideVerdict(sides, tested, options);
   const isConclusive = verdict === "better" || verdict === "worse" || verdict === "not_comparable";
   const { score, differences } = tested;
   const withinThreshold = score !== null && isWithin(score);
@@ -282,15 +282,15 @@ function toArmContrast(
   return {
     arm,
     overall: toContrast(tested, options),
-    prompts: listPrompts(base, runs, options),
-    usedOnly: usedOnlyOf(base, runs),
+    prompts: listPrompts(sides, options),
+    usedOnly: usedOnlyOf(sides),
     verdict,
     causes,
     withinThreshold,
     runsForVerdict: needsRuns ? repeatsToShow(threshold, differences, options.testLevel) : null,
     promptsForVerdict: needsRuns ? promptsToShow(threshold, differences, options.testLevel) : null,
-    contaminated: countExcluded(both, "contaminated"),
-    failed: countExcluded(both, "failed"),
+    contaminated: countExcluded(runs, "contaminated"),
+    failed: countExcluded(runs, "failed"),
   };
 }
 
@@ -302,8 +302,7 @@ const countExcluded = (runs: ArmRun[], reason: ArmRun["excluded"]): number =>
 
 /** The verdict on an arm. An exact change needs no test. Changes of score and success in opposite directions are no verdict. */
 function decideVerdict(
-  base: ArmRun[],
-  arm: ArmRun[],
+  { base, arm }: Sides,
   { score, success }: TestedContrast,
   { testLevel, exact }: TestOptions,
 ): Pick<ArmContrast, "verdict" | "causes"> {
@@ -335,29 +334,33 @@ function toContrast({ score, success, cost, seconds }: TestedContrast, { exact }
 const withoutSmallest = <T extends Tested>({ smallest: _, ...change }: T): Omit<T, "smallest"> => change;
 
 /** The contrasts of each prompt, corrected for their number. */
-function listPrompts(base: ArmRun[], arm: ArmRun[], options: TestOptions): PromptContrast[] {
+function listPrompts({ base, arm }: Sides, options: TestOptions): PromptContrast[] {
   const armByPrompt = Map.groupBy(arm, ({ promptId }) => promptId);
   const prompts = [...Map.groupBy(base, ({ promptId }) => promptId)].flatMap(([promptId, runs]) => {
     const counterparts = armByPrompt.get(promptId);
-    return counterparts ? [{ promptId, contrast: contrastOf(runs, counterparts, options) }] : [];
+    return counterparts ? [{ promptId, tested: contrastOf({ base: runs, arm: counterparts }, options) }] : [];
   });
-  adjust(prompts.map(({ contrast }) => contrast.score));
-  adjust(prompts.map(({ contrast }) => contrast.success));
-  return prompts.map(({ promptId, contrast }) => ({ promptId, contrast: toContrast(contrast, options) }));
+  const scores = adjust(prompts.map(({ tested }) => tested.score));
+  const successes = adjust(prompts.map(({ tested }) => tested.success));
+  const adjusted = new Map([...scores, ...successes]);
+  return prompts.map(({ promptId, tested }) => ({
+    promptId,
+    contrast: toContrast(withAdjusted(tested, adjusted), options),
+  }));
 }
 
 /** The change of the runs that used the treatment; null: none did, or it is unknown. */
-function usedOnlyOf(base: ArmRun[], arm: ArmRun[]): Effect | null {
-  const isKnown = arm.some(({ used }) => used !== null);
-  const users = validOf(arm).filter(({ used }) => used === true);
-  const differences = isKnown ? differencesOf(validOf(base), users, ({ score }) => score) : [];
+function usedOnlyOf(sides: Sides): Effect | null {
+  const { base, arm } = validOf(sides);
+  const users = arm.filter(({ used }) => used === true);
+  const differences = differencesOf({ base, arm: users }, ({ score }) => score);
   if (differences.length === 0) return null;
   const { value, low, high } = blockInterval(differences);
   return { delta: value, low, high, n: differences.flat().length };
 }
 
 function summarizeArm(arm: string, runs: ArmRun[]): ArmSummary {
-  const valid = validOf(runs);
+  const valid = runs.filter(isValid);
   const scored = [...Map.groupBy(valid, ({ promptId }) => promptId).values()]
     .map((ofPrompt) => ofPrompt.flatMap(({ score }) => score ?? []))
     .filter((scores) => scores.length > 0);
