@@ -371,3 +371,13 @@ test("a comment says which version of a package a sample is for", async () => {
     ).map(({ line }) => line);
   expect([await other("4.0.2"), await other("5.0.0")]).toEqual([[6], []]);
 });
+
+test("nobody knows what a page explains that could not be read", async () => {
+  const sample = `# Open a gate\n\n${prose}\n\n[Install](/install) it first.\n\n\`\`\`python\nimport os\nopen_gate(os.environ["GATES_TOKEN"])\n\`\`\`\n`;
+  const unexplained = async (install: SiteRoute) => {
+    const routes = { "/": { body: sample, type: "text/markdown" }, "/install": install };
+    return (await checksOf(routes, "prerequisite-explained")).map(({ quote }) => quote);
+  };
+  expect(await unexplained({ body: `# Install\n\n${prose}\n`, type: "text/markdown" })).toEqual(["GATES_TOKEN"]);
+  expect(await unexplained({ body: "", status: 500 })).toEqual([]);
+});

@@ -24,7 +24,7 @@ export async function* checkPrerequisites(session: Session, index: SectionIndex)
   const needs = [
     ...packageNeeds(page, readablePages, installs, products),
     ...secretNeeds(page, readablePages, products),
-  ];
+  ].filter(({ isExplained }) => isExplained || !lacksNeededPage(session, readablePages));
   const checks = [
     ...needs.map((need) => toPrerequisiteCheck(page, need)),
     ...versionChecks(page, installs),
@@ -34,6 +34,12 @@ export async function* checkPrerequisites(session: Session, index: SectionIndex)
   yield* useTool(session, "check_prerequisites", { url: page.url }, async () => {
     return { ok: true, output: { url: page.url, needs: needs.map(({ name }) => name) }, checks, value: undefined };
   });
+}
+
+/** Whether a page that the answer depends on could not be read, so that nobody knows what it explains. */
+function lacksNeededPage({ neededUrls, listings }: Session, readablePages: ReadPage[]): boolean {
+  const readUrls = new Set([...readablePages.flatMap(({ addresses }) => addresses), ...listings.map(({ url }) => url)]);
+  return [...neededUrls].some((url) => !readUrls.has(url));
 }
 
 /** What a page shows, with the samples in tabs that are closed at first, which aren't in its Markdown. */
