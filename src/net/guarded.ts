@@ -81,6 +81,8 @@ const keepAliveOptions = { keepAlive: true, timeout: 15_000 };
 // Not requested: zstd, because Bun accepts truncated bodies, and deflate, because some servers omit its zlib wrapper.
 const acceptEncoding = "gzip, br";
 const connectMs = 10_000;
+const defaultTimeoutMs = 30_000;
+const defaultMaxBytes = 5 * 1024 * 1024;
 const redirectStatuses = [301, 302, 303, 307, 308];
 /** Headers that the client sets itself, in lower case. */
 export const managedHeaders = [
@@ -117,53 +119,47 @@ export function createGuard(options: GuardOptions): Guard {
   const agents = createAgents(proxy, options.keepsAlive === false ? {} : keepAliveOptions);
   const freshAgents = createAgents(proxy, {});
 
+  /** Sends one request within `leftMs`, which is what earlier ones left of its time limit. A redirect is not followed. */
+  function send({ method, url, headers, body }: Outgoing, realUrl: URL, init: GuardedRequest, leftMs: number) {
+    const { signal: callerSignal, timeoutMs = defaultTimeoutMs, maxBytes = defaultMaxBytes, cutsBody = false } = init;
+    return withTimeout({ callerSignal, leftMs, timeoutMs, url }, async (signal): Promise<EditedAnswer> => {
+      const addresses = proxy ? null : await resolve(realUrl, policy, lookup, signal);
+      // What may not be sent twice gets a connection that no host closes at that moment.
+      const isRepeatable = method === "GET" || method === "HEAD";
+      const agent = (isRepeatable ? agents : freshAgents)[realUrl.protocol as keyof Agents];
+      const wantsBody = (status: number, received: Headers) => findLocation(init, status, received) === null;
+      const limits = { maxBytes, cutsBody, connectMs, signal };
+      const connection = { addresses, agent, freshAgents, wantsBody };
+      const toSend = { url: realUrl, method, headers, body, ...connection, ...limits };
+      return edits && mayEdit(edits, method, url) ? sendEdited(edits, url, mapping, toSend) : sendRequest(toSend);
+    });
+  }
+
   async function request(urlText: string, init: GuardedRequest = {}): Promise<GuardedResponse> {
-    const { timeoutMs = 30_000, maxBytes = 5 * 1024 * 1024, followRedirects = true, cutsBody = false } = init;
+    const { method = "GET", timeoutMs = defaultTimeoutMs } = init;
     const redirects: string[] = [];
     const requestedTargets = new Set<string>();
-    let method: string = init.method ?? "GET";
-    let headers = toRequestHeaders(init.headers ?? {});
-    let body = init.body;
-    let url = parseUrl(urlText);
+    const headers = toRequestHeaders(init.headers ?? {});
+    let outgoing: Outgoing = { method, url: parseUrl(urlText), headers, body: init.body };
     let ms = 0;
     for (;;) {
+      const { url } = outgoing;
       const realUrl = mapping.toMappedUrl(url) ?? url;
       const release = await slots.take(realUrl.origin, init.signal, () => toAbortError(url));
       const startedAt = now();
-      const findRedirect = (status: number, responseHeaders: Headers) =>
-        followRedirects && redirectStatuses.includes(status) ? responseHeaders.get("location") : null;
-      const response: EditedAnswer = await withTimeout(init.signal, timeoutMs - ms, timeoutMs, url, async (signal) => {
-        const addresses = proxy ? null : await resolve(realUrl, policy, lookup, signal);
-        // What may not be sent twice gets a connection that no host closes at that moment.
-        const isRepeatable = method === "GET" || method === "HEAD";
-        const agent = (isRepeatable ? agents : freshAgents)[realUrl.protocol as keyof Agents];
-        const wantsBody = (status: number, responseHeaders: Headers) => findRedirect(status, responseHeaders) === null;
-        const limits = { maxBytes, cutsBody, connectMs, signal };
-        const connection = { addresses, agent, freshAgents, wantsBody };
-        const toSend = { url: realUrl, method, headers, body, ...connection, ...limits };
-        return edits && mayEdit(edits, method, url) ? sendEdited(edits, url, mapping, toSend) : sendRequest(toSend);
-      }).finally(release);
+      const response = await send(outgoing, realUrl, init, timeoutMs - ms).finally(release);
       ms += now() - startedAt;
-      const location = findRedirect(response.status, response.headers);
-      const next =
-        location === null
-          ? null
-          : resolveRedirect(location, realUrl, (receivedUrl) => mapping.toCallerUrl(receivedUrl, url));
-      if (next === null || (followRedirects === "same_origin" && next.origin !== url.origin))
-        return {
-          url: url.href,
-          mappedUrl: mapping.toMappedUrlWithoutTokens(url)?.href ?? null,
-          ...response,
-          redirects,
-          ms,
-        };
-      redirects.push(url.href);
-      requestedTargets.add(`${method} ${url.href}`);
-      if (method !== "HEAD" && (response.status === 303 || (response.status < 303 && method === "POST"))) {
-        method = "GET";
-        body = undefined;
+      const location = findLocation(init, response.status, response.headers);
+      const received = location === null ? null : resolveRedirect(location, realUrl);
+      const next = received && toAllowedUrl(mapping.toCallerUrl(received, url));
+      if (next === null || (init.followRedirects === "same_origin" && next.origin !== url.origin)) {
+        const mappedUrl = mapping.toMappedUrlWithoutTokens(url)?.href ?? null;
+        return { url: url.href, mappedUrl, ...response, redirects, ms };
       }
-      if (requestedTargets.has(`${method} ${next.href}`))
+      redirects.push(url.href);
+      requestedTargets.add(targetOf(outgoing));
+      outgoing = toRedirected(outgoing, response.status, next);
+      if (requestedTargets.has(targetOf(outgoing)))
         throw new GuardError("redirect", next.href, `${next.host} redirects in a loop back to ${next.href}`);
       if (redirects.length > maxRedirects)
         throw new GuardError(
@@ -171,8 +167,6 @@ export function createGuard(options: GuardOptions): Guard {
           next.href,
           `More than ${maxRedirects} redirects, the last one to ${next.host}`,
         );
-      if (next.origin !== url.origin) headers = selectHeaders(headers, (name) => harmlessHeaders.has(name));
-      url = next;
     }
   }
 
@@ -186,18 +180,37 @@ export function createGuard(options: GuardOptions): Guard {
   };
 }
 
+/** A request as it is sent: `url` with the caller's host names. */
+type Outgoing = { method: string; url: URL; headers: Record<string, string>; body: string | undefined };
+
+const targetOf = ({ method, url }: Outgoing): string => `${method} ${url.href}`;
+
+/** Where a response redirects to; null: nowhere, or redirects are not followed. */
+const findLocation = ({ followRedirects = true }: GuardedRequest, status: number, headers: Headers): string | null =>
+  followRedirects && redirectStatuses.includes(status) ? headers.get("location") : null;
+
+/** The request after a redirect, as browsers send it: 303 turns every method but HEAD into GET, 301 and 302 only POST. */
+function toRedirected({ method, url, headers, body }: Outgoing, status: number, next: URL): Outgoing {
+  const becomesGet = method !== "HEAD" && (status === 303 || (status < 303 && method === "POST"));
+  return {
+    method: becomesGet ? "GET" : method,
+    url: next,
+    headers: next.origin === url.origin ? headers : selectHeaders(headers, (name) => harmlessHeaders.has(name)),
+    body: becomesGet ? undefined : body,
+  };
+}
+
 const createAgents = (proxy: TunnelProxy | null, options: http.AgentOptions): Agents =>
   proxy ? createTunnelAgents(proxy, options) : { "http:": new http.Agent(options), "https:": new https.Agent(options) };
 
 function parseUrl(text: string): URL {
   if (!URL.canParse(text)) throw new GuardError("refused", text, `${JSON.stringify(text)} is not a valid URL`);
-  const url = new URL(text);
-  url.hash = "";
-  requireAllowed(url);
-  return url;
+  return toAllowedUrl(new URL(text));
 }
 
-function requireAllowed(url: URL): void {
+/** A URL without its fragment. Throws GuardError if it may not be requested. */
+function toAllowedUrl(url: URL): URL {
+  url.hash = "";
   if (url.protocol !== "http:" && url.protocol !== "https:")
     throw new GuardError("refused", url.href, `${url.href} is a ${url.protocol} URL; only http and https are allowed`);
   if (url.username || url.password)
@@ -206,10 +219,11 @@ function requireAllowed(url: URL): void {
       url.href,
       `The URL of ${url.host} contains a user name or password, which is not allowed`,
     );
+  return url;
 }
 
 /** Resolves a redirect location. Most servers send UTF-8, which Node decodes as Latin-1. */
-function resolveRedirect(location: string, from: URL, toCaller: (receivedUrl: URL) => URL): URL {
+function resolveRedirect(location: string, from: URL): URL {
   const text = Buffer.from(location, "latin1").toString("utf8");
   const target = text.includes("\ufffd") ? location : text;
   if (!URL.canParse(target, from.href))
@@ -218,18 +232,15 @@ function resolveRedirect(location: string, from: URL, toCaller: (receivedUrl: UR
       from.href,
       `${from.host} redirects to ${JSON.stringify(target)}, which is not a valid URL`,
     );
-  const next = toCaller(new URL(target, from.href));
-  next.hash = "";
-  requireAllowed(next);
-  return next;
+  return new URL(target, from.href);
 }
+
+/** `leftMs`: what is left of `timeoutMs`. */
+type Timeout = { callerSignal: AbortSignal | undefined; leftMs: number; timeoutMs: number; url: URL };
 
 /** Runs `work` with a signal that aborts, with a GuardError, when the caller aborts or `leftMs` is over. */
 async function withTimeout<T>(
-  callerSignal: AbortSignal | undefined,
-  leftMs: number,
-  timeoutMs: number,
-  url: URL,
+  { callerSignal, leftMs, timeoutMs, url }: Timeout,
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const controller = new AbortController();
