@@ -122,7 +122,7 @@ test("an invitation to an organization with single sign-on is accepted with it a
   expect((await bea.get("/prompts")).status).toBe(200);
 });
 
-test("an owner can't set a policy that they don't fulfil, others can't set any, and the operator removes it", async () => {
+test("an owner can't set a policy that they don't fulfill, others can't set any, and the operator removes it", async () => {
   const app = newApp();
   const owner = await signedIn(app, { email: "ada@acme.example" });
   for (const [field, value] of [

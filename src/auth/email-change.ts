@@ -40,7 +40,7 @@ export function readEmailChange(ctx: Context, person: Person, token: string): st
   const decode = (text: string) => Buffer.from(text, "base64url").toString();
   // A link works once: afterwards the address is another one.
   if (id !== person.id || decode(before) !== person.email || Number(expiresAt) <= ctx.now())
-    throw notFound("This link is not valid, has expired or was used. Change your address again.");
+    throw notFound("This link is not valid, has expired or was used. Change your email address again.");
   return decode(email);
 }
 

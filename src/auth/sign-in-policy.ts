@@ -15,7 +15,7 @@ const domainShape = /^(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}$/;
 const maxDomains = 50;
 
 /**
- * The requirements of a policy that a person doesn't fulfil in a session. The identity provider asks for a second factor itself, so a session that
+ * The requirements of a policy that a person doesn't fulfill in a session. The identity provider asks for a second factor itself, so a session that
  * it started has one. `method` null: the person has no session.
  */
 export function listUnmetRequirements(
@@ -37,7 +37,7 @@ export const getSignInPolicy = ({ db }: Context, org: OrgId): SignInPolicy =>
 
 /**
  * Sets how members must sign in, from their next request on. Throws bad_request for an invalid domain, and conflict if the person who sets it
- * doesn't fulfil it in this session: an owner would lock themselves out.
+ * doesn't fulfill it in this session: an owner would lock themselves out.
  */
 export function setSignInPolicy(
   ctx: Context,

@@ -33,7 +33,7 @@ export const labelOfBuild = ({ commit, scores, skipped }: Bisect["builds"][numbe
 export function resultText({ status, stopReason, result, builds, commits }: Bisect): string {
   const runs = builds.reduce((sum, { scores }) => sum + scores.length, 0);
   const tried = builds.filter(({ skipped }) => skipped === null).length;
-  const effort = `${count(runs, "run")} of ${count(tried, "build")} among ${commits.length}.`;
+  const effort = `${count(runs, "run")} of ${count(tried, "build")} among ${count(commits.length, "commit")}.`;
   const named = result?.commits.join(", ") ?? "";
   const sure = result === null ? "" : result.probability === 1 ? "" : ` (${percent(result.probability)} probable)`;
   const suspects =

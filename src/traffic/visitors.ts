@@ -77,7 +77,7 @@ const rules: [pattern: RegExp, kind: VisitorKind, name: string][] = [
 
 /** Search engines as which agents disguise themselves don't ask for Markdown. */
 const disguises: ReadonlySet<string> = new Set(["Search engine", "HTTP client", "Fetch tool", "Other program"]);
-const unnamedAgent: Visitor = { kind: "coding", name: "Unnamed, asks for Markdown" };
+const unnamedAgent: Visitor = { kind: "coding", name: "Unnamed agent" };
 
 /**
  * Who sent a request, by its User-Agent and Accept headers; empty if they weren't logged. Both are claims: anyone can send them. Whoever asks

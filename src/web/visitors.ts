@@ -12,7 +12,7 @@ import type { Message } from "../http/event-stream.ts";
 import { findOrgOfKey, hasSessionCookie } from "./credential.ts";
 import type { Viewer } from "./viewer.ts";
 
-/** A member who doesn't fulfil the sign-in policy of an organization. `others`: their other organizations. */
+/** A member who doesn't fulfill the sign-in policy of an organization. `others`: their other organizations. */
 export type Barred = {
   orgName: string;
   policy: SignInPolicy;
@@ -29,10 +29,10 @@ export type Visitor = {
   cookies: string[];
 };
 
-/** Thrown instead of showing anything of an organization to a member who doesn't fulfil its sign-in policy. */
+/** Thrown instead of showing anything of an organization to a member who doesn't fulfill its sign-in policy. */
 export class BarredError extends Error {
   constructor(readonly barred: Barred) {
-    super("The session doesn't fulfil the sign-in policy.");
+    super("The session doesn't fulfill the sign-in policy.");
   }
 }
 
@@ -61,7 +61,7 @@ export async function findVisitor(ctx: Context, request: Request): Promise<Visit
   return { signedIn, cookies, ...(signedIn ? findViewer(ctx, signedIn) : { viewer: null, barred: null }) };
 }
 
-/** The person as the viewer of the organization that they selected, else of the first one whose sign-in policy they fulfil. */
+/** The person as the viewer of the organization that they selected, else of the first one whose sign-in policy they fulfill. */
 function findViewer(ctx: Context, signedIn: SignedIn): Pick<Visitor, "viewer" | "barred"> {
   const memberships = listMemberships(ctx, signedIn.person.id);
   const chosen = memberships.find(({ org }) => org === signedIn.chosenOrg);
@@ -76,7 +76,7 @@ function findViewer(ctx: Context, signedIn: SignedIn): Pick<Visitor, "viewer" | 
 const unmetOf = ({ signInPolicy }: Membership, { person, method }: SignedIn): Requirement[] =>
   listUnmetRequirements(signInPolicy, { email: person.email, method });
 
-/** A person as the viewer of an organization; null if they are not a member, or don't fulfil its sign-in policy. */
+/** A person as the viewer of an organization; null if they are not a member, or don't fulfill its sign-in policy. */
 export function toViewer(ctx: Context, signedIn: SignedIn, orgId: string): Viewer | null {
   const { person } = signedIn;
   const memberships = listMemberships(ctx, person.id);

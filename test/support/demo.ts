@@ -159,7 +159,7 @@ export async function demo(reachable: string[] = []) {
       read("coding", "Claude Code", "/upload", 412),
       read("answer", "ChatGPT", "/upload", 77),
       read("coding", "Codex", "/guides/webhooks", 2),
-      read("coding", "Unnamed, asks for Markdown", "/guides/rotate-keys", 31),
+      read("coding", "Unnamed agent", "/guides/rotate-keys", 31),
       read("coding", "Cursor", "/api/search", 0, 19),
       read("coding", "Claude Code", "/llms.txt", 58),
     ],

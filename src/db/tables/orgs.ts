@@ -23,7 +23,7 @@ export const orgs = sqliteTable(
     resultsToken: text("results_token").unique(),
     /** Since then no schedule of the organization runs; null: they run. */
     schedulesPausedAt: timestamp("schedules_paused_at"),
-    /** What members must fulfil to see anything of it; null: nothing. */
+    /** What members must fulfill to see anything of it; null: nothing. */
     signInPolicy: json<SignInPolicy>("sign_in_policy"),
     createdAt: timestamp("created_at").notNull(),
   },

@@ -55,7 +55,7 @@ export const Checks = () => (
             placeholder="Expected text"
           />
           <select name="check.invariant" aria-label={`Result of check ${i + 1} before the run`}>
-            <option value="">Must fail before the run</option>
+            <option value="">Must fail first</option>
             <option value="yes" selected={row.invariant !== ""}>
               May already pass
             </option>

@@ -16,7 +16,8 @@ const { promptId, urlTemplate, commits, budgetUsd } = BisectRequest.properties;
 export const BisectForm = Type.Object({ promptId, urlTemplate, commits, budgetUsd });
 export type BisectForm = Static<typeof BisectForm>;
 
-const crumb = { name: "Bisects", path: "/bisects" };
+const gatesCrumb = { name: "Gates", path: "/gates" };
+const bisectsCrumb = { name: "Bisects", path: "/bisects" };
 
 const Status = ({ status }: { status: Bisect["status"] }) => (
   <span
@@ -36,10 +37,10 @@ type NewProps = PageProps & {
 
 /** The form of a new bisect. */
 export function NewBisectPage({ site, viewer, prompts, values, formError, errorMessage }: NewProps) {
-  const crumbs = [crumb, { name: "Find a commit", path: "/bisects/new" }];
+  const crumbs = [gatesCrumb, bisectsCrumb, { name: "Find a commit" }];
   return (
     <Layout {...{ site, viewer, crumbs }} path="/bisects/new" title="Find a commit">
-      <h1>Find the commit</h1>
+      <h1>Find a commit</h1>
       <p class="lead">
         evald runs the prompt against the docs of a few commits between a good and a bad one, until it knows with which
         commit the score changed.
@@ -61,14 +62,19 @@ export function NewBisectPage({ site, viewer, prompts, values, formError, errorM
             <SchemaField name="promptId" label="Prompt" options={prompts} />
             <SchemaField
               name="urlTemplate"
-              label="Address of the docs of a commit"
+              label="URL of the docs built from a commit"
               hint="{commit} stands for the commit."
               placeholder="https://{commit}.preview.acme.example"
             />
             <SchemaField
               name="commits"
               label="Commits, one per line, oldest first"
-              hint="From one that is good to one that is bad: git log --reverse --first-parent --format=%H GOOD^..BAD"
+              hint={
+                <>
+                  From the good commit to the bad one:{" "}
+                  <code>git log --reverse --first-parent --format=%H GOOD^..BAD</code>
+                </>
+              }
               rows={8}
             />
             <SchemaField
@@ -102,13 +108,15 @@ const titleFrom = (prompts: PromptName[], id: string): string =>
 export function BisectsPage({ site, viewer, bisects, prompts, total, offset, perPage, now }: ListProps) {
   const here = `${site.base}/bisects`;
   return (
-    <Layout {...{ site, viewer }} path="/bisects" title="Bisects" crumbs={[{ name: "Gates", path: "/gates" }, crumb]}>
+    <Layout {...{ site, viewer }} path="/bisects" title="Bisects" crumbs={[gatesCrumb, { name: "Bisects" }]}>
       <div class="toolbar">
         <h1>Bisects</h1>
         {may(viewer, "run") && (
-          <a class="button main" href={`${here}/new`}>
-            Find a commit
-          </a>
+          <span class="end">
+            <a class="button main" href={`${here}/new`}>
+              Find a commit
+            </a>
+          </span>
         )}
       </div>
       {bisects.length === 0 ? (
@@ -158,7 +166,7 @@ export function BisectPage({ site, site: { base }, viewer, bisect, title, now }:
       path={`/bisects/${id}`}
       title={`Bisect: ${title}`}
       refreshSeconds={status === "running" ? 10 : undefined}
-      crumbs={[{ name: "Gates", path: "/gates" }, crumb, { name: title }]}
+      crumbs={[gatesCrumb, bisectsCrumb, { name: title }]}
     >
       <header class="toolbar">
         <h1 {...foreignText}>{title}</h1>
@@ -202,7 +210,7 @@ export function BisectPage({ site, site: { base }, viewer, bisect, title, now }:
           <a href={`${base}/prompts/${promptId}`}>{title}</a>
         </Fact>
         <Fact name="Commits">{commits.length}</Fact>
-        <Fact name="Address">
+        <Fact name="URL of docs">
           <span {...foreignText}>{urlTemplate}</span>
         </Fact>
         <Fact name="Cost">{spentUsd === null ? "Unknown" : dollars(spentUsd)}</Fact>

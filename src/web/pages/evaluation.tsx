@@ -77,7 +77,7 @@ function Result({ result, runCount }: { result: EvalRequest["result"]; runCount:
           <dt>Median time</dt>
           <dd>{medianSeconds === null ? "–" : duration(medianSeconds)}</dd>
           <dd class="soft">
-            {medianCostUsd === null ? "cost unknown" : `median agent cost ${dollars(medianCostUsd)}`}
+            {medianCostUsd === null ? "Cost unknown" : `Median agent cost ${dollars(medianCostUsd)}`}
           </dd>
         </div>
         <div>
@@ -85,7 +85,7 @@ function Result({ result, runCount }: { result: EvalRequest["result"]; runCount:
           <dd>
             {n} of {runCount}
           </dd>
-          <dd class="soft">{infraFailures === 0 ? "no failures" : `${infraFailures} failed`}</dd>
+          <dd class="soft">{infraFailures === 0 ? "No failures" : `${infraFailures} failed`}</dd>
         </div>
       </dl>
       {n > 0 && n < 4 && (

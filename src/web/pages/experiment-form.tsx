@@ -130,8 +130,8 @@ export function NewExperimentPage(props: Props) {
           />
           <SchemaField
             name="withoutPages"
-            label="Arms that each hide one of the pages that runs of the prompt read most: how many"
-            hint="Shows which pages the task needs. In place of all other arms."
+            label="Number of arms without a page"
+            hint="Each hides one of the pages that runs of the prompt read most, and shows whether the task needs it. In place of all other arms."
           />
           <SchemaField
             name="editUrl"
@@ -139,7 +139,7 @@ export function NewExperimentPage(props: Props) {
             hint="Its text is replaced on the way to the agent. Nothing changes at your site."
           />
           <SchemaField name="editFind" label="Text in the source of the page" rows={2} {...foreignText} />
-          <SchemaField name="editReplacement" label="Text in its place" rows={2} {...foreignText} />
+          <SchemaField name="editReplacement" label="Replacement" rows={2} {...foreignText} />
           <h2>Agent and product</h2>
           <SchemaField
             name="otherAgent"
@@ -160,8 +160,8 @@ export function NewExperimentPage(props: Props) {
           </CheckField>
           <SchemaField
             name="everyWeeks"
-            label="Repeat it every so many weeks (optional)"
-            hint="Home says when the comparison with itself gets worse."
+            label="Weeks until it is repeated (optional)"
+            hint="The home page says when the comparison with itself gets worse."
           />
           <h2>Size</h2>
           <SchemaField
@@ -199,11 +199,11 @@ const LabelFields = ({ tags }: { tags: string[] }) => {
     <>
       <SchemaField
         name="shouldTag"
-        label="Prompts with which agents should use it: tag"
+        label="Tag of prompts with which agents should use it"
         options={options}
         hint="Prompts with one of these two tags are run, in place of those above."
       />
-      <SchemaField name="shouldNotTag" label="Prompts with which they should not: tag" options={options} />
+      <SchemaField name="shouldNotTag" label="Tag of prompts with which they should not" options={options} />
       <SchemaField name="triggerOf" label="Name of the skill or server, if an arm has several" />
     </>
   );

@@ -16,7 +16,7 @@ import {
 import type { Experiment, ExperimentSummary } from "../../experiments/schema.ts";
 import { count, dollars } from "../../grading/text.ts";
 import { formatNumber } from "../../reports/labels.ts";
-import { Fact, List, ScrollArea, TimeFacts } from "../components/figures.tsx";
+import { Fact, List, TimeFacts } from "../components/figures.tsx";
 import { ForestPlot, type ForestRow } from "../components/forest-plot.tsx";
 import { ButtonForm } from "../components/form-parts.tsx";
 import { foreignText, Layout } from "../components/layout.tsx";
@@ -50,9 +50,11 @@ export function ExperimentsPage({ site, viewer, experiments, total, offset, perP
         <h1>Experiments</h1>
         <span class="muted">{formatNumber(total)}</span>
         {may(viewer, "run") && (
-          <a class="button" href={`${here}/new`}>
-            New experiment
-          </a>
+          <span class="end">
+            <a class="button main" href={`${here}/new`}>
+              New experiment
+            </a>
+          </span>
         )}
       </div>
       {experiments.length === 0 ? (
@@ -64,48 +66,33 @@ export function ExperimentsPage({ site, viewer, experiments, total, offset, perP
           </p>
         </div>
       ) : (
-        <ScrollArea label="Experiments">
-          <table class="list run-list">
-            <thead>
-              <tr>
-                <th scope="col">Status</th>
-                <th scope="col">Experiment</th>
-                <th scope="col">Result</th>
-                <th scope="col" class="number">
-                  Runs
-                </th>
-                <th scope="col" class="number">
-                  Created
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {experiments.map((experiment) => (
-                <tr key={experiment.id}>
-                  <td>
-                    <Status status={experiment.status} />
-                  </td>
-                  <td class="title">
-                    <a class="plain" href={`${here}/${experiment.id}`} {...foreignText}>
-                      {experiment.title}
-                    </a>
-                  </td>
-                  <td class="soft">
-                    {experiment.status === "running"
-                      ? `${experiment.progress.ended} runs have ended`
-                      : experiment.verdicts
-                          .map(({ arm, verdict }) => `${arm}: ${verdictLabels[verdict].toLowerCase()}`)
-                          .join(", ")}
-                  </td>
-                  <td class="number">{experiment.progress.of}</td>
-                  <td class="number soft">
-                    <When at={experiment.createdAt} now={now} />
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </ScrollArea>
+        <List label="Experiments" isStacked labels={["Status", "Experiment", "Result"]} numbers={["Runs", "Created"]}>
+          {experiments.map((experiment) => (
+            <tr key={experiment.id}>
+              <td>
+                <Status status={experiment.status} />
+              </td>
+              <td class="title">
+                <a class="plain" href={`${here}/${experiment.id}`} {...foreignText}>
+                  {experiment.title}
+                </a>
+              </td>
+              <td class="soft" data-label="Result">
+                {experiment.status === "running"
+                  ? `${count(experiment.progress.ended, "run")} ended`
+                  : experiment.verdicts
+                      .map(({ arm, verdict }) => `${arm}: ${verdictLabels[verdict].toLowerCase()}`)
+                      .join(", ")}
+              </td>
+              <td class="number" data-label="Runs">
+                {experiment.progress.of}
+              </td>
+              <td class="number soft" data-label="Created">
+                <When at={experiment.createdAt} now={now} />
+              </td>
+            </tr>
+          ))}
+        </List>
       )}
       <Pager links={offsetLinks({ offset, perPage, total, toPage: (offset) => toHref(here, { offset }) })} />
     </Layout>

@@ -96,10 +96,10 @@ const FieldTable = ({ base, items }: { base: string; items: FieldFriction[] }) =
       <tbody>
         {items.map(({ id, state, isVerified, title, category, where, reports, firstReportedAt, lastReportedAt }) => (
           <tr key={id}>
-            <td>
+            <td data-label="State">
               <State state={state} />
             </td>
-            <td>
+            <td data-label="Verification">
               <VerificationMark isVerified={isVerified} />
             </td>
             <td class="what">

@@ -155,10 +155,10 @@ const FrictionTable = ({ base, friction, scope, sorting }: TableProps) => (
             agents,
           }) => (
             <tr key={fingerprint} class={`severity-${severity}`}>
-              <td>
+              <td data-label="State">
                 <State state={state} />
               </td>
-              <td>
+              <td data-label="Severity">
                 <span class="pill severity">{severity}</span>
               </td>
               <td class="what">

@@ -57,9 +57,7 @@ export function GatesPage({ site, viewer, gates, total, query, prompts, perPage,
       <div class="toolbar">
         <h1>Gates</h1>
         <span class="muted">{formatNumber(total)}</span>
-        <a class="button" href={`${site.base}/bisects`}>
-          Bisects
-        </a>
+        <a href={`${site.base}/bisects`}>Bisects</a>
       </div>
       {((promptId ?? status) !== undefined || total > 0) && (
         <Filter action={here} part="gates" sort={sort}>

@@ -32,6 +32,7 @@ export function ProvidersPage({ site, site: { base }, viewer, providers, sort, r
       ) : (
         <List
           label="Providers"
+          isStacked
           labels={[
             { label: "Name", sort: "name" },
             { label: "Docs", sort: "docs" },
@@ -44,8 +45,8 @@ export function ProvidersPage({ site, site: { base }, viewer, providers, sort, r
               <th scope="row">
                 <a href={`${base}/providers/${id}`}>{name}</a>
               </th>
-              <td>{docsUrl && <ExternalLink url={docsUrl} />}</td>
-              <td>{productUrl && <ExternalLink url={productUrl} />}</td>
+              <td data-label="Docs">{docsUrl && <ExternalLink url={docsUrl} />}</td>
+              <td data-label="Product">{productUrl && <ExternalLink url={productUrl} />}</td>
             </tr>
           ))}
         </List>

@@ -24,7 +24,7 @@ export function SignInPolicyPage({ policy, ssoName, ...frame }: Props) {
   return (
     <SettingsFrame {...frame} path="/settings/sign-in">
       <p>
-        A member who doesn’t fulfil the policy sees nothing of the organization until they do, also where they are
+        A member who doesn’t fulfill the policy sees nothing of the organization until they do, also where they are
         signed in already. API keys are not affected.
       </p>
       <SchemaForm

@@ -54,7 +54,7 @@ export function TrendsPage({ site, site: { base }, viewer, trends, sides, query,
           <Choice name="of" label="Prompt or tag" allLabel="All prompts" value={query.promptId ?? query.tag}>
             {[...tags.map((tag) => [tag, `Tag ${tag}`] as const), ...promptChoices(prompts)]}
           </Choice>
-          <Choice name="agent" label="Agent" allLabel="Agent with most runs" value={query.agent}>
+          <Choice name="agent" label="Agent" allLabel="Most used agent" value={query.agent}>
             {agents.map((each) => [each, each])}
           </Choice>
           <Choice name="interval" label="Interval" value={query.interval ?? "week"}>
