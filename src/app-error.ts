@@ -11,7 +11,7 @@ export const databaseLocked = () =>
 export const unknownUrl = () =>
   notFound("No page or endpoint has this URL. Check the URL, or see /openapi.json for all endpoints.");
 
-/** Turns every failure into an error that is safe to show. Unexpected errors reveal nothing. */
+/** Turns every failure into an error that is safe to show. `code`: Elysia's, if it threw the error. Unexpected errors reveal nothing. */
 export function toAppError(error: unknown, fault: DiskFault | null, code: unknown): AppError {
   if (error instanceof AppError) return error;
   if (fault === "full") return unavailable("The disk is full or read-only. Stored data can still be read.");
@@ -25,7 +25,7 @@ export function toAppError(error: unknown, fault: DiskFault | null, code: unknow
   if (code === "PARSE") return error instanceof Error && error.cause instanceof AppError ? error.cause : internal;
   if (code !== "VALIDATION" || !(error instanceof Error)) return internal;
   const { type, valueError } = error as { type?: string; valueError?: ValueError };
-  // No ID or slug has this form.
+  // A part of the path, such as an ID, has a form that none has.
   if (type === "params") return unknownUrl();
   return valueError ? invalidInput(valueError, type ?? "request") : badRequest("The request is not valid.");
 }

@@ -16,6 +16,7 @@ export const secretFile = "evald.secret";
 function readSecret(db: Db): string {
   const { filename } = db.$client;
   const newSecret = randomBytes(32).toString("base64url");
+  // A database without a folder, in memory or in a temporary file, exists only as long as this process.
   if (filename === ":memory:" || filename === "") return newSecret;
   const path = join(dirname(filename), secretFile);
   try {
@@ -51,10 +52,13 @@ export function readLinkToken(ctx: Context, kind: LinkKind, token: string): stri
   return sent.length === expected.length && timingSafeEqual(sent, expected) ? text.split(".") : null;
 }
 
-const sign = (ctx: Context, kind: LinkKind, text: string) =>
-  createHmac("sha256", secretOf(ctx)).update(`${kind} ${text}`).digest().subarray(0, 24);
+/** 192 bits are enough, and keep links shorter than the whole digest. */
+const signatureBytes = 24;
 
-/** A form that was left open overnight is kept. */
+const sign = (ctx: Context, kind: LinkKind, text: string) =>
+  createHmac("sha256", secretOf(ctx)).update(`${kind} ${text}`).digest().subarray(0, signatureBytes);
+
+/** Long enough for a form that was left open overnight. */
 const uploadLifeMs = 24 * 3600_000;
 
 /** A token with which a member uploads a file without signing in, for 24 hours. */

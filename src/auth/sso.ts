@@ -41,6 +41,7 @@ export async function endSso(ctx: Context, query: Record<string, string>, client
     asResponse: true,
   });
   const cookies = response.headers.getSetCookie();
+  // better-auth returns no session here. The cookie has its token, then a period and a signature.
   const token = /session_token=([^.;]+)\./.exec(cookies.join("\n"))?.[1];
   const signIn = token ? await (await $context).internalAdapter.findSession(decodeURIComponent(token)) : null;
   if (signIn) {
@@ -82,7 +83,7 @@ const proveAddress = (ctx: Context, personId: string): void =>
     tx.delete(signIns).where(eq(signIns.personId, personId)).run();
   });
 
-/** Recreated after the provider's metadata couldn't be loaded. */
+/** Throws not_found without an identity provider, and unavailable if its metadata can't be loaded: the next call tries again. */
 async function loadBetterAuthWithSso(ctx: Context): Promise<BetterAuth> {
   const { oidc } = ctx.config.people;
   if (!oidc) throw notFound("No identity provider is configured.");
@@ -112,9 +113,12 @@ function joinByDomain(ctx: Context, email: string): void {
     .from(orgs)
     .where("id" in joinOrg ? eq(orgs.id, joinOrg.id) : eq(orgs.name, joinOrg.name))
     .get();
-  if (!org) ctx.log.warn(joinOrg, "EVALD_OIDC_JOIN names an organization that doesn't exist");
+  if (!org) {
+    ctx.log.warn(joinOrg, "EVALD_OIDC_JOIN names an organization that doesn't exist");
+    return;
+  }
   const person = ctx.db.select().from(people).where(eq(people.email, email)).get();
-  if (!org || !person) return;
+  if (!person) return;
   if (listUnmetRequirements(org.signInPolicy, { email, method: "sso" }).length > 0) {
     ctx.log.warn(joinOrg, "EVALD_OIDC_JOIN names an organization whose sign-in policy doesn't allow the domain");
     return;

@@ -10,6 +10,7 @@ import { findKey } from "./keys.ts";
 /** The session token in a cookie, without its signature. */
 const sessionToken = /(?:^|;\s*)(?:__(?:Host|Secure)-)?evald\.session_token=([^;.]+)/;
 
+/** The organization that a person selected, else the same one of theirs each time. */
 const orgOfSignIn = statement((db) =>
   db
     .select({
@@ -31,16 +32,16 @@ export function tenantOf(ctx: Context, request: Request): Tenant {
 }
 
 /** The organization of a valid key or session. A fault of the database is reported when the request is answered. */
-function findOrg(ctx: Context, { headers }: Request): string | null | undefined {
+function findOrg(ctx: Context, { headers }: Request): string | null {
   const key = /^bearer +(\S+)$/i.exec(headers.get("authorization") ?? "")?.[1];
   try {
-    return key ? findKey(ctx, key)?.org : findOrgOfSession(ctx, headers.get("cookie") ?? "");
+    return key ? (findKey(ctx, key)?.org ?? null) : findOrgOfSession(ctx, headers.get("cookie") ?? "");
   } catch {
     return null;
   }
 }
 
-function findOrgOfSession(ctx: Context, cookie: string): string | null | undefined {
+function findOrgOfSession(ctx: Context, cookie: string): string | null {
   const token = sessionToken.exec(cookie)?.[1];
-  return token === undefined ? undefined : orgOfSignIn(ctx.db).get({ token })?.org;
+  return token === undefined ? null : (orgOfSignIn(ctx.db).get({ token })?.org ?? null);
 }

@@ -49,7 +49,7 @@ export async function checkBaseUrl(input: CheckInput): Promise<Finding> {
   const { config, service } = input;
   const { baseUrl } = config;
   if (baseUrl === null) return notApplicable("EVALD_BASE_URL is not set");
-  if (service?.instance == null) return notApplicable("no service is running that could answer");
+  if (!service?.instance) return notApplicable("no service is running that could answer");
   const causes = { unreachable: "base_url_unreachable", certificate: "base_url_unreachable" } as const;
   const answer = await ask(input, `${baseUrl}/healthz`, causes, baseUrl);
   if (isFinding(answer)) return answer;
@@ -155,9 +155,9 @@ export async function checkGateway(input: CheckInput): Promise<Finding> {
   const causes = { unreachable: "gateway_unreachable", certificate: "gateway_certificate" } as const;
   const answer = await ask(input, `${gatewayUrl}/`, causes, gatewayUrl);
   if (isFinding(answer)) return answer;
-  const error = parseJson(answer.text)?.error;
-  if (answer.status === 401 && (error as { type?: unknown } | undefined)?.type === "unauthorized")
-    return ok(gatewayUrl);
+  // This is how the gateway refuses a request without the token of a run.
+  const error = parseJson(answer.text)?.error as { type?: unknown } | undefined;
+  if (answer.status === 401 && error?.type === "unauthorized") return ok(gatewayUrl);
   if (isFromProxy(answer))
     return problemFound("gateway_unreachable", `it returned status ${answer.status}`, gatewayUrl);
   return problemFound("gateway_elsewhere", `it returned status ${answer.status}`, gatewayUrl);

@@ -34,10 +34,11 @@ function checkVersion({ version, ms }: RedisState): Finding {
   return ok(`${version}, answers in ${ms === 0 ? "less than 1" : ms} ms`, "version");
 }
 
-function checkAccess(url: string, isOpen: boolean): Finding {
+/** A server may accept the password in its URL and yet need none. */
+function checkAccess(url: string, isReadableByAnyone: boolean): Finding {
   const { isLocal, hasTls, hasPassword } = describeRedisAccess(url);
-  const protection = [...(hasTls ? ["TLS"] : []), ...(hasPassword ? ["a password"] : [])].join(" and ");
-  if (isOpen && (hasPassword || !isLocal))
+  const protection = [hasTls && "TLS", hasPassword && "a password"].filter(Boolean).join(" and ");
+  if (isReadableByAnyone && (hasPassword || !isLocal))
     return problemFound("redis_open", "it shows messages without a password", "access");
   if (protection === "") return ok("loopback, without a password", "access");
   if (hasTls || isLocal) return ok(`${protection}${isLocal ? ", on loopback" : ""}`, "access");

@@ -31,7 +31,8 @@ type CommandNode = { path: string; commands: Word[]; options: Choice[]; choices:
 /** Every command with what may follow it, the program first. */
 function flattenCommands(command: Command, path = "", inherited: readonly Option[] = []): CommandNode[] {
   const help = command.createHelp();
-  const options = [...help.visibleOptions(command), ...inherited];
+  const own = help.visibleOptions(command);
+  const options = [...own, ...inherited.filter(({ long }) => !own.some((each) => each.long === long))];
   const subcommands = command.commands.filter((each) => each.name() !== "help");
   return [
     {
@@ -51,12 +52,8 @@ function flattenCommands(command: Command, path = "", inherited: readonly Option
       ),
       choices: command.registeredArguments.flatMap((each) => each.argChoices ?? []),
     },
-    // An option of a command hides an inherited one of the same name.
     ...subcommands.flatMap((each) =>
-      flattenCommands(each, `${path} ${each.name()}`.trim(), path === "" ? command.options : inherited).map((node) => ({
-        ...node,
-        options: node.options.filter(({ word }, i, all) => all.findIndex((other) => other.word === word) === i),
-      })),
+      flattenCommands(each, `${path} ${each.name()}`.trim(), path === "" ? command.options : inherited),
     ),
   ];
 }
@@ -64,14 +61,15 @@ function flattenCommands(command: Command, path = "", inherited: readonly Option
 /** A text in single quotes. */
 const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
+/** The commands as patterns of `$at $word`, in which `at` is empty before the first word. */
+const commandPatterns = (nodes: CommandNode[]): string[] =>
+  nodes.flatMap(({ path }) => (path === "" ? [] : quote(path.includes(" ") ? path : ` ${path}`)));
+
 /** The part of bash and zsh scripts that finds the command: sets `at` to its path. */
 const findCommand = (nodes: CommandNode[], words: string): string => `  local at="" word
   for word in ${words}; do
     case "$at $word" in
-      ${nodes
-        .filter(({ path }) => path !== "")
-        .map(({ path }) => quote(path.includes(" ") ? path : ` ${path}`))
-        .join(" | ")}) at="\${at:+$at }$word" ;;
+      ${commandPatterns(nodes).join(" | ")}) at="\${at:+$at }$word" ;;
     esac
   done`;
 
@@ -138,9 +136,9 @@ ${nodes
       ...commands.map(({ word, description }) => `${when} -a ${word} -d ${quote(description)}`),
       ...(choices.length > 0 ? [`${when} -a ${quote(choices.join(" "))}`] : []),
       ...(path !== "" && commands.length === 0 && choices.length === 0 ? [`${when} -F`] : []),
-      ...options.map(({ word, description, takesValue, choices: of }) => {
-        const value = of.length > 0 ? ` -x -a ${quote(of.join(" "))}` : takesValue ? " -r" : "";
-        return `${when} -l ${word.slice(2)}${value} -d ${quote(description)}`;
+      ...options.map((option) => {
+        const values = option.choices.length > 0 ? `-x -a ${quote(option.choices.join(" "))} ` : "-r ";
+        return `${when} -l ${option.word.slice(2)} ${option.takesValue ? values : ""}-d ${quote(option.description)}`;
       }),
     ];
   })
@@ -155,10 +153,7 @@ const describeWord = ({ word, description }: Word): string =>
 const findCommandInFish = (nodes: CommandNode[]): string => `  set -l at ""
   for word in (commandline -opc)[2..]
     switch "$at $word"
-      case ${nodes
-        .filter(({ path }) => path !== "")
-        .map(({ path }) => quote(path.includes(" ") ? path : ` ${path}`))
-        .join(" ")}
+      case ${commandPatterns(nodes).join(" ")}
         set at (string trim "$at $word")
     end
   end`;

@@ -53,13 +53,12 @@ export function addRestore(program: Command, configOf: () => Config, env: Env): 
 
 /** Fetches a backup from a store into the data directory, and restores it. Throws ConfigError without the variables of the store. */
 async function restoreStored(dataDir: string, url: string, env: Env) {
-  const nameStart = url.lastIndexOf("/") + 1;
-  const target = toBackupTarget(url.slice(0, nameStart - 1), env);
-  if (target.kind !== "store" || nameStart === url.length) throw badRequest(`${url} doesn't name a file.`);
+  const [, folderUrl = "", name = ""] = /^(.*)\/([^/]*)$/s.exec(url) ?? [];
+  const target = toBackupTarget(folderUrl, env);
+  if (target.kind !== "store" || name === "") throw badRequest(`${url} doesn't name a file.`);
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const folder = mkdtempSync(join(dataDir, "restore."));
   try {
-    const name = url.slice(nameStart);
     const file = join(folder, name);
     say(`Fetching ${url}…`);
     await download(target, name, file);
@@ -89,6 +88,7 @@ export function restoreFile(
     // An administrator restores for the user of the service, who must be able to open these files.
     const { uid, gid } = statSync(before === null ? dataDir : database);
     for (const path of [copy, join(dataDir, "evald.lock")]) if (uid !== statSync(path).uid) chownSync(path, uid, gid);
+    // Without a database, a remaining WAL is kept under the name of a lost one.
     const isIntact = linkDatabaseTo(database, before ?? `${database}.lost-${time}`);
     syncPath(dataDir);
     // Deleting the signing key invalidates the sessions and links that were issued before.
@@ -140,6 +140,7 @@ function checkBackup(db: Database, file: string): void {
 function removeLeftovers(dataDir: string, file: string): void {
   for (const name of readdirSync(dataDir)) {
     const path = join(dataDir, name);
+    // A second name of the database, which is still in use.
     const isDuplicate =
       name.startsWith("evald.db.before-restore-") &&
       statSync(path).ino === statSync(join(dataDir, "evald.db"), { throwIfNoEntry: false })?.ino;

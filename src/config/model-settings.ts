@@ -61,23 +61,25 @@ export function parsePrices(value: string): Prices {
   return Object.fromEntries(
     Object.entries(prices).map(([id, price]) => {
       if (!parseModelId(id)) throw new ConfigError(`${priceSyntax}: ${JSON.stringify(id)} is not ${modelSyntax}`);
-      const priceOf = (name: string, otherwise?: number): number => {
-        const usd: unknown = price?.[name] ?? otherwise;
-        if (typeof usd === "number" && Number.isFinite(usd) && usd >= 0) return usd;
-        throw new ConfigError(`${priceSyntax}: ${id} needs a non-negative number for ${name}`);
-      };
-      const writes = ["cacheWritten", "cacheWrittenForHour"].filter((name) => price?.[name] !== undefined);
-      return [
-        id,
-        {
-          in: priceOf("in"),
-          out: priceOf("out"),
-          cached: priceOf("cached", price?.in),
-          ...Object.fromEntries(writes.map((name) => [name, priceOf(name)])),
-        },
-      ];
+      return [id, parsePrice(id, price ?? {})];
     }),
   );
+}
+
+/** Checks the price of the model `id`. Throws ConfigError. */
+function parsePrice(id: string, price: Partial<Record<keyof Price, unknown>>): Price {
+  const usdOf = (name: keyof Price, fallback?: unknown): number => {
+    const usd = price[name] ?? fallback;
+    if (typeof usd === "number" && Number.isFinite(usd) && usd >= 0) return usd;
+    throw new ConfigError(`${priceSyntax}: ${id} needs a non-negative number for ${name}`);
+  };
+  return {
+    in: usdOf("in"),
+    out: usdOf("out"),
+    cached: usdOf("cached", price.in),
+    ...(price.cacheWritten !== undefined && { cacheWritten: usdOf("cacheWritten") }),
+    ...(price.cacheWrittenForHour !== undefined && { cacheWrittenForHour: usdOf("cacheWrittenForHour") }),
+  };
 }
 
 /** The key that encrypts other keys: 32 bytes as base64 or hex; empty: none. */

@@ -2,14 +2,15 @@ import type { Database } from "bun:sqlite";
 import { statSync } from "node:fs";
 import { dirname } from "node:path";
 
+/** `inode` 0: there is no such file. */
 type Identity = { path: string; device: number; inode: number };
 
 /** The files of an open database. SQLite goes on writing to deleted files, and those rows are lost when it closes them. */
 type OpenFiles = {
   files: Identity[];
   folder: string;
-  /** When the folder had last changed at a check that found the files, epoch ms; 0 if it may have changed again since. */
-  changedAt: number;
+  /** When the folder had last changed at a check that found the files, epoch ms; null: unknown, or it may have changed again in the same tick. */
+  changedAt: number | null;
   /** When the files were last checked, by the monotonic clock. */
   checkedAt: number;
 };
@@ -18,8 +19,8 @@ const openFiles = new WeakMap<Database, OpenFiles>();
 
 /** Commits on a fast disk take a tenth of this, so most of them need no check of the disk. */
 const checkEveryMs = 1;
-/** A later change within the resolution of timestamps would go unnoticed. */
-const settledMs = 50;
+/** Longer than a tick of the timestamps of files. */
+const tickMs = 50;
 
 const statOf = (path: string) => statSync(path, { throwIfNoEntry: false });
 
@@ -34,7 +35,12 @@ const walOf = ({ filename }: Database) => `${filename}-wal`;
 /** Remembers which files a connection has open. Call it after the first statement in WAL mode. */
 export function rememberFiles(client: Database): void {
   const files = [client.filename, walOf(client)].map(identityOf);
-  openFiles.set(client, { files, folder: dirname(client.filename), changedAt: 0, checkedAt: Number.NEGATIVE_INFINITY });
+  openFiles.set(client, {
+    files,
+    folder: dirname(client.filename),
+    changedAt: null,
+    checkedAt: Number.NEGATIVE_INFINITY,
+  });
 }
 
 /** Throws SQLITE_IOERR_VNODE, as SQLite calls it, if the database or its WAL was deleted, moved or replaced. Checks at most once a millisecond. */
@@ -43,16 +49,16 @@ export function checkFiles(client: Database): void {
   if (!open || performance.now() - open.checkedAt < checkEveryMs) return;
   open.checkedAt = performance.now();
   // Each of these changes also changes the folder, and checking it takes half as long. This runs after every commit.
-  const changedAt = statOf(open.folder)?.mtimeMs ?? 0;
-  if (changedAt !== 0 && changedAt === open.changedAt) return;
+  const changedAt = statOf(open.folder)?.mtimeMs ?? null;
+  if (changedAt !== null && changedAt === open.changedAt) return;
   const missing = open.files.find((file) => !isSame(file, identityOf(file.path)));
-  if (!missing) {
-    const writtenAt = Math.max(...open.files.map(({ path }) => statOf(path)?.mtimeMs ?? 0));
-    open.changedAt = writtenAt - changedAt > settledMs ? changedAt : 0;
-    return;
+  if (missing) {
+    const message = `${missing.path} was deleted, moved or replaced while the service was running`;
+    throw Object.assign(new Error(message), { code: "SQLITE_IOERR_VNODE" });
   }
-  const message = `${missing.path} was deleted, moved or replaced while the service was running`;
-  throw Object.assign(new Error(message), { code: "SQLITE_IOERR_VNODE" });
+  // A file was just written. If the folder changed more than a tick before, its next change will have another time.
+  const writtenAt = Math.max(...open.files.map(({ path }) => statOf(path)?.mtimeMs ?? 0));
+  open.changedAt = changedAt !== null && writtenAt - changedAt > tickMs ? changedAt : null;
 }
 
 /** Moves the rows of a deleted WAL, which is still open, into the database, unless either file was replaced. Returns whether it did. */

@@ -93,18 +93,24 @@ export function createExportHandler(
   now: () => number,
 ): (step: ThreadMessage) => Uint8Array | null {
   const log = createLog({ logLevel: "silent", logFormat: "json" });
+  // The order has everything that an export needs of the settings.
   const config = readConfig({});
   const ctx = createContext({ db: openReader(file), config, log, agents: {}, baseUrl: () => baseUrl, now });
   const openExports = new Map<number, Generator<string>>();
 
   return ({ id, order, isClosed }) => {
-    if (order) openExports.set(id, writeExport(ctx, order));
-    const texts = openExports.get(id);
-    if (!isClosed && !texts) throw new Error("The export was interrupted.");
+    const texts = order ? writeExport(ctx, order) : openExports.get(id);
+    if (isClosed) {
+      openExports.delete(id);
+      texts?.return(undefined);
+      return null;
+    }
+    // Another thread began this export, and has ended.
+    if (!texts) throw new Error("The export was interrupted.");
+    openExports.set(id, texts);
     let next: Uint8Array | null = null;
     try {
-      if (isClosed) texts?.return(undefined);
-      else if (texts) next = readPiece(texts, pieceLimits);
+      next = readPiece(texts, pieceLimits);
     } finally {
       if (next === null) openExports.delete(id);
     }

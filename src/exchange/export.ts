@@ -29,9 +29,11 @@ function toOrder(ctx: Context, org: OrgId, filter: ExportFilter): ExportOrder {
   const { format = "jsonl", since, until, minScore, scope } = filter;
   const run = filter.runId === undefined ? null : getRunRow(ctx, org, filter.runId);
   const promptId = filter.promptId?.toLowerCase() ?? run?.promptId ?? null;
-  const wherePrompt = and(eq(prompts.orgId, org), eq(prompts.id, promptId ?? ""));
-  if (promptId !== null && !db.select({ id: prompts.id }).from(prompts).where(wherePrompt).get())
-    throw notFound(`No prompt has the ID ${filter.promptId}.`);
+  if (promptId !== null) {
+    const wherePrompt = and(eq(prompts.orgId, org), eq(prompts.id, promptId));
+    const prompt = db.select({ id: prompts.id }).from(prompts).where(wherePrompt).get();
+    if (!prompt) throw notFound(`No prompt has the ID ${filter.promptId}.`);
+  }
   if (minScore !== undefined && format !== "junit")
     throw badRequest("minScore only applies to the format junit. Leave it out, or export as junit.");
   if (scope !== undefined && minScore === undefined)
@@ -40,9 +42,9 @@ function toOrder(ctx: Context, org: OrgId, filter: ExportFilter): ExportOrder {
   const sinceMs = since === undefined ? null : toInstant("since", since, zone);
   const untilMs = until === undefined ? null : toInstant("until", until, zone);
   // `g` comes after the digits of all IDs.
-  const [from, to] = run
-    ? [run.id, `${run.id}g`]
-    : [sinceMs === null ? "" : firstIdOf(sinceMs), untilMs === null ? "g" : firstIdOf(untilMs)];
+  const sinceId = sinceMs === null ? "" : firstIdOf(sinceMs);
+  const untilId = untilMs === null ? "g" : firstIdOf(untilMs);
+  const [from, to] = run ? [run.id, `${run.id}g`] : [sinceId, untilId];
   return {
     format,
     span: { org, promptId, from, to, sinceMs, untilMs, endedBy: now(), hasAuditLog: filter.auditLog === "1" },

@@ -6,13 +6,14 @@ const anyUrl = /\b[a-z][a-z+.-]{1,15}:\/\/(?:\[redacted\]|[^\s"'<>)\]}])+/gi;
 const homePath =
   /(?:~|[A-Za-z]:\\|\/(?:home|Users|root|tmp|var|etc|opt|usr|workspace|mnt|srv|private|app|data|repo|builds?)\b)[\w./\\@+-]*/g;
 const relativePath = /(?<![\w:/.])(?:\.{0,2}\/)?(?:[\w@.-]+\/)+[\w.-]+\.[A-Za-z]{1,5}\b/g;
-const address = /\b\d{1,3}(?:\.\d{1,3}){3}\b/g;
+const ipAddress = /\b\d{1,3}(?:\.\d{1,3}){3}\b/g;
 const hostName =
   /\b(?:[a-z0-9-]+\.)+(?:com|net|org|io|dev|app|ai|co|cloud|internal|intern|local|corp|lan|home|example|test|de|eu|uk|fr)\b/gi;
 /** Lines in which a program quotes the code that failed. */
 const quotedCode = /^(?:[ \t]*\d+[ \t]*\|.*|[ \t]*>[ \t]*\d+[ \t]*\|.*|[ \t]*[\^~]+[ \t]*)$/gm;
 const pythonCode = /^([ \t]*File [^\n]*\n)[ \t]+[^\n]*(?:\n[ \t]+[\^~]+)?/gm;
 const nodeCode = /^([^\n]*:\d+\n)[^\n]+\n[ \t]*\^+/gm;
+/** 16 characters or more, with letters and digits. */
 const longToken = /(?<![\w/])(?=[\w+/=-]*\d)(?=[\w+/=-]*[A-Za-z])[\w+/=-]{16,}/g;
 const longNumber = /(?<![\w.])\d[\d -]{2,}\d(?!\w)/g;
 
@@ -21,23 +22,24 @@ const longNumber = /(?<![\w.])\d[\d -]{2,}\d(?!\w)/g;
  * numbers of four or more digits. Names of people and customers in prose stay, so a person has to look.
  */
 export function withoutPrivateText(text: string, values: readonly string[], isPublic: (url: URL) => boolean): string {
-  const kept: string[] = [];
+  const publicUrls: string[] = [];
   const withoutCode = text
     .replace(nodeCode, `$1${hidden}`)
     .replace(pythonCode, `$1  ${hidden}`)
     .replace(quotedCode, hidden)
-    // URLs of the product stay whatever is in them otherwise, but for their query.
+    // The patterns below must not change URLs of the product. Until then, a mark that none of them matches stands for each: as many x as its
+    // number, since a long number would match.
     .replace(anyUrl, (match) => {
       const url = URL.parse(match);
       if (url === null || !isPublic(url)) return "[url]";
-      kept.push(`${url.origin}${url.pathname}`);
-      return `\uE000${"x".repeat(kept.length)}\uE000`;
+      publicUrls.push(`${url.origin}${url.pathname}`);
+      return `\uE000${"x".repeat(publicUrls.length)}\uE000`;
     });
   const withoutShapes = withoutCode
     .replace(email, "[mail]")
     .replace(homePath, "[path]")
     .replace(relativePath, "[path]")
-    .replace(address, "[address]")
+    .replace(ipAddress, "[address]")
     .replace(hostName, (name) => {
       const url = URL.parse(`https://${name}`);
       return url !== null && isPublic(url) ? name : "[host]";
@@ -47,5 +49,5 @@ export function withoutPrivateText(text: string, values: readonly string[], isPu
   // A value may be a part of what a shape would have found.
   const longestFirst = [...new Set(values)].filter((value) => value.length >= 3).sort((a, b) => b.length - a.length);
   const withoutValues = longestFirst.reduce((rest, value) => rest.replaceAll(value, hidden), withoutShapes);
-  return withoutValues.replace(/\uE000(x+)\uE000/g, (_, marks: string) => kept[marks.length - 1] ?? "");
+  return withoutValues.replace(/\uE000(x+)\uE000/g, (_, marks: string) => publicUrls[marks.length - 1] ?? "");
 }

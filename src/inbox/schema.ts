@@ -49,6 +49,7 @@ const ChangeCause = Type.Object(
 );
 export type ChangeCause = Static<typeof ChangeCause>;
 
+/** Fields of a change and of its explanation. */
 const changeFields = {
   prompt,
   agent: Type.String(),
@@ -127,13 +128,13 @@ export type ChangedPage = Static<typeof ChangedPage>;
 
 /** At least one UUID. */
 const idList = { minLength: 36, maxLength: 4000 };
-/** Which change to explain. */
+/** Which change to explain: that from base to head. Without them: the newest significant one. */
 export const Windows = Type.Object({
   base: Type.Optional(Type.String({ ...idList, description: "IDs of evaluations, separated by commas" })),
   head: Type.Optional(Type.String({ ...idList, description: "IDs of later evaluations" })),
 });
 
-/** The windows of a query; undefined unless it names both. */
+/** The IDs of the evaluations before and after a change; undefined unless a query names both. */
 export const toWindows = (base: string | undefined, head: string | undefined) =>
   base === undefined || head === undefined ? undefined : { before: base.split(","), after: head.split(",") };
 

@@ -43,15 +43,19 @@ export const tryBackoffMs = (failures: number): number =>
 /** Characters of a response body to keep. */
 const maxBody = 1_000;
 
+/** Failures after which a delivery isn't tried again. */
+const finalFailures = ["gone", "disabled", "deleted"] as const;
+
+const isLastTry = ({ spent, maxAttempts }: Lease): boolean => spent + 1 >= maxAttempts;
+
 /** The job of a delivery: one try per attempt. `timeoutMs`: for a response. */
 export const createDeliveryJob = (ctx: Context, { timeoutMs }: { timeoutMs?: number | undefined }): JobHandler => ({
   onStart() {},
   run: (lease, signal) => tryDelivery(ctx, lease, { signal, timeoutMs }),
   onRequeue() {},
   onFailure(tx, lease, { detail }) {
-    const isPermanent = detail === "gone" || detail === "disabled" || detail === "deleted";
-    const isExhausted = lease.spent + 1 >= lease.maxAttempts;
-    endDelivery(ctx, tx, lease.subject, isPermanent ? detail : isExhausted ? "exhausted" : "interrupted");
+    const failure = finalFailures.find((each) => each === detail);
+    endDelivery(ctx, tx, lease.subject, failure ?? (isLastTry(lease) ? "exhausted" : "interrupted"));
   },
   costOf: () => null,
 });
@@ -80,10 +84,10 @@ async function tryDelivery(
       if (destination.failingSince !== null)
         tx.update(destinations).set({ failingSince: null }).where(eq(destinations.id, destination.id)).run();
     };
-  const reason = await ctx.commit((tx) => {
+  const disabledBecause = await ctx.commit((tx) => {
     if (!isLeaseHeld(ctx, lease)) return null;
     storeTry(tx, destination.orgId, lease, startedAt, result);
-    // The fault is this service's, not the receiver's.
+    // The fault is this service's, not the receiver's, so the destination stays enabled.
     if (result.isUnreadable) return null;
     tx.update(destinations)
       .set({ failingSince: sql`coalesce(${destinations.failingSince}, ${startedAt})` })
@@ -93,8 +97,8 @@ async function tryDelivery(
     if (disableReason) disableDestination(ctx, tx, destination, disableReason);
     return disableReason;
   });
-  if (reason) announceDisabled(ctx, destination, reason);
-  if (reason === "gone") throw finalFailure("gone");
+  if (disabledBecause) announceDisabled(ctx, destination, disabledBecause);
+  if (disabledBecause === "gone") throw finalFailure("gone");
   const detail = status === null ? (error ?? "no response") : `status ${status}`;
   throw new JobFailure({ cause: "infrastructure", detail }, "attempt", result.retryAfterMs ?? 0);
 }
@@ -142,7 +146,7 @@ function reasonToDisable(
   { status }: TryResult,
 ): "gone" | "failing" | null {
   if (status === 410) return "gone";
-  if (lease.spent + 1 < lease.maxAttempts) return null;
+  if (!isLastTry(lease)) return null;
   const { since } =
     tx
       .select({ since: destinations.failingSince })
@@ -158,7 +162,7 @@ function reasonToDisable(
   return since != null && since <= (firstTry?.at ?? 0) ? "failing" : null;
 }
 
-const finalFailure = (failure: (typeof deliveryFailures)[number]) =>
+const finalFailure = (failure: (typeof finalFailures)[number]) =>
   new JobFailure({ cause: "infrastructure", detail: failure }, "never");
 
 const reasons = {

@@ -26,16 +26,6 @@ export type ProposalSetRow = Omit<typeof proposalSets.$inferSelect, "request" | 
   dropped: DroppedCandidates[] | null;
 };
 
-/** The job that makes a set. */
-const jobOf = ({ id, orgId, request }: ProposalSetRow): NewJob => ({
-  pool: "runs",
-  kind: "proposal",
-  subject: id,
-  orgId,
-  host: new URL(request.docsUrl).host,
-  maxAttempts: 3,
-});
-
 /**
  * Accepts a request for proposals, which a job makes, and resolves once it is on disk. Throws bad_request that names the field, and
  * rate_limited while too many sets of the organization are unfinished, and conflict if the model can't be called or paid for.
@@ -95,8 +85,19 @@ function checkRequest(ctx: Context, org: OrgId, request: ProposalRequest): void 
     throw invalidField("maxUsd", "only a model has a cost; set model too");
   if (model === undefined) return;
   getModel(ctx, org, model);
+  // No prompt: only the budget of the organization applies.
   checkBudget(ctx, org, null);
 }
+
+/** The job that makes a set. */
+const jobOf = ({ id, orgId, request }: ProposalSetRow): NewJob => ({
+  pool: "runs",
+  kind: "proposal",
+  subject: id,
+  orgId,
+  host: new URL(request.docsUrl).host,
+  maxAttempts: 3,
+});
 
 /** A skill without a description names no tasks. Throws bad_request that names the field. */
 export function checkSkill(field: string, text: string): void {
@@ -130,7 +131,7 @@ export function getProposalSetRow({ db }: Context, org: OrgId, id: string): Prop
   return row as ProposalSetRow;
 }
 
-/** The columns of a set that failed. */
+/** What an update sets for a set that failed now. */
 export const failedColumns = (ctx: Context, failureCode: string, failureDetail: string) => ({
   status: "failed" as const,
   failureCode,

@@ -1,4 +1,3 @@
-/** URLs of reports and runs. */
 export const reportUrl = (baseUrl: string, slug: string): string => `${baseUrl}/reports/${slug}`;
 
 /** The page that explains the newest change of a prompt's score. */

@@ -30,12 +30,12 @@ const verifyInstructions = ({ prompt, run, task }: Report) =>
 
 /** MCP prompts that turn a report into a change of the docs. */
 export function mcpPrompts(ctx: Context, resources: ReportResources) {
-  const slug: Argument = {
+  const slugArgument: Argument = {
     description: "Slug of the report",
     complete: (value, { caller }) =>
       listReportSlugs(ctx, caller.org).filter((each) => each.includes(value.toLowerCase())),
   };
-  const promptId: Argument = {
+  const promptIdArgument: Argument = {
     description: "ID of the prompt",
     complete: (value, { caller }) =>
       listPrompts(ctx, caller.org, { limit: 1000, offset: 0, includeArchived: false })
@@ -49,9 +49,9 @@ export function mcpPrompts(ctx: Context, resources: ReportResources) {
     investigate_report: {
       title: "Investigate a report",
       description: "Find out why an agent lost points and propose changes to the docs",
-      arguments: { slug },
-      get({ slug: name = "" }, { caller }) {
-        const slug = readSlug(ctx, caller.org, name);
+      arguments: { slug: slugArgument },
+      get(args, { caller }) {
+        const slug = readSlug(ctx, caller.org, args.slug ?? "");
         const report = getReport(ctx, caller.org, slug);
         return {
           slug,
@@ -66,7 +66,7 @@ ${verifyInstructions(report)}`,
     fix_top_friction: {
       title: "Fix the worst friction",
       description: "Fix the most severe friction point in the latest reports of a prompt",
-      arguments: { promptId },
+      arguments: { promptId: promptIdArgument },
       get({ promptId = "" }, { caller }) {
         const { id } = getPromptRow(ctx, caller.org, readPromptId(ctx, caller.org, promptId));
         const { items } = listFriction(ctx, caller.org, { promptId: id }, { limit: 1000, offset: 0 });
@@ -118,8 +118,9 @@ ${verifyInstructions(getReport(ctx, caller.org, worstFriction.slug))}`,
     },
 
     "completion/complete": ({ ref, argument: { name, value } }: Completion, call: Call) => {
-      const isReport = ref.type === "ref/resource" && ref.uri === resources.template && name === "slug";
-      const completable = ref.type === "ref/prompt" ? findTemplate(ref.name).arguments : isReport ? { slug } : {};
+      let completable: Record<string, Argument> = {};
+      if (ref.type === "ref/prompt") completable = findTemplate(ref.name).arguments;
+      else if (ref.uri === resources.template) completable = { slug: slugArgument };
       const argument = Object.hasOwn(completable, name) ? completable[name] : undefined;
       const values = argument?.complete(value, call) ?? [];
       return {

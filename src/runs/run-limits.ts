@@ -24,13 +24,12 @@ const maxPrintedChars = 500;
 /** How many commands may be stopped for one limit. The agent is told of each, and the last one ends the run. */
 const maxStops = 3;
 
-/**
- * Enforces the limits of a run outside its agent. Near a limit the agent is warned to wrap up; when one is reached `stopper` aborts and
- * the session so far is the result. For rule-based agents only the time limits apply here.
- */
 export type RunLimits = ReturnType<typeof createRunLimits>;
 
-/** Sets the limits of a run. Its clocks start with `startClocks`. */
+/**
+ * Enforces the limits of a run outside its agent. Near a limit the agent is warned to wrap up; when one is reached `stopper` aborts and
+ * the session so far is the result. For rule-based agents only the time limits apply here. The clocks start with `startClocks`.
+ */
 export const createRunLimits = (kind: "rules" | "model", limits: Task["limits"], hooks: LimitHooks) => ({
   ...hooks,
   kind,
@@ -110,6 +109,7 @@ export function countEvent(runLimits: RunLimits, event: AgentEvent, source: Even
   } else if (event.type === "limit" && source === "gateway" && !event.near) {
     runLimits.modelLimit = event.limit;
   } else if (event.type === "limit" && source === "agent" && kind === "model") {
+    // The agent stopped a command at a limit of the sandbox, or warns of one.
     const { limit, value, unit } = event;
     const stops = (stopsByLimit.get(limit) ?? 0) + (event.near ? 0 : 1);
     stopsByLimit.set(limit, stops);
@@ -178,7 +178,7 @@ function restartIdleTime(runLimits: RunLimits): void {
   for (const timer of idleTimers) clearTimeout(timer);
   if (!isWorking) {
     const startMs = startFactor * idleMs;
-    const notStarted = `the agent did not call its model within ${inWords({ limit: "start", value: startMs, unit: "ms" })}`;
+    const notStarted = `the agent did not call its model within ${inWords({ value: startMs, unit: "ms" })}`;
     runLimits.idleTimers = [setTimeout(() => failRun(toIdleFailure(runLimits, notStarted)), startMs)];
     return;
   }
@@ -197,7 +197,7 @@ function restartIdleTime(runLimits: RunLimits): void {
 const toIdleFailure = ({ printed }: RunLimits, problem: string): AgentFailure =>
   toAgentFailure("idle", printed === null ? problem : `${problem}; it had printed: ${printed.slice(-maxPrintedChars)}`);
 
-function inWords({ value, unit }: Limit): string {
+function inWords({ value, unit }: Omit<Limit, "limit">): string {
   if (unit !== "ms") return `${value} ${unit}`;
   return value === 1000 ? "1 second" : `${value / 1000} seconds`;
 }

@@ -12,6 +12,10 @@ import { countedUsd } from "./spending.ts";
 /** Usage of a limit. `limit` null: there is none. */
 export type LimitUsage = { name: string; unit: "seconds" | "usd" | "count"; used: number; limit: number | null };
 
+const numberIn = (path: string) => sql`json_extract(${sessionEvents.data}, ${`$.${path}`})`;
+/** What a call counts for in tokens: an estimate, if it has one. */
+const countedTokens = sql`coalesce(${numberIn("estimate.inputTokens")} + ${numberIn("estimate.outputTokens")}, ${numberIn("inputTokens")} + ${numberIn("outputTokens")})`;
+
 /** Usage of each limit in the last attempt of a run, most relevant first. */
 export function listLimitUsage(
   { db, config, now }: Context,
@@ -36,38 +40,37 @@ export function listLimitUsage(
     .orderBy(sessionEvents.seq)
     .limit(1)
     .get();
-  const judgedFrom = judging?.seq ?? Number.MAX_SAFE_INTEGER;
-  const count = db
+  const isBeforeJudging = sql`(${sessionEvents.seq} < ${judging?.seq ?? Number.MAX_SAFE_INTEGER})`;
+  const work = db
     .select({
-      tools: countOfType("tool_call"),
+      toolCalls: countOfType("tool_call"),
       requests: countOfType("http"),
       // As for the limit: the setup before the work and the judging after it don't count.
-      from: sql<
+      beganAt: sql<
         number | null
       >`coalesce(min(case when ${isMilestone("work_began")} then ${sessionEvents.at} end), min(${sessionEvents.at}))`,
-      lastAt: sql<number | null>`max(case when ${sessionEvents.seq} < ${judgedFrom} then ${sessionEvents.at} end)`,
+      lastAt: sql<number | null>`max(case when ${isBeforeJudging} then ${sessionEvents.at} end)`,
     })
     .from(sessionEvents)
     .where(whereOfAttempt)
-    .get() ?? { tools: 0, requests: 0, from: null, lastAt: null };
-  const isOfAgent = sql`(${sessionEvents.seq} < ${judgedFrom})`;
-  const field = (name: string) => sql`json_extract(${sessionEvents.data}, ${`$.${name}`})`;
+    .get() ?? { toolCalls: 0, requests: 0, beganAt: null, lastAt: null };
   const model = db
     .select({
       // The judge has limits of its own, but shares the budget.
-      calls: sql<number>`coalesce(sum(${isOfAgent}), 0)`,
-      tokens: sql<number>`coalesce(sum(${isOfAgent} * coalesce(${field("estimate.inputTokens")} + ${field("estimate.outputTokens")}, ${field("inputTokens")} + ${field("outputTokens")})), 0)`,
+      calls: sql<number>`coalesce(sum(${isBeforeJudging}), 0)`,
+      tokens: sql<number>`coalesce(sum(${isBeforeJudging} * ${countedTokens}), 0)`,
       usd: sql<number>`coalesce(sum(${countedUsd}), 0)`,
     })
     .from(sessionEvents)
     .where(and(whereOfAttempt, eq(sessionEvents.type, "usage")))
     .get() ?? { calls: 0, tokens: 0, usd: 0 };
-  const lastAt = completedAt === null ? now() : count.lastAt;
-  const seconds = startedAt === null || count.from === null || lastAt === null ? 0 : (lastAt - count.from) / 1000;
+  const endedAt = completedAt === null ? now() : work.lastAt;
+  const beganAt = startedAt === null ? null : work.beganAt;
+  const seconds = beganAt === null || endedAt === null ? 0 : (endedAt - beganAt) / 1000;
   return [
     { name: "Time", unit: "seconds", used: Math.max(0, seconds), limit: limits.wallClockMs / 1000 },
-    { name: "Requests", unit: "count", used: count.requests, limit: limits.maxRequests },
-    ...(agent.model === null ? [] : modelLimitUsage(limits, count.tools, model)),
+    { name: "Requests", unit: "count", used: work.requests, limit: limits.maxRequests },
+    ...(agent.model === null ? [] : modelLimitUsage(limits, work.toolCalls, model)),
   ];
 }
 
@@ -83,6 +86,7 @@ const modelLimitUsage = (
 ];
 
 const cost = sql`json_extract(${sessionEvents.data}, '$.costUsd')`;
+/** The attempt that paid for a call: a later one than that of the session, if it judged a session of an earlier one. */
 const paidBy = sql`coalesce(json_extract(${sessionEvents.data}, '$.paidBy'), ${sessionEvents.attempt})`;
 
 /** 0 without rows; null if any cost is unknown. */

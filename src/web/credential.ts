@@ -1,10 +1,8 @@
 import { findKey } from "../auth/keys.ts";
 import type { Context, OrgId } from "../context.ts";
 
-/** The organization of the API key in the Authorization header: `null` for an invalid key or one that may not read, `undefined` without the header. */
-export function findOrgOfKey(ctx: Context, request: Request): OrgId | null | undefined {
-  const header = request.headers.get("authorization");
-  if (!header) return undefined;
+/** The organization of the API key in an Authorization header; null if the key is invalid or may not read. */
+export function findOrgOfKey(ctx: Context, header: string): OrgId | null {
   const key = /^bearer +(\S+)$/i.exec(header)?.[1];
   const caller = key ? findKey(ctx, key) : null;
   return caller && (caller.scopes === null || caller.scopes.includes("read")) ? caller.org : null;

@@ -9,14 +9,15 @@ import { may, type Viewer } from "./viewer.ts";
 export function verificationsOf(ctx: Context, viewer: Viewer, report: Report): Map<string, Verification> | null {
   if (!may(viewer, "run") || report.recommendations.length === 0) return null;
   const { model, costUsd } = getEstimate(ctx, viewer.org, report.prompt.id);
+  const maxUsdPerRun = model === null ? 0 : (costUsd?.high ?? null);
   const fingerprints = new Map(report.frictionPoints.map(({ id, fingerprint }) => [id, fingerprint]));
   return new Map(
     report.recommendations.flatMap(({ id, frictionIds, dismissed }) => {
       const fingerprint = fingerprints.get(frictionIds[0] ?? "");
-      const count =
-        dismissed || !fingerprint ? null : countVerificationRuns(ctx, viewer.org, report.prompt.id, fingerprint);
-      const maxUsd = model === null ? 0 : costUsd === null ? null : costUsd.high * (count ?? 0);
-      return count === null ? [] : [[id, { runs: count, maxUsd }] as const];
+      if (dismissed || !fingerprint) return [];
+      const runs = countVerificationRuns(ctx, viewer.org, report.prompt.id, fingerprint);
+      if (runs === null) return [];
+      return [[id, { runs, maxUsd: maxUsdPerRun === null ? null : maxUsdPerRun * runs }] as const];
     }),
   );
 }

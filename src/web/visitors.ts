@@ -46,9 +46,10 @@ export const clientOf = (request: Request): Client => ({
 /** Finds who requests a page, and the organization to show them. */
 export async function findVisitor(ctx: Context, request: Request): Promise<Visitor> {
   const nobody = { signedIn: null, viewer: null, barred: null, cookies: [] };
-  const org = findOrgOfKey(ctx, request);
-  if (org === null) return nobody;
-  if (org !== undefined) {
+  const authorization = request.headers.get("authorization");
+  if (authorization) {
+    const org = findOrgOfKey(ctx, authorization);
+    if (org === null) return nobody;
     const { name, timeZone } = getOrg(ctx, org);
     const orgFields = { org, orgName: name, timeZone, orgs: [{ id: org, name }] };
     return {
@@ -66,10 +67,11 @@ function findViewer(ctx: Context, signedIn: SignedIn): Pick<Visitor, "viewer" | 
   const memberships = listMemberships(ctx, signedIn.person.id);
   const chosen = memberships.find(({ org }) => org === signedIn.chosenOrg);
   const current = chosen ?? memberships.find((each) => unmetOf(each, signedIn).length === 0) ?? memberships[0];
-  const viewer = current ? toViewer(ctx, signedIn, current.org) : null;
-  if (!current?.signInPolicy || viewer) return { viewer, barred: null };
-  const others = memberships.flatMap(({ org, orgName }) => (org === current.org ? [] : [{ id: org, name: orgName }]));
+  if (!current) return { viewer: null, barred: null };
+  const viewer = toViewer(ctx, signedIn, current.org);
   const { orgName, signInPolicy: policy } = current;
+  if (viewer || !policy) return { viewer, barred: null };
+  const others = memberships.flatMap(({ org, orgName }) => (org === current.org ? [] : [{ id: org, name: orgName }]));
   return { viewer: null, barred: { orgName, policy, unmet: unmetOf(current, signedIn), others } };
 }
 

@@ -19,7 +19,7 @@ const pythonOptions: OptionNames = {
   credentials: ["auth", "cookies", "cert"],
 };
 const methodName = /^(?:get|post|put|patch|delete|head|options)$/;
-/** Clients whose functions send what the call says; those of any other object may add to it. */
+/** Clients of JavaScript and Python whose functions send what the call says; those of any other object may add to it. */
 const plainClient = /^(?:axios|ky|got|requests|httpx)$/;
 
 /** The requests that a program sends with fetch, or with a client that has a function for each method. */
@@ -34,22 +34,25 @@ export function callsOfProgram(language: ProgramLanguage, code: string): HttpCal
   return calls;
 }
 
+/** The request of a call such as `fetch(url, options)`, `axios({ url, … })`, `client.get(url, options)` or `requests.request("GET", url)`. */
 function callOf(program: Program, node: SyntaxNode): HttpCall[] {
   const callee = program.code.slice(node.from, node.firstChild?.to ?? node.from);
   const { positional, named } = argumentsOf(program, node);
   const [, client = "", name = ""] = /^(?:(.*)\.)?(\w+)$/s.exec(callee) ?? [];
   const isFetch = name === "fetch" && /^(?:|window|globalThis|self)$/.test(client);
   const isRequest = name === "request" && plainClient.test(client);
-  const isConfig = plainClient.test(callee) || (isRequest && program.language === "script");
-  if (!isFetch && !isRequest && !isConfig && !methodName.test(name)) return [];
-  if (isConfig && positional[0] instanceof Fields)
-    return toCalls(program, node, { address: positional[0].get("url"), options: positional[0], isPlain: true });
+  const mayTakeConfig = plainClient.test(callee) || (isRequest && program.language === "script");
+  if (!isFetch && !isRequest && !mayTakeConfig && !methodName.test(name)) return [];
+  const [first] = positional;
+  if (mayTakeConfig && first instanceof Fields)
+    return toCalls(program, node, { address: first.get("url"), options: first, isPlain: true });
   if (program.language === "python") {
     const method = isRequest ? positional[0] : name;
     const address = positional[isRequest ? 1 : 0] ?? named.get("url");
     return toCalls(program, node, { method, address, options: named, isPlain: plainClient.test(client) });
   }
   const [address, ...others] = positional;
+  // axios.post(url, data, options)
   const hasData = client === "axios" && /^(?:post|put|patch)$/.test(name);
   const options = (hasData ? others[1] : others[0]) ?? new Fields();
   const isPlain = (isFetch || plainClient.test(client)) && !/\bdefaults\b|\binterceptors\b/.test(program.code);
@@ -67,40 +70,45 @@ type CallArguments = {
   address: Literal | undefined;
   options: Literal;
   data?: Literal;
+  /** Whether the client adds nothing to what the call says. */
   isPlain: boolean;
 };
 
-function toCalls({ language, code }: Program, node: SyntaxNode, parts: CallArguments): HttpCall[] {
-  const url = typeof parts.address === "string" ? toUrl(parts.address) : null;
+function toCalls({ language, code }: Program, node: SyntaxNode, call: CallArguments): HttpCall[] {
+  const url = typeof call.address === "string" ? toUrl(call.address) : null;
   if (url === null) return [];
   const names = language === "script" ? scriptOptions : pythonOptions;
-  const options = parts.options instanceof Fields ? parts.options : null;
+  const options = call.options instanceof Fields ? call.options : null;
   const isKnown = options !== null && !options.isOpen;
-  const method = parts.method ?? options?.get("method") ?? (isKnown ? "GET" : unresolved);
+  const method = call.method ?? options?.get("method") ?? (isKnown ? "GET" : unresolved);
   if (typeof method !== "string" || method.includes(unknownPart)) return [];
-  const first = (keys: string[]) => keys.map((key) => options?.get(key)).find((value) => value !== undefined);
-  const isPlain = parts.isPlain && isKnown;
-  const headers = first(["headers"]) ?? new Fields();
-  const extra = first(names.query) ?? new Fields();
+  const optionOf = (keys: string[]) => keys.map((key) => options?.get(key)).find((value) => value !== undefined);
+  const saysAll = call.isPlain && isKnown;
+  const headers = saysAll ? keysOf(optionOf(["headers"])) : null;
+  const queryOption = saysAll ? keysOf(optionOf(names.query)) : null;
   const queryInUrl = queryOf(url);
-  const body = first(names.body) ?? parts.data ?? first(names.text);
+  const body = optionOf(names.body) ?? call.data ?? optionOf(names.text);
   return [
     {
       method: method.toUpperCase(),
       url,
-      query:
-        isPlain && queryInUrl && extra instanceof Fields && !extra.isOpen
-          ? queryInUrl.union(new Set(extra.keys()))
-          : null,
-      headers:
-        isPlain && headers instanceof Fields && !headers.isOpen
-          ? new Set([...headers.keys()].map((name) => name.toLowerCase()))
-          : null,
-      hasCredentials: first(names.credentials) !== undefined,
-      body: !isPlain && body === undefined ? unresolved : typeof body === "string" ? textBody(body) : body,
+      query: queryInUrl && queryOption && queryInUrl.union(new Set(queryOption)),
+      headers: headers && new Set(headers.map((name) => name.toLowerCase())),
+      hasCredentials: optionOf(names.credentials) !== undefined,
+      body: body === undefined && !saysAll ? unresolved : parseBody(body),
       line: code.slice(0, node.from).split("\n").length - 1,
     },
   ];
 }
 
-const textBody = (text: string): Literal => (/^\s*[{[]/.test(text) ? parseJson(text) : unresolved);
+/** The names of all fields of an object, none without one; null: unknown. */
+function keysOf(value: Literal | undefined): string[] | null {
+  if (value === undefined) return [];
+  return value instanceof Fields && !value.isOpen ? [...value.keys()] : null;
+}
+
+/** The JSON of a body that is a text; any other text is unresolved. */
+function parseBody(body: Literal | undefined): Literal | undefined {
+  if (typeof body !== "string") return body;
+  return /^\s*[{[]/.test(body) ? parseJson(body) : unresolved;
+}

@@ -7,7 +7,7 @@ export function parseCommands(code: string): Promise<ParseResult> {
   return parseShell(commands ?? code, commands !== null);
 }
 
-/** A command may continue on lines without a prompt, so a session is broken only if it also is with those lines. */
+/** A command may continue on lines without a prompt, so a session is broken only if all of its lines together are, too. */
 export async function parseTerminalSession(code: string): Promise<ParseResult> {
   const commands = commandsOf(code);
   if (commands === null) return null;
@@ -17,7 +17,7 @@ export async function parseTerminalSession(code: string): Promise<ParseResult> {
   return fullResult?.broken ? result : null;
 }
 
-/** Only after the name of a user, a number sign isn't the start of a comment. */
+/** `$ `, `~/docs $ `, `(venv) $ `, `[ann@host docs]$ ` or `root@host:~# `. Without a user, a number sign starts a comment. */
 const prompt =
   /^\s*(?:\[?[\w.-]+@[\w.-][^$#\n]*#|(?:\[?[\w.-]+@[\w.-][^$#\n]*|\([\w.-]+\)\s*|[~/][\w/.~-]*\s*)?[$%❯])\s+/gm;
 
@@ -28,30 +28,35 @@ export function commandsOf(code: string): string | null {
   let isContinued = false;
   for (const line of code.split("\n")) {
     const withoutPrompt = line.replace(prompt, "");
-    const command: string | null =
-      withoutPrompt !== line ? withoutPrompt : isContinued ? line.replace(/^> ?/, "") : null;
-    isContinued = command?.endsWith("\\") ?? false;
-    if (command !== null) commandLines.push(command);
+    const hasPrompt = withoutPrompt !== line;
+    const isCommand: boolean = hasPrompt || isContinued;
+    if (isCommand) commandLines.push(hasPrompt ? withoutPrompt : line.replace(/^> ?/, ""));
+    isContinued = isCommand && line.endsWith("\\");
   }
   return commandLines.length > 0 ? commandLines.join("\n") : null;
 }
 
+/** What docs leave open, such as `<name>` and `[options]`: a shell would read these as redirections and patterns. */
+const placeholder = /<[A-Za-z][^<>\n|&;]{0,60}>/g;
+const optionalPart = /\[[\w. |=-]+\]/g;
+/** What the parser reports for a command that every shell refuses. */
+const certainMessage = /^unterminated (single quote|double quote|command substitution)|^expected '(fi|done|esac)'/;
+/** Words with an apostrophe, PowerShell, the Windows prompt, output, here documents and traces: such samples are not judged. */
+const unjudged = /\w'\w|\$env:|^PS |`[ \t]*$|^(C:|>)|<<|\bset -x\b.*;/m;
+
 /** `isExtracted`: the commands were extracted, so the parser's line numbers don't match the sample. */
 async function parseShell(code: string, isExtracted: boolean): Promise<ParseResult> {
   const { parse } = await import("unbash");
-  const commands = code.replace(/<[A-Za-z][^<>\n|&;]{0,60}>/g, "PLACEHOLDER").replace(/\[[\w. |=-]+\]/g, "OPTION");
+  const commands = code.replace(placeholder, "PLACEHOLDER").replace(optionalPart, "OPTION");
   let errors: readonly { message: string; pos: number }[];
   try {
     errors = parse(commands).errors ?? [];
   } catch {
     return null;
   }
-  const certainError = errors.find(({ message }) =>
-    /^unterminated (single quote|double quote|command substitution)|^expected '(fi|done|esac)'/.test(message),
-  );
+  const certainError = errors.find(({ message }) => certainMessage.test(message));
   if (!certainError) return errors.length === 0 ? { broken: false } : null;
-  // Output mixed with commands, other shells, and words with an apostrophe are not judged.
-  if (/\w'\w|\$env:|^PS |`[ \t]*$|^(C:|>)|<<|\bset -x\b.*;/m.test(commands)) return null;
+  if (unjudged.test(commands)) return null;
   const line = isExtracted ? 1 : lineAt(commands, certainError.pos);
   return { broken: true, message: certainError.message, line };
 }

@@ -9,23 +9,28 @@ import { defineTool, type ToolCall, type ToolResult } from "./tool.ts";
 
 const outputChars = 12_000;
 const fileChars = 20_000;
+/** A character has at most 4 bytes in UTF-8. */
+const fileBytes = 4 * fileChars;
 const defaultSeconds = 120;
 const maxSeconds = 240;
 
-type Job = { argv: string[]; stdin?: string; seconds?: number; hasNetwork?: boolean; isStreamed?: boolean };
+type SandboxCommand = { argv: string[]; stdin?: string; seconds?: number; hasNetwork?: boolean; isStreamed?: boolean };
 /** `stopCause`: why it was stopped. */
-type JobResult = { exitCode: number; stdout: string; stderr: string; stopCause: string | null };
+type CommandResult = { exitCode: number; stdout: string; stderr: string; stopCause: string | null };
+
+const workspaceFolder = /^\/workspace(?=\/|$)/;
 
 /** A path below /workspace; null if it is invalid or leads out of it. */
 function toWorkspacePath(path: string): string | null {
-  if (path.length > 4096 || path.includes("\0")) return null;
+  const isElsewhere = path.startsWith("/") && !workspaceFolder.test(path);
+  if (isElsewhere || path.length > 4096 || path.includes("\0")) return null;
   const parts: string[] = [];
-  for (const part of path.replace(/^\/workspace(?=\/|$)/, "").split("/")) {
+  for (const part of path.replace(workspaceFolder, "").split("/")) {
     if (part === "..") {
       if (parts.pop() === undefined) return null;
     } else if (part !== "" && part !== ".") parts.push(part);
   }
-  return path.startsWith("/") && !/^\/workspace(\/|$)/.test(path) ? null : ["/workspace", ...parts].join("/");
+  return ["/workspace", ...parts].join("/");
 }
 
 /** Rejects symbolic links that lead out of the workspace. In the command, `$1` is the path and `$real` what it leads to. */
@@ -67,7 +72,7 @@ export function workspaceTools(workspace: () => Workspace, openRelay: () => Prom
         const objection = objectionToCommand(command);
         if (objection !== null) return { ok: false, output: { message: objection } };
         const script = 'mkdir -p "$HOME" && exec sh -c "$1"';
-        const { exitCode, stdout, stderr, stopCause } = await runJob(
+        const { exitCode, stdout, stderr, stopCause } = await runInSandbox(
           execution,
           { argv: ["sh", "-c", script, "sh", command], seconds, hasNetwork: true, isStreamed: true },
           call,
@@ -90,9 +95,9 @@ export function workspaceTools(workspace: () => Workspace, openRelay: () => Prom
         const workspacePath = toWorkspacePath(path);
         if (!workspacePath) return toPathError(path);
         const script = withPathCheck(
-          `[ -f "$real" ] || { echo "no such file" >&2; exit 1; }; head -c ${fileChars * 4} -- "$real"`,
+          `[ -f "$real" ] || { echo "no such file" >&2; exit 1; }; head -c ${fileBytes} -- "$real"`,
         );
-        const result = await runJob(execution, { argv: ["sh", "-c", script, "sh", workspacePath] }, call);
+        const result = await runInSandbox(execution, { argv: ["sh", "-c", script, "sh", workspacePath] }, call);
         const message = problemOf(result);
         if (message) return { ok: false, output: { path, message } };
         return { ok: true, output: { path, text: shorten(result.stdout, fileChars) } };
@@ -106,7 +111,7 @@ export function workspaceTools(workspace: () => Workspace, openRelay: () => Prom
         if (!workspacePath) return toPathError(path);
         const script = withPathCheck('mkdir -p -- "$(dirname -- "$real")" && cat > "$real"');
         const message = problemOf(
-          await runJob(execution, { argv: ["sh", "-c", script, "sh", workspacePath], stdin: text }, call),
+          await runInSandbox(execution, { argv: ["sh", "-c", script, "sh", workspacePath], stdin: text }, call),
         );
         return message
           ? { ok: false, output: { path, message } }
@@ -120,7 +125,11 @@ export function workspaceTools(workspace: () => Workspace, openRelay: () => Prom
         const workspacePath = toWorkspacePath(path);
         if (!workspacePath) return toPathError(path);
         const find = `find "$real" -mindepth 1 \\( -name node_modules -o -name .git -o -path /workspace/.home \\) -prune -o -printf '%P %s %y\\n' | head -500`;
-        const result = await runJob(execution, { argv: ["sh", "-c", withPathCheck(find), "sh", workspacePath] }, call);
+        const result = await runInSandbox(
+          execution,
+          { argv: ["sh", "-c", withPathCheck(find), "sh", workspacePath] },
+          call,
+        );
         const message = problemOf(result);
         if (message) return { ok: false, output: { path, message } };
         return { ok: true, output: { path, files: result.stdout.trim().split("\n").filter(Boolean) } };
@@ -129,16 +138,16 @@ export function workspaceTools(workspace: () => Workspace, openRelay: () => Prom
   };
 }
 
-const problemOf = ({ exitCode, stderr, stopCause }: JobResult): string | null =>
+const problemOf = ({ exitCode, stderr, stopCause }: CommandResult): string | null =>
   stopCause ?? (exitCode === 0 ? null : lastLine(stderr) || `exit code ${exitCode}`);
 
 const lastLine = (text: string) => text.trim().split("\n").at(-1)?.slice(0, 300) ?? "";
 
-async function runJob(
+async function runInSandbox(
   execution: Execution,
-  { argv, stdin = "", seconds = 30, hasNetwork = false, isStreamed = false }: Job,
+  { argv, stdin = "", seconds = 30, hasNetwork = false, isStreamed = false }: SandboxCommand,
   { id, signal, report }: ToolCall,
-): Promise<JobResult> {
+): Promise<CommandResult> {
   const { limits, workspace: setup } = execution.task;
   const onText = (text: string) => report({ type: "message", text, id });
   const live = isStreamed ? { stdout: createLiveOutput(onText), stderr: createLiveOutput(onText) } : null;

@@ -3,10 +3,10 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { systemCertificates } from "../sandbox/surroundings.ts";
 
-/** Files with trusted certificate authorities: in PEM, and as a key store of Java. */
+/** Paths of files with trusted certificate authorities: in PEM, and as a key store of Java. */
 type Certificates = { pem: string; java: string };
 
-/** Writes the machine's certificate authorities and the run's own, in PEM, to files in the folder. */
+/** Writes the machine's certificate authorities and the run's own (`certificate`, in PEM) to files in the folder. */
 export async function writeCertificates(folder: string, certificate: string): Promise<Certificates> {
   const paths = { pem: join(folder, "ca-certificates.crt"), java: join(folder, "cacerts") };
   const system = await readFile(systemCertificates, "utf8").catch(() => "");

@@ -55,8 +55,9 @@ export const prompts = sqliteTable(
     endGoal: text("end_goal"),
     /** Other wordings of the end goal. */
     wordings: json<string[]>("wordings"),
-    /** The text of the docs that it was proposed from, and what a later run found there; null: it wasn't proposed, or nothing. */
+    /** The text of the docs that it was proposed from; null: it wasn't proposed. */
     basis: json<PromptBasis>("basis"),
+    /** Set once that text is gone. */
     basisChange: json<PromptBasisChange>("basis_change"),
     /** The suite that it was created from; null: none. */
     suite: json<SuiteReference>("suite"),

@@ -38,7 +38,7 @@ export function formatZoned(time: number, timeZone: string): string {
 
 const formats = new Map<string, Intl.DateTimeFormat>();
 
-/** "2026-11-21 10:31 GMT+1", or its first 10 characters: the date. */
+/** "2026-11-21 10:31 GMT+1". The first 10 characters are the date. */
 function formatWithZone(iso: string, timeZone: string): string {
   let format = formats.get(timeZone);
   if (!format) {

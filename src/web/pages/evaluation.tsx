@@ -3,6 +3,7 @@ import { count, dollars, duration, oneLine, percent } from "../../grading/text.t
 import { agentLabel, notMeasured, outcomeLabels, scoreText } from "../../reports/labels.ts";
 import type { DocsVariant } from "../../runs/lists.ts";
 import type { EvalRequest } from "../../runs/schema.ts";
+import { minRuns } from "../../stats/power.ts";
 import { FailureNotice } from "../components/failure.tsx";
 import { GradeMark, TableHead } from "../components/figures.tsx";
 import { Copyable } from "../components/form-parts.tsx";
@@ -88,8 +89,10 @@ function Result({ result, runCount }: { result: EvalRequest["result"]; runCount:
           <dd class="soft">{infraFailures === 0 ? "No failures" : `${infraFailures} failed`}</dd>
         </div>
       </dl>
-      {n > 0 && n < 4 && (
-        <p class="muted">Use 4 or more runs to get statistically meaningful comparisons. This evaluation has {n}.</p>
+      {n > 0 && n < minRuns && (
+        <p class="muted">
+          Use {minRuns} or more runs to get statistically meaningful comparisons. This evaluation has {n}.
+        </p>
       )}
       {smallestChange !== null && (
         <p class="muted">Minimum detectable change: {smallestChange} points at this sample size.</p>

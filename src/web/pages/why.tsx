@@ -111,17 +111,20 @@ function PointsBar({
     { name: "Network", points: networkPoints, look: "segment-network" },
     { name: "Unexplained", points: unexplained, look: "segment-unmeasured" },
   ].filter(({ points }) => points * delta > 0);
+  const width = 1000;
+  const gap = 2;
+  const minWidth = 3;
   const total = segments.reduce((sum, { points }) => sum + Math.abs(points), 0);
   const starts = segments.map((_, i) => segments.slice(0, i).reduce((sum, { points }) => sum + Math.abs(points), 0));
   return (
     <figure class="score-bar">
-      <svg viewBox="0 0 1000 20" preserveAspectRatio="none" aria-hidden="true">
+      <svg viewBox={`0 0 ${width} 20`} preserveAspectRatio="none" aria-hidden="true">
         {segments.map(({ name, points, look }, i) => (
           <rect
             key={name}
             class={look}
-            x={((starts[i] ?? 0) / total) * 1000}
-            width={Math.max(3, (Math.abs(points) / total) * 1000 - (i < segments.length - 1 ? 2 : 0))}
+            x={((starts[i] ?? 0) / total) * width}
+            width={Math.max(minWidth, (Math.abs(points) / total) * width - (i < segments.length - 1 ? gap : 0))}
             height="20"
           />
         ))}
@@ -141,57 +144,68 @@ function PointsBar({
 }
 
 /** What agents did before and after, a line each. */
-const AgentSteps = ({ base, explanation: { before, after } }: PartProps) => (
-  <section aria-labelledby="steps">
-    <h2 id="steps">What agents did</h2>
-    <dl class="facts agent-steps">
-      {(["Before", "After"] as const).map((name, i) => {
-        const { session } = i === 0 ? before : after;
-        return (
-          session && (
-            <div key={name} data-side={name.toLowerCase()}>
-              <dt>{name}</dt>
-              <dd>
-                {session.steps.map((step, i) => (
-                  <span key={i}>
-                    {i > 0 && " → "}
-                    <Step {...step} />
-                  </span>
-                ))}{" "}
-                <a class="soft" href={`${base}/reports/${session.slug}/session`}>
-                  {[
-                    count(session.calls, "call"),
-                    session.costUsd ? dollars(session.costUsd) : null,
-                    session.seconds === null ? null : duration(session.seconds),
-                  ]
-                    .filter(Boolean)
-                    .join(", ")}
-                </a>
-              </dd>
-            </div>
-          )
-        );
-      })}
-    </dl>
-  </section>
-);
+function AgentSteps({ base, explanation: { before, after } }: PartProps) {
+  const sides = [
+    { name: "Before", session: before.session },
+    { name: "After", session: after.session },
+  ];
+  return (
+    <section aria-labelledby="steps">
+      <h2 id="steps">What agents did</h2>
+      <dl class="facts agent-steps">
+        {sides.map(
+          ({ name, session }) =>
+            session && (
+              <div key={name} data-side={name.toLowerCase()}>
+                <dt>{name}</dt>
+                <dd>
+                  {session.steps.map((step, i) => (
+                    <span key={i}>
+                      {i > 0 && " → "}
+                      <Step {...step} />
+                    </span>
+                  ))}{" "}
+                  <a class="soft" href={`${base}/reports/${session.slug}/session`}>
+                    {[
+                      count(session.calls, "call"),
+                      session.costUsd ? dollars(session.costUsd) : null,
+                      session.seconds === null ? null : duration(session.seconds),
+                    ]
+                      .filter(Boolean)
+                      .join(", ")}
+                  </a>
+                </dd>
+              </div>
+            ),
+        )}
+      </dl>
+    </section>
+  );
+}
 
-const Step = ({ role, what, status, times }: SessionStep) => (
-  <span class={`step-of-${role === "read" ? "read" : status !== null && status >= 400 ? "failed" : "worked"}`}>
-    {role === "guess"
-      ? `guessed ${times === 1 ? shortUrl(what) : count(times, "page")}`
-      : role === "read"
-        ? `read ${shortUrl(what)}`
-        : what}
-    {role !== "guess" && times > 1 && ` ${times} times`}
-    {status !== null && (role !== "read" || status >= 400) && (
-      <>
-        {" "}
-        <strong>{status}</strong>
-      </>
-    )}
-  </span>
-);
+/** "read /docs/auth 2 times" */
+function describeStep({ role, what, times }: SessionStep): string {
+  if (role === "guess") return `guessed ${times === 1 ? shortUrl(what) : count(times, "page")}`;
+  const action = role === "read" ? `read ${shortUrl(what)}` : what;
+  return times > 1 ? `${action} ${times} times` : action;
+}
+
+function Step(step: SessionStep) {
+  const { role, status } = step;
+  const isFailed = status !== null && status >= 400;
+  const result = isFailed ? "failed" : "worked";
+  return (
+    <span class={`step-of-${role === "read" ? "read" : result}`}>
+      {describeStep(step)}
+      {status !== null && (role !== "read" || isFailed) && (
+        <>
+          {" "}
+          <strong>{status}</strong>
+        </>
+      )}
+    </span>
+  );
+}
 
 const Causes = ({ base, explanation }: PartProps) => {
   const { causes, agentPoints, networkPoints, unexplained, delta, before, after } = explanation;
