@@ -23,7 +23,7 @@ const measurerText = ({ agent, model }: { agent: string; model: string | null })
 
 /** What was measured, by which agent. */
 export const calibrationTitle = ({ source, ...calibration }: Calibration): string =>
-  `${measurerText(calibration)}, ${source === "sites" ? "own sites" : "docs of a prompt"}`;
+  `${measurerText(calibration)}, ${source === "sites" ? "evald’s own sites" : "docs of a prompt"}`;
 
 /** The figures in a sentence; what it waits for, or why there are none. */
 export function resultText({ figures, methodology, endedRuns, sites, stopReason }: Calibration): string {

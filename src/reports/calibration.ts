@@ -100,7 +100,7 @@ export function calibrationText({
   const subject = [id, ...(model === null ? [] : [`with ${model}`])].join(" ");
   if (calibration === null)
     return {
-      text: `${subject}, methodology ${methodology.id}: not calibrated for this agent`,
+      text: `${subject}, methodology ${methodology.id}: not calibrated yet`,
       command: `evald calibrate --agent ${id}${model === null ? "" : ` --model ${model} --budget-usd 5`}`,
     };
   const day = calibration.measuredAt.slice(0, 10);

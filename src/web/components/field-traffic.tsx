@@ -81,7 +81,7 @@ export const FieldTrafficSection = ({ base, traffic, docsUrl, mayPropose }: Prop
           />
           <PageList
             title="Asked for and missing"
-            text="Agents asked for these URLs, and got 404 or 410, or a page that says in runs that there is none."
+            text="Agents asked for these URLs, and got 404 or 410, or a page that says that it doesn’t exist."
             total={traffic.missing.length}
             items={traffic.missing.map(({ url, requests, guesses }) => ({
               url,
@@ -123,5 +123,5 @@ const readsText = (reads: number) => (reads < few ? "few reads" : count(reads, "
 const summaryOf = ({ visitors }: FieldTraffic): string =>
   `${visitors
     .slice(0, 6)
-    .map(({ name, reads, missing }) => `${name} ${toTimes(reads + missing)}`)
+    .map(({ name, reads, missing }) => `${name}\u00a0${toTimes(reads + missing)}`)
     .join(", ")}.`;

@@ -93,7 +93,7 @@ function FixCard({
         {page && (
           <>
             {fileNameOf(page)}
-            {evidence?.line && <>, line {evidence.line}</>} · <ExternalLink url={page} />
+            {evidence?.line && <>, line {evidence.line}</>} <ExternalLink url={page} />
           </>
         )}
       </p>

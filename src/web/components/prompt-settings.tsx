@@ -92,6 +92,12 @@ export const PromptSettings = ({ site: { base, baseUrl }, prompt, providerName, 
   </section>
 );
 
+/** "the header A", "the headers A, B" */
+function namesText(noun: string, values: Record<string, string>): string {
+  const names = Object.keys(values);
+  return `the ${noun}${names.length === 1 ? "" : "s"} ${names.join(", ")}`;
+}
+
 /** A success check in one line. */
 function CheckFact({ check }: { check: DeclaredCheck }) {
   const { url, method = "GET", headers, body, command, file, status, json, env, exitCode, contains, invariant } = check;
@@ -115,9 +121,9 @@ function CheckFact({ check }: { check: DeclaredCheck }) {
           , JSON <code>{json.pointer || "root"}</code> {testOf(json)}
         </>
       )}
-      {headers && `, with the headers ${Object.keys(headers).join(", ")}`}
+      {headers && `, with ${namesText("header", headers)}`}
       {body && ", with a body"}
-      {env && `, with the variables ${Object.keys(env).join(", ")}`}
+      {env && `, with ${namesText("variable", env)}`}
       {invariant && ", may pass before the run"}
     </>
   );

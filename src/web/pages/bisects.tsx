@@ -179,8 +179,12 @@ export function BisectPage({ site, site: { base }, viewer, bisect, title, now }:
         {resultText(bisect)}
         {status === "running" && ` ${progress.ended} of ${progress.of} runs finished.`}
       </p>
-      <h2>Where the change is</h2>
-      <Posterior bisect={bisect} />
+      {builds.some(({ skipped }) => skipped === null) && (
+        <>
+          <h2>Where the change is</h2>
+          <Posterior bisect={bisect} />
+        </>
+      )}
       <h2>Builds</h2>
       <List label="Builds" isStacked labels={["Step", "Commit", "Scores"]} numbers={["Has the change"]}>
         {builds.map(({ commit, scores, changed, skipped, evalRequestId }, i) => (

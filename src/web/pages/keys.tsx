@@ -18,7 +18,7 @@ const scopeDescriptions: Record<(typeof keyScopes)[number], string> = {
   run: "Start and cancel runs",
   write: "Manage prompts, providers and settings",
   delete: "Delete prompts, runs, reports and the organization",
-  report_friction: "Report problems from your users’ agents (use alone)",
+  report_friction: "Report problems from your users’ agents (as the only scope)",
   report_traffic: "Send counts of access logs",
   audit: "Read the audit log",
   operate: "See and control the queue of all organizations",

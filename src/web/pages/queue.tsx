@@ -36,7 +36,7 @@ export function QueuePage({ queue, failures, now, ...frame }: Props) {
           ]}
         />
         <SchemaField name="subject" label="Name" required placeholder="explorer" />
-        <SchemaField name="reason" label="Reason" hint="Shown to everyone whose runs wait" />
+        <SchemaField name="reason" label="Reason" hint="Shown to everyone whose runs wait." />
         <Submit>Pause</Submit>
       </SchemaForm>
     </SettingsFrame>

@@ -2,7 +2,7 @@ import { count } from "../../grading/text.ts";
 import type { PromptItem } from "../../prompts/lists.ts";
 import { titleOf } from "../../reports/labels.ts";
 import type { Schedule, ScheduledEvaluation, ScheduleException, ScheduleState } from "../../schedules/schema.ts";
-import { List } from "../components/figures.tsx";
+import { Fact, List } from "../components/figures.tsx";
 import { ButtonForm, Notices } from "../components/form-parts.tsx";
 import { foreignText, Layout } from "../components/layout.tsx";
 import { offsetLinks, Pager, toHref } from "../components/pager.tsx";
@@ -134,18 +134,15 @@ export function SchedulePage({ title, schedule, evaluations, now, ...props }: Sc
         <p class="muted">The prompt has no schedule: it only runs manually.</p>
       ) : (
         <dl class="facts">
-          <dt>Frequency</dt>
-          <dd>
+          <Fact name="Frequency">
             <Frequency frequency={frequency} />, {timeZone}
-          </dd>
-          <dt>If the service misses an evaluation</dt>
-          <dd>
+          </Fact>
+          <Fact name="If the service misses an evaluation">
             {catchUpHours === null
               ? labelOf(catchUpLabels, catchUp)
               : `Run the latest one within ${count(catchUpHours, "hour")}`}
-          </dd>
-          <dt>If the previous evaluation is still running</dt>
-          <dd>{labelOf(overlapLabels, overlap)}</dd>
+          </Fact>
+          <Fact name="If the previous evaluation is still running">{labelOf(overlapLabels, overlap)}</Fact>
         </dl>
       )}
       {pausedBy !== null && (

@@ -1,6 +1,7 @@
 import { capitalize, duration, oneLine } from "../../grading/text.ts";
 import { describeMethodology } from "../../reports/differences.ts";
 import { titleOf } from "../../reports/labels.ts";
+import { pWords } from "../../stats/repeats.ts";
 import type { Trends } from "../../trends/trends.ts";
 import { toWindowsHref } from "../components/change-links.ts";
 import { NoRuns } from "../components/empty.tsx";
@@ -179,8 +180,8 @@ const Changes = ({ base, changes, sides }: ChangesProps) =>
               <small class="soft">
                 {" "}
                 {change.delta !== null && change.delta.low !== change.delta.high
-                  ? withMinus(`95% confidence: ${change.delta.low} to ${change.delta.high}, p ${change.p}`)
-                  : `p ${change.p}`}
+                  ? withMinus(`95% CI ${change.delta.low} to ${change.delta.high}, ${pWords(change.p)}`)
+                  : pWords(change.p)}
               </small>
             )}
             {change.verdict?.startsWith("soft") && (
