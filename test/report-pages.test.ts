@@ -203,7 +203,7 @@ test("has gradings, one of which an admin can pin", async () => {
   const { id } = app.db.$client.query<{ id: string }, []>("select id from reports").get() ?? { id: "" };
   const methodology = { ...niceGrade.methodology, id: "acme-1", hash: "b".repeat(64) };
   const other = { ...niceGrade, score: 41.5, grade: "F", methodology } as Grade;
-  transaction(app.db, (tx) => addGrading(app.service.ctx, tx, id, other, 1, null));
+  transaction(app.db, (tx) => addGrading(app.service.ctx, tx, id, { grade: other, repeat: 1, judging: null }));
   const cells = async (who: Browser) => {
     const { body } = await who.get(path);
     const table = body.slice(body.indexOf('id="gradings"'));

@@ -2,7 +2,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import type { Context, OrgId } from "../context.ts";
 import { badRequest } from "../errors.ts";
 import { FrictionPoint } from "../friction/schema.ts";
-import type { RunRow } from "../reports/run-rows.ts";
+import type { ComparedRun } from "../reports/run-rows.ts";
 import { Id } from "../schema.ts";
 import { assessSides, type ComparisonOptions } from "./assessment.ts";
 import { Evidence, NullableVerdict, noEvidence } from "./evidence.ts";
@@ -58,7 +58,7 @@ export function compareEvals(
   org: OrgId,
   { evalRequestIds = [], runIds = [] }: { evalRequestIds?: string[]; runIds?: string[] },
   headIds: string[],
-  { keeps = () => true, ...options }: ComparisonOptions & { keeps?: (run: RunRow) => boolean } = {},
+  { keeps = () => true, ...options }: ComparisonOptions & { keeps?: (run: ComparedRun) => boolean } = {},
 ): Comparison {
   const filtered = (side: Side): Side => ({ ...side, runs: side.runs.filter(keeps) });
   const evals = sideOfEvals(ctx, org, evalRequestIds);

@@ -22,9 +22,9 @@ export function verdictOfDeterministic(
   const means = differenceOf(scores);
   const score = { ...roundedMeans(means.before, means.after), without: listLeftOut(pairs, isWhole ? null : compared) };
   const value = round(score.after - score.before, 1);
-  const verdict = value <= -threshold ? "regressed" : value >= threshold ? "improved" : "no_change";
+  const direction = value < 0 ? "regressed" : "improved";
   return {
-    verdict,
+    verdict: Math.abs(value) >= threshold ? direction : "no_change",
     evidence: {
       reason: `${describeDifference(value)} (limit: ${threshold} points); this agent gives the same result on the same docs`,
       method: `exact difference, without a test${isWhole ? "" : `, of ${compared.join(" and ")}`}`,

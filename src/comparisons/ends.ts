@@ -49,7 +49,7 @@ export function testEnds(pairs: Pair[]): { ends: EndsEvidence; successP: number 
   const success = fewerSuccessesP === null ? null : compared("met", fewerSuccessesP);
   return {
     ends: { success, unfinished: compared("unfinished", moreUnfinishedP), p: adjustedP },
-    successP: success && twoSided(strata),
+    successP: success && twoSidedPOf(strata),
   };
 }
 
@@ -66,7 +66,7 @@ function endsOf(runs: SideRun[]): Ends {
 }
 
 /** Two-sided p that both sides reached the goal equally often. */
-const twoSided = (strata: { a: Ends; b: Ends }[]): number =>
+const twoSidedPOf = (strata: { a: Ends; b: Ends }[]): number =>
   stratifiedFisherTest(strata.map(({ a, b }) => ({ a: { k: a.met, n: a.n }, b: { k: b.met, n: b.n } }))).p;
 
 /** The reasons for a regression other than the scores. */

@@ -13,7 +13,8 @@ import { type Comparison, compareEvals } from "./compare.ts";
 /** Maximum number of the newest published live reports of a prompt to read. */
 const maxReportsRead = 60;
 const maxPoints = 20;
-const maxKept = 2_000;
+/** Prompts of which the last change is remembered. */
+const maxRememberedPrompts = 2_000;
 
 /** An evaluation of a prompt: the mean score of its runs. */
 type ScorePoint = { evalRequestId: string; slug: string; score: number; runs: number; at: string };
@@ -113,7 +114,7 @@ export function findLatestResults(ctx: Context, org: OrgId, promptId: string): L
     grade,
     outcome,
     at: toIso(createdAt),
-    points: all.slice(-maxPoints).map(({ scores: _, ...point }) => point),
+    points: all.slice(-maxPoints).map(toScorePoint),
     change: changeOf(ctx, org, promptId, last, all),
   };
 }
@@ -132,35 +133,39 @@ export function findClearChange(ctx: Context, org: OrgId, promptId: string | und
   return changed && { ...changed.change, agent: changed.agent, model: changed.model };
 }
 
-/** Compares all runs of one agent in evaluations. */
-const comparing =
+/** Makes a function that compares all runs of one agent in evaluations. */
+const createCompare =
   (ctx: Context, org: OrgId, { agent, model }: PublishedRun): Compare =>
   (before, after) => {
-    const [last, first] = [before.at(-1), after[0]];
-    if (!last || !first) return null;
     const ids = (points: Point[]) => points.map(({ evalRequestId }) => evalRequestId);
-    const { verdict, evidence } = compareEvals(ctx, org, { evalRequestIds: ids(before) }, ids(after), {
+    const comparison = compareEvals(ctx, org, { evalRequestIds: ids(before) }, ids(after), {
       // A run without a report names the model that was requested.
       keeps: (run) => run.agent === agent && (run.report === null || run.model === model),
     });
-    const { score, delta } = evidence;
-    const windowOf = (points: Point[], mean = 0) => ({
-      mean,
-      evaluations: points.map(({ scores: _, ...point }) => point),
-    });
-    return (
-      verdict && {
-        verdict,
-        delta: delta?.value ?? 0,
-        low: delta?.low ?? null,
-        high: delta?.high ?? null,
-        at: first.at,
-        slugs: [last.slug, first.slug],
-        before: windowOf(before, score?.before),
-        after: windowOf(after, score?.after),
-      }
-    );
+    return toChange(comparison, before.map(toScorePoint), after.map(toScorePoint));
   };
+
+const toScorePoint = ({ scores: _, ...point }: Point): ScorePoint => point;
+
+/** The change between two windows of evaluations, oldest first; null: a window is empty, or there is no verdict. */
+export function toChange(
+  { verdict, evidence: { score, delta } }: Comparison,
+  before: ScorePoint[],
+  after: ScorePoint[],
+): LatestChange | null {
+  const [last, first] = [before.at(-1), after[0]];
+  if (!last || !first || verdict === null) return null;
+  return {
+    verdict,
+    delta: delta?.value ?? 0,
+    low: delta?.low ?? null,
+    high: delta?.high ?? null,
+    at: first.at,
+    slugs: [last.slug, first.slug],
+    before: { mean: score?.before ?? 0, evaluations: before },
+    after: { mean: score?.after ?? 0, evaluations: after },
+  };
+}
 
 /** Whether a change is significant and large enough to be listed. */
 export const isClear = (change: LatestChange | null): boolean =>
@@ -173,11 +178,15 @@ function lastEvaluationChange(points: Point[], compare: Compare): LatestChange |
   return compare([before], [after]);
 }
 
+/** Compares the evaluations before and after the last of these changes, back to the change before it. `changes`: indices of points. */
+function compareLastLevels(points: Point[], changes: number[], compare: Compare): LatestChange | null {
+  const index = changes.at(-1);
+  return index === undefined ? null : compare(points.slice(changes.at(-2) ?? 0, index), points.slice(index));
+}
+
 /** The newest change of the level, with the evaluations of the levels before and after it. */
 function lastLevelChange(points: Point[], compare: Compare): LatestChange | null {
-  const changes = levelChangesOf(points);
-  const [earlier = 0, index] = changes.length === 1 ? [0, changes[0]] : changes.slice(-2);
-  return index === undefined ? null : compare(points.slice(earlier, index), points.slice(index));
+  return compareLastLevels(points, levelChangesOf(points), compare);
 }
 
 /** The same for an agent whose runs on the same docs don't differ: two evaluations of one run show a change. */
@@ -188,8 +197,7 @@ function lastExactChange(points: Point[], compare: Compare): LatestChange | null
     if (!previous || Math.abs(point.score - previous.score) < threshold / 2) return [];
     return isClear(compare([previous], [point])) ? [i] : [];
   });
-  const [earlier = 0, index] = steps.length === 1 ? [0, steps[0]] : steps.slice(-2);
-  return index === undefined ? null : compare(points.slice(earlier, index), points.slice(index));
+  return compareLastLevels(points, steps, compare);
 }
 
 /** `points`: oldest first. */
@@ -207,11 +215,11 @@ function changeOf(
   ].join(" ");
   const lastChange = lastChanges(ctx).get(promptId);
   if (lastChange?.basis === basis) return lastChange.change;
-  const compare = comparing(ctx, org, latestRun);
+  const compare = createCompare(ctx, org, latestRun);
   const exact = isRuleBased(latestRun.agent) ? lastExactChange(points, compare) : null;
   const step = exact ?? lastEvaluationChange(points, compare);
   const change = isClear(step) ? step : (lastLevelChange(points, compare) ?? step);
-  if (lastChanges(ctx).size >= maxKept) lastChanges(ctx).clear();
+  if (lastChanges(ctx).size >= maxRememberedPrompts) lastChanges(ctx).clear();
   lastChanges(ctx).set(promptId, { basis, change });
   return change;
 }

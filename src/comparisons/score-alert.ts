@@ -21,10 +21,10 @@ export function announceScore(ctx: Context, tx: Tx, org: string, promptId: strin
   // A change from before the destination was added is not news.
   if (index < 0 || Date.parse(at ?? "") < since) return;
   const keyOf = (evalRequestId: string) => `score ${promptId} ${evalRequestId} ${verdict}`;
-  const near = latest.points
+  const nearbyKeys = latest.points
     .slice(Math.max(0, index - maxShift), index + maxShift + 1)
     .map((each) => keyOf(each.evalRequestId));
-  const earlier = and(eq(notifications.orgId, org), inArray(notifications.onceKey, near));
+  const earlier = and(eq(notifications.orgId, org), inArray(notifications.onceKey, nearbyKeys));
   if (tx.select({ id: notifications.id }).from(notifications).where(earlier).get()) return;
   const link = (slug: string) => ({ slug, url: reportUrl(ctx.baseUrl(), slug) });
   const makeData = () => ({

@@ -7,10 +7,10 @@ import { findBaseline, isSameVariant, windowRuns } from "../reports/baseline.ts"
 import { argsKey } from "../reports/differences.ts";
 import { getReport } from "../reports/reports.ts";
 import {
+  type ComparedRun,
   countUnfinishedRuns,
   type PublishedRun,
   publishedRunRows,
-  type RunRow,
   runRowsOfEvals,
   runRowsOfRuns,
 } from "../reports/run-rows.ts";
@@ -26,7 +26,7 @@ export type SideQuery = {
 };
 
 /** Runs that are compared as one side. */
-export type Side = { name: string; unfinished: number; runs: RunRow[] };
+export type Side = { name: string; unfinished: number; runs: ComparedRun[] };
 
 /** `agentIndex`: only the runs of one agent. */
 export const sideOfEvals = (ctx: Context, org: OrgId, ids: string[], agentIndex?: number): Side => ({
@@ -38,7 +38,7 @@ export const sideOfEvals = (ctx: Context, org: OrgId, ids: string[], agentIndex?
 /** Throws not_found for an unknown ID or slug, and bad_request for a side without runs. */
 export function sideOf(ctx: Context, org: OrgId, { of, ...filter }: SideQuery): Side {
   const evals: string[] = [];
-  const runs: RunRow[] = [];
+  const runs: ComparedRun[] = [];
   for (const ref of of) {
     if (!isId(ref)) {
       runs.push(...runRowsOfRuns(ctx, org, [getReport(ctx, org, ref).run.runId]));
@@ -70,7 +70,8 @@ export function baselineOf(ctx: Context, org: OrgId, head: Side): Side {
   const newest = head.runs.find(({ report }) => report?.score != null);
   if (!newest) throw badRequest("Invalid baseline: the head is not measured yet.");
   const oldest = head.runs.map(({ runId }) => runId).sort()[0] as string;
-  const baseline = findBaseline(ctx, org, newest, oldest, newest.evalRequestId);
+  const { evalRequestId } = newest;
+  const baseline = findBaseline(ctx, org, newest, { before: oldest, exceptEvalRequestId: evalRequestId });
   if (!baseline)
     throw badRequest(
       "Invalid baseline: there are fewer than two comparable published runs before the head. Pin an evaluation as the prompt's baseline.",
@@ -86,12 +87,13 @@ export const sideOfRuns = (ctx: Context, org: OrgId, name: string, ids: string[]
 });
 
 /** The last ten published runs of the prompt's most recent variant. */
-function latestVariantOf(ctx: Context, org: OrgId, promptId: string, filter: Omit<SideQuery, "of">): RunRow[] {
-  const [newest] = publishedRunRows(ctx, org, promptId, 1, (run) => passes(run, filter));
-  return newest ? publishedRunRows(ctx, org, promptId, windowRuns, (run) => isSameVariant(run, newest)) : [];
+function latestVariantOf(ctx: Context, org: OrgId, promptId: string, filter: Omit<SideQuery, "of">): ComparedRun[] {
+  const [newest] = publishedRunRows(ctx, org, promptId, 1, { matches: (run) => passes(run, filter) });
+  if (!newest) return [];
+  return publishedRunRows(ctx, org, promptId, windowRuns, { matches: (run) => isSameVariant(run, newest) });
 }
 
-const passes = (run: RunRow | PublishedRun, { agent, model, templateArgs }: Omit<SideQuery, "of">): boolean =>
+const passes = (run: ComparedRun | PublishedRun, { agent, model, templateArgs }: Omit<SideQuery, "of">): boolean =>
   (agent ?? run.agent) === run.agent &&
   (model ?? run.model) === run.model &&
   (templateArgs === undefined || argsKey(templateArgs) === argsKey(run.templateArgs));

@@ -35,7 +35,7 @@ import {
 
 const softAlpha = 0.2;
 
-/** One side of a comparison. `unfinished`: how many of its runs ended without a report. */
+/** One side of a comparison: its runs that have ended, and how many others have not. */
 export type Side = { name: string; unfinished: number; runs: SideRun[] };
 
 /**
@@ -51,26 +51,26 @@ export function decideVerdict(
 ): { verdict: Verdict | null; evidence: Evidence } {
   const sides = [before, after];
   const summaries = sides.map(({ unfinished, runs }) => resultOf(runs, unfinished));
-  const none = { ...noEvidence(""), level, sides: summaries };
+  const untested = { ...noEvidence(""), level, sides: summaries };
   const withoutTest = (verdict: Verdict | null, reason: string, more: Partial<Evidence> = {}) => ({
     verdict,
-    evidence: { ...none, ...more, reason },
+    evidence: { ...untested, ...more, reason },
   });
   if (differences.length > 0) return withoutTest("not_comparable", `these differ: ${differences.join("; ")}`);
   const isDeterministic = sides.every(({ runs }) => runs.length > 0 && runs.every((run) => run.isDeterministic));
   if (!isDeterministic && sides.some(({ runs, unfinished }) => runs.length + unfinished === 1))
     return withoutTest(null, "one run per side can't show a change; run it 4 times");
-  const open = sides.find(({ unfinished }) => unfinished > 0);
-  if (open)
+  const activeSide = sides.find(({ unfinished }) => unfinished > 0);
+  if (activeSide)
     return withoutTest(
       "insufficient_data",
-      `${open.unfinished} runs of ${open.name} are still active; compare again when they have finished`,
+      `${activeSide.unfinished} runs of ${activeSide.name} are still active; compare again when they have finished`,
     );
-  const broken = sides.find(({ runs }) => isInconclusive(infraFailuresOf(runs), runs.length));
-  if (broken)
+  const failedSide = sides.find(({ runs }) => isInconclusive(infraFailuresOf(runs), runs.length));
+  if (failedSide)
     return withoutTest(
       "insufficient_data",
-      `more than 20% of the runs of ${broken.name} failed for reasons unrelated to the target`,
+      `more than 20% of the runs of ${failedSide.name} failed for reasons unrelated to the target`,
     );
   const observations = ({ runs }: Side) => (isDeterministic ? runs : withoutEqualRepeats(runs));
   const pairs = pairsOf(observations(before), observations(after));
@@ -84,7 +84,7 @@ export function decideVerdict(
   if (!isScored && causes.length > 0) return withoutTest("regressed", worse.join("; "), common);
   if (!isScored) return withoutTest("insufficient_data", "one side is not measured", common);
   const scoreVerdict = verdictOfScores(before, after, pairs, level, isDeterministic);
-  const evidence = { ...none, ...common, ...scoreVerdict.evidence };
+  const evidence = { ...untested, ...common, ...scoreVerdict.evidence };
   if (causes.length > 0) {
     const reason = [...worse, scoreVerdict.evidence.reason].join("; ");
     const all = scoreVerdict.verdict === "regressed" ? (["score", ...causes] as const) : causes;
@@ -155,9 +155,8 @@ function withSuccess(verdict: Verdict, evidence: Evidence, summaries: EvalResult
 
 function softened(verdict: Verdict, change: number): Verdict {
   if (verdict === "no_change" || verdict === "inconclusive") return change > 0 ? "soft_improvement" : "soft_regression";
-  const contradicts =
-    change > 0 ? verdict === "soft_regression" : verdict.endsWith("improvement") || verdict === "improved";
-  return contradicts ? "inconclusive" : verdict;
+  const contradictions: Verdict[] = change > 0 ? ["soft_regression"] : ["improved", "soft_improvement"];
+  return contradictions.includes(verdict) ? "inconclusive" : verdict;
 }
 
 /** Why the samples are too small for a verdict; null if they are not. */

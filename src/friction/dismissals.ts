@@ -95,8 +95,8 @@ export function dismissFriction(
     const titles = new Map(points.map((row) => [row.fingerprint, row.title]));
     const unknown = distinct.find((each) => !titles.has(each));
     if (unknown) throw notFound(`No friction point has the fingerprint ${unknown}.`);
-    const active = new Set(activeOf(ctx, org).flatMap((row) => row.fingerprints));
-    if (distinct.every((each) => active.has(each))) throw conflict("These friction points are already dismissed.");
+    const dismissed = new Set(activeOf(ctx, org).flatMap((row) => row.fingerprints));
+    if (distinct.every((each) => dismissed.has(each))) throw conflict("These friction points are already dismissed.");
     const createdAt = ctx.now();
     const row: DismissalRow = {
       id: ctx.newId(createdAt),

@@ -96,7 +96,7 @@ export function getDocsMap(ctx: Context, org: OrgId, scope: Scope, query: MapQue
   const { agent, limit } = query;
   const { promptId, providerId } = scope;
   const cacheKey = ["docs map", org, promptId, providerId, agent, limit, first, last, zone];
-  return cachedResult(db, cacheKey, () => computeDocsMap(ctx, org, scope, query, [first, last], zone));
+  return cachedResult(db, cacheKey, () => computeDocsMap(ctx, org, scope, query, { first, last, zone }));
 }
 
 function computeDocsMap(
@@ -104,8 +104,7 @@ function computeDocsMap(
   org: OrgId,
   scope: Scope,
   { agent, limit = 100 }: MapQuery,
-  [first, last]: [firstMonth: number, lastMonth: number],
-  zone: string,
+  { first, last, zone }: { first: number; last: number; zone: string },
 ): DocsMap {
   const { db } = ctx;
   const ids = promptsWithin(ctx, org, scope);
@@ -140,7 +139,7 @@ function computeDocsMap(
   };
 }
 
-const order = (a: { page: string }, b: { page: string }) => (a.page < b.page ? -1 : a.page > b.page ? 1 : 0);
+const order = (a: { page: string }, b: { page: string }) => (a.page < b.page ? -1 : 1);
 
 const promptId = sql.placeholder("prompt");
 

@@ -95,13 +95,13 @@ function verdictOf(ctx: Context, row: FixRow, before: FixRun[], after: FixRun[])
   const failureReason = after.map(({ run }) => toFailureReason(run)).find((reason) => reason !== null);
   if (reportedRuns.length === 0)
     return { status: "undecided", reason: `no run succeeded${failureReason ? `: ${failureReason}` : ""}` };
-  const [a, b] = [before, reportedRuns].map((side) =>
-    [...new Set(side.flatMap(({ run, report }) => conditionsOf(run, report)))].sort(),
-  );
-  if (String(a) !== String(b))
+  const conditionsOfSide = (side: FixRun[]) =>
+    [...new Set(side.flatMap(({ run, report }) => conditionsOf(run, report)))].sort().join(", ");
+  const [conditionsBefore, conditionsNow] = [conditionsOfSide(before), conditionsOfSide(reportedRuns)];
+  if (conditionsBefore !== conditionsNow)
     return {
       status: "undecided",
-      reason: `the conditions of the runs differ: ${a?.join(", ") || "none"} before, ${b?.join(", ")} now`,
+      reason: `the conditions of the runs differ: ${conditionsBefore || "none"} before, ${conditionsNow} now`,
     };
   const hits = reportedRuns.filter((run) => hasHit(run, row.fingerprints));
   if (hits.length > 0)

@@ -29,6 +29,9 @@ type SortedFilter = FrictionFilter & { sort?: Sort<(typeof frictionColumns)[numb
 type PointRow = typeof frictionPoints.$inferSelect;
 type State = FrictionPoint["state"];
 
+/** The rows of one friction point, of which the first is the one to show. */
+type PointRows = [ListedLifecycle, ...ListedLifecycle[]];
+
 type DismissalsByFingerprint = ReturnType<typeof activeDismissals>;
 const toDismissed = (dismissal: Dismissal | undefined): FrictionPoint["dismissed"] => {
   if (!dismissal) return null;
@@ -45,11 +48,13 @@ const toPoint = ({
   preconditions: _preconditions,
   ...point
 }: PointRow) => point;
-/** The rounded sum of the known values; null if none is known. */
-const sum = (values: (number | null)[], digits: number) => {
-  const numbers = values.filter((value) => value !== null);
-  return numbers.length === 0 ? null : Number(numbers.reduce((a, b) => a + b, 0).toFixed(digits));
-};
+
+type Loss = "lostPoints" | "lostSeconds" | "lostUsd";
+/** The sum of the known losses, rounded to `digits` decimal places; null if none is known. */
+function lossOf(rows: ListedLifecycle[], name: Loss, digits: number): number | null {
+  const losses = rows.flatMap((row) => row[name] ?? []);
+  return losses.length === 0 ? null : Number(losses.reduce((a, b) => a + b, 0).toFixed(digits));
+}
 
 /** The friction points of a report, worst first, each with its current status. In a draft, those without a published report are new. */
 export function frictionOfReport(
@@ -114,16 +119,8 @@ export function getFriction(ctx: Context, org: OrgId, fingerprint: string, scope
   };
 }
 
-/**
- * Friction points without duplicates, each with the rows of its prompts. The row to show is first: live docs before
- * previews, then the newest.
- */
-function lifecyclesByPoint(
-  ctx: Context,
-  org: OrgId,
-  scope: Scope,
-  fingerprint?: string,
-): [ListedLifecycle, ...ListedLifecycle[]][] {
+/** Friction points without duplicates, each with the rows of its prompts: live docs before previews, then the newest first. */
+function lifecyclesByPoint(ctx: Context, org: OrgId, scope: Scope, fingerprint?: string): PointRows[] {
   const lifecycles = promptsWithin(ctx, org, scope).flatMap((prompt) =>
     fingerprint === undefined
       ? [...liveLifecycles(ctx.db).all({ org, prompt }), ...previewLifecycles(ctx.db).all({ org, prompt })]
@@ -140,11 +137,7 @@ function lifecyclesByPoint(
 }
 
 /** A friction point according to its newest report, with its status. */
-function toSummaries(
-  db: Db,
-  points: [ListedLifecycle, ...ListedLifecycle[]][],
-  dismissed: DismissalsByFingerprint,
-): FrictionSummary[] {
+function toSummaries(db: Db, points: PointRows[], dismissed: DismissalsByFingerprint): FrictionSummary[] {
   return points.flatMap((rows) => {
     const [first] = rows;
     const newest = pointInReport(db).get({ report: first.reportId, fingerprint: first.fingerprint });
@@ -161,18 +154,9 @@ function toSummaries(
       lastSeenAt: toIso(first.lastSeenAt),
       fixedAt: state === "fixed" ? toIso(fixedAt) : null,
       cost: {
-        points: sum(
-          rows.map((row) => row.lostPoints),
-          1,
-        ),
-        seconds: sum(
-          rows.map((row) => row.lostSeconds),
-          1,
-        ),
-        usd: sum(
-          rows.map((row) => row.lostUsd),
-          6,
-        ),
+        points: lossOf(rows, "lostPoints", 1),
+        seconds: lossOf(rows, "lostSeconds", 1),
+        usd: lossOf(rows, "lostUsd", 6),
       },
       promptIds: rows.map((row) => row.promptId),
       agents: agentsOf(rows),
@@ -198,21 +182,18 @@ function computeList(ctx: Context, org: OrgId, { sort, ...filter }: SortedFilter
     .sort((a, b) => a.rank - b.rank || b.met - a.met || (a.rows[0].fingerprint < b.rows[0].fingerprint ? -1 : 1));
   const ordered = sort ? sorted(matching, sortValues[columnOf(sort)], isDescending(sort)) : matching;
   const { items, total } = paginate(ordered, { limit, offset });
-  const rows = items.map((point) => point.rows);
-  return { items: toSummaries(ctx.db, rows, dismissals), total };
+  const points = items.map(({ rows }) => rows);
+  return { items: toSummaries(ctx.db, points, dismissals), total };
 }
 
-type Sortable = { rows: [ListedLifecycle, ...ListedLifecycle[]]; rank: number; state: State; met: number };
+type Sortable = { rows: PointRows; rank: number; state: State; met: number };
 
 /** The value that each column shows. */
 const sortValues: Record<(typeof frictionColumns)[number], (point: Sortable) => number | null> = {
   severity: ({ rows: [first] }) => -severities.indexOf(first.severity),
   runs: ({ met }) => met,
   cost: ({ rows, met }) => {
-    const points = sum(
-      rows.map((row) => row.lostPoints),
-      1,
-    );
+    const points = lossOf(rows, "lostPoints", 1);
     return points === null ? null : points / Math.max(1, met);
   },
   seen: ({ rows: [first] }) => first.lastSeenAt,

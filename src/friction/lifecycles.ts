@@ -30,8 +30,8 @@ type AnnounceFriction = (
 type Change = {
   before: CountedReport | null;
   after: CountedReport | null;
-  was: PointRow | undefined;
-  is: PointRow | undefined;
+  pointBefore: PointRow | undefined;
+  pointAfter: PointRow | undefined;
 };
 
 /** What is known of a friction point from the reports that contain it. */
@@ -71,16 +71,17 @@ export function updateLifecycles(
   const rows = new Map(stored.map((row) => [row.fingerprint, row]));
   const pointsBefore = new Map(before?.points.map((point) => [point.fingerprint, point]));
   const pointsAfter = new Map(after?.points.map((point) => [point.fingerprint, point]));
-  const listed = new Map<string, ReturnType<typeof listCountedRuns>>();
+  const runsByFirstId = new Map<string, ReturnType<typeof listCountedRuns>>();
   function runsFrom(fromId: string) {
-    const runs = listed.get(fromId) ?? listCountedRuns(ctx, counted!.run, preview, fromId);
-    listed.set(fromId, runs);
+    const runs = runsByFirstId.get(fromId) ?? listCountedRuns(ctx, counted!.run, preview, fromId);
+    runsByFirstId.set(fromId, runs);
     return runs;
   }
 
   for (const fingerprint of new Set([...pointsAfter.keys(), ...pointsBefore.keys(), ...rows.keys()])) {
     const row = rows.get(fingerprint);
-    const change = { before, after, was: pointsBefore.get(fingerprint), is: pointsAfter.get(fingerprint) };
+    const [pointBefore, pointAfter] = [pointsBefore.get(fingerprint), pointsAfter.get(fingerprint)];
+    const change = { before, after, pointBefore, pointAfter };
     if (row && !concerns(change, row)) continue;
     const key = { orgId, promptId, preview, fingerprint };
     const sightings = sightingsAfter(ctx, change, key, row);
@@ -111,22 +112,23 @@ export function updateLifecycles(
         set: next,
       })
       .run();
-    if (!after || !change.is || change.was || preview !== "") continue;
-    if (!row) announce(tx, "friction.opened", after, change.is);
-    else if (row.state !== "regressed" && state === "regressed") announce(tx, "friction.regressed", after, change.is);
+    if (!after || !pointAfter || pointBefore || preview !== "") continue;
+    if (!row) announce(tx, "friction.opened", after, pointAfter);
+    else if (row.state !== "regressed" && state === "regressed") announce(tx, "friction.regressed", after, pointAfter);
   }
 }
 
 /** Whether a report has met a friction point before and after a change, in a session of the same kind: then its evaluation stays the same. */
-const meetsAsBefore = ({ before, after, was, is }: Change): boolean =>
-  was !== undefined && is !== undefined && before?.exposure?.byRules === after?.exposure?.byRules;
+const meetsAsBefore = ({ before, after, pointBefore, pointAfter }: Change): boolean =>
+  pointBefore !== undefined && pointAfter !== undefined && before?.exposure?.byRules === after?.exposure?.byRules;
 
 /** Whether a change of a report can change a lifecycle. */
 function concerns(change: Change, row: LifecycleRow): boolean {
-  const { before, after, was, is } = change;
+  const { before, after, pointBefore, pointAfter } = change;
   const byRules = (each: CountedReport | null) => each?.exposure?.byRules;
-  if (was && is) return !meetsAsBefore(change) || !Bun.deepEquals(tellingOf(was), tellingOf(is));
-  if (was || is) return true;
+  if (pointBefore && pointAfter)
+    return !meetsAsBefore(change) || !Bun.deepEquals(countedFieldsOf(pointBefore), countedFieldsOf(pointAfter));
+  if (pointBefore || pointAfter) return true;
   const { id } = row.life.evaluations.at(-1) ?? { id: "" };
   const passes = (each: CountedReport | null): boolean => {
     if (!each?.exposure) return false;
@@ -140,7 +142,7 @@ function concerns(change: Change, row: LifecycleRow): boolean {
 }
 
 /** What a lifecycle shows or counts of a friction point. */
-const tellingOf = ({ severity, url, preconditions, lostPoints, lostSeconds, lostUsd }: PointRow) => ({
+const countedFieldsOf = ({ severity, url, preconditions, lostPoints, lostSeconds, lostUsd }: PointRow) => ({
   severity,
   url,
   preconditions,
@@ -152,15 +154,15 @@ const tellingOf = ({ severity, url, preconditions, lostPoints, lostSeconds, lost
 /** The sightings of a friction point after a change; null if no published report contains it. */
 function sightingsAfter(
   ctx: Context,
-  { after, was, is }: Change,
+  { after, pointBefore, pointAfter }: Change,
   key: LifecycleKey,
   row?: LifecycleRow,
 ): Sightings | null {
-  if (row && !was && !is) return row;
-  const isAdded = row && after && is && !was;
-  // Others of the prompt may have lost as much, so only adding is possible without reading them.
-  const sightings = isAdded ? [{ at: after.report.createdAt, run: after.run, point: is }] : listSightings(ctx, key);
-  return sightings.reduce<Sightings | null>(addSighting, isAdded ? row : null);
+  if (row && !pointBefore && !pointAfter) return row;
+  // Only a further sighting can be counted without reading the others again.
+  if (row && after && pointAfter && !pointBefore)
+    return addSighting(row, { at: after.report.createdAt, run: after.run, point: pointAfter });
+  return listSightings(ctx, key).reduce<Sightings | null>(addSighting, null);
 }
 
 type Sighting = ReturnType<typeof listSightings>[number];

@@ -52,8 +52,8 @@ const addCounts = statement((db) =>
     }),
 );
 
-/** Adds the visits of a report on the live docs to its month, or subtracts them (`by` -1). */
-export function updatePageCounts(ctx: Context, _: Tx, { run, exposure }: CountedReport, by: 1 | -1): void {
+/** Adds the visits of a report on the live docs to its month, or subtracts them (`by` -1), in the open transaction. */
+export function updatePageCounts(ctx: Context, { run, exposure }: CountedReport, by: 1 | -1): void {
   if (!exposure || !isLive(run)) return;
   const month = monthOf(run.createdAt, timeZoneOf(ctx.db, run.orgId));
   const key = { orgId: run.orgId, promptId: run.promptId, month, agent: run.agent };

@@ -45,12 +45,10 @@ export function decide(facts: GateFacts): Decision {
     ...toReason(cause),
     hasTooFewUsableRuns: true,
   });
-  const broken = isInconclusive(head.infraFailures, facts.done)
-    ? "head"
-    : base && isInconclusive(base.infraFailures, comparison?.base.runs ?? 0)
-      ? "base"
-      : null;
-  if (broken) return failForLostRuns(`more than 20% of the runs of the ${broken} failed${because(broken)}`);
+  const failForSide = (side: "head" | "base") =>
+    failForLostRuns(`more than 20% of the runs of the ${side} failed${because(side)}`);
+  if (isInconclusive(head.infraFailures, facts.done)) return failForSide("head");
+  if (base && isInconclusive(base.infraFailures, comparison?.base.runs ?? 0)) return failForSide("base");
   const compared = comparison
     ? { reason: `${humanize(comparison.verdict ?? "no_verdict")}: ${comparison.evidence.reason}`, cause: null }
     : toReason("there is no base");

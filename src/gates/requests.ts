@@ -142,7 +142,11 @@ function findBaselines(ctx: Context, org: OrgId, heads: RunRow[], minScore: numb
   const baselines = heads.map((head) => {
     const isDeterministic = isRuleBased(head.agent);
     const conditions = { ...head, methodology: null, scope: null };
-    const baseline = findBaseline(ctx, org, conditions, head.id, head.evalRequestId, isDeterministic ? 1 : 2);
+    const baseline = findBaseline(ctx, org, conditions, {
+      before: head.id,
+      exceptEvalRequestId: head.evalRequestId,
+      minRuns: isDeterministic ? 1 : 2,
+    });
     if (!baseline && minScore === null)
       throw badRequest(
         "There is nothing to compare with. Pass urlMap to compare a preview with the live docs, pass minScore, or give the prompt a baseline: two published runs, or a pinned evaluation.",

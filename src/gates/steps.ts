@@ -12,8 +12,10 @@ type Progress = GateSettings & {
 };
 
 /** Initial runs per side: one if there is a budget, because the cost of a run is unknown. */
-export const firstStep = ({ runs, adaptive, budgetUsd }: GateSettings): number =>
-  Math.min(runs, budgetUsd !== null ? 1 : adaptive ? gateSteps[0].runs : runs);
+export function firstStep({ runs, adaptive, budgetUsd }: GateSettings): number {
+  if (budgetUsd !== null) return Math.min(runs, 1);
+  return adaptive ? Math.min(runs, gateSteps[0].runs) : runs;
+}
 
 /** The p value below which a change is significant with this many runs per side. */
 export const levelAt = (done: number, adaptive: boolean): number | undefined =>
@@ -26,9 +28,9 @@ export const isClear = (verdict: Verdict | null): boolean => clearVerdicts.inclu
 /** The next number of runs per side, or why no more are needed. */
 export function nextStep({ runs, adaptive, budgetUsd, done, spentUsd, verdict }: Progress): number | { stop: string } {
   if (done >= runs) return { stop: "" };
-  const isLook = adaptive && gateSteps.some((look) => look.runs === done);
-  if (isLook && isClear(verdict)) return { stop: `clear after ${done} runs per side` };
-  const target = adaptive ? Math.min(runs, gateSteps.find((look) => look.runs > done)?.runs ?? runs) : runs;
+  const isTested = adaptive && gateSteps.some((step) => step.runs === done);
+  if (isTested && isClear(verdict)) return { stop: `clear after ${done} runs per side` };
+  const target = adaptive ? Math.min(runs, gateSteps.find((step) => step.runs > done)?.runs ?? runs) : runs;
   if (budgetUsd === null) return target;
   if (spentUsd === null) return { stop: "the cost of the runs is unknown, so the budget cannot be enforced" };
   // Free runs never exceed a budget.

@@ -64,10 +64,12 @@ const signed = (value: number) => (value > 0 ? `+${value}` : `${value}`);
 
 function sides({ evidence: { sides, score, delta, p, successP } }: Comparison): string {
   const scoreName = score?.without.length ? `Score without ${score.without.join(", ")}` : "Score";
-  // The means that the change is the change of.
-  const compared = (i: number) => (score === null ? null : i === 0 ? score.before : score.after);
-  const textOf = (name: string, of: (side: EvalResult) => string, side: EvalResult, i: number) =>
-    name === "Score" && compared(i) !== null && compared(i) !== side.score?.mean ? `${compared(i)}` : of(side);
+  // The means that the change is the change of, which may leave out a dimension.
+  const comparedMeans = score === null ? [] : [score.before, score.after];
+  const textOf = (name: string, of: (side: EvalResult) => string, side: EvalResult, i: number) => {
+    const mean = name === "Score" ? comparedMeans[i] : undefined;
+    return mean === undefined || mean === side.score?.mean ? of(side) : `${mean}`;
+  };
   const changeOf: Record<string, string> = {
     Score:
       delta === null
@@ -122,9 +124,9 @@ function friction({ evidence, friction: { new: added, gone, shared } }: Comparis
 export function gateJunit(gate: Gate): string {
   const { status, reason, createdAt, completedAt } = gate;
   const seconds = (Date.parse(completedAt ?? createdAt) - Date.parse(createdAt)) / 1000;
-  const kind = status === "failed" ? "failure" : status === "error" ? "error" : null;
-  const problem = kind === null ? "" : `<${kind}${toXmlAttributes({ message: reason ?? "" })}/>`;
-  const [failures, errors] = [Number(kind === "failure"), Number(kind === "error")];
+  const element = { running: null, passed: null, failed: "failure", error: "error" }[status];
+  const problem = element === null ? "" : `<${element}${toXmlAttributes({ message: reason ?? "" })}/>`;
+  const [failures, errors] = [Number(status === "failed"), Number(status === "error")];
   const suite = { name: "evald gate", tests: 1, failures, errors, time: seconds, timestamp: createdAt };
   const test = { classname: "evald.gate", name: titleOf(gate), time: seconds };
   return `<?xml version="1.0" encoding="UTF-8"?>

@@ -10,7 +10,7 @@ import { reports } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
 import type { Scope } from "../grading/grade.ts";
 import { comparedScope } from "../reports/differences.ts";
-import type { RunRow as ComparedRun } from "../reports/run-rows.ts";
+import type { ComparedRun } from "../reports/run-rows.ts";
 import { addRuns } from "../runs/requests.ts";
 import { type EvalResult, resultOf } from "../stats/repeats.ts";
 import type { Gate } from "./schema.ts";

@@ -102,7 +102,7 @@ function editAnswer(edits: CompiledEdits, url: URL, answer: Answer, mapping: Map
   if (!isSuccess(status) || !isText(body, contentType)) return answer;
   const original = decodeText(body, contentType);
   const { text, positions } = replaceTexts(edits, url, original);
-  const isHiddenUrl = (address: string) => isHidden(edits, mapping.toCallerUrl(new URL(address), url));
+  const isHiddenUrl = (listedUrl: string) => isHidden(edits, mapping.toCallerUrl(new URL(listedUrl), url));
   const edited = isListing(url) && edits.hidden.length > 0 ? withoutHiddenEntries(text, url, isHiddenUrl) : text;
   if (edited === original) return answer;
   const editedBody = Buffer.from(edited);

@@ -66,8 +66,8 @@ export function parseEdits(edits: Edits | undefined): Edits | null {
   const hiddenPatterns = hidden.map(toPattern);
   for (const [i, replacement] of replacements.entries())
     checkReplacement(`edits.replacements.${i}`, replacement, hiddenPatterns);
-  const twice = findRepeated(replacements);
-  if (twice >= 0) throw invalidField(`edits.replacements.${twice}.find`, "is already replaced at this URL");
+  const repeated = findRepeated(replacements);
+  if (repeated >= 0) throw invalidField(`edits.replacements.${repeated}.find`, "is already replaced at this URL");
   const bytes = Buffer.byteLength(JSON.stringify({ hidden, replacements }));
   if (bytes > maxEditsBytes) throw invalidField("edits", `must have at most ${maxEditsBytes} bytes, not ${bytes}`);
   return { hidden: [...new Set(hidden)], replacements };
@@ -91,13 +91,13 @@ function checkText(field: string, text: string, { maxLength = 0 }: { maxLength?:
   if (text.length > maxLength) throw invalidField(field, `must have at most ${maxLength} characters`);
 }
 
-function checkPattern(field: string, address: string): void {
-  checkText(field, address, EditUrl);
-  const url = httpUrl(address.replace(/\*$/, ""));
+function checkPattern(field: string, pattern: string): void {
+  checkText(field, pattern, EditUrl);
+  const url = httpUrl(pattern.replace(/\*$/, ""));
   if (url === null)
     throw invalidField(field, "must be an absolute http or https URL, which may end in * for all that begin like it");
   if (url.username || url.password) throw invalidField(field, "must not contain a user name or password");
-  if (address.includes("#")) throw invalidField(field, "must not have a fragment, which is not sent to the site");
+  if (pattern.includes("#")) throw invalidField(field, "must not have a fragment, which is not sent to the site");
 }
 
 /** The position of the first replacement of the same text in the same page as an earlier one; -1 if there is none. */
@@ -118,9 +118,9 @@ function compileEdits({ hidden, replacements }: Edits): CompiledEdits {
 export const editsOf = ({ edits }: { edits?: Edits | undefined }): CompiledEdits | null =>
   edits ? compileEdits(edits) : null;
 
-function toPattern(address: string): UrlPattern {
-  const isPrefix = address.endsWith("*");
-  const url = new URL(isPrefix ? address.slice(0, -1) : address);
+function toPattern(text: string): UrlPattern {
+  const isPrefix = text.endsWith("*");
+  const url = new URL(isPrefix ? text.slice(0, -1) : text);
   return { text: textOf(url), host: hostOf(url), isPrefix, hasQuery: url.search !== "" };
 }
 
@@ -169,8 +169,8 @@ type FetchEvent = {
 };
 
 /**
- * The URLs that the agent of a session fetched, also by redirects, each with the status of the last response: from the records of the proxy and of evald's own clients,
- * never from what an agent says. What the survey of the docs fetched afterwards does not count.
+ * The URLs that the agent of a session fetched, also by redirects, each with the status of the last response: from the records of the proxy and
+ * of evald's own clients, never from what an agent says. What the survey of the docs fetched afterwards does not count.
  */
 export const listFetchedUrls = (events: readonly FetchEvent[]): { url: string; status: number }[] =>
   events.flatMap(({ type, url, answeredBy, method, status, phase }) =>

@@ -47,7 +47,7 @@ const certificateMessages: Record<string, string> = {
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: "it is signed by an unknown authority",
 };
 
-/** Turns an error of Node's network code into a GuardError. `answering`: the response headers had arrived. */
+/** Turns an error of Node's network code into a GuardError. `hasResponse`: its headers had arrived. */
 export function toGuardError(error: unknown, url: URL, hasResponse: boolean): GuardError {
   if (error instanceof GuardError) return error;
   const fail = (kind: GuardErrorKind, text: string) => new GuardError(kind, url.href, `${url.host} ${text}`);

@@ -89,7 +89,8 @@ function toSections(lines: string[]): string[][] {
     if (openFence === null && (startsFrontMatter || isHeading)) sections.push([]);
     if (startsFrontMatter) isFrontMatter = true;
     else if (line.trim() !== "" && /^#\s/.test(line)) isFrontMatter = false;
-    if (mark !== "") openFence = openFence === null ? mark : mark.startsWith(openFence) ? null : openFence;
+    if (openFence === null) openFence = mark || null;
+    else if (mark.startsWith(openFence)) openFence = null;
     sections.at(-1)?.push(line);
   }
   return sections;
@@ -149,7 +150,7 @@ const urlsIn = (line: string): string[] => [
 
 /** Without list items and lines of their own for hidden pages. In other lines, only the link is removed. */
 function withoutLines(lines: string[], isHidden: IsHidden): string[] {
-  /** Indentation of the list item that was removed: what is indented more belongs to it. */
+  /** Indentation of the list item that was removed, to which all that is indented more belongs. */
   let removedIndent: number | null = null;
   return lines.flatMap((line) => {
     const indent = /^\s*/.exec(line)?.[0].length ?? 0;

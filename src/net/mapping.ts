@@ -14,6 +14,7 @@ export type MappedHost = {
 const keyShape = /^(?:(https?):\/\/)?(\[[0-9a-f:.]+\]|[^/?#@:[\]\\\s]+)(?::(\d{1,5}))?\/?$/i;
 const labelShape = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
 const maxHostName = 253;
+const schemesByPort: Record<number, string> = { 80: "http", 443: "https" };
 
 const isHostName = (host: string): boolean =>
   host.startsWith("[") || (host.length <= maxHostName && host.split(".").every((label) => labelShape.test(label)));
@@ -51,9 +52,9 @@ function parseKey(name: string): { key: string; origin: string } | null {
   // A trailing dot only says that the name is complete.
   const hostname = URL.parse(`http://${host.replace(/\.$/, "")}`)?.hostname ?? "";
   if (!isHostName(hostname) || (port !== undefined && (Number(port) < 1 || Number(port) > 65535))) return null;
-  const implied = Number(port) === 443 ? "https" : Number(port) === 80 ? "http" : undefined;
-  const url = new URL(`${scheme ?? implied ?? "https"}://${hostname}${port ? `:${port}` : ""}`);
-  return { key: scheme || implied ? url.origin : url.host, origin: url.origin };
+  const impliedScheme = schemesByPort[Number(port)];
+  const url = new URL(`${scheme ?? impliedScheme ?? "https"}://${hostname}${port ? `:${port}` : ""}`);
+  return { key: scheme || impliedScheme ? url.origin : url.host, origin: url.origin };
 }
 
 /** The hosts that a urlMap replaces, with the URL of each: the same for all spellings of a key. Sorted. */

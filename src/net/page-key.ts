@@ -2,9 +2,9 @@
  * Normalizes a URL so that all forms of a page compare equal: `/a`, `/a/`, `/a.md`, `/a/index.html`, `//a`. The query is kept, sorted; the
  * fragment is dropped. A string that is not an absolute URL is returned as is.
  */
-export function pageKey(address: string): string {
-  const url = URL.parse(address);
-  if (url === null) return address;
+export function pageKey(text: string): string {
+  const url = URL.parse(text);
+  if (url === null) return text;
   url.searchParams.sort();
   const path = url.pathname
     .replace(/\/{2,}/g, "/")

@@ -13,10 +13,10 @@ export function createRobots(fetchText: FetchText, agentToken: string) {
   const rulesByOrigin = new Map<string, ReturnType<typeof fetchRules>>();
 
   async function fetchRules(origin: string) {
-    const address = `${origin}/robots.txt`;
-    const answer = await fetchText(address);
+    const robotsUrl = `${origin}/robots.txt`;
+    const answer = await fetchText(robotsUrl);
     if (!answer || answer.status >= 500) return null;
-    return robotsParser(address, answer.status < 300 ? answer.text.slice(0, maxChars) : "");
+    return robotsParser(robotsUrl, answer.status < 300 ? answer.text.slice(0, maxChars) : "");
   }
 
   function findRules(url: string) {

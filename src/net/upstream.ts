@@ -16,6 +16,8 @@ type UpstreamRequest = {
   allow: readonly AllowRule[] | null;
 };
 
+type OwnInit = Omit<UpstreamRequest, "allow"> & { method: string };
+
 const connectMs = 10_000;
 const agents = { "http:": new http.Agent(), "https:": new https.Agent() };
 
@@ -35,10 +37,8 @@ export async function openUpstream(url: string, { headers, body, signal, allow }
   return await fetch(url, { ...init, redirect: "manual", timeout: false });
 }
 
-type GuardedInit = { method: string; headers: Record<string, string>; body: string; signal: AbortSignal };
-
 /** The address is resolved, checked and connected to in one place, because Bun's fetch would resolve it again. */
-async function openGuarded(url: URL, init: GuardedInit, allow: readonly AllowRule[]): Promise<Response> {
+async function openGuarded(url: URL, init: OwnInit, allow: readonly AllowRule[]): Promise<Response> {
   const { signal, body, ...requestOptions } = init;
   const lookup = (hostname: string) => dns.lookup(hostname, { all: true });
   const addresses = await resolve(url, createAddressPolicy(allow), lookup, signal);

@@ -55,7 +55,7 @@ async function regradeByStoredJudgment(
   if (grade === null) return { result: "failed" };
   const { hash } = grade.methodology;
   if (gradings.some((grading) => grading.hash === hash)) return showExisting(ctx, report, hash);
-  return { result: "graded", write: (tx) => addGrading(ctx, tx, report.id, grade, 1, judging) };
+  return { result: "graded", write: (tx) => addGrading(ctx, tx, report.id, { grade, repeat: 1, judging }) };
 }
 
 /** Judges a session as often as requested and stores each judgment. */
@@ -72,7 +72,7 @@ async function regradeByJudge(
     const judging = await judgeSession(ctx, item, id);
     const grade = await gradeSession(ctx, id, judging, methodology);
     if (grade?.judge?.confidence == null) return { result: "failed" };
-    await storeUnderLease(ctx, lease, (tx) => addGrading(ctx, tx, report.id, grade, repeat, judging));
+    await storeUnderLease(ctx, lease, (tx) => addGrading(ctx, tx, report.id, { grade, repeat, judging }));
   }
   return missing.length > 0 ? { result: "graded" } : showExisting(ctx, report, regrade.hash);
 }

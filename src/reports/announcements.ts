@@ -14,7 +14,7 @@ import { reportUrl, runUrls } from "./links.ts";
 
 /** Characters of a text in an event, which receivers expect to be small. */
 const maxText = 500;
-/** Characters of an address in an event. */
+/** Characters of a URL in an event. */
 const maxUrl = 1_000;
 
 type RunRow = typeof runs.$inferSelect;

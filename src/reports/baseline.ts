@@ -7,13 +7,13 @@ import { toIso } from "../schema.ts";
 import { mean, median, predictionInterval } from "../stats/estimates.ts";
 import { metricNames, round, rounded } from "../stats/repeats.ts";
 import { argsKey, type Comparand, comparedScope, describeDifference, differencesOf } from "./differences.ts";
-import { type PublishedRun, publishedRunRows, type RunRow, runRowsOfEvals } from "./run-rows.ts";
+import { type ComparedRun, type PublishedRun, publishedRunRows, runRowsOfEvals } from "./run-rows.ts";
 import type { Report, ReportBaseline } from "./schema.ts";
 
 /** Number of published runs in the rolling window. */
 export const windowRuns = 10;
 
-type Baseline = { kind: "pinned" | "window"; evalRequestId: string | null; runs: RunRow[] };
+type Baseline = { kind: "pinned" | "window"; evalRequestId: string | null; runs: ComparedRun[] };
 
 /**
  * A prompt with its template arguments, agent and model. `methodology` null: not run yet, so that methodology, agent version and context
@@ -32,44 +32,41 @@ const pinnedBaselineOf = statement((db) =>
     .where(eq(prompts.id, sql.placeholder("id"))),
 );
 
+/** `before`: only runs older than the one with this ID. `minRuns`: of a baseline; default 2. */
+type BaselineOptions = { before: string; exceptEvalRequestId: string; minRuns?: number };
+
 /**
- * The runs that a new one is compared with: those of the pinned evaluation, else the newest published ones of the same variant. Only runs older
- * than the run `before`, and none of `exceptEvalRequestId`. null if there are fewer than `minRuns`.
+ * The runs that a new one is compared with: those of the pinned evaluation, else the newest published ones of the same variant. null: there are too
+ * few.
  */
 export function findBaseline(
   ctx: Context,
   org: OrgId,
   variant: Variant,
-  before: string,
-  exceptEvalRequestId: string,
-  minRuns = 2,
+  { before, exceptEvalRequestId, minRuns = 2 }: BaselineOptions,
 ): Baseline | null {
   const pinnedRequestId = pinnedBaselineOf(ctx.db).get({ id: variant.promptId })?.id ?? null;
   if (pinnedRequestId !== null && pinnedRequestId !== exceptEvalRequestId) {
     const scoredRuns = runRowsOfEvals(ctx, org, [pinnedRequestId]).filter(({ report }) => report?.score != null);
     const sameAgentRuns = scoredRuns.filter(({ agent, model }) => agent === variant.agent && model === variant.model);
     const baselineRuns = sameAgentRuns.length > 0 ? sameAgentRuns : scoredRuns;
-    return baselineRuns.length < minRuns
-      ? null
-      : { kind: "pinned", evalRequestId: pinnedRequestId, runs: baselineRuns };
+    if (baselineRuns.length < minRuns) return null;
+    return { kind: "pinned", evalRequestId: pinnedRequestId, runs: baselineRuns };
   }
   const isOther = (run: PublishedRun) => run.evalRequestId !== exceptEvalRequestId && isSameVariant(run, variant);
-  const newest = publishedRunRows(ctx, org, variant.promptId, windowRuns, isOther, before);
+  const newest = publishedRunRows(ctx, org, variant.promptId, windowRuns, { matches: isOther, before });
   const [last] = newest;
-  const baselineRuns = newest.filter(
-    (run) =>
-      run.methodology?.hash === last?.methodology?.hash &&
-      run.scope === last?.scope &&
-      run.agentVersion === last?.agentVersion &&
-      run.contextDigest === last?.contextDigest,
-  );
+  const conditionsOf = (run: ComparedRun | undefined) =>
+    JSON.stringify([run?.methodology?.hash, run?.scope, run?.agentVersion, run?.contextDigest]);
+  const baselineRuns = newest.filter((run) => conditionsOf(run) === conditionsOf(last));
   return baselineRuns.length < minRuns ? null : { kind: "window", evalRequestId: null, runs: baselineRuns };
 }
 
 /** The difference between a report and its baseline; null without a score or a baseline. */
 export function baselineOfReport(ctx: Context, org: OrgId, report: Omit<Report, "baseline">): ReportBaseline | null {
   if (report.score === null) return null;
-  const baseline = findBaseline(ctx, org, comparandOf(report), report.run.runId, report.run.evalRequestId);
+  const { runId, evalRequestId } = report.run;
+  const baseline = findBaseline(ctx, org, comparandOf(report), { before: runId, exceptEvalRequestId: evalRequestId });
   return baseline && toReportBaseline(report, report.score, baseline);
 }
 

@@ -44,8 +44,8 @@ export function countChange(
 
 /** Adds the visits and the result of a report to the figures of its prompt (`delta` 1), or subtracts them (-1). */
 function countReport(ctx: Context, tx: Tx, counted: CountedReport, delta: 1 | -1): void {
-  updatePageCounts(ctx, tx, counted, delta);
-  updateScoreDays(ctx, tx, counted, delta);
+  updatePageCounts(ctx, counted, delta);
+  updateScoreDays(tx, counted, delta);
   const { orgId, promptId } = counted.run;
   if (!isLive(counted.run)) return;
   tx.insert(scoreChanges)

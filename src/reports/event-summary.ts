@@ -39,7 +39,8 @@ function textOf(type: EventType, fields: Record<string, unknown>): string {
 /** What is known about the result of a call. */
 function resultText({ ok, output }: Record<string, unknown>): string {
   const { exitCode } = (output ?? {}) as Record<string, unknown>;
-  const result = ok === null ? "has an unknown result" : ok ? "succeeded" : "failed";
+  const knownResult = ok ? "succeeded" : "failed";
+  const result = ok === null ? "has an unknown result" : knownResult;
   return exitCode === null ? `${result}, exit code unknown` : result;
 }
 
@@ -69,12 +70,14 @@ function describeFields(record: unknown): string {
   return fields
     .filter(([, value]) => value !== "" && value !== null && value !== undefined)
     .filter(([, value]) => !Array.isArray(value) || value.length > 0)
-    .map(([name, value]) => {
-      const isList = Array.isArray(value) && value.every((each) => typeof each === "string");
-      const text = typeof value === "string" ? value : isList ? value.join(", ") : JSON.stringify(value);
-      return `${selfEvident.has(name) ? "" : `${name} `}${text.slice(0, 200)}`;
-    })
+    .map(([name, value]) => `${selfEvident.has(name) ? "" : `${name} `}${valueText(value).slice(0, 200)}`)
     .join(" · ");
+}
+
+function valueText(value: unknown): string {
+  if (typeof value === "string") return value;
+  const isList = Array.isArray(value) && value.every((each) => typeof each === "string");
+  return isList ? value.join(", ") : JSON.stringify(value);
 }
 
 /** Whether an event reports a failure: an error, an interruption, a failed tool call or a failed request. */

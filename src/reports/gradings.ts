@@ -60,11 +60,10 @@ export function getReportByMethodology(ctx: Context, org: OrgId, slug: string, m
       ...points.get(each.fingerprint),
       ...each,
     })),
-    recommendations: fixes.map((each) => ({
-      ...each,
-      done: currentFixByFriction.get(frictionKey(each.frictionIds))?.done ?? null,
-      dismissed: currentFixByFriction.get(frictionKey(each.frictionIds))?.dismissed ?? null,
-    })),
+    recommendations: fixes.map((each) => {
+      const { done = null, dismissed = null } = currentFixByFriction.get(frictionKey(each.frictionIds)) ?? {};
+      return { ...each, done, dismissed };
+    }),
   };
 }
 
@@ -91,15 +90,11 @@ export function pinGrading(ctx: Context, org: OrgId, slug: string, gradingId: st
   });
 }
 
+/** `repeat`: its number among gradings by the same methodology and judge. `judging`: the events of its judge; null: those of the session. */
+type NewGrading = { grade: Grade; repeat: number; judging: SessionEvent[] | null };
+
 /** Adds a grading, unless it exists. The first one of a methodology and judge is shown, unless another is selected. */
-export function addGrading(
-  ctx: Context,
-  tx: Tx,
-  reportId: string,
-  grade: Grade,
-  repeat: number,
-  judging: SessionEvent[] | null,
-): void {
+export function addGrading(ctx: Context, tx: Tx, reportId: string, { grade, repeat, judging }: NewGrading): void {
   const report = tx.select().from(reports).where(eq(reports.id, reportId)).get();
   if (!report) return;
   const existing = listGradingRows(tx, report);

@@ -1,7 +1,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import type { StoredGrade } from "../db/tables/reports.ts";
 import { Nullable } from "../schema.ts";
-import { mean, variance } from "../stats/estimates.ts";
+import { mean, pooledVariance, variance } from "../stats/estimates.ts";
 import { round } from "../stats/repeats.ts";
 
 const Share = (description: string) => Nullable(Type.Number({ minimum: 0, maximum: 1, description }));
@@ -102,13 +102,4 @@ export function splitVariance(sessions: JudgedRun[]): VarianceSplit {
         ? null
         : round(Math.sqrt(Math.max(0, between - within * meanInverseRepeats)), 2),
   };
-}
-
-/** The variance within groups, weighted by degrees of freedom; null if no group has two values. */
-function pooledVariance(groups: number[][]): number | null {
-  const repeatedGroups = groups.filter((group) => group.length >= 2);
-  const degreesOfFreedom = repeatedGroups.reduce((sum, group) => sum + group.length - 1, 0);
-  return degreesOfFreedom === 0
-    ? null
-    : repeatedGroups.reduce((sum, group) => sum + variance(group) * (group.length - 1), 0) / degreesOfFreedom;
 }

@@ -75,8 +75,10 @@ export function describeNotChecked({ notChecked }: Report): string | null {
 export const pointsOfFix = ({ lostPoints, expectedGain }: Recommendation): number | null => lostPoints ?? expectedGain;
 
 /** `104 KB` */
-export const formatBytes = (bytes: number): string =>
-  bytes < 1000 ? `${bytes} B` : bytes < 1e6 ? `${Math.round(bytes / 1000)} KB` : `${(bytes / 1e6).toFixed(1)} MB`;
+export function formatBytes(bytes: number): string {
+  if (bytes < 1000) return `${bytes} B`;
+  return bytes < 1e6 ? `${Math.round(bytes / 1000)} KB` : `${(bytes / 1e6).toFixed(1)} MB`;
+}
 
 /** `20,000` */
 export const formatNumber = (value: number): string => value.toLocaleString("en-US");
@@ -98,8 +100,10 @@ const evidenceLabels = {
 } as const;
 
 /** What the score of a report rests on: its evidence, or that the goal was not tested. */
-export const describeEvidence = ({ scope, evidence }: ScopeAndEvidence): string | null =>
-  evidence !== null ? evidenceLabels[evidence] : scope === "goal" ? null : goalNotTested;
+export function describeEvidence({ scope, evidence }: ScopeAndEvidence): string | null {
+  if (evidence !== null) return evidenceLabels[evidence];
+  return scope === "goal" ? null : goalNotTested;
+}
 
 type ScoreAndScope = { score: number | null; scope: keyof typeof scopeLabels };
 
@@ -121,8 +125,9 @@ export function scoreSummary({
     : `${label} ${score} of 100 · ${describeEvidence({ scope, evidence })}`;
 }
 
-const yesNo = (value: boolean | null) => (value === null ? "unknown" : value ? "yes" : "no");
-const formatUses = (uses: number) => (uses === 0 ? "no" : uses === 1 ? "once" : `${uses} times`);
+const yesOrNo = (value: boolean) => (value ? "yes" : "no");
+const formatKnown = (value: boolean | null) => (value === null ? "unknown" : yesOrNo(value));
+const formatUses = (uses: number) => ["no", "once"][uses] ?? `${uses} times`;
 
 /** What an agent was given besides its task, which of it the model received, and which of it was used. */
 export function contextRows({ instructions, skills, mcpServers }: NonNullable<Report["context"]>) {
@@ -131,11 +136,11 @@ export function contextRows({ instructions, skills, mcpServers }: NonNullable<Re
     ({ name, isOffered, uses }: { name: string; isOffered: boolean | null; uses: number }) => ({
       kind,
       name,
-      received: yesNo(isOffered),
+      received: formatKnown(isOffered),
       uses: formatUses(uses),
     });
   // Instructions are used by being in a request.
-  const instructionsUse = instructions && yesNo(instructions.isUsed);
+  const instructionsUse = instructions && formatKnown(instructions.isUsed);
   return [
     ...(instructionsUse === null
       ? []
@@ -169,10 +174,9 @@ export const describeSources = ({ context }: Report): string | null =>
 export function describeEdits({ run: { edits }, context }: Report): string | null {
   if (!edits) return null;
   const { hidden, replacements } = edits;
-  const isUnused = (applied: number) => applied === 0;
-  const unused =
-    (context?.edits?.hidden.filter(isUnused).length ?? 0) +
-    (context?.edits?.replacements.filter(({ applied }) => isUnused(applied)).length ?? 0);
+  const { hidden: hiddenCounts = [], replacements: replacementCounts = [] } = context?.edits ?? {};
+  const counts = [...hiddenCounts, ...replacementCounts.map(({ applied }) => applied)];
+  const unused = counts.filter((times) => times === 0).length;
   const parts = [
     ...(hidden.length > 0 ? [`${count(hidden.length, "URL")} hidden`] : []),
     ...(replacements.length > 0 ? [`${count(replacements.length, "text")} replaced`] : []),

@@ -96,11 +96,11 @@ export function listReports(
   // The last page was found by reading the whole index, which counting would read again.
   const isLast = rows.length < limit && (rows.length > 0 || offset === 0);
   const counted = and(otherConditions, promptCondition, promptCondition ? unindexedAgentCondition : agentCondition);
-  const total = isLast
-    ? offset + rows.length
-    : hasOnlyCountedFilters
+  const countAll = () =>
+    hasOnlyCountedFilters
       ? countReports(ctx, org, { promptId: id, status })
       : (ctx.db.select({ n: count() }).from(reports).where(counted).get()?.n ?? 0);
+  const total = isLast ? offset + rows.length : countAll();
   return {
     items: rows.map(({ report, createdAt, prompt, ...rest }) => ({
       ...report,

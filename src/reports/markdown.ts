@@ -102,13 +102,13 @@ function contextTable({ context }: Report): string | null {
   return parts.length > 0 ? `## Context\n\n${parts.join("\n\n")}` : null;
 }
 
-function metrics({ metrics: m }: Report): string {
+function metrics({ metrics: values }: Report): string {
   const rows = [
-    ["Time", m.time, m.timeDetail],
-    ["Errors", String(m.errors), m.errorsDetail],
-    ["Tool calls", String(m.toolCalls), m.toolCallsDetail],
-    ["Agent cost", m.cost, m.costDetail],
-    ["Interruptions", String(m.interruptions), "How often a person would have had to step in."],
+    ["Time", values.time, values.timeDetail],
+    ["Errors", String(values.errors), values.errorsDetail],
+    ["Tool calls", String(values.toolCalls), values.toolCallsDetail],
+    ["Agent cost", values.cost, values.costDetail],
+    ["Interruptions", String(values.interruptions), "How often a person would have had to step in."],
   ];
   return table([["Metric", "Value", "Detail"], ...rows]);
 }

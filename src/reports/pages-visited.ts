@@ -62,8 +62,11 @@ function toPagesVisited(events: SessionEvent[]): PagesVisited {
   const answerKeys = new Set(
     goalAnswer?.state === "likely" ? goalAnswer.sections.map(({ url }) => url !== null && pageKey(url)) : [],
   );
-  const kindOf = (http: Http, page: string): StepKind =>
-    hasFailed(http) ? "missed" : answerKeys.has(page) ? "goal" : uselessKeys.has(page) ? "dead-end" : "read";
+  const kindOf = (http: Http, page: string): StepKind => {
+    if (hasFailed(http)) return "missed";
+    if (answerKeys.has(page)) return "goal";
+    return uselessKeys.has(page) ? "dead-end" : "read";
+  };
   const requests = facts.taskRequests.filter((http) => !(isProbe(http) && hasFailed(http)));
   const visits = Map.groupBy(requests, (http) => pageKey(http.url));
   const steps: Step[] = [];

@@ -12,7 +12,7 @@ import { metricNames, type SideRun } from "../stats/repeats.ts";
 import { argsKey, comparedScope } from "./differences.ts";
 
 /** A finished run in a comparison. */
-export type RunRow = SideRun & {
+export type ComparedRun = SideRun & {
   runId: string;
   reportId: string | null;
   promptId: string;
@@ -111,9 +111,18 @@ const selectComparedRuns = (db: Db) =>
     .orderBy(desc(runs.id))
     .$dynamic();
 
-type ComparedRunRow = ReturnType<ReturnType<typeof selectComparedRuns>["all"]>[number];
+type SelectedRun = ReturnType<ReturnType<typeof selectComparedRuns>["all"]>[number];
 
-function toRunRow({ run, report, reportId, metrics, dimensions, methodology, scope, judge }: ComparedRunRow): RunRow {
+function toComparedRun({
+  run,
+  report,
+  reportId,
+  metrics,
+  dimensions,
+  methodology,
+  scope,
+  judge,
+}: SelectedRun): ComparedRun {
   return {
     ...run,
     reportId,
@@ -122,7 +131,8 @@ function toRunRow({ run, report, reportId, metrics, dimensions, methodology, sco
     isDeterministic: isRuleBased(run.agent),
     provenShare: provenShareOf(report?.outcome, judge),
     report: report && { ...report, seconds: metrics?.timeSeconds ?? null, costUsd: metrics?.costUsd ?? null },
-    metrics: metrics && (Object.fromEntries(metricNames.map((name) => [name, metrics[name]])) as RunRow["metrics"]),
+    metrics:
+      metrics && (Object.fromEntries(metricNames.map((name) => [name, metrics[name]])) as ComparedRun["metrics"]),
     dimensions: dimensions ?? [],
     methodology,
     scope: scope && comparedScope({ scope, judge: methodology?.judge ?? null }),
@@ -140,20 +150,18 @@ const runsByIds = statement((db) =>
   ),
 );
 
+/** `before`: only runs older than the one with this ID. */
+type PublishedFilter = { matches?: (run: PublishedRun) => boolean; before?: string };
+
 /**
- * The newest published runs of a prompt on the live docs that match, up to a maximum number. Reads in
- * batches, and at most 1,000.
+ * The newest published runs of a prompt on the live docs that match, up to a maximum number. Reads at most 1,000, in batches of `limit`.
  */
 export function listPublished(
   ctx: Context,
   org: OrgId,
   promptId: string,
   maxRuns: number,
-  {
-    matches = () => true,
-    before = afterEveryId,
-    limit = batchReports,
-  }: { matches?: (run: PublishedRun) => boolean; before?: string; limit?: number } = {},
+  { matches = () => true, before = afterEveryId, limit = batchReports }: PublishedFilter & { limit?: number } = {},
 ): PublishedRun[] {
   const matching: PublishedRun[] = [];
   let from = before;
@@ -167,12 +175,12 @@ export function listPublished(
 }
 
 /** All finished runs of evaluations, newest first. */
-export const runRowsOfEvals = (ctx: Context, org: OrgId, ids: string[]): RunRow[] =>
-  listRunRows(ctx, org, and(inArray(runs.evalRequestId, ids), whereComparable));
+export const runRowsOfEvals = (ctx: Context, org: OrgId, ids: string[]): ComparedRun[] =>
+  listComparedRuns(ctx, org, and(inArray(runs.evalRequestId, ids), whereComparable));
 
 /** Those of these runs that can be compared. */
-export const runRowsOfRuns = (ctx: Context, org: OrgId, ids: string[]): RunRow[] =>
-  listRunRows(ctx, org, and(inArray(runs.id, ids), whereComparable));
+export const runRowsOfRuns = (ctx: Context, org: OrgId, ids: string[]): ComparedRun[] =>
+  listComparedRuns(ctx, org, and(inArray(runs.id, ids), whereComparable));
 
 /** The position of a run's agent among those of its evaluation; 0 for an unknown run. */
 export const agentIndexOf = (ctx: Context, org: OrgId, id: string): number =>
@@ -203,22 +211,17 @@ export function publishedRunRows(
   org: OrgId,
   promptId: string,
   maxRuns: number,
-  matches: (run: PublishedRun) => boolean,
-  before?: string,
-): RunRow[] {
+  { matches = () => true, before }: PublishedFilter,
+): ComparedRun[] {
   const hasScoreAndMatches = (run: PublishedRun) => run.score !== null && matches(run);
-  const ids = listPublished(ctx, org, promptId, maxRuns, { matches: hasScoreAndMatches, before }).map(
-    ({ runId }) => runId,
-  );
-  return ids.length === 0
-    ? []
-    : runsByIds(ctx.db)
-        .all({ org, ids: JSON.stringify(ids) })
-        .map(toRunRow);
+  const scoredRuns = listPublished(ctx, org, promptId, maxRuns, { matches: hasScoreAndMatches, before });
+  if (scoredRuns.length === 0) return [];
+  const ids = JSON.stringify(scoredRuns.map(({ runId }) => runId));
+  return runsByIds(ctx.db).all({ org, ids }).map(toComparedRun);
 }
 
-const listRunRows = (ctx: Context, org: OrgId, where: SQL | undefined): RunRow[] =>
+const listComparedRuns = (ctx: Context, org: OrgId, where: SQL | undefined): ComparedRun[] =>
   selectComparedRuns(ctx.db)
     .where(and(eq(runs.orgId, org), where))
     .all()
-    .map(toRunRow);
+    .map(toComparedRun);

@@ -1,4 +1,5 @@
 import { and, eq, gt, lt, sql } from "drizzle-orm";
+import type { Outcome } from "../agents/agent.ts";
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/open.ts";
 import { prepared } from "../db/prepared.ts";
@@ -9,6 +10,9 @@ import { type CountedReport, isLive } from "../friction/lifecycle-rows.ts";
 import { comparedScope } from "./differences.ts";
 
 const dayMs = 24 * 3600_000;
+
+/** 1: the goal was reached. */
+const metOf: Partial<Record<Outcome, 0 | 1>> = { succeeded: 1, goal_not_met: 0 };
 
 type StoredDay = typeof scoreDays.$inferSelect;
 const lists = ["times", "scores", "seconds", "costsUsd", "met"] as const;
@@ -25,7 +29,7 @@ export type ScoreDay = Omit<StoredDay, (typeof lists)[number]> & {
 };
 
 /** Adds the result of a report on the live docs to its day, or takes it away. */
-export function updateScoreDays(_ctx: Context, tx: Tx, { report, run }: CountedReport, delta: 1 | -1): void {
+export function updateScoreDays(tx: Tx, { report, run }: CountedReport, delta: 1 | -1): void {
   if (!isLive(run)) return;
   const { outcome, score, metrics, methodology } = report;
   const day = Math.floor(run.createdAt / dayMs) * dayMs;
@@ -47,13 +51,13 @@ export function updateScoreDays(_ctx: Context, tx: Tx, { report, run }: CountedR
     scores: score,
     seconds: metrics.timeSeconds,
     costsUsd: metrics.costUsd,
-    met: outcome === "succeeded" ? 1 : outcome === "goal_not_met" ? 0 : null,
+    met: metOf[outcome] ?? null,
   } as const;
   const row = storedDay ?? { ...key, times: [], scores: [], seconds: [], costsUsd: [], met: [] };
   const isResultAt = (i: number) => lists.every((name) => row[name][i] === result[name]);
   const laterIndex = row.times.findIndex((time) => time > result.times);
-  const index =
-    delta < 0 ? row.times.findIndex((_time, i) => isResultAt(i)) : laterIndex < 0 ? row.times.length : laterIndex;
+  const insertIndex = laterIndex < 0 ? row.times.length : laterIndex;
+  const index = delta > 0 ? insertIndex : row.times.findIndex((_, i) => isResultAt(i));
   if (index < 0) return;
   const changedLists = lists.map((name) => {
     const list: (number | null)[] = row[name];

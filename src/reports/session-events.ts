@@ -20,12 +20,12 @@ export const readEvents = (events: SessionEvent[]): SessionEvent[] =>
   events.map(({ seq, at, tMs, type, source, ...data }) => toSessionEvent({ seq, at, tMs, type, source, data }));
 
 const selectEvents = (db: Db, { orgId, runId, attempt }: SessionId, condition?: SQL) => {
-  const { orgId: org, runId: run, attempt: n, seq } = sessionEvents;
-  return db
-    .select()
-    .from(sessionEvents)
-    .where(and(eq(org, orgId), eq(run, runId), eq(n, attempt), condition))
-    .orderBy(asc(seq));
+  const ofSession = and(
+    eq(sessionEvents.orgId, orgId),
+    eq(sessionEvents.runId, runId),
+    eq(sessionEvents.attempt, attempt),
+  );
+  return db.select().from(sessionEvents).where(and(ofSession, condition)).orderBy(asc(sessionEvents.seq));
 };
 
 /** The stored events of a session, in order. A large session takes half a second: see `readSessionInBatches`. */

@@ -177,6 +177,7 @@ function toBriefReport({ frictionPoints, recommendations, run, ...others }: Repo
   const rest = { run: hasLongEdits ? restOfRun : run, ...others };
   const sizes = reportTextSizes.map((maxText) => shortenTexts(rest, maxText));
   const brief = sizes.find((each) => JSON.stringify(each).length <= maxReportRest) ?? sizes.at(-1) ?? rest;
+  // A friction point and a fix of the same rank are sent together, so that one offset continues both lists.
   const rows = Array.from({ length: maxPointsAtOnce }, (_, i) => ({
     points: frictionPoints.slice(offset + i, offset + i + 1),
     fixes: recommendations.slice(offset + i, offset + i + 1),

@@ -113,13 +113,13 @@ async function searchContent(
   const { search, tool, failed } = query;
   if (search === undefined && tool === undefined && failed === undefined) return null;
   const { seq } = sessionEvents;
-  const isFailed = failed === undefined ? null : (failedEvents ?? null);
-  const matching = matchConditions(isFailed === null ? query : { ...query, failed: undefined });
+  const onlySeqs = failed === undefined ? undefined : failedEvents;
+  const matching = matchConditions(onlySeqs ? { ...query, failed: undefined } : query);
   const rows = await readInBatches(ctx, session, (part) =>
     ctx.db.select({ seq }).from(sessionEvents).where(and(part, matching)).orderBy(asc(seq)).all(),
   );
   const seqs = rows.map((row) => row.seq);
-  return isFailed === null ? seqs : seqs.filter((each) => isFailed.has(each));
+  return onlySeqs ? seqs.filter((each) => onlySeqs.has(each)) : seqs;
 }
 
 /** A page ends before the event that exceeds this size, because hundreds of large events would block other requests. */
@@ -170,7 +170,7 @@ export async function getTrace(
   return {
     events: withMissingArtifacts(db, session, rows.map(toEvent)),
     total: matchingSeqs?.length ?? countMatching(),
-    nextSeq: isBackward ? (rows.length === 0 ? null : beforeSeq) : (candidates[pageEvents.length]?.seq ?? null),
+    nextSeq: rows.length === 0 ? null : (beforeSeq ?? candidates[pageEvents.length]?.seq ?? null),
     notice,
   };
 }

@@ -68,12 +68,14 @@ function announceEvaluation(ctx: Context, tx: Tx, { orgId, promptId, evalRequest
     failed: countRuns("failed"),
     superseded: countRuns("superseded"),
   };
+  // The best end of a run is that of the evaluation.
+  const status = (["completed", "failed"] as const).find((each) => countByStatus[each] > 0) ?? "superseded";
   emitEvent(ctx, tx, orgId, "evaluation.completed", () => ({
     evaluation: {
       id: evalRequestId,
       url: `${ctx.baseUrl()}/evaluations/${evalRequestId}`,
       trigger: request.trigger,
-      status: countByStatus.completed > 0 ? "completed" : countByStatus.failed > 0 ? "failed" : "superseded",
+      status,
       requestedAt: toIso(request.createdAt),
       runs: countByStatus,
     },

@@ -25,7 +25,7 @@ export type MonthBudget = { id: string; maxUsd: number } & (
   | { of: "tag"; tag: string; name: string }
 );
 
-/** The month so far of a budget, in USD. `free`: neither spent nor reserved. */
+/** The month so far of a budget. `freeUsd`: neither spent nor reserved. */
 type BudgetState = { spentUsd: number; reservedUsd: number; reservedRuns: number; freeUsd: number };
 
 const orgBudget = statement((db) =>
@@ -169,7 +169,8 @@ export function limitsWithinBudget(ctx: Context, org: string, limits: OrgLimits)
   if (spentUsd >= budget.maxUsd) return limits;
   const maxUsdPerRun = lowerLimit(ctx.config.modelLimits.costUsd, maxUsdARunOf(ctx, org));
   const additionalRuns = maxUsdPerRun === null ? 0 : Math.max(0, Math.floor(freeUsd / (maxUsdPerRun + judgeUsd)));
-  const atOnce = reservedRuns + Math.max(additionalRuns, reservedRuns === 0 ? 1 : 0);
+  // If none is active, one run may spend what is left.
+  const atOnce = Math.max(1, reservedRuns + additionalRuns);
   return { ...limits, atOnce: limits.atOnce === null ? atOnce : Math.min(limits.atOnce, atOnce) };
 }
 

@@ -157,7 +157,8 @@ function describeAgent({ model, of, seconds, costUsd }: AgentEstimate): string {
   const isFree = model === null || costUsd?.high === 0;
   const price = costUsd === null || isFree ? null : costUsd;
   const and = (first: string, second: string | null | undefined) => (second == null ? first : `${first} and ${second}`);
-  const end = isFree ? " Free." : costUsd === null ? " Cost unknown." : "";
+  const noPrice = isFree ? " Free." : " Cost unknown.";
+  const end = price === null ? noPrice : "";
   const highest = `at most ${and(time(seconds.high), price && usd(price.high))}`;
   if (seconds.median === null) {
     const lowest = price?.low == null ? "" : `, at least ${usd(price.low)}`;

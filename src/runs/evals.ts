@@ -116,16 +116,16 @@ function selectEvals(ctx: Context, org: OrgId, where: SQL | undefined, { limit, 
       .all(),
     ({ evalRequestId }) => evalRequestId,
   );
-  return rows.map(({ request, ...named }) => {
-    const all = runsByRequest.get(request.id) ?? [];
-    const agents = agentsOf(all);
+  return rows.map(({ request, ...prompt }) => {
+    const evalRuns = runsByRequest.get(request.id) ?? [];
+    const agents = agentsOf(evalRuns);
     return {
       id: request.id,
-      prompt: { id: request.promptId, title: titleOf(named) },
+      prompt: { id: request.promptId, title: titleOf(prompt) },
       trigger: request.trigger,
       status: request.status,
       requestedAt: toIso(request.createdAt),
-      runs: all.map(({ runId, status, agent, report, ...failure }) => ({
+      runs: evalRuns.map(({ runId, status, agent, report, ...failure }) => ({
         runId,
         status,
         agent,

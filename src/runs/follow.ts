@@ -4,6 +4,7 @@ import type { Context, OrgId } from "../context.ts";
 import { changeMark } from "../db/cache.ts";
 import { bound, literal, statement } from "../db/prepared.ts";
 import { sessionEvents } from "../db/tables/runs.ts";
+import { pause } from "../deadline.ts";
 import { turnOfOrg } from "../http/turns.ts";
 import { toSessionEvent } from "../reports/session-events.ts";
 import { getAttempt, getRun } from "./runs.ts";
@@ -135,21 +136,6 @@ function readEventsAfter(
   const seq = attempt === after.attempt ? after.seq : -1;
   const events = eventsAfter(ctx.db).all({ run: runId, org, attempt, seq }).map(toSessionEvent);
   return { events, position: { attempt, seq: events.at(-1)?.seq ?? seq } };
-}
-
-/** Returns false as soon as `signal` is aborted. */
-async function pause(ms: number, signal: AbortSignal): Promise<boolean> {
-  if (signal.aborted) return false;
-  await new Promise<void>((resolve) => {
-    const finish = () => {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", finish);
-      resolve();
-    };
-    const timer = setTimeout(finish, ms);
-    signal.addEventListener("abort", finish, { once: true });
-  });
-  return !signal.aborted;
 }
 
 async function waitForChange(

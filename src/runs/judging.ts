@@ -1,7 +1,6 @@
 import { and, desc, eq, sql } from "drizzle-orm";
 import type { AgentEvent, Outcome, SessionEvent } from "../agents/agent.ts";
 import type { ModelAccess } from "../agents/gateway/prices.ts";
-import type { Milestone, MilestoneDetail } from "../agents/milestones.ts";
 import type { Context, OrgId } from "../context.ts";
 import { orgs } from "../db/tables/orgs.ts";
 import { sessionEvents } from "../db/tables/runs.ts";
@@ -126,7 +125,10 @@ async function requestJudgment(
   const isJudged = "answer" in result;
   if (!isJudged) ctx.log.warn({ run: session.runId, model, reason: clean(result.reason) }, "could not judge session");
   ctx.signals.runJudged.emit(isJudged);
-  return toJudgedMilestone(toJudgingDetail(model, task.goal), result);
+  const assignment = toJudgingDetail(model, task.goal);
+  return isJudged
+    ? { type: "milestone", name: "judged", detail: { ...assignment, answer: result.answer } }
+    : { type: "milestone", name: "not_judged", detail: { ...assignment, reason: String(result.reason) } };
 }
 
 const toJudgingDetail = (model: string, goal: string) => ({ model, rubric: rubricHash, goal });
@@ -158,15 +160,6 @@ function findJudge(ctx: Context, org: OrgId, agentModel: string | null): Judge |
   const isOther = ({ model }: { model: string }) => agentModel === null || vendorOf(model) !== vendorOf(agentModel);
   return callable.find(isOther) ?? callable[0] ?? judges[0] ?? null;
 }
-
-/** The milestone that ends a judging: the judge's answer, or why there is none. */
-const toJudgedMilestone = (
-  assignment: MilestoneDetail<"judging">,
-  result: { answer: unknown } | { reason: unknown },
-): Milestone<"judged" | "not_judged"> =>
-  "answer" in result
-    ? { type: "milestone", name: "judged", detail: { ...assignment, answer: result.answer } }
-    : { type: "milestone", name: "not_judged", detail: { ...assignment, reason: String(result.reason) } };
 
 /** The task as the judge reads it. It is cleaned like the stored events, so that the stored goal has the parts that were judged. */
 const toTask = ({ orgId, promptId, task }: RunRow, clean: (text: string) => string) => ({

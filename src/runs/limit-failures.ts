@@ -25,14 +25,13 @@ export function withLimitOwner(
   { failure }: AgentFailure,
 ): Failure {
   const { code, detail, subject } = failure;
-  const byPromptOr = (name: keyof Limits, prompt: FailedCode, value: number) =>
-    toFailure(isSetByPrompt(run.task.limits, ctx.config, name) ? prompt : code, detail, String(value));
-  if (code === "server_time_limit")
-    return byPromptOr("wallClockSeconds", "prompt_time_limit", limits.wallClockMs / 1000);
-  if (code === "server_idle_limit") return byPromptOr("idleSeconds", "prompt_idle_limit", limits.idleMs / 1000);
+  const toTimeFailure = (name: keyof Limits, codeOfPrompt: FailedCode, ms: number) =>
+    toFailure(isSetByPrompt(run.task.limits, ctx.config, name) ? codeOfPrompt : code, detail, String(ms / 1000));
+  if (code === "server_time_limit") return toTimeFailure("wallClockSeconds", "prompt_time_limit", limits.wallClockMs);
+  if (code === "server_idle_limit") return toTimeFailure("idleSeconds", "prompt_idle_limit", limits.idleMs);
   if (code !== "server_limit") return failure;
-  const own = limitNames.find((name) => name === subject);
-  const name = own ?? limitsByEventName[reachedLimit?.limit ?? modelLimit ?? ""];
+  const namedLimit = limitNames.find((name) => name === subject);
+  const name = namedLimit ?? limitsByEventName[reachedLimit?.limit ?? modelLimit ?? ""];
   if (name === undefined) return failure;
   if (name === "costUsd") {
     const limit = findCostLimit(ctx, run);

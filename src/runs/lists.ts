@@ -94,9 +94,9 @@ export function listRunPage(
   if (before !== undefined && !last) throw invalidField("before", `no run has the ID ${before}`);
   const page = { limit: limit + 1, isDescending: isDescending(sort) };
   const list = sort === "duration" || sort === "-duration" ? listByDuration : listByTime;
-  const lines = list(ctx, org, filter, page, last);
-  const items = lines.slice(0, limit);
-  return { items, next: lines.length > limit ? (items.at(-1)?.runId ?? null) : null };
+  const rows = list(ctx, org, filter, page, last);
+  const items = rows.slice(0, limit);
+  return { items, next: rows.length > limit ? (items.at(-1)?.runId ?? null) : null };
 }
 
 /** The newest runs whose ID starts with this text. */
@@ -147,10 +147,9 @@ function select(
 
 function listByDuration(ctx: Context, org: OrgId, filter: RunFilter, page: KeysetPage, last?: RunRow): RunListItem[] {
   const ids = runIdsByDuration(ctx, org, filter, { ...page, last });
-  const linesById = new Map(
-    select(ctx, and(eq(runs.orgId, org), inArray(runs.id, ids)), { limit: ids.length }).map((run) => [run.runId, run]),
-  );
-  return ids.flatMap((id) => linesById.get(id) ?? []);
+  const rows = select(ctx, and(eq(runs.orgId, org), inArray(runs.id, ids)), { limit: ids.length });
+  const rowsById = new Map(rows.map((row) => [row.runId, row]));
+  return ids.flatMap((id) => rowsById.get(id) ?? []);
 }
 
 function listByTime(
@@ -178,5 +177,7 @@ export function docsVariantsOf({ db }: Context, org: OrgId, runIds: string[]): M
 }
 
 /** What a run read in place of the live docs. */
-export const docsVariantOf = ({ urlMap, edits }: { urlMap: Record<string, string>; edits?: unknown }): DocsVariant =>
-  edits !== undefined ? "edited" : Object.keys(urlMap).length > 0 ? "preview" : null;
+export function docsVariantOf({ urlMap, edits }: { urlMap: Record<string, string>; edits?: unknown }): DocsVariant {
+  if (edits !== undefined) return "edited";
+  return Object.keys(urlMap).length > 0 ? "preview" : null;
+}

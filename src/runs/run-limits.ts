@@ -91,7 +91,6 @@ export function stopClocks(runLimits: RunLimits): void {
 
 /** Counts an event of the run. */
 export function countEvent(runLimits: RunLimits, event: AgentEvent, source: EventSource): void {
-  const { kind, stopsByLimit, warnAgent } = runLimits;
   if (event.type === "tool_call") runLimits.callsInProgress++;
   if (event.type === "tool_result") runLimits.callsInProgress--;
   if (runLimits.isRunning && !runLimits.isWorking && isWork(event)) beginWork(runLimits);
@@ -99,23 +98,34 @@ export function countEvent(runLimits: RunLimits, event: AgentEvent, source: Even
   const isPageRequest = event.type === "http" && event.purpose === "page";
   runLimits.printed = event.type === "milestone" && event.name === "agent_printed" ? event.detail.text : null;
   if (!isPageRequest && runLimits.printed === null) restartIdleTime(runLimits);
-  if (event.type === "end") {
-    runLimits.isEnded = true;
-    stopClocks(runLimits);
-  } else if (event.type === "tool_call") countUse(runLimits, "tool_calls", 1);
-  else if (event.type === "http") {
-    if (!isPageRequest) countUse(runLimits, "requests", 1);
-    countUse(runLimits, "bytes_out", event.bytesOut ?? 0);
-  } else if (event.type === "limit" && source === "gateway" && !event.near) {
-    runLimits.modelLimit = event.limit;
-  } else if (event.type === "limit" && source === "agent" && kind === "model") {
-    // The agent stopped a command at a limit of the sandbox, or warns of one.
-    const { limit, value, unit } = event;
-    const stops = (stopsByLimit.get(limit) ?? 0) + (event.near ? 0 : 1);
-    stopsByLimit.set(limit, stops);
-    warnAgent(limit);
-    if (stops >= maxStops) endAtLimit(runLimits, { limit, value, unit });
+  switch (event.type) {
+    case "end":
+      runLimits.isEnded = true;
+      stopClocks(runLimits);
+      break;
+    case "tool_call":
+      countUse(runLimits, "tool_calls", 1);
+      break;
+    case "http":
+      if (!isPageRequest) countUse(runLimits, "requests", 1);
+      countUse(runLimits, "bytes_out", event.bytesOut ?? 0);
+      break;
+    case "limit":
+      countLimit(runLimits, event, source);
   }
+}
+
+/** Notes a limit on the model that was reached, and counts the commands of an agent that were stopped for another one. */
+function countLimit(runLimits: RunLimits, event: Extract<AgentEvent, { type: "limit" }>, source: EventSource): void {
+  const { kind, stopsByLimit, warnAgent } = runLimits;
+  const { limit, value, unit, near } = event;
+  if (source === "gateway" && !near) runLimits.modelLimit = limit;
+  if (source !== "agent" || kind !== "model") return;
+  // The agent stopped a command at a limit of the sandbox, or warns of one.
+  const stops = (stopsByLimit.get(limit) ?? 0) + (near ? 0 : 1);
+  stopsByLimit.set(limit, stops);
+  warnAgent(limit);
+  if (stops >= maxStops) endAtLimit(runLimits, { limit, value, unit });
 }
 
 /** Whether an event shows that an agent with a model works. Before that, its workspace is set up and its success checks run. */

@@ -104,13 +104,13 @@ function missedReasonOf(
   if (catchUp === "skip" && lateMs > onTimeMs) return missedReasons.skipped;
   if (following !== null && following <= time) return missedReasons.notLatest;
   const periodMs = (following ?? Number.POSITIVE_INFINITY) - dueAt;
-  const maxLateMs =
-    catchUp === "automatic"
-      ? Math.min(7 * dayMs, Math.max(dayMs, periodMs / 2))
-      : catchUp === "window"
-        ? (catchUpHours ?? 0) * hourMs
-        : Number.POSITIVE_INFINITY;
-  return lateMs > maxLateMs ? missedReasons.tooOld : null;
+  const maxLateMs = {
+    skip: onTimeMs,
+    automatic: Math.min(7 * dayMs, Math.max(dayMs, periodMs / 2)),
+    window: (catchUpHours ?? 0) * hourMs,
+    latest: Number.POSITIVE_INFINITY,
+  };
+  return lateMs > maxLateMs[catchUp] ? missedReasons.tooOld : null;
 }
 
 /** The outcome of an evaluation that is due now: by the prompt's policy, it may have to wait for unfinished runs of the one before it. */

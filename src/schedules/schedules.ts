@@ -18,6 +18,7 @@ export function getSchedule(ctx: Context, org: OrgId, promptId: string): Schedul
   const row = getPromptRow(ctx, org, promptId);
   const schedule = scheduleOf(ctx, row);
   const { id, frequency, runsPerEval, catchUp, catchUpHours, overlap, status } = row;
+  const pausedBy = status === "active" ? "organization" : "prompt";
   return {
     promptId: id,
     frequency,
@@ -26,7 +27,7 @@ export function getSchedule(ctx: Context, org: OrgId, promptId: string): Schedul
     catchUpHours,
     overlap,
     timeZone: timeZoneOf(ctx.db, org),
-    pausedBy: frequency === null ? null : status !== "active" ? "prompt" : schedule === null ? "organization" : null,
+    pausedBy: frequency === null || schedule !== null ? null : pausedBy,
     nextTimes: schedule ? nextTimes(schedule, ctx.now(), maxTimes).map((at) => toIso(at)) : [],
   };
 }

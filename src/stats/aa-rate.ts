@@ -51,12 +51,12 @@ export function aaRate(blocks: NullBlock[], { runs, level }: GateDesign): AaRate
 /** The gates that can be made of blocks, in their order. Runs that are left are not used. */
 function toGates(blocks: NullBlock[], runs: number): NullBlock[] {
   const gates: NullBlock[] = [];
-  let open: NullBlock = { a: [], b: [] };
+  let gate: NullBlock = { a: [], b: [] };
   for (const { a, b } of blocks) {
-    open = { a: [...open.a, ...a], b: [...open.b, ...b] };
-    if (Math.min(open.a.length, open.b.length) < runs) continue;
-    gates.push({ a: open.a.slice(0, runs), b: open.b.slice(0, runs) });
-    open = { a: [], b: [] };
+    gate = { a: [...gate.a, ...a], b: [...gate.b, ...b] };
+    if (Math.min(gate.a.length, gate.b.length) < runs) continue;
+    gates.push({ a: gate.a.slice(0, runs), b: gate.b.slice(0, runs) });
+    gate = { a: [], b: [] };
   }
   return gates;
 }
@@ -73,6 +73,7 @@ function upperTail(k: number, n: number, p: number): number {
  * threshold. `within`: the variance of runs of one side. Sides may differ by more than their runs explain; this spread adds to the change.
  */
 function changeToShow(gates: NullBlock[], within: number, { runs, level }: GateDesign): number {
+  // The 80 % quantile of the normal distribution.
   const z = 0.8416212335729143;
   const errors = solve((size) => powerOfErrors(size, 2 * runs - 2, level) - 0.8, 40);
   const error = Math.sqrt((2 * within) / runs);

@@ -32,6 +32,10 @@ const maxBatch = 5;
 /** A standard deviation in points with the weight of this many runs, so that a few equal scores don't rule everything else out. */
 const priorSd = 2;
 const priorWeight = 2;
+/** The share of misleading runs that is assumed at most: with half of them, runs would say nothing. */
+const maxMisleading = 0.45;
+/** Probabilities that differ by less are equal. */
+const rounding = 1e-12;
 /** Runs of a build whose scores vary, at most. */
 const maxRuns = 20;
 /** Builds beyond those of a plain binary search that are tried before the search gives up. */
@@ -43,6 +47,7 @@ export function nextStepOf(design: Bisection, scores: BuildScore[]): BisectionSt
   if (first !== null) return first;
   const posterior = posteriorOf(design, scores);
   const best = suspectsOf(design, posterior);
+  // A sum of probabilities is 1 but for its last bits.
   const needed = design.isDeterministic ? 1 - 1e-9 : certainty;
   if (best.probability >= needed) return { kind: "found", ...best };
   const build = nextBuildOf(design, scores, posterior);
@@ -110,9 +115,8 @@ type Sides = { unchanged: number; changed: number; variance: number; misleading:
 
 /** Both sides if this build is the first with the change. Each must have a run. */
 function sidesOf(scores: BuildScore[], first: number): Sides {
-  const of = (isChanged: boolean) =>
-    scores.filter(({ build }) => build >= first === isChanged).map(({ score }) => score);
-  const [before, after] = [of(false), of(true)];
+  const before = scores.filter(({ build }) => build < first).map(({ score }) => score);
+  const after = scores.filter(({ build }) => build >= first).map(({ score }) => score);
   const [unchanged, changed] = [mean(before), mean(after)];
   const squares = [...before.map((score) => (score - unchanged) ** 2), ...after.map((score) => (score - changed) ** 2)];
   const sum = squares.reduce((total, square) => total + square, priorWeight * priorSd ** 2);
@@ -124,7 +128,7 @@ function sidesOf(scores: BuildScore[], first: number): Sides {
     changed,
     variance: sum / (scores.length - 2 + priorWeight),
     // The mean of Jeffreys' posterior.
-    misleading: Math.min(0.45, (misleading + 0.5) / (scores.length + 1)),
+    misleading: Math.min(maxMisleading, (misleading + 0.5) / (scores.length + 1)),
   };
 }
 
@@ -152,11 +156,11 @@ export function suspectsOf({ last, skipped }: Bisection, posterior: number[]): S
   const groups: Suspects[] = [];
   for (let build = 1; build <= last; build++) {
     const probability = posterior[build] ?? 0;
-    const open = groups.at(-1);
+    const group = groups.at(-1);
     // That the build before this one is skipped makes both equal.
-    if (open && skipped.has(build - 1)) {
-      open.builds.push(build);
-      open.probability += probability;
+    if (group && skipped.has(build - 1)) {
+      group.builds.push(build);
+      group.probability += probability;
     } else groups.push({ builds: [build], probability });
   }
   return groups.reduce((a, b) => (b.probability > a.probability ? b : a));
@@ -188,11 +192,12 @@ function nextBuildOf(design: Bisection, scores: BuildScore[], posterior: number[
     !skipped.has(build) && scoresOf(scores, build).length < (isDeterministic ? 1 : maxRuns);
   const builds = Array.from({ length: last - 1 }, (_, i) => i + 1).filter(mayRun);
   const isOpen = (build: number) => scoresOf(scores, build).length > 0 && balanceOf(build) < 0.5 - errorOf(design);
-  const isBetween = (build: number) => balanceOf(build) < 0.5 - 1e-12;
+  const isBetween = (build: number) => balanceOf(build) < 0.5 - rounding;
   const begun = builds.filter(isOpen);
-  const choices = begun.length > 0 ? begun : mayBegin ? builds.filter(isBetween) : [];
+  const others = mayBegin ? builds.filter(isBetween) : [];
+  const choices = begun.length > 0 ? begun : others;
   if (choices.length === 0) return null;
-  return choices.reduce((a, b) => (balanceOf(b) < balanceOf(a) - 1e-12 ? b : a));
+  return choices.reduce((a, b) => (balanceOf(b) < balanceOf(a) - rounding ? b : a));
 }
 
 /** The runs of a build that would decide it if they all said the same, by A. Wald's sequential test, and half of them if they didn't. */

@@ -63,12 +63,14 @@ function tInterval(scores: number[], varianceFactor: number): Estimate {
   return { value, low: Math.max(0, value - half), high: Math.min(100, value + half) };
 }
 
+/** The 97.5 % quantile of the normal distribution, for two-sided 95 % intervals. */
+export const z95 = 1.959963984540054;
+
 /** A share k of n with Wilson's 95 % score interval: E. B. Wilson, JASA 22 (1927) 209–212. */
 export function wilson(k: number, n: number): Estimate {
-  const z = 1.959963984540054;
   const share = k / n;
-  const center = (share + z ** 2 / (2 * n)) / (1 + z ** 2 / n);
-  const half = (z / (1 + z ** 2 / n)) * Math.sqrt((share * (1 - share)) / n + z ** 2 / (4 * n ** 2));
+  const center = (share + z95 ** 2 / (2 * n)) / (1 + z95 ** 2 / n);
+  const half = (z95 / (1 + z95 ** 2 / n)) * Math.sqrt((share * (1 - share)) / n + z95 ** 2 / (4 * n ** 2));
   return { value: share, low: Math.max(0, center - half), high: Math.min(1, center + half) };
 }
 

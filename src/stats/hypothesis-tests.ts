@@ -128,7 +128,8 @@ export function signFlipTest(differences: number[], seed = resampleSeed): Permut
   const random = seeded(seed);
   let hits = 0;
   for (let draw = 0; draw < resamples; draw++) {
-    let [sum, bits] = [0, 0];
+    let sum = 0;
+    let bits = 0;
     for (let i = 0; i < n; i++) {
       // One random number has 32 bits.
       bits = i % 32 === 0 ? random() * 2 ** 32 : bits >>> 1;
@@ -200,7 +201,7 @@ type EndsTest = { fewerSuccessesP: number | null; moreUnfinishedP: number; adjus
  * §2.3. `isJudged` false: the goal wasn't tested, so only finishing counts.
  */
 export function endsTest(strata: { a: Ends; b: Ends }[], isJudged: boolean): EndsTest {
-  // Probability of each pair of `met` and `unfinished` on side b, summed over the strata.
+  // Probability of each pair of `met` and `unfinished` on side b, summed over the strata. The pairs are numbers of two digits in this base.
   let chances = new Map<number, number>([[0, 1]]);
   const base = 1 + strata.reduce((sum, { a, b }) => sum + a.n + b.n, 0);
   for (const stratum of strata) {
@@ -211,20 +212,22 @@ export function endsTest(strata: { a: Ends; b: Ends }[], isJudged: boolean): End
     chances = next;
   }
   const metOf = (key: number) => Math.floor(key / base);
+  const unfinishedOf = (key: number) => key % base;
   const sumWhere = (holds: (key: number) => boolean) => {
     let sum = 0;
     for (const [key, chance] of chances) if (holds(key)) sum += chance;
     return Math.min(1, sum);
   };
-  const lows = cached((met: number) => (isJudged ? sumWhere((key) => metOf(key) <= met) : 1));
-  const highs = cached((unfinished: number) => sumWhere((key) => key % base >= unfinished));
+  const chanceOfMetUpTo = cached((met: number) => (isJudged ? sumWhere((key) => metOf(key) <= met) : 1));
+  const chanceOfUnfinishedFrom = cached((unfinished: number) => sumWhere((key) => unfinishedOf(key) >= unfinished));
+  const smallerPOf = (key: number) => Math.min(chanceOfMetUpTo(metOf(key)), chanceOfUnfinishedFrom(unfinishedOf(key)));
   const [met, unfinished] = [sumOf(strata.map(({ b }) => b.met)), sumOf(strata.map(({ b }) => b.unfinished))];
-  const [fewerSuccessesP, moreUnfinishedP] = [lows(met), highs(unfinished)];
-  const min = Math.min(fewerSuccessesP, moreUnfinishedP) * (1 + 1e-9);
+  // Equal probabilities may differ in their last bits.
+  const observed = smallerPOf(met * base + unfinished) * (1 + 1e-9);
   return {
-    fewerSuccessesP: isJudged ? fewerSuccessesP : null,
-    moreUnfinishedP,
-    adjustedP: sumWhere((key) => Math.min(lows(metOf(key)), highs(key % base)) <= min),
+    fewerSuccessesP: isJudged ? chanceOfMetUpTo(met) : null,
+    moreUnfinishedP: chanceOfUnfinishedFrom(unfinished),
+    adjustedP: sumWhere((key) => smallerPOf(key) <= observed),
   };
 }
 
@@ -233,11 +236,13 @@ function drawsOf({ a, b }: { a: Ends; b: Ends }, base: number): [number, number]
   const [met, unfinished, n] = [a.met + b.met, a.unfinished + b.unfinished, a.n + b.n];
   const rest = n - met - unfinished;
   const draws: [number, number][] = [];
-  for (let m = 0; m <= Math.min(met, b.n); m++)
-    for (let u = Math.max(0, b.n - m - rest); u <= Math.min(unfinished, b.n - m); u++) {
-      const ways = lnChoose(met, m) + lnChoose(unfinished, u) + lnChoose(rest, b.n - m - u) - lnChoose(n, b.n);
-      draws.push([m * base + u, Math.exp(ways)]);
+  for (let metInB = 0; metInB <= Math.min(met, b.n); metInB++) {
+    const left = b.n - metInB;
+    for (let unfinishedInB = Math.max(0, left - rest); unfinishedInB <= Math.min(unfinished, left); unfinishedInB++) {
+      const lnWays = lnChoose(met, metInB) + lnChoose(unfinished, unfinishedInB) + lnChoose(rest, left - unfinishedInB);
+      draws.push([metInB * base + unfinishedInB, Math.exp(lnWays - lnChoose(n, b.n))]);
     }
+  }
   return draws;
 }
 

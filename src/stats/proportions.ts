@@ -1,6 +1,6 @@
 // Success in several strata, such as prompts: how much the shares of two sides differ. Pure functions, each with its source.
 import { lnChoose, solve } from "./distributions.ts";
-import type { Estimate } from "./estimates.ts";
+import { type Estimate, z95 } from "./estimates.ts";
 
 /** k of n runs that succeeded. */
 export type Share = { k: number; n: number };
@@ -53,7 +53,6 @@ function convolve(one: number[], other: number[]): number[] {
  * stratum, all are one stratum.
  */
 export function shareDifference(strata: ShareStratum[]): Estimate {
-  const z = 1.959963984540054;
   const isSingle = strata.length > 1 && strata.every(({ a, b }) => a.n === 1 && b.n === 1);
   // Two runs say little about the spread of their stratum: intervals would contain the truth in 98 % of cases.
   if (isSingle) return shareDifference([{ a: sumOf(strata, "a"), b: sumOf(strata, "b") }]);
@@ -61,8 +60,8 @@ export function shareDifference(strata: ShareStratum[]): Estimate {
   const errorAt = (difference: number) =>
     Math.sqrt(strata.reduce((sum, stratum) => sum + varianceAt(stratum, difference), 0)) / strata.length;
   // At both ends, the error can be 0: the limit itself.
-  const low = value - solve((by) => by - z * errorAt(value - by), value + 1);
-  const high = value + solve((by) => by - z * errorAt(value + by), 1 - value);
+  const low = value - solve((by) => by - z95 * errorAt(value - by), value + 1);
+  const high = value + solve((by) => by - z95 * errorAt(value + by), 1 - value);
   return { value, low: Math.max(-1, low), high: Math.min(1, high) };
 }
 
@@ -78,7 +77,7 @@ function varianceAt({ a, b }: ShareStratum, difference: number): number {
   return ((p * (1 - p)) / b.n + (q * (1 - q)) / a.n) * (n / (n - 1));
 }
 
-/** The most likely shares of sides `a` and `b` that differ by `difference`: the closed form of Miettinen and Nurminen's appendix. */
+/** The most likely shares of sides `a` and `b` that differ by `difference`: the closed form of Miettinen and Nurminen's appendix, with its names. */
 function likelyShares({ a, b }: ShareStratum, difference: number): [a: number, b: number] {
   const n = a.n + b.n;
   const l2 = (a.n + n) * difference - n - a.k - b.k;

@@ -79,6 +79,8 @@ const maxInfraShare = 0.2;
 /** Whether so many runs failed that the rest isn't conclusive. */
 export const isInconclusive = (failed: number, total: number): boolean => failed > maxInfraShare * total;
 
+type Failure = { failureCause: EndedRun["failureCause"] };
+
 /** Whether a run failed for a reason that says nothing about the target. */
 const isInfraFailure = ({ failureCause }: Failure) =>
   failureCause === "infrastructure" || failureCause === "credentials";
@@ -137,8 +139,6 @@ export function goalResultOf({ report, failureCause }: EndedRun): "met" | "misse
   };
   return ends[report.outcome] ?? null;
 }
-
-type Failure = { failureCause: EndedRun["failureCause"] };
 
 /** Runs whose agent crashed or exceeded its time or spending limit. */
 export const unsuccessfulOf = (runs: Failure[]): number => runs.filter(isUnsuccessful).length;

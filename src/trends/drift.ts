@@ -91,7 +91,7 @@ export function changesOf(
     return scoreChange(point, at, isRuleBased(series.agent), canaryChangeAt(context, series, at, span));
   });
   const all = newest === null ? scores : withCompared(context, series, scores, newest);
-  return [...propertyChangesOf(context, days), ...all].sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0));
+  return [...propertyChangesOf(context, days), ...all].sort((a, b) => Date.parse(a.at) - Date.parse(b.at));
 }
 
 /** `isExact`: equal repeats are one observation, so there is no p. */
@@ -182,20 +182,9 @@ function canaryChangeAt(
         .flatMap(({ day, scores }) => scores.map((score) => ({ at: day, value: score - promptMean })));
     return [levelsOnSide(false), levelsOnSide(true)] as const;
   });
-  const values = (side: Level[]) => side.map(({ value }) => value);
-  const byTime = (a: Level, b: Level) => a.at - b.at;
-  const before = values(
-    sides
-      .flatMap(([side]) => side)
-      .sort(byTime)
-      .slice(-canaryRuns.max),
-  );
-  const after = values(
-    sides
-      .flatMap(([, side]) => side)
-      .sort(byTime)
-      .slice(0, canaryRuns.max),
-  );
+  const toValues = (levels: Level[]) => levels.sort((a, b) => a.at - b.at).map(({ value }) => value);
+  const before = toValues(sides.flatMap(([side]) => side)).slice(-canaryRuns.max);
+  const after = toValues(sides.flatMap(([, side]) => side)).slice(0, canaryRuns.max);
   const runs = `${before.length} against ${after.length} runs`;
   if (Math.min(before.length, after.length) < canaryRuns.min)
     return {

@@ -11,20 +11,22 @@ import { summarizeRuns } from "../stats/repeats.ts";
 /** Maximum number of runs to read per request, newest first: an evaluation has at most 50. */
 const maxRuns = 2000;
 
-type Series = ScoreDay;
+type PointsQuery = {
+  promptId: string;
+  /** A day of the series, which tells its agent, version, context, model and methodology. */
+  series: ScoreDay;
+  /** Start and end, epoch ms. */
+  period: [start: number, end: number];
+  maxPoints: number;
+  /** Whether an evaluation without a report, from this time, belongs to the series. */
+  isWithinSeries: (at: number) => boolean;
+};
 
-/**
- * One point per evaluation of a prompt with one agent, version, context, model and methodology, oldest first. Only published and failed runs without a
- * urlMap count. `isWithinSeries`: whether an evaluation without a report, from this time, belongs to the series.
- */
+/** One point per evaluation of a series, oldest first. Only published and failed runs on the live docs count. */
 export function listEvaluationPoints(
   { db }: Context,
   org: OrgId,
-  promptId: string,
-  series: Series,
-  [start, end]: [number, number],
-  maxPoints: number,
-  isWithinSeries: (at: number) => boolean,
+  { promptId, series, period, maxPoints, isWithinSeries }: PointsQuery,
 ) {
   const rows = db
     .select({
@@ -49,7 +51,7 @@ export function listEvaluationPoints(
       and(
         eq(runs.orgId, org),
         eq(runs.promptId, promptId),
-        createdWithin(runs.id, [start, end]),
+        createdWithin(runs.id, period),
         eq(runs.agent, series.agent),
         sql`coalesce(${runs.model}, '') = ${series.model}`,
         isLiveRun,
@@ -83,7 +85,7 @@ export function listEvaluationPoints(
   return {
     points: shownEvaluations
       .map(([evalRequestId, evalRuns]) => ({
-        from: toIso(evalRuns.at(-1)?.at ?? start),
+        from: toIso(evalRuns.at(-1)?.at ?? period[0]),
         evalRequestId,
         prompts: 1,
         ...summarizeRuns(evalRuns),

@@ -45,15 +45,15 @@ function pointOf(at: number, days: ScoreDay[], failed: FailedRun[]): Point {
   const scoredPrompts = promptResults.filter(({ scores }) => scores.length > 0);
   const judgedPrompts = promptResults.filter((result) => result.judged > 0);
   const medianOf = (name: "seconds" | "costs") => median(promptResults.flatMap((result) => median(result[name]) ?? []));
-  const [singlePrompt] = judgedPrompts;
+  const [judgedPrompt, ...otherJudgedPrompts] = judgedPrompts;
   const scores =
     scoredPrompts.length === 1 ? (scoredPrompts[0]?.scores ?? []) : scoredPrompts.map((result) => mean(result.scores));
-  const rate =
-    singlePrompt && judgedPrompts.length === 1
-      ? wilson(singlePrompt.succeeded, singlePrompt.judged)
-      : meanInterval(judgedPrompts.map((result) => (100 * result.succeeded) / result.judged));
+  const isSingle = judgedPrompt !== undefined && otherJudgedPrompts.length === 0;
+  const rate = isSingle
+    ? wilson(judgedPrompt.succeeded, judgedPrompt.judged)
+    : meanInterval(judgedPrompts.map((result) => (100 * result.succeeded) / result.judged));
   // The interval of one prompt is in shares, the one over several prompts in percent.
-  const scale = judgedPrompts.length === 1 ? 1 : 100;
+  const scale = isSingle ? 1 : 100;
   const { value, low, high } = rounded(
     scores.length === 0 ? { value: 0, low: null, high: null } : meanInterval(scores),
     1,

@@ -96,8 +96,8 @@ const toSeriesFields = ({ version, contextDigest, methodology, scope }: ScoreDay
 
 /**
  * Results over time of one agent, version, model and methodology: the most recent ones that match. Over several prompts, canaries
- * are excluded, docs_only scores of prompts that repeat the docs too, and each prompt counts equally in a point. `newest`: the newest significant change of the prompt, which the changes contain with
- * the numbers that all pages show. Throws not_found, and bad_request for an invalid time.
+ * are excluded, docs_only scores of prompts that repeat the docs too, and each prompt counts equally in a point. `newest`: the newest significant
+ * change of the prompt, which the changes contain with the numbers that all pages show. Throws not_found, and bad_request for an invalid time.
  */
 export function getTrends(ctx: Context, org: OrgId, filter: TrendFilter, newest: ComparedChange | null): Trends {
   const { db, now } = ctx;
@@ -159,22 +159,17 @@ function computeTrends(
     ({ agent, model }) => (newest?.agent ?? filter.agent ?? agent) === agent && (newest?.model ?? model) === model,
   );
   const context: ChangeContext = { ctx, org, promptId: filter.promptId, others: matching, dayOf };
-  const allSeries = splitIntoSeries(
-    matching.filter(({ agent, model }) => agent === newest?.agent && model === newest.model),
-  );
+  const isOfNewest = ({ agent, model }: ScoreDay) => agent === newest?.agent && model === newest.model;
+  const allSeries = splitIntoSeries(matching.filter(isOfNewest));
   const pointsOfSeries = ({ days, from, to }: DatedSeries): { points: Trends["points"]; nextUntil: string | null } => {
     const [day] = days;
     const isWithinSeries = (at: number) => at >= from && at < to;
-    return interval === "eval" && day
-      ? listEvaluationPoints(ctx, org, ids[0] as string, day, [start, end], maxPoints, isWithinSeries)
-      : {
-          points: pointsOf(
-            startOf,
-            days,
-            failed.filter(({ at }) => isWithinSeries(at)),
-          ),
-          nextUntil: null,
-        };
+    if (interval === "eval" && day) {
+      const query = { promptId: ids[0] as string, series: day, maxPoints, isWithinSeries };
+      return listEvaluationPoints(ctx, org, { ...query, period: [start, end] });
+    }
+    const failedInSeries = failed.filter(({ at }) => isWithinSeries(at));
+    return { points: pointsOf(startOf, days, failedInSeries), nextUntil: null };
   };
   const seriesWithPoints = allSeries.map((series) => ({ ...series, ...pointsOfSeries(series) }));
   const nextUntil =
@@ -186,6 +181,10 @@ function computeTrends(
   const isShown = ({ from }: Trends["points"][number]) =>
     interval !== "eval" || nextUntil === null || from >= nextUntil;
   const [newestSeries, ...others] = seriesWithPoints;
+  const comparedChange = newestSeries ? comparedChangeOf(compared, context, newestSeries) : null;
+  const changes = newestSeries
+    ? changesOf(context, newestSeries.days, levelsOf(newestSeries.days), comparedChange)
+    : [];
   return {
     agent: newest?.agent ?? null,
     agentVersion: newest?.version || null,
@@ -200,26 +199,17 @@ function computeTrends(
         points: points.filter(isShown),
       }))
       .filter(({ points }) => points.length > 0),
-    changes: newestSeries
-      ? changesOf(
-          context,
-          newestSeries.days,
-          levelsOf(newestSeries.days),
-          comparedChangeOf(compared, context, newestSeries),
-        )
-      : [],
-    series: [...Map.groupBy(allDays, seriesKeyOf).values()].map((sameSeries) => {
-      const [day] = sameSeries as [ScoreDay];
-      return {
-        agent: day.agent,
-        model: day.model || null,
-        ...toSeriesFields(day),
-        n: sameSeries.reduce((n, { scores }) => n + scores.length, 0),
-      };
-    }),
+    changes,
+    series: [...Map.groupBy(allDays, seriesKeyOf).values()].map(summarizeSeries),
     timeZone,
     nextUntil,
   };
+}
+
+function summarizeSeries(days: ScoreDay[]): Trends["series"][number] {
+  const [day] = days as [ScoreDay];
+  const n = days.reduce((sum, { scores }) => sum + scores.length, 0);
+  return { agent: day.agent, model: day.model || null, ...toSeriesFields(day), n };
 }
 
 /** The newest change of the prompt, if it is one of this series. */
@@ -308,7 +298,6 @@ function createStartOf(interval: Interval, timeZone: string): (at: number) => nu
 
 function startOfInterval(interval: Interval, at: number, timeZone: string): number {
   const day = Temporal.Instant.fromEpochMilliseconds(at).toZonedDateTimeISO(timeZone).toPlainDate();
-  const first =
-    interval === "month" ? day.with({ day: 1 }) : interval === "week" ? day.subtract({ days: day.dayOfWeek - 1 }) : day;
-  return first.toZonedDateTime(timeZone).epochMilliseconds;
+  const firstDays = { month: day.with({ day: 1 }), week: day.subtract({ days: day.dayOfWeek - 1 }), day, eval: day };
+  return firstDays[interval].toZonedDateTime(timeZone).epochMilliseconds;
 }

@@ -53,11 +53,16 @@ function addNode(state: State, node: SerializedAXNode, depth: number, isNamed: b
     controlRoles.has(role) ? addRef(state, node) : "",
     role !== "heading" || node.level === undefined ? "" : ` level ${node.level}`,
     node.value === undefined || node.value === "" ? "" : ` value ${JSON.stringify(node.value)}`,
-    ...states.map((name) => (node[name] ? ` ${node[name] === true ? name : `${name} ${node[name]}`}` : "")),
+    ...states.map((stateName) => stateText(stateName, node[stateName])),
     role === "link" && typeof node.url === "string" ? ` → ${shortUrl(node.url, state.origin)}` : "",
   ];
   addLine(state, depth, parts.join(""));
   addChildren(state, children, depth + 1, isNamed || (name !== "" && rolesNamedByText.has(role)));
+}
+
+function stateText(name: string, value: unknown): string {
+  if (!value) return "";
+  return value === true ? ` ${name}` : ` ${name} ${value}`;
 }
 
 /** Consecutive texts are merged. */

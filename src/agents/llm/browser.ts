@@ -26,7 +26,7 @@ const maxSnapshotRetries = 3;
 type BrowserResources = AgentResources & { browser: Extract<AgentResources["browser"], { program: string }> };
 
 /** Opens a relay to the browser's egress session; `findCurrentCallId` tells the ID of the call in progress. */
-type OpenRelay = (
+export type OpenRelay = (
   egress: EgressSocket,
   findCurrentCallId: () => string | null,
 ) => { open: () => Promise<Relay>; [Symbol.asyncDispose](): Promise<unknown> };

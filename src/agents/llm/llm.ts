@@ -1,4 +1,4 @@
-import type { LanguageModelV4Message } from "@ai-sdk/provider";
+import type { LanguageModelV4, LanguageModelV4Message } from "@ai-sdk/provider";
 import { type Agent, type AgentContext, type AgentEvent, type SandboxResources, toAgentFailure } from "../agent.ts";
 import { createStartReporter, startCpuMeter, toShortage } from "../cpu-meter.ts";
 import { type EndingName, endings } from "../endings.ts";
@@ -8,14 +8,14 @@ import { createRelayOpener } from "../relay/relay-opener.ts";
 import { mountWorkspace } from "../sandbox/workspace.ts";
 import type { Task } from "../task.ts";
 import { reportWorkspaceDiff, setUpWorkspace } from "../workspace-setup.ts";
-import { browserTools } from "./browser.ts";
+import { browserTools, type OpenRelay } from "./browser.ts";
 import { createChannel } from "./channel.ts";
 import { defaultMaxChars, findSmallerLimit, removeOldResults } from "./context-window.ts";
 import { skillsFolder, toFirstMessage, toInstructions } from "./instructions.ts";
 import { toModel } from "./providers.ts";
 import { createReportTools } from "./self-tools.ts";
 import { pauseAfter, type StepEnd, takeStep } from "./step.ts";
-import { createToolbox, type ToolSpec } from "./tool.ts";
+import { createToolbox, type Toolbox, type ToolSpec } from "./tool.ts";
 import { webTools } from "./web.ts";
 import { workspaceTools } from "./workspace.ts";
 
@@ -65,30 +65,22 @@ async function runSession(
 ): Promise<void> {
   const { resources, signal } = baseContext;
   if (!resources) throw toAgentFailure("unusable", "the agent was started without a model");
+  const progress: Progress = { calls: 0, hasWritten: false, finishEnding: null, nearLimits: new Set() };
   let ids = 0;
-  let calls = 0;
-  let hasWritten = false;
-  let finishEnding: Ending | null = null;
-  const notices = new Set<string>();
   const nextId = () => `t${++ids}`;
   const { browser } = resources;
+  const sandboxResources = "workspace" in resources.sandbox ? resources.sandbox : null;
   const reader = createReader(task);
   const relayRun = { task, reader, report, now: baseContext.now };
-  await using relay = "workspace" in resources.sandbox ? createRelayOpener(resources.sandbox, relayRun) : null;
-  const { sandbox: sandboxResources } = resources;
+  await using relay = sandboxResources && createRelayOpener(sandboxResources, relayRun);
   // The browser itself reports the pages that it opens.
-  const openRelay: Parameters<typeof browserTools>[2]["openRelay"] = (egress, findCurrentCallId) =>
-    createRelayOpener(
-      { ...(sandboxResources as SandboxResources), egress },
-      { ...relayRun, report: () => {}, findCurrentCallId },
-    );
+  const openBrowserRelay: OpenRelay | null =
+    sandboxResources &&
+    ((egress, findCurrentCallId) =>
+      createRelayOpener({ ...sandboxResources, egress }, { ...relayRun, report: () => {}, findCurrentCallId }));
   await using browserTool =
     "program" in browser
-      ? browserTools(
-          task,
-          { ...resources, browser },
-          { signal, openRelay: "workspace" in sandboxResources ? openRelay : null },
-        )
+      ? browserTools(task, { ...resources, browser }, { signal, openRelay: openBrowserRelay })
       : null;
   // `mounted` is assigned before the first tool is called.
   const specs: Record<string, ToolSpec> = {
@@ -96,14 +88,14 @@ async function runSession(
     ...(relay ? workspaceTools(() => (mounted.sandbox as SandboxResources).workspace, relay.open, task) : {}),
     ...browserTool?.tools,
     ...createReportTools((ending) => {
-      finishEnding = { ...ending, ending: "finished" };
+      progress.finishEnding = { ...ending, ending: "finished" };
     }),
   };
   using meter = startCpuMeter();
   const countAndReport = (event: AgentEvent) => {
     if (event.type === "tool_call") {
-      calls++;
-      hasWritten ||= writingTools.has(event.tool);
+      progress.calls++;
+      progress.hasWritten ||= writingTools.has(event.tool);
     }
     report(event);
   };
@@ -138,59 +130,90 @@ async function runSession(
   await checkGoal(session, "before");
   const system = { role: "system" as const, content: toInstructions(task, tools, unavailable) };
   const messages = [fromUser(toFirstMessage(task, skills))];
-  const model = await toModel(resources.model, (limit) => notices.add(limitNames[limit] ?? limit));
+  const model = await toModel(resources.model, (limit) => progress.nearLimits.add(limitNames[limit] ?? limit));
   const toolbox = await createToolbox(specs, { nextId, signal, report: countAndReport });
-  const sentNotices = new Set<string>();
+  const reportStart = createStartReporter({ meter, context, report });
+  const conversation = { model, modelId: resources.model.id, toolbox, system, messages, progress };
+  const ending = await converse(conversation, { reportStart, report: countAndReport, signal });
+  const shortage = toShortage(meter.read());
+  if (shortage) report(shortage);
+  if (sandbox && progress.hasWritten) await reportWorkspaceDiff(session, sandbox);
+  // Success checks may have secrets, so nothing that the agent started may still run.
+  await mcp?.[Symbol.asyncDispose]();
+  report({ type: "end", ...(await decideEnding(ending, session)) });
+}
+
+/** What the model has done so far. */
+type Progress = {
+  /** Tool calls. */
+  calls: number;
+  hasWritten: boolean;
+  /** What it said when it called `finish`; null: it has not. */
+  finishEnding: Ending | null;
+  /** Limits that are near, by the names that messages to it have. */
+  nearLimits: Set<string>;
+};
+
+type Conversation = {
+  model: LanguageModelV4;
+  modelId: string;
+  toolbox: Toolbox;
+  system: LanguageModelV4Message;
+  /** All others, to which each step adds. */
+  messages: LanguageModelV4Message[];
+  progress: Progress;
+};
+
+type ConversationHooks = { reportStart: () => void; report: (event: AgentEvent) => void; signal: AbortSignal };
+
+/** Calls the model again and again until the session ends. Throws an AgentFailure if it can't go on, and the signal's reason. */
+async function converse(
+  { model, modelId, toolbox, system, messages, progress }: Conversation,
+  { reportStart, report, signal }: ConversationHooks,
+): Promise<Ending> {
+  const announcedLimits = new Set<string>();
   let maxChars = defaultMaxChars;
   let failures = 0;
   let idleTurns = 0;
-  let ending: Ending | null = null;
-  const reportStart = createStartReporter({ meter, context, report });
-  while (!ending) {
+  for (;;) {
     signal.throwIfAborted();
     reportStart();
-    const newNotices = [...notices].filter((notice) => !sentNotices.has(notice));
-    if (newNotices.length > 0) {
-      messages.push(fromUser(`The run has almost used up ${newNotices.join(" and ")}. Wrap up now and call finish.`));
-      for (const notice of newNotices) sentNotices.add(notice);
-    }
+    const newLimits = [...progress.nearLimits].filter((limit) => !announcedLimits.has(limit));
+    if (newLimits.length > 0)
+      messages.push(fromUser(`The run has almost used up ${newLimits.join(" and ")}. Wrap up now and call finish.`));
+    for (const limit of newLimits) announcedLimits.add(limit);
     removeOldResults(messages, maxChars);
     const prompt = [system, ...withCachePoint(messages)];
-    const step: StepEnd = await takeStep(model, prompt, { toolbox, report: countAndReport, signal, maxTextChars });
+    const step: StepEnd = await takeStep(model, prompt, { toolbox, report, signal, maxTextChars });
+    if (step.kind === "done") {
+      failures = 0;
+      messages.push(...step.messages);
+      idleTurns = step.calls > 0 ? 0 : idleTurns + 1;
+      if (progress.finishEnding) return progress.finishEnding;
+      if (idleTurns >= maxIdleTurns) return toEnding("stopped", "The model stopped without calling finish.");
+      if (idleTurns > 0)
+        messages.push(fromUser("Continue with your tools, or call finish if you are done or cannot get any further."));
+      continue;
+    }
+    if (step.kind === "stopped") return toEnding(step.ending, `${stopReasons[step.ending]} ${step.text}`);
     if (step.kind === "over_budget") {
-      if (calls === 0) throw toAgentFailure("run_limit", `${step.message} before any work was done`);
-      ending = toEnding("run_limit", `The run reached a limit: ${step.message}.`);
-    } else if (step.kind === "stopped") ending = toEnding(step.ending, `${stopReasons[step.ending]} ${step.text}`);
-    else if (step.kind === "failed") {
-      const smallerLimit = step.ending === "context_overflow" ? findSmallerLimit(messages) : null;
+      if (progress.calls === 0) throw toAgentFailure("run_limit", `${step.message} before any work was done`);
+      return toEnding("run_limit", `The run reached a limit: ${step.message}.`);
+    }
+    if (step.ending === "context_overflow") {
+      const smallerLimit = findSmallerLimit(messages);
       if (smallerLimit !== null) {
         maxChars = smallerLimit;
         continue;
       }
-      if (step.ending === "context_overflow" && calls > 0) {
-        ending = toEnding(step.ending, `The conversation became too long for the model: ${step.message}.`);
-        continue;
-      }
-      const isFinal = endings[step.ending].failure.retry === "never";
-      if (isFinal || ++failures >= maxFailures)
-        throw toAgentFailure(step.ending, step.message, { code: step.code, subject: resources.model.id });
-      await pauseAfter(failures, step, signal);
-    } else {
-      failures = 0;
-      messages.push(...step.messages);
-      idleTurns = step.calls > 0 ? 0 : idleTurns + 1;
-      if (finishEnding) ending = finishEnding;
-      else if (idleTurns >= maxIdleTurns) ending = toEnding("stopped", "The model stopped without calling finish.");
-      else if (idleTurns > 0)
-        messages.push(fromUser("Continue with your tools, or call finish if you are done or cannot get any further."));
+      if (progress.calls > 0)
+        return toEnding(step.ending, `The conversation became too long for the model: ${step.message}.`);
     }
+    const isFinal = endings[step.ending].failure.retry === "never";
+    if (isFinal || ++failures >= maxFailures)
+      throw toAgentFailure(step.ending, step.message, { code: step.code, subject: modelId });
+    await pauseAfter(failures, step, signal);
   }
-  const shortage = toShortage(meter.read());
-  if (shortage) report(shortage);
-  if (sandbox && hasWritten) await reportWorkspaceDiff(session, sandbox);
-  // Success checks may have secrets, so nothing that the agent started may still run.
-  await mcp?.[Symbol.asyncDispose]();
-  report({ type: "end", ...(await decideEnding(ending, session)) });
 }
 
 /** The end of a session that did not reach the goal. */

@@ -136,10 +136,10 @@ const createRemoteTransport = (
   callId: () => string | null,
 ): Transport =>
   new StreamableHTTPClientTransport(new URL(url), {
-    fetch: (address, { method = "GET", headers, body, signal } = {}) =>
+    fetch: (requestUrl, { method = "GET", headers, body, signal } = {}) =>
       new Promise<Response>((resolve, reject) => {
         const credentials = Buffer.from(`${callId() ?? ""}:${token}`).toString("base64");
-        const { host, href } = new URL(address);
+        const { host, href } = new URL(requestUrl);
         const request = http.request({
           socketPath: path,
           path: href,

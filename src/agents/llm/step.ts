@@ -5,6 +5,7 @@ import {
   type LanguageModelV4StreamPart,
   type LanguageModelV4ToolCall,
 } from "@ai-sdk/provider";
+import { pause } from "../../deadline.ts";
 import { reasonOf } from "../../errors.ts";
 import { ownMember } from "../../schema.ts";
 import type { AgentEvent } from "../agent.ts";
@@ -183,10 +184,6 @@ export async function pauseAfter(
   signal: AbortSignal,
 ): Promise<void> {
   const ms = Math.min(retryAfterMs ?? (isBusy ? busyPauseMs : pauseMs) * 2 ** (failures - 1), longestPauseMs);
-  const pauseEnd = Promise.withResolvers<void>();
-  signal.addEventListener("abort", () => pauseEnd.resolve(), { once: true });
-  const timer = setTimeout(pauseEnd.resolve, ms);
-  await pauseEnd.promise;
-  clearTimeout(timer);
+  await pause(ms, signal);
   signal.throwIfAborted();
 }

@@ -9,6 +9,9 @@ import type { z } from "zod";
 import type { AgentEvent, Artifact } from "../agent.ts";
 import { boundFields } from "../event-size.ts";
 
+/** Maximum length of a URL. A page can have one of any length. */
+export const maxUrlChars = 8_000;
+
 /** Result of a tool. `output` is sent to the model and stored in the session. */
 export type ToolResult = { ok: boolean; output: Record<string, unknown>; artifact?: Artifact };
 
@@ -97,6 +100,3 @@ function issuesIn(error: Error & { issues?: { path: PropertyKey[]; message: stri
   const issues = error.issues?.map(({ path, message }) => `${path.map(String).join(".") || "input"}: ${message}`);
   return issues?.join("; ") ?? error.message;
 }
-
-/** Maximum length of a URL. A page can have one of any length. */
-export const maxUrlChars = 8_000;

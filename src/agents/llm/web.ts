@@ -146,7 +146,7 @@ export function webTools(
           if (requestedLlmsTxts.has(url)) continue;
           requestedLlmsTxts.add(url);
           const { page } = await openPage(url, call);
-          for (const { url: address, text } of page?.links ?? []) addListedUrl(pagesRead, address, text);
+          for (const link of page?.links ?? []) addListedUrl(pagesRead, link.url, link.text);
         }
         const sections = searchPagesRead(pagesRead, query);
         for (const { url } of sections) learn(url, { provenance: "search", foundOn: null });
