@@ -100,13 +100,13 @@ export function getInbox(ctx: Context, org: OrgId, { withSnoozed = false }: { wi
   const changes = listScoreChanges(ctx, org);
   const spending = getSpending(ctx, org);
   const { spentUsd, maxUsdAMonth, expectedUsd, until } = spending;
-  const all = listProblems(ctx, org, changes, spending).map(
+  const items = listProblems(ctx, org, changes, spending).map(
     (problem) => addMark(problem, marks.get(problem.id)) as InboxItem,
   );
   const isSnoozed = ({ snoozedUntil }: InboxItem) => snoozedUntil !== null && Date.parse(snoozedUntil) > ctx.now();
   return {
-    problems: withSnoozed ? all : all.filter((problem) => !isSnoozed(problem)),
-    snoozed: withSnoozed ? 0 : all.filter(isSnoozed).length,
+    problems: withSnoozed ? items : items.filter((item) => !isSnoozed(item)),
+    snoozed: withSnoozed ? 0 : items.filter(isSnoozed).length,
     improvements: changes
       .filter(({ kind }) => kind === "score_rose")
       .sort((a, b) => b.delta - a.delta)

@@ -49,6 +49,16 @@ export async function* followPart(
   }
 }
 
+/** A part of a page that is not shared between viewers: yields it at each tick at which its content has changed. */
+export async function* followTicks(ticks: AsyncIterable<void>, render: () => string): AsyncGenerator<Message> {
+  let lastHtml: string | null = null;
+  for await (const _ of ticks) {
+    const html = render();
+    if (html !== lastHtml) yield { data: html };
+    lastHtml = html;
+  }
+}
+
 function openPart(ctx: Context, key: string, render: () => Promise<string>): LivePart {
   const part: LivePart = {
     readers: 0,

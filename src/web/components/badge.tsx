@@ -5,10 +5,10 @@ const charWidth = 6.6;
 const padding = 6;
 
 const colors = { A: "#2e7d32", B: "#558b2f", C: "#9a6700", D: "#bf5b04", F: "#b3261e" } as const;
-const untested = "#57606a";
+const gray = "#57606a";
 
 /** The color of a grade such as `B+`; gray without one. */
-const colorOf = (grade: string | null) => colors[grade?.charAt(0) as keyof typeof colors] ?? untested;
+const colorOf = (grade: string | null) => colors[grade?.charAt(0) as keyof typeof colors] ?? gray;
 
 const widthOf = (text: string) => Math.ceil(text.length * charWidth) + 2 * padding;
 

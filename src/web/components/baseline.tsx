@@ -4,27 +4,17 @@ import type { Report } from "../../reports/schema.ts";
 import type { EvalResult } from "../../stats/repeats.ts";
 import { Fact } from "./figures.tsx";
 
+type ChangeProps = { change: number; isCost?: boolean; format?: (value: number) => string };
+
 /** A change, colored by whether higher is better. */
-export const Change = ({
-  change,
-  isCost = false,
-  format,
-}: {
-  change: number;
-  isCost?: boolean;
-  format?: (value: number) => string;
-}) => (
+export const Change = ({ change, isCost = false, format }: ChangeProps) => (
   <span class={change === 0 ? "muted" : change > 0 === isCost ? "worse" : "better"}>{withSign(change, format)}</span>
 );
 
+type SummaryProps = { report: Report; result: EvalResult | null };
+
 /** How reliable the score is: the results of the repeats and the comparison with the baseline. */
-export function BaselineSummary({
-  report: { baseline, agent },
-  result,
-}: {
-  report: Report;
-  result: EvalResult | null;
-}) {
+export function BaselineSummary({ report: { baseline, agent }, result }: SummaryProps) {
   // Runs of a rule-based agent on the same pages don't differ.
   const isDeterministic = isRuleBased(agent.id) && (result?.n ?? 0) < 2;
   return (

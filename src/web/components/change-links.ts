@@ -1,6 +1,6 @@
 import { type ChangeWindow, findComparison, type LatestResults } from "../../comparisons/latest.ts";
 
-/** Evaluations on each side of a link: those next to the change, because an address has a limit. */
+/** Evaluations on each side of a link: those next to the change, because the length of a URL is limited. */
 const maxEvaluations = 50;
 
 type Sides = { before: string[]; after: string[] };

@@ -1,3 +1,10 @@
+/** The scale of scores spans at least this many points, so that a small change doesn't look large. */
+export const minScoreSpan = 20;
+
+/** The end of a scale of changes in points that shows all values: a multiple of 5, at least 10. */
+export const maxChangeOf = (values: number[]): number =>
+  Math.max(10, Math.ceil(Math.max(0, ...values.map(Math.abs)) / 5) * 5);
+
 /** Scores from 0 to 100, oldest first, as a line without axes; nothing for fewer than two. `subject`: what they are scores of, for screen readers. */
 export function Sparkline({ scores, subject }: { scores: number[]; subject: string }) {
   if (scores.length < 2) return null;
@@ -5,8 +12,7 @@ export function Sparkline({ scores, subject }: { scores: number[]; subject: stri
   const [width, height, edge] = [96, 24, 3];
   const lowest = Math.min(...scores);
   const span = Math.max(...scores) - lowest;
-  // The scale spans at least 20 points, so that a small change does not look large.
-  const range = Math.max(span, 20);
+  const range = Math.max(span, minScoreSpan);
   const from = lowest - (range - span) / 2;
   const x = (i: number) => edge + (i * (width - 2 * edge)) / (scores.length - 1);
   const y = (score: number) => height - edge - ((score - from) / range) * (height - 2 * edge);
@@ -55,10 +61,13 @@ export function ScoreLine({ points, label }: { points: Point[]; label: string })
   );
 }
 
+/** Share from which a usage bar has the color of a warning. */
+const warningShare = 0.8;
+
 /** A usage bar. `share`: 0 to 1. */
 export const Meter = ({ share, label }: { share: number; label: string }) => (
   <svg
-    class={`track ${share >= 0.8 ? "grade-d" : "used"}`}
+    class={`track ${share >= warningShare ? "grade-d" : "used"}`}
     viewBox="0 0 100 8"
     preserveAspectRatio="none"
     role="img"

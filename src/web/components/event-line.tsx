@@ -26,7 +26,7 @@ type LineProps = {
 export function EventLine({ event, isFailed, here, frictionLabels, reportUrl, filesUrl, isInline }: LineProps) {
   const { seq, at: _at, tMs: _tMs, type, source, ...rest } = event;
   const fields: Record<string, unknown> = rest;
-  const address = `${here}/${seq}`;
+  const eventUrl = `${here}/${seq}`;
   const { artifact } = fields as { artifact?: Artifact };
   const file =
     artifact && !artifact.missing && filesUrl ? { name: artifact.name, url: `${filesUrl}/${artifact.name}` } : null;
@@ -37,7 +37,7 @@ export function EventLine({ event, isFailed, here, frictionLabels, reportUrl, fi
         class={`event-${type}${isFailed ? " failed" : ""}`}
         {...(isInline
           ? {}
-          : { "hx-get": address, "hx-trigger": "toggle once", "hx-target": "find .whole", "hx-swap": "outerHTML" })}
+          : { "hx-get": eventUrl, "hx-trigger": "toggle once", "hx-target": "find .whole", "hx-swap": "outerHTML" })}
       >
         <summary>
           <span class="kind">
@@ -50,7 +50,7 @@ export function EventLine({ event, isFailed, here, frictionLabels, reportUrl, fi
           <Payload fields={fields} />
         ) : (
           <p class="whole">
-            <a href={address}>View full event</a> ({formatBytes(JSON.stringify(fields).length)})
+            <a href={eventUrl}>View full event</a> ({formatBytes(JSON.stringify(fields).length)})
           </p>
         )}
       </details>

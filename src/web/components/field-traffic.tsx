@@ -5,8 +5,8 @@ import { ScrollArea } from "./figures.tsx";
 import { PageList, pathOf } from "./page-list.tsx";
 
 /** Fewer reads than this could name a single customer. */
-const few = 3;
-const toTimes = (times: number): string => (times > 0 && times < few ? "few" : formatNumber(times));
+const minShown = 3;
+const toTimes = (times: number): string => (times > 0 && times < minShown ? "few" : formatNumber(times));
 
 const kindLabels: Record<FieldTraffic["visitors"][number]["kind"], string> = {
   coding: "Coding agent",
@@ -116,8 +116,8 @@ export const FieldTrafficSection = ({ base, traffic, docsUrl, mayPropose }: Prop
   </>
 );
 
-const timesText = (times: number) => (times < few ? "few times" : count(times, "time"));
-const readsText = (reads: number) => (reads < few ? "few reads" : count(reads, "read"));
+const timesText = (times: number) => (times < minShown ? "few times" : count(times, "time"));
+const readsText = (reads: number) => (reads < minShown ? "few reads" : count(reads, "read"));
 
 /** The agents that asked most. */
 const summaryOf = ({ visitors }: FieldTraffic): string =>

@@ -63,11 +63,13 @@ export const Fold = ({ id, title, count, children }: FoldProps) => (
   </details>
 );
 
-const shownEvents = 6;
+const maxEvents = 6;
+/** Events that the session page shows above the one a link leads to. */
+const earlierEvents = 3;
 
-/** URL of an event on the session page, with a few earlier events above it. */
+/** URL of an event on the session page. */
 export const toEventHref = (session: string, seq: number): string =>
-  `${session}?fromSeq=${Math.max(0, seq - 3)}#e${seq}`;
+  `${session}?fromSeq=${Math.max(0, seq - earlierEvents)}#e${seq}`;
 
 /** Links to the events that support a statement. `session`: URL of the session page; null if the events are no longer stored. */
 export const EvidenceLinks = ({ events, session }: { events: number[]; session: string | null }) => (
@@ -77,12 +79,12 @@ export const EvidenceLinks = ({ events, session }: { events: number[]; session: 
       describeEvents(events)
     ) : (
       <>
-        {events.slice(0, shownEvents).map((seq) => (
+        {events.slice(0, maxEvents).map((seq) => (
           <a key={seq} class="name" href={toEventHref(session, seq)}>
             event {seq}
           </a>
         ))}
-        {events.length > shownEvents && ` and ${events.length - shownEvents} more`}
+        {events.length > maxEvents && ` and ${events.length - maxEvents} more`}
       </>
     )}
   </span>

@@ -53,7 +53,7 @@ export const Filter = ({ action, part, trigger = "change", clearLabel = false, s
   </form>
 );
 
-/** The first and the last day of a period, each of which may be a time in the address. */
+/** The first and the last day of a period, each of which may be a time in the URL. */
 export function PeriodFields({ since, until }: { since: string | undefined; until: string | undefined }) {
   const dayOf = useDay();
   return (
@@ -68,7 +68,7 @@ export function PeriodFields({ since, until }: { since: string | undefined; unti
   );
 }
 
-/** The date of a time in the filter, of which the field shows the last day before it. */
+/** What a date field shows: a day as it is, and the last day before a time, with which links to earlier data end. */
 const toDateField = (time: string | undefined, dayOf: (iso: string) => string) =>
   time === undefined || time.length <= 10 || Number.isNaN(Date.parse(time))
     ? time

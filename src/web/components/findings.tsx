@@ -35,12 +35,10 @@ export function FrictionList({ report, labels, session, hasHistory, site }: List
   );
 }
 
-const stateText = ({ state, seenIn: { runs, of } }: FrictionPoint) =>
-  state === "new"
-    ? of === 1
-      ? "first report"
-      : "new in this report"
-    : `${state}, in ${runs} of ${count(of, "report")}`;
+function stateText({ state, seenIn: { runs, of } }: FrictionPoint): string {
+  if (state !== "new") return `${state}, in ${runs} of ${count(of, "report")}`;
+  return of === 1 ? "first report" : "new in this report";
+}
 
 type FrictionProps = { friction: FrictionPoint; label: string; session: string | null; history: string | null };
 

@@ -16,6 +16,9 @@ export const isComplete = ({ promptId, hasReports, hasSchedule, usesKeys, hasTea
 
 type Step = { name: string; path: string; isDone: boolean };
 
+/** The first so many steps need a prompt. Without one they have no link, since the form for it is on the same page. */
+const stepsOfPrompt = 3;
+
 /** The setup checklist of an organization, until all steps are done or the list is hidden. */
 export function FirstStepsList({ site: { base }, steps }: { site: Site; steps: FirstSteps }) {
   const { promptId } = steps;
@@ -46,7 +49,7 @@ export function FirstStepsList({ site: { base }, steps }: { site: Site; steps: F
       <ol>
         {all.map(({ name, path, isDone }, i) => (
           <li key={name} class={isDone ? "done" : undefined} aria-current={i === next ? "step" : undefined}>
-            {isDone || (promptId === null && i < 3) ? name : <a href={base + path}>{name}</a>}
+            {isDone || (promptId === null && i < stepsOfPrompt) ? name : <a href={base + path}>{name}</a>}
             {isDone && <span class="visually-hidden"> (done)</span>}
           </li>
         ))}

@@ -38,15 +38,10 @@ export function Fixes(props: Props) {
   const conventions = recommendations.filter(({ dismissed, isConvention }) => dismissed === null && isConvention);
   const dismissedFixes = recommendations.filter((each) => each.dismissed !== null);
   if (recommendations.length === 0) return null;
+  const heading = openFixes.length === 1 ? "Fix this" : `Fix these ${openFixes.length}`;
   return (
     <section class="fixes">
-      <h2 id="advice">
-        {openFixes.length === 0
-          ? "Nothing to fix"
-          : openFixes.length === 1
-            ? "Fix this"
-            : `Fix these ${openFixes.length}`}
-      </h2>
+      <h2 id="advice">{openFixes.length === 0 ? "Nothing to fix" : heading}</h2>
       <ol>
         {openFixes.map((fix) => (
           <FixCard key={fix.id} fix={fix} {...props} />
@@ -67,6 +62,8 @@ export function Fixes(props: Props) {
   );
 }
 
+const withoutPeriod = (sentence: string) => sentence.replace(/\.$/, "");
+
 function FixCard({
   fix,
   report,
@@ -82,7 +79,7 @@ function FixCard({
   const gain = pointsOfFix(fix);
   const page = evidence?.url ?? url;
   const verification = done?.status === "running" ? undefined : verifications?.get(id);
-  const isActionInTitle = title.replace(/\.$/, "") === action.replace(/\.$/, "");
+  const isActionInTitle = withoutPeriod(title) === withoutPeriod(action);
   return (
     <li id={`fix-${priority}`} class="fix">
       <h3>
@@ -168,8 +165,9 @@ function FrictionPills({ frictions }: { frictions: Report["frictionPoints"] }) {
   const [worst] = frictions;
   if (!worst) return null;
   const { runs, of } = frictions.map(({ seenIn }) => seenIn).reduce((a, b) => (b.runs > a.runs ? b : a));
-  const sum = (values: (number | null)[]) => values.reduce<number>((all, each) => all + (each ?? 0), 0);
-  const [seconds, usd] = [sum(frictions.map((each) => each.lostSeconds)), sum(frictions.map((each) => each.lostUsd))];
+  const sumOf = (field: "lostSeconds" | "lostUsd") => frictions.reduce((sum, each) => sum + (each[field] ?? 0), 0);
+  const [seconds, usd] = [sumOf("lostSeconds"), sumOf("lostUsd")];
+  // Smaller losses would be shown as zero.
   const losses = [seconds >= 0.1 && `${Number(seconds.toFixed(1))} s`, usd >= 0.005 && `$${usd.toFixed(2)}`].filter(
     Boolean,
   );
@@ -276,22 +274,24 @@ const DismissedFixes = ({ fixes, path, mayDismiss }: Props & { fixes: Recommenda
       </h3>
     </summary>
     <ul class="dismissed">
-      {fixes.map(({ id, title, dismissed }) => (
-        <li key={id}>
-          <span>
-            <strong>{title}</strong>
-            <small>
-              {dismissed?.reason} Dismissed by {dismissed?.dismissedBy} on{" "}
-              {dismissed && <Day at={dismissed.createdAt} />}
-            </small>
-          </span>
-          {mayDismiss && (
-            <ButtonForm action={`${path}/dismissals/${dismissed?.id}/undo`} label={`Undo: ${title}`}>
-              Undo
-            </ButtonForm>
-          )}
-        </li>
-      ))}
+      {fixes.map(
+        ({ id, title, dismissed }) =>
+          dismissed && (
+            <li key={id}>
+              <span>
+                <strong>{title}</strong>
+                <small>
+                  {dismissed.reason} Dismissed by {dismissed.dismissedBy} on <Day at={dismissed.createdAt} />
+                </small>
+              </span>
+              {mayDismiss && (
+                <ButtonForm action={`${path}/dismissals/${dismissed.id}/undo`} label={`Undo: ${title}`}>
+                  Undo
+                </ButtonForm>
+              )}
+            </li>
+          ),
+      )}
     </ul>
   </details>
 );

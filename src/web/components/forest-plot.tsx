@@ -1,4 +1,5 @@
 import { threshold } from "../../stats/power.ts";
+import { maxChangeOf } from "./charts.tsx";
 
 /** A change in points with its interval. `label`: what changed; `isTotal`: over all prompts. */
 export type ForestRow = { label: string; delta: number; low: number | null; high: number | null; isTotal: boolean };
@@ -8,8 +9,7 @@ const [rowHeight, labelHeight, chartWidth] = [42, 16, 420];
 
 /** Changes of scores with their 95% intervals, one per line, on one scale. Put a table with the same data next to it. */
 export function ForestPlot({ rows, title }: { rows: ForestRow[]; title: string }) {
-  const bounds = rows.flatMap(({ delta, low, high }) => [delta, low ?? delta, high ?? delta]).map(Math.abs);
-  const maxPoints = Math.max(10, Math.ceil(Math.max(...bounds, 0) / 5) * 5);
+  const maxPoints = maxChangeOf(rows.flatMap(({ delta, low, high }) => [delta, low ?? delta, high ?? delta]));
   const x = (points: number) => chartWidth / 2 + (points / maxPoints) * (chartWidth / 2 - 12);
   const bottom = rows.length * rowHeight + 4;
   return (

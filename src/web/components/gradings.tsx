@@ -56,9 +56,8 @@ export function Gradings({ gradings, path, mayPin }: Props) {
               <Time at={createdAt} />
             </td>
             <td>
-              {isPinned ? (
-                "Pinned"
-              ) : mayPin ? (
+              {isPinned && "Pinned"}
+              {!isPinned && mayPin && (
                 <form method="post" action={`${path}/grading`}>
                   {isShown && "Yes "}
                   <button
@@ -70,11 +69,8 @@ export function Gradings({ gradings, path, mayPin }: Props) {
                     Pin
                   </button>
                 </form>
-              ) : isShown ? (
-                "Yes"
-              ) : (
-                "–"
               )}
+              {!isPinned && !mayPin && (isShown ? "Yes" : "–")}
             </td>
           </tr>
         ))}

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { shortUrl, withSign } from "../../grading/text.ts";
+import type { FailedRuns } from "../../inbox/failed-runs.ts";
 import { itemSize, itemSubject, itemText } from "../../inbox/labels.ts";
 import type { InboxItem, ScoreChange } from "../../inbox/schema.ts";
 import type { Site } from "../site.ts";
@@ -69,23 +70,25 @@ const TextSince = ({ item, now }: { item: InboxItem; now?: number }) => (
   </>
 );
 
+/** Where the failed runs are shown: the only one, or lists, since several prompts have no list of their own. */
+function failedRunsPath({ failed, runId, prompt, agent, otherPrompts }: FailedRuns): string {
+  if (failed === 1) return `/runs/${runId}`;
+  const ofOnePrompt = `&promptId=${prompt.id}&agent=${encodeURIComponent(agent)}`;
+  return `/runs?status=failed${otherPrompts.length > 0 ? "" : ofOnePrompt}`;
+}
+
 function contentOf(item: InboxItem, { base }: Site, viewer: Viewer, now: number): LineContent {
+  const plain = { name: itemSubject(item), text: <TextSince item={item} now={now} /> };
   switch (item.kind) {
     case "score_fell":
     case "score_rose":
       return scoreContent(item, base);
     case "runs_failed": {
       const { failure } = item;
-      const runs =
-        item.failed === 1
-          ? `${base}/runs/${item.runId}`
-          : item.otherPrompts.length > 0
-            ? `${base}/runs?status=failed`
-            : `${base}/runs?status=failed&promptId=${item.prompt.id}&agent=${encodeURIComponent(item.agent)}`;
       return {
         name: (
           <>
-            <Named {...item} base={base} />
+            <PromptAndAgent {...item} base={base} />
             {item.otherPrompts.map(({ id, title }) => (
               <span key={id}>
                 ,{" "}
@@ -109,7 +112,7 @@ function contentOf(item: InboxItem, { base }: Site, viewer: Viewer, now: number)
         button: (
           <>
             <RemedyButtons {...{ base, viewer, failure }} runId={failure.runAgainHelps ? item.runId : null} />
-            <a href={runs}>{item.failed === 1 ? "Open run" : "Open runs"}</a>
+            <a href={base + failedRunsPath(item)}>{item.failed === 1 ? "Open run" : "Open runs"}</a>
           </>
         ),
       };
@@ -161,20 +164,16 @@ function contentOf(item: InboxItem, { base }: Site, viewer: Viewer, now: number)
       };
     case "calibration_worse":
       return {
+        ...plain,
         name: (
           <a class="plain" href={`${base}/calibration#${item.calibrationId}`}>
             {itemSubject(item)}
           </a>
         ),
-        text: <TextSince item={item} now={now} />,
         button: <ButtonLink href={`${base}/calibration`}>Open calibration</ButtonLink>,
       };
     case "all_schedules_paused":
-      return {
-        name: itemSubject(item),
-        text: <TextSince item={item} now={now} />,
-        button: <ButtonLink href={`${base}/schedules`}>Open schedules</ButtonLink>,
-      };
+      return { ...plain, button: <ButtonLink href={`${base}/schedules`}>Open schedules</ButtonLink> };
     case "secrets_unreadable":
       return {
         name: itemSubject(item),
@@ -187,8 +186,7 @@ function contentOf(item: InboxItem, { base }: Site, viewer: Viewer, now: number)
       };
     case "backup_failing":
       return {
-        name: itemSubject(item),
-        text: <TextSince item={item} now={now} />,
+        ...plain,
         where:
           item.lastBackupAt === null ? (
             "No backup yet"
@@ -200,30 +198,17 @@ function contentOf(item: InboxItem, { base }: Site, viewer: Viewer, now: number)
         button: <ButtonLink href={`${base}/docs/operations#schedule-backups`}>How to fix it</ButtonLink>,
       };
     case "runs_paused":
-      return {
-        name: itemSubject(item),
-        text: <TextSince item={item} now={now} />,
-        button: <ButtonLink href={`${base}/runs?status=pending`}>Open runs</ButtonLink>,
-      };
+      return { ...plain, button: <ButtonLink href={`${base}/runs?status=pending`}>Open runs</ButtonLink> };
     case "check_failed":
       return {
-        name: itemSubject(item),
-        text: <TextSince item={item} now={now} />,
+        ...plain,
         where: item.command === null ? null : <code>{item.command}</code>,
         button: <ButtonLink href={`${base}/docs/doctor#causes-and-remedies`}>How to fix it</ButtonLink>,
       };
     case "worker_away":
-      return {
-        name: itemSubject(item),
-        text: <TextSince item={item} now={now} />,
-        button: <ButtonLink href={`${base}/settings/workers`}>Open workers</ButtonLink>,
-      };
+      return { ...plain, button: <ButtonLink href={`${base}/settings/workers`}>Open workers</ButtonLink> };
     case "runs_waiting":
-      return {
-        name: itemSubject(item),
-        text: <TextSince item={item} now={now} />,
-        button: <ButtonLink href={`${base}/runs/${item.runId}`}>Open run</ButtonLink>,
-      };
+      return { ...plain, button: <ButtonLink href={`${base}/runs/${item.runId}`}>Open run</ButtonLink> };
   }
 }
 
@@ -233,7 +218,15 @@ const SubjectLink = ({ item, base }: { item: InboxItem & { prompt: { id: string 
   </a>
 );
 
-const Named = ({ prompt, agent, base }: { prompt: { id: string; title: string }; agent: string; base: string }) => (
+const PromptAndAgent = ({
+  prompt,
+  agent,
+  base,
+}: {
+  prompt: { id: string; title: string };
+  agent: string;
+  base: string;
+}) => (
   <>
     <a class="plain" href={`${base}/prompts/${prompt.id}`}>
       <span {...foreignText}>{prompt.title}</span>
@@ -245,7 +238,7 @@ const Named = ({ prompt, agent, base }: { prompt: { id: string; title: string };
 function scoreContent(item: ScoreChange, base: string): LineContent {
   const { cause, delta } = item;
   return {
-    name: <Named {...item} base={base} />,
+    name: <PromptAndAgent {...item} base={base} />,
     text: <TextSince item={item} />,
     where: cause?.url && (
       <>
@@ -282,15 +275,9 @@ const Assigned = ({ item: { assignee, snoozedUntil, markedBy, markedAt }, now }:
 
 const snoozeDays = { 1: "1 day", 7: "1 week", 30: "30 days" };
 
-const ItemForms = ({
-  site: { base },
-  item,
-  actions: { members },
-}: {
-  site: Site;
-  item: InboxItem;
-  actions: InboxActions;
-}) => (
+type FormsProps = { site: Site; item: InboxItem; actions: InboxActions };
+
+const ItemForms = ({ site: { base }, item, actions: { members } }: FormsProps) => (
   <details class="marks">
     <summary>Snooze or assign</summary>
     <form method="post" action={`${base}/inbox/${item.id}`}>

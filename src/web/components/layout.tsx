@@ -74,6 +74,14 @@ export function Layout(props: Props) {
     children,
   } = props;
   const { base, baseUrl, theme } = site;
+  const publicHeader =
+    publisher === undefined ? (
+      <SiteBar {...{ site, isSignedIn, path }} />
+    ) : (
+      <header class="bar publisher">
+        <strong {...foreignText}>{publisher}</strong>
+      </header>
+    );
   return (
     <html lang="en" data-theme={theme}>
       <head>
@@ -99,15 +107,7 @@ export function Layout(props: Props) {
         <a class="skip" href="#content">
           Skip to content
         </a>
-        {viewer ? (
-          <Menu {...{ site, viewer, path }} />
-        ) : publisher === undefined ? (
-          <SiteBar {...{ site, isSignedIn, path }} />
-        ) : (
-          <header class="bar publisher">
-            <strong {...foreignText}>{publisher}</strong>
-          </header>
-        )}
+        {viewer ? <Menu {...{ site, viewer, path }} /> : publicHeader}
         <div class={aside ? "frame with-aside" : "frame"}>
           <main id="content">
             <div id="toast">{viewer?.toast && <ToastLine base={base} toast={viewer.toast} />}</div>
@@ -149,7 +149,7 @@ const SiteBar = ({ site: { base }, isSignedIn, path }: { site: Site; isSignedIn:
       <a href={`${base}/docs/api`} aria-current={path === "/docs/api" ? "page" : undefined}>
         API
       </a>
-      {/* The documentation is the same for everyone and kept by caches: it does not know who is signed in. */}
+      {/* Caches keep the documentation, which is the same for everyone who isn't signed in. */}
       {path.startsWith("/docs") ? (
         <a href={`${base}/`}>Home</a>
       ) : isSignedIn ? (

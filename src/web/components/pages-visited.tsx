@@ -20,8 +20,9 @@ const provenanceLabels: Record<Step["provenance"], string> = {
   guessed: "guessed URL",
 };
 
-/** Row height and indent in SVG units. */
-const [rowHeight, indent, maxDepth] = [32, 16, 6];
+const maxDepth = 6;
+/** In SVG units. `corner`: radius of the bend of an edge. */
+const [rowHeight, indent, dotRadius, corner] = [32, 16, 5, 8];
 const column = (depth: number) => 10 + Math.min(depth, maxDepth) * indent;
 
 type Props = { pagesVisited: PagesVisited; session: string | null };
@@ -51,7 +52,7 @@ export function VisitedPages({ pagesVisited: { steps, unlisted }, session }: Pro
             <Edge key={step.seq} steps={steps} index={i} />
           ))}
           {steps.map(({ seq, kind, depth }, i) => (
-            <circle key={seq} class={`step-${kind}`} cx={column(depth)} cy={middle(i)} r="5" />
+            <circle key={seq} class={`step-${kind}`} cx={column(depth)} cy={middle(i)} r={dotRadius} />
           ))}
         </svg>
         <ol>
@@ -73,10 +74,11 @@ function Edge({ steps, index }: { steps: Step[]; index: number }) {
   if (parent === null) return null;
   const isLast = steps.findLastIndex((step) => step.parent === parent) === index;
   const x = column((steps[parent] as Step).depth);
+  const y = middle(index);
   return (
     <>
-      {isLast && <path d={`M${x} ${middle(parent) + 6}V${middle(index) - 8}`} />}
-      <path d={`M${x} ${middle(index) - 8}Q${x} ${middle(index)} ${x + 8} ${middle(index)}H${column(depth) - 5}`} />
+      {isLast && <path d={`M${x} ${middle(parent) + dotRadius + 1}V${y - corner}`} />}
+      <path d={`M${x} ${y - corner}Q${x} ${y} ${x + corner} ${y}H${column(depth) - dotRadius}`} />
     </>
   );
 }
@@ -107,13 +109,7 @@ function StepRow({ step, session }: { step: Step; session: string | null }) {
 const maxPathSteps = 8;
 
 /** The pages that the agent opened, in one line. */
-export function PathTaken({
-  pagesVisited: { steps },
-  session,
-}: {
-  pagesVisited: PagesVisited;
-  session: string | null;
-}) {
+export function PathTaken({ pagesVisited: { steps }, session }: Props) {
   if (steps.length === 0) return null;
   return (
     <p class="path-taken">

@@ -46,7 +46,7 @@ const tokens = /("(?:[^"\\]|\\.)*")(\s*:)?|\b(?:true|false|null)\b|-?\d+(?:\.\d+
 
 const kindOf = (token: string): string => (/^-?\d/.test(token) ? "n" : "b");
 
-/** JSON with syntax colors. */
+/** JSON with syntax colors, by classes: keys `k`, strings `s`, numbers `n`, and `b` for booleans and null. */
 function highlightJson(json: string): ComponentChildren[] {
   const parts: ComponentChildren[] = [];
   let at = 0;

@@ -162,17 +162,7 @@ function AgentOptionFields({ prefix, agentName, texts }: AgentOptionsProps) {
 export function FurtherAgents({ agents }: { agents: AgentInfo[] }) {
   const form = useForm();
   const rows = rowsOf(form.values, "furtherAgent");
-  const emptyRow = {
-    agent: "",
-    model: "",
-    effort: "",
-    permissions: "",
-    webSearch: "",
-    login: "",
-    systemPrompt: "",
-    args: "",
-    env: "",
-  };
+  const emptyRow = { agent: "", model: "", ...optionTextsOf(new URLSearchParams()) };
   return (
     <>
       <AgentOptionFields prefix="options" agentName="the agent" texts={optionTextsOf(form.values)} />

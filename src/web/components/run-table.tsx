@@ -108,18 +108,10 @@ const groupByEvaluation = (runs: RunListItem[]): RunListItem[][] => [
   ...Map.groupBy(runs, ({ evalRequestId }) => evalRequestId).values(),
 ];
 
-/** Heading of the runs of one evaluation. `shownCount`: how many of them this list has. */
-const EvalRow = ({
-  run,
-  shownCount,
-  base,
-  span,
-}: {
-  run: RunListItem;
-  shownCount: number;
-  base: string;
-  span: number;
-}) => (
+type EvalRowProps = { run: RunListItem; shownCount: number; base: string; span: number };
+
+/** Heading of the runs of one evaluation. `shownCount`: how many of them this list has. `span`: its columns. */
+const EvalRow = ({ run, shownCount, base, span }: EvalRowProps) => (
   <tr class="group" data-eval={run.evalRequestId}>
     <th scope="rowgroup" colSpan={span}>
       <a href={`${base}/evals/${run.evalRequestId}`}>Evaluation of {run.title}</a>{" "}

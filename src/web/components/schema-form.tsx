@@ -14,7 +14,7 @@ export function toFormError(
   { field = "", detail, problem, problems }: AppError,
   fields?: readonly string[],
 ): FormError {
-  const isOfForm = (path: string) => fields?.includes(path.split(".")[0] ?? "") !== false;
+  const isOfForm = (path: string) => fields === undefined || fields.includes(path.split(".")[0] ?? "");
   if (problem === undefined || !isOfForm(field)) return { field: "", message: capitalize(detail) };
   const others = problems.filter((each) => each.field !== "" && each.field !== field && isOfForm(each.field));
   return { ...toFieldError({ field, problem }), others: others.map(toFieldError) };
@@ -84,10 +84,7 @@ export const SchemaForm = ({
 
 type Option = readonly [value: string, label: string, disabled?: boolean];
 
-/** Attributes of a control, which differ between inputs, selects and texts. */
-type Attributes = AllHTMLAttributes;
-
-type FieldProps = Omit<Attributes, "label" | "list"> & {
+type FieldProps = Omit<AllHTMLAttributes, "label" | "list"> & {
   /** Its path in the schema: `workspace.setup`. */
   name: string;
   label: string;

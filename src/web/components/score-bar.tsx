@@ -1,33 +1,50 @@
 import type { Report } from "../../reports/schema.ts";
 import { type ScoreSegment, scoreSegmentsOf, segmentLabels } from "../../reports/score-segments.ts";
 
-const width = 1000;
+/** In SVG units. The smallest segment stays visible, and a gap separates neighbors of the same color. */
+const [barWidth, barHeight, minWidth, gap] = [1000, 20, 3, 2];
+
+/** A segment of a bar. `share`: of the whole bar, 0 to 1. `look`: its CSS class. `hint`: shown on hover. */
+type Segment = { name: string; share: number; look: string; hint?: string };
+
+/** Segments next to each other. Hidden from screen readers, so put a list with the same data next to it. */
+export function SegmentBar({ segments }: { segments: Segment[] }) {
+  let x = 0;
+  return (
+    <svg viewBox={`0 0 ${barWidth} ${barHeight}`} preserveAspectRatio="none" aria-hidden="true">
+      {segments.map(({ name, share, look, hint }, i) => {
+        const start = x;
+        x += share * barWidth;
+        const width = share * barWidth - (i < segments.length - 1 ? gap : 0);
+        return (
+          <rect key={name} class={look} x={start} width={Math.max(minWidth, width)} height={barHeight}>
+            {hint !== undefined && <title>{hint}</title>}
+          </rect>
+        );
+      })}
+    </svg>
+  );
+}
 
 const labelOf = (segment: ScoreSegment) =>
   segment.kind === "fix" ? `Fix ${segment.priority}` : segmentLabels[segment.kind];
-/** The color says only what kind of points it is: all fixes have the same one, with a gap between neighbors. */
+/** The color says only what kind of points it is: all fixes have the same one. */
 const classOf = (segment: ScoreSegment) => `segment-${segment.kind.replace("_", "-")}`;
 
 /** All 100 points as one bar: the score, and what the other points were lost to. */
 export function ScoreBar({ report }: { report: Report }) {
   const segments = scoreSegmentsOf(report);
   if (segments.length === 0) return null;
-  const starts = segments.map((_, i) => segments.slice(0, i).reduce((sum, { points }) => sum + points, 0));
   return (
     <figure class="score-bar">
-      <svg viewBox={`0 0 ${width} 20`} preserveAspectRatio="none" aria-hidden="true">
-        {segments.map((segment, i) => (
-          <rect
-            key={labelOf(segment)}
-            class={classOf(segment)}
-            x={(starts[i] ?? 0) * 10}
-            width={Math.max(3, segment.points * 10 - (i < segments.length - 1 ? 2 : 0))}
-            height="20"
-          >
-            <title>{`${labelOf(segment)}: ${segment.points} points`}</title>
-          </rect>
-        ))}
-      </svg>
+      <SegmentBar
+        segments={segments.map((segment) => ({
+          name: labelOf(segment),
+          share: segment.points / 100,
+          look: classOf(segment),
+          hint: `${labelOf(segment)}: ${segment.points} points`,
+        }))}
+      />
       <figcaption>
         <ul aria-label="Points by cause">
           {segments.map((segment) => (

@@ -55,14 +55,14 @@ function CurveChart({ part }: { part: Part }) {
     return `${toX(amount).toFixed(1)},${toY(scoreOn(curve, amount)).toFixed(1)}`;
   });
   const valueOnCurve = Math.min(Math.max(value, Math.min(best, worst)), Math.max(best, worst));
-  const [px, py] = [toX(valueOnCurve).toFixed(1), toY(score).toFixed(1)];
+  const [pointX, pointY] = [toX(valueOnCurve).toFixed(1), toY(score).toFixed(1)];
   return (
     <svg class={`curve grade-${gradeLetter(score).charAt(0).toLowerCase()}`} viewBox="0 0 240 84" role="img">
       <title>{`${name}: ${score} of 100 (${describeCurve(part)})`}</title>
       <path class="axis" d={`M${left} ${top}V${bottom}H${right}`} />
       <polyline class="line" points={line.join(" ")} />
-      <path class="guide" d={`M${left} ${py}H${px}V${bottom}`} />
-      <circle class="point" cx={px} cy={py} r="4" />
+      <path class="guide" d={`M${left} ${pointY}H${pointX}V${bottom}`} />
+      <circle class="point" cx={pointX} cy={pointY} r="4" />
       <text class="end" x={left - 4} y={top + 4}>
         100
       </text>

@@ -103,16 +103,10 @@ function verdictText({ verdict, delta }: NonNullable<LatestResults["change"]>): 
   return Math.abs(delta) < threshold ? "small change" : "possible change";
 }
 
+type ChangeProps = { latest: LatestResults | null; base: string; promptId: string };
+
 /** The newest change of a prompt, linked to what explains it or, if it is not significant, to the comparison of before and after. */
-export function LatestChange({
-  latest,
-  base,
-  promptId,
-}: {
-  latest: LatestResults | null;
-  base: string;
-  promptId: string;
-}) {
+export function LatestChange({ latest, base, promptId }: ChangeProps) {
   const change = latest?.change ?? null;
   if (latest === null || change === null) return <span class="muted">–</span>;
   const { verdict, delta, at } = change;

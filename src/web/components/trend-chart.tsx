@@ -1,10 +1,9 @@
 import { describeMethodology } from "../../reports/differences.ts";
 import type { Trends } from "../../trends/trends.ts";
+import { minScoreSpan } from "./charts.tsx";
 import { useDay } from "./when.tsx";
 
 const [width, height, left, right, top, bottom] = [960, 280, 56, 14, 32, 36];
-/** The scale spans at least this many points, so that a small change doesn't look large. */
-const leastSpan = 20;
 const maxLabels = 8;
 
 type ScoredPoint = Trends["points"][number] & { score: NonNullable<Trends["points"][number]["score"]> };
@@ -88,11 +87,7 @@ export function TrendChart({ trends: { points, others, changes }, label }: { tre
             <title>{`${dayOf(from)}: ${score.mean}, ${n} runs`}</title>
           </circle>
           {i % step === 0 && (
-            <text
-              class={`${i === 0 ? "" : i === scored.length - 1 ? "end" : "middle"}${(i / step) % 2 ? " spare" : ""}`}
-              x={x(from)}
-              y={height - 8}
-            >
+            <text class={dayClass(i, scored.length - 1, step)} x={x(from)} y={height - 8}>
               {dayOf(from)}
             </text>
           )}
@@ -102,11 +97,17 @@ export function TrendChart({ trends: { points, others, changes }, label }: { tre
   );
 }
 
+/** Keeps the first and last day within the chart. Narrow screens hide every second, spare day. */
+function dayClass(index: number, last: number, step: number): string {
+  const anchor = index === last ? "end" : "middle";
+  return `${index === 0 ? "" : anchor}${(index / step) % 2 === 1 ? " spare" : ""}`;
+}
+
 /** Rounded limits that contain every band, within 0 and 100. */
 function scaleOf(scored: ScoredPoint[]): [number, number] {
   const lowest = Math.max(0, Math.min(...scored.map(({ score }) => score.low ?? score.mean)));
   const highest = Math.min(100, Math.max(...scored.map(({ score }) => score.high ?? score.mean)));
-  const slack = Math.max(0, leastSpan - (highest - lowest)) / 2;
+  const slack = Math.max(0, minScoreSpan - (highest - lowest)) / 2;
   const from = Math.max(0, Math.floor((lowest - slack) / 10) * 10);
-  return [from, Math.max(from + leastSpan, Math.min(100, Math.ceil((highest + slack) / 10) * 10))];
+  return [from, Math.max(from + minScoreSpan, Math.min(100, Math.ceil((highest + slack) / 10) * 10))];
 }

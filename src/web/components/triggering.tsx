@@ -9,7 +9,7 @@ export const TriggeringTable = ({ experiment, base }: { experiment: Experiment; 
   if (analysis.triggering.length === 0) return null;
   const promptsById = new Map(prompts.map((prompt) => [prompt.id, prompt]));
   const wrong = analysis.triggering.flatMap(({ arm, agent, wrong }) => wrong.map((each) => ({ ...each, arm, agent })));
-  const derived = fromSkillText(experiment);
+  const skillText = fromSkillText(experiment);
   return (
     <section id="triggering">
       <h2>
@@ -60,7 +60,7 @@ export const TriggeringTable = ({ experiment, base }: { experiment: Experiment; 
           </tr>
         ))}
       </List>
-      {derived && <p class="muted">{derived}</p>}
+      {skillText && <p class="muted">{skillText}</p>}
       {wrong.length > 0 && (
         <Fold id="wrong-prompts" title="Prompts that went wrong" count={wrong.length}>
           <List label="Prompts that went wrong" isStacked labels={["Prompt", "Arm", "Agent", "Wrong"]}>

@@ -16,9 +16,8 @@ type Props = { here: string; reportUrl: string; filesUrl: string | null } & {
   tMsBefore: (event: Event) => number;
 };
 
-/** Events that belong to a turn but seldom matter: model usage, successful requests, milestones. */
-const isQuiet = ({ type }: Event, failed: boolean) =>
-  !failed && (type === "usage" || type === "http" || type === "milestone");
+/** Types of events that seldom matter within their turn unless they failed, each as it is counted. */
+const quietTypes = { usage: "model call", http: "request", milestone: "milestone" } as const;
 
 /** A session as turns: what the agent thought, called and got back, together. */
 export const Turns = ({ turns, ...props }: Props) => (
@@ -53,7 +52,9 @@ function TurnItem({
       frictionLabels={labelsOf(event)}
     />
   );
-  const quietEvents = events.filter((event) => isQuiet(event, isFailed(event)) && labelsOf(event).length === 0);
+  const quietEvents = events.filter(
+    (event) => event.type in quietTypes && !isFailed(event) && labelsOf(event).length === 0,
+  );
   // A turn that has only quiet events shows them.
   const foldedEvents = quietEvents.length === events.length ? [] : quietEvents;
   return (
@@ -79,11 +80,9 @@ function TurnItem({
   );
 }
 
-function quietText(events: Event[]): string {
-  const names = { usage: "model call", http: "request", milestone: "milestone" } as const;
-  return Object.entries(names)
-    .map(([type, name]) => [name, events.filter((event) => event.type === type).length] as const)
-    .filter(([, n]) => n > 0)
-    .map(([name, n]) => count(n, name))
+const quietText = (events: Event[]): string =>
+  Object.entries(quietTypes)
+    .map(([type, name]) => ({ name, total: events.filter((event) => event.type === type).length }))
+    .filter(({ total }) => total > 0)
+    .map(({ name, total }) => count(total, name))
     .join(", ");
-}

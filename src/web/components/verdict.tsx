@@ -3,6 +3,7 @@ import type { Comparison } from "../../comparisons/compare.ts";
 import { capitalize, duration } from "../../grading/text.ts";
 import { humanize, metricLabels } from "../../reports/labels.ts";
 import { threshold } from "../../stats/power.ts";
+import { maxChangeOf } from "./charts.tsx";
 import { Fact, goalReachedText, List, summaryColumns } from "./figures.tsx";
 
 type Evidence = Comparison["evidence"];
@@ -122,21 +123,22 @@ function scoreText({ score }: Evidence["sides"][number], compared: number | null
 /** The change of the mean score with its confidence interval, over the band of negligible changes. */
 function DeltaChart({ value, low, high }: { value: number; low: number | null; high: number | null }) {
   const [from, to] = [low ?? value, high ?? value];
-  const maxPoints = Math.max(10, Math.ceil(Math.max(Math.abs(from), Math.abs(to)) / 5) * 5);
-  const x = (points: number) => 200 + (points / maxPoints) * 190;
+  const maxPoints = maxChangeOf([from, to]);
+  const [left, center, right] = [10, 200, 390];
+  const x = (points: number) => center + (points / maxPoints) * (right - center);
   const label = `Change in mean score: ${value} points (95% CI ${from} to ${to}). Changes under ${threshold} points are considered negligible.`;
   return (
     <svg class="delta" viewBox="0 0 400 52" role="img">
       <title>{label}</title>
       <rect class="band" x={x(-threshold)} width={x(threshold) - x(-threshold)} y="4" height="30" />
-      <path class="axis" d="M10 19H390M200 4V34" />
+      <path class="axis" d={`M${left} 19H${right}M${center} 4V34`} />
       <path class="range" d={`M${x(from)} 13V25M${x(from)} 19H${x(to)}M${x(to)} 13V25`} />
       <circle cx={x(value)} cy="19" r="4.5" />
-      <text x="10" y="48">{`−${maxPoints}`}</text>
-      <text x="200" y="48" class="middle">
+      <text x={left} y="48">{`−${maxPoints}`}</text>
+      <text x={center} y="48" class="middle">
         0
       </text>
-      <text x="390" y="48" class="end">{`+${maxPoints}`}</text>
+      <text x={right} y="48" class="end">{`+${maxPoints}`}</text>
     </svg>
   );
 }

@@ -12,16 +12,20 @@ type Props = {
 };
 
 /** A link to the page that explains a change of a prompt's score between evaluations, if it changed. */
-export const WhyLink = ({ base, promptId, delta, before, after }: Props) =>
-  promptId === undefined || delta === null || delta.value === 0 || before.length === 0 || after.length === 0 ? null : (
+export function WhyLink({ base, promptId, delta, before, after }: Props) {
+  const hasChanged = delta !== null && delta.value !== 0;
+  const hasBothSides = before.length > 0 && after.length > 0;
+  if (promptId === undefined || !hasChanged || !hasBothSides) return null;
+  return (
     <p>
       <a class="button" href={toWhyHref(base, promptId, { before, after })}>
         See why
       </a>
     </p>
   );
+}
 
-/** The same for a comparison of one prompt. */
+/** A `WhyLink` for a comparison, if it is of one prompt. */
 export const SidesWhyLink = ({ base, comparison }: { base: string; comparison: Comparison }) => {
   const { base: earlier, head, evidence } = comparison;
   const [promptId, ...others] = head.promptIds;

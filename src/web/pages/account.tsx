@@ -233,16 +233,16 @@ const methodNames: Record<SignIn["method"], string> = {
   sso: "Single sign-on",
 };
 
-/** Browsers and systems as user agents name them, and the names to show where those differ. */
+/** Browsers and systems as user agents name them, and the names to show where those differ. Edge also names Chrome, and that Safari. */
 const browsers = ["Edg", "OPR", "Firefox", "Chrome", "Safari", "curl"];
 const systems = ["Android", "iPhone", "iPad", "Windows", "Mac OS X", "Linux"];
-const names: Record<string, string> = { Edg: "Edge", OPR: "Opera", "Mac OS X": "macOS" };
+const shownNames: Record<string, string> = { Edg: "Edge", OPR: "Opera", "Mac OS X": "macOS" };
 
 /** Browser and operating system of a user agent: `Firefox on Linux`. */
 function browserName(userAgent: string): string {
   const [browser, system] = [browsers, systems].map((tokens) => {
     const token = tokens.find((each) => userAgent.includes(each));
-    return token && (names[token] ?? token);
+    return token && (shownNames[token] ?? token);
   });
   return [browser ?? "Unknown browser", system].filter(Boolean).join(" on ");
 }

@@ -76,11 +76,8 @@ const kinds: Partial<Record<AuditEntry["actor"]["kind"], string>> = {
   service: "Service",
 };
 
-function EntryRow({
-  entry: { actor, action, target, changes, ipAddress, userAgent, createdAt },
-}: {
-  entry: AuditEntry;
-}) {
+function EntryRow({ entry }: { entry: AuditEntry }) {
+  const { actor, action, target, changes, ipAddress, userAgent, createdAt } = entry;
   return (
     <tr data-action={action}>
       <th scope="row">

@@ -19,11 +19,11 @@ export type BisectForm = Static<typeof BisectForm>;
 const gatesCrumb = { name: "Gates", path: "/gates" };
 const bisectsCrumb = { name: "Bisects", path: "/bisects" };
 
+const tones = { running: "running", found: "completed", stopped: "superseded" } as const;
+
+/** Status of a bisect, in the colors of runs. */
 const Status = ({ status }: { status: Bisect["status"] }) => (
-  <span
-    class={`status-mark run-${{ running: "running", found: "completed", stopped: "superseded" }[status]}`}
-    data-status={status}
-  >
+  <span class={`status-mark run-${tones[status]}`} data-status={status}>
     {statusLabels[status]}
   </span>
 );
@@ -231,18 +231,19 @@ const [chartWidth, chartHeight] = [600, 90];
 
 /** The probability of each commit to be the first with the change, oldest first. The table below has the tried ones. */
 function Posterior({ bisect: { posterior, commits, builds } }: { bisect: Bisect }) {
-  const shown = posterior.slice(1);
-  const largest = Math.max(...shown, 0.01);
-  const width = chartWidth / shown.length;
-  const best = shown.indexOf(largest);
-  const numbers = builds.flatMap(({ commit, skipped }) => (skipped === null ? [commits.indexOf(commit)] : []));
+  // The first commit is known to be good.
+  const [, ...probabilities] = posterior;
+  const largest = Math.max(...probabilities, 0.01);
+  const width = chartWidth / probabilities.length;
+  const best = probabilities.indexOf(largest);
+  const triedIndices = builds.flatMap(({ commit, skipped }) => (skipped === null ? [commits.indexOf(commit)] : []));
   return (
     <>
       <svg class="posterior" viewBox={`0 0 ${chartWidth} ${chartHeight + 8}`} role="img" preserveAspectRatio="none">
         <title>
-          {`Most probable: ${commits[best + 1]}, ${percent(shown[best] ?? 0)}. ${numbers.length} of ${commits.length} builds were run.`}
+          {`Most probable: ${commits[best + 1]}, ${percent(probabilities[best] ?? 0)}. ${triedIndices.length} of ${commits.length} builds were run.`}
         </title>
-        {shown.map((probability, i) => (
+        {probabilities.map((probability, i) => (
           <rect
             key={commits[i + 1]}
             class={i === best ? "best" : undefined}
@@ -252,13 +253,13 @@ function Posterior({ bisect: { posterior, commits, builds } }: { bisect: Bisect 
             height={Math.max(probability > 0 ? 1 : 0, (probability / largest) * chartHeight)}
           />
         ))}
-        {numbers
-          .filter((number) => number > 0)
-          .map((number) => (
+        {triedIndices
+          .filter((index) => index > 0)
+          .map((index) => (
             <rect
-              key={number}
+              key={index}
               class="tried"
-              x={(number - 1) * width}
+              x={(index - 1) * width}
               width={Math.max(2, width)}
               y={chartHeight + 3}
               height="4"

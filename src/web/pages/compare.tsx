@@ -37,11 +37,18 @@ const valueFormats: Record<string, (value: number) => string> = {
   costUsd: (value) => `$${value.toFixed(2)}`,
 };
 
-/** How much worse the last report is than the first, relative to the larger value; null if one has no value. */
-function lossOf({ values, isCost }: MetricRow): number | null {
+/** The change from the first report to the last; null if one has no value. */
+function changeOf({ values }: MetricRow): number | null {
   const [first, last] = [values[0] ?? null, values.at(-1) ?? null];
-  if (first === null || last === null) return null;
-  return (isCost ? last - first : first - last) / Math.max(1, Math.abs(first), Math.abs(last));
+  // Rounded, because 0.3 − 0.1 is not 0.2.
+  return first === null || last === null ? null : Number((last - first).toFixed(4));
+}
+
+/** How much worse the last report is than the first, relative to the larger value or to 1; null if one has no value. */
+function lossOf(row: MetricRow): number | null {
+  const change = changeOf(row);
+  const largest = Math.max(1, Math.abs(row.values[0] ?? 0), Math.abs(row.values.at(-1) ?? 0));
+  return change === null ? null : (row.isCost ? change : -change) / largest;
 }
 
 const worstFirst = (rows: MetricRow[]) => rows.toSorted((a, b) => (lossOf(b) ?? -1) - (lossOf(a) ?? -1));
@@ -182,10 +189,8 @@ export const CompareSidesPage = ({ site, viewer, comparison }: PageProps & { com
 );
 
 function NumberRow({ row }: { row: MetricRow }) {
-  const [first, last] = [row.values[0] ?? null, row.values.at(-1) ?? null];
-  const change = first === null || last === null ? null : Number((last - first).toFixed(4));
-  const loss = lossOf(row) ?? 0;
-  const tone = change === null || change === 0 ? "" : loss > 0 ? "worse" : "better";
+  const change = changeOf(row);
+  const tone = change !== null && change > 0 === row.isCost ? "worse" : "better";
   return (
     <tr>
       <th scope="row">{row.name}</th>
@@ -194,7 +199,7 @@ function NumberRow({ row }: { row: MetricRow }) {
           {value === null ? "–" : row.format(value)}
         </td>
       ))}
-      <td class={`number ${tone}`}>
+      <td class={change ? `number ${tone}` : "number"}>
         {change === null ? "–" : withSign(change, (value) => row.format(Number(value.toFixed(2))))}
       </td>
     </tr>

@@ -76,7 +76,7 @@ export function DashboardPart(overview: Overview & { viewer: Viewer }) {
   const { site, viewer, inbox, promptCount, activeRuns, maxRuns, next, actions, showsAll, now } = overview;
   const { base } = site;
   const problems = showsAll ? inbox.problems : inbox.problems.slice(0, maxLines);
-  const hidden = inbox.problems.length - problems.length + inbox.snoozed;
+  const hiddenLines = inbox.problems.length - problems.length + inbox.snoozed;
   return (
     <>
       <p class="summary soft">
@@ -98,9 +98,9 @@ export function DashboardPart(overview: Overview & { viewer: Viewer }) {
         ) : (
           <InboxList {...{ site, viewer, now, actions }} items={problems} />
         )}
-        {hidden > 0 && (
+        {hiddenLines > 0 && (
           <p class="hint">
-            {count(hidden, "line")} not shown{inbox.snoozed > 0 && `, ${inbox.snoozed} of them snoozed`}.{" "}
+            {count(hiddenLines, "line")} not shown{inbox.snoozed > 0 && `, ${inbox.snoozed} of them snoozed`}.{" "}
             <a href={`${base}/?all=1`}>Show all</a>
           </p>
         )}
@@ -116,13 +116,9 @@ export function DashboardPart(overview: Overview & { viewer: Viewer }) {
   );
 }
 
-const Spending = ({
-  base,
-  spending: { spentUsd, maxUsd, expectedUsd },
-}: {
-  base: string;
-  spending: Inbox["spending"];
-}) => (
+type SpendingProps = { base: string; spending: Inbox["spending"] };
+
+const Spending = ({ base, spending: { spentUsd, maxUsd, expectedUsd } }: SpendingProps) => (
   <section aria-labelledby="spending">
     <h2 id="spending">
       <a href={`${base}/spending`}>Spending this month</a>

@@ -113,12 +113,12 @@ export function DestinationPage({ destination, deliveries, missed, secret, ...fr
 }
 
 /** The result of a delivery in words. If evald tries again, the time of the next try belongs after it. */
-const resultOf = ({ status, lastStatus, failure, nextTryAt }: Delivery) => {
-  const last = lastStatus === null ? "" : ` (${lastStatus})`;
-  if (status === "delivered") return `Delivered${last}`;
-  if (status === "failed") return failure === "exhausted" ? `Failed${last}` : `Failed: ${failure}`;
-  return nextTryAt === null ? "Pending" : `Failed${last}, next try`;
-};
+function resultOf({ status, lastStatus, failure, nextTryAt }: Delivery): string {
+  const httpStatus = lastStatus === null ? "" : ` (${lastStatus})`;
+  if (status === "delivered") return `Delivered${httpStatus}`;
+  if (status === "failed") return failure === "exhausted" ? `Failed${httpStatus}` : `Failed: ${failure}`;
+  return nextTryAt === null ? "Pending" : `Failed${httpStatus}, next try`;
+}
 
 /** Not while a try is in progress or due. */
 const isReplayable = ({ status, nextTryAt }: Delivery) => status !== "pending" || nextTryAt !== null;

@@ -181,7 +181,7 @@ export function DocsSearchPage({ site, viewer, words, hits }: DocsProps & { word
   );
 }
 
-/** Text with the words of a search marked. */
+/** Text with the words of a search marked. A snippet has them between U+0001 and U+0002. */
 const highlight = (snippet: string): ComponentChildren[] =>
   snippet.split("\u0001").flatMap((part, i) => {
     const [word = "", rest = ""] = part.split("\u0002");

@@ -11,20 +11,10 @@ const titles: Partial<Record<AppError["code"], string>> = {
   forbidden: "Access denied",
 };
 
+type Props = { site: Site; visitor?: Visitor; path: string; status: number; error: AppError };
+
 /** An error page with links to go on from. */
-export function ErrorPage({
-  site,
-  visitor,
-  path,
-  status,
-  error,
-}: {
-  site: Site;
-  visitor?: Visitor;
-  path: string;
-  status: number;
-  error: AppError;
-}) {
+export function ErrorPage({ site, visitor, path, status, error }: Props) {
   const title = titles[error.code] ?? "Request failed";
   return (
     <Layout {...{ site, path, title }} viewer={visitor?.viewer ?? undefined} isSignedIn={visitor?.signedIn != null}>

@@ -137,41 +137,9 @@ export function ExperimentPage({ site, site: { base }, viewer, experiment, now }
       )}
       <Arms experiment={experiment} />
       <TriggeringTable experiment={experiment} base={base} />
-      {analysis.contrasts.map((contrast) => {
-        const rows: ForestRow[] = [
-          ...contrast.prompts
-            .filter((_, __, all) => all.length > 1)
-            .flatMap(({ promptId, contrast: { score } }) =>
-              score ? [{ label: titles.get(promptId) ?? promptId, ...score, isTotal: false }] : [],
-            ),
-          ...(contrast.overall.score ? [{ label: "All prompts", ...contrast.overall.score, isTotal: true }] : []),
-        ];
-        const unmet = unmetText(analysis, contrast.arm);
-        return (
-          <section key={contrast.arm} class="contrast" data-verdict={contrast.verdict}>
-            <h2 {...foreignText}>
-              {contrast.arm} <small>against {analysis.arms[0]?.arm}</small>
-            </h2>
-            <p>
-              <strong>{verdictLabels[contrast.verdict]}.</strong> {scoreText(contrast)}.{" "}
-              {contrast.overall.success && `Goal reached in ${successText(contrast)}. `}
-              {reasonText(contrast)}
-            </p>
-            {unmet && <p class="notice">{unmet}</p>}
-            {rows.length > 0 && (
-              <ForestPlot rows={rows} title={`Change of the score by ${contrast.arm}: ${scoreText(contrast)}`} />
-            )}
-            {contrast.prompts.length > 1 && <PromptContrasts contrast={contrast} titles={titles} base={base} />}
-            {contrast.usedOnly && (
-              <p class="muted">
-                Among runs that used the treatment: {contrast.usedOnly.delta.toFixed(1)} points (
-                {count(contrast.usedOnly.n, "pair")} of runs). These runs may be the easier ones, so this is not an
-                effect.
-              </p>
-            )}
-          </section>
-        );
-      })}
+      {analysis.contrasts.map((contrast) => (
+        <ContrastSection key={contrast.arm} {...{ analysis, contrast, titles, base }} />
+      ))}
       {analysis.uninformative.length > 0 && (
         <p class="notice">
           All runs of all arms had the same outcome on these prompts, so they don’t show which arm succeeds more often:{" "}
@@ -181,6 +149,47 @@ export function ExperimentPage({ site, site: { base }, viewer, experiment, now }
       <ArmFriction experiment={experiment} base={base} />
       <Details experiment={experiment} now={now} base={base} />
     </Layout>
+  );
+}
+
+type ContrastProps = {
+  contrast: Experiment["analysis"]["contrasts"][number];
+  /** By the ID of the prompt. */
+  titles: Map<string, string>;
+  base: string;
+};
+
+/** How an arm differs from the base. */
+function ContrastSection({ analysis, contrast, titles, base }: ContrastProps & { analysis: Experiment["analysis"] }) {
+  const { arm, verdict, overall, prompts, usedOnly } = contrast;
+  const unmet = unmetText(analysis, arm);
+  const promptRows = prompts.flatMap(({ promptId, contrast: { score } }): ForestRow[] =>
+    score ? [{ label: titles.get(promptId) ?? promptId, ...score, isTotal: false }] : [],
+  );
+  const rows = [
+    ...(prompts.length > 1 ? promptRows : []),
+    ...(overall.score ? [{ label: "All prompts", ...overall.score, isTotal: true }] : []),
+  ];
+  return (
+    <section class="contrast" data-verdict={verdict}>
+      <h2 {...foreignText}>
+        {arm} <small>against {analysis.arms[0]?.arm}</small>
+      </h2>
+      <p>
+        <strong>{verdictLabels[verdict]}.</strong> {scoreText(contrast)}.{" "}
+        {overall.success && `Goal reached in ${successText(contrast)}. `}
+        {reasonText(contrast)}
+      </p>
+      {unmet && <p class="notice">{unmet}</p>}
+      {rows.length > 0 && <ForestPlot rows={rows} title={`Change of the score by ${arm}: ${scoreText(contrast)}`} />}
+      {prompts.length > 1 && <PromptContrasts {...{ contrast, titles, base }} />}
+      {usedOnly && (
+        <p class="muted">
+          Among runs that used the treatment: {usedOnly.delta.toFixed(1)} points ({count(usedOnly.n, "pair")} of runs).
+          These runs may be the easier ones, so this is not an effect.
+        </p>
+      )}
+    </section>
   );
 }
 
@@ -240,13 +249,7 @@ const Arms = ({ experiment: { arms, analysis } }: { experiment: Experiment }) =>
   );
 };
 
-type PromptsProps = {
-  contrast: Experiment["analysis"]["contrasts"][number];
-  titles: Map<string, string>;
-  base: string;
-};
-
-const PromptContrasts = ({ contrast, titles, base }: PromptsProps) => (
+const PromptContrasts = ({ contrast, titles, base }: ContrastProps) => (
   <List label={`Prompts with ${contrast.arm}`} isStacked labels={["Prompt"]} numbers={["Score", "Goal reached"]}>
     {contrast.prompts.map(({ promptId, contrast: overall }) => (
       <tr key={promptId}>

@@ -9,7 +9,8 @@ import type { PageProps } from "../viewer.ts";
 import { costText, State, toScopeQuery } from "./friction.tsx";
 
 type Scope = { promptId?: string; providerId?: string };
-/** The title of a prompt; without one, of a prompt that is too old for the list. */
+
+/** The title of a prompt. The list has only the newest prompts. */
 function nameOf(prompts: PromptName[], id: string): string {
   const prompt = prompts.find((each) => each.id === id);
   return prompt ? oneLine(titleOf(prompt), 100) : "Another prompt";
@@ -139,37 +140,34 @@ type Evaluation = FrictionDetail["prompts"][number]["evaluations"][number];
 
 /** One bar per evaluation, oldest first: the share of runs with this issue among those that reached the page. */
 function OccurrenceChart({ evaluations }: { evaluations: Evaluation[] }) {
-  const [step, height] = [18, 44];
+  const [step, gap, height, edge] = [18, 4, 44, 2];
+  const [barWidth, barHeight] = [step - gap, height - 2 * edge];
+  const width = Math.max(1, evaluations.length) * step;
   const shares = evaluations.map(({ met, of }) => (of === 0 ? null : met / of));
   const label = `Share of runs with this issue by evaluation, oldest first: ${shares.map((share) => (share === null ? "page not reached" : `${Math.round(share * 100)}%`)).join(", ")}`;
   const toTime = useTime();
   const [first, last] = [evaluations[0], evaluations.at(-1)].map((each) => each && toTime(each.at).slice(0, 10));
   return (
     <figure class="occurrences">
-      <svg
-        viewBox={`0 0 ${Math.max(1, evaluations.length) * step} ${height}`}
-        width={Math.max(1, evaluations.length) * step}
-        height={height}
-        role="img"
-      >
+      <svg viewBox={`0 0 ${width} ${height}`} width={width} height={height} role="img">
         <title>{label}</title>
         {shares.map((share, i) => (
           <g key={evaluations[i]?.evalRequestId}>
             <rect
               class={share === null ? "none" : share === 0 ? "gone" : "rest"}
               x={i * step}
-              y="2"
-              width={step - 4}
-              height={height - 4}
+              y={edge}
+              width={barWidth}
+              height={barHeight}
               rx="2"
             />
             {share !== null && share > 0 && (
               <rect
                 class="met"
                 x={i * step}
-                y={2 + (height - 4) * (1 - share)}
-                width={step - 4}
-                height={(height - 4) * share}
+                y={edge + barHeight * (1 - share)}
+                width={barWidth}
+                height={barHeight * share}
                 rx="2"
               />
             )}

@@ -117,8 +117,10 @@ export const FrictionTabs = ({ base, path }: { base: string; path: (typeof tabs)
 );
 
 /** The query string that selects the prompt or provider. */
-export const toScopeQuery = ({ promptId, providerId }: { promptId?: string; providerId?: string }): string =>
-  promptId !== undefined ? `promptId=${promptId}` : providerId !== undefined ? `providerId=${providerId}` : "";
+export function toScopeQuery({ promptId, providerId }: { promptId?: string; providerId?: string }): string {
+  if (promptId !== undefined) return `promptId=${promptId}`;
+  return providerId === undefined ? "" : `providerId=${providerId}`;
+}
 
 /** The state of friction, in its color. */
 export const State = ({ state }: { state: string }) => <span class={`pill state-${state}`}>{state}</span>;

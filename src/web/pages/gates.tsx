@@ -51,6 +51,7 @@ export function GatesPage({ site, viewer, gates, total, query, prompts, perPage,
   const here = `${site.base}/gates`;
   const { promptId, status, sort } = query;
   const offset = query.offset ?? 0;
+  const isFiltered = promptId !== undefined || status !== undefined;
   const toPage = (offset: number) => toHref(here, { promptId, status, sort, offset });
   return (
     <Layout site={site} viewer={viewer} path="/gates" title="Gates">
@@ -59,7 +60,7 @@ export function GatesPage({ site, viewer, gates, total, query, prompts, perPage,
         <span class="muted">{formatNumber(total)}</span>
         <a href={`${site.base}/bisects`}>Bisects</a>
       </div>
-      {((promptId ?? status) !== undefined || total > 0) && (
+      {(isFiltered || total > 0) && (
         <Filter action={here} part="gates" sort={sort}>
           <Choice name="promptId" label="Prompt" allLabel="All prompts" value={promptId}>
             {promptChoices(prompts)}
@@ -70,7 +71,7 @@ export function GatesPage({ site, viewer, gates, total, query, prompts, perPage,
         </Filter>
       )}
       <div id="gates">
-        {gates.length === 0 && (promptId ?? status) !== undefined ? (
+        {gates.length === 0 && isFiltered ? (
           <p class="empty">
             No gates match these filters. <a href={here}>Clear filters</a>
           </p>

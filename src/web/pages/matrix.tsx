@@ -2,7 +2,7 @@ import { count, dollars, duration, oneLine, percent } from "../../grading/text.t
 import type { Cell, Matrix, MatrixAgent, Standing } from "../../matrix/schema.ts";
 import { outcomeLabels, scopeHints, scoreText } from "../../reports/labels.ts";
 import { noModel } from "../../runs/run-conditions.ts";
-import { threshold } from "../../stats/power.ts";
+import { minRuns, threshold } from "../../stats/power.ts";
 import { NoRuns } from "../components/empty.tsx";
 import { ScrollArea } from "../components/figures.tsx";
 import { Choice, Filter, PeriodFields } from "../components/filter.tsx";
@@ -26,7 +26,7 @@ const standingHints: Record<Standing, string | undefined> = {
   best: `Significantly better than every other agent, by at least ${threshold} points`,
   tied: "No agent can be told from the leading one",
   behind: undefined,
-  too_few_runs: "At least 4 scored runs are needed to compare agents",
+  too_few_runs: `At least ${minRuns} scored runs are needed to compare agents`,
   not_comparable: "The score measures something else, or another methodology graded it",
 };
 

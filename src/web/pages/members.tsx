@@ -80,7 +80,7 @@ export function MembersPage({ site, viewer, members, sort, invitations, link, su
                   <button type="submit" name="do" value="reset" aria-label={`Reset password of ${member.name}`}>
                     Reset password
                   </button>
-                  {member === lastOwner || (
+                  {member !== lastOwner && (
                     <button type="submit" class="bad" name="do" value="remove" aria-label={`Remove ${member.name}`}>
                       Remove
                     </button>

@@ -67,8 +67,8 @@ const Conflicts = ({ conflicts }: { conflicts: Difference[] }) => (
       {conflicts.map(({ field, stored, typed }) => (
         <tr key={field} data-field={field}>
           <th scope="row">{toFieldName(field)}</th>
-          {[stored, typed].map((value, i) => (
-            <td key={i === 0 ? "stored" : "typed"} class="prose" dir="auto">
+          {Object.entries({ stored, typed }).map(([version, value]) => (
+            <td key={version} class="prose" dir="auto">
               {value === "" ? <span class="muted">None</span> : value}
             </td>
           ))}

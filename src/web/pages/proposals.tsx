@@ -157,7 +157,7 @@ export function ProposalSetPart(props: SetProps) {
     return (
       <>
         <p class="notice bad" role="alert" data-code={failure?.code}>
-          {failure?.detail} {remedies[(failure?.code ?? "") as ReadingRefusal] ?? ""}
+          {failure?.detail} {failure && remedies[failure.code]}
         </p>
         <p>
           <a class="button" href={`${site.base}/prompts/propose?${new URLSearchParams({ docsUrl })}`}>
@@ -194,13 +194,14 @@ export function ProposalSetPart(props: SetProps) {
 const costOf = ({ costUsd }: ProposalSet) =>
   costUsd === null ? "What the model cost is unknown." : `The model cost $${costUsd.toFixed(4)}.`;
 
-const remedies: Record<ReadingRefusal, string> = {
+/** What to do about a failure, by its code. Other failures have none. */
+const remedies: Record<string, string> = {
   robots: "Allow the user agent evald in robots.txt.",
   sign_in: "Enter the URL of public docs.",
   no_text: "Enter the URL of a page whose HTML or Markdown has text.",
   no_mcp_server: "Enter the URL that MCP clients connect to without signing in.",
   no_api_description: "Enter the URL of the file itself.",
-};
+} satisfies Record<ReadingRefusal, string>;
 
 const Dropped = ({ dropped }: { dropped: ProposalSet["dropped"] }) => {
   const total = dropped.reduce((sum, each) => sum + each.count, 0);
@@ -217,9 +218,9 @@ const selectedAtFirst = 5;
 function Choice({ site, viewer, set, paidModel, rejected }: SetProps) {
   const mayChoose = may(viewer, "write");
   const { proposals, prompts, proposalSetId } = set;
-  const open = proposals.flatMap((proposal, i) => (prompts[i + 1] === undefined ? [{ proposal, number: i + 1 }] : []));
-  const initial = new Set(open.slice(0, selectedAtFirst).map(({ number }) => String(number)));
-  const selected = rejected ? new Set(rejected.values.getAll("only")) : initial;
+  // Proposals are numbered from 1.
+  const openNumbers = proposals.map((_, i) => i + 1).filter((number) => prompts[number] === undefined);
+  const selected = new Set(rejected?.values.getAll("only") ?? openNumbers.slice(0, selectedAtFirst).map(String));
   return (
     <form method="post" action={`${site.base}/prompts/propose/${proposalSetId}`} class="proposals">
       <ol>
@@ -234,7 +235,7 @@ function Choice({ site, viewer, set, paidModel, rejected }: SetProps) {
           />
         ))}
       </ol>
-      {mayChoose && open.length > 0 && (
+      {mayChoose && openNumbers.length > 0 && (
         <footer>
           {paidModel !== null && (
             <label class="check">
@@ -283,7 +284,7 @@ const needLabels: Record<TaskProposal["needs"][number], string> = {
 
 function ProposalRow({ base, proposal, number, promptId, isOpen, isSelected, values }: RowProps) {
   const { title, text, endGoal, source, tags, by, needs, declaredChecks, checksNotRun, docsOwnWords, hints } = proposal;
-  const textOf = (field: "title" | "endGoal") => values?.get(`${field}.${number}`) ?? proposal[field];
+  const submittedText = (field: "title" | "endGoal") => values?.get(`${field}.${number}`) ?? proposal[field];
   const marks = [...tags, authorLabels[by]].filter((mark) => mark !== "");
   const checks = declaredChecks.map(({ command, url, file }) => command ?? url ?? file ?? "");
   return (
@@ -299,7 +300,7 @@ function ProposalRow({ base, proposal, number, promptId, isOpen, isSelected, val
               <input
                 id={`title.${number}`}
                 name={`title.${number}`}
-                value={textOf("title")}
+                value={submittedText("title")}
                 maxLength={200}
                 required
                 dir="auto"
@@ -315,7 +316,7 @@ function ProposalRow({ base, proposal, number, promptId, isOpen, isSelected, val
                 required
                 dir="auto"
               >
-                {textOf("endGoal")}
+                {submittedText("endGoal")}
               </textarea>
             </div>
           </>

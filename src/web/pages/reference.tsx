@@ -181,11 +181,13 @@ function OperationPart({ site, method, path, operation, findSharedResponse, find
       <ul class="responses">
         {Object.entries(responses).map(([status, response]) => {
           const { description: text, content } = "$ref" in response ? findSharedResponse(response.$ref) : response;
-          const schema = Object.values(content ?? {})[0]?.schema;
+          const [mediaType, body] = Object.entries(content ?? {})[0] ?? [];
+          // All errors have the same body.
+          const schema = status.startsWith("2") && mediaType === "application/json" ? body?.schema : undefined;
           return (
             <li key={status}>
               <code>{status}</code> <span>{text}</span>
-              {schema && status < "300" && Object.keys(content ?? {})[0] === "application/json" && (
+              {schema && (
                 <span>
                   {" → "}
                   <Type schema={schema} />
@@ -280,11 +282,12 @@ function Type({ schema }: { schema: Schema }) {
 /** Constraints of a value: allowed values, bounds and default. */
 function Bounds({ schema }: { schema: Schema }) {
   const { minimum, maximum, minLength, maxLength, maxItems } = schema;
+  const hasBoth = minimum !== undefined && maximum !== undefined;
   const bounds = [
     schema.enum && `one of ${schema.enum.map((value) => JSON.stringify(value)).join(", ")}`,
-    minimum !== undefined && maximum !== undefined
-      ? `${minimum} to ${maximum}`
-      : (minimum !== undefined && `at least ${minimum}`) || (maximum !== undefined && `at most ${maximum}`),
+    hasBoth && `${minimum} to ${maximum}`,
+    !hasBoth && minimum !== undefined && `at least ${minimum}`,
+    !hasBoth && maximum !== undefined && `at most ${maximum}`,
     maxLength !== undefined && `${minLength ?? 0} to ${maxLength} characters`,
     maxItems !== undefined && `at most ${maxItems}`,
     schema.default !== undefined && `default ${JSON.stringify(schema.default)}`,

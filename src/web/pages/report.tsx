@@ -297,14 +297,15 @@ function Wordings({ report: { wordings } }: { report: Report }) {
 function RunContext({ report: { context } }: { report: Report }) {
   if (context === null) return null;
   const rows = contextRows(context);
-  const received = rows.length + context.env.length;
-  if (received + context.sites.length === 0) return null;
+  const receivedItems = rows.length + context.env.length;
+  const total = receivedItems + context.sites.length;
+  if (total === 0) return null;
   return (
-    <Fold id="context" title="Context" count={received + context.sites.length}>
+    <Fold id="context" title="Context" count={total}>
       {context.sites.map((site) => (
         <p key={site.at}>{describeServedSite(site)}</p>
       ))}
-      {received > 0 && <p class="muted">What the agent received in addition to the task, and what it used.</p>}
+      {receivedItems > 0 && <p class="muted">What the agent received in addition to the task, and what it used.</p>}
       {rows.length > 0 && (
         <List label="Context" labels={["Type", "Name", "Received by the model", "Used"]}>
           {rows.map(({ kind, name, received, uses }) => (

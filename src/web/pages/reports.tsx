@@ -35,7 +35,7 @@ export const reportsPerPage = 50;
 
 type Props = PageProps & {
   reports: Paged<ReportSummary>;
-  /** IDs of the runs that replaced hosts. */
+  /** By the ID of the run. */
   docsVariants: Map<string, DocsVariant>;
   query: ReportsQuery;
   prompts: PromptName[];

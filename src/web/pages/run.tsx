@@ -147,6 +147,8 @@ export function RunState({
 }: RunStateProps) {
   const isOpen = run.completedAt === null;
   const { failure } = run;
+  // The notice of a failure has the button.
+  const isRepeatable = !isOpen && (failure === null || run.status === "superseded");
   return (
     <>
       <header class="toolbar">
@@ -154,11 +156,12 @@ export function RunState({
         <Status status={run.status} waitingFor={run.waitingFor} />
         <DocsMark variant={docsVariant} />
         <span class="end">
-          {!may(viewer, "run") ? null : isOpen ? (
+          {may(viewer, "run") && isOpen && (
             <DangerButton action={`${base}/runs/${run.runId}/cancel`}>Cancel run</DangerButton>
-          ) : failure === null || run.status === "superseded" ? (
+          )}
+          {may(viewer, "run") && isRepeatable && (
             <ButtonForm action={`${base}/runs/${run.runId}/rerun`}>Run again</ButtonForm>
-          ) : null}
+          )}
           {may(viewer, "delete") && <DangerButton action={`${base}/runs/${run.runId}/delete`}>Delete</DangerButton>}
         </span>
       </header>

@@ -21,16 +21,10 @@ const PasswordForm = ({ action, id, label, isBad }: { action: string; id: string
   </form>
 );
 
+type TwoFactorProps = { to: ToUrl; twoFactor: TwoFactor; hasPassword: boolean };
+
 /** Two-factor sign-in on the account page: turning it on or off, and the backup codes. */
-export const TwoFactorSection = ({
-  to,
-  twoFactor,
-  hasPassword,
-}: {
-  to: ToUrl;
-  twoFactor: TwoFactor;
-  hasPassword: boolean;
-}) => (
+export const TwoFactorSection = ({ to, twoFactor, hasPassword }: TwoFactorProps) => (
   <section id="two-factor" class="narrow">
     <h2>Two-factor sign-in</h2>
     {!hasPassword ? (
@@ -61,16 +55,10 @@ export const TwoFactorSection = ({
   </section>
 );
 
+type PasskeysProps = { to: ToUrl; passkeys: Passkey[] | null; hasPassword: boolean };
+
 /** Passkeys on the account page. Adding one needs a script. */
-export const PasskeySection = ({
-  to,
-  passkeys,
-  hasPassword,
-}: {
-  to: ToUrl;
-  passkeys: Passkey[] | null;
-  hasPassword: boolean;
-}) => (
+export const PasskeySection = ({ to, passkeys, hasPassword }: PasskeysProps) => (
   <section id="passkeys">
     <h2>Passkeys</h2>
     {passkeys === null ? (
@@ -137,7 +125,7 @@ export function TwoFactorSetupPage(props: PageProps & { uri: string; errorMessag
         <p>Scan this code with an authenticator app, such as one of your password manager.</p>
         <QrCode text={uri} label="QR code for an authenticator app" />
         <p>If you can’t scan it, enter this key in the app:</p>
-        <Copyable id="secret" value={secret.replace(/.{4}(?=.)/g, "$& ")} />
+        <Copyable id="secret" value={secret.match(/.{1,4}/g)?.join(" ") ?? ""} />
         <form method="post" action={`${site.base}/account/two-factor/confirm`}>
           <input type="hidden" name="uri" value={uri} />
           <TextField

@@ -35,6 +35,10 @@ type Props = {
   publisher?: string;
 };
 
+/** Events per page without a `limit`, which links then leave out. */
+const defaultLimit = 100;
+/** A page with more events has links to other pages also at its end. */
+const minEventsForSecondPager = 10;
 /** Total characters of inline payloads on a page. */
 const maxInlineChars = 24_000;
 
@@ -53,14 +57,7 @@ export function SessionPage(props: Props) {
     ({ seq }) => seq,
   );
   const [first, last] = [trace.events[0]?.seq, trace.events.at(-1)?.seq];
-  let inlineTotal = 0;
-  const inlineSeqs = new Set<number>();
-  for (const event of trace.events) {
-    const chars = JSON.stringify(event).length;
-    if (chars > maxInlineEventChars || inlineTotal + chars > maxInlineChars) continue;
-    inlineTotal += chars;
-    inlineSeqs.add(event.seq);
-  }
+  const inlineSeqs = inlineSeqsOf(trace.events);
   return (
     <Layout
       {...{ site, viewer, publisher }}
@@ -101,7 +98,7 @@ export function SessionPage(props: Props) {
           tMsBefore={({ seq, tMs }) => (seq === 0 ? tMs : timeline.tMsOf(seq - 1))}
         />
         {trace.events.length === 0 && !trace.notice && <p class="empty">No matching events. Clear filters.</p>}
-        {trace.events.length > 10 && (hasEarlier || trace.nextSeq !== null) && (
+        {trace.events.length > minEventsForSecondPager && (hasEarlier || trace.nextSeq !== null) && (
           <EventPager {...props} label="Pages (bottom)" {...{ here, first, last }} />
         )}
       </div>
@@ -109,10 +106,23 @@ export function SessionPage(props: Props) {
   );
 }
 
+/** The events whose payloads are part of the page: short ones, as long as there is room. */
+function inlineSeqsOf(events: Trace["events"]): Set<number> {
+  let total = 0;
+  const seqs = new Set<number>();
+  for (const event of events) {
+    const chars = JSON.stringify(event).length;
+    if (chars > maxInlineEventChars || total + chars > maxInlineChars) continue;
+    total += chars;
+    seqs.add(event.seq);
+  }
+  return seqs;
+}
+
 /** Links to the session of each attempt if there are several, and to what the agent printed. */
 function AttemptLinks({ base, runId, shown, all }: NonNullable<Props["attempts"]> & { base: string }) {
   const path = `${base}/runs/${runId}`;
-  const hasOutput = all.some(({ attempt, hasOutput: has }) => attempt === shown && has);
+  const hasOutput = all.find(({ attempt }) => attempt === shown)?.hasOutput ?? false;
   if (all.length < 2 && !hasOutput) return null;
   return (
     <nav class="jumps" aria-label="Attempts">
@@ -236,8 +246,8 @@ function EventFilter({ here, timeline, query }: { here: string; timeline: Timeli
 type PagerProps = Props & { label: string; here: string; first?: number; last?: number };
 
 function EventPager({ label, here, query, trace, hasEarlier, first, last }: PagerProps) {
-  const { fromSeq: _fromSeq, beforeSeq: _beforeSeq, limit, ...rest } = query;
-  const pageQuery = limit === 100 ? rest : { ...rest, limit };
+  const { fromSeq: _fromSeq, beforeSeq: _beforeSeq, limit, ...filter } = query;
+  const pageQuery = limit === defaultLimit ? filter : { ...filter, limit };
   if (first === undefined || last === undefined) return null;
   return (
     <Pager

@@ -5,34 +5,26 @@ import { Layout } from "../components/layout.tsx";
 import { PasskeySignIn } from "../components/passkeys.tsx";
 import type { Site } from "../site.ts";
 
-/** Narrow page with one form: sign-in, setup, invitation, password reset. */
-export function AuthPage({
-  site,
-  path,
-  title,
-  lead,
-  errorMessage,
-  children,
-}: {
+type AuthProps = {
   site: Site;
   path: string;
   title: string;
   lead?: ComponentChildren;
-  /** Error message of the form. */
   errorMessage?: string;
   children: ComponentChildren;
-}) {
-  return (
-    <Layout site={site} path={path} title={title}>
-      <div class="auth-page">
-        <h1>{title}</h1>
-        {lead && <p class="lead">{lead}</p>}
-        <Notices errorMessage={errorMessage} />
-        {children}
-      </div>
-    </Layout>
-  );
-}
+};
+
+/** Narrow page with one form: sign-in, setup, invitation, password reset. */
+export const AuthPage = ({ site, path, title, lead, errorMessage, children }: AuthProps) => (
+  <Layout site={site} path={path} title={title}>
+    <div class="auth-page">
+      <h1>{title}</h1>
+      {lead && <p class="lead">{lead}</p>}
+      <Notices errorMessage={errorMessage} />
+      {children}
+    </div>
+  </Layout>
+);
 
 export const passwordHint = "At least 12 characters. A phrase of several unrelated words works well.";
 

@@ -31,8 +31,8 @@ const breakdownTitles: Record<Exclude<BreakdownName, "day">, string> = {
   trigger: "Triggers",
 };
 
-/** Rows of a breakdown that are shown; the rest is folded. */
-const shownRows = 10;
+/** Rows of a breakdown that are not folded. */
+const maxRows = 10;
 
 /** What models cost in a month, what for, and the budgets. */
 export function SpendingPage(props: Props) {
@@ -140,14 +140,16 @@ type RowsProps = { rows: SpendingRow[]; label: string; toHref?: (key: string) =>
 
 function Rows({ rows, label, toHref }: RowsProps) {
   const total = rows.reduce((sum, { spentUsd }) => sum + spentUsd, 0);
-  const shown = label === "Days" ? rows : rows.slice(0, shownRows);
+  // The days are folded already.
+  const firstRows = label === "Days" ? rows : rows.slice(0, maxRows);
+  const moreRows = rows.slice(firstRows.length);
   return (
     <>
-      <SpendingTable {...{ rows: shown, label, toHref, total }} />
-      {rows.length > shown.length && (
+      <SpendingTable {...{ rows: firstRows, label, toHref, total }} />
+      {moreRows.length > 0 && (
         <details class="fold">
-          <summary>{rows.length - shown.length} more</summary>
-          <SpendingTable {...{ rows: rows.slice(shown.length), label: `More ${label.toLowerCase()}`, toHref, total }} />
+          <summary>{moreRows.length} more</summary>
+          <SpendingTable {...{ rows: moreRows, label: `More ${label.toLowerCase()}`, toHref, total }} />
         </details>
       )}
     </>
@@ -173,33 +175,39 @@ const SpendingTable = ({ rows, label, toHref, total }: RowsProps & { total: numb
 /** The days of a month (such as 2026-11) as bars, with the highest amount. The table below has the same values. */
 function DayChart({ month, days }: { month: string; days: SpendingRow[] }) {
   const [width, height, top, bottom] = [620, 128, 26, 26];
+  const [dayWidth, barWidth] = [20, 14];
+  // Keeps the label of a bar at an edge within the chart.
+  const halfLabel = 40;
   const highest = Math.max(...days.map(({ spentUsd }) => spentUsd), 0.01);
   const most = days.reduce<SpendingRow | null>((a, b) => (a && a.spentUsd >= b.spentUsd ? a : b), null);
   const label = `Spending per day. ${most ? `Most on ${most.name}: ${dollars(most.spentUsd)}.` : ""}`;
-  const [year = 0, monthOfYear = 0] = month.split("-").map(Number);
-  const lastDay = new Date(Date.UTC(year, monthOfYear, 0)).getUTCDate();
-  const x = (day: number) => (day - 1) * 20;
+  const lastDay = Temporal.PlainYearMonth.from(month).daysInMonth;
+  const x = (day: number) => (day - 1) * dayWidth;
   const dayOf = ({ key }: SpendingRow) => Number(key.slice(8));
   return (
     <svg class="day-chart" viewBox={`0 0 ${width} ${height}`} role="img" aria-label={label}>
       {days.map((row) => {
-        const size = (row.spentUsd / highest) * (height - top - bottom);
+        const barHeight = (row.spentUsd / highest) * (height - top - bottom);
         return (
-          <rect key={row.key} x={x(dayOf(row))} y={height - bottom - size} width="14" height={size}>
+          <rect key={row.key} x={x(dayOf(row))} y={height - bottom - barHeight} width={barWidth} height={barHeight}>
             <title>{`${row.name}: ${dollars(row.spentUsd)}`}</title>
           </rect>
         );
       })}
       <line x1="0" x2={width} y1={height - bottom} y2={height - bottom} />
       {most && (
-        <text class="middle" x={Math.min(Math.max(x(dayOf(most)) + 7, 40), width - 40)} y={top - 6}>
+        <text
+          class="middle"
+          x={Math.min(Math.max(x(dayOf(most)) + barWidth / 2, halfLabel), width - halfLabel)}
+          y={top - 6}
+        >
           {dollars(most.spentUsd)}
         </text>
       )}
       <text class="start" x="0" y={height - 6}>
         {month}-01
       </text>
-      <text x={x(lastDay) + 14} y={height - 6}>
+      <text x={x(lastDay) + barWidth} y={height - 6}>
         {month}-{lastDay}
       </text>
     </svg>

@@ -66,18 +66,10 @@ export function SuitesPage({ site, site: { base }, viewer, suites, comparison }:
   );
 }
 
+type ProductsProps = { agent: string; results: ProductResult[]; slots: string[]; base: string };
+
 /** The results of products with one agent: a column per product, a row per slot. */
-const Products = ({
-  agent,
-  results,
-  slots,
-  base,
-}: {
-  agent: string;
-  results: ProductResult[];
-  slots: string[];
-  base: string;
-}) => (
+const Products = ({ agent, results, slots, base }: ProductsProps) => (
   <ScrollArea label={`Products with ${agent}`}>
     <table class="list stacked matrix">
       <thead>
@@ -104,9 +96,9 @@ const Products = ({
         {slots.map((slot, i) => (
           <tr key={slot}>
             <th scope="row">{slot}</th>
-            {results.map(({ providerId, product, slots: own }) => (
-              <td key={providerId} data-label={product} data-state={own[i]?.state}>
-                {own[i] && <Slot result={own[i]} base={base} />}
+            {results.map(({ providerId, product, slots: slotResults }) => (
+              <td key={providerId} data-label={product} data-state={slotResults[i]?.state}>
+                {slotResults[i] && <Slot result={slotResults[i]} base={base} />}
               </td>
             ))}
           </tr>

@@ -116,8 +116,8 @@ export function TrendsPage({ site, site: { base }, viewer, trends, sides, query,
 const earlierPageQuery = (query: TrendsQuery): Record<string, string> =>
   Object.fromEntries(Object.entries(query).filter(([name, value]) => value !== undefined && name !== "since"));
 
-function chartLabel(subject: string, scored: Trends["points"], dayOf: (iso: string) => string): string {
-  const [first, last] = [scored[0], scored.at(-1)];
+function chartLabel(subject: string, points: Trends["points"], dayOf: (iso: string) => string): string {
+  const [first, last] = [points[0], points.at(-1)];
   return `Mean score of ${subject}: ${first?.score?.mean} on ${dayOf(first?.from ?? "")}, ${last?.score?.mean} on ${dayOf(last?.from ?? "")}. The table below lists all values.`;
 }
 

@@ -7,6 +7,7 @@ import { ScoreLine } from "../components/charts.tsx";
 import { ScrollArea } from "../components/figures.tsx";
 import { Fixes, type Verification } from "../components/fixes.tsx";
 import { ExternalLink, Layout } from "../components/layout.tsx";
+import { SegmentBar } from "../components/score-bar.tsx";
 import { Day } from "../components/when.tsx";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
@@ -101,34 +102,21 @@ export function WhyPage({ site, viewer, explanation, report, verifications, isNe
   );
 }
 
-/** The points of the change as one bar, as far as they go in its direction. */
-function PointsBar({
-  explanation: { causes, agentPoints, networkPoints, unexplained, delta },
-}: Omit<PartProps, "base">) {
+/** The points of the change as one bar, without those in the other direction. */
+function PointsBar({ explanation }: Omit<PartProps, "base">) {
+  const { causes, agentPoints, networkPoints, unexplained, delta } = explanation;
   const segments = [
     ...causes.map(({ title, points }) => ({ name: title, points: points ?? 0, look: "segment-fix" })),
     { name: "The agent’s own mistakes", points: agentPoints, look: "segment-agent" },
     { name: "Network", points: networkPoints, look: "segment-network" },
     { name: "Unexplained", points: unexplained, look: "segment-unmeasured" },
   ].filter(({ points }) => points * delta > 0);
-  const width = 1000;
-  const gap = 2;
-  const minWidth = 3;
   const total = segments.reduce((sum, { points }) => sum + Math.abs(points), 0);
-  const starts = segments.map((_, i) => segments.slice(0, i).reduce((sum, { points }) => sum + Math.abs(points), 0));
   return (
     <figure class="score-bar">
-      <svg viewBox={`0 0 ${width} 20`} preserveAspectRatio="none" aria-hidden="true">
-        {segments.map(({ name, points, look }, i) => (
-          <rect
-            key={name}
-            class={look}
-            x={((starts[i] ?? 0) / total) * width}
-            width={Math.max(minWidth, (Math.abs(points) / total) * width - (i < segments.length - 1 ? gap : 0))}
-            height="20"
-          />
-        ))}
-      </svg>
+      <SegmentBar
+        segments={segments.map(({ name, points, look }) => ({ name, look, share: Math.abs(points) / total }))}
+      />
       <figcaption>
         <ul aria-label="Points by cause">
           {segments.map(({ name, points, look }) => (
@@ -304,7 +292,7 @@ function Evaluations({ base, explanation: { before, after } }: PartProps) {
   );
 }
 
-/** "could be read, now returns 404" */
+/** "could be read, then returned 404" */
 function pageChange({ before, after }: ChangedPage): string {
   const problemOf = ({ status }: ChangedPage["before"]) =>
     status === null || status < 400 ? "could not be read" : `returned ${status}`;

@@ -97,7 +97,7 @@ function WorkerRow({ base, worker, mayChange, now }: RowProps) {
   );
 }
 
-/** A worker is gone after half a minute of silence. */
+/** In seconds only: a worker leaves the list after half a minute of silence. */
 const secondsAgo = (at: string, now: number): string =>
   `${Math.max(0, Math.round((now - Date.parse(at)) / 1000))} s ago`;
 

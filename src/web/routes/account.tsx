@@ -146,6 +146,7 @@ export const accountPages = (ctx: Context) =>
     )
     .get("/account/email/:token", ({ request, params }) =>
       showAccount(ctx, request, ({ signedIn: { person } }) => {
+        // Shows the form that the POST below handles.
         throw new UnconfirmedError(emailConfirmation(readEmailChange(ctx, person, params.token)));
       }),
     )

@@ -2,9 +2,9 @@ import { Elysia } from "elysia";
 import { backUpNow, findBackupState, findBackupWarning, listBackups, maxListed } from "../../backups/backups.ts";
 import { locationOf } from "../../config/backup-settings.ts";
 import type { Context } from "../../context.ts";
-import type { Message } from "../../http/event-stream.ts";
 import { watchDatabase } from "../../runs/follow.ts";
 import { renderFragment } from "../components/layout.tsx";
+import { followTicks } from "../live.ts";
 import { showPage, streamPage, submitOrShowAgain } from "../page-requests.tsx";
 import { BackupsPage, BackupsPart, type BackupsPartProps } from "../pages/backups.tsx";
 import type { FormResult } from "../pages/settings.tsx";
@@ -22,16 +22,6 @@ function partProps(ctx: Context, site: Site): BackupsPartProps {
   };
 }
 
-/** Streams the part of the page that updates live. */
-async function* followBackups(ctx: Context, viewer: Viewer, site: Site, signal: AbortSignal) {
-  let lastHtml = "";
-  for await (const _ of watchDatabase(ctx, signal)) {
-    const data = renderFragment(<BackupsPart {...partProps(ctx, site)} />, viewer);
-    if (data !== lastHtml) yield { data } satisfies Message;
-    lastHtml = data;
-  }
-}
-
 const backupsPage = (ctx: Context, viewer: Viewer, site: Site, result: FormResult = {}) => {
   requireOperator(viewer);
   return <BackupsPage {...{ viewer, ...partProps(ctx, site), ...result }} />;
@@ -45,7 +35,8 @@ export const backupPages = (ctx: Context) =>
       streamPage(ctx, request, (viewer, site) => {
         // Forbidden is an error of the request, not of its stream.
         requireOperator(viewer);
-        return (signal) => followBackups(ctx, viewer, site, signal);
+        const render = () => renderFragment(<BackupsPart {...partProps(ctx, site)} />, viewer);
+        return (signal) => followTicks(watchDatabase(ctx, signal), render);
       }),
     )
     .post("/settings/backups", ({ request }) =>

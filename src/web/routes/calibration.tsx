@@ -25,9 +25,9 @@ const choicesOf = (ctx: Context, org: OrgId): CalibrationChoices => ({
 });
 
 /** What a page of calibrations shows besides the list. `planned`: the calibration to agree to. */
-type Shown = { values?: URLSearchParams; planned?: Calibration | null; offset?: number };
+type PageState = { values?: URLSearchParams; planned?: Calibration | null; offset?: number };
 
-function calibrationProps(ctx: Context, viewer: Viewer, site: Site, { values, planned = null, offset = 0 }: Shown) {
+function calibrationProps(ctx: Context, viewer: Viewer, site: Site, { values, planned = null, offset = 0 }: PageState) {
   const { items, total } = listCalibrations(ctx, viewer.org, { limit: perPage, offset });
   const list = { calibrations: items, total, offset, perPage, now: ctx.now() };
   return {

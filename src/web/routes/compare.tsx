@@ -18,6 +18,10 @@ import { ComparePage, CompareSidesPage } from "../pages/compare.tsx";
 const slugOf = (ctx: Context, org: OrgId, name: string) =>
   /^[0-9a-f-]{36}$/.test(name) ? (getRun(ctx, org, name).report?.slug ?? null) : name;
 
+/** How many reports are compared side by side. */
+const [minReports, maxReports] = [2, 10];
+
+/** At least one UUID. */
 const idList = { minLength: 36, maxLength: 4000 };
 const idsIn = (list: string) => list.split(",").filter((id) => id !== "");
 
@@ -36,12 +40,12 @@ export const comparePages = (ctx: Context) =>
         if (slugs === undefined) {
           const fields = Object.keys(selectedRows).filter((name) => name !== orgField);
           const selectedSlugs = fields.flatMap((name) => slugOf(ctx, viewer.org, name) ?? []).reverse();
-          if (selectedSlugs.length < 2 || selectedSlugs.length > 10)
+          if (selectedSlugs.length < minReports || selectedSlugs.length > maxReports)
             return seeOtherWithToast(ctx, "/reports", "reportsNotSelected");
           return seeOther(ctx, `/compare?${new URLSearchParams({ slugs: selectedSlugs.join(",") })}`);
         }
         const slugList = slugs.split(",").filter((slug) => slug !== "");
-        if (slugList.length < 2 || slugList.length > 10)
+        if (slugList.length < minReports || slugList.length > maxReports)
           throw badRequest("Select 2 to 10 reports in the list of reports to compare them.");
         const isAcrossAgents = acrossAgents === "1";
         const comparison = compareReports(ctx, viewer.org, slugList, { acrossAgents: isAcrossAgents });

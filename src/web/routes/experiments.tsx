@@ -46,13 +46,15 @@ function choicesOf(ctx: Context, org: OrgId): ExperimentChoices {
 /** Throws bad_request for a form that compares nothing. */
 function toRequest(ctx: Context, org: OrgId, form: ExperimentForm): ExperimentRequest {
   const { promptId, tag, repeats, everyWeeks, budgetUsd, shouldTag, shouldNotTag, triggerOf, templateArgs } = form;
-  const labels = { should: shouldTag ? [shouldTag] : [], shouldNot: shouldNotTag ? [shouldNotTag] : [] };
-  const hasLabels = labels.should.length + labels.shouldNot.length > 0;
-  const selection = hasLabels ? {} : promptId ? { promptIds: [promptId] } : { tag };
-  const triggering = hasLabels ? { of: triggerOf || undefined, ...labels } : undefined;
   const arms = toArms(ctx, org, form);
   if (arms.length < 2) throw badRequest("There is nothing to compare yet. Fill in a field that adds an arm.");
-  return { ...selection, arms, repeats, everyWeeks, budgetUsd, templateArgs, triggering };
+  const settings = { arms, repeats, everyWeeks, budgetUsd, templateArgs };
+  // The tags of the labels select the prompts in place of the other fields.
+  if (shouldTag || shouldNotTag) {
+    const labels = { should: shouldTag ? [shouldTag] : [], shouldNot: shouldNotTag ? [shouldNotTag] : [] };
+    return { ...settings, triggering: { of: triggerOf || undefined, ...labels } };
+  }
+  return { ...settings, ...(promptId ? { promptIds: [promptId] } : { tag }) };
 }
 
 /** The arms that a form asks for. Throws bad_request for an incomplete edit, and not_found. */

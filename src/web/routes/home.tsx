@@ -28,6 +28,7 @@ import { verificationsOf } from "../verifications.ts";
 import { may, type Viewer } from "../viewer.ts";
 import { BarredError } from "../visitors.ts";
 
+/** Unfinished runs that are counted. */
 const maxRuns = 100;
 const dayMs = 24 * 3600_000;
 
@@ -36,7 +37,7 @@ const hidesSteps = (request: Request): boolean =>
   (request.headers.get("cookie") ?? "").split(/; */).includes(stepsCookie);
 
 /** What the dashboard shows. `showsAll`: also snoozed problems. */
-function overviewOf(ctx: Context, viewer: Viewer, site: Site, showsAll: boolean): Overview {
+function overviewOf(ctx: Context, viewer: Viewer, site: Site, { showsAll = false } = {}): Overview {
   const { org } = viewer;
   return {
     site,
@@ -77,10 +78,10 @@ function findFirstSteps(ctx: Context, viewer: Viewer, request: Request): FirstSt
 /** The report next to the change on its later side, with only the fixes for what explains the change. */
 function reportOfChange(ctx: Context, org: OrgId, { causes, after }: ScoreChangeExplanation): Report {
   const report = getReport(ctx, org, causes[0]?.slug ?? after.session?.slug ?? "");
-  const isCause = new Set(causes.map(({ fingerprint }) => fingerprint));
-  const ids = report.frictionPoints.filter(({ fingerprint }) => isCause.has(fingerprint)).map(({ id }) => id);
+  const fingerprints = new Set(causes.map(({ fingerprint }) => fingerprint));
+  const causeIds = report.frictionPoints.filter((each) => fingerprints.has(each.fingerprint)).map(({ id }) => id);
   const fixesACause = ({ frictionIds }: Report["recommendations"][number]) =>
-    frictionIds.some((id) => ids.includes(id));
+    frictionIds.some((id) => causeIds.includes(id));
   return { ...report, recommendations: report.recommendations.filter(fixesACause) };
 }
 
@@ -88,9 +89,10 @@ function dashboardPage(ctx: Context, request: Request, viewer: Viewer, site: Sit
   const { org } = viewer;
   const steps = findFirstSteps(ctx, viewer, request);
   const examples = steps?.promptId === null ? listPromptItems(ctx, org, {}, { limit: 1, offset: 0 }).items : [];
+  const showsAll = new URL(request.url).searchParams.has("all");
   return (
     <DashboardPage
-      {...{ viewer, steps, ...overviewOf(ctx, viewer, site, new URL(request.url).searchParams.has("all")) }}
+      {...{ viewer, steps, ...overviewOf(ctx, viewer, site, { showsAll }) }}
       examples={examples.map((prompt) => ({ prompt, latest: findLatestResults(ctx, org, prompt.id) }))}
       isRunFree={agentOfPrompt(ctx, org, { agent: null, model: null }).model === null}
     />
@@ -103,13 +105,8 @@ export const homePages = (ctx: Context) =>
     .get("/", ({ request }) =>
       showPublic(ctx, request, ({ viewer, signedIn, barred }, site) => {
         if (barred) throw new BarredError(barred);
-        return signedIn && !viewer ? (
-          seeOther(ctx, "/account")
-        ) : viewer ? (
-          dashboardPage(ctx, request, viewer, site)
-        ) : (
-          <HomePage site={site} isUnused={isWithoutPeople(ctx)} />
-        );
+        if (viewer) return dashboardPage(ctx, request, viewer, site);
+        return signedIn ? seeOther(ctx, "/account") : <HomePage site={site} isUnused={isWithoutPeople(ctx)} />;
       }),
     )
     .post("/first-steps/hide", ({ request }) =>
@@ -153,6 +150,6 @@ export const homePages = (ctx: Context) =>
         ctx,
         request,
         (viewer, site) => () =>
-          renderFragment(<DashboardPart {...overviewOf(ctx, viewer, site, false)} viewer={viewer} />, viewer),
+          renderFragment(<DashboardPart {...overviewOf(ctx, viewer, site)} viewer={viewer} />, viewer),
       ),
     );

@@ -34,13 +34,14 @@ const sortKeys = (keys: ApiKey[], sort: KeySort | undefined) =>
 type KeysPageProps = FormResult & { newKey?: ReturnType<typeof createKey>; sort?: KeySort; createdBy?: string };
 
 function keysPage(ctx: Context, viewer: Viewer, site: Site, result: KeysPageProps = {}) {
-  const all = listKeys(ctx, viewer.org);
+  const keys = listKeys(ctx, viewer.org);
   const { createdBy, sort } = result;
-  const creators = new Map(all.flatMap(({ createdBy }) => (createdBy ? [[createdBy.id, createdBy] as const] : [])));
+  const shownKeys = keys.filter((key) => createdBy === undefined || key.createdBy?.id === createdBy);
+  const creators = new Map(keys.flatMap((key) => (key.createdBy ? [[key.createdBy.id, key.createdBy] as const] : [])));
   return (
     <KeysPage
       {...{ site, viewer, ...result }}
-      keys={sortKeys(createdBy === undefined ? all : all.filter((key) => key.createdBy?.id === createdBy), sort)}
+      keys={sortKeys(shownKeys, sort)}
       formerKeys={listKeys(ctx, viewer.org, { isOfFormer: true, isActive: true })}
       creators={sorted([...creators.values()], ({ name }) => name, false)}
       nextId={ctx.newId(ctx.now())}
@@ -62,9 +63,10 @@ export const keyPages = (ctx: Context) =>
       submitOrShowAgain(ctx, request, "keys", keysPage, (viewer, form, site) => {
         const { name, days, usesCompatibilityMode, scopes: keyScopes } = readForm(NewKey, form);
         if (keyScopes.length === 0) throw badRequest("Select at least one scope.");
+        // Exactly these are the scopes of a key without a list.
+        const isDefault = keyScopes.length === scopes.length && scopes.every((scope) => keyScopes.includes(scope));
         const newKey = createKey(ctx, viewer.org, name, {
-          scopes:
-            scopes.every((scope) => keyScopes.includes(scope)) && keyScopes.length === scopes.length ? null : keyScopes,
+          scopes: isDefault ? null : keyScopes,
           lifeMs: days ? days * dayMs : null,
           usesCompatibilityMode,
           id: idIn(form),

@@ -86,8 +86,7 @@ export const memberPages = (ctx: Context) =>
     )
     .post("/settings/members/revoke", ({ request }) =>
       submitMembers(ctx, request, async (viewer, form) => {
-        const { org } = viewer;
-        const invitation = listInvitations(ctx, org).find(({ id }) => id === form.get("invitation"));
+        const invitation = listInvitations(ctx, viewer.org).find(({ id }) => id === form.get("invitation"));
         if (invitation)
           requireConfirmation(form, {
             title: `Revoke the invitation for ${invitation.email}?`,
@@ -95,7 +94,7 @@ export const memberPages = (ctx: Context) =>
             buttonText: "Revoke invitation",
             back: "/settings/members",
           });
-        await revokeInvitation(ctx, org, form.get("invitation") ?? "", clientOf(request));
+        await revokeInvitation(ctx, viewer.org, form.get("invitation") ?? "", clientOf(request));
         return "revoked";
       }),
     )

@@ -86,15 +86,18 @@ function derivedValuesOf(ctx: Context, org: OrgId, id: string, form: URLSearchPa
   };
 }
 
-/** The form with stored or submitted values. `prompt`: null for a new one. `seen`: its fingerprint when the form was first opened. */
+/** Who edits which prompt. `id`: of the prompt, also of a new one. `prompt`: null for a new one. */
+type Edit = { viewer: Viewer; site: Site; id: string; prompt: Prompt | null };
+
+/** What a form is shown again with. `seen`: fingerprint of the prompt when the form was first opened. */
+type Resubmission = { error?: AppError; seen?: string; conflicts?: Difference[] };
+
+/** The form with stored or submitted values. */
 function formPage(
   ctx: Context,
-  viewer: Viewer,
-  site: Site,
-  id: string,
-  prompt: Prompt | null,
+  { viewer, site, id, prompt }: Edit,
   values: URLSearchParams,
-  { error, seen, conflicts }: { error?: AppError; seen?: string; conflicts?: Difference[] } = {},
+  { error, seen, conflicts }: Resubmission = {},
 ) {
   if (!may(viewer, "write") || viewer.person === null)
     throw new AppError(
@@ -129,30 +132,30 @@ function checkStart(ctx: Context, org: OrgId, { text, targetProviderId, addition
 
 /** An error in the URLs of a prompt as one of its form, whose docs URL became the first of them. */
 function toFieldOfForm(error: unknown): unknown {
-  const [, index, rest] = (error instanceof AppError && /^additionalUrls\.(\d+)(.*)$/.exec(error.field ?? "")) || [];
-  if (!(error instanceof AppError) || index === undefined || error.problem === undefined) return error;
-  return invalidField(index === "0" ? "docsUrl" : `additionalUrls.${Number(index) - 1}${rest}`, error.problem);
+  if (!(error instanceof AppError) || error.problem === undefined) return error;
+  const [name, index, ...column] = (error.field ?? "").split(".");
+  if (name !== "additionalUrls" || index === undefined) return error;
+  const row = [name, Number(index) - 1, ...column].join(".");
+  return invalidField(index === "0" ? "docsUrl" : row, error.problem);
 }
 
-/** Handles the form of a prompt; `prompt`: null for a new one. Shows the form again for a preview, or with an error. */
+/** Handles the form of a prompt. Shows the form again for a preview, or with an error. */
 async function submitPrompt(
   ctx: Context,
-  viewer: Viewer,
-  site: Site,
+  edit: Edit,
   form: URLSearchParams,
-  id: string,
-  prompt: Prompt | null,
   save: (input: PromptInput) => Response | Promise<Response>,
 ) {
+  const { viewer, prompt } = edit;
   const seen = prompt ? (form.get("seen") ?? fingerprintOf(prompt)) : undefined;
   checkRows(form);
   try {
     await storeFiles(ctx, viewer.org, form);
-    if (form.get("do") === "preview") return formPage(ctx, viewer, site, id, prompt, form, { seen });
+    if (form.get("do") === "preview") return formPage(ctx, edit, form, { seen });
     if (prompt && seen !== fingerprintOf(prompt)) {
       const error = conflict(concurrentEditMessage);
       const conflicts = differencesOf(toPromptFields(prompt), form);
-      return pageResponse(formPage(ctx, viewer, site, id, prompt, form, { error, conflicts }), statusOf(error));
+      return pageResponse(formPage(ctx, edit, form, { error, conflicts }), statusOf(error));
     }
     const input = toPromptInput(form);
     checkStart(ctx, viewer.org, input);
@@ -163,7 +166,7 @@ async function submitPrompt(
     }
   } catch (error) {
     if (!isInputError(error)) throw error;
-    return pageResponse(formPage(ctx, viewer, site, id, prompt, form, { error, seen }), statusOf(error));
+    return pageResponse(formPage(ctx, edit, form, { error, seen }), statusOf(error));
   }
 }
 
@@ -195,7 +198,7 @@ export const promptFormPages = (ctx: Context) =>
         showPage(ctx, request, (viewer, site) => {
           const form = query.from ? copyOf(getPrompt(ctx, viewer.org, query.from)) : new URLSearchParams();
           if (query.provider) form.set("targetProviderId", query.provider);
-          return formPage(ctx, viewer, site, ctx.newId(ctx.now()), null, form);
+          return formPage(ctx, { viewer, site, id: ctx.newId(ctx.now()), prompt: null }, form);
         }),
       {
         query: Type.Object({
@@ -213,7 +216,7 @@ export const promptFormPages = (ctx: Context) =>
           const id = newIdIn(ctx, form);
           // A form submitted twice creates one prompt.
           if (hasPrompt(ctx, viewer.org, id)) return seeOther(ctx, `/prompts/${id}`);
-          return submitPrompt(ctx, viewer, site, form, id, null, (input) =>
+          return submitPrompt(ctx, { viewer, site, id, prompt: null }, form, (input) =>
             savePrompt(ctx, viewer.org, input, id, form.get("do") === "run" ? webSourceOf(viewer) : null),
           );
         },
@@ -230,7 +233,7 @@ export const promptFormPages = (ctx: Context) =>
     .get("/prompts/:promptId/edit", ({ request, params }) =>
       showPage(ctx, request, (viewer, site) => {
         const prompt = getPrompt(ctx, viewer.org, params.promptId);
-        return formPage(ctx, viewer, site, prompt.id, prompt, toPromptFields(prompt));
+        return formPage(ctx, { viewer, site, id: prompt.id, prompt }, toPromptFields(prompt));
       }),
     )
     .post("/prompts/:promptId/edit", ({ request, params }) =>
@@ -240,7 +243,7 @@ export const promptFormPages = (ctx: Context) =>
         "write",
         (viewer, form, site) => {
           const prompt = getPrompt(ctx, viewer.org, params.promptId);
-          return submitPrompt(ctx, viewer, site, form, prompt.id, prompt, (input) => {
+          return submitPrompt(ctx, { viewer, site, id: prompt.id, prompt }, form, (input) => {
             updatePrompt(ctx, viewer.org, prompt.id, input);
             return seeOtherWithToast(ctx, `/prompts/${prompt.id}`, "promptSaved");
           });

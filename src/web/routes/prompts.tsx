@@ -44,8 +44,9 @@ type ChangeSort = Sort<"change">;
 function changeRank({ latest }: PromptScore): number | null {
   const change = latest?.change;
   if (!change) return null;
-  const direction = change.verdict === "regressed" ? -1 : change.verdict === "improved" ? 1 : 0;
-  return direction * 1000 + change.delta;
+  // Scores change by at most 100 points.
+  if (change.verdict === "regressed") return change.delta - 1000;
+  return change.verdict === "improved" ? change.delta + 1000 : change.delta;
 }
 
 const statuses = ["all", ...promptStatuses] as const;
@@ -122,7 +123,9 @@ function toRunInput(form: URLSearchParams) {
   const runsText = form.get("runs")?.trim() ?? "";
   const runs = /^\d{1,3}$/.test(runsText) ? Number(runsText) : 0;
   if (runs < 1 || runs > maxRuns) throw badRequest(`Runs must be a whole number from 1 to ${maxRuns}.`);
-  const args = [...form].flatMap(([name, value]) => (name.startsWith("arg.") ? [[name.slice(4), value] as const] : []));
+  const args = [...form]
+    .filter(([name]) => name.startsWith("arg."))
+    .map(([name, value]) => [name.slice("arg.".length), value] as const);
   const tooLong = args.find(([, value]) => value.length > 2000);
   if (tooLong) throw badRequest(`The variable ${tooLong[0]} must have at most 2000 characters.`);
   const key = form.get("key") ?? "";

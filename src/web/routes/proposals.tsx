@@ -94,12 +94,12 @@ export const proposalPages = (ctx: Context) =>
     .post("/prompts/propose/:proposalSetId", ({ request, params: { proposalSetId } }) =>
       submitForm(ctx, request, "write", async (viewer, form, site) => {
         const { org } = viewer;
-        const runs = form.get("do") === "run";
+        const startsRuns = form.get("do") === "run";
         try {
-          if (runs && paidModelOf(ctx, org) !== null && !form.has("agreed"))
+          if (startsRuns && paidModelOf(ctx, org) !== null && !form.has("agreed"))
             throw badRequest("These runs use a paid model. Select the checkbox to accept their cost.");
           const { prompts } = acceptProposals(ctx, org, proposalSetId, toAcceptance(form));
-          if (!runs) return seeOtherWithToast(ctx, "/prompts", "promptsCreated");
+          if (!startsRuns) return seeOtherWithToast(ctx, "/prompts", "promptsCreated");
           for (const { promptId } of prompts) {
             const idempotencyKey = `${proposalSetId}-${promptId}`;
             await requestEval(ctx, org, promptId, { urlMap: {}, runs: null, idempotencyKey, ...webSourceOf(viewer) });

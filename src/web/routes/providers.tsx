@@ -25,13 +25,17 @@ const sortValues: Record<ProviderColumn, (provider: Provider) => string | null> 
 };
 
 /** `rejected`: the submitted values and the error, when the form was rejected. */
-function listPage(ctx: Context, site: Site, viewer: Viewer, rejected?: FormResult, sort?: Sort<ProviderColumn>) {
+type ListOptions = { rejected?: FormResult; sort?: Sort<ProviderColumn> };
+
+function listPage(ctx: Context, viewer: Viewer, site: Site, { rejected, sort }: ListOptions) {
   const all = listProviders(ctx, viewer.org);
   const providers = sort ? sorted(all, sortValues[columnOf(sort)], isDescending(sort)) : all;
   return <ProvidersPage {...{ site, viewer, providers, sort, rejected }} />;
 }
 
-function docsMapPage(ctx: Context, site: Site, viewer: Viewer, id: string, query = {}, rejected?: FormResult) {
+type MapOptions = { rejected?: FormResult; query?: Parameters<typeof getDocsMap>[3] };
+
+function docsMapPage(ctx: Context, viewer: Viewer, site: Site, id: string, { rejected, query = {} }: MapOptions) {
   const provider = getProvider(ctx, viewer.org, id);
   const docsMap = getDocsMap(ctx, viewer.org, { providerId: id }, query);
   // The months are whole, so the last one may end in the future.
@@ -45,8 +49,7 @@ export const providerPages = (ctx: Context) =>
   new Elysia({ name: "provider pages" })
     .get(
       "/providers",
-      ({ request, query: { sort } }) =>
-        showPage(ctx, request, (viewer, site) => listPage(ctx, site, viewer, undefined, sort)),
+      ({ request, query: { sort } }) => showPage(ctx, request, (viewer, site) => listPage(ctx, viewer, site, { sort })),
       queryOptions({ sort: sortBy(providerColumns) }),
     )
     .post("/providers", ({ request }) =>
@@ -54,7 +57,7 @@ export const providerPages = (ctx: Context) =>
         ctx,
         request,
         "providers",
-        (_, viewer, site, rejected) => listPage(ctx, site, viewer, rejected),
+        (_, viewer, site, rejected) => listPage(ctx, viewer, site, { rejected }),
         (viewer, form) => {
           const { id } = createProvider(ctx, viewer.org, readForm(ProviderInput, form));
           return seeOtherWithToast(ctx, `/providers/${id}`, "providerAdded");
@@ -64,7 +67,7 @@ export const providerPages = (ctx: Context) =>
     .get(
       "/providers/:providerId",
       ({ request, params, query }) =>
-        showPage(ctx, request, (viewer, site) => docsMapPage(ctx, site, viewer, params.providerId, query)),
+        showPage(ctx, request, (viewer, site) => docsMapPage(ctx, viewer, site, params.providerId, { query })),
       queryOptions(mapQuery),
     )
     .post("/providers/:providerId", ({ request, params: { providerId } }) =>
@@ -72,7 +75,7 @@ export const providerPages = (ctx: Context) =>
         ctx,
         request,
         "providers",
-        (_, viewer, site, rejected) => docsMapPage(ctx, site, viewer, providerId, {}, rejected),
+        (_, viewer, site, rejected) => docsMapPage(ctx, viewer, site, providerId, { rejected }),
         (viewer, form) => {
           updateProvider(ctx, viewer.org, providerId, readForm(ProviderInput, form));
           return seeOtherWithToast(ctx, `/providers/${providerId}`, "providerSaved");

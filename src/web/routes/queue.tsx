@@ -1,7 +1,6 @@
 import { Elysia } from "elysia";
 import type { Context } from "../../context.ts";
 import { count } from "../../grading/text.ts";
-import type { Message } from "../../http/event-stream.ts";
 import { listFailureGroups, retryGroup } from "../../queue/failures.ts";
 import { getQueueOverview } from "../../queue/overview.ts";
 import { QueuePauseInput } from "../../queue/schema.ts";
@@ -10,6 +9,7 @@ import { pauseRuns, resumeRuns } from "../../runs/pauses.ts";
 import type { Workers } from "../../workers/workers.ts";
 import { renderFragment } from "../components/layout.tsx";
 import { readForm } from "../form-values.ts";
+import { followTicks } from "../live.ts";
 import { showPage, streamPage, submitOrShowAgain } from "../page-requests.tsx";
 import { requireConfirmation } from "../pages/confirm.tsx";
 import { QueuePage, QueuePart, type QueuePartProps } from "../pages/queue.tsx";
@@ -24,16 +24,6 @@ const queuePartProps = (ctx: Context, workers: Workers, site: Site): QueuePartPr
   now: ctx.now(),
 });
 
-/** Streams the part of the page that updates live. */
-async function* followQueue(ctx: Context, workers: Workers, viewer: Viewer, site: Site, signal: AbortSignal) {
-  let lastHtml = "";
-  for await (const _ of watchDatabase(ctx, signal)) {
-    const data = renderFragment(<QueuePart {...queuePartProps(ctx, workers, site)} />, viewer);
-    if (data !== lastHtml) yield { data } satisfies Message;
-    lastHtml = data;
-  }
-}
-
 /** The queue of all organizations. */
 export const queuePages = (ctx: Context, workers: Workers) => {
   const queuePage = (ctx: Context, viewer: Viewer, site: Site, result: FormResult = {}) => {
@@ -46,7 +36,8 @@ export const queuePages = (ctx: Context, workers: Workers) => {
       streamPage(ctx, request, (viewer, site) => {
         // Forbidden is an error of the request, not of its stream.
         requireOperator(viewer);
-        return (signal) => followQueue(ctx, workers, viewer, site, signal);
+        const render = () => renderFragment(<QueuePart {...queuePartProps(ctx, workers, site)} />, viewer);
+        return (signal) => followTicks(watchDatabase(ctx, signal), render);
       }),
     )
     .post("/settings/queue/pauses", ({ request }) =>

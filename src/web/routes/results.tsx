@@ -18,8 +18,8 @@ import { publicResponse } from "../responses.ts";
 const cacheHeaders = { "cache-control": "public, max-age=60, must-revalidate", vary: "Cookie" };
 
 function listResults(ctx: Context, org: OrgId, timeZone: string): PublicResult[] {
-  return listPromptsOnResultsPage(ctx, org).map(({ id, ...named }) => {
-    const title = titleOf(named);
+  return listPromptsOnResultsPage(ctx, org).map(({ id, ...texts }) => {
+    const title = titleOf(texts);
     const latest = findLatestResults(ctx, org, id);
     if (latest === null) return { title, result: null };
     const { agent, methodology } = getReport(ctx, org, latest.slug);

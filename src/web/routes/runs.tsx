@@ -68,6 +68,10 @@ const runStateProps = (ctx: Context, viewer: Viewer, site: Site, { run, position
   };
 };
 
+/** An element that htmx puts into the page. `target`: CSS selector. `swap`: how. */
+const partial = (target: string, swap: "innerHTML" | "innerMorph" | "beforeend", html: string) =>
+  `<hx-partial hx-target="${target}" hx-swap="${swap}">${html}</hx-partial>`;
+
 /** Server-sent page fragments of a run: its state and its new events. */
 async function* followRunPage(
   ctx: Context,
@@ -80,21 +84,15 @@ async function* followRunPage(
   const lastPosition = parsePosition(after);
   let attempt = lastPosition?.attempt ?? 0;
   for await (const progress of followRun(ctx, viewer.org, runId, signal, { after: lastPosition })) {
-    const { events, position } = progress;
+    const { run, events, position, isOver } = progress;
     // Each attempt is a session of its own, so its events replace those of the previous attempt.
     const swap = position.attempt === attempt ? "beforeend" : "innerHTML";
     attempt = position.attempt;
     const state = renderFragment(<RunState {...runStateProps(ctx, viewer, site, progress)} />, viewer);
     const rows = renderFragment(<TimelineRows events={events} />);
-    const partial = (target: string, how: string, html: string) =>
-      `<hx-partial hx-target="${target}" hx-swap="${how}">${html}</hx-partial>`;
-    const { run } = progress;
-    const ended = [
-      partial(
-        "#timeline-state",
-        "innerHTML",
-        renderFragment(<TimelineState isOpen={false} events={position.seq + 1} />),
-      ),
+    const timelineState = renderFragment(<TimelineState isOpen={false} events={position.seq + 1} />);
+    const partialsAtEnd = [
+      partial("#timeline-state", "innerHTML", timelineState),
       partial("#follow", "innerHTML", ""),
       partial("#toast", "innerHTML", ""),
       partial("#run-ended", "innerHTML", renderFragment(<RunEnd run={run} />)),
@@ -102,10 +100,10 @@ async function* followRunPage(
     const data = [
       partial("#run-state", "innerMorph", state),
       ...(events.length > 0 ? [partial("#timeline", swap, rows)] : []),
-      ...(progress.isOver ? ended : []),
+      ...(isOver ? partialsAtEnd : []),
     ].join("");
     yield { id: formatPosition(position), data } satisfies Message;
-    if (progress.isOver) yield { event: "end", data: "" } satisfies Message;
+    if (isOver) yield { event: "end", data: "" } satisfies Message;
   }
 }
 

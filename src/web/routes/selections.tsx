@@ -140,20 +140,17 @@ export const selectionPages = (ctx: Context) =>
       }),
     );
 
-/** "Upload a file: 3 runs with anthropic/x, at most $0.42". */
+/** "Upload a file: 3 runs, with anthropic/x, at most about $0.42". */
 function priceText(title: string, plans: Plan[]): string {
   const runs = plans.reduce((sum, each) => sum + each.runs, 0);
   const agents = plans.flatMap(({ estimate: { others, ...first }, runs }) =>
-    [first, ...others].map((each) => ({ ...each, times: runs / (1 + others.length) })),
+    [first, ...others].map((agent) => ({ ...agent, runs: runs / (1 + others.length) })),
   );
   const paidAgents = agents.filter(({ model }) => model !== null);
-  const costs = paidAgents.map(({ costUsd, times }) => (costUsd === null ? null : costUsd.high * times));
+  if (paidAgents.length === 0) return `${title}: ${count(runs, "run")}, no model costs`;
   const models = [...new Set(paidAgents.map(({ model }) => model))].join(" and ");
-  const price =
-    paidAgents.length === 0
-      ? "no model costs"
-      : costs.includes(null)
-        ? `with ${models}, at an unknown cost`
-        : `with ${models}, at most about ${dollars(costs.reduce((sum: number, each) => sum + (each ?? 0), 0))}`;
-  return `${title}: ${count(runs, "run")}, ${price}`;
+  const isUnknown = paidAgents.some(({ costUsd }) => costUsd === null);
+  const maxUsd = paidAgents.reduce((sum, { costUsd, runs }) => sum + (costUsd?.high ?? 0) * runs, 0);
+  const price = isUnknown ? "an unknown cost" : `most about ${dollars(maxUsd)}`;
+  return `${title}: ${count(runs, "run")}, with ${models}, at ${price}`;
 }

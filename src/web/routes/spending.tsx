@@ -17,10 +17,8 @@ import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 
 /** A month before or after one such as 2026-11. */
-const monthAfter = (month: string, n: number): string => {
-  const [year = 0, ofYear = 0] = month.split("-").map(Number);
-  return new Date(Date.UTC(year, ofYear - 1 + n, 15)).toISOString().slice(0, 7);
-};
+const monthAfter = (month: string, months: number): string =>
+  Temporal.PlainYearMonth.from(month).add({ months }).toString();
 
 type SpendingPageProps = { month?: string; successMessage?: string; errorMessage?: string };
 
@@ -31,8 +29,8 @@ function spendingPage(
   { month: chosen, ...messages }: SpendingPageProps = {},
 ) {
   const report = getSpendingReport(ctx, viewer.org, chosen);
-  const monthOf = (iso: string) => new Date(Date.parse(iso) + 36 * 3600_000).toISOString().slice(0, 7);
-  const month = monthOf(report.from);
+  // A month begins at midnight in the time zone of the organization, so its second day is in the same month in UTC.
+  const month = new Date(Date.parse(report.from) + 36 * 3600_000).toISOString().slice(0, 7);
   const earliest = findFirstSpending(ctx, viewer.org);
   const isCurrent = Date.parse(report.until) > ctx.now();
   return (

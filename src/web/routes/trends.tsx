@@ -37,8 +37,10 @@ function sidesOf(
     run.methodology.hash === methodology?.hash;
   const scoreChanges = changes.filter(({ what }) => what === "score");
   if (scoreChanges.length === 0) return new Map();
-  const newest = findLatestResults(ctx, org, promptId)?.change ?? null;
-  const isNewest = (at: string) => newest !== null && newest.at.slice(0, 10) === at.slice(0, 10);
+  // The page that explains changes of scores knows only the newest one. Trends may give it another time of the day.
+  const explained = findLatestResults(ctx, org, promptId)?.change ?? null;
+  const isExplained = (at: string, verdict: string | null) =>
+    explained !== null && explained.at.slice(0, 10) === at.slice(0, 10) && explained.verdict === verdict;
   const published = listPublished(ctx, org, promptId, maxRuns, { matches: isSameSeries, limit: maxRuns });
   const evaluationsBetween = (since: string | undefined, until: string | undefined) => [
     ...new Set(
@@ -62,13 +64,12 @@ function sidesOf(
     );
     const titles = (points: { title: string }[]) =>
       points.slice(0, maxFriction).map(({ title }) => oneLine(title, 160));
-    const isExplained = isNewest(at) && newest?.verdict === verdict;
     return [
       [
         at,
         {
           windows: { before, after, agent, model },
-          whyOf: isExplained ? promptId : null,
+          whyOf: isExplained(at, verdict) ? promptId : null,
           gone: titles(friction.gone),
           added: titles(friction.new),
         },

@@ -1,10 +1,10 @@
 import { Elysia } from "elysia";
 import type { Context } from "../../context.ts";
 import { badRequest } from "../../errors.ts";
-import type { Message } from "../../http/event-stream.ts";
 import { watchClock } from "../../runs/follow.ts";
 import { dismissWorker, listWorkers, type Workers } from "../../workers/workers.ts";
 import { renderFragment } from "../components/layout.tsx";
+import { followTicks } from "../live.ts";
 import { showPage, streamPage, submitOrShowAgain } from "../page-requests.tsx";
 import { requireConfirmation } from "../pages/confirm.tsx";
 import type { FormResult } from "../pages/settings.tsx";
@@ -20,16 +20,6 @@ const workersPartProps = (ctx: Context, workers: Workers, viewer: Viewer, site: 
   now: ctx.now(),
 });
 
-/** Streams the part of the page that updates live. */
-async function* followWorkers(ctx: Context, workers: Workers, viewer: Viewer, site: Site, signal: AbortSignal) {
-  let lastHtml = "";
-  for await (const _ of watchClock(ctx, signal)) {
-    const data = renderFragment(<WorkersPart {...workersPartProps(ctx, workers, viewer, site)} />, viewer);
-    if (data !== lastHtml) yield { data } satisfies Message;
-    lastHtml = data;
-  }
-}
-
 /** Settings page of the workers. */
 export const workerPages = (ctx: Context, workers: Workers) => {
   const workersPage = (ctx: Context, viewer: Viewer, site: Site, { successMessage, errorMessage }: FormResult = {}) => (
@@ -41,16 +31,16 @@ export const workerPages = (ctx: Context, workers: Workers) => {
       streamPage(ctx, request, (viewer, site) => {
         // Forbidden is an error of the request, not of its stream.
         listWorkers(ctx, workers);
-        return (signal) => followWorkers(ctx, workers, viewer, site, signal);
+        const render = () => renderFragment(<WorkersPart {...workersPartProps(ctx, workers, viewer, site)} />, viewer);
+        return (signal) => followTicks(watchClock(ctx, signal), render);
       }),
     )
     .post("/settings/workers/:workerId", ({ request, params: { workerId } }) =>
       submitOrShowAgain(ctx, request, "organization", workersPage, (viewer, form, site) => {
-        const sentAction = form.get("do");
-        const action = sentAction === "drain" ? "drain" : "remove";
+        const isDrain = form.get("do") === "drain";
+        const action = isDrain ? "drain" : "remove";
         const worker = listWorkers(ctx, workers).find(({ id }) => id === workerId);
-        if (worker && action !== sentAction) throw badRequest("Select one of the listed actions.");
-        const isDrain = action === "drain";
+        if (worker && form.get("do") !== action) throw badRequest("Select one of the listed actions.");
         if (worker)
           requireConfirmation(form, {
             title: `${isDrain ? "Drain" : "Remove"} the worker ${worker.name}?`,
