@@ -63,10 +63,10 @@ export const keyPages = (ctx: Context) =>
       submitOrShowAgain(ctx, request, "keys", keysPage, (viewer, form, site) => {
         const { name, days, usesCompatibilityMode, scopes: keyScopes } = readForm(NewKey, form);
         if (keyScopes.length === 0) throw badRequest("Select at least one scope.");
-        // Exactly these are the scopes of a key without a list.
-        const isDefault = keyScopes.length === scopes.length && scopes.every((scope) => keyScopes.includes(scope));
+        // A key with all general scopes is stored without a list.
+        const hasAllScopes = keyScopes.length === scopes.length && scopes.every((scope) => keyScopes.includes(scope));
         const newKey = createKey(ctx, viewer.org, name, {
-          scopes: isDefault ? null : keyScopes,
+          scopes: hasAllScopes ? null : keyScopes,
           lifeMs: days ? days * dayMs : null,
           usesCompatibilityMode,
           id: idIn(form),
