@@ -249,7 +249,7 @@ test("the pages of experiments scan no large table", async () => {
     }
   });
   const own = statements.filter((sql) => sql.includes('"experiment'));
-  expect(own.length).toBeGreaterThan(8);
+  expect(own.length).toBeGreaterThan(7);
   expectNoScans(app?.db.$client as Database, own);
   rmSync(dataDir, { recursive: true });
 });
