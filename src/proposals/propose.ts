@@ -13,7 +13,7 @@ const maxPerPage = 2;
 /** Of one source with many parts, such as an API description. */
 const maxPerFile = 8;
 /** Weak candidates are only proposed up to this number of proposals. */
-const minProposals = 4;
+const minProposals = 5;
 const maxPerTag: Record<string, number> = { onboard: 2, errors: 3, cleanup: 3 };
 /** What a task gains whose words are all those of `primaryTask`. */
 const primaryScore = 8;

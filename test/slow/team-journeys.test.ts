@@ -111,8 +111,8 @@ test("agents are side by side 2 clicks from Home, and 1 more from the runs of a 
   expect(await journey.page.getByText("No runs").count()).toBeGreaterThan(0);
   expect(journey.clicks).toBe(2);
   await journey.click(cell);
-  await journey.page.waitForURL(/\/reports\?promptId=/);
-  await journey.page.locator('#reports a[href^="/reports/"]').first().waitFor();
+  await journey.page.waitForURL(/\/runs\?promptId=/);
+  await journey.page.locator('.run-list a, main table a[href*="/runs/"]').first().waitFor();
 });
 
 test("a change of a prompt is 2 clicks away in Trends, with what it is compared with", async () => {
