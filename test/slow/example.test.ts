@@ -18,7 +18,7 @@ test("the report of the example docs has the planted mistakes and nothing else, 
     name === "page_read" ? [new URL(detail.url).pathname] : [],
   );
   expect(pagesRead.sort()).toEqual(
-    ["", "/errors", "/llms.txt", "/quickstart", "/share", "/upload"].map((path) => `/example${path}`),
+    ["", "/errors", "/quickstart", "/share", "/upload"].map((path) => `/example${path}`),
   );
   // If this fails, `bun run docs` writes the report again.
   const { report: stored } = exampleReport({ baseUrl: base });
