@@ -2,7 +2,7 @@ import { isMadeFrom } from "../agents/section-names.ts";
 import type { Context } from "../context.ts";
 import { invalidField } from "../errors.ts";
 import type { Edits } from "../net/edits.ts";
-import { createGuard, GuardError } from "../net/guarded.ts";
+import { createGuard, type Guard, GuardError } from "../net/guarded.ts";
 
 /** Longest section that can be hidden, in characters: the longest text that an edit replaces. */
 const maxSectionChars = 20_000;
@@ -29,10 +29,11 @@ export async function resolveSections(
 async function listRemovals(ctx: Context, sectionUrl: string, urlMap: Record<string, string>, field: string) {
   const [pageUrl = "", fragment = ""] = sectionUrl.split(/#(.*)/s);
   const markdownUrl = `${pageUrl.replace(/(\/|\.html?|\.md)$/, "")}.md`;
+  const guard = createGuard({ allow: ctx.allow(), urlMap, now: ctx.now, keepsAlive: false });
   const versions = await Promise.all([
-    readPage(ctx, pageUrl, "text/html", urlMap),
-    readPage(ctx, pageUrl, "text/markdown", urlMap),
-    readPage(ctx, markdownUrl, "text/markdown", urlMap),
+    readPage(guard, pageUrl, "text/html", ctx.stopping),
+    readPage(guard, pageUrl, "text/markdown", ctx.stopping),
+    readPage(guard, markdownUrl, "text/markdown", ctx.stopping),
   ]);
   const removals = versions.flatMap(({ url, source }) => {
     const find = findSection(source, fragment);
@@ -45,10 +46,9 @@ async function listRemovals(ctx: Context, sectionUrl: string, urlMap: Record<str
 }
 
 /** The source of a page; empty if it does not answer with one. */
-async function readPage(ctx: Context, url: string, accept: string, urlMap: Record<string, string>) {
-  const guard = createGuard({ allow: ctx.allow(), urlMap, now: ctx.now, keepsAlive: false });
+async function readPage(guard: Guard, url: string, accept: string, signal: AbortSignal) {
   try {
-    const response = await guard.request(url, { headers: { accept }, signal: ctx.stopping });
+    const response = await guard.request(url, { headers: { accept }, signal });
     return { url, source: response.status === 200 ? guard.text(response) : "" };
   } catch (error) {
     if (error instanceof GuardError) return { url, source: "" };

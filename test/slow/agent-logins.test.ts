@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createCodingAgent } from "../../src/agents/coding/coding.ts";
 import { toPreset } from "../../src/agents/coding/preset.ts";
@@ -10,9 +9,10 @@ import {
   call,
   client,
   emptyFolder,
-  executable,
+  filesIn,
   furnish,
   serve,
+  startWorker,
   untilRun,
 } from "../support/executable.ts";
 import { startRedis } from "../support/redis.ts";
@@ -209,13 +209,6 @@ test("an agent reaches the hosts of its vendor and no blocked ones, and neither 
   await app.service.stop(0);
 }, 60_000);
 
-/** Everything in the files of a folder. */
-const filesIn = (folder: string): string =>
-  readdirSync(folder, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => readFileSync(join(entry.parentPath, entry.name), "latin1"))
-    .join("\n");
-
 test("a worker gives a login to the agent that it is for, and keeps and logs nothing of it", async () => {
   const redis = await startRedis();
   closings.push(redis.kill);
@@ -239,20 +232,9 @@ test("a worker gives a login to the agent that it is for, and keeps and logs not
     },
   });
   closings.push(() => service.signal("SIGKILL"));
-  const tmp = emptyFolder();
-  const worker = Bun.spawn([executable, "worker", "--slots", "1"], {
-    cwd: tmp,
-    env: {
-      PATH: process.env.PATH ?? "",
-      TMPDIR: tmp,
-      EVALD_AGENTS,
-      EVALD_REDIS_URL: redis.url,
-      EVALD_GATEWAY_URL: `${service.url}/gateway`,
-    },
-    ...{ stdin: "ignore", stdout: "ignore", stderr: "pipe" },
-  });
-  closings.push(() => worker.kill("SIGKILL"));
-  const workerLog = new Response(worker.stderr).text();
+  const EVALD_GATEWAY_URL = `${service.url}/gateway`;
+  const worker = startWorker({ EVALD_AGENTS, EVALD_REDIS_URL: redis.url, EVALD_GATEWAY_URL });
+  closings.push(() => worker.child.kill("SIGKILL"));
   const ask = client(service.url, key);
   for (const agent of ["fake", "expired"])
     await ask("PUT", `/api/v1/agent-logins/${agent}`, { file: file(Date.now() + hourMs) });
@@ -292,11 +274,11 @@ test("a worker gives a login to the agent that it is for, and keeps and logs not
   ]);
   const exported = join(cwd, "acme.jsonl");
   expect((await call(["export", exported], { cwd })).code).toBe(0);
-  const left = { redis: filesIn(redis.folder), tmp: filesIn(tmp) };
-  worker.kill();
-  await worker.exited;
+  const left = { redis: filesIn(redis.folder), tmp: filesIn(worker.folder) };
+  worker.child.kill();
+  await worker.child.exited;
   await service.stop();
-  const kept = { files: filesIn(cwd), log: service.stderr(), workerLog: await workerLog };
+  const kept = { files: filesIn(cwd), log: service.stderr(), workerLog: await worker.log };
   expect(leaksIn({ ...left, ...kept })).toEqual([]);
   // They were searched in what a session leaves.
   expect(Object.values({ ...left, ...kept }).filter((text) => text.includes(digest)).length).toBeGreaterThan(0);

@@ -1,7 +1,16 @@
 import { afterEach, beforeAll, expect, test } from "bun:test";
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { buildExecutable, client, emptyFolder, executable, serve, untilRun } from "../support/executable.ts";
+import {
+  buildExecutable,
+  client,
+  emptyFolder,
+  executable,
+  filesIn,
+  serve,
+  startWorker,
+  untilRun,
+} from "../support/executable.ts";
 import { serveFakeModel } from "../support/fake-model.ts";
 import { environmentOf, findInMemory, treeOf } from "../support/memory.ts";
 import { call as use } from "../support/model-runs.ts";
@@ -19,12 +28,6 @@ const operatorKey = `sk-operator-${canary()}`;
 const orgKey = `sk-organization-${canary()}`;
 const redisPassword = `redis-${canary()}`;
 const masterKey = Buffer.from(canary()).toString("base64");
-
-const filesIn = (folder: string): string =>
-  readdirSync(folder, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => readFileSync(join(entry.parentPath, entry.name), "latin1"))
-    .join("\n");
 
 /** The service with a session on each of two workers, whose models don't finish their answers. */
 async function startSessions() {
@@ -61,16 +64,9 @@ async function startSessions() {
 
   /** A new worker, which gets the next session because the others are busy. */
   async function startSession(key: string) {
-    const tmp = emptyFolder();
-    const child = Bun.spawn([executable, "worker", "--slots", "1"], {
-      cwd: tmp,
-      env: {
-        PATH: process.env.PATH ?? "",
-        TMPDIR: tmp,
-        EVALD_REDIS_URL: redis.url,
-        EVALD_GATEWAY_URL: `${service.url}/gateway`,
-      },
-      ...{ stdin: "ignore", stdout: "ignore", stderr: "ignore" },
+    const { child, folder: tmp } = startWorker({
+      EVALD_REDIS_URL: redis.url,
+      EVALD_GATEWAY_URL: `${service.url}/gateway`,
     });
     closings.push(async () => {
       child.kill("SIGKILL");

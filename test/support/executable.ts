@@ -1,4 +1,4 @@
-import { mkdtempSync, statSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -125,6 +125,25 @@ function follow(stream: ReadableStream<Uint8Array>, name: string) {
   }
   return { said, text: () => text, ended };
 }
+
+/** Starts a worker of the executable with one slot, in a folder of its own that it also uses for temporary files. */
+export function startWorker(env: Record<string, string>) {
+  const folder = emptyFolder();
+  const child = Bun.spawn([executable, "worker", "--slots", "1"], {
+    cwd: folder,
+    env: { PATH: process.env.PATH ?? "", TMPDIR: folder, ...env },
+    ...{ stdin: "ignore", stdout: "ignore", stderr: "pipe" },
+  });
+  // A log that nobody reads would stop the worker once its pipe is full.
+  return { child, folder, log: new Response(child.stderr).text() };
+}
+
+/** Everything in the files of a folder. */
+export const filesIn = (folder: string): string =>
+  readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => readFileSync(join(entry.parentPath, entry.name), "latin1"))
+    .join("\n");
 
 /** Creates an organization, a key and a prompt in the data folder of `cwd`, in use or not; returns the IDs and the key. */
 export async function furnish(cwd: string) {

@@ -21,10 +21,11 @@ export async function* checkPrerequisites(session: Session, index: SectionIndex)
   if (page === undefined) return;
   const products = productNamesOf(session);
   const installs = new Map(readablePages.map((each) => [each, installsOf(shownTextOf(each))]));
+  const isPageMissing = lacksNeededPage(session, readablePages);
   const needs = [
     ...packageNeeds(page, readablePages, installs, products),
     ...secretNeeds(page, readablePages, products),
-  ].filter(({ isExplained }) => isExplained || !lacksNeededPage(session, readablePages));
+  ].filter(({ isExplained }) => isExplained || !isPageMissing);
   const checks = [
     ...needs.map((need) => toPrerequisiteCheck(page, need)),
     ...versionChecks(page, installs),
