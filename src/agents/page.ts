@@ -31,7 +31,7 @@ export const lineOfSample = ({ line, isInOneLine }: CodeSample, lineOfCode: numb
 export const lineInSample = (sample: CodeSample, text: string): number =>
   lineOfSample(sample, sample.code.slice(0, Math.max(0, sample.code.indexOf(text))).split("\n").length);
 
-/** A page as an agent reads it. All line numbers refer to `markdown`, apart from those of `source`. */
+/** A page as an agent reads it. Line numbers refer to `markdown`, except in `source`. */
 export type Page = {
   url: string;
   form: "markdown" | "html";
@@ -80,7 +80,7 @@ const minMainChars = 200;
 /** Markdown without samples that is shorter than this may be an error page, in characters. */
 const maxThinMarkdown = 600;
 
-/** A link whose text is empty or a sign that stands for a section. It is no picture, and not all of a heading. */
+/** A link to a section whose text is empty or only a sign such as ¶, unless it is an image or the whole heading. */
 const emptyLink = /(?<!!|^#{1,6}) ?\[[¶#§]?\]\([^()\s]{0,500}(?: "[^"\n]{0,200}")?\)/gm;
 
 let isInitialized = false;

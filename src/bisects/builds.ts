@@ -32,7 +32,7 @@ export function checkTemplate(urlTemplate: string): void {
 
 /**
  * The urlMap that puts the build of a commit in the place of the docs. An address that ends with the path at which the docs start, such as /docs,
- * stands for this page; any other stands for the root.
+ * is the build's address of that page; any other is the address of its root.
  */
 export function urlMapOf(
   ctx: Context,

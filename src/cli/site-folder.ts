@@ -107,7 +107,7 @@ function findPublishedUrl(folder: string, root: string): Pick<PackedSite, "at" |
   const canonical = /<link\b(?=[^>]*\brel=["']?canonical\b)[^>]*\bhref=["']?([^"'\s>]+)/i.exec(
     readIfPossible("index.html"),
   )?.[1];
-  // The shortest URL of a sitemap is that of the root.
+  // The shortest URL in a sitemap belongs to the root page.
   const [sitemap] = [...readIfPossible("sitemap.xml").matchAll(/<loc>\s*([^<\s]+)/g)]
     .map(([, url = ""]) => url)
     .sort((a, b) => a.length - b.length);

@@ -27,8 +27,8 @@ export function withoutPrivateText(text: string, values: readonly string[], isPu
     .replace(nodeCode, `$1${hidden}`)
     .replace(pythonCode, `$1  ${hidden}`)
     .replace(quotedCode, hidden)
-    // The patterns below must not change URLs of the product. Until then, a mark that none of them matches stands for each: as many x as its
-    // number, since a long number would match.
+    // The patterns below must not change URLs of the product, so each is replaced by a mark until they have run. The mark holds as many x as the
+    // number of the URL, because the patterns would match a long number.
     .replace(anyUrl, (match) => {
       const url = URL.parse(match);
       if (url === null || !isPublic(url)) return "[url]";

@@ -18,7 +18,7 @@ export const milestonesOf = <Name extends MilestoneName>(events: SessionEvent[],
 
 /**
  * `isAgentsOwn`: the agent itself requested this URL, rather than a tool on its own. `isMissing`: the response says that there is no such page,
- * whatever its status.
+ * even if its status is 200.
  */
 export type Http = EventOf<"http"> & { isAgentsOwn?: boolean; isMissing?: boolean };
 

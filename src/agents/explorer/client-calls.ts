@@ -19,7 +19,7 @@ const pythonOptions: OptionNames = {
   credentials: ["auth", "cookies", "cert"],
 };
 const methodName = /^(?:get|post|put|patch|delete|head|options)$/;
-/** Clients of JavaScript and Python whose functions send what the call says; those of any other object may add to it. */
+/** HTTP clients of JavaScript and Python that send exactly what the call says. Other clients may add headers or parameters. */
 const plainClient = /^(?:axios|ky|got|requests|httpx)$/;
 
 /** The requests that a program sends with fetch, or with a client that has a function for each method. */

@@ -72,7 +72,7 @@ type ToolResult<T> = {
   value: T;
 };
 
-/** The weight of a fault of one page: as much as that of most checks of a whole site. */
+/** The weight of a check that finds a fault of one page: the same as most checks of the whole site. */
 export const faultWeight = 4;
 
 /** A check whose other fields have their usual values: it is about its subject, weighs 1, and has a share of 1 if it passed, else 0. */

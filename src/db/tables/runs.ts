@@ -80,7 +80,7 @@ export const evalRequests = sqliteTable(
   },
   (table) => [
     unique("eval_requests_of_org").on(table.orgId, table.id),
-    // Both have the prompt, so that the rows before a page are skipped without reading them: those of deleted prompts don't count.
+    // Both include the prompt, so that SQLite skips the rows before a page, and those of deleted prompts, in the index alone.
     index("eval_requests_newest").on(table.orgId, table.id, table.promptId),
     index("eval_requests_by_status").on(table.orgId, table.status, table.id, table.promptId),
     index("eval_requests_by_prompt_and_status").on(table.orgId, table.promptId, table.status, table.id),
@@ -150,7 +150,7 @@ export const runs = sqliteTable(
   },
   (table) => [
     unique("runs_of_org").on(table.orgId, table.id),
-    // With the prompt, so that the rows before a page are skipped without reading them: those of deleted prompts don't count.
+    // Includes the prompt, so that SQLite skips the rows before a page, and those of deleted prompts, in the index alone.
     index("runs_newest").on(table.orgId, table.id, table.promptId),
     // The index has what says how runs of a prompt ended, so that they are counted without reading them.
     index("runs_by_prompt").on(

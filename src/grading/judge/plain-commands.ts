@@ -12,7 +12,7 @@ const assignment = /^[A-Za-z_]\w*=/;
  */
 export function plainCommandsOf(line: string, variables: readonly string[] = []): PlainCommand[] | null {
   const isKnown = (name: string) => variables.includes(name);
-  // The value of a variable doesn't matter, so its name stands for it. Any other $ is plain only in single quotes.
+  // Values of variables don't matter here, so each is replaced by its name. Any other $ is plain only in single quotes.
   let rest = line.trim().replace(/\$\{?([A-Za-z_]\w*)\}?/g, (whole, name) => (isKnown(name) ? name : whole));
   const commands: PlainCommand[] = [];
   let words: string[] = [];

@@ -125,7 +125,7 @@ const mentionsFile = ({ written }: Machine, words: string[]) =>
     .flatMap((word) => [word, word.replace(/^[^=]*=/, "")])
     .some((word) => written.some((path) => path === word || path.endsWith(`/${word}`)));
 
-/** A file that a program of the product made: it was given or said its name, and nothing else could have written it. */
+/** Whether a program of the product made a file: its command or output named the file, and nothing else could have written it. */
 const isMadeFile = ({ mentioned, written, mayBeTampered }: Machine, path: string) =>
   !mayBeTampered && mentioned.has(path) && !written.some((text) => text.includes(path));
 
