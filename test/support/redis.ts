@@ -4,14 +4,19 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { until } from "./until.ts";
 
-/** A port of a local address that is free now. */
+/**
+ * A port on which nothing listens. It is below those that the system gives to servers without a port of their own, such as those of other tests, so it
+ * stays free until it is used.
+ */
 export async function freePort(host = "127.0.0.1"): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((done) => server.listen(0, host, done));
-  const address = server.address();
-  await new Promise((done) => server.close(done));
-  if (!address || typeof address === "string") throw new Error("no port");
-  return address.port;
+  for (;;) {
+    const port = 10_000 + Math.floor(Math.random() * 20_000);
+    const isFree = await new Promise<boolean>((resolve) => {
+      const server = createServer().once("error", () => resolve(false));
+      server.listen(port, host, () => server.close(() => resolve(true)));
+    });
+    if (isFree) return port;
+  }
 }
 
 type Options = {
