@@ -139,6 +139,8 @@ export async function benchAgents({ start, row, folder, env, executable }: Sessi
     ),
   });
   const ask = client(service.url, key);
+  const idle = Bun.spawn(["bun", join(import.meta.dir, "../soak/idle.ts")], { detached: true, stdout: "pipe" });
+  const idleUrl = new TextDecoder().decode((await idle.stdout.getReader().read()).value).trim();
   const promptOf = async (agent: string, modelId: string): Promise<string> => {
     const { body } = await ask("POST", "/api/v1/prompts", {
       text: `${text} https://docs.acme.test/`,
@@ -162,17 +164,22 @@ export async function benchAgents({ start, row, folder, env, executable }: Sessi
     return { first: Math.min(...calls) - begun, after: ended - Math.max(...calls), whole: ended - begun };
   }
 
-  /** One session of evald; `gets`: latencies of a client that reads its run meanwhile. */
-  async function ofService(promptId: string, name: string, gets: number[] | null): Promise<Times> {
+  /** One session of evald; `gets`: latencies of a client that reads its run meanwhile, and asks a server that does nothing else. */
+  async function ofService(promptId: string, name: string, gets: Record<Side, number[]> | null): Promise<Times> {
     const { id, createdAt } = await startRun(promptId);
     for (;;) {
       const at = performance.now();
       const { body, status } = await ask("GET", `/api/v1/runs/${id}`);
       if (status !== 200) throw new Error(`run ${id}: ${JSON.stringify(body)}`);
-      gets?.push(performance.now() - at);
+      gets?.ours.push(performance.now() - at);
       if (body.completedAt) {
         if (body.status !== "completed") throw new Error(`a run failed: ${JSON.stringify(body.failureReason)}`);
         return await timesOf(name, Date.parse(createdAt), Date.parse(body.completedAt));
+      }
+      if (gets) {
+        const askedAt = performance.now();
+        await (await fetch(idleUrl)).text();
+        gets.floor.push(performance.now() - askedAt);
       }
       await Bun.sleep(gets ? 10 : 50);
     }
@@ -186,7 +193,7 @@ export async function benchAgents({ start, row, folder, env, executable }: Sessi
   }
 
   /** Alternating sessions of an agent, with evald and without. */
-  async function compareAgent(agent: string, gets: number[] | null): Promise<Record<Side, Times[]>> {
+  async function compareAgent(agent: string, gets: Record<Side, number[]> | null): Promise<Record<Side, Times[]>> {
     const preset = presets.find(({ id }) => id === agent) as Preset;
     const { model: modelId } = agents[agent] as (typeof agents)[string];
     const promptId = await promptOf(agent, modelId);
@@ -231,15 +238,27 @@ export async function benchAgents({ start, row, folder, env, executable }: Sessi
   for (let i = 0; i < besides.sessions; i++) runs.push((await startRun(busyPrompt)).id);
   while ((await callsOf(busyModel, 0)).length < besides.sessions) await Bun.sleep(50);
   const stopPrograms = startPrograms(besides.programs);
-  const gets: number[] = [];
+  const gets: Record<Side, number[]> = { ours: [], floor: [] };
+  // Else the latencies were those of this client, which waits for a processor like any other program.
+  const setOwnPriority = (niceness: number) => writeFileSync("/proc/self/autogroup", String(niceness));
+  setOwnPriority(-20);
   for (const agent of Object.keys(agents)) {
     const at = load();
     const times = await compareAgent(agent, gets);
     report(`${agent} on a busy machine`, at, times, { first: "≤ 1.5 ×", after: "", whole: "≤ 1.5 ×" });
   }
   stopPrograms();
-  const latency = `p50 ${percentile(gets, 0.5).toFixed(1)}, p99 ${percentile(gets, 0.99).toFixed(1)} ms`;
-  row(`Get one run on the busy machine, ${gets.length} requests`, latency, "", "", "p99 ≤ 50 ms");
+  setOwnPriority(0);
+  const latencyOf = (side: Side) =>
+    `p50 ${percentile(gets[side], 0.5).toFixed(1)}, p99 ${percentile(gets[side], 0.99).toFixed(1)} ms`;
+  row(
+    `Get one run on the busy machine, ${gets.ours.length} requests`,
+    latencyOf("ours"),
+    `${latencyOf("floor")}, of a server that does nothing else`,
+    "",
+    "p99 ≤ 50 ms",
+  );
+  idle.kill();
   for (const id of runs) await ask("POST", `/api/v1/runs/${id}/cancel`);
   await service.stop();
   await model.stop();

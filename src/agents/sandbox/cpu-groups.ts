@@ -5,15 +5,15 @@ import { makeGroup, newName, prepareParents, read } from "./group-folders.ts";
 
 /**
  * Weights of control groups below the same one: Linux divides CPU time in proportion to them. In the unit of version 1 (`cpu.shares`), where any
- * other group, or session of processes without one, has 1,024. The service is short of nothing; sessions share the rest.
+ * other group, or session of processes without one, has 1,024. The service is short of nothing: it uses little, and answers at once.
  */
 export const cpuWeights = { service: 8192, session: 1024, sessionInProgress: 512 };
 
 /** In version 2, 100 is what 1,024 is in version 1, and the maximum is 10,000. */
 const toVersion2 = (weight: number) => Math.min(10_000, Math.max(1, Math.round((weight * 100) / 1024)));
 
-/** The group that contains the service's own and those of its sessions, and the number of sessions; null: there is none. */
-let common: { folder: string; sessions: number } | null = null;
+/** In version 1, the group that contains those of all sessions, and the number of sessions; null: there is none. */
+let sessionsGroup: { folder: string; sessions: number } | null = null;
 
 /** Sets the CPU weight of a group. Returns whether that is possible. */
 export function setCpuWeight(folder: string, weight: number): boolean {
@@ -39,49 +39,56 @@ export function enableCpuController(folder: string): void {
 }
 
 /**
- * Puts this process in a control group beside those of its sessions, where that is possible. Within their common group, the service comes
- * before its sessions. To the rest of the machine, they are as many programs as there are sessions, and the service. Call it once.
+ * Puts this process in a control group of its own beside those of its sessions, where that is possible. To the rest of the machine, sessions are as
+ * many programs as there are sessions. Call it once.
  */
 export async function joinServiceGroup(): Promise<void> {
   try {
     const [cpu] = prepareParents("cgroup", "cpu");
     if (cpu === undefined) await joinVersion2();
-    else await moveInto(cpu);
+    else await joinVersion1(cpu);
   } catch {
     // Not allowed here: sessions get a lower priority instead.
   }
+}
+
+/**
+ * In version 1, sessions have a common group beside the service's, not above it: else the service would wait whenever its sessions have used up
+ * their share of the machine.
+ */
+async function joinVersion1(parent: string): Promise<void> {
+  const folder = makeGroup(join(parent, newName()), {});
+  await moveInto(parent);
+  sessionsGroup = { folder, sessions: 0 };
+  process.on("exit", () => remove(folder));
 }
 
 /** With a parent, the group of this process already has one that contains those of the sessions, such as its systemd unit. */
 async function joinVersion2(): Promise<void> {
   const [own, parent] = prepareParents("cgroup2", "");
   if (own === undefined) return;
-  if (parent === undefined) {
-    enableCpuController(own);
-    await moveInto(own);
-  } else {
-    enableCpuController(parent);
-    setCpuWeight(own, cpuWeights.service);
-  }
+  enableCpuController(parent ?? own);
+  if (parent === undefined) await moveInto(own);
+  else setCpuWeight(own, cpuWeights.service);
 }
 
-/** Creates the common group in a folder, and moves this process into a group in it until it exits. */
-async function moveInto(origin: string): Promise<void> {
-  const folder = makeGroup(join(origin, newName()), {});
-  enableCpuController(folder);
-  const own = makeGroup(join(folder, "service"), {});
+/** Moves this process into a new group in a folder until it exits. */
+async function moveInto(parent: string): Promise<void> {
+  const own = makeGroup(join(parent, newName()), {});
   setCpuWeight(own, cpuWeights.service);
   // The kernel takes 7 to 20 ms, in which another thread waits for it.
   await writeFile(join(own, "cgroup.procs"), String(process.pid));
-  common = { folder, sessions: 0 };
-  process.on("exit", () => {
-    try {
-      writeFileSync(join(origin, "cgroup.procs"), String(process.pid));
-      for (const each of [own, folder]) rmdirSync(each);
-    } catch {
-      // A process of a session is still exiting. The next service removes it.
-    }
-  });
+  process.on("exit", () => remove(own, parent));
+}
+
+/** Removes a group, after moving this process from it into another one if given. */
+function remove(folder: string, newGroup?: string): void {
+  try {
+    if (newGroup !== undefined) writeFileSync(join(newGroup, "cgroup.procs"), String(process.pid));
+    rmdirSync(folder);
+  } catch {
+    // A process in it is still exiting. The next service removes it.
+  }
 }
 
 /** Whether the CPU time of sessions is divided by control groups here. */
@@ -102,16 +109,16 @@ export function canGroupSessions(): boolean {
 }
 
 /** Where the groups for the CPU time of sessions are created in version 1; null if that isn't possible. */
-export const cpuFolder = (): string | null => common?.folder ?? prepareParents("cgroup", "cpu")[0] ?? null;
+export const cpuFolder = (): string | null => sessionsGroup?.folder ?? prepareParents("cgroup", "cpu")[0] ?? null;
 
-/** Adds a session to what the common group stands for. Returns a function that ends it. */
+/** Adds a session to what the group of all sessions stands for. Returns a function that ends it. */
 export function beginSession(): () => void {
   addSessions(1);
   return () => addSessions(-1);
 }
 
 function addSessions(count: number): void {
-  if (common === null) return;
-  common.sessions += count;
-  setCpuWeight(common.folder, cpuWeights.session * (1 + common.sessions));
+  if (sessionsGroup === null) return;
+  sessionsGroup.sessions += count;
+  setCpuWeight(sessionsGroup.folder, cpuWeights.session * Math.max(1, sessionsGroup.sessions));
 }
