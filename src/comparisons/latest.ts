@@ -86,7 +86,7 @@ const lastChanges = perContext(() => new Map<string, { basis: string; change: La
 
 /** null: the prompt has no published live report. */
 export function findLatestResults(ctx: Context, org: OrgId, promptId: string): LatestResults | null {
-  const published = listPublished(ctx, org, promptId, maxReportsRead, { limit: maxReportsRead });
+  const published = listPublished(ctx, org, promptId, maxReportsRead, { batchSize: maxReportsRead });
   const [newest] = published;
   if (!newest) return null;
   // Of several agents, the first one of the prompt.

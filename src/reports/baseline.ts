@@ -70,7 +70,7 @@ export function baselineOfReport(ctx: Context, org: OrgId, report: Omit<Report, 
   return baseline && toReportBaseline(report, report.score, baseline);
 }
 
-/** Whether a run has the same variant and methodology. */
+/** Whether a run has the same variant and methodology. What the variant leaves open is the same. */
 export const isSameVariant = (run: PublishedRun, variant: Omit<Variant, "promptId">): boolean =>
   run.agent === variant.agent &&
   run.model === variant.model &&

@@ -2,6 +2,7 @@ import { Type } from "@sinclair/typebox";
 import { and, desc, eq, isNull } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
 import { type Count, calibrations } from "../db/tables/calibrations.ts";
+import { count } from "../grading/text.ts";
 import { Id, Nullable, Time, toIso } from "../schema.ts";
 import { wilson } from "../stats/estimates.ts";
 import { round } from "../stats/repeats.ts";
@@ -30,7 +31,7 @@ export const CalibrationFigures = Type.Object(
 );
 export type CalibrationFigures = (typeof CalibrationFigures)["static"];
 
-/** Adds the interval to a count. A whole of 0 has the widest one. */
+/** Adds the interval to a count. A count of nothing has the widest one. */
 function toMeasured({ n, of }: Count): Measured {
   const { low, high } = of === 0 ? { low: 0, high: 1 } : wilson(n, of);
   return { n, of, low: round(low ?? 0, 4), high: round(high ?? 1, 4) };
@@ -52,13 +53,13 @@ export function toFigures({ id, figures, completedAt }: MeasuredRow): Calibratio
   };
 }
 
-type Measurer = { agent: string; model: string | null; methodology: string };
+type CalibratedAgent = { agent: string; model: string | null; methodology: string };
 
 /** The newest completed calibration of an agent with a model and a methodology, on sites that evald made; null if there is none. */
 export function findCalibration(
   { db }: Context,
   org: OrgId,
-  { agent, model, methodology }: Measurer,
+  { agent, model, methodology }: CalibratedAgent,
 ): CalibrationFigures | null {
   const row = db
     .select({ id: calibrations.id, figures: calibrations.figures, completedAt: calibrations.completedAt })
@@ -78,15 +79,14 @@ export function findCalibration(
   return row ? toFigures(row) : null;
 }
 
-const counted = (n: number, one: string, many = `${one}s`): string => `${n} ${n === 1 ? one : many}`;
-const whole = (value: number): string => `${Math.round(100 * value)}`;
+const percentOf = (share: number): number => Math.round(100 * share);
 
 /** The figures of a calibration in a sentence. */
 export const figuresText = ({ found, falseFindings, falseAlarms }: CalibrationFigures): string =>
   [
-    `found ${found.n} of ${counted(found.of, "planted defect")} (${whole(found.low)}–${whole(found.high)}%)`,
-    ...(falseFindings ? [`false findings on ${falseFindings.n} of ${counted(falseFindings.of, "clean site")}`] : []),
-    `${counted(falseAlarms.n, "false alarm")} in ${counted(falseAlarms.of, "pair")}`,
+    `found ${found.n} of ${count(found.of, "planted defect")} (${percentOf(found.low)}–${percentOf(found.high)}%)`,
+    ...(falseFindings ? [`false findings on ${falseFindings.n} of ${count(falseFindings.of, "clean site")}`] : []),
+    `${count(falseAlarms.n, "false alarm")} in ${count(falseAlarms.of, "pair")}`,
   ].join(", ");
 
 type Calibrated = { agent: { id: string; model: string | null }; calibration: CalibrationFigures | null };

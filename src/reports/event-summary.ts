@@ -2,9 +2,11 @@ import type { EventType, Outcome } from "../agents/agent.ts";
 import { oneLine } from "../grading/text.ts";
 import { formatNumber, humanize, outcomeLabels } from "./labels.ts";
 
+const maxSummaryChars = 220;
+
 /** One-line summary of an event. The fields come from the target or the agent and are not trusted. */
 export const eventSummary = (type: EventType, fields: Record<string, unknown>): string =>
-  oneLine(textOf(type, fields), 220).replace(/ ·$/, "") || "empty";
+  oneLine(textOf(type, fields), maxSummaryChars).replace(/ ·$/, "") || "empty";
 
 function textOf(type: EventType, fields: Record<string, unknown>): string {
   const text = (name: string) =>

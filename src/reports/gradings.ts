@@ -33,6 +33,7 @@ export function getReportByMethodology(ctx: Context, org: OrgId, slug: string, m
   const usesMethodology = ({ grade, hash }: GradingRow) =>
     grade.methodology.id === methodology || (methodology.length >= 8 && hash.startsWith(methodology.toLowerCase()));
   const candidates = rows.filter(usesMethodology);
+  // The one that is shown, else the newest first judgment: repeats only show how much a judge varies.
   const grading =
     candidates.find(({ id }) => id === row.gradingId) ??
     candidates.findLast(({ repeat }) => repeat === 1) ??

@@ -126,27 +126,25 @@ export function scoreSummary({
 }
 
 const yesOrNo = (value: boolean) => (value ? "yes" : "no");
-const formatKnown = (value: boolean | null) => (value === null ? "unknown" : yesOrNo(value));
+const yesNoOrUnknown = (value: boolean | null) => (value === null ? "unknown" : yesOrNo(value));
 const formatUses = (uses: number) => ["no", "once"][uses] ?? `${uses} times`;
 
 /** What an agent was given besides its task, which of it the model received, and which of it was used. */
 export function contextRows({ instructions, skills, mcpServers }: NonNullable<Report["context"]>) {
-  const row =
-    (kind: string) =>
-    ({ name, isOffered, uses }: { name: string; isOffered: boolean | null; uses: number }) => ({
-      kind,
-      name,
-      received: formatKnown(isOffered),
-      uses: formatUses(uses),
-    });
+  const row = (kind: string, { name, isOffered, uses }: (typeof skills)[number]) => ({
+    kind,
+    name,
+    received: yesNoOrUnknown(isOffered),
+    uses: formatUses(uses),
+  });
   // Instructions are used by being in a request.
-  const instructionsUse = instructions && formatKnown(instructions.isUsed);
+  const instructionsUse = instructions && yesNoOrUnknown(instructions.isUsed);
   return [
     ...(instructionsUse === null
       ? []
       : [{ kind: "Instructions", name: "AGENTS.md", received: instructionsUse, uses: instructionsUse }]),
-    ...skills.map(row("Skill")),
-    ...mcpServers.map(row("MCP server")),
+    ...skills.map((skill) => row("Skill", skill)),
+    ...mcpServers.map((server) => row("MCP server", server)),
   ];
 }
 
@@ -181,8 +179,8 @@ export function describeEdits({ run: { edits }, context }: Report): string | nul
     ...(hidden.length > 0 ? [`${count(hidden.length, "URL")} hidden`] : []),
     ...(replacements.length > 0 ? [`${count(replacements.length, "text")} replaced`] : []),
   ];
-  const met = unused > 0 ? ` (${unused} of ${hidden.length + replacements.length} edits never met)` : "";
-  return `Docs edited in flight: ${parts.join(", ")}${met}. What was found may come from the edits.`;
+  const unusedText = unused > 0 ? ` (${unused} of ${hidden.length + replacements.length} edits never met)` : "";
+  return `Docs edited in flight: ${parts.join(", ")}${unusedText}. What was found may come from the edits.`;
 }
 
 /** Events that are named as evidence; the others are counted. */

@@ -1,3 +1,4 @@
+/** The page of a report. */
 export const reportUrl = (baseUrl: string, slug: string): string => `${baseUrl}/reports/${slug}`;
 
 /** The page that explains the newest change of a prompt's score. */

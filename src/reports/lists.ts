@@ -12,8 +12,8 @@ import { titleOf } from "./labels.ts";
 import { reportUrl } from "./links.ts";
 import type { ReportFilter, ReportSummary } from "./schema.ts";
 
-export const reportColumns = ["score", "created"] as const;
-export type ReportSort = Sort<(typeof reportColumns)[number]>;
+export const reportSortColumns = ["score", "created"] as const;
+export type ReportSort = Sort<(typeof reportSortColumns)[number]>;
 
 /** The IDs of reports are in time order. Reports without a score are last. */
 const orders = {
@@ -33,11 +33,13 @@ export function listReports(
   const { promptId, status, outcome, agent, agentVersion, minScore, maxScore, since, until } = filter;
   const zone = () => timeZoneOf(ctx.db, org);
   // A score limit applies to one scope only.
-  const scope = filter.scope ?? ((minScore ?? maxScore) === undefined ? undefined : "goal");
+  const hasScoreLimit = minScore !== undefined || maxScore !== undefined;
+  const scope = filter.scope ?? (hasScoreLimit ? "goal" : undefined);
   const isByScore = sort === "score" || sort === "-score";
   const id = promptId?.toLowerCase();
   // Triggers count reports by prompt and status.
-  const hasOnlyCountedFilters = (outcome ?? scope ?? since ?? until ?? agentVersion ?? agent) === undefined;
+  const uncountedFilters = [outcome, scope, since, until, agentVersion, agent];
+  const hasOnlyCountedFilters = uncountedFilters.every((value) => value === undefined);
   // The index by score is only for lists in that order.
   const score = isByScore ? sql`${reports.score}` : sql`+${reports.score}`;
   const otherConditions = and(
@@ -95,11 +97,11 @@ export function listReports(
     .all();
   // The last page was found by reading the whole index, which counting would read again.
   const isLast = rows.length < limit && (rows.length > 0 || offset === 0);
-  const counted = and(otherConditions, promptCondition, promptCondition ? unindexedAgentCondition : agentCondition);
+  const whereCounted = and(otherConditions, promptCondition, promptCondition ? unindexedAgentCondition : agentCondition);
   const countAll = () =>
     hasOnlyCountedFilters
       ? countReports(ctx, org, { promptId: id, status })
-      : (ctx.db.select({ n: count() }).from(reports).where(counted).get()?.n ?? 0);
+      : (ctx.db.select({ n: count() }).from(reports).where(whereCounted).get()?.n ?? 0);
   const total = isLast ? offset + rows.length : countAll();
   return {
     items: rows.map(({ report, createdAt, prompt, ...rest }) => ({
@@ -119,15 +121,15 @@ function countReports(
   org: OrgId,
   { promptId, status }: Pick<ReportFilter, "promptId" | "status">,
 ): number {
-  const { orgId, promptId: countedPrompt, reportStatus, count } = runCounts;
   const where = and(
-    eq(orgId, org),
-    promptId === undefined ? undefined : eq(countedPrompt, promptId),
-    status === undefined ? ne(reportStatus, "any") : eq(reportStatus, status),
+    eq(runCounts.orgId, org),
+    promptId === undefined ? undefined : eq(runCounts.promptId, promptId),
+    // The rows with "any" count runs, with or without a report.
+    status === undefined ? ne(runCounts.reportStatus, "any") : eq(runCounts.reportStatus, status),
   );
   return (
     ctx.db
-      .select({ n: sql<number>`coalesce(sum(${count}), 0)` })
+      .select({ n: sql<number>`coalesce(sum(${runCounts.count}), 0)` })
       .from(runCounts)
       .where(where)
       .get()?.n ?? 0

@@ -5,22 +5,18 @@ import { httpUrl } from "../schema.ts";
 export function table(rows: string[][]): string {
   const cells = rows.map((row) => row.map((cell) => text(cell).replaceAll("|", "\\|")));
   const widths = cells[0]?.map((_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0))) ?? [];
-  const last = widths.length - 1;
-  const row = (cellText: (column: number) => string) =>
-    `| ${widths.map((_, column) => cellText(column)).join(" | ")} |`;
-  const lines = cells.map((each) =>
-    row((column) => (column === last ? (each[column] ?? "") : (each[column] ?? "").padEnd(widths[column] ?? 0))),
-  );
-  lines.splice(
-    1,
-    0,
-    row((column) => (column === last ? "---" : "-".repeat(widths[column] ?? 3))),
-  );
-  return lines.join("\n");
+  // The last column has no padding: its texts may be long.
+  const paddings = widths.with(-1, 0);
+  const toLine = (row: string[]) =>
+    `| ${paddings.map((width, column) => (row[column] ?? "").padEnd(width)).join(" | ")} |`;
+  const divider = paddings.map((width) => (width === 0 ? "---" : "-".repeat(width)));
+  const [header = "", ...lines] = cells.map(toLine);
+  return [header, toLine(divider), ...lines].join("\n");
 }
 
 /** Escapes text to one line without inline or block markup. */
 export function text(value: string, max = 1000): string {
+  // Emphasis, links, HTML and backslashes; underscores outside of words; entities; then what starts a block: # or 1.
   return oneLine(value, max)
     .replace(/[`*[~]|<(?=[a-z/!?])|\\(?=[!-/:-@[-`{-~]|$)/gi, "\\$&")
     .replace(/(?<![\p{L}\p{N}])_|_(?![\p{L}\p{N}])/gu, "\\_")
@@ -34,6 +30,7 @@ export function code(value: string): string {
   const flat = oneLine(value);
   const longest = Math.max(0, ...(flat.match(/`+/g) ?? []).map((run) => run.length));
   const fence = "`".repeat(longest + 1);
+  // Backticks at an end, and spaces at both, would be lost.
   const padding = /^`|`$|^ .* $/.test(flat) ? " " : "";
   return `${fence}${padding}${flat}${padding}${fence}`;
 }

@@ -48,12 +48,15 @@ export function reportMarkdown(report: Report, { isStored = true } = {}): string
     `## Metrics\n\n${metrics(report)}`,
     `## Dimensions\n\n${dimensions(report)}`,
     text(describeNotChecked(report) ?? ""),
-    ...[
-      ["Recommended fixes", recommendations.filter(({ isConvention }) => !isConvention)] as const,
-      ["Site conventions", recommendations.filter(({ isConvention }) => isConvention)] as const,
-    ].map(
-      ([heading, fixes]) =>
-        fixes.length > 0 && `## ${heading}\n\n${fixes.map((each) => fixText(each, names)).join("\n\n")}`,
+    fixList(
+      "Recommended fixes",
+      recommendations.filter(({ isConvention }) => !isConvention),
+      names,
+    ),
+    fixList(
+      "Site conventions",
+      recommendations.filter(({ isConvention }) => isConvention),
+      names,
     ),
     `## Friction points\n\n${frictionPoints.map((each) => friction(each, names.get(each.id) ?? "")).join("\n\n") || "No friction found."}`,
     contextTable(report),
@@ -64,8 +67,11 @@ export function reportMarkdown(report: Report, { isStored = true } = {}): string
     .concat("\n");
 }
 
-const facts = ({ outcome, scope, evidence, coverage, agent, createdAt }: Report) =>
-  `${[...new Set([outcomeLabels[outcome], describeEvidence({ scope, evidence })])].filter(Boolean).join(", ")} · ${percent(coverage)} of the scoring weight measured · ${text(agentLabel(agent))} · ${formatTime(createdAt)}`;
+function facts({ outcome, scope, evidence, coverage, agent, createdAt }: Report): string {
+  // Both say "Goal not tested" if it was not.
+  const labels = new Set([outcomeLabels[outcome], describeEvidence({ scope, evidence })]);
+  return `${[...labels].filter(Boolean).join(", ")} · ${percent(coverage)} of the scoring weight measured · ${text(agentLabel(agent))} · ${formatTime(createdAt)}`;
+}
 
 function goal({ judge }: Report): string | null {
   if (judge === null) return null;
@@ -120,11 +126,16 @@ function dimensions({ dimensions: all }: Report): string {
   return `${table([["Dimension", "Weight", "Score", "Grade"], ...rows])}\n\n${descriptions.join("\n")}`;
 }
 
+function fixList(heading: string, fixes: Recommendation[], names: Map<string, string>): string | null {
+  if (fixes.length === 0) return null;
+  return `## ${heading}\n\n${fixes.map((fix) => fixText(fix, names)).join("\n\n")}`;
+}
+
 function fixText(fix: Recommendation, names: Map<string, string>): string {
   const { priority, title, action, url, frictionIds } = fix;
   const removes = `fixes ${frictionIds.map((id) => names.get(id)).join(", ")}`;
   const points = pointsOfFix(fix);
-  const gain = !points ? removes : `+${count(points, "point")}, ${removes}`;
+  const gain = points ? `+${count(points, "point")}, ${removes}` : removes;
   const indent = " ".repeat(String(priority).length + 2);
   return [`${priority}. **${text(title)}** (${gain})`, text(action, 4000), url && autolink(url)]
     .filter(Boolean)

@@ -13,6 +13,7 @@ const slugOfRun = statement((db) =>
 
 /** The slug in what a person pasted: a slug, the URL of a report or of its run. Throws not_found for a run without a report. */
 export function readSlug(ctx: Context, org: OrgId, text: string): string {
+  // Such as https://evald.example.com/reports/upload-a-file-7f3a91c2.md?shared#F1.
   const [, kind, name = text] =
     /^[a-z]+:\/\/(?:.*\/)?(reports|runs)\/([^/?#]+?)(?:\.md)?\/?(?:[?#].*)?$/i.exec(text) ?? [];
   if (kind?.toLowerCase() !== "runs") return name;

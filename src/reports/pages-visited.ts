@@ -37,13 +37,13 @@ const maxEvents = 3000;
 const maxSteps = 120;
 
 /** The pages that the agent of a report requested, in order: how it found each, and which were dead ends. */
-export function getPagesVisited({ db }: Context, { events }: StoredSession): PagesVisited {
+export function getPagesVisited({ db }: Context, { whereEvents }: StoredSession): PagesVisited {
   const rows = db
     .select()
     .from(sessionEvents)
     .where(
       and(
-        events,
+        whereEvents,
         inArray(sessionEvents.type, ["http", "milestone"]),
         sql`coalesce(json_extract(${sessionEvents.data}, '$.purpose'), 'task') = 'task'`,
       ),

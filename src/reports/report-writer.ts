@@ -1,4 +1,4 @@
-import { eq, sql } from "drizzle-orm";
+import { eq } from "drizzle-orm";
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/open.ts";
 import { insertStatement } from "../db/rows.ts";
@@ -67,15 +67,9 @@ export const slugDigest = (slug: string): Buffer => Bun.CryptoHasher.hash("sha25
 function unusedSlug(tx: Tx, title: string): string {
   for (;;) {
     const slug = `${toSlug(title)}-${Buffer.from(crypto.getRandomValues(new Uint8Array(4))).toString("hex")}`;
-    const isUsed = tx.get(sql`select 1 from reports where slug = ${slug}`);
-    if (
-      !isUsed &&
-      !tx
-        .select()
-        .from(erasedSlugs)
-        .where(eq(erasedSlugs.digest, slugDigest(slug)))
-        .get()
-    )
-      return slug;
+    const whereErased = eq(erasedSlugs.digest, slugDigest(slug));
+    const report = tx.select({ id: reports.id }).from(reports).where(eq(reports.slug, slug)).get();
+    const erasedSlug = tx.select().from(erasedSlugs).where(whereErased).get();
+    if (!report && !erasedSlug) return slug;
   }
 }

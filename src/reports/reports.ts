@@ -115,10 +115,10 @@ function readReport(ctx: Context, org: OrgId, slug: string): Report {
   if (!row) throw reportNotFound(slug);
   const { report, run, prompt, provider } = row;
   const { judge, lost, wordings, notChecked, context, id, createdAt } = row.more;
-  const points = frictionOfReport(ctx, org, id, run);
-  const byId = new Map(points.map((point) => [point.id, point]));
+  const frictionPoints = frictionOfReport(ctx, org, id, run);
+  const frictionById = new Map(frictionPoints.map((point) => [point.id, point]));
   const fixes = fixesOfReport(ctx.db).all({ reportId: id });
-  const fingerprintsByFix = fixes.map(({ frictionIds }) => frictionIds.map((id) => byId.get(id)?.fingerprint ?? ""));
+  const fingerprintsByFix = fixes.map(({ frictionIds }) => frictionIds.map((id) => frictionById.get(id)?.fingerprint ?? ""));
   const doneFixes = doneFixesOf(ctx, org, prompt.id, fingerprintsByFix);
   const reportWithoutBaseline = {
     ...toRunReport(report, reportUrl(ctx.baseUrl(), slug)),
@@ -153,9 +153,9 @@ function readReport(ctx: Context, org: OrgId, slug: string): Report {
     notChecked,
     context,
     calibration: findCalibration(ctx, org, { agent: run.agent, model: run.model, methodology: report.methodology.id }),
-    frictionPoints: points,
+    frictionPoints,
     recommendations: fixes.map(({ orgId: _orgId, reportId: _reportId, ...recommendation }, i) => {
-      const dismissals = recommendation.frictionIds.map((id) => byId.get(id)?.dismissed ?? null);
+      const dismissals = recommendation.frictionIds.map((id) => frictionById.get(id)?.dismissed ?? null);
       // A fix is dismissed if all friction that it removes is.
       const dismissed = dismissals.includes(null) ? null : (dismissals[0] ?? null);
       return { ...recommendation, done: doneFixes[i] ?? null, dismissed };

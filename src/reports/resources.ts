@@ -10,6 +10,8 @@ const scheme = "evald://reports/";
 const template = `${scheme}{slug}`;
 const mimeType = "text/markdown";
 const pageRows = 50;
+/** The error code that MCP defines for a resource that doesn't exist. */
+const resourceNotFound = -32002;
 
 /** The URI of a report as an MCP resource. */
 export const toReportUri = (slug: string): string => scheme + encodeURIComponent(slug);
@@ -18,7 +20,7 @@ export const toReportUri = (slug: string): string => scheme + encodeURIComponent
 export function reportResources(ctx: Context) {
   function read(uri: string, { caller }: Call) {
     const missing = () =>
-      new RpcError(-32002, `Resource not found: ${uri}. List resources with resources/list.`, { uri });
+      new RpcError(resourceNotFound, `Resource not found: ${uri}. List resources with resources/list.`, { uri });
     if (!uri.startsWith(scheme)) throw missing();
     try {
       return {

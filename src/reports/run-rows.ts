@@ -44,7 +44,7 @@ const afterEveryId = "g";
 /** A published live run with the columns for filtering. */
 export type PublishedRun = ReturnType<ReturnType<typeof prepareNewestReports>["all"]>[number];
 
-/** A page of the newest published reports of a prompt. */
+/** A batch of the newest published reports of a prompt. */
 const prepareNewestReports = (db: Db) =>
   prepared(
     db
@@ -74,7 +74,7 @@ const prepareNewestReports = (db: Db) =>
           eq(reports.orgId, bound("org")),
           eq(reports.promptId, bound("promptId")),
           eq(reports.status, "published"),
-          lt(reports.runId, bound("from")),
+          lt(reports.runId, bound("before")),
         ),
       )
       .orderBy(desc(reports.runId))
@@ -111,7 +111,7 @@ const selectComparedRuns = (db: Db) =>
     .orderBy(desc(runs.id))
     .$dynamic();
 
-type SelectedRun = ReturnType<ReturnType<typeof selectComparedRuns>["all"]>[number];
+type ComparedRow = ReturnType<ReturnType<typeof selectComparedRuns>["all"]>[number];
 
 function toComparedRun({
   run,
@@ -122,7 +122,7 @@ function toComparedRun({
   methodology,
   scope,
   judge,
-}: SelectedRun): ComparedRun {
+}: ComparedRow): ComparedRun {
   return {
     ...run,
     reportId,
@@ -141,7 +141,7 @@ function toComparedRun({
 
 const newestReports = perConnection((db: Db) => prepareNewestReports(db));
 
-/** Without those whose report was archived. */
+/** Finished runs without those whose report was archived. */
 const whereComparable = or(ne(reports.status, "archived"), eq(runs.status, "failed"));
 
 const runsByIds = statement((db) =>
@@ -154,22 +154,22 @@ const runsByIds = statement((db) =>
 type PublishedFilter = { matches?: (run: PublishedRun) => boolean; before?: string };
 
 /**
- * The newest published runs of a prompt on the live docs that match, up to a maximum number. Reads at most 1,000, in batches of `limit`.
+ * The newest published runs of a prompt on the live docs that match, up to a maximum number. Reads at most 1,000, in batches.
  */
 export function listPublished(
   ctx: Context,
   org: OrgId,
   promptId: string,
   maxRuns: number,
-  { matches = () => true, before = afterEveryId, limit = batchReports }: PublishedFilter & { limit?: number } = {},
+  { matches = () => true, before = afterEveryId, batchSize = batchReports }: PublishedFilter & { batchSize?: number } = {},
 ): PublishedRun[] {
   const matching: PublishedRun[] = [];
-  let from = before;
-  for (let offset = 0; offset < maxReports && matching.length < maxRuns; offset += limit) {
-    const page = newestReports(ctx.db).all({ org, promptId, from, limit });
-    matching.push(...page.filter((run) => isLive(run) && matches(run)));
-    if (page.length < limit) break;
-    from = (page.at(-1) as PublishedRun).runId;
+  let lastId = before;
+  for (let offset = 0; offset < maxReports && matching.length < maxRuns; offset += batchSize) {
+    const batch = newestReports(ctx.db).all({ org, promptId, before: lastId, limit: batchSize });
+    matching.push(...batch.filter((run) => isLive(run) && matches(run)));
+    if (batch.length < batchSize) break;
+    lastId = batch.at(-1)?.runId ?? lastId;
   }
   return matching.slice(0, maxRuns);
 }
@@ -178,7 +178,7 @@ export function listPublished(
 export const runRowsOfEvals = (ctx: Context, org: OrgId, ids: string[]): ComparedRun[] =>
   listComparedRuns(ctx, org, and(inArray(runs.evalRequestId, ids), whereComparable));
 
-/** Those of these runs that can be compared. */
+/** The finished ones of these runs, newest first. */
 export const runRowsOfRuns = (ctx: Context, org: OrgId, ids: string[]): ComparedRun[] =>
   listComparedRuns(ctx, org, and(inArray(runs.id, ids), whereComparable));
 
@@ -205,7 +205,7 @@ export const countUnfinishedRuns = (ctx: Context, org: OrgId, ids: string[], age
     )
     .get()?.n ?? 0;
 
-/** Those with a score. For a variant that hasn't run for long, at most 1,000 reports are read. */
+/** The runs of `listPublished` that have a score, newest first, with everything that comparisons need. */
 export function publishedRunRows(
   ctx: Context,
   org: OrgId,

@@ -74,7 +74,6 @@ const RunTask = Type.Object(
   { description: "The prompt at the time of the run, with variables filled in" },
 );
 
-const bound = Type.Number();
 export const ReportBaseline = Type.Object(
   {
     kind: OneOf(
@@ -90,17 +89,17 @@ export const ReportBaseline = Type.Object(
     }),
     score: Nullable(
       Type.Object({
-        mean: bound,
-        change: bound,
-        low: bound,
-        high: bound,
+        mean: Type.Number(),
+        change: Type.Number(),
+        low: Type.Number(),
+        high: Type.Number(),
         isUsual: Type.Boolean({
           description: "Whether the value is within the 95% prediction interval of the baseline",
         }),
       }),
     ),
-    dimensions: Type.Array(Type.Object({ name: Type.String(), mean: bound, change: bound })),
-    metrics: Type.Array(Type.Object({ name: Type.String(), median: bound, change: bound })),
+    dimensions: Type.Array(Type.Object({ name: Type.String(), mean: Type.Number(), change: Type.Number() })),
+    metrics: Type.Array(Type.Object({ name: Type.String(), median: Type.Number(), change: Type.Number() })),
   },
   { title: "ReportBaseline", description: "Difference from the baseline; a single run gives no verdict" },
 );

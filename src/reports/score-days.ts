@@ -11,14 +11,14 @@ import { comparedScope } from "./differences.ts";
 
 const dayMs = 24 * 3600_000;
 
-/** 1: the goal was reached. */
-const metOf: Partial<Record<Outcome, 0 | 1>> = { succeeded: 1, goal_not_met: 0 };
+/** 1: the goal was reached. Other outcomes say nothing about it. */
+const goalsMet: Partial<Record<Outcome, 0 | 1>> = { succeeded: 1, goal_not_met: 0 };
 
 type StoredDay = typeof scoreDays.$inferSelect;
-const lists = ["times", "scores", "seconds", "costsUsd", "met"] as const;
+const listNames = ["times", "scores", "seconds", "costsUsd", "met"] as const;
 
 /** The results of one day in the time zone of the organization. Runs without a score, time or cost have no entry in that list. */
-export type ScoreDay = Omit<StoredDay, (typeof lists)[number]> & {
+export type ScoreDay = Omit<StoredDay, (typeof listNames)[number]> & {
   /** When the last of its runs was requested. */
   lastAt: number;
   scores: number[];
@@ -51,15 +51,15 @@ export function updateScoreDays(tx: Tx, { report, run }: CountedReport, delta: 1
     scores: score,
     seconds: metrics.timeSeconds,
     costsUsd: metrics.costUsd,
-    met: metOf[outcome] ?? null,
+    met: goalsMet[outcome] ?? null,
   } as const;
   const row = storedDay ?? { ...key, times: [], scores: [], seconds: [], costsUsd: [], met: [] };
-  const isResultAt = (i: number) => lists.every((name) => row[name][i] === result[name]);
+  const isResultAt = (i: number) => listNames.every((name) => row[name][i] === result[name]);
   const laterIndex = row.times.findIndex((time) => time > result.times);
   const insertIndex = laterIndex < 0 ? row.times.length : laterIndex;
   const index = delta > 0 ? insertIndex : row.times.findIndex((_, i) => isResultAt(i));
   if (index < 0) return;
-  const changedLists = lists.map((name) => {
+  const changedLists = listNames.map((name) => {
     const list: (number | null)[] = row[name];
     return [name, delta > 0 ? list.toSpliced(index, 0, result[name]) : list.toSpliced(index, 1)];
   });

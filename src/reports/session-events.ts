@@ -33,7 +33,7 @@ export const readSession = (db: Db, session: SessionId): SessionEvent[] =>
   selectEvents(db, session).all().map(toSessionEvent);
 
 /** Events read at once: at most 32 KiB each. */
-const eventsPerBatch = 50;
+export const eventsPerBatch = 50;
 
 /** The same, so that other work gets its turn in between. */
 export async function readSessionInBatches(ctx: Context, session: SessionId): Promise<SessionEvent[]> {

@@ -71,25 +71,26 @@ async function failuresOf(ctx: Context, stored: StoredSession) {
 }
 
 async function buildTimeline(ctx: Context, session: StoredSession): Promise<Timeline> {
-  const { events } = session;
+  const { whereEvents } = session;
   const failures = await failuresOf(ctx, session);
   const { seq, tMs, type, source, data } = sessionEvents;
-  const eventRows = ctx.db.select({ seq, tMs, type, source }).from(sessionEvents).where(events).orderBy(asc(seq)).all();
-  const rows = ctx.db
+  const eventRows = ctx.db.select({ seq, tMs, type, source }).from(sessionEvents).where(whereEvents).orderBy(asc(seq)).all();
+  const toolNames = ctx.db
     .select({ tool: toolName })
     .from(sessionEvents)
-    .where(and(events, eq(type, "tool_call")))
-    .all();
+    .where(and(whereEvents, eq(type, "tool_call")))
+    .all()
+    .flatMap(({ tool }) => tool ?? []);
   const costs = ctx.db
     .select({ seq, usd: sql<number | null>`json_extract(${data}, '$.costUsd')` })
     .from(sessionEvents)
-    .where(and(events, eq(type, "usage")))
+    .where(and(whereEvents, eq(type, "usage")))
     .all();
-  const judgedFrom =
+  const judgingSeq =
     ctx.db
       .select({ seq })
       .from(sessionEvents)
-      .where(and(events, eq(source, "runner"), eq(type, "milestone"), sql`${field("name")} = 'judging'`))
+      .where(and(whereEvents, eq(source, "runner"), eq(type, "milestone"), sql`${field("name")} = 'judging'`))
       .orderBy(asc(seq))
       .limit(1)
       .get()?.seq ?? Number.POSITIVE_INFINITY;
@@ -100,8 +101,8 @@ async function buildTimeline(ctx: Context, session: StoredSession): Promise<Time
     events: eventRows.length,
     durationMs,
     costs: {
-      agent: sumOf(costs.filter((call) => call.seq < judgedFrom)),
-      judge: sumOf(costs.filter((call) => call.seq >= judgedFrom)),
+      agent: sumOf(costs.filter((call) => call.seq < judgingSeq)),
+      judge: sumOf(costs.filter((call) => call.seq >= judgingSeq)),
     },
     types: countByName(
       eventRows.map((row) => row.type),
@@ -111,12 +112,7 @@ async function buildTimeline(ctx: Context, session: StoredSession): Promise<Time
       eventRows.map((row) => row.source),
       eventSources,
     ),
-    tools: [
-      ...Map.groupBy(
-        rows.flatMap(({ tool }) => tool ?? []),
-        String,
-      ),
-    ]
+    tools: [...Map.groupBy(toolNames, (name) => name)]
       .map(([name, calls]) => ({ name, events: calls.length }))
       .sort((a, b) => b.events - a.events || (a.name < b.name ? -1 : 1)),
     failures: firstSeqs,
@@ -140,9 +136,9 @@ function countByName<T extends string>(list: T[], names: readonly T[]): EventCou
   });
 }
 
-function slicesOf(all: { seq: number; tMs: number }[], failures: Set<number>, durationMs: number): Timeline["slices"] {
+function slicesOf(events: { seq: number; tMs: number }[], failures: Set<number>, durationMs: number): Timeline["slices"] {
   const slices: Timeline["slices"] = Array.from({ length: slicesShown }, () => null);
-  for (const { seq, tMs } of all) {
+  for (const { seq, tMs } of events) {
     const sliceIndex = Math.min(slicesShown - 1, Math.floor((tMs / Math.max(1, durationMs)) * slicesShown));
     const slice = slices[sliceIndex] ?? { fromSeq: seq, events: 0, failures: 0 };
     slices[sliceIndex] = slice;

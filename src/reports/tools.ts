@@ -45,7 +45,7 @@ const BriefReport = Type.Object({
     Type.Object({ ...Report.properties.frictionPoints.items.properties, dismissed: Nullable(Undescribed) }),
   ),
   dimensions: Type.Array(
-    Type.Object({ ...dimension, ...{ weight: Type.String(), desc: Type.String() }, parts: Type.Array(Undescribed) }),
+    Type.Object({ ...dimension, weight: Type.String(), desc: Type.String(), parts: Type.Array(Undescribed) }),
   ),
   frictionPointsTotal: Type.Integer(),
   recommendationsTotal: Type.Integer(),
@@ -116,7 +116,7 @@ export function reportTools(ctx: Context): Tool[] {
           ...filter,
           ...(types?.length ? { types: types.join() } : {}),
         });
-        const events = takeFitting(trace.events.map((event) => shortenTexts(event, maxEventText)));
+        const events = takeFitting(trace.events.map((event) => shortenTexts(event, maxEventTextChars)));
         return { ...trace, events, nextSeq: trace.events[events.length]?.seq ?? trace.nextSeq };
       },
     }),
@@ -152,7 +152,8 @@ export function reportTools(ctx: Context): Tool[] {
         const report = getReport(ctx, org, readSlug(ctx, org, slug));
         const points = report.frictionPoints
           .map((point) => ({ ...point, slug: report.slug }))
-          .filter((point) => (severity ?? point.severity) === point.severity && (state ?? point.state) === point.state);
+          .filter((point) => severity === undefined || point.severity === severity)
+          .filter((point) => state === undefined || point.state === state);
         const items = points.slice(page.offset, page.offset + page.limit);
         return toResultPage("frictionPoints", { items, total: points.length }, offset);
       },
@@ -161,22 +162,23 @@ export function reportTools(ctx: Context): Tool[] {
 }
 
 /** Maximum characters of one text of an event. The page shows the rest. */
-const maxEventText = 2000;
+const maxEventTextChars = 2000;
 /** Friction points, and recommended fixes, of a report that are sent at once. */
 const maxPointsAtOnce = 10;
 /** Longer edits are left out; `context.edits` still counts them. */
-const maxEditsAtOnce = 1_500;
+const maxEditsChars = 1_500;
 /** Maximum characters of the rest of a report. Its texts are shortened further until they fit. */
-const maxReportRest = 7_000;
-const reportTextSizes = [2000, 500, 150];
+const maxRestChars = 7_000;
+const maxCharsPerText = [2000, 500, 150];
 
 /** A report with some of its friction points and recommended fixes, most severe first, from `offset`. */
 function toBriefReport({ frictionPoints, recommendations, run, ...others }: Report, offset: number) {
   const { edits, ...restOfRun } = run;
-  const hasLongEdits = JSON.stringify(edits ?? null).length > maxEditsAtOnce;
+  const hasLongEdits = JSON.stringify(edits ?? null).length > maxEditsChars;
   const rest = { run: hasLongEdits ? restOfRun : run, ...others };
-  const sizes = reportTextSizes.map((maxText) => shortenTexts(rest, maxText));
-  const brief = sizes.find((each) => JSON.stringify(each).length <= maxReportRest) ?? sizes.at(-1) ?? rest;
+  const shortenedRests = maxCharsPerText.map((maxChars) => shortenTexts(rest, maxChars));
+  const fittingRest = shortenedRests.find((each) => JSON.stringify(each).length <= maxRestChars);
+  const brief = fittingRest ?? shortenedRests.at(-1) ?? rest;
   // A friction point and a fix of the same rank are sent together, so that one offset continues both lists.
   const rows = Array.from({ length: maxPointsAtOnce }, (_, i) => ({
     points: frictionPoints.slice(offset + i, offset + i + 1),

@@ -7,7 +7,7 @@ import { turnOfOrg } from "../http/turns.ts";
 import { toIso } from "../schema.ts";
 import { withMissingArtifacts } from "./artifacts.ts";
 import { getReportRow, type ReportRow } from "./report-row.ts";
-import { toSessionEvent } from "./session-events.ts";
+import { eventsPerBatch, toSessionEvent } from "./session-events.ts";
 import type { Trace, TraceQuery } from "./trace-schema.ts";
 
 const eventsDeletedNotice =
@@ -26,12 +26,12 @@ function parseTypes(text: string): EventType[] {
   });
 }
 
-/** The stored session of a report. `events` is the condition for its rows, `notice` what a reader needs to know about them. */
+/** The stored session of a report. `whereEvents` is the condition for its rows, `notice` what a reader needs to know about them. */
 export type StoredSession = {
   report: ReportRow;
   runId: string;
   attempt: number;
-  events: SQL | undefined;
+  whereEvents: SQL | undefined;
   notice: string | null;
 };
 
@@ -41,14 +41,14 @@ export function getSession({ db }: Context, org: OrgId, slug: string): StoredSes
   const { runId, attempt } = report;
   // The run belongs to the organization, like its report. Another condition would keep SQLite from counting by the
   // index alone.
-  const events = and(eq(sessionEvents.runId, runId), eq(sessionEvents.attempt, attempt));
+  const whereEvents = and(eq(sessionEvents.runId, runId), eq(sessionEvents.attempt, attempt));
   // The oldest entry is removed first.
   const first = db
     .select({ seq: sessionEvents.seq })
     .from(sessionEvents)
-    .where(and(events, eq(sessionEvents.seq, 0)))
+    .where(and(whereEvents, eq(sessionEvents.seq, 0)))
     .get();
-  return { report, runId, attempt, events, notice: first ? null : eventsDeletedNotice };
+  return { report, runId, attempt, whereEvents, notice: first ? null : eventsDeletedNotice };
 }
 
 const toEvent = (row: EventRow): TraceEvent => ({ ...toSessionEvent(row), at: toIso(row.at) });
@@ -56,7 +56,7 @@ const toEvent = (row: EventRow): TraceEvent => ({ ...toSessionEvent(row), at: to
 /** A field of the data of a stored event, as SQL. */
 export const field = (name: string) => sql`json_extract(${sessionEvents.data}, ${`$.${name}`})`;
 
-/** Failures: an error, a failed tool, a failed request, or an interruption. */
+/** Failures: an error, a failed tool, an interruption, or a request that failed or got no response. */
 export const hasFailed: SQL = sql`case ${sessionEvents.type}
   when 'error' then 1 when 'interruption' then 1
   when 'tool_result' then ${field("ok")} = 0 or coalesce(${field("output.exitCode")}, 0) <> 0
@@ -68,33 +68,31 @@ export const hasFailed: SQL = sql`case ${sessionEvents.type}
 export const toolName: SQL<string | null> = sql<string | null>`${field("tool")}`;
 
 /** Throws bad_request. */
-const matchConditions = ({ types, source, tool, failed, search }: TraceQuery): SQL | undefined =>
-  and(
+function matchConditions({ types, source, tool, failed, search }: TraceQuery): SQL | undefined {
+  // A text as it is in stored JSON, without its quotation marks.
+  const jsonText = search === undefined ? undefined : JSON.stringify(search).slice(1, -1);
+  return and(
     types === undefined ? undefined : inArray(sessionEvents.type, parseTypes(types)),
     source && eq(sessionEvents.source, source),
     tool === undefined
       ? undefined
       : and(inArray(sessionEvents.type, ["tool_call", "tool_result"]), sql`${toolName} = ${tool}`),
     failed === undefined ? undefined : sql`${hasFailed} = 1`,
-    search === undefined
-      ? undefined
-      : sql`instr(lower(${sessionEvents.data}), lower(${JSON.stringify(search).slice(1, -1)})) > 0`,
+    jsonText === undefined ? undefined : sql`instr(lower(${sessionEvents.data}), lower(${jsonText})) > 0`,
   );
-
-/** Events whose content is read at once: at most 32 KiB each. */
-const eventsPerBatch = 50;
+}
 
 /** What `read` finds in one part of a session after another, so that other work gets its turn in between. `part` is the condition for its rows. */
 export async function readInBatches<T>(
   ctx: Context,
-  { events, report }: StoredSession,
+  { whereEvents, report }: StoredSession,
   read: (part: SQL | undefined) => T[],
 ): Promise<T[]> {
   const { seq } = sessionEvents;
-  const last = ctx.db.select({ seq }).from(sessionEvents).where(events).orderBy(desc(seq)).limit(1).get()?.seq ?? -1;
+  const last = ctx.db.select({ seq }).from(sessionEvents).where(whereEvents).orderBy(desc(seq)).limit(1).get()?.seq ?? -1;
   const rows: T[] = [];
   for (let from = 0; from <= last; from += eventsPerBatch) {
-    for (const row of read(and(events, gte(seq, from), lt(seq, from + eventsPerBatch)))) rows.push(row);
+    for (const row of read(and(whereEvents, gte(seq, from), lt(seq, from + eventsPerBatch)))) rows.push(row);
     await turnOfOrg(ctx, report.orgId);
   }
   return rows;
@@ -138,7 +136,7 @@ export async function getTrace(
 ): Promise<Trace> {
   const { db } = ctx;
   const { fromSeq = 0, beforeSeq, limit = 100 } = query;
-  const { events, notice } = session;
+  const { whereEvents, notice } = session;
   const { seq, data } = sessionEvents;
   const isBackward = beforeSeq !== undefined;
   await turnOfOrg(ctx, session.report.orgId);
@@ -152,7 +150,7 @@ export async function getTrace(
   const candidates = db
     .select({ seq, bytes: sql<number>`octet_length(${data})` })
     .from(sessionEvents)
-    .where(and(events, matching, isBackward ? lt(seq, beforeSeq) : gte(seq, fromSeq)))
+    .where(and(whereEvents, matching, isBackward ? lt(seq, beforeSeq) : gte(seq, fromSeq)))
     .orderBy(isBackward ? desc(seq) : asc(seq))
     .limit(limit + 1)
     .all();
@@ -165,8 +163,8 @@ export async function getTrace(
     seq,
     pageEvents.map((each) => each.seq),
   );
-  const rows = db.select().from(sessionEvents).where(and(events, whereOnPage)).orderBy(asc(seq)).all();
-  const countMatching = () => db.select({ n: count() }).from(sessionEvents).where(and(events, matching)).get()?.n ?? 0;
+  const rows = db.select().from(sessionEvents).where(and(whereEvents, whereOnPage)).orderBy(asc(seq)).all();
+  const countMatching = () => db.select({ n: count() }).from(sessionEvents).where(and(whereEvents, matching)).get()?.n ?? 0;
   return {
     events: withMissingArtifacts(db, session, rows.map(toEvent)),
     total: matchingSeqs?.length ?? countMatching(),
@@ -185,17 +183,17 @@ export async function hasEarlier(
 ): Promise<boolean> {
   const matchingSeqs = await searchContent(ctx, session, query, failedEvents);
   if (matchingSeqs) return (matchingSeqs[0] ?? seq) < seq;
-  const before = and(session.events, matchConditions(query), lt(sessionEvents.seq, seq));
+  const before = and(session.whereEvents, matchConditions(query), lt(sessionEvents.seq, seq));
   return ctx.db.select({ seq: sessionEvents.seq }).from(sessionEvents).where(before).limit(1).get() !== undefined;
 }
 
 /** One event in full. Throws not_found. */
 export function getEvent({ db }: Context, session: StoredSession, seq: number): TraceEvent {
-  const { events, notice, report } = session;
+  const { whereEvents, notice, report } = session;
   const row = db
     .select()
     .from(sessionEvents)
-    .where(and(events, eq(sessionEvents.seq, seq)))
+    .where(and(whereEvents, eq(sessionEvents.seq, seq)))
     .get();
   if (!row) throw notFound(notice ?? `The session of ${report.slug} has no event with this seq.`);
   return toEvent(row);

@@ -73,7 +73,7 @@ export function budgetsOfPrompt(ctx: Context, org: string, promptId: string | nu
   return ofOrg ? [ofOrg, ...others] : others;
 }
 
-/** The same without that of the organization. */
+/** The budgets of a prompt, and of its tags, that its runs must keep. */
 export const otherBudgetsOfPrompt = (ctx: Context, org: string, promptId: string): MonthBudget[] =>
   listOtherBudgets(ctx, org).filter(
     (budget) =>
@@ -95,8 +95,8 @@ export const currentMonthOf = (ctx: Context, org: string): Month => monthAt(time
 export function stateOf(ctx: Context, org: string, budget: MonthBudget, month = currentMonthOf(ctx, org)): BudgetState {
   const promptIds = idsOf(ctx, org, budget);
   const spentUsd = spentUsdOf(ctx, org, budget, month);
-  const reserved = reservedBy(ctx, org, promptIds === null ? undefined : inArray(runs.promptId, promptIds));
-  const { usd: reservedUsd, runs: reservedRuns } = reserved;
+  const ofPrompts = promptIds === null ? undefined : inArray(runs.promptId, promptIds);
+  const { usd: reservedUsd, runs: reservedRuns } = reservedBy(ctx, org, ofPrompts);
   return { spentUsd, reservedUsd, reservedRuns, freeUsd: budget.maxUsd - spentUsd - reservedUsd };
 }
 
@@ -185,6 +185,9 @@ export function reserveBudget(ctx: Context, tx: Tx, run: typeof runs.$inferSelec
   const freeUsd = Math.min(...ofPrompt.map((budget) => stateOf(ctx, run.orgId, budget).freeUsd));
   const maxUsdARun = maxUsdARunOf(ctx, run.orgId);
   const agentMaxUsd = lowerLimit(decideLimits(run.task.limits, ctx.config).model.costUsd, maxUsdARun);
-  const usd = Math.max(0, Math.min(freeUsd, agentMaxUsd === null ? freeUsd : agentMaxUsd + judgeUsd));
-  tx.update(runs).set({ reservedUsd: usd }).where(eq(runs.id, run.id)).run();
+  const usd = agentMaxUsd === null ? freeUsd : Math.min(freeUsd, agentMaxUsd + judgeUsd);
+  tx.update(runs)
+    .set({ reservedUsd: Math.max(0, usd) })
+    .where(eq(runs.id, run.id))
+    .run();
 }

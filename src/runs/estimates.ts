@@ -18,6 +18,8 @@ import { budgetOfRun } from "./spending.ts";
 
 /** Number of recent runs that an estimate uses. */
 const maxRuns = 20;
+/** Number of runs that are read for it, of which some may have used another model. */
+const maxRunsRead = 100;
 
 /**
  * Estimates duration and cost of a run from earlier runs with the same agent and model, else from its limits. `choice`: in place of the
@@ -62,7 +64,7 @@ function listEarlierRuns({ db }: Context, org: OrgId, promptId: string, { agent,
     .innerJoin(reports, eq(reports.runId, runs.id))
     .where(and(eq(runs.orgId, org), eq(runs.promptId, promptId), eq(runs.agent, agent)))
     .orderBy(desc(runs.id))
-    .limit(5 * maxRuns)
+    .limit(maxRunsRead)
     .all()
     .filter((row) => isRequestedModel(row.model, model))
     .slice(0, maxRuns);
@@ -116,8 +118,8 @@ function maxUsd(ctx: Context, org: OrgId, model: string, tokens: number, budgetU
 /** The price of tokens that are read (`input`) or written (`output`), in USD; null: unknown. */
 function priceOfTokens(ctx: Context, org: OrgId, model: string, { input = 0, output = 0 }): number | null {
   try {
-    const none = { cached: 0, cacheWritten: 0, cacheWrittenForHour: 0, reasoning: 0 };
-    return priceOf({ ...none, input, output }, null, getModel(ctx, org, model));
+    const otherTokens = { cached: 0, cacheWritten: 0, cacheWrittenForHour: 0, reasoning: 0 };
+    return priceOf({ ...otherTokens, input, output }, null, getModel(ctx, org, model));
   } catch (error) {
     if (error instanceof AppError) return null;
     throw error;
@@ -155,15 +157,16 @@ function describeAgent({ model, of, seconds, costUsd }: AgentEstimate): string {
   const usd = (value: number) => `$${value.toFixed(value < 0.1 ? 4 : 2)}`;
   const time = (value: number) => (value < 120 ? `${Math.round(value)} s` : `${Math.round(value / 60)} min`);
   const isFree = model === null || costUsd?.high === 0;
-  const price = costUsd === null || isFree ? null : costUsd;
-  const and = (first: string, second: string | null | undefined) => (second == null ? first : `${first} and ${second}`);
-  const noPrice = isFree ? " Free." : " Cost unknown.";
-  const end = price === null ? noPrice : "";
-  const highest = `at most ${and(time(seconds.high), price && usd(price.high))}`;
+  const price = isFree ? null : costUsd;
+  const timeAndPrice = (seconds: number, usdOrNull: number | null) =>
+    usdOrNull === null ? time(seconds) : `${time(seconds)} and ${usd(usdOrNull)}`;
+  const withoutPrice = isFree ? " Free." : " Cost unknown.";
+  const end = price === null ? withoutPrice : "";
+  const highest = `at most ${timeAndPrice(seconds.high, price?.high ?? null)}`;
   if (seconds.median === null) {
     const lowest = price?.low == null ? "" : `, at least ${usd(price.low)}`;
     return `${capitalize(highest)}${lowest}.${end}`;
   }
-  const usual = and(time(seconds.median), price?.median == null ? null : usd(price.median));
+  const usual = timeAndPrice(seconds.median, price?.median ?? null);
   return `About ${usual} (${highest} in the last ${of === 1 ? "run" : `${of} runs`}).${end}`;
 }

@@ -1,10 +1,9 @@
 import { and, asc, count, desc, eq, inArray, type SQL, sql } from "drizzle-orm";
-import type { Outcome } from "../agents/agent.ts";
-import { type EndCause, toFailureReason } from "../agents/failure.ts";
+import { toFailureReason } from "../agents/failure.ts";
 import { toRunFailure } from "../agents/remedies.ts";
 import type { Context, OrgId } from "../context.ts";
 import { prompts } from "../db/tables/prompts.ts";
-import { type ReportStatus, reports } from "../db/tables/reports.ts";
+import { reports } from "../db/tables/reports.ts";
 import { evalCounts, evalRequests, runs } from "../db/tables/runs.ts";
 import { notFound } from "../errors.ts";
 import type { Page, Paged } from "../http/paging.ts";
@@ -55,18 +54,20 @@ export async function waitForEval(
   ctx: Context,
   org: OrgId,
   id: string,
-  { seconds, signal, onEnded }: { seconds: number; signal: AbortSignal; onEnded: (ended: number) => void },
+  { seconds, signal, onEnded }: { seconds: number; signal: AbortSignal; onEnded: (endedRuns: number) => void },
 ): Promise<EvalRequest> {
-  let reported = 0;
-  for (let checks = seconds * checksPerSecond; ; checks--) {
+  let lastEndedRuns = 0;
+  for (let checksLeft = seconds * checksPerSecond; ; checksLeft--) {
     const request = getEvalRequest(ctx, org, id);
-    const ended = request.runs.filter((run) => run.status !== "pending" && run.status !== "running").length;
-    if (ended > reported) onEnded(ended);
-    reported = ended;
-    if (ended === request.runs.length || checks <= 0 || signal.aborted) return request;
+    const endedRuns = request.runs.filter((run) => !isUnfinished(run)).length;
+    if (endedRuns > lastEndedRuns) onEnded(endedRuns);
+    lastEndedRuns = endedRuns;
+    if (endedRuns === request.runs.length || checksLeft <= 0 || signal.aborted) return request;
     await new Promise((resolve) => setTimeout(resolve, 1000 / checksPerSecond));
   }
 }
+
+const isUnfinished = ({ status }: { status: EvalStatus }) => status === "pending" || status === "running";
 
 function selectEvals(ctx: Context, org: OrgId, where: SQL | undefined, { limit, offset }: Page): EvalRequest[] {
   // Selected by an index alone, so that only the rows of the page are read and joined.
@@ -85,37 +86,7 @@ function selectEvals(ctx: Context, org: OrgId, where: SQL | undefined, { limit, 
     .orderBy(desc(evalRequests.id))
     .all();
   const ids = rows.map(({ request }) => request.id);
-  const runsByRequest = Map.groupBy(
-    ctx.db
-      .select({
-        evalRequestId: runs.evalRequestId,
-        runId: runs.id,
-        status: runs.status,
-        agentIndex: runs.agentIndex,
-        agent: { id: runs.agent, version: runs.agentVersion, model: runs.model, contextDigest: runs.contextDigest },
-        promptId: runs.promptId,
-        failureCause: runs.failureCause,
-        failureCode: runs.failureCode,
-        failureSubject: runs.failureSubject,
-        failureDetail: runs.failureDetail,
-        report: {
-          slug: reports.slug,
-          score: reports.score,
-          scope: reports.scope,
-          grade: reports.grade,
-          outcome: reports.outcome,
-        },
-        reportStatus: reports.status,
-        seconds: sql<number | null>`json_extract(${reports.metrics}, '$.timeSeconds')`,
-        costUsd: sql<number | null>`json_extract(${reports.metrics}, '$.costUsd')`,
-      })
-      .from(runs)
-      .leftJoin(reports, eq(reports.runId, runs.id))
-      .where(and(eq(runs.orgId, org), inArray(runs.evalRequestId, ids)))
-      .orderBy(asc(runs.id))
-      .all(),
-    ({ evalRequestId }) => evalRequestId,
-  );
+  const runsByRequest = Map.groupBy(selectEvalRuns(ctx, org, ids), ({ evalRequestId }) => evalRequestId);
   return rows.map(({ request, ...prompt }) => {
     const evalRuns = runsByRequest.get(request.id) ?? [];
     const agents = agentsOf(evalRuns);
@@ -140,16 +111,38 @@ function selectEvals(ctx: Context, org: OrgId, where: SQL | undefined, { limit, 
   });
 }
 
-type EvalRunRow = {
-  agentIndex: number;
-  agent: EvalRequest["runs"][number]["agent"];
-  status: EvalRequest["runs"][number]["status"];
-  failureCause: EndCause | null;
-  report: { score: number | null; outcome: Outcome } | null;
-  reportStatus: ReportStatus | null;
-  seconds: number | null;
-  costUsd: number | null;
-};
+type EvalRunRow = ReturnType<typeof selectEvalRuns>[number];
+
+/** The runs of evaluations, oldest first. */
+const selectEvalRuns = ({ db }: Context, org: OrgId, evalRequestIds: string[]) =>
+  db
+    .select({
+      evalRequestId: runs.evalRequestId,
+      runId: runs.id,
+      status: runs.status,
+      agentIndex: runs.agentIndex,
+      agent: { id: runs.agent, version: runs.agentVersion, model: runs.model, contextDigest: runs.contextDigest },
+      promptId: runs.promptId,
+      failureCause: runs.failureCause,
+      failureCode: runs.failureCode,
+      failureSubject: runs.failureSubject,
+      failureDetail: runs.failureDetail,
+      report: {
+        slug: reports.slug,
+        score: reports.score,
+        scope: reports.scope,
+        grade: reports.grade,
+        outcome: reports.outcome,
+      },
+      reportStatus: reports.status,
+      seconds: sql<number | null>`json_extract(${reports.metrics}, '$.timeSeconds')`,
+      costUsd: sql<number | null>`json_extract(${reports.metrics}, '$.costUsd')`,
+    })
+    .from(runs)
+    .leftJoin(reports, eq(reports.runId, runs.id))
+    .where(and(eq(runs.orgId, org), inArray(runs.evalRequestId, evalRequestIds)))
+    .orderBy(asc(runs.id))
+    .all();
 
 /** The result of each agent, in their order. */
 const agentsOf = (rows: EvalRunRow[]): EvalRequest["agents"] =>
@@ -163,13 +156,12 @@ const agentsOf = (rows: EvalRunRow[]): EvalRequest["agents"] =>
 
 /** The combined result of the runs, without those with an archived report. */
 function resultOfRows(rows: EvalRunRow[]): EvalRequest["result"] {
-  const isUnfinishedRun = ({ status }: EvalRunRow) => status === "pending" || status === "running";
-  const ended = rows.filter((row) => !isUnfinishedRun(row) && row.reportStatus !== "archived");
+  const countedRows = rows.filter((row) => !isUnfinished(row) && row.reportStatus !== "archived");
   return resultOf(
-    ended.map(({ failureCause, report, seconds, costUsd }) => ({
+    countedRows.map(({ failureCause, report, seconds, costUsd }) => ({
       failureCause,
       report: report && { ...report, seconds, costUsd },
     })),
-    rows.filter(isUnfinishedRun).length,
+    rows.filter(isUnfinished).length,
   );
 }

@@ -56,6 +56,7 @@ export const createRunJob = (ctx: Context, host: RunHost): JobHandler => ({
   run: (lease, stop) => executeRun(ctx, host, lease, stop),
   onRequeue(tx, { subject }, isWaiting) {
     const run = findRowOfJob(ctx, subject);
+    // Runs wait for others only if these have reserved the rest of a budget.
     const waitingFor =
       run && isWaiting
         ? ({ what: "budget", agent: run.agent, sandbox: false, labels: [], failsAt: null } as const)

@@ -13,10 +13,10 @@ import type { Run } from "./schema.ts";
 /** Events read per poll, at most 32 KiB each. A reader that stops reading holds this many in memory. */
 const eventsPerRead = 4;
 /** Events that a page shows first. */
-const maxFirst = 200;
+const maxFirstEvents = 200;
 const checkEveryMs = 250;
 
-/** A position in the session of a run. Each attempt has its own session. */
+/** The last event that was read of the session of an attempt. `seq` -1: none yet. */
 type StreamPosition = { attempt: number; seq: number };
 /** `isOver`: nothing follows. */
 export type Progress = { run: Run; events: SessionEvent[]; position: StreamPosition; isOver: boolean };
@@ -55,7 +55,7 @@ const eventsAfter = statement((db) =>
 );
 
 const newestEvents = statement((db) =>
-  db.select().from(sessionEvents).where(eventsOfAttempt).orderBy(desc(sessionEvents.seq)).limit(literal(maxFirst)),
+  db.select().from(sessionEvents).where(eventsOfAttempt).orderBy(desc(sessionEvents.seq)).limit(literal(maxFirstEvents)),
 );
 
 /** Up to 200 of the newest events of an attempt, by default the last one, oldest first, and the position after them. Throws not_found. */
@@ -90,9 +90,9 @@ export async function* followRun(
     const mark = changeMark(ctx.db);
     // Read the run before its events: an ended run has all its events stored.
     const run = getRun(ctx, org, id);
-    const chosen = ofAttempt === undefined ? null : getAttempt(ctx, org, run.runId, ofAttempt);
-    const isOver = run.completedAt !== null || Boolean(chosen?.completedAt);
-    const attempt = chosen?.attempt ?? (findLastAttempt(ctx, run) || position.attempt);
+    const followedAttempt = ofAttempt === undefined ? null : getAttempt(ctx, org, run.runId, ofAttempt);
+    const isOver = run.completedAt !== null || Boolean(followedAttempt?.completedAt);
+    const attempt = followedAttempt?.attempt ?? (findLastAttempt(ctx, run) || position.attempt);
     const update = readEventsAfter(ctx, org, run.runId, attempt, position);
     const state = `${run.status} ${run.attempt} ${run.waitingFor?.what}`;
     const isLast = isOver && update.events.length < eventsPerRead;

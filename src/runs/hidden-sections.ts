@@ -27,7 +27,10 @@ export async function resolveSections(
 
 /** The replacements that remove a section from the versions of its page. */
 async function listRemovals(ctx: Context, sectionUrl: string, urlMap: Record<string, string>, field: string) {
-  const [pageUrl = "", fragment = ""] = sectionUrl.split(/#(.*)/s);
+  const hashAt = sectionUrl.indexOf("#");
+  const pageUrl = sectionUrl.slice(0, hashAt);
+  const fragment = sectionUrl.slice(hashAt + 1);
+  // Of /guide, /guide/ and /guide.html: /guide.md.
   const markdownUrl = `${pageUrl.replace(/(\/|\.html?|\.md)$/, "")}.md`;
   const guard = createGuard({ allow: ctx.allow(), urlMap, now: ctx.now, keepsAlive: false });
   const versions = await Promise.all([
@@ -42,6 +45,7 @@ async function listRemovals(ctx: Context, sectionUrl: string, urlMap: Record<str
   if (removals.length === 0) throw invalidField(field, `the page ${pageUrl} has no section ${fragment}`);
   if (removals.some(({ find }) => find.length > maxSectionChars))
     throw invalidField(field, `the section ${fragment} has more than ${maxSectionChars} characters`);
+  // Versions with the same URL and text need one replacement.
   return [...new Map(removals.map((removal) => [`${removal.url} ${removal.find}`, removal])).values()];
 }
 
@@ -89,7 +93,7 @@ function markdownHeadings(source: string, fragment: string): Heading[] {
     const [, marks, text = ""] = /^(#{1,6})\s+(.*)/.exec(line) ?? [];
     const isNamed = isMadeFrom(fragment, text) || text.includes(`{#${fragment}}`);
     if (marks !== undefined && !isCode) headings.push({ level: marks.length, at, isNamed });
-    at += line.length + 1;
+    at += line.length + "\n".length;
   }
   return headings;
 }

@@ -36,6 +36,10 @@ export type JudgeCall = {
 type JudgeResult = { answer: Answer } | { reason: string };
 
 const schema = plainSchema(Answer);
+/** Longest part of an unusable response that the retry repeats. */
+const maxResponseChars = 20_000;
+/** Statuses below 500 after which a retry may help: timeout, and too many requests. */
+const retryableStatuses = [408, 429];
 
 /** Asks a judge about a session. Throws a JobFailure if a retry may help. */
 export async function callJudge(ctx: Context, call: JudgeCall): Promise<JudgeResult> {
@@ -71,7 +75,7 @@ export async function callJudge(ctx: Context, call: JudgeCall): Promise<JudgeRes
       if (objection === null || callsLeft === 1)
         return answer ? { answer } : { reason: `its response could not be used: ${objection}` };
       const complaint = `Your response is invalid: ${objection}. Respond again with one complete JSON object that matches the schema.`;
-      messages.push({ role: "assistant", content: response.text.slice(0, 20_000) || "(nothing)" });
+      messages.push({ role: "assistant", content: response.text.slice(0, maxResponseChars) || "(nothing)" });
       messages.push({ role: "user", content: complaint });
     }
     return { reason: "the judge was not called" };
@@ -86,14 +90,15 @@ export async function callJudge(ctx: Context, call: JudgeCall): Promise<JudgeRes
 function toReason(
   ctx: Context,
   error: unknown,
-  [failure]: AgentFailure[],
+  failures: AgentFailure[],
   lease: Lease,
   clean: (text: string) => string,
 ): string {
+  const [failure] = failures;
   if (failure && !failure.options.retryable) return clean(failure.detail);
   const { status, retryAfterMs, message: rawMessage } = readFailure(error, ctx.now());
   const message = clean(rawMessage);
-  const isFault = status === null || status < 400 || status === 408 || status === 429 || status >= 500;
+  const isFault = status === null || status < 400 || status >= 500 || retryableStatuses.includes(status);
   if (!isFault || lease.faults >= maxFaults) return message;
   const detail = `the judge could not be reached: ${message}`;
   throw new JobFailure(toFailure("judge_unreachable", detail), "fault", retryAfterMs);

@@ -20,6 +20,7 @@ import { budgetOfRun } from "./spending.ts";
 // A model judges stored sessions. Its request, answer and cost are stored as session events, after the agent's own and with the source
 // `runner`, so a session can be graded again from its events alone, and no agent can forge them.
 
+const maxGoalChars = 8000;
 /** Outcomes of sessions with nothing to judge. */
 const unjudgeable: Outcome[] = ["no_creds", "excluded", "scoring_failed"];
 
@@ -79,7 +80,7 @@ export type Rejudging = {
   session: SessionId;
   /** The last event of the agent. */
   lastAgentEvent: SessionEvent;
-  /** Any judge. */
+  /** The judge, which need not be one of the organization's. */
   model: string;
   maxUsd: number;
   /** Called with the usage of each call. */
@@ -157,8 +158,8 @@ export const judgeModelsOf = ({ db, config }: Context, org: OrgId): string[] =>
 function findJudge(ctx: Context, org: OrgId, agentModel: string | null): Judge | null {
   const judges = judgeModelsOf(ctx, org).map((model) => ({ model, access: accessOf(ctx, org, model) }));
   const callable = judges.filter(({ access }) => !("reason" in access));
-  const isOther = ({ model }: { model: string }) => agentModel === null || vendorOf(model) !== vendorOf(agentModel);
-  return callable.find(isOther) ?? callable[0] ?? judges[0] ?? null;
+  const isOtherFamily = ({ model }: Judge) => agentModel === null || vendorOf(model) !== vendorOf(agentModel);
+  return callable.find(isOtherFamily) ?? callable[0] ?? judges[0] ?? null;
 }
 
 /** The task as the judge reads it. It is cleaned like the stored events, so that the stored goal has the parts that were judged. */
@@ -166,7 +167,7 @@ const toTask = ({ orgId, promptId, task }: RunRow, clean: (text: string) => stri
   org: orgId as OrgId,
   promptId,
   text: clean(task.text),
-  goal: clean((task.endGoal ?? task.text).slice(0, 8000)),
+  goal: clean((task.endGoal ?? task.text).slice(0, maxGoalChars)),
 });
 
 /** Whether a session can be judged: an agent with a model did something and ended. */

@@ -44,8 +44,8 @@ export type RunListItem = StoredFailure & {
   } | null;
 };
 
-export const runColumns = ["created", "duration"] as const;
-export type RunSort = Sort<(typeof runColumns)[number]>;
+export const runSortColumns = ["created", "duration"] as const;
+export type RunSort = Sort<(typeof runSortColumns)[number]>;
 
 const title = sql<string>`coalesce(json_extract(${runs.task}, '$.title'), substr(json_extract(${runs.task}, '$.text'), 1, 200))`;
 
@@ -110,7 +110,9 @@ export function listRunsByPrefix(ctx: Context, org: OrgId, text: string, limit: 
 export const listUnfinishedRuns = (ctx: Context, org: OrgId, limit: number): RunListItem[] =>
   select(ctx, and(eq(runs.orgId, org), isNull(runs.completedAt)), { limit });
 
-/** `byTrigger`: start with requests, then join runs; a cross join keeps SQLite from reordering them. */
+/**
+ * Selects runs with their requests. `byTrigger`: SQLite reads the requests first, else the runs: it keeps the order of a cross join.
+ */
 function select(
   ctx: Context,
   where: SQL | undefined,

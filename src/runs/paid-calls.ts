@@ -13,7 +13,7 @@ export const dayMs = 86_400_000;
 /** Stored periods of one length: the start of the first, and the end of the last one. */
 type PeriodSpan = [lengthMs: number, start: number, end: number];
 
-/** The stored periods that a period consists of. */
+/** The stored periods that a period of at least two days consists of: whole days, with quarters of an hour before and after. */
 export function partsOf({ from, until }: { from: number; until: number }): PeriodSpan[] {
   const firstDay = Math.ceil(from / dayMs) * dayMs;
   const afterDays = Math.max(firstDay, Math.floor(until / dayMs) * dayMs);
@@ -69,6 +69,20 @@ const requestOfRun = statement((db) =>
     .innerJoin(evalRequests, and(eq(evalRequests.orgId, runs.orgId), eq(evalRequests.id, runs.evalRequestId)))
     .where(eq(runs.id, bound("runId"))),
 );
+
+/** The primary key of details. Its columns are never null: an empty ID means that there is no person or key. */
+const detailKey = [
+  spendingDetails.orgId,
+  spendingDetails.promptId,
+  spendingDetails.lengthMs,
+  spendingDetails.from,
+  spendingDetails.agent,
+  spendingDetails.model,
+  spendingDetails.purpose,
+  spendingDetails.trigger,
+  spendingDetails.personId,
+  spendingDetails.keyId,
+];
 
 /** Counts the cost of a call in the transaction that stores its event, or without one: it was paid for. */
 export function recordSpending({ db }: Context, tx: Tx, runId: string, call: PaidCall): void {
@@ -131,16 +145,3 @@ export function recordOrgSpending(
     .run();
   return { usd, estimatedUsd };
 }
-
-const detailKey = [
-  spendingDetails.orgId,
-  spendingDetails.promptId,
-  spendingDetails.lengthMs,
-  spendingDetails.from,
-  spendingDetails.agent,
-  spendingDetails.model,
-  spendingDetails.purpose,
-  spendingDetails.trigger,
-  spendingDetails.personId,
-  spendingDetails.keyId,
-];

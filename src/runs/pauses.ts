@@ -70,7 +70,7 @@ export async function pauseRuns(ctx: Context, key: PauseKey, reason: string | nu
 /** Resumes the runs of an organization or with an agent. Those that nothing else holds back are queued again. Throws not_found. */
 export async function resumeRuns(ctx: Context, key: PauseKey): Promise<PauseRow> {
   const { subject, name } = toSubject(ctx, key);
-  const ended = await ctx.commit((tx) => {
+  const pause = await ctx.commit((tx) => {
     const [row] = tx
       .delete(pauses)
       .where(and(eq(pauses.kind, key.kind), eq(pauses.subject, subject)))
@@ -86,7 +86,7 @@ export async function resumeRuns(ctx: Context, key: PauseKey): Promise<PauseRow>
     return row;
   });
   ctx.signals.jobQueued.emit();
-  return ended;
+  return pause;
 }
 
 /** The organization that a pause concerns; null: all. */

@@ -95,11 +95,10 @@ const insertRun = insertStatement(runs);
  * edits, templateArgs, agent, model).
  */
 export function acceptEval(ctx: Context, tx: Tx, org: OrgId, promptId: string, input: EvalRequestInput): AcceptedEval {
-  const { templateArgs = {}, idempotencyKey = null, supersede = false } = input;
-  const prompt = changedPrompt(ctx, org, getPromptRow(ctx, org, promptId), input.changes);
-  const idempotencyHash = idempotencyKey === null ? null : hashOfRequest(prompt.id, input);
-  const earlierEval =
-    idempotencyKey && idempotencyHash && findEarlierEval(ctx, tx, org, idempotencyKey, idempotencyHash);
+  const { changes, idempotencyKey, supersede = false } = input;
+  const prompt = changedPrompt(ctx, org, getPromptRow(ctx, org, promptId), changes);
+  const idempotency = idempotencyKey ? { key: idempotencyKey, hash: hashOfRequest(prompt.id, input) } : null;
+  const earlierEval = idempotency && findEarlierEval(ctx, tx, org, idempotency);
   if (earlierEval) return earlierEval;
   if (prompt.status === "archived" && !input.mayBeArchived)
     throw conflict(
@@ -108,7 +107,7 @@ export function acceptEval(ctx: Context, tx: Tx, org: OrgId, promptId: string, i
   const { site, urlMap } = resolveSites(ctx, tx, org, input.sites ?? {}, input.urlMap);
   const parsedUrlMap = parseUrlMap(urlMap);
   const edits = parseEdits(input.edits);
-  const args = selectArgs(prompt.templateVars, templateArgs);
+  const args = selectArgs(prompt.templateVars, input.templateArgs ?? {});
   const task = toTask(ctx, org, prompt, parsedUrlMap, args ?? {});
   const agents = agentsForRun(ctx, org, prompt, { agent: input.agent, model: input.model });
   if (edits && agents.some(({ options }) => options?.webSearch)) throw invalidField("edits", searchesLiveWeb);
@@ -117,35 +116,16 @@ export function acceptEval(ctx: Context, tx: Tx, org: OrgId, promptId: string, i
   const createdAt = ctx.now();
   const evalRequestId = ctx.newId(createdAt);
   const repeats = input.runs === null ? (prompt.runsPerEval ?? 1) : (input.runs ?? 1);
-  const pendingRuns = interleave(agents, repeats).map((agent) => ({ id: ctx.newId(createdAt), ...agent }));
-  const runIds = pendingRuns.map(({ id }) => id);
-  const { changes } = input;
+  const agentRuns = interleave(agents, repeats).map((agent) => ({ id: ctx.newId(createdAt), ...agent }));
+  const runIds = agentRuns.map(({ id }) => id);
   const editsDigest = edits || changes ? hashOf({ ...edits, ...changes }) : null;
   const shouldSupersede = typeof supersede === "function" ? supersede(prompt) : supersede;
   const superseded = shouldSupersede
     ? supersedeRuns(ctx, tx, org, { promptId: prompt.id, urlMap, editsDigest }, runIds[0] as string)
     : [];
-  const { trigger, requester: { personId = null, keyId = null } = {} } = input;
-  insertEvalRequest(ctx.db)({
-    id: evalRequestId,
-    orgId: org,
-    promptId: prompt.id,
-    trigger,
-    personId,
-    keyId,
-    createdAt,
-    status: "pending",
-  });
-  const requested = { promptId: prompt.id, runs: runIds.length, trigger };
-  recordAudit(
-    ctx,
-    org,
-    "evaluation.requested",
-    { id: evalRequestId, name: nameOfPrompt(prompt) },
-    changesOf({}, requested),
-  );
+  recordEval(ctx, org, prompt, { id: evalRequestId, createdAt, runs: runIds.length }, input);
   const host = firstHost(task.startUrls, compileMapping(parsedUrlMap));
-  for (const { id, agentIndex, agent, model, options } of pendingRuns) {
+  for (const { id, agentIndex, agent, model, options } of agentRuns) {
     const chosen = agents.length > 1 ? { agent, model: model ?? undefined } : chosenAgentOf(input);
     insertPending(ctx, tx, host, {
       id,
@@ -166,11 +146,25 @@ export function acceptEval(ctx: Context, tx: Tx, org: OrgId, promptId: string, i
       agent,
       model,
       createdAt,
-      idempotencyKey,
-      idempotencyHash,
+      idempotencyKey: idempotency?.key ?? null,
+      idempotencyHash: idempotency?.hash ?? null,
     });
   }
   return { evalRequestId, runIds, superseded };
+}
+
+/** Inserts an evaluation, and its entry in the audit log. `runs`: their number. */
+function recordEval(
+  ctx: Context,
+  org: OrgId,
+  prompt: PromptRow,
+  { id, createdAt, runs }: { id: string; createdAt: number; runs: number },
+  { trigger, requester: { personId = null, keyId = null } = {} }: EvalSource,
+): void {
+  const promptId = prompt.id;
+  insertEvalRequest(ctx.db)({ id, orgId: org, promptId, trigger, personId, keyId, createdAt, status: "pending" });
+  const changes = changesOf({}, { promptId, runs, trigger });
+  recordAudit(ctx, org, "evaluation.requested", { id, name: nameOfPrompt(prompt) }, changes);
 }
 
 /** The prompt as an arm of an experiment changes it. Throws bad_request that names the field. */
@@ -239,6 +233,7 @@ export function addRuns(ctx: Context, tx: Tx, org: OrgId, evalRequestId: string,
   const whereOfEvaluation = and(eq(runs.orgId, org), eq(runs.evalRequestId, evalRequestId));
   const rows = tx.select().from(runs).where(whereOfEvaluation).orderBy(asc(runs.id)).all();
   if (rows.length === 0) throw notFound(`No evaluation has the ID ${evalRequestId}.`);
+  // One run of each agent.
   const firstRuns = rows.filter((row, i) => i === rows.findIndex(({ agentIndex }) => agentIndex === row.agentIndex));
   return firstRuns.map((first) => {
     const id = ctx.newId(ctx.now());
@@ -304,7 +299,12 @@ const interleave = <T extends object>(agents: T[], times: number): (T & { agentI
   Array.from({ length: times }, () => agents.map((agent, agentIndex) => ({ ...agent, agentIndex }))).flat();
 
 /** What this idempotency key requested in the last 24 hours. Throws conflict if another request used the key. */
-function findEarlierEval(ctx: Context, tx: Tx, org: OrgId, key: string, hash: string): AcceptedEval | undefined {
+function findEarlierEval(
+  ctx: Context,
+  tx: Tx,
+  org: OrgId,
+  { key, hash }: { key: string; hash: string },
+): AcceptedEval | undefined {
   const since = ctx.now() - idempotencyMs;
   const run = tx
     .select({ evalRequestId: runs.evalRequestId, hash: runs.idempotencyHash })

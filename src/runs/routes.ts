@@ -186,15 +186,15 @@ const readRoutes = (ctx: Context) =>
         const { runId } = getRun(ctx, orgOf(request), params.runId);
         const { attempt, follow } = query;
         if (attempt !== undefined) getAttempt(ctx, orgOf(request), runId, attempt);
-        const last = headers["last-event-id"] ?? null;
-        // Clients don't reconnect after this message, because the run has ended.
-        if (last === streamEndId) return new Response(null, { status: 204 });
+        const lastId = headers["last-event-id"] ?? null;
+        // Clients don't reconnect after this response.
+        if (lastId === streamEndId) return new Response(null, { status: 204 });
         const org = orgOf(request);
         return streamResponse(ctx, org, (closeSignal) =>
           toMessages(
             request,
             followRun(ctx, org, runId, closeSignal, {
-              after: parsePosition(last),
+              after: parsePosition(lastId),
               ofAttempt: attempt,
               isOnce: follow === "false",
             }),

@@ -35,28 +35,31 @@ export type KeysetPage = { limit: number; isDescending: boolean };
 
 const plusUnless = (isIndexed: boolean): SQL => (isIndexed ? sql`` : sql`+`);
 
-/** The most selective condition leads; a plus keeps SQLite from using another one's index. */
+/** SQLite uses the index of one filter: a plus before the columns of the others keeps it from using theirs. */
 export function runConditions(ctx: Context, org: OrgId, { promptId, status, agent, model, trigger }: RunFilter) {
   const isUnfinished = status === "pending" || status === "running";
   const hasNoReport = status === "failed" || status === "superseded";
-  const byStatus = isUnfinished || hasNoReport;
-  const hasRareAgent = agent !== undefined && isRareAgent(ctx, org, agent);
-  const byTrigger = trigger !== undefined && !byStatus && !hasRareAgent;
-  const byAgent = !byStatus && !byTrigger && (hasRareAgent || !promptId);
-  const byPrompt = !byStatus && !byTrigger && !byAgent;
+  const indexedFilter = (): "status" | "agent" | "trigger" | "prompt" => {
+    if (isUnfinished || hasNoReport) return "status";
+    if (agent !== undefined && isRareAgent(ctx, org, agent)) return "agent";
+    if (trigger !== undefined) return "trigger";
+    return promptId ? "prompt" : "agent";
+  };
+  const indexed = indexedFilter();
+  const byTrigger = indexed === "trigger";
   const where = and(
     byTrigger ? eq(evalRequests.orgId, org) : eq(runs.orgId, org),
     isUnfinished ? isNull(runs.completedAt) : undefined,
     status && (hasNoReport ? eq(runs.status, status) : sql`+${runs.status} = ${status}`),
     hasNoReport ? withoutReport : undefined,
     promptId && byTrigger ? eq(evalRequests.promptId, promptId.toLowerCase()) : undefined,
-    promptId && !byTrigger ? sql`${plusUnless(byPrompt)}${runs.promptId} = ${promptId.toLowerCase()}` : undefined,
+    promptId && !byTrigger ? sql`${plusUnless(indexed === "prompt")}${runs.promptId} = ${promptId.toLowerCase()}` : undefined,
     // With this hint, SQLite uses the index of triggers even if its statistics contain only one value.
     trigger &&
       (byTrigger && !promptId
         ? sql`unlikely(${evalRequests.trigger} = ${trigger})`
         : sql`+${evalRequests.trigger} = ${trigger}`),
-    agent ? sql`${plusUnless(byAgent)}${runs.agent} = ${agent}` : undefined,
+    agent ? sql`${plusUnless(indexed === "agent")}${runs.agent} = ${agent}` : undefined,
     model ? usesModel(model) : undefined,
   );
   return { where, byTrigger };

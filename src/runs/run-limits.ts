@@ -2,6 +2,7 @@ import { type AgentEvent, AgentFailure, type EventSource, toAgentFailure } from 
 import type { Task } from "../agents/task.ts";
 import { successCheckTool } from "../grading/events.ts";
 
+/** A limit as events state it. `limit`: its name, such as `wall_clock`. */
 type Limit = { limit: string; value: number; unit: string };
 type Timers = ReturnType<typeof setTimeout>[];
 
@@ -71,15 +72,12 @@ function beginWork(runLimits: RunLimits): void {
   const tooLong = `the run took longer than ${inWords(time)} and was stopped`;
   const workMs = wallClockMs - endReserveMs(wallClockMs);
   runLimits.isWorking = true;
-  runLimits.clocks = [
-    setTimeout(() => failRun(new AgentFailure("server_time_limit", tooLong)), wallClockMs),
-    ...(kind === "model"
-      ? [
-          setTimeout(endAtLimit, workMs, runLimits, time),
-          setTimeout(warnNearLimit, nearShare * workMs, runLimits, time),
-        ]
-      : []),
-  ];
+  runLimits.clocks = [setTimeout(() => failRun(new AgentFailure("server_time_limit", tooLong)), wallClockMs)];
+  if (kind === "model") {
+    const toEnd = setTimeout(endAtLimit, workMs, runLimits, time);
+    const toWarn = setTimeout(warnNearLimit, nearShare * workMs, runLimits, time);
+    runLimits.clocks.push(toEnd, toWarn);
+  }
   restartIdleTime(runLimits);
 }
 
@@ -192,16 +190,15 @@ function restartIdleTime(runLimits: RunLimits): void {
     runLimits.idleTimers = [setTimeout(() => failRun(toIdleFailure(runLimits, notStarted)), startMs)];
     return;
   }
+  runLimits.idleTimers = [];
+  if (callsInProgress > 0 && kind === "model") return;
   const idle = { limit: "idle", value: idleMs, unit: "ms" };
   const tooQuiet = `the agent was idle for ${inWords(idle)} and was stopped`;
-  runLimits.idleTimers =
-    callsInProgress > 0 && kind === "model"
-      ? []
-      : [
-          setTimeout(() => failRun(toIdleFailure(runLimits, tooQuiet)), idleMs),
-          // The agent is not warned, since a warning would reset the idle time.
-          setTimeout(() => storeEvent({ type: "limit", ...idle, near: true }), nearShare * idleMs),
-        ];
+  runLimits.idleTimers = [
+    setTimeout(() => failRun(toIdleFailure(runLimits, tooQuiet)), idleMs),
+    // The agent is not warned, since a warning would reset the idle time.
+    setTimeout(() => storeEvent({ type: "limit", ...idle, near: true }), nearShare * idleMs),
+  ];
 }
 
 const toIdleFailure = ({ printed }: RunLimits, problem: string): AgentFailure =>

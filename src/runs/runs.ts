@@ -50,9 +50,6 @@ const columns = {
   report: runReportColumns,
 };
 
-const org = bound("org");
-const page = { limit: bound("limit"), offset: bound("offset") };
-
 /** A report whose goal was not tested succeeds if its score passes the bar of its prompt. Without a score nothing passed. */
 function withSuccessBar(
   report: RunReport,
@@ -61,7 +58,7 @@ function withSuccessBar(
   const { outcome, score, scope } = report;
   const isMeasured = outcome === "not_judged" && score !== null && scope === successBar?.scope;
   const passes = isMeasured && score >= successBar.minScore;
-  // The same object, as in `toRunReport`.
+  // Changed in place: of a long list, each copy would take time.
   const result = report as NonNullable<Run["report"]>;
   if (passes) result.outcome = "succeeded";
   result.passedBar = passes ? successBar : null;
@@ -75,7 +72,7 @@ export function withGradeOfBar(run: Run): Run {
   return { ...run, report: { ...report, grade: gradeLetter(report.score), nullNotice: null } };
 }
 
-/** By the filters that they have. */
+/** The queries of a page, by the filters that they have. */
 const pageQueries = perConnection((db: Db) => ({
   all: preparePageQueries(db, { promptId: false, reportStatus: false }),
   promptId: preparePageQueries(db, { promptId: true, reportStatus: false }),
@@ -83,9 +80,11 @@ const pageQueries = perConnection((db: Db) => ({
   both: preparePageQueries(db, { promptId: true, reportStatus: true }),
 }));
 
-const runById = statement((db) => selectRuns(db).where(and(eq(runs.orgId, org), eq(runs.id, bound("id")))));
+const runById = statement((db) =>
+  selectRuns(db).where(and(eq(runs.orgId, bound("org")), eq(runs.id, bound("id")))),
+);
 
-type RunWithSlug = ReturnType<ReturnType<typeof selectRuns>["all"]>[number];
+type RunWithReport = ReturnType<ReturnType<typeof selectRuns>["all"]>[number];
 
 /** Throws not_found. */
 export function getRun(ctx: Context, org: OrgId, id: string): Run {
@@ -102,7 +101,7 @@ export function getRunTask(ctx: Context, org: OrgId, id: string): RequestedTask 
 
 /** The number of runs of a prompt, or in total. */
 export const countRuns = (ctx: Context, org: OrgId, promptId?: string): number =>
-  pageQueries(ctx.db)[promptId ? "promptId" : "all"].total.get({ org, promptId, counted: "any" })?.n ?? 0;
+  pageQueries(ctx.db)[promptId ? "promptId" : "all"].total.get({ org, promptId, countedStatus: "any" })?.n ?? 0;
 
 /** Newest first. */
 export function listRuns(
@@ -111,18 +110,22 @@ export function listRuns(
   { promptId, reportStatus }: ApiRunFilter,
   { limit, offset }: Page,
 ): Paged<Run> {
-  const filterOfStatus = reportStatus ? "reportStatus" : "all";
-  const filterOfPrompt = reportStatus ? "both" : "promptId";
-  const queries = pageQueries(ctx.db)[promptId ? filterOfPrompt : filterOfStatus];
+  const queries = pageQueries(ctx.db)[filtersIn({ promptId, reportStatus })];
   const values = {
     org,
     limit,
     offset,
     promptId: promptId?.toLowerCase(),
     reportStatus,
-    counted: reportStatus ?? "any",
+    countedStatus: reportStatus ?? "any",
   };
   return { items: queries.rows.all(values).map((each) => toRun(ctx, each)), total: queries.total.get(values)?.n ?? 0 };
+}
+
+function filtersIn({ promptId, reportStatus }: ApiRunFilter): "all" | "promptId" | "reportStatus" | "both" {
+  if (promptId && reportStatus) return "both";
+  if (promptId) return "promptId";
+  return reportStatus ? "reportStatus" : "all";
 }
 
 /** The attempts of a run, oldest first. Throws not_found. */
@@ -176,38 +179,35 @@ function preparePageQueries(db: Db, { promptId, reportStatus }: { promptId: bool
         .from(reports)
         .where(
           and(
-            eq(reports.orgId, org),
+            eq(reports.orgId, bound("org")),
             eq(reports.status, bound("reportStatus")),
             promptId ? eq(reports.promptId, bound("promptId")) : undefined,
           ),
         )
         .orderBy(desc(reports.runId))
-        .limit(page.limit)
-        .offset(page.offset)
     : db
         .select({ id: runs.id })
         .from(runs)
-        .where(and(eq(runs.orgId, org), promptId ? eq(runs.promptId, bound("promptId")) : undefined))
-        .orderBy(desc(runs.id))
-        .limit(page.limit)
-        .offset(page.offset);
+        .where(and(eq(runs.orgId, bound("org")), promptId ? eq(runs.promptId, bound("promptId")) : undefined))
+        .orderBy(desc(runs.id));
   const total = db
     .select({ n: sql<number>`coalesce(sum(${runCounts.count}), 0)` })
     .from(runCounts)
     .where(
       and(
-        eq(runCounts.orgId, org),
-        eq(runCounts.reportStatus, bound("counted")),
+        eq(runCounts.orgId, bound("org")),
+        eq(runCounts.reportStatus, bound("countedStatus")),
         promptId ? eq(runCounts.promptId, bound("promptId")) : undefined,
       ),
     );
+  const pageIds = ids.limit(bound("limit")).offset(bound("offset"));
   return {
-    rows: prepared(selectRuns(db).where(inArray(runs.id, ids)).orderBy(desc(runs.id))),
+    rows: prepared(selectRuns(db).where(inArray(runs.id, pageIds)).orderBy(desc(runs.id))),
     total: prepared(total),
   };
 }
 
-function toRun(ctx: Context, { run, prompt, promptSettings, report }: RunWithSlug): Run {
+function toRun(ctx: Context, { run, prompt, promptSettings, report }: RunWithReport): Run {
   const { statusUrl, runUrl } = runUrls(ctx.baseUrl(), run.id);
   return {
     runId: run.id,

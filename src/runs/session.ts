@@ -120,12 +120,13 @@ export function openSession(
     append(event, source) {
       if (failure) return;
       const at = now();
+      // Few events have the text of a page, which is stored apart.
       const { type, pageText: fullText, ...fields } = { pageText: undefined, ...event };
-      const pageText = fullText === undefined ? fullText : redaction.clean(fullText.slice(0, maxPageTextChars));
+      const pageText = fullText === undefined ? undefined : redaction.clean(fullText.slice(0, maxPageTextChars));
       // Output of a command that still runs arrives in several events, and a list of lines in several texts.
       const textKey = `${source} ${type} ${"id" in event ? event.id : ""}`;
       const { data, bytes: eventBytes } = toStoredFields(fields, (text, name) =>
-        redaction.clean(text, name, name === undefined ? name : `${textKey} ${name}`),
+        redaction.clean(text, name, name === undefined ? undefined : `${textKey} ${name}`),
       );
       const tMs = Math.round(monotonicNow() - startedMs);
       const bytes = eventBytes + (pageText?.length ?? 0);

@@ -12,7 +12,8 @@ import { round } from "../stats/repeats.ts";
 import { dayMs } from "./paid-calls.ts";
 import type { Spending } from "./schema.ts";
 
-const longestMonthMs = 32 * 24 * 3600_000;
+/** Longer than any month. */
+const monthOrMoreMs = 32 * dayMs;
 
 /** What a call counts for in USD: its cost, or an estimate if that is unknown; null: there is none either. */
 export const countedUsd = sql<
@@ -33,7 +34,7 @@ export function budgetOfRun(ctx: Context, orgId: string, limits: Limits | null, 
   return {
     agentUsd: lowerLimit(agentMaxUsd, reservedUsd),
     totalUsd: reservedUsd,
-    isCapped: (limit?.run ?? limit?.month ?? limits?.costUsd ?? reservedUsd) !== null,
+    isCapped: [limit?.run, limit?.month, limits?.costUsd, reservedUsd].some((usd) => usd != null),
   };
 }
 
@@ -93,7 +94,8 @@ export type Month = { from: number; until: number };
 /** The calendar month of a moment in a time zone. */
 export function monthAt(timeZone: string, at: number): Month {
   const monthlySchedule = { id: "", frequency: "0 0 1 * *", timeZone };
-  let from = at - longestMonthMs;
+  // The last start of a month that is not after the moment.
+  let from = at - monthOrMoreMs;
   for (let next = nextTime(monthlySchedule, from); next !== null && next <= at; next = nextTime(monthlySchedule, next))
     from = next;
   return { from, until: nextTime(monthlySchedule, at) ?? at };

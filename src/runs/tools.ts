@@ -32,7 +32,6 @@ const sites = Type.Optional(
     description: "Built docs in place of the live ones: their URL, with an archive uploaded as kind=site",
   }),
 );
-/** `result` is not described in detail, since every word of the tool list costs tokens in every conversation. */
 const { runId, status, statusUrl, runUrl, report, failureReason } = EvalRequest.properties.runs.items.properties;
 const [{ properties }] = report.anyOf;
 const { slug, score, grade, outcome } = properties;
@@ -61,6 +60,7 @@ const toListedRuns = (runs: Runs): Static<typeof ListedRuns> =>
         failureReason: failureReason === null ? null : oneLine(failureReason, maxReasonChars),
       }));
 
+/** Its `agents` and `result` are not described in detail, since every word of the tool list costs tokens in every conversation. */
 const BriefEvalRequest = Type.Object({
   ...EvalRequest.properties,
   runs: ListedRuns,
@@ -168,8 +168,13 @@ export const runEditTools = (ctx: Context): Tool[] => [
     scope: "run",
     async run({ runId }, { caller: { org, name } }) {
       await cancelRun(ctx, org, runId, `the API key ${JSON.stringify(name)}`);
-      const { status, failureReason, completedAt, ...run } = getRun(ctx, org, runId);
-      return { runId: run.runId, status, failureReason, completedAt };
+      const run = getRun(ctx, org, runId);
+      return {
+        runId: run.runId,
+        status: run.status,
+        failureReason: run.failureReason,
+        completedAt: run.completedAt,
+      };
     },
   }),
 ];

@@ -1,4 +1,4 @@
-import { and, desc, eq, sql } from "drizzle-orm";
+import { and, desc, eq, type SQL, sql } from "drizzle-orm";
 import type { Task } from "../agents/task.ts";
 import { decideLimits } from "../config/limits.ts";
 import type { Context, OrgId } from "../context.ts";
@@ -16,6 +16,19 @@ const numberIn = (path: string) => sql`json_extract(${sessionEvents.data}, ${`$.
 /** What a call counts for in tokens: an estimate, if it has one. */
 const countedTokens = sql`coalesce(${numberIn("estimate.inputTokens")} + ${numberIn("estimate.outputTokens")}, ${numberIn("inputTokens")} + ${numberIn("outputTokens")})`;
 
+const isMilestone = (name: string) =>
+  sql`${sessionEvents.type} = 'milestone' and json_extract(${sessionEvents.data}, '$.name') = ${name}`;
+
+/** The number of the event with which judging began. */
+const findStartOfJudging = (db: Context["db"], whereOfAttempt: SQL | undefined): number | undefined =>
+  db
+    .select({ seq: sessionEvents.seq })
+    .from(sessionEvents)
+    .where(and(whereOfAttempt, eq(sessionEvents.source, "runner"), isMilestone("judging")))
+    .orderBy(sessionEvents.seq)
+    .limit(1)
+    .get()?.seq;
+
 /** Usage of each limit in the last attempt of a run, most relevant first. */
 export function listLimitUsage(
   { db, config, now }: Context,
@@ -31,16 +44,7 @@ export function listLimitUsage(
     eq(sessionEvents.attempt, attempt),
   );
   const countOfType = (type: string) => sql<number>`coalesce(sum(${sessionEvents.type} = ${type}), 0)`;
-  const isMilestone = (name: string) =>
-    sql`${sessionEvents.type} = 'milestone' and json_extract(${sessionEvents.data}, '$.name') = ${name}`;
-  const judging = db
-    .select({ seq: sessionEvents.seq })
-    .from(sessionEvents)
-    .where(and(whereOfAttempt, eq(sessionEvents.source, "runner"), isMilestone("judging")))
-    .orderBy(sessionEvents.seq)
-    .limit(1)
-    .get();
-  const isBeforeJudging = sql`(${sessionEvents.seq} < ${judging?.seq ?? Number.MAX_SAFE_INTEGER})`;
+  const isBeforeJudging = sql`(${sessionEvents.seq} < ${findStartOfJudging(db, whereOfAttempt) ?? Number.MAX_SAFE_INTEGER})`;
   const work = db
     .select({
       toolCalls: countOfType("tool_call"),
@@ -54,7 +58,7 @@ export function listLimitUsage(
     .from(sessionEvents)
     .where(whereOfAttempt)
     .get() ?? { toolCalls: 0, requests: 0, beganAt: null, lastAt: null };
-  const model = db
+  const modelUse = db
     .select({
       // The judge has limits of its own, but shares the budget.
       calls: sql<number>`coalesce(sum(${isBeforeJudging}), 0)`,
@@ -70,7 +74,7 @@ export function listLimitUsage(
   return [
     { name: "Time", unit: "seconds", used: Math.max(0, seconds), limit: limits.wallClockMs / 1000 },
     { name: "Requests", unit: "count", used: work.requests, limit: limits.maxRequests },
-    ...(agent.model === null ? [] : modelLimitUsage(limits, work.toolCalls, model)),
+    ...(agent.model === null ? [] : modelLimitUsage(limits, work.toolCalls, modelUse)),
   ];
 }
 

@@ -7,7 +7,7 @@ import { reportStatuses } from "../../db/tables/reports.ts";
 import { sortBy } from "../../http/sorting.ts";
 import { listPromptChoices } from "../../prompts/lists.ts";
 import { gradingsOfReport } from "../../reports/gradings.ts";
-import { listReports, reportColumns } from "../../reports/lists.ts";
+import { listReports, reportSortColumns } from "../../reports/lists.ts";
 import { reportMarkdown } from "../../reports/markdown.ts";
 import { getPagesVisited } from "../../reports/pages-visited.ts";
 import { getReport } from "../../reports/reports.ts";
@@ -36,7 +36,7 @@ const listQuery = Type.Object({
   agent: reportFilter.agent,
   best: Type.Optional(OneOf(gradeLetters)),
   worst: Type.Optional(OneOf(gradeLetters)),
-  sort: sortBy(reportColumns),
+  sort: sortBy(reportSortColumns),
   offset: Type.Optional(Type.Integer({ minimum: 0, maximum: 100_000 })),
 });
 

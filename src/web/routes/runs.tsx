@@ -10,7 +10,7 @@ import { toOutputResponse } from "../../reports/artifacts.ts";
 import { titleOf } from "../../reports/labels.ts";
 import { cancelRun } from "../../runs/endings.ts";
 import { followRun, formatPosition, getRunProgress, type Progress, parsePosition } from "../../runs/follow.ts";
-import { docsVariantOf, listRunPage, runColumns } from "../../runs/lists.ts";
+import { docsVariantOf, listRunPage, runSortColumns } from "../../runs/lists.ts";
 import { requestRerun } from "../../runs/requests.ts";
 import { countRuns, getRun, getRunTask, listAttempts } from "../../runs/runs.ts";
 import { listLimitUsage } from "../../runs/usage.ts";
@@ -35,7 +35,7 @@ const RunsQuery = Type.Object({
   agent: Type.Optional(Type.String({ maxLength: 100 })),
   model: Type.Optional(Type.String({ maxLength: 200 })),
   trigger: Type.Optional(OneOf(triggers)),
-  sort: sortBy(runColumns),
+  sort: sortBy(runSortColumns),
   before: Type.Optional(Type.String({ format: "uuid", description: "ID of the last run on the previous page" })),
 });
 

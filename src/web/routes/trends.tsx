@@ -41,7 +41,7 @@ function sidesOf(
   const explained = findLatestResults(ctx, org, promptId)?.change ?? null;
   const isExplained = (at: string, verdict: string | null) =>
     explained !== null && explained.at.slice(0, 10) === at.slice(0, 10) && explained.verdict === verdict;
-  const published = listPublished(ctx, org, promptId, maxRuns, { matches: isSameSeries, limit: maxRuns });
+  const published = listPublished(ctx, org, promptId, maxRuns, { matches: isSameSeries, batchSize: maxRuns });
   const evaluationsBetween = (since: string | undefined, until: string | undefined) => [
     ...new Set(
       published
