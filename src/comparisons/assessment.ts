@@ -12,13 +12,17 @@ export type ComparisonOptions = {
 
 /**
  * Whether sides can be compared and, for two sides, whether the later one is better. Used for reports, evaluations,
- * prompts and gates. `known`: differences between the compared reports; only if there are none, those between all graded runs of the sides count.
+ * prompts and gates. `reportDifferences`: those between the compared reports; only if there are none, those between all graded runs of the sides count.
  */
-export function assessSides(sides: Side[], known: Difference[], { acrossAgents = false, level }: ComparisonOptions) {
+export function assessSides(
+  sides: Side[],
+  reportDifferences: Difference[],
+  { acrossAgents = false, level }: ComparisonOptions,
+) {
   const [before, after] = sides;
   const isPair = before && after && sides.length === 2;
   const gradedRuns = sides.map(({ runs }) => runs.filter(({ report }) => report !== null));
-  const allDifferences = known.length > 0 || !isPair ? known : differencesOf(gradedRuns);
+  const allDifferences = reportDifferences.length > 0 || !isPair ? reportDifferences : differencesOf(gradedRuns);
   const differences = allDifferences.map(describeDifference);
   const blocking = allDifferences.filter((each) => !(acrossAgents && isAgentDifference(each))).map(describeDifference);
   return {

@@ -45,8 +45,8 @@ export function compareSides(
   const isBaseline = base.of.length === 1 && base.of[0] === "baseline";
   const before = isBaseline ? baselineOf(ctx, org, after) : sideOf(ctx, org, base);
   // A run on both sides would be compared with itself.
-  const ids = new Set(after.runs.map(({ runId }) => runId));
-  const runs = before.runs.filter(({ runId }) => !ids.has(runId));
+  const headIds = new Set(after.runs.map(({ runId }) => runId));
+  const runs = before.runs.filter(({ runId }) => !headIds.has(runId));
   if (runs.length === 0 && before.runs.length > 0)
     throw badRequest("Invalid base: all of its runs also belong to the head. Choose other runs, or baseline.");
   return compare(ctx, { ...before, runs }, after, options);
@@ -60,11 +60,11 @@ export function compareEvals(
   headIds: string[],
   { keeps = () => true, ...options }: ComparisonOptions & { keeps?: (run: ComparedRun) => boolean } = {},
 ): Comparison {
-  const filtered = (side: Side): Side => ({ ...side, runs: side.runs.filter(keeps) });
+  const withKeptRuns = (side: Side): Side => ({ ...side, runs: side.runs.filter(keeps) });
   const evals = sideOfEvals(ctx, org, evalRequestIds);
   const others = sideOfRuns(ctx, org, "the baseline", runIds);
   const base = { ...(evalRequestIds.length > 0 ? evals : others), runs: [...evals.runs, ...others.runs] };
-  return compare(ctx, filtered(base), filtered(sideOfEvals(ctx, org, headIds)), options);
+  return compare(ctx, withKeptRuns(base), withKeptRuns(sideOfEvals(ctx, org, headIds)), options);
 }
 
 function frictionOf(ctx: Context, sides: [before: Side, after: Side]): Comparison["friction"] {

@@ -17,8 +17,6 @@ const verdicts = [
 ] as const;
 export type Verdict = (typeof verdicts)[number];
 
-const bound = Nullable(Type.Number());
-
 const Change = Type.Object(
   {
     name: Type.String(),
@@ -48,7 +46,7 @@ export const Evidence = Type.Object(
       }),
     ),
     delta: Nullable(Interval),
-    p: bound,
+    p: Nullable(Type.Number()),
     smallestP: Nullable(Type.Number({ description: "Smallest possible p" })),
     successP: Nullable(Type.Number({ description: "Two-sided p of the success rates" })),
     withinP: Nullable(Type.Number({ description: "p within prompts, even if the prompts disagree" })),

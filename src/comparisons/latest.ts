@@ -7,6 +7,7 @@ import { comparedScope } from "../reports/differences.ts";
 import { listPublished, type PublishedRun } from "../reports/run-rows.ts";
 import { toIso } from "../schema.ts";
 import { changePoints } from "../stats/change-points.ts";
+import { mean } from "../stats/estimates.ts";
 import { minRuns, threshold } from "../stats/power.ts";
 import { type Comparison, compareEvals } from "./compare.ts";
 
@@ -76,12 +77,12 @@ type Point = ScorePoint & { scores: number[] };
 
 /** The indices of the evaluations with which the level of the scores changed. */
 function levelChangesOf(points: Point[]): number[] {
-  const values = points.flatMap((point, i) => point.scores.map((score) => ({ score, i })));
-  // If runs of one evaluation are on both sides, it counts as after the change.
-  return changePoints(values.map(({ score }) => score)).map(({ index }) => Math.max(1, values[index]?.i ?? 1));
+  const scores = points.flatMap((point, pointIndex) => point.scores.map((score) => ({ score, pointIndex })));
+  // If runs of one evaluation are on both sides, it counts as after the change, unless it is the first one.
+  return changePoints(scores.map(({ score }) => score)).map(({ index }) => Math.max(1, scores[index]?.pointIndex ?? 1));
 }
 
-/** The last result of each prompt with what it is the result of, because comparing is slow. */
+/** The last change of each prompt, because comparing is slow. `basis`: the runs that it is computed from. */
 const lastChanges = perContext(() => new Map<string, { basis: string; change: LatestChange | null }>());
 
 /** null: the prompt has no published live report. */
@@ -96,14 +97,14 @@ export function findLatestResults(ctx: Context, org: OrgId, promptId: string): L
     isSameVariant(run, { ...last, scope: comparedScope({ scope: last.scope, judge: last.methodology.judge }) }),
   );
   const points = [...Map.groupBy(sameKind, ({ evalRequestId }) => evalRequestId)].flatMap(([evalRequestId, all]) => {
-    const scored = all.flatMap(({ score }) => score ?? []);
+    const scores = all.flatMap(({ score }) => score ?? []);
     const [newestOfEval] = all;
-    if (!newestOfEval || scored.length === 0) return [];
-    const score = scored.reduce((sum, each) => sum + each, 0) / scored.length;
+    if (!newestOfEval || scores.length === 0) return [];
     const { slug, createdAt } = newestOfEval;
-    return { evalRequestId, slug, score, scores: scored.reverse(), runs: scored.length, at: toIso(createdAt) };
+    const fields = { evalRequestId, slug, runs: scores.length, at: toIso(createdAt) };
+    return { ...fields, score: mean(scores), scores: scores.reverse() };
   });
-  const all = points.toReversed();
+  const oldestFirst = points.toReversed();
   const { slug, agent, model, score, scope, grade, outcome, createdAt } = last;
   return {
     slug,
@@ -114,8 +115,8 @@ export function findLatestResults(ctx: Context, org: OrgId, promptId: string): L
     grade,
     outcome,
     at: toIso(createdAt),
-    points: all.slice(-maxPoints).map(toScorePoint),
-    change: changeOf(ctx, org, promptId, last, all),
+    points: oldestFirst.slice(-maxPoints).map(toScorePoint),
+    change: changeOf(ctx, org, promptId, last, oldestFirst),
   };
 }
 

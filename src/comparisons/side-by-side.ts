@@ -17,7 +17,7 @@ import { sideOfEvals } from "./sides.ts";
 
 const { fingerprint, severity, category, title, url } = FrictionPoint.properties;
 const frictionFields = { fingerprint, severity, category, title, url };
-const bound = Nullable(Type.Number());
+const NullableNumber = Nullable(Type.Number());
 
 /** Reports side by side, with a verdict if they belong to two evaluations. */
 export const ReportsComparison = Type.Object({
@@ -34,10 +34,10 @@ export const ReportsComparison = Type.Object({
       createdAt: Time,
     }),
   ),
-  dimensions: Type.Array(Type.Object({ name: Type.String(), scores: Type.Array(bound) }), {
+  dimensions: Type.Array(Type.Object({ name: Type.String(), scores: Type.Array(NullableNumber) }), {
     description: "Scores, in the same order as reports",
   }),
-  metrics: Type.Array(Type.Object({ name: Type.String(), values: Type.Array(bound) })),
+  metrics: Type.Array(Type.Object({ name: Type.String(), values: Type.Array(NullableNumber) })),
   friction: Type.Object({
     shared: Type.Array(Type.Object(frictionFields), { description: "In every report" }),
     only: Type.Array(Type.Object({ ...frictionFields, slugs: Type.Array(Type.String()) })),
@@ -61,11 +61,11 @@ export function compareReports(
 ): ReportsComparison {
   const duplicate = slugs.find((slug, i) => slugs.indexOf(slug) !== i);
   if (duplicate !== undefined) throw badRequest(`Invalid slugs: ${duplicate} is listed twice. List each report once.`);
-  const compared = slugs.map((slug) => getReport(ctx, org, slug));
+  const reports = slugs.map((slug) => getReport(ctx, org, slug));
   // One side for each agent of an evaluation: its runs with other agents don't count. The keys are sorted as text: by evaluation, the oldest first,
   // then by agent, whose index is padded for that.
   const groups = Map.groupBy(
-    compared.map(({ run, agent }) => ({
+    reports.map(({ run, agent }) => ({
       evalRequestId: run.evalRequestId,
       agentIndex: agentIndexOf(ctx, org, run.runId),
       agent: agent.id,
@@ -76,7 +76,7 @@ export function compareReports(
   const sides = agentsOfEvaluations.map(({ evalRequestId, agentIndex }) =>
     sideOfEvals(ctx, org, [evalRequestId], agentIndex),
   );
-  const reportDifferences = differencesOf(compared.map((report) => [comparandOf(report)]));
+  const reportDifferences = differencesOf(reports.map((report) => [comparandOf(report)]));
   // The verdict covers all runs of both evaluations, which may differ in more than the selected reports do.
   const { assessment, comparability } = assessSides(sides, reportDifferences, options);
   const summaries = sides.map((side, i) => ({
@@ -86,7 +86,7 @@ export function compareReports(
   }));
   const noVerdictReason = `a verdict needs reports of two evaluations or agents, but these belong to ${sides.length}`;
   return {
-    reports: compared.map((report) => ({
+    reports: reports.map((report) => ({
       slug: report.slug,
       evalRequestId: report.run.evalRequestId,
       agent: report.agent,
@@ -97,14 +97,14 @@ export function compareReports(
       coverage: report.coverage,
       createdAt: report.createdAt,
     })),
-    dimensions: sortDimensionNames(compared.flatMap(({ dimensions }) => dimensions.map(({ name }) => name))).map(
+    dimensions: sortDimensionNames(reports.flatMap(({ dimensions }) => dimensions.map(({ name }) => name))).map(
       (name) => ({
         name,
-        scores: compared.map(({ dimensions }) => dimensions.find((each) => each.name === name)?.score ?? null),
+        scores: reports.map(({ dimensions }) => dimensions.find((each) => each.name === name)?.score ?? null),
       }),
     ),
-    metrics: metricNames.map((name) => ({ name, values: compared.map(({ metrics }) => metrics[name] ?? null) })),
-    friction: frictionBetween(compared),
+    metrics: metricNames.map((name) => ({ name, values: reports.map(({ metrics }) => metrics[name] ?? null) })),
+    friction: frictionBetween(reports),
     comparability,
     verdict: assessment?.verdict ?? null,
     evidence: { ...(assessment?.evidence ?? noEvidence(noVerdictReason)), sides: summaries },

@@ -56,8 +56,8 @@ export function sideOf(ctx: Context, org: OrgId, { of, ...filter }: SideQuery): 
     else throw notFound(`No evaluation or prompt has the ID ${ref}.`);
   }
   const side = evals.length === 0 ? { unfinished: 0, runs: [] } : sideOfEvals(ctx, org, evals);
-  const byId = new Map([...side.runs, ...runs].map((run) => [run.runId, run]));
-  const all = [...byId.values()].filter((run) => passes(run, filter));
+  const runsById = new Map([...side.runs, ...runs].map((run) => [run.runId, run]));
+  const all = [...runsById.values()].filter((run) => passes(run, filter));
   if (all.length + side.unfinished === 0)
     throw badRequest(
       `${of.join(", ")}: not measured, so there is nothing to compare. List reports with GET /api/v1/reports.`,
@@ -94,6 +94,6 @@ function latestVariantOf(ctx: Context, org: OrgId, promptId: string, filter: Omi
 }
 
 const passes = (run: ComparedRun | PublishedRun, { agent, model, templateArgs }: Omit<SideQuery, "of">): boolean =>
-  (agent ?? run.agent) === run.agent &&
-  (model ?? run.model) === run.model &&
+  (agent === undefined || run.agent === agent) &&
+  (model === undefined || run.model === model) &&
   (templateArgs === undefined || argsKey(templateArgs) === argsKey(run.templateArgs));

@@ -75,20 +75,20 @@ export function decideVerdict(
   const observations = ({ runs }: Side) => (isDeterministic ? runs : withoutEqualRepeats(runs));
   const pairs = pairsOf(observations(before), observations(after));
   if (pairs.length === 0) return withoutTest("not_comparable", "the sides have no prompt in common");
-  const { ends: testedEnds = null, successP = null } = (isDeterministic ? null : testEnds(pairs)) ?? {};
-  const causes = testedEnds ? worseEnds(testedEnds, level) : [];
-  const ends = testedEnds && roundedEnds(testedEnds);
-  const worse = ends ? describeEnds(ends, causes) : [];
+  const endsTest = isDeterministic ? null : testEnds(pairs);
+  const causes = endsTest ? worseEnds(endsTest.ends, level) : [];
+  const ends = endsTest && roundedEnds(endsTest.ends);
+  const endReasons = ends ? describeEnds(ends, causes) : [];
   const isScored = summaries.every(({ n }) => n > 0);
-  const common = { ends, causes, successP: successP && roundP(successP) };
-  if (!isScored && causes.length > 0) return withoutTest("regressed", worse.join("; "), common);
-  if (!isScored) return withoutTest("insufficient_data", "one side is not measured", common);
+  const endEvidence = { ends, causes, successP: endsTest?.successP == null ? null : roundP(endsTest.successP) };
+  if (!isScored && causes.length > 0) return withoutTest("regressed", endReasons.join("; "), endEvidence);
+  if (!isScored) return withoutTest("insufficient_data", "one side is not measured", endEvidence);
   const scoreVerdict = verdictOfScores(before, after, pairs, level, isDeterministic);
-  const evidence = { ...untested, ...common, ...scoreVerdict.evidence };
+  const evidence = { ...untested, ...endEvidence, ...scoreVerdict.evidence };
   if (causes.length > 0) {
-    const reason = [...worse, scoreVerdict.evidence.reason].join("; ");
-    const all = scoreVerdict.verdict === "regressed" ? (["score", ...causes] as const) : causes;
-    return { verdict: "regressed", evidence: { ...evidence, causes: [...all], reason } };
+    const reason = [...endReasons, scoreVerdict.evidence.reason].join("; ");
+    const allCauses: Evidence["causes"] = scoreVerdict.verdict === "regressed" ? ["score", ...causes] : causes;
+    return { verdict: "regressed", evidence: { ...evidence, causes: allCauses, reason } };
   }
   if (scoreVerdict.verdict === "regressed") evidence.causes = ["score"];
   return isDeterministic
@@ -106,27 +106,27 @@ function verdictOfScores(
   level: number,
   isDeterministic: boolean,
 ): ScoreVerdict {
-  const proven = countUnprovenAsUnmet(pairs);
-  const names = commonDimensions(proven.flatMap((pair) => [...pair.before, ...pair.after]));
+  const countedPairs = countUnprovenAsUnmet(pairs);
+  const names = commonDimensions(countedPairs.flatMap((pair) => [...pair.before, ...pair.after]));
   if (names?.length === 0)
     return { verdict: "not_comparable", evidence: { reason: "no dimension is common to all runs" } };
-  const scores = samplesOf(proven, (run) => scoreOn(run, names));
+  const scores = samplesOf(countedPairs, (run) => scoreOn(run, names));
   if (scores.length === 0)
     return { verdict: "insufficient_data", evidence: { reason: "no prompt has a score on both sides" } };
-  if (isDeterministic) return verdictOfDeterministic(proven, names);
+  if (isDeterministic) return verdictOfDeterministic(countedPairs, names);
   const score = testSamples(scores, level);
   const means = roundedMeans(score.before, score.after);
   const evidence = {
     method: methodOf(score, level) + (names ? `; on the dimensions common to all runs: ${names.join(", ")}` : ""),
     seed: score.seed,
-    score: { ...means, without: listLeftOut(proven, names) },
+    score: { ...means, without: listLeftOut(countedPairs, names) },
     // People check the arithmetic of a table.
     delta: { ...rounded(score.delta, 1), value: round(means.after - means.before, 1) },
     p: roundP(score.p),
     smallestP: roundP(score.smallest),
     withinP: roundP(score.withinP),
-    dimensions: changesOf(dimensionNames(proven), proven, level, dimensionOf),
-    metrics: changesOf([...metricNames], proven, level, (run, name) => run.metrics?.[name] ?? null),
+    dimensions: changesOf(dimensionNames(countedPairs), countedPairs, level, dimensionOf),
+    metrics: changesOf([...metricNames], countedPairs, level, (run, name) => run.metrics?.[name] ?? null),
   };
   const unscored = unscoredWords(before.runs, after.runs);
   const tooFewReason = reasonForTooFew(scores, score, level);
@@ -161,13 +161,13 @@ function softened(verdict: Verdict, change: number): Verdict {
 
 /** Why the samples are too small for a verdict; null if they are not. */
 function reasonForTooFew(samples: Sample[], { smallest, prompts }: MeanTest, level: number): string | null {
-  const total = (side: "before" | "after") => samples.reduce((sum, { [side]: values }) => sum + values.length, 0);
-  const [a, b] = [total("before"), total("after")];
-  if (prompts === 1 && Math.min(a, b) < minRuns)
-    return `${a} against ${b} runs; at least ${minRuns} per side are needed to tell a change from chance`;
+  const before = samples.reduce((sum, sample) => sum + sample.before.length, 0);
+  const after = samples.reduce((sum, sample) => sum + sample.after.length, 0);
+  if (prompts === 1 && Math.min(before, after) < minRuns)
+    return `${before} against ${after} runs; at least ${minRuns} per side are needed to tell a change from chance`;
   if (smallest < level) return null;
   const suffix = prompts === 1 ? "" : ` of ${prompts} prompts`;
-  return `${a} against ${b} runs${suffix} are too few for a p below ${level}; add runs`;
+  return `${before} against ${after} runs${suffix} are too few for a p below ${level}; add runs`;
 }
 
 /** How many runs an inconclusive comparison would need. */
@@ -193,7 +193,8 @@ function verdictOf(delta: Estimate, p: number, level: number): Verdict {
   const [from, to] = [low ?? value, high ?? value];
   const isBetter = value > 0;
   if (isClearChange(delta, p, level)) return isBetter ? "improved" : "regressed";
-  if (p < softAlpha && (Math.abs(value) >= threshold || from * to > 0))
+  const excludesZero = from * to > 0;
+  if (p < softAlpha && (Math.abs(value) >= threshold || excludesZero))
     return isBetter ? "soft_improvement" : "soft_regression";
   return from >= -threshold && to <= threshold ? "no_change" : "inconclusive";
 }

@@ -57,13 +57,15 @@ const toDismissal = ({ id, fingerprints, title, reason, dismissedBy, createdAt }
   createdAt: toIso(createdAt),
 });
 
-const active = statement((db) =>
+const activeDismissalRows = statement((db) =>
   db
     .select()
     .from(dismissals)
     .where(and(eq(dismissals.orgId, sql.placeholder("org")), isNull(dismissals.withdrawnAt)))
     .orderBy(desc(dismissals.id)),
 );
+
+const activeOf = (ctx: Context, org: OrgId) => activeDismissalRows(ctx.db).all({ org });
 
 /** The active dismissal of each dismissed fingerprint. */
 export const activeDismissals = (ctx: Context, org: OrgId): Map<string, Dismissal> =>
@@ -128,5 +130,3 @@ export function withdrawDismissal(ctx: Context, org: OrgId, id: string, by: stri
     return toDismissal(row);
   });
 }
-
-const activeOf = (ctx: Context, org: OrgId) => active(ctx.db).all({ org });

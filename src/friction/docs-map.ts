@@ -8,7 +8,7 @@ import { timeZoneOf } from "../db/rows.ts";
 import { frictionLifecycles, frictionPoints } from "../db/tables/friction.ts";
 import { listedPages, pageMonths } from "../db/tables/trends.ts";
 import { Moment, OneOf, Time, toInstant, toIso } from "../schema.ts";
-import { monthOf } from "./page-counts.ts";
+import { monthOf, noPage } from "./page-counts.ts";
 import { FrictionSummary, type Scope } from "./schema.ts";
 import { promptsWithin } from "./scope.ts";
 
@@ -88,15 +88,15 @@ type PageRow = { page: string; url: string } & Record<(typeof countNames)[number
 export function getDocsMap(ctx: Context, org: OrgId, scope: Scope, query: MapQuery): DocsMap {
   const { db, now } = ctx;
   const zone = timeZoneOf(db, org);
-  const last = monthOf(query.until === undefined ? now() : toInstant("until", query.until, zone), zone);
-  const first =
+  const lastMonth = monthOf(query.until === undefined ? now() : toInstant("until", query.until, zone), zone);
+  const firstMonth =
     query.since === undefined
-      ? monthsAfter(last, 1 - monthsShown)
+      ? monthsAfter(lastMonth, 1 - monthsShown)
       : monthOf(toInstant("since", query.since, zone), zone);
   const { agent, limit } = query;
   const { promptId, providerId } = scope;
-  const cacheKey = ["docs map", org, promptId, providerId, agent, limit, first, last, zone];
-  return cachedResult(db, cacheKey, () => computeDocsMap(ctx, org, scope, query, { first, last, zone }));
+  const cacheKey = ["docs map", org, promptId, providerId, agent, limit, firstMonth, lastMonth, zone];
+  return cachedResult(db, cacheKey, () => computeDocsMap(ctx, org, scope, query, { firstMonth, lastMonth, zone }));
 }
 
 function computeDocsMap(
@@ -104,27 +104,27 @@ function computeDocsMap(
   org: OrgId,
   scope: Scope,
   { agent, limit = 100 }: MapQuery,
-  { first, last, zone }: { first: number; last: number; zone: string },
+  { firstMonth, lastMonth, zone }: { firstMonth: number; lastMonth: number; zone: string },
 ): DocsMap {
   const { db } = ctx;
   const ids = promptsWithin(ctx, org, scope);
-  const end = monthsAfter(last, 1);
-  const [since, until] = [startOf(first, zone), startOf(end, zone)];
-  const rows = pagesOf(db, org, ids, [first, end], agent);
+  const endMonth = monthsAfter(lastMonth, 1);
+  const [since, until] = [startOf(firstMonth, zone), startOf(endMonth, zone)];
+  const rows = pagesOf(db, org, ids, [firstMonth, endMonth], agent);
   const readPages = rows
-    .filter(({ page, reads }) => page !== "" && reads > 0)
-    .sort((a, b) => b.runs - a.runs || b.reads - a.reads || order(a, b));
-  const missedPages = rows.filter(({ guesses }) => guesses > 0).sort((a, b) => b.guesses - a.guesses || order(a, b));
+    .filter(({ page, reads }) => page !== noPage && reads > 0)
+    .sort((a, b) => b.runs - a.runs || b.reads - a.reads || byPage(a, b));
+  const missedPages = rows.filter(({ guesses }) => guesses > 0).sort((a, b) => b.guesses - a.guesses || byPage(a, b));
   const reached = new Set(readPages.map(({ page }) => page));
   const unreached = listedPagesOf(db, org, ids, since)
     .filter(({ page }) => !reached.has(page))
-    .sort(order);
+    .sort(byPage);
   const shownPages = readPages.slice(0, limit);
   const friction = frictionOn(db, org, ids, new Set(shownPages.map(({ page }) => page)));
   return {
     since: toIso(since),
     until: toIso(until),
-    runs: rows.find(({ page }) => page === "")?.runs ?? 0,
+    runs: rows.find(({ page }) => page === noPage)?.runs ?? 0,
     pages: shownPages.map((row) => ({
       url: row.url,
       runs: row.runs,
@@ -139,11 +139,9 @@ function computeDocsMap(
   };
 }
 
-const order = (a: { page: string }, b: { page: string }) => (a.page < b.page ? -1 : 1);
+const byPage = (a: { page: string }, b: { page: string }) => (a.page < b.page ? -1 : 1);
 
-const promptId = sql.placeholder("prompt");
-
-/** What agents did with each page in some months; the empty page contains the runs. */
+/** What agents did with each page in some months, and in the row of `noPage` the number of runs. */
 function pagesOf(
   db: Db,
   org: OrgId,
@@ -159,7 +157,7 @@ function pagesOf(
       .where(
         and(
           eq(pageMonths.orgId, org),
-          eq(pageMonths.promptId, promptId),
+          eq(pageMonths.promptId, sql.placeholder("prompt")),
           gte(pageMonths.month, since),
           lt(pageMonths.month, until),
           agent === undefined ? undefined : eq(pageMonths.agent, agent),
@@ -183,7 +181,7 @@ function listedPagesOf(db: Db, org: OrgId, promptIds: string[], since: number) {
     db
       .select()
       .from(listedPages)
-      .where(and(eq(listedPages.orgId, org), eq(listedPages.promptId, promptId))),
+      .where(and(eq(listedPages.orgId, org), eq(listedPages.promptId, sql.placeholder("prompt")))),
   );
   const pagesByKey = new Map<string, { page: string; url: string; listedBy: ("llms.txt" | "sitemap" | "link")[] }>();
   for (const prompt of promptIds)
@@ -212,7 +210,7 @@ function frictionOn(db: Db, org: OrgId, promptIds: string[], pages: Set<string>)
       .where(
         and(
           eq(frictionLifecycles.orgId, org),
-          eq(frictionLifecycles.promptId, promptId),
+          eq(frictionLifecycles.promptId, sql.placeholder("prompt")),
           eq(frictionLifecycles.preview, ""),
           ne(frictionLifecycles.state, "fixed"),
         ),

@@ -123,11 +123,11 @@ function findDoubt(fingerprint: string, before: FixRun[], after: FixRun[]): stri
   const point = before.flatMap(({ points }) => points).find((each) => each.fingerprint === fingerprint);
   const countReached = (side: FixRun[]) =>
     side.filter(({ exposure }) => exposure && point?.preconditions && hasReached(exposure, point.preconditions)).length;
-  const hit = before.filter((run) => hasHit(run, [fingerprint]));
-  const notHit = before.filter((run) => !hasHit(run, [fingerprint]));
+  const hits = before.filter((run) => hasHit(run, [fingerprint]));
+  const others = before.filter((run) => !hasHit(run, [fingerprint]));
   const sightings = {
-    met: hit.length,
-    of: hit.length + countReached(notHit),
+    met: hits.length,
+    of: hits.length + countReached(others),
     missed: countReached(after),
     byModel: before.some(({ exposure }) => exposure?.byRules === false),
   };

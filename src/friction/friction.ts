@@ -85,8 +85,8 @@ export function listFriction(
   { limit, offset }: Page,
 ): Paged<FrictionSummary> {
   const { severity, state, agent, dismissed, everything, promptId, providerId, sort } = filter;
-  const which = [promptId, providerId, severity, state, agent, dismissed, everything];
-  const cacheKey = ["friction", org, ...which, sort, limit, offset];
+  const filters = [promptId, providerId, severity, state, agent, dismissed, everything];
+  const cacheKey = ["friction", org, ...filters, sort, limit, offset];
   return cachedResult(ctx.db, cacheKey, () => computeList(ctx, org, filter, { limit, offset }));
 }
 
@@ -177,8 +177,8 @@ function computeList(ctx: Context, org: OrgId, { sort, ...filter }: SortedFilter
       state: stateOf(rows),
       met: sumOf(rows, "met"),
     }))
-    .filter((point) => (severity ?? point.rows[0].severity) === point.rows[0].severity)
-    .filter((point) => (state ?? point.state) === point.state)
+    .filter(({ rows: [first] }) => severity === undefined || first.severity === severity)
+    .filter((point) => state === undefined || point.state === state)
     .sort((a, b) => a.rank - b.rank || b.met - a.met || (a.rows[0].fingerprint < b.rows[0].fingerprint ? -1 : 1));
   const ordered = sort ? sorted(matching, sortValues[columnOf(sort)], isDescending(sort)) : matching;
   const { items, total } = paginate(ordered, { limit, offset });
@@ -203,8 +203,8 @@ const sumOf = (rows: ListedLifecycle[], name: "met" | "reached") => rows.reduce(
 
 /** Over several prompts, the worst of their statuses. If it is new in one after it was fixed in another, it has regressed. */
 function stateOf(rows: ListedLifecycle[]): State {
-  const [only, ...more] = rows;
-  if (only && more.length === 0) return only.state;
+  const [first, ...others] = rows;
+  if (first && others.length === 0) return first.state;
   const states = rows.map((row) => row.state);
   if (states.includes("regressed")) return "regressed";
   if (states.includes("open")) return "open";

@@ -67,8 +67,8 @@ export function updateLifecycles(
   if (!counted) return;
   const { orgId, promptId, evalRequestId } = counted.run;
   const preview = previewOf(counted.run);
-  const stored = lifecyclesOfPrompt(ctx.db).all({ orgId, promptId, preview });
-  const rows = new Map(stored.map((row) => [row.fingerprint, row]));
+  const storedRows = lifecyclesOfPrompt(ctx.db).all({ orgId, promptId, preview });
+  const rows = new Map(storedRows.map((row) => [row.fingerprint, row]));
   const pointsBefore = new Map(before?.points.map((point) => [point.fingerprint, point]));
   const pointsAfter = new Map(after?.points.map((point) => [point.fingerprint, point]));
   const runsByFirstId = new Map<string, ReturnType<typeof listCountedRuns>>();
@@ -89,15 +89,16 @@ export function updateLifecycles(
       deleteLifecycle(ctx.db).run(key);
       continue;
     }
+    // A friction point elsewhere is met by other runs: its whole history is computed again.
     const hasSamePlace = row !== undefined && Bun.deepEquals(row.preconditions, sightings.preconditions);
     const fromId = hasSamePlace ? evalRequestId : "";
     const evaluationsFrom = (id: string) => toEvaluations(runsFrom(id), { ...sightings, fingerprint });
-    const life =
-      hasSamePlace && meetsAsBefore(change)
-        ? row.life
-        : (replaceEvaluations(row?.life ?? emptyHistory, fromId, evaluationsFrom(fromId)) ??
-          replaceEvaluations(emptyHistory, "", evaluationsFrom("")) ??
-          emptyHistory);
+    const newHistory = () =>
+      replaceEvaluations(row?.life ?? emptyHistory, fromId, evaluationsFrom(fromId)) ??
+      // Earlier evaluations than the stored ones are needed: all are read again.
+      replaceEvaluations(emptyHistory, "", evaluationsFrom("")) ??
+      emptyHistory;
+    const life = hasSamePlace && meetsAsBefore(change) ? row.life : newHistory();
     const { state, fixedAt, reached } = currentStateOf(life);
     const next = { ...key, ...sightings, state: state ?? "new", fixedAt, reached, life };
     tx.insert(frictionLifecycles)
@@ -129,13 +130,13 @@ function concerns(change: Change, row: LifecycleRow): boolean {
   if (pointBefore && pointAfter)
     return !meetsAsBefore(change) || !Bun.deepEquals(countedFieldsOf(pointBefore), countedFieldsOf(pointAfter));
   if (pointBefore || pointAfter) return true;
-  const { id } = row.life.evaluations.at(-1) ?? { id: "" };
+  const lastId = row.life.evaluations.at(-1)?.id ?? "";
   const passes = (each: CountedReport | null): boolean => {
     if (!each?.exposure) return false;
     const metSince = row.metBy[agentKey(each.run)];
     // Once it is fixed, it isn't updated until it is met again.
     if (metSince === undefined || metSince > each.run.evalRequestId) return false;
-    if (row.state === "fixed" && each.run.evalRequestId > id) return false;
+    if (row.state === "fixed" && each.run.evalRequestId > lastId) return false;
     return hasReached(each.exposure, row.preconditions);
   };
   return passes(before) !== passes(after) || (passes(after) && byRules(before) !== byRules(after));

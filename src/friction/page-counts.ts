@@ -14,6 +14,9 @@ export function monthOf(at: number, timeZone: string): number {
   return Date.UTC(year, month - 1, 1);
 }
 
+/** In place of a page in the row of a month that counts runs. */
+export const noPage = "";
+
 type Counts = Omit<typeof pageMonths.$inferInsert, "orgId" | "promptId" | "month" | "agent" | "page" | "url">;
 
 const noCounts = {
@@ -57,7 +60,7 @@ export function updatePageCounts(ctx: Context, { run, exposure }: CountedReport,
   if (!exposure || !isLive(run)) return;
   const month = monthOf(run.createdAt, timeZoneOf(ctx.db, run.orgId));
   const key = { orgId: run.orgId, promptId: run.promptId, month, agent: run.agent };
-  addCounts(ctx.db).run({ ...key, page: "", url: "", ...noCounts, runs: by });
+  addCounts(ctx.db).run({ ...key, page: noPage, url: "", ...noCounts, runs: by });
   for (const { page, url, reads, misses, guesses, errors, found } of exposure.visits) {
     const { "llms.txt": llmsTxt = 0, given = 0, sitemap = 0, link = 0, search = 0, guessed = 0 } = found;
     const all = { reads, misses, guesses, errors, given, llmsTxt, sitemap, link, search, guessed };
@@ -67,10 +70,10 @@ export function updatePageCounts(ctx: Context, { run, exposure }: CountedReport,
 }
 
 /** Records which pages were linked or listed in a run, regardless of its report. */
-export function recordListedPages(tx: Tx, run: typeof runs.$inferSelect, listed: ListedPage[]): void {
+export function recordListedPages(tx: Tx, run: typeof runs.$inferSelect, pages: ListedPage[]): void {
   if (!isLive(run)) return;
   const columns = { "llms.txt": "llmsTxtAt", sitemap: "sitemapAt", link: "linkAt" } as const;
-  for (const { page, url, by } of listed) {
+  for (const { page, url, by } of pages) {
     const columnsOfRun = { [columns[by]]: run.createdAt };
     tx.insert(listedPages)
       .values({ orgId: run.orgId, promptId: run.promptId, page, url, ...columnsOfRun })

@@ -1,6 +1,7 @@
 import { and, asc, count, desc, eq, or, sql } from "drizzle-orm";
 import { isRuleBased } from "../agents/agent.ts";
 import type { Comparison } from "../comparisons/compare.ts";
+import { alpha } from "../comparisons/evidence.ts";
 import type { Context, OrgId } from "../context.ts";
 import { statement } from "../db/prepared.ts";
 import { gates } from "../db/tables/gates.ts";
@@ -40,8 +41,6 @@ const orders = {
   change: [sql`${change} asc nulls last`, desc(gates.id)],
   "-change": [sql`${change} desc nulls last`, desc(gates.id)],
 };
-
-const alpha = 0.05;
 
 /** Throws not_found. */
 export function getGate(ctx: Context, org: OrgId, id: string): Gate {
@@ -141,11 +140,11 @@ function warningsOf(gate: GateRow, titles: (string | null)[], groups: GateAgentG
   }));
   // Without a base there is nothing to compare with, and only minScore counts.
   if (sizes.some(({ base }) => base === 0) || smallestP(sizes) < alpha / groups.length) return [];
-  const words = (runs: number, what: string) =>
+  const tooFew = (runs: number, what: string) =>
     `${runs} ${runs === 1 ? "run" : "runs"} ${what}: too few for a verdict, so this gate can fail only because of minScore.`;
   const baselines = targets.flatMap(({ promptId, baseRunIds }, i) => {
     const suffix = targets.length === 1 ? "" : ` of ${titles[i] ?? promptId}`;
-    return baseRunIds && baseRunIds.length < minRuns ? [words(baseRunIds.length, `in the baseline${suffix}`)] : [];
+    return baseRunIds && baseRunIds.length < minRuns ? [tooFew(baseRunIds.length, `in the baseline${suffix}`)] : [];
   });
-  return [...(gate.runs < minRuns ? [words(gate.runs, "per side")] : []), ...baselines];
+  return [...(gate.runs < minRuns ? [tooFew(gate.runs, "per side")] : []), ...baselines];
 }

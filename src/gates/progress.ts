@@ -68,6 +68,7 @@ function advanceGate(ctx: Context, tx: Tx, gate: GateRow): "waiting" | "extended
   const { ended, of } = countGateRuns(ctx, gate);
   if (ended < of) return "waiting";
   const groups = listGateAgents(ctx, gate);
+  // Each prompt has as many runs per side with each agent.
   const done = of / (groups.length * (headsOf(gate).length + basesOf(gate).length));
   const spentUsd = costOfGate(ctx, gate);
   const decisions = groups.map((group) => decideForAgent(ctx, gate, done, group, groups.length));
@@ -78,7 +79,7 @@ function advanceGate(ctx: Context, tx: Tx, gate: GateRow): "waiting" | "extended
     extendGate(ctx, tx, gate, done, next);
     return "extended";
   }
-  const stop = typeof next === "number" || next.stop === "" ? [] : [next.stop];
+  const stop = typeof next === "number" || next.stop === null ? [] : [next.stop];
   const end = { ...combine(decisions, stop), spentUsd };
   endGate(ctx, tx, gate, end);
   return end.status;

@@ -21,6 +21,9 @@ import { extendGate, type GateRow } from "./targets.ts";
 /** The request for a gate, and who made it. */
 type GateInput = GateRequest & { requester?: Requester; idempotencyKey?: string };
 
+/** Runs per side of a gate that is not adaptive. */
+const defaultRuns = 5;
+
 /** What is compared. A prompt that gets the tag later does not make a retry another request. */
 type Selection = { promptIds: string[] } | { tag: string };
 
@@ -35,8 +38,8 @@ export async function requestGate(
 ): Promise<Gate> {
   if ([promptId, promptIds, tag].filter((selector) => selector !== undefined).length !== 1)
     throw badRequest("Pass exactly one of promptId, promptIds and tag.");
-  const requested = promptIds ?? (promptId === undefined ? listTaggedIds(ctx, org, tag ?? "") : [promptId]);
-  const ids = [...new Set(requested.map((id) => getPromptRow(ctx, org, id).id))];
+  const requestedIds = promptIds ?? (promptId === undefined ? listTaggedIds(ctx, org, tag ?? "") : [promptId]);
+  const ids = [...new Set(requestedIds.map((id) => getPromptRow(ctx, org, id).id))];
   const selection = tag === undefined ? { promptIds: ids } : { tag };
   const gateId = await ctx.commit((tx) => acceptGate(ctx, tx, org, ids, selection, input));
   ctx.signals.jobQueued.emit();
@@ -76,8 +79,8 @@ function acceptGate(
   const [firstId = "", ...otherIds] = promptIds;
   const firstHead = requestRuns(firstId, { urlMap, sites, idempotencyKey });
   const whereHead = and(eq(gates.orgId, org), eq(gates.headRequestId, firstHead.evalRequestId));
-  const earlier = tx.select({ id: gates.id }).from(gates).where(whereHead).get();
-  if (earlier) return earlier.id;
+  const earlierGate = tx.select({ id: gates.id }).from(gates).where(whereHead).get();
+  if (earlierGate) return earlierGate.id;
   const hasBase = [urlMap, sites, baseSites].some((each) => Object.keys(each).length > 0);
   const targetOf = (promptId: string, head: AcceptedEval): Target => {
     const agents = tx.select().from(runs).where(inArray(runs.id, head.runIds)).orderBy(asc(runs.id)).all();
@@ -107,8 +110,8 @@ type Target = GateTarget & { agents: RunRow[] };
 
 /** Throws bad_request. */
 function toSettings({ runs, adaptive = false, minScore = null, scope = "goal", budgetUsd = null }: Partial<GateInput>) {
-  const maxRuns = gateSteps[gateSteps.length - 1]?.runs ?? 0;
-  const settings: GateSettings = { runs: runs ?? (adaptive ? maxRuns : 5), adaptive, minScore, scope, budgetUsd };
+  const maxRuns = gateSteps.at(-1)?.runs ?? 0;
+  const settings: GateSettings = { runs: runs ?? (adaptive ? maxRuns : defaultRuns), adaptive, minScore, scope, budgetUsd };
   if (adaptive && settings.runs > maxRuns)
     throw badRequest(`Invalid runs: an adaptive gate makes at most ${maxRuns} runs per side.`);
   return settings;

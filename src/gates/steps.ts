@@ -25,9 +25,9 @@ const clearVerdicts: (Verdict | null)[] = ["regressed", "improved", "no_change"]
 /** Whether a verdict decides a gate, so that no further runs are needed. */
 export const isClear = (verdict: Verdict | null): boolean => clearVerdicts.includes(verdict);
 
-/** The next number of runs per side, or why no more are needed. */
-export function nextStep({ runs, adaptive, budgetUsd, done, spentUsd, verdict }: Progress): number | { stop: string } {
-  if (done >= runs) return { stop: "" };
+/** The next number of runs per side, or why no more are made; `stop` null: all have been made. */
+export function nextStep({ runs, adaptive, budgetUsd, done, spentUsd, verdict }: Progress): number | { stop: string | null } {
+  if (done >= runs) return { stop: null };
   const isTested = adaptive && gateSteps.some((step) => step.runs === done);
   if (isTested && isClear(verdict)) return { stop: `clear after ${done} runs per side` };
   const target = adaptive ? Math.min(runs, gateSteps.find((step) => step.runs > done)?.runs ?? runs) : runs;

@@ -20,7 +20,7 @@ export const statusLabels: Record<Gate["status"], string> = {
 export function gateMarkdown(gate: Gate): string {
   const { comparison, status, reason, warnings, spentUsd, progress, prompts } = gate;
   const { method = null, seed = null } = comparison?.evidence ?? {};
-  const how = [
+  const details = [
     ...(method === null ? [] : [seed === null ? method : `${method}, seed ${seed}`]),
     `${progress.ended} of ${progress.of} runs finished${spentUsd === null ? "" : `, $${spentUsd.toFixed(2)} spent`}`,
     ...prompts.map(
@@ -29,14 +29,14 @@ export function gateMarkdown(gate: Gate): string {
     ),
   ];
   return [
-    `## Gate ${statusLabels[status]}: ${safe(titleOf(gate))}`,
-    `**${safe(reason ?? "runs still in progress")}**`,
-    ...warnings.map((warning) => `> ${safe(warning)}`),
-    comparison ? sides(comparison) : alone(gate.head),
-    comparison && changes("Dimension", comparison.evidence.dimensions),
-    comparison && changes("Metric", comparison.evidence.metrics),
-    comparison && friction(comparison),
-    how.map((line) => `- ${safe(line)}`).join("\n"),
+    `## Gate ${statusLabels[status]}: ${escape(titleOf(gate))}`,
+    `**${escape(reason ?? "runs still in progress")}**`,
+    ...warnings.map((warning) => `> ${escape(warning)}`),
+    comparison ? sidesTable(comparison) : headTable(gate.head),
+    comparison && changesTable("Dimension", comparison.evidence.dimensions),
+    comparison && changesTable("Metric", comparison.evidence.metrics),
+    comparison && frictionLists(comparison),
+    details.map((line) => `- ${escape(line)}`).join("\n"),
     `[View the gate in evald](${gate.pageUrl})`,
   ]
     .filter(Boolean)
@@ -45,7 +45,7 @@ export function gateMarkdown(gate: Gate): string {
 }
 
 /** Escapes text and breaks @mentions with a zero-width space, so that GitHub notifies nobody. */
-const safe = (untrusted: string): string => text(untrusted).replaceAll("@", "@\u200b");
+const escape = (untrusted: string): string => text(untrusted).replaceAll("@", "@\u200b");
 
 const figures: [string, (side: EvalResult) => string][] = [
   ["Runs", ({ n, infraFailures }) => (infraFailures === 0 ? `${n}` : `${n}, ${infraFailures} failed`)],
@@ -62,7 +62,7 @@ const range = ({ low, high }: { low: number | null; high: number | null }) =>
   low === null ? "" : ` (${low} to ${high})`;
 const signed = (value: number) => (value > 0 ? `+${value}` : `${value}`);
 
-function sides({ evidence: { sides, score, delta, p, successP } }: Comparison): string {
+function sidesTable({ evidence: { sides, score, delta, p, successP } }: Comparison): string {
   const scoreName = score?.without.length ? `Score without ${score.without.join(", ")}` : "Score";
   // The means that the change is the change of, which may leave out a dimension.
   const comparedMeans = score === null ? [] : [score.before, score.after];
@@ -87,9 +87,9 @@ function sides({ evidence: { sides, score, delta, p, successP } }: Comparison): 
   ]);
 }
 
-const alone = (head: EvalResult): string => table([["", "Head"], ...figures.map(([name, of]) => [name, of(head)])]);
+const headTable = (head: EvalResult): string => table([["", "Head"], ...figures.map(([name, of]) => [name, of(head)])]);
 
-function changes(heading: string, all: Comparison["evidence"]["dimensions"]): string | null {
+function changesTable(heading: string, all: Comparison["evidence"]["dimensions"]): string | null {
   const short = (value: number) => Number(value.toFixed(2));
   const rows = all.map(({ name, before, after, delta, pHolm }) => [
     metricLabels[name] ?? name,
@@ -104,12 +104,12 @@ function changes(heading: string, all: Comparison["evidence"]["dimensions"]): st
 /** Maximum number of friction points listed. */
 const maxListed = 10;
 
-function friction({ evidence, friction: { new: added, gone, shared } }: Comparison): string | null {
+function frictionLists({ evidence, friction: { new: added, gone, shared } }: Comparison): string | null {
   if (evidence.sides.some(({ n }) => n === 0)) return null;
   const list = (heading: string, points: Comparison["friction"]["new"], side: "before" | "after") => {
     const lines = points.map(
       ({ severity, title, [side]: share }) =>
-        `- ${severity}: ${safe(title)} (in ${share.runs} of ${count(share.of, "run")})`,
+        `- ${severity}: ${escape(title)} (in ${share.runs} of ${count(share.of, "run")})`,
     );
     const rest = lines.length - maxListed;
     return lines.length === 0

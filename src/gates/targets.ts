@@ -71,12 +71,12 @@ export function listGateAgents({ db }: Context, gate: GateRow): GateAgentGroup[]
     .where(inEvals(gate, [gate.headRequestId]))
     .orderBy(asc(runs.agentIndex), asc(runs.id))
     .all();
-  const firsts = [...Map.groupBy(rows, ({ agentIndex }) => agentIndex).values()].flatMap(([first]) => first ?? []);
+  const firstRuns = [...Map.groupBy(rows, ({ agentIndex }) => agentIndex).values()].flatMap(([first]) => first ?? []);
   // A finished run names the model that answered.
-  return firsts.map(({ agentIndex, agent, task }) => ({
+  return firstRuns.map(({ agentIndex, agent, task }) => ({
     agentIndex,
     agent,
-    model: firsts.length > 1 ? (task.chosen?.model ?? null) : gate.model,
+    model: firstRuns.length > 1 ? (task.chosen?.model ?? null) : gate.model,
   }));
 }
 
@@ -167,8 +167,8 @@ export function listHeadScopes({ db }: Context, gate: GateRow, group: GateAgentG
 }
 
 /**
- * Compares this many runs per side of head and base, made with one of `agents` agents; null if there is no base. Several agents
- * share the level, because one regression is enough to fail.
+ * Compares the runs of head and base with one of `agents` agents, `done` per side; null if there is no base. Several agents share the level,
+ * because one regression is enough to fail.
  */
 export function compareGate(
   ctx: Context,
@@ -182,9 +182,10 @@ export function compareGate(
   if (base.evalRequestIds.length + runIds.length === 0) return null;
   const level = (levelAt(done, gate.adaptive) ?? alpha) / agents;
   const { agentIndex, agent, model } = group;
-  const keeps = (run: ComparedRun) =>
-    agents === 1 ||
-    (runIds.includes(run.runId) ? run.agent === agent && run.model === model : run.agentIndex === agentIndex);
+  // The runs of a baseline come from evaluations in which the agents may have had other positions.
+  const isOfAgent = (run: ComparedRun) =>
+    runIds.includes(run.runId) ? run.agent === agent && run.model === model : run.agentIndex === agentIndex;
+  const keeps = (run: ComparedRun) => agents === 1 || isOfAgent(run);
   return compareEvals(ctx, gate.orgId as OrgId, base, headsOf(gate), { level, keeps });
 }
 

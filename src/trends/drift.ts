@@ -18,8 +18,6 @@ export const maxScores = 300;
 const canaryRuns = { max: 8, min: 5 };
 const alpha = 0.05;
 
-const bound = Nullable(Type.Number());
-
 export const Change = Type.Object({
   at: Time,
   what: OneOf(["score", "agent version", "context", "model", "methodology"]),
@@ -32,7 +30,7 @@ export const Change = Type.Object({
       "soft: less than the smallest change that matters, or an interval with 0; null: not a change of the score",
     ),
   ),
-  p: bound,
+  p: Nullable(Type.Number()),
   canary: Nullable(
     OneOf(["moved", "stayed"], "moved: the model drifted; stayed: the docs changed; null: too few runs"),
   ),
@@ -82,12 +80,11 @@ export function changesOf(
 ): Change[] {
   const series = days[0] as ScoreDay;
   const points = changePoints(levels.map(({ value }) => value));
+  const times = points.map(({ index }) => levels[index]?.at ?? 0);
   const scores = points.map((point, i) => {
-    const at = levels[point.index]?.at ?? 0;
-    const span: [number, number] = [
-      levels[points[i - 1]?.index ?? 0]?.at ?? 0,
-      levels[points[i + 1]?.index ?? -1]?.at ?? Number.MAX_SAFE_INTEGER,
-    ];
+    const at = times[i] ?? 0;
+    // From the change before to the one after it.
+    const span: [number, number] = [times[i - 1] ?? levels[0]?.at ?? 0, times[i + 1] ?? Number.MAX_SAFE_INTEGER];
     return scoreChange(point, at, isRuleBased(series.agent), canaryChangeAt(context, series, at, span));
   });
   const all = newest === null ? scores : withCompared(context, series, scores, newest);
@@ -122,11 +119,11 @@ function withCompared(context: ChangeContext, series: ScoreDay, scores: Change[]
   const from = dayOf(before.evaluations.at(-1)?.at, at);
   const until = dayOf(after.evaluations[1]?.at, at);
   const isSame = (change: Change) => Date.parse(change.at) >= from && Date.parse(change.at) <= until;
-  const shown = scores.find(isSame);
+  const sameChange = scores.find(isSame);
   const canary = canaryChangeAt(context, series, at, [0, Number.MAX_SAFE_INTEGER]);
   const runs = [before, after].map(({ evaluations }) => evaluations.reduce((sum, each) => sum + each.runs, 0));
   const interval = low === null || low === high ? "exact" : `95% CI ${low} to ${high}`;
-  const p = shown?.p ?? null;
+  const p = sameChange?.p ?? null;
   const compared: Change = {
     at: toIso(at),
     what: "score",
@@ -138,12 +135,13 @@ function withCompared(context: ChangeContext, series: ScoreDay, scores: Change[]
     canary: canary.verdict,
     note: `${signed(value)} points (${interval}), ${runs.join(" against ")} runs${testWords(p)}; ${canary.note}`,
   };
-  return [...scores.filter((change) => change !== shown), compared];
+  return [...scores.filter((change) => change !== sameChange), compared];
 }
 
 /** The words of comparisons for a change that the series shows. */
 function verdictOf({ value, low, high }: Estimate): Change["verdict"] {
-  const isCertain = Math.abs(value) >= threshold && (low ?? value) * (high ?? value) > 0;
+  const excludesZero = (low ?? value) * (high ?? value) > 0;
+  const isCertain = Math.abs(value) >= threshold && excludesZero;
   if (value < 0) return isCertain ? "regressed" : "soft_regression";
   return isCertain ? "improved" : "soft_improvement";
 }
@@ -221,6 +219,7 @@ function propertyChangesOf({ others, promptId }: ChangeContext, [series]: ScoreD
       ]
     : [];
   const versionedDays = sameAgentDays.filter(({ model, version }) => model === series.model && version !== "");
+  // Each day with the one before it.
   const steps = versionedDays.slice(1).map((day, i) => [versionedDays[i] as ScoreDay, day] as const);
   const versions = steps.flatMap(([before, { day, version }]) =>
     changeIfDifferent(day, "agent version", before.version, version),

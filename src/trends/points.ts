@@ -1,7 +1,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import type { FailedRun, ScoreDay } from "../reports/score-days.ts";
 import { Id, Time, toIso } from "../schema.ts";
-import { mean, meanInterval, median, wilson } from "../stats/estimates.ts";
+import { type Estimate, mean, meanInterval, median, wilson } from "../stats/estimates.ts";
 import { infraFailuresOf, Repeats, round, rounded, unsuccessfulOf } from "../stats/repeats.ts";
 
 export const Points = Type.Array(
@@ -51,14 +51,11 @@ function pointOf(at: number, days: ScoreDay[], failed: FailedRun[]): Point {
   const isSingle = judgedPrompt !== undefined && otherJudgedPrompts.length === 0;
   const rate = isSingle
     ? wilson(judgedPrompt.succeeded, judgedPrompt.judged)
-    : meanInterval(judgedPrompts.map((result) => (100 * result.succeeded) / result.judged));
-  // The interval of one prompt is in shares, the one over several prompts in percent.
-  const scale = isSingle ? 1 : 100;
+    : toShares(meanInterval(judgedPrompts.map((result) => (100 * result.succeeded) / result.judged)));
   const { value, low, high } = rounded(
     scores.length === 0 ? { value: 0, low: null, high: null } : meanInterval(scores),
     1,
   );
-  const toRate = (n: number | null) => (n === null ? null : n / scale);
   return {
     from: toIso(at),
     prompts: ids.length,
@@ -69,10 +66,17 @@ function pointOf(at: number, days: ScoreDay[], failed: FailedRun[]): Point {
       judgedPrompts.length === 0
         ? null
         : {
-            ...rounded({ value: rate.value / scale, low: toRate(rate.low), high: toRate(rate.high) }, 3),
+            ...rounded(rate, 3),
             of: judgedPrompts.reduce((n, result) => n + result.judged, 0),
           },
     medianSeconds: round(medianOf("seconds"), 1),
     medianCostUsd: round(medianOf("costs"), 4),
   };
 }
+
+/** An interval in percent as shares. */
+const toShares = ({ value, low, high }: Estimate): Estimate => ({
+  value: value / 100,
+  low: low === null ? null : low / 100,
+  high: high === null ? null : high / 100,
+});

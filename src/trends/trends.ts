@@ -96,10 +96,10 @@ const toSeriesFields = ({ version, contextDigest, methodology, scope }: ScoreDay
 
 /**
  * Results over time of one agent, version, model and methodology: the most recent ones that match. Over several prompts, canaries
- * are excluded, docs_only scores of prompts that repeat the docs too, and each prompt counts equally in a point. `newest`: the newest significant
+ * are excluded, docs_only scores of prompts that repeat the docs too, and each prompt counts equally in a point. `newestChange`: the newest significant
  * change of the prompt, which the changes contain with the numbers that all pages show. Throws not_found, and bad_request for an invalid time.
  */
-export function getTrends(ctx: Context, org: OrgId, filter: TrendFilter, newest: ComparedChange | null): Trends {
+export function getTrends(ctx: Context, org: OrgId, filter: TrendFilter, newestChange: ComparedChange | null): Trends {
   const { db, now } = ctx;
   const { interval = "week" } = filter;
   const timeZone = timeZoneOf(db, org);
@@ -115,9 +115,9 @@ export function getTrends(ctx: Context, org: OrgId, filter: TrendFilter, newest:
     throw badRequest("Invalid interval: eval needs promptId. Set promptId, or use day, week or month.");
   const dayOf = interval === "day" ? startOf : createStartOf("day", timeZone);
   const compute = () =>
-    computeTrends(ctx, org, filter, newest, { requestedStart, start, end, timeZone, startOf, dayOf });
+    computeTrends(ctx, org, filter, newestChange, { requestedStart, start, end, timeZone, startOf, dayOf });
   // Except for evaluations, the result is the same until the next day begins.
-  const cacheKey = ["trends", org, filter, newest, requestedStart < start, start, dayOf(end - 1), timeZone];
+  const cacheKey = ["trends", org, filter, newestChange, requestedStart < start, start, dayOf(end - 1), timeZone];
   return interval === "eval" ? compute() : cachedResult(db, cacheKey, compute);
 }
 
@@ -135,53 +135,45 @@ function computeTrends(
   ctx: Context,
   org: OrgId,
   filter: TrendFilter,
-  compared: ComparedChange | null,
+  newestChange: ComparedChange | null,
   span: Span,
 ): Trends {
-  const { interval = "week" } = filter;
   const { requestedStart, start, end, timeZone, startOf, dayOf } = span;
   const ids = promptsOf(ctx, org, filter);
-  const { failed: allFailed, days } = readScoreDays(ctx, org, ids, [start, end], dayOf);
+  const { failed, days } = readScoreDays(ctx, org, ids, [start, end], dayOf);
   // Across several prompts, contexts are ignored, because each prompt has its own.
   const allDays =
     filter.promptId === undefined
       ? withoutRepeatedDocs(ctx, org, days).map((day) => ({ ...day, contextDigest: "" }))
       : days;
-  const matching = allDays.filter(
-    (day) => (filter.agent ?? day.agent) === day.agent && (filter.model ?? day.model) === day.model,
-  );
+  const matching = allDays
+    .filter(({ agent }) => filter.agent === undefined || agent === filter.agent)
+    .filter(({ model }) => filter.model === undefined || model === filter.model);
   const selectedDays = filter.agent === undefined ? daysOfMainAgent(matching) : matching;
-  const newest = selectedDays.reduce<ScoreDay | null>(
-    (last, day) => (last && last.lastAt > day.lastAt ? last : day),
-    null,
-  );
-  const failed = allFailed.filter(
-    ({ agent, model }) => (newest?.agent ?? filter.agent ?? agent) === agent && (newest?.model ?? model) === model,
+  const newest = selectedDays.toSorted((a, b) => a.lastAt - b.lastAt).at(-1);
+  const matchingFailures = failed.filter((run) =>
+    newest ? isSameAgent(run, newest) : filter.agent === undefined || run.agent === filter.agent,
   );
   const context: ChangeContext = { ctx, org, promptId: filter.promptId, others: matching, dayOf };
-  const isOfNewest = ({ agent, model }: ScoreDay) => agent === newest?.agent && model === newest.model;
-  const allSeries = splitIntoSeries(matching.filter(isOfNewest));
+  const allSeries = newest ? splitIntoSeries(matching.filter((day) => isSameAgent(day, newest))) : [];
   const pointsOfSeries = ({ days, from, to }: DatedSeries): { points: Trends["points"]; nextUntil: string | null } => {
     const [day] = days;
     const isWithinSeries = (at: number) => at >= from && at < to;
-    if (interval === "eval" && day) {
+    if (filter.interval === "eval" && day) {
       const query = { promptId: ids[0] as string, series: day, maxPoints, isWithinSeries };
       return listEvaluationPoints(ctx, org, { ...query, period: [start, end] });
     }
-    const failedInSeries = failed.filter(({ at }) => isWithinSeries(at));
-    return { points: pointsOf(startOf, days, failedInSeries), nextUntil: null };
+    const failures = matchingFailures.filter(({ at }) => isWithinSeries(at));
+    return { points: pointsOf(startOf, days, failures), nextUntil: null };
   };
   const seriesWithPoints = allSeries.map((series) => ({ ...series, ...pointsOfSeries(series) }));
-  const nextUntil =
-    seriesWithPoints
-      .flatMap((each) => each.nextUntil ?? [])
-      .sort()
-      .at(-1) ?? (requestedStart < start ? toIso(start) : null);
+  const untils = seriesWithPoints.flatMap((each) => each.nextUntil ?? []).sort();
+  const nextUntil = untils.at(-1) ?? (requestedStart < start ? toIso(start) : null);
   // All series begin at the same moment, because the next page continues all of them from there.
   const isShown = ({ from }: Trends["points"][number]) =>
-    interval !== "eval" || nextUntil === null || from >= nextUntil;
+    filter.interval !== "eval" || nextUntil === null || from >= nextUntil;
   const [newestSeries, ...others] = seriesWithPoints;
-  const comparedChange = newestSeries ? comparedChangeOf(compared, context, newestSeries) : null;
+  const comparedChange = newestSeries ? comparedChangeOf(newestChange, context, newestSeries) : null;
   const changes = newestSeries
     ? changesOf(context, newestSeries.days, levelsOf(newestSeries.days), comparedChange)
     : [];
@@ -192,7 +184,7 @@ function computeTrends(
     model: newest?.model || null,
     methodology: newest?.methodology ?? null,
     scope: newest?.scope ?? null,
-    points: newestSeries?.points.filter(isShown) ?? pointsOf(startOf, [], failed),
+    points: newestSeries?.points.filter(isShown) ?? pointsOf(startOf, [], matchingFailures),
     others: others
       .map(({ days: [day], points }) => ({
         ...toSeriesFields(day as ScoreDay),
@@ -205,6 +197,9 @@ function computeTrends(
     nextUntil,
   };
 }
+
+const isSameAgent = (a: { agent: string; model: string }, b: { agent: string; model: string }): boolean =>
+  a.agent === b.agent && a.model === b.model;
 
 function summarizeSeries(days: ScoreDay[]): Trends["series"][number] {
   const [day] = days as [ScoreDay];
@@ -271,15 +266,13 @@ function levelsOf(days: ScoreDay[]): Level[] {
   const means = new Map(
     [...byPrompt].map(([id, promptDays]) => [id, mean(promptDays.flatMap(({ scores }) => scores))]),
   );
+  // Prompts without scores have no mean.
   const overall = mean([...means.values()].filter(Number.isFinite));
-  const levels: Level[][] = [];
-  for (let i = days.length - 1, n = 0; i >= 0 && n < maxScores; i--) {
-    const { day, promptId, scores } = days[i] as ScoreDay;
+  const levels = days.flatMap(({ day, promptId, scores }) => {
     const promptOffset = byPrompt.size > 1 ? (means.get(promptId) ?? overall) - overall : 0;
-    levels.push(scores.map((score) => ({ at: day, value: score - promptOffset })));
-    n += scores.length;
-  }
-  return levels.reverse().flat().slice(-maxScores);
+    return scores.map((score) => ({ at: day, value: score - promptOffset }));
+  });
+  return levels.slice(-maxScores);
 }
 
 /** Every offset of a time zone from UTC is a multiple of this. */

@@ -3,7 +3,7 @@ import { join } from "node:path";
 /** Build-time macro: bundles a browser script into one string. It spawns a process because Bun.build cannot be called from a macro. */
 export function bundle(entry: string): string {
   const path = join(import.meta.dir, entry);
-  const built = Bun.spawnSync([process.execPath, "build", path, "--target=browser", "--minify"]);
-  if (!built.success) throw new Error(built.stderr.toString());
-  return built.stdout.toString();
+  const build = Bun.spawnSync([process.execPath, "build", path, "--target=browser", "--minify"]);
+  if (!build.success) throw new Error(build.stderr.toString());
+  return build.stdout.toString();
 }

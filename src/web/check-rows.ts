@@ -33,11 +33,16 @@ export function toCheckRow(check: DeclaredCheck): CheckRow {
       .join("\n"),
     body: body ?? "",
     pointer: json?.pointer ?? "",
-    valueTest:
-      json === undefined ? "" : json.exists === false ? "missing" : json.equals === undefined ? "exists" : "equals",
+    valueTest: valueTestOf(json),
     value: json?.equals === undefined ? "" : toValueText(json.equals),
     env: assignments.write(env as never),
   };
+}
+
+function valueTestOf(json: DeclaredCheck["json"]): CheckRow["valueTest"] {
+  if (json === undefined) return "";
+  if (json.exists === false) return "missing";
+  return json.equals === undefined ? "exists" : "equals";
 }
 
 /** The success check of a row, not yet validated. */

@@ -26,7 +26,7 @@ document.addEventListener("keydown", (event) => {
       search.focus();
       search.select();
     }
-    if (search ?? openPalette()) event.preventDefault();
+    if (search || openPalette()) event.preventDefault();
   } else if (event.key === "?") document.querySelector<HTMLDialogElement>("#keys")?.showModal();
 });
 
@@ -94,10 +94,12 @@ document.addEventListener("htmx:error", ({ target: source }) => {
 
 // The server does not see the fragment: an event that is not on this page is loaded by its number.
 const sessionPath = document.querySelector<HTMLElement>("[data-session]")?.dataset.session;
+/** Number of events before it that are loaded too. */
+const eventsBefore = 3;
 const loadLinkedEvent = () => {
   const [, seq] = /^#e(\d{1,9})$/.exec(location.hash) ?? [];
   if (sessionPath === undefined || seq === undefined || document.getElementById(`e${seq}`)) return;
-  const from = `?fromSeq=${Math.max(0, Number(seq) - 3)}`;
+  const from = `?fromSeq=${Math.max(0, Number(seq) - eventsBefore)}`;
   if (location.search !== from) location.replace(sessionPath + from + location.hash);
 };
 /** Opens the element that the URL links to. Browsers only open the elements around it. */
@@ -174,13 +176,13 @@ const offlineNotice = Object.assign(document.createElement("p"), {
     "You’re offline. This page may be out of date, and links and forms won’t work until the connection is back.",
 });
 offlineNotice.setAttribute("role", "alert");
+const stylesheet = document.querySelector<HTMLLinkElement>('link[rel="stylesheet"]');
 /** A service on this machine can be reached without a network. */
 const isReachable = () =>
-  window.fetch(asset?.href ?? location.href, { method: "HEAD", cache: "no-store" }).then(
+  window.fetch(stylesheet?.href ?? location.href, { method: "HEAD", cache: "no-store" }).then(
     () => true,
     () => false,
   );
-const asset = document.querySelector<HTMLLinkElement>('link[rel="stylesheet"]');
 const showNetwork = async () => {
   if (navigator.onLine || (await isReachable())) offlineNotice.remove();
   else document.querySelector("main")?.prepend(offlineNotice);

@@ -38,6 +38,7 @@ function prepareSearch(site: Site) {
       insert.run(doc.title, toText(heading), toText(text), doc.slug, anchor);
     }
   }
+  // A snippet has at most 24 words. A word in a title counts 6 times, and one in a heading 4 times as much as one in the text.
   const find = db.prepare<SearchHit, [string]>(
     `SELECT slug, title, heading, anchor, snippet(sections, 2, char(1), char(2), ' … ', 24) AS snippet
      FROM sections WHERE sections MATCH ? ORDER BY bm25(sections, 6, 4, 1) LIMIT ${maxHits}`,
@@ -53,11 +54,10 @@ const stopWords = new Set(
 );
 
 function wordsOf(text: string): string[] {
-  const words = [
-    ...new Set((text.toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? []).map((word) => word.slice(0, maxWordChars))),
-  ];
-  const telling = words.filter((word) => !stopWords.has(word));
-  return (telling.length > 0 ? telling : words).slice(0, maxWords);
+  const matches = text.toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? [];
+  const words = [...new Set(matches.map((word) => word.slice(0, maxWordChars)))];
+  const tellingWords = words.filter((word) => !stopWords.has(word));
+  return (tellingWords.length > 0 ? tellingWords : words).slice(0, maxWords);
 }
 
 /**

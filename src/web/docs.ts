@@ -45,8 +45,10 @@ import type { Site } from "./site.ts";
 /** A page of the documentation. The title is its first heading, the description the quotation after it. */
 export type Doc = { slug: string; section: string; title: string; description: string; body: string };
 
-/** All pages in reading order. Navigation, `/llms.txt`, the sitemap and the tests use this list. */
-// As text in the code, they would be in the executable and in memory twice: as a constant and in its bytecode.
+/**
+ * All pages in reading order. Navigation, `/llms.txt`, the sitemap and the tests use this list. They are read from files: as text in the code,
+ * they would be in the executable and in memory twice, as a constant and in its bytecode.
+ */
 export const allDocs = lazy((): Doc[] => [
   toDoc("start", "Get started", start),
   toDoc("glossary", "Get started", glossary),

@@ -6,7 +6,7 @@ import { ownMember } from "../schema.ts";
 import errors from "./example/errors.md" with { type: "text" };
 import home from "./example/index.md" with { type: "text" };
 import quickstart from "./example/quickstart.md" with { type: "text" };
-import stored from "./example/report.json" with { type: "json" };
+import storedReport from "./example/report.json" with { type: "json" };
 import share from "./example/share.md" with { type: "text" };
 import upload from "./example/upload.md" with { type: "text" };
 import type { Site } from "./site.ts";
@@ -34,7 +34,7 @@ const plantedMistakes = [
 
 /** The report of the example, from `bun run docs`: visitors see it before anyone has an account. */
 export const exampleReport = ({ baseUrl }: { baseUrl: string }): { report: Report; pagesVisited: PagesVisited } =>
-  JSON.parse(JSON.stringify(stored).replaceAll("{base}", baseUrl).replaceAll("{host}", new URL(baseUrl).host));
+  JSON.parse(JSON.stringify(storedReport).replaceAll("{base}", baseUrl).replaceAll("{host}", new URL(baseUrl).host));
 
 /** Numbers of mistakes. */
 type PlantedMistakes = { planted: number; found: number };

@@ -65,11 +65,11 @@ export const streamPage = (
 ): Promise<Response> =>
   respond(ctx, request, async (visitor, site) => {
     const org = new URL(request.url).searchParams.get("org");
-    const ofStream =
+    const streamAccess =
       visitor.signedIn && org !== null
         ? { viewer: toViewer(ctx, visitor.signedIn, org), barred: null }
         : { viewer: visitor.viewer, barred: visitor.barred };
-    const [response] = await showInOrg(ctx, { ...visitor, ...ofStream }, (viewer) => {
+    const [response] = await showInOrg(ctx, { ...visitor, ...streamAccess }, (viewer) => {
       const messages = follow(viewer, site);
       return streamResponse(ctx, viewer.org, (signal) => whileAllowed(ctx, request, viewer.org, messages(signal)));
     });
@@ -236,13 +236,13 @@ async function respond(
   return response;
 }
 
-/** The page of an error that has one. Rethrows all others. */
 /** Shows an error to a person: signed-in viewers keep their menu, unless finding the viewer fails too. */
 export const showError = (ctx: Context, request: Request, error: AppError): Promise<Response> =>
   showPublic(ctx, request, (visitor) => errorResponse(ctx, request, error, visitor)).catch(() =>
     errorResponse(ctx, request, error),
   );
 
+/** The page of an error that has one. Rethrows all others. */
 function failureResponse(ctx: Context, request: Request, error: unknown, visitor: Visitor): Response {
   if (error instanceof BarredError) {
     const person = visitor.signedIn?.person as SignedIn["person"];

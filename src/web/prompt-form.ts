@@ -71,9 +71,9 @@ function toOptionTexts(options: PromptAgent["options"] = {}): OptionTexts {
 
 /** undefined: all are the agent's defaults. */
 function toOptions(texts: OptionTexts): object | undefined {
-  const filled = agentOptionNames.filter((name) => texts[name].trim() !== "").map((name) => [name, texts[name]]);
+  const filledFields = agentOptionNames.filter((name) => texts[name].trim() !== "").map((name) => [name, texts[name]]);
   // Without web search and without a login is the default.
-  const { webSearch, login, ...options } = readFields(AgentOptions, new URLSearchParams(filled), optionFormats);
+  const { webSearch, login, ...options } = readFields(AgentOptions, new URLSearchParams(filledFields), optionFormats);
   const all = { ...options, ...(webSearch === true && { webSearch }), ...(login === true && { login }) };
   return Object.keys(all).length === 0 ? undefined : all;
 }
@@ -127,10 +127,10 @@ export function toPromptFields(prompt: Prompt): URLSearchParams {
   const urls: AdditionalUrl[] = prompt.additionalUrls ?? [];
   const [first, ...rest] = urls;
   // The docs URL is the first start URL, if it has no name and no fields of its own.
-  const isDocs = first?.kind === "docs" && Object.keys(first).length === 2;
+  const isDocsUrl = first?.kind === "docs" && Object.keys(first).length === 2;
   const form = toFields(
     PromptForm,
-    { ...prompt, ...(isDocs && { docsUrl: first.url }), ...toFrequencyFields(frequency) },
+    { ...prompt, ...(isDocsUrl && { docsUrl: first.url }), ...toFrequencyFields(frequency) },
     formats,
   );
   addRows(
@@ -146,7 +146,7 @@ export function toPromptFields(prompt: Prompt): URLSearchParams {
   addRows(
     form,
     "url",
-    (isDocs ? rest : urls).map(({ url, name, kind, ...more }) => ({
+    (isDocsUrl ? rest : urls).map(({ url, name, kind, ...more }) => ({
       url,
       name: typeof name === "string" ? name : "",
       kind: typeof kind === "string" ? kind : "",
@@ -210,11 +210,9 @@ export function toPromptInput(form: URLSearchParams): PromptInput {
   if (typeof docsUrl === "string") checkHttpUrl("docsUrl", docsUrl);
   checkCron(form);
   const validInput = checkInput(PromptInput, input);
+  if (typeof docsUrl !== "string") return validInput;
   // Added after the check, so that errors name the row of the form.
-  const docs = typeof docsUrl === "string" ? [{ url: docsUrl, kind: "docs" }] : [];
-  return docs.length === 0
-    ? validInput
-    : { ...validInput, additionalUrls: [...docs, ...(validInput.additionalUrls ?? [])] };
+  return { ...validInput, additionalUrls: [{ url: docsUrl, kind: "docs" }, ...(validInput.additionalUrls ?? [])] };
 }
 
 /** Throws bad_request for the field with the expression. */
@@ -229,12 +227,12 @@ function toAgents(form: URLSearchParams): object[] | null {
   const furtherAgents = rowsOf(form, "furtherAgent");
   const options = toOptions(optionTextsOf(form));
   if (furtherAgents.length === 0 && options === undefined) return null;
-  const [agent = "", model = ""] = [form.get("agent") ?? "", form.get("model")?.trim()];
+  const agent = form.get("agent") ?? "";
+  const model = form.get("model")?.trim() || null;
   if (agent === "")
     throw invalidField("agent", `choose an agent before you ${options ? "set its options" : "add further ones"}`);
-  const first = { agent, model: model || null, ...(options && { options }) };
   return [
-    first,
+    { agent, model, ...(options && { options }) },
     ...furtherAgents.map((row) => {
       const rowOptions = toOptions(row);
       return { agent: row.agent, model: row.model || null, ...(rowOptions && { options: rowOptions }) };

@@ -95,13 +95,10 @@ const eventStreamType = /^text\/event-stream/;
  */
 export function compress(request: Request, response: Response): Response {
   const { headers, body, status } = response;
-  if (
-    request.method === "POST" ||
-    (body === null && status !== 304) ||
-    headers.has("content-encoding") ||
-    eventStreamType.test(headers.get("content-type") ?? "")
-  )
-    return response;
+  const isEmpty = body === null && status !== 304;
+  const isEncoded = headers.has("content-encoding");
+  const isEventStream = eventStreamType.test(headers.get("content-type") ?? "");
+  if (request.method === "POST" || isEmpty || isEncoded || isEventStream) return response;
   const compressedHeaders = new Headers(headers);
   compressedHeaders.append("vary", "Accept-Encoding");
   if (body === null || !acceptsGzip(request)) return new Response(body, { status, headers: compressedHeaders });

@@ -55,8 +55,10 @@ export const attemptLabels: Record<NonNullable<Attempt["outcome"]>, string> = {
   cancelled: "cancelled",
 };
 
-const formatUsage = (value: number, unit: LimitUsage["unit"]): string =>
-  unit === "seconds" ? duration(value) : unit === "usd" ? dollars(value) : value.toLocaleString("en");
+function formatUsage(value: number, unit: LimitUsage["unit"]): string {
+  if (unit === "seconds") return duration(value);
+  return unit === "usd" ? dollars(value) : value.toLocaleString("en");
+}
 
 /** "12 of 400", "0.8s of 10m 0s". */
 export const usageText = ({ used, limit, unit }: LimitUsage): string =>

@@ -65,8 +65,8 @@ export async function findVisitor(ctx: Context, request: Request): Promise<Visit
 /** The person as the viewer of the organization that they selected, else of the first one whose sign-in policy they fulfill. */
 function findViewer(ctx: Context, signedIn: SignedIn): Pick<Visitor, "viewer" | "barred"> {
   const memberships = listMemberships(ctx, signedIn.person.id);
-  const chosen = memberships.find(({ org }) => org === signedIn.chosenOrg);
-  const current = chosen ?? memberships.find((each) => unmetOf(each, signedIn).length === 0) ?? memberships[0];
+  const chosenMembership = memberships.find(({ org }) => org === signedIn.chosenOrg);
+  const current = chosenMembership ?? memberships.find((each) => unmetOf(each, signedIn).length === 0) ?? memberships[0];
   if (!current) return { viewer: null, barred: null };
   const viewer = toViewer(ctx, signedIn, current.org);
   const { orgName, signInPolicy: policy } = current;
@@ -100,9 +100,8 @@ export async function showInOrg<T>(
 ): Promise<[T, Viewer]> {
   const { signedIn } = visitor;
   const current = requireOrg(visitor);
-  const others = current.orgs.flatMap(
-    ({ id }) => (signedIn && id !== current.org && toViewer(ctx, signedIn, id)) || [],
-  );
+  const otherOrgs = signedIn ? current.orgs.filter(({ id }) => id !== current.org) : [];
+  const others = otherOrgs.flatMap(({ id }) => (signedIn && toViewer(ctx, signedIn, id)) ?? []);
   let notFound: unknown;
   for (const viewer of [current, ...others])
     try {
@@ -118,7 +117,8 @@ export async function showInOrg<T>(
 export async function* whileAllowed(ctx: Context, request: Request, org: string, messages: AsyncIterable<Message>) {
   for await (const message of messages) {
     const { signedIn, viewer } = await findVisitor(ctx, request);
-    if (signedIn ? !toViewer(ctx, signedIn, org) : viewer?.org !== org) return;
+    const hasAccess = signedIn ? toViewer(ctx, signedIn, org) !== null : viewer?.org === org;
+    if (!hasAccess) return;
     yield message;
   }
 }
