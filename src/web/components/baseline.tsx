@@ -7,9 +7,11 @@ import { Fact } from "./figures.tsx";
 type ChangeProps = { change: number; isCost?: boolean; format?: (value: number) => string };
 
 /** A change, colored by whether higher is better. */
-export const Change = ({ change, isCost = false, format }: ChangeProps) => (
-  <span class={change === 0 ? "muted" : change > 0 === isCost ? "worse" : "better"}>{withSign(change, format)}</span>
-);
+export function Change({ change, isCost = false, format }: ChangeProps) {
+  const isBetter = isCost ? change < 0 : change > 0;
+  const color = isBetter ? "better" : "worse";
+  return <span class={change === 0 ? "muted" : color}>{withSign(change, format)}</span>;
+}
 
 type SummaryProps = { report: Report; result: EvalResult | null };
 

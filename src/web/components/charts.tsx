@@ -35,6 +35,10 @@ export function ScoreLine({ points, label }: { points: Point[]; label: string })
     points.length === 1 ? (left + width - right) / 2 : left + (i * (width - left - right)) / (points.length - 1);
   const y = (score: number) => top + (1 - score / 100) * (height - top - bottom);
   const last = points.length - 1;
+  const anchorOf = (i: number) => {
+    if (i === 0) return "start";
+    return i === last ? undefined : "middle";
+  };
   const pointsWithDay = [...new Set([0, Math.round(last / 2), last])];
   return (
     <svg class="score-chart" viewBox={`0 0 ${width} ${height}`} role="img" aria-label={label}>
@@ -48,7 +52,7 @@ export function ScoreLine({ points, label }: { points: Point[]; label: string })
       ))}
       <polyline points={points.map(({ score }, i) => `${x(i).toFixed(1)},${y(score).toFixed(1)}`).join(" ")} />
       {pointsWithDay.map((i) => (
-        <text key={i} class={i === 0 ? "start" : i === last ? undefined : "middle"} x={x(i)} y={height - 8}>
+        <text key={i} class={anchorOf(i)} x={x(i)} y={height - 8}>
           {points[i]?.day}
         </text>
       ))}

@@ -5,7 +5,7 @@ import type { Repeats } from "../../stats/repeats.ts";
 import { toHref } from "./pager.tsx";
 import { When } from "./when.tsx";
 
-/** A colored grade, or a dash if there is none. */
+/** A colored grade; nothing without one. */
 export const GradeMark = ({ grade, big = false }: { grade: string | null; big?: boolean }) =>
   grade === null ? null : (
     <span class={`grade grade-${grade.charAt(0).toLowerCase()}${big ? " big" : ""}`}>{grade}</span>
@@ -120,10 +120,12 @@ function HeadCell({ column, sorting, isNumber = typeof column !== "string" && co
   const cell = { scope: "col", class: isNumber ? "number" : undefined } as const;
   const { label, sort, largestFirst = isNumber } = typeof column === "string" ? { label: column } : column;
   if (!sorting || sort === undefined) return <th {...cell}>{label}</th>;
-  const order = sorting.by === sort ? "ascending" : sorting.by === `-${sort}` ? "descending" : undefined;
-  const isNextDescending = order === undefined ? largestFirst : order === "ascending";
+  const isAscending = sorting.by === sort;
+  const isDescending = sorting.by === `-${sort}`;
+  const isNextDescending = isAscending || (largestFirst && !isDescending);
+  const order = isDescending ? "descending" : undefined;
   return (
-    <th {...cell} aria-sort={order}>
+    <th {...cell} aria-sort={isAscending ? "ascending" : order}>
       <a class="sort" href={sorting.toHref(isNextDescending ? `-${sort}` : sort)}>
         {label}
       </a>

@@ -79,6 +79,7 @@ function FixCard({
   const gain = pointsOfFix(fix);
   const page = evidence?.url ?? url;
   const verification = done?.status === "running" ? undefined : verifications?.get(id);
+  const isEdit = Boolean(evidence?.url && evidence.found && evidence.expected);
   const isActionInTitle = withoutPeriod(title) === withoutPeriod(action);
   return (
     <li id={`fix-${priority}`} class="fix">
@@ -132,7 +133,7 @@ function FixCard({
             model={report.agent.model}
           />
         )}
-        {verification && evidence?.url && evidence.found && evidence.expected && (
+        {verification && isEdit && (
           <a class="button" href={`${base}/experiments/new?report=${report.slug}&fix=${id}`}>
             Try this fix
           </a>
@@ -168,16 +169,15 @@ function FrictionPills({ frictions }: { frictions: Report["frictionPoints"] }) {
   const sumOf = (field: "lostSeconds" | "lostUsd") => frictions.reduce((sum, each) => sum + (each[field] ?? 0), 0);
   const [seconds, usd] = [sumOf("lostSeconds"), sumOf("lostUsd")];
   // Smaller losses would be shown as zero.
-  const losses = [seconds >= 0.1 && `${Number(seconds.toFixed(1))} s`, usd >= 0.005 && `$${usd.toFixed(2)}`].filter(
-    Boolean,
-  );
+  const secondsText = seconds >= 0.1 && `${Number(seconds.toFixed(1))} s`;
+  const lossesText = [secondsText, usd >= 0.005 && `$${usd.toFixed(2)}`].filter(Boolean).join(", ");
   return (
     <span class={`pills severity-${worst.severity}`}>
       <span class="pill severity">{worst.severity}</span>
       <span class="pill">
         {runs} of {count(of, "run")}
       </span>
-      {losses.length > 0 && <span class="pill">{losses.join(", ")} lost</span>}
+      {lossesText !== "" && <span class="pill">{lossesText} lost</span>}
     </span>
   );
 }
@@ -228,8 +228,10 @@ function EvidenceSteps({ steps, session }: { steps: EvidenceStep[]; session: str
   );
 }
 
-const usdText = (maxUsd: number | null): string =>
-  maxUsd === null ? "price unknown" : maxUsd === 0 ? "free" : `≤ $${maxUsd.toFixed(2)}`;
+function usdText(maxUsd: number | null): string {
+  if (maxUsd === null) return "price unknown";
+  return maxUsd === 0 ? "free" : `≤ $${maxUsd.toFixed(2)}`;
+}
 
 type VerifyProps = {
   fix: Recommendation;

@@ -40,7 +40,7 @@ function Line({ site, viewer, now, item, actions }: LineProps) {
       <div class="what">
         <strong>{name}</strong>
         <p class="soft">{text}</p>
-        <Assigned item={item} now={now} />
+        <Mark item={item} now={now} />
       </div>
       <div class="trend">
         {"scores" in item && item.scores.length > 1 && <Sparkline scores={item.scores} subject={item.prompt.title} />}
@@ -78,45 +78,13 @@ function failedRunsPath({ failed, runId, prompt, agent, otherPrompts }: FailedRu
 }
 
 function contentOf(item: InboxItem, { base }: Site, viewer: Viewer, now: number): LineContent {
-  const plain = { name: itemSubject(item), text: <TextSince item={item} now={now} /> };
+  const defaultContent = { name: itemSubject(item), text: <TextSince item={item} now={now} /> };
   switch (item.kind) {
     case "score_fell":
     case "score_rose":
       return scoreContent(item, base);
-    case "runs_failed": {
-      const { failure } = item;
-      return {
-        name: (
-          <>
-            <PromptAndAgent {...item} base={base} />
-            {item.otherPrompts.map(({ id, title }) => (
-              <span key={id}>
-                ,{" "}
-                <a class="plain" href={`${base}/prompts/${id}`}>
-                  {title}
-                </a>
-              </span>
-            ))}
-          </>
-        ),
-        text: (
-          <>
-            <TextSince item={item} /> {failure.command !== null && <code>{failure.command}</code>}
-          </>
-        ),
-        where: item.lastReportAt && (
-          <>
-            Last report <When at={item.lastReportAt} now={now} />
-          </>
-        ),
-        button: (
-          <>
-            <RemedyButtons {...{ base, viewer, failure }} runId={failure.runAgainHelps ? item.runId : null} />
-            <a href={base + failedRunsPath(item)}>{item.failed === 1 ? "Open run" : "Open runs"}</a>
-          </>
-        ),
-      };
-    }
+    case "runs_failed":
+      return failedRunsContent(item, base, viewer, now);
     case "destination_failing": {
       const { destination } = item;
       return {
@@ -164,7 +132,7 @@ function contentOf(item: InboxItem, { base }: Site, viewer: Viewer, now: number)
       };
     case "calibration_worse":
       return {
-        ...plain,
+        ...defaultContent,
         name: (
           <a class="plain" href={`${base}/calibration#${item.calibrationId}`}>
             {itemSubject(item)}
@@ -173,7 +141,7 @@ function contentOf(item: InboxItem, { base }: Site, viewer: Viewer, now: number)
         button: <ButtonLink href={`${base}/calibration`}>Open calibration</ButtonLink>,
       };
     case "all_schedules_paused":
-      return { ...plain, button: <ButtonLink href={`${base}/schedules`}>Open schedules</ButtonLink> };
+      return { ...defaultContent, button: <ButtonLink href={`${base}/schedules`}>Open schedules</ButtonLink> };
     case "secrets_unreadable":
       return {
         name: itemSubject(item),
@@ -186,7 +154,7 @@ function contentOf(item: InboxItem, { base }: Site, viewer: Viewer, now: number)
       };
     case "backup_failing":
       return {
-        ...plain,
+        ...defaultContent,
         where:
           item.lastBackupAt === null ? (
             "No backup yet"
@@ -198,17 +166,17 @@ function contentOf(item: InboxItem, { base }: Site, viewer: Viewer, now: number)
         button: <ButtonLink href={`${base}/docs/operations#schedule-backups`}>How to fix it</ButtonLink>,
       };
     case "runs_paused":
-      return { ...plain, button: <ButtonLink href={`${base}/runs?status=pending`}>Open runs</ButtonLink> };
+      return { ...defaultContent, button: <ButtonLink href={`${base}/runs?status=pending`}>Open runs</ButtonLink> };
     case "check_failed":
       return {
-        ...plain,
+        ...defaultContent,
         where: item.command === null ? null : <code>{item.command}</code>,
         button: <ButtonLink href={`${base}/docs/doctor#causes-and-remedies`}>How to fix it</ButtonLink>,
       };
     case "worker_away":
-      return { ...plain, button: <ButtonLink href={`${base}/settings/workers`}>Open workers</ButtonLink> };
+      return { ...defaultContent, button: <ButtonLink href={`${base}/settings/workers`}>Open workers</ButtonLink> };
     case "runs_waiting":
-      return { ...plain, button: <ButtonLink href={`${base}/runs/${item.runId}`}>Open run</ButtonLink> };
+      return { ...defaultContent, button: <ButtonLink href={`${base}/runs/${item.runId}`}>Open run</ButtonLink> };
   }
 }
 
@@ -235,6 +203,46 @@ const PromptAndAgent = ({
   </>
 );
 
+function failedRunsContent(
+  item: InboxItem & { kind: "runs_failed" },
+  base: string,
+  viewer: Viewer,
+  now: number,
+): LineContent {
+  const { failure } = item;
+  return {
+    name: (
+      <>
+        <PromptAndAgent {...item} base={base} />
+        {item.otherPrompts.map(({ id, title }) => (
+          <span key={id}>
+            ,{" "}
+            <a class="plain" href={`${base}/prompts/${id}`}>
+              {title}
+            </a>
+          </span>
+        ))}
+      </>
+    ),
+    text: (
+      <>
+        <TextSince item={item} /> {failure.command !== null && <code>{failure.command}</code>}
+      </>
+    ),
+    where: item.lastReportAt && (
+      <>
+        Last report <When at={item.lastReportAt} now={now} />
+      </>
+    ),
+    button: (
+      <>
+        <RemedyButtons {...{ base, viewer, failure }} runId={failure.runAgainHelps ? item.runId : null} />
+        <a href={base + failedRunsPath(item)}>{item.failed === 1 ? "Open run" : "Open runs"}</a>
+      </>
+    ),
+  };
+}
+
 function scoreContent(item: ScoreChange, base: string): LineContent {
   const { cause, delta } = item;
   return {
@@ -260,7 +268,8 @@ function scoreContent(item: ScoreChange, base: string): LineContent {
   };
 }
 
-const Assigned = ({ item: { assignee, snoozedUntil, markedBy, markedAt }, now }: { item: InboxItem; now: number }) =>
+/** Who takes care of an item, and until when it is hidden. */
+const Mark = ({ item: { assignee, snoozedUntil, markedBy, markedAt }, now }: { item: InboxItem; now: number }) =>
   markedAt !== null && (assignee !== null || snoozedUntil !== null) ? (
     <p class="soft">
       {assignee !== null && <>Assigned to {assignee}. </>}

@@ -149,21 +149,21 @@ const SiteBar = ({ site: { base }, isSignedIn, path }: { site: Site; isSignedIn:
       <a href={`${base}/docs/api`} aria-current={path === "/docs/api" ? "page" : undefined}>
         API
       </a>
-      {/* Caches keep the documentation, which is the same for everyone who isn't signed in. */}
-      {path.startsWith("/docs") ? (
-        <a href={`${base}/`}>Home</a>
-      ) : isSignedIn ? (
-        <a href={`${base}/account`} aria-current={path === "/account" ? "page" : undefined}>
-          Account
-        </a>
-      ) : (
-        <a href={`${base}/sign-in`} aria-current={path === "/sign-in" ? "page" : undefined}>
-          Sign in
-        </a>
-      )}
+      <AccountLink {...{ base, isSignedIn, path }} />
     </nav>
   </header>
 );
+
+function AccountLink({ base, isSignedIn, path }: { base: string; isSignedIn: boolean; path: string }) {
+  // Caches keep the documentation, which is the same for everyone who isn't signed in.
+  if (path.startsWith("/docs")) return <a href={`${base}/`}>Home</a>;
+  const place = isSignedIn ? "/account" : "/sign-in";
+  return (
+    <a href={base + place} aria-current={path === place ? "page" : undefined}>
+      {isSignedIn ? "Account" : "Sign in"}
+    </a>
+  );
+}
 
 /** What the last form changed, with a button to undo it. */
 const ToastLine = ({ base, toast: { text, undo } }: { base: string; toast: Toast }) => (

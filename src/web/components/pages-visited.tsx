@@ -3,6 +3,7 @@ import { formatBytes } from "../../reports/labels.ts";
 import type { PagesVisited, Step, StepKind } from "../../reports/pages-visited.ts";
 import { Fold, toEventHref } from "./figures.tsx";
 import { foreignText } from "./layout.tsx";
+import { pathOf } from "./page-list.tsx";
 
 const kindLabels: Record<StepKind, string> = {
   goal: "answers the goal",
@@ -85,12 +86,11 @@ function Edge({ steps, index }: { steps: Step[]; index: number }) {
 
 function StepRow({ step, session }: { step: Step; session: string | null }) {
   const { url, title, kind, seq, status, ms, bytes, visits, provenance } = step;
-  const { pathname, search } = URL.parse(url) ?? { pathname: url, search: "" };
   return (
     <li class={`step-${kind}`}>
       <span class="page" title={url} {...foreignText}>
-        {title ?? pathname + search}
-        {title !== null && <small>{pathname + search}</small>}
+        {title ?? pathOf(url)}
+        {title !== null && <small>{pathOf(url)}</small>}
       </span>
       <span class="how">{provenanceLabels[provenance]}</span>
       <span class="what">

@@ -42,6 +42,7 @@ function Value({ value, depth }: { value: unknown; depth: number }) {
   return json.includes("\n") ? <pre>{highlightJson(json)}</pre> : <code>{json}</code>;
 }
 
+/** Strings, with the colon after those that are keys, words and numbers. */
 const tokens = /("(?:[^"\\]|\\.)*")(\s*:)?|\b(?:true|false|null)\b|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?/gi;
 
 const kindOf = (token: string): string => (/^-?\d/.test(token) ? "n" : "b");
@@ -53,8 +54,8 @@ function highlightJson(json: string): ComponentChildren[] {
   for (const match of json.matchAll(tokens)) {
     const [whole, text, colon] = match;
     parts.push(json.slice(at, match.index));
-    const kind = text === undefined ? kindOf(whole) : colon === undefined ? "s" : "k";
-    parts.push(<span class={kind}>{whole}</span>);
+    const stringKind = colon === undefined ? "s" : "k";
+    parts.push(<span class={text === undefined ? kindOf(whole) : stringKind}>{whole}</span>);
     at = match.index + whole.length;
   }
   return [...parts, json.slice(at)];

@@ -129,8 +129,10 @@ function CheckFact({ check }: { check: DeclaredCheck }) {
   );
 }
 
-const testOf = ({ equals, exists = true }: NonNullable<DeclaredCheck["json"]>): string =>
-  !exists ? "does not exist" : equals === undefined ? "exists" : `equals ${JSON.stringify(equals)}`;
+function testOf({ equals, exists = true }: NonNullable<DeclaredCheck["json"]>): string {
+  if (!exists) return "does not exist";
+  return equals === undefined ? "exists" : `equals ${JSON.stringify(equals)}`;
+}
 
 const WorkspaceFacts = ({ workspace }: { workspace: Prompt["workspace"] }) => {
   const { archive, repository, setup, env = {}, instructions, skills, mcpServers = {} } = workspace ?? {};

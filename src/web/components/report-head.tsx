@@ -107,7 +107,8 @@ const Calibration = ({ site, viewer, report }: { site: Site; viewer?: Viewer; re
 };
 
 /** The score, and what it rests on. */
-export const ScoreLine = ({ report, report: { score, scope } }: { report: Report }) => {
+export const ScoreLine = ({ report }: { report: Report }) => {
+  const { score, scope } = report;
   const evidence = describeEvidence(report);
   return (
     <>

@@ -7,7 +7,8 @@ import { formatZoned, When } from "./when.tsx";
 /** A frequency in words, or its cron expression. */
 export const Frequency = ({ frequency }: { frequency: string }) => {
   const words = describeFrequency(frequency);
-  return /[*]/.test(words) ? <code>{words}</code> : capitalize(words);
+  // Cron expressions that can't be said in words stay as they are.
+  return words.includes("*") ? <code>{words}</code> : capitalize(words);
 };
 
 type Props = { base: string; timeZone: string; evaluations: ScheduledEvaluation[] };

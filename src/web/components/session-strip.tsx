@@ -21,6 +21,7 @@ export function SessionStrip({ timeline, marks, firstAndLast }: Props) {
   const { slices, durationMs, tMsOf, events, failures } = timeline;
   const step = width / slices.length;
   const maxEvents = Math.max(1, ...slices.map((slice) => slice?.events ?? 0));
+  // A logarithmic scale, on which a single event is visible.
   const heightOf = (n: number) => (n === 0 ? 0 : 4 + (Math.log1p(n) / Math.log1p(maxEvents)) * (baseline - 18));
   const toX = (seq: number) => (tMsOf(seq) / Math.max(1, durationMs)) * width;
   return (

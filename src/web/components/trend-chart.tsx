@@ -25,17 +25,18 @@ const scoredPointsOf = (points: Trends["points"]) =>
  */
 export function TrendChart({ trends: { points, others, changes }, label }: { trends: Trends; label: string }) {
   const dayOf = useDay();
-  const scored = scoredPointsOf(points);
+  const scoredPoints = scoredPointsOf(points);
   const otherLines = others
     .map((each) => ({ name: seriesLabel(each), series: scoredPointsOf(each.points) }))
     .filter(({ series }) => series.length > 0);
-  const all = [scored, ...otherLines.map(({ series }) => series)].flat();
-  const times = all.map(({ from }) => Date.parse(from));
+  const allPoints = [scoredPoints, ...otherLines.map(({ series }) => series)].flat();
+  const times = allPoints.map(({ from }) => Date.parse(from));
   const [first, last] = [Math.min(...times), Math.max(...times)];
-  const [lowest, highest] = scaleOf(all);
+  const [lowest, highest] = scaleOf(allPoints);
   const x = (iso: string) => {
-    const at = first === last ? 0.5 : Math.min(1, Math.max(0, (Date.parse(iso) - first) / (last - first)));
-    return left + at * (width - left - right);
+    // Changes before the first or after the last point are at the edge of the chart.
+    const share = first === last ? 0.5 : Math.min(1, Math.max(0, (Date.parse(iso) - first) / (last - first)));
+    return left + share * (width - left - right);
   };
   const y = (score: number) => top + (1 - (score - lowest) / (highest - lowest)) * (height - top - bottom);
   const point = (from: string, score: number) => `${x(from).toFixed(1)},${y(score).toFixed(1)}`;
@@ -44,7 +45,7 @@ export function TrendChart({ trends: { points, others, changes }, label }: { tre
     const lower = scores.map(({ from, score }) => point(from, score.low ?? score.mean)).reverse();
     return [...scores.map(({ from, score }) => point(from, score.high ?? score.mean)), ...lower].join(" ");
   };
-  const step = Math.ceil(scored.length / maxLabels);
+  const step = Math.ceil(scoredPoints.length / maxLabels);
   return (
     <svg class="trend" viewBox={`0 0 ${width} ${height}`} role="img">
       <title>{label}</title>
@@ -67,7 +68,7 @@ export function TrendChart({ trends: { points, others, changes }, label }: { tre
           ))}
         </g>
       ))}
-      <polygon class="band" points={band(scored)} />
+      <polygon class="band" points={band(scoredPoints)} />
       {changes.map(({ at: moment, what, from, to }, i) => (
         <g key={`${moment} ${what} ${i}`} class="mark" data-what={what}>
           <title>{`${dayOf(moment)}: ${what}, ${from} → ${to}`}</title>
@@ -77,8 +78,8 @@ export function TrendChart({ trends: { points, others, changes }, label }: { tre
           </text>
         </g>
       ))}
-      <polyline class="line" points={line(scored)} />
-      {scored.map(({ from, n, score }, i) => (
+      <polyline class="line" points={line(scoredPoints)} />
+      {scoredPoints.map(({ from, n, score }, i) => (
         <g key={from}>
           {score.low !== null && score.high !== null && (
             <path class="range" d={`M${x(from)} ${y(score.low)}V${y(score.high)}`} />
@@ -87,7 +88,7 @@ export function TrendChart({ trends: { points, others, changes }, label }: { tre
             <title>{`${dayOf(from)}: ${score.mean}, ${n} runs`}</title>
           </circle>
           {i % step === 0 && (
-            <text class={dayClass(i, scored.length - 1, step)} x={x(from)} y={height - 8}>
+            <text class={dayClass(i, scoredPoints.length - 1, step)} x={x(from)} y={height - 8}>
               {dayOf(from)}
             </text>
           )}
@@ -104,9 +105,9 @@ function dayClass(index: number, last: number, step: number): string {
 }
 
 /** Rounded limits that contain every band, within 0 and 100. */
-function scaleOf(scored: ScoredPoint[]): [number, number] {
-  const lowest = Math.max(0, Math.min(...scored.map(({ score }) => score.low ?? score.mean)));
-  const highest = Math.min(100, Math.max(...scored.map(({ score }) => score.high ?? score.mean)));
+function scaleOf(points: ScoredPoint[]): [number, number] {
+  const lowest = Math.max(0, Math.min(...points.map(({ score }) => score.low ?? score.mean)));
+  const highest = Math.min(100, Math.max(...points.map(({ score }) => score.high ?? score.mean)));
   const slack = Math.max(0, minScoreSpan - (highest - lowest)) / 2;
   const from = Math.max(0, Math.floor((lowest - slack) / 10) * 10);
   return [from, Math.max(from + minScoreSpan, Math.min(100, Math.ceil((highest + slack) / 10) * 10))];

@@ -8,7 +8,7 @@ export const TriggeringTable = ({ experiment, base }: { experiment: Experiment; 
   const { prompts, triggerOf, analysis } = experiment;
   if (analysis.triggering.length === 0) return null;
   const promptsById = new Map(prompts.map((prompt) => [prompt.id, prompt]));
-  const wrong = analysis.triggering.flatMap(({ arm, agent, wrong }) => wrong.map((each) => ({ ...each, arm, agent })));
+  const wrongPrompts = analysis.triggering.flatMap(({ arm, agent, wrong }) => wrong.map((each) => ({ ...each, arm, agent })));
   const skillText = fromSkillText(experiment);
   return (
     <section id="triggering">
@@ -61,10 +61,10 @@ export const TriggeringTable = ({ experiment, base }: { experiment: Experiment; 
         ))}
       </List>
       {skillText && <p class="muted">{skillText}</p>}
-      {wrong.length > 0 && (
-        <Fold id="wrong-prompts" title="Prompts that went wrong" count={wrong.length}>
+      {wrongPrompts.length > 0 && (
+        <Fold id="wrong-prompts" title="Prompts that went wrong" count={wrongPrompts.length}>
           <List label="Prompts that went wrong" isStacked labels={["Prompt", "Arm", "Agent", "Wrong"]}>
-            {wrong.map((each) => (
+            {wrongPrompts.map((each) => (
               <tr key={`${each.promptId} ${each.arm} ${each.agent}`}>
                 <th scope="row" {...foreignText}>
                   <a href={`${base}/prompts/${each.promptId}`}>

@@ -21,6 +21,7 @@ export function VerdictCard({ verdict, evidence, reason, names = ["Before", "Aft
   const { method, score, delta, p, smallestP, successP, seed, sides, dimensions, metrics } = evidence;
   const isAcrossAgents = sides.length === 2 && sides[0]?.agent !== sides[1]?.agent;
   const changes = [...dimensions, ...metrics];
+  const comparedMeans = score === null ? [] : [score.before, score.after];
   return (
     <section class={`verdict-card verdict-${verdict ?? "none"}`} aria-label="Verdict">
       <p class="word">{verdict === null ? "No verdict" : capitalize(humanize(verdict))}</p>
@@ -57,7 +58,7 @@ export function VerdictCard({ verdict, evidence, reason, names = ["Before", "Aft
                 {side.unfinished > 0 && <small> {side.unfinished} pending</small>}
               </td>
               <td class="number" data-label={summaryColumns[0]}>
-                {scoreText(side, score === null ? null : i === 0 ? score.before : score.after)}
+                {scoreText(side, comparedMeans[i] ?? null)}
               </td>
               <td class="number" data-label={summaryColumns[1]}>
                 {goalReachedText(side.successRate)}
@@ -113,10 +114,10 @@ const threeDigits = (value: number): string =>
 
 const formatP = (p: number): string => (p < 0.001 ? "<0.001" : p.toFixed(3));
 
-/** `72.4 (70.1 to 74.7)`. `compared`: the mean that the change is the change of, which may leave out dimensions or weigh prompts equally. */
-function scoreText({ score }: Evidence["sides"][number], compared: number | null): string {
+/** `72.4 (70.1 to 74.7)`. `comparedMean`: what the change is the change of, which may leave out dimensions or weigh prompts equally. */
+function scoreText({ score }: Evidence["sides"][number], comparedMean: number | null): string {
   if (score === null) return "–";
-  if (compared !== null && compared !== score.mean) return `${compared}`;
+  if (comparedMean !== null && comparedMean !== score.mean) return `${comparedMean}`;
   return score.low === null ? `${score.mean}, single run` : `${score.mean} (${score.low} to ${score.high})`;
 }
 

@@ -22,11 +22,11 @@ export const bisectPages = (ctx: Context) =>
   new Elysia({ name: "bisect pages" })
     .get(
       "/bisects",
-      ({ request, query: { offset } }) =>
+      ({ request, query: { offset = 0 } }) =>
         showPage(ctx, request, (viewer, site) => {
-          const { items, total } = listBisects(ctx, viewer.org, { limit: perPage, offset: offset ?? 0 });
+          const { items, total } = listBisects(ctx, viewer.org, { limit: perPage, offset });
           const prompts = listPromptChoices(ctx, viewer.org);
-          const props = { site, viewer, bisects: items, prompts, total, offset: offset ?? 0, perPage, now: ctx.now() };
+          const props = { site, viewer, bisects: items, prompts, total, offset, perPage, now: ctx.now() };
           return <BisectsPage {...props} />;
         }),
       queryOptions({ offset: pageQuery.offset }),

@@ -32,8 +32,8 @@ export const comparePages = (ctx: Context) =>
     ({ request, query: { slugs, base, head, agent, model, acrossAgents, ...selectedRows } }) =>
       showPage(ctx, request, (viewer, site) => {
         if (base !== undefined && head !== undefined) {
-          const [before, after] = [base, head].map((ids) => ({ of: idsIn(ids), agent, model }));
-          const comparison = compareSides(ctx, viewer.org, before as SideQuery, after as SideQuery);
+          const sideOf = (ids: string): SideQuery => ({ of: idsIn(ids), agent, model });
+          const comparison = compareSides(ctx, viewer.org, sideOf(base), sideOf(head));
           return <CompareSidesPage {...{ site, viewer, comparison }} />;
         }
         // The list of reports sends the checked slugs newest first; a comparison reads oldest first.

@@ -62,16 +62,11 @@ export const docPages = (ctx: Context, openApi: () => Promise<OpenApiDocument>) 
     .get("/docs/:page", ({ request, params }) => {
       const slug = params.page.replace(/\.md$/, "");
       const doc = findDoc(slug);
-      if (!doc)
-        return errorResponse(
-          ctx,
-          request,
-          notFound(
-            `The page was not found. The available pages are ${allDocs()
-              .map((each) => each.slug)
-              .join(", ")}.`,
-          ),
-        );
+      if (!doc) {
+        const slugs = allDocs().map((each) => each.slug);
+        const error = notFound(`The page was not found. The available pages are ${slugs.join(", ")}.`);
+        return errorResponse(ctx, request, error);
+      }
       if (slug !== params.page) return publicResponse(request, "markdown", toMarkdown(doc, toSite(ctx)));
       return prefersMarkdown(request)
         ? publicResponse(request, "markdown", toMarkdown(doc, toSite(ctx)), vary)

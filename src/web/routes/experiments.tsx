@@ -27,6 +27,9 @@ import { toDownload } from "../responses.ts";
 import { webSourceOf } from "../viewer.ts";
 
 const perPage = 50;
+const defaultRepeats = "5";
+/** A comparison of a prompt with itself needs more runs, since it looks for rare false alarms. */
+const selfComparisonRepeats = "40";
 const formats = { hidden: lines, editFind: verbatim, editReplacement: verbatim, templateArgs: assignments };
 
 function choicesOf(ctx: Context, org: OrgId): ExperimentChoices {
@@ -84,8 +87,8 @@ export const experimentPages = (ctx: Context) =>
       "/experiments",
       ({ request, query: { offset = 0 } }) =>
         showPage(ctx, request, (viewer, site) => {
-          const { items, total } = listExperiments(ctx, viewer.org, { limit: perPage, offset: offset ?? 0 });
-          const props = { site, viewer, experiments: items, total, offset: offset ?? 0, perPage, now: ctx.now() };
+          const { items, total } = listExperiments(ctx, viewer.org, { limit: perPage, offset });
+          const props = { site, viewer, experiments: items, total, offset, perPage, now: ctx.now() };
           return <ExperimentsPage {...props} />;
         }),
       queryOptions({ offset: pageQuery.offset }),
@@ -96,7 +99,7 @@ export const experimentPages = (ctx: Context) =>
         showPage(ctx, request, (viewer, site) => {
           const choices = choicesOf(ctx, viewer.org);
           const promptId = prompt || (tag === "" ? (choices.prompts[0]?.[0] ?? "") : "");
-          const values = new URLSearchParams({ promptId, tag, repeats: itself ? "40" : "5" });
+          const values = new URLSearchParams({ promptId, tag, repeats: itself ? selfComparisonRepeats : defaultRepeats });
           if (itself) values.set("itself", "on");
           if (report !== undefined && fix !== undefined)
             for (const [name, value] of Object.entries(valuesOfFix(ctx, viewer.org, report, fix)))

@@ -14,6 +14,7 @@ const listQuery = queryOptions({
   ...fieldFilter,
   offset: Type.Optional(Type.Integer({ minimum: 0, maximum: 100_000 })),
 });
+
 /** Friction that agents in the field reported. */
 export const fieldFrictionPages = (ctx: Context) =>
   new Elysia({ name: "field friction pages" })

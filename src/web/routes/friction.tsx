@@ -31,8 +31,8 @@ export const frictionPages = (ctx: Context) =>
           const selectedScope = providers.some(({ id }) => id === scopeId)
             ? { providerId: scopeId }
             : { promptId: scopeId };
-          const scope = hasScope ? {} : scopeId === undefined ? { everything: true as const } : selectedScope;
-          const filter = { ...filterQuery, ...scope };
+          const scope = scopeId === undefined ? { everything: true as const } : selectedScope;
+          const filter = hasScope ? filterQuery : { ...filterQuery, ...scope };
           const agents = agentChoices(ctx, filterQuery.agent);
           const friction = listFriction(ctx, viewer.org, filter, { limit: frictionPerPage, offset });
           return (

@@ -36,9 +36,9 @@ export const modelPages = (ctx: Context) =>
     .post("/settings/models", ({ request }) =>
       submitOrShowAgain(ctx, request, "models", modelsPage, (viewer, form, site) => {
         const { provider, key, baseUrl } = readForm(ModelKey, form);
-        const stored = setModelKey(ctx, viewer.org, provider, key, baseUrl);
+        const storedKey = setModelKey(ctx, viewer.org, provider, key, baseUrl);
         return modelsPage(ctx, viewer, site, {
-          successMessage: `API key (${stored.key}) saved. Requests go to ${stored.baseUrl}.`,
+          successMessage: `API key (${storedKey.key}) saved. Requests go to ${storedKey.baseUrl}.`,
         });
       }),
     )

@@ -193,8 +193,8 @@ async function showTrial(
   return pageResponse(page, ok ? 200 : 400);
 }
 
-function checkEvents({ length }: string[]): void {
-  if (length === 0) throw invalidField("events", "select at least one");
+function checkEvents(events: string[]): void {
+  if (events.length === 0) throw invalidField("events", "select at least one");
 }
 
 /** `Name: value` as a record. Throws bad_request. */

@@ -51,6 +51,7 @@ function changeRank({ latest }: PromptScore): number | null {
 
 const statuses = ["all", ...promptStatuses] as const;
 
+const maxArgChars = 2000;
 const maxRunsListed = 10;
 const maxScheduledEvaluations = 6;
 
@@ -69,20 +70,20 @@ function costText(ctx: Context, org: OrgId, prompt: Prompt, choice: ChosenAgent 
   return `I agree to pay for ${[...new Set(models)].join(" and ")}. ${describeEstimate(estimate)}`;
 }
 
-/** `rejected`: a form to run the prompt, with its error. */
+/** `rejectedForm`: a form to run the prompt, with its error. */
 function promptPage(
   ctx: Context,
   viewer: Viewer,
   site: Site,
   id: string,
-  rejected?: { values: URLSearchParams; errorMessage: string },
+  rejectedForm?: { values: URLSearchParams; errorMessage: string },
 ) {
   const { org } = viewer;
   const prompt = getPrompt(ctx, org, id);
   const firstPage = { limit: maxScheduledEvaluations, offset: 0 };
   let costConsent: string | null;
   try {
-    costConsent = costText(ctx, org, prompt, rejected && chosenAgentIn(rejected.values));
+    costConsent = costText(ctx, org, prompt, rejectedForm && chosenAgentIn(rejectedForm.values));
   } catch {
     // The chosen agent or model may be the reason for the error.
     costConsent = costText(ctx, org, prompt);
@@ -103,7 +104,7 @@ function promptPage(
       now={ctx.now()}
       runForm={{
         values: new URLSearchParams({ key: crypto.randomUUID() }),
-        ...rejected,
+        ...rejectedForm,
         costConsent,
         agents: listAgents(ctx).flatMap(({ id, objection }) => (objection === null ? [id] : [])),
       }}
@@ -126,8 +127,8 @@ function toRunInput(form: URLSearchParams) {
   const args = [...form]
     .filter(([name]) => name.startsWith("arg."))
     .map(([name, value]) => [name.slice("arg.".length), value] as const);
-  const tooLong = args.find(([, value]) => value.length > 2000);
-  if (tooLong) throw badRequest(`The variable ${tooLong[0]} must have at most 2000 characters.`);
+  const [longName] = args.find(([, value]) => value.length > maxArgChars) ?? [];
+  if (longName !== undefined) throw badRequest(`The variable ${longName} must have at most ${maxArgChars} characters.`);
   const key = form.get("key") ?? "";
   return {
     ...chosenAgentIn(form),
@@ -230,8 +231,8 @@ export const promptPages = (ctx: Context) =>
             : seeOtherWithToast(ctx, `/evals/${evalRequestId}`, "runsStarted");
         } catch (error) {
           if (!isInputError(error)) throw error;
-          const rejected = { values: form, errorMessage: error.detail };
-          return pageResponse(promptPage(ctx, viewer, site, params.promptId, rejected), statusOf(error));
+          const rejectedForm = { values: form, errorMessage: error.detail };
+          return pageResponse(promptPage(ctx, viewer, site, params.promptId, rejectedForm), statusOf(error));
         }
       }),
     );

@@ -42,11 +42,11 @@ const actions: [title: string, path: string, action: Action][] = [
 function listDataHits(ctx: Context, org: OrgId, text: string, mayRun: boolean): Hit[] {
   const prompts = listPromptItems(ctx, org, { search: text }, { limit: limits.prompts, offset: 0 }).items;
   const reportAndRunHits = prompts.slice(0, limits.detailedPrompts).flatMap(({ id }): Hit[] => {
-    const newest = listRunPage(ctx, org, { promptId: id }, { limit: limits.reportsPerPrompt }).items;
-    const reportHits = newest.flatMap(({ report, title, createdAt }) =>
+    const newestRuns = listRunPage(ctx, org, { promptId: id }, { limit: limits.reportsPerPrompt }).items;
+    const reportHits = newestRuns.flatMap(({ report, title, createdAt }) =>
       report ? [toReportHit({ ...report, prompt: { title }, createdAt })] : [],
     );
-    return [...reportHits, ...newest.slice(0, 1).map(toRunHit)];
+    return [...reportHits, ...newestRuns.slice(0, 1).map(toRunHit)];
   });
   const isId = /^[0-9a-f-]{8,36}$/i.test(text);
   return [

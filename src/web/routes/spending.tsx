@@ -26,9 +26,9 @@ function spendingPage(
   ctx: Context,
   viewer: Viewer,
   site: Site,
-  { month: chosen, ...messages }: SpendingPageProps = {},
+  { month: chosenMonth, ...messages }: SpendingPageProps = {},
 ) {
-  const report = getSpendingReport(ctx, viewer.org, chosen);
+  const report = getSpendingReport(ctx, viewer.org, chosenMonth);
   // A month begins at midnight in the time zone of the organization, so its second day is in the same month in UTC.
   const month = new Date(Date.parse(report.from) + 36 * 3600_000).toISOString().slice(0, 7);
   const earliest = findFirstSpending(ctx, viewer.org);
@@ -72,12 +72,12 @@ export const spendingPages = (ctx: Context) =>
     )
     .post("/spending/budgets", ({ request }) =>
       submitOrShowAgain(ctx, request, "organization", spendingPage, (viewer, form) => {
-        const removed = form.get("remove");
-        const typed = (form.get("maxUsdAMonth") ?? "").trim();
-        const maxUsdAMonth = removed === null ? Number(typed || Number.NaN) : null;
+        const removedSubject = form.get("remove");
+        const amountText = (form.get("maxUsdAMonth") ?? "").trim();
+        const maxUsdAMonth = removedSubject === null ? Number(amountText) : null;
         if (maxUsdAMonth !== null && !(maxUsdAMonth > 0 && maxUsdAMonth <= 1_000_000))
           throw invalidField("maxUsdAMonth", "must be an amount above 0");
-        setBudget(ctx, viewer.org, { ...subjectOf(removed ?? form.get("of") ?? ""), maxUsdAMonth });
+        setBudget(ctx, viewer.org, { ...subjectOf(removedSubject ?? form.get("of") ?? ""), maxUsdAMonth });
         return seeOther(ctx, "/spending#budgets");
       }),
     );

@@ -13,8 +13,9 @@ import { showPage } from "../page-requests.tsx";
 import { type ChangeSides, TrendsPage } from "../pages/trends.tsx";
 import { agentChoices, dayAfter, queryOptions } from "../query.ts";
 
-/** Maximum number of changes whose runs are compared, the newest, and of friction points listed for each side. */
-const maxSides = 4;
+/** Maximum number of changes whose runs are compared, the newest. */
+const maxComparedChanges = 4;
+/** Friction points that are listed for each side of a change. */
 const maxFriction = 5;
 /** Newest runs among which the sides of changes are, as many as changes are searched in. */
 const maxRuns = 300;
@@ -38,9 +39,9 @@ function sidesOf(
   const scoreChanges = changes.filter(({ what }) => what === "score");
   if (scoreChanges.length === 0) return new Map();
   // The page that explains changes of scores knows only the newest one. Trends may give it another time of the day.
-  const explained = findLatestResults(ctx, org, promptId)?.change ?? null;
+  const newestChange = findLatestResults(ctx, org, promptId)?.change ?? null;
   const isExplained = (at: string, verdict: string | null) =>
-    explained !== null && explained.at.slice(0, 10) === at.slice(0, 10) && explained.verdict === verdict;
+    newestChange?.at.slice(0, 10) === at.slice(0, 10) && newestChange.verdict === verdict;
   const published = listPublished(ctx, org, promptId, maxRuns, { matches: isSameSeries, batchSize: maxRuns });
   const evaluationsBetween = (since: string | undefined, until: string | undefined) => [
     ...new Set(
@@ -50,7 +51,7 @@ function sidesOf(
         .reverse(),
     ),
   ];
-  const sides = scoreChanges.slice(-maxSides).flatMap(({ at, verdict }): [string, ChangeSides][] => {
+  const sides = scoreChanges.slice(-maxComparedChanges).flatMap(({ at, verdict }): [string, ChangeSides][] => {
     const index = scoreChanges.findIndex((change) => change.at === at);
     const before = evaluationsBetween(scoreChanges[index - 1]?.at, at);
     const after = evaluationsBetween(at, scoreChanges[index + 1]?.at);
@@ -89,9 +90,9 @@ export const trendPages = (ctx: Context) =>
     ({ request, query: { of, ...filter } }) =>
       showPage(ctx, request, (viewer, site) => {
         const tags = listTags(ctx, viewer.org);
-        const isTag = of !== undefined && tags.includes(of);
-        const scope = of === undefined ? {} : isTag ? { tag: of } : { promptId: of };
-        const query = filter.promptId === undefined && filter.tag === undefined ? { ...filter, ...scope } : filter;
+        const selectedScope = tags.some((tag) => tag === of) ? { tag: of } : { promptId: of };
+        const hasScope = filter.promptId !== undefined || filter.tag !== undefined;
+        const query = hasScope || of === undefined ? filter : { ...filter, ...selectedScope };
         if (query.promptId !== undefined) getPromptRow(ctx, viewer.org, query.promptId);
         const trends = getTrends(
           ctx,
