@@ -138,11 +138,8 @@ function findDoubt(fingerprint: string, before: FixRun[], after: FixRun[]): stri
 }
 
 /** `reopened` if a later run hit a friction point of the fix again; null if none did. */
-function reopenedBy(
-  ctx: Context,
-  { orgId, promptId, fingerprints, afterId }: FixRow,
-  [first]: FixRun[],
-): FixVerdict | null {
+function reopenedBy(ctx: Context, row: FixRow, after: FixRun[]): FixVerdict | null {
+  const { orgId, promptId, fingerprints, afterId } = row;
   const verification = ctx.db.select().from(evalRequests).where(eq(evalRequests.id, afterId)).get();
   const laterHit = ctx.db
     .select({ lastSeenAt: frictionLifecycles.lastSeenAt, slug: reports.slug })
@@ -152,7 +149,7 @@ function reopenedBy(
       and(
         eq(frictionLifecycles.orgId, orgId),
         eq(frictionLifecycles.promptId, promptId),
-        eq(frictionLifecycles.preview, first ? previewOf(first.run) : ""),
+        eq(frictionLifecycles.preview, after[0] ? previewOf(after[0].run) : ""),
         inArray(frictionLifecycles.fingerprint, fingerprints),
       ),
     )

@@ -111,8 +111,9 @@ type Target = GateTarget & { agents: RunRow[] };
 /** Throws bad_request. */
 function toSettings({ runs, adaptive = false, minScore = null, scope = "goal", budgetUsd = null }: Partial<GateInput>) {
   const maxRuns = gateSteps.at(-1)?.runs ?? 0;
-  const settings: GateSettings = { runs: runs ?? (adaptive ? maxRuns : defaultRuns), adaptive, minScore, scope, budgetUsd };
-  if (adaptive && settings.runs > maxRuns)
+  const runsPerSide = runs ?? (adaptive ? maxRuns : defaultRuns);
+  const settings: GateSettings = { runs: runsPerSide, adaptive, minScore, scope, budgetUsd };
+  if (adaptive && runsPerSide > maxRuns)
     throw badRequest(`Invalid runs: an adaptive gate makes at most ${maxRuns} runs per side.`);
   return settings;
 }

@@ -26,7 +26,8 @@ const clearVerdicts: (Verdict | null)[] = ["regressed", "improved", "no_change"]
 export const isClear = (verdict: Verdict | null): boolean => clearVerdicts.includes(verdict);
 
 /** The next number of runs per side, or why no more are made; `stop` null: all have been made. */
-export function nextStep({ runs, adaptive, budgetUsd, done, spentUsd, verdict }: Progress): number | { stop: string | null } {
+export function nextStep(progress: Progress): number | { stop: string | null } {
+  const { runs, adaptive, budgetUsd, done, spentUsd, verdict } = progress;
   if (done >= runs) return { stop: null };
   const isTested = adaptive && gateSteps.some((step) => step.runs === done);
   if (isTested && isClear(verdict)) return { stop: `clear after ${done} runs per side` };

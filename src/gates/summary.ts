@@ -23,20 +23,20 @@ export function gateMarkdown(gate: Gate): string {
   const details = [
     ...(method === null ? [] : [seed === null ? method : `${method}, seed ${seed}`]),
     `${progress.ended} of ${progress.of} runs finished${spentUsd === null ? "" : `, $${spentUsd.toFixed(2)} spent`}`,
-    ...prompts.map(
-      ({ title, id, headRequestId, baseRequestId }) =>
-        `${prompts.length === 1 ? "" : `${title ?? id}: `}head evaluation ${headRequestId}${baseRequestId === null ? "" : `, base evaluation ${baseRequestId}`}`,
-    ),
+    ...prompts.map(({ title, id, headRequestId, baseRequestId }) => {
+      const name = prompts.length === 1 ? "" : `${title ?? id}: `;
+      return `${name}head evaluation ${headRequestId}${baseRequestId === null ? "" : `, base evaluation ${baseRequestId}`}`;
+    }),
   ];
   return [
-    `## Gate ${statusLabels[status]}: ${escape(titleOf(gate))}`,
-    `**${escape(reason ?? "runs still in progress")}**`,
-    ...warnings.map((warning) => `> ${escape(warning)}`),
+    `## Gate ${statusLabels[status]}: ${safeText(titleOf(gate))}`,
+    `**${safeText(reason ?? "runs still in progress")}**`,
+    ...warnings.map((warning) => `> ${safeText(warning)}`),
     comparison ? sidesTable(comparison) : headTable(gate.head),
     comparison && changesTable("Dimension", comparison.evidence.dimensions),
     comparison && changesTable("Metric", comparison.evidence.metrics),
     comparison && frictionLists(comparison),
-    details.map((line) => `- ${escape(line)}`).join("\n"),
+    details.map((line) => `- ${safeText(line)}`).join("\n"),
     `[View the gate in evald](${gate.pageUrl})`,
   ]
     .filter(Boolean)
@@ -45,7 +45,7 @@ export function gateMarkdown(gate: Gate): string {
 }
 
 /** Escapes text and breaks @mentions with a zero-width space, so that GitHub notifies nobody. */
-const escape = (untrusted: string): string => text(untrusted).replaceAll("@", "@\u200b");
+const safeText = (untrusted: string): string => text(untrusted).replaceAll("@", "@\u200b");
 
 const figures: [string, (side: EvalResult) => string][] = [
   ["Runs", ({ n, infraFailures }) => (infraFailures === 0 ? `${n}` : `${n}, ${infraFailures} failed`)],
@@ -70,11 +70,9 @@ function sidesTable({ evidence: { sides, score, delta, p, successP } }: Comparis
     const mean = name === "Score" ? comparedMeans[i] : undefined;
     return mean === undefined || mean === side.score?.mean ? of(side) : `${mean}`;
   };
+  const interval = delta === null || delta.low === delta.high ? "" : range(delta);
   const changeOf: Record<string, string> = {
-    Score:
-      delta === null
-        ? ""
-        : `${signed(delta.value)}${delta.low === delta.high ? "" : range(delta)}${p === null ? "" : `, p ${p}`}`,
+    Score: delta === null ? "" : `${signed(delta.value)}${interval}${p === null ? "" : `, p ${p}`}`,
     "Goal reached": successP === null ? "" : `p ${successP}`,
   };
   return table([
@@ -109,7 +107,7 @@ function frictionLists({ evidence, friction: { new: added, gone, shared } }: Com
   const list = (heading: string, points: Comparison["friction"]["new"], side: "before" | "after") => {
     const lines = points.map(
       ({ severity, title, [side]: share }) =>
-        `- ${severity}: ${escape(title)} (in ${share.runs} of ${count(share.of, "run")})`,
+        `- ${severity}: ${safeText(title)} (in ${share.runs} of ${count(share.of, "run")})`,
     );
     const rest = lines.length - maxListed;
     return lines.length === 0

@@ -97,11 +97,11 @@ export function listReports(
     .all();
   // The last page was found by reading the whole index, which counting would read again.
   const isLast = rows.length < limit && (rows.length > 0 || offset === 0);
-  const whereCounted = and(otherConditions, promptCondition, promptCondition ? unindexedAgentCondition : agentCondition);
+  const countWhere = and(otherConditions, promptCondition, promptCondition ? unindexedAgentCondition : agentCondition);
   const countAll = () =>
     hasOnlyCountedFilters
       ? countReports(ctx, org, { promptId: id, status })
-      : (ctx.db.select({ n: count() }).from(reports).where(whereCounted).get()?.n ?? 0);
+      : (ctx.db.select({ n: count() }).from(reports).where(countWhere).get()?.n ?? 0);
   const total = isLast ? offset + rows.length : countAll();
   return {
     items: rows.map(({ report, createdAt, prompt, ...rest }) => ({

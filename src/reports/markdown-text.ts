@@ -6,7 +6,7 @@ export function table(rows: string[][]): string {
   const cells = rows.map((row) => row.map((cell) => text(cell).replaceAll("|", "\\|")));
   const widths = cells[0]?.map((_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0))) ?? [];
   // The last column has no padding: its texts may be long.
-  const paddings = widths.with(-1, 0);
+  const paddings = [...widths.slice(0, -1), 0];
   const toLine = (row: string[]) =>
     `| ${paddings.map((width, column) => (row[column] ?? "").padEnd(width)).join(" | ")} |`;
   const divider = paddings.map((width) => (width === 0 ? "---" : "-".repeat(width)));

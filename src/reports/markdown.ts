@@ -31,6 +31,8 @@ import type { Recommendation, Report } from "./schema.ts";
  */
 export function reportMarkdown(report: Report, { isStored = true } = {}): string {
   const { score, nullNotice, verdict, keyFinding, summary, frictionPoints, recommendations } = report;
+  const fixes = recommendations.filter(({ isConvention }) => !isConvention);
+  const conventions = recommendations.filter(({ isConvention }) => isConvention);
   const names = frictionLabels(report);
   const title = text(titleOf(report.task));
   return [
@@ -48,16 +50,8 @@ export function reportMarkdown(report: Report, { isStored = true } = {}): string
     `## Metrics\n\n${metrics(report)}`,
     `## Dimensions\n\n${dimensions(report)}`,
     text(describeNotChecked(report) ?? ""),
-    fixList(
-      "Recommended fixes",
-      recommendations.filter(({ isConvention }) => !isConvention),
-      names,
-    ),
-    fixList(
-      "Site conventions",
-      recommendations.filter(({ isConvention }) => isConvention),
-      names,
-    ),
+    fixList("Recommended fixes", fixes, names),
+    fixList("Site conventions", conventions, names),
     `## Friction points\n\n${frictionPoints.map((each) => friction(each, names.get(each.id) ?? "")).join("\n\n") || "No friction found."}`,
     contextTable(report),
     `## Run details\n\n${runDetails(report, isStored)}`,

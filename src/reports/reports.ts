@@ -118,7 +118,8 @@ function readReport(ctx: Context, org: OrgId, slug: string): Report {
   const frictionPoints = frictionOfReport(ctx, org, id, run);
   const frictionById = new Map(frictionPoints.map((point) => [point.id, point]));
   const fixes = fixesOfReport(ctx.db).all({ reportId: id });
-  const fingerprintsByFix = fixes.map(({ frictionIds }) => frictionIds.map((id) => frictionById.get(id)?.fingerprint ?? ""));
+  const fingerprintOf = (id: string) => frictionById.get(id)?.fingerprint ?? "";
+  const fingerprintsByFix = fixes.map(({ frictionIds }) => frictionIds.map(fingerprintOf));
   const doneFixes = doneFixesOf(ctx, org, prompt.id, fingerprintsByFix);
   const reportWithoutBaseline = {
     ...toRunReport(report, reportUrl(ctx.baseUrl(), slug)),

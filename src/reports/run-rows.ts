@@ -35,6 +35,15 @@ function provenShareOf(outcome: string | undefined, judge: { parts: { met: strin
   return judge.parts.filter(({ met }) => met === "yes").length / judge.parts.length;
 }
 
+/** What a list shows of the report of a run. */
+export const scoreColumns = {
+  slug: reports.slug,
+  score: reports.score,
+  scope: reports.scope,
+  grade: reports.grade,
+  outcome: reports.outcome,
+};
+
 /** Number of reports per query, and the maximum in total. Most of the newest match. */
 const batchReports = 15;
 const maxReports = 1000;
@@ -59,11 +68,7 @@ const prepareNewestReports = (db: Db) =>
         urlMap: runs.urlMap,
         editsDigest: runs.editsDigest,
         templateArgs: runs.templateArgs,
-        slug: reports.slug,
-        outcome: reports.outcome,
-        scope: reports.scope,
-        score: reports.score,
-        grade: reports.grade,
+        ...scoreColumns,
         createdAt: reports.createdAt,
         methodology: reports.methodology,
       })
@@ -151,7 +156,7 @@ const runsByIds = statement((db) =>
 );
 
 /** `before`: only runs older than the one with this ID. */
-type PublishedFilter = { matches?: (run: PublishedRun) => boolean; before?: string };
+type PublishedFilter = { matches?: (run: PublishedRun) => boolean; before?: string; batchSize?: number };
 
 /**
  * The newest published runs of a prompt on the live docs that match, up to a maximum number. Reads at most 1,000, in batches.
@@ -161,7 +166,7 @@ export function listPublished(
   org: OrgId,
   promptId: string,
   maxRuns: number,
-  { matches = () => true, before = afterEveryId, batchSize = batchReports }: PublishedFilter & { batchSize?: number } = {},
+  { matches = () => true, before = afterEveryId, batchSize = batchReports }: PublishedFilter = {},
 ): PublishedRun[] {
   const matching: PublishedRun[] = [];
   let lastId = before;
@@ -211,10 +216,10 @@ export function publishedRunRows(
   org: OrgId,
   promptId: string,
   maxRuns: number,
-  { matches = () => true, before }: PublishedFilter,
+  { matches = () => true, ...filter }: PublishedFilter,
 ): ComparedRun[] {
   const hasScoreAndMatches = (run: PublishedRun) => run.score !== null && matches(run);
-  const scoredRuns = listPublished(ctx, org, promptId, maxRuns, { matches: hasScoreAndMatches, before });
+  const scoredRuns = listPublished(ctx, org, promptId, maxRuns, { ...filter, matches: hasScoreAndMatches });
   if (scoredRuns.length === 0) return [];
   const ids = JSON.stringify(scoredRuns.map(({ runId }) => runId));
   return runsByIds(ctx.db).all({ org, ids }).map(toComparedRun);

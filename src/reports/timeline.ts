@@ -74,7 +74,7 @@ async function buildTimeline(ctx: Context, session: StoredSession): Promise<Time
   const { whereEvents } = session;
   const failures = await failuresOf(ctx, session);
   const { seq, tMs, type, source, data } = sessionEvents;
-  const eventRows = ctx.db.select({ seq, tMs, type, source }).from(sessionEvents).where(whereEvents).orderBy(asc(seq)).all();
+  const rows = ctx.db.select({ seq, tMs, type, source }).from(sessionEvents).where(whereEvents).orderBy(asc(seq)).all();
   const toolNames = ctx.db
     .select({ tool: toolName })
     .from(sessionEvents)
@@ -95,21 +95,21 @@ async function buildTimeline(ctx: Context, session: StoredSession): Promise<Time
       .limit(1)
       .get()?.seq ?? Number.POSITIVE_INFINITY;
   const firstSeqs = failures.map(({ seqs }) => seqs[0] ?? 0).sort((a, b) => a - b);
-  const durationMs = eventRows.reduce((max, row) => Math.max(max, row.tMs), 0);
-  const times = new Map(eventRows.map((row) => [row.seq, row.tMs]));
+  const durationMs = rows.reduce((max, row) => Math.max(max, row.tMs), 0);
+  const times = new Map(rows.map((row) => [row.seq, row.tMs]));
   return {
-    events: eventRows.length,
+    events: rows.length,
     durationMs,
     costs: {
       agent: sumOf(costs.filter((call) => call.seq < judgingSeq)),
       judge: sumOf(costs.filter((call) => call.seq >= judgingSeq)),
     },
     types: countByName(
-      eventRows.map((row) => row.type),
+      rows.map((row) => row.type),
       eventTypes,
     ),
     sources: countByName(
-      eventRows.map((row) => row.source),
+      rows.map((row) => row.source),
       eventSources,
     ),
     tools: [...Map.groupBy(toolNames, (name) => name)]
@@ -117,7 +117,7 @@ async function buildTimeline(ctx: Context, session: StoredSession): Promise<Time
       .sort((a, b) => b.events - a.events || (a.name < b.name ? -1 : 1)),
     failures: firstSeqs,
     failedEvents: new Set(failures.flatMap(({ seqs }) => seqs)),
-    slices: slicesOf(eventRows, new Set(firstSeqs), durationMs),
+    slices: slicesOf(rows, new Set(firstSeqs), durationMs),
     tMsOf: (seq) => times.get(seq) ?? 0,
   };
 }
@@ -136,9 +136,9 @@ function countByName<T extends string>(list: T[], names: readonly T[]): EventCou
   });
 }
 
-function slicesOf(events: { seq: number; tMs: number }[], failures: Set<number>, durationMs: number): Timeline["slices"] {
+function slicesOf(rows: { seq: number; tMs: number }[], failures: Set<number>, durationMs: number): Timeline["slices"] {
   const slices: Timeline["slices"] = Array.from({ length: slicesShown }, () => null);
-  for (const { seq, tMs } of events) {
+  for (const { seq, tMs } of rows) {
     const sliceIndex = Math.min(slicesShown - 1, Math.floor((tMs / Math.max(1, durationMs)) * slicesShown));
     const slice = slices[sliceIndex] ?? { fromSeq: seq, events: 0, failures: 0 };
     slices[sliceIndex] = slice;

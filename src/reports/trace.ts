@@ -89,9 +89,9 @@ export async function readInBatches<T>(
   read: (part: SQL | undefined) => T[],
 ): Promise<T[]> {
   const { seq } = sessionEvents;
-  const last = ctx.db.select({ seq }).from(sessionEvents).where(whereEvents).orderBy(desc(seq)).limit(1).get()?.seq ?? -1;
+  const last = ctx.db.select({ seq }).from(sessionEvents).where(whereEvents).orderBy(desc(seq)).limit(1).get();
   const rows: T[] = [];
-  for (let from = 0; from <= last; from += eventsPerBatch) {
+  for (let from = 0; from <= (last?.seq ?? -1); from += eventsPerBatch) {
     for (const row of read(and(whereEvents, gte(seq, from), lt(seq, from + eventsPerBatch)))) rows.push(row);
     await turnOfOrg(ctx, report.orgId);
   }
@@ -164,10 +164,10 @@ export async function getTrace(
     pageEvents.map((each) => each.seq),
   );
   const rows = db.select().from(sessionEvents).where(and(whereEvents, whereOnPage)).orderBy(asc(seq)).all();
-  const countMatching = () => db.select({ n: count() }).from(sessionEvents).where(and(whereEvents, matching)).get()?.n ?? 0;
+  const countAll = () => db.select({ n: count() }).from(sessionEvents).where(and(whereEvents, matching)).get()?.n ?? 0;
   return {
     events: withMissingArtifacts(db, session, rows.map(toEvent)),
-    total: matchingSeqs?.length ?? countMatching(),
+    total: matchingSeqs?.length ?? countAll(),
     nextSeq: rows.length === 0 ? null : (beforeSeq ?? candidates[pageEvents.length]?.seq ?? null),
     notice,
   };

@@ -185,9 +185,7 @@ export function reserveBudget(ctx: Context, tx: Tx, run: typeof runs.$inferSelec
   const freeUsd = Math.min(...ofPrompt.map((budget) => stateOf(ctx, run.orgId, budget).freeUsd));
   const maxUsdARun = maxUsdARunOf(ctx, run.orgId);
   const agentMaxUsd = lowerLimit(decideLimits(run.task.limits, ctx.config).model.costUsd, maxUsdARun);
-  const usd = agentMaxUsd === null ? freeUsd : Math.min(freeUsd, agentMaxUsd + judgeUsd);
-  tx.update(runs)
-    .set({ reservedUsd: Math.max(0, usd) })
-    .where(eq(runs.id, run.id))
-    .run();
+  const runMaxUsd = agentMaxUsd === null ? freeUsd : Math.min(freeUsd, agentMaxUsd + judgeUsd);
+  const reservedUsd = Math.max(0, runMaxUsd);
+  tx.update(runs).set({ reservedUsd }).where(eq(runs.id, run.id)).run();
 }

@@ -10,6 +10,7 @@ import type { Page, Paged } from "../http/paging.ts";
 import { titleText } from "../prompts/lists.ts";
 import { titleOf } from "../reports/labels.ts";
 import { runUrls } from "../reports/links.ts";
+import { scoreColumns } from "../reports/run-rows.ts";
 import { toIso } from "../schema.ts";
 import { resultOf } from "../stats/repeats.ts";
 import type { EvalRequest, EvalStatus } from "./schema.ts";
@@ -114,7 +115,7 @@ function selectEvals(ctx: Context, org: OrgId, where: SQL | undefined, { limit, 
 type EvalRunRow = ReturnType<typeof selectEvalRuns>[number];
 
 /** The runs of evaluations, oldest first. */
-const selectEvalRuns = ({ db }: Context, org: OrgId, evalRequestIds: string[]) =>
+const selectEvalRuns = ({ db }: Context, org: OrgId, ids: string[]) =>
   db
     .select({
       evalRequestId: runs.evalRequestId,
@@ -127,20 +128,14 @@ const selectEvalRuns = ({ db }: Context, org: OrgId, evalRequestIds: string[]) =
       failureCode: runs.failureCode,
       failureSubject: runs.failureSubject,
       failureDetail: runs.failureDetail,
-      report: {
-        slug: reports.slug,
-        score: reports.score,
-        scope: reports.scope,
-        grade: reports.grade,
-        outcome: reports.outcome,
-      },
+      report: scoreColumns,
       reportStatus: reports.status,
       seconds: sql<number | null>`json_extract(${reports.metrics}, '$.timeSeconds')`,
       costUsd: sql<number | null>`json_extract(${reports.metrics}, '$.costUsd')`,
     })
     .from(runs)
     .leftJoin(reports, eq(reports.runId, runs.id))
-    .where(and(eq(runs.orgId, org), inArray(runs.evalRequestId, evalRequestIds)))
+    .where(and(eq(runs.orgId, org), inArray(runs.evalRequestId, ids)))
     .orderBy(asc(runs.id))
     .all();
 

@@ -13,7 +13,7 @@ import type { Run } from "./schema.ts";
 /** Events read per poll, at most 32 KiB each. A reader that stops reading holds this many in memory. */
 const eventsPerRead = 4;
 /** Events that a page shows first. */
-const maxFirstEvents = 200;
+const maxShownFirst = 200;
 const checkEveryMs = 250;
 
 /** The last event that was read of the session of an attempt. `seq` -1: none yet. */
@@ -55,7 +55,7 @@ const eventsAfter = statement((db) =>
 );
 
 const newestEvents = statement((db) =>
-  db.select().from(sessionEvents).where(eventsOfAttempt).orderBy(desc(sessionEvents.seq)).limit(literal(maxFirstEvents)),
+  db.select().from(sessionEvents).where(eventsOfAttempt).orderBy(desc(sessionEvents.seq)).limit(literal(maxShownFirst)),
 );
 
 /** Up to 200 of the newest events of an attempt, by default the last one, oldest first, and the position after them. Throws not_found. */

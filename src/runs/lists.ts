@@ -6,6 +6,7 @@ import { evalRequests, type runStatuses, runs, type Trigger, type WaitingFor } f
 import { invalidField } from "../errors.ts";
 import type { Scope } from "../grading/grade.ts";
 import { isDescending, type Sort } from "../http/sorting.ts";
+import { scoreColumns } from "../reports/run-rows.ts";
 import { toIso } from "../schema.ts";
 import { type KeysetPage, type RunFilter, runConditions, runIdsByDuration } from "./run-conditions.ts";
 import { findRunRow, type RunRow } from "./run-row.ts";
@@ -71,13 +72,7 @@ const columns = {
   startedAt: runs.startedAt,
   completedAt: runs.completedAt,
   waitingFor: runs.waitingFor,
-  report: {
-    slug: reports.slug,
-    score: reports.score,
-    scope: reports.scope,
-    grade: reports.grade,
-    outcome: reports.outcome,
-  },
+  report: scoreColumns,
 };
 
 /**

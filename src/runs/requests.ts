@@ -159,8 +159,9 @@ function recordEval(
   org: OrgId,
   prompt: PromptRow,
   { id, createdAt, runs }: { id: string; createdAt: number; runs: number },
-  { trigger, requester: { personId = null, keyId = null } = {} }: EvalSource,
+  source: EvalSource,
 ): void {
+  const { trigger, requester: { personId = null, keyId = null } = {} } = source;
   const promptId = prompt.id;
   insertEvalRequest(ctx.db)({ id, orgId: org, promptId, trigger, personId, keyId, createdAt, status: "pending" });
   const changes = changesOf({}, { promptId, runs, trigger });
@@ -298,13 +299,10 @@ function insertPending(ctx: Context, tx: Tx, host: string, run: Omit<RunRow, key
 const interleave = <T extends object>(agents: T[], times: number): (T & { agentIndex: number })[] =>
   Array.from({ length: times }, () => agents.map((agent, agentIndex) => ({ ...agent, agentIndex }))).flat();
 
+type Idempotency = { key: string; hash: string };
+
 /** What this idempotency key requested in the last 24 hours. Throws conflict if another request used the key. */
-function findEarlierEval(
-  ctx: Context,
-  tx: Tx,
-  org: OrgId,
-  { key, hash }: { key: string; hash: string },
-): AcceptedEval | undefined {
+function findEarlierEval(ctx: Context, tx: Tx, org: OrgId, { key, hash }: Idempotency): AcceptedEval | undefined {
   const since = ctx.now() - idempotencyMs;
   const run = tx
     .select({ evalRequestId: runs.evalRequestId, hash: runs.idempotencyHash })

@@ -47,13 +47,14 @@ export function runConditions(ctx: Context, org: OrgId, { promptId, status, agen
   };
   const indexed = indexedFilter();
   const byTrigger = indexed === "trigger";
+  const id = promptId?.toLowerCase();
   const where = and(
     byTrigger ? eq(evalRequests.orgId, org) : eq(runs.orgId, org),
     isUnfinished ? isNull(runs.completedAt) : undefined,
     status && (hasNoReport ? eq(runs.status, status) : sql`+${runs.status} = ${status}`),
     hasNoReport ? withoutReport : undefined,
-    promptId && byTrigger ? eq(evalRequests.promptId, promptId.toLowerCase()) : undefined,
-    promptId && !byTrigger ? sql`${plusUnless(indexed === "prompt")}${runs.promptId} = ${promptId.toLowerCase()}` : undefined,
+    id && byTrigger ? eq(evalRequests.promptId, id) : undefined,
+    id && !byTrigger ? sql`${plusUnless(indexed === "prompt")}${runs.promptId} = ${id}` : undefined,
     // With this hint, SQLite uses the index of triggers even if its statistics contain only one value.
     trigger &&
       (byTrigger && !promptId

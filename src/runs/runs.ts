@@ -80,9 +80,7 @@ const pageQueries = perConnection((db: Db) => ({
   both: preparePageQueries(db, { promptId: true, reportStatus: true }),
 }));
 
-const runById = statement((db) =>
-  selectRuns(db).where(and(eq(runs.orgId, bound("org")), eq(runs.id, bound("id")))),
-);
+const runById = statement((db) => selectRuns(db).where(and(eq(runs.orgId, bound("org")), eq(runs.id, bound("id")))));
 
 type RunWithReport = ReturnType<ReturnType<typeof selectRuns>["all"]>[number];
 

@@ -169,12 +169,7 @@ export const runEditTools = (ctx: Context): Tool[] => [
     async run({ runId }, { caller: { org, name } }) {
       await cancelRun(ctx, org, runId, `the API key ${JSON.stringify(name)}`);
       const run = getRun(ctx, org, runId);
-      return {
-        runId: run.runId,
-        status: run.status,
-        failureReason: run.failureReason,
-        completedAt: run.completedAt,
-      };
+      return { runId: run.runId, status: run.status, failureReason: run.failureReason, completedAt: run.completedAt };
     },
   }),
 ];
