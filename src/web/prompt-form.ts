@@ -85,11 +85,7 @@ function toOptions(texts: OptionTexts): object | undefined {
 const tables = {
   furtherAgent: { columns: ["agent", "model", ...agentOptionNames], field: "agents", maxRows: maxAgents - 1 },
   url: { columns: ["url", "name", "kind", "more"], field: "additionalUrls", maxRows: maxUrls },
-  check: {
-    columns: checkColumns,
-    field: "declaredChecks",
-    maxRows: maxChecks,
-  },
+  check: { columns: checkColumns, field: "declaredChecks", maxRows: maxChecks },
 } as const;
 
 type Table = keyof typeof tables;
@@ -212,7 +208,8 @@ export function toPromptInput(form: URLSearchParams): PromptInput {
   const validInput = checkInput(PromptInput, input);
   if (typeof docsUrl !== "string") return validInput;
   // Added after the check, so that errors name the row of the form.
-  return { ...validInput, additionalUrls: [{ url: docsUrl, kind: "docs" }, ...(validInput.additionalUrls ?? [])] };
+  const docs: AdditionalUrl = { url: docsUrl, kind: "docs" };
+  return { ...validInput, additionalUrls: [docs, ...(validInput.additionalUrls ?? [])] };
 }
 
 /** Throws bad_request for the field with the expression. */

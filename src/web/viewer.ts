@@ -51,12 +51,15 @@ const actions = {
 
 export type Action = keyof typeof actions;
 
+/** "an admin" */
+export const withArticle = (role: Role): string => `${/^[aeiou]/.test(role) ? "an" : "a"} ${role}`;
+
 /** Why a person may not perform an action: who may, and the role of the viewer. */
 export function refusalOf({ role }: Viewer, action: Action): string {
   const [minimum, allows] = actions[action];
   // Roles are listed from the highest to the lowest.
   const allowedRoles = roles.slice(0, roles.indexOf(minimum) + 1).map((each) => `${each}s`);
-  return `Only ${list(allowedRoles.reverse())} can ${allows}. You’re ${/^[aeiou]/.test(role) ? "an" : "a"} ${role}. Owners can change roles in Settings > Members.`;
+  return `Only ${list(allowedRoles.reverse())} can ${allows}. You’re ${withArticle(role)}. Owners can change roles in Settings > Members.`;
 }
 
 /** Whether a viewer may perform an action. API keys may only read. Pages show forms only to viewers who may submit them. */

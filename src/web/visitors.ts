@@ -65,8 +65,8 @@ export async function findVisitor(ctx: Context, request: Request): Promise<Visit
 /** The person as the viewer of the organization that they selected, else of the first one whose sign-in policy they fulfill. */
 function findViewer(ctx: Context, signedIn: SignedIn): Pick<Visitor, "viewer" | "barred"> {
   const memberships = listMemberships(ctx, signedIn.person.id);
-  const chosenMembership = memberships.find(({ org }) => org === signedIn.chosenOrg);
-  const current = chosenMembership ?? memberships.find((each) => unmetOf(each, signedIn).length === 0) ?? memberships[0];
+  const chosen = memberships.find(({ org }) => org === signedIn.chosenOrg);
+  const current = chosen ?? memberships.find((each) => unmetOf(each, signedIn).length === 0) ?? memberships[0];
   if (!current) return { viewer: null, barred: null };
   const viewer = toViewer(ctx, signedIn, current.org);
   const { orgName, signInPolicy: policy } = current;

@@ -1,7 +1,7 @@
 import { count } from "../../grading/text.ts";
 import { formatNumber } from "../../reports/labels.ts";
 import type { FieldTraffic } from "../../traffic/schema.ts";
-import { ScrollArea } from "./figures.tsx";
+import { List } from "./figures.tsx";
 import { PageList, pathOf } from "./page-list.tsx";
 
 /** Fewer reads than this could name a single customer. */
@@ -30,48 +30,32 @@ export const FieldTrafficSection = ({ base, traffic, docsUrl, mayPropose }: Prop
     ) : (
       <>
         <p class="muted">From access logs. Agents say who they are, and nobody checks it. {summaryOf(traffic)}</p>
-        <ScrollArea label="Pages read outside">
-          <table class="list stacked">
-            <thead>
-              <tr>
-                <th scope="col">Page</th>
-                <th scope="col" class="number">
-                  Coding agents
-                </th>
-                <th scope="col" class="number">
-                  Assistants
-                </th>
-                <th scope="col" class="number">
-                  As Markdown
-                </th>
-                <th scope="col" class="number">
-                  Runs
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {traffic.pages.map(({ url, coding, answer, markdown, runs }) => (
-                <tr key={url}>
-                  <th scope="row" title={url}>
-                    {pathOf(url)}
-                  </th>
-                  <td class="number" data-label="Coding agents">
-                    {toTimes(coding)}
-                  </td>
-                  <td class="number" data-label="Assistants">
-                    {toTimes(answer)}
-                  </td>
-                  <td class="number" data-label="As Markdown">
-                    {toTimes(markdown)}
-                  </td>
-                  <td class="number" data-label="Runs">
-                    {formatNumber(runs)}
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </ScrollArea>
+        <List
+          label="Pages read outside"
+          isStacked
+          labels={["Page"]}
+          numbers={["Coding agents", "Assistants", "As Markdown", "Runs"]}
+        >
+          {traffic.pages.map(({ url, coding, answer, markdown, runs }) => (
+            <tr key={url}>
+              <th scope="row" title={url}>
+                {pathOf(url)}
+              </th>
+              <td class="number" data-label="Coding agents">
+                {toTimes(coding)}
+              </td>
+              <td class="number" data-label="Assistants">
+                {toTimes(answer)}
+              </td>
+              <td class="number" data-label="As Markdown">
+                {toTimes(markdown)}
+              </td>
+              <td class="number" data-label="Runs">
+                {formatNumber(runs)}
+              </td>
+            </tr>
+          ))}
+        </List>
         <div class="pair">
           <PageList
             title="Read outside, tested by no run"

@@ -77,3 +77,15 @@ export const TextField = ({
     )}
   </div>
 );
+
+type PasswordProps = { name?: string; id?: string; label?: string; isNew?: boolean };
+
+/** The password of an account: the one that it has, or a new one. */
+export const PasswordField = ({ name = "password", id, label = "Password", isNew = false }: PasswordProps) => (
+  <TextField
+    {...{ name, id, label }}
+    type="password"
+    autocomplete={isNew ? "new-password" : "current-password"}
+    hint={isNew ? "At least 12 characters. A phrase of several unrelated words works well." : undefined}
+  />
+);

@@ -31,7 +31,10 @@ export function Pager({ label = "Pages", range, links, children }: Props) {
   );
 }
 
-type Offsets = { offset: number; perPage: number; total: number; toPage: (offset: number) => string };
+/** Which items of a list a page shows. */
+export type ListRange = { offset: number; perPage: number; total: number };
+
+type Offsets = ListRange & { toPage: (offset: number) => string };
 
 /** The links of a list with an offset. The pair names the previous and the next page. */
 export const offsetLinks = (

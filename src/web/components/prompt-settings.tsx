@@ -9,7 +9,8 @@ import { ExternalLink } from "./layout.tsx";
 import { limitLabels } from "./prompt-fields.tsx";
 import { Tags } from "./score.tsx";
 
-type Props = {
+/** What the settings of a prompt are shown from. */
+export type PromptSettingsProps = {
   site: Site;
   prompt: Prompt;
   providerName: string | null;
@@ -18,7 +19,7 @@ type Props = {
 };
 
 /** The settings of a prompt, its public badge, and how to run it over REST. */
-export const PromptSettings = ({ site: { base, baseUrl }, prompt, providerName, agentNames }: Props) => (
+export const PromptSettings = ({ site: { base, baseUrl }, prompt, providerName, agentNames }: PromptSettingsProps) => (
   <section aria-labelledby="settings">
     <h2 id="settings">Settings</h2>
     <dl class="facts narrow">

@@ -107,9 +107,9 @@ export function SchemaField({ name, label, hint, rows, options, ...attributes }:
     disabled: !form.mayChange,
     ...attributes,
   } as object;
-  return (
-    <Field name={id} label={label} hint={hint} errorMessage={errorMessage}>
-      {options ? (
+  const toControl = () => {
+    if (options)
+      return (
         <select {...props}>
           {options.map(([each, text, disabled]) => (
             <option key={each} value={each} selected={each === value} disabled={disabled}>
@@ -117,13 +117,19 @@ export function SchemaField({ name, label, hint, rows, options, ...attributes }:
             </option>
           ))}
         </select>
-      ) : rows ? (
+      );
+    if (rows)
+      return (
         <textarea dir="auto" {...props} rows={rows}>
           {value}
         </textarea>
-      ) : (
-        <input {...(attributes.type ? {} : constraintsOf(form.schema, name))} dir="auto" value={value} {...props} />
-      )}
+      );
+    const constraints = attributes.type ? {} : constraintsOf(form.schema, name);
+    return <input {...constraints} dir="auto" value={value} {...props} />;
+  };
+  return (
+    <Field name={id} label={label} hint={hint} errorMessage={errorMessage}>
+      {toControl()}
     </Field>
   );
 }

@@ -8,7 +8,9 @@ export const TriggeringTable = ({ experiment, base }: { experiment: Experiment; 
   const { prompts, triggerOf, analysis } = experiment;
   if (analysis.triggering.length === 0) return null;
   const promptsById = new Map(prompts.map((prompt) => [prompt.id, prompt]));
-  const wrongPrompts = analysis.triggering.flatMap(({ arm, agent, wrong }) => wrong.map((each) => ({ ...each, arm, agent })));
+  const wrongPrompts = analysis.triggering.flatMap(({ arm, agent, wrong }) =>
+    wrong.map((run) => ({ ...run, arm, agent })),
+  );
   const skillText = fromSkillText(experiment);
   return (
     <section id="triggering">

@@ -4,7 +4,7 @@ import type { Passkey } from "../../auth/passkeys.ts";
 import type { Membership, Person } from "../../auth/person.ts";
 import type { TwoFactor } from "../../auth/two-factor.ts";
 import { capitalize } from "../../grading/text.ts";
-import { TextField } from "../components/field.tsx";
+import { PasswordField, TextField } from "../components/field.tsx";
 import { List } from "../components/figures.tsx";
 import { ButtonForm, DangerButton, Notices } from "../components/form-parts.tsx";
 import { Layout } from "../components/layout.tsx";
@@ -12,7 +12,6 @@ import { Time } from "../components/when.tsx";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 import { PasskeySection, TwoFactorSection } from "./second-factors.tsx";
-import { passwordHint } from "./sign-in.tsx";
 
 type Props = {
   site: Site;
@@ -88,19 +87,8 @@ export function AccountPage(props: Props) {
         {hasPassword && (
           <form method="post" action={to("password")}>
             <h2>Password</h2>
-            <TextField
-              name="currentPassword"
-              label="Current password"
-              type="password"
-              autocomplete="current-password"
-            />
-            <TextField
-              name="newPassword"
-              label="New password"
-              type="password"
-              autocomplete="new-password"
-              hint={passwordHint}
-            />
+            <PasswordField name="currentPassword" label="Current password" />
+            <PasswordField name="newPassword" label="New password" isNew />
             <button type="submit">Change password</button>
           </form>
         )}

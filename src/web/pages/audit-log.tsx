@@ -127,5 +127,7 @@ const Changes = ({ changes }: { changes: AuditEntry["changes"] }) => (
 const toWords = (field: string): string => field.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 
 /** A value as a text: plain texts as they are, everything else as JSON. */
-const toText = (value: unknown): string =>
-  typeof value === "string" ? value : value === null ? "none" : JSON.stringify(value);
+function toText(value: unknown): string {
+  if (value === null) return "none";
+  return typeof value === "string" ? value : JSON.stringify(value);
+}

@@ -6,7 +6,7 @@ import { Fact, List, TimeFacts } from "../components/figures.tsx";
 import type { PromptName } from "../components/filter.tsx";
 import { ButtonForm, Notices, Submit } from "../components/form-parts.tsx";
 import { foreignText, Layout } from "../components/layout.tsx";
-import { offsetLinks, Pager, toHref } from "../components/pager.tsx";
+import { type ListRange, offsetLinks, Pager, toHref } from "../components/pager.tsx";
 import { type FormError, SchemaField, SchemaForm } from "../components/schema-form.tsx";
 import { When } from "../components/when.tsx";
 import { may, type PageProps } from "../viewer.ts";
@@ -92,14 +92,7 @@ export function NewBisectPage({ site, viewer, prompts, values, formError, errorM
   );
 }
 
-type ListProps = PageProps & {
-  bisects: Bisect[];
-  prompts: PromptName[];
-  total: number;
-  offset: number;
-  perPage: number;
-  now: number;
-};
+type ListProps = PageProps & ListRange & { bisects: Bisect[]; prompts: PromptName[]; now: number };
 
 const titleFrom = (prompts: PromptName[], id: string): string =>
   prompts.find((prompt) => prompt.id === id)?.title ?? "Archived prompt";
@@ -192,9 +185,7 @@ export function BisectPage({ site, site: { base }, viewer, bisect, title, now }:
             <td data-label="Step">{i + 1}</td>
             <th scope="row" {...foreignText}>
               {evalRequestId === null ? commit : <a href={`${base}/evals/${evalRequestId}`}>{commit}</a>}{" "}
-              <small>
-                {commit === commits[0] ? "Good" : commit === commits.at(-1) ? "Bad" : `${commits.indexOf(commit)}`}
-              </small>
+              <small>{placeOf(commit, commits)}</small>
             </th>
             <td data-label="Scores">
               {skipped === null
@@ -227,6 +218,11 @@ export function BisectPage({ site, site: { base }, viewer, bisect, title, now }:
   );
 }
 
+function placeOf(commit: string, commits: string[]): string {
+  if (commit === commits[0]) return "Good";
+  return commit === commits.at(-1) ? "Bad" : String(commits.indexOf(commit));
+}
+
 const [chartWidth, chartHeight] = [600, 90];
 
 /** The probability of each commit to be the first with the change, oldest first. The table below has the tried ones. */
@@ -243,6 +239,7 @@ function Posterior({ bisect: { posterior, commits, builds } }: { bisect: Bisect 
         <title>
           {`Most probable: ${commits[best + 1]}, ${percent(probabilities[best] ?? 0)}. ${triedIndices.length} of ${commits.length} builds were run.`}
         </title>
+        {/* Between bars is a gap of at most 2, and less between those of many commits. */}
         {probabilities.map((probability, i) => (
           <rect
             key={commits[i + 1]}

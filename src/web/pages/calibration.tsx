@@ -12,7 +12,7 @@ import { dollars } from "../../grading/text.ts";
 import { formatNumber } from "../../reports/labels.ts";
 import { ButtonForm, Notices, Submit } from "../components/form-parts.tsx";
 import { foreignText, Layout } from "../components/layout.tsx";
-import { offsetLinks, Pager, toHref } from "../components/pager.tsx";
+import { type ListRange, offsetLinks, Pager, toHref } from "../components/pager.tsx";
 import { CheckField, type FormError, SchemaField, SchemaForm } from "../components/schema-form.tsx";
 import { When } from "../components/when.tsx";
 import { may, type PageProps } from "../viewer.ts";
@@ -30,11 +30,9 @@ export type CalibrationForm = Static<typeof CalibrationForm>;
 export type CalibrationChoices = { prompts: (readonly [id: string, name: string])[]; agents: string[] };
 
 type Props = PageProps &
-  CalibrationChoices & {
+  CalibrationChoices &
+  ListRange & {
     calibrations: Calibration[];
-    total: number;
-    offset: number;
-    perPage: number;
     now: number;
     values: URLSearchParams;
     /** One that costs money, before it is agreed to; null: none. */

@@ -206,6 +206,7 @@ function NumberRow({ row }: { row: MetricRow }) {
   );
 }
 
+/** `slugs`: of the reports that have it; undefined: all have it. */
 type Point = Comparison["friction"]["shared"][number] & { slugs?: string[] };
 
 function Friction({ base, friction, columns }: { base: string; friction: Comparison["friction"]; columns: Column[] }) {
@@ -253,7 +254,7 @@ function Friction({ base, friction, columns }: { base: string; friction: Compari
                       </th>
                       {columns.map(({ slug }) => (
                         <td key={slug} class="number">
-                          {(point.slugs?.includes(slug) ?? true) ? "Yes" : "–"}
+                          {point.slugs === undefined || point.slugs.includes(slug) ? "Yes" : "–"}
                         </td>
                       ))}
                     </tr>

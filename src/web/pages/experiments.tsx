@@ -20,7 +20,7 @@ import { Fact, List, TimeFacts } from "../components/figures.tsx";
 import { ForestPlot, type ForestRow } from "../components/forest-plot.tsx";
 import { ButtonForm } from "../components/form-parts.tsx";
 import { foreignText, Layout } from "../components/layout.tsx";
-import { offsetLinks, Pager, toHref } from "../components/pager.tsx";
+import { type ListRange, offsetLinks, Pager, toHref } from "../components/pager.tsx";
 import { TriggeringTable } from "../components/triggering.tsx";
 import { When } from "../components/when.tsx";
 import { may, type PageProps } from "../viewer.ts";
@@ -33,13 +33,7 @@ const Status = ({ status }: Pick<Experiment, "status">) => (
   </span>
 );
 
-type ListProps = PageProps & {
-  experiments: ExperimentSummary[];
-  total: number;
-  offset: number;
-  perPage: number;
-  now: number;
-};
+type ListProps = PageProps & ListRange & { experiments: ExperimentSummary[]; now: number };
 
 /** Experiments of the organization, newest first. */
 export function ExperimentsPage({ site, viewer, experiments, total, offset, perPage, now }: ListProps) {

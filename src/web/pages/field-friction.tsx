@@ -25,6 +25,7 @@ type ListProps = PageProps & {
 export function FieldFrictionPage({ site, site: { base }, viewer, friction, query }: ListProps) {
   const here = `${base}/friction/field`;
   const { state, verified, category, offset = 0 } = query;
+  const toPage = (offset: number) => toHref(here, { state, verified, category, offset });
   const isFiltered = [state, verified, category].some((each) => each !== undefined);
   return (
     <Layout site={site} viewer={viewer} path="/friction/field" title="Friction from the field">
@@ -67,17 +68,7 @@ export function FieldFrictionPage({ site, site: { base }, viewer, friction, quer
             ) : (
               <FieldTable base={base} items={friction.items} />
             )}
-            <Pager
-              links={offsetLinks(
-                {
-                  offset,
-                  total: friction.total,
-                  perPage: fieldFrictionPerPage,
-                  toPage: (to) => toHref(here, { state, verified, category, offset: to }),
-                },
-                ["Newer", "Older"],
-              )}
-            />
+            <Pager links={offsetLinks({ offset, total: friction.total, perPage: fieldFrictionPerPage, toPage })} />
           </div>
         </>
       )}

@@ -138,6 +138,12 @@ export function FrictionPointPage({ site, site: { base }, viewer, friction, scop
 
 type Evaluation = FrictionDetail["prompts"][number]["evaluations"][number];
 
+/** null: no run reached the page. */
+function barClass(share: number | null): string {
+  if (share === null) return "none";
+  return share === 0 ? "gone" : "rest";
+}
+
 /** One bar per evaluation, oldest first: the share of runs with this issue among those that reached the page. */
 function OccurrenceChart({ evaluations }: { evaluations: Evaluation[] }) {
   const [step, gap, height, edge] = [18, 4, 44, 2];
@@ -153,14 +159,7 @@ function OccurrenceChart({ evaluations }: { evaluations: Evaluation[] }) {
         <title>{label}</title>
         {shares.map((share, i) => (
           <g key={evaluations[i]?.evalRequestId}>
-            <rect
-              class={share === null ? "none" : share === 0 ? "gone" : "rest"}
-              x={i * step}
-              y={edge}
-              width={barWidth}
-              height={barHeight}
-              rx="2"
-            />
+            <rect class={barClass(share)} x={i * step} y={edge} width={barWidth} height={barHeight} rx="2" />
             {share !== null && share > 0 && (
               <rect
                 class="met"

@@ -39,6 +39,7 @@ export function FrictionPage({ site, site: { base }, viewer, friction, query, pr
   const here = `${base}/friction`;
   const { promptId, providerId, state, severity, agent, sort, offset = 0 } = query;
   const linkQuery = { promptId, providerId, state, severity, agent, sort };
+  const toPage = (offset: number) => toHref(here, { ...linkQuery, offset });
   return (
     <Layout site={site} viewer={viewer} path="/friction" title="Friction">
       <div class="toolbar">
@@ -84,12 +85,7 @@ export function FrictionPage({ site, site: { base }, viewer, friction, query, pr
             )}
             <Pager
               links={offsetLinks(
-                {
-                  offset,
-                  total: friction.total,
-                  perPage: frictionPerPage,
-                  toPage: (to) => toHref(here, { ...linkQuery, offset: to }),
-                },
+                { offset, total: friction.total, perPage: frictionPerPage, toPage },
                 sort === undefined ? ["More severe", "Less severe"] : ["Previous", "Next"],
               )}
             />

@@ -15,11 +15,12 @@ import { When } from "../components/when.tsx";
 import { SidesWhyLink } from "../components/why-link.tsx";
 import { may, type PageProps } from "../viewer.ts";
 
-const gateLabels: Record<Gate["status"], string> = {
-  running: "Running",
-  passed: "Passed",
-  failed: "Failed",
-  error: "Inconclusive",
+/** `runStatus`: the status of runs with the same color. */
+const statusLooks: Record<Gate["status"], { label: string; runStatus: string; notice: string }> = {
+  running: { label: "Running", runStatus: "running", notice: "notice" },
+  passed: { label: "Passed", runStatus: "completed", notice: "notice good" },
+  failed: { label: "Failed", runStatus: "failed", notice: "notice bad" },
+  error: { label: "Inconclusive", runStatus: "superseded", notice: "notice" },
 };
 
 const gateTitle = ({ prompts: [first, ...others] }: Gate): string => {
@@ -28,14 +29,11 @@ const gateTitle = ({ prompts: [first, ...others] }: Gate): string => {
 };
 
 /** Status of a gate: a dot and a label, in the colors of runs. */
-const GateStatus = ({ status }: { status: Gate["status"] }) => {
-  const tone = { running: "running", passed: "completed", failed: "failed", error: "superseded" }[status];
-  return (
-    <span class={`status-mark run-${tone}`} data-status={status}>
-      {gateLabels[status]}
-    </span>
-  );
-};
+const GateStatus = ({ status }: { status: Gate["status"] }) => (
+  <span class={`status-mark run-${statusLooks[status].runStatus}`} data-status={status}>
+    {statusLooks[status].label}
+  </span>
+);
 
 type ListProps = PageProps & {
   gates: Gate[];
@@ -46,12 +44,14 @@ type ListProps = PageProps & {
   now: number;
 };
 
+const hasFilter = ({ promptId, status }: GateFilter) => promptId !== undefined || status !== undefined;
+
 /** Gates of the organization, newest first. */
-export function GatesPage({ site, viewer, gates, total, query, prompts, perPage, now }: ListProps) {
+export function GatesPage(props: ListProps) {
+  const { site, viewer, total, query, prompts, perPage } = props;
   const here = `${site.base}/gates`;
   const { promptId, status, sort } = query;
   const offset = query.offset ?? 0;
-  const isFiltered = promptId !== undefined || status !== undefined;
   const toPage = (offset: number) => toHref(here, { promptId, status, sort, offset });
   return (
     <Layout site={site} viewer={viewer} path="/gates" title="Gates">
@@ -60,65 +60,74 @@ export function GatesPage({ site, viewer, gates, total, query, prompts, perPage,
         <span class="muted">{formatNumber(total)}</span>
         <a href={`${site.base}/bisects`}>Bisects</a>
       </div>
-      {(isFiltered || total > 0) && (
+      {(hasFilter(query) || total > 0) && (
         <Filter action={here} part="gates" sort={sort}>
           <Choice name="promptId" label="Prompt" allLabel="All prompts" value={promptId}>
             {promptChoices(prompts)}
           </Choice>
           <Choice name="status" label="Status" allLabel="All statuses" value={status}>
-            {gateStatuses.map((each) => [each, gateLabels[each]])}
+            {gateStatuses.map((each) => [each, statusLooks[each].label])}
           </Choice>
         </Filter>
       )}
       <div id="gates">
-        {gates.length === 0 && isFiltered ? (
-          <p class="empty">
-            No gates match these filters. <a href={here}>Clear filters</a>
-          </p>
-        ) : gates.length === 0 ? (
-          <div class="empty">
-            <h2>No gates yet</h2>
-            <p>
-              A gate compares a preview with your live docs in CI and fails if agents do worse on it.{" "}
-              <a href={`${site.base}/docs/gates`}>Set up a gate</a>
-            </p>
-          </div>
-        ) : (
-          <ScrollArea label="Gates">
-            <table class="list run-list">
-              <TableHead
-                labels={["Status", "Prompts", "Reason"]}
-                numbers={[
-                  { label: "Change", sort: "change", largestFirst: false },
-                  { label: "Created", sort: "created" },
-                ]}
-                sorting={toSorting(here, query, "-created")}
-              />
-              <tbody>
-                {gates.map((gate) => (
-                  <tr key={gate.id} data-status={gate.status}>
-                    <td>
-                      <GateStatus status={gate.status} />
-                    </td>
-                    <td class="title">
-                      <a class="plain" href={`${here}/${gate.id}`}>
-                        {gateTitle(gate)}
-                      </a>
-                    </td>
-                    <td class="soft">{shortReason(gate)}</td>
-                    <td class="number">{deltaText(gate)}</td>
-                    <td class="number soft">
-                      <When at={gate.createdAt} now={now} />
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </ScrollArea>
-        )}
+        <GateList {...props} />
         <Pager links={offsetLinks({ offset, perPage, total, toPage })} />
       </div>
     </Layout>
+  );
+}
+
+function GateList({ site: { base }, gates, query, now }: ListProps) {
+  const here = `${base}/gates`;
+  if (gates.length === 0 && hasFilter(query))
+    return (
+      <p class="empty">
+        No gates match these filters. <a href={here}>Clear filters</a>
+      </p>
+    );
+  if (gates.length === 0)
+    return (
+      <div class="empty">
+        <h2>No gates yet</h2>
+        <p>
+          A gate compares a preview with your live docs in CI and fails if agents do worse on it.{" "}
+          <a href={`${base}/docs/gates`}>Set up a gate</a>
+        </p>
+      </div>
+    );
+  return (
+    <ScrollArea label="Gates">
+      <table class="list run-list">
+        <TableHead
+          labels={["Status", "Prompts", "Reason"]}
+          numbers={[
+            { label: "Change", sort: "change", largestFirst: false },
+            { label: "Created", sort: "created" },
+          ]}
+          sorting={toSorting(here, query, "-created")}
+        />
+        <tbody>
+          {gates.map((gate) => (
+            <tr key={gate.id} data-status={gate.status}>
+              <td>
+                <GateStatus status={gate.status} />
+              </td>
+              <td class="title">
+                <a class="plain" href={`${here}/${gate.id}`}>
+                  {gateTitle(gate)}
+                </a>
+              </td>
+              <td class="soft">{shortReason(gate)}</td>
+              <td class="number">{deltaText(gate)}</td>
+              <td class="number soft">
+                <When at={gate.createdAt} now={now} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </ScrollArea>
   );
 }
 
@@ -153,7 +162,7 @@ export function GatePage({ site, site: { base }, viewer, gate, selfComparison, n
         <GateStatus status={status} />
       </header>
       {(cause !== null || status === "running") && (
-        <p class={status === "failed" ? "notice bad" : status === "passed" ? "notice good" : "notice"}>
+        <p class={statusLooks[status].notice}>
           {cause === null ? `${progress.ended} of ${progress.of} runs finished.` : `${capitalize(cause)}.`}
         </p>
       )}

@@ -1,9 +1,10 @@
 import type { InvitationDetails } from "../../auth/invitations.ts";
 import type { Person } from "../../auth/person.ts";
-import { TextField } from "../components/field.tsx";
+import { PasswordField, TextField } from "../components/field.tsx";
 import { Submit } from "../components/form-parts.tsx";
 import type { Site } from "../site.ts";
-import { AuthPage, passwordHint } from "./sign-in.tsx";
+import { withArticle } from "../viewer.ts";
+import { AuthPage } from "./sign-in.tsx";
 
 type InviteProps = {
   site: Site;
@@ -24,7 +25,7 @@ export function InvitePage({ site, path, invitation, person, name, errorMessage,
     <AuthPage
       {...{ site, path, errorMessage }}
       title={`Join ${orgName}`}
-      lead={`${invitedBy} invited you to ${orgName} as ${/^[aeiou]/.test(role) ? "an" : "a"} ${role}.`}
+      lead={`${invitedBy} invited you to ${orgName} as ${withArticle(role)}.`}
     >
       {isOtherPerson ? (
         <form method="post" action={`${site.base}/sign-out`}>
@@ -47,22 +48,7 @@ export function InvitePage({ site, path, invitation, person, name, errorMessage,
             <>
               {!hasAccount && <TextField name="name" label="Your name" autocomplete="name" value={name} />}
               <TextField name="email" label="Email" type="email" autocomplete="username" value={email} readonly />
-              {hasAccount ? (
-                <TextField
-                  name="password"
-                  label="Password of your existing account"
-                  type="password"
-                  autocomplete="current-password"
-                />
-              ) : (
-                <TextField
-                  name="password"
-                  label="Password"
-                  type="password"
-                  autocomplete="new-password"
-                  hint={passwordHint}
-                />
-              )}
+              {hasAccount ? <PasswordField label="Password of your existing account" /> : <PasswordField isNew />}
             </>
           )}
           {(person || !requiresSso) && <Submit>Join {orgName}</Submit>}
@@ -83,7 +69,7 @@ export const ResetPage = ({ site, path, person, errorMessage }: ResetProps) => (
   >
     <form method="post" action={site.base + path}>
       <input type="hidden" name="email" value={person.email} autocomplete="username" />
-      <TextField name="password" label="New password" type="password" autocomplete="new-password" hint={passwordHint} />
+      <PasswordField label="New password" isNew />
       <Submit>Set password</Submit>
     </form>
   </AuthPage>

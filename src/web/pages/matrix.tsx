@@ -4,7 +4,7 @@ import { outcomeLabels, scopeHints, scoreText } from "../../reports/labels.ts";
 import { noModel } from "../../runs/run-conditions.ts";
 import { minRuns, threshold } from "../../stats/power.ts";
 import { NoRuns } from "../components/empty.tsx";
-import { ScrollArea } from "../components/figures.tsx";
+import { List, ScrollArea } from "../components/figures.tsx";
 import { Choice, Filter, PeriodFields } from "../components/filter.tsx";
 import { foreignText, Layout } from "../components/layout.tsx";
 import { offsetLinks, Pager, toHref } from "../components/pager.tsx";
@@ -212,39 +212,21 @@ const Pairs = ({ matrix: { pairs, agents } }: { matrix: Matrix }) =>
         </h2>
       </summary>
       <p class="muted">Compared prompt by prompt, on the prompts with comparable scores of both.</p>
-      <ScrollArea label="Pairs of agents">
-        <table class="list">
-          <thead>
-            <tr>
-              <th scope="col">Agents</th>
-              <th scope="col" class="number">
-                Prompts
-              </th>
-              <th scope="col" class="number">
-                Difference (95% CI)
-              </th>
-              <th scope="col" class="number">
-                p, adjusted
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {pairs.map(({ agents: [first = 0, second = 0], prompts, delta, pHolm }) => (
-              <tr key={`${first} ${second}`}>
-                <td>
-                  {nameOf(agents[second])} against {nameOf(agents[first])}
-                </td>
-                <td class="number">{prompts}</td>
-                <td class="number">
-                  {withMinus(delta.value.toFixed(1))}{" "}
-                  <small>{withMinus(rangeText(delta, (n) => n.toFixed(1)) ?? "")}</small>
-                </td>
-                <td class="number">{pHolm}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </ScrollArea>
+      <List label="Pairs of agents" labels={["Agents"]} numbers={["Prompts", "Difference (95% CI)", "p, adjusted"]}>
+        {pairs.map(({ agents: [first = 0, second = 0], prompts, delta, pHolm }) => (
+          <tr key={`${first} ${second}`}>
+            <td>
+              {nameOf(agents[second])} against {nameOf(agents[first])}
+            </td>
+            <td class="number">{prompts}</td>
+            <td class="number">
+              {withMinus(delta.value.toFixed(1))}{" "}
+              <small>{withMinus(rangeText(delta, (n) => n.toFixed(1)) ?? "")}</small>
+            </td>
+            <td class="number">{pHolm}</td>
+          </tr>
+        ))}
+      </List>
     </details>
   );
 

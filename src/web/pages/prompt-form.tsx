@@ -55,6 +55,9 @@ type Props = PageProps & {
   conflicts?: Difference[] | undefined;
 };
 
+/** The list begins with Sunday, as in cron. */
+const weekdaysFromMonday = [...weekdays.slice(1), weekdays[0]];
+
 /** The name of a field in words: "workspace.setup" is "Workspace setup". */
 const toFieldName = (field: string) =>
   field === "text"
@@ -177,7 +180,7 @@ export function PromptFormPage(props: Props) {
                 <SchemaField
                   name="weekday"
                   label="Day"
-                  options={[...weekdays.slice(1), "sunday"].map((day) => [day, capitalize(day)] as const)}
+                  options={weekdaysFromMonday.map((day) => [day, capitalize(day)] as const)}
                   {...updateDerivedFields}
                   hx-trigger="change"
                 />

@@ -10,29 +10,27 @@ import { FailureNotice } from "../components/failure.tsx";
 import { TableHead } from "../components/figures.tsx";
 import { ButtonForm, DangerButton } from "../components/form-parts.tsx";
 import { ExternalLink, foreignText, Layout } from "../components/layout.tsx";
-import { PromptSettings } from "../components/prompt-settings.tsx";
+import { PromptSettings, type PromptSettingsProps } from "../components/prompt-settings.tsx";
 import { RunForm, type RunFormProps } from "../components/run-form.tsx";
 import { RunTable } from "../components/run-table.tsx";
 import { Frequency, NextTimes, PastEvaluations } from "../components/schedule.tsx";
 import { LatestChange, Score } from "../components/score.tsx";
+import { TaskText } from "../components/task-text.tsx";
 import { Day, Time, useTime } from "../components/when.tsx";
 import { may, type PageProps, type Viewer } from "../viewer.ts";
 
-type Props = PageProps & {
-  prompt: Prompt;
-  providerName: string | null;
-  /** The agents that an evaluation would use now. */
-  agentNames: string;
-  latest: LatestResults | null;
-  runs: RunListItem[];
-  runCount: number;
-  /** Its agents whose last runs all failed. */
-  failedRuns: FailedRuns[];
-  scheduledEvaluations: ScheduledEvaluation[];
-  timeZone: string;
-  now: number;
-  runForm: Omit<RunFormProps, "site" | "prompt">;
-};
+type Props = PageProps &
+  PromptSettingsProps & {
+    latest: LatestResults | null;
+    runs: RunListItem[];
+    runCount: number;
+    /** Its agents whose last runs all failed. */
+    failedRuns: FailedRuns[];
+    scheduledEvaluations: ScheduledEvaluation[];
+    timeZone: string;
+    now: number;
+    runForm: Omit<RunFormProps, "site" | "prompt">;
+  };
 
 /** A prompt with its scores, runs, schedule and settings, and the form to run it. */
 export function PromptPage(props: Props) {
@@ -63,18 +61,7 @@ export function PromptPage(props: Props) {
               {warning}
             </p>
           ))}
-          <h2>Task</h2>
-          <p class="task" {...foreignText}>
-            {prompt.text}
-          </p>
-          {prompt.endGoal && (
-            <>
-              <h2>End goal</h2>
-              <p class="task" {...foreignText}>
-                {prompt.endGoal}
-              </p>
-            </>
-          )}
+          <TaskText task={prompt} />
           {prompt.basis && <Basis base={base} basis={prompt.basis} />}
           {prompt.wordings && (
             <>
@@ -246,6 +233,9 @@ function ScoreHistory({ latest, base, promptId }: { latest: LatestResults | null
   );
 }
 
+const whyUnscheduled = ({ status }: Prompt): string =>
+  status === "active" ? "all schedules are paused" : `not scheduled while ${status}`;
+
 const ScheduleSection = ({ site: { base }, viewer, prompt, scheduledEvaluations, timeZone, now }: Props) => (
   <section aria-labelledby="schedule">
     <h2 id="schedule">Schedule</h2>
@@ -256,11 +246,7 @@ const ScheduleSection = ({ site: { base }, viewer, prompt, scheduledEvaluations,
     ) : (
       <p>
         <Frequency frequency={prompt.frequency} />{" "}
-        <span class="muted">
-          {prompt.nextRunsAt !== null
-            ? `(${timeZone})`
-            : `(${prompt.status === "active" ? "all schedules are paused" : `not scheduled while ${prompt.status}`})`}
-        </span>{" "}
+        <span class="muted">({prompt.nextRunsAt === null ? whyUnscheduled(prompt) : timeZone})</span>{" "}
         <a href={`${base}/prompts/${prompt.id}/schedule`}>Next 20 times</a>
       </p>
     )}

@@ -4,22 +4,20 @@ import { formatNumber } from "../../reports/labels.ts";
 import { toSorting } from "../components/figures.tsx";
 import { Choice, Filter } from "../components/filter.tsx";
 import { Layout } from "../components/layout.tsx";
-import { offsetLinks, Pager, toHref } from "../components/pager.tsx";
+import { type ListRange, offsetLinks, Pager, toHref } from "../components/pager.tsx";
 import { type PromptScore, ScoreTable } from "../components/score.tsx";
 import { type BulkAction, BulkActions } from "../components/selection.tsx";
 import { When } from "../components/when.tsx";
-import { may, type PageProps } from "../viewer.ts";
+import { may, type PageProps, type Viewer } from "../viewer.ts";
 
-type Props = PageProps & {
-  filter: PromptFilter & { sort?: string };
-  /** The tags to filter by. */
-  tags: string[];
-  prompts: PromptScore[];
-  total: number;
-  offset: number;
-  perPage: number;
-  now: number;
-};
+type Props = PageProps &
+  ListRange & {
+    filter: PromptFilter & { sort?: string };
+    /** The tags to filter by. */
+    tags: string[];
+    prompts: PromptScore[];
+    now: number;
+  };
 
 /** The prompts of the organization, newest first. */
 export function PromptsPage({ site, viewer, filter, tags, prompts, total, offset, perPage, now }: Props) {
@@ -87,26 +85,8 @@ export function PromptsPage({ site, viewer, filter, tags, prompts, total, offset
               </>
             )}
           />
-        ) : isFiltered || offset > 0 ? (
-          <p class="empty">
-            No prompts match these filters. <a href={here}>Clear filters</a>
-          </p>
         ) : (
-          <div class="empty">
-            <h2>No prompts yet</h2>
-            <p>
-              A prompt is a task with an end goal: something a developer would ask an agent to do with your tool. Run it
-              manually, over the API or on a schedule.
-            </p>
-            {may(viewer, "write") && (
-              <p>
-                <a class="button main" href={`${here}/new`}>
-                  Create your first prompt
-                </a>{" "}
-                or <a href={`${here}/propose`}>have some proposed from your docs</a>
-              </p>
-            )}
-          </div>
+          <NoPrompts {...{ here, viewer }} isFiltered={isFiltered || offset > 0} />
         )}
         {total > 0 && (
           <p>
@@ -126,3 +106,26 @@ export function PromptsPage({ site, viewer, filter, tags, prompts, total, offset
     </Layout>
   );
 }
+
+const NoPrompts = ({ here, viewer, isFiltered }: { here: string; viewer: Viewer; isFiltered: boolean }) =>
+  isFiltered ? (
+    <p class="empty">
+      No prompts match these filters. <a href={here}>Clear filters</a>
+    </p>
+  ) : (
+    <div class="empty">
+      <h2>No prompts yet</h2>
+      <p>
+        A prompt is a task with an end goal: something a developer would ask an agent to do with your tool. Run it
+        manually, over the API or on a schedule.
+      </p>
+      {may(viewer, "write") && (
+        <p>
+          <a class="button main" href={`${here}/new`}>
+            Create your first prompt
+          </a>{" "}
+          or <a href={`${here}/propose`}>have some proposed from your docs</a>
+        </p>
+      )}
+    </div>
+  );

@@ -252,7 +252,7 @@ const Rows = ({ caption, rows }: { caption: string; rows: FieldRow[] }) => (
 /** A type, or a link to its schema. */
 function Type({ schema }: { schema: Schema }) {
   if (schema.$ref) {
-    const name = schema.$ref.split("/").at(-1) ?? "";
+    const name = nameOf(schema.$ref);
     return <a href={`#schema-${name}`}>{name}</a>;
   }
   if (schema.anyOf)

@@ -25,6 +25,7 @@ import { ReportHead } from "../components/report-head.tsx";
 import { Properties, ReportActions, type ReportExtras } from "../components/report-properties.tsx";
 import { ScoreBar } from "../components/score-bar.tsx";
 import { DimensionParts } from "../components/score-curve.tsx";
+import { TaskText } from "../components/task-text.tsx";
 import { Day, Time, useTime } from "../components/when.tsx";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
@@ -112,7 +113,7 @@ export function ReportPage(props: Props) {
           <Summary summary={report.summary} />
         </Fold>
         <Fold id="task" title="Task and end goal">
-          <Task task={report.task} />
+          <TaskText task={report.task} heading="h3" />
         </Fold>
         <RunContext report={report} />
         <Fold id="method" title="Run, method and formats">
@@ -140,8 +141,16 @@ const Summary = ({ summary }: { summary: Report["summary"] }) => (
   </div>
 );
 
+type MetricRow = [
+  name: string,
+  field: keyof Report["metrics"],
+  value: string | number,
+  detail: string,
+  format: (value: number) => string,
+];
+
 function Metrics({ report: { metrics, baseline } }: { report: Report }) {
-  const rows: [string, keyof Report["metrics"], string | number, string, (value: number) => string][] = [
+  const rows: MetricRow[] = [
     ["Time", "timeSeconds", metrics.time, metrics.timeDetail, (value) => `${Number(value.toFixed(1))} s`],
     ["Errors", "errors", metrics.errors, metrics.errorsDetail, String],
     ["Tool calls", "toolCalls", metrics.toolCalls, metrics.toolCallsDetail, String],
@@ -214,23 +223,6 @@ const DimensionChange = ({ change }: { change: number | null }) =>
       , <Change change={change} /> vs. baseline
     </>
   );
-
-const Task = ({ task }: { task: Report["task"] }) => (
-  <>
-    <h3>Task</h3>
-    <p class="task" {...foreignText}>
-      {task.text}
-    </p>
-    {task.endGoal && (
-      <>
-        <h3>End goal</h3>
-        <p class="task" {...foreignText}>
-          {task.endGoal}
-        </p>
-      </>
-    )}
-  </>
-);
 
 /** The parts of the end goal with the judge's evidence. `session`: URL of the session page; null if the events cannot be read. */
 function Goal({ report: { judge }, session }: { report: Report; session: string | null }) {

@@ -56,6 +56,7 @@ export function ReportsPage({
   now,
 }: Props) {
   const here = `${base}/reports`;
+  const toPage = (offset: number) => toHref(here, { ...query, offset });
   const { offset = 0 } = query;
   const isFiltered = Object.entries(query).some(
     ([name, value]) => name !== "offset" && name !== "sort" && value !== undefined,
@@ -119,12 +120,7 @@ export function ReportsPage({
             </table>
             <Pager
               range={`${formatNumber(offset + 1)}–${formatNumber(Math.min(total, offset + reportsPerPage))} of ${formatNumber(total)}`}
-              links={offsetLinks({
-                offset,
-                total,
-                perPage: reportsPerPage,
-                toPage: (to) => toHref(here, { ...query, offset: to }),
-              })}
+              links={offsetLinks({ offset, total, perPage: reportsPerPage, toPage })}
             />
           </form>
         )}

@@ -3,7 +3,7 @@ import { describeMethodology } from "../../reports/differences.ts";
 import { agentLabel, outcomeLabels, scoreText } from "../../reports/labels.ts";
 import type { Report } from "../../reports/schema.ts";
 import { Sparkline } from "../components/charts.tsx";
-import { GradeMark } from "../components/figures.tsx";
+import { GradeMark, TableHead } from "../components/figures.tsx";
 import { foreignText, Layout } from "../components/layout.tsx";
 import { type PublicScore, staleDays } from "../public-score.ts";
 import type { Site } from "../site.ts";
@@ -34,15 +34,7 @@ export const ResultsPage = ({ site, path, orgName, results }: Props) => (
       <p class="muted">No results yet.</p>
     ) : (
       <table class="list scores results">
-        <thead>
-          <tr>
-            <th scope="col">Task</th>
-            <th scope="col">Result</th>
-            <th scope="col">Trend</th>
-            <th scope="col">Evaluated</th>
-            <th scope="col">Method</th>
-          </tr>
-        </thead>
+        <TableHead labels={["Task", "Result", "Trend", "Evaluated", "Method"]} />
         <tbody>
           {results.map(({ title, result }, i) => (
             <tr key={`${i} ${title}`}>

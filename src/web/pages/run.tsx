@@ -12,6 +12,7 @@ import { Fact, GradeMark } from "../components/figures.tsx";
 import { ButtonForm, DangerButton } from "../components/form-parts.tsx";
 import { ExternalLink, foreignText, Layout } from "../components/layout.tsx";
 import { DocsMark, Status } from "../components/run-table.tsx";
+import { TaskText } from "../components/task-text.tsx";
 import { TimelineRows } from "../components/timeline.tsx";
 import { Time, When } from "../components/when.tsx";
 import { attemptLabels, runDuration, usageText, waitingLabels, waitingText } from "../run-labels.ts";
@@ -258,18 +259,7 @@ const Attempts = ({ path, attempts }: { path: string; attempts: Attempt[] }) => 
 
 const RunPrompt = ({ run, requested: { task, urlMap } }: { run: Run; requested: RequestedTask }) => (
   <aside aria-label="Prompt">
-    <h2>Task</h2>
-    <p class="task" {...foreignText}>
-      {task.text}
-    </p>
-    {task.endGoal && (
-      <>
-        <h2>End goal</h2>
-        <p class="task" {...foreignText}>
-          {task.endGoal}
-        </p>
-      </>
-    )}
+    <TaskText task={task} />
     {run.templateArgs && Object.keys(run.templateArgs).length > 0 && (
       <>
         <h2>Variables</h2>

@@ -5,16 +5,14 @@ import type { Schedule, ScheduledEvaluation, ScheduleException, ScheduleState } 
 import { Fact, List } from "../components/figures.tsx";
 import { ButtonForm, Notices } from "../components/form-parts.tsx";
 import { foreignText, Layout } from "../components/layout.tsx";
-import { offsetLinks, Pager, toHref } from "../components/pager.tsx";
+import { type ListRange, offsetLinks, Pager, toHref } from "../components/pager.tsx";
 import { Frequency, NextTimes, OutcomeLink, PastEvaluations } from "../components/schedule.tsx";
 import { formatZoned, When } from "../components/when.tsx";
 import { catchUpLabels, overlapLabels } from "../schedule-labels.ts";
 import { may, type PageProps } from "../viewer.ts";
 
-type Range = { total: number; offset: number; perPage: number };
-
 type Props = PageProps &
-  Range & {
+  ListRange & {
     state: ScheduleState;
     /** The prompts whose schedule runs next. */
     next: PromptItem[];
@@ -100,7 +98,7 @@ export function SchedulesPage({ state, next, exceptions, now, successMessage, ..
 }
 
 type ScheduleProps = PageProps &
-  Range & { title: string; schedule: Schedule; evaluations: ScheduledEvaluation[]; now: number };
+  ListRange & { title: string; schedule: Schedule; evaluations: ScheduledEvaluation[]; now: number };
 
 /** The schedule of a prompt: its policies, its next times and what became of the earlier ones. */
 export function SchedulePage({ title, schedule, evaluations, now, ...props }: ScheduleProps) {
@@ -165,12 +163,7 @@ export function SchedulePage({ title, schedule, evaluations, now, ...props }: Sc
       {evaluations.length > 0 && <h2>Past times</h2>}
       <PastEvaluations {...{ base: site.base, timeZone, evaluations }} />
       <Pager
-        links={offsetLinks({
-          offset,
-          perPage,
-          total,
-          toPage: (at) => toHref(`${prompt}/schedule`, { offset: at }),
-        })}
+        links={offsetLinks({ offset, perPage, total, toPage: (at) => toHref(`${prompt}/schedule`, { offset: at }) })}
       />
     </Layout>
   );

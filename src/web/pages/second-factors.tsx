@@ -2,7 +2,7 @@ import type { Passkey } from "../../auth/passkeys.ts";
 import type { TwoFactor } from "../../auth/two-factor.ts";
 import { count } from "../../grading/text.ts";
 import { loadQrCodes } from "../../lazy-packages.ts";
-import { TextField } from "../components/field.tsx";
+import { PasswordField, TextField } from "../components/field.tsx";
 import { Copyable, DangerButton, Notices, Submit } from "../components/form-parts.tsx";
 import { Layout } from "../components/layout.tsx";
 import { Day } from "../components/when.tsx";
@@ -14,7 +14,7 @@ type ToUrl = (path: string) => string;
 /** A form that asks for the password before it does something. */
 const PasswordForm = ({ action, id, label, isBad }: { action: string; id: string; label: string; isBad?: boolean }) => (
   <form method="post" action={action}>
-    <TextField id={id} name="password" label="Current password" type="password" autocomplete="current-password" />
+    <PasswordField id={id} label="Current password" />
     <button type="submit" class={isBad ? "bad" : undefined}>
       {label}
     </button>
@@ -27,33 +27,38 @@ type TwoFactorProps = { to: ToUrl; twoFactor: TwoFactor; hasPassword: boolean };
 export const TwoFactorSection = ({ to, twoFactor, hasPassword }: TwoFactorProps) => (
   <section id="two-factor" class="narrow">
     <h2>Two-factor sign-in</h2>
-    {!hasPassword ? (
-      <p>You sign in with your identity provider, which asks for a second factor itself.</p>
-    ) : twoFactor.isOn ? (
-      <>
-        <p>
-          On. After your password, evald asks for a code of your authenticator app.{" "}
-          {count(twoFactor.backupCodesLeft, "backup code")} left.
-        </p>
-        <details>
-          <summary>Replace backup codes</summary>
-          <p class="aside">The old codes stop working.</p>
-          <PasswordForm action={to("two-factor/backup-codes")} id="codes-password" label="Replace backup codes" />
-        </details>
-        <details>
-          <summary>Turn off two-factor sign-in</summary>
-          <p class="aside">Your password alone will be enough to sign in.</p>
-          <PasswordForm action={to("two-factor/disable")} id="off-password" label="Turn off two-factor sign-in" isBad />
-        </details>
-      </>
+    {hasPassword ? (
+      <TwoFactorSettings {...{ to, twoFactor }} />
     ) : (
-      <>
-        <p>Off. When it is on, you enter a code from an authenticator app after your password.</p>
-        <PasswordForm action={to("two-factor")} id="on-password" label="Turn on two-factor sign-in" />
-      </>
+      <p>You sign in with your identity provider, which asks for a second factor itself.</p>
     )}
   </section>
 );
+
+const TwoFactorSettings = ({ to, twoFactor }: Omit<TwoFactorProps, "hasPassword">) =>
+  twoFactor.isOn ? (
+    <>
+      <p>
+        On. After your password, evald asks for a code of your authenticator app.{" "}
+        {count(twoFactor.backupCodesLeft, "backup code")} left.
+      </p>
+      <details>
+        <summary>Replace backup codes</summary>
+        <p class="aside">The old codes stop working.</p>
+        <PasswordForm action={to("two-factor/backup-codes")} id="codes-password" label="Replace backup codes" />
+      </details>
+      <details>
+        <summary>Turn off two-factor sign-in</summary>
+        <p class="aside">Your password alone will be enough to sign in.</p>
+        <PasswordForm action={to("two-factor/disable")} id="off-password" label="Turn off two-factor sign-in" isBad />
+      </details>
+    </>
+  ) : (
+    <>
+      <p>Off. When it is on, you enter a code from an authenticator app after your password.</p>
+      <PasswordForm action={to("two-factor")} id="on-password" label="Turn on two-factor sign-in" />
+    </>
+  );
 
 type PasskeysProps = { to: ToUrl; passkeys: Passkey[] | null; hasPassword: boolean };
 
@@ -91,15 +96,7 @@ export const PasskeySection = ({ to, passkeys, hasPassword }: PasskeysProps) => 
           data-passkey-options={to("passkeys/options")}
         >
           <TextField id="passkey-name" name="passkeyName" label="Name of the passkey" autocomplete="off" />
-          {hasPassword && (
-            <TextField
-              id="passkey-password"
-              name="password"
-              label="Current password"
-              type="password"
-              autocomplete="current-password"
-            />
-          )}
+          {hasPassword && <PasswordField id="passkey-password" label="Current password" />}
           <input type="hidden" name="credential" />
           <button type="submit">Add passkey</button>
         </form>

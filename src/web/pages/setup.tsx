@@ -1,8 +1,8 @@
 import type { Person } from "../../auth/person.ts";
-import { TextField } from "../components/field.tsx";
+import { PasswordField, TextField } from "../components/field.tsx";
 import { Submit } from "../components/form-parts.tsx";
 import type { Site } from "../site.ts";
-import { AuthPage, passwordHint } from "./sign-in.tsx";
+import { AuthPage } from "./sign-in.tsx";
 
 type Props = {
   site: Site;
@@ -35,7 +35,7 @@ export const SetupPage = ({ site, path, orgName, person, values, errorMessage }:
           />
           <TextField name="name" label="Your name" autocomplete="name" value={values?.name} />
           <TextField name="email" label="Email" type="email" autocomplete="username" value={values?.email} />
-          <TextField name="password" label="Password" type="password" autocomplete="new-password" hint={passwordHint} />
+          <PasswordField isNew />
         </>
       )}
       <Submit>{person ? `Become the owner of ${orgName}` : "Create account"}</Submit>

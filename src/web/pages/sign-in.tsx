@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { TextField } from "../components/field.tsx";
+import { PasswordField, TextField } from "../components/field.tsx";
 import { Notices, Submit } from "../components/form-parts.tsx";
 import { Layout } from "../components/layout.tsx";
 import { PasskeySignIn } from "../components/passkeys.tsx";
@@ -25,8 +25,6 @@ export const AuthPage = ({ site, path, title, lead, errorMessage, children }: Au
     </div>
   </Layout>
 );
-
-export const passwordHint = "At least 12 characters. A phrase of several unrelated words works well.";
 
 /** For a server on which nobody has an account: where the setup link is, and the command that prints it again. */
 export const SetupNote = () => (
@@ -74,24 +72,27 @@ export const SignInPage = (props: Props) => {
       <form method="post" action={`${site.base}/sign-in`}>
         <input type="hidden" name="next" value={next} />
         <TextField name="email" label="Email" type="email" autocomplete="username" value={email} />
-        <TextField name="password" label="Password" type="password" autocomplete="current-password" />
+        <PasswordField />
         <Submit>Sign in</Submit>
       </form>
       {allowsPasskeys && !isUnused && <PasskeySignIn {...{ site, next }} />}
-      {isUnused ? null : sendsMail ? (
-        <p class="aside">
-          <a href={`${site.base}/sign-in/forgotten`}>Forgot your password?</a> No account? Ask an owner of your
-          organization to invite you.
-        </p>
-      ) : (
-        <p class="aside">
-          No account? Ask an owner of your organization to invite you. Forgot your password? Ask an owner for a password
-          reset link.
-        </p>
-      )}
+      {!isUnused && <HelpToSignIn base={site.base} sendsMail={sendsMail} />}
     </AuthPage>
   );
 };
+
+const HelpToSignIn = ({ base, sendsMail }: { base: string; sendsMail: boolean }) =>
+  sendsMail ? (
+    <p class="aside">
+      <a href={`${base}/sign-in/forgotten`}>Forgot your password?</a> No account? Ask an owner of your organization to
+      invite you.
+    </p>
+  ) : (
+    <p class="aside">
+      No account? Ask an owner of your organization to invite you. Forgot your password? Ask an owner for a password
+      reset link.
+    </p>
+  );
 
 type CodeProps = { site: Site; next: string; errorMessage?: string; allowsPasskeys: boolean };
 

@@ -2,7 +2,7 @@ import { capitalize, count, dollars } from "../../grading/text.ts";
 import { humanize } from "../../reports/labels.ts";
 import type { BreakdownName, Budget, SpendingReport, SpendingRow } from "../../spending/schema.ts";
 import { Meter } from "../components/charts.tsx";
-import { Fact, List, ScrollArea } from "../components/figures.tsx";
+import { Fact, List } from "../components/figures.tsx";
 import { type PromptName, promptChoices } from "../components/filter.tsx";
 import { ButtonForm, Notices, Submit } from "../components/form-parts.tsx";
 import { Layout } from "../components/layout.tsx";
@@ -172,22 +172,25 @@ const SpendingTable = ({ rows, label, toHref, total }: RowsProps & { total: numb
   </List>
 );
 
+/** The highest bar of a month that cost less is lower than the chart. */
+const minScaleUsd = 0.01;
+
 /** The days of a month (such as 2026-11) as bars, with the highest amount. The table below has the same values. */
 function DayChart({ month, days }: { month: string; days: SpendingRow[] }) {
   const [width, height, top, bottom] = [620, 128, 26, 26];
   const [dayWidth, barWidth] = [20, 14];
   // Keeps the label of a bar at an edge within the chart.
   const halfLabel = 40;
-  const highest = Math.max(...days.map(({ spentUsd }) => spentUsd), 0.01);
-  const most = days.reduce<SpendingRow | null>((a, b) => (a && a.spentUsd >= b.spentUsd ? a : b), null);
-  const label = `Spending per day. ${most ? `Most on ${most.name}: ${dollars(most.spentUsd)}.` : ""}`;
+  const [highestDay] = days.toSorted((a, b) => b.spentUsd - a.spentUsd);
+  const highestUsd = Math.max(highestDay?.spentUsd ?? 0, minScaleUsd);
+  const label = `Spending per day. ${highestDay ? `Most on ${highestDay.name}: ${dollars(highestDay.spentUsd)}.` : ""}`;
   const lastDay = Temporal.PlainYearMonth.from(month).daysInMonth;
   const x = (day: number) => (day - 1) * dayWidth;
   const dayOf = ({ key }: SpendingRow) => Number(key.slice(8));
   return (
     <svg class="day-chart" viewBox={`0 0 ${width} ${height}`} role="img" aria-label={label}>
       {days.map((row) => {
-        const barHeight = (row.spentUsd / highest) * (height - top - bottom);
+        const barHeight = (row.spentUsd / highestUsd) * (height - top - bottom);
         return (
           <rect key={row.key} x={x(dayOf(row))} y={height - bottom - barHeight} width={barWidth} height={barHeight}>
             <title>{`${row.name}: ${dollars(row.spentUsd)}`}</title>
@@ -195,13 +198,13 @@ function DayChart({ month, days }: { month: string; days: SpendingRow[] }) {
         );
       })}
       <line x1="0" x2={width} y1={height - bottom} y2={height - bottom} />
-      {most && (
+      {highestDay && (
         <text
           class="middle"
-          x={Math.min(Math.max(x(dayOf(most)) + barWidth / 2, halfLabel), width - halfLabel)}
+          x={Math.min(Math.max(x(dayOf(highestDay)) + barWidth / 2, halfLabel), width - halfLabel)}
           y={top - 6}
         >
-          {dollars(most.spentUsd)}
+          {dollars(highestDay.spentUsd)}
         </text>
       )}
       <text class="start" x="0" y={height - 6}>
@@ -248,27 +251,19 @@ const Budgets = ({ site: { base }, report, prompts, tags, mayChange }: Props) =>
       {mayChange && <a href={`${base}/settings`}>Change the budget of the organization</a>}
     </p>
     {report.budgets.length > 0 && (
-      <ScrollArea label="Budgets">
-        <table class="list">
-          <thead>
-            <tr>
-              <th scope="col">Prompt or tag</th>
-              <th scope="col" class="number">
-                Spent
-              </th>
-              <th scope="col" class="number">
-                Budget
-              </th>
-              {mayChange && <th scope="col">Actions</th>}
-            </tr>
-          </thead>
-          <tbody>
-            {report.budgets.map((budget) => (
-              <BudgetRow key={budget.id} {...{ base, budget, mayChange }} />
-            ))}
-          </tbody>
-        </table>
-      </ScrollArea>
+      <List
+        label="Budgets"
+        labels={[
+          "Prompt or tag",
+          { label: "Spent", isNumber: true },
+          { label: "Budget", isNumber: true },
+          ...(mayChange ? ["Actions"] : []),
+        ]}
+      >
+        {report.budgets.map((budget) => (
+          <BudgetRow key={budget.id} {...{ base, budget, mayChange }} />
+        ))}
+      </List>
     )}
     {mayChange && prompts.length > 0 && (
       <form class="narrow" method="post" action={`${base}/spending/budgets`}>

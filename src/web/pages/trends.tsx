@@ -43,7 +43,8 @@ export function TrendsPage({ site, site: { base }, viewer, trends, sides, query,
   const dayOf = useDay();
   const scoredPoints = points.filter(({ score }) => score !== null);
   const prompt = prompts.find(({ id }) => id === query.promptId);
-  const subject = prompt ? oneLine(titleOf(prompt), 80) : query.tag ? `prompts tagged ${query.tag}` : "all prompts";
+  const promptsText = query.tag ? `prompts tagged ${query.tag}` : "all prompts";
+  const subject = prompt ? oneLine(titleOf(prompt), 80) : promptsText;
   return (
     <Layout site={site} viewer={viewer} path="/trends" title="Trends">
       <div class="toolbar">

@@ -313,13 +313,16 @@ const PageDiff = ({ page, page: { url, lines } }: { page: ChangedPage }) => (
   </figure>
 );
 
+/** The element of a line, and what is before its text. */
+const lineMarks = { added: ["ins", "+ "], removed: ["del", "− "], none: ["span", "  "] } as const;
+
 const PageLines = ({ lines }: { lines: ChangedPage["lines"] }) => (
   <pre class="diff">
     {lines.map(({ change, text }, i) => {
-      const Tag = change === "added" ? "ins" : change === "removed" ? "del" : "span";
+      const [Tag, mark] = lineMarks[change];
       return (
         <Tag key={i}>
-          {change === "added" ? "+ " : change === "removed" ? "− " : "  "}
+          {mark}
           {text}
           {"\n"}
         </Tag>

@@ -22,8 +22,9 @@ export const bisectPages = (ctx: Context) =>
   new Elysia({ name: "bisect pages" })
     .get(
       "/bisects",
-      ({ request, query: { offset = 0 } }) =>
+      ({ request, query }) =>
         showPage(ctx, request, (viewer, site) => {
+          const offset = query.offset ?? 0;
           const { items, total } = listBisects(ctx, viewer.org, { limit: perPage, offset });
           const prompts = listPromptChoices(ctx, viewer.org);
           const props = { site, viewer, bisects: items, prompts, total, offset, perPage, now: ctx.now() };

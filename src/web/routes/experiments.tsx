@@ -85,8 +85,9 @@ export const experimentPages = (ctx: Context) =>
   new Elysia({ name: "experiment pages" })
     .get(
       "/experiments",
-      ({ request, query: { offset = 0 } }) =>
+      ({ request, query }) =>
         showPage(ctx, request, (viewer, site) => {
+          const offset = query.offset ?? 0;
           const { items, total } = listExperiments(ctx, viewer.org, { limit: perPage, offset });
           const props = { site, viewer, experiments: items, total, offset, perPage, now: ctx.now() };
           return <ExperimentsPage {...props} />;
@@ -99,7 +100,8 @@ export const experimentPages = (ctx: Context) =>
         showPage(ctx, request, (viewer, site) => {
           const choices = choicesOf(ctx, viewer.org);
           const promptId = prompt || (tag === "" ? (choices.prompts[0]?.[0] ?? "") : "");
-          const values = new URLSearchParams({ promptId, tag, repeats: itself ? selfComparisonRepeats : defaultRepeats });
+          const repeats = itself ? selfComparisonRepeats : defaultRepeats;
+          const values = new URLSearchParams({ promptId, tag, repeats });
           if (itself) values.set("itself", "on");
           if (report !== undefined && fix !== undefined)
             for (const [name, value] of Object.entries(valuesOfFix(ctx, viewer.org, report, fix)))
