@@ -27,6 +27,8 @@ export type Finding = Omit<Friction, "lostSeconds" | "lostUsd" | "lostPoints"> &
   /** Where to change what, as far as events show it. */
   evidence: TextChange | null;
   fix: string | null;
+  /** It says that something is missing in all that was read. A page that wasn't read or understood may have it. */
+  isInferred?: boolean;
 };
 
 /** A finding as stated by its rule. Findings of one category with the same `subject` are merged. */
@@ -34,7 +36,7 @@ export type FindingDraft = Pick<
   Finding,
   "severity" | "phase" | "category" | "title" | "description" | "url" | "preconditions"
 > &
-  Partial<Pick<Finding, "cause" | "place" | "fix" | "quote" | "owner" | "evidence">> & {
+  Partial<Pick<Finding, "cause" | "place" | "fix" | "quote" | "owner" | "evidence" | "isInferred">> & {
     subject: string;
     events: number[];
     remedy: { key: string; title: string; kind?: "links" | "other" };

@@ -191,6 +191,7 @@ function checkFinding(check: CheckResult, entry: CheckFriction, severity: Fricti
     events: sortedUnique([check.seq, ...requests.map((http) => http.seq)]),
     cause: { ...noCause, checks: [check.key] },
     foundBy: "rules",
+    isInferred: check.id === "prerequisite-explained",
     remedy: remedyOf(check, entry, facts),
     place,
     owner: "fixes",

@@ -31,6 +31,7 @@ export function frictionsOf(findings: Finding[], facts: Facts, scoring: Scoring 
         owner: _owner,
         evidence: _evidence,
         fix: _fix,
+        isInferred: _isInferred,
         ...friction
       }) => {
         const { events } = friction;

@@ -88,6 +88,7 @@ function unclearDraft(answer: GoalAnswer, facts: Facts): FindingDraft {
     cause: { ...noCause, goal: true },
     events: [answer.seq],
     preconditions: ["goal"],
+    isInferred: true,
   };
   if (otherScript !== null)
     return {

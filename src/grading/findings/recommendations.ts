@@ -7,8 +7,8 @@ import { type Finding, joinCauses, noCause, worstSeverity } from "./finding.ts";
 import { gainOf, rangeOf, sharesOf } from "./gains.ts";
 
 /**
- * One recommended fix for each change that would remove listed friction points: the most severe first, then the highest gain. Site
- * conventions come after everything that got in an agent's way.
+ * One recommended fix for each change that would remove listed friction points: the most severe first, then the highest gain. What is
+ * only inferred counts one step less, and comes after what was seen. Site conventions come after everything that got in an agent's way.
  */
 export function recommendationsOf(
   findings: Finding[],
@@ -30,6 +30,7 @@ export function recommendationsOf(
       frictions: group.map((finding) => finding.fingerprint).filter((print) => listedFingerprints.has(print)),
       expectedGain: gainOf(cause, facts, measured, methodology),
       severity: severityRank[worstSeverity(group.map((finding) => finding.severity))],
+      isInferred: group.every((finding) => finding.isInferred),
       isConvention: group.every(({ remedy }) => remedy.kind === "conventions"),
       fixable: group
         .filter(({ owner }) => owner === "fixes")
@@ -38,13 +39,14 @@ export function recommendationsOf(
     .sort(
       (a, b) =>
         Number(a.isConvention) - Number(b.isConvention) ||
-        a.severity - b.severity ||
+        a.severity + Number(a.isInferred) - (b.severity + Number(b.isInferred)) ||
+        Number(a.isInferred) - Number(b.isInferred) ||
         (b.expectedGain ?? 0) - (a.expectedGain ?? 0) ||
         (a.title < b.title ? -1 : a.title > b.title ? 1 : 0),
     );
   const causes = groups.map(({ fixable }) => fixable);
   const shares = lost === null ? [] : sharesOf(causes, lost.fixes, facts, measured, methodology);
-  return groups.map(({ severity: _severity, fixable: _fixable, ...each }, i) => ({
+  return groups.map(({ severity: _severity, isInferred: _isInferred, fixable: _fixable, ...each }, i) => ({
     priority: i + 1,
     ...each,
     lostPoints: shares[i] ?? null,
