@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import type { Check } from "../src/agents/agent.ts";
+import { callsOf } from "../src/agents/explorer/http-calls.ts";
 import { readPage } from "../src/agents/page.ts";
 import { type SiteRoute, serveSite } from "./support/site.ts";
 import { explore } from "./truth/session.ts";
@@ -288,6 +289,13 @@ test("a page that robots.txt forbids is reported with the rule", async () => {
     "/robots.txt": { body: "User-agent: *\nAllow: /\nDisallow: /inst*\n", type: "text/plain" },
   };
   expect(await firstOf(routes, "robots-allow")).toEqual(["/robots.txt", 3, "Disallow: /inst*"]);
+  const site = serveSite({
+    "/": page(`<h1>Gates</h1><p>${prose}<a href="/open">Open a gate</a></p>`),
+    "/robots.txt": { body: "User-agent: *\nDisallow: /open\n", type: "text/plain" },
+  });
+  const { grade } = await explore(`${site.url}/`, "Open a gate").finally(site.stop);
+  const fix = grade.recommendations.find(({ title }) => title.includes("robots.txt"));
+  expect([fix?.evidence?.line, fix?.evidence?.text]).toEqual([2, "Disallow: /open"]);
 });
 
 test("an API description in JSON is no YAML, and its errors have a line", async () => {
@@ -300,6 +308,7 @@ test("an API description in JSON is no YAML, and its errors have a line", async 
   expect(await api(text)).toBeUndefined();
   expect(await api(text.replace('"1"\n', '"1",\n'))).toEqual(["/openapi.json", 5, '"version": "1",']);
   expect((await api(text.replace('"version"', '"versoin"')))?.slice(0, 2)).toEqual(["/openapi.json", 3]);
+  expect((await api(text.replace('  "openapi": "3.0.3",\n', "")))?.slice(0, 2)).toEqual(["/openapi.json", 1]);
 });
 
 test("an error in a sample of data has its line", async () => {
@@ -380,4 +389,111 @@ test("nobody knows what a page explains that could not be read", async () => {
   };
   expect(await unexplained({ body: `# Install\n\n${prose}\n`, type: "text/markdown" })).toEqual(["GATES_TOKEN"]);
   expect(await unexplained({ body: "", status: 500 })).toEqual([]);
+  const tabs = '<div role="tablist"><button role="tab">A</button><button role="tab">B</button></div>';
+  expect(await unexplained(page(`<h1>Install</h1><p>${prose}</p>${tabs}`))).toEqual([]);
+});
+
+test("what was seen is fixed before what is only missing in all that was read", async () => {
+  const body = `# Open a gate\n\n${prose}\n\n\`\`\`python\nimport os\nopen_gate(os.environ["GATES_TOKEN"])\n\`\`\`\n\n\`\`\`json\n{ "gate": 1, }\n\`\`\`\n`;
+  const site = serveSite({ "/": { body, type: "text/markdown" } });
+  const { grade } = await explore(`${site.url}/`, "Open a gate").finally(site.stop);
+  const titles = grade.recommendations.filter(({ isConvention }) => !isConvention).map(({ title }) => title);
+  expect(titles.map((title) => title.split(" ").slice(0, 2).join(" "))).toEqual(["Fix code", "Explain the"]);
+});
+
+test("XHTML is HTML, whatever its content type says", async () => {
+  const body = `<?xml version="1.0"?>\n<!-- made by hand -->\n<!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.0 Strict//EN" "x.dtd">\n<html><head><title>Open a gate</title></head><body><p>${prose}</p></body></html>`;
+  const wrongWith = async (type: string) => (await checksOf({ "/": { body, type } }, "content-type-matches")).length;
+  expect([await wrongWith("text/plain"), await wrongWith("application/xhtml+xml")]).toEqual([1, 0]);
+});
+
+test("a host that closes a connection without a response exists, so the link isn't dead", async () => {
+  const home = `# Open a gate\n\n${prose}\n\n[Install](/install) it first.\n`;
+  const listener = Bun.listen({
+    hostname: "127.0.0.1",
+    port: 0,
+    socket: {
+      data(socket, data) {
+        const path = data.toString().split(" ")[1];
+        const status = path === "/" ? "200 OK" : "404 Not Found";
+        if (path !== "/install")
+          socket.write(`HTTP/1.1 ${status}\r\ncontent-type: text/markdown\r\nconnection: close\r\n\r\n${home}`);
+        socket.end();
+      },
+    },
+  });
+  const { grade } = await explore(`http://127.0.0.1:${listener.port}/`, "Open a gate").finally(() =>
+    listener.stop(true),
+  );
+  const titles = grade.frictions.map(({ title }) => title.replace(/ on .*|: .*/, ""));
+  expect(titles).toContain("Page cannot be read");
+  expect(titles).not.toContain("Dead link");
+});
+
+test("elements that are nested too deeply are found on any page, and not if browsers end them", async () => {
+  const deepWith = async (html: string) => {
+    const routes = {
+      "/": page(`<h1>Open a gate</h1><p>${prose}<a href="/install">Install</a></p>${command}`),
+      "/install": page(`<h1>Install</h1><p>${prose}</p>${html}`),
+    };
+    return (await checksOf(routes, "nesting-depth")).map(({ subject }) => subject);
+  };
+  expect(await deepWith("<div>".repeat(600) + "</div>".repeat(600))).toEqual(["/install"]);
+  expect(await deepWith(`<table>${"<tr><td>a".repeat(600)}</table><dl>${"<dt>a<dd>b".repeat(600)}</dl>`)).toEqual([]);
+});
+
+test("a page on the way that says nothing has no content, in whatever words", async () => {
+  const routes = (text: string) => ({
+    "/": page(`<h1>Gates</h1><p>${prose}<a href="/open">Open a gate</a> <a href="/more">More</a></p>`),
+    "/open": page(`<h1>Open a gate</h1><p>${text}</p>`),
+    "/more": page(
+      `<h1>More</h1><p>Gates are made of oak, and last for forty years if they are oiled in spring, before the first storms.</p>`,
+    ),
+  });
+  const emptyWith = async (text: string) =>
+    (await checksOf(routes(text), "page-has-content")).map(({ subject }) => subject);
+  expect(await emptyWith("This page was intentionally left blank.")).toEqual(["/open"]);
+  expect(
+    await emptyWith("Turn the wheel to the left until the chain is tight, then pull the lever once.".repeat(2)),
+  ).toEqual([]);
+});
+
+test("brackets that match in no language are wrong in a sample without a label", async () => {
+  const isBroken = async (code: string) => {
+    const body = `# Open a gate\n\n${prose}\n\n\`\`\`\n${code}\n\`\`\`\n`;
+    return (await checksOf({ "/": { body, type: "text/markdown" } }, "sample-parses")).length > 0;
+  };
+  const kotlin = `suspend fun main() {\n    val gate = Gates.open(name = "north"\n    gate.use {\n        println(it.state)\n    }\n}`;
+  expect(await isBroken(kotlin)).toBeTrue();
+  expect(await isBroken(kotlin.replace('"north"', '"north")'))).toBeFalse();
+  expect(await isBroken("1) open the gate if it is closed (\n2) wait for the tide")).toBeFalse();
+});
+
+test("packages of Swift and Homebrew have versions", async () => {
+  const other = async (install: string, sample: string) => {
+    const routes = {
+      "/": { body: `# Gates\n\n[Install](/install) and [open a gate](/open).\n`, type: "text/markdown" },
+      "/install": { body: `# Install\n\n\`\`\`\n${install}\n\`\`\`\n`, type: "text/markdown" },
+      "/open": { body: `# Open a gate\n\n${prose}\n\n\`\`\`\n${sample}\n\`\`\`\n`, type: "text/markdown" },
+    };
+    return (await checksOf(routes, "sdk-version-matches")).map(({ line }) => line);
+  };
+  const swift = (version: string) => `.package(url: "https://github.com/gates/gate-swift.git", from: "${version}"),`;
+  expect([await other(swift("3.1.0"), swift("2.0.0")), await other(swift("3.1.0"), swift("3.0.0"))]).toEqual([[6], []]);
+  expect(await other("brew install gates/tap/gate@3", "brew install gates/tap/gate@2")).toEqual([[6]].flat());
+});
+
+test("a call is known by its URL and method in any language", async () => {
+  const calls = async (language: string, code: string) =>
+    (await callsOf({ language, code, line: 1, isClosed: true })).map(({ method, url }) => `${method} ${url.pathname}`);
+  const url = '"https://api.gates.dev/v1/gates"';
+  expect(await calls("csharp", `await client.PostAsync(new Uri(${url}), body);`)).toEqual(["POST /v1/gates"]);
+  expect(await calls("php", `$client->delete(${url});`)).toEqual(["DELETE /v1/gates"]);
+  expect(await calls("go", `http.NewRequestWithContext(ctx, "PUT", ${url}, nil)`)).toEqual(["PUT /v1/gates"]);
+  expect(
+    await calls("java", `HttpRequest.newBuilder(URI.create(${url}))\n  .header("a", "b")\n  .POST(body).build();`),
+  ).toEqual(["POST /v1/gates"]);
+  expect(await calls("swift", `var r = URLRequest(url: URL(string: ${url})!)\nr.httpMethod = "PATCH"`)).toEqual([
+    "PATCH /v1/gates",
+  ]);
 });

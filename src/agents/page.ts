@@ -162,9 +162,12 @@ export function isReadable(contentType: string | null): boolean {
 }
 
 /** Whether a page is HTML, by its content type or its start. */
-export function isHtmlText(contentType: string | null, text: string): boolean {
-  return /html/i.test(contentType ?? "") || /^\s*(<!doctype html|<html[\s>])/i.test(text);
-}
+export const isHtmlText = (contentType: string | null, text: string): boolean =>
+  /html/i.test(contentType ?? "") || startsLikeHtml(text);
+
+/** Whether a text starts like HTML, after what XHTML may have before it. */
+export const startsLikeHtml = (text: string): boolean =>
+  /^\s*(?:<\?xml\b[^>]*>\s*)?(?:<!--(?:(?!-->)[\s\S]){0,2000}-->\s*)?(?:<!doctype html|<html[\s>])/i.test(text);
 
 /** `sent`: the same HTML with the lines that it was sent with. */
 function readHtml(url: string, html: string, sent: string): Page {

@@ -1,4 +1,5 @@
 import type { SessionEvent } from "../agents/agent.ts";
+import { object } from "../agents/fields.ts";
 import { type EventOf, type Http, hasFailed, isProbe, readingTools, successCheckTool } from "./events.ts";
 import type { Hosts } from "./hosts.ts";
 import { lineOrNull, normalizeUrl, oneLine } from "./text.ts";
@@ -14,9 +15,13 @@ export type Failure = {
   /** The agent's own name for the kind of failure, if any: "disallowed", "timeout". */
   code: string | null;
   message: string;
+  /** The rule of a robots.txt that forbids the request. */
+  rule?: RobotsRule | null;
   /** Its subject: a docs page, the product, or the agent's own machine. */
   target: "docs" | "product" | "local";
 };
+
+type RobotsRule = { url: string; line: number; text: string };
 
 const normalizedUrl = (url: string | null) => (url === null ? null : normalizeUrl(url));
 
@@ -90,10 +95,16 @@ function addResult(
     oneLine(output?.error) ||
     oneLine(output?.problem) ||
     (type ? `content type ${type}` : "");
-  const code = lineOrNull(output?.error) ?? lineOrNull(output?.problem);
+  const code = lineOrNull(output?.error) ?? lineOrNull(output?.problem) ?? (type ? "content_type" : null);
   const url = call?.url ?? null;
   const target = targetOf(tool, url, call?.method ?? "GET", hosts);
-  failures.push({ source: "tool", seqs: [seq], id, tool, url, code, message, target });
+  const rule = robotsRuleIn(output?.rule);
+  failures.push({ source: "tool", seqs: [seq], id, tool, url, code, message, rule, target });
+}
+
+function robotsRuleIn(value: unknown): RobotsRule | null {
+  const { url, line, text } = object(value);
+  return typeof url === "string" && typeof line === "number" && typeof text === "string" ? { url, line, text } : null;
 }
 
 /** Whether a failure without the call's ID is one of its URL, and came after the call. */

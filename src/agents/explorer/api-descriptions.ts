@@ -88,15 +88,25 @@ async function checkDescription(
   const document = parseDocument(text);
   if (document === undefined && (source.provenance === "link" || namesItsFormat.test(text)))
     return { check: toCheck({ ...base, status: "fail", ...syntaxErrorIn(text) }), document: null };
-  if (typeof document !== "object" || document === null || !("openapi" in document || "swagger" in document))
-    return null;
+  if (typeof document !== "object" || document === null) return null;
+  const namesVersion = "openapi" in document || "swagger" in document;
+  if (!namesVersion && !("info" in document && "paths" in document)) return null;
   // The validator modifies its input.
   const original = structuredClone(document) as ApiDescription["document"];
   const description = { url: base.subject, document: original };
   if (source.provenance === "guessed" && !isInDocs(session, source.url) && !(await isCalled(session, description)))
     return null;
-  return { check: toCheck({ ...base, ...(await validate(document, text)) }), document: original };
+  const result = namesVersion ? await validate(document, text) : withoutVersion;
+  return { check: toCheck({ ...base, ...result }), document: original };
 }
+
+/** What is wrong with a document that describes an API, but not in which format. */
+const withoutVersion = {
+  status: "fail" as const,
+  message: "The API description lacks the field “openapi”, which says the version of its format, so programs reject it",
+  fix: "Add the field, such as “openapi: 3.1.0”.",
+  line: 1,
+};
 
 /** Whether a sample calls the API of a description. One outside of the docs may be about another project of the host. */
 async function isCalled({ pages, surveyed }: Session, description: ApiDescription): Promise<boolean> {

@@ -19,6 +19,7 @@ export function openExploration(task: Task, context: AgentContext, goal: string)
     graph: new Map(),
     missingPages: new Map(),
     neededUrls: new Set(),
+    incompletePages: new Set(),
     origins: new Set(
       [...task.startUrls, ...Object.keys(task.urlMap)].flatMap((address) => httpOriginOf(address) ?? []),
     ),

@@ -1,5 +1,6 @@
 import { setTimeout } from "node:timers/promises";
 import { findWrongCharset, type WrongCharset } from "../../net/charset.ts";
+import { toAddress } from "../../net/failure.ts";
 import {
   createGuard,
   type Guard,
@@ -40,8 +41,17 @@ export type FetchRequest = {
  */
 export type FetchFailureKind = GuardErrorKind | "cut" | "disallowed";
 
-/** `address`: host and port that were to be reached, or the URL if evald sent no request. */
-type FetchFailure = { ok: false; kind: FetchFailureKind; message: string; address: string; rule?: RobotsRule };
+/**
+ * `address`: host and port that were to be reached, or the URL if evald sent no request. `hostResponds`: whether it had responded to another request.
+ */
+type FetchFailure = {
+  ok: false;
+  kind: FetchFailureKind;
+  message: string;
+  address: string;
+  hostResponds?: boolean;
+  rule?: RobotsRule;
+};
 
 /** The rule of a robots.txt that disallows a URL: where it is, and its text. */
 type RobotsRule = { url: string; line: number; text: string };
@@ -84,6 +94,8 @@ export type Fetcher = {
   deadLinks: Map<string, DeadLink>;
   /** Slow pages that were requested again. */
   repeatCount: number;
+  /** Hosts with their ports that responded. */
+  responding: Set<string>;
 };
 
 /** Timeout of one request in ms, if the task has that much time left. */
@@ -117,6 +129,7 @@ export function createFetcher(task: Task, context: AgentContext): Fetcher {
     firstLimit: null,
     deadLinks: new Map(),
     repeatCount: 0,
+    responding: new Set(),
   };
   return fetcher;
 }
@@ -214,6 +227,7 @@ async function send(fetcher: Fetcher, request: FetchRequest, log: Log): Promise<
     });
     const { mappedUrl, status, ms, redirects, edit } = response;
     fetcher.requestCount += redirects.length;
+    fetcher.responding.add(toAddress(mappedUrl ?? response.url));
     const contentType = response.headers.get("content-type");
     const bytesOut = body === undefined ? {} : { bytesOut: Buffer.byteLength(body) };
     const received = { mappedUrl, status, ms, bytes: response.body.length, ...bytesOut, contentType, error: null };
@@ -240,7 +254,7 @@ async function send(fetcher: Fetcher, request: FetchRequest, log: Log): Promise<
     const ms = now() - startedAt;
     const mappedUrl = guard.findMappedUrl(url);
     log.events.push({ ...event, mappedUrl, status: null, ms, bytes: 0, contentType: null, error: { kind, message } });
-    return { ok: false, kind, message, address };
+    return { ok: false, kind, message, address, hostResponds: fetcher.responding.has(address) };
   }
 }
 

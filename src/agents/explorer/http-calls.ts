@@ -26,20 +26,33 @@ export async function callsOf(sample: CodeSample): Promise<HttpCall[]> {
 }
 
 const methods = "get|post|put|patch|delete|head|options";
+const address = String.raw`\$?["'](?<url>https?://[^"'\s]+)["']`;
 
-/** Calls in any other language, by functions that are named like methods: only the method and the URL are known. */
+/** A function that is named like a method, a method beside a URL, and what a statement says of a URL later: `.POST(…)`, `httpMethod = "POST"`. */
+const callPatterns = [
+  new RegExp(
+    String.raw`(?:\.|->|::)(?<method>${methods})(?:Async|AsJsonAsync|JsonAsync)?\(\s*(?:(?:new\s+)?[\w.:]+\(\s*)?${address}`,
+    "gi",
+  ),
+  new RegExp(String.raw`[(,]\s*["'](?<method>${methods})["'],\s*${address}`, "gi"),
+  new RegExp(
+    String.raw`${address}(?:(?!https?:)[^;]){0,400}?(?:\.|\bhttpMethod\s*=\s*")(?<method>GET|POST|PUT|PATCH|DELETE)["(]`,
+    "g",
+  ),
+];
+
+/** Calls in any other language: only the method and the URL are known. */
 function callsOfMethods(code: string): HttpCall[] {
   const text = code.replace(/^[ \t]*(?:\/\/|#|--|\*).*$/gm, (comment) => " ".repeat(comment.length));
-  const pattern = new RegExp(
-    `\\.(${methods})\\(\\s*["'](https?://[^"'\\s]+)["']|\\(\\s*["'](${methods})["'],\\s*["'](https?://[^"'\\s]+)["']`,
-    "gi",
-  );
-  return [...text.matchAll(pattern)].flatMap((match) => {
-    const url = toUrl(match[2] ?? match[4] ?? "");
-    const method = (match[1] ?? match[3] ?? "").toUpperCase();
-    const line = text.slice(0, match.index).split("\n").length - 1;
-    return url ? [{ method, url, query: null, headers: null, hasCredentials: true, body: unresolved, line }] : [];
-  });
+  const matches = callPatterns.flatMap((pattern) => [...text.matchAll(pattern)]);
+  return matches
+    .sort((a, b) => a.index - b.index)
+    .flatMap(({ index, groups }) => {
+      const url = toUrl(groups!.url!);
+      const method = groups!.method!.toUpperCase();
+      const line = text.slice(0, index).split("\n").length - 1;
+      return url ? [{ method, url, query: null, headers: null, hasCredentials: true, body: unresolved, line }] : [];
+    });
 }
 
 /** A request as it is sent: `POST /items HTTP/1.1`, then headers, a blank line and a body. */

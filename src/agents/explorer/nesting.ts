@@ -1,7 +1,7 @@
 import { createForwardSearch } from "../forward-search.ts";
 
 /** Browsers stop at this depth. Docs pages rarely have more than 50 elements inside each other. */
-export const maxNesting = 512;
+const maxNesting = 512;
 
 const names = (text: string) => new Set(text.split(" "));
 
@@ -66,3 +66,15 @@ export function isNestedTooDeeply(html: string): boolean {
   }
   return open.length > maxNesting;
 }
+
+/** Elements whose end tags authors may leave out: browsers add them. */
+const withOptionalEnd =
+  /<\/?(?:p|li|dt|dd|tr|td|th|thead|tbody|tfoot|caption|colgroup|option|optgroup|rp|rt)\b[^<>]*>/gi;
+
+/** The same as browsers count, which end the elements that authors may leave open. */
+export const isDeepForBrowsers = (html: string): boolean =>
+  isNestedTooDeeply(html) && isNestedTooDeeply(html.replace(withOptionalEnd, ""));
+
+/** What is wrong with such a page. */
+export const depthMessage = (url: string): string =>
+  `${url} has more than ${maxNesting} elements that are inside each other or never closed, so programs may fail to read it`;

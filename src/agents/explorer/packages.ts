@@ -110,6 +110,21 @@ const ecosystems = {
     imports: /(?!)/g,
     isStandard: () => false,
   },
+  swift: {
+    languages: /^swift$/,
+    programs: "swift",
+    isExact: false,
+    // A module says nothing of the package that it is in.
+    imports: /(?!)/g,
+    isStandard: () => false,
+  },
+  brew: {
+    languages: /^(?!)/,
+    programs: "brew",
+    isExact: true,
+    imports: /(?!)/g,
+    isStandard: () => false,
+  },
   oci: {
     languages: /^(?!)/,
     programs: "docker|podman|nerdctl",
@@ -212,6 +227,10 @@ const listings: [EcosystemName, RegExp][] = [
   ["maven", /(?<![\w."':/-])(?<name>[a-z][\w-]*(?:\.[\w-]+)+:[\w.-]+):(?<version>\d[\w.-]*)/g],
   ["hex", /\{:(?<name>[a-z]\w*),[ \t]*"[~>=\s]*(?<version>\d[\w.-]*)"/g],
   ["oci", /^[ \t]*(?:-[ \t]+)?(?:image:|FROM)[ \t]+["']?(?<name>[\w./-]+):v?(?<version>\d[\w.-]*)/gm],
+  [
+    "swift",
+    /\.package\(\s*url:\s*"(?:https?:\/\/)?(?<name>[^"]+?)(?:\.git)?",[^"()]*(?:\([^"()]*)?"(?<version>\d[\w.-]*)"/g,
+  ],
   ["nuget", /Include="(?<name>[\w.]+)"(?:[ \t]+Version="(?<version>\d[^"]*)")?/g],
   ["pub", /^[ \t]+(?<name>[a-z]\w*):[ \t]*[\^>=~]+(?<version>\d[\w.]*)/gm],
 ];

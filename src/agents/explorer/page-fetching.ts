@@ -6,6 +6,7 @@ import { isReadable, type Page, readPage } from "../page.ts";
 import { type FetchRequest, type FetchResult, fetchUrl, findRefusal, type Log } from "./fetching.ts";
 import { toStems } from "./goal.ts";
 import { namesOf } from "./link-graph.ts";
+import { isDeepForBrowsers } from "./nesting.ts";
 import type { ReadPage, Session } from "./session.ts";
 
 const pages = new WeakMap<FetchResult, Page>();
@@ -70,8 +71,16 @@ export function toReadPage(session: Session, url: string, fetchResult: FetchResu
   const addresses = [...new Set([url.replace(/#.*$/s, ""), ...redirects, page.url])];
   const problem = findProblemAmongOthers(session, page, addresses);
   const { contentType, wrongCharset, followed = [] } = fetchResult;
-  const delivery = { contentType, wrongCharset: wrongCharset(), followed };
+  const isTooDeep = isDeepForBrowsers(page.form === "html" ? fetchResult.text() : withoutSamples(page));
+  const delivery = { contentType, wrongCharset: wrongCharset(), followed, isTooDeep };
   return { ...page, problem, addresses, delivery };
+}
+
+/** Markdown without its code, whose brackets may look like those of elements. */
+function withoutSamples({ markdown, samples }: Page): string {
+  const lines = markdown.split("\n");
+  for (const { line, code } of samples) lines.fill("", line - 1, line + code.split("\n").length);
+  return lines.join("\n").replace(/`[^`\n]*`/g, "");
 }
 
 /** A page with what only the headers of its response say. */

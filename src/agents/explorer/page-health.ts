@@ -1,9 +1,9 @@
 import type { Check } from "../agent.ts";
-import { isReadable, type Page, readPage } from "../page.ts";
+import { isReadable, type Page, readPage, startsLikeHtml } from "../page.ts";
 import { type FetchResult, maxBytes } from "./fetching.ts";
 
 /** A document says in its first bytes that it is HTML. */
-const maxDoctypeBytes = 200;
+const maxDoctypeBytes = 3000;
 /** A test of the browser has little besides its scripts. */
 const maxChallengeChars = 100_000;
 
@@ -47,10 +47,11 @@ export function findResponseFault(url: string, fetchResult: FetchResult): PageFa
         `${url} did not respond in time`,
         "Find out why the page is slow, or serve it from a cache.",
       );
-    if (fetchResult.kind === "protocol")
+    // A host that responds to other requests exists, and so may the page.
+    if (fetchResult.kind === "protocol" || (fetchResult.kind === "unreachable" && fetchResult.hostResponds))
       return failure(
         "page-readable",
-        `${url} has a response that cannot be read: ${fetchResult.message}`,
+        `${url} has no response that can be read: ${fetchResult.message}`,
         "Make the server send complete responses in the encoding that they declare.",
       );
     if (fetchResult.kind === "unreachable")
@@ -125,7 +126,7 @@ const unreadableType = (url: string, contentType: string | null): PageFault =>
 /** Whether a page is sent as a file of another kind, without being offered as a download. */
 function isPageAsFile({ response: { body, headers }, contentType }: Extract<FetchResult, { ok: true }>): boolean {
   if (isReadable(contentType) || /^\s*attachment/i.test(headers.get("content-disposition") ?? "")) return false;
-  return /^\s*(<!doctype html|<html[\s>])/i.test(new TextDecoder().decode(body.subarray(0, maxDoctypeBytes)));
+  return startsLikeHtml(new TextDecoder().decode(body.subarray(0, maxDoctypeBytes)));
 }
 
 /** A page, with all of its URLs if it has several. */

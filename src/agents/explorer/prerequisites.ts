@@ -21,7 +21,7 @@ export async function* checkPrerequisites(session: Session, index: SectionIndex)
   if (page === undefined) return;
   const products = productNamesOf(session);
   const installs = new Map(readablePages.map((each) => [each, installsOf(shownTextOf(each))]));
-  const isPageMissing = lacksNeededPage(session, readablePages);
+  const isPageMissing = session.incompletePages.has(page) || lacksNeededPage(session, readablePages);
   const needs = [
     ...packageNeeds(page, readablePages, installs, products),
     ...secretNeeds(page, readablePages, products),
@@ -37,9 +37,10 @@ export async function* checkPrerequisites(session: Session, index: SectionIndex)
   });
 }
 
-/** Whether a page that the answer depends on could not be read, so that nobody knows what it explains. */
-function lacksNeededPage({ neededUrls, listings }: Session, readablePages: ReadPage[]): boolean {
-  const readUrls = new Set([...readablePages.flatMap(({ addresses }) => addresses), ...listings.map(({ url }) => url)]);
+/** Whether a page that the answer depends on could not be read, or doesn't show its content, so that nobody knows what it explains. */
+function lacksNeededPage({ neededUrls, incompletePages, listings }: Session, readablePages: ReadPage[]): boolean {
+  const completePages = readablePages.filter((page) => !incompletePages.has(page));
+  const readUrls = new Set([...completePages.flatMap(({ addresses }) => addresses), ...listings.map(({ url }) => url)]);
   return [...neededUrls].some((url) => !readUrls.has(url));
 }
 

@@ -32,11 +32,11 @@ export async function* openPage(
     const fetchResult =
       refusal ?? (await fetchPage(session, { ...request, accept: readerAccept, purpose: "task" }, log));
     if (!fetchResult.ok) {
-      const { kind, message, address } = fetchResult;
+      const { kind, message, address, rule } = fetchResult;
       const laterEvents = skipKinds.has(kind) ? [] : [errorEvent("fetch_page", message, url, transientKinds.has(kind))];
       return {
         ok: false,
-        output: { url, error: kind, message },
+        output: { url, error: kind, message, ...(rule && { rule }) },
         laterEvents,
         value: { page: null, status: null, fetchFailure: kind, message, address },
       };

@@ -16,7 +16,7 @@ import { parseJsonSample } from "./json-samples.ts";
 import { headingAbove, synopsisHeading } from "./page-sections.ts";
 import { cut, type ReadPage, type Session, type Steps, toCheck, useTool } from "./session.ts";
 import { commandsOf, parseCommands, parseTerminalSession } from "./shell-samples.ts";
-import { checkTokens, tokenizedLanguages } from "./token-samples.ts";
+import { checkTokens, countKeywords, tokenizedLanguages } from "./token-samples.ts";
 import { isShownAsWrong } from "./wrong-samples.ts";
 import { parseYaml } from "./yaml-samples.ts";
 
@@ -62,7 +62,7 @@ export async function parseSample({ language, code, isClosed, isWrong }: CodeSam
   if (language !== null) return parseAs(familyOf(language), code);
   if (dataFormatOf(code) === null && isValidSomewhere(code)) return validResult;
   const inference = inferLanguage(code);
-  if (inference === null) return null;
+  if (inference === null) return nonCodeMark.test(code) ? null : checkInEveryLanguage(code);
   const result = await parseAs(inference.language, code);
   if (!result?.broken) return result;
   // Code may have objects that only look like JSON.
@@ -71,6 +71,30 @@ export async function parseSample({ language, code, isClosed, isWrong }: CodeSam
   // A language that can't be parsed may have another grammar, but its brackets match as well.
   const rivals = inference.language === "script" ? ["script" as const, ...inference.rivals] : inference.rivals;
   return rivals.every((rival) => checkBrackets(rival, code)?.broken) ? result : null;
+}
+
+/** Keywords with which a text is a program, if most of its lines also have a call, an assignment or a block. */
+const minKeywords = 2;
+const minCodeLines = 0.75;
+const codeMark = /[\w)\]]\(|[={};]|\w\.\w|^\s*[)\]]/;
+
+/**
+ * Checks the brackets and quotes of a program whose language is unknown: broken only if they match in no language. The line is that of
+ * the language that has most of its words.
+ */
+async function checkInEveryLanguage(code: string): Promise<ParseResult> {
+  const lines = code.split("\n").filter((line) => line.trim() !== "");
+  if (lines.filter((line) => codeMark.test(line)).length < minCodeLines * lines.length) return null;
+  const [best, ...others] = tokenizedLanguages
+    .map((language) => ({ language, keywords: countKeywords(language, code) }))
+    .sort((a, b) => b.keywords - a.keywords);
+  if (best!.keywords < minKeywords) return null;
+  const result = checkTokens(best!.language, code);
+  const isBrokenInOthers =
+    others.every(({ language }) => checkTokens(language, code)?.broken) &&
+    bracketLanguages.every((language) => checkBrackets(language, code)?.broken) &&
+    (await parseCommands(code))?.broken !== false;
+  return result?.broken && isBrokenInOthers ? result : null;
 }
 
 async function parseAs(family: LanguageFamily | undefined, code: string): Promise<ParseResult> {
@@ -330,10 +354,7 @@ const toBrokenCheck = (
     subject,
     url: page.url,
     line: lineOfSample(sample, result.line),
-    message:
-      language === null
-        ? `The sample has no label and looks like ${nameOf(inferLanguage(code)?.language)}, but does not parse as such: ${result.message}`
-        : `The sample is labeled ${language}, but does not parse as such: ${result.message}`,
+    message: `${describeLanguage(sample)}: ${result.message}`,
     fix:
       language === null
         ? "Fix the sample, or label it with its language if it is another one. Anyone who copies it gets a syntax error."
@@ -341,6 +362,15 @@ const toBrokenCheck = (
     quote: cut(code.trim(), 300),
   });
 };
+
+/** Why a sample is broken, by how its language is known. */
+function describeLanguage({ language, code }: CodeSample): string {
+  if (language !== null) return `The sample is labeled ${language}, but does not parse as such`;
+  const inference = inferLanguage(code);
+  return inference === null
+    ? "The sample has no label, and its brackets or quotes match in no language"
+    : `The sample has no label and looks like ${nameOf(inference.language)}, but does not parse as such`;
+}
 
 const familyNames: Partial<Record<LanguageFamily, string>> = {
   script: "JavaScript or TypeScript",
@@ -351,5 +381,4 @@ const familyNames: Partial<Record<LanguageFamily, string>> = {
   cpp: "C or C++",
   php: "PHP",
 };
-const nameOf = (family: LanguageFamily = "script"): string =>
-  familyNames[family] ?? family[0]!.toUpperCase() + family.slice(1);
+const nameOf = (family: LanguageFamily): string => familyNames[family] ?? family[0]!.toUpperCase() + family.slice(1);

@@ -15,6 +15,8 @@ export type ReadPage = Page & {
     wrongCharset: WrongCharset | null;
     /** Pages that sent their reader here by themselves, not by a status. */
     followed: string[];
+    /** Whether programs may fail to read it, because of its nested elements. */
+    isTooDeep: boolean;
   };
 };
 
@@ -53,6 +55,8 @@ export type Session = ToolSession & {
   docsFolders: Map<string, Set<string>>;
   /** URLs of the pages on which the answer depends, as they were requested. */
   neededUrls: Set<string>;
+  /** Pages that were read, but don't show what they have to say. */
+  incompletePages: Set<ReadPage>;
   /** What each origin shows for a page that doesn't exist, if with a success status. */
   missingPages: Map<string, Page>;
 };

@@ -5,7 +5,7 @@ import type { PageProblem } from "../page-problem.ts";
 import { limitTags } from "../tag-limits.ts";
 import { advice } from "./advice.ts";
 import { type Fetcher, fetchUrl, findLimit, findRefusal, type Log } from "./fetching.ts";
-import { isNestedTooDeeply, maxNesting } from "./nesting.ts";
+import { depthMessage, isDeepForBrowsers, isNestedTooDeeply } from "./nesting.ts";
 import { cutToBudget } from "./parse-budget.ts";
 import { cut, mapInOrder, type ReadPage, type Session, type Steps, toCheck, useTool } from "./session.ts";
 
@@ -136,7 +136,7 @@ async function runChecks(
                   : reliableResult;
     checks.push(toSiteCheck(reportedResult, share?.proportion ?? 0, weight.weight, base, urls));
   }
-  return [...checks, ...urls.filter((url) => deepUrls.has(url)).map(toDepthCheck)];
+  return [...checks, ...[...deepUrls].sort().map(toDepthCheck)];
 }
 
 const sortKey = (event: Log["events"][number]) =>
@@ -260,7 +260,7 @@ function toHttp(
       const text = cutToBudget(isHtml ? limitTags(whole) : whole, isHtml);
       if (isNestedTooDeeply(text)) {
         missingResponses.add("elements are nested too deeply at");
-        deepUrls.add(url);
+        if (isDeepForBrowsers(text)) deepUrls.add(url);
         throw new Error(depthMessage(url));
       }
       fetchLedger?.onBody(responseRecord, text, fetchResult.contentType ?? "");
@@ -292,9 +292,6 @@ function toSiteCheck(result: CheckResult, share: number, weight: number, base: s
     message: cut(message, 400),
   });
 }
-
-const depthMessage = (url: string) =>
-  `${url} has more than ${maxNesting} elements that are inside each other or never closed, so programs may fail to read it`;
 
 const toDepthCheck = (url: string): Check =>
   toCheck({

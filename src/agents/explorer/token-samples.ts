@@ -53,6 +53,18 @@ export function checkTokens(language: TokenizedLanguage, code: string): ParseRes
   return checkMatching(text);
 }
 
+/** The number of different keywords of a language in a sample. */
+export function countKeywords(language: TokenizedLanguage, code: string): number {
+  const tokenizer: Tokenizer = tokenizers[language];
+  const state = tokenizer.startState?.(indentUnit);
+  const words = code.split("\n").flatMap((line) =>
+    readLine(tokenizer, line, state)
+      .filter(({ style }) => /\bkeyword\b/.test(style))
+      .map(({ from, to }) => line.slice(from, to)),
+  );
+  return new Set(words).size;
+}
+
 /** Reads a line to its end, and changes the state. */
 function readLine(tokenizer: Tokenizer, line: string, state: unknown): Token[] {
   const tokens: Token[] = [];

@@ -5,7 +5,7 @@ import { readPrecondition, requestPrecondition } from "../exposure.ts";
 import type { Facts } from "../facts.ts";
 import type { Failure } from "../failures.ts";
 import { linkEvidence } from "../link-edits.ts";
-import { count, duration, list, normalizeUrl, oneLine, sentence, shortUrl } from "../text.ts";
+import { count, duration, lineOrNull, list, normalizeUrl, oneLine, sentence, shortUrl } from "../text.ts";
 import { checkFrictionOf } from "./catalogue.ts";
 import { conductDrafts } from "./conduct-findings.ts";
 import { type Finding, type FindingDraft, fingerprint, joinCauses, noCause, pageName } from "./finding.ts";
@@ -105,6 +105,7 @@ function failureDraft(failure: Failure, facts: Facts, hasReadNothing: boolean): 
     description: message || "The page loaded, but it has no readable text.",
     preconditions: [requestPrecondition(failure.url)],
     place,
+    evidence: evidenceOfRule(failure),
     fix: isDisallowed
       ? null
       : "Respond with HTML or Markdown that contains the text of the page, and set the matching content type.",
@@ -114,8 +115,22 @@ function failureDraft(failure: Failure, facts: Facts, hasReadNothing: boolean): 
   };
 }
 
+/** The rule of a robots.txt that forbids a page. */
+const evidenceOfRule = ({ rule }: Failure): Finding["evidence"] =>
+  rule
+    ? {
+        url: lineOrNull(rule.url, 2000),
+        line: rule.line,
+        found: lineOrNull(rule.text),
+        expected: null,
+        text: lineOrNull(rule.text),
+        steps: [],
+      }
+    : null;
+
 /** The check that reports the same problem of a page that was tested on purpose. */
 const checkOfCode: Record<string, string> = {
+  content_type: "content-type-readable",
   disallowed: "robots-allow",
   empty: "has-text",
   empty_shell: "text-without-scripts",
@@ -179,6 +194,14 @@ function requestDraft(http: Http, failure: Failure, facts: Facts, blocksStart: b
       fix: "Divide the page, and link its parts.",
       remedy: { key: "page-size", title: "Divide large pages" },
     };
+  if (isUnreadableAnswer(failure) && !blocksStart && hasAnswered(http, facts))
+    return {
+      ...base,
+      severity: "high",
+      category: "unreadable_page",
+      title: `${checkFrictionOf({ id: "page-readable", group: "page" }).title}: ${place}`,
+      remedy: { key: "unreadable", title: "Make pages readable" },
+    };
   if (http.status === null || http.status >= 500)
     return {
       ...base,
@@ -204,7 +227,7 @@ function requestDraft(http: Http, failure: Failure, facts: Facts, blocksStart: b
     ...base,
     severity: blocksStart ? "critical" : http.provenance === "given" ? "high" : "medium",
     category: "dead_link",
-    title: `Dead link ${linkPlace}: ${place}`,
+    title: `${listCheckId === undefined ? "Dead link" : checkFrictionOf({ id: listCheckId, group: "link" }).title} ${linkPlace}: ${place}`,
     place: `${shortUrl(http.url, facts.startUrls[0])} returns ${answer}`,
     evidence: linkEvidence(http.url, http.foundOn, facts),
     remedy: listRemedyKey
@@ -212,6 +235,12 @@ function requestDraft(http: Http, failure: Failure, facts: Facts, blocksStart: b
       : { key, title: `Fix broken links ${linkPlace}`, kind: "links" },
   };
 }
+
+const isUnreadableAnswer = ({ code }: Failure): boolean => code === "protocol" || code === "unreachable";
+
+/** Whether the host of a request responded to another one. */
+const hasAnswered = ({ url }: Http, { taskRequests }: Facts): boolean =>
+  taskRequests.some((other) => other.status !== null && URL.parse(other.url)?.host === URL.parse(url)?.host);
 
 const isWall = ({ code }: Failure): boolean => code === "sign_in" || code === "challenge";
 

@@ -1,0 +1,309 @@
+import { pageKey } from "../../net/page-key.ts";
+import { linkTarget, plainText } from "../markdown-links.ts";
+import { isLeftToPictures } from "../page-problem.ts";
+import { toStems, toTerms } from "./goal.ts";
+import { type LinkGraph, menuOf, namesOf } from "./link-graph.ts";
+import { depthMessage } from "./nesting.ts";
+import { ownText } from "./page-sections.ts";
+import type { ReadPage, Session } from "./session.ts";
+
+/** What can be wrong with a page that can be read. `share` is that of the page which is still right. */
+export type PageRule = {
+  id: string;
+  share: number;
+  /** Whether it says something only about a page on which the answer depends. */
+  onlyIfNeeded?: true;
+  /** Whether it says something about this page even if the answer doesn't depend on it. */
+  isForAll?(page: ReadPage, site: SiteContent): boolean;
+  /** Whether readers don't get what the page has to say. */
+  hidesContent?: true;
+  /** Why the page fails; null if it doesn't. */
+  findFault(
+    page: ReadPage,
+    site: SiteContent,
+  ): { message: string; fix: string; line?: number | null; quote?: string | null } | null;
+};
+
+/**
+ * The number of pages of the session that contain a line of Markdown, and the links between them. `path`: the pages that were opened on the
+ * way to the answer, besides the start pages.
+ */
+export type SiteContent = { lines: Map<string, number>; pages: number; graph: LinkGraph; path: Set<ReadPage> };
+
+/** A page of this many characters is more than what fits into one answer to a model. */
+const maxReadableChars = 500_000;
+/** Bytes of text of a page, besides its headings and what other pages say as well, from which it has content. */
+const minContentBytes = 80;
+/** The shortest sentence. A page with less has no content. */
+const minSentenceBytes = 12;
+/** A page with no more text than this besides its title is empty, whatever the task. */
+const maxStubBytes = 30;
+/** An error page says no more than this. */
+const maxErrorBytes = 300;
+/** Pages from which on a line of most of them belongs to their template. */
+const minPagesOfTemplate = 3;
+
+export function contentOf({ pages: opened, surveyed, graph, task }: Session): SiteContent {
+  const starts = new Set(task.startUrls.map(pageKey));
+  const path = new Set(opened.filter(({ addresses }) => !addresses.some((address) => starts.has(pageKey(address)))));
+  const lines = new Map<string, number>();
+  const pages = [...opened, ...surveyed];
+  for (const { markdown } of pages)
+    for (const line of new Set(markdown.split("\n"))) lines.set(line, (lines.get(line) ?? 0) + 1);
+  return { lines, pages: pages.length, graph, path };
+}
+
+/** What a page says besides what most pages of the site say. */
+export const ownLinesOf = ({ markdown }: ReadPage, { lines, pages }: SiteContent): string[] =>
+  markdown.split("\n").filter((line) => pages < minPagesOfTemplate || lines.get(line)! <= pages / 2);
+
+const withoutHeadings = (lines: string[]): string => lines.filter((line) => !line.startsWith("#")).join("\n");
+
+const isBlank = (page: ReadPage, site: SiteContent): boolean =>
+  page.samples.length === 0 && ownLinesOf(page, site).every((line) => line.trim() === "");
+
+/** The first characters of what Markdown says. Its markup, of any length, doesn't count. */
+const startOfText = (markdown: string): string =>
+  plainText(
+    markdown
+      .replace(/\[([^[\]]*)\]\([^()]*\)/g, "$1")
+      .replace(/<[^<>]+>/g, "")
+      .replace(/\s+/g, " "),
+  );
+
+const linkedAddress = /\]\(<?([^()\s<>]+)/g;
+
+/** Whether Markdown of a page links what neither the page itself nor the menu of the site does. */
+function leadsFurther(content: string, { url, addresses }: ReadPage, { graph }: SiteContent): boolean {
+  const known = new Set([...addresses.map(pageKey), ...menuOf(graph)]);
+  return [...content.matchAll(linkedAddress)].some(
+    ([, address]) => URL.canParse(address!, url) && !known.has(pageKey(new URL(address!, url).href)),
+  );
+}
+
+/** Whether a page has hardly more than its title, or a sentence or two that say nothing of its name. */
+function lacksContent(page: ReadPage, site: SiteContent): boolean {
+  if (page.samples.length > 0) return false;
+  const content = withoutHeadings(ownLinesOf(page, site));
+  if (leadsFurther(content, page, site)) return page.isDeadEnd && lacksName(page, site);
+  const bytes = Buffer.byteLength(startOfText(ownText(content)).trim());
+  const isTitle = bytes < minContentBytes && site.pages >= minPagesOfTemplate;
+  return isTitle || (bytes < maxErrorBytes && lacksName(page, site));
+}
+
+/** Whether a page has a title, and a word or two where its content belongs. */
+function isStubOfPage(page: ReadPage, site: SiteContent): boolean {
+  const own = ownLinesOf(page, site);
+  const headings = own.filter((line) => /^#{1,6} /.test(line));
+  const bytes = Buffer.byteLength(startOfText(ownText(withoutHeadings(own))).trim());
+  return headings.length === 1 && bytes <= maxStubBytes && page.pictures === 0;
+}
+
+/** Whether a page has a sentence or two in place of its content, and nothing of its name: it says that something else is the case. */
+const saysSomethingElse = (page: ReadPage, site: SiteContent): boolean =>
+  lacksContent(page, site) &&
+  lacksName(page, site) &&
+  Buffer.byteLength(startOfText(withoutHeadings(ownLinesOf(page, site))).trim()) >= minSentenceBytes;
+
+/** Whether a page was opened on the way to the answer, and has no link of its own. */
+const leadsNowhere = (page: ReadPage, site: SiteContent): boolean =>
+  site.path.has(page) && !withoutHeadings(ownLinesOf(page, site)).includes("](");
+
+/** A link with nothing around it. */
+const linkLine = /^\s*(?:[-*] )?\[[^[\]]*\]\([^()\s]*\)\s*$/;
+
+/** Whether all that a page says besides its template are pictures, and few words about them. */
+function showsOnlyPictures(page: ReadPage, site: SiteContent): boolean {
+  if (page.samples.length > 0 || site.pages < minPagesOfTemplate || page.pictures === 0) return false;
+  const own = ownLinesOf(page, site);
+  const rest = own.filter((line) => !linkLine.test(line));
+  const linkCount = own.length - rest.length;
+  return linkCount <= page.pictures && isLeftToPictures(wordsOf(rest.join("\n")).length, page.pictures);
+}
+
+const restoreOrRemove = "Restore the page, or return status 404 and remove the links to it.";
+export const textInsteadOfPictures = "Write the instructions and the code as text, and keep the pictures beside it.";
+
+export const pageRules: PageRule[] = [
+  {
+    id: "charset-matches",
+    share: 0,
+    findFault: ({ url, delivery: { wrongCharset } }) =>
+      wrongCharset && {
+        message: `${url} is garbled: it is declared as ${wrongCharset.declared}, but encoded as ${wrongCharset.actual}`,
+        fix: `Send the page in UTF-8, and declare that in its content type.`,
+      },
+  },
+  {
+    id: "content-type-matches",
+    share: 0,
+    findFault: ({ url, form, delivery: { contentType } }) =>
+      form === "html" && contentType !== null && !/html/i.test(contentType)
+        ? {
+            message: `${url} is HTML, but its content type is ${contentType}, so readers see the source`,
+            fix: "Set the content type text/html.",
+          }
+        : null,
+  },
+  {
+    id: "text-instead-of-pictures",
+    share: 0,
+    hidesContent: true,
+    findFault: (page, site) =>
+      page.hasOnlyImages || showsOnlyPictures(page, site)
+        ? {
+            message: `${page.url} has pictures and almost no text, so agents that read text learn nothing`,
+            fix: textInsteadOfPictures,
+            line: lineOfPicture(page),
+          }
+        : null,
+  },
+  {
+    id: "tabs-have-content",
+    share: 0,
+    hidesContent: true,
+    findFault: ({ url, emptyTabs, source: { tabs } }) =>
+      emptyTabs > 0
+        ? {
+            line: tabs?.line ?? null,
+            quote: tabs?.text ?? null,
+            message: `${url} has ${emptyTabs} ${emptyTabs === 1 ? "tab" : "tabs"} whose content scripts load, so readers without a browser don't get it`,
+            fix: "Include the content of all tabs in the HTML that the server sends.",
+          }
+        : null,
+  },
+  {
+    id: "nesting-depth",
+    share: 0,
+    findFault: ({ url, delivery: { isTooDeep } }) =>
+      isTooDeep
+        ? { message: depthMessage(url), fix: "Close every element, and put fewer elements inside each other." }
+        : null,
+  },
+  {
+    id: "markdown-code-fence-validity",
+    share: 0,
+    findFault({ url, samples }) {
+      const open = samples.find(({ isClosed }) => !isClosed);
+      return open
+        ? {
+            message: `The code fence in line ${open.line} of ${url} is never closed, so readers take what follows for code`,
+            fix: "Close the fence after the code.",
+            line: open.line,
+          }
+        : null;
+    },
+  },
+  {
+    id: "page-size",
+    share: 0.5,
+    onlyIfNeeded: true,
+    findFault: ({ url, markdown: { length } }) =>
+      length >= maxReadableChars
+        ? {
+            message: `${url} has ${Math.round(length / 1000).toLocaleString("en")},000 characters, more than most agents read of a page`,
+            fix: "Divide the page, and link its parts.",
+          }
+        : null,
+  },
+  {
+    id: "has-text",
+    share: 0,
+    hidesContent: true,
+    onlyIfNeeded: true,
+    findFault: (page, site) =>
+      isBlank(page, site)
+        ? {
+            message: `${page.url} has no text besides what all pages of the site say`,
+            fix: "Restore the content of the page, or remove the links to it.",
+          }
+        : null,
+  },
+  {
+    id: "missing-pages-say-so",
+    share: 0,
+    hidesContent: true,
+    findFault: (page, site) =>
+      looksLikeErrorPage(page, site)
+        ? {
+            message: `${page.url} (“${page.title.slice(0, 100)}”) looks like an error page: it has no menu, and nothing of what the links to it say`,
+            fix: restoreOrRemove,
+          }
+        : null,
+  },
+  {
+    id: "missing-pages-say-so",
+    share: 0.5,
+    hidesContent: true,
+    onlyIfNeeded: true,
+    isForAll: leadsNowhere,
+    findFault: (page, site) =>
+      saysSomethingElse(page, site) && !looksLikeErrorPage(page, site)
+        ? {
+            message: `${page.url} (“${page.title.slice(0, 100)}”) has a sentence or two that say nothing of what the links to it say, like an error page`,
+            fix: restoreOrRemove,
+          }
+        : null,
+  },
+  {
+    id: "page-has-content",
+    share: 0.5,
+    hidesContent: true,
+    onlyIfNeeded: true,
+    isForAll: (page, site) => isStubOfPage(page, site) || leadsNowhere(page, site),
+    findFault: (page, site) => {
+      const { url, title } = page;
+      return lacksContent(page, site) &&
+        !isBlank(page, site) &&
+        !saysSomethingElse(page, site) &&
+        !looksLikeErrorPage(page, site)
+        ? {
+            message: `${url} (“${title.slice(0, 100)}”) has hardly any text besides its title`,
+            fix: restoreOrRemove,
+          }
+        : null;
+    },
+  },
+  {
+    id: "redirects-by-status",
+    share: 0.75,
+    findFault: ({ url, delivery: { followed } }) =>
+      followed.length > 0
+        ? {
+            message: `${followed.join(" and ")} sends readers to ${url} by HTML or JavaScript, which many don't follow`,
+            fix: "Redirect with status 301 or 308.",
+          }
+        : null,
+  },
+];
+
+/** Whether a page says nothing of what the links to it and its URL say. */
+function lacksName(page: ReadPage, site: SiteContent): boolean {
+  const own = new Set(toStems(`${page.title} ${ownLinesOf(page, site).join(" ")}`));
+  const names = page.addresses.flatMap((address) => [...namesOf(site.graph, address), nameInPath(address)]);
+  const words = names.flatMap(toTerms);
+  return words.length > 0 && !words.some(({ stem }) => own.has(stem));
+}
+
+/** Whether a page leads nowhere, says nothing of its name and lacks the menu of its site. */
+function looksLikeErrorPage(page: ReadPage, site: SiteContent): boolean {
+  if (!page.isDeadEnd || !lacksName(page, site)) return false;
+  const targets = new Set(page.links.map(({ url }) => pageKey(url)));
+  const menu = menuOf(site.graph);
+  return menu.length > 1 && menu.some((key) => !targets.has(key));
+}
+
+const nameInPath = (address: string): string =>
+  (new URL(address).pathname.split("/").filter(Boolean).at(-1) ?? "").replace(/\.\w+$/, "").replace(/[-_]/g, " ");
+
+/** The line of the first picture of a page from a line on; null if none is in its Markdown. */
+export function lineOfPicture({ markdown }: ReadPage, fromLine = 1): number | null {
+  const index = markdown.split("\n").findIndex((line, at) => at + 1 >= fromLine && line.includes("!["));
+  return index < 0 ? null : index + 1;
+}
+
+const picture = new RegExp(String.raw`!\[([^\]]*)\]${linkTarget}`, "g");
+
+/** What Markdown says besides its headings, with the texts of its pictures. */
+export const wordsOf = (markdown: string): string =>
+  startOfText(markdown.replace(picture, "$1").replace(/^#.*$/gm, ""));
