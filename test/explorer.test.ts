@@ -479,6 +479,7 @@ describe("the explorer", () => {
       url: `${site.url}/secret/install`,
       error: "disallowed",
       message: "disallowed by the host's robots.txt",
+      rule: { url: `${site.url}/robots.txt`, line: 2, text: "Disallow: /secret" },
     });
   });
 

@@ -71,7 +71,7 @@ test("valid samples in the docs and programs on this machine give no finding", a
       if (knownMistakes.has(path)) continue;
       const type = path.endsWith(".html") ? "text/html" : "text/markdown";
       const page = readPage(`https://docs.test/${path}`, type, await Bun.file(join(folder, path)).text());
-      const delivery = { contentType: type, wrongCharset: null, followed: [] };
+      const delivery = { contentType: type, wrongCharset: null, followed: [], isTooDeep: false };
       for (const sample of page.samples)
         if (sample.language !== null && !isShownAsWrong({ ...page, addresses: [], delivery }, sample))
           await judge(sample.language, sample.code, `${path}:${sample.line}`);
