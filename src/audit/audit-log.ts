@@ -89,7 +89,7 @@ const toStream = (pieces: AsyncGenerator<string>): ReadableStream<Uint8Array> =>
   );
 
 async function* piecesOf(ctx: Context, org: OrgId, filter: AuditFilter, format: AuditFormat): AsyncGenerator<string> {
-  if (format === "csv") yield toCsv(csvColumns);
+  if (format === "csv") yield toCsv(csvColumns.map(([name]) => name));
   for (let before: string | undefined; ; ) {
     const { entries, nextBefore } = listAuditEntries(ctx, org, filter, { before, limit: batchSize });
     if (entries.length > 0) yield entries.map(format === "csv" ? toCsvRow : toLine).join("");
@@ -101,17 +101,23 @@ async function* piecesOf(ctx: Context, org: OrgId, filter: AuditFilter, format: 
 
 const toLine = (entry: AuditEntry): string => `${JSON.stringify(entry)}\n`;
 
-const csvColumns = [
-  ...["id", "createdAt", "actorKind", "actorId", "actorName", "action", "targetKind", "targetId", "targetName"],
-  ...["changes", "ipAddress", "userAgent", "requestId"],
+const csvColumns: [name: string, toCell: (entry: AuditEntry) => string | null][] = [
+  ["id", ({ id }) => id],
+  ["createdAt", ({ createdAt }) => createdAt],
+  ["actorKind", ({ actor }) => actor.kind],
+  ["actorId", ({ actor }) => actor.id],
+  ["actorName", ({ actor }) => actor.name],
+  ["action", ({ action }) => action],
+  ["targetKind", ({ target }) => target.kind],
+  ["targetId", ({ target }) => target.id],
+  ["targetName", ({ target }) => target.name],
+  ["changes", ({ changes }) => (changes.length === 0 ? "" : JSON.stringify(changes))],
+  ["ipAddress", ({ ipAddress }) => ipAddress],
+  ["userAgent", ({ userAgent }) => userAgent],
+  ["requestId", ({ requestId }) => requestId],
 ];
 
-const toCsvRow = ({ id, createdAt, actor, action, target, changes, ...rest }: AuditEntry): string =>
-  toCsv([
-    ...[id, createdAt, actor.kind, actor.id, actor.name, action, target.kind, target.id, target.name],
-    changes.length === 0 ? "" : JSON.stringify(changes),
-    ...[rest.ipAddress, rest.userAgent, rest.requestId],
-  ]);
+const toCsvRow = (entry: AuditEntry): string => toCsv(csvColumns.map(([, toCell]) => toCell(entry)));
 
 function whereFilter(ctx: Context, org: OrgId | null, { actor, action, since, until }: AuditFilter): SQL | undefined {
   const zone = org === null ? "UTC" : timeZoneOf(ctx.db, org);

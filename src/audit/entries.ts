@@ -86,7 +86,7 @@ export function changesOf(
 /** A value without secrets; a long one as the beginning of its text. */
 function toKeptValue(field: string, value: unknown): unknown {
   const clean = (text: string, name: string) => redaction.clean(text, name);
-  const kept = mapTexts(value, clean, { key: field });
-  const text = typeof kept === "string" ? kept : (JSON.stringify(kept) ?? "");
-  return text.length <= maxValueChars ? kept : `${text.slice(0, maxValueChars).toWellFormed()}…`;
+  const cleanValue = mapTexts(value, clean, { key: field });
+  const text = typeof cleanValue === "string" ? cleanValue : (JSON.stringify(cleanValue) ?? "");
+  return text.length <= maxValueChars ? cleanValue : `${text.slice(0, maxValueChars).toWellFormed()}…`;
 }

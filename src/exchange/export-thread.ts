@@ -13,7 +13,8 @@ const pieceLimitsHere = { chars: 64 * 1024, ms: 10 };
 /** A piece takes milliseconds; one with a large archive takes longer. */
 const timeoutMs = 120_000;
 
-type ThreadMessage = { id: number; order?: ExportOrder; isClosed?: true };
+/** What the thread does next with the export `id`. */
+type ThreadMessage = { id: number } & ({ step: "start"; order: ExportOrder } | { step: "read" | "close" });
 type ThreadData = { work: "export"; file: string; baseUrl: string };
 
 /** A file that is read piece by piece: `next` resolves to null at its end, and `close` stops it early. */
@@ -45,18 +46,18 @@ export function streamExport(ctx: Context, order: ExportOrder): ExportPieces {
   openExports.add(id);
   return {
     async next() {
-      const step = isStarted ? { id } : { id, order };
+      const message: ThreadMessage = isStarted ? { id, step: "read" } : { id, step: "start", order };
       isStarted = true;
       let next: Uint8Array | null = null;
       try {
-        next = await thread.call(step);
+        next = await thread.call(message);
       } finally {
         if (next === null) openExports.delete(id);
       }
       return next;
     },
     close() {
-      if (openExports.delete(id) && isStarted) thread.call({ id, isClosed: true }).catch(() => {});
+      if (openExports.delete(id) && isStarted) thread.call({ id, step: "close" }).catch(() => {});
     },
   };
 }
@@ -91,23 +92,24 @@ function readPiece(texts: Iterator<string>, { chars, ms }: typeof pieceLimits): 
 export function createExportHandler(
   { file, baseUrl }: ThreadData,
   now: () => number,
-): (step: ThreadMessage) => Uint8Array | null {
+): (message: ThreadMessage) => Uint8Array | null {
   const log = createLog({ logLevel: "silent", logFormat: "json" });
   // The order has everything that an export needs of the settings.
   const config = readConfig({});
   const ctx = createContext({ db: openReader(file), config, log, agents: {}, baseUrl: () => baseUrl, now });
   const openExports = new Map<number, Generator<string>>();
 
-  return ({ id, order, isClosed }) => {
-    const texts = order ? writeExport(ctx, order) : openExports.get(id);
-    if (isClosed) {
+  return (message) => {
+    const { id } = message;
+    if (message.step === "start") openExports.set(id, writeExport(ctx, message.order));
+    const texts = openExports.get(id);
+    if (message.step === "close") {
       openExports.delete(id);
       texts?.return(undefined);
       return null;
     }
     // Another thread began this export, and has ended.
     if (!texts) throw new Error("The export was interrupted.");
-    openExports.set(id, texts);
     let next: Uint8Array | null = null;
     try {
       next = readPiece(texts, pieceLimits);

@@ -24,6 +24,9 @@ export const streamOrg = (ctx: Context, org: OrgId, filter: ExportFilter): Expor
 export const signingKeyOf = ({ config: { secretKey } }: Context): string | null =>
   secretKey === null ? null : publicKeyOf(secretKey);
 
+/** Comes after all digits of IDs, which are hexadecimal. */
+const afterDigits = "g";
+
 function toOrder(ctx: Context, org: OrgId, filter: ExportFilter): ExportOrder {
   const { db, now } = ctx;
   const { format = "jsonl", since, until, minScore, scope } = filter;
@@ -41,13 +44,12 @@ function toOrder(ctx: Context, org: OrgId, filter: ExportFilter): ExportOrder {
   const zone = timeZoneOf(db, org);
   const sinceMs = since === undefined ? null : toInstant("since", since, zone);
   const untilMs = until === undefined ? null : toInstant("until", until, zone);
-  // `g` comes after the digits of all IDs.
   const sinceId = sinceMs === null ? "" : firstIdOf(sinceMs);
-  const untilId = untilMs === null ? "g" : firstIdOf(untilMs);
-  const [from, to] = run ? [run.id, `${run.id}g`] : [sinceId, untilId];
+  const untilId = untilMs === null ? afterDigits : firstIdOf(untilMs);
+  const [fromId, toId] = run ? [run.id, run.id + afterDigits] : [sinceId, untilId];
   return {
     format,
-    span: { org, promptId, from, to, sinceMs, untilMs, endedBy: now(), hasAuditLog: filter.auditLog === "1" },
+    span: { org, promptId, fromId, toId, sinceMs, untilMs, endedBy: now(), hasAuditLog: filter.auditLog === "1" },
     bar: minScore === undefined ? null : { minScore, scope: scope ?? "goal" },
     organization: db.select({ name: orgs.name }).from(orgs).where(eq(orgs.id, org)).get()?.name ?? "",
     timeZone: zone,

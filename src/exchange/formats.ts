@@ -18,66 +18,31 @@ import { toIso } from "../schema.ts";
 import { inSpan, type Span } from "./reading.ts";
 
 const pageRows = 200;
-/** Runs counted at once. */
-const countedRows = 2000;
 
 /** The lowest score that passes, and the scope that it must have. */
 export type SuccessBar = { minScore: number; scope: Scope };
 
 /** The reports of an export as CSV, with a heading and one row each. */
 export function* exportCsv(ctx: Context, span: Span): Generator<string> {
-  yield toCsv(csvHeading);
-  for (const { run, report, title, frictions } of results(ctx, span)) {
-    if (report === null) continue;
-    const { metrics, methodology } = report;
-    yield toCsv([
-      ...[report.slug, toIso(report.createdAt), report.status, run.promptId, title],
-      ...[
-        run.id,
-        run.evalRequestId,
-        run.agent,
-        run.agentVersion,
-        run.model,
-        JSON.stringify(withoutUrlMapTokens(run.urlMap)),
-      ],
-      ...[report.outcome, report.score, report.scope, report.grade, report.coverage],
-      ...[methodology.id, methodology.hash, methodology.judge],
-      ...[metrics.timeSeconds, metrics.costUsd, metrics.errors, metrics.toolCalls, metrics.interruptions, frictions],
-      ...dimensionNames.map((name) => report.dimensions.find((each) => each.name === name)?.score ?? null),
-      report.keyFinding,
-    ]);
-  }
+  yield toCsv(csvColumns.map(([name]) => name));
+  for (const { report, ...others } of results(ctx, span))
+    if (report !== null) yield toCsv(csvColumns.map(([, toCell]) => toCell({ report, ...others })));
 }
 
 /** One test suite per prompt, one case per run, without archived reports. A missed goal or a score below the bar is a failure; a missing report or score, or a score of another scope, is an error. */
 export function* exportJunit(ctx: Context, span: Span, bar: SuccessBar | null): Generator<string> {
   yield '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="evald">\n';
   const whereNotArchived = or(isNull(reports.status), ne(reports.status, "archived"));
-  const isMissed = sql`(${reports.outcome} = 'goal_not_met')`;
-  const isOtherScope = bar === null ? sql`false` : sql`(not ${isMissed} and ${reports.scope} <> ${bar.scope})`;
-  const isError = sql<number>`(${runs.status} = 'failed' or ${reports.score} is null or ${isOtherScope})`;
-  const isFailure = sql<number | null>`(not ${isError} and (${isMissed} or ${reports.score} < ${bar?.minScore ?? 0}))`;
-  const ofCase = ctx.db
-    .select({ id: runs.id, promptId: runs.promptId, error: isError, failure: isFailure })
-    .from(runs)
-    .leftJoin(reports, eq(reports.runId, runs.id));
   const suites = new Map<string, { tests: number; errors: number; failures: number }>();
-  for (let after = "", rows = countedRows; rows === countedRows; ) {
-    const page = ofCase
-      .where(and(inSpan(span), inArray(runs.status, ["completed", "failed"]), whereNotArchived, gt(runs.id, after)))
-      .orderBy(asc(runs.id))
-      .limit(countedRows)
-      .all();
-    for (const { promptId, error, failure } of page) {
-      const suite = suites.get(promptId) ?? { tests: 0, errors: 0, failures: 0 };
-      suites.set(promptId, suite);
-      suite.tests++;
-      suite.errors += error;
-      suite.failures += failure ?? 0;
-    }
-    rows = page.length;
-    after = page.at(-1)?.id ?? after;
-    // Nothing to send yet: the heads of the suites come first.
+  // The counts of a suite come before its cases, so the results are read twice.
+  for (const { run, report } of results(ctx, span, whereNotArchived)) {
+    const suite = suites.get(run.promptId) ?? { tests: 0, errors: 0, failures: 0 };
+    suites.set(run.promptId, suite);
+    suite.tests++;
+    const problem = problemOf(run, report, bar);
+    if (problem?.kind === "error") suite.errors++;
+    if (problem?.kind === "failure") suite.failures++;
+    // Nothing to send yet, but other work may be done in between.
     yield "";
   }
   for (const [promptId, { tests, errors, failures }] of [...suites].sort(([a], [b]) => (a < b ? -1 : 1))) {
@@ -117,8 +82,8 @@ const selectResults = (ctx: Context) =>
     .leftJoin(reports, eq(reports.runId, runs.id));
 
 /** Runs with their reports, oldest first, without superseded runs. */
-function* results(ctx: Context, span: Span, more?: SQL) {
-  const whereEnded = and(inArray(runs.status, ["completed", "failed"]), more);
+function* results(ctx: Context, span: Span, where?: SQL) {
+  const whereEnded = and(inArray(runs.status, ["completed", "failed"]), where);
   for (let after = ""; ; ) {
     const page = selectResults(ctx)
       .where(and(inSpan(span), whereEnded, gt(runs.id, after)))
@@ -131,12 +96,48 @@ function* results(ctx: Context, span: Span, more?: SQL) {
   }
 }
 
-const csvHeading = [
-  ...["slug", "createdAt", "status", "promptId", "promptTitle", "runId", "evalRequestId", "agent", "agentVersion"],
-  ...["model", "urlMap", "outcome", "score", "scope", "grade", "coverage", "methodology", "methodologyHash", "judge"],
-  ...["timeSeconds", "costUsd", "errors", "toolCalls", "interruptions", "frictionPoints"],
-  ...dimensionNames,
-  "keyFinding",
+type ReportResult = {
+  run: typeof runs.$inferSelect;
+  report: typeof reports.$inferSelect;
+  title: string | null;
+  frictions: number;
+};
+
+type CsvColumn = [name: string, toCell: (result: ReportResult) => string | number | null];
+
+const csvColumns: CsvColumn[] = [
+  ["slug", ({ report }) => report.slug],
+  ["createdAt", ({ report }) => toIso(report.createdAt)],
+  ["status", ({ report }) => report.status],
+  ["promptId", ({ run }) => run.promptId],
+  ["promptTitle", ({ title }) => title],
+  ["runId", ({ run }) => run.id],
+  ["evalRequestId", ({ run }) => run.evalRequestId],
+  ["agent", ({ run }) => run.agent],
+  ["agentVersion", ({ run }) => run.agentVersion],
+  ["model", ({ run }) => run.model],
+  ["urlMap", ({ run }) => JSON.stringify(withoutUrlMapTokens(run.urlMap))],
+  ["outcome", ({ report }) => report.outcome],
+  ["score", ({ report }) => report.score],
+  ["scope", ({ report }) => report.scope],
+  ["grade", ({ report }) => report.grade],
+  ["coverage", ({ report }) => report.coverage],
+  ["methodology", ({ report }) => report.methodology.id],
+  ["methodologyHash", ({ report }) => report.methodology.hash],
+  ["judge", ({ report }) => report.methodology.judge],
+  ["timeSeconds", ({ report }) => report.metrics.timeSeconds],
+  ["costUsd", ({ report }) => report.metrics.costUsd],
+  ["errors", ({ report }) => report.metrics.errors],
+  ["toolCalls", ({ report }) => report.metrics.toolCalls],
+  ["interruptions", ({ report }) => report.metrics.interruptions],
+  ["frictionPoints", ({ frictions }) => frictions],
+  ...dimensionNames.map(
+    (name): CsvColumn => [
+      name,
+      ({ report }) => report.dimensions.find((dimension) => dimension.name === name)?.score ?? null,
+    ],
+  ),
+  ["keyFinding", ({ report }) => report.keyFinding],
 ];
 
 function toCase(

@@ -30,41 +30,46 @@ import { artifacts, evalRequests, runs, sessionEvents } from "../db/tables/runs.
 import { scheduledEvaluations } from "../db/tables/schedules.ts";
 import { spending, spendingDetails } from "../db/tables/spending.ts";
 import { listedPages } from "../db/tables/trends.ts";
-import { keyOf, type RowType, shapes, typesOfOrg } from "./rows.ts";
+import { isPartOfRun, keyOf, type RowType, rowTypes, shapes, typesOfOrg } from "./rows.ts";
 
-/** Rows per page. An archive may have 5 MiB, an event 32 KiB. An export holds a page in memory for as long as its client takes to read it. */
-const pageRowsOf = (type: RowType): number => (type === "archive" ? 1 : type === "event" ? 16 : 200);
+/** An archive may have 5 MiB, an event 32 KiB. An export holds a page in memory for as long as its client takes to read it. */
+const pageRowsByType: Partial<Record<RowType, number>> = { archive: 1, event: 16 };
+const pageRowsOf = (type: RowType): number => pageRowsByType[type] ?? 200;
 
 /** Selects the runs that ended before the export started, narrowed by its filters. */
 export type Span = {
   org: OrgId;
   promptId: string | null;
-  /** IDs from the first and before the second; the same as times, null: without this filter. */
-  from: string;
-  to: string;
+  /** Runs with an ID from this one on, and before the next. */
+  fromId: string;
+  toId: string;
+  /** For rows without such an ID, the same as times; null: without this limit. */
   sinceMs: number | null;
   untilMs: number | null;
+  /** When the export started, epoch ms. */
   endedBy: number;
   hasAuditLog: boolean;
 };
 
 /** Whether a run is exported: it ended before the export started. */
-export const inSpan = ({ org, promptId, from, to, endedBy }: Span): SQL | undefined =>
+export const inSpan = ({ org, promptId, fromId, toId, endedBy }: Span): SQL | undefined =>
   and(
     eq(runs.orgId, org),
     promptId === null ? undefined : eq(runs.promptId, promptId),
-    gte(runs.id, from),
-    lt(runs.id, to),
+    gte(runs.id, fromId),
+    lt(runs.id, toId),
     // completedAt is null for unfinished runs, so the comparison excludes them.
     lte(runs.completedAt, endedBy),
   );
 
+const isOutsideSpan = (span: Span): SQL => sql`(${inSpan(span)}) is not true`;
+
 type StoredRow = Record<string, unknown>;
 type ExportedRow = [type: RowType, row: StoredRow];
 
-/** Yields a list page by page; `read` returns the rows after `last`. */
-function* paged(type: RowType, read: (last: StoredRow) => StoredRow[], first: StoredRow): Generator<ExportedRow> {
-  for (let last = first; ; ) {
+/** Yields a list page by page. `read` returns the rows after `last`, at first those after `start`. */
+function* paged(type: RowType, read: (last: StoredRow) => StoredRow[], start: StoredRow): Generator<ExportedRow> {
+  for (let last = start; ; ) {
     const page = read(last);
     for (const row of page) yield [type, row];
     if (page.length < pageRowsOf(type)) return;
@@ -72,7 +77,7 @@ function* paged(type: RowType, read: (last: StoredRow) => StoredRow[], first: St
   }
 }
 
-/** The evaluations of the further prompts of a gate. */
+/** The evaluations of the further prompts of a gate, one of which may have no base. */
 const evaluationsOfOthers = sql`(select coalesce(side.value, '') from json_each(${gates.others}) target, json_each(target.value) side where side.key in ('headRequestId', 'baseRequestId'))`;
 
 /** In an export of one prompt, only the rows that it refers to; otherwise all of them (undefined). */
@@ -87,44 +92,18 @@ function usedBy(db: Db, id: SQLiteColumn, reference: SQLiteColumn | SQL, { promp
   );
 }
 
-const runsOf = (db: Db, evalRequestId: SQLiteColumn, { org }: Span, more: SQL | undefined) =>
+const runsOf = (db: Db, evalRequestId: SQLiteColumn, { org }: Span, where: SQL | undefined) =>
   db
     .select({ id: runs.id })
     .from(runs)
-    .where(and(eq(runs.orgId, org), eq(runs.evalRequestId, evalRequestId), more));
+    .where(and(eq(runs.orgId, org), eq(runs.evalRequestId, evalRequestId), where));
 
 /** Whether an evaluation has a run that is exported. */
 const whereExported = (db: Db, id: SQLiteColumn, span: Span) => exists(runsOf(db, id, span, inSpan(span)));
 
 /** Whether all runs of an evaluation are exported. */
 const whereWhole = (db: Db, id: SQLiteColumn, span: Span) =>
-  and(whereExported(db, id, span), notExists(runsOf(db, id, span, sql`(${inSpan(span)}) is not true`)));
-
-/** What comes before the runs, in the order in which an import needs it. */
-const beforeRuns = [
-  "organization",
-  "provider",
-  "suite",
-  "archive",
-  "prompt",
-  "listed_page",
-  "eval_request",
-  "scheduled_evaluation",
-  "fix",
-  "dismissal",
-  "field_friction",
-  "field_report",
-  "gate",
-  "regrade",
-  "destination",
-  "inbox_mark",
-  "spending",
-  "spending_detail",
-  "budget",
-  "audit_entry",
-] as const;
-/** Tables that are exported in the order of their keys. */
-type ListedType = "run" | (typeof beforeRuns)[number];
+  and(whereExported(db, id, span), notExists(runsOf(db, id, span, isOutsideSpan(span))));
 
 /** Whether a time is within the filter and before the start of the export. */
 const within = (column: SQLiteColumn, { sinceMs, untilMs, endedBy }: Span) =>
@@ -134,20 +113,11 @@ const within = (column: SQLiteColumn, { sinceMs, untilMs, endedBy }: Span) =>
     untilMs === null ? undefined : lt(column, untilMs),
   );
 
-/** Which rows of a table are exported. */
-function filterOf(db: Db, type: ListedType, span: Span): SQL | undefined {
-  const { promptId, from, to, endedBy } = span;
+/** Which rows of a table are exported; undefined: all of the organization. */
+function filterOf(db: Db, type: RowType, span: Span): SQL | undefined {
+  const { promptId, fromId, toId, endedBy } = span;
   if (promptId !== null && typesOfOrg[type] !== undefined) return sql`false`;
   switch (type) {
-    case "organization":
-    case "suite":
-    case "dismissal":
-    case "field_friction":
-    case "field_report":
-    case "destination":
-    case "inbox_mark":
-    case "budget":
-      return;
     case "audit_entry":
       return span.hasAuditLog ? within(auditEntries.createdAt, span) : sql`false`;
     case "spending":
@@ -189,49 +159,48 @@ function filterOf(db: Db, type: ListedType, span: Span): SQL | undefined {
             .select({ id: runs.id })
             .from(runs)
             .where(
-              and(
-                eq(runs.orgId, span.org),
-                inArray(runs.evalRequestId, evaluationsOfOthers),
-                sql`(${inSpan(span)}) is not true`,
-              ),
+              and(eq(runs.orgId, span.org), inArray(runs.evalRequestId, evaluationsOfOthers), isOutsideSpan(span)),
             ),
         ),
       );
     case "regrade":
       return and(
         lte(regrades.completedAt, endedBy),
-        gte(regrades.id, from),
-        lt(regrades.id, to),
+        gte(regrades.id, fromId),
+        lt(regrades.id, toId),
         promptId === null ? undefined : eq(regrades.promptId, promptId),
       );
     case "run":
       return inSpan(span);
+    default:
+      return undefined;
   }
 }
 
 /** The rows of a table in the order of their keys. */
-function listRows(db: Db, type: ListedType, span: Span): Generator<ExportedRow> {
+function listRows(db: Db, type: RowType, span: Span): Generator<ExportedRow> {
   const { table } = shapes[type];
   const columns = getTableColumns(table);
   const owner = (type === "organization" ? columns.id : columns.orgId) as SQLiteColumn;
   const composite = keyOf(type);
-  const keys = composite.length > 0 ? composite : Object.entries(columns).filter(([, column]) => column.primary);
+  const key = composite.length > 0 ? composite : Object.entries(columns).filter(([, column]) => column.primary);
+  const keyColumns = key.map(([, column]) => sql`${column}`);
   const after = (last: StoredRow) => {
-    const [names, values] = [keys.map(([, column]) => sql`${column}`), keys.map(([name]) => sql`${last[name]}`)];
-    return sql`(${sql.join(names, sql`, `)}) > (${sql.join(values, sql`, `)})`;
+    const values = key.map(([name]) => sql`${last[name]}`);
+    return sql`(${sql.join(keyColumns, sql`, `)}) > (${sql.join(values, sql`, `)})`;
   };
   const where = and(eq(owner, span.org), filterOf(db, type, span));
   // No key is empty or negative, so the first page begins after these.
-  const first = Object.fromEntries(keys.map(([name, { dataType }]) => [name, dataType === "string" ? "" : -1]));
+  const start = Object.fromEntries(key.map(([name, { dataType }]) => [name, dataType === "string" ? "" : -1]));
   const read = (last: StoredRow) =>
     db
       .select()
       .from(table)
       .where(and(where, after(last)))
-      .orderBy(...keys.map(([, column]) => asc(column)))
+      .orderBy(...key.map(([, column]) => asc(column)))
       .limit(pageRowsOf(type))
       .all();
-  return paged(type, read, first);
+  return paged(type, read, start);
 }
 
 // Statements are prepared once: preparing them per run would take longer than all reads.
@@ -286,12 +255,15 @@ const eventsAfter = statement((db) =>
 
 /** Reads all rows of an export, in the order in which an import needs them, a page at a time. */
 export function* readRows(db: Db, span: Span): Generator<ExportedRow> {
-  for (const type of beforeRuns) yield* listRows(db, type, span);
+  for (const type of rowTypes) if (type !== "run" && !isPartOfRun(type)) yield* listRows(db, type, span);
   for (const [type, run] of listRows(db, "run", span)) {
     yield [type, run];
     const { id } = run;
     const job = endedJobOf(db).get({ id });
-    if (job) yield* [["job", job] satisfies ExportedRow, ...attemptsOf(db, job.id)];
+    if (job) {
+      yield ["job", job];
+      yield* attemptsOf(db, job.id);
+    }
     const events = eventsAfter(db);
     yield* paged("event", ({ attempt, seq }) => events.all({ id, attempt, seq }), { attempt: -1, seq: -1 });
     yield* artifactsOf(db, id);

@@ -38,7 +38,7 @@ import { task } from "./task-schema.ts";
 export const formatVersion = 1;
 
 /** The end of the year 9999, in epoch ms: the maximum of times and counts. */
-const maxTime = 253_402_300_799_999;
+const maxTime = Date.parse("9999-12-31T23:59:59.999Z");
 const textMap = mapOf(Type.String());
 const eventNumbers = Type.Array(Type.Integer({ minimum: 0 }), { minItems: 1 });
 const uuid = Type.String(shape("^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$", "a lowercase UUID"));
@@ -52,8 +52,8 @@ const preconditions = Type.Array(Type.String({ maxLength: 3000 }));
 /** Fields of an event's type; they must not override the service's own event fields. */
 const reservedFields = ["seq", "at", "tMs", "type", "source"];
 const data = Type.Object({}, { additionalProperties: true });
-// A grade contains what was found; these fields belong to the stored friction point.
-const { id: _id, seenIn: _seenIn, state: _state, dismissed: _dismissed, ...friction } = FrictionPoint.properties;
+// A grade contains no field that depends on other reports.
+const friction = Type.Omit(FrictionPoint, ["id", "seenIn", "state", "dismissed"]).properties;
 const count = Type.Integer({ minimum: 0 });
 const visit = Type.Object({
   page: Type.String(),
@@ -309,7 +309,11 @@ const typedShapes = {
 
 export type RowType = keyof typeof typedShapes;
 export const shapes: Record<RowType, ExportShape> = typedShapes;
+/** In the order of a file. */
 export const rowTypes = Object.keys(shapes) as RowType[];
+
+/** Whether rows of a type belong to a run, which they follow in a file. */
+export const isPartOfRun = (type: RowType): boolean => rowTypes.indexOf(type) > rowTypes.indexOf("run");
 
 const auditLogWords = "audit log";
 
@@ -337,13 +341,13 @@ export function omissionsOf(isOfPrompt: boolean, hasAuditLog: boolean): string[]
 }
 
 /** The columns of a line, in the order of the table. */
-export const columnsOf = (type: RowType): [name: string, column: Column][] => {
+export function columnsOf(type: RowType): [name: string, column: Column][] {
   const { table, omittedColumns = [], withheldColumns = {} } = shapes[type];
   const without = ["orgId", ...omittedColumns, ...Object.keys(withheldColumns)];
   return Object.entries(getTableColumns(table)).filter(([name]) => !without.includes(name));
-};
+}
 
-/** The columns of the key of a table that has several, in the order of the table. */
+/** The columns of a primary key of several columns, in the order of the table; empty: the key is one column. */
 export function keyOf(type: RowType): [name: string, column: Column][] {
   const { table } = shapes[type];
   const key: Column[] = getTableConfig(table).primaryKeys[0]?.columns ?? [];

@@ -37,6 +37,7 @@ function* writeLines(
   ctx: Context,
   { span, organization, timeZone, secrets, secretKey }: ExportOrder,
 ): Generator<string> {
+  // As they are spelled within a text in JSON.
   const secretsInJson = secrets.map((secret) => JSON.stringify(secret).slice(1, -1));
   const exportedAt = toIso(span.endedBy);
   const omitted = omissionsOf(span.promptId !== null, span.hasAuditLog);
@@ -52,7 +53,9 @@ function* writeLines(
       values[name] = Buffer.isBuffer(row[name]) ? row[name].toString("base64") : row[name];
     if (type === "run") values.urlMap = withoutUrlMapTokens(row.urlMap as Record<string, string>);
     const baseline = values.baselineRequestId;
-    if (typeof baseline === "string" && (baseline < span.from || baseline >= span.to)) values.baselineRequestId = null;
+    // The file lacks evaluations outside of its span.
+    if (typeof baseline === "string" && (baseline < span.fromId || baseline >= span.toId))
+      values.baselineRequestId = null;
     // Stored rows should hold no secrets, but a person may have pasted one into a prompt.
     const line = `${redactSecrets(redactKeys(JSON.stringify({ type, row: values })), secretsInJson)}\n`;
     hash.update(line);
