@@ -8,7 +8,7 @@ import { listMemberships } from "./people.ts";
 const keyHint = "Send the header Authorization: Bearer <API key>. Create a key with evald key create.";
 const keyInQuery = new RegExp(`[?&][^#]*${keyShape.source}`);
 
-// The router searches for the path after the eleventh character of the URL, but `new URL` after the host.
+// The router searches for the path after the eleventh character of the URL (`http://` and 4 more), but `new URL` after the host.
 const unambiguousUrl = /^https?:\/\/[^/?#\\]{4,}\//;
 
 /**

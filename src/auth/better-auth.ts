@@ -87,65 +87,17 @@ export function createBetterAuth(
       accountLinking: { requireLocalEmailVerified: false },
     },
     onAPIError: { errorURL: `${baseUrl()}/sign-in` },
-    databaseHooks: {
-      user: {
-        create: {
-          async before({ email, emailVerified }) {
-            if (sso && !(emailVerified && sso.mayJoin(email)))
-              throw new APIError("FORBIDDEN", { code: "not_invited", message: "not invited" });
-          },
-        },
-        // Only `proveAddress` marks an address as verified, in one transaction with the removals.
-        update: { before: async () => (sso ? false : undefined) },
-      },
-      session: {
-        create: {
-          before: async (session, endpoint) => {
-            sso?.proveAddress(session.userId);
-            return {
-              data: { ...session, method: methodOf(endpoint?.path, endpoint?.context.session?.session.method) },
-            };
-          },
-        },
-      },
-      // We don't need the provider's access tokens.
-      account: {
-        create: {
-          before: async ({ id, userId, accountId, providerId, password, createdAt, updatedAt }) => ({
-            data: { ...withoutTokens, id, userId, accountId, providerId, password, createdAt, updatedAt },
-          }),
-        },
-      },
-    },
+    databaseHooks: hooksOf(sso),
     plugins: [
       oidcPlugin(sso?.oidc),
       // A list of another length would lose the types of the other plugins.
       passkey ?? ({ id: "no-passkey" } as unknown as PasskeyPlugin),
       twoFactorPlugin(`evald ${hostname}`),
-      organization({
-        ac: accessControl,
-        roles: { owner, admin: noPermissions, member: noPermissions, viewer: noPermissions },
-        allowUserToCreateOrganization: false,
-        membershipLimit: 100_000,
-        invitationLimit: 1000,
-        invitationExpiresIn: 7 * daySeconds,
-        cancelPendingInvitationsOnReInvite: true,
-        // Our links are signed, so an ID alone accepts nothing.
-        requireEmailVerificationOnInvitation: false,
-        schema: {
-          // Organizations have no slug; use the ID, which never changes.
-          organization: { fields: { slug: "id" } },
-          member: { fields: { organizationId: "orgId", userId: "personId" } },
-          invitation: { fields: { organizationId: "orgId" } },
-          session: { fields: { activeOrganizationId: "orgId" } },
-        },
-      }),
+      organizationPlugin(),
     ],
     advanced: {
       database: { generateId: () => newId(now()), validateSchema: false },
-      // With these prefixes, browsers reject a cookie of that name that was set over plain HTTP or by another
-      // subdomain.
-      cookiePrefix: `${isSecure ? (config.basePath ? "__Secure-" : "__Host-") : ""}evald`,
+      cookiePrefix: `${cookiePrefixOf(isSecure, config.basePath)}evald`,
       useSecureCookies: false,
       defaultCookieAttributes: { path: config.basePath || "/", secure: isSecure, sameSite: "lax", httpOnly: true },
       // Only `toHeaders` sets it: incoming headers of that name are not passed on.
@@ -153,6 +105,65 @@ export function createBetterAuth(
     },
   });
 }
+
+/** With these prefixes, browsers reject a cookie of that name that was set over plain HTTP or by another subdomain. */
+function cookiePrefixOf(isSecure: boolean, basePath: string): string {
+  if (!isSecure) return "";
+  // A cookie with `__Host-` must be valid for all paths.
+  return basePath === "" ? "__Host-" : "__Secure-";
+}
+
+/** What better-auth calls before it stores a row. `data` replaces the row, and false stores nothing. */
+const hooksOf = (sso: Sso | undefined): NonNullable<BetterAuthOptions["databaseHooks"]> => ({
+  user: {
+    create: {
+      async before({ email, emailVerified }) {
+        if (sso && !(emailVerified && sso.mayJoin(email)))
+          throw new APIError("FORBIDDEN", { code: "not_invited", message: "not invited" });
+      },
+    },
+    // Only `proveAddress` marks an address as verified, in one transaction with the removals.
+    update: { before: async () => (sso ? false : undefined) },
+  },
+  session: {
+    create: {
+      before: async (session, endpoint) => {
+        sso?.proveAddress(session.userId);
+        const method = methodOf(endpoint?.path, endpoint?.context.session?.session.method);
+        return { data: { ...session, method } };
+      },
+    },
+  },
+  // We don't need the provider's access tokens.
+  account: {
+    create: {
+      before: async ({ id, userId, accountId, providerId, password, createdAt, updatedAt }) => ({
+        data: { ...withoutTokens, id, userId, accountId, providerId, password, createdAt, updatedAt },
+      }),
+    },
+  },
+});
+
+/** Members and invitations. We create organizations ourselves. */
+const organizationPlugin = () =>
+  organization({
+    ac: accessControl,
+    roles: { owner, admin: noPermissions, member: noPermissions, viewer: noPermissions },
+    allowUserToCreateOrganization: false,
+    membershipLimit: 100_000,
+    invitationLimit: 1000,
+    invitationExpiresIn: 7 * daySeconds,
+    cancelPendingInvitationsOnReInvite: true,
+    // Our links are signed, so an ID alone accepts nothing.
+    requireEmailVerificationOnInvitation: false,
+    schema: {
+      // Organizations have no slug; use the ID, which never changes.
+      organization: { fields: { slug: "id" } },
+      member: { fields: { organizationId: "orgId", userId: "personId" } },
+      invitation: { fields: { organizationId: "orgId" } },
+      session: { fields: { activeOrganizationId: "orgId" } },
+    },
+  });
 
 const openAdapter = (db: Db) =>
   drizzleAdapter(db, {
@@ -180,6 +191,7 @@ function twoFactorPlugin(issuer: string) {
     accountLockout: { enabled: false },
     backupCodeOptions: { customBackupCodesGenerate: newBackupCodes },
   });
+  // Our table has no columns for the plugin's own count.
   const { failedVerificationCount, lockedUntil, ...fields } = plugin.schema.twoFactor.fields;
   const schema = {
     ...plugin.schema,

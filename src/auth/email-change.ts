@@ -20,15 +20,9 @@ export async function requestEmailChange(ctx: Context, person: Person, newEmail:
   if (!sendsMail(ctx))
     throw conflict("This service sends no email. Ask its operator to change your address: evald person set-email");
   if (findPerson(ctx, email)) throw conflict("Another account has this email address.");
-  const encoded = Buffer.from(email).toString("base64url");
-  const token = toLinkToken(
-    ctx,
-    "email",
-    person.id,
-    ctx.now() + linkLifeMs,
-    encoded,
-    Buffer.from(person.email).toString("base64url"),
-  );
+  // The parts of a token can't contain the periods of an address.
+  const [newPart = "", oldPart = ""] = [email, person.email].map((each) => Buffer.from(each).toString("base64url"));
+  const token = toLinkToken(ctx, "email", person.id, ctx.now() + linkLifeMs, newPart, oldPart);
   if (!(await mailEmailChange(ctx, email, `/account/email/${token}`)))
     throw conflict("The email could not be sent. Try again later.");
   return email;
@@ -36,12 +30,13 @@ export async function requestEmailChange(ctx: Context, person: Person, newEmail:
 
 /** The address that a link changes to. Throws not_found for an invalid link, or one of another person. */
 export function readEmailChange(ctx: Context, person: Person, token: string): string {
-  const [id, expiresAt = "0", email = "", before = ""] = readLinkToken(ctx, "email", token) ?? [];
+  const [id, expiresAt = "0", newPart = "", oldPart = ""] = readLinkToken(ctx, "email", token) ?? [];
   const decode = (text: string) => Buffer.from(text, "base64url").toString();
   // A link works once: afterwards the address is another one.
-  if (id !== person.id || decode(before) !== person.email || Number(expiresAt) <= ctx.now())
+  const isUsed = decode(oldPart) !== person.email;
+  if (id !== person.id || isUsed || Number(expiresAt) <= ctx.now())
     throw notFound("This link is not valid, has expired or was used. Change your email address again.");
-  return decode(email);
+  return decode(newPart);
 }
 
 /** Changes the address of a person. `isProven`: its holder opened a link. Throws conflict if it is taken. */

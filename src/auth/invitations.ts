@@ -93,10 +93,10 @@ export const listReceivedInvitations = (ctx: Context, personId: string) =>
 export async function invitePerson(ctx: Context, org: OrgId, email: string, role: string, client: Client) {
   const address = toEmail(email);
   checkEmailDomain(ctx, org, address);
-  const recent = and(eq(invitations.orgId, org), gt(invitations.createdAt, new Date(ctx.provenTime.now() - hourMs)));
-  if (
-    ctx.db.select({ id: invitations.id }).from(invitations).where(recent).limit(maxPerHour).all().length >= maxPerHour
-  )
+  const hourAgo = new Date(ctx.provenTime.now() - hourMs);
+  const whereRecent = and(eq(invitations.orgId, org), gt(invitations.createdAt, hourAgo));
+  const recent = ctx.db.select({ id: invitations.id }).from(invitations).where(whereRecent).limit(maxPerHour).all();
+  if (recent.length === maxPerHour)
     throw new AppError("rate_limited", `An organization can invite ${maxPerHour} people an hour. Try again later.`, {
       retryAfterSeconds: 3600,
     });
@@ -148,5 +148,6 @@ export const acceptInvitation = (
     return cookies;
   });
 
-const toPath = (ctx: Context, id: string, ...channel: "mail"[]) =>
-  `/invite/${toLinkToken(ctx, "invite", id, ...channel)}`;
+/** `channel`: the link is only emailed. */
+const toPath = (ctx: Context, id: string, channel?: "mail") =>
+  `/invite/${toLinkToken(ctx, "invite", id, ...(channel ? [channel] : []))}`;

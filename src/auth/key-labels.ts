@@ -5,5 +5,7 @@ export const creatorLabel = ({ name, isMember }: Creator): string =>
   name === null ? "Former member" : `${name}${isMember ? "" : " (left)"}`;
 
 /** Who created a key. */
-export const keyCreatorLabel = ({ createdBy, trustId }: ApiKey): string =>
-  createdBy !== null ? creatorLabel(createdBy) : trustId === null ? "Operator" : "CI job";
+export function keyCreatorLabel({ createdBy, trustId }: ApiKey): string {
+  if (createdBy !== null) return creatorLabel(createdBy);
+  return trustId === null ? "Operator" : "CI job";
+}

@@ -1,3 +1,4 @@
+import { randomInt } from "node:crypto";
 import { and, desc, eq, gt, inArray, isNotNull, isNull, lt, notInArray, or, type SQL, sql } from "drizzle-orm";
 import { changesOf, recordAudit } from "../audit/entries.ts";
 import { type Context, type OrgId, perContext } from "../context.ts";
@@ -14,34 +15,36 @@ import type { ApiKey, Creator } from "./key-schema.ts";
 import { isOperator } from "./operators.ts";
 import { isNamedIn } from "./person.ts";
 
+/** The digits of base62. */
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const base = alphabet.length;
+const prefix = "evals_";
+const secretChars = 30;
+const checksumChars = 6;
+const checksumAt = prefix.length + secretChars;
 const wholeKey = new RegExp(`^${keyShape.source}$`);
 const lastUsedIntervalMs = 60_000;
 
-/** `evals_`, 30 base62 characters (178 bits), and the CRC-32 of both in 6 characters, so that a typo never reaches the database. */
+/** `evals_`, 30 random characters (178 bits), and the CRC-32 of both in 6 characters, so that a typo never reaches the database. */
 function newKey(): string {
-  let secret = "evals_";
-  while (secret.length < 36) {
-    // Bytes above 247 would favor the first characters of the alphabet.
-    for (const byte of crypto.getRandomValues(new Uint8Array(48)))
-      if (byte < 248 && secret.length < 36) secret += alphabet[byte % 62];
-  }
-  return secret + checksum(secret);
+  const secret = Array.from({ length: secretChars }, () => alphabet[randomInt(base)]).join("");
+  return prefix + secret + checksum(prefix + secret);
 }
 
+/** The CRC-32 of a text in base62. */
 function checksum(text: string): string {
   let remainder = Bun.hash.crc32(text);
   let digits = "";
-  for (let i = 0; i < 6; i++) {
-    digits = alphabet[remainder % 62] + digits;
-    remainder = Math.floor(remainder / 62);
+  while (digits.length < checksumChars) {
+    digits = alphabet[remainder % base] + digits;
+    remainder = Math.floor(remainder / base);
   }
   return digits;
 }
 
 /** Whether a text has the format of a key, including its checksum; it may still be unknown. */
 export const isKeyShaped = (text: string): boolean =>
-  wholeKey.test(text) && checksum(text.slice(0, 36)) === text.slice(36);
+  wholeKey.test(text) && checksum(text.slice(0, checksumAt)) === text.slice(checksumAt);
 
 const hashOf = (key: string): Buffer => Bun.CryptoHasher.hash("sha256", key);
 
@@ -93,19 +96,9 @@ export function createKey(
   name: string,
   { lifeMs = null, scopes = null, usesCompatibilityMode = false, id, createdBy, trustId }: KeyOptions = {},
 ): { key: string; apiKey: ApiKey } {
-  const trimmed = toName(name);
-  const unknownScope = scopes?.find((scope) => !keyScopes.includes(scope as KeyScope));
-  if (unknownScope !== undefined || scopes?.length === 0)
-    throw badRequest(
-      `Invalid scope ${JSON.stringify(unknownScope ?? "")}. Use one or more of ${keyScopes.join(", ")}.`,
-    );
-  if (scopes?.includes("report_friction") && scopes.length > 1)
-    throw badRequest("The scope report_friction can't be combined with others: its keys may become public.");
-  if (
-    scopes?.includes("operate") &&
-    (trustId !== undefined || (createdBy !== undefined && !isOperator(ctx, createdBy)))
-  )
-    throw new AppError("forbidden", "Only operators of this server can create keys with the scope operate.");
+  const trimmedName = toName(name);
+  const isOfOperator = trustId === undefined && (createdBy === undefined || isOperator(ctx, createdBy));
+  if (scopes) checkScopes(scopes, isOfOperator);
   const existing =
     id === undefined
       ? undefined
@@ -121,7 +114,7 @@ export function createKey(
     // The ID of another organization's key is as good as none: nobody may learn that it exists.
     id: existing || id === undefined ? ctx.newId(createdAt) : id,
     orgId: org,
-    name: trimmed,
+    name: trimmedName,
     display: `${key.slice(0, 10)}…${key.slice(-4)}`,
     scopes: scopes && keyScopes.filter((scope) => scopes.includes(scope)),
     createdAt,
@@ -135,26 +128,34 @@ export function createKey(
   const apiKey = transaction(ctx.db, (tx) => {
     tx.insert(apiKeys).values(row).run();
     const created = getKey(ctx, org, row.id);
-    recordAudit(
-      ctx,
-      org,
-      trustId === undefined ? "key.created" : "key.exchanged",
-      created,
-      changesOf(
-        {},
-        {
-          scopes: row.scopes,
-          expiresAt: created.expiresAt,
-          usesCompatibilityMode: usesCompatibilityMode || undefined,
-        },
-      ),
+    const changes = changesOf(
+      {},
+      {
+        scopes: row.scopes,
+        expiresAt: created.expiresAt,
+        usesCompatibilityMode: usesCompatibilityMode || undefined,
+      },
     );
+    recordAudit(ctx, org, trustId === undefined ? "key.created" : "key.exchanged", created, changes);
     return created;
   });
   return { key, apiKey };
 }
 
-/** The organization and name of a valid key, else null. Records the use in memory; `flushLastUsed` stores it. */
+/** `isOfOperator`: an operator creates the key, or the command line. */
+function checkScopes(scopes: readonly string[], isOfOperator: boolean): void {
+  const unknownScope = scopes.find((scope) => !keyScopes.includes(scope as KeyScope));
+  if (unknownScope !== undefined || scopes.length === 0)
+    throw badRequest(
+      `Invalid scope ${JSON.stringify(unknownScope ?? "")}. Use one or more of ${keyScopes.join(", ")}.`,
+    );
+  if (scopes.includes("report_friction") && scopes.length > 1)
+    throw badRequest("The scope report_friction can't be combined with others: its keys may become public.");
+  if (scopes.includes("operate") && !isOfOperator)
+    throw new AppError("forbidden", "Only operators of this server can create keys with the scope operate.");
+}
+
+/** The caller with a valid key, else null. Records the use in memory; `flushLastUsed` stores it. */
 export function findKey(ctx: Context, key: string): Caller | null {
   const hash = hashOf(key);
   const cached = cachedKeys(ctx).get(hash.toString("latin1"), () =>

@@ -57,14 +57,14 @@ export function getOrg(ctx: Context, id: OrgId): Org {
 
 /** Throws bad_request for a blank or long name or an unknown time zone, and conflict for an existing name. */
 export function createOrg(ctx: Context, name: string, timeZone = "UTC"): Org {
-  const trimmed = toName(name);
+  const trimmedName = toName(name);
   checkTimeZone(timeZone);
   return transaction(ctx.db, (tx) => {
-    refuseUsedName(tx, trimmed);
+    refuseUsedName(tx, trimmedName);
     const createdAt = ctx.now();
     const row = {
       id: ctx.newId(createdAt),
-      name: trimmed,
+      name: trimmedName,
       timeZone,
       maxRunsAtOnce: null,
       maxRunsADay: null,
@@ -184,9 +184,9 @@ export function checkOrgName(ctx: Context, id: OrgId, name: string): void {
  * gives it to an organization, on the command line.
  */
 function checkReservedName({ config }: Context, name: string): void {
-  const joined = config.people.oidc?.join?.org;
-  if (joined && "name" in joined && toName(name) === joined.name)
-    throw conflict(`The name ${JSON.stringify(joined.name)} is reserved by the operator of this server.`);
+  const orgToJoin = config.people.oidc?.join?.org;
+  if (orgToJoin && "name" in orgToJoin && toName(name) === orgToJoin.name)
+    throw conflict(`The name ${JSON.stringify(orgToJoin.name)} is reserved by the operator of this server.`);
 }
 
 /** Throws bad_request that names the value. */
@@ -203,12 +203,12 @@ export function checkOrgSettings(settings: OrgPatch): void {
     if (!parseModelId(model)) throw badRequest(`Invalid model ${JSON.stringify(model)}. Use ${modelSyntax}.`);
 }
 
-/** For characters that look like others, these. The function of the package compiles a regular expression of 6,000 characters, which takes 50 ms. */
+/** The characters to which those that look alike are mapped. The function of the package compiles a regular expression of 6,000 characters, which takes 50 ms. */
 const loadLookAlikes = lazy(
   (): Record<string, string> => JSON.parse(readPackageFile("unhomoglyph/data.json").toString()),
 );
 
-/** The same for names that look the same, also with letters of other writing systems (Unicode Technical Standard 39, section 4). */
+/** A text that is the same for names that look the same, also with letters of other writing systems (Unicode Technical Standard 39, section 4). */
 function toSkeleton(name: string): string {
   const lookAlikes = loadLookAlikes();
   return Array.from(toVisibleName(name).normalize("NFD"), (char) => lookAlikes[char] ?? char)
@@ -224,8 +224,8 @@ function refuseUsedName(tx: Tx | Context["db"], name: string, id?: OrgId): void 
     .where(id === undefined ? undefined : ne(orgs.id, id))
     .all();
   const skeleton = toSkeleton(name);
-  const used = others.find((other) => toSkeleton(other.name) === skeleton);
-  if (used) throw conflict(`An organization named ${JSON.stringify(used.name)} already exists.`);
+  const sameName = others.find((other) => toSkeleton(other.name) === skeleton);
+  if (sameName) throw conflict(`An organization named ${JSON.stringify(sameName.name)} already exists.`);
 }
 
 function checkTimeZone(name: string): void {

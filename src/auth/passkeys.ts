@@ -8,7 +8,7 @@ import { toIso, toName } from "../schema.ts";
 import { hasPassword, withPasswordOf } from "./account.ts";
 import { type Client, loadBetterAuthWithPasskeys, toHeaders, withAppErrors } from "./better-auth-calls.ts";
 import { mailFactorChange } from "./mail.ts";
-import { recordAuditOfPerson, recordFailedSignIn, recordSignIn } from "./people.ts";
+import { recordAuditOfPerson, recordRefusal, recordSignIn } from "./people.ts";
 import type { Person, SignedIn } from "./person.ts";
 import { countPasskeyAttempt, recordPasskeySuccess } from "./sign-in-attempts.ts";
 
@@ -100,12 +100,8 @@ export async function signInWithPasskey(ctx: Context, credential: string, client
   const { api } = await loadBetterAuthWithPasskeys(ctx);
   // better-auth checks its shape.
   const body = { response: parseCredential(credential) as never };
-  const { headers, response } = await withAppErrors(
-    api.verifyPasskeyAuthentication({ body, headers: toHeaders(client), returnHeaders: true }),
-  ).catch((error) => {
-    if (error instanceof AppError && error.code === "unauthorized") recordFailedSignIn(ctx, null);
-    throw error;
-  });
+  const attempt = api.verifyPasskeyAuthentication({ body, headers: toHeaders(client), returnHeaders: true });
+  const { headers, response } = await recordRefusal(ctx, null, withAppErrors(attempt));
   recordPasskeySuccess(ctx, client.address);
   recordSignIn(ctx, response.user);
   return headers.getSetCookie();

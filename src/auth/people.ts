@@ -69,6 +69,20 @@ export function recordFailedSignIn(ctx: Context, person: { id: string; name: str
   else transaction(ctx.db, () => recordAudit(ctx, null, "sign_in.failed"));
 }
 
+/** Records if an attempt to sign in is refused, and rethrows its error. `person` as in `recordFailedSignIn`. */
+export async function recordRefusal<T>(
+  ctx: Context,
+  person: { id: string; name: string } | null,
+  attempt: Promise<T>,
+): Promise<T> {
+  try {
+    return await attempt;
+  } catch (error) {
+    if (error instanceof AppError && error.code === "unauthorized") recordFailedSignIn(ctx, person);
+    throw error;
+  }
+}
+
 /** Goes on with the request as a person who has just signed in. */
 export function recordSignIn(ctx: Context, person: { id: string; name: string }): void {
   identifyActor({ kind: "person", ...person });
@@ -80,30 +94,27 @@ export function recordSignIn(ctx: Context, person: { id: string; name: string })
  * person with two-factor sign-in.
  */
 export async function signIn(ctx: Context, email: string, password: string, client: Client): Promise<string[]> {
-  const account = email.trim().toLowerCase();
-  countSignInAttempt(ctx, account, client.address);
+  const address = email.trim().toLowerCase();
+  countSignInAttempt(ctx, address, client.address);
   const { api } = await loadBetterAuth(ctx);
   const person = ctx.db
     .select({ id: people.id, name: people.name })
     .from(people)
-    .where(eq(people.email, account))
+    .where(eq(people.email, address))
     .get();
   const readHash = () => person && findPassword(ctx, person.id)?.hash;
   const hashBefore = readHash();
-  const { headers, response } = await withPasswordTurn(ctx, client.address, () =>
-    withAppErrors(
-      api.signInEmail({ body: { email: account, password }, headers: toHeaders(client), returnHeaders: true }),
-    ),
-  ).catch((error) => {
-    if (error instanceof AppError && error.code === "unauthorized") recordFailedSignIn(ctx, person ?? null);
-    throw error;
-  });
+  const body = { email: address, password };
+  const attempt = withPasswordTurn(ctx, client.address, () =>
+    withAppErrors(api.signInEmail({ body, headers: toHeaders(client), returnHeaders: true })),
+  );
+  const { headers, response } = await recordRefusal(ctx, person ?? null, attempt);
   // Verification takes time, during which the password may have been replaced and all sessions ended.
   if (readHash() !== hashBefore) {
     if (response.token) ctx.db.delete(signIns).where(eq(signIns.token, response.token)).run();
     throw new AppError("unauthorized", "Your password was changed while you signed in. Sign in again.");
   }
-  recordSignInSuccess(ctx, account, client.address);
+  recordSignInSuccess(ctx, address, client.address);
   if ("twoFactorRedirect" in response) throw new CodeNeeded(headers.getSetCookie());
   if (person) recordSignIn(ctx, person);
   return headers.getSetCookie();

@@ -19,11 +19,12 @@ const byService = "service";
 
 /** Throws not_found, with the reason, for an invalid link. */
 export function readReset(ctx: Context, token: string): Person & { isProven: boolean } {
-  const [id = "", expiresAt = "0", mark = "", creator = ""] = readLinkToken(ctx, "reset", token) ?? [];
+  const [id = "", expiresAt = "0", passwordMark = "", creator = ""] = readLinkToken(ctx, "reset", token) ?? [];
   const { name, email } = people;
   const person = ctx.db.select({ id: people.id, name, email }).from(people).where(eq(people.id, id)).get();
   if (!person || creator === "") throw notFound("This link is not valid. Copy the whole link, or ask for a new one.");
-  if (mark !== passwordMark(ctx, id)) throw notFound("This link was already used. Sign in, or ask for a new link.");
+  if (passwordMark !== passwordMarkOf(ctx, id))
+    throw notFound("This link was already used. Sign in, or ask for a new link.");
   if (Number(expiresAt) <= ctx.now()) throw notFound("This link has expired. Ask for a new one.");
   const isProven = creator === byService;
   // This checks again, because the person may have joined another organization, or the owner may have lost theirs.
@@ -95,15 +96,15 @@ export async function resetPassword(ctx: Context, token: string, password: strin
   return await signIn(ctx, email, password, client);
 }
 
-/** Changing the password invalidates all earlier links. */
-const passwordMark = (ctx: Context, personId: string) =>
+/** Changes with the password, which so invalidates all earlier links. Shortened to keep links short. */
+const passwordMarkOf = (ctx: Context, personId: string) =>
   new Bun.CryptoHasher("sha256")
     .update(findPassword(ctx, personId)?.hash ?? "none")
     .digest("hex")
     .slice(0, 16);
 
 const toPath = (ctx: Context, personId: string, creator: string) =>
-  `/reset/${toLinkToken(ctx, "reset", personId, ctx.now() + resetLifetimeMs, passwordMark(ctx, personId), creator)}`;
+  `/reset/${toLinkToken(ctx, "reset", personId, ctx.now() + resetLifetimeMs, passwordMarkOf(ctx, personId), creator)}`;
 
 const orgsOf = (ctx: Context, personId: string, role?: "owner"): string[] =>
   ctx.db
@@ -115,6 +116,6 @@ const orgsOf = (ctx: Context, personId: string, role?: "owner"): string[] =>
 
 /** Whether a person is a member of organizations, all of which another person owns. Then their account grants access to nothing else. */
 function mayReset(ctx: Context, creatorId: string, personId: string): boolean {
-  const all = new Set(orgsOf(ctx, personId));
-  return all.size > 0 && all.isSubsetOf(new Set(orgsOf(ctx, creatorId, "owner")));
+  const orgsOfPerson = new Set(orgsOf(ctx, personId));
+  return orgsOfPerson.size > 0 && orgsOfPerson.isSubsetOf(new Set(orgsOf(ctx, creatorId, "owner")));
 }

@@ -16,14 +16,8 @@ export const countSignInAttempt = (ctx: Context, account: string, address: strin
   countAttempt(ctx, [accountLimit(account), ...networkLimit("network", address)], signInRemedy);
 
 /** Resets the failures of an account after a sign-in that succeeded, and no longer counts the attempt against its network. */
-export function recordSignInSuccess(ctx: Context, account: string, address: string): void {
-  transaction(ctx.db, (tx) => {
-    tx.delete(signInFailures)
-      .where(eq(signInFailures.key, accountLimit(account).key))
-      .run();
-    subtractAttempt(ctx, networkLimit("network", address));
-  });
-}
+export const recordSignInSuccess = (ctx: Context, account: string, address: string): void =>
+  recordSuccess(ctx, accountLimit(account), address);
 
 /** Counts a code of a person's second factor before it is checked. Passwords that succeed don't reset it. Throws rate_limited. */
 export const countCodeAttempt = (ctx: Context, personId: string, address: string): void =>
@@ -34,14 +28,8 @@ export const countCodeAttempt = (ctx: Context, personId: string, address: string
   );
 
 /** Resets the incorrect codes of a person, and no longer counts the attempt against its network. */
-export function recordCodeSuccess(ctx: Context, personId: string, address: string): void {
-  transaction(ctx.db, (tx) => {
-    tx.delete(signInFailures)
-      .where(eq(signInFailures.key, codeLimit(personId).key))
-      .run();
-    subtractAttempt(ctx, networkLimit("network", address));
-  });
-}
+export const recordCodeSuccess = (ctx: Context, personId: string, address: string): void =>
+  recordSuccess(ctx, codeLimit(personId), address);
 
 /** Counts a sign-in with a passkey before it is made. Nobody can guess one, but each stores a challenge. Throws rate_limited. */
 export const countPasskeyAttempt = (ctx: Context, address: string): void =>
@@ -65,19 +53,21 @@ export const recordExchangeSuccess = (ctx: Context, address: string): void =>
 
 type Limit = { key: string; limit: number };
 
+/** Counts an attempt for each limit, unless one is reached: then it throws rate_limited with `detail`. */
 function countAttempt(ctx: Context, limits: Limit[], detail: string): void {
   if (limits.length === 0) return;
   // If the clock jumps forward, the attempts still count.
   const now = ctx.provenTime.now();
-  const reachedSince = transaction(ctx.db, (tx) => {
+  const fullSince = transaction(ctx.db, (tx) => {
     tx.delete(signInFailures)
       .where(lt(signInFailures.since, now - windowMs))
       .run();
     // These are from before the clock was set back.
     tx.update(signInFailures).set({ since: now }).where(gt(signInFailures.since, now)).run();
-    const rows = limits.map(({ key }) => tx.select().from(signInFailures).where(eq(signInFailures.key, key)).get());
-    const reached = rows.find((row, i) => row && row.count >= (limits[i]?.limit ?? 0));
-    if (reached) return reached.since;
+    for (const { key, limit } of limits) {
+      const row = tx.select().from(signInFailures).where(eq(signInFailures.key, key)).get();
+      if (row && row.count >= limit) return row.since;
+    }
     for (const { key } of limits)
       tx.insert(signInFailures)
         .values({ key, count: 1, since: now })
@@ -85,10 +75,17 @@ function countAttempt(ctx: Context, limits: Limit[], detail: string): void {
         .run();
     return null;
   });
-  if (reachedSince !== null)
+  if (fullSince !== null)
     throw new AppError("rate_limited", detail, {
-      retryAfterSeconds: Math.max(1, Math.ceil((reachedSince + windowMs - now) / 1000)),
+      retryAfterSeconds: Math.max(1, Math.ceil((fullSince + windowMs - now) / 1000)),
     });
+}
+
+function recordSuccess(ctx: Context, { key }: Limit, address: string): void {
+  transaction(ctx.db, (tx) => {
+    tx.delete(signInFailures).where(eq(signInFailures.key, key)).run();
+    subtractAttempt(ctx, networkLimit("network", address));
+  });
 }
 
 function subtractAttempt(ctx: Context, limits: Limit[]): void {

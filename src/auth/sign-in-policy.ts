@@ -23,12 +23,12 @@ export function listUnmetRequirements(
   { email, method }: { email: string; method: SignInMethod | null },
 ): Requirement[] {
   if (policy === null) return [];
+  const unmet: Requirement[] = [];
+  if (policy.requiresSso && method !== "sso") unmet.push("sso");
+  if (policy.requiresSecondFactor && (method === null || method === "password")) unmet.push("second_factor");
   const domain = email.slice(email.lastIndexOf("@") + 1).toLowerCase();
-  return [
-    ...(policy.requiresSso && method !== "sso" ? ["sso" as const] : []),
-    ...(policy.requiresSecondFactor && (method === null || method === "password") ? ["second_factor" as const] : []),
-    ...(policy.emailDomains.length > 0 && !policy.emailDomains.includes(domain) ? ["email_domain" as const] : []),
-  ];
+  if (policy.emailDomains.length > 0 && !policy.emailDomains.includes(domain)) unmet.push("email_domain");
+  return unmet;
 }
 
 /** The sign-in policy of an organization. Without one, nothing is required. */

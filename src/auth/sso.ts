@@ -45,8 +45,9 @@ export async function endSso(ctx: Context, query: Record<string, string>, client
   const token = /session_token=([^.;]+)\./.exec(cookies.join("\n"))?.[1];
   const signIn = token ? await (await $context).internalAdapter.findSession(decodeURIComponent(token)) : null;
   if (signIn) {
-    joinByDomain(ctx, signIn.user.email);
-    recordSignIn(ctx, { id: signIn.user.id, name: signIn.user.name });
+    const { id, name, email } = signIn.user;
+    joinByDomain(ctx, { id, name, email });
+    recordSignIn(ctx, { id, name });
   } else recordFailedSignIn(ctx, null);
   return { location: response.headers.get("location") ?? `${ctx.baseUrl()}/sign-in?error=none`, cookies };
 }
@@ -103,36 +104,37 @@ async function loadBetterAuthWithSso(ctx: Context): Promise<BetterAuth> {
   throw unavailable("The identity provider could not be reached. Try again later, or sign in with your password.");
 }
 
-/** Makes a person of the domain a member of its organization. */
-function joinByDomain(ctx: Context, email: string): void {
-  const { oidc } = ctx.config.people;
-  if (!oidc?.join || !mayJoinByDomain(ctx, email)) return;
-  const joinOrg = oidc.join.org;
-  const org = ctx.db
-    .select()
-    .from(orgs)
-    .where("id" in joinOrg ? eq(orgs.id, joinOrg.id) : eq(orgs.name, joinOrg.name))
-    .get();
+/** The organization that everyone of a domain joins; null, with a warning, if it doesn't exist or its policy doesn't allow the address. */
+function findOrgToJoin(ctx: Context, idOrName: { id: string } | { name: string }, email: string): OrgId | null {
+  const where = "id" in idOrName ? eq(orgs.id, idOrName.id) : eq(orgs.name, idOrName.name);
+  const org = ctx.db.select().from(orgs).where(where).get();
   if (!org) {
-    ctx.log.warn(joinOrg, "EVALD_OIDC_JOIN names an organization that doesn't exist");
-    return;
+    ctx.log.warn(idOrName, "EVALD_OIDC_JOIN names an organization that doesn't exist");
+    return null;
   }
-  const person = ctx.db.select().from(people).where(eq(people.email, email)).get();
-  if (!person) return;
   if (listUnmetRequirements(org.signInPolicy, { email, method: "sso" }).length > 0) {
-    ctx.log.warn(joinOrg, "EVALD_OIDC_JOIN names an organization whose sign-in policy doesn't allow the domain");
-    return;
+    ctx.log.warn(idOrName, "EVALD_OIDC_JOIN names an organization whose sign-in policy doesn't allow the domain");
+    return null;
   }
-  const at = ctx.now();
+  return org.id as OrgId;
+}
+
+/** Makes a person of the domain a member of its organization. */
+function joinByDomain(ctx: Context, person: { id: string; name: string; email: string }): void {
+  const { oidc } = ctx.config.people;
+  if (!oidc?.join || !mayJoinByDomain(ctx, person.email)) return;
+  const orgId = findOrgToJoin(ctx, oidc.join.org, person.email);
+  if (orgId === null) return;
+  const createdAt = ctx.now();
   const row = {
-    id: ctx.newId(at),
-    orgId: org.id,
+    id: ctx.newId(createdAt),
+    orgId,
     personId: person.id,
     role: "member",
-    createdAt: new Date(at),
+    createdAt: new Date(createdAt),
   } as const;
   transaction(ctx.db, (tx) => {
     const [added] = tx.insert(members).values(row).onConflictDoNothing().returning({ role: members.role }).all();
-    if (added) recordAudit(ctx, org.id as OrgId, "member.added", person, changesOf({}, added));
+    if (added) recordAudit(ctx, orgId, "member.added", person, changesOf({}, added));
   });
 }

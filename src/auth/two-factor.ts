@@ -6,7 +6,7 @@ import { AppError, conflict, notFound } from "../errors.ts";
 import { endSignIn, withPasswordOf } from "./account.ts";
 import { type Client, loadBetterAuth, toHeaders, withAppErrors } from "./better-auth-calls.ts";
 import { mailFactorChange } from "./mail.ts";
-import { findPerson, recordAuditOfPerson, recordFailedSignIn, recordSignIn } from "./people.ts";
+import { findPerson, recordAuditOfPerson, recordRefusal, recordSignIn } from "./people.ts";
 import type { Person, SignedIn } from "./person.ts";
 import { countCodeAttempt, recordCodeSuccess } from "./sign-in-attempts.ts";
 import { findStep, toBackupCode, toCode } from "./totp.ts";
@@ -96,21 +96,16 @@ export async function signInWithCode(ctx: Context, text: string, client: Client)
   const request = { headers: toHeaders({ ...client, cookie }), returnHeaders: true } as const;
   const code = toCode(text);
   const isBackupCode = !/^\d{6}$/.test(code);
-  try {
-    if (!isBackupCode) await claimCode(ctx, person.id, code);
-    const { headers } = await withAppErrors(
-      isBackupCode
-        ? api.verifyBackupCode({ body: { code: toBackupCode(code) }, ...request })
-        : api.verifyTOTP({ body: { code }, ...request }),
-    );
-    recordCodeSuccess(ctx, person.id, client.address);
-    recordSignIn(ctx, person);
-    if (isBackupCode) recordAuditOfPerson(ctx, person, "two_factor.backup_code_used");
-    return headers.getSetCookie();
-  } catch (error) {
-    if (error instanceof AppError && error.code === "unauthorized") recordFailedSignIn(ctx, person);
-    throw error;
-  }
+  const verify = async () => {
+    if (isBackupCode) return await api.verifyBackupCode({ body: { code: toBackupCode(code) }, ...request });
+    await claimCode(ctx, person.id, code);
+    return await api.verifyTOTP({ body: { code }, ...request });
+  };
+  const { headers } = await recordRefusal(ctx, person, withAppErrors(verify()));
+  recordCodeSuccess(ctx, person.id, client.address);
+  recordSignIn(ctx, person);
+  if (isBackupCode) recordAuditOfPerson(ctx, person, "two_factor.backup_code_used");
+  return headers.getSetCookie();
 }
 
 /** Whether the browser has passed the first step of a sign-in. */
@@ -139,10 +134,12 @@ export function removeFactors(tx: Tx, personId: string): void {
   tx.update(people).set({ twoFactorEnabled: false }).where(eq(people.id, personId)).run();
 }
 
+/** Such as `__Host-evald.two_factor=ID.SIGNATURE`. Its groups are the cookie and the ID. */
+const challengeCookie = /(?:^|;\s*)((?:__(?:Host|Secure)-)?evald\.two_factor=([^;.]+)[^;]*)/;
+
 /** The person who passed the first step of a sign-in, and the cookie that says so, whose signature better-auth checks. */
 function findChallenge(ctx: Context, client: Client) {
-  const [, cookie = "", identifier = ""] =
-    /(?:^|;\s*)((?:__(?:Host|Secure)-)?evald\.two_factor=([^;.]+)[^;]*)/.exec(client.cookie) ?? [];
+  const [, cookie = "", identifier = ""] = challengeCookie.exec(client.cookie) ?? [];
   const person = ctx.db
     .select({ id: people.id, name: people.name })
     .from(verifications)
@@ -164,13 +161,13 @@ async function claimCode(ctx: Context, personId: string, code: string): Promise<
   const step = findStep(secret, code, ctx.now());
   if (step === null)
     throw new AppError("unauthorized", "The code is incorrect. Check that the clock of your device is right.");
-  const claimed = ctx.db
+  const updatedRows = ctx.db
     .update(twoFactors)
     .set({ lastStep: step })
     .where(and(eq(twoFactors.id, row.id), lt(twoFactors.lastStep, step)))
     .returning({ id: twoFactors.id })
     .all();
-  if (claimed.length === 0)
+  if (updatedRows.length === 0)
     throw new AppError("unauthorized", "This code was already used. Wait for the next one, at most 30 seconds.");
 }
 

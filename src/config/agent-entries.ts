@@ -66,6 +66,7 @@ function problemsIn(errors: Iterable<ValueError>): string[] {
   const problems = new Map<string, string>();
   for (const error of errors) {
     const { field = "list", problem = "" } = invalidInput(deepest(error), "list");
+    // The problem of a missing field is such as "required; must be a string".
     if (!problems.has(field)) problems.set(field, `${field} ${problem.replace("required; ", "is required: it ")}`);
   }
   return [...problems.values()];
@@ -125,9 +126,11 @@ function findContradictions(entry: AgentEntry): string[] {
     );
   if (failure !== undefined && !isPattern(failure)) problems.push("failure must be a regular expression");
   const settings = mcp && files[mcp.file];
-  if (mcp && settings !== undefined && (mcp.format === "codex") === isObject(settings))
+  // All other formats are JSON.
+  const isToml = mcp?.format === "codex";
+  if (mcp && settings !== undefined && isToml === isObject(settings))
     problems.push(
-      `files.${mcp.file} must be ${mcp.format === "codex" ? "text" : "an object"}, because the MCP servers in the format ${mcp.format} are added to it`,
+      `files.${mcp.file} must be ${isToml ? "text" : "an object"}, because the MCP servers in the format ${mcp.format} are added to it`,
     );
   return problems;
 }

@@ -56,6 +56,7 @@ function objectionToHost(text: string): string | null {
   if (length > (version === 4 ? 32 : 128)) return `the prefix of ${text} is longer than the address`;
   const address = version === 6 ? ipaddr.IPv6.parse(host) : null;
   if (!address?.isIPv4MappedAddress()) return null;
+  // The IPv4 address is the last 32 bits of 128.
   const range = `${address.toIPv4Address()}/${Math.max(length - 96, 0)}`;
   return `${text} maps IPv4 addresses; write ${range}`;
 }

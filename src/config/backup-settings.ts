@@ -27,18 +27,17 @@ export const storeVariables = {
   sessionToken: "AWS_SESSION_TOKEN",
 } as const;
 
+/** Such as `s3://bucket/a/prefix/`. Its groups are the bucket and the prefix, without slashes around it. */
 const storeUrl = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/+(.*?))?\/*$/;
 
 /** Whether a place is in a store and not on this machine. */
 export const isStoreUrl = (place: string): boolean => /^s3:/i.test(place);
 
 /** The URL of a place without its credentials, to show. `name`: of a file in it. */
-export const locationOf = (target: BackupTarget, name = ""): string =>
-  target.kind === "directory"
-    ? name === ""
-      ? target.path
-      : `${target.path}/${name}`
-    : `s3://${target.bucket}/${target.prefix}${name}`;
+export function locationOf(target: BackupTarget, name = ""): string {
+  if (target.kind === "store") return `s3://${target.bucket}/${target.prefix}${name}`;
+  return name === "" ? target.path : `${target.path}/${name}`;
+}
 
 /**
  * The directory, or the store as the AWS variables describe it, of a path or of `s3://bucket/prefix`. Throws ConfigError that names what is

@@ -10,7 +10,7 @@ import {
   readModelEndpoints,
 } from "./model-settings.ts";
 import { peopleSettings, toPeopleSettings } from "./people-settings.ts";
-import { listSettings, parseFlag, readSettings, setting, splitList, throwExpected } from "./setting.ts";
+import { listSettings, parseFlag, readSettings, setting, splitList, throwExpected, toPlainUrl } from "./setting.ts";
 import { telemetrySettings, toTelemetrySettings } from "./telemetry-settings.ts";
 import { parseWeights } from "./weights.ts";
 import { workerSettings } from "./worker-settings.ts";
@@ -39,15 +39,11 @@ const oneOf =
 
 const nonEmpty = (expected: string) => (value: string) => value || throwExpected(expected);
 
-function parseBaseUrl(value: string): string | null {
-  if (value === "") return null;
-  const url = URL.canParse(value) ? new URL(value) : null;
-  if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash)
-    return throwExpected(
-      "an http or https URL without user name, query or fragment, such as https://example.com/evals",
-    );
-  return url.origin + url.pathname.replace(/\/+$/, "");
-}
+const parseBaseUrl = (value: string): string | null =>
+  value === ""
+    ? null
+    : (toPlainUrl(value) ??
+      throwExpected("an http or https URL without user name, query or fragment, such as https://example.com/evals"));
 
 const originSyntax = "a comma-separated list of http or https origins, such as https://app.acme.example";
 
@@ -288,7 +284,10 @@ export function readConfig(env: Record<string, string | undefined>, options: Rec
   });
 }
 
-/** The setting most similar to a mistyped name by shared bigrams (Dice coefficient, at least 0.6), if any. */
+/** Names that are less similar to a mistyped one are not suggested. */
+const minSimilarity = 0.6;
+
+/** The setting most similar to a mistyped name by shared bigrams (Dice coefficient), if any. */
 function mostSimilar(name: string, names: string[]): string | undefined {
   const bigrams = bigramsOf(name);
   const scores = names.map((candidate) => {
@@ -296,7 +295,7 @@ function mostSimilar(name: string, names: string[]): string | undefined {
     return { candidate, score: (2 * bigrams.intersection(others).size) / (bigrams.size + others.size) };
   });
   const best = scores.sort((a, b) => b.score - a.score)[0];
-  return best && best.score >= 0.6 ? best.candidate : undefined;
+  return best && best.score >= minSimilarity ? best.candidate : undefined;
 }
 
 const bigramsOf = (text: string): Set<string> =>

@@ -1,5 +1,5 @@
 import { ConfigError } from "../errors.ts";
-import { parseSetting, readJsonSetting, splitList } from "./setting.ts";
+import { parseSetting, readJsonSetting, splitList, toPlainUrl } from "./setting.ts";
 
 /** Model providers, each with its own protocol. `openai-compatible` is any server with an OpenAI chat completions API. */
 export const modelProviders = ["anthropic", "openai", "google", "openai-compatible"] as const;
@@ -68,41 +68,36 @@ export function parsePrices(value: string): Prices {
 
 /** Checks the price of the model `id`. Throws ConfigError. */
 function parsePrice(id: string, price: Partial<Record<keyof Price, unknown>>): Price {
-  const usdOf = (name: keyof Price, fallback?: unknown): number => {
-    const usd = price[name] ?? fallback;
+  const readUsd = (name: keyof Price): number => {
+    const usd = price[name];
     if (typeof usd === "number" && Number.isFinite(usd) && usd >= 0) return usd;
     throw new ConfigError(`${priceSyntax}: ${id} needs a non-negative number for ${name}`);
   };
+  const input = readUsd("in");
   return {
-    in: usdOf("in"),
-    out: usdOf("out"),
-    cached: usdOf("cached", price.in),
-    ...(price.cacheWritten !== undefined && { cacheWritten: usdOf("cacheWritten") }),
-    ...(price.cacheWrittenForHour !== undefined && { cacheWrittenForHour: usdOf("cacheWrittenForHour") }),
+    in: input,
+    out: readUsd("out"),
+    cached: price.cached == null ? input : readUsd("cached"),
+    ...(price.cacheWritten !== undefined && { cacheWritten: readUsd("cacheWritten") }),
+    ...(price.cacheWrittenForHour !== undefined && { cacheWrittenForHour: readUsd("cacheWrittenForHour") }),
   };
 }
 
 /** The key that encrypts other keys: 32 bytes as base64 or hex; empty: none. */
 export function parseSecretKey(value: string): Uint8Array | null {
   if (value === "") return null;
-  const bytes = /^[0-9a-f]{64}$/i.test(value)
-    ? Buffer.from(value, "hex")
-    : /^[A-Za-z0-9+/_-]{43}=?$/.test(value)
-      ? Buffer.from(value, "base64")
-      : null;
-  if (bytes?.length !== 32)
-    throw new ConfigError("32 bytes as base64 or hex. Generate a key with: openssl rand -base64 32");
-  return new Uint8Array(bytes);
+  if (/^[0-9a-f]{64}$/i.test(value)) return new Uint8Array(Buffer.from(value, "hex"));
+  if (/^[A-Za-z0-9+/_-]{43}=?$/.test(value)) return new Uint8Array(Buffer.from(value, "base64"));
+  throw new ConfigError("32 bytes as base64 or hex. Generate a key with: openssl rand -base64 32");
 }
 
 /** Parses the base URL of a provider and removes a trailing slash. Throws ConfigError. */
 export function parseModelBaseUrl(provider: ModelProvider, value: string): string {
-  const url = URL.canParse(value) ? new URL(value) : null;
-  if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash)
+  const base = toPlainUrl(value);
+  if (base === null)
     throw new ConfigError(
       "an http or https URL without user name, query or fragment, such as http://127.0.0.1:11434/v1",
     );
-  const base = url.origin + url.pathname.replace(/\/+$/, "");
   // Anthropic's SDK expects the URL without the version, other clients with it.
   return provider === "anthropic" && !/\/v\d+$/.test(base) ? `${base}/v1` : base;
 }

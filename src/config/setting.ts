@@ -79,6 +79,13 @@ export function readJsonSetting(value: string, bracket: "[" | "{", expected: str
   }
 }
 
+/** An http(s) URL without slashes at its end; null if it is another text, or has a user name, query or fragment. */
+export function toPlainUrl(text: string): string | null {
+  const url = URL.parse(text);
+  if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash) return null;
+  return url.origin + url.pathname.replace(/\/+$/, "");
+}
+
 /** Parses a flag: 0 or 1. */
 export const parseFlag = (value: string): boolean =>
   value === "0" || value === "1" ? value === "1" : throwExpected("0 or 1");

@@ -15,6 +15,10 @@ function parseAddress(value: string): Address | null {
   return { host, port: Number(port) };
 }
 
+/** An http or https URL, or an empty text. */
+const parseUrl = (example: string) => (value: string) =>
+  value === "" || httpUrl(value) ? value : throwExpected(`an http or https URL, such as ${example}`);
+
 function toHeader(item: string): [string, string] {
   const [, name = "", content = ""] = /^([A-Za-z0-9-]+)=([\x20-\x7e]+)$/.exec(item) ?? [];
   return name === "" ? throwExpected("headers such as authorization=Bearer abc") : [name.toLowerCase(), content];
@@ -32,10 +36,7 @@ export const telemetrySettings = {
     "EVALD_OTLP_URL",
     "",
     "Endpoint of an OpenTelemetry collector that receives a trace of each session as OTLP over HTTP with JSON, such as http://127.0.0.1:4318/v1/traces; default: none",
-    (value) =>
-      value === "" || httpUrl(value)
-        ? value
-        : throwExpected("an http or https URL, such as http://127.0.0.1:4318/v1/traces"),
+    parseUrl("http://127.0.0.1:4318/v1/traces"),
   ),
   otlpHeaders: setting(
     "EVALD_OTLP_HEADERS",
@@ -54,10 +55,7 @@ export const telemetrySettings = {
     "EVALD_LATEST_RELEASE_URL",
     "",
     "URL of the latest.json of a release, which evald reads once a day to tell owners of a newer version; default: none, evald never asks",
-    (value) =>
-      value === "" || httpUrl(value)
-        ? value
-        : throwExpected("an http or https URL, such as https://example.com/evald/latest.json"),
+    parseUrl("https://example.com/evald/latest.json"),
   ),
 };
 

@@ -2,7 +2,8 @@ import { AppError, errorStatus, invalidField } from "../errors.ts";
 import { findRequestState, isReporter } from "./caller.ts";
 import { nextTurn } from "./turns.ts";
 
-const defaultMaxBytes = 1024 * 1024;
+const mib = 1024 * 1024;
+const defaultMaxBytes = mib;
 /**
  * The limit of bodies that anyone can send, without a key or with one that may be public. Bun receives a body on this thread: 64 of 1 MB at a time
  * keep it busy for a tenth of a second, before the app can let others go first.
@@ -34,6 +35,7 @@ export function refuseLargeBody(request: Request, max = maxBytesOf(request)): vo
 
 /** How long what is left of a refused body is received: without new data, and in total. */
 const restMs = { idle: 500, total: 10_000 };
+const noMoreData = { done: true, value: undefined } as const;
 
 /**
  * Receives the rest of a refused body and drops it. A proxy such as nginx sends a body to its end before it reads the response, and asks to
@@ -51,9 +53,9 @@ async function receiveRest(request: Request): Promise<void> {
 async function dropRest(read: () => Promise<{ done?: boolean; value?: Uint8Array }>): Promise<void> {
   const deadline = performance.now() + restMs.total;
   for (let bytes = 0; bytes <= maxRequestBodySize && performance.now() < deadline; ) {
-    const { promise, resolve } = Promise.withResolvers<{ done: true; value?: undefined }>();
-    const timer = setTimeout(() => resolve({ done: true }), restMs.idle);
-    const next = await Promise.race([read(), promise]).catch(() => ({ done: true as const, value: undefined }));
+    const { promise: idle, resolve } = Promise.withResolvers<typeof noMoreData>();
+    const timer = setTimeout(() => resolve(noMoreData), restMs.idle);
+    const next = await Promise.race([read(), idle]).catch(() => noMoreData);
     clearTimeout(timer);
     if (next.done) return;
     bytes += next.value?.length ?? 0;
@@ -73,11 +75,10 @@ export async function answerLargeBody(request: Request, answer: Response | Promi
 }
 
 /** The error of a body, or of `what`, with more than `max` bytes. */
-export const tooLarge = (max: number, what = "request body") =>
-  new AppError(
-    "too_large",
-    `The ${what} is larger than ${max < defaultMaxBytes ? `${max / 1024} KiB` : `${max / defaultMaxBytes} MiB`}. Send a smaller one.`,
-  );
+export function tooLarge(max: number, what = "request body"): AppError {
+  const limit = max < mib ? `${max / 1024} KiB` : `${max / mib} MiB`;
+  return new AppError("too_large", `The ${what} is larger than ${limit}. Send a smaller one.`);
+}
 
 /** Reads a JSON body that has no schema. Throws bad_request, too_large. */
 export const readJson = async (request: Request): Promise<unknown> =>
@@ -140,7 +141,7 @@ export function parseJson(text: string, name: string, maxValues = Number.POSITIV
   } catch {
     throw invalidField(name, "must be JSON");
   }
-  // The escapes of an underscore, and of a surrogate, which may be alone.
+  // Only a text with `__proto__`, the escape of an underscore or that of a surrogate may need it.
   return /__proto__|\\u(?:005f|d[89a-f])/i.test(text) ? clean(value, name) : value;
 }
 

@@ -8,11 +8,12 @@ export type Message = { id?: string; event?: string; data: string };
 /** The interval is shorter than the one after which proxies and the server itself consider a connection dead. */
 const heartbeatMs = 15_000;
 
-const toText = ({ id, event, data }: Message): string =>
-  `${event ? `event: ${event}\n` : ""}${id ? `id: ${id}\n` : ""}${data
-    .split(/\r\n|\r|\n/)
-    .map((line) => `data: ${line}\n`)
-    .join("")}\n`;
+function toText({ id, event, data }: Message): string {
+  const lines = data.split(/\r\n|\r|\n/).map((line) => `data: ${line}`);
+  if (id) lines.unshift(`id: ${id}`);
+  if (event) lines.unshift(`event: ${event}`);
+  return `${lines.join("\n")}\n\n`;
+}
 
 /** Maximum open streams of one organization. A page has one, so this is also how many tabs its people can keep open. */
 const maxPerOrg = 200;

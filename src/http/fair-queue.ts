@@ -27,6 +27,7 @@ export function createFairQueue<T>(maxOfMember: number, maxOfGroup: number) {
       const [first] = groups;
       if (!first) return undefined;
       const [group, queue] = first;
+      // A group in the map has a member, and each member an item.
       const [[member, items] = ["", []]] = queue.members;
       const item = items.shift();
       queue.members.delete(member);

@@ -8,8 +8,8 @@ import { hasEtag } from "./responses.ts";
 /** The text of each status, and the name of its response if operations share it. */
 const statuses: Record<string, { text: string; name?: string }> = {
   200: { text: "OK" },
-  304: { name: "NotModified", text: "Not modified: the client has the version with the ETag in If-None-Match" },
   201: { text: "Created" },
+  304: { name: "NotModified", text: "Not modified: the client has the version with the ETag in If-None-Match" },
   400: { name: "BadRequest", text: "The request is invalid; the detail says why" },
   401: { name: "Unauthorized", text: "The API key is missing, unknown, expired or revoked" },
   403: { name: "Forbidden", text: "The API key lacks the required scope" },
@@ -39,13 +39,14 @@ const headers = {
 /** A reference to a response header that several operations share. */
 export const header = (name: keyof typeof headers) => ({ $ref: `#/components/headers/${name}` });
 
-/** A map with keys of any or one shape, as most generators expect it. */
-function withMaps({ patternProperties, ...schema }: JsonObject): JsonObject {
+/** The schema of a map with `additionalProperties` in place of one pattern, as most generators expect it. Other schemas are unchanged. */
+function withMaps(schema: JsonObject): JsonObject {
+  const { patternProperties, ...rest } = schema;
   const [only, ...more] = Object.entries((patternProperties ?? {}) as JsonObject);
-  if (!only || more.length > 0) return patternProperties === undefined ? schema : { ...schema, patternProperties };
+  if (!only || more.length > 0) return schema;
   const [pattern, values] = only;
   const isAny = pattern === anyKey;
-  return { ...schema, additionalProperties: values, ...(isAny ? {} : { propertyNames: { pattern } }) };
+  return { ...rest, additionalProperties: values, ...(isAny ? {} : { propertyNames: { pattern } }) };
 }
 
 const tags = [
@@ -137,14 +138,13 @@ function shareErrors(responses: Record<string, JsonObject>, shared: JsonObject):
 /** Replaces each parameter that several operations have with a reference. Returns these parameters by name. */
 function shareParameters(operations: JsonObject[]): JsonObject {
   const all = operations.flatMap(({ parameters = [] }) => parameters as JsonObject[]);
-  const counts = Map.groupBy(all, (each) => JSON.stringify(each));
+  const uses = Map.groupBy(all, (each) => JSON.stringify(each));
   const shared: JsonObject = {};
   for (const operation of operations) {
     if (!operation.parameters) continue;
     operation.parameters = (operation.parameters as JsonObject[]).map((parameter) => {
-      const { name, in: place } = parameter;
-      if ((counts.get(JSON.stringify(parameter))?.length ?? 0) < minUses) return parameter;
-      const key = `${name}.${place}`;
+      if ((uses.get(JSON.stringify(parameter))?.length ?? 0) < minUses) return parameter;
+      const key = `${parameter.name}.${parameter.in}`;
       shared[key] ??= parameter;
       return Bun.deepEquals(shared[key], parameter) ? { $ref: `#/components/parameters/${key}` } : parameter;
     });
@@ -196,6 +196,7 @@ function toParameter(parameter: JsonObject): JsonObject {
 }
 
 function toResponse(status: string, response: JsonObject, schemas: JsonObject): JsonObject {
+  // `toJsonResponse` writes such a description for a schema that has none.
   const isGenerated = String(response.description ?? "Response for status").startsWith("Response for status");
   const { headers: ownHeaders, ...shared } = share(response, schemas) as JsonObject;
   return {
@@ -210,7 +211,10 @@ function toResponse(status: string, response: JsonObject, schemas: JsonObject): 
   };
 }
 
-/** Adds an example to each JSON body of a request and of a success, and removes descriptions that the body repeats. Examples of a shared schema move to `examples`. */
+/**
+ * Adds an example to each JSON body of a request and of a success, and removes descriptions that the body repeats. Examples of a shared schema
+ * move to `examples`.
+ */
 function addExamples({ requestBody, responses }: JsonObject, schemas: JsonObject, examples: JsonObject): void {
   const successes = Object.entries(responses as Record<string, JsonObject>).filter(([status]) =>
     status.startsWith("2"),
@@ -241,12 +245,14 @@ function share(value: Json, schemas: JsonObject): Json {
       .filter(([key, item]) => key !== "additionalProperties" || item !== false)
       .map(([key, item]) => [key, key === "examples" ? item : share(item, schemas)]),
   );
-  const whole = mergeNull(withMaps(copy));
-  const { title, ...schema } = whole;
-  if (typeof title !== "string" || !("type" in schema || "anyOf" in schema)) return whole;
-  const nullable = Array.isArray(schema.type) && schema.type.includes("null");
-  const types = [schema.type].flat().filter((each) => each !== undefined && each !== "null") as Json[];
-  schemas[title] = nullable ? { ...schema, type: types.length === 1 ? (types[0] as Json) : types } : schema;
+  const titled = mergeNull(withMaps(copy));
+  const { title, ...schema } = titled;
+  if (typeof title !== "string" || !("type" in schema || "anyOf" in schema)) return titled;
   const reference = { $ref: `#/components/schemas/${title}` };
-  return nullable ? { anyOf: [reference, { type: "null" }] } : reference;
+  schemas[title] = schema;
+  if (!Array.isArray(schema.type) || !schema.type.includes("null")) return reference;
+  // The shared schema is that of the value: whether it may be null depends on where it is used.
+  const types = schema.type.filter((each) => each !== "null");
+  schemas[title] = { ...schema, type: types.length === 1 ? (types[0] as Json) : types };
+  return { anyOf: [reference, { type: "null" }] };
 }

@@ -52,7 +52,7 @@ const reportsPath = "/api/v1/reports/";
 export const hasEtag = (path: string): boolean =>
   path === openApiJsonPath || path === openApiPath || path.startsWith(reportsPath);
 
-/** The path of a request's URL, as the router reads it. */
+/** The path of a request's URL, as the router reads it: it begins after `http://` and a host of at least 4 characters. */
 export function pathOf({ url }: Request): string {
   const start = url.indexOf("/", 11);
   const end = url.indexOf("?", start);
@@ -96,14 +96,18 @@ export function answerRequest(
  * Compresses a large JSON response in a separate thread with `mayCompress`. With `mayTag`, adds an ETag, and returns 304 to a client that has this
  * version.
  */
-async function compress(request: Request, response: Response, may: { mayCompress: boolean; mayTag: boolean }) {
+async function compress(
+  request: Request,
+  response: Response,
+  { mayCompress, mayTag }: { mayCompress: boolean; mayTag: boolean },
+): Promise<Response> {
   const { headers, status } = response;
   if (!headers.get("content-type")?.startsWith("application/json")) return response;
-  const mayCompress = may.mayCompress && !headers.has("content-encoding");
-  const mayTag = may.mayTag && status === 200;
-  if (!mayCompress && !mayTag) return response;
+  const getsGzip = mayCompress && !headers.has("content-encoding");
+  const getsEtag = mayTag && status === 200;
+  if (!getsGzip && !getsEtag) return response;
   const text = await response.text();
-  if (mayTag) {
+  if (getsEtag) {
     const etag = etagOf(text);
     headers.set("etag", etag);
     if (hasVersion(request, etag)) {
@@ -111,7 +115,7 @@ async function compress(request: Request, response: Response, may: { mayCompress
       return new Response(null, { status: 304, headers });
     }
   }
-  if (!mayCompress || text.length < minBytes) return new Response(text, { status, headers });
+  if (!getsGzip || text.length < minBytes) return new Response(text, { status, headers });
   headers.set("content-encoding", "gzip");
   headers.delete("content-length");
   return new Response(await gzipInThread(text), { status, headers });

@@ -22,13 +22,13 @@ export const columnOf = <C extends string>(sort: Sort<C>): C => (isDescending(so
 /** Rows in the order of one of their values. Rows without it are last. */
 export function sorted<T>(rows: T[], toValue: (row: T) => string | number | null, descending: boolean): T[] {
   const sign = descending ? -1 : 1;
-  const order = (a: string | number, b: string | number) =>
+  const compare = (a: string | number, b: string | number) =>
     typeof a === "string" && typeof b === "string" ? a.localeCompare(b, "en") : Number(a) - Number(b);
   return rows
     .map((row) => ({ row, value: toValue(row) }))
     .sort((a, b) => {
       if (a.value === null || b.value === null) return Number(a.value === null) - Number(b.value === null);
-      return sign * order(a.value, b.value);
+      return sign * compare(a.value, b.value);
     })
     .map(({ row }) => row);
 }

@@ -3,10 +3,11 @@ import { unavailable } from "../errors.ts";
 import { yieldToEventLoop } from "../event-loop.ts";
 import { createFairQueue, type Tenant } from "./fair-queue.ts";
 
-/** How long a turn takes further requests that are answered synchronously, in milliseconds. */
+/** After this time in one turn, further requests wait for the next one, in milliseconds. */
 const maxTurnMs = 1;
-/** Waiting requests of one organization, or of one network without a key, and of all networks without a key. */
+/** Waiting requests of one organization, or of one network without a key. */
 const maxWaiting = 500;
+/** Waiting requests of all networks without a key. */
 const maxWaitingOfGroup = 2000;
 
 /** A request that waits for its turn. `start` runs it and returns whether that takes the rest of the turn. */
@@ -29,12 +30,13 @@ function createTurns() {
   const queue = createFairQueue<Waiting>(maxWaiting, maxWaitingOfGroup);
   /** Whether what has run in this turn takes the rest of it. */
   let isTaken = false;
-  let number = 0;
+  let turnNumber = 0;
   /** Milliseconds of requests that were answered at once, since the last turn. */
   let spentMs = 0;
   let startedAt = 0;
   let onLongTurn: (ms: number) => void = () => {};
 
+  /** Lets others run only in the next turn of the event loop. `since`: when the work of this one started. */
   function end(since: number): void {
     if (isTaken) return;
     isTaken = true;
@@ -42,12 +44,13 @@ function createTurns() {
     setImmediate(next);
   }
 
+  /** Runs waiting requests until one takes the rest of the turn, or its time is over. */
   function next(): void {
     const now = performance.now();
     if (now - startedAt >= maxTurnMs) onLongTurn(now - startedAt);
     isTaken = false;
     spentMs = 0;
-    number++;
+    turnNumber++;
     for (;;) {
       const waiting = queue.take();
       if (!waiting) return;
@@ -117,7 +120,7 @@ function createTurns() {
     },
 
     /** The number of the current turn. */
-    number: () => number,
+    number: () => turnNumber,
   };
 }
 

@@ -18,7 +18,7 @@ import type { Context } from "../context.ts";
 import { AppError } from "../errors.ts";
 import { readJson } from "../http/body.ts";
 import type { Caller } from "../http/caller.ts";
-import { type Call, invalidParams, RpcError, rpcRefusal } from "./tool.ts";
+import { type Call, invalidParams, RpcError, rpcCodes, rpcRefusal } from "./tool.ts";
 import { fillPlaceholder, isToolResult, placeholder, toResultMembers, withText } from "./tool-result.ts";
 
 /** Requests with the schemas of their parameters. The schemas of 2026-07-28 are the same without the envelope, which its SDK removes. */
@@ -112,7 +112,7 @@ export function createEndpoint(ctx: Context, surface: Surface) {
   async function answer(request: { method: string }, message: IncomingMessage, call: Call, sdk: unknown) {
     const method = toMethod(request.method);
     const handler = method && handlers[method];
-    if (!handler) throw new RpcError(-32601, "Method not found");
+    if (!handler) throw new RpcError(rpcCodes.methodNotFound, "Method not found");
     const parsed = requests[method].safeParse(request);
     if (!parsed.success) throw invalidParams(`Invalid params of ${method}: ${parsed.error.message}`);
     const result = await handler(parsed.data.params ?? {}, call, sdk);
@@ -142,21 +142,26 @@ export function createEndpoint(ctx: Context, surface: Surface) {
       method: knownMethod,
       isSingle: !isStreamed && !Array.isArray(body),
     };
-    const response = await respond(request, body, message, !isStreamed);
+    const response = await respond(request, body, message, { isStreamed });
     return message.resultMembers === undefined ? response : fillPlaceholder(response, message.resultMembers);
   }
 
-  async function respond(request: Request, body: unknown, message: IncomingMessage, enableJsonResponse: boolean) {
+  async function respond(
+    request: Request,
+    body: unknown,
+    message: IncomingMessage,
+    { isStreamed }: { isStreamed: boolean },
+  ): Promise<Response> {
     const isLegacy =
       isLegacyByShape(body, request.headers.get("mcp-protocol-version")) ?? (await isLegacyRequest(request, body));
     if (!isLegacy) {
       incomingMessages.set(request, message);
       return modern.fetch(request, { parsedBody: body });
     }
-    const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse });
+    const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: !isStreamed });
     await legacyServer(message).connect(transport);
     const response = await transport.handleRequest(request, { parsedBody: withoutTask(body) });
-    return Array.isArray(body) && body.length === 1 && enableJsonResponse ? asBatch(response) : response;
+    return Array.isArray(body) && body.length === 1 && !isStreamed ? asBatch(response) : response;
   }
 
   return { handle };
@@ -231,24 +236,19 @@ async function readMessage(request: Request): Promise<unknown> {
     return (await readJson(request)) ?? null;
   } catch (error) {
     if (!(error instanceof AppError) || error.code !== "bad_request") throw error;
-    return rpcRefusal(400, -32700, `Parse error: ${error.detail}`);
+    return rpcRefusal(400, rpcCodes.parseError, `Parse error: ${error.detail}`);
   }
 }
 
 function refuseBatch(body: unknown, revision: string | null): Response | null {
   if (!Array.isArray(body)) return null;
+  const refuse = (reason: string) => rpcRefusal(400, rpcCodes.invalidRequest, `Invalid Request: ${reason}.`);
   if (revision !== null && !batchRevisions.has(revision))
-    return rpcRefusal(
-      400,
-      -32600,
-      `Invalid Request: ${revision} does not support batches. Send one message per request.`,
-    );
-  if (body.length === 0 || body.length > maxBatch)
-    return rpcRefusal(400, -32600, `Invalid Request: a batch must have 1 to ${maxBatch} messages.`);
+    return refuse(`${revision} does not support batches. Send one message per request`);
+  if (body.length === 0 || body.length > maxBatch) return refuse(`a batch must have 1 to ${maxBatch} messages`);
   const ids = body.flatMap((message) => message?.id ?? []);
   const duplicate = ids.find((id, i) => ids.indexOf(id) !== i);
-  if (duplicate === undefined) return null;
-  return rpcRefusal(400, -32600, `Invalid Request: duplicate id ${JSON.stringify(duplicate)} in the batch.`);
+  return duplicate === undefined ? null : refuse(`duplicate id ${JSON.stringify(duplicate)} in the batch`);
 }
 
 /** The SDK returns a batch of one without an array. */

@@ -6,7 +6,7 @@ import { type Json, type JsonObject, mergeNull } from "../http/json-schema.ts";
 import type { KeyScope } from "../http/operation.ts";
 import { invalidInput } from "../schema.ts";
 import type { Handler, Surface } from "./endpoint.ts";
-import { type Call, invalidParams, RpcError, type Tool } from "./tool.ts";
+import { type Call, invalidParams, RpcError, rpcCodes, type Tool } from "./tool.ts";
 import type { ToolResult } from "./tool-result.ts";
 
 /** What a key can use over MCP, and what to do around its calls. */
@@ -58,7 +58,7 @@ export function toSurface({ tools, methods, onChange, restriction, toAppError }:
       } catch (error) {
         if (error instanceof RpcError) throw error;
         const { code, detail } = toAppError(error);
-        throw errorStatus[code] < 500 ? invalidParams(detail) : new RpcError(-32603, detail);
+        throw errorStatus[code] < 500 ? invalidParams(detail) : new RpcError(rpcCodes.internalError, detail);
       }
     };
 
@@ -79,7 +79,7 @@ export function toSurface({ tools, methods, onChange, restriction, toAppError }:
 }
 
 /** The tool that lists valid values of an argument. */
-const listTools = {
+const listTools: Record<string, string> = {
   slug: "list_reports",
   slugs: "list_reports",
   promptId: "list_prompts",
@@ -88,9 +88,7 @@ const listTools = {
 };
 
 function remedy(code: string, args: object): string {
-  const argument = Object.keys(listTools).find((name) => Object.hasOwn(args, name)) as
-    | keyof typeof listTools
-    | undefined;
+  const argument = Object.keys(listTools).find((name) => Object.hasOwn(args, name));
   return code === "not_found" && argument ? ` Find it with ${listTools[argument]}.` : "";
 }
 
@@ -130,7 +128,7 @@ const toListedTool = ({ name, title, description, input, output, annotations }: 
   annotations,
 });
 
-// These are omitted, since every word of a schema costs tokens in every conversation.
+/** These are omitted, since every word of a schema costs tokens in every conversation. */
 const unneededKeys = ["title", "examples"];
 /** Constraints that every result satisfies anyway. */
 const guarantees = [

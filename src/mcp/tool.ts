@@ -96,7 +96,17 @@ export function toResultPage<K extends string, T>(name: K, { items, total }: Pag
   };
 }
 
-/** A protocol error with a JSON-RPC error code. */
+/** Error codes of JSON-RPC 2.0, section 5.1. `methodNotAllowed`: of the range for servers. */
+export const rpcCodes = {
+  parseError: -32700,
+  invalidRequest: -32600,
+  methodNotFound: -32601,
+  invalidParams: -32602,
+  internalError: -32603,
+  methodNotAllowed: -32000,
+} as const;
+
+/** A protocol error with one of `rpcCodes`, or a code of MCP. */
 export class RpcError extends Error {
   override readonly name = "RpcError";
   constructor(
@@ -109,7 +119,7 @@ export class RpcError extends Error {
 }
 
 /** The error of a request with invalid parameters. */
-export const invalidParams = (message: string) => new RpcError(-32602, message);
+export const invalidParams = (message: string) => new RpcError(rpcCodes.invalidParams, message);
 
 /** A JSON-RPC error response to a request that does not reach the MCP server. */
 export const rpcRefusal = (status: number, code: number, message: string, headers: Record<string, string> = {}) =>
@@ -117,7 +127,7 @@ export const rpcRefusal = (status: number, code: number, message: string, header
 
 /** The response to any method but POST: the endpoint has no sessions to stream or delete. */
 export const refuseMethod = () =>
-  rpcRefusal(405, -32000, "Method not allowed: send JSON-RPC messages with POST", { allow: "POST" });
+  rpcRefusal(405, rpcCodes.methodNotAllowed, "Method not allowed: send JSON-RPC messages with POST", { allow: "POST" });
 
 /** An ID is not validated as a UUID: any other text gives not_found, and the error says where to find IDs. */
 export const promptIdArgument = Type.String({ description: "ID from list_prompts, title or URL" });

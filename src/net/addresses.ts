@@ -77,7 +77,10 @@ export function createAddressPolicy(allow: readonly AllowRule[]) {
           ? `${address} is ${description}`
           : `${host} resolves to ${address}, which is ${description}`;
         // No value to paste: what these addresses serve are credentials.
-        return `${subject}; ${isMetadata ? "only EVALD_ALLOW_PRIVATE with its exact address and port allows it" : remedyFor(host, port)}`;
+        const remedy = isMetadata
+          ? "only EVALD_ALLOW_PRIVATE with its exact address and port allows it"
+          : remedyFor(host, port);
+        return `${subject}; ${remedy}`;
       }
       return isWebPort(port) ? null : closedPortMessage(host, port);
     },

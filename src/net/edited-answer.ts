@@ -136,6 +136,7 @@ function replaceTexts(edits: CompiledEdits, url: URL, text: string): { text: str
   const source = Buffer.from(text);
   const searches = replacementsOf(edits, url).map(({ find, replacement, position }) => {
     const bytes = Buffer.from(find);
+    // `at`: where the text occurs next; -1: nowhere.
     return { bytes, replacement: Buffer.from(replacement), position, at: source.indexOf(bytes) };
   });
   const parts: Buffer[] = [];
@@ -143,9 +144,12 @@ function replaceTexts(edits: CompiledEdits, url: URL, text: string): { text: str
   let end = 0;
   let size = 0;
   for (;;) {
-    for (const search of searches) if (search.at >= 0 && search.at < end) search.at = source.indexOf(search.bytes, end);
     let next: (typeof searches)[number] | null = null;
-    for (const search of searches) if (search.at >= 0 && (next === null || search.at < next.at)) next = search;
+    for (const search of searches) {
+      // The last replacement has covered this place.
+      if (search.at >= 0 && search.at < end) search.at = source.indexOf(search.bytes, end);
+      if (search.at >= 0 && (next === null || search.at < next.at)) next = search;
+    }
     if (next === null) break;
     positions.add(next.position);
     parts.push(source.subarray(end, next.at), next.replacement);

@@ -162,6 +162,7 @@ export const replacementsOf = ({ replacements }: CompiledEdits, url: URL) =>
 type FetchEvent = {
   type: string;
   url?: string | null | undefined;
+  /** The URL that redirects led to. */
   answeredBy?: string | undefined;
   method?: string | undefined;
   status?: number | null | undefined;
@@ -173,11 +174,12 @@ type FetchEvent = {
  * of evald's own clients, never from what an agent says. What the survey of the docs fetched afterwards does not count.
  */
 export const listFetchedUrls = (events: readonly FetchEvent[]): { url: string; status: number }[] =>
-  events.flatMap(({ type, url, answeredBy, method, status, phase }) =>
-    type === "http" && url != null && status != null && method !== "CONNECT" && phase !== "survey"
-      ? [{ url, status }, ...(answeredBy === undefined ? [] : [{ url: answeredBy, status }])]
-      : [],
-  );
+  events.flatMap(({ type, url, answeredBy, method, status, phase }) => {
+    const isFetch = type === "http" && method !== "CONNECT" && phase !== "survey";
+    if (!isFetch || url == null || status == null) return [];
+    const urls = answeredBy === undefined ? [url] : [url, answeredBy];
+    return urls.map((each) => ({ url: each, status }));
+  });
 
 /** Whether the agent of a session fetched a URL that matches: exact, or ending in "*" for a prefix, like those of `Edits`. */
 export function meetsUrl(events: readonly FetchEvent[], pattern: string): boolean {

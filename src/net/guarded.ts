@@ -7,8 +7,8 @@ import { decodeText } from "./charset.ts";
 import { type EditedAnswer, mayEdit, sendEdited } from "./edited-answer.ts";
 import { type Edits, editsOf, type PageEdit } from "./edits.ts";
 import { GuardError } from "./failure.ts";
-import { sendRequest } from "./http-request.ts";
-import { createMapping, toCallerText } from "./mapping.ts";
+import { type RequestOptions, sendRequest } from "./http-request.ts";
+import { createMapping, type Mapping, toCallerText } from "./mapping.ts";
 import { type Lookup, resolve } from "./resolve.ts";
 import { createSlots } from "./slots.ts";
 import { type Agents, createTunnelAgents, type TunnelProxy } from "./tunnel-agents.ts";
@@ -128,10 +128,10 @@ export function createGuard(options: GuardOptions): Guard {
       const isRepeatable = method === "GET" || method === "HEAD";
       const agent = (isRepeatable ? agents : freshAgents)[realUrl.protocol as keyof Agents];
       const wantsBody = (status: number, received: Headers) => findLocation(init, status, received) === null;
-      const limits = { maxBytes, cutsBody, connectMs, signal };
-      const connection = { addresses, agent, freshAgents, wantsBody };
-      const toSend = { url: realUrl, method, headers, body, ...connection, ...limits };
-      return edits && mayEdit(edits, method, url) ? sendEdited(edits, url, mapping, toSend) : sendRequest(toSend);
+      const content = { url: realUrl, method, headers, body };
+      const connection = { addresses, agent, freshAgents, connectMs };
+      const request: RequestOptions = { ...content, ...connection, wantsBody, maxBytes, cutsBody, signal };
+      return edits && mayEdit(edits, method, url) ? sendEdited(edits, url, mapping, request) : sendRequest(request);
     });
   }
 
@@ -149,24 +149,16 @@ export function createGuard(options: GuardOptions): Guard {
       const startedAt = now();
       const response = await send(outgoing, realUrl, init, timeoutMs - ms).finally(release);
       ms += now() - startedAt;
-      const location = findLocation(init, response.status, response.headers);
-      const received = location === null ? null : resolveRedirect(location, realUrl);
-      const next = received && toAllowedUrl(mapping.toCallerUrl(received, url));
-      if (next === null || (init.followRedirects === "same_origin" && next.origin !== url.origin)) {
+      const next = findNextUrl(response, init, mapping, { url, realUrl });
+      if (next === null) {
         const mappedUrl = mapping.toMappedUrlWithoutTokens(url)?.href ?? null;
         return { url: url.href, mappedUrl, ...response, redirects, ms };
       }
       redirects.push(url.href);
       requestedTargets.add(targetOf(outgoing));
       outgoing = toRedirected(outgoing, response.status, next);
-      if (requestedTargets.has(targetOf(outgoing)))
-        throw new GuardError("redirect", next.href, `${next.host} redirects in a loop back to ${next.href}`);
-      if (redirects.length > maxRedirects)
-        throw new GuardError(
-          "redirect",
-          next.href,
-          `More than ${maxRedirects} redirects, the last one to ${next.host}`,
-        );
+      if (requestedTargets.has(targetOf(outgoing))) throw redirectLoop(next);
+      if (redirects.length > maxRedirects) throw tooManyRedirects(next);
     }
   }
 
@@ -188,6 +180,25 @@ const targetOf = ({ method, url }: Outgoing): string => `${method} ${url.href}`;
 /** Where a response redirects to; null: nowhere, or redirects are not followed. */
 const findLocation = ({ followRedirects = true }: GuardedRequest, status: number, headers: Headers): string | null =>
   followRedirects && redirectStatuses.includes(status) ? headers.get("location") : null;
+
+/** The URL that a response redirects to, with the caller's host names; null: it is the final one. Throws GuardError if it may not be requested. */
+function findNextUrl(
+  { status, headers }: EditedAnswer,
+  init: GuardedRequest,
+  mapping: Mapping,
+  { url, realUrl }: { url: URL; realUrl: URL },
+): URL | null {
+  const location = findLocation(init, status, headers);
+  if (location === null) return null;
+  const next = toAllowedUrl(mapping.toCallerUrl(resolveRedirect(location, realUrl), url));
+  return init.followRedirects === "same_origin" && next.origin !== url.origin ? null : next;
+}
+
+const redirectLoop = ({ host, href }: URL) =>
+  new GuardError("redirect", href, `${host} redirects in a loop back to ${href}`);
+
+const tooManyRedirects = ({ host, href }: URL) =>
+  new GuardError("redirect", href, `More than ${maxRedirects} redirects, the last one to ${host}`);
 
 /** The request after a redirect, as browsers send it: 303 turns every method but HEAD into GET, 301 and 302 only POST. */
 function toRedirected({ method, url, headers, body }: Outgoing, status: number, next: URL): Outgoing {

@@ -6,11 +6,12 @@ export const isListing = ({ pathname }: URL): boolean => /\.(txt|xml)$|(search|i
 
 /** Members of the entries of search indexes that hold the URL of a page. */
 const urlMembers = "url uri u href link loc location path permalink relpermalink route".split(" ");
-/** Where llms-full.txt names the page of a section: in one of its first lines. */
+/** Where llms-full.txt names the page of a section: in one of its first lines, such as `Source: https://docs.example.com/a`. */
 const sourceLine = /^\W*(?:source|url|link|page)\W*:\W*?([\w./:?#][^\s>"')]*)/i;
 const sourceLines = 6;
 const sourceChars = 500;
 const fence = /^\s*(`{3,}|~{3,})/;
+const heading = /^#\s/;
 const listItem = /^(\s*)(?:[-*+]|\d+[.)])\s/;
 const bareUrl = /https?:\/\/[^\s"'`<>()[\]{}]+/gi;
 
@@ -26,11 +27,11 @@ export function withoutHiddenEntries(text: string, { href, origin, pathname }: U
   }
   if (/<(urlset|sitemapindex)[\s>]/i.test(text.slice(0, 4096))) return withoutXmlEntries(text, isHidden);
   if (!/\.txt$/i.test(pathname)) return text;
-  const sections = toSections(text.split("\n")).filter((lines) => !isSectionOf(lines, isHidden));
+  const sections = toSections(text.split("\n")).filter((lines) => !isSectionOfHidden(lines, isHidden));
   return withoutLines(sections.flat(), isHidden).join("\n");
 }
 
-/** By searching for fixed texts only: regular expressions take too long for hostile files. */
+/** Searches for fixed texts only: regular expressions take too long for hostile files. */
 function withoutXmlEntries(xml: string, isHidden: IsHidden): string {
   const parts: string[] = [];
   const opening = /<(url|sitemap)>/gi;
@@ -59,7 +60,7 @@ function withoutJsonEntries(text: string, isHidden: IsHidden): string {
     let removed = 0;
     const edited = JSON.stringify(index, (_, value: unknown) => {
       if (!Array.isArray(value)) return value;
-      const entries = value.filter((entry) => !isEntryOf(entry, isHidden));
+      const entries = value.filter((entry) => !isEntryOfHidden(entry, isHidden));
       removed += value.length - entries.length;
       return entries;
     });
@@ -69,7 +70,7 @@ function withoutJsonEntries(text: string, isHidden: IsHidden): string {
   }
 }
 
-const isEntryOf = (entry: unknown, isHidden: IsHidden): boolean =>
+const isEntryOfHidden = (entry: unknown, isHidden: IsHidden): boolean =>
   typeof entry === "object" &&
   entry !== null &&
   Object.entries(entry).some(
@@ -85,10 +86,10 @@ function toSections(lines: string[]): string[][] {
     const [, mark = ""] = fence.exec(line) ?? [];
     const startsFrontMatter = line.trim() === "---" && sourceLine.test((lines[i + 1] ?? "").slice(0, sourceChars));
     // The heading that follows front matter belongs to the same section.
-    const isHeading = /^#\s/.test(line) && !isFrontMatter;
-    if (openFence === null && (startsFrontMatter || isHeading)) sections.push([]);
+    const startsSection = startsFrontMatter || (heading.test(line) && !isFrontMatter);
+    if (openFence === null && startsSection) sections.push([]);
     if (startsFrontMatter) isFrontMatter = true;
-    else if (line.trim() !== "" && /^#\s/.test(line)) isFrontMatter = false;
+    else if (heading.test(line)) isFrontMatter = false;
     if (openFence === null) openFence = mark || null;
     else if (mark.startsWith(openFence)) openFence = null;
     sections.at(-1)?.push(line);
@@ -96,19 +97,20 @@ function toSections(lines: string[]): string[][] {
   return sections;
 }
 
-const isSectionOf = (lines: string[], isHidden: IsHidden): boolean =>
-  /^(#\s|---)/.test(lines[0] ?? "") &&
-  (urlsIn(lines[0] ?? "").some(isHidden) ||
-    lines.slice(0, sourceLines).some((line) => {
-      const [, url] = sourceLine.exec(line.slice(0, sourceChars)) ?? [];
-      return url !== undefined && isHidden(url);
-    }));
+/** Whether a section is that of a hidden page: its heading or one of its first lines has the URL. */
+function isSectionOfHidden(lines: string[], isHidden: IsHidden): boolean {
+  const [first = ""] = lines;
+  if (!heading.test(first) && !first.startsWith("---")) return false;
+  const sources = lines.slice(0, sourceLines).flatMap((line) => sourceLine.exec(line.slice(0, sourceChars))?.[1] ?? []);
+  return [...urlsIn(first), ...sources].some(isHidden);
+}
 
 /** A link in Markdown: its text, its URL, and where it begins and ends in the line. */
 type Link = { name: string; url: string; start: number; end: number };
 
 function linksIn(line: string): Link[] {
   const links: Link[] = [];
+  // The beginning of a text, and its end with the beginning of a URL.
   const marks = /\[|\]\(/g;
   let start = -1;
   for (let mark = marks.exec(line); mark !== null; mark = marks.exec(line)) {
@@ -128,7 +130,7 @@ function linksIn(line: string): Link[] {
   return links;
 }
 
-/** A line whose links are replaced, all or some. */
+/** A line with its links replaced; `replace` returns null for one that stays. */
 function replaceLinks(line: string, replace: (link: Link) => string | null): string {
   let end = 0;
   const parts = linksIn(line).flatMap((link) => {

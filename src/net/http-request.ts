@@ -10,6 +10,9 @@ import type { Agents } from "./tunnel-agents.ts";
 /** A host address that passed the checks. `port`: the port to connect to in place of the URL's. */
 export type CheckedAddress = { address: string; family: number; port?: number };
 
+/** The host name of a URL, without the brackets of an IPv6 address. */
+export const hostnameOf = ({ hostname }: URL): string => hostname.replace(/^\[|\]$/g, "");
+
 /** The port of a URL, or that of its protocol. */
 export const portOf = ({ port, protocol }: URL): number => Number(port) || (protocol === "https:" ? 443 : 80);
 
@@ -17,7 +20,7 @@ export const portOf = ({ port, protocol }: URL): number => Number(port) || (prot
 export function toDestination(url: URL, addresses: CheckedAddress[] | null): { host: string; port: number } {
   const { address, port } = addresses?.[0] ?? {};
   if (address !== undefined && port !== undefined) return { host: address, port };
-  return { host: url.hostname.replace(/^\[|\]$/g, ""), port: portOf(url) };
+  return { host: hostnameOf(url), port: portOf(url) };
 }
 
 type ConnectionOptions = {
@@ -106,7 +109,7 @@ export function openRequest({
   connectMs,
 }: ConnectionOptions): http.ClientRequest {
   const isSecure = url.protocol === "https:";
-  const hostname = url.hostname.replace(/^\[|\]$/g, "");
+  const hostname = hostnameOf(url);
   const request = (isSecure ? https : http).request({
     method,
     protocol: url.protocol,

@@ -1,7 +1,8 @@
+import { readTextStart } from "./text-start.ts";
 import { userAgent } from "./user-agent.ts";
 
 const timeoutMs = 10_000;
-const maxBytes = 64 * 1024;
+const maxChars = 64 * 1024;
 
 /**
  * The version of the newest release, from the `latest.json` of a release, at a URL that the operator set. Throws if the answer is another
@@ -13,14 +14,9 @@ export async function fetchLatestVersion(url: string, signal: AbortSignal): Prom
     signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
   });
   if (!response.ok) throw new Error(`the server returned ${response.status}`);
-  const bytes = new Uint8Array(maxBytes);
-  let size = 0;
-  for await (const part of response.body ?? []) {
-    if (size + part.length > maxBytes) throw new Error(`the answer is larger than ${maxBytes} bytes`);
-    bytes.set(part, size);
-    size += part.length;
-  }
-  const { version } = JSON.parse(new TextDecoder().decode(bytes.subarray(0, size)));
+  const text = await readTextStart(response, maxChars);
+  if (text.length > maxChars) throw new Error(`the answer is longer than ${maxChars} characters`);
+  const { version } = JSON.parse(text);
   if (typeof version !== "string" || !/^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$/.test(version))
     throw new Error("the answer has no version");
   return version;

@@ -11,6 +11,7 @@ export type MappedHost = {
   target: URL;
 };
 
+/** A host name or an origin, such as `docs.example.com`, `[::1]:8080` or `https://docs.example.com/`. */
 const keyShape = /^(?:(https?):\/\/)?(\[[0-9a-f:.]+\]|[^/?#@:[\]\\\s]+)(?::(\d{1,5}))?\/?$/i;
 const labelShape = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
 const maxHostName = 253;
@@ -140,12 +141,15 @@ export function compileMapping(hosts: readonly MappedHost[]): Mapping {
       const currentEntry = find(current);
       const candidates = entries
         .filter(({ target, prefix }) => target.origin === received.origin && isUnder(received.pathname, prefix))
+        // The entry of the current URL comes first, then the most specific one.
         .sort((a, b) => Number(b === currentEntry) - Number(a === currentEntry) || b.prefix.length - a.prefix.length);
       // A server behind a prefix-stripping proxy sends paths without the prefix.
-      const entry = candidates[0] ?? (currentEntry?.target.origin === received.origin ? currentEntry : null);
+      const [candidate] = candidates;
+      const entry = candidate ?? (currentEntry?.target.origin === received.origin ? currentEntry : null);
       if (!entry) return received;
       const origin = entry === currentEntry ? current.origin : entry.origin;
-      const path = candidates[0] ? received.pathname.slice(entry.prefix.length) : received.pathname;
+      const path = candidate ? received.pathname.slice(candidate.prefix.length) : received.pathname;
+      // The server may repeat the query of the urlMap value, which may be a token.
       const pairs = queryPairsOf(received.search);
       const search = pairs.filter((pair) => !entry.query.includes(pair)).join("&");
       const query = pairs.length === 0 ? received.search : search && `?${search}`;

@@ -182,7 +182,8 @@ export function framingHeaders(client: Client): Record<string, string> {
 /** Calls `onDisconnect` if the client disconnects before the end of its response, or, without a response object, before its start. */
 export function watchClient(client: Output, isAnswered: () => boolean, onDisconnect: () => void): void {
   outputOf(client).once("close", () => {
-    if (!("response" in client ? client.response.writableFinished : isAnswered())) onDisconnect();
+    const isDone = "response" in client ? client.response.writableFinished : isAnswered();
+    if (!isDone) onDisconnect();
   });
 }
 

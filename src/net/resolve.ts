@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
 import type { AddressPolicy } from "./addresses.ts";
 import { GuardError, toGuardError } from "./failure.ts";
-import { type CheckedAddress, portOf } from "./http-request.ts";
+import { type CheckedAddress, hostnameOf, portOf } from "./http-request.ts";
 
 /** All addresses of a host name. */
 export type Lookup = (hostname: string) => Promise<CheckedAddress[]>;
@@ -16,7 +16,7 @@ export async function resolve(
   lookup: Lookup,
   signal: AbortSignal,
 ): Promise<CheckedAddress[]> {
-  const host = url.hostname.replace(/^\[|\]$/g, "");
+  const host = hostnameOf(url);
   const port = portOf(url);
   const family = isIP(host);
   const portObjection = family ? null : policy.objectionToPort(host, port);

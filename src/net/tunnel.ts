@@ -1,6 +1,7 @@
 import net from "node:net";
 
 const maxHeadBytes = 64 * 1024;
+const headEnd = "\r\n\r\n";
 
 /** A proxy refused a tunnel: `head` is the start of its response, or empty if it closed the connection or the start is too long. */
 export class TunnelRefused extends Error {
@@ -33,13 +34,14 @@ export async function openTunnel(request: TunnelRequest): Promise<net.Socket> {
   let head = Buffer.alloc(0);
   const onData = (chunk: Buffer) => {
     head = Buffer.concat([head, chunk]);
-    const end = head.indexOf("\r\n\r\n");
+    const end = head.indexOf(headEnd);
     if (end < 0) return head.length > maxHeadBytes ? refuse() : undefined;
     socket.off("data", onData);
     socket.pause();
     const text = head.toString("latin1", 0, end);
     if (!/^HTTP\/1\.1 200 /.test(text)) return refuse(text);
-    if (head.length > end + 4) socket.unshift(head.subarray(end + 4));
+    const rest = head.subarray(end + headEnd.length);
+    if (rest.length > 0) socket.unshift(rest);
     resolve();
   };
   socket.on("data", onData);

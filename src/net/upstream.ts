@@ -5,7 +5,7 @@ import { isIP } from "node:net";
 import type { AllowRule } from "../config/allow-rules.ts";
 import { createAddressPolicy } from "./addresses.ts";
 import { toGuardError } from "./failure.ts";
-import { openRequest, portOf } from "./http-request.ts";
+import { hostnameOf, openRequest, portOf } from "./http-request.ts";
 import { resolve } from "./resolve.ts";
 
 type UpstreamRequest = {
@@ -83,12 +83,12 @@ function toStream(answer: http.IncomingMessage, signal: AbortSignal): ReadableSt
 /** Why a URL can't be reached, before its name is resolved: a private address, localhost or another port; null if it may be. */
 export function objectionToUrl(url: string, allow: readonly AllowRule[]): string | null {
   const parsed = new URL(url);
-  const host = parsed.hostname.replace(/^\[|\]$/g, "");
-  const portNumber = portOf(parsed);
+  const host = hostnameOf(parsed);
+  const port = portOf(parsed);
   const policy = createAddressPolicy(allow);
   // These names are the loopback address on every machine (RFC 6761).
   const address = /(^|\.)localhost\.?$/.test(host) ? "127.0.0.1" : host;
-  return isIP(address) === 0 ? policy.objectionToPort(host, portNumber) : policy.objection(host, address, portNumber);
+  return isIP(address) === 0 ? policy.objectionToPort(host, port) : policy.objection(host, address, port);
 }
 
 /** A fetch over a unix socket. The host of the URL is ignored. `onResponse` gets each response first. */
