@@ -2,18 +2,23 @@ import { isMainThread } from "node:worker_threads";
 import { isVersionRequest, printVersion } from "./cli/version.ts";
 
 const [command, ...rest] = process.argv.slice(2);
-// Agent processes and sandboxes do not load the code of the service.
-const code = !isMainThread
-  ? await thread()
-  : command === "__agent"
-    ? await agent()
-    : command === "__bridge"
-      ? await bridge()
-      : command === "__backup"
-        ? await backup()
-        : await program();
+const code = isMainThread ? await runCommand() : await thread();
 // `serve` resolves while the service keeps running, so only a failed command exits explicitly.
 if (code !== 0) process.exit(code);
+
+/** The processes that the service starts for agents, sandboxes and backups do not load its code. */
+function runCommand(): Promise<number> {
+  switch (command) {
+    case "__agent":
+      return agent();
+    case "__bridge":
+      return bridge();
+    case "__backup":
+      return backup();
+    default:
+      return program();
+  }
+}
 
 async function thread(): Promise<number> {
   const { runThread } = await import("./cli/thread.ts");
@@ -23,7 +28,9 @@ async function thread(): Promise<number> {
 
 async function agent(): Promise<number> {
   const { runAgent } = await import("./cli/agent.ts");
-  return await runAgent({ early: rest[0] === "wait" ? (rest[1] === "model" ? "model" : "rules") : null });
+  const [mode, kind] = rest;
+  if (mode !== "wait") return await runAgent({ early: null });
+  return await runAgent({ early: kind === "model" ? "model" : "rules" });
 }
 
 /** Never touches process.stdout or process.stderr: Bun would make them non-blocking, and the command that shares them would lose output. */

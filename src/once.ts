@@ -14,8 +14,8 @@ export function once<T>(work: () => Promise<T>, isFinal: (result: T) => boolean 
     const result = work();
     cached = result;
     result.then(
-      (result) => {
-        if (!isFinal(result)) cachedUntil = performance.now() + retryMs;
+      (value) => {
+        if (!isFinal(value)) cachedUntil = performance.now() + retryMs;
       },
       () => {
         cached = undefined;

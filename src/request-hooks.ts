@@ -123,9 +123,12 @@ export function refuseWaiting(service: Service, request: Request, path: string, 
   return Response.json({ error: error.code, detail: error.detail }, { status, headers });
 }
 
+/** The path of a request for runs, such as `/api/v1/prompts/ID/run`. */
+const runRequestPath = /\/v1\/prompts\/[^/]+\/run\/?$/;
+
 /** Whether a request has to wait for the database first. `path`: without the base path. */
 export const mayWrite = (request: Request, path: string): boolean =>
-  !isRead(request) && !isMcp(path) && !/\/v1\/prompts\/[^/]+\/run\/?$/.test(path);
+  !isRead(request) && !isMcp(path) && !runRequestPath.test(path);
 
 const isRead = ({ method }: Request): boolean => method === "GET";
 

@@ -227,8 +227,7 @@ function limitsOf({ minimum, maximum, exclusiveMinimum, exclusiveMaximum }: TSch
 
 /** The bounds of a count: ` of 1 to 20 items`. */
 function sizeOf(word: string, from: number | undefined, to: number | undefined, unit: string): string {
-  const bound = to ?? from;
-  if (bound === undefined) return "";
-  const count = to === undefined ? `at least ${from}` : from === undefined ? `at most ${to}` : `${from} to ${to}`;
-  return ` ${word} ${count} ${unit}${bound === 1 ? "" : "s"}`;
+  const units = (to ?? from) === 1 ? unit : `${unit}s`;
+  if (to === undefined) return from === undefined ? "" : ` ${word} at least ${from} ${units}`;
+  return ` ${word} ${from === undefined ? "at most" : `${from} to`} ${to} ${units}`;
 }

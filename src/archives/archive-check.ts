@@ -15,28 +15,30 @@ const tooLargeUnpacked = `the archive is larger than ${maxUnpackedBytes / 1024 *
 const noTarGz = "must be a tar file compressed with gzip";
 const allowedTypes = new Set(["File", "OldFile", "ContiguousFile", "Directory", "SymbolicLink", "Link"]);
 
+/** The first bytes of a gzip file. */
+const gzipStart = [0x1f, 0x8b];
+const isGzip = (data: Uint8Array): boolean => gzipStart.every((byte, i) => data[i] === byte);
+
 /** Resolves a path in an archive; null if it leads out of it. */
 function resolveInside(path: string): string | null {
   const clean = posix.normalize(path);
   return posix.isAbsolute(path) || clean === ".." || clean.startsWith("../") ? null : clean;
 }
 
+/** An entry of a tar file. `linkpath`: where a link leads to. */
 type Entry = { path: string; type: string; linkpath?: string | undefined; size: number };
 
+/** Why an entry can't be stored, in words; null: it can. */
 function problemOf({ path, type, linkpath = "" }: Entry): string | null {
   const location = resolveInside(path);
   if (location === null) return `${JSON.stringify(path)} leads out of the archive`;
   if (!allowedTypes.has(type)) return `${JSON.stringify(path)} is neither a file, a directory nor a link`;
+  const leadsOut = `the link ${JSON.stringify(path)} leads out of the archive`;
   // A symbolic link is relative to its own directory, a hard link to the top of the archive.
-  const target =
-    type === "SymbolicLink"
-      ? posix.isAbsolute(linkpath)
-        ? null
-        : resolveInside(posix.join(posix.dirname(location), linkpath))
-      : type === "Link"
-        ? resolveInside(linkpath)
-        : location;
-  return target === null ? `the link ${JSON.stringify(path)} leads out of the archive` : null;
+  if (type === "Link" && resolveInside(linkpath) === null) return leadsOut;
+  if (type !== "SymbolicLink") return null;
+  const isInside = !posix.isAbsolute(linkpath) && resolveInside(posix.join(posix.dirname(location), linkpath)) !== null;
+  return isInside ? null : leadsOut;
 }
 
 /** A tar.gz file and the number of files in it. */
@@ -52,6 +54,10 @@ function createTarCheck() {
   let bytes = 0;
   let isAtEnd = false;
   let problem: Error | undefined;
+  const limitProblem = (): string | null => {
+    if (entries > maxEntries) return `the archive has more than ${maxEntries} entries`;
+    return bytes > maxUnpackedBytes ? tooLargeUnpacked : null;
+  };
   const { Parser } = loadTar();
   const parser = new Parser({
     strict: true,
@@ -62,12 +68,7 @@ function createTarCheck() {
       entries++;
       bytes += entry.size;
       if (entry.type !== "Directory") files++;
-      const reason =
-        entries > maxEntries
-          ? `the archive has more than ${maxEntries} entries`
-          : bytes > maxUnpackedBytes
-            ? tooLargeUnpacked
-            : problemOf(entry as Entry);
+      const reason = limitProblem() ?? problemOf(entry as Entry);
       if (reason === null) return void entry.resume();
       problem = new ArchiveProblem(reason);
       parser.abort(problem);
@@ -104,8 +105,8 @@ async function countFiles(data: Uint8Array): Promise<number> {
   gunzip.end(data);
   let size = 0;
   for await (const part of gunzip as AsyncIterable<Buffer>) {
-    // The parser would decompress it once more, without a limit.
-    if (size === 0 && part[0] === 0x1f && (part.length === 1 || part[1] === 0x8b)) throw new ArchiveProblem(noTarGz);
+    // The parser would decompress a gzip file within once more, without a limit. Its second byte may come with the next part.
+    if (size === 0 && (part.length === 1 ? part[0] === gzipStart[0] : isGzip(part))) throw new ArchiveProblem(noTarGz);
     size += part.length;
     // Leaving the loop ends the decompression.
     if (size > maxTarBytes) throw new ArchiveProblem(tooLargeUnpacked);
@@ -129,7 +130,7 @@ export async function checkArchive(
       field,
       problem: `the archive must not be larger than ${limit}`,
     });
-  if (data[0] !== 0x1f || data[1] !== 0x8b) throw invalidField(field, noTarGz);
+  if (!isGzip(data)) throw invalidField(field, noTarGz);
   let files: number;
   try {
     files = await countFiles(data);

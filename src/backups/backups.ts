@@ -22,20 +22,24 @@ type BackupRow = typeof backups.$inferSelect;
 /** Backups in a list. */
 export const maxListed = 100;
 
-const toBackup = (
-  ctx: Context,
-  { id, requestedBy, status, location, bytes, runs, failure, ...times }: BackupRow,
-): Backup => ({
-  ...{ id, requestedBy, status, location, bytes, runs, failure },
-  createdAt: toIso(times.createdAt),
-  startedAt: toIso(times.startedAt),
-  completedAt: toIso(times.completedAt),
-  removedAt: toIso(times.removedAt),
-  deletedSince:
-    status === "completed" && times.removedAt === null && times.startedAt !== null
-      ? countDeletedSince(ctx, times.startedAt)
-      : null,
-});
+function toBackup(ctx: Context, row: BackupRow): Backup {
+  const { status, startedAt, removedAt } = row;
+  const hasFile = status === "completed" && removedAt === null && startedAt !== null;
+  return {
+    id: row.id,
+    requestedBy: row.requestedBy,
+    status,
+    location: row.location,
+    bytes: row.bytes,
+    runs: row.runs,
+    failure: row.failure,
+    createdAt: toIso(row.createdAt),
+    startedAt: toIso(startedAt),
+    completedAt: toIso(row.completedAt),
+    removedAt: toIso(removedAt),
+    deletedSince: hasFile ? countDeletedSince(ctx, startedAt) : null,
+  };
+}
 
 /**
  * How many organizations, prompts and runs, each deleted on its own, existed at a time and were not erased yet, so that a backup of then has
@@ -168,7 +172,7 @@ export function findBackupState(ctx: Context): BackupState | null {
   };
 }
 
-const waitAfter = (failures: number): number => Math.min(longestWaitMs, minuteMs * 2 ** Math.min(failures - 1, 10));
+const waitAfter = (failures: number): number => Math.min(longestWaitMs, minuteMs * 2 ** (failures - 1));
 
 /** What is wrong with scheduled backups. `failure` null: the last one is late. */
 type BackupProblem = { since: number; failures: number; failure: string | null; lastAt: number | null };

@@ -11,10 +11,9 @@ export function backupStatusLabel({ status, removedAt }: Backup): string {
 export function deletedSinceText({ deletedSince }: Backup): string {
   if (deletedSince === null) return "";
   const { organizations, prompts, runs } = deletedSince;
-  const parts = [
-    ...(organizations > 0 ? [count(organizations, "organization")] : []),
-    ...(prompts > 0 ? [count(prompts, "prompt")] : []),
-    ...(runs > 0 ? [count(runs, "run")] : []),
-  ];
+  const parts: string[] = [];
+  if (organizations > 0) parts.push(count(organizations, "organization"));
+  if (prompts > 0) parts.push(count(prompts, "prompt"));
+  if (runs > 0) parts.push(count(runs, "run"));
   return parts.length === 0 ? "" : list(parts);
 }

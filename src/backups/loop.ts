@@ -71,14 +71,16 @@ export function createBackupLoop(ctx: Context, env: Record<string, string>) {
   async function makeBackup(name: string, known: string[] | null): Promise<BackupEnd> {
     const { backups, dataDir } = ctx.config;
     if (backups === null) return { failure: "EVALD_BACKUP_TO is not set." };
-    const kept = listKeptBackups(ctx);
-    const expired = listExpired([...kept, { id: "", name, startedAt: ctx.now() }], backups);
-    const names = expired.flatMap((each) => (each.id === "" ? [] : each.name));
+    const keptBackups = listKeptBackups(ctx);
+    const newBackup = { id: "", name, startedAt: ctx.now() };
+    const expired = listExpired([...keptBackups, newBackup], backups)
+      .filter((backup) => backup !== newBackup)
+      .map((backup) => backup.name);
     try {
-      const order = { dataDir: resolve(dataDir), target: backups.to, name, expired: names, known };
+      const order = { dataDir: resolve(dataDir), target: backups.to, name, expired, known };
       const answer = await runProcess(order);
       if ("failure" in answer) return answer;
-      const removed = kept.filter((each) => answer.removed.includes(each.name)).map((each) => each.id);
+      const removed = keptBackups.filter((each) => answer.removed.includes(each.name)).map((each) => each.id);
       return { ...answer, removed };
     } catch (error) {
       return { failure: reasonOf(error) };
@@ -86,23 +88,23 @@ export function createBackupLoop(ctx: Context, env: Record<string, string>) {
   }
 
   async function runProcess(order: BackupOrder): Promise<BackupAnswer> {
-    const started = startProcess(ownCommand("__backup"), env);
-    child = started;
+    const backupProcess = startProcess(ownCommand("__backup"), env);
+    child = backupProcess;
     try {
-      started.lowerPriority();
-      await started.write(`${JSON.stringify(order)}\n`);
-      const answer = readAnswer(started.stdout);
+      backupProcess.lowerPriority();
+      await backupProcess.write(`${JSON.stringify(order)}\n`);
+      const answer = readAnswer(backupProcess.stdout);
       if (!(await settlesWithin(answer, longestMs)))
         return { failure: `It took longer than ${longestMs / 3600_000} hours.` };
       const text = await answer;
       if (text !== null) return JSON.parse(text);
-      const how = isStopping
+      const reason = isStopping
         ? "The service stopped in between."
-        : `Its process ${(await started.end("wait")) ?? "was killed"}.`;
-      return { failure: `${how} ${started.stderrTail()}`.trim() };
+        : `Its process ${(await backupProcess.end("wait")) ?? "was killed"}.`;
+      return { failure: `${reason} ${backupProcess.stderrTail()}`.trim() };
     } finally {
-      started.kill();
-      await started.end("wait");
+      backupProcess.kill();
+      await backupProcess.end("wait");
       rmSync(join(order.dataDir, workFolder), { recursive: true, force: true });
       child = null;
     }

@@ -1,6 +1,7 @@
-import { closeSync, fsyncSync, openSync, readSync, writeSync } from "node:fs";
+import { closeSync, fsyncSync, openSync, readSync } from "node:fs";
 import { S3Client } from "bun";
 import { locationOf, type StoreTarget } from "../config/backup-settings.ts";
+import { writeFully } from "../db/backup-file.ts";
 import { codeOf } from "../db/fault.ts";
 import { settlesWithin } from "../deadline.ts";
 import { AppError, notFound, reasonOf, unavailable } from "../errors.ts";
@@ -18,9 +19,12 @@ const partsAtOnce = 2;
 /** A file in the store. */
 type StoredFile = { name: string; bytes: number; storedAt: string | null };
 
-const clientOf = ({ bucket, endpoint, region, accessKeyId, secretAccessKey, sessionToken }: StoreTarget): S3Client =>
+const clientOf = ({ endpoint, sessionToken, ...target }: StoreTarget): S3Client =>
   new S3Client({
-    ...{ bucket, region, accessKeyId, secretAccessKey },
+    bucket: target.bucket,
+    region: target.region,
+    accessKeyId: target.accessKeyId,
+    secretAccessKey: target.secretAccessKey,
     ...(endpoint !== null && { endpoint }),
     ...(sessionToken !== null && { sessionToken }),
   });
@@ -76,8 +80,7 @@ export const download = (target: StoreTarget, name: string, file: string): Promi
     const copy = openSync(file, "wx", 0o600);
     try {
       for (let next = await withinTime(reader.read()); !next.done; next = await withinTime(reader.read(), transferMs)) {
-        const bytes = next.value;
-        for (let at = 0; at < bytes.length; ) at += writeSync(copy, bytes, at);
+        writeFully(copy, next.value);
       }
       fsyncSync(copy);
     } finally {

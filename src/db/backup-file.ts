@@ -19,7 +19,7 @@ export type Manifest = {
 };
 
 const pieceBytes = 1024 * 1024;
-/** A manifest is shorter. */
+/** A manifest and the checksum are shorter. */
 const maxEndBytes = 1024;
 
 /** Appends the manifest and the checksum to a database that nothing else uses. Times are in epoch milliseconds. */
@@ -47,7 +47,7 @@ export function copyFromBackup(path: string, to: string): Manifest {
     let end = Buffer.alloc(0);
     let size = 0;
     for (const piece of readPieces(path)) {
-      // What may be the checksum is held back until more follows.
+      // What may be the manifest and the checksum is held back until more follows.
       const pending = Buffer.concat([end, piece]);
       const ready = pending.subarray(0, Math.max(0, pending.length - maxEndBytes));
       end = Buffer.from(pending.subarray(ready.length));
@@ -56,7 +56,8 @@ export function copyFromBackup(path: string, to: string): Manifest {
       size += piece.length;
     }
     const { manifest, manifestBytes, sha256 } = readEnd(path, end);
-    hash.update(end.subarray(0, end.length - sha256.length - 1));
+    // The checksum covers all but its own line.
+    hash.update(end.subarray(0, -`${sha256}\n`.length));
     if (hash.digest("hex") !== sha256 || manifest.bytes !== size - manifestBytes) throw toDamageError(path);
     writeFully(copy, end);
     ftruncateSync(copy, manifest.bytes);
@@ -95,6 +96,7 @@ function* readPieces(path: string): Generator<Buffer> {
   }
 }
 
-function writeFully(file: number, bytes: Buffer): void {
+/** Writes all bytes to an open file: one write may take only a part. */
+export function writeFully(file: number, bytes: Uint8Array): void {
   for (let at = 0; at < bytes.length; ) at += writeSync(file, bytes, at);
 }

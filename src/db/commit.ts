@@ -8,28 +8,28 @@ export type Commit = <T>(work: (tx: Tx) => T) => Promise<T>;
 
 type PendingWork = { work: (tx: Tx) => unknown; resolve: (value: unknown) => void; reject: (error: unknown) => void };
 
-/** How long work doesn't wait for other work after a turn of the event loop that had only one, in milliseconds. */
+/** How long work is committed at once after a turn of the event loop that had only one, in milliseconds. */
 const aloneMs = 2;
 
 /**
  * Group commit: all work of one event loop turn shares one transaction, so that many callers wait for one disk write
  * instead of one each. Each work has its own savepoint, so a throw rolls back only that work. A failed commit fails all.
  * While another process is writing, work waits up to 5 seconds without blocking this thread. After a turn with only one work,
- * the next is committed without the end of its turn, which would take a tenth as long as a commit. On a slow disk that time is over
- * when the commit is, so that the next work is shared again.
+ * the next doesn't wait for the end of its turn, which would make a commit a tenth slower. On a slow disk, where sharing saves more,
+ * that time is over when the commit is.
  */
 export function createCommit(db: Db): Commit {
   let pending: PendingWork[] = [];
   /** When another process was first found writing, by the monotonic clock. */
   let lockedSince: number | null = null;
-  /** When to look again whether others write too, by the monotonic clock. */
+  /** Until when work is committed at once, by the monotonic clock. */
   let aloneUntil = 0;
   const client = db.$client;
   const savepoint = client.query("savepoint work");
   const release = client.query("release work");
   const rollback = client.query("rollback to work");
 
-  /** Callbacks to run once the transaction is on disk. */
+  /** Returns what to call once the transaction is on disk. */
   function runInSavepoint({ work, resolve, reject }: PendingWork, tx: Tx): () => void {
     savepoint.run();
     try {
@@ -51,11 +51,10 @@ export function createCommit(db: Db): Commit {
     try {
       const [onlyWork] = batch;
       if (onlyWork && batch.length === 1) onlyWork.resolve(withoutWaiting(db, () => transaction(db, onlyWork.work)));
-      else
-        for (const settle of withoutWaiting(db, () =>
-          transaction(db, (tx) => batch.map((each) => runInSavepoint(each, tx))),
-        ))
-          settle();
+      else {
+        const runAll = (tx: Tx) => batch.map((each) => runInSavepoint(each, tx));
+        for (const settle of withoutWaiting(db, () => transaction(db, runAll))) settle();
+      }
       lockedSince = null;
     } catch (error) {
       const now = performance.now();

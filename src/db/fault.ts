@@ -5,8 +5,8 @@ import { join } from "node:path";
 export type DiskFault = "full" | "broken";
 
 /**
- * Whether an error comes from the disk under the database, by SQLite's result codes. A full or read-only file system passes; a failed read,
- * write or fsync, or a damaged file, does not: a failed fsync must not be tried again on the same pages.
+ * The fault of the disk that caused an error, by SQLite's result codes; null: it has another cause. A failed fsync must not be tried again on the
+ * same pages, so it counts as `broken`, like a failed read or write and a damaged file.
  */
 export function diskFault(error: unknown): DiskFault | null {
   const code = codeOf(error);
@@ -36,13 +36,16 @@ export function refineDiskError(error: unknown, folder: string): unknown {
   return Object.assign(new Error(message, { cause: error }), { code });
 }
 
-/** Why a small file cannot be written to a folder; null if it can, or the write fails otherwise. */
+/** Enough that a full disk has to refuse it. */
+const probeBytes = 64 * 1024;
+
+/** Why a small file cannot be written to a folder: EDQUOT, ENOSPC or EROFS; null if it can, or the write fails otherwise. */
 function writeRefusal(folder: string): string | null {
   const path = join(folder, "evald.probe");
   try {
     const file = openSync(path, "w", 0o600);
     try {
-      writeSync(file, new Uint8Array(65_536), 0, 65_536, 0);
+      writeSync(file, new Uint8Array(probeBytes));
     } finally {
       closeSync(file);
       rmSync(path, { force: true });

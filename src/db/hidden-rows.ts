@@ -43,14 +43,10 @@ export function hideDeletedRows<T extends BunSQLiteDatabase>(db: T): T {
       const condition = join.joinType === "cross" ? undefined : visibleRows(join.table);
       return condition ? { ...join, on: and(join.on, condition) } : join;
     });
-    const crossJoinConditions = config.joins?.flatMap(({ joinType, table }) =>
-      joinType === "cross" ? [visibleRows(table)] : [],
-    );
-    return buildSelectQuery({
-      ...config,
-      joins,
-      where: and(config.where, visibleRows(config.table), ...(crossJoinConditions ?? [])),
-    });
+    // A cross join has no condition of its own.
+    const crossJoins = config.joins?.filter(({ joinType }) => joinType === "cross") ?? [];
+    const tables = [config.table, ...crossJoins.map(({ table }) => table)];
+    return buildSelectQuery({ ...config, joins, where: and(config.where, ...tables.map(visibleRows)) });
   };
   return db;
 }

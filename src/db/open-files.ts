@@ -51,12 +51,13 @@ export function checkFiles(client: Database): void {
   // Each of these changes also changes the folder, and checking it takes half as long. This runs after every commit.
   const changedAt = statOf(open.folder)?.mtimeMs ?? null;
   if (changedAt !== null && changedAt === open.changedAt) return;
-  const missing = open.files.find((file) => !isSame(file, identityOf(file.path)));
-  if (missing) {
-    const message = `${missing.path} was deleted, moved or replaced while the service was running`;
+  const lost = open.files.find((file) => !isSame(file, identityOf(file.path)));
+  if (lost) {
+    const message = `${lost.path} was deleted, moved or replaced while the service was running`;
     throw Object.assign(new Error(message), { code: "SQLITE_IOERR_VNODE" });
   }
-  // A file was just written. If the folder changed more than a tick before, its next change will have another time.
+  // Two changes of the folder in one tick have the same time. The files were just written: if the folder changed more than a tick before, its
+  // next change will have another time.
   const writtenAt = Math.max(...open.files.map(({ path }) => statOf(path)?.mtimeMs ?? 0));
   open.changedAt = changedAt !== null && writtenAt - changedAt > tickMs ? changedAt : null;
 }

@@ -50,6 +50,7 @@ export function configureWriter(client: Database): Db {
   client.run("pragma synchronous = FULL");
   client.run("pragma foreign_keys = ON");
   client.run("pragma trusted_schema = OFF");
+  // 64 MiB: after a checkpoint, a longer log is cut to this size.
   client.run("pragma journal_size_limit = 67108864");
   // The unit is pages: this is 16 MiB. A checkpoint writes a page once, however often it changed, so a sixth less is written than with the default of 1,000.
   client.run("pragma wal_autocheckpoint = 4000");
@@ -68,11 +69,14 @@ export const releaseCache = (db: Db): void => void db.$client.run("pragma shrink
 /** Opens a database of this version for reading, beside the connection that writes. */
 export function openReader(path: string): Db {
   const client = new Database(path, { readonly: true });
-  client.run("pragma busy_timeout = 5000");
+  client.run(`pragma busy_timeout = ${maxWaitMs}`);
   client.run("pragma trusted_schema = OFF");
   client.run("pragma cell_size_check = ON");
   return hideDeletedRows(drizzle({ client }));
 }
+
+/** Analyzes (0x02) those of all tables (0x10000) that have grown tenfold or have an index without statistics. */
+export const optimizePragma = "pragma optimize(0x10002)";
 
 /** A migration as drizzle reads it. `folderMillis`: when it was made, epoch ms. */
 export type Migration = { sql: string[]; hash: string; folderMillis: number };
@@ -133,20 +137,22 @@ function migrate(
       }
       tx.run(sql`insert into __drizzle_migrations (hash, created_at) values (${hash}, ${folderMillis})`);
     }
-    // Analyzes tables with new indexes. Beside those with statistics, the planner considers them far too selective.
-    if (isUpgrade) tx.run(sql`pragma optimize(0x10002)`);
+    // Beside indexes with statistics, the planner considers new ones far too selective.
+    if (isUpgrade) tx.run(sql.raw(optimizePragma));
   });
 }
 
-/** Retries, because if several processes switch a new database to WAL at once, SQLite rejects all but one immediately. */
+/** Retries for two seconds, because if several processes switch a new database to WAL at once, SQLite rejects all but one immediately. */
 function changeToWal(client: Database): void {
+  const retryMs = 10;
+  const maxAttempts = 200;
   for (let attempt = 1; ; attempt++) {
     try {
       client.run("pragma journal_mode = WAL");
       return;
     } catch (error) {
-      if (!isBusy(error) || attempt === 200) throw error;
-      Bun.sleepSync(10);
+      if (!isBusy(error) || attempt === maxAttempts) throw error;
+      Bun.sleepSync(retryMs);
     }
   }
 }
@@ -177,23 +183,28 @@ function makePrivate(path: string): void {
   }
 }
 
-/** Opens a file and turns errors (not writable, not a database) into `unavailable` with its path and the fix. */
+/**
+ * Opens a file and turns errors (not writable, not a database) into `unavailable` with its path and the fix. `remedy`: the fix for a damaged
+ * file.
+ */
 function explainOpenErrors<T>(path: string, remedy: string, work: () => T): T {
   try {
     return work();
   } catch (thrown) {
     const error = refineDiskError(thrown, dirname(path));
-    const isDamaged = /^SQLITE_(NOTADB|CORRUPT)/.test(codeOf(error));
-    if (!isDamaged && diskFault(error) !== "full" && codeOf(error) !== "SQLITE_PERM") throw error;
-    const problem = isDamaged
-      ? `is damaged. ${remedy}`
-      : /^SQLITE_(FULL|IOERR)/.test(codeOf(error))
-        ? "cannot be written because the disk is full. Free some space"
-        : isReadOnly(dirname(path))
-          ? "cannot be written because the disk is mounted read-only. Remount it"
-          : "cannot be opened for writing. Give this user write access to its directory";
+    const code = codeOf(error);
+    const isDamaged = /^SQLITE_(NOTADB|CORRUPT)/.test(code);
+    if (!isDamaged && diskFault(error) !== "full" && code !== "SQLITE_PERM") throw error;
+    const problem = isDamaged ? `is damaged. ${remedy}` : writeProblemOf(code, dirname(path));
     throw new AppError("unavailable", `${path} ${problem}, or choose another data directory with --data.`);
   }
+}
+
+/** Why a file in a folder can't be written, by the code of the error, and the fix. */
+function writeProblemOf(code: string, folder: string): string {
+  if (/^SQLITE_(FULL|IOERR)/.test(code)) return "cannot be written because the disk is full. Free some space";
+  if (isReadOnly(folder)) return "cannot be written because the disk is mounted read-only. Remount it";
+  return "cannot be opened for writing. Give this user write access to its directory";
 }
 
 /** Updates the planner statistics, if the database is writable, and checkpoints the WAL. */

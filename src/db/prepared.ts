@@ -15,7 +15,7 @@ type Methods = {
 type PreparedStatement<T extends Methods> = Pick<T, keyof Methods>;
 
 /** What Drizzle knows about a prepared query. */
-type Prepared = {
+type DrizzleStatement = {
   stmt: Statement;
   query: { params: unknown[] };
   /** Missing for writes without `returning`. */
@@ -34,7 +34,7 @@ type Field = { path: string[]; field: Column | { decoder: Decoder } | { sql: { d
  */
 export function prepared<T extends Methods>(query: { prepare(): T }): PreparedStatement<T> {
   let compiled: ReturnType<typeof compile> | undefined;
-  const statement = () => (compiled ??= compile(query.prepare() as unknown as Prepared));
+  const statement = () => (compiled ??= compile(query.prepare() as unknown as DrizzleStatement));
   const methods: Methods = {
     run: (values) => statement().run(values),
     all: (values) => statement().all(values),
@@ -49,10 +49,10 @@ export function prepared<T extends Methods>(query: { prepare(): T }): PreparedSt
 export const statement = <T extends Methods>(build: (db: Db) => { prepare(): T }): ((db: Db) => PreparedStatement<T>) =>
   perConnection((db: Db) => prepared(build(db)));
 
-function compile({ stmt, query, fields, joinsNotNullableMap }: Prepared) {
-  const inputs = query.params.map(toInput);
+function compile({ stmt, query, fields, joinsNotNullableMap }: DrizzleStatement) {
+  const parameters = query.params.map(toParameter);
   const read = fields && toReader(fields, joinsNotNullableMap ?? {});
-  const bind = (values: PlaceholderValues = {}) => inputs.map((input) => input(values)) as never[];
+  const bind = (values: PlaceholderValues = {}) => parameters.map((parameter) => parameter(values)) as never[];
   return {
     run: (values?: PlaceholderValues): Changes => stmt.run(...bind(values)),
     all: (values?: PlaceholderValues): unknown[] =>
@@ -65,7 +65,7 @@ function compile({ stmt, query, fields, joinsNotNullableMap }: Prepared) {
 }
 
 /** A parameter as a function of the values of placeholders. */
-function toInput(param: unknown): (values: PlaceholderValues) => unknown {
+function toParameter(param: unknown): (values: PlaceholderValues) => unknown {
   if (is(param, Placeholder)) return toValue(param.name);
   if (!is(param, Param) || !is(param.value, Placeholder)) return () => param;
   const { encoder } = param;
@@ -83,8 +83,8 @@ type Cell = { name: string; index: number; decode: ((value: unknown) => unknown)
 /** A nested object. `isOptional`: it is null if its first field is. */
 type Group = { name: string; cells: Cell[]; isOptional: boolean };
 
-/** Reads rows into objects of the selected shape. `tables`: as in `Prepared`. */
-function toReader(fields: Field[], tables: Record<string, boolean>): (values: unknown[]) => Row {
+/** Reads rows into objects of the selected shape. */
+function toReader(fields: Field[], joinsNotNullableMap: Record<string, boolean>): (values: unknown[]) => Row {
   const shape: (Cell | Group)[] = [];
   for (const [index, { path, field }] of fields.entries()) {
     const [name, inner, ...deeper] = path as [string, ...string[]];
@@ -99,7 +99,7 @@ function toReader(fields: Field[], tables: Record<string, boolean>): (values: un
         shape.push({
           name,
           cells: [cell],
-          isOptional: is(field, Column) && tables[getTableName(field.table)] === false,
+          isOptional: is(field, Column) && joinsNotNullableMap[getTableName(field.table)] === false,
         });
     }
   }
@@ -122,7 +122,7 @@ function readCell({ index, decode }: Cell, values: unknown[]): unknown {
   return decode === null || value === null ? value : decode(value);
 }
 
-/** null: the value is used as it is. */
+/** The function that turns a stored value into that of a field; null: it is used as it is. */
 function toDecode(field: Field["field"]): Cell["decode"] {
   const decoder: Decoder = is(field, Column) ? field : "sql" in field ? field.sql.decoder : field.decoder;
   if (is(decoder, Column) && decoder.mapFromDriverValue === Column.prototype.mapFromDriverValue) return null;

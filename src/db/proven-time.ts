@@ -8,7 +8,7 @@ const minuteMs = 60_000;
 const toleranceMs = 60 * minuteMs;
 /** A clock that stays ahead for as long is believed. Time passes only while a service runs. */
 const trialMs = 24 * 60 * minuteMs;
-/** A proof is stored as often, unless it is new. */
+/** How often the proof is stored. */
 const storeEveryMs = 10 * minuteMs;
 
 /**
@@ -28,29 +28,30 @@ export type ProvenTime = {
 export function createProvenTime(db: Db, now: () => number, monotonicNow: () => number): ProvenTime {
   const createdAt = now();
   let checkedAt = monotonicNow();
+  /** The proven time when it was last checked, and for how long the clock has been ahead of it. */
   let proof: { provenAt: number; aheadForMs: number } | null = null;
   let storedAt: number | null = null;
 
-  /** The stored proof. Without one, the newest row: the database is new, or from a backup. */
-  const readProof = () =>
-    db.select({ provenAt: clock.provenAt, aheadForMs: clock.aheadForMs }).from(clock).get() ?? {
-      provenAt:
-        db
-          .select({ at: max(runs.createdAt) })
-          .from(runs)
-          .get()?.at ?? createdAt,
-      aheadForMs: 0,
-    };
+  /** The stored proof. Without one, when the newest run was created: the database is new, or from a backup. */
+  function readProof() {
+    const stored = db.select({ provenAt: clock.provenAt, aheadForMs: clock.aheadForMs }).from(clock).get();
+    if (stored) return stored;
+    const newestRun = db
+      .select({ createdAt: max(runs.createdAt) })
+      .from(runs)
+      .get();
+    return { provenAt: newestRun?.createdAt ?? createdAt, aheadForMs: 0 };
+  }
 
   function prove() {
-    const { provenAt, aheadForMs } = proof ?? readProof();
+    const last = proof ?? readProof();
     // Whole milliseconds, as they are stored. The rest counts next time.
     const elapsedMs = Math.floor(monotonicNow() - checkedAt);
     checkedAt += elapsedMs;
-    const expectedAt = provenAt + elapsedMs;
-    const aheadFor = aheadForMs + elapsedMs;
-    const isAhead = now() - expectedAt > toleranceMs && aheadFor < trialMs;
-    proof = isAhead ? { provenAt: expectedAt, aheadForMs: aheadFor } : { provenAt: now(), aheadForMs: 0 };
+    const expectedAt = last.provenAt + elapsedMs;
+    const aheadForMs = last.aheadForMs + elapsedMs;
+    const isAhead = now() - expectedAt > toleranceMs && aheadForMs < trialMs;
+    proof = isAhead ? { provenAt: expectedAt, aheadForMs } : { provenAt: now(), aheadForMs: 0 };
     return proof;
   }
 

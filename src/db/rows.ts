@@ -24,11 +24,13 @@ export const insertStatement = <T extends SQLiteTable>(table: T) =>
     return (row: T["$inferSelect"]): void => void query.run(row);
   });
 
-/** IDs are UUIDv7, so all IDs of an earlier moment are less than this one. */
+/** A UUIDv7 has 48 bits of time. */
+const maxIdTime = 2 ** 48 - 1;
+
+/** The first ID of a moment: IDs are UUIDv7, so those of all earlier moments are less. */
 export function firstIdOf(atMs: number): string {
-  const time = Math.max(0, Math.min(atMs, 2 ** 48 - 1))
-    .toString(16)
-    .padStart(12, "0");
+  const time = Math.max(0, Math.min(atMs, maxIdTime)).toString(16).padStart(12, "0");
+  // The 7 is the version, the 8 the variant.
   return `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-000000000000`;
 }
 
@@ -44,7 +46,7 @@ export const createdWithin = (id: SQLiteColumn, [from, to]: [fromMs: number, toM
 
 /** Whether the schedules of an organization are paused. */
 export const hasPausedSchedules = (db: Db, org: string): boolean =>
-  db.select({ at: orgs.schedulesPausedAt }).from(orgs).where(eq(orgs.id, org)).get()?.at != null;
+  db.select({ pausedAt: orgs.schedulesPausedAt }).from(orgs).where(eq(orgs.id, org)).get()?.pausedAt != null;
 
 /** The time zone of an organization. */
 export const timeZoneOf = (db: Db, org: string): string =>

@@ -4,7 +4,7 @@ import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import { createPoll } from "../poll.ts";
 import type { DiskHealth } from "./disk-health.ts";
-import { type Db, type Tx, transaction } from "./open.ts";
+import { type Db, optimizePragma, type Tx, transaction } from "./open.ts";
 import { statement } from "./prepared.ts";
 import type { ProvenTime } from "./proven-time.ts";
 import { firstIdOf } from "./rows.ts";
@@ -69,7 +69,18 @@ const runCompletedBefore = statement((db) =>
     .where(and(eq(runs.id, sql.placeholder("run")), lt(runs.completedAt, sql.placeholder("before")))),
 );
 
-/** Deletes the events of old sessions in batches, with pauses as long as the batches in between. */
+/** Deletes in batches, with pauses as long as the batches in between. `deleteBatch` returns its number of rows. Returns that of all. */
+async function deleteInBatches(db: Db, stop: AbortSignal, deleteBatch: (tx: Tx) => number): Promise<number> {
+  let deleted = 0;
+  for (let rows = batchRows; rows === batchRows && !stop.aborted; deleted += rows) {
+    const startedAt = performance.now();
+    rows = transaction(db, deleteBatch);
+    await Bun.sleep(performance.now() - startedAt);
+  }
+  return deleted;
+}
+
+/** Deletes the events of old sessions. */
 async function deleteOldSessions({ db, config, log, provenTime }: Resources, stop: AbortSignal): Promise<void> {
   if (config.keepSessionsMs === null) return;
   const beforeMs = provenTime.now() - config.keepSessionsMs;
@@ -83,11 +94,7 @@ async function deleteOldSessions({ db, config, log, provenTime }: Resources, sto
     transaction(db, (tx) => {
       for (const table of [artifacts, sessionPages]) tx.delete(table).where(eq(table.runId, run)).run();
     });
-    for (let rows = batchRows; rows === batchRows && !stop.aborted; ) {
-      const startedAt = performance.now();
-      rows = transaction(db, () => deleteEventBatch(db).all({ run }).length);
-      await Bun.sleep(performance.now() - startedAt);
-    }
+    await deleteInBatches(db, stop, () => deleteEventBatch(db).all({ run }).length);
     deleted++;
   }
   if (deleted > 0) log.info({ sessions: deleted }, "deleted events of old sessions");
@@ -111,7 +118,7 @@ function deleteExpiredRows({ db, provenTime }: Resources): void {
 /** Deletes sites that no run has used for a week, and no active run needs. One at a time, because each is megabytes. */
 async function deleteUnusedSites({ db, log, provenTime }: Resources, stop: AbortSignal): Promise<void> {
   const beforeMs = provenTime.now() - keepSitesMs;
-  const needed = db
+  const runsThatNeedIt = db
     .select({ id: runs.id })
     .from(runs)
     .where(
@@ -121,13 +128,13 @@ async function deleteUnusedSites({ db, log, provenTime }: Resources, stop: Abort
         sql`json_extract(${runs.task}, '$.site.archiveId') = ${archives.id}`,
       ),
     );
-  const unused = db
+  const nextUnused = db
     .select({ id: archives.id })
     .from(archives)
-    .where(and(eq(archives.kind, "site"), lt(archives.usedAt, beforeMs), notExists(needed)))
+    .where(and(eq(archives.kind, "site"), lt(archives.usedAt, beforeMs), notExists(runsThatNeedIt)))
     .limit(1);
   let deleted = 0;
-  for (let site = unused.get(); site && !stop.aborted; site = unused.get()) {
+  for (let site = nextUnused.get(); site && !stop.aborted; site = nextUnused.get()) {
     const { id } = site;
     transaction(db, (tx) => tx.delete(archives).where(eq(archives.id, id)).run());
     deleted++;
@@ -144,12 +151,7 @@ async function deleteOldDeliveries({ db, config, log, provenTime }: Resources, s
   if (config.keepSessionsMs === null) return;
   const beforeMs = provenTime.now() - config.keepSessionsMs;
   const endId = firstIdOf(beforeMs);
-  let deleted = 0;
-  for (let rows = batchRows; rows === batchRows && !stop.aborted; deleted += rows) {
-    const startedAt = performance.now();
-    rows = transaction(db, (tx) => deleteDeliveryBatch(tx, endId, beforeMs));
-    await Bun.sleep(performance.now() - startedAt);
-  }
+  const deleted = await deleteInBatches(db, stop, (tx) => deleteDeliveryBatch(tx, endId, beforeMs));
   transaction(db, (tx) => {
     const sent = tx
       .select({ id: deliveries.id })
@@ -189,7 +191,7 @@ function deleteOldAuditEntries({ db, config, provenTime }: Resources): void {
  * statistics of a new database, the planner reads whole tables for each row of a list.
  */
 function optimize({ db }: Resources): void {
-  withoutWaiting(db, () => db.$client.run("pragma optimize(0x10002)"));
+  withoutWaiting(db, () => db.$client.run(optimizePragma));
 }
 
 /** Truncates the WAL. If readers block it, it retries later instead of blocking the service. */

@@ -52,6 +52,7 @@ export async function cancelUnfinishedRuns(ctx: Context, deletion: Deletion, sto
   let cancelled: string[] = [];
   const step = () => {
     const ids = listUnfinished(db, deletion);
+    // `takeTurn` has opened the transaction.
     cancelDeletedRuns(ctx, db as unknown as Tx, ids, deletion.deletedBy ?? "");
     cancelled.push(...ids);
     return ids.length > 0;

@@ -29,8 +29,14 @@ const restorableMs = { organization: 7 * 24 * hourMs, prompt: 24 * hourMs, run: 
 
 type DeletionRow = typeof deletions.$inferSelect;
 
-const toDeletion = ({ orgId: _org, ofPrompt: _prompt, slug: _slug, ...row }: DeletionRow): Deletion => ({
-  ...row,
+const toDeletion = (row: DeletionRow): Deletion => ({
+  id: row.id,
+  kind: row.kind,
+  subjectId: row.subjectId,
+  title: row.title,
+  counts: row.counts,
+  status: row.status,
+  deletedBy: row.deletedBy,
   createdAt: toIso(row.createdAt),
   erasesAt: toIso(row.erasesAt),
   completedAt: toIso(row.completedAt),
@@ -177,9 +183,9 @@ export function listDeletions({ db }: Context, org: OrgId, { limit, offset }: Pa
 
 /** Restores what was deleted: nothing of it was changed, except that its unfinished runs were cancelled. Throws not_found, and conflict if it is no longer possible. */
 export async function restore(ctx: Context, org: OrgId, id: string): Promise<Deletion> {
-  const pending = getDeletionRow(ctx.db, org, id);
-  // Otherwise some of them would be cancelled, and others run.
-  if (pending.status === "pending") await cancelUnfinishedRuns(ctx, pending);
+  const rowBefore = getDeletionRow(ctx.db, org, id);
+  // Otherwise some of its runs would be cancelled, and others run.
+  if (rowBefore.status === "pending") await cancelUnfinishedRuns(ctx, rowBefore);
   const deletion = await ctx.commit((tx) => {
     const row = getDeletionRow(tx, org, id);
     if (row.status !== "pending") throw conflict(`This deletion can't be undone: its status is ${row.status}.`);
@@ -225,8 +231,8 @@ export async function eraseNow(ctx: Context, org: OrgId, id: string): Promise<De
   const deletion = await ctx.commit((tx) => {
     const row = getDeletionRow(tx, org, id);
     if (row.status === "restored") throw conflict("It was restored: delete it again.");
-    const due = and(eq(deletions.id, row.id), inArray(deletions.status, ["pending", "erasing"]));
-    tx.update(deletions).set({ status: "erasing", erasesAt: ctx.now() }).where(due).run();
+    const whereOpen = and(eq(deletions.id, row.id), inArray(deletions.status, ["pending", "erasing"]));
+    tx.update(deletions).set({ status: "erasing", erasesAt: ctx.now() }).where(whereOpen).run();
     recordAudit(ctx, org, "deletion.erasure_requested", { id: row.subjectId, name: row.title });
     return getDeletionRow(tx, org, row.id);
   });
@@ -237,8 +243,8 @@ export async function eraseNow(ctx: Context, org: OrgId, id: string): Promise<De
 /** The deleted organizations that a person owns and can restore. */
 export function listDeletedOrgsOf(ctx: Context, personId: string): (Deletion & { org: OrgId })[] {
   const where = and(eq(members.personId, personId), eq(members.role, "owner"));
-  const owned = includingDeleted(ctx.db).select({ org: members.orgId }).from(members).where(where).all();
-  return listDeletedOrgs(ctx).filter(({ org }) => owned.some((each) => each.org === org));
+  const rows = includingDeleted(ctx.db).select({ org: members.orgId }).from(members).where(where).all();
+  return listDeletedOrgs(ctx).filter(({ org }) => rows.some((row) => row.org === org));
 }
 
 /** The deleted organizations that can still be restored, by their name. For the command line, and their owners. */

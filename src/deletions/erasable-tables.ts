@@ -12,6 +12,7 @@ const neverErased = new Set(["deletions", "deleted_prompts", "deleted_orgs", "er
  * table is erased too. Rows of tables that are not indexed by the organization belong to a run, a report or a delivery.
  */
 export const erasableTables = perConnection(({ $client }: Db): ErasableTable[] => {
+  // Tables of migrations have two underscores in their names.
   const names = $client
     .query<{ name: string }, []>(
       "select name from sqlite_master where type = 'table' and name not like '%\\_\\_%' escape '\\' and name not like 'sqlite%'",

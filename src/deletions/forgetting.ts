@@ -129,21 +129,25 @@ async function forget(db: Db, person: ForgottenPerson, stop: AbortSignal): Promi
   return true;
 }
 
+/** The part of a table that one step reads. */
 const part = "rowid > $after and rowid <= $after + $rows";
 /** Whether a row belongs to an organization that forgets the person: in others, somebody else may have the same name. */
 const isOfOrg = `org_id in (
   select org_id from former_members where person_id = $person and ($org is null or org_id = $org))`;
+/** Whether an entry of the audit log is of the organization that forgets the person, or if the account was deleted, any entry. */
 const isInScope = "($org is null or org_id = $org)";
-const isWord = (column: string, before = "$before") =>
-  `${column} in (select ${before} || value from json_each($words))`;
+/** Whether a column has one of the names or addresses, after the text `$before`. */
+const isWord = (column: string) => `${column} in (select $before || value from json_each($words))`;
 
-const parametersOf = ({ personId, orgId, words, placeholder }: ForgottenPerson, after: number) => ({
+/** `before`: the text before the name in the column. */
+const parametersOf = ({ personId, orgId, words, placeholder }: ForgottenPerson, after: number, before = "") => ({
   $after: after,
   $rows: rowsPerStep,
   $person: personId,
   $org: orgId,
   $words: JSON.stringify(words),
   $placeholder: placeholder,
+  $before: before,
 });
 
 /** The last row of the part of a table after a row; null: the table has no more rows. */
@@ -160,7 +164,7 @@ const forgetInColumn =
       .query(
         `update ${table} set ${column} = $before || $placeholder where ${part} and ${isWord(column)} and ${isOfOrg}`,
       )
-      .run({ ...parametersOf(person, after), $before: before });
+      .run(parametersOf(person, after, before));
     return endOfPart(db, table, after);
   };
 
@@ -172,7 +176,7 @@ const forgetInPauses: Forget = (db, person, after) => {
         select 1 from audit_entries where org_id is iif(kind = 'organization', subject, null) and ${isInScope}
         and action = 'queue.paused' and actor_kind = 'person' and actor_id = $person and target_id = subject)`,
     )
-    .run({ ...parametersOf(person, after), $before: "" });
+    .run(parametersOf(person, after));
   return endOfPart(db, "pauses", after);
 };
 
@@ -184,7 +188,7 @@ const forgetInBackups: Forget = (db, person, after) => {
         select 1 from audit_entries where org_id is null and action = 'backup.created' and actor_kind = 'person'
         and actor_id = $person and target_id = backups.id)`,
     )
-    .run({ ...parametersOf(person, after), $before: "" });
+    .run(parametersOf(person, after));
   return endOfPart(db, "backups", after);
 };
 
@@ -219,7 +223,7 @@ const forgetRecipient: Forget = (db, person, after) => {
 
 const forgetInAuditLog: Forget = (db, person, after) => {
   const { $client } = db;
-  const parameters = { ...parametersOf(person, after), $before: "" };
+  const parameters = parametersOf(person, after);
   $client
     .query(
       `update audit_entries set actor_name = $placeholder, ip_address = null, user_agent = null

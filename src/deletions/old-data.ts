@@ -10,7 +10,14 @@ import { keptMs } from "../proposals/proposal-sets.ts";
 import { countChange } from "../reports/counts.ts";
 import { firstMonthKept } from "../traffic/traffic.ts";
 import { takeTurn } from "./erasure.ts";
-import { eraseFromRun, eraseOldDelivery, eraseOldSession, eraseOldTraffic, eraseProposalSet } from "./steps.ts";
+import {
+  eraseFromRun,
+  eraseOldDelivery,
+  eraseOldSession,
+  eraseOldTraffic,
+  eraseProposalSet,
+  type SessionTable,
+} from "./steps.ts";
 
 const dayMs = 24 * 3600_000;
 
@@ -18,8 +25,8 @@ const dayMs = 24 * 3600_000;
 type KeptKind = Exclude<(typeof keptKinds)[number], "people">;
 
 /**
- * Erases old sets of proposals and counts of access logs, and what organizations keep for a shorter time than the server does. It works in short turns, as `eraseDue` does. A wrong clock deletes
- * nothing.
+ * Erases old sets of proposals and counts of access logs, and what organizations keep for a shorter time than the server does. It works in short
+ * turns, as `eraseDue` does. A wrong clock deletes nothing.
  */
 export async function eraseOldData(ctx: Context, stop: AbortSignal): Promise<void> {
   const proposalsEnd = firstIdOf(ctx.provenTime.now() - keptMs);
@@ -39,7 +46,7 @@ function stepOf(ctx: Context, kind: KeptKind, orgId: string, beforeMs: number): 
   const { db } = ctx;
   const endId = firstIdOf(beforeMs);
   let after = "";
-  const eraseSessions = (tables: Parameters<typeof eraseOldSession>[2]) => () => {
+  const eraseSessions = (tables: SessionTable[]) => () => {
     const last = eraseOldSession(db, { orgId, endId, beforeMs, after }, tables);
     after = last ?? after;
     return last !== null;
@@ -70,14 +77,11 @@ function eraseOldRun(ctx: Context, orgId: string, endId: string, beforeMs: numbe
     .get();
   if (!run) return false;
   const { reportId } = run;
-  if (reportId !== null && run.status !== "archived")
-    countChange(
-      ctx,
-      ctx.db as unknown as Tx,
-      reportId,
-      () => void all.update(reports).set({ status: "archived" }).where(eq(reports.id, reportId)).run(),
-      { announces: false },
-    );
+  if (reportId !== null && run.status !== "archived") {
+    const archive = () => void all.update(reports).set({ status: "archived" }).where(eq(reports.id, reportId)).run();
+    // `takeTurn` has opened the transaction.
+    countChange(ctx, ctx.db as unknown as Tx, reportId, archive, { announces: false });
+  }
   eraseFromRun(ctx.db, orgId, run.id);
   return true;
 }

@@ -105,8 +105,13 @@ function eraseEvaluation(db: Db, orgId: string, promptId: string): boolean {
   execute(db, "delete from scheduled_evaluations where org_id = ? and eval_request_id = ?", orgId, id);
   execute(db, "delete from fixes where org_id = ?1 and (before_id = ?2 or after_id = ?2)", orgId, id);
   // A run of the evaluation that was deleted on its own belongs to another hidden prompt.
-  const other = find(db, "select prompt_id from runs where org_id = ? and eval_request_id = ? limit 1", orgId, id);
-  if (other !== null) execute(db, "update eval_requests set prompt_id = ? where id = ?", other, id);
+  const hidingPrompt = find(
+    db,
+    "select prompt_id from runs where org_id = ? and eval_request_id = ? limit 1",
+    orgId,
+    id,
+  );
+  if (hidingPrompt !== null) execute(db, "update eval_requests set prompt_id = ? where id = ?", hidingPrompt, id);
   else {
     forgetTarget(db, orgId, id);
     execute(db, "delete from eval_requests where id = ?", id);
@@ -178,6 +183,9 @@ export const unhideOrg = (db: Db, orgId: string): void =>
 /** Runs that one step looks at. */
 const maxRunsPerStep = 200;
 
+/** The tables of a session that an organization can keep for a shorter time than its report. */
+export type SessionTable = "artifacts" | "session_pages" | "session_events";
+
 /**
  * Erases a part of the first session, or of its artifacts alone, that ended before a time, among the next runs after an ID. Returns the ID to go
  * on after; null: nothing is left.
@@ -185,7 +193,7 @@ const maxRunsPerStep = 200;
 export function eraseOldSession(
   db: Db,
   { orgId, endId, beforeMs, after }: { orgId: string; endId: string; beforeMs: number; after: string },
-  tables: readonly ("artifacts" | "session_pages" | "session_events")[],
+  tables: readonly SessionTable[],
 ): string | null {
   const runsAfter =
     "select id from runs where org_id = ? and id > ? and id < ? and completed_at < ? order by id limit ?";

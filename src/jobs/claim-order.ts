@@ -9,7 +9,7 @@ export type OrgLimits = { atOnce: number | null; aDay: number | null };
 /** Limits that a claim respects. `host`: jobs that may run against one host at once. */
 export type Limits = { org: (orgId: string) => OrgLimits; host: number };
 
-/** A queued job that may be claimed once it is due. */
+/** A queued job that may be claimed once it is due. `host`: empty if it requests none. */
 type Candidate = { id: string; org: string; host: string; availableAt: number };
 
 const columns = "id, org_id org, host, available_at availableAt";
@@ -26,8 +26,8 @@ const statements = perConnection((db: Db) => ({
 
 function prepareFor({ $client }: Db, pool: Pool) {
   const ofPool = `pool = '${pool}' and state`;
-  // Other parts of the queue come with the oldest of each lane, because a separate statement would take as long as this one: running
-  // jobs, without an ID, and whether a requeued job is due, without an organization.
+  // The oldest job of each lane; then running jobs, as rows without an ID; and, if a requeued job is due, one row without an organization.
+  // One statement reads all of them, because a second one would take as long again.
   // A comparison of all columns before the last one seeks to the end of a lane; `+` keeps it one on columns of the index.
   const overview = $client.prepare<QueueRow, [at: number]>(`
     with recursive lane as (

@@ -45,9 +45,9 @@ const leaseColumns = {
 /** The cost of an attempt in progress. */
 type CostOf = (lease: Lease) => number | null;
 
-// The states of a job: queued → running → done | failed, running → queued by `requeueJob`, queued ⇄ held, and queued | held | running → cancelled. Each change is
-// fenced by its lease, in the caller's transaction, and returns whether it applied. The row of a job has its last attempt; `requeueJob` keeps
-// it among the earlier ones, so that most jobs, which end at their first attempt, write no history.
+// The states of a job: queued → running → done | failed, running → queued by `requeueJob`, queued ⇄ held, and queued | held | running → cancelled.
+// A change under a lease is made in the caller's transaction, and returns whether the lease was still valid. The row of a job has its last
+// attempt; `requeueJob` keeps it among the earlier ones, so that most jobs, which end at their first attempt, write no history.
 
 const queued = sql`${jobs.state} = 'queued'`;
 const held = sql`${jobs.state} = 'held'`;
@@ -62,6 +62,7 @@ export function enqueue(ctx: Context, _tx: Tx, { pool, kind, subject, orgId, hos
   statements(ctx.db).enqueue.run(ctx.newId(now), pool, kind, subject, orgId, host, maxAttempts, now);
 }
 
+/** Identifies a job. */
 type JobKey = { kind: string; subject: string };
 
 const ofSubject = ({ kind, subject }: JobKey) => and(eq(jobs.kind, kind), eq(jobs.subject, subject));
@@ -126,8 +127,8 @@ export function requeueJob(ctx: Context, _tx: Tx, { id, attempt }: Lease, change
   const now = ctx.now();
   if (keepAttempt.run(now, outcome, reason, costUsd, id, attempt).changes === 0) return false;
   const availableAt = delayMs > 0 ? now + Math.ceil(delayMs) : 0;
-  const increments = (["spent", "faults", "crashes"] as const).map((each) => (each === counter ? 1 : 0));
-  requeue.run(availableAt, reason, ...increments, id, attempt);
+  const increase = (name: Requeue["counter"]) => (name === counter ? 1 : 0);
+  requeue.run(availableAt, reason, increase("spent"), increase("faults"), increase("crashes"), id, attempt);
   return true;
 }
 
@@ -138,25 +139,25 @@ export const bringJobsForward = (ctx: Context, tx: Tx, pool: Pool, ms: number): 
   );
 
 /** Makes the waiting job of a subject due now, with all its attempts left. */
-export const restartJob = (ctx: Context, tx: Tx, { kind, subject }: { kind: string; subject: string }): void =>
+export const restartJob = (ctx: Context, tx: Tx, key: JobKey): void =>
   void tx
     .update(jobs)
     .set({ availableAt: 0, spent: 0 })
-    .where(and(eq(jobs.kind, kind), eq(jobs.subject, subject), queued, gt(jobs.availableAt, ctx.now())))
+    .where(and(ofSubject(key), queued, gt(jobs.availableAt, ctx.now())))
     .run();
 
 /** Cancels the job of a subject that ended `at`, even if a process holds it. False if the job has ended. */
 export function cancelJob(
   tx: Tx,
-  { kind, subject, reason, at }: { kind: string; subject: string; reason: string; at: number },
+  { reason, at, ...key }: JobKey & { reason: string; at: number },
   costOf: CostOf,
 ): boolean {
   const row = tx
-    .select({ ...leaseColumns, state: jobs.state })
+    .select({ ...leaseColumns, state: jobs.state, completedAt: jobs.completedAt })
     .from(jobs)
-    .where(and(eq(jobs.kind, kind), eq(jobs.subject, subject)))
+    .where(ofSubject(key))
     .get();
-  if (!row || !(row.state === "queued" || row.state === "held" || row.state === "running")) return false;
+  if (!row || row.completedAt !== null) return false;
   tx.update(jobs)
     .set({
       state: "cancelled",
@@ -223,7 +224,10 @@ const statements = perConnection(({ $client }: Db) => {
       `insert into earlier_attempts (job_id, attempt, owner, started_at, completed_at, outcome, reason, cost_usd)
       select id, attempt, owner, attempt_started_at, max(?, attempt_started_at), ?, ?, ? from jobs ${whereHeld}`,
     ),
-    requeue: $client.prepare<never, [availableAt: number, reason: string, ...(0 | 1)[], ...LeaseKey]>(
+    requeue: $client.prepare<
+      never,
+      [availableAt: number, reason: string, spent: 0 | 1, faults: 0 | 1, crashes: 0 | 1, ...LeaseKey]
+    >(
       `update jobs set state = 'queued', available_at = ?, last_error = ?, lease_until = null, attempt_started_at = null,
       spent = spent + ?, faults = faults + ?, deaths = deaths + ? ${whereHeld}`,
     ),

@@ -108,9 +108,12 @@ const unsealRow = ({ config: { secretKey } }: Context, { orgId, agent, sealed }:
 
 function toLogin(ctx: Context, row: AgentLoginRow): AgentLogin {
   const { agent, expiresAt, createdAt } = row;
-  const isExpired = expiresAt !== null && expiresAt <= ctx.now();
-  const state = unsealRow(ctx, row) === null ? "unreadable" : isExpired ? "expired" : "usable";
-  return { agent, state, expiresAt: toIso(expiresAt), createdAt: toIso(createdAt) };
+  return { agent, state: stateOf(ctx, row), expiresAt: toIso(expiresAt), createdAt: toIso(createdAt) };
+}
+
+function stateOf(ctx: Context, row: AgentLoginRow): AgentLogin["state"] {
+  if (unsealRow(ctx, row) === null) return "unreadable";
+  return row.expiresAt !== null && row.expiresAt <= ctx.now() ? "expired" : "usable";
 }
 
 /** What a sealed login belongs to. */

@@ -34,7 +34,7 @@ export type ModelSource = {
 
 type ModelKeyRow = typeof modelKeys.$inferSelect;
 
-/** How a provider is reached: its base URL and key, or why the key can't be used. */
+/** How a provider is reached: its base URL and key (empty: it needs none), or why the key can't be used. */
 type ProviderAccess = { source: "organization" | "environment"; baseUrl: string; key: string | AppError };
 
 /** Every provider, with the source of its key. */
@@ -58,9 +58,10 @@ export function getModel(ctx: Context, org: OrgId, id: string): ModelAccess {
   if (!access) throw badRequest(`No API key for ${id}. ${remedyFor(provider)}`);
   const { source, baseUrl, key } = access;
   if (key instanceof AppError) throw key;
-  const isPreset = source === "environment" || baseUrl === providerVariables[provider].fallback;
+  // A base URL that the organization chose itself may lead only to addresses that runs may reach.
+  const isOfOperator = source === "environment" || baseUrl === providerVariables[provider].fallback;
   const { modelPrices: prices, allowPrivate } = ctx.config;
-  return { id, provider, name, baseUrl, key: key || null, prices, allow: isPreset ? null : allowPrivate };
+  return { id, provider, name, baseUrl, key: key || null, prices, allow: isOfOperator ? null : allowPrivate };
 }
 
 /** A model that an agent calls by itself, with a login. Throws bad_request for an invalid name. */
@@ -81,25 +82,25 @@ export function setModelKey(
   const { secretKey, allowPrivate } = ctx.config;
   if (!secretKey)
     throw badRequest("Set EVALD_SECRET_KEY before storing API keys. Generate one with: openssl rand -base64 32");
-  const address = parseInput("base URL", () =>
+  const storedUrl = parseInput("base URL", () =>
     baseUrl === undefined ? providerVariables[provider].fallback : parseModelBaseUrl(provider, baseUrl),
   );
-  if (address === null)
+  if (storedUrl === null)
     throw badRequest(`${provider} needs a base URL, such as --base-url https://openrouter.ai/api/v1.`);
-  const objection = objectionToUrl(address, allowPrivate);
+  const objection = objectionToUrl(storedUrl, allowPrivate);
   if (objection) throw badRequest(`Invalid base URL: ${objection}.`);
   const isEmpty = provider === "openai-compatible" && key.trim() === "";
   const parsedKey = isEmpty ? "" : parseInput("key", () => parseModelKey(key));
   const sealed = seal(parsedKey, secretKey, sealContext(org, provider));
-  const row = { baseUrl: address, sealed, createdAt: ctx.now() };
+  const row = { baseUrl: storedUrl, sealed, createdAt: ctx.now() };
   transaction(ctx.db, (tx) => {
     tx.insert(modelKeys)
       .values({ orgId: org, provider, ...row })
       .onConflictDoUpdate({ target: [modelKeys.orgId, modelKeys.provider], set: row })
       .run();
-    recordAudit(ctx, org, "model_key.stored", { name: provider }, changesOf({}, { baseUrl: address }));
+    recordAudit(ctx, org, "model_key.stored", { name: provider }, changesOf({}, { baseUrl: storedUrl }));
   });
-  return { provider, source: "organization", key: toDisplay(parsedKey), baseUrl: address };
+  return { provider, source: "organization", key: toDisplay(parsedKey), baseUrl: storedUrl };
 }
 
 /** Throws not_found. */
@@ -158,8 +159,10 @@ const keyOfProvider = (org: OrgId, provider: ModelProvider) =>
 /** What a sealed key belongs to. */
 const sealContext = (org: string, provider: ModelProvider) => `${org} ${provider}`;
 
-const toDisplay = (key: string): string =>
-  key.length >= minSecretLength ? `…${key.slice(-4)}` : key ? "set" : "no key";
+function toDisplay(key: string): string {
+  if (key === "") return "no key";
+  return key.length >= minSecretLength ? `…${key.slice(-4)}` : "set";
+}
 
 function remedyFor(provider: ModelProvider): string {
   const { key, baseUrl, fallback } = providerVariables[provider];

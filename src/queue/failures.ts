@@ -92,8 +92,8 @@ export async function retryGroup(ctx: Context, id: string, by: EvalSource): Prom
     .reverse();
   if (failures.length === 0) throw notFound(`No group of failures has the ID ${JSON.stringify(id)}.`);
   let retried = 0;
-  const chosen = failures.slice(0, maxRetried);
-  for (const failure of chosen) {
+  const batch = failures.slice(0, maxRetried);
+  for (const failure of batch) {
     const org = failure.orgId as OrgId;
     try {
       if (failure.kind === "run")
@@ -106,5 +106,5 @@ export async function retryGroup(ctx: Context, id: string, by: EvalSource): Prom
     await turnOfOrg(ctx, org);
   }
   recordAudit(ctx, null, "queue.retried", { id, name: `${retried} of ${failures.length}` });
-  return { retried, refused: chosen.length - retried, left: failures.length - chosen.length };
+  return { retried, refused: batch.length - retried, left: failures.length - batch.length };
 }

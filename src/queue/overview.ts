@@ -51,6 +51,7 @@ const statements = perConnection(({ $client }: Db) => {
 
 const noJobs: JobCounts = { waiting: 0, delayed: 0, paused: 0, running: 0, failing: 0, oldest: null };
 
+/** SQL sums of no rows are null. */
 const toCounts = ({ oldest, ...group }: JobCounts) => ({
   waiting: group.waiting ?? 0,
   delayed: group.delayed ?? 0,
@@ -84,14 +85,14 @@ const namesOfOrgs = ({ db }: Context): Map<string, string> =>
 export function getQueueOverview(ctx: Context, workers: Workers): QueueOverview {
   const { byOrg, byAgent, deliveries } = statements(ctx.db);
   const now = ctx.now();
-  const rows = listPauses(ctx.db);
+  const pauses = listPauses(ctx.db);
   const names = namesOfOrgs(ctx);
   const groupsOf = (kind: PauseRow["kind"], groups: JobGroup[]) => {
-    const paused = new Set(rows.filter((row) => row.kind === kind).map(({ subject }) => subject));
-    const others = [...paused].filter((subject) => groups.every(({ key }) => key !== subject));
-    return [...groups, ...others.map((key) => ({ key, ...noJobs }))]
+    const paused = new Set(pauses.filter((pause) => pause.kind === kind).map(({ subject }) => subject));
+    const withoutJobs = [...paused].filter((subject) => groups.every(({ key }) => key !== subject));
+    return [...groups, ...withoutJobs.map((key) => ({ key, ...noJobs }))]
       .sort((a, b) => sizeOf(b) - sizeOf(a))
-      .map(({ key, ...counts }) => ({ key, isPaused: paused.has(key), counts: toCounts(counts) }));
+      .map(({ key, ...counts }) => ({ key, group: { isPaused: paused.has(key), ...toCounts(counts) } }));
   };
   const orgGroups = byOrg.all(now);
   const sum = (name: Exclude<keyof JobCounts, "oldest">) => orgGroups.reduce((total, group) => total + group[name], 0);
@@ -106,17 +107,12 @@ export function getQueueOverview(ctx: Context, workers: Workers): QueueOverview 
       failing: sum("failing"),
       oldest,
     }),
-    organizations: groupsOf("organization", orgGroups).map(({ key, isPaused, counts }) => ({
+    organizations: groupsOf("organization", orgGroups).map(({ key, group }) => ({
       id: key,
       name: names.get(key) ?? key,
-      isPaused,
-      ...counts,
+      ...group,
     })),
-    agents: groupsOf("agent", byAgent.all(now)).map(({ key, isPaused, counts }) => ({
-      agent: key,
-      isPaused,
-      ...counts,
-    })),
+    agents: groupsOf("agent", byAgent.all(now)).map(({ key, group }) => ({ agent: key, ...group })),
     workers: (workers?.list() ?? []).map(({ name, state, slots, runIds }) => ({
       name,
       state,
@@ -124,6 +120,6 @@ export function getQueueOverview(ctx: Context, workers: Workers): QueueOverview 
       sessions: runIds.length,
     })),
     deliveries: { waiting: ofDeliveries.waiting, delayed: ofDeliveries.delayed, running: ofDeliveries.running },
-    pauses: rows.map((row) => toPause(ctx, row)),
+    pauses: pauses.map((pause) => toPause(ctx, pause)),
   };
 }

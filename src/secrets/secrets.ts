@@ -48,7 +48,8 @@ export function setSecret(
   return transaction(ctx.db, (tx) => {
     const earlier = tx.select().from(checkSecrets).where(whereSecret(org, name)).get();
     const isNew = earlier === undefined;
-    const hosts = requestedHosts === undefined ? (earlier?.hosts ?? null) : (requestedHosts?.map(toHost) ?? null);
+    const earlierHosts = earlier?.hosts ?? null;
+    const hosts = requestedHosts === undefined ? earlierHosts : (requestedHosts?.map(toHost) ?? null);
     const row = { sealed, hosts, updatedAt: ctx.now() };
     const total = tx.select({ n: count() }).from(checkSecrets).where(eq(checkSecrets.orgId, org)).get()?.n ?? 0;
     if (isNew && total >= maxSecrets)
@@ -57,7 +58,7 @@ export function setSecret(
       .values({ orgId: org, name, ...row })
       .onConflictDoUpdate({ target: [checkSecrets.orgId, checkSecrets.name], set: row })
       .run();
-    recordAudit(ctx, org, "secret.stored", { name }, changesOf({ hosts: earlier?.hosts ?? null }, { hosts }));
+    recordAudit(ctx, org, "secret.stored", { name }, changesOf({ hosts: earlierHosts }, { hosts }));
     return toSecret(ctx, { orgId: org, name, ...row });
   });
 }

@@ -126,9 +126,14 @@ export function getShared(ctx: Context, token: string): SharedReport {
   return { ...row, org: row.org as OrgId, expiresAt: toIso(row.expiresAt) };
 }
 
-function toShare(ctx: Context, row: typeof shareLinks.$inferSelect) {
-  const { id, withSession, createdAt, expiresAt, revokedAt } = row;
-  const state: (typeof shareStates)[number] =
-    revokedAt !== null ? "revoked" : expiresAt <= ctx.now() ? "expired" : "active";
-  return { id, withSession, createdAt: toIso(createdAt), expiresAt: toIso(expiresAt), state };
+type ShareRow = typeof shareLinks.$inferSelect;
+
+function toShare(ctx: Context, row: ShareRow) {
+  const { id, withSession, createdAt, expiresAt } = row;
+  return { id, withSession, createdAt: toIso(createdAt), expiresAt: toIso(expiresAt), state: stateOf(ctx, row) };
+}
+
+function stateOf(ctx: Context, { revokedAt, expiresAt }: ShareRow): (typeof shareStates)[number] {
+  if (revokedAt !== null) return "revoked";
+  return expiresAt <= ctx.now() ? "expired" : "active";
 }

@@ -57,8 +57,8 @@ function withRest(rows: Row[], rest: Amount, previous: Amount): Row[] {
     estimatedUsd: Math.max(0, rest.estimatedUsd),
     previousUsd: Math.max(0, previous.usd),
   };
-  const [named, others] = [rows.filter(({ key }) => key !== "other"), rows.filter(({ key }) => key === "other")];
-  return [...named, toRounded(toOther([ofNoPrompt, ...others]))];
+  const others = rows.filter(({ key }) => key === "other");
+  return [...rows.filter(({ key }) => key !== "other"), toRounded(toOther([ofNoPrompt, ...others]))];
 }
 
 const toRounded = <T extends Row>(row: T): T => ({
@@ -85,9 +85,9 @@ const noRequesterNames: Record<string, string> = {
   operator: "Operator",
 };
 
-/** How a run was started: web and CLI are one row, and so are MCP and the REST API. */
-const triggerKeyOf = ({ trigger }: Detail): string =>
-  trigger === "web" || trigger === "cli" ? "manual" : trigger === "mcp" ? "api" : trigger;
+/** The triggers that share a row with others. */
+const triggerKeys: Partial<Record<Detail["trigger"], string>> = { web: "manual", cli: "manual", mcp: "api" };
+const triggerKeyOf = ({ trigger }: Detail): string => triggerKeys[trigger] ?? trigger;
 
 function requesterKeyOf({ trigger, personId, keyId }: Detail): string {
   if (personId) return `person:${personId}`;
@@ -107,27 +107,16 @@ export function getBreakdown(
   const rest = readRest(ctx, org, month, current);
   const previousRest = readRest(ctx, org, previousMonth, previous);
   const by = (keyOf: (detail: Detail) => string) => withRest(rowsBy(current, previous, keyOf), rest, previousRest);
-  const byPrompt = by(({ promptId }) => promptId);
-  const titles = titlesOf(
-    ctx,
-    org,
-    byPrompt.map(({ key }) => key),
-  );
+  const byField = (field: "promptId" | "agent" | "model" | "purpose") => by((detail) => detail[field]);
+  const byPrompt = byField("promptId");
+  const promptIds = byPrompt.map(({ key }) => key);
+  const titles = titlesOf(ctx, org, promptIds);
   const requesters = requesterNamesOf(ctx, org);
   return {
     prompt: withNames(byPrompt, (key) => titles.get(key)),
-    agent: withNames(
-      by(({ agent }) => agent),
-      String,
-    ),
-    model: withNames(
-      by(({ model }) => model),
-      String,
-    ),
-    purpose: withNames(
-      by(({ purpose }) => purpose),
-      (key) => purposeNames[key as Detail["purpose"]],
-    ),
+    agent: withNames(byField("agent"), String),
+    model: withNames(byField("model"), String),
+    purpose: withNames(byField("purpose"), (key) => purposeNames[key as Detail["purpose"]]),
     requester: withNames(by(requesterKeyOf), requesters),
     trigger: withNames(by(triggerKeyOf), (key) => triggerNames[key]),
     day: daysOf(ctx, org, month, previousMonth, timeZone),
@@ -136,6 +125,7 @@ export function getBreakdown(
 
 /** Each day until the last one with a cost. */
 function daysOf(ctx: Context, org: OrgId, month: Month, previousMonth: Month, timeZone: string): SpendingRow[] {
+  // In Canada, dates are written as `2026-11-21`.
   const format = new Intl.DateTimeFormat("en-CA", { timeZone, year: "numeric", month: "2-digit", day: "2-digit" });
   const dateOf = (at: number) => format.format(at);
   const dayOfMonth = ({ from }: { from: number }) => dateOf(from).slice(8);

@@ -37,7 +37,7 @@ export function setBudget(ctx: Context, org: OrgId, { promptId, tag, maxUsdAMont
   if ((promptId === undefined) === (tag === undefined)) throw badRequest("Pass exactly one of promptId and tag.");
   const prompt = promptId === undefined ? null : getPromptRow(ctx, org, promptId);
   const subject = { promptId: prompt?.id ?? null, tag: tag ?? null };
-  const existing = and(
+  const whereBudget = and(
     eq(budgets.orgId, org),
     subject.promptId === null ? isNull(budgets.promptId) : eq(budgets.promptId, subject.promptId),
     subject.tag === null ? isNull(budgets.tag) : eq(budgets.tag, subject.tag),
@@ -45,9 +45,9 @@ export function setBudget(ctx: Context, org: OrgId, { promptId, tag, maxUsdAMont
   if (maxUsdAMonth !== null && tag !== undefined && !listTags(ctx, org).includes(tag))
     throw badRequest(`Invalid tag: no prompt has the tag ${JSON.stringify(tag)}.`);
   transaction(ctx.db, (tx) => {
-    const before = tx.select({ maxUsdAMonth: budgets.maxUsdAMonth }).from(budgets).where(existing).get();
-    if (maxUsdAMonth === null) tx.delete(budgets).where(existing).run();
-    else if (before) tx.update(budgets).set({ maxUsdAMonth }).where(existing).run();
+    const before = tx.select({ maxUsdAMonth: budgets.maxUsdAMonth }).from(budgets).where(whereBudget).get();
+    if (maxUsdAMonth === null) tx.delete(budgets).where(whereBudget).run();
+    else if (before) tx.update(budgets).set({ maxUsdAMonth }).where(whereBudget).run();
     else {
       if (listOtherBudgets(ctx, org).length >= maxBudgets)
         throw badRequest(`An organization has at most ${maxBudgets} budgets of prompts and tags.`);

@@ -4,7 +4,8 @@ import { spending, spendingDetails } from "../db/tables/spending.ts";
 import { isWithin, partsOf } from "../runs/paid-calls.ts";
 import { type Month, spentWithin } from "../runs/spending.ts";
 
-const kinds = {
+/** What spending is told apart by. */
+const categories = {
   promptId: spendingDetails.promptId,
   agent: spendingDetails.agent,
   model: spendingDetails.model,
@@ -23,13 +24,13 @@ export function readDetails({ db }: Context, org: OrgId, month: Month) {
   return partsOf(month).flatMap((part) =>
     db
       .select({
-        ...kinds,
+        ...categories,
         usd: sql<number>`sum(${spendingDetails.usd})`,
         estimatedUsd: sql<number>`sum(${spendingDetails.estimatedUsd})`,
       })
       .from(spendingDetails)
       .where(isWithin(org, part))
-      .groupBy(...Object.values(kinds))
+      .groupBy(...Object.values(categories))
       .all(),
   );
 }

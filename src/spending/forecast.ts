@@ -41,20 +41,22 @@ export function getForecast(
     .where(and(eq(prompts.orgId, org), eq(prompts.status, "active"), isNotNull(prompts.nextEvaluationAt)))
     .all();
   const sum = { low: 0, expected: 0, high: 0, evaluations: 0, runs: 0, unknownRuns: 0 };
-  /** Cron expressions mean the same for every prompt. */
-  const counted = new Map<string, number>();
+  /** Cron expressions mean the same for every prompt, so each is counted once. */
+  const countsByTimes = new Map<string, number>();
   for (const prompt of scheduled) {
     const { id, frequency, nextEvaluationAt } = prompt;
     if (frequency === null || nextEvaluationAt === null || nextEvaluationAt >= until) continue;
-    const key = `${frequency} ${nextEvaluationAt}`;
-    const evaluations = counted.get(key) ?? 1 + countTimes({ frequency, id, timeZone }, nextEvaluationAt, until);
-    counted.set(key, evaluations);
+    const times = `${frequency} ${nextEvaluationAt}`;
+    const evaluations =
+      countsByTimes.get(times) ?? 1 + countTimes({ frequency, id, timeZone }, nextEvaluationAt, until);
+    countsByTimes.set(times, evaluations);
     sum.evaluations += evaluations;
     const runsOfAgent = evaluations * (prompt.runsPerEval ?? 1);
     for (const { agent, model } of findAgents(ctx, org, prompt)) {
       const costs = lastCosts(ctx.db)
         .all({ org, promptId: id, agent })
         .map(({ usd }) => usd);
+      // Without a model, a run costs nothing.
       if (costs.length === 0 && model === null) costs.push(0);
       sum.runs += runsOfAgent;
       if (costs.length === 0) {

@@ -29,25 +29,26 @@ export const findFirstSpending = (ctx: Context, org: OrgId): number | null =>
 export function getSpendingReport(ctx: Context, org: OrgId, monthText?: string): SpendingReport {
   const timeZone = timeZoneOf(ctx.db, org);
   const current = monthAt(timeZone, ctx.now());
+  // Noon of the 15th is in the same month in every time zone.
   const month = monthText === undefined ? current : monthAt(timeZone, Date.parse(`${monthText}-15T12:00:00Z`));
   const before = monthAt(timeZone, month.from - 1);
   const isCurrent = month.from === current.from;
-  const now = getSpending(ctx, org);
+  const spendingNow = getSpending(ctx, org);
   const sameTime = Math.min(before.until, before.from + (ctx.now() - month.from));
+  const comparedUntil = isCurrent ? ceilQuarter(sameTime) : before.until;
   return {
-    ...now,
+    ...spendingNow,
     ...(!isCurrent && getPastSpending(ctx, org, month)),
     previous: {
       from: toIso(before.from),
       spentUsd: round(spentWithin(ctx, org, before).usd, 6),
-      sameTimeUsd: round(
-        spentWithin(ctx, org, { from: before.from, until: isCurrent ? ceilQuarter(sameTime) : before.until }).usd,
-        6,
-      ),
+      sameTimeUsd: round(spentWithin(ctx, org, { from: before.from, until: comparedUntil }).usd, 6),
     },
     breakdown: getBreakdown(ctx, org, month, before, timeZone),
     failedRuns: getFailedRuns(ctx, org, month),
-    forecast: isCurrent ? getForecast(ctx, org, { until: month.until, timeZone, spentUsd: now.spentUsd }) : null,
+    forecast: isCurrent
+      ? getForecast(ctx, org, { until: month.until, timeZone, spentUsd: spendingNow.spentUsd })
+      : null,
     budgets: listBudgets(ctx, org),
   };
 }
@@ -66,6 +67,7 @@ function getPastSpending(ctx: Context, org: OrgId, month: Month) {
   };
 }
 
+/** The end of the quarter of an hour of a time: costs are stored per quarter. */
 const ceilQuarter = (at: number) => Math.ceil(at / quarterMs) * quarterMs;
 
 /** The money spent on runs of a month that failed. */

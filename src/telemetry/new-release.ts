@@ -11,8 +11,8 @@ const latest = perContext((): { version: string | null } => ({ version: null }))
 
 /** The version of a release that is newer than this one; null if there is none, or the operator has not turned on the check. */
 export function findNewerVersion(ctx: Context): string | null {
-  const known = latest(ctx).version;
-  return known !== null && Bun.semver.order(known, version) > 0 ? known : null;
+  const newest = latest(ctx).version;
+  return newest !== null && Bun.semver.order(newest, version) > 0 ? newest : null;
 }
 
 /** Asks once a day for the newest release, and logs each newer one once. `url`: the setting. */

@@ -74,67 +74,82 @@ export function toTraceRequests(run: TracedRun, withContent: boolean): object[] 
   }));
 }
 
+/** A span below the root, of the event `seq`. Times in epoch ms. */
+type ChildSpan = { seq: number; name: string; kind: number; startAt: number; endAt: number };
+
 function toSpans(run: TracedRun, withContent: boolean): Span[] {
   const { events } = run;
   const traceId = run.id.replaceAll("-", "");
   const spanId = (name: string | number) =>
     new Bun.CryptoHasher("sha256").update(`${run.id} ${run.attempt} ${name}`).digest("hex").slice(0, 16);
   const root = spanId("root");
-  const [startAt = 0, endAt = 0] = [events[0]?.at, events.at(-1)?.at];
-  const child = (seq: number, name: string, kind: number, from: number, to: number, values: Attributes): Span => ({
+  const session = timesOf(events);
+  const toChild = ({ seq, name, kind, startAt, endAt }: ChildSpan, values: Attributes): Span => ({
     traceId,
     spanId: spanId(seq),
     parentSpanId: root,
     name,
     kind,
-    startTimeUnixNano: toNanoseconds(from),
-    endTimeUnixNano: toNanoseconds(Math.max(from, to)),
+    startTimeUnixNano: toNanoseconds(startAt),
+    endTimeUnixNano: toNanoseconds(Math.max(startAt, endAt)),
     attributes: attributes(values),
   });
   const spans: Span[] = [];
-  const results = new Map(events.flatMap((event) => (event.type === "tool_result" ? [[event.id, event]] : [])));
+  const toolResults = new Map(events.flatMap((event) => (event.type === "tool_result" ? [[event.id, event]] : [])));
   /** The model of the judge, from the start of the judging on. */
   let judge: string | null = null;
-  let previousAt = startAt;
+  let previousAt = session.startAt;
   for (const event of events) {
+    const { seq, at } = event;
     if (event.type === "milestone" && event.name === "judging") judge = event.detail.model;
     if (event.type === "tool_call") {
-      const result = results.get(event.id);
-      const span = child(event.seq, `execute_tool ${event.tool}`, internalKind, event.at, result?.at ?? endAt, {
-        "gen_ai.operation.name": "execute_tool",
-        "gen_ai.tool.name": event.tool,
-        "gen_ai.tool.type": "function",
-        "gen_ai.tool.call.id": event.id,
-        "error.type": result?.ok === false ? "tool_error" : null,
-        "gen_ai.tool.call.arguments": withContent ? contentOf(event.input) : null,
-        "gen_ai.tool.call.result": withContent && result ? contentOf(result.output) : null,
-      });
+      const result = toolResults.get(event.id);
+      const times = { startAt: at, endAt: result?.at ?? session.endAt };
+      const span = toChild(
+        { seq, name: `execute_tool ${event.tool}`, kind: internalKind, ...times },
+        {
+          "gen_ai.operation.name": "execute_tool",
+          "gen_ai.tool.name": event.tool,
+          "gen_ai.tool.type": "function",
+          "gen_ai.tool.call.id": event.id,
+          "error.type": result?.ok === false ? "tool_error" : null,
+          "gen_ai.tool.call.arguments": withContent ? contentOf(event.input) : null,
+          "gen_ai.tool.call.result": withContent && result ? contentOf(result.output) : null,
+        },
+      );
       spans.push(result?.ok === false ? { ...span, status: { code: errorStatus } } : span);
     }
     // A call is recorded when it ends, so it starts with the event before it at the earliest.
     if (event.type === "usage")
       spans.push(
-        child(event.seq, `chat ${event.model}`, clientKind, previousAt, event.at, {
-          "gen_ai.operation.name": "chat",
-          "gen_ai.provider.name": providerOf(judge ?? run.model),
-          "gen_ai.response.model": event.model,
-          "gen_ai.usage.input_tokens": BigInt(event.inputTokens),
-          "gen_ai.usage.output_tokens": BigInt(event.outputTokens),
-          "gen_ai.usage.cache_read.input_tokens": event.cachedTokens === undefined ? null : BigInt(event.cachedTokens),
-          "gen_ai.usage.cache_creation.input_tokens":
-            event.cacheWrittenTokens === undefined ? null : BigInt(event.cacheWrittenTokens),
-          "evald.cost_usd": event.costUsd,
-          "evald.judge": judge !== null,
-        }),
+        toChild(
+          { seq, name: `chat ${event.model}`, kind: clientKind, startAt: previousAt, endAt: at },
+          {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.provider.name": providerOf(judge ?? run.model),
+            "gen_ai.response.model": event.model,
+            "gen_ai.usage.input_tokens": BigInt(event.inputTokens),
+            "gen_ai.usage.output_tokens": BigInt(event.outputTokens),
+            "gen_ai.usage.cache_read.input_tokens":
+              event.cachedTokens === undefined ? null : BigInt(event.cachedTokens),
+            "gen_ai.usage.cache_creation.input_tokens":
+              event.cacheWrittenTokens === undefined ? null : BigInt(event.cacheWrittenTokens),
+            "evald.cost_usd": event.costUsd,
+            "evald.judge": judge !== null,
+          },
+        ),
       );
-    previousAt = event.at;
+    previousAt = at;
   }
   return [rootSpan(run, traceId, root, withContent), ...spans];
 }
 
+/** When a session started and ended, epoch ms. */
+const timesOf = (events: SessionEvent[]) => ({ startAt: events[0]?.at ?? 0, endAt: events.at(-1)?.at ?? 0 });
+
 function rootSpan(run: TracedRun, traceId: string, spanId: string, withContent: boolean): Span {
   const { report, events } = run;
-  const [startAt = 0, endAt = 0] = [events[0]?.at, events.at(-1)?.at];
+  const { startAt, endAt } = timesOf(events);
   const end = events.findLast((event) => event.type === "end");
   const message = (role: string, content: string, more = {}) =>
     JSON.stringify([{ role, parts: [{ type: "text", content: cut(content) }], ...more }]);

@@ -64,12 +64,14 @@ export function covers(trust: Trust, job: CiJob): boolean {
   const isSameName = (pinned: string, actual: string | null) => pinned.toLowerCase() === actual?.toLowerCase();
   const { repository, repositoryId, environment } = trust;
   const ref = trust.ref === null ? null : toFullRef(trust.provider, trust.ref);
-  const isRef =
-    ref === null || (ref.endsWith("*") ? (job.ref?.startsWith(ref.slice(0, -1)) ?? false) : ref === job.ref);
   return (
     isSameName(repository, job.repository) &&
     (repositoryId === null || repositoryId === job.repositoryId) &&
-    isRef &&
+    (ref === null || (job.ref !== null && matchesRef(job.ref, ref))) &&
     (environment === null || isSameName(environment, job.environment))
   );
 }
+
+/** `pattern`: a ref, or the beginning of one with `*` at its end. */
+const matchesRef = (ref: string, pattern: string): boolean =>
+  pattern.endsWith("*") ? ref.startsWith(pattern.slice(0, -1)) : ref === pattern;

@@ -33,6 +33,7 @@ export function readIdToken(ctx: Context, token: string, audience: string): Clai
     throw tokenRefused("The token is not an ID token. Send the ID token of the CI job.");
   }
   const { iss, aud, exp, iat, nbf, jti } = claims;
+  // In seconds; in milliseconds, it must still be exact.
   const isTime = (value: unknown): value is number =>
     typeof value === "number" && Math.abs(value) < Number.MAX_SAFE_INTEGER / 1000;
   const check = (claim: string, isValid: boolean): void => {
@@ -78,9 +79,9 @@ export async function findForgery(ctx: Context, token: string, issuer: string): 
     }
   };
   try {
-    let failure = await verify(await issuerKeys(ctx).keysOf(issuer, false));
+    let failure = await verify(await issuerKeys(ctx).keysOf(issuer, { isKeyUnknown: false }));
     if (failure instanceof errors.JWKSNoMatchingKey) {
-      const newKeys = await issuerKeys(ctx).keysOf(issuer, true);
+      const newKeys = await issuerKeys(ctx).keysOf(issuer, { isKeyUnknown: true });
       if (newKeys) failure = await verify(newKeys);
     }
     return failure === null ? null : `The issuer didn't sign the token: ${reasonOf(failure)}`;

@@ -75,7 +75,7 @@ export function createIssuerKeys({ guard, now }: { guard: Guard; now: () => numb
      * The keys of an issuer, read again if they are old. `isKeyUnknown`: a token was signed with another key, as after a rotation. Then they are also
      * read again if they are older than the cooldown; null if they aren't. Throws unavailable.
      */
-    async keysOf(issuer: string, isKeyUnknown: boolean): Promise<JSONWebKeySet | null> {
+    async keysOf(issuer: string, { isKeyUnknown }: { isKeyUnknown: boolean }): Promise<JSONWebKeySet | null> {
       const cached = cache.get(issuer);
       const ageMs = cached === undefined ? Number.POSITIVE_INFINITY : Math.abs(now() - cached.readAt);
       const isFresh = ageMs < (isKeyUnknown || cached?.hasFailed ? cooldownMs : maxAgeMs);

@@ -23,10 +23,17 @@ const maxTrusts = 100;
 const keptMs = 24 * 3600_000;
 const minuteMs = 60_000;
 
-const toTrust = ({ orgId: _orgId, createdBy: _createdBy, createdAt, scopes, ...row }: TrustRow): Trust => ({
-  ...row,
-  scopes: scopes as Scope[],
-  createdAt: toIso(createdAt),
+const toTrust = (row: TrustRow): Trust => ({
+  id: row.id,
+  provider: row.provider,
+  issuer: row.issuer,
+  repository: row.repository,
+  repositoryId: row.repositoryId,
+  ref: row.ref,
+  environment: row.environment,
+  minutes: row.minutes,
+  scopes: row.scopes as Scope[],
+  createdAt: toIso(row.createdAt),
 });
 
 /** Newest first. */
@@ -109,7 +116,7 @@ async function reasonToRefuse(ctx: Context, token: string, claims: Claims): Prom
   return trustOfIssuer ? await findForgery(ctx, token, claims.iss) : "No organization trusts the issuer.";
 }
 
-/** A key of the trust that covers a verified token, or why there is none. `org` null: none has the name that the request gave. */
+/** A key of the trust that covers a verified token, or as a text why there is none. `org` null: none has the name that the request gave. */
 function giveKey(ctx: Context, claims: Claims, org: OrgId | null): ExchangedKey | string {
   if (org === null) return "No organization has the name or ID.";
   // Trusts are read after the issuer responded: one may have been removed in the meantime.

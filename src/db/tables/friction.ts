@@ -87,6 +87,7 @@ export const exposures = sqliteTable(
     reportId: text("report_id").primaryKey(),
     orgId: text("org_id").notNull(),
     visits: json<Visit[]>("visits").notNull(),
+    /** As in `Exposure` of a grade. */
     done: json<string[]>("done").notNull(),
     isComplete: boolean("is_complete").notNull(),
     byRules: boolean("by_rules").notNull(),
