@@ -27,12 +27,12 @@ type ChangeCauses = {
 export function findCauses(ctx: Context, org: OrgId, agent: string, change: LatestChange): ChangeCauses {
   const ofChange = whereReports(org, agent, change);
   const frictionCauses = findFrictionCauses(ctx, ofChange, change);
-  const ownerPoints = ownerPointsOf(ctx, ofChange, change);
-  const points = ownerPoints ?? { fixes: change.delta, agent: 0, network: 0 };
+  const measuredPoints = explainedPointsOf(ctx, ofChange, change);
+  const points = measuredPoints ?? { fixes: change.delta, agent: 0, network: 0 };
   // Friction without a fix is a mistake of the agent, or of the network.
   const docsCauses = frictionCauses.filter(({ hasFix }) => hasFix);
   const otherCauses = frictionCauses.filter(({ hasFix }) => !hasFix);
-  const maxFactor = ownerPoints === null ? 1 : maxJointFactor;
+  const maxFactor = measuredPoints === null ? 1 : maxJointFactor;
   const docsFactor = jointFactorOf(docsCauses, points.fixes, maxFactor);
   const othersFactor = jointFactorOf(otherCauses, points.agent + points.network, maxFactor);
   const causes = frictionCauses.map(({ hasFix, ...cause }) => ({
@@ -41,8 +41,8 @@ export function findCauses(ctx: Context, org: OrgId, agent: string, change: Late
   }));
   const rest = points.agent + points.network - sumOf(otherCauses) * othersFactor;
   // The agent explains no more of the rest than its own points, and the network what remains.
-  const isAgentInRest = rest * points.agent > 0;
-  const agentPoints = isAgentInRest ? Math.sign(rest) * Math.min(Math.abs(rest), Math.abs(points.agent)) : 0;
+  const hasSameSign = rest * points.agent > 0;
+  const agentPoints = hasSameSign ? Math.sign(rest) * Math.min(Math.abs(rest), Math.abs(points.agent)) : 0;
   const explained = sumOf(causes) + rest;
   return {
     causes,
@@ -74,11 +74,17 @@ const whereReports = (org: OrgId, agent: string, { before, after }: LatestChange
     eq(reports.status, "published"),
   );
 
-/** The points of the change that each owner of causes explains, from the means of both sides; null: no report has them. */
-function ownerPointsOf(ctx: Context, ofChange: SQL | undefined, { before, after, delta }: LatestChange) {
+/** Whose fault lost points are: of the docs, which fixes would mend, of the agent, or of the network. A field of a report's `lost`. */
+type LossPart = "fixes" | "agent" | "network";
+
+/**
+ * How many points of the change the docs (`fixes`), the agent and the network explain: the difference of the mean points that reports on both
+ * sides lost to each of them. null: a side has no report with lost points.
+ */
+function explainedPointsOf(ctx: Context, ofChange: SQL | undefined, { before, after, delta }: LatestChange) {
   const meansOf = (side: LatestChange["before"]) => {
-    const meanOf = (owner: string): SQL<number | null> =>
-      avg(sql`json_extract(${reports.lost}, ${`$.${owner}`})`).mapWith(Number);
+    const meanOf = (part: LossPart): SQL<number | null> =>
+      avg(sql`json_extract(${reports.lost}, ${`$.${part}`})`).mapWith(Number);
     return ctx.db
       .select({
         score: avg(reports.score).mapWith(Number),
@@ -93,18 +99,19 @@ function ownerPointsOf(ctx: Context, ofChange: SQL | undefined, { before, after,
   };
   const [meansBefore, meansAfter] = [meansOf(before), meansOf(after)];
   const scoreDelta = (meansAfter?.score ?? 0) - (meansBefore?.score ?? 0);
-  const factor = scoreDelta * delta > 0 ? Math.min(maxWeightFactor, Math.max(1, delta / scoreDelta)) : 1;
-  const changeOf = (owner: "fixes" | "agent" | "network") => {
-    const [from, to] = [meansBefore?.[owner] ?? null, meansAfter?.[owner] ?? null];
-    return from === null || to === null ? null : round((from - to) * factor, 1);
+  const hasSameSign = scoreDelta * delta > 0;
+  const factor = hasSameSign ? Math.min(maxWeightFactor, Math.max(1, delta / scoreDelta)) : 1;
+  const changeOf = (part: LossPart): number | null => {
+    const [lostBefore, lostAfter] = [meansBefore?.[part] ?? null, meansAfter?.[part] ?? null];
+    return lostBefore === null || lostAfter === null ? null : round((lostBefore - lostAfter) * factor, 1);
   };
   const [fixes, agent, network] = [changeOf("fixes"), changeOf("agent"), changeOf("network")];
   return fixes === null || agent === null || network === null ? null : { fixes, agent, network };
 }
 
 /**
- * The friction that runs on one side of a change hit and those on the other did not, the one that explains most first. Points: what it costs
- * alone, times the change of the share of runs that hit it.
+ * The friction that runs on one side of a change hit and those on the other did not, the one that explains most first. `points`: what it costs
+ * alone, times the change of the share of runs that hit it; null: unknown.
  */
 function findFrictionCauses(ctx: Context, ofChange: SQL | undefined, change: LatestChange): FrictionCause[] {
   const before = new Set(idsOf(change.before));
@@ -133,11 +140,11 @@ function findFrictionCauses(ctx: Context, ofChange: SQL | undefined, change: Lat
       before: { met: countReports(hitsBefore), of: countReports(rowsBefore) },
       after: { met: countReports(hitsAfter), of: countReports(rowsAfter) },
     };
-    const change = shares.after.met / shares.after.of - shares.before.met / shares.before.of;
+    const shareChange = shares.after.met / shares.after.of - shares.before.met / shares.before.of;
     // It is not a number if a side has no reports.
-    if (Number.isNaN(change) || Math.abs(change) < minShare) return [];
+    if (Number.isNaN(shareChange) || Math.abs(shareChange) < minShare) return [];
     const { fingerprint, title, lostPoints, preconditions, events } = newest.point;
-    const points = lostPoints === null ? null : round(-change * lostPoints, 1);
+    const points = lostPoints === null ? null : round(-shareChange * lostPoints, 1);
     const fix = fixOf(ctx, newest.reportId, newest.point);
     return [
       {
@@ -152,16 +159,14 @@ function findFrictionCauses(ctx: Context, ofChange: SQL | undefined, change: Lat
   const others = frictionCauses.filter(({ isAboutGoal }) => !isAboutGoal);
   const hasBoth = others.length > 0 && others.length < frictionCauses.length;
   const pagesOnOneSide = hasBoth ? pagesOfOneSide(ctx, ofChange, before) : new Set<string>();
-  const isExplained =
+  const isGoalExplained =
     pagesOnOneSide.size > 0 &&
     others.some(({ page, session }) =>
       [page ?? [], requestedIn(ctx, session)].flat().some((url) => pagesOnOneSide.has(pageKey(url))),
     );
-  const isLast = ({ isAboutGoal }: (typeof frictionCauses)[number]) => isAboutGoal && isExplained;
-  const pointsOf = ({ cause }: (typeof frictionCauses)[number]) => Math.abs(cause.points ?? 0);
-  return frictionCauses
-    .sort((a, b) => Number(isLast(a)) - Number(isLast(b)) || pointsOf(b) - pointsOf(a))
-    .map(({ cause }) => cause);
+  const sorted = frictionCauses.sort((a, b) => Math.abs(b.cause.points ?? 0) - Math.abs(a.cause.points ?? 0));
+  const last = sorted.filter(({ isAboutGoal }) => isAboutGoal && isGoalExplained);
+  return [...sorted.filter((each) => !last.includes(each)), ...last].map(({ cause }) => cause);
 }
 
 /** The rows of evaluations before a change, whose IDs are `before`, and of those after it. */

@@ -49,8 +49,11 @@ function requestedPagesOf({ facts, pageTexts }: Session): Map<string, RequestedP
   for (const http of [...facts.taskRequests, ...facts.checkRequests]) {
     const key = pageKey(http.url);
     const isRead = readUrls.has(key);
-    if (http.method !== "GET" || (isRead && hasFailed(http)) || (pages.has(key) && http.purpose === "check")) continue;
-    const isTested = !isRead && http.purpose === "check" && !hasFailed(http);
+    const isCheck = http.purpose === "check";
+    const isFailedAgain = isRead && hasFailed(http);
+    const isCheckedAgain = isCheck && pages.has(key);
+    if (http.method !== "GET" || isFailedAgain || isCheckedAgain) continue;
+    const isTested = !isRead && isCheck && !hasFailed(http);
     pages.set(key, { url: http.url, isRead, status: http.status, chars: null, text: null, isTested });
   }
   for (const { seq, url, chars } of facts.pages) {
@@ -70,6 +73,11 @@ function requestedPagesOf({ facts, pageTexts }: Session): Map<string, RequestedP
   return pages;
 }
 
+function changeOf({ added, removed }: { added: boolean; removed: boolean }): ChangedPage["lines"][number]["change"] {
+  if (added) return "added";
+  return removed ? "removed" : "none";
+}
+
 /** Empty if too many lines differ. */
 function changedLines(before: string, after: string): ChangedPage["lines"] {
   const lines = (diffLines(before, after, { maxEditLength: maxDifferences }) ?? []).flatMap(
@@ -77,10 +85,7 @@ function changedLines(before: string, after: string): ChangedPage["lines"] {
       value
         .replace(/\n$/, "")
         .split("\n")
-        .map((text) => ({
-          change: added ? ("added" as const) : removed ? ("removed" as const) : ("none" as const),
-          text,
-        })),
+        .map((text) => ({ change: changeOf({ added, removed }), text })),
   );
   const isNearChange = (_: unknown, i: number) =>
     lines.slice(Math.max(0, i - contextLines), i + contextLines + 1).some(({ change }) => change !== "none");

@@ -26,12 +26,7 @@ type Group = { promptId: string; agent: string };
 /** The prompts whose live runs have all failed since their last report, or some of which failed in the last week, each with one agent. */
 export function listFailedRuns(ctx: Context, org: OrgId, onlyPromptId?: string): FailedRuns[] {
   const groups = ctx.db
-    .select({
-      promptId: runHours.promptId,
-      agent: runHours.agent,
-      title: prompts.title,
-      text: titleText,
-    })
+    .select({ promptId: runHours.promptId, agent: runHours.agent, title: prompts.title, text: titleText })
     .from(runHours)
     .innerJoin(prompts, eq(prompts.id, runHours.promptId))
     .where(
@@ -49,11 +44,11 @@ export function listFailedRuns(ctx: Context, org: OrgId, onlyPromptId?: string):
     const group = { promptId, agent };
     const lastCompleted = findLastCompleted(ctx, org, group);
     const firstId = firstIdOf(ctx.now() - failedWithinMs);
-    const lastReported = lastCompleted && lastCompleted.id > firstId ? lastCompleted.id : firstId;
-    const endedSinceReport = countEnded(ctx, org, group, lastReported);
-    // All of them failed.
+    const lastReportedId = lastCompleted && lastCompleted.id > firstId ? lastCompleted.id : firstId;
+    const endedSinceReport = countEnded(ctx, org, group, lastReportedId);
+    // All that ended after the last completed run failed.
     const failsSinceReport = endedSinceReport.of > 0;
-    const after = failsSinceReport ? lastReported : firstIdOf(ctx.now() - recentMs);
+    const after = failsSinceReport ? lastReportedId : firstIdOf(ctx.now() - recentMs);
     const ended = failsSinceReport ? endedSinceReport : countEnded(ctx, org, group, after);
     const newest = newestFailedRun(ctx.db).get({ org, ...group, after });
     const oldest = oldestFailedRun(ctx.db).get({ org, ...group, after });

@@ -17,9 +17,9 @@ export function stepsOf(facts: Facts): SessionStep[] {
     .map((http): Step => {
       const { seq, url, method, status, provenance } = http;
       const isPage = method === "GET" && !facts.hosts.isProduct(http);
-      const isGuess = isPage && hasFailed(http) && provenance === "guessed";
-      const role = isGuess ? "guess" : isPage ? "read" : "request";
-      return { seq, role, what: isPage ? url : `${method} ${pathOf(url)}`, status, times: 1 };
+      if (!isPage) return { seq, role: "request", what: `${method} ${pathOf(url)}`, status, times: 1 };
+      const isGuess = hasFailed(http) && provenance === "guessed";
+      return { seq, role: isGuess ? "guess" : "read", what: url, status, times: 1 };
     });
   // Other calls of a rule-based agent are checks of what it has read.
   const commands = (facts.kind === "rules" ? [] : facts.calls)
@@ -27,24 +27,24 @@ export function stepsOf(facts: Facts): SessionStep[] {
     .flatMap((call): Step[] => {
       const [action] = intentsOf(actionsDuring(call, facts));
       if (action === undefined || action.kind === "code") return [];
-      const what =
-        action.kind === "request"
-          ? `${partOf(action, "method") ?? "GET"} ${partOf(action, "path") ?? ""}`
-          : (action.words[0] ?? "");
-      const role = action.kind === "request" ? ("request" as const) : ("command" as const);
-      return what.trim() === "" ? [] : [{ seq: call.seq, role, what, status: null, times: 1 }];
+      const isRequest = action.kind === "request";
+      const what = isRequest
+        ? `${partOf(action, "method") ?? "GET"} ${partOf(action, "path") ?? ""}`
+        : (action.words[0] ?? "");
+      if (what.trim() === "") return [];
+      return [{ seq: call.seq, role: isRequest ? "request" : "command", what, status: null, times: 1 }];
     });
   return joinRepeats([...requests, ...commands].sort((a, b) => a.seq - b.seq)).slice(0, maxSteps);
 }
 
-/** Guesses in a row, pages in a row and the same step in a row are one step. */
+/** Guesses in a row with the same status, and the same step in a row, are one step. */
 function joinRepeats(steps: Step[]): SessionStep[] {
   const joined: SessionStep[] = [];
-  for (const { seq: _, ...step } of steps) {
+  for (const { role, what, status, times } of steps) {
     const last = joined.at(-1);
-    const isSame = last?.role === step.role && last.status === step.status;
-    if (last && isSame && (step.role === "guess" || step.what === last.what)) last.times += step.times;
-    else joined.push(step);
+    const isSame = last?.role === role && last.status === status && (role === "guess" || what === last.what);
+    if (isSame) last.times += times;
+    else joined.push({ role, what, status, times });
   }
   return joined;
 }

@@ -28,23 +28,23 @@ const scoresOf = (days: ScoreDay[]) => days.flatMap(({ scores }) => scores);
 /** Agents in alphabetical order. A failed run names the model that was requested, so it belongs to its agent if there is only one. */
 export function agentsOf(days: ScoreDay[], failed: FailedRun[]): AgentModel[] {
   const scoredAgents = new Set(days.map(({ agent }) => agent));
-  const all = [...days, ...failed.filter(({ agent }) => !scoredAgents.has(agent))];
-  const byKey = new Map(all.map(({ agent, model }) => [`${agent} ${model}`, { agent, model }]));
-  return [...byKey].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, each]) => each);
+  const runs = [...days, ...failed.filter(({ agent }) => !scoredAgents.has(agent))];
+  const agentsByName = new Map(runs.map(({ agent, model }) => [`${agent} ${model}`, { agent, model }]));
+  return [...agentsByName].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, agent]) => agent);
 }
 
 /** The runs of each agent on one prompt; null: none. */
 export function cellRunsOf(agents: AgentModel[], days: ScoreDay[], failed: FailedRun[]): (CellRuns | null)[] {
   const cells = agents.map(({ agent, model }): CellRuns => {
-    const own = days.filter((day) => day.agent === agent && day.model === model);
-    const [newest] = own.toSorted((a, b) => b.lastAt - a.lastAt);
-    const sameVariant = newest ? own.filter((day) => variantOf(day) === variantOf(newest)) : [];
+    const daysOfAgent = days.filter((day) => day.agent === agent && day.model === model);
+    const [newest] = daysOfAgent.toSorted((a, b) => b.lastAt - a.lastAt);
+    const sameVariant = newest ? daysOfAgent.filter((day) => variantOf(day) === variantOf(newest)) : [];
     return { days: mergeDays(sameVariant), failed: [] };
   });
   for (const run of failed) {
-    const exact = agents.findIndex(({ agent, model }) => run.agent === agent && run.model === model);
+    const sameModel = agents.findIndex(({ agent, model }) => run.agent === agent && run.model === model);
     const sameAgent = agents.findIndex(({ agent }) => run.agent === agent);
-    const cell = cells[exact < 0 ? sameAgent : exact];
+    const cell = cells[sameModel < 0 ? sameAgent : sameModel];
     // Failures of an earlier version say nothing about this one.
     if (cell && run.at >= (cell.days[0]?.day ?? 0)) cell.failed.push(run);
   }
@@ -91,11 +91,12 @@ export function toCells(runs: (CellRuns | null)[]): (Cell | null)[] {
   });
 }
 
-/** Why the score of one of several was not tested; null: there is no score, or no other one. */
-function untestedStanding(measures: (string | null)[], own: number): Cell["standing"] {
-  const others = measures.filter((measure, i) => measure !== null && i !== own);
-  if (measures[own] === null || others.length === 0) return null;
-  return others.includes(measures[own]!) ? "too_few_runs" : "not_comparable";
+/** Why the score of the agent at `index` was not tested; null: it has no score, or no other agent has one. */
+function untestedStanding(measures: (string | null)[], index: number): Cell["standing"] {
+  const measure = measures[index] ?? null;
+  const others = measures.filter((other, i) => other !== null && i !== index);
+  if (measure === null || others.length === 0) return null;
+  return others.includes(measure) ? "too_few_runs" : "not_comparable";
 }
 
 function toResults({ days, failed }: CellRuns) {
@@ -131,27 +132,22 @@ export function summarizeAgents(
   const pairs = pairsOf([...agents.keys()]).flatMap(([a, b]) => comparePrompts(a, b, columns[a]!, columns[b]!));
   const standings = standingsOf(agents.length, pairs);
   const adjusted = holm(pairs.map(({ p }) => p));
-  const mains = mainMeasures(columns);
+  const mainMeasures = mainMeasuresOf(columns);
   return {
     agents: agents.map(({ agent, model }, i) => {
-      const measures = columns[i]!.map((cell) => cell && measureOf(cell));
-      const scored = measures.filter((measure) => measure !== null);
-      const prompts = scored.filter((measure) => measure === mains[i]).length;
+      const column = columns[i]!;
+      const mainMeasure = mainMeasures[i];
+      const measures = column.map((cell) => cell && measureOf(cell));
+      const prompts = measures.filter((measure) => measure !== null && measure === mainMeasure).length;
+      const otherPrompts = measures.filter((measure) => measure !== null && measure !== mainMeasure).length;
       // Prompts without any score count too: runs that timed out didn't reach the goal.
-      const isCounted = (at: number) => measures[at] === null || measures[at] === mains[i];
-      const counted = columns[i]!.filter((cell, at) => cell !== null && isCounted(at));
+      const isCounted = (row: number) => measures[row] === null || measures[row] === mainMeasure;
       const results = toSummary(
-        counted.filter((cell) => cell !== null),
-        cells.flatMap((row, at) => (isCounted(at) ? (row[i] ?? []) : [])),
+        column.flatMap((cell, row) => (isCounted(row) ? (cell ?? []) : [])),
+        cells.flatMap((row, index) => (isCounted(index) ? (row[i] ?? []) : [])),
       );
-      const standing = standings[i] ?? untestedStanding(mains, i);
-      return {
-        agent,
-        model: model || null,
-        prompts,
-        otherPrompts: scored.length - prompts,
-        results: { ...results, standing },
-      };
+      const standing = standings[i] ?? untestedStanding(mainMeasures, i);
+      return { agent, model: model || null, prompts, otherPrompts, results: { ...results, standing } };
     }),
     pairs: pairs.map(({ agents, prompts, interval, p }, i) => ({
       agents,
@@ -164,15 +160,14 @@ export function summarizeAgents(
 }
 
 /** What most scores of each agent measure; of several, what most scores of all agents measure. null: there is no score. */
-function mainMeasures(columns: (CellRuns | null)[][]): (string | null)[] {
-  const counts = columns.map((column) => {
-    const measures = column.flatMap((cell) => (cell && measureOf(cell)) ?? []);
-    return new Map([...Map.groupBy(measures, String)].map(([measure, all]) => [measure, all.length]));
-  });
-  const countOfAll = (measure: string) => counts.reduce((n, own) => n + (own.get(measure) ?? 0), 0);
-  return counts.map((own) => {
-    const sorted = [...own].sort(([a, m], [b, n]) => n - m || countOfAll(b) - countOfAll(a));
-    return sorted[0]?.[0] ?? null;
+function mainMeasuresOf(columns: (CellRuns | null)[][]): (string | null)[] {
+  const measuresOfAgents = columns.map((column) => column.flatMap((cell) => (cell && measureOf(cell)) ?? []));
+  const countIn = (measures: string[], measure: string) => measures.filter((each) => each === measure).length;
+  const countInAll = (measure: string) => countIn(measuresOfAgents.flat(), measure);
+  return measuresOfAgents.map((measures) => {
+    const countOf = (measure: string) => countIn(measures, measure);
+    const sorted = [...new Set(measures)].sort((a, b) => countOf(b) - countOf(a) || countInAll(b) - countInAll(a));
+    return sorted[0] ?? null;
   });
 }
 
@@ -182,9 +177,13 @@ function toSummary(runs: CellRuns[], cells: Cell[]): Omit<Cell, "standing"> {
   const versions = [...new Set(days.map(({ version }) => version))];
   const scored = runs.find((cell) => measureOf(cell) !== null)?.days[0];
   const medianOf = (name: "seconds" | "costUsd", digits: number) => {
-    const values = cells.flatMap((cell) => cell[name] ?? []);
-    const medians = values.map(({ value }) => value);
-    return values.length === 1 ? (values[0] ?? null) : toMedian(medians, digits);
+    const medians = cells.flatMap((cell) => cell[name] ?? []);
+    const [median] = medians;
+    if (median && medians.length === 1) return median;
+    return toMedian(
+      medians.map(({ value }) => value),
+      digits,
+    );
   };
   return {
     ...toResults({ days, failed: runs.flatMap((cell) => cell.failed) }),

@@ -1,22 +1,33 @@
 import { toCsv } from "../http/csv.ts";
 import type { Cell, Matrix } from "./schema.ts";
 
-const columns = [
-  ...["promptId", "title", "agent", "model", "agentVersion", "scope", "standing", "n", "infraFailures"],
-  ...["score", "scoreLow", "scoreHigh", "successRate", "successRateLow", "successRateHigh", "judged"],
-  ...["seconds", "secondsLow", "secondsHigh", "costUsd", "costUsdLow", "costUsdHigh"],
+type Value = string | number | null | undefined;
+
+/** The columns of results, in order. */
+const resultColumns: [name: string, read: (cell: Cell | undefined) => Value][] = [
+  ["scope", (cell) => cell?.scope],
+  ["standing", (cell) => cell?.standing],
+  ["n", (cell) => cell?.n ?? 0],
+  ["infraFailures", (cell) => cell?.infraFailures ?? 0],
+  ["score", (cell) => cell?.score?.mean],
+  ["scoreLow", (cell) => cell?.score?.low],
+  ["scoreHigh", (cell) => cell?.score?.high],
+  ["successRate", (cell) => cell?.successRate?.value],
+  ["successRateLow", (cell) => cell?.successRate?.low],
+  ["successRateHigh", (cell) => cell?.successRate?.high],
+  ["judged", (cell) => cell?.successRate?.of],
+  ["seconds", (cell) => cell?.seconds?.value],
+  ["secondsLow", (cell) => cell?.seconds?.low],
+  ["secondsHigh", (cell) => cell?.seconds?.high],
+  ["costUsd", (cell) => cell?.costUsd?.value],
+  ["costUsdLow", (cell) => cell?.costUsd?.low],
+  ["costUsdHigh", (cell) => cell?.costUsd?.high],
 ];
 
 /** One row per agent over all prompts, without promptId, then one per prompt and agent. Agents without runs on a prompt have empty fields, and `n` is 0. */
 export function matrixCsv({ agents, prompts }: Matrix): string {
-  const resultsOf = (cell: Cell | undefined) => {
-    const { score, successRate, seconds, costUsd } = cell ?? {};
-    return [
-      ...[cell?.scope, cell?.standing, cell?.n ?? 0, cell?.infraFailures ?? 0, score?.mean, score?.low, score?.high],
-      ...[successRate?.value, successRate?.low, successRate?.high, successRate?.of],
-      ...[seconds?.value, seconds?.low, seconds?.high, costUsd?.value, costUsd?.low, costUsd?.high],
-    ];
-  };
+  const header = ["promptId", "title", "agent", "model", "agentVersion", ...resultColumns.map(([name]) => name)];
+  const resultsOf = (cell: Cell | undefined) => resultColumns.map(([, read]) => read(cell));
   const summaries = agents.map(({ agent, model, results }) => toCsv(["", "", agent, model, "", ...resultsOf(results)]));
   const rows = prompts.flatMap(({ promptId, title, cells }) =>
     agents.map(({ agent, model }, i) => {
@@ -24,5 +35,5 @@ export function matrixCsv({ agents, prompts }: Matrix): string {
       return toCsv([promptId, title, agent, model, cell?.agentVersion, ...resultsOf(cell)]);
     }),
   );
-  return [toCsv(columns), ...summaries, ...rows].join("");
+  return [toCsv(header), ...summaries, ...rows].join("");
 }

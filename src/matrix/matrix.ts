@@ -16,7 +16,7 @@ import type { Matrix, MatrixFilter } from "./schema.ts";
 
 const dayMs = 24 * 3600_000;
 const defaultDays = 30;
-/** The end of the period if none is given, so that the result can be cached. */
+/** Without `until`, the period ends with the current quarter of an hour, so that the result can be cached. */
 const quarterMs = 15 * 60_000;
 
 type Prompt = { id: string; title: string };
@@ -39,7 +39,10 @@ export function getMatrix(ctx: Context, org: OrgId, filter: MatrixFilter, { limi
     const rows = listPromptsOf(ctx, org, { tag, promptId });
     const ids = rows.map(({ id }) => id);
     // Runs of a day stay together, except where the period begins or ends within it.
-    const startOfDay = (at: number) => (at < start ? 0 : at < end ? Math.max(start, at - (at % dayMs)) : end);
+    const startOfDay = (at: number) => {
+      if (at < start) return 0;
+      return at < end ? Math.max(start, at - (at % dayMs)) : end;
+    };
     const { days, failed } = readScoreDays(ctx, org, ids, [start, end], startOfDay);
     return { ...toMatrix(rows, days, failed), since: toIso(start), until: toIso(end), unfinished: 0 };
   });
@@ -53,14 +56,12 @@ function matrixOfEvaluation(ctx: Context, org: OrgId, evalRequestId: string): Ma
     if (report === null || methodology === null || scope === null) return [];
     return [
       {
-        ...{
-          orgId: org,
-          promptId: run.promptId,
-          day: run.at,
-          lastAt: run.at,
-          agent: run.agent,
-          model: run.model ?? "",
-        },
+        orgId: org,
+        promptId: run.promptId,
+        day: run.at,
+        lastAt: run.at,
+        agent: run.agent,
+        model: run.model ?? "",
         version: run.agentVersion ?? "",
         contextDigest: run.contextDigest ?? "",
         methodology,
