@@ -41,14 +41,7 @@ export function getDelivery(ctx: Context, org: OrgId, destinationId: string, id:
   return {
     ...toDelivery(row, tries),
     payload: JSON.parse(payloadOf(row.notification)),
-    log: tries.map(({ attempt, at, ms, status, body, error }) => ({
-      attempt,
-      at: toIso(at),
-      ms,
-      status,
-      body,
-      error,
-    })),
+    log: tries.map(({ attempt, at, ms, status, body, error }) => ({ attempt, at: toIso(at), ms, status, body, error })),
   };
 }
 
@@ -148,12 +141,13 @@ function whereMissed(ctx: Context, org: OrgId, destinationId: string) {
     eq(others.notificationId, deliveries.notificationId),
     eq(others.destinationId, deliveries.destinationId),
   );
-  const isSent = or(ne(others.status, "failed"), gt(others.id, deliveries.id));
-  const sends = ctx.db.select({ one: sql`1` }).from(others).where(and(isSameEvent, isSent));
+  const isNotFailedOrLater = or(ne(others.status, "failed"), gt(others.id, deliveries.id));
+  const replacements = ctx.db.select({ one: sql`1` }).from(others).where(and(isSameEvent, isNotFailedOrLater));
   const waits = and(eq(deliveries.status, "pending"), eq(jobs.state, "queued"), gt(jobs.availableAt, ctx.now()));
-  const failed = and(eq(deliveries.status, "failed"), ne(notifications.type, "destination.test"), notExists(sends));
+  const isNoTest = ne(notifications.type, "destination.test");
+  const isLost = and(eq(deliveries.status, "failed"), isNoTest, notExists(replacements));
   const ofDestination = and(eq(deliveries.orgId, org), eq(deliveries.destinationId, destinationId));
-  return and(ofDestination, or(waits, failed), mentionsNothingDeleted);
+  return and(ofDestination, or(waits, isLost), mentionsNothingDeleted);
 }
 
 function checkEnabled({ disabledAt }: DestinationRow): void {
@@ -191,6 +185,7 @@ const groupTries = (ctx: Context, org: OrgId, ids: string[]): Map<string, Try[]>
 function toDelivery({ delivery, notification, job }: DeliveryRow, tries: Try[]): Delivery {
   const last = tries.at(-1);
   const { id, notificationId, status, failure, createdAt, completedAt } = delivery;
+  // 0: as soon as possible.
   const waits = job?.state === "queued" && job.availableAt > 0;
   return {
     id,

@@ -51,8 +51,8 @@ export const withoutAddresses = (destination: Destination): Destination => ({
 export function createDestination(ctx: Context, org: OrgId, input: DestinationInput): NewDestination {
   const { row, secret } = newDestinationRow(ctx, org, input, ctx.newId(ctx.now()));
   transaction(ctx.db, (tx) => {
-    const existing = tx.select({ n: count() }).from(destinations).where(eq(destinations.orgId, org)).get()?.n ?? 0;
-    if (existing >= maxDestinations)
+    const total = tx.select({ n: count() }).from(destinations).where(eq(destinations.orgId, org)).get()?.n ?? 0;
+    if (total >= maxDestinations)
       throw conflict(`The organization has ${maxDestinations} destinations, the maximum. Delete one first.`);
     tx.insert(destinations).values(row).run();
     const { kind, events, recipients } = row;
@@ -201,8 +201,13 @@ export function checkDestination(
       else if (!isEmail) throw invalidField("url", "is required for webhook and slack");
     },
     () => void checkHeaders(headers),
-    () => void (isEmail && checkRecipients(listMemberEmails(ctx, org), recipients)),
-    () => void (isEmail ? requireMail(ctx) : requireSecretKey(ctx)),
+    () => {
+      if (isEmail) checkRecipients(listMemberEmails(ctx, org), recipients);
+    },
+    () => {
+      if (isEmail) requireMail(ctx);
+      else requireSecretKey(ctx);
+    },
   );
 }
 
@@ -223,16 +228,8 @@ export function newDestinationRow(
   const row = { id, orgId: org, kind, url: null, sealed: null, recipients: null, events, createdAt: ctx.now() };
   const state = { ...enabledFields, ...(input.status === "disabled" && disabledFields(ctx)), overlapUntil: null };
   if (kind === "email") {
-    const name = toName(input.name ?? "Email");
-    return {
-      row: {
-        ...row,
-        ...state,
-        name,
-        recipients: checkRecipients(listMemberEmails(ctx, org), recipients),
-      },
-      secret: null,
-    };
+    const addresses = checkRecipients(listMemberEmails(ctx, org), recipients);
+    return { row: { ...row, ...state, name: toName(input.name ?? "Email"), recipients: addresses }, secret: null };
   }
   const url = new URL(input.url ?? "");
   const name = toName(input.name ?? (kind === "slack" ? "Slack" : url.host));

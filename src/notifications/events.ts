@@ -11,14 +11,7 @@ const Count = Type.Integer({ minimum: 0 });
 const score = Nullable(Type.Number({ description: "0 to 100; null: not measured" }));
 
 const prompt = Type.Object({ id: Id, title: Nullable(Text) });
-const run = Type.Object({
-  id: Id,
-  url: Url,
-  evalRequestId: Id,
-  agent: Text,
-  model: Nullable(Text),
-  requestedAt: Time,
-});
+const run = Type.Object({ id: Id, url: Url, evalRequestId: Id, agent: Text, model: Nullable(Text), requestedAt: Time });
 const report = Type.Object({
   slug: Text,
   url: Url,
@@ -98,12 +91,7 @@ export const events = {
   "run.completed": event(
     "A run ended with a report",
     Type.Object({ run, prompt, report, keyFinding: Nullable(Text) }),
-    {
-      run: exampleRun,
-      prompt: examplePrompt,
-      report: exampleReport,
-      keyFinding: "6 of 41 links on the way are dead.",
-    },
+    { run: exampleRun, prompt: examplePrompt, report: exampleReport, keyFinding: "6 of 41 links on the way are dead." },
   ),
   "run.failed": event(
     "A run ended without a report, or was cancelled",
@@ -207,22 +195,12 @@ export const events = {
   "budget.reached": event(
     "The monthly model budget is spent. Runs with a model fail until it is raised or the month ends",
     Type.Object({ spentUsd: Type.Number(), maxUsdAMonth: Type.Number(), from: Time, until: Time }),
-    {
-      spentUsd: 50.12,
-      maxUsdAMonth: 50,
-      from: "2026-11-01T00:00:00.000Z",
-      until: "2026-12-01T00:00:00.000Z",
-    },
+    { spentUsd: 50.12, maxUsdAMonth: 50, from: "2026-11-01T00:00:00.000Z", until: "2026-12-01T00:00:00.000Z" },
   ),
   "schedule.missed": event(
     "Scheduled evaluations of a prompt did not run because the service was down",
     Type.Object({ prompt, missed: Count, from: Time, until: Time }),
-    {
-      prompt: examplePrompt,
-      missed: 3,
-      from: "2026-11-20T06:00:00.000Z",
-      until: "2026-11-20T18:00:00.000Z",
-    },
+    { prompt: examplePrompt, missed: 3, from: "2026-11-20T06:00:00.000Z", until: "2026-11-20T18:00:00.000Z" },
   ),
   "digest.weekly": event(
     "The week of an organization: changes and problems as on Home, friction that regressed, and what to fix first. Sent on Mondays at 8:00 in its time zone",
@@ -306,6 +284,6 @@ export const subscribableTypes = eventTypes.filter((type) => type !== "destinati
 export const payloadOf = ({ type, createdAt, data }: { type: string; createdAt: number; data: object }) =>
   JSON.stringify({ type, timestamp: new Date(createdAt).toISOString(), data });
 
-/** A text of at most `maxLength` characters, for events and messages. */
+/** A text of at most `maxLength` characters, for events and messages. It isn't cut within a surrogate pair. */
 export const cut = (text: string, maxLength: number): string =>
   text.length <= maxLength ? text : `${text.slice(0, maxLength - 1).replace(/[\ud800-\udbff]$/, "")}…`;

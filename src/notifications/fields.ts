@@ -47,16 +47,16 @@ export function checkHeaders(headers: Record<string, string>): Record<string, st
   const entries = Object.entries(headers);
   if (entries.length > maxHeaders) throw invalidField("headers", `must be at most ${maxHeaders}`);
   for (const [name, value] of entries) {
-    const problem = !/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/.test(name)
-      ? "is not a valid header name"
-      : reservedHeader.test(name.toLowerCase())
-        ? "is set by evald and can't be changed"
-        : /^[\x20-\x7e\t]*$/.test(value)
-          ? null
-          : "must have a value of printable ASCII characters";
-    if (problem) throw invalidField("headers", `${JSON.stringify(name)} ${problem}`);
+    const problem = objectionToHeader(name, value);
+    if (problem !== null) throw invalidField("headers", `${JSON.stringify(name)} ${problem}`);
   }
   return headers;
+}
+
+function objectionToHeader(name: string, value: string): string | null {
+  if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/.test(name)) return "is not a valid header name";
+  if (reservedHeader.test(name.toLowerCase())) return "is set by evald and can't be changed";
+  return /^[\x20-\x7e\t]*$/.test(value) ? null : "must have a value of printable ASCII characters";
 }
 
 /** Lowercase addresses. Throws bad_request for one that is not a member's. */

@@ -22,7 +22,7 @@ import { sendNotification, settingsPath, type TryResult } from "./send.ts";
 const hourMs = 3600_000;
 const minuteMs = 60_000;
 
-/** Delays before the second to the tenth try, as Standard Webhooks suggests: about 75 hours in all. */
+/** Delays after the first to the ninth failed try, as Standard Webhooks suggests: about 75 hours in all. */
 const delaysMs = [
   5_000,
   5 * minuteMs,
@@ -36,9 +36,9 @@ const delaysMs = [
 ];
 export const maxRetryAfterMs = 24 * hourMs;
 
-/** Delay before the next try, by the number of failures, with up to 10 % on top so that receivers don't get all retries at once. */
+/** Delay before the next try, by the number of failures (at least 1), with up to 10 % on top so that receivers don't get all retries at once. */
 export const tryBackoffMs = (failures: number): number =>
-  (delaysMs[Math.min(failures, delaysMs.length) - 1] ?? 0) * (1 + Math.random() / 10);
+  (delaysMs[failures - 1] ?? 24 * hourMs) * (1 + Math.random() / 10);
 
 /** Characters of a response body to keep. */
 const maxBody = 1_000;
@@ -54,8 +54,10 @@ export const createDeliveryJob = (ctx: Context, { timeoutMs }: { timeoutMs?: num
   run: (lease, signal) => tryDelivery(ctx, lease, { signal, timeoutMs }),
   onRequeue() {},
   onFailure(tx, lease, { detail }) {
+    // What `finalFailure` throws has the failure as its detail.
     const failure = finalFailures.find((each) => each === detail);
-    endDelivery(ctx, tx, lease.subject, failure ?? (isLastTry(lease) ? "exhausted" : "interrupted"));
+    const otherFailure = isLastTry(lease) ? "exhausted" : "interrupted";
+    endDelivery(ctx, tx, lease.subject, failure ?? otherFailure);
   },
   costOf: () => null,
 });
@@ -84,23 +86,35 @@ async function tryDelivery(
       if (destination.failingSince !== null)
         tx.update(destinations).set({ failingSince: null }).where(eq(destinations.id, destination.id)).run();
     };
-  const disabledBecause = await ctx.commit((tx) => {
-    if (!isLeaseHeld(ctx, lease)) return null;
-    storeTry(tx, destination.orgId, lease, startedAt, result);
-    // The fault is this service's, not the receiver's, so the destination stays enabled.
-    if (result.isUnreadable) return null;
-    tx.update(destinations)
-      .set({ failingSince: sql`coalesce(${destinations.failingSince}, ${startedAt})` })
-      .where(eq(destinations.id, destination.id))
-      .run();
-    const disableReason = reasonToDisable(tx, lease, destination.id, result);
-    if (disableReason) disableDestination(ctx, tx, destination, disableReason);
-    return disableReason;
-  });
-  if (disabledBecause) announceDisabled(ctx, destination, disabledBecause);
-  if (disabledBecause === "gone") throw finalFailure("gone");
+  const disableReason = await ctx.commit((tx) => storeFailedTry(ctx, tx, lease, destination, startedAt, result));
+  if (disableReason !== null) announceDisabled(ctx, destination, disableReason);
+  if (disableReason === "gone") throw finalFailure("gone");
   const detail = status === null ? (error ?? "no response") : `status ${status}`;
   throw new JobFailure({ cause: "infrastructure", detail }, "attempt", result.retryAfterMs ?? 0);
+}
+
+type DisableReason = "gone" | "failing";
+
+/** Stores a failed try, unless the lease was lost. Returns why the destination was disabled because of it; null: it was not. */
+function storeFailedTry(
+  ctx: Context,
+  tx: Tx,
+  lease: Lease,
+  destination: DestinationRow,
+  startedAt: number,
+  result: TryResult,
+): DisableReason | null {
+  if (!isLeaseHeld(ctx, lease)) return null;
+  storeTry(tx, destination.orgId, lease, startedAt, result);
+  // The fault is this service's, not the receiver's, so the destination stays enabled.
+  if (result.isUnreadable) return null;
+  tx.update(destinations)
+    .set({ failingSince: sql`coalesce(${destinations.failingSince}, ${startedAt})` })
+    .where(eq(destinations.id, destination.id))
+    .run();
+  const reason = reasonToDisable(tx, lease, destination.id, result);
+  if (reason !== null) disableDestination(ctx, tx, destination, reason);
+  return reason;
 }
 
 /** A delivery with what to send. undefined: it was deleted, or something that it is about. */
@@ -139,42 +153,38 @@ function storeTry(
 }
 
 /** Why a destination must be disabled after a failed try; null if it need not. */
-function reasonToDisable(
-  tx: Tx,
-  lease: Lease,
-  destinationId: string,
-  { status }: TryResult,
-): "gone" | "failing" | null {
+function reasonToDisable(tx: Tx, lease: Lease, destinationId: string, { status }: TryResult): DisableReason | null {
   if (status === 410) return "gone";
   if (!isLastTry(lease)) return null;
-  const { since } =
-    tx
-      .select({ since: destinations.failingSince })
-      .from(destinations)
-      .where(eq(destinations.id, destinationId))
-      .get() ?? {};
+  const destination = tx
+    .select({ failingSince: destinations.failingSince })
+    .from(destinations)
+    .where(eq(destinations.id, destinationId))
+    .get();
   const firstTry = tx
     .select({ at: sql<number | null>`min(${deliveryTries.at})` })
     .from(deliveryTries)
     .where(eq(deliveryTries.deliveryId, lease.subject))
     .get();
-  // Another delivery may have succeeded in the meantime.
-  return since != null && since <= (firstTry?.at ?? 0) ? "failing" : null;
+  if (!destination?.failingSince || !firstTry?.at) return null;
+  // Another delivery may have succeeded since the first try.
+  return destination.failingSince <= firstTry.at ? "failing" : null;
 }
 
 const finalFailure = (failure: (typeof finalFailures)[number]) =>
   new JobFailure({ cause: "infrastructure", detail: failure }, "never");
 
-const reasons = {
+const disableReasonTexts: Record<DisableReason, string> = {
   gone: "it returned status 410, which means that it is gone.",
   failing: "all tries of a delivery failed over three days, and no other delivery succeeded in that time.",
 };
 
 /** Tells the owners that a destination was disabled because it is gone or keeps failing. */
-function announceDisabled(ctx: Context, { id, name, orgId }: DestinationRow, reason: "gone" | "failing"): void {
+function announceDisabled(ctx: Context, { id, name, orgId }: DestinationRow, reason: DisableReason): void {
   ctx.log.warn({ destination: id, reason }, "destination disabled");
   const org = orgId as OrgId;
   const owners = listOwnerEmails(ctx, org);
-  if (owners.length > 0)
-    void mailDestinationDisabled(ctx, owners, getOrg(ctx, org).name, name, reasons[reason], `${settingsPath}/${id}`);
+  if (owners.length === 0) return;
+  const orgName = getOrg(ctx, org).name;
+  void mailDestinationDisabled(ctx, owners, orgName, name, disableReasonTexts[reason], `${settingsPath}/${id}`);
 }

@@ -67,12 +67,9 @@ export function sendEvent<T extends EventType>(
   type: T,
   data: EventData<T>,
 ): string {
-  return enqueueDelivery(
-    ctx,
-    tx,
-    destination,
-    storeNotification(ctx, tx, destination.orgId, type, data, null) as string,
-  );
+  // Without a `onceKey`, it is always stored.
+  const notificationId = storeNotification(ctx, tx, destination.orgId, type, data, null) as string;
+  return enqueueDelivery(ctx, tx, destination, notificationId);
 }
 
 const listSubscribers = (ctx: Context, org: string, type: EventType) =>
@@ -80,6 +77,7 @@ const listSubscribers = (ctx: Context, org: string, type: EventType) =>
     .all({ org })
     .filter(({ events }) => events.includes(type));
 
+/** Returns the ID of the notification; undefined: one with the same `onceKey` is already stored. */
 function storeNotification<T extends EventType>(
   ctx: Context,
   tx: Tx,
@@ -89,15 +87,8 @@ function storeNotification<T extends EventType>(
   onceKey: string | null,
 ) {
   const createdAt = ctx.now();
+  const id = ctx.newId(createdAt);
   const promptId = "prompt" in data ? data.prompt.id : null;
-  const row = {
-    id: ctx.newId(createdAt),
-    orgId,
-    type,
-    onceKey,
-    promptId,
-    data: data as Record<string, unknown>,
-    createdAt,
-  };
+  const row = { id, orgId, type, onceKey, promptId, data: data as Record<string, unknown>, createdAt };
   return tx.insert(notifications).values(row).onConflictDoNothing().returning({ id: notifications.id }).get()?.id;
 }

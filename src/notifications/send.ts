@@ -48,6 +48,29 @@ export async function sendNotification(
   return { ...result, ms: Math.round(performance.now() - startedAt) };
 }
 
+function deliver(
+  ctx: Context,
+  destination: DestinationRow,
+  notification: typeof notifications.$inferSelect,
+  limits: { signal: AbortSignal; timeoutMs: number },
+) {
+  const content = unsealContent(ctx, destination);
+  if (!content)
+    return {
+      ...toFailure("The secrets of the destination can't be decrypted. Restore EVALD_SECRET_KEY."),
+      isUnreadable: true as const,
+    };
+  const { kind, orgId, recipients, url, overlapUntil } = destination;
+  const message = () => toMessage(notification, ctx.baseUrl(), timeZoneOf(ctx.db, orgId));
+  if (kind === "email") return sendMail(ctx, orgId as OrgId, recipients, message());
+  if (kind === "slack") return post(ctx, content.url ?? "", {}, JSON.stringify(toSlack(message())), limits);
+  const body = payloadOf(notification);
+  const signsWithBoth = overlapUntil !== null && ctx.now() < overlapUntil;
+  const secrets = [content.secret, signsWithBoth ? content.previous : undefined].filter((each) => each !== undefined);
+  const signatureHeaders = signedHeaders(secrets, notification.id, ctx.now(), body);
+  return post(ctx, url ?? "", { ...content.headers, ...signatureHeaders }, body, limits);
+}
+
 async function post(
   ctx: Context,
   url: string,
@@ -85,30 +108,8 @@ async function sendMail(ctx: Context, org: OrgId, recipients: string[] | null, m
   const members = listMemberEmails(ctx, org);
   const to = recipients?.filter((address) => members.includes(address)) ?? listOwnerEmails(ctx, org);
   if (to.length === 0) return toFailure("None of the recipients is a member of the organization.");
-  return (await mailNotification(ctx, to, message.title, toText(message), getOrg(ctx, org).name, settingsPath))
-    ? { ok: true, status: null, body: null, error: null, retryAfterMs: null }
-    : toFailure("The mail server did not accept the email. The server log has its response.");
-}
-
-function deliver(
-  ctx: Context,
-  destination: DestinationRow,
-  notification: typeof notifications.$inferSelect,
-  limits: { signal: AbortSignal; timeoutMs: number },
-) {
-  const content = unsealContent(ctx, destination);
-  if (!content)
-    return {
-      ...toFailure("The secrets of the destination can't be decrypted. Restore EVALD_SECRET_KEY."),
-      isUnreadable: true as const,
-    };
-  const { kind, orgId, recipients, url, overlapUntil } = destination;
-  const message = () => toMessage(notification, ctx.baseUrl(), timeZoneOf(ctx.db, orgId));
-  if (kind === "email") return sendMail(ctx, orgId as OrgId, recipients, message());
-  if (kind === "slack") return post(ctx, content.url ?? "", {}, JSON.stringify(toSlack(message())), limits);
-  const body = payloadOf(notification);
-  const signsWithBoth = overlapUntil !== null && ctx.now() < overlapUntil;
-  const secrets = [content.secret, signsWithBoth ? content.previous : undefined].filter((each) => each !== undefined);
-  const signatureHeaders = signedHeaders(secrets, notification.id, ctx.now(), body);
-  return post(ctx, url ?? "", { ...content.headers, ...signatureHeaders }, body, limits);
+  const orgName = getOrg(ctx, org).name;
+  const isAccepted = await mailNotification(ctx, to, message.title, toText(message), orgName, settingsPath);
+  if (!isAccepted) return toFailure("The mail server did not accept the email. The server log has its response.");
+  return { ok: true, status: null, body: null, error: null, retryAfterMs: null };
 }

@@ -8,10 +8,12 @@ const maxLine = 300;
 
 const escapeText = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 
-/** In a link, `|` ends the address. */
 const toLine = ({ text, url }: MessagePart["lines"][number]) => {
   const words = escapeText(cut(text.replace(/\s+/g, " "), maxLine));
-  return url ? `• <${encodeURI(decodeURI(url)).replaceAll("|", "%7C")}|${words}>` : words;
+  if (!url) return words;
+  // What is already encoded isn't encoded twice. `|` would end the address.
+  const address = encodeURI(decodeURI(url)).replaceAll("|", "%7C");
+  return `• <${address}|${words}>`;
 };
 
 type Block =
@@ -25,7 +27,8 @@ export function toSlack({ title, url, parts }: Message): { text: string; blocks:
   const linkSection = section(`<${url}|Open in evald>`);
   const ellipsis = section("…");
   const blocks: Block[] = [{ type: "header", text: { type: "plain_text", text: heading } }];
-  let remaining = limits.message - 2 * heading.length - linkSection.text.text.length - 1;
+  // The heading is in the message twice. The ellipsis and the link must still fit.
+  let remaining = limits.message - 2 * heading.length - linkSection.text.text.length - ellipsis.text.text.length;
   for (const text of parts.flatMap(sectionsOf)) {
     if (blocks.length + 2 >= limits.blocks || text.length > remaining) {
       blocks.push(ellipsis);
