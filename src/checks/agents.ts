@@ -24,9 +24,9 @@ export function checkAgents(input: CheckInput): Finding[] {
   if (runsElsewhere(input)) return [notOnThisMachine()];
   const { env, config } = input;
   const presets = listPresets(env);
-  const own = Object.entries(inProcessAgents(env)).filter(([id]) => !presets.some((preset) => preset.id === id));
+  const ownAgents = Object.entries(inProcessAgents(env)).filter(([id]) => !presets.some((preset) => preset.id === id));
   return [
-    ...own.map(([id, agent]) => describeAgent(id, agent, config.agentModel)),
+    ...ownAgents.map(([id, agent]) => describeAgent(id, agent, config.agentModel)),
     ...presets.flatMap((preset) => [
       checkCodingAgent(preset, env.PATH ?? ""),
       ...checkRequirements(preset, env.PATH ?? ""),
@@ -68,11 +68,11 @@ function checkRequirements(preset: Preset, path: string): Finding[] {
         `cannot ${companion.use}: ${companion.command} is not in ${sandboxPath}; for all users, ${toInstall(companion.name)}`,
       ),
     );
-  const node = program.argv.some((argument) => basename(argument) === "node")
-    ? Bun.which("node", { PATH: path })
-    : null;
-  const range = node === null ? null : findNodeRange(program.path);
-  const version = node === null ? null : findVersion(node, path);
+  const runsWithNode = program.argv.some((argument) => basename(argument) === "node");
+  const node = runsWithNode ? Bun.which("node", { PATH: path }) : null;
+  if (node === null) return findings;
+  const range = findNodeRange(program.path);
+  const version = findVersion(node, path);
   if (range !== null && version !== null && !Bun.semver.satisfies(version, range))
     findings.push(toFinding(`needs Node.js ${range}, but node on PATH is ${version}; install that version of Node.js`));
   return findings;
@@ -121,17 +121,17 @@ export async function checkSandbox(input: CheckInput): Promise<Finding> {
 export async function checkPageSandbox(input: CheckInput): Promise<Finding> {
   if (runsElsewhere(input)) return notOnThisMachine();
   const sandbox = await input.findSandbox();
-  const rules = await testAgentSandbox("rules", input.env);
-  const model = await testAgentSandbox("model", input.env);
-  if (sandbox.level === "none" && rules === sandbox.detail && model === sandbox.detail)
+  const explorerProblem = await testAgentSandbox("rules", input.env);
+  const modelProblem = await testAgentSandbox("model", input.env);
+  if (sandbox.level === "none" && explorerProblem === sandbox.detail && modelProblem === sandbox.detail)
     return problemFound("page_sandbox_missing", "for the same reason as commands");
-  const missing = [
-    ...(rules === null ? [] : [`the explorer: ${rules}`]),
-    ...(model === null ? [] : [`agents with a model: ${model}`]),
+  const problems = [
+    ...(explorerProblem === null ? [] : [`the explorer: ${explorerProblem}`]),
+    ...(modelProblem === null ? [] : [`agents with a model: ${modelProblem}`]),
   ];
-  return missing.length === 0
+  return problems.length === 0
     ? ok("agents parse pages in a sandbox")
-    : problemFound("page_sandbox_missing", missing.join("; "));
+    : problemFound("page_sandbox_missing", problems.join("; "));
 }
 
 /** Whether workspaces can be file systems in memory. */

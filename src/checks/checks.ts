@@ -87,12 +87,7 @@ export const checks = [
     occasions: always,
     run: checkMail,
   },
-  {
-    id: "oidc",
-    looksAt: "Metadata and keys of `EVALD_OIDC_ISSUER`",
-    occasions: always,
-    run: checkOidc,
-  },
+  { id: "oidc", looksAt: "Metadata and keys of `EVALD_OIDC_ISSUER`", occasions: always, run: checkOidc },
   {
     id: "models",
     looksAt: "Model servers and keys of the environment: lists the models, which costs nothing",
@@ -186,16 +181,16 @@ export async function runChecks(
   installation: Installation,
   only: (id: CheckId) => boolean = () => true,
 ): Promise<CheckResult[]> {
-  const all: (Check & { id: CheckId })[] = checks.filter(
+  const selection: (Check & { id: CheckId })[] = checks.filter(
     ({ id, occasions }) => (occasions as readonly CheckOccasion[]).includes(occasion) && only(id),
   );
-  const shared = { ...installation, peerClocks: new Map<string, number>() };
-  const results = new Map<string, Finding[]>();
-  const runAtOnce = (selected: typeof all) =>
-    Promise.all(selected.map(async (check) => results.set(check.id, await runCheck(check, shared))));
-  await runAtOnce(all.filter(({ isLast }) => !isLast));
-  await runAtOnce(all.filter(({ isLast }) => isLast));
-  return all.flatMap(({ id }) => (results.get(id) ?? []).map((finding) => ({ check: id, ...finding })));
+  const input = { ...installation, peerClocks: new Map<string, number>() };
+  const findings = new Map<string, Finding[]>();
+  const runAtOnce = (some: typeof selection) =>
+    Promise.all(some.map(async (check) => findings.set(check.id, await runCheck(check, input))));
+  await runAtOnce(selection.filter(({ isLast }) => !isLast));
+  await runAtOnce(selection.filter(({ isLast }) => isLast));
+  return selection.flatMap(({ id }) => (findings.get(id) ?? []).map((finding) => ({ check: id, ...finding })));
 }
 
 /** Runs a check within its time limit. Never throws: a check that fails becomes the finding `check_failed`. */
@@ -212,8 +207,8 @@ async function runCheck(
     ]),
   ];
   try {
-    const work = (async () => [await run({ ...input, signal: timeLimit.signal })].flat())();
-    return await Promise.race([work, timeout.promise]);
+    const findings = async () => [await run({ ...input, signal: timeLimit.signal })].flat();
+    return await Promise.race([findings(), timeout.promise]);
   } catch (error) {
     return [problemFound("check_failed", reasonOf(error))];
   } finally {

@@ -113,11 +113,7 @@ export const connectionProblems = {
     remedy: "Check EVALD_GATEWAY_URL, whether the service runs, and the firewall between this worker and the service.",
     command: "curl -sS -i {subject}",
   },
-  gateway_certificate: {
-    state: "failed",
-    title: "The certificate of the gateway is invalid",
-    remedy: trustAuthority,
-  },
+  gateway_certificate: { state: "failed", title: "The certificate of the gateway is invalid", remedy: trustAuthority },
   gateway_elsewhere: {
     state: "failed",
     title: "EVALD_GATEWAY_URL is not the gateway of an evald service",

@@ -9,24 +9,23 @@ import {
 import { type CheckInput, type Finding, notApplicable, ok, problemFound } from "./finding.ts";
 import type { Cause } from "./problems.ts";
 
-/** What to report if a server does not answer. */
-type NoAnswerCauses = { unreachable: Cause; certificate: Cause };
+/** A request, what the finding is about if the server does not answer, and its cause by the kind of the error. */
+type Question = Omit<OperatorRequest, "signal"> & { subject: string; causes: Record<NoAnswerError["kind"], Cause> };
 
 /** Sends a request to a server that the operator's settings name. Returns its answer, or the finding to report if there is none. */
 async function ask(
-  input: CheckInput,
+  { signal, peerClocks, now }: CheckInput,
   url: string,
-  causes: NoAnswerCauses,
-  subject: string,
-  request: Omit<OperatorRequest, "signal"> = {},
+  { subject, causes, ...request }: Question,
 ): Promise<OperatorAnswer | Finding> {
+  const { host } = new URL(url);
   try {
-    const answer = await requestFromOperator(url, { ...request, signal: input.signal });
-    if (answer.dateAt !== null) input.peerClocks.set(new URL(url).host, answer.dateAt - input.now());
+    const answer = await requestFromOperator(url, { ...request, signal });
+    if (answer.dateAt !== null) peerClocks.set(host, answer.dateAt - now());
     return answer;
   } catch (error) {
     if (!(error instanceof NoAnswerError)) throw error;
-    return problemFound(causes[error.kind], `${new URL(url).host}: ${error.message}`, subject);
+    return problemFound(causes[error.kind], `${host}: ${error.message}`, subject);
   }
 }
 
@@ -51,7 +50,7 @@ export async function checkBaseUrl(input: CheckInput): Promise<Finding> {
   if (baseUrl === null) return notApplicable("EVALD_BASE_URL is not set");
   if (!service?.instance) return notApplicable("no service is running that could answer");
   const causes = { unreachable: "base_url_unreachable", certificate: "base_url_unreachable" } as const;
-  const answer = await ask(input, `${baseUrl}/healthz`, causes, baseUrl);
+  const answer = await ask(input, `${baseUrl}/healthz`, { causes, subject: baseUrl });
   if (isFinding(answer)) return answer;
   if (parseJson(answer.text)?.instance === service.instance) return ok(baseUrl);
   const { host } = new URL(baseUrl);
@@ -70,7 +69,7 @@ export async function checkOidc(input: CheckInput): Promise<Finding> {
   if (oidc === null) return notApplicable("EVALD_OIDC_ISSUER is not set");
   const { issuer } = oidc;
   const causes = { unreachable: "oidc_unreachable", certificate: "oidc_certificate" } as const;
-  const answer = await ask(input, `${issuer}/.well-known/openid-configuration`, causes, issuer);
+  const answer = await ask(input, `${issuer}/.well-known/openid-configuration`, { causes, subject: issuer });
   if (isFinding(answer)) return answer;
   if (answer.status >= 500) return problemFound("oidc_unreachable", `it returned status ${answer.status}`, issuer);
   const metadata = answer.status === 200 ? parseJson(answer.text) : null;
@@ -82,37 +81,37 @@ export async function checkOidc(input: CheckInput): Promise<Finding> {
   if (missing.length > 0) return problemFound("oidc_invalid", `its metadata lacks ${missing.join(", ")}`, issuer);
   if (String(metadata.issuer).replace(/\/+$/, "") !== issuer)
     return problemFound("oidc_wrong_issuer", `its issuer is ${metadata.issuer}`, issuer);
-  const keys = await ask(
-    input,
-    String(metadata.jwks_uri),
-    { unreachable: "oidc_no_keys", certificate: "oidc_certificate" },
-    issuer,
-  );
-  if (isFinding(keys)) return keys;
-  const list = parseJson(keys.text)?.keys;
-  if (!Array.isArray(list) || list.length === 0)
-    return problemFound("oidc_no_keys", `${metadata.jwks_uri} returned status ${keys.status} and no keys`, issuer);
+  const keySet = await ask(input, String(metadata.jwks_uri), {
+    causes: { unreachable: "oidc_no_keys", certificate: "oidc_certificate" },
+    subject: issuer,
+  });
+  if (isFinding(keySet)) return keySet;
+  const keys = parseJson(keySet.text)?.keys;
+  if (!Array.isArray(keys) || keys.length === 0)
+    return problemFound("oidc_no_keys", `${metadata.jwks_uri} returned status ${keySet.status} and no keys`, issuer);
   return ok(issuer);
 }
 
 /** Whether each model server that the environment configures answers and takes its key: lists its models, which costs nothing. */
 export async function checkModels(input: CheckInput): Promise<Finding[]> {
   const { modelEndpoints } = input.config;
-  const configured = modelProviders.flatMap((provider) => {
+  const endpoints = modelProviders.flatMap((provider) => {
     const { key, baseUrl } = modelEndpoints[provider];
-    return baseUrl !== null && (key !== null || provider === "openai-compatible") ? [{ provider, key, baseUrl }] : [];
+    const mayLackKey = provider === "openai-compatible";
+    return baseUrl !== null && (key !== null || mayLackKey) ? [{ provider, key, baseUrl }] : [];
   });
-  if (configured.length === 0) return [notApplicable("no key is set; the explorer works without one")];
+  if (endpoints.length === 0) return [notApplicable("no key is set; the explorer works without one")];
   const causes = { unreachable: "model_unreachable", certificate: "model_certificate" } as const;
   return await Promise.all(
-    configured.map(async ({ provider, key, baseUrl }) => {
+    endpoints.map(async ({ provider, key, baseUrl }) => {
       const headers = keyHeaders(provider, key ?? "");
-      const answer = await ask(input, `${baseUrl}/models`, causes, baseUrl, { headers });
+      const answer = await ask(input, `${baseUrl}/models`, { causes, subject: baseUrl, headers });
       if (isFinding(answer)) return answer;
       const { status, text } = answer;
       const variable = providerVariables[provider].key;
-      // Google returns 400 for an invalid key.
-      if (status === 401 || status === 403 || (status === 400 && /api.?key/i.test(text)))
+      // Google returns 400 for an invalid key, with a text about the “API key”.
+      const isInvalidKey = status === 400 && /api.?key/i.test(text);
+      if (status === 401 || status === 403 || isInvalidKey)
         return problemFound("model_key_refused", `${provider} returned status ${status} for ${variable}`, baseUrl);
       if (status >= 500) return problemFound("model_failed", `${provider} returned status ${status}`, baseUrl);
       // Not every compatible server lists its models.
@@ -133,7 +132,9 @@ export async function checkOtlp(input: CheckInput): Promise<Finding> {
   const { otlp } = input.config.telemetry;
   if (otlp === null) return notApplicable("EVALD_OTLP_URL is not set");
   const { url, headers } = otlp;
-  const answer = await ask(input, url, { unreachable: "otlp_unreachable", certificate: "otlp_certificate" }, url, {
+  const answer = await ask(input, url, {
+    causes: { unreachable: "otlp_unreachable", certificate: "otlp_certificate" },
+    subject: url,
     method: "POST",
     headers: { ...headers, "content-type": "application/json" },
     body: '{"resourceSpans":[]}',
@@ -142,10 +143,9 @@ export async function checkOtlp(input: CheckInput): Promise<Finding> {
   const { status } = answer;
   if (status === 401 || status === 403) return problemFound("otlp_refused", `it returned status ${status}`, url);
   if (isFromProxy(answer)) return problemFound("otlp_unreachable", `it returned status ${status}`, url);
-  // Some collectors refuse an export without traces, with status 400.
-  if (status >= 300 && status !== 400 && status !== 429)
-    return problemFound("otlp_failed", `it returned status ${status}`, url);
-  return ok(url);
+  // Some collectors refuse an export without traces with status 400. With 429, this one is only busy.
+  if (status < 300 || status === 400 || status === 429) return ok(url);
+  return problemFound("otlp_failed", `it returned status ${status}`, url);
 }
 
 /** Whether this machine, if it is a worker, reaches the gateway of the service. */
@@ -153,7 +153,7 @@ export async function checkGateway(input: CheckInput): Promise<Finding> {
   const { gatewayUrl } = input.config.workers;
   if (gatewayUrl === null) return notApplicable("EVALD_GATEWAY_URL is not set");
   const causes = { unreachable: "gateway_unreachable", certificate: "gateway_certificate" } as const;
-  const answer = await ask(input, `${gatewayUrl}/`, causes, gatewayUrl);
+  const answer = await ask(input, `${gatewayUrl}/`, { causes, subject: gatewayUrl });
   if (isFinding(answer)) return answer;
   // This is how the gateway refuses a request without the token of a run.
   const error = parseJson(answer.text)?.error as { type?: unknown } | undefined;

@@ -7,7 +7,7 @@ import { type AppliedMigration, type Db, openReader, originOf, readMigrations } 
 import { reasonOf } from "../errors.ts";
 import { type Finding, notApplicable, ok, problemFound } from "./finding.ts";
 
-/** A database that checks read, and what is wrong with it. `ctx` null: it can't be used by this version. */
+/** A database that checks read, and what is wrong with it. `ctx` null: it can't be read, or has the tables of another version. */
 type ExaminedDatabase = { finding: Finding; ctx: Context | null; close: () => void };
 
 /** A database that can't be read. */
@@ -29,9 +29,9 @@ export function examineDatabase(config: Config, now: () => number): ExaminedData
   } catch (error) {
     db?.$client.close();
     const code = error instanceof Error && "code" in error ? String(error.code) : "";
-    return unreadable(
-      problemFound(/NOTADB|CORRUPT/.test(code) ? "database_damaged" : "database_unreadable", reasonOf(error), path),
-    );
+    // Such as SQLITE_CORRUPT_INDEX.
+    const isDamaged = /NOTADB|CORRUPT/.test(code);
+    return unreadable(problemFound(isDamaged ? "database_damaged" : "database_unreadable", reasonOf(error), path));
   }
 }
 

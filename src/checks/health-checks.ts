@@ -31,23 +31,25 @@ async function checkHealth(
   only: (id: CheckId) => boolean = () => true,
 ): Promise<CheckResult[]> {
   const results = await runChecks(occasion, installation, only);
-  const ran = new Set(results.map(({ check }) => check));
-  logChanges(ctx, ran, results);
-  storeProblems(ctx, ran, results);
+  const ids = new Set(results.map(({ check }) => check));
+  logChanges(ctx, ids, results);
+  storeProblems(ctx, ids, results);
   const states = lastStates(ctx);
-  for (const check of ran) states.set(check, worstOf(results.filter((each) => each.check === check)));
+  for (const id of ids) states.set(id, worstOf(results.filter(({ check }) => check === id)));
   return results;
 }
 
-function logChanges(ctx: Context, ran: ReadonlySet<CheckId>, results: CheckResult[]): void {
-  const before = listStoredProblems(ctx).filter(({ check }) => ran.has(check));
-  const isAmong = (some: Omit<CheckResult, "state">[], { check, cause, subject }: CheckResult) =>
+/** Logs the problems that checks newly found, and those that they no longer find. `ids`: the checks that ran. */
+function logChanges(ctx: Context, ids: ReadonlySet<CheckId>, results: CheckResult[]): void {
+  const before = listStoredProblems(ctx).filter(({ check }) => ids.has(check));
+  const isAmong = (some: CheckResult[], { check, cause, subject }: CheckResult) =>
     some.some((each) => each.check === check && each.cause === cause && each.subject === subject);
   for (const result of results)
     if (isProblem(result) && !isAmong(before, result)) ctx.log.warn(result, "a check found a problem");
-  for (const { check, cause, subject, ...rest } of before)
-    if (!isAmong(results, { check, cause, subject, ...rest }))
-      ctx.log.info({ check, cause, subject }, "a problem is gone");
+  for (const problem of before.filter((each) => !isAmong(results, each))) {
+    const { check, cause, subject } = problem;
+    ctx.log.info({ check, cause, subject }, "a problem is gone");
+  }
 }
 
 /** Runs the checks of the service soon after its start and then every day, and those that found a problem more often. */
@@ -76,11 +78,8 @@ export function createHealthChecks(ctx: Context, describeInstallation: () => Ins
       if (untilFirstMs > 0) return untilFirstMs;
       await runOnce();
       const untilDueMs = Math.max(0, dueAt - ctx.monotonicNow());
-      return lastStates(ctx)
-        .values()
-        .some((state) => isProblem({ state }))
-        ? Math.min(retryMs, untilDueMs)
-        : untilDueMs;
+      const hasProblem = [...lastStates(ctx).values()].some((state) => isProblem({ state }));
+      return hasProblem ? Math.min(retryMs, untilDueMs) : untilDueMs;
     },
     onError: (error) => ctx.log.error({ err: error }, "could not check the installation"),
     retryMs,

@@ -43,6 +43,8 @@ const findListenProblem = (host: string, port: number): Promise<string | null> =
   });
 
 const authorityVariables = ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"];
+/** A file with more certificates is the bundle of a distribution, some of which have always expired. */
+const maxOwnAuthorities = 20;
 
 /** Whether the files of certificate authorities in the environment can be read and have valid certificates. */
 export function checkAuthorities({ env, now }: CheckInput): Finding[] {
@@ -63,8 +65,7 @@ function checkAuthorityFile(variable: string, path: string, nowMs: number): Find
   const blocks =
     text.match(/-----BEGIN (TRUSTED )?CERTIFICATE-----[\s\S]+?-----END (TRUSTED )?CERTIFICATE-----/g) ?? [];
   if (blocks.length === 0) return problemFound("authority_invalid", `${variable}: it has no certificate`, path);
-  // The bundle of a distribution has hundreds, some of which have expired.
-  if (blocks.length > 20) return ok(`${variable}: ${blocks.length} certificates`, path);
+  if (blocks.length > maxOwnAuthorities) return ok(`${variable}: ${blocks.length} certificates`, path);
   try {
     const expired = blocks
       .map((block) => new X509Certificate(block))

@@ -193,16 +193,8 @@ const machineProblems = {
 } as const satisfies Record<string, Problem>;
 
 const agentProblems = {
-  sandbox_missing: {
-    state: "warning",
-    title: "Agents can’t run commands",
-    remedy: seeSandbox,
-  },
-  page_sandbox_missing: {
-    state: "warning",
-    title: "Agents parse pages without a sandbox",
-    remedy: seeSandbox,
-  },
+  sandbox_missing: { state: "warning", title: "Agents can’t run commands", remedy: seeSandbox },
+  page_sandbox_missing: { state: "warning", title: "Agents parse pages without a sandbox", remedy: seeSandbox },
   workspace_on_disk: {
     state: "warning",
     title: "Workspaces are on disk, where their size is only monitored",

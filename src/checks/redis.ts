@@ -4,7 +4,7 @@ import type { RedisState } from "../places/control.ts";
 import { type CheckInput, type Finding, notApplicable, ok, problemFound } from "./finding.ts";
 
 /** The oldest version with everything that evald and BullMQ use. */
-const minRedis = [6, 2] as const;
+const minVersion = [6, 2] as const;
 
 /** The Redis server between the service and its workers. The code for Redis is loaded only here. */
 export async function checkRedis({ config }: CheckInput): Promise<Finding[]> {
@@ -29,20 +29,20 @@ export async function checkRedis({ config }: CheckInput): Promise<Finding[]> {
 
 function checkVersion({ version, ms }: RedisState): Finding {
   const [major = 0, minor = 0] = version.split(".").map(Number);
-  if (major < minRedis[0] || (major === minRedis[0] && minor < minRedis[1]))
-    return problemFound("redis_old", `${version}; at least ${minRedis.join(".")} is needed`, "version");
+  const [minMajor, minMinor] = minVersion;
+  if (major < minMajor || (major === minMajor && minor < minMinor))
+    return problemFound("redis_old", `${version}; at least ${minVersion.join(".")} is needed`, "version");
   return ok(`${version}, answers in ${ms === 0 ? "less than 1" : ms} ms`, "version");
 }
 
-/** A server may accept the password in its URL and yet need none. */
+/** `isReadableByAnyone`: whether the server shows messages to clients without a password, although the URL may have one. */
 function checkAccess(url: string, isReadableByAnyone: boolean): Finding {
   const { isLocal, hasTls, hasPassword } = describeRedisAccess(url);
-  const protection = [hasTls && "TLS", hasPassword && "a password"].filter(Boolean).join(" and ");
   if (isReadableByAnyone && (hasPassword || !isLocal))
     return problemFound("redis_open", "it shows messages without a password", "access");
-  if (protection === "") return ok("loopback, without a password", "access");
-  if (hasTls || isLocal) return ok(`${protection}${isLocal ? ", on loopback" : ""}`, "access");
-  return ok("a password without TLS: use it only on a private network", "access");
+  if (hasTls) return ok(`TLS${hasPassword ? " and a password" : ""}${isLocal ? ", on loopback" : ""}`, "access");
+  if (!hasPassword) return ok("loopback, without a password", "access");
+  return ok(isLocal ? "a password, on loopback" : "a password without TLS: use it only on a private network", "access");
 }
 
 /** A message that Redis loses is sent again, so a loss costs time, but no run. */

@@ -16,27 +16,22 @@ export const listStoredProblems = ({ db }: Context): StoredProblem[] =>
     .from(checkProblems)
     .orderBy(asc(checkProblems.since), asc(checkProblems.check), asc(checkProblems.subject))
     .all()
-    .flatMap(({ check, cause, subject, state, ...row }) =>
-      checkIds.includes(check as CheckId) && causes.includes(cause as Cause)
-        ? [
-            {
-              ...row,
-              check: check as CheckId,
-              cause: cause as Cause,
-              subject: subject || null,
-              state: state as CheckState,
-            },
-          ]
-        : [],
-    );
+    .map((row) => ({
+      ...row,
+      check: row.check as CheckId,
+      cause: row.cause as Cause,
+      subject: row.subject || null,
+      state: row.state as CheckState,
+    }))
+    .filter(({ check, cause }) => checkIds.includes(check) && causes.includes(cause));
 
-/** Stores what a run of some checks found, in place of what they had found before. */
-export function storeProblems(ctx: Context, ran: ReadonlySet<CheckId>, results: CheckResult[]): void {
-  const before = listStoredProblems(ctx).filter(({ check }) => ran.has(check));
+/** Stores what checks found, in place of what they had found before. `ids`: the checks that ran. */
+export function storeProblems(ctx: Context, ids: ReadonlySet<CheckId>, results: CheckResult[]): void {
+  const before = listStoredProblems(ctx).filter(({ check }) => ids.has(check));
   const problems = results.filter(isProblem);
   if (before.length + problems.length === 0) return;
   transaction(ctx.db, (tx) => {
-    for (const check of ran) tx.delete(checkProblems).where(eq(checkProblems.check, check)).run();
+    for (const id of ids) tx.delete(checkProblems).where(eq(checkProblems.check, id)).run();
     for (const { check, cause, subject, state, detail } of problems) {
       if (cause === null) continue;
       const same = before.find((each) => each.check === check && each.cause === cause && each.subject === subject);

@@ -35,9 +35,9 @@ export function checkTimeZones({ ctx }: CheckInput): Finding[] {
   if (ctx === null) return [noDatabase()];
   const zones = ctx.db.selectDistinct({ zone: orgs.timeZone }).from(orgs).orderBy(orgs.timeZone).all();
   if (zones.length === 0) return [notApplicable("there is no organization")];
-  const unknown = zones.filter(({ zone }) => !isKnownZone(zone));
-  if (unknown.length === 0) return [ok(zones.map(({ zone }) => zone).join(", "))];
-  return unknown.map(({ zone }) =>
+  const unknownZones = zones.filter(({ zone }) => !isKnownZone(zone));
+  if (unknownZones.length === 0) return [ok(zones.map(({ zone }) => zone).join(", "))];
+  return unknownZones.map(({ zone }) =>
     problemFound("time_zone_unknown", `an organization has the time zone ${zone}`, zone),
   );
 }
@@ -62,19 +62,17 @@ export function checkBackup({ config, ctx, now }: CheckInput): Finding {
   if (warning !== null) return problemFound("backup_failing", warning, path);
   if (config.backups !== null) return ok("scheduled backups are in time", path);
   if (existsSync(join(path, ".evald.db-litestream"))) return notApplicable("Litestream copies the database");
-  const at = lastBackupAt(ctx.db);
-  if (at > 0)
-    return now() - at > lateMs
-      ? problemFound("backup_late", `it was made on ${dayOf(at)}`, path)
-      : ok(`made on ${dayOf(at)}`, path);
-  const first = ctx.db
-    .select({ at: min(orgs.createdAt) })
+  const backedUpAt = lastBackupAt(ctx.db);
+  const isLate = now() - backedUpAt > lateMs;
+  if (backedUpAt > 0 && isLate) return problemFound("backup_late", `it was made on ${dayOf(backedUpAt)}`, path);
+  if (backedUpAt > 0) return ok(`made on ${dayOf(backedUpAt)}`, path);
+  const { createdAt } = ctx.db
+    .select({ createdAt: min(orgs.createdAt) })
     .from(orgs)
-    .get()?.at;
-  if (first == null) return notApplicable("nothing is stored yet");
-  return now() - first > lateMs
-    ? problemFound("backup_missing", `the database has existed since ${dayOf(first)}`, path)
-    : ok("the database is only a few days old", path);
+    .get() ?? { createdAt: null };
+  if (createdAt === null) return notApplicable("nothing is stored yet");
+  if (now() - createdAt <= lateMs) return ok("the database is only a few days old", path);
+  return problemFound("backup_missing", `the database has existed since ${dayOf(createdAt)}`, path);
 }
 
 const dayOf = (at: number): string => toIso(at).slice(0, 10);
@@ -82,22 +80,26 @@ const dayOf = (at: number): string => toIso(at).slice(0, 10);
 /** Smaller differences of clocks are ignored. */
 const toleranceMs = 5 * minuteMs;
 
-/** The difference of the clocks at the start, in milliseconds, and since when they differ by more, by the monotonic clock. */
-const clocks = perContext((ctx: Context) => ({
-  offset: ctx.now() - ctx.monotonicNow(),
+/**
+ * How far the clock was ahead of the monotonic clock at the start, in milliseconds, and since when this has changed by more than the tolerance,
+ * by the monotonic clock; null: it has not.
+ */
+const clockReferences = perContext((ctx: Context) => ({
+  offsetMs: ctx.now() - ctx.monotonicNow(),
   differsSince: null as number | null,
 }));
 
 /** By how many milliseconds the clock was set since the service started. A time that it keeps for a day becomes the new reference. */
 function jumpOf(ctx: Context): number {
-  const state = clocks(ctx);
-  const offset = ctx.now() - ctx.monotonicNow();
-  const jumpMs = offset - state.offset;
-  if (Math.abs(jumpMs) <= toleranceMs) state.differsSince = null;
-  else {
-    state.differsSince ??= ctx.monotonicNow();
-    if (ctx.monotonicNow() - state.differsSince > dayMs) Object.assign(state, { offset, differsSince: null });
+  const reference = clockReferences(ctx);
+  const offsetMs = ctx.now() - ctx.monotonicNow();
+  const jumpMs = offsetMs - reference.offsetMs;
+  if (Math.abs(jumpMs) <= toleranceMs) {
+    reference.differsSince = null;
+    return jumpMs;
   }
+  reference.differsSince ??= ctx.monotonicNow();
+  if (ctx.monotonicNow() - reference.differsSince > dayMs) Object.assign(reference, { offsetMs, differsSince: null });
   return jumpMs;
 }
 
